@@ -1,0 +1,77 @@
+package manifest
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Reasons of a Problem found while files are rendered. Engines that use objects
+// later, to apply or to check them, document reasons of their own.
+const (
+	// ReasonInvalidManifest: the document is not a Kubernetes object. It does
+	// not parse, has a key twice, or lacks apiVersion, kind or metadata.name.
+	ReasonInvalidManifest = "InvalidManifest"
+	// ReasonDuplicateObject: two documents describe the same object; neither is
+	// used (C59).
+	ReasonDuplicateObject = "DuplicateObject"
+	// ReasonLimitExceeded: the file or document is larger, deeper or more
+	// numerous than allowed; the message names the limit.
+	ReasonLimitExceeded = "LimitExceeded"
+	// ReasonUnreadableFile: the file is listed but cannot be read, for example
+	// because it is a symbolic link that leads out of the repository.
+	ReasonUnreadableFile = "UnreadableFile"
+	// ReasonBuildFailed: kustomize could not build the path, so nothing of it
+	// was rendered.
+	ReasonBuildFailed = "BuildFailed"
+)
+
+// Problem is one object or file that could not be used, with where and why
+// (P12). It is an error, so that it can be returned, joined and unwrapped as
+// one.
+type Problem struct {
+	// ID is the object as far as it is known; zero when the file never got that
+	// far.
+	ID ID
+	// File and Line are as in Object.
+	File string
+	Line int
+	// Cluster names the cluster that refused the object; empty for the cluster
+	// of the source itself, and for problems found before any cluster was
+	// asked.
+	Cluster string
+	// Reason is one of the documented constants.
+	Reason string
+	// Message says what is wrong and what to do, without a trailing period. It
+	// is stable: the same input gives the same message.
+	Message string
+}
+
+// Error returns `file:line: Kind ns/name: message`, leaving out what is not
+// known. The cluster, where there is one, stands behind the object.
+func (p Problem) Error() string {
+	var parts []string
+	if p.File != "" {
+		where := p.File
+		if p.Line > 0 {
+			where += ":" + strconv.Itoa(p.Line)
+		}
+		parts = append(parts, where)
+	}
+	if what := p.subject(); what != "" {
+		parts = append(parts, what)
+	}
+	return strings.Join(append(parts, p.Message), ": ")
+}
+
+// subject names the object and the cluster that the problem is about.
+func (p Problem) subject() string {
+	what := p.ID.String()
+	switch {
+	case p.Cluster == "":
+		return what
+	case what == "":
+		return "cluster " + p.Cluster
+	default:
+		return what + " in cluster " + p.Cluster
+	}
+}
