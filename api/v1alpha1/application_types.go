@@ -1,0 +1,270 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// ApplicationKind is the kind of an Application.
+const ApplicationKind = "Application"
+
+// Ownership says whether an Application owns its components (C8).
+// +kubebuilder:validation:Enum=Own;Observe
+type Ownership string
+
+const (
+	// OwnershipOwn gives components an ownerReference: they go with the Application (A62, A68).
+	OwnershipOwn Ownership = "Own"
+
+	// OwnershipObserve reports components and leaves them alone.
+	OwnershipObserve Ownership = "Observe"
+)
+
+// ApplicationSpec says what an application is made of (A7-A18).
+type ApplicationSpec struct {
+	// Type of the application, e.g. WordPress, MySQL (A7).
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Type string `json:"type"`
+
+	// Components that the application is made of (A8, C2).
+	// +optional
+	// +listType=map
+	// +listMapKey=group
+	// +listMapKey=kind
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=1000
+	Components []ApplicationComponent `json:"components,omitempty"`
+
+	// Dependencies are the names of other Applications of the same namespace (A9, A39).
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	Dependencies []string `json:"dependencies,omitempty"`
+
+	// Selector that the labels of the components match. Immutable (A10, A28, A33).
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="selector is immutable: a change would orphan components; create a new Application instead"
+	Selector *metav1.LabelSelector `json:"selector"`
+
+	// HealthCheck is an application-level health check (A11).
+	// +optional
+	HealthCheck *ApplicationHealthCheck `json:"healthCheck,omitempty"`
+
+	// HealthExpressions say in CEL what is healthy for kinds that need it; they see
+	// metadata, spec and status, never data (C39).
+	// +optional
+	// +listType=map
+	// +listMapKey=group
+	// +listMapKey=kind
+	// +kubebuilder:validation:MaxItems=50
+	HealthExpressions []HealthExpression `json:"healthExpressions,omitempty"`
+
+	// Ownership of the components: Own or Observe. Default: Own (C8).
+	// +optional
+	// +kubebuilder:default=Own
+	Ownership Ownership `json:"ownership,omitempty"`
+
+	// Version of the application (A12).
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Version string `json:"version,omitempty"`
+
+	// AboutURL points at more about the application (A13).
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	AboutURL string `json:"url,omitempty"`
+
+	// Description is a sentence or two about the application (A14).
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Description string `json:"description,omitempty"`
+
+	// Maintainers of the application (A15).
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	Maintainers []string `json:"maintainers,omitempty"`
+
+	// Keywords of the application (A16).
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	Keywords []string `json:"keywords,omitempty"`
+
+	// LicenseURL points at the licence of the application (A17).
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	LicenseURL string `json:"license,omitempty"`
+
+	// DashboardURL points at the dashboard of the application (A18).
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	DashboardURL string `json:"dashboard,omitempty"`
+}
+
+// ApplicationComponent is one object, or every selected object of a kind (C2).
+type ApplicationComponent struct {
+	// Name of the object, which must then exist. Empty: every selected object of the kind.
+	// +optional
+	// +kubebuilder:default=""
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// Group of the kind; empty for the core group.
+	// +optional
+	// +kubebuilder:default=""
+	// +kubebuilder:validation:MaxLength=253
+	Group string `json:"group"`
+
+	// Version is a hint for readers; components match by group and kind.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Version string `json:"version,omitempty"`
+
+	// Kind of the object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+}
+
+// ApplicationHealthCheck is a Pod whose readiness is that of the application (A11, A59).
+type ApplicationHealthCheck struct {
+	// Template of the Pod, with a readinessProbe on a container (A30, A31, C10).
+	// +required
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Template runtime.RawExtension `json:"template"`
+}
+
+// HealthExpression says in CEL what is healthy for one kind.
+type HealthExpression struct {
+	// Group of the kind; empty for the core group.
+	// +optional
+	// +kubebuilder:default=""
+	// +kubebuilder:validation:MaxLength=253
+	Group string `json:"group"`
+
+	// Kind that the expressions are for.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+
+	// Current is true when the object is healthy.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Current string `json:"current"`
+
+	// Failed is true when the object will not become healthy by itself.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Failed string `json:"failed,omitempty"`
+}
+
+// ComponentStatus is what is known of a component or of a dependency (C6).
+type ComponentStatus struct {
+	// Group of the kind; empty for the core group.
+	// +optional
+	Group string `json:"group,omitempty"`
+
+	// Kind of the object.
+	// +required
+	Kind string `json:"kind"`
+
+	// Name of the object; empty for a kind without a selected object.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// Installed says whether the object is there and belongs to the Application (A71, A73).
+	// +required
+	Installed bool `json:"installed"`
+
+	// Owned says whether the object has an ownerReference to the Application (A65).
+	// +optional
+	Owned bool `json:"owned,omitempty"`
+
+	// Health in kstatus words: Current, InProgress, Failed, Terminating, NotFound, Unknown.
+	// +optional
+	Health string `json:"health,omitempty"`
+
+	// Message says what is wrong, for people.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// ApplicationStatus says what of an application is there and whether it works (A2-A6).
+type ApplicationStatus struct {
+	ReconcileStatus `json:",inline"`
+
+	// Installed lists what is there: components as `<kind>.<group>/<name>`, dependencies
+	// as `Application/<name>` (A3, C59).
+	// +optional
+	// +listType=atomic
+	Installed []string `json:"installed,omitempty"`
+
+	// Ready mirrors the readiness of the health-check Pod; Unknown without one (A4-A6).
+	// +optional
+	// +kubebuilder:validation:Enum=True;False;Unknown
+	Ready metav1.ConditionStatus `json:"ready,omitempty"`
+
+	// ComponentsReady is `<healthy>/<all>`, for the printed column.
+	// +optional
+	ComponentsReady string `json:"componentsReady,omitempty"`
+
+	// Components of the application.
+	// +optional
+	// +listType=atomic
+	Components []ComponentStatus `json:"components,omitempty"`
+
+	// Dependencies of the application.
+	// +optional
+	// +listType=atomic
+	Dependencies []ComponentStatus `json:"dependencies,omitempty"`
+}
+
+// Application says what belongs together, owns it or observes it, and knows whether it is
+// there and works (A1).
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=waybill
+// +kubebuilder:selectablefield:JSONPath=`.spec.type`
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.ready`
+// +kubebuilder:printcolumn:name="Components",type=string,JSONPath=`.status.componentsReady`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Application struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says what the application is made of.
+	Spec ApplicationSpec `json:"spec"`
+
+	// Status says what of it is there and whether it works.
+	// +kubebuilder:default={"observedGeneration":-1}
+	Status ApplicationStatus `json:"status,omitempty"`
+}
+
+// ApplicationList is a list of Applications.
+// +kubebuilder:object:root=true
+type ApplicationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Application `json:"items"`
+}
+
+// GetReconcileStatus returns the part of the status that every kind shares.
+func (a *Application) GetReconcileStatus() *ReconcileStatus { return &a.Status.ReconcileStatus }
+
+// GetConditions returns the conditions of the status.
+func (a *Application) GetConditions() []metav1.Condition { return a.Status.Conditions }
+
+// SetConditions replaces the conditions of the status.
+func (a *Application) SetConditions(c []metav1.Condition) { a.Status.Conditions = c }

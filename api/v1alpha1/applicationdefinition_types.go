@@ -1,0 +1,325 @@
+package v1alpha1
+
+import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ApplicationDefinitionKind is the kind of an ApplicationDefinition.
+const ApplicationDefinitionKind = "ApplicationDefinition"
+
+// Method is how the files of a source become objects in a cluster (K13).
+// +kubebuilder:validation:Enum=helm;kustomize
+type Method string
+
+const (
+	// MethodHelm installs a chart as a Helm release (K47).
+	MethodHelm Method = "helm"
+
+	// MethodKustomize builds a kustomization and applies it (C25).
+	MethodKustomize Method = "kustomize"
+)
+
+// ApplicationDefinitionSpec is one entry of the catalog with all its versions (K11).
+// +kubebuilder:validation:XValidation:rule="self.method == 'helm' || self.versions.all(v, !has(v.template) || !has(v.template.source.helm))",message="a helm source needs method helm"
+// +kubebuilder:validation:XValidation:rule="!has(self.defaultVersion) || self.defaultVersion == '' || self.versions.exists(v, v.version == self.defaultVersion)",message="defaultVersion must be one of versions"
+type ApplicationDefinitionSpec struct {
+	// DisplayName for people. Default: the name of the object.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	DisplayName string `json:"displayName,omitempty"`
+
+	// Description says in a sentence or two what the application is (K12).
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Description string `json:"description,omitempty"`
+
+	// DocumentationURL points at the documentation of the application (C25).
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	DocumentationURL string `json:"documentationURL,omitempty"`
+
+	// SourceURL points at the source code of the application.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	SourceURL string `json:"sourceURL,omitempty"`
+
+	// Logo of the application, base64 (C25).
+	// +optional
+	Logo *Logo `json:"logo,omitempty"`
+
+	// Method of all versions: helm or kustomize. Immutable. Default: helm.
+	// +optional
+	// +kubebuilder:default=helm
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="method is immutable"
+	Method Method `json:"method,omitempty"`
+
+	// DefaultValues lie below the values of every version (C26).
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Type=object
+	DefaultValues *apiextensionsv1.JSON `json:"defaultValues,omitempty"`
+
+	// DefaultNamespace is where an installation goes that names no namespace. Default:
+	// the namespace of the installation.
+	// +optional
+	DefaultNamespace *TargetNamespace `json:"defaultNamespace,omitempty"`
+
+	// DefaultVersion is taken by an installation that names no version, when it is created.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	DefaultVersion string `json:"defaultVersion,omitempty"`
+
+	// DefaultDeployOptions are taken where an installation sets none.
+	// +optional
+	DefaultDeployOptions *DeployOptions `json:"defaultDeployOptions,omitempty"`
+
+	// ClusterSelector selects the KubernetesClusters that the definition is offered to.
+	// Default: every cluster (C59).
+	// +optional
+	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
+
+	// Versions that are offered, each once (K27).
+	// +required
+	// +listType=map
+	// +listMapKey=version
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	Versions []ApplicationVersion `json:"versions"`
+}
+
+// Logo is a picture in a format that browsers show.
+type Logo struct {
+	// Format of the picture.
+	// +required
+	// +kubebuilder:validation:Enum=svg+xml;png
+	Format string `json:"format"`
+
+	// Data of the picture, at most 64 KiB.
+	// +required
+	// +kubebuilder:validation:MaxLength=87384
+	Data []byte `json:"data"`
+}
+
+// ApplicationVersion is one version of an application.
+type ApplicationVersion struct {
+	// Version by which installations ask for it. Two versions that are equal as semantic
+	// versions are one (C27).
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Version string `json:"version"`
+
+	// Deprecated warns whoever starts to use this version (C28). Default: false.
+	// +optional
+	Deprecated bool `json:"deprecated,omitempty"`
+
+	// ClusterFacts offers facts about the cluster as Helm values under
+	// `.Values.waybill.cluster`: name, labels, version (C33). Default: false.
+	// +optional
+	ClusterFacts bool `json:"clusterFacts,omitempty"`
+
+	// Template says where the version comes from. Required, but for the copies that
+	// Waybill keeps in user clusters (C45).
+	// +optional
+	Template *ApplicationTemplate `json:"template,omitempty"`
+}
+
+// ApplicationTemplate says where a version comes from and with which values.
+type ApplicationTemplate struct {
+	// Source of the files.
+	// +required
+	Source ApplicationSource `json:"source"`
+
+	// Values lie above defaultValues and below those of an installation (K25, C26).
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Type=object
+	Values *apiextensionsv1.JSON `json:"values,omitempty"`
+}
+
+// ApplicationSource is one of helm and git (K15).
+// +kubebuilder:validation:XValidation:rule="has(self.helm) != has(self.git)",message="exactly one of helm and git must be set"
+type ApplicationSource struct {
+	// Helm names a chart in a Helm repository or an OCI registry.
+	// +optional
+	Helm *HelmSource `json:"helm,omitempty"`
+
+	// Git names a folder in a git repository: a chart for method helm, a kustomization
+	// or plain manifests for method kustomize.
+	// +optional
+	Git *GitSource `json:"git,omitempty"`
+}
+
+// HelmSource is a chart in a Helm repository or an OCI registry (K16, K17).
+// +kubebuilder:validation:XValidation:rule="!has(self.plainHTTP) || !self.plainHTTP || self.url.startsWith('oci://')",message="plainHTTP is for oci:// only"
+// +kubebuilder:validation:XValidation:rule="!has(self.credentials) || !self.url.startsWith('http://')",message="credentials are never sent over http: use https or oci"
+type HelmSource struct {
+	// URL of the repository (https://, http://) or registry (oci://).
+	// +required
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^(https?|oci)://[^\s]+$`
+	URL string `json:"url"`
+
+	// ChartName of the chart within the repository.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ChartName string `json:"chartName"`
+
+	// ChartVersion, exact (C59).
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	ChartVersion string `json:"chartVersion"`
+
+	// Credentials of the repository.
+	// +optional
+	Credentials *SourceCredentials `json:"credentials,omitempty"`
+
+	// CASecretRef names a Secret of the system namespace whose key ca.crt holds the
+	// certificate authorities to trust.
+	// +optional
+	CASecretRef *LocalReference `json:"caSecretRef,omitempty"`
+
+	// PlainHTTP talks to an OCI registry without TLS. Default: false.
+	// +optional
+	PlainHTTP bool `json:"plainHTTP,omitempty"`
+
+	// InsecureSkipTLS does not check the certificate of the server. Default: false.
+	// +optional
+	InsecureSkipTLS bool `json:"insecureSkipTLS,omitempty"`
+}
+
+// GitSource is a folder in a git repository (K20).
+// +kubebuilder:validation:XValidation:rule="!has(self.credentials) || !self.remote.startsWith('http://')",message="credentials are never sent over http: use https or ssh"
+type GitSource struct {
+	// Remote is the URL of the repository: https://, http:// or ssh://, or git@host:path.
+	// +required
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^((https?|ssh)://[^\s]+|[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:[^\s]+)$`
+	Remote string `json:"remote"`
+
+	// Ref says which commit is meant. Default: the branch that HEAD names.
+	// +optional
+	Ref *GitReference `json:"ref,omitempty"`
+
+	// Path of the folder, so that one repository can hold many applications (K23).
+	// Default: the root of the repository.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Path string `json:"path,omitempty"`
+
+	// Credentials of the repository.
+	// +optional
+	Credentials *SourceCredentials `json:"credentials,omitempty"`
+}
+
+// SourceCredentials says where the credentials of a source are.
+type SourceCredentials struct {
+	// SecretRef names a Secret of the system namespace that carries the annotation
+	// apps.waybill.dev/secret-type (K55, K56): username and password, or registryConfigFile,
+	// for helm; the keys of GitSync's secretRef for git.
+	// +required
+	SecretRef LocalReference `json:"secretRef"`
+}
+
+// VersionUsage says who uses one version of a definition.
+type VersionUsage struct {
+	// Version that is used.
+	// +required
+	Version string `json:"version"`
+
+	// Count of the installations that use it, listed or not.
+	// +required
+	Count int32 `json:"count"`
+
+	// Installations that use it, as `<cluster namespace>/<cluster>/<namespace>/<name>`,
+	// sorted, at most 20.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	Installations []string `json:"installations,omitempty"`
+}
+
+// ApplicationDefinitionStatus says who uses a definition.
+type ApplicationDefinitionStatus struct {
+	ReconcileStatus `json:",inline"`
+
+	// UsedBy says who uses which version, as far as the clusters were last seen (C47).
+	// +optional
+	// +listType=map
+	// +listMapKey=version
+	UsedBy []VersionUsage `json:"usedBy,omitempty"`
+
+	// Clusters is the number of clusters that hold a copy.
+	// +optional
+	Clusters int32 `json:"clusters,omitempty"`
+}
+
+// ApplicationDefinition is one entry of the catalog: an application in all its versions (K10).
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,categories=waybill
+// +kubebuilder:printcolumn:name="Method",type=string,JSONPath=`.spec.method`
+// +kubebuilder:printcolumn:name="Versions",type=string,JSONPath=`.spec.versions[*].version`
+// +kubebuilder:printcolumn:name="Default",type=string,JSONPath=`.spec.defaultVersion`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Description",type=string,JSONPath=`.spec.description`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ApplicationDefinition struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the entry of the catalog.
+	Spec ApplicationDefinitionSpec `json:"spec"`
+
+	// Status says who uses it.
+	// +kubebuilder:default={"observedGeneration":-1}
+	Status ApplicationDefinitionStatus `json:"status,omitempty"`
+}
+
+// ApplicationDefinitionList is a list of ApplicationDefinitions.
+// +kubebuilder:object:root=true
+type ApplicationDefinitionList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ApplicationDefinition `json:"items"`
+}
+
+// GetReconcileStatus returns the part of the status that every kind shares.
+func (d *ApplicationDefinition) GetReconcileStatus() *ReconcileStatus {
+	return &d.Status.ReconcileStatus
+}
+
+// GetConditions returns the conditions of the status.
+func (d *ApplicationDefinition) GetConditions() []metav1.Condition { return d.Status.Conditions }
+
+// SetConditions replaces the conditions of the status.
+func (d *ApplicationDefinition) SetConditions(c []metav1.Condition) { d.Status.Conditions = c }
+
+// GetMethod returns the method, helm where none is set.
+func (d *ApplicationDefinition) GetMethod() Method {
+	if d.Spec.Method == "" {
+		return MethodHelm
+	}
+	return d.Spec.Method
+}
+
+// GetVersion returns the version of that name, nil where there is none.
+func (d *ApplicationDefinition) GetVersion(version string) *ApplicationVersion {
+	for i := range d.Spec.Versions {
+		if d.Spec.Versions[i].Version == version {
+			return &d.Spec.Versions[i]
+		}
+	}
+	return nil
+}
+
+// IsCopy says whether this is a copy of a hub's definition in a user cluster (C45).
+func (d *ApplicationDefinition) IsCopy() bool {
+	_, ok := d.Annotations[CopyOfAnnotation]
+	return ok
+}

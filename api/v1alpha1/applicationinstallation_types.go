@@ -1,0 +1,351 @@
+package v1alpha1
+
+import (
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ApplicationInstallationKind is the kind of an ApplicationInstallation.
+const ApplicationInstallationKind = "ApplicationInstallation"
+
+// ApplicationInstallationSpec says which application is wanted, where, and with which values.
+// +kubebuilder:validation:XValidation:rule="!(has(self.values) && has(self.valuesBlock))",message="at most one of values and valuesBlock may be set"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.__namespace__) || (has(self.__namespace__) && self.__namespace__.name == oldSelf.__namespace__.name)",message="namespace.name is immutable: delete the installation and create it anew"
+type ApplicationInstallationSpec struct {
+	// ApplicationRef names the definition and its version (K35).
+	// +required
+	ApplicationRef ApplicationReference `json:"applicationRef"`
+
+	// Namespace that the workload goes to; its name is immutable (K36). Default: the
+	// definition's defaultNamespace, else the namespace of the installation.
+	// +optional
+	Namespace *TargetNamespace `json:"namespace,omitempty"`
+
+	// Values override those of the version (K39, C26). They are data: templates in them
+	// are never executed (C33).
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Type=object
+	Values *apiextensionsv1.JSON `json:"values,omitempty"`
+
+	// ValuesBlock is the same as values, written as a block of YAML so that comments survive.
+	// +optional
+	// +kubebuilder:validation:MaxLength=524288
+	ValuesBlock string `json:"valuesBlock,omitempty"`
+
+	// ValuesFrom are read from the installation's namespace, in this order, and lie below
+	// values and valuesBlock.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	ValuesFrom []ValuesReference `json:"valuesFrom,omitempty"`
+
+	// ReconciliationInterval forces a full comparison with the cluster that often; drift is
+	// put right by watches in any case. Default: 0s, never.
+	// +optional
+	ReconciliationInterval metav1.Duration `json:"reconciliationInterval,omitempty"`
+
+	// DeployOptions of the method.
+	// +optional
+	DeployOptions *DeployOptions `json:"deployOptions,omitempty"`
+}
+
+// ApplicationReference names a definition and one of its versions.
+type ApplicationReference struct {
+	// Name of the ApplicationDefinition. Immutable.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="applicationRef.name is immutable: delete the installation and create it anew"
+	Name string `json:"name"`
+
+	// Version of the definition. Default: the definition's defaultVersion, filled in when
+	// the installation is created.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Version string `json:"version,omitempty"`
+}
+
+// TargetNamespace is the namespace that a workload goes to.
+type TargetNamespace struct {
+	// Name of the namespace.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+
+	// Create the namespace where it does not exist (K37). Default: false.
+	// +optional
+	Create bool `json:"create,omitempty"`
+
+	// Labels that the namespace gets (K38).
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// Annotations that the namespace gets (K38).
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// ValuesReference names a ConfigMap or Secret with values.
+type ValuesReference struct {
+	// Kind of the object.
+	// +required
+	// +kubebuilder:validation:Enum=ConfigMap;Secret
+	Kind string `json:"kind"`
+
+	// Name of the object, in the installation's namespace.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// Key that holds the values as YAML. Default: values.yaml.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key,omitempty"`
+
+	// Optional lets the object or the key be absent. Default: false.
+	// +optional
+	Optional bool `json:"optional,omitempty"`
+}
+
+// DeployOptions holds the options of each method.
+type DeployOptions struct {
+	// Helm options; ignored by other methods.
+	// +optional
+	Helm *HelmDeployOptions `json:"helm,omitempty"`
+}
+
+// CRDPolicy says what is done with the CRDs of a chart.
+// +kubebuilder:validation:Enum=CreateReplace;Create;Skip
+type CRDPolicy string
+
+const (
+	// CRDCreateReplace creates CRDs, and upgrades them with the chart.
+	CRDCreateReplace CRDPolicy = "CreateReplace"
+
+	// CRDCreate creates CRDs that do not exist and never upgrades them.
+	CRDCreate CRDPolicy = "Create"
+
+	// CRDSkip leaves CRDs alone.
+	CRDSkip CRDPolicy = "Skip"
+)
+
+// DriftDetection says what is done when an object of a release was changed by others.
+// +kubebuilder:validation:Enum=Enabled;Warn;Disabled
+type DriftDetection string
+
+const (
+	// DriftEnabled puts drift right.
+	DriftEnabled DriftDetection = "Enabled"
+
+	// DriftWarn reports drift and leaves it.
+	DriftWarn DriftDetection = "Warn"
+
+	// DriftDisabled does not look for drift.
+	DriftDisabled DriftDetection = "Disabled"
+)
+
+// HelmDeployOptions are the options of method helm.
+// +kubebuilder:validation:XValidation:rule="!has(self.atomic) || !self.atomic || (has(self.wait) && self.wait)",message="atomic needs wait"
+type HelmDeployOptions struct {
+	// Wait makes an install or upgrade fail whose objects are not healthy within timeout.
+	// Without it, Ready follows their health however long it takes. Default: false.
+	// +optional
+	Wait bool `json:"wait,omitempty"`
+
+	// Timeout of one Helm action, its hooks included, and of wait. Default: 5m.
+	// +optional
+	Timeout metav1.Duration `json:"timeout,omitempty"`
+
+	// Atomic rolls a failed upgrade back, and uninstalls a failed install. Needs wait.
+	// Default: false.
+	// +optional
+	Atomic bool `json:"atomic,omitempty"`
+
+	// CRDs says what is done with the CRDs of the chart. Default: CreateReplace.
+	// +optional
+	CRDs CRDPolicy `json:"crds,omitempty"`
+
+	// DisableHooks runs no hooks. Default: false.
+	// +optional
+	DisableHooks bool `json:"disableHooks,omitempty"`
+
+	// HistoryLimit is the number of revisions that are kept. Default: 5.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	HistoryLimit int32 `json:"historyLimit,omitempty"`
+
+	// DriftDetection says what is done about drift. Default: Enabled.
+	// +optional
+	DriftDetection DriftDetection `json:"driftDetection,omitempty"`
+}
+
+// ResolvedApplication is what an installation was resolved to; kept so that it can be
+// uninstalled when the definition is gone.
+type ResolvedApplication struct {
+	// Name of the definition.
+	// +required
+	Name string `json:"name"`
+
+	// Version of the definition.
+	// +required
+	Version string `json:"version"`
+
+	// Method of the definition.
+	// +required
+	Method Method `json:"method"`
+
+	// Namespace that the workload is in.
+	// +required
+	Namespace string `json:"namespace"`
+
+	// Revision of the source: the chart's version, or a git revision.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+}
+
+// ReleaseStatus is what is known of the Helm release of an installation.
+type ReleaseStatus struct {
+	// Name of the release.
+	// +required
+	Name string `json:"name"`
+
+	// Namespace of the release.
+	// +required
+	Namespace string `json:"namespace"`
+
+	// Revision of the release, from 1.
+	// +required
+	Revision int32 `json:"revision"`
+
+	// Chart that is deployed, as `<name>-<version>`.
+	// +optional
+	Chart string `json:"chart,omitempty"`
+
+	// Digest of everything that went into the release: chart, values, options.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
+	// Status of the release in Helm's words, e.g. deployed, failed.
+	// +optional
+	Status string `json:"status,omitempty"`
+}
+
+// ApplicationInstallationStatus says what of an installation is in the cluster.
+type ApplicationInstallationStatus struct {
+	ReconcileStatus `json:",inline"`
+
+	// Application that was resolved, and is installed or being installed.
+	// +optional
+	Application *ResolvedApplication `json:"application,omitempty"`
+
+	// Release of method helm.
+	// +optional
+	Release *ReleaseStatus `json:"release,omitempty"`
+
+	// Inventory of the objects of the installation.
+	// +optional
+	Inventory *Inventory `json:"inventory,omitempty"`
+
+	// Problems with single objects, at most 50.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	Problems []Problem `json:"problems,omitempty"`
+
+	// Failures in a row since the last success; the wait before the next try grows with them.
+	// +optional
+	Failures int32 `json:"failures,omitempty"`
+}
+
+// ApplicationInstallation installs one version of a definition into the cluster that it
+// lives in (K34).
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=waybill
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 53",message="the name is also that of the Helm release: at most 53 characters"
+// +kubebuilder:printcolumn:name="Definition",type=string,JSONPath=`.spec.applicationRef.name`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.application.version`
+// +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.status.application.namespace`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.release.revision`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ApplicationInstallation struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says what is wanted.
+	Spec ApplicationInstallationSpec `json:"spec"`
+
+	// Status says what is there.
+	// +kubebuilder:default={"observedGeneration":-1}
+	Status ApplicationInstallationStatus `json:"status,omitempty"`
+}
+
+// ApplicationInstallationList is a list of ApplicationInstallations.
+// +kubebuilder:object:root=true
+type ApplicationInstallationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ApplicationInstallation `json:"items"`
+}
+
+// GetReconcileStatus returns the part of the status that every kind shares.
+func (i *ApplicationInstallation) GetReconcileStatus() *ReconcileStatus {
+	return &i.Status.ReconcileStatus
+}
+
+// GetConditions returns the conditions of the status.
+func (i *ApplicationInstallation) GetConditions() []metav1.Condition { return i.Status.Conditions }
+
+// SetConditions replaces the conditions of the status.
+func (i *ApplicationInstallation) SetConditions(c []metav1.Condition) { i.Status.Conditions = c }
+
+// GetKey returns the key that holds the values, values.yaml where none is set.
+func (v ValuesReference) GetKey() string {
+	if v.Key == "" {
+		return "values.yaml"
+	}
+	return v.Key
+}
+
+// GetTimeout returns the timeout, 5 minutes where none is set.
+func (o *HelmDeployOptions) GetTimeout() time.Duration {
+	if o == nil {
+		return 5 * time.Minute
+	}
+	return durationOr(o.Timeout, 5*time.Minute)
+}
+
+// GetCRDs returns the CRD policy, CreateReplace where none is set.
+func (o *HelmDeployOptions) GetCRDs() CRDPolicy {
+	if o == nil || o.CRDs == "" {
+		return CRDCreateReplace
+	}
+	return o.CRDs
+}
+
+// GetHistoryLimit returns the number of revisions to keep, 5 where none is set.
+func (o *HelmDeployOptions) GetHistoryLimit() int {
+	if o == nil || o.HistoryLimit == 0 {
+		return 5
+	}
+	return int(o.HistoryLimit)
+}
+
+// GetDriftDetection returns what is done about drift, Enabled where nothing is set.
+func (o *HelmDeployOptions) GetDriftDetection() DriftDetection {
+	if o == nil || o.DriftDetection == "" {
+		return DriftEnabled
+	}
+	return o.DriftDetection
+}

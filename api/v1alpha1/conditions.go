@@ -1,0 +1,170 @@
+package v1alpha1
+
+// Condition types. Ready, Reconciling and Stalled are those of kstatus: Ready is always
+// present, Reconciling and Stalled only while they are true.
+const (
+	// ReadyCondition says whether the object is as its spec wants it.
+	ReadyCondition = "Ready"
+
+	// ReconcilingCondition is present and True while work is going on or is retried.
+	ReconcilingCondition = "Reconciling"
+
+	// StalledCondition is present and True when nothing happens until somebody acts; its
+	// message says who and how.
+	StalledCondition = "Stalled"
+
+	// ClusterReachableCondition of a KubernetesCluster says whether its API server answers.
+	// On an ApplicationInstallation it is present only while it is False.
+	ClusterReachableCondition = "ClusterReachable"
+
+	// InstalledCondition of an ApplicationInstallation says whether its release is deployed,
+	// healthy or not (C43).
+	InstalledCondition = "Installed"
+
+	// DriftedCondition of an ApplicationInstallation is present and True while objects differ
+	// from the release and drift detection is Warn.
+	DriftedCondition = "Drifted"
+
+	// ComponentsReadyCondition of an Application says whether every component is installed
+	// and healthy.
+	ComponentsReadyCondition = "ComponentsReady"
+
+	// DependenciesReadyCondition of an Application says whether every dependency is installed.
+	DependenciesReadyCondition = "DependenciesReady"
+)
+
+// Reasons that several kinds use.
+const (
+	// SucceededReason: everything is as the spec wants it. Ready is True.
+	SucceededReason = "Succeeded"
+
+	// ProgressingReason: work is going on.
+	ProgressingReason = "Progressing"
+
+	// ProgressingWithRetryReason: the last try failed and is repeated.
+	ProgressingWithRetryReason = "ProgressingWithRetry"
+
+	// SuspendedReason: spec.suspend or spec.paused is set.
+	SuspendedReason = "Suspended"
+
+	// DeletingReason: what was delivered is being deleted; the message says what is left.
+	DeletingReason = "Deleting"
+
+	// DeleteFailedReason: something that was delivered could not be deleted (C34).
+	DeleteFailedReason = "DeleteFailed"
+
+	// InvalidSpecReason: the spec is wrong in a way that admission could not see.
+	InvalidSpecReason = "InvalidSpec"
+
+	// SecretNotFoundReason: a Secret that the spec names does not exist.
+	SecretNotFoundReason = "SecretNotFound"
+
+	// InvalidSecretReason: a Secret that the spec names lacks a key or holds nonsense.
+	InvalidSecretReason = "InvalidSecret"
+
+	// ClusterUnreachableReason: an API server does not answer.
+	ClusterUnreachableReason = "ClusterUnreachable"
+
+	// NotHealthyReason: objects are applied and not, or not yet, healthy.
+	NotHealthyReason = "NotHealthy"
+
+	// ApplyFailedReason: at least one object was refused; status.problems names it.
+	ApplyFailedReason = "ApplyFailed"
+
+	// PruneFailedReason: at least one object could not be deleted.
+	PruneFailedReason = "PruneFailed"
+
+	// ForbiddenReason: the identity that is used lacks a right; the message names both.
+	ForbiddenReason = "Forbidden"
+)
+
+// Reasons of git sources, on GitSync and ApplicationInstallation.
+const (
+	// GitUnreachableReason: the git server does not answer. What was delivered stays (P13).
+	GitUnreachableReason = "GitUnreachable"
+
+	// GitAuthenticationFailedReason: the git server refused the credentials.
+	GitAuthenticationFailedReason = "GitAuthenticationFailed"
+
+	// GitReferenceNotFoundReason: the repository has no such branch, tag or commit.
+	GitReferenceNotFoundReason = "GitReferenceNotFound"
+
+	// GitFailedReason: the repository could not be read for any other reason.
+	GitFailedReason = "GitFailed"
+
+	// PathNotFoundReason: the revision has no such folder.
+	PathNotFoundReason = "PathNotFound"
+
+	// EmptyPathReason: the folder holds no manifest, and allowEmpty is not set.
+	EmptyPathReason = "EmptyPath"
+
+	// BuildFailedReason: the kustomization does not build.
+	BuildFailedReason = "BuildFailed"
+
+	// InvalidManifestReason: at least one file is no manifest; status.problems names it (P12).
+	InvalidManifestReason = "InvalidManifest"
+)
+
+// Reasons of KubernetesCluster.
+const (
+	// InvalidKubeconfigReason: the kubeconfig cannot be used; the message says why (C38).
+	InvalidKubeconfigReason = "InvalidKubeconfig"
+
+	// InstallationsRemainReason: the cluster is being deleted and still holds installations.
+	InstallationsRemainReason = "InstallationsRemain"
+)
+
+// Reasons of ApplicationDefinition.
+const (
+	// InUseReason: the definition is being deleted and installations still use it (C47).
+	InUseReason = "InUse"
+
+	// CopyFailedReason: a user cluster has no current copy; the message names it.
+	CopyFailedReason = "CopyFailed"
+)
+
+// Reasons of ApplicationInstallation.
+const (
+	// DefinitionNotFoundReason: there is no such definition, or no such version, yet (C46).
+	DefinitionNotFoundReason = "DefinitionNotFound"
+
+	// DefinitionGoneReason: the definition or version was there and is gone; the
+	// installation keeps running (C47).
+	DefinitionGoneReason = "DefinitionGone"
+
+	// SourceUnreachableReason: the helm repository or registry does not answer.
+	SourceUnreachableReason = "SourceUnreachable"
+
+	// SourceAuthenticationFailedReason: the helm repository or registry refused the credentials.
+	SourceAuthenticationFailedReason = "SourceAuthenticationFailed"
+
+	// ChartNotFoundReason: there is no such chart, or no such version of it.
+	ChartNotFoundReason = "ChartNotFound"
+
+	// InvalidChartReason: the chart cannot be loaded, or is too large.
+	InvalidChartReason = "InvalidChart"
+
+	// InvalidValuesReason: values are no YAML, or do not fit the chart's schema.
+	InvalidValuesReason = "InvalidValues"
+
+	// InstallFailedReason: the first install failed.
+	InstallFailedReason = "InstallFailed"
+
+	// UpgradeFailedReason: an upgrade failed.
+	UpgradeFailedReason = "UpgradeFailed"
+
+	// UninstallFailedReason: the uninstall failed; the finalizer stays (C34).
+	UninstallFailedReason = "UninstallFailed"
+
+	// NamespaceNotFoundReason: the target namespace does not exist and create is not set (K37).
+	NamespaceNotFoundReason = "NamespaceNotFound"
+
+	// ReleaseConflictReason: a release or Application of that name belongs to somebody else (C55).
+	ReleaseConflictReason = "ReleaseConflict"
+
+	// DriftDetectedReason: objects differ from the release.
+	DriftDetectedReason = "DriftDetected"
+
+	// DriftCorrectedReason: objects differed from the release and were put right. Events only.
+	DriftCorrectedReason = "DriftCorrected"
+)

@@ -1,0 +1,223 @@
+package v1alpha1
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// GitSyncKind is the kind of a GitSync.
+const GitSyncKind = "GitSync"
+
+// GitSyncSpec says what to pull from git, and where to apply it.
+// +kubebuilder:validation:XValidation:rule="!self.url.startsWith('http://') || !has(self.secretRef)",message="credentials are never sent over http: use https or ssh"
+type GitSyncSpec struct {
+	// URL of the repository: https://, http:// or ssh://, or git@host:path.
+	// +required
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^((https?|ssh)://[^\s]+|[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:[^\s]+)$`
+	URL string `json:"url"`
+
+	// Ref says which commit to apply. Default: the branch that HEAD names.
+	// +optional
+	Ref *GitReference `json:"ref,omitempty"`
+
+	// Path of the folder that holds the manifests, or a kustomization. Default: the
+	// root of the repository.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Path string `json:"path,omitempty"`
+
+	// Interval between two looks at the repository; up to a tenth of it is added at
+	// random. Default: 1m.
+	// +optional
+	// +kubebuilder:default="1m0s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be 1s or more"
+	Interval metav1.Duration `json:"interval,omitempty"`
+
+	// Timeout of a fetch, of an apply in one cluster, and of waiting for health. Default: 1m.
+	// +optional
+	// +kubebuilder:default="1m0s"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be 1s or more"
+	Timeout metav1.Duration `json:"timeout,omitempty"`
+
+	// SecretRef names a Secret of the same namespace with the credentials of the
+	// repository: username and password, or bearerToken, and ca.crt for https;
+	// identity, known_hosts and optionally identity.password for ssh.
+	// +optional
+	SecretRef *LocalReference `json:"secretRef,omitempty"`
+
+	// Prune deletes what has left the repository. Default: true.
+	// +optional
+	// +kubebuilder:default=true
+	Prune *bool `json:"prune,omitempty"`
+
+	// AllowEmpty lets a path without a single manifest prune everything. Default: false,
+	// an empty path is then an error and nothing is deleted.
+	// +optional
+	AllowEmpty bool `json:"allowEmpty,omitempty"`
+
+	// TargetNamespace is filled in where a namespaced manifest names no namespace (C59).
+	// Default: the namespace of the GitSync in its own cluster, `default` in others.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	TargetNamespace string `json:"targetNamespace,omitempty"`
+
+	// ServiceAccountName is the ServiceAccount, of the GitSync's namespace, that is
+	// impersonated in the target cluster. Default: `default`; in the system namespace,
+	// Waybill's own rights (C37).
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// ClusterSelector selects the KubernetesClusters, of the GitSync's namespace, that
+	// the manifests are applied to. Default: the cluster that the GitSync lives in.
+	// +optional
+	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
+
+	// Suspend stops everything but deletion. Default: false.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+
+	// Wait makes Ready wait until every object is healthy. Default: false.
+	// +optional
+	Wait bool `json:"wait,omitempty"`
+
+	// Ignore holds lines in the format of .gitignore; what they match is not applied.
+	// +optional
+	// +kubebuilder:validation:MaxLength=65536
+	Ignore *string `json:"ignore,omitempty"`
+}
+
+// GitSyncClusterStatus says how far one cluster is.
+type GitSyncClusterStatus struct {
+	// Name of the KubernetesCluster; empty for the cluster that the GitSync lives in.
+	// +optional
+	Name string `json:"name"`
+
+	// Ready says whether the cluster holds what the revision says.
+	// +required
+	Ready bool `json:"ready"`
+
+	// Revision that was last applied to this cluster without a problem.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+
+	// Leaving says that the cluster is no longer selected and its objects are being deleted.
+	// +optional
+	Leaving bool `json:"leaving,omitempty"`
+
+	// Reason is one word, for programs; empty when ready.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// Message says what is wrong, for people; empty when ready.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// GitSyncStatus says what of the repository is in the clusters.
+type GitSyncStatus struct {
+	ReconcileStatus `json:",inline"`
+
+	// Revision that was last applied everywhere without a problem, e.g. `main@sha1:4f2a…`.
+	// +optional
+	Revision string `json:"revision,omitempty"`
+
+	// AttemptedRevision is the revision that was last tried.
+	// +optional
+	AttemptedRevision string `json:"attemptedRevision,omitempty"`
+
+	// Inventory of what was delivered.
+	// +optional
+	Inventory *Inventory `json:"inventory,omitempty"`
+
+	// Problems of the attempted revision, at most 50; ProblemCount says how many there are.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	Problems []Problem `json:"problems,omitempty"`
+
+	// ProblemCount is the number of problems, listed or not.
+	// +optional
+	ProblemCount int32 `json:"problemCount,omitempty"`
+
+	// Clusters says how far each target is.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Clusters []GitSyncClusterStatus `json:"clusters,omitempty"`
+}
+
+// GitSync pulls manifests from a git repository and applies them to this cluster, or to
+// every cluster that a selector matches (P6, P7).
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=waybill
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.revision`
+// +kubebuilder:printcolumn:name="Objects",type=integer,JSONPath=`.status.inventory.count`
+// +kubebuilder:printcolumn:name="Problems",type=integer,JSONPath=`.status.problemCount`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.spec.url`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type GitSync struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says what to pull and where to apply it.
+	Spec GitSyncSpec `json:"spec"`
+
+	// Status says what of it is in the clusters.
+	// +kubebuilder:default={"observedGeneration":-1}
+	Status GitSyncStatus `json:"status,omitempty"`
+}
+
+// GitSyncList is a list of GitSyncs.
+// +kubebuilder:object:root=true
+type GitSyncList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []GitSync `json:"items"`
+}
+
+// GetReconcileStatus returns the part of the status that every kind shares.
+func (g *GitSync) GetReconcileStatus() *ReconcileStatus { return &g.Status.ReconcileStatus }
+
+// GetConditions returns the conditions of the status.
+func (g *GitSync) GetConditions() []metav1.Condition { return g.Status.Conditions }
+
+// SetConditions replaces the conditions of the status.
+func (g *GitSync) SetConditions(c []metav1.Condition) { g.Status.Conditions = c }
+
+// GetRef returns the reference, the zero value where none is set.
+func (g *GitSync) GetRef() GitReference {
+	if g.Spec.Ref == nil {
+		return GitReference{}
+	}
+	return *g.Spec.Ref
+}
+
+// GetInterval returns the interval, 1 minute where none is set.
+func (g *GitSync) GetInterval() time.Duration { return durationOr(g.Spec.Interval, time.Minute) }
+
+// GetTimeout returns the timeout, 1 minute where none is set.
+func (g *GitSync) GetTimeout() time.Duration { return durationOr(g.Spec.Timeout, time.Minute) }
+
+// GetPrune says whether what left the repository is deleted; true where nothing is set.
+func (g *GitSync) GetPrune() bool { return g.Spec.Prune == nil || *g.Spec.Prune }
+
+// GetIgnore returns the ignore lines, empty where none are set.
+func (g *GitSync) GetIgnore() string {
+	if g.Spec.Ignore == nil {
+		return ""
+	}
+	return *g.Spec.Ignore
+}
+
+func durationOr(d metav1.Duration, fallback time.Duration) time.Duration {
+	if d.Duration <= 0 {
+		return fallback
+	}
+	return d.Duration
+}

@@ -1,0 +1,147 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// KubernetesClusterKind is the kind of a KubernetesCluster.
+const KubernetesClusterKind = "KubernetesCluster"
+
+// DeletePolicy says what happens to what runs in a cluster when its KubernetesCluster
+// is deleted (C38).
+// +kubebuilder:validation:Enum=Wait;Abandon
+type DeletePolicy string
+
+const (
+	// DeleteWait holds the KubernetesCluster until nothing that Waybill delivered is
+	// left in the cluster.
+	DeleteWait DeletePolicy = "Wait"
+
+	// DeleteAbandon lets the KubernetesCluster go at once; what runs there stays.
+	DeleteAbandon DeletePolicy = "Abandon"
+)
+
+// KubernetesClusterSpec says how to reach a user cluster.
+type KubernetesClusterSpec struct {
+	// KubeconfigSecretRef names a Secret of the same namespace that holds a kubeconfig
+	// with inline data only (C38). Default: the cluster that this object lives in.
+	// +optional
+	KubeconfigSecretRef *SecretKeyReference `json:"kubeconfigSecretRef,omitempty"`
+
+	// Paused stops everything that Waybill does in this cluster; what runs keeps running.
+	// Default: false.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+
+	// OnDelete says what happens to what runs in the cluster when this object is
+	// deleted. Default: Wait.
+	// +optional
+	// +kubebuilder:default=Wait
+	OnDelete DeletePolicy `json:"onDelete,omitempty"`
+}
+
+// InstallationSummary is one ApplicationInstallation of a cluster, in short (K69).
+type InstallationSummary struct {
+	// Namespace of the ApplicationInstallation.
+	// +required
+	Namespace string `json:"namespace"`
+
+	// Name of the ApplicationInstallation.
+	// +required
+	Name string `json:"name"`
+
+	// Definition that it installs.
+	// +required
+	Definition string `json:"definition"`
+
+	// Version of the definition that is installed, or asked for where none is yet.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// Ready is the status of its condition Ready: True, False or Unknown.
+	// +optional
+	Ready metav1.ConditionStatus `json:"ready,omitempty"`
+}
+
+// KubernetesClusterStatus says what is known of a user cluster.
+type KubernetesClusterStatus struct {
+	ReconcileStatus `json:",inline"`
+
+	// Version of Kubernetes that the API server reports.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// UID is the UID of the cluster's namespace kube-system: two KubernetesClusters
+	// with the same UID are one cluster (C45).
+	// +optional
+	UID string `json:"uid,omitempty"`
+
+	// Reachable says whether the API server answers.
+	// +optional
+	Reachable bool `json:"reachable,omitempty"`
+
+	// LastSeen is when the API server last answered; written when it is lost and when
+	// it is back, never in between (C38).
+	// +optional
+	LastSeen *metav1.Time `json:"lastSeen,omitempty"`
+
+	// Installations in the cluster, sorted by namespace and name, at most 2,000.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=2000
+	Installations []InstallationSummary `json:"installations,omitempty"`
+
+	// InstallationCount is the number of installations, listed or not.
+	// +optional
+	InstallationCount int32 `json:"installationCount,omitempty"`
+}
+
+// KubernetesCluster is one user cluster. Its labels are what selectors see (K29, K69).
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=waybill
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reachable",type=boolean,JSONPath=`.status.reachable`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`
+// +kubebuilder:printcolumn:name="Installations",type=integer,JSONPath=`.status.installationCount`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type KubernetesCluster struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says how to reach the cluster.
+	// +optional
+	Spec KubernetesClusterSpec `json:"spec,omitempty"`
+
+	// Status says what is known of it.
+	// +kubebuilder:default={"observedGeneration":-1}
+	Status KubernetesClusterStatus `json:"status,omitempty"`
+}
+
+// KubernetesClusterList is a list of KubernetesClusters.
+// +kubebuilder:object:root=true
+type KubernetesClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []KubernetesCluster `json:"items"`
+}
+
+// GetReconcileStatus returns the part of the status that every kind shares.
+func (k *KubernetesCluster) GetReconcileStatus() *ReconcileStatus {
+	return &k.Status.ReconcileStatus
+}
+
+// GetConditions returns the conditions of the status.
+func (k *KubernetesCluster) GetConditions() []metav1.Condition { return k.Status.Conditions }
+
+// SetConditions replaces the conditions of the status.
+func (k *KubernetesCluster) SetConditions(c []metav1.Condition) { k.Status.Conditions = c }
+
+// GetOnDelete returns the deletion policy, Wait where none is set.
+func (k *KubernetesCluster) GetOnDelete() DeletePolicy {
+	if k.Spec.OnDelete == "" {
+		return DeleteWait
+	}
+	return k.Spec.OnDelete
+}

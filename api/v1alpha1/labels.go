@@ -1,0 +1,69 @@
+package v1alpha1
+
+// Marks that Waybill writes on, or reads from, objects of any kind.
+const (
+	// OwnerHashLabel is on everything that Waybill delivers (C53). Its value, at
+	// most 63 characters, is derived from OwnerAnnotation; watches select on it.
+	OwnerHashLabel = "apps.waybill.dev/owner-hash"
+
+	// OwnerAnnotation says who delivers an object: `<hub id>/<kind>/<namespace>/<name>`.
+	// Ownership is decided on it, never on UIDs, so that a hub which was restored
+	// from a backup still owns what it made (C13, C40).
+	OwnerAnnotation = "apps.waybill.dev/owner"
+
+	// AdoptAnnotation with the value "true" on a manifest lets Waybill take over
+	// an object that exists and belongs to nobody, or to somebody else (C13).
+	AdoptAnnotation = "apps.waybill.dev/adopt"
+
+	// PruneAnnotation with the value "disabled" keeps a delivered object in the
+	// cluster when it leaves its source.
+	PruneAnnotation = "apps.waybill.dev/prune"
+
+	// ReconcileAtAnnotation asks for a reconciliation now. Any change of its value
+	// counts; status.lastHandledReconcileAt mirrors the last value that was acted on.
+	ReconcileAtAnnotation = "apps.waybill.dev/reconcile-at"
+
+	// ForceRemoveAnnotation on an ApplicationDefinition lets versions be removed
+	// that installations still use: a comma-separated list of versions, or `*`
+	// (C28, C47). Those installations are then uninstalled and deleted (K52).
+	ForceRemoveAnnotation = "apps.waybill.dev/force-remove"
+
+	// CopyOfAnnotation marks a copy of an ApplicationDefinition in a user cluster.
+	// Its value is the id of the hub that the copy comes from (C45).
+	CopyOfAnnotation = "apps.waybill.dev/copy-of"
+
+	// SecretTypeAnnotation marks a Secret of the system namespace as a source
+	// credential, whatever its value (K56, C13).
+	SecretTypeAnnotation = "apps.waybill.dev/secret-type"
+
+	// ReleaseLabel is on every object of an installation. Its value is the name of
+	// the installation; the generated Application selects on it (C55).
+	ReleaseLabel = "apps.waybill.dev/release"
+
+	// ApplicationAnnotation names the Application that an object belongs to. An
+	// empty value says that the object belongs to none (A20, C3).
+	ApplicationAnnotation = "kubernetes.io/application"
+)
+
+// Finalizer holds an object of ours until what it delivered is gone (C11).
+const Finalizer = "apps.waybill.dev/finalizer"
+
+// FieldManager is the server-side apply field manager of everything that Waybill
+// delivers, and HelmFieldManager that of what Helm writes on its behalf (C53, C54).
+const (
+	FieldManager     = "waybill"
+	HelmFieldManager = "waybill-helm"
+)
+
+const (
+	// DefaultSystemNamespace is where Waybill runs and keeps its own objects unless
+	// --system-namespace says otherwise.
+	DefaultSystemNamespace = "waybill-system"
+
+	// HubConfigMap is the ConfigMap of the system namespace whose key HubIDKey
+	// holds the id of the hub, a UUID. It belongs into every backup (C40).
+	HubConfigMap = "waybill-hub"
+
+	// HubIDKey is the key of HubConfigMap.
+	HubIDKey = "id"
+)

@@ -1,0 +1,152 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// LocalReference names an object in the namespace of the object that refers to it.
+type LocalReference struct {
+	// Name of the object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// SecretKeyReference names a key of a Secret in the namespace of the object that
+// refers to it.
+type SecretKeyReference struct {
+	// Name of the Secret.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// Key within the Secret. Default: `value`, or `kubeconfig` where `value` is absent.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key,omitempty"`
+}
+
+// GitReference says which commit of a repository is meant. Where several fields are
+// set, the first of commit, name, semver, tag and branch counts; where none is set,
+// the branch that the repository's HEAD names.
+type GitReference struct {
+	// Branch to follow.
+	// +optional
+	// +kubebuilder:validation:MaxLength=255
+	Branch string `json:"branch,omitempty"`
+
+	// Tag to check out.
+	// +optional
+	// +kubebuilder:validation:MaxLength=255
+	Tag string `json:"tag,omitempty"`
+
+	// SemVer range; the newest tag within it is checked out, e.g. `>=1.2.0 <2.0.0`.
+	// +optional
+	// +kubebuilder:validation:MaxLength=255
+	SemVer string `json:"semver,omitempty"`
+
+	// Name of any reference, e.g. `refs/pull/420/head`.
+	// +optional
+	// +kubebuilder:validation:MaxLength=255
+	Name string `json:"name,omitempty"`
+
+	// Commit to check out, as its full hash. Where the server refuses to serve bare
+	// hashes, `branch` must say where the commit is found (C56).
+	// +optional
+	// +kubebuilder:validation:Pattern=`^([0-9a-f]{40}|[0-9a-f]{64})$`
+	Commit string `json:"commit,omitempty"`
+}
+
+// ObjectReference identifies one object of any kind and where its manifest stands.
+type ObjectReference struct {
+	// Group of the kind; empty for the core group.
+	// +optional
+	Group string `json:"group,omitempty"`
+
+	// Kind of the object.
+	// +optional
+	Kind string `json:"kind,omitempty"`
+
+	// Namespace of the object; empty for cluster-scoped kinds.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// Name of the object.
+	// +optional
+	Name string `json:"name,omitempty"`
+}
+
+// Problem is one object, or one file, that could not be delivered (P12).
+type Problem struct {
+	ObjectReference `json:",inline"`
+
+	// File that the object stands in, relative to the root of the repository.
+	// +optional
+	File string `json:"file,omitempty"`
+
+	// Line of the file that the object begins at, from 1.
+	// +optional
+	Line int32 `json:"line,omitempty"`
+
+	// Cluster that refused the object: the name of a KubernetesCluster, empty for
+	// the cluster that this object lives in.
+	// +optional
+	Cluster string `json:"cluster,omitempty"`
+
+	// Reason is one word, for programs.
+	// +required
+	Reason string `json:"reason"`
+
+	// Message says what is wrong and what to do, for people.
+	// +required
+	Message string `json:"message"`
+}
+
+// InventoryEntry is one object that was delivered, in short.
+type InventoryEntry struct {
+	// ID is `<namespace>_<name>_<group>_<kind>`, with empty parts for what is absent.
+	// +required
+	ID string `json:"id"`
+
+	// Version of the API that the object was last delivered with.
+	// +optional
+	Version string `json:"v,omitempty"`
+}
+
+// Inventory lists what was delivered, so that what leaves the source is found again.
+type Inventory struct {
+	// Entries, sorted by id. Empty where the inventory is too large for a status.
+	// +optional
+	// +listType=atomic
+	Entries []InventoryEntry `json:"entries,omitempty"`
+
+	// Secrets that hold the entries where they are too many for a status, by name, in
+	// the namespace of the owner (C41).
+	// +optional
+	// +listType=atomic
+	Secrets []string `json:"secrets,omitempty"`
+
+	// Count of the entries, wherever they are.
+	// +optional
+	Count int32 `json:"count,omitempty"`
+}
+
+// ReconcileStatus is the part of the status that every reconciled kind shares.
+type ReconcileStatus struct {
+	// ObservedGeneration is the newest generation that was acted on; -1 before the first.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// LastHandledReconcileAt is the value of the annotation
+	// `apps.waybill.dev/reconcile-at` that was acted on last.
+	// +optional
+	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
+
+	// Conditions of the object; the page of its kind lists them.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
