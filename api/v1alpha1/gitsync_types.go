@@ -92,7 +92,7 @@ type GitSyncSpec struct {
 // GitSyncClusterStatus says how far one cluster is.
 type GitSyncClusterStatus struct {
 	// Name of the KubernetesCluster; empty for the cluster that the GitSync lives in.
-	// +optional
+	// +required
 	Name string `json:"name"`
 
 	// Ready says whether the cluster holds what the revision says.
