@@ -1,0 +1,124 @@
+package reconcile
+
+import (
+	"context"
+	"sync"
+)
+
+// Jobs runs slow work outside of the workers: a fetch, an apply in one cluster, a Helm
+// action. There is at most one job per key; jobs share lanes, of which each has its own
+// width, so that a lane whose work hangs (a dead cluster, a dead git server) holds up
+// nobody else. A job ends as a call of the wake function, which enqueues an object.
+type Jobs[K comparable, R any] struct {
+	ctx   context.Context
+	width int
+	wake  func(K)
+
+	mu    sync.Mutex
+	jobs  map[K]*job[R]
+	lanes map[string]*lane
+}
+
+type job[R any] struct {
+	input  string
+	cancel context.CancelFunc
+	done   bool
+	result R
+}
+
+type lane struct {
+	slots chan struct{}
+	users int
+}
+
+// NewJobs returns jobs of which at most width run in one lane at a time. They end with ctx.
+// wake is called with the key of every job that has ended.
+func NewJobs[K comparable, R any](ctx context.Context, width int, wake func(K)) *Jobs[K, R] {
+	return &Jobs[K, R]{ctx: ctx, width: width, wake: wake, jobs: map[K]*job[R]{}, lanes: map[string]*lane{}}
+}
+
+// Do returns the result of the work for key with that input and true, once; or starts the
+// work in lane and returns false. While work for the key runs with another input, it waits
+// for that to end, and then starts anew.
+func (j *Jobs[K, R]) Do(laneName string, key K, input string, work func(context.Context) R) (R, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var none R
+	if current := j.jobs[key]; current != nil {
+		if !current.done {
+			return none, false
+		}
+		delete(j.jobs, key)
+		if current.input == input {
+			return current.result, true
+		}
+	}
+	ctx, cancel := context.WithCancel(j.ctx)
+	started := &job[R]{input: input, cancel: cancel}
+	j.jobs[key] = started
+	go j.run(ctx, laneName, j.enter(laneName), key, started, work)
+	return none, false
+}
+
+// Running says whether work for the key is going on.
+func (j *Jobs[K, R]) Running(key K) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	current := j.jobs[key]
+	return current != nil && !current.done
+}
+
+// Drop cancels the work for key and forgets its result. Work that is going on still ends
+// as an event.
+func (j *Jobs[K, R]) Drop(key K) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	current := j.jobs[key]
+	if current == nil {
+		return
+	}
+	if current.done {
+		delete(j.jobs, key)
+		return
+	}
+	current.input = ""
+	current.cancel()
+}
+
+func (j *Jobs[K, R]) run(ctx context.Context, laneName string, l *lane, key K, current *job[R], work func(context.Context) R) {
+	defer current.cancel()
+	select {
+	case l.slots <- struct{}{}:
+		result := work(ctx)
+		<-l.slots
+		j.end(laneName, current, result)
+	case <-ctx.Done():
+		var none R
+		j.Drop(key)
+		j.end(laneName, current, none)
+	}
+	if j.ctx.Err() == nil {
+		j.wake(key)
+	}
+}
+
+// enter counts a job into a lane; the caller holds the lock.
+func (j *Jobs[K, R]) enter(name string) *lane {
+	l := j.lanes[name]
+	if l == nil {
+		l = &lane{slots: make(chan struct{}, j.width)}
+		j.lanes[name] = l
+	}
+	l.users++
+	return l
+}
+
+func (j *Jobs[K, R]) end(laneName string, current *job[R], result R) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	current.done, current.result = true, result
+	l := j.lanes[laneName]
+	if l.users--; l.users == 0 {
+		delete(j.lanes, laneName)
+	}
+}

@@ -1,0 +1,242 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+)
+
+// Object is one of our own kinds.
+type Object interface {
+	client.Object
+	conditions.Setter
+
+	// GetReconcileStatus returns the part of the status that every kind shares.
+	GetReconcileStatus() *v1alpha1.ReconcileStatus
+}
+
+// Outcome is what a pass came to, beside its error.
+type Outcome struct {
+	// Pending says that work goes on elsewhere and ends as an event: conditions stay as
+	// they are, the generation is not yet observed.
+	Pending bool
+	// Unknown says that everything was done and its effect is still to be seen; Ready is
+	// Unknown with this reason, Reconciling is True.
+	Unknown string
+	// Message of the condition Ready.
+	Message string
+	// RequeueAfter is when to look again; zero for never.
+	RequeueAfter time.Duration
+}
+
+// Kernel remembers, per object, what was last written and how often in a row it failed.
+// One kernel serves one controller. The zero value is not usable; see NewKernel.
+type Kernel struct {
+	min, max time.Duration
+
+	mu    sync.Mutex
+	known map[types.UID]*memory
+}
+
+type memory struct {
+	written  Object
+	failures int
+}
+
+// NewKernel returns a kernel whose back-off starts at min and doubles up to max.
+func NewKernel(min, max time.Duration) *Kernel {
+	return &Kernel{min: min, max: max, known: map[types.UID]*memory{}}
+}
+
+// Pass is one reconciliation of one object, from Begin to Finish.
+type Pass struct {
+	kernel   *Kernel
+	client   client.Client
+	recorder events.EventRecorder
+	obj      Object
+	before   Object
+}
+
+// Begin starts a pass over obj, which was read from a cache. Where the cache is behind our
+// own last write, obj is brought up to that write first: else a difference to it would be
+// computed against the past and the wrong half be written.
+func (k *Kernel) Begin(c client.Client, recorder events.EventRecorder, obj Object) *Pass {
+	k.mu.Lock()
+	if m := k.known[obj.GetUID()]; m != nil && m.written != nil && isOlder(obj, m.written) {
+		restoreStatus(obj, m.written)
+	}
+	k.mu.Unlock()
+	return &Pass{kernel: k, client: c, recorder: recorder, obj: obj, before: obj.DeepCopyObject().(Object)}
+}
+
+// Forget drops what is remembered of an object that is gone.
+func (k *Kernel) Forget(uid types.UID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.known, uid)
+}
+
+// Write patches the status in the middle of a pass, where intent has to be recorded before
+// the act, or progress shown. Without a difference it writes nothing.
+func (p *Pass) Write(ctx context.Context) error {
+	if equality.Semantic.DeepEqual(p.before, p.obj) {
+		return nil
+	}
+	desired := p.obj.DeepCopyObject().(Object)
+	err := p.client.Status().Patch(ctx, desired, client.MergeFrom(p.before), client.FieldOwner(v1alpha1.FieldManager))
+	if err != nil {
+		return fmt.Errorf("write status of %s: %w", client.ObjectKeyFromObject(p.obj), client.IgnoreNotFound(err))
+	}
+	p.obj.SetResourceVersion(desired.GetResourceVersion())
+	p.before = p.obj.DeepCopyObject().(Object)
+	p.kernel.remember(p.before)
+	return nil
+}
+
+// Finish turns the outcome of a pass, or its error, into conditions, an event and a
+// result. It is the only place that does, and it writes the status at most once.
+func (p *Pass) Finish(ctx context.Context, outcome Outcome, err error) (ctrl.Result, error) {
+	result := ctrl.Result{RequeueAfter: outcome.RequeueAfter}
+	switch {
+	case err != nil:
+		result = p.failed(ctx, asError(err, v1alpha1.ProgressingWithRetryReason), outcome)
+	case outcome.Pending:
+	case outcome.Unknown != "":
+		conditions.MarkUnknown(p.obj, v1alpha1.ReadyCondition, outcome.Unknown, "%s", outcome.Message)
+		conditions.MarkTrue(p.obj, v1alpha1.ReconcilingCondition, v1alpha1.ProgressingReason, "%s", outcome.Message)
+		conditions.Delete(p.obj, v1alpha1.StalledCondition)
+		p.observe()
+	default:
+		p.kernel.succeeded(p.obj.GetUID())
+		conditions.MarkTrue(p.obj, v1alpha1.ReadyCondition, v1alpha1.SucceededReason, "%s", outcome.Message)
+		conditions.Delete(p.obj, v1alpha1.ReconcilingCondition)
+		conditions.Delete(p.obj, v1alpha1.StalledCondition)
+		p.observe()
+	}
+	changed := p.readyChanged()
+	if err := p.Write(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	if changed {
+		p.emit()
+	}
+	return result, nil
+}
+
+// failed sets the conditions of an error and says when to try again.
+func (p *Pass) failed(ctx context.Context, e *Error, outcome Outcome) ctrl.Result {
+	conditions.MarkFalse(p.obj, v1alpha1.ReadyCondition, e.Reason, "%s", e.Error())
+	p.observe()
+	if e.reaction == stall {
+		conditions.MarkStalled(p.obj, e.Reason, "%s", e.Error())
+		conditions.Delete(p.obj, v1alpha1.ReconcilingCondition)
+		return ctrl.Result{RequeueAfter: outcome.RequeueAfter}
+	}
+	conditions.MarkReconciling(p.obj, v1alpha1.ProgressingWithRetryReason, "%s", e.Error())
+	conditions.Delete(p.obj, v1alpha1.StalledCondition)
+	if e.reaction == wait {
+		return ctrl.Result{RequeueAfter: earlier(e.after, outcome.RequeueAfter)}
+	}
+	ctrl.LoggerFrom(ctx).Info("try failed", "reason", e.Reason, "error", e.Error())
+	return ctrl.Result{RequeueAfter: p.kernel.backoff(p.obj.GetUID())}
+}
+
+func (p *Pass) observe() {
+	s := p.obj.GetReconcileStatus()
+	s.ObservedGeneration = p.obj.GetGeneration()
+	if at, ok := p.obj.GetAnnotations()[v1alpha1.ReconcileAtAnnotation]; ok {
+		s.LastHandledReconcileAt = at
+	}
+}
+
+func (p *Pass) readyChanged() bool {
+	was, is := conditions.Get(p.before, v1alpha1.ReadyCondition), conditions.Get(p.obj, v1alpha1.ReadyCondition)
+	if is == nil || was == nil {
+		return is != nil
+	}
+	return was.Status != is.Status || was.Reason != is.Reason || (is.Status != metav1.ConditionUnknown && was.Message != is.Message)
+}
+
+// emit records the condition Ready as an event: the event's reason is the condition's.
+func (p *Pass) emit() {
+	ready := conditions.Get(p.obj, v1alpha1.ReadyCondition)
+	kind := corev1.EventTypeNormal
+	if ready.Status == metav1.ConditionFalse {
+		kind = corev1.EventTypeWarning
+	}
+	p.recorder.Eventf(p.obj, nil, kind, ready.Reason, "Reconcile", "%s", shorten(ready.Message))
+}
+
+// maxEventNote is the API server's limit on the note of an event, in bytes.
+const maxEventNote = 1024
+
+func shorten(message string) string {
+	if len(message) <= maxEventNote {
+		return message
+	}
+	return message[:maxEventNote-3] + "..."
+}
+
+func (k *Kernel) remember(written Object) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.of(written.GetUID()).written = written
+}
+
+func (k *Kernel) succeeded(uid types.UID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.of(uid).failures = 0
+}
+
+func (k *Kernel) backoff(uid types.UID) time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	m := k.of(uid)
+	m.failures++
+	return k.Backoff(m.failures)
+}
+
+// Backoff is the wait after that many failures in a row, the first of which counts 1.
+func (k *Kernel) Backoff(failures int) time.Duration {
+	d := k.min
+	for i := 1; i < failures && d < k.max; i++ {
+		d *= 2
+	}
+	return min(d, k.max)
+}
+
+// of returns the memory of an object; the caller holds the lock.
+func (k *Kernel) of(uid types.UID) *memory {
+	m := k.known[uid]
+	if m == nil {
+		m = &memory{}
+		k.known[uid] = m
+	}
+	return m
+}
+
+func earlier(a, b time.Duration) time.Duration {
+	if a == 0 || (b != 0 && b < a) {
+		return b
+	}
+	return a
+}
+
+func isOlder(cached, written client.Object) bool {
+	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), written.GetResourceVersion())
+	return err == nil && order < 0
+}

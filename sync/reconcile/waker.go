@@ -1,0 +1,42 @@
+package reconcile
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// Waker enqueues requests into a controller's queue from anywhere: an informer of a user
+// cluster, a job that has ended. Requests before the controller has started are kept.
+type Waker[R comparable] struct {
+	mu    sync.Mutex
+	queue workqueue.TypedRateLimitingInterface[R]
+	early []R
+}
+
+// Source is given to the controller as one of its watches.
+func (w *Waker[R]) Source() source.TypedSource[R] {
+	return source.TypedFunc[R](func(_ context.Context, queue workqueue.TypedRateLimitingInterface[R]) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.queue = queue
+		for _, request := range w.early {
+			queue.Add(request)
+		}
+		w.early = nil
+		return nil
+	})
+}
+
+// Wake enqueues a request now; the queue merges it with an equal one.
+func (w *Waker[R]) Wake(request R) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.queue == nil {
+		w.early = append(w.early, request)
+		return
+	}
+	w.queue.Add(request)
+}
