@@ -1,0 +1,162 @@
+package env
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+)
+
+// serviceCIDR holds 65,536 Services: benchmarks create thousands.
+const serviceCIDR = "10.96.0.0/16"
+
+// file is the path of one of the cluster's own files.
+func (c *Cluster) file(name string) string { return filepath.Join(c.dir, name) }
+
+// writeServerFiles writes the certificates, the key of service account tokens and
+// the audit policy that the API server is started with.
+func (c *Cluster) writeServerFiles() error {
+	serving, err := c.authority.server("127.0.0.1", "localhost", "kubernetes.default.svc")
+	if err != nil {
+		return err
+	}
+	tokens, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return fmt.Errorf("generate key of service account tokens: %w", err)
+	}
+	tokenKey, err := encodeKey(tokens)
+	if err != nil {
+		return fmt.Errorf("encode key of service account tokens: %w", err)
+	}
+	files := map[string][]byte{
+		"ca.crt":      c.authority.pem,
+		"serving.crt": serving.cert,
+		"serving.key": serving.key,
+		"tokens.key":  tokenKey,
+		"audit.yaml":  []byte(auditPolicy),
+	}
+	for name, content := range files {
+		if err := os.WriteFile(c.file(name), content, 0o600); err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// startEtcd starts etcd on a socket, which needs no port. Its data need not
+// outlive the machine, so it does not wait for the disk.
+func (c *Cluster) startEtcd(ctx context.Context) error {
+	p, err := c.run("etcd",
+		"--data-dir="+c.file("etcd"),
+		"--unsafe-no-fsync",
+		"--log-level=warn",
+		"--quota-backend-bytes=2147483648",
+		"--auto-compaction-mode=revision",
+		"--auto-compaction-retention=5000",
+		"--listen-client-urls=unix://"+c.file("etcd.sock"),
+		"--advertise-client-urls=http://127.0.0.1:0",
+		"--listen-peer-urls=http://127.0.0.1:0",
+	)
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", c.file("etcd.sock"))
+		},
+		DisableKeepAlives: true,
+	}}
+	return p.until(ctx, "etcd", func(ctx context.Context) error {
+		return getOK(ctx, client, "http://etcd/health")
+	})
+}
+
+// StartAPIServer starts the API server again after KillAPIServer, on the same
+// address and data, and returns when it is ready. Does nothing when it runs.
+func (c *Cluster) StartAPIServer(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.apiServer != nil {
+		return nil
+	}
+	p, err := c.exec("kube-apiserver", append(c.apiServerFlags(), c.options.APIServerFlags...)...)
+	if err != nil {
+		return err
+	}
+	c.apiServer = p
+	client, err := rest.HTTPClientFor(c.admin)
+	if err != nil {
+		return fmt.Errorf("build client of API server: %w", err)
+	}
+	defer client.CloseIdleConnections()
+	return p.until(ctx, "kube-apiserver", func(ctx context.Context) error {
+		return getOK(ctx, client, c.admin.Host+"/readyz")
+	})
+}
+
+// KillAPIServer kills the API server as a crash would. Until StartAPIServer,
+// connections to it are refused; data and address stay.
+func (c *Cluster) KillAPIServer() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.apiServer == nil {
+		return errors.New("kill API server: it does not run")
+	}
+	p := c.apiServer
+	c.apiServer = nil
+	return p.Kill()
+}
+
+func (c *Cluster) apiServerFlags() []string {
+	flags := []string{
+		"--etcd-servers=unix://" + c.file("etcd.sock"),
+		"--bind-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", c.port.number),
+		"--permit-port-sharing", // with our reservation
+		"--endpoint-reconciler-type=none",
+		"--service-cluster-ip-range=" + serviceCIDR,
+		"--authorization-mode=RBAC",
+		"--allow-privileged",
+		"--client-ca-file=" + c.file("ca.crt"),
+		"--tls-cert-file=" + c.file("serving.crt"),
+		"--tls-private-key-file=" + c.file("serving.key"),
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + c.file("tokens.key"),
+		"--service-account-signing-key-file=" + c.file("tokens.key"),
+	}
+	if c.options.Audit {
+		flags = append(flags,
+			"--audit-policy-file="+c.file("audit.yaml"),
+			"--audit-log-path="+c.file("audit.log"),
+			"--audit-log-maxsize=0", // never rotated: readers remember offsets
+		)
+	}
+	return flags
+}
+
+// getOK requests url and wants 200.
+func getOK(ctx context.Context, client *http.Client, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	_, _ = io.Copy(io.Discard, response.Body) // lets the connection be used again
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answered %s", url, response.Status)
+	}
+	return nil
+}

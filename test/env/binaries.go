@@ -1,0 +1,198 @@
+package env
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// stagesFile, beside the binaries, holds the kwok stages that move Pods and the
+// fake Node along.
+const stagesFile = "kwok-stages.yaml"
+
+// The nested modules that pin what is built, relative to the repository's root.
+const (
+	kubernetesModule = "test/controlplane"
+	kwokModule       = "test/controlplane/kwok"
+)
+
+// program is one command of the control plane and where it comes from.
+type program struct{ name, module, pkg string }
+
+var programs = []program{
+	{"etcd", kubernetesModule, "go.etcd.io/etcd/server/v3"},
+	{"kube-apiserver", kubernetesModule, "k8s.io/kubernetes/cmd/kube-apiserver"},
+	{"kube-controller-manager", kubernetesModule, "k8s.io/kubernetes/cmd/kube-controller-manager"},
+	{"kube-scheduler", kubernetesModule, "k8s.io/kubernetes/cmd/kube-scheduler"},
+	{"kubectl", kubernetesModule, "k8s.io/kubernetes/cmd/kubectl"},
+	{"kwok", kwokModule, "sigs.k8s.io/kwok/cmd/kwok"},
+}
+
+// Binaries returns the directory that holds the control plane's programs: etcd,
+// kube-apiserver, kube-controller-manager, kube-scheduler, kubectl and kwok.
+//
+// KUBEBUILDER_ASSETS wins when it is set. Otherwise they are built from the nested
+// modules of test/controlplane into bin/k8s, which takes minutes the first time and
+// nothing as long as those modules do not change. It needs Go and no C compiler.
+// Processes that call it at once build once.
+func Binaries(ctx context.Context) (string, error) {
+	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
+		return dir, nil
+	}
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(root, "bin", "k8s")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("create directory for control plane: %w", err)
+	}
+	want, err := stamp(root)
+	if err != nil {
+		return "", err
+	}
+	if built(dir, want) {
+		return dir, nil
+	}
+	lock, err := lockFile(filepath.Join(dir, ".lock"), wait)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = lock.Close() }()
+	if built(dir, want) { // by whoever held the lock
+		return dir, nil
+	}
+	if err := build(ctx, root, dir); err != nil {
+		return "", fmt.Errorf("build control plane: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".stamp"), []byte(want), 0o600); err != nil {
+		return "", fmt.Errorf("mark control plane as built: %w", err)
+	}
+	return dir, nil
+}
+
+// Root is the repository's root: the nearest directory at or above the working
+// directory whose go.mod is Waybill's.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find repository: %w", err)
+	}
+	for {
+		mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && bytes.HasPrefix(mod, []byte("module waybill.dev/waybill\n")) {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("find repository: no directory above the working directory holds Waybill's go.mod")
+		}
+		dir = parent
+	}
+}
+
+func built(dir, want string) bool {
+	have, err := os.ReadFile(filepath.Join(dir, ".stamp"))
+	return err == nil && string(have) == want
+}
+
+// stamp changes when what would be built changes.
+func stamp(root string) (string, error) {
+	h := sha256.New()
+	fmt.Fprintln(h, runtime.Version(), runtime.GOARCH, buildFlags("version"), programs)
+	for _, module := range []string{kubernetesModule, kwokModule} {
+		for _, name := range []string{"go.mod", "go.sum"} {
+			b, err := os.ReadFile(filepath.Join(root, module, name))
+			if err != nil {
+				return "", fmt.Errorf("read pinned versions: %w", err)
+			}
+			fmt.Fprintln(h, len(b))
+			_, _ = h.Write(b) // a hash never fails
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// buildFlags makes small, reproducible binaries. An API server that was not built
+// by Kubernetes' own scripts has no version to report unless it is set here.
+func buildFlags(version string) []string {
+	return []string{"-trimpath", "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=" + version}
+}
+
+func build(ctx context.Context, root, dir string) error {
+	started := time.Now()
+	progress := func(format string, args ...any) {
+		fmt.Fprintf(os.Stderr, "control plane: "+format+"\n", args...)
+	}
+	progress("building into %s; minutes the first time", dir)
+	version, err := goCommand(ctx, filepath.Join(root, kubernetesModule), "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
+	if err != nil {
+		return err
+	}
+	for _, p := range programs {
+		progress("%s", p.name)
+		target := filepath.Join(dir, p.name)
+		args := append([]string{"build", "-o", target + ".new"}, buildFlags(version)...)
+		if _, err := goCommand(ctx, filepath.Join(root, p.module), append(args, p.pkg)...); err != nil {
+			return err
+		}
+		// A program that runs keeps its file; a half-written one never has the name.
+		if err := os.Rename(target+".new", target); err != nil {
+			return err
+		}
+	}
+	if err := writeStages(ctx, root, dir); err != nil {
+		return err
+	}
+	progress("built in %s", time.Since(started).Round(time.Second))
+	return nil
+}
+
+// writeStages collects the stages that come with kwok into one file.
+func writeStages(ctx context.Context, root, dir string) error {
+	module, err := goCommand(ctx, filepath.Join(root, kwokModule), "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok")
+	if err != nil {
+		return err
+	}
+	var all bytes.Buffer
+	for _, set := range []string{"node/fast", "node/heartbeat-with-lease", "pod/fast"} {
+		files, err := filepath.Glob(filepath.Join(module, "kustomize", "stage", set, "*.yaml"))
+		if err != nil {
+			return fmt.Errorf("list stages %s: %w", set, err)
+		}
+		for _, file := range files {
+			if filepath.Base(file) == "kustomization.yaml" {
+				continue
+			}
+			b, err := os.ReadFile(file)
+			if err != nil {
+				return fmt.Errorf("read stage: %w", err)
+			}
+			fmt.Fprintf(&all, "---\n%s\n", b)
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, stagesFile), all.Bytes(), 0o600)
+}
+
+// goCommand runs the go tool in dir and returns what it printed to standard output.
+func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	var out, failed bytes.Buffer
+	cmd.Stdout = &out
+	cmd.Stderr = &failed
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("go %s: %w\n%s", args[0], err, failed.String())
+	}
+	return strings.TrimSpace(out.String()), nil
+}

@@ -1,0 +1,206 @@
+package env
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+)
+
+// startTimeout bounds the start of one control plane; seconds are normal, a busy
+// machine that starts several at once takes longer.
+const startTimeout = 2 * time.Minute
+
+// Options says what a cluster has. The zero value is an API server with RBAC and
+// kube-controller-manager, without Nodes.
+type Options struct {
+	// Name appears in errors, in the kubeconfig's context and in file names.
+	// Defaults to "cluster".
+	Name string
+	// Pods adds kube-scheduler and kwok with one fake Node, on which Pods become
+	// Running and Ready, and Jobs complete, within a second.
+	Pods bool
+	// Stages are further kwok stages, as YAML, for Pods that should fail or be
+	// slow. Only with Pods.
+	Stages string
+	// Audit keeps the audit log that AuditLog reads. On for clusters that count
+	// requests; it costs every request a line in a file.
+	Audit bool
+	// CRDs are files or directories with CustomResourceDefinitions to install.
+	CRDs []string
+	// APIServerFlags are added to kube-apiserver's own, as --name=value.
+	APIServerFlags []string
+}
+
+// Cluster is a running control plane.
+type Cluster struct {
+	options   Options
+	dir       string // files of this cluster
+	bin       string // where the programs are
+	port      *port
+	authority *authority
+	admin     *rest.Config
+	kubeconf  []byte
+	forget    func()
+
+	mu        sync.Mutex
+	apiServer *Process
+	others    []*Process // everything but the API server
+	stopOnce  sync.Once
+}
+
+// StartCluster starts a control plane and returns when it can be used: the API
+// server is ready, kube-controller-manager runs and, with Pods, the Node is Ready.
+// The CRDs of o are established.
+func StartCluster(ctx context.Context, o Options) (*Cluster, error) {
+	if o.Name == "" {
+		o.Name = "cluster"
+	}
+	bin, err := Binaries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := tempDir(o.Name)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{options: o, dir: dir, bin: bin}
+	c.forget = track(c.Stop)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := c.start(ctx); err != nil {
+		c.Stop()
+		return nil, fmt.Errorf("start cluster %s: %w", o.Name, err)
+	}
+	return c, nil
+}
+
+// StartClusters starts several control planes in parallel, in the order of the
+// options. When one fails, all are stopped.
+func StartClusters(ctx context.Context, options ...Options) ([]*Cluster, error) {
+	clusters := make([]*Cluster, len(options))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, o := range options {
+		group.Go(func() (err error) {
+			clusters[i], err = StartCluster(ctx, o)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		for _, c := range clusters {
+			if c != nil {
+				c.Stop()
+			}
+		}
+		return nil, err
+	}
+	return clusters, nil
+}
+
+func (c *Cluster) start(ctx context.Context) error {
+	if err := c.prepare(); err != nil {
+		return err
+	}
+	if err := c.startEtcd(ctx); err != nil {
+		return err
+	}
+	if err := c.StartAPIServer(ctx); err != nil {
+		return err
+	}
+	if err := c.startControllers(ctx); err != nil {
+		return err
+	}
+	return c.InstallCRDs(ctx, c.options.CRDs...)
+}
+
+// prepare makes what needs no running process: port, certificates, users.
+func (c *Cluster) prepare() error {
+	var err error
+	if c.port, err = reservePort(); err != nil {
+		return err
+	}
+	if c.authority, err = newAuthority("waybill-test-" + c.options.Name); err != nil {
+		return err
+	}
+	if err := c.writeServerFiles(); err != nil {
+		return err
+	}
+	if c.admin, err = c.AddUser("admin", "system:masters"); err != nil {
+		return err
+	}
+	if c.kubeconf, err = Kubeconfig(c.options.Name, c.admin); err != nil {
+		return err
+	}
+	return os.WriteFile(c.KubeconfigFile(), c.kubeconf, 0o600)
+}
+
+// Name is the name that the cluster was started with.
+func (c *Cluster) Name() string { return c.options.Name }
+
+// RESTConfig is a copy of the administrator's configuration: all permissions, no
+// client-side rate limit.
+func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.admin) }
+
+// Kubeconfig is the administrator's kubeconfig, with all data inline.
+func (c *Cluster) Kubeconfig() []byte { return slices.Clone(c.kubeconf) }
+
+// KubeconfigFile is the path of a file with Kubeconfig; it goes away with the cluster.
+func (c *Cluster) KubeconfigFile() string { return filepath.Join(c.dir, "admin.kubeconfig") }
+
+// Address is the API server's host:port.
+func (c *Cluster) Address() string { return c.port.addr() }
+
+// Stop kills the control plane and removes its files. Stopping twice is allowed.
+func (c *Cluster) Stop() {
+	c.stopOnce.Do(func() {
+		c.forget()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		processes := c.others
+		if c.apiServer != nil {
+			c.removeHostPaths()
+			processes = append(processes, c.apiServer)
+		}
+		var wg sync.WaitGroup
+		for _, p := range processes {
+			wg.Go(func() { _ = p.Kill() }) // fails only for what has ended
+		}
+		wg.Wait()
+		if c.port != nil {
+			c.port.release()
+		}
+		_ = os.RemoveAll(c.dir) // what stays goes with the session's directory
+	})
+}
+
+// run starts one of the cluster's programs besides the API server.
+func (c *Cluster) run(name string, args ...string) (*Process, error) {
+	p, err := c.exec(name, args...)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.others = append(c.others, p)
+	return p, nil
+}
+
+func (c *Cluster) exec(name string, args ...string) (*Process, error) {
+	path := filepath.Join(c.bin, name)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%s is missing in %s (unset KUBEBUILDER_ASSETS to have it built)", name, c.bin)
+	}
+	return startIn(c.dir, Command{Name: name, Path: path, Args: args})
+}
+
+// cleanupContext bounds what is done for tidiness after the work has ended.
+func cleanupContext() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), 5*time.Second)
+}

@@ -1,0 +1,69 @@
+package env
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// port is a TCP port of 127.0.0.1 that stays ours between two servers on it: a
+// bound socket that never listens holds it, and whoever serves shares it by
+// SO_REUSEPORT. Connecting while nobody serves is refused, as it is with a
+// server that has died.
+type port struct {
+	number int
+	holder int // file descriptor
+}
+
+func reservePort() (*port, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, fmt.Errorf("reserve port: %w", err)
+	}
+	unix.CloseOnExec(fd)
+	number, err := bind(fd)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("reserve port: %w", err), unix.Close(fd))
+	}
+	return &port{number: number, holder: fd}, nil
+}
+
+func bind(fd int) (int, error) {
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
+		return 0, err
+	}
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return 0, err
+	}
+	address, err := unix.Getsockname(fd)
+	if err != nil {
+		return 0, err
+	}
+	return address.(*unix.SockaddrInet4).Port, nil
+}
+
+// addr is the port as host:port.
+func (p *port) addr() string { return fmt.Sprintf("127.0.0.1:%d", p.number) }
+
+// listen serves on the port. At most one listener at a time, or the kernel deals
+// connections to either.
+func (p *port) listen() (net.Listener, error) {
+	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		var err error
+		return errors.Join(c.Control(func(fd uintptr) {
+			err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+		}), err)
+	}}
+	l, err := config.Listen(context.Background(), "tcp4", p.addr())
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", p.addr(), err)
+	}
+	return l, nil
+}
+
+// release gives the port back to the system.
+func (p *port) release() { _ = unix.Close(p.holder) }

@@ -1,0 +1,185 @@
+package env
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Command says what StartProcess runs.
+type Command struct {
+	// Name identifies the process in errors and names its log file. Required.
+	Name string
+	// Path is the executable. Required.
+	Path string
+	// Args are its arguments, without the program's name.
+	Args []string
+	// Env is added to this process's environment, as KEY=value.
+	Env []string
+	// Output receives standard output and standard error besides the log file.
+	// None when nil.
+	Output io.Writer
+}
+
+// Process is a running child. It is killed by StopAll, and by the kernel when
+// this process dies, whatever the reason.
+type Process struct {
+	name    string
+	cmd     *exec.Cmd
+	logPath string
+	done    chan struct{}
+	err     error // set before done is closed
+	forget  func()
+}
+
+// StartProcess starts a child and returns at once; the caller waits for whatever
+// tells that it is ready. It fails only when the executable cannot be started.
+func StartProcess(c Command) (*Process, error) {
+	dir, err := tempDir(c.Name)
+	if err != nil {
+		return nil, err
+	}
+	return startIn(dir, c)
+}
+
+// startIn starts c with its log file in dir.
+func startIn(dir string, c Command) (*Process, error) {
+	p := &Process{name: c.Name, logPath: filepath.Join(dir, c.Name+".log"), done: make(chan struct{})}
+	log, err := os.OpenFile(p.logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("create log of %s: %w", c.Name, err)
+	}
+	p.cmd = exec.Command(c.Path, c.Args...)
+	p.cmd.Env = append(os.Environ(), c.Env...)
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	if c.Output != nil {
+		both := io.MultiWriter(log, c.Output)
+		p.cmd.Stdout, p.cmd.Stderr = both, both
+	}
+	p.cmd.SysProcAttr = childAttributes()
+	if err := spawn(p.cmd); err != nil {
+		return nil, errors.Join(fmt.Errorf("start %s: %w", c.Name, err), log.Close())
+	}
+	p.forget = track(func() { _ = p.Kill() })
+	go p.wait(log)
+	return p, nil
+}
+
+func (p *Process) wait(log io.Closer) {
+	p.err = p.cmd.Wait()
+	_ = log.Close()
+	p.forget()
+	close(p.done)
+}
+
+// PID is the process's id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Done is closed when the process has ended, however it ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err is how the process ended: nil for exit code 0. Valid after Done is closed.
+func (p *Process) Err() error { return p.err }
+
+// Log returns what the process has written so far, to both streams.
+func (p *Process) Log() (string, error) {
+	b, err := os.ReadFile(p.logPath)
+	if err != nil {
+		return "", fmt.Errorf("read log of %s: %w", p.name, err)
+	}
+	return string(b), nil
+}
+
+// Stop asks the process to end with SIGTERM and waits; when ctx ends first, it is
+// killed and the error says so. The process's own exit code is in Err.
+func (p *Process) Stop(ctx context.Context) error {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+		return errors.Join(fmt.Errorf("stop %s: %w", p.name, ctx.Err()), p.Kill())
+	}
+}
+
+// Kill ends the process with SIGKILL, as a crash does, and waits until it is gone.
+// A process that has ended already is no error.
+func (p *Process) Kill() error {
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("kill %s: %w", p.name, err)
+	}
+	<-p.done
+	return nil
+}
+
+// exited describes an unexpected end, with the last lines of the log.
+func (p *Process) exited() error {
+	return fmt.Errorf("%s ended (%v); the end of its log:\n%s", p.name, p.err, p.logTail())
+}
+
+func (p *Process) logTail() []byte {
+	const lines = 60
+	b, err := os.ReadFile(p.logPath)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	b = bytes.TrimSpace(b)
+	for i, n := len(b)-1, 0; i >= 0; i-- {
+		if b[i] != '\n' {
+			continue
+		}
+		if n++; n == lines {
+			return b[i+1:]
+		}
+	}
+	return b
+}
+
+// until polls ready until it returns nil. It gives up when the process ends or ctx
+// does, and reports the last reason for not being ready.
+func (p *Process) until(ctx context.Context, what string, ready func(context.Context) error) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return p.exited()
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w (last: %v); the end of %s's log:\n%s", what, ctx.Err(), err, p.name, p.logTail())
+		case <-tick.C:
+		}
+	}
+}
+
+// spawner is one goroutine bound to one thread for good. The kernel sends a
+// child's parent-death signal when the thread that created it ends, not the
+// process, so children must come from a thread that never ends before us.
+var spawner = sync.OnceValue(func() chan<- func() {
+	work := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for f := range work {
+			f()
+		}
+	}()
+	return work
+})
+
+func spawn(cmd *exec.Cmd) error {
+	result := make(chan error)
+	spawner() <- func() { result <- cmd.Start() }
+	return <-result
+}
