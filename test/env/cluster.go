@@ -51,7 +51,8 @@ type Cluster struct {
 	forget    func()
 
 	mu        sync.Mutex
-	apiServer *Process
+	apiServer *Process   // nil while killed
+	manager   *Process   // kube-controller-manager, also in others
 	others    []*Process // everything but the API server
 	stopOnce  sync.Once
 }
@@ -165,7 +166,7 @@ func (c *Cluster) Stop() {
 		defer c.mu.Unlock()
 		processes := c.others
 		if c.apiServer != nil {
-			c.removeHostPaths()
+			c.removeVolumes()
 			processes = append(processes, c.apiServer)
 		}
 		var wg sync.WaitGroup

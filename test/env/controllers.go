@@ -32,6 +32,7 @@ func (c *Cluster) startControllers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.manager = manager
 	if err := createStorageClass(ctx, client); err != nil {
 		return err
 	}
@@ -170,10 +171,14 @@ func createStorageClass(ctx context.Context, client kubernetes.Interface) error 
 	return nil
 }
 
-// removeHostPaths removes the directories of volumes that still exist. They are
-// outside of the cluster's own directory, and the controller that would delete
-// them is about to be killed.
-func (c *Cluster) removeHostPaths() {
+// removeVolumes kills kube-controller-manager, so that it makes no more volumes,
+// and removes the directories of those that exist: they are outside of the
+// cluster's own directory.
+func (c *Cluster) removeVolumes() {
+	if c.manager == nil {
+		return
+	}
+	_ = c.manager.Kill() // fails only for what has ended
 	ctx, cancel := cleanupContext()
 	defer cancel()
 	client, err := kubernetes.NewForConfig(c.admin)

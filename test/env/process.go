@@ -38,7 +38,6 @@ type Process struct {
 	logPath string
 	done    chan struct{}
 	err     error // set before done is closed
-	forget  func()
 }
 
 // StartProcess starts a child and returns at once; the caller waits for whatever
@@ -48,10 +47,19 @@ func StartProcess(c Command) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return startIn(dir, c)
+	p, err := startIn(dir, c)
+	if err != nil {
+		return nil, err
+	}
+	forget := track(func() { _ = p.Kill() }) // fails only for what has ended
+	go func() {
+		<-p.done
+		forget()
+	}()
+	return p, nil
 }
 
-// startIn starts c with its log file in dir.
+// startIn starts c with its log file in dir. The caller sees to its end.
 func startIn(dir string, c Command) (*Process, error) {
 	p := &Process{name: c.Name, logPath: filepath.Join(dir, c.Name+".log"), done: make(chan struct{})}
 	log, err := os.OpenFile(p.logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -69,7 +77,6 @@ func startIn(dir string, c Command) (*Process, error) {
 	if err := spawn(p.cmd); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", c.Name, err), log.Close())
 	}
-	p.forget = track(func() { _ = p.Kill() })
 	go p.wait(log)
 	return p, nil
 }
@@ -77,7 +84,6 @@ func startIn(dir string, c Command) (*Process, error) {
 func (p *Process) wait(log io.Closer) {
 	p.err = p.cmd.Wait()
 	_ = log.Close()
-	p.forget()
 	close(p.done)
 }
 

@@ -1,0 +1,138 @@
+// Package content reads Secrets and ConfigMaps without asking the API server again while
+// they do not change: a metadata-only watch tells the resource version, and content is
+// fetched once per version.
+package content
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Kind is a kind that holds content.
+type Kind string
+
+// The kinds that hold content.
+const (
+	Secret    Kind = "Secret"
+	ConfigMap Kind = "ConfigMap"
+)
+
+// Content is what a Secret or ConfigMap holds at one resource version.
+type Content struct {
+	// Data by key; not to be changed.
+	Data map[string][]byte
+	// Annotations of the object; not to be changed.
+	Annotations map[string]string
+	// Hash of the data, in hex. Safe to log: it does not tell the data.
+	Hash string
+}
+
+// Reader reads Secrets and ConfigMaps of one cluster. It is safe for concurrent use.
+type Reader struct {
+	metadata client.Reader
+	content  client.Reader
+
+	mu    sync.Mutex
+	known map[key]entry
+}
+
+type key struct {
+	Kind
+	types.NamespacedName
+}
+
+type entry struct {
+	version string
+	content *Content
+}
+
+// NewReader returns a reader that learns resource versions from metadata, which is a cache,
+// and fetches content from content, which is not.
+func NewReader(metadata, content client.Reader) *Reader {
+	return &Reader{metadata: metadata, content: content, known: map[key]entry{}}
+}
+
+// Metadata returns the empty object that metadata of a kind is read into and watched with.
+func Metadata(kind Kind) *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(kind)))
+	return m
+}
+
+// Get returns the content of the object of that kind and name. Where it does not exist, the
+// error is one that apierrors.IsNotFound knows.
+func (r *Reader) Get(ctx context.Context, kind Kind, name types.NamespacedName) (*Content, error) {
+	k := key{kind, name}
+	seen := Metadata(kind)
+	if err := r.metadata.Get(ctx, name, seen); err != nil {
+		r.forget(k)
+		return nil, fmt.Errorf("get %s %s: %w", kind, name, err)
+	}
+	if known := r.lookup(k, seen.ResourceVersion); known != nil {
+		return known, nil
+	}
+	read, version, err := r.fetch(ctx, k)
+	if err != nil {
+		return nil, fmt.Errorf("get %s %s: %w", kind, name, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.known[k] = entry{version: version, content: read}
+	return read, nil
+}
+
+func (r *Reader) fetch(ctx context.Context, k key) (*Content, string, error) {
+	if k.Kind == Secret {
+		secret := &corev1.Secret{}
+		err := r.content.Get(ctx, k.NamespacedName, secret)
+		return newContent(secret.Data, secret.Annotations), secret.ResourceVersion, err
+	}
+	configMap := &corev1.ConfigMap{}
+	err := r.content.Get(ctx, k.NamespacedName, configMap)
+	data := make(map[string][]byte, len(configMap.Data)+len(configMap.BinaryData))
+	maps.Copy(data, configMap.BinaryData)
+	for name, value := range configMap.Data {
+		data[name] = []byte(value)
+	}
+	return newContent(data, configMap.Annotations), configMap.ResourceVersion, err
+}
+
+func newContent(data map[string][]byte, annotations map[string]string) *Content {
+	return &Content{Data: data, Annotations: annotations, Hash: hash(data)}
+}
+
+func (r *Reader) lookup(k key, version string) *Content {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e, ok := r.known[k]; ok && e.version == version {
+		return e.content
+	}
+	return nil
+}
+
+func (r *Reader) forget(k key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.known, k)
+}
+
+// hash tells two contents apart; every part is written with its length, so that no two
+// contents run into the same bytes.
+func hash(data map[string][]byte) string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		fmt.Fprintf(h, "%d:%s%d:", len(name), name, len(data[name]))
+		h.Write(data[name])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
