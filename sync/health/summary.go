@@ -1,0 +1,109 @@
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"waybill.dev/waybill/sync/manifest"
+)
+
+const (
+	// MaxUnhealthy is how many unhealthy objects a Summary names.
+	MaxUnhealthy = 20
+	// maxInMessage is how many of them its String names.
+	maxInMessage = 3
+	// maxMessage bounds the message of one of them, in bytes.
+	maxMessage = 512
+)
+
+// Item is the health of one object.
+type Item struct {
+	ID      manifest.ID
+	Status  Status
+	Message string
+}
+
+// Summary is the health of many objects in short. The zero value is the summary
+// of no objects, which is healthy.
+type Summary struct {
+	// Total is the number of objects.
+	Total int
+	// Counts has the number of objects of each status that occurs.
+	Counts map[Status]int
+	// Unhealthy names objects that are not Current: the worst first, then by kind,
+	// namespace and name, and at most MaxUnhealthy of them.
+	Unhealthy []Item
+}
+
+// Summarize sums up. Equal items in any order give an equal Summary. It sorts
+// items in place.
+func Summarize(items []Item) Summary {
+	s := Summary{Total: len(items)}
+	if len(items) == 0 {
+		return s
+	}
+	s.Counts = make(map[Status]int)
+	slices.SortFunc(items, compareItems)
+	for _, item := range items {
+		s.Counts[item.Status]++
+		if item.Status != Current && len(s.Unhealthy) < MaxUnhealthy {
+			item.Message = shorten(item.Message)
+			s.Unhealthy = append(s.Unhealthy, item)
+		}
+	}
+	return s
+}
+
+// compareItems orders the worst first.
+func compareItems(a, b Item) int {
+	return cmp.Or(
+		cmp.Compare(severity[b.Status], severity[a.Status]),
+		cmp.Compare(a.ID.Kind, b.ID.Kind),
+		cmp.Compare(a.ID.Group, b.ID.Group),
+		cmp.Compare(a.ID.Namespace, b.ID.Namespace),
+		cmp.Compare(a.ID.Name, b.ID.Name),
+	)
+}
+
+// Healthy tells whether every object is Current.
+func (s Summary) Healthy() bool { return s.Counts[Current] == s.Total }
+
+// Failed tells whether an object has failed, so that waiting alone will not help.
+func (s Summary) Failed() bool { return s.Counts[Failed] > 0 }
+
+// String says it in one line for a condition: how many are healthy and which,
+// of the worst, are not.
+func (s Summary) String() string {
+	if s.Healthy() {
+		return fmt.Sprintf("all %d objects are healthy", s.Total)
+	}
+	bad := s.Total - s.Counts[Current]
+	var names []string
+	for _, item := range s.Unhealthy[:min(len(s.Unhealthy), maxInMessage)] {
+		names = append(names, item.String())
+	}
+	text := fmt.Sprintf("%d of %d objects are not healthy: %s", bad, s.Total, strings.Join(names, "; "))
+	if more := bad - len(names); more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
+}
+
+// String returns `Deployment.apps shop/web is InProgress: Replicas: 0/1`.
+func (i Item) String() string {
+	text := fmt.Sprintf("%s is %s", i.ID, i.Status)
+	if i.Message != "" {
+		text += ": " + i.Message
+	}
+	return text
+}
+
+// shorten cuts a message that some controller wrote too long, at a whole rune.
+func shorten(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage], "") + "..."
+}
