@@ -1,0 +1,176 @@
+package git
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	"golang.org/x/crypto/ssh/knownhosts"
+)
+
+// What can be wrong, for errors.Is. Every error of this package that has to do
+// with the repository, and not with the local disk, wraps one of these; its
+// message says the way out and holds no credentials.
+var (
+	// ErrInvalid: the URL, the reference or the credentials cannot be used as
+	// they are. Trying again without a change is pointless.
+	ErrInvalid = errors.New("invalid git source")
+	// ErrAuthentication: the server refused the credentials, or asks for some.
+	ErrAuthentication = errors.New("authentication failed")
+	// ErrRepositoryNotFound: the server knows no such repository, or hides it
+	// from these credentials.
+	ErrRepositoryNotFound = errors.New("repository not found")
+	// ErrRefNotFound: the repository has no such branch, tag, reference or
+	// commit, or does not hand the commit out.
+	ErrRefNotFound = errors.New("reference not found")
+	// ErrUnreachable: no answer, a broken one, or none in time. Trying again
+	// later makes sense.
+	ErrUnreachable = errors.New("git server unreachable")
+	// ErrHostKey: known_hosts does not vouch for the key that the ssh server
+	// shows.
+	ErrHostKey = errors.New("ssh host key not trusted")
+	// ErrTLS: the certificate of the https server is not trusted.
+	ErrTLS = errors.New("TLS certificate not trusted")
+	// ErrLimit: one of Limits was hit; the message names which.
+	ErrLimit = errors.New("limit exceeded")
+	// ErrOutside: a path or a symbolic link leads out of the repository.
+	ErrOutside = errors.New("path leads out of the repository")
+	// ErrCorrupt: the local mirror is damaged. The next Open replaces it.
+	ErrCorrupt = errors.New("local mirror damaged")
+)
+
+// classify turns what a transport reports into one of the errors above. what
+// says, with the scrubbed URL, what was being done.
+func (r *remote) classify(what string, err error) error {
+	kind, hint := r.diagnose(err)
+	if kind == nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	msg := kind.Error()
+	if hint != "" {
+		msg += ": " + hint
+	}
+	return &sourceError{msg: r.scrub(what + ": " + msg), kind: kind, cause: cause(err)}
+}
+
+// sourceError keeps the message that was scrubbed apart from the chain that
+// errors.Is walks, so that no wrapped message can bring credentials back.
+type sourceError struct {
+	msg   string
+	kind  error
+	cause error
+}
+
+func (e *sourceError) Error() string { return e.msg }
+
+func (e *sourceError) Unwrap() []error {
+	if e.cause == nil {
+		return []error{e.kind}
+	}
+	return []error{e.kind, e.cause}
+}
+
+// cause keeps the errors of a context visible to errors.Is, and nothing else.
+func cause(err error) error {
+	for _, known := range []error{context.DeadlineExceeded, context.Canceled} {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
+	return nil
+}
+
+// diagnose finds the kind of err and a sentence for the user. A nil kind says
+// that err already carries one.
+func (r *remote) diagnose(err error) (kind error, hint string) {
+	if own := ownKind(err); own != nil {
+		return nil, ""
+	}
+	if kind, hint := diagnoseTrust(err); kind != nil {
+		return kind, hint
+	}
+	switch {
+	case errors.Is(err, transport.ErrAuthenticationRequired), errors.Is(err, transport.ErrAuthorizationFailed),
+		strings.Contains(err.Error(), "ssh: unable to authenticate"):
+		return ErrAuthentication, r.authenticationHint()
+	case errors.Is(err, transport.ErrRepositoryNotFound):
+		return ErrRepositoryNotFound, "check the URL, and that the credentials may read the repository"
+	case errors.Is(err, transport.ErrEmptyRemoteRepository):
+		return ErrRefNotFound, "the repository is empty; push a commit"
+	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
+		return ErrUnreachable, "no answer in time; check that the server can be reached from here, or raise the timeout"
+	case errors.Is(err, context.Canceled):
+		return ErrUnreachable, "the attempt was cancelled"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return ErrUnreachable, "the server closed the connection"
+	default:
+		return ErrUnreachable, detail(err)
+	}
+}
+
+// detail is what err says, without the URL, which the message has already.
+func detail(err error) string {
+	var request *url.Error
+	if errors.As(err, &request) {
+		err = request.Err
+	}
+	return oneLine(err.Error())
+}
+
+// diagnoseTrust recognises servers that are not who they should be.
+func diagnoseTrust(err error) (kind error, hint string) {
+	var (
+		verify  *tls.CertificateVerificationError
+		unknown x509.UnknownAuthorityError
+		key     *knownhosts.KeyError
+		revoked *knownhosts.RevokedError
+	)
+	switch {
+	case errors.As(err, &key) && len(key.Want) == 0:
+		return ErrHostKey, "known_hosts has no key for this host; add the output of ssh-keyscan once you have checked it"
+	case errors.As(err, &key):
+		return ErrHostKey, "the server shows another key than known_hosts has; find out why before you change known_hosts"
+	case errors.As(err, &revoked):
+		return ErrHostKey, "known_hosts marks the key of the server as revoked"
+	case errors.As(err, &unknown):
+		return ErrTLS, "signed by an unknown authority; put the authority's certificate into key ca.crt of the Secret"
+	case errors.As(err, &verify):
+		return ErrTLS, oneLine(verify.Err.Error())
+	}
+	return nil, ""
+}
+
+// ownKind returns the sentinel that err wraps already, or nil.
+func ownKind(err error) error {
+	for _, kind := range []error{
+		ErrInvalid, ErrAuthentication, ErrRepositoryNotFound, ErrRefNotFound, ErrUnreachable,
+		ErrHostKey, ErrTLS, ErrLimit, ErrOutside, ErrCorrupt,
+	} {
+		if errors.Is(err, kind) {
+			return kind
+		}
+	}
+	return nil
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// oneLine shortens what a server said to something that fits a condition.
+func oneLine(s string) string {
+	const most = 300
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "..."
+	}
+	return s
+}

@@ -1,0 +1,118 @@
+package git
+
+import (
+	"context"
+	"sync"
+)
+
+// flights lets concurrent callers of the same thing share one call. A call goes
+// on for as long as one of its callers waits, whoever began it; every caller
+// returns when its own context ends.
+type flights[V any] struct {
+	// fresh makes a caller share only calls that begin after it has asked, so
+	// that the answer is never older than the question. Callers that find a
+	// call under way share the next one.
+	fresh bool
+
+	mu      sync.Mutex
+	running map[string]*flight[V]
+	queued  map[string]*flight[V]
+}
+
+// flight is one call and those who wait for it.
+type flight[V any] struct {
+	ctx     context.Context
+	cancel  context.CancelFunc
+	call    func(context.Context) (V, error)
+	waiting int
+	done    chan struct{}
+	value   V
+	err     error
+}
+
+func newFlights[V any](fresh bool) *flights[V] {
+	return &flights[V]{
+		fresh:   fresh,
+		running: make(map[string]*flight[V]),
+		queued:  make(map[string]*flight[V]),
+	}
+}
+
+// do returns what call returns for key, from a call of its own or of another
+// caller. The context that call receives has the values of one caller and the
+// deadline of none.
+func (g *flights[V]) do(ctx context.Context, key string, call func(context.Context) (V, error)) (V, error) {
+	f := g.join(ctx, key, call)
+	select {
+	case <-f.done:
+		return f.value, f.err
+	case <-ctx.Done():
+		g.leave(key, f)
+		var none V
+		return none, ctx.Err()
+	}
+}
+
+// join finds the flight to wait for, or begins one.
+func (g *flights[V]) join(ctx context.Context, key string, call func(context.Context) (V, error)) *flight[V] {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f := g.running[key]
+	if f != nil && g.fresh {
+		if f = g.queued[key]; f == nil {
+			f = newFlight(ctx, call)
+			g.queued[key] = f
+		}
+	}
+	if f == nil {
+		f = newFlight(ctx, call)
+		g.start(key, f)
+	}
+	f.waiting++
+	return f
+}
+
+func newFlight[V any](ctx context.Context, call func(context.Context) (V, error)) *flight[V] {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	return &flight[V]{ctx: ctx, cancel: cancel, call: call, done: make(chan struct{})}
+}
+
+// leave stops waiting; the last one to leave ends the call.
+func (g *flights[V]) leave(key string, f *flight[V]) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f.waiting--
+	if f.waiting > 0 {
+		return
+	}
+	f.cancel()
+	if g.queued[key] == f {
+		delete(g.queued, key)
+	}
+	g.finish(key, f)
+}
+
+// start runs the call. The lock is held.
+func (g *flights[V]) start(key string, f *flight[V]) {
+	g.running[key] = f
+	go func() {
+		defer f.cancel()
+		f.value, f.err = f.call(f.ctx)
+		close(f.done)
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.finish(key, f)
+	}()
+}
+
+// finish makes room for the next call, once. The lock is held.
+func (g *flights[V]) finish(key string, f *flight[V]) {
+	if g.running[key] != f {
+		return
+	}
+	delete(g.running, key)
+	if next := g.queued[key]; next != nil {
+		delete(g.queued, key)
+		g.start(key, next)
+	}
+}

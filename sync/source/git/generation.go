@@ -1,0 +1,240 @@
+package git
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+)
+
+// generation is one bare repository on disk. A mirror has one that is current,
+// and may have older ones that somebody still reads.
+type generation struct {
+	dir string
+	// number orders the generations of a mirror.
+	number int
+
+	mu sync.Mutex
+	// commits are those of which every object is here.
+	commits map[plumbing.Hash]bool
+	// newest is the commit that was fetched last, or, after a restart, one of
+	// commits; zero when there is none.
+	newest plumbing.Hash
+	// packs and bytes say how many packs there are and how large they are.
+	packs int
+	bytes int64
+	// filtered says that files above the limit were left out by the server.
+	filtered bool
+	// broken says that something could not be read although it must be here.
+	broken bool
+	// readers counts open trees; retired says that the last one removes dir.
+	readers int
+	retired bool
+	// shared is what readers of the packs of this moment share; nil when
+	// nobody reads, or when packs were added since it was opened.
+	shared *objects
+}
+
+// Layout of a generation, beside what git puts there.
+const (
+	// completeRefs holds a reference for each complete commit, named by it.
+	completeRefs = "refs/waybill/"
+	// filteredMark exists when the server left files out.
+	filteredMark = "waybill-filtered"
+)
+
+// createGeneration makes an empty bare repository.
+func createGeneration(dir string, number int) (*generation, error) {
+	g := &generation{dir: dir, number: number, commits: make(map[plumbing.Hash]bool)}
+	storage := g.storage(0)
+	if err := storage.Init(); err != nil {
+		return nil, fmt.Errorf("create mirror: %w", err)
+	}
+	return g, nil
+}
+
+// loadGeneration reads one that an earlier process left, and removes the packs
+// that it did not finish.
+func loadGeneration(dir string, number int) (*generation, error) {
+	g := &generation{dir: dir, number: number, commits: make(map[plumbing.Hash]bool)}
+	refs, err := g.storage(0).IterReferences()
+	if err != nil {
+		return nil, fmt.Errorf("read mirror: %w", err)
+	}
+	err = refs.ForEach(func(ref *plumbing.Reference) error {
+		if strings.HasPrefix(ref.Name().String(), completeRefs) {
+			g.commits[ref.Hash()] = true
+			g.newest = ref.Hash()
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read mirror: %w", err)
+	}
+	_, err = os.Stat(filepath.Join(dir, filteredMark))
+	g.filtered = err == nil
+	return g, g.measure()
+}
+
+// measure counts the packs.
+func (g *generation) measure() error {
+	packs := filepath.Join(g.dir, "objects", "pack")
+	entries, err := os.ReadDir(packs)
+	if err != nil {
+		return fmt.Errorf("read mirror: %w", err)
+	}
+	for _, e := range entries {
+		if leftover, _ := filepath.Match(temporaryPack, e.Name()); leftover {
+			_ = os.Remove(filepath.Join(packs, e.Name()))
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			return fmt.Errorf("read mirror: %w", err)
+		}
+		if filepath.Ext(e.Name()) == ".pack" {
+			g.packs++
+			g.bytes += info.Size()
+		}
+	}
+	return nil
+}
+
+// cacheBytes bounds the objects that one reader's storage keeps unpacked, which
+// are above all the bases of deltas.
+const cacheBytes = 8 * cache.MiByte
+
+// storage opens the repository. largeBytes is the size from which objects are
+// streamed; 0 means never.
+func (g *generation) storage(largeBytes int64) *filesystem.Storage {
+	return filesystem.NewStorageWithOptions(osfs.New(g.dir), cache.NewObjectLRU(cacheBytes), filesystem.Options{
+		ExclusiveAccess:      true,
+		KeepDescriptors:      true,
+		LargeObjectThreshold: largeBytes,
+	})
+}
+
+// has tells whether the commit can be opened.
+func (g *generation) has(commit plumbing.Hash) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.commits[commit] && !g.broken
+}
+
+// usable tells whether a fetch may add to this generation.
+func (g *generation) usable() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.broken && g.packs < maxPacks
+}
+
+// added records a pack that was ingested.
+func (g *generation) added(size int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.packs++
+	g.bytes += size
+	g.shared = nil
+}
+
+// complete records, on disk first, that every object of the commit is here.
+func (g *generation) complete(commit plumbing.Hash) error {
+	name := plumbing.ReferenceName(completeRefs + commit.String())
+	if err := g.storage(0).SetReference(plumbing.NewHashReference(name, commit)); err != nil {
+		return fmt.Errorf("write mirror: %w", err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.commits[commit], g.newest = true, commit
+	return nil
+}
+
+// markFiltered records, on disk first, that the server leaves files out.
+func (g *generation) markFiltered() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.filtered {
+		return nil
+	}
+	if err := os.WriteFile(filepath.Join(g.dir, filteredMark), nil, 0o600); err != nil {
+		return fmt.Errorf("write mirror: %w", err)
+	}
+	g.filtered = true
+	return nil
+}
+
+// markBroken makes the next Open replace this generation.
+func (g *generation) markBroken() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.broken = true
+}
+
+// retain counts a reader and hands it the objects of this moment. It fails when
+// the generation is about to go.
+func (g *generation) retain() (*objects, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.retired {
+		return nil, false
+	}
+	g.readers++
+	if g.shared == nil {
+		g.shared = &objects{storage: g.storage(largeBytes), filtered: g.filtered}
+	}
+	g.shared.users++
+	return g.shared, true
+}
+
+// release ends what retain began.
+func (g *generation) release(o *objects) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.readers--
+	o.users--
+	if o.users == 0 {
+		o.close()
+		if g.shared == o {
+			g.shared = nil
+		}
+	}
+	if g.retired && g.readers == 0 {
+		_ = os.RemoveAll(g.dir)
+	}
+}
+
+// retire removes the generation as soon as nobody reads it.
+func (g *generation) retire() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.retired = true
+	if g.readers > 0 {
+		return nil
+	}
+	return os.RemoveAll(g.dir)
+}
+
+// idle tells whether nobody reads.
+func (g *generation) idle() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.readers == 0
+}
+
+// verify finds the root directory of a commit, which must be here.
+func (g *generation) verify(commit plumbing.Hash) error {
+	o, ok := g.retain()
+	if !ok {
+		return errors.New("verify mirror: it is being removed")
+	}
+	defer g.release(o)
+	_, err := o.root(commit)
+	return err
+}

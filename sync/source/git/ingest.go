@@ -1,0 +1,193 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+)
+
+// ingest writes a pack into a generation and indexes it. Nothing is visible to
+// readers before all of it is in place: files are written under temporary
+// names, and the pack, by which readers find the index, is renamed last.
+func (in *intake) ingest(ctx context.Context, g *generation, pack io.Reader) error {
+	packs := filepath.Join(g.dir, "objects", "pack")
+	f, err := os.CreateTemp(packs, temporaryPack)
+	if err != nil {
+		return fmt.Errorf("write pack: %w", err)
+	}
+	defer func() {
+		_ = f.Close()
+		_ = os.Remove(f.Name())
+	}()
+	room := in.limits.MirrorBytes - g.bytes
+	size, err := io.Copy(f, io.LimitReader(pack, room+1))
+	if err != nil {
+		return fmt.Errorf("receive pack: %w", err)
+	}
+	if size > room {
+		return limitError("MirrorBytes", in.limits.MirrorBytes, "the repository is too large")
+	}
+	if err := in.turn.acquire(ctx); err != nil {
+		return err
+	}
+	defer in.turn.release()
+	found, err := scan(f, in.limits)
+	if err != nil || found.objects == 0 {
+		return err
+	}
+	if err := thicken(f, found, g); err != nil {
+		return err
+	}
+	if err := index(f, packs); err != nil {
+		return err
+	}
+	g.added(size)
+	return nil
+}
+
+// intake is what all fetches of a Store share.
+type intake struct {
+	limits Limits
+	// turn is held while a pack is indexed, which is what takes memory.
+	turn lock
+}
+
+// temporaryPack is the pattern for packs that are not in place yet, as git
+// names them; what a killed process leaves behind goes by it.
+const temporaryPack = "tmp_pack_*"
+
+// contents is what scan learns about a pack.
+type contents struct {
+	objects uint32
+	// bases are the objects that deltas name by hash, and not by their place in
+	// the pack.
+	bases []plumbing.Hash
+}
+
+// scan reads the headers of all objects, and refuses a pack that would need
+// more memory or time than the limits allow, before anything is unpacked.
+func scan(f io.ReadSeeker, l Limits) (contents, error) {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return contents{}, err
+	}
+	s := packfile.NewScanner(f)
+	_, objects, err := s.Header()
+	if err != nil {
+		return contents{}, fmt.Errorf("read pack: %w", err)
+	}
+	if int64(objects) > int64(l.Objects) {
+		return contents{}, limitError("Objects", int64(l.Objects), fmt.Sprintf("the revision has %d files and directories", objects))
+	}
+	found := contents{objects: objects}
+	for range objects {
+		header, size, err := next(s)
+		if err != nil {
+			return contents{}, fmt.Errorf("read pack: %w", err)
+		}
+		if size > l.FileBytes {
+			return contents{}, limitError("FileBytes", l.FileBytes, fmt.Sprintf(
+				"the revision has a file of %d bytes, and the server does not support leaving it out (uploadpack.allowFilter)", size))
+		}
+		if header.Type == plumbing.REFDeltaObject {
+			found.bases = append(found.bases, header.Reference)
+		}
+	}
+	return found, nil
+}
+
+// next moves past the next object and returns its size once unpacked; for a
+// delta, the larger of its own and that of what it makes.
+func next(s *packfile.Scanner) (*packfile.ObjectHeader, int64, error) {
+	header, err := s.NextObjectHeader()
+	if err != nil {
+		return nil, 0, err
+	}
+	start := &prefix{}
+	if _, _, err := s.NextObject(start); err != nil {
+		return nil, 0, err
+	}
+	if !header.Type.IsDelta() {
+		return header, header.Length, nil
+	}
+	// A delta begins with the size of its base and the size of its result, in
+	// seven-bit groups.
+	_, n := groups(start.head[:start.n])
+	result, _ := groups(start.head[n:start.n])
+	return header, max(header.Length, result), nil
+}
+
+// prefix keeps the first bytes written to it.
+type prefix struct {
+	head [20]byte
+	n    int
+}
+
+func (p *prefix) Write(b []byte) (int, error) {
+	p.n += copy(p.head[p.n:], b)
+	return len(b), nil
+}
+
+// groups decodes a number in little-endian groups of seven bits and returns
+// how many bytes it took.
+func groups(b []byte) (value int64, n int) {
+	for n < len(b) {
+		c := b[n]
+		value |= int64(c&0x7f) << (7 * n)
+		n++
+		if c&0x80 == 0 {
+			break
+		}
+	}
+	return value, n
+}
+
+// index makes the index of a pack and puts both in place.
+func index(f *os.File, packs string) error {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	writer := &idxfile.Writer{}
+	parser, err := packfile.NewParser(packfile.NewScanner(f), writer)
+	if err != nil {
+		return fmt.Errorf("index pack: %w", err)
+	}
+	checksum, err := parser.Parse()
+	if err != nil {
+		return fmt.Errorf("index pack: %w", err)
+	}
+	idx, err := writer.Index()
+	if err != nil {
+		return fmt.Errorf("index pack: %w", err)
+	}
+	base := filepath.Join(packs, "pack-"+checksum.String())
+	if err := writeIndex(idx, packs, base+".idx"); err != nil {
+		return err
+	}
+	if err := errors.Join(f.Close(), os.Rename(f.Name(), base+".pack")); err != nil {
+		return fmt.Errorf("write pack: %w", err)
+	}
+	return nil
+}
+
+func writeIndex(idx *idxfile.MemoryIndex, dir, name string) error {
+	f, err := os.CreateTemp(dir, temporaryPack)
+	if err != nil {
+		return fmt.Errorf("write pack index: %w", err)
+	}
+	_, err = idxfile.NewEncoder(f).Encode(idx)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return fmt.Errorf("write pack index: %w", err)
+	}
+	return nil
+}

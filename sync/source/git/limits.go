@@ -1,0 +1,67 @@
+package git
+
+import "fmt"
+
+// Limits bound what a repository may make us store, read and follow. Zero
+// fields take the value of DefaultLimits. Whatever is hit fails with ErrLimit
+// and its name.
+type Limits struct {
+	// MirrorBytes is the size of all packs of one mirror on disk.
+	MirrorBytes int64
+	// FileBytes is the size of one file. Where the server supports it, larger
+	// ones are not even transferred, and only reading them fails; otherwise
+	// the fetch does, since a pack can be indexed only as a whole.
+	FileBytes int64
+	// Objects is the number of files, directories and commits in one fetch.
+	Objects int
+	// Files is the number of files that one Tree lists.
+	Files int
+	// Depth is the number of directories above a file.
+	Depth int
+	// Links is the number of symbolic links followed for one path.
+	Links int
+	// AdvertisementBytes is the size of the server's list of references.
+	AdvertisementBytes int64
+}
+
+// DefaultLimits returns the limits for a manifest repository of any sane size:
+// mirrors of 512 MiB, files of 10 MiB, 200,000 objects in a fetch, 50,000
+// files in a tree, 64 directories deep, 40 symbolic links in a path, and
+// 64 MiB of references.
+func DefaultLimits() Limits {
+	return Limits{
+		MirrorBytes:        512 << 20,
+		FileBytes:          10 << 20,
+		Objects:            200_000,
+		Files:              50_000,
+		Depth:              64,
+		Links:              40,
+		AdvertisementBytes: 64 << 20,
+	}
+}
+
+// orDefault fills in what is zero.
+func (l Limits) orDefault() Limits {
+	d := DefaultLimits()
+	return Limits{
+		MirrorBytes:        positive(l.MirrorBytes, d.MirrorBytes),
+		FileBytes:          positive(l.FileBytes, d.FileBytes),
+		Objects:            positive(l.Objects, d.Objects),
+		Files:              positive(l.Files, d.Files),
+		Depth:              positive(l.Depth, d.Depth),
+		Links:              positive(l.Links, d.Links),
+		AdvertisementBytes: positive(l.AdvertisementBytes, d.AdvertisementBytes),
+	}
+}
+
+func positive[T int | int64](value, otherwise T) T {
+	if value > 0 {
+		return value
+	}
+	return otherwise
+}
+
+// limitError says which limit was hit by what.
+func limitError(name string, most int64, what string) error {
+	return fmt.Errorf("%w: %s (limit %s is %d)", ErrLimit, what, name, most)
+}

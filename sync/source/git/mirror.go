@@ -1,0 +1,254 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+)
+
+// mirrorLayout changes whenever mirrors of an earlier version of this package
+// cannot be read any more; they are then simply not found, and swept.
+const mirrorLayout = "1"
+
+// maxPacks is how many fetches a generation takes before it is replaced; more
+// packs make every read slower (C56).
+const maxPacks = 50
+
+const (
+	generationPrefix = "generation-"
+	temporaryPrefix  = "tmp-"
+)
+
+// errAbsent says that a commit is not in the mirror.
+var errAbsent = errors.New("commit is not in the mirror")
+
+// errNotSent says that a fetch went well and yet did not bring the commit.
+var errNotSent = fmt.Errorf("%w: the server sent a pack without the commit", ErrUnreachable)
+
+// mirror is the local copy of one repository, as one set of credentials sees
+// it.
+type mirror struct {
+	key    string
+	dir    string
+	remote *remote
+	dialer dialer
+	intake *intake
+
+	// writing is held by the one who changes what is on disk.
+	writing lock
+
+	mu sync.Mutex
+	// current is nil until the first fetch.
+	current *generation
+
+	// calls and used are guarded by the Store: how many calls are under way,
+	// and when the last one began.
+	calls int
+	used  time.Time
+}
+
+// newMirror picks up what an earlier process left in dir.
+func newMirror(dir string, r *remote, in *intake) (*mirror, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create mirror: %w", err)
+	}
+	d, err := newDialer(r, in.limits, dir)
+	if err != nil {
+		return nil, err
+	}
+	m := &mirror{key: filepath.Base(dir), dir: dir, remote: r, dialer: d, intake: in, writing: newLock()}
+	return m, m.load()
+}
+
+// load takes the newest readable generation and removes everything else, which
+// a killed process must have left.
+func (m *mirror) load() error {
+	entries, err := os.ReadDir(m.dir)
+	if err != nil {
+		return fmt.Errorf("read mirror: %w", err)
+	}
+	for _, e := range entries {
+		path := filepath.Join(m.dir, e.Name())
+		g := loadNamed(path)
+		if g == nil || m.current != nil && m.current.number > g.number {
+			_ = os.RemoveAll(path)
+			continue
+		}
+		if m.current != nil {
+			_ = os.RemoveAll(m.current.dir)
+		}
+		m.current = g
+	}
+	return nil
+}
+
+// loadNamed returns nil for what is not a readable generation.
+func loadNamed(path string) *generation {
+	suffix, ok := strings.CutPrefix(filepath.Base(path), generationPrefix)
+	if !ok {
+		return nil
+	}
+	number, err := strconv.Atoi(suffix)
+	if err != nil {
+		return nil
+	}
+	g, err := loadGeneration(path, number)
+	if err != nil {
+		return nil
+	}
+	return g
+}
+
+func (m *mirror) generation() *generation {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.current
+}
+
+// open hands out a commit that is in the mirror, or fails with errAbsent. A
+// commit that cannot be read counts as absent, and the mirror as broken.
+func (m *mirror) open(rev Revision) (*Tree, error) {
+	commit := plumbing.NewHash(rev.Commit)
+	g := m.generation()
+	if g == nil || !g.has(commit) {
+		return nil, errAbsent
+	}
+	o, ok := g.retain()
+	if !ok {
+		return nil, errAbsent
+	}
+	root, err := o.root(commit)
+	if err != nil {
+		g.markBroken()
+		g.release(o)
+		return nil, errAbsent
+	}
+	return newTree(rev, root, m.intake.limits, g, o), nil
+}
+
+// fetch brings a commit into the mirror. When an existing mirror cannot take
+// it, for whatever reason that is not the server's, a fresh one is made beside
+// it and swapped in (C56).
+func (m *mirror) fetch(ctx context.Context, rev Revision) error {
+	if err := m.writing.acquire(ctx); err != nil {
+		return err
+	}
+	defer m.writing.release()
+	g := m.generation()
+	switch {
+	case g == nil:
+		return m.replace(ctx, rev)
+	case g.has(plumbing.NewHash(rev.Commit)):
+		return nil
+	case !g.usable():
+		return m.replace(ctx, rev)
+	}
+	err := m.fill(ctx, g, rev)
+	var failed *transferError
+	if errors.As(err, &failed) && ctx.Err() == nil {
+		return m.replace(ctx, rev)
+	}
+	return err
+}
+
+// transferError is an error that a fresh mirror may not have.
+type transferError struct{ error }
+
+func (e *transferError) Unwrap() error { return e.error }
+
+// replace fetches into a fresh generation and makes it the current one.
+func (m *mirror) replace(ctx context.Context, rev Revision) error {
+	old := m.generation()
+	number := 1
+	if old != nil {
+		number = old.number + 1
+	}
+	dir, err := os.MkdirTemp(m.dir, temporaryPrefix)
+	if err != nil {
+		return fmt.Errorf("create mirror: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	g, err := createGeneration(dir, number)
+	if err != nil {
+		return err
+	}
+	if err := m.fill(ctx, g, rev); err != nil {
+		return err
+	}
+	g.dir = filepath.Join(m.dir, generationPrefix+strconv.Itoa(number))
+	if err := os.Rename(dir, g.dir); err != nil {
+		return fmt.Errorf("swap mirror: %w", err)
+	}
+	m.mu.Lock()
+	m.current = g
+	m.mu.Unlock()
+	if old == nil {
+		return nil
+	}
+	return old.retire()
+}
+
+// fill tries the ways to get a revision until one succeeds.
+func (m *mirror) fill(ctx context.Context, g *generation, rev Revision) error {
+	s, adv, err := advertised(ctx, m.dialer)
+	if err != nil {
+		return err
+	}
+	stateless := m.remote.endpoint.Protocol != "ssh"
+	for i, a := range plan(adv, rev, stateless) {
+		if i > 0 {
+			// A session takes one request.
+			if s, adv, err = advertised(ctx, m.dialer); err != nil {
+				return err
+			}
+		}
+		err = m.transfer(ctx, g, s, adv, a)
+		_ = s.Close()
+		if err == nil {
+			err = m.accept(g, rev)
+		}
+		switch {
+		case err == nil:
+			return nil
+		case a.guess && (refused(err) || errors.Is(err, errNotSent)):
+			continue
+		default:
+			return &transferError{err}
+		}
+	}
+	_ = s.Close()
+	return unobtainable(rev)
+}
+
+// accept marks a commit as complete once it can be read.
+func (m *mirror) accept(g *generation, rev Revision) error {
+	commit := plumbing.NewHash(rev.Commit)
+	if err := g.verify(commit); err != nil {
+		return fmt.Errorf("%w: %w", errNotSent, err)
+	}
+	return g.complete(commit)
+}
+
+// list asks the server what it has.
+func (m *mirror) list(ctx context.Context) (*packp.AdvRefs, error) {
+	s, adv, err := advertised(ctx, m.dialer)
+	if err != nil {
+		return nil, err
+	}
+	return adv, s.Close()
+}
+
+// idle tells whether no tree is open.
+func (m *mirror) idle() bool {
+	g := m.generation()
+	return g == nil || g.idle()
+}

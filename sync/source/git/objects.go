@@ -1,0 +1,127 @@
+package git
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+)
+
+// objects reads from the packs that a generation had when it was opened. Trees
+// that are open at the same time share it, and with it the indexes and one
+// bounded cache.
+type objects struct {
+	// mu guards storage: go-git's is not made for concurrent readers.
+	mu      sync.Mutex
+	storage *filesystem.Storage
+	// filtered is that of the generation.
+	filtered bool
+	// users is guarded by the generation.
+	users int
+}
+
+// largeBytes is the size from which an object is not kept in the cache.
+const largeBytes = 1 << 20
+
+// root returns the root directory of a commit.
+func (o *objects) root(commit plumbing.Hash) (plumbing.Hash, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c, err := object.GetCommit(o.storage, commit)
+	if err != nil {
+		return plumbing.ZeroHash, fmt.Errorf("%w: read commit %s: %w", ErrCorrupt, commit, err)
+	}
+	if _, err := o.storage.EncodedObject(plumbing.TreeObject, c.TreeHash); err != nil {
+		return plumbing.ZeroHash, fmt.Errorf("%w: read the root of commit %s: %w", ErrCorrupt, commit, err)
+	}
+	return c.TreeHash, nil
+}
+
+// entries returns what a directory holds, sorted by name, without submodules.
+// A directory above the size limit of a file is refused before it is decoded.
+func (o *objects) entries(hash plumbing.Hash, l Limits) ([]object.TreeEntry, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	encoded, err := o.storage.EncodedObject(plumbing.TreeObject, hash)
+	if err != nil {
+		return nil, fmt.Errorf("%w: read directory %s: %w", ErrCorrupt, hash, err)
+	}
+	if encoded.Size() > l.FileBytes {
+		return nil, limitError("FileBytes", l.FileBytes, fmt.Sprintf("a directory takes %d bytes", encoded.Size()))
+	}
+	tree, err := object.DecodeTree(o.storage, encoded)
+	if err != nil {
+		return nil, fmt.Errorf("%w: read directory %s: %w", ErrCorrupt, hash, err)
+	}
+	entries := slices.DeleteFunc(tree.Entries, func(e object.TreeEntry) bool { return e.Mode == filemode.Submodule })
+	slices.SortFunc(entries, byName)
+	for i, e := range entries {
+		if e.Name == "." || e.Name == ".." || strings.ContainsAny(e.Name, "/\x00") || i > 0 && entries[i-1].Name == e.Name {
+			return nil, fmt.Errorf("%w: a directory holds an entry named %q that no file system takes", ErrOutside, e.Name)
+		}
+	}
+	return entries, nil
+}
+
+func byName(a, b object.TreeEntry) int {
+	return strings.Compare(a.Name, b.Name)
+}
+
+// size returns the size of a file.
+func (o *objects) size(hash plumbing.Hash, l Limits) (int64, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	encoded, err := o.storage.EncodedObject(plumbing.BlobObject, hash)
+	if err != nil {
+		return 0, o.missing(hash, l, err)
+	}
+	return encoded.Size(), nil
+}
+
+// read returns the content of a file.
+func (o *objects) read(hash plumbing.Hash, l Limits) ([]byte, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	encoded, err := o.storage.EncodedObject(plumbing.BlobObject, hash)
+	if err != nil {
+		return nil, o.missing(hash, l, err)
+	}
+	if encoded.Size() > l.FileBytes {
+		return nil, limitError("FileBytes", l.FileBytes, fmt.Sprintf("the file has %d bytes", encoded.Size()))
+	}
+	r, err := encoded.Reader()
+	if err != nil {
+		return nil, fmt.Errorf("%w: read file %s: %w", ErrCorrupt, hash, err)
+	}
+	defer func() { _ = r.Close() }()
+	content := make([]byte, encoded.Size())
+	if _, err := io.ReadFull(r, content); err != nil {
+		return nil, fmt.Errorf("%w: read file %s: %w", ErrCorrupt, hash, err)
+	}
+	return content, nil
+}
+
+// missing says why a file is not in the packs.
+func (o *objects) missing(hash plumbing.Hash, l Limits, err error) error {
+	if o.filtered && isMissing(err) {
+		return limitError("FileBytes", l.FileBytes, "the file is too large")
+	}
+	return fmt.Errorf("%w: read file %s: %w", ErrCorrupt, hash, err)
+}
+
+// close closes the packs.
+func (o *objects) close() {
+	_ = o.storage.Close()
+}
+
+// isMissing tells whether an object is not in the packs.
+func isMissing(err error) bool {
+	return errors.Is(err, plumbing.ErrObjectNotFound)
+}

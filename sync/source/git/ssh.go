@@ -1,0 +1,236 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/go-git/go-git/v5/plumbing/format/pktline"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	"github.com/skeema/knownhosts"
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/net/proxy"
+)
+
+// sshDialer speaks to one repository over ssh. It is our own, and not go-git's,
+// because go-git's cannot be interrupted while it connects: a server that
+// accepts and then says nothing would hold us for ever.
+type sshDialer struct {
+	address string
+	command string
+	config  ssh.ClientConfig
+	limits  Limits
+}
+
+func newSSHDialer(r *remote, l Limits, dir string) (*sshDialer, error) {
+	signer, err := r.credentials.signer()
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := parseKnownHosts(r.credentials.KnownHosts, dir)
+	if err != nil {
+		return nil, err
+	}
+	address := r.address()
+	algorithms := hosts.HostKeyAlgorithms(address)
+	if len(algorithms) == 0 {
+		return nil, fmt.Errorf("%w: %s has no key for %s; add the output of ssh-keyscan once you have checked it",
+			ErrHostKey, keyKnownHosts, address)
+	}
+	return &sshDialer{
+		address: address,
+		command: transport.UploadPackServiceName + " " + quote(r.endpoint.Path),
+		config: ssh.ClientConfig{
+			User:            r.endpoint.User,
+			Auth:            []ssh.AuthMethod{ssh.PublicKeys(signer)},
+			HostKeyCallback: hosts.HostKeyCallback(),
+			// Asking for the kinds of key that we know keeps the server from
+			// showing another of its keys.
+			HostKeyAlgorithms: algorithms,
+		},
+		limits: l,
+	}, nil
+}
+
+// parseKnownHosts goes through a file, since the library reads nothing else.
+func parseKnownHosts(data []byte, dir string) (*knownhosts.HostKeyDB, error) {
+	f, err := os.CreateTemp(dir, "known_hosts-*")
+	if err != nil {
+		return nil, fmt.Errorf("write known_hosts: %w", err)
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("write known_hosts: %w", err)
+	}
+	hosts, err := knownhosts.NewDB(f.Name())
+	if err != nil {
+		text := strings.ReplaceAll(err.Error(), f.Name(), keyKnownHosts)
+		return nil, fmt.Errorf("%w: %s of the Secret does not parse: %s", ErrInvalid, keyKnownHosts, oneLine(text))
+	}
+	return hosts, nil
+}
+
+// quote makes one word of s for the shell at the other end.
+func quote(s string) string {
+	return "'" + strings.NewReplacer("'", `'\''`, "!", `'\!'`).Replace(s) + "'"
+}
+
+func (d *sshDialer) close() {}
+
+func (d *sshDialer) dial(ctx context.Context) (session, error) {
+	conn, err := proxy.Dial(ctx, "tcp", d.address)
+	if err != nil {
+		return nil, err
+	}
+	// Closing the connection is what makes every read and write below return
+	// when ctx ends.
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	s := &sshSession{limits: d.limits, close: func() error { stop(); return conn.Close() }}
+	if err := s.start(conn, d); err != nil {
+		_ = s.close()
+		return nil, contextFirst(ctx, err)
+	}
+	return s, nil
+}
+
+// sshSession is one run of git-upload-pack at the other end.
+type sshSession struct {
+	limits  Limits
+	close   func() error
+	session *ssh.Session
+	stdin   io.WriteCloser
+	stdout  io.Reader
+	stderr  excerpt
+}
+
+func (s *sshSession) start(conn net.Conn, d *sshDialer) error {
+	c, channels, requests, err := ssh.NewClientConn(conn, d.address, &d.config)
+	if err != nil {
+		return err
+	}
+	session, err := ssh.NewClient(c, channels, requests).NewSession()
+	if err != nil {
+		return err
+	}
+	s.session = session
+	if s.stdin, err = session.StdinPipe(); err != nil {
+		return err
+	}
+	if s.stdout, err = session.StdoutPipe(); err != nil {
+		return err
+	}
+	session.Stderr = &s.stderr
+	return session.Start(d.command)
+}
+
+// AdvertisedReferencesContext implements session.
+func (s *sshSession) AdvertisedReferencesContext(ctx context.Context) (*packp.AdvRefs, error) {
+	adv := packp.NewAdvRefs()
+	most := s.limits.AdvertisementBytes
+	bounded := &boundedBody{
+		ReadCloser: io.NopCloser(s.stdout), left: most,
+		over: limitError("AdvertisementBytes", most, "the server's list of references is too long"),
+	}
+	err := adv.Decode(bounded)
+	if errors.Is(err, packp.ErrEmptyAdvRefs) || err == nil && adv.IsEmpty() {
+		return nil, transport.ErrEmptyRemoteRepository
+	}
+	if err != nil {
+		return nil, s.explain(ctx, err)
+	}
+	transport.FilterUnsupportedCapabilities(adv.Capabilities)
+	return adv, nil
+}
+
+// explain prefers what the server said to what failed to decode.
+func (s *sshSession) explain(ctx context.Context, err error) error {
+	var said *pktline.ErrorLine
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &said):
+		return refusal(said.Text)
+	case errors.Is(err, packp.ErrEmptyInput), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		// The other end has closed its output: what it wrote to stderr is
+		// complete once the session has ended.
+		_ = s.session.Wait()
+		if text := s.stderr.String(); text != "" {
+			return refusal(text)
+		}
+		return contextFirst(ctx, io.ErrUnexpectedEOF)
+	default:
+		return err
+	}
+}
+
+// UploadPack implements session.
+func (s *sshSession) UploadPack(ctx context.Context, req *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
+	if err := s.send(req); err != nil {
+		return nil, s.explain(ctx, err)
+	}
+	res := packp.NewUploadPackResponse(req)
+	if err := res.Decode(io.NopCloser(s.stdout)); err != nil {
+		return nil, s.explain(ctx, err)
+	}
+	return res, nil
+}
+
+func (s *sshSession) send(req *packp.UploadPackRequest) error {
+	if err := req.Validate(); err != nil {
+		return err
+	}
+	if err := req.UploadRequest.Encode(s.stdin); err != nil {
+		return err
+	}
+	if err := req.UploadHaves.Encode(s.stdin, true); err != nil {
+		return err
+	}
+	if err := pktline.NewEncoder(s.stdin).EncodeString("done\n"); err != nil {
+		return err
+	}
+	return s.stdin.Close()
+}
+
+// Close implements session. It does not wait for the other end.
+func (s *sshSession) Close() error {
+	return s.close()
+}
+
+// contextFirst returns the error of ctx when it has ended: what a connection
+// says that was closed for that reason is of no use.
+func contextFirst(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// excerpt keeps the first kilobytes that are written to it.
+type excerpt struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (e *excerpt) Write(p []byte) (int, error) {
+	const most = 4 << 10
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if room := most - e.buf.Len(); room > 0 {
+		e.buf.Write(p[:min(len(p), room)])
+	}
+	return len(p), nil
+}
+
+func (e *excerpt) String() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.buf.String()
+}
