@@ -1,0 +1,168 @@
+package chart
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+	"helm.sh/helm/v3/pkg/chart"
+)
+
+// fetchTimeout ends a fetch that nobody gave a shorter time: a source that trickles must not hold its users for ever.
+const fetchTimeout = 2 * time.Minute
+
+// parallelLoads is how many charts are unpacked at a time, which is what takes memory.
+const parallelLoads = 4
+
+// Cache fetches charts and remembers them. It is safe for concurrent use; two processes may share a directory.
+type Cache struct {
+	limits    Limits
+	store     *store
+	transport *http.Transport
+	loading   chan struct{}
+
+	// charts by their digest, and the digests of directories by revision and path.
+	charts *lru[string, *Chart]
+	trees  *lru[string, string]
+	// indexes by the hash of their content, and where each was found.
+	indexes      *lru[[sha256.Size]byte, *index]
+	indexSources *lru[string, indexSource]
+
+	fetchFlight, chartFlight, indexFlight singleflight.Group
+}
+
+// Option changes a Cache.
+type Option func(*Cache)
+
+// WithLimits replaces DefaultLimits.
+func WithLimits(l Limits) Option { return func(c *Cache) { c.limits = l } }
+
+// How many repositories, and how many directories at their revisions, are remembered; what they hold is bounded by size.
+const (
+	maxIndexSources = 1000
+	maxTrees        = 10_000
+)
+
+// NewCache returns a cache that keeps archives in dir, which is made when it is not there. What an earlier process left in it
+// is used.
+func NewCache(dir string, opts ...Option) (*Cache, error) {
+	c := &Cache{limits: DefaultLimits(), transport: newTransport(), loading: make(chan struct{}, parallelLoads)}
+	for _, opt := range opts {
+		opt(c)
+	}
+	var err error
+	if c.store, err = openStore(dir, c.limits.DiskBytes); err != nil {
+		return nil, fmt.Errorf("open chart cache: %w", err)
+	}
+	c.charts = newLRU[string, *Chart](c.limits.MemoryBytes)
+	c.indexes = newLRU[[sha256.Size]byte, *index](c.limits.IndexMemoryBytes)
+	c.indexSources = newLRU[string, indexSource](maxIndexSources)
+	c.trees = newLRU[string, string](maxTrees)
+	return c, nil
+}
+
+// Get returns the chart that ref names. A version is taken as unchangeable: what was fetched once with the same credentials
+// is returned without a request, also by another process later. Concurrent calls for one chart fetch it once; the end of ctx
+// ends the wait of this caller only. Errors wrap ErrAuth, ErrNotFound, ErrUnreachable, ErrInvalidChart or
+// ErrInvalidReference (K16-K18, K45, K47).
+func (c *Cache) Get(ctx context.Context, ref Reference, cred Credentials) (*Chart, error) {
+	if err := ref.validate(); err != nil {
+		return nil, err
+	}
+	if err := cred.validate(); err != nil {
+		return nil, err
+	}
+	ref = ref.normalised()
+	digest, err := c.fetch(ctx, ref, cred)
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := c.load(ctx, digest)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", ref, err)
+	}
+	if err := checkIdentity(loaded.Chart, ref); err != nil {
+		return nil, err
+	}
+	return loaded, nil
+}
+
+// fetch makes sure that the archive that ref names is in the store, and returns its digest.
+func (c *Cache) fetch(ctx context.Context, ref Reference, cred Credentials) (string, error) {
+	key := c.store.key("chart", ref.URL+"\n"+ref.Name+"\n"+ref.Version, cred)
+	if digest, ok := c.store.lookup(key); ok {
+		return digest, nil
+	}
+	return once(ctx, &c.fetchFlight, key, func(ctx context.Context) (string, error) {
+		digest, err := c.download(ctx, ref, cred)
+		if err != nil {
+			return "", err
+		}
+		return digest, c.store.link(key, digest)
+	})
+}
+
+func (c *Cache) download(ctx context.Context, ref Reference, cred Credentials) (string, error) {
+	if ref.isOCI() {
+		return c.fetchFromRegistry(ctx, ref.URL+"/"+ref.Name, ref.Version, cred)
+	}
+	return c.fetchFromRepository(ctx, ref, cred)
+}
+
+// load parses the archive with that digest once, whoever asked for it.
+func (c *Cache) load(ctx context.Context, digest string) (*Chart, error) {
+	if known, ok := c.charts.get(digest); ok {
+		return known, nil
+	}
+	return once(ctx, &c.chartFlight, digest, func(context.Context) (*Chart, error) {
+		parsed, size, err := c.parseArchive(digest, newBudget(c.limits))
+		if err != nil {
+			return nil, err
+		}
+		if err := checkInstallable(parsed); err != nil {
+			return nil, err
+		}
+		loaded := &Chart{Chart: parsed, Digest: digest, size: size}
+		c.charts.add(digest, loaded, size)
+		return loaded, nil
+	})
+}
+
+// parseArchive unpacks and parses an archive of the store into a chart of the caller's own.
+func (c *Cache) parseArchive(digest string, b *budget) (*chart.Chart, int64, error) {
+	c.loading <- struct{}{}
+	defer func() { <-c.loading }()
+	archive, err := c.store.open(digest)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = archive.Close() }()
+	files, err := unpack(archive, b)
+	if err != nil {
+		return nil, 0, err
+	}
+	return parse(files)
+}
+
+// once runs fn for all concurrent callers with one key. fn outlives the context of the caller that happened to be first,
+// and is ended by fetchTimeout; each caller waits as long as its own context lasts.
+func once[T any](ctx context.Context, flight *singleflight.Group, key string, fn func(context.Context) (T, error)) (T, error) {
+	var none T
+	done := flight.DoChan(key, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
+		defer cancel()
+		return fn(ctx)
+	})
+	select {
+	case <-ctx.Done():
+		return none, fmt.Errorf("wait for chart: %w", ctx.Err())
+	case result := <-done:
+		if result.Err != nil {
+			return none, result.Err
+		}
+		return result.Val.(T), nil
+	}
+}

@@ -1,0 +1,122 @@
+package chart
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"fmt"
+
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/credentials"
+)
+
+// Credentials is what a source may want to see, and how it is to be spoken to. The zero value is anonymous access over
+// verified TLS. User name and password go to the host of the repository alone, never to another that it points or redirects
+// to; a registry configuration names the host of each of its entries itself (K18).
+type Credentials struct {
+	// Username and Password are for basic authentication, and for getting a registry's token.
+	Username, Password string
+	// RegistryConfig is a docker config.json with an `auths` section; it is used with OCI registries, and where Username is empty.
+	RegistryConfig []byte
+	// CAFile holds PEM certificates that are trusted beside those of the system.
+	CAFile []byte
+	// InsecureSkipTLS leaves the server's certificate unverified.
+	InsecureSkipTLS bool
+	// PlainHTTP speaks http to an OCI registry. For an HTTP repository its URL says so.
+	PlainHTTP bool
+}
+
+// The keys of a Secret with credentials for charts, the same as for git where they mean the same (C59).
+const (
+	keyUsername         = "username"
+	keyPassword         = "password"
+	keyRegistryConfig   = "registryConfigFile"
+	keyDockerConfigJSON = ".dockerconfigjson"
+	keyCA               = "ca.crt"
+)
+
+// CredentialsFromSecret reads the data of a Secret with the keys username and password, or registryConfigFile (also as
+// .dockerconfigjson, the key of a kubernetes.io/dockerconfigjson Secret), and ca.crt. All are optional, other keys are left
+// alone. It returns ErrInvalidReference when a value cannot be used; the error names the key and never the value (K18).
+func CredentialsFromSecret(data map[string][]byte) (Credentials, error) {
+	cred := Credentials{
+		Username:       string(data[keyUsername]),
+		Password:       string(data[keyPassword]),
+		RegistryConfig: data[keyRegistryConfig],
+		CAFile:         data[keyCA],
+	}
+	if len(cred.RegistryConfig) == 0 {
+		cred.RegistryConfig = data[keyDockerConfigJSON]
+	}
+	return cred, cred.validate()
+}
+
+func (c Credentials) validate() error {
+	if (c.Username == "") != (c.Password == "") {
+		return fmt.Errorf("%w: Secret must hold both or none of %s and %s", ErrInvalidReference, keyUsername, keyPassword)
+	}
+	if len(c.RegistryConfig) > 0 {
+		// The parser's error may quote the file, so it stays here.
+		if _, err := credentials.NewMemoryStoreFromDockerConfig(c.RegistryConfig); err != nil {
+			return fmt.Errorf("%w: Secret key %s is no docker config.json", ErrInvalidReference, keyRegistryConfig)
+		}
+	}
+	if len(c.CAFile) > 0 && !x509.NewCertPool().AppendCertsFromPEM(c.CAFile) {
+		return fmt.Errorf("%w: Secret key %s holds no PEM certificate", ErrInvalidReference, keyCA)
+	}
+	return nil
+}
+
+// hash tells two credentials apart without keeping them: what was fetched with one is not served to another.
+func (c Credentials) hash() [sha256.Size]byte {
+	var flags byte
+	if c.InsecureSkipTLS {
+		flags |= 1
+	}
+	if c.PlainHTTP {
+		flags |= 2
+	}
+	return hashOf([]byte(c.Username), []byte(c.Password), c.RegistryConfig, c.CAFile, []byte{flags})
+}
+
+// hashOf hashes parts so that no two different lists of parts look the same.
+func hashOf(parts ...[]byte) [sha256.Size]byte {
+	h := sha256.New()
+	var length [8]byte
+	for _, p := range parts {
+		binary.BigEndian.PutUint64(length[:], uint64(len(p)))
+		h.Write(length[:])
+		h.Write(p)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// tlsConfig returns nil where the defaults will do, so that connections can be shared.
+func (c Credentials) tlsConfig() (*tls.Config, error) {
+	if len(c.CAFile) == 0 && !c.InsecureSkipTLS {
+		return nil, nil
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		return nil, fmt.Errorf("load system certificates: %w", err)
+	}
+	pool.AppendCertsFromPEM(c.CAFile)
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, InsecureSkipVerify: c.InsecureSkipTLS}, nil
+}
+
+// forRegistry answers a registry client's question for credentials by host. User name and password are for host alone.
+func (c Credentials) forRegistry(host string) (auth.CredentialFunc, error) {
+	if c.Username != "" {
+		return auth.StaticCredential(host, auth.Credential{Username: c.Username, Password: c.Password}), nil
+	}
+	if len(c.RegistryConfig) > 0 {
+		store, err := credentials.NewMemoryStoreFromDockerConfig(c.RegistryConfig)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s is no docker config.json", ErrInvalidReference, keyRegistryConfig)
+		}
+		return credentials.Credential(store), nil
+	}
+	return func(context.Context, string) (auth.Credential, error) { return auth.EmptyCredential, nil }, nil
+}

@@ -1,0 +1,182 @@
+package chart
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"go.yaml.in/yaml/v3"
+)
+
+// index is what we need of a repository's index.yaml: a hundredth of what stands in it. It is shared and never changed.
+type index struct {
+	charts map[string][]release
+	// cost is roughly what the index takes in memory, in bytes.
+	cost int64
+}
+
+// release is one version of a chart in an index.
+type release struct {
+	version string
+	url     string
+	// digest is the hex SHA-256 of the archive, or empty where the index does not say.
+	digest string
+}
+
+type indexDocument struct {
+	APIVersion string                   `json:"apiVersion" yaml:"apiVersion"`
+	Entries    map[string][]*indexEntry `json:"entries" yaml:"entries"`
+}
+
+type indexEntry struct {
+	Version string   `json:"version" yaml:"version"`
+	URLs    []string `json:"urls" yaml:"urls"`
+	Digest  string   `json:"digest" yaml:"digest"`
+}
+
+// parseIndex reads an index, JSON or YAML. Entries without a version or an address are of no use to anybody and left out.
+func parseIndex(data []byte, limits Limits) (*index, error) {
+	var doc indexDocument
+	var err error
+	if json.Valid(data) {
+		err = json.Unmarshal(data, &doc)
+	} else {
+		err = yaml.Unmarshal(data, &doc)
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: parse repository index: %w", ErrInvalidChart, err)
+	case doc.APIVersion == "" && len(doc.Entries) == 0:
+		return nil, fmt.Errorf("%w: answer is no repository index: it has neither apiVersion nor entries", ErrInvalidChart)
+	}
+	idx := &index{charts: make(map[string][]release, len(doc.Entries))}
+	var versions int64
+	for name, entries := range doc.Entries {
+		if versions += int64(len(entries)); versions > limits.IndexVersions {
+			return nil, errTooLarge("number of versions in the repository index", "IndexVersions", limits.IndexVersions)
+		}
+		idx.charts[name] = idx.releases(entries)
+	}
+	return idx, nil
+}
+
+func (x *index) releases(entries []*indexEntry) []release {
+	const perRelease = 64
+	list := make([]release, 0, len(entries))
+	for _, e := range entries {
+		if e == nil || e.Version == "" || len(e.URLs) == 0 || e.URLs[0] == "" {
+			continue
+		}
+		// Cloned, so that the few strings that we keep do not keep the whole document.
+		r := release{
+			version: strings.Clone(e.Version),
+			url:     strings.Clone(e.URLs[0]),
+			digest:  strings.Clone(strings.TrimPrefix(e.Digest, "sha256:")),
+		}
+		x.cost += int64(perRelease + len(r.version) + len(r.url) + len(r.digest))
+		list = append(list, r)
+	}
+	return list
+}
+
+// find returns the release with exactly that version, or one that is the same as semver.
+func (x *index) find(name, version string) (release, error) {
+	releases, ok := x.charts[name]
+	if !ok || len(releases) == 0 {
+		return release{}, fmt.Errorf("%w: repository has no chart %s%s", ErrNotFound, name, didYouMean("charts", x.similar(name)))
+	}
+	versions := make([]string, len(releases))
+	for i, r := range releases {
+		versions[i] = r.version
+	}
+	found, err := matchVersion(name, version, versions)
+	if err != nil {
+		return release{}, err
+	}
+	return releases[slices.Index(versions, found)], nil
+}
+
+// similar lists names that have something of name in them, or all when they are few.
+func (x *index) similar(name string) []string {
+	var all, like []string
+	for other := range x.charts {
+		all = append(all, other)
+		if strings.Contains(other, name) || strings.Contains(name, other) {
+			like = append(like, other)
+		}
+	}
+	if len(like) == 0 && len(all) <= maxSuggestions {
+		like = all
+	}
+	slices.Sort(like)
+	return like[:min(len(like), maxSuggestions)]
+}
+
+// maxSuggestions is how many alternatives an error lists.
+const maxSuggestions = 5
+
+func didYouMean(what string, names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; it has the %s %s", what, strings.Join(names, ", "))
+}
+
+// matchVersion picks version of versions: the same string, else the same as semver. The error lists the nearest.
+func matchVersion(name, version string, versions []string) (string, error) {
+	if slices.Contains(versions, version) {
+		return version, nil
+	}
+	if want, err := semver.NewVersion(version); err == nil {
+		for _, v := range versions {
+			if have, err := semver.NewVersion(v); err == nil && have.Equal(want) && have.Metadata() == want.Metadata() {
+				return v, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("%w: chart %s has no version %s%s",
+		ErrNotFound, name, version, didYouMean("versions", nearestVersions(version, versions)))
+}
+
+// newestMatch picks the highest of versions that constraint allows, as `helm dependency update` does.
+func newestMatch(name, constraint string, versions []string) (string, error) {
+	allowed, err := semver.NewConstraint(constraint)
+	if err != nil {
+		return "", fmt.Errorf("%w: version %q of dependency %s is no version and no range of versions", ErrInvalidChart, constraint, name)
+	}
+	var best *semver.Version
+	for _, v := range versions {
+		have, err := semver.NewVersion(v)
+		if err == nil && allowed.Check(have) && (best == nil || have.GreaterThan(best)) {
+			best = have
+		}
+	}
+	if best == nil {
+		return "", fmt.Errorf("%w: chart %s has no version within %q%s",
+			ErrNotFound, name, constraint, didYouMean("versions", nearestVersions("", versions)))
+	}
+	return best.Original(), nil
+}
+
+// nearestVersions lists a few of versions around version in their order, newest first; the newest where it is no version.
+func nearestVersions(version string, versions []string) []string {
+	var sorted []*semver.Version
+	for _, v := range versions {
+		if parsed, err := semver.NewVersion(v); err == nil {
+			sorted = append(sorted, parsed)
+		}
+	}
+	slices.SortFunc(sorted, func(a, b *semver.Version) int { return b.Compare(a) })
+	first := 0
+	if want, err := semver.NewVersion(version); err == nil {
+		at, _ := slices.BinarySearchFunc(sorted, want, func(a, b *semver.Version) int { return b.Compare(a) })
+		first = max(0, min(at-maxSuggestions/2, len(sorted)-maxSuggestions))
+	}
+	var names []string
+	for _, v := range sorted[first:min(first+maxSuggestions, len(sorted))] {
+		names = append(names, v.Original())
+	}
+	return names
+}

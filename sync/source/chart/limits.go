@@ -1,0 +1,49 @@
+package chart
+
+// Limits bounds what is accepted from a source and what is kept of it. All sizes are bytes.
+type Limits struct {
+	// IndexBytes is the largest repository index.
+	IndexBytes int64
+	// IndexVersions is how many chart versions an index may list.
+	IndexVersions int64
+	// ArchiveBytes is the largest chart archive, as it is downloaded.
+	ArchiveBytes int64
+	// UnpackedBytes is how much one chart may unpack to, the charts inside it included.
+	UnpackedBytes int64
+	// FileBytes is the largest single file of a chart.
+	FileBytes int64
+	// Files is how many files one chart may hold, those of the charts inside it included.
+	Files int64
+	// NestedCharts is how deep charts may be packed, or depend by path, inside one another.
+	NestedCharts int64
+	// PathDepth is how many directories deep a file may lie in a chart.
+	PathDepth int64
+	// Tags is how many tags of an OCI repository are looked through for a version.
+	Tags int64
+
+	// DiskBytes is what the archives kept on disk may take; the least recently used go first.
+	DiskBytes int64
+	// MemoryBytes is what parsed charts may take, measured by their files; the least recently used go first.
+	MemoryBytes int64
+	// IndexMemoryBytes is what parsed indexes may take, measured roughly.
+	IndexMemoryBytes int64
+}
+
+// DefaultLimits fits every public chart that we know, and a process of 150 MiB.
+func DefaultLimits() Limits {
+	return Limits{
+		IndexBytes:    50 << 20,
+		IndexVersions: 200_000,
+		ArchiveBytes:  20 << 20,
+		UnpackedBytes: 64 << 20,
+		FileBytes:     5 << 20,
+		Files:         10_000,
+		NestedCharts:  8,
+		PathDepth:     32,
+		Tags:          20_000,
+
+		DiskBytes:        512 << 20,
+		MemoryBytes:      24 << 20,
+		IndexMemoryBytes: 16 << 20,
+	}
+}

@@ -1,0 +1,73 @@
+package chart
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+)
+
+// Chart is a chart that can be installed, all its dependencies inside. It is shared by everybody who asked for it and must not
+// be changed; Helm's actions do change charts, so they get a copy.
+type Chart struct {
+	*chart.Chart
+	// Digest is `sha256:` and the hash of the archive; for a directory the hash of its files and dependencies. Charts with
+	// one digest render the same.
+	Digest string
+	// size is the sum of the sizes of all files.
+	size int64
+}
+
+// parse makes a chart of its files and checks that it can be parsed at all.
+func parse(files []*loader.BufferedFile) (*chart.Chart, int64, error) {
+	var size int64
+	for _, f := range files {
+		size += int64(len(f.Data))
+	}
+	parsed, err := loader.LoadFiles(files)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%w: %w", ErrInvalidChart, err)
+	}
+	dropRaw(parsed)
+	return parsed, size, nil
+}
+
+// dropRaw forgets the second list of all files that the loader keeps and nobody reads.
+func dropRaw(c *chart.Chart) {
+	c.Raw = nil
+	for _, d := range c.Dependencies() {
+		dropRaw(d)
+	}
+}
+
+// checkInstallable refuses a library chart, and one that lacks a dependency that it declares.
+func checkInstallable(c *chart.Chart) error {
+	if strings.EqualFold(c.Metadata.Type, "library") {
+		return fmt.Errorf("%w: %s is a library chart, which cannot be installed by itself", ErrInvalidChart, c.Name())
+	}
+	for _, dep := range c.Metadata.Dependencies {
+		if dep != nil && !slices.ContainsFunc(c.Dependencies(), func(sub *chart.Chart) bool { return sub.Name() == dep.Name }) {
+			return fmt.Errorf("%w: %s declares the dependency %s %s, and its charts folder does not hold it",
+				ErrInvalidChart, c.Name(), dep.Name, dep.Version)
+		}
+	}
+	return nil
+}
+
+// checkIdentity makes sure that an archive holds what was asked for.
+func checkIdentity(c *chart.Chart, ref Reference) error {
+	if c.Name() != ref.Name {
+		return fmt.Errorf("%w: %s: archive holds the chart %s", ErrInvalidChart, ref, c.Name())
+	}
+	want, err := semver.NewVersion(ref.Version)
+	if err != nil {
+		return nil
+	}
+	if have, err := semver.NewVersion(c.Metadata.Version); err != nil || !have.Equal(want) {
+		return fmt.Errorf("%w: %s: archive holds version %s", ErrInvalidChart, ref, c.Metadata.Version)
+	}
+	return nil
+}

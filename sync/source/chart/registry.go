@@ -1,0 +1,164 @@
+package chart
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"helm.sh/helm/v3/pkg/registry"
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+)
+
+// fetchFromRegistry downloads the chart layer of address at version into the store and returns its digest. address is
+// oci://host/path, the chart's name included (K17).
+func (c *Cache) fetchFromRegistry(ctx context.Context, address, version string, cred Credentials) (string, error) {
+	repo, s, err := c.openRegistry(address, cred)
+	if err != nil {
+		return "", err
+	}
+	defer s.close()
+	manifest, err := c.fetchManifest(ctx, repo, address, version)
+	if err != nil {
+		return "", err
+	}
+	layer, err := chartLayer(address, manifest)
+	if err != nil {
+		return "", err
+	}
+	if layer.Size > c.limits.ArchiveBytes {
+		return "", errTooLarge("archive "+address, "ArchiveBytes", c.limits.ArchiveBytes)
+	}
+	// The registry showed us the manifest, so it would show us this too: no need to ask twice for one content.
+	if digest := layer.Digest.String(); c.store.has(digest) {
+		return digest, nil
+	}
+	blob, err := repo.Blobs().Fetch(ctx, *layer)
+	if err != nil {
+		return "", registryError(address, err)
+	}
+	defer func() { _ = blob.Close() }()
+	return c.store.put(c.archiveReader(blob, address), layer.Digest.Encoded())
+}
+
+// openRegistry prepares a client for one repository of a registry. The caller must close the session.
+func (c *Cache) openRegistry(address string, cred Credentials) (*remote.Repository, *session, error) {
+	path := strings.TrimPrefix(address, registry.OCIScheme+"://")
+	// Tag and digest come from the version alone.
+	if i := strings.LastIndexAny(path, ":@"); i > strings.Index(path, "/") {
+		path = path[:i]
+	}
+	repo, err := remote.NewRepository(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %s is no repository of a registry", ErrInvalidReference, redact(address))
+	}
+	scheme := "https://"
+	if cred.PlainHTTP {
+		scheme = "http://"
+	}
+	s, err := c.newSession(scheme+repo.Reference.Host(), cred)
+	if err != nil {
+		return nil, nil, err
+	}
+	credential, err := cred.forRegistry(repo.Reference.Registry)
+	if err != nil {
+		s.close()
+		return nil, nil, err
+	}
+	client := &auth.Client{Client: s.client, Credential: credential, Cache: auth.NewCache()}
+	client.SetUserAgent(userAgent)
+	repo.Client, repo.PlainHTTP = client, cred.PlainHTTP
+	return repo, s, nil
+}
+
+// fetchManifest fetches the manifest that is tagged with version; where none is, another spelling of it is looked for.
+func (c *Cache) fetchManifest(ctx context.Context, repo *remote.Repository, address, version string) (*ocispec.Manifest, error) {
+	desc, body, err := repo.FetchReference(ctx, tagOf(version))
+	if errors.Is(err, errdef.ErrNotFound) {
+		versions, listErr := c.listVersions(ctx, repo, address)
+		if listErr != nil {
+			return nil, listErr
+		}
+		found, matchErr := matchVersion(redact(address), version, versions)
+		if matchErr != nil {
+			return nil, matchErr
+		}
+		desc, body, err = repo.FetchReference(ctx, tagOf(found))
+	}
+	if err != nil {
+		return nil, registryError(address, err)
+	}
+	defer func() { _ = body.Close() }()
+	if desc.Size > maxManifestBytes {
+		return nil, fmt.Errorf("%w: manifest of %s is larger than %d bytes", ErrInvalidChart, address, maxManifestBytes)
+	}
+	data, err := content.ReadAll(body, desc)
+	if err != nil {
+		return nil, registryError(address, err)
+	}
+	var manifest ocispec.Manifest
+	if err := json.Unmarshal(data, &manifest); err != nil {
+		return nil, fmt.Errorf("%w: manifest of %s cannot be parsed: %w", ErrInvalidChart, address, err)
+	}
+	return &manifest, nil
+}
+
+// maxManifestBytes is what registries themselves take at most.
+const maxManifestBytes = 4 << 20
+
+// listVersions lists the tags of a repository as versions.
+func (c *Cache) listVersions(ctx context.Context, repo *remote.Repository, address string) ([]string, error) {
+	var versions []string
+	err := repo.Tags(ctx, "", func(tags []string) error {
+		for _, tag := range tags {
+			versions = append(versions, strings.ReplaceAll(tag, "_", "+"))
+		}
+		if int64(len(versions)) > c.limits.Tags {
+			return errTooLarge("number of tags of "+address, "Tags", c.limits.Tags)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, registryError(address, err)
+	}
+	return versions, nil
+}
+
+// tagOf spells a version as Helm tags it: a tag cannot hold a plus sign.
+func tagOf(version string) string { return strings.ReplaceAll(version, "+", "_") }
+
+func chartLayer(address string, manifest *ocispec.Manifest) (*ocispec.Descriptor, error) {
+	if manifest.Config.MediaType != registry.ConfigMediaType {
+		return nil, fmt.Errorf("%w: %s is no Helm chart: its media type is %q", ErrInvalidChart, address, manifest.Config.MediaType)
+	}
+	for i, layer := range manifest.Layers {
+		if layer.MediaType == registry.ChartLayerMediaType || layer.MediaType == registry.LegacyChartLayerMediaType {
+			return &manifest.Layers[i], nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %s holds no chart archive", ErrInvalidChart, address)
+}
+
+// registryError sorts what a registry client returns.
+func registryError(address string, err error) error {
+	var response *errcode.ErrorResponse
+	switch {
+	case isOurs(err):
+		return err
+	case errors.As(err, &response):
+		return statusError(address, response.StatusCode)
+	case errors.Is(err, errdef.ErrNotFound):
+		return statusError(address, http.StatusNotFound)
+	case errors.Is(err, auth.ErrBasicCredentialNotFound):
+		return fmt.Errorf("fetch %s: %w: registry wants credentials", address, ErrAuth)
+	default:
+		return transportError(address, withoutURL(err))
+	}
+}

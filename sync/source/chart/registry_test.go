@@ -1,0 +1,198 @@
+package chart_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/distribution/distribution/v3/configuration"
+	_ "github.com/distribution/distribution/v3/registry/auth/htpasswd"
+	"github.com/distribution/distribution/v3/registry/handlers"
+	_ "github.com/distribution/distribution/v3/registry/storage/driver/inmemory"
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/bcrypt"
+	helmregistry "helm.sh/helm/v3/pkg/registry"
+	"oras.land/oras-go/v2"
+	"oras.land/oras-go/v2/content/memory"
+	"oras.land/oras-go/v2/registry/remote"
+
+	"waybill.dev/waybill/sync/source/chart"
+)
+
+// The registry logs every request, and only to the global logger.
+func TestMain(m *testing.M) {
+	logrus.SetOutput(io.Discard)
+	os.Exit(m.Run())
+}
+
+// ociRegistry is a real registry that counts what it is asked for.
+type ociRegistry struct {
+	host string
+
+	mu       sync.Mutex
+	requests []string
+}
+
+func newRegistry(t *testing.T, user, password string) *ociRegistry {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	r := &ociRegistry{host: listener.Addr().String()}
+	config := &configuration.Configuration{}
+	config.Storage = configuration.Storage{"inmemory": map[string]any{}}
+	config.Catalog.MaxEntries = 100
+	config.HTTP.Secret = "for tests"
+	if user != "" {
+		hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+		require.NoError(t, err)
+		file := filepath.Join(t.TempDir(), "htpasswd")
+		require.NoError(t, os.WriteFile(file, []byte(user+":"+string(hash)), 0o600))
+		config.Auth = configuration.Auth{"htpasswd": {"realm": "test", "path": file}}
+	}
+	app := handlers.NewApp(t.Context(), config)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r.mu.Lock()
+		r.requests = append(r.requests, req.Method+" "+req.URL.Path)
+		r.mu.Unlock()
+		app.ServeHTTP(w, req)
+	}))
+	require.NoError(t, server.Listener.Close())
+	server.Listener = listener
+	server.Start()
+	t.Cleanup(server.Close)
+	return r
+}
+
+func (r *ociRegistry) push(t *testing.T, archive []byte, ref string, opts ...helmregistry.ClientOption) {
+	t.Helper()
+	opts = append(opts, helmregistry.ClientOptPlainHTTP(), helmregistry.ClientOptCredentialsFile(filepath.Join(t.TempDir(), "none.json")))
+	client, err := helmregistry.NewClient(opts...)
+	require.NoError(t, err)
+	_, err = client.Push(archive, r.host+"/"+ref, helmregistry.PushOptStrictMode(false))
+	require.NoError(t, err)
+	r.asked()
+}
+
+func (r *ociRegistry) asked() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer func() { r.requests = nil }()
+	return slices.Clone(r.requests)
+}
+
+// K17, K18, K5
+func TestGet_fromRegistry(t *testing.T) {
+	reg := newRegistry(t, "", "")
+	reg.push(t, chartArchive(t, "web", "1.2.3+build.1"), "team/web:1.2.3+build.1")
+	cache := newCache(t)
+	ref := chart.Reference{URL: "oci://" + reg.host + "/team", Name: "web", Version: "1.2.3+build.1"}
+	cred := chart.Credentials{PlainHTTP: true}
+
+	got, err := cache.Get(t.Context(), ref, cred)
+	require.NoError(t, err)
+	assert.Equal(t, "web", got.Name())
+	assert.NotEmpty(t, reg.asked())
+	again, err := cache.Get(t.Context(), ref, cred)
+	require.NoError(t, err)
+	assert.Same(t, got, again)
+	assert.Empty(t, reg.asked())
+
+	ref.Version = "v1.2.3+build.1"
+	spelled, err := cache.Get(t.Context(), ref, cred)
+	require.NoError(t, err, "v1.2.3 and 1.2.3 are one version")
+	assert.Same(t, got, spelled)
+	for _, request := range reg.asked() {
+		assert.NotContains(t, request, "/blobs/", "the archive is fetched once per digest")
+	}
+
+	ref.Version = "2.0.0"
+	_, err = cache.Get(t.Context(), ref, cred)
+	require.ErrorIs(t, err, chart.ErrNotFound)
+	assert.Contains(t, err.Error(), "it has the versions 1.2.3+build.1")
+	ref.Name = "nothing"
+	_, err = cache.Get(t.Context(), ref, cred)
+	require.ErrorIs(t, err, chart.ErrNotFound)
+}
+
+// K18
+func TestGet_fromPrivateRegistry(t *testing.T) {
+	reg := newRegistry(t, "reader", "s3cret")
+	reg.push(t, chartArchive(t, "web", "1.2.3"), "team/web:1.2.3", helmregistry.ClientOptBasicAuth("reader", "s3cret"))
+	ref := chart.Reference{URL: "oci://" + reg.host + "/team", Name: "web", Version: "1.2.3"}
+	config := func(host string) []byte {
+		return fmt.Appendf(nil, `{"auths":{%q:{"username":"reader","password":"s3cret"}}}`, host)
+	}
+	cases := map[string]struct {
+		reason string
+		cred   chart.Credentials
+		is     error
+	}{
+		"Basic":       {"user and password", chart.Credentials{Username: "reader", Password: "s3cret", PlainHTTP: true}, nil},
+		"Config":      {"registryConfigFile", chart.Credentials{RegistryConfig: config(reg.host), PlainHTTP: true}, nil},
+		"OtherHost":   {"an entry is for its host", chart.Credentials{RegistryConfig: config("example.com"), PlainHTTP: true}, chart.ErrAuth},
+		"Anonymous":   {"none", chart.Credentials{PlainHTTP: true}, chart.ErrAuth},
+		"Wrong":       {"wrong password", chart.Credentials{Username: "reader", Password: "guess", PlainHTTP: true}, chart.ErrAuth},
+		"NoPlainHTTP": {"TLS is spoken unless plainHTTP says otherwise", chart.Credentials{Username: "reader", Password: "s3cret"}, chart.ErrUnreachable},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := newCache(t).Get(t.Context(), ref, tc.cred)
+			if tc.is == nil {
+				require.NoError(t, err, tc.reason)
+				return
+			}
+			require.ErrorIs(t, err, tc.is, tc.reason)
+			assert.NotContains(t, err.Error(), "s3cret")
+		})
+	}
+}
+
+// K7: public repositories list archives that lie in a registry.
+func TestGet_indexMayPointIntoARegistry(t *testing.T) {
+	reg := newRegistry(t, "", "")
+	reg.push(t, chartArchive(t, "web", "1.2.3"), "team/web:1.2.3")
+	repo := newRepository(t, httptest.NewServer)
+	repo.add("web", "1.2.3", nil)
+	repo.index["web"][0]["urls"] = []string{"oci://" + reg.host + "/team/web:1.2.3"}
+	got, err := newCache(t).Get(t.Context(), chart.Reference{URL: repo.URL, Name: "web", Version: "1.2.3"}, chart.Credentials{PlainHTTP: true})
+	require.NoError(t, err)
+	assert.Equal(t, "web", got.Name())
+}
+
+// K54
+func TestFromFS_fetchesDependenciesFromARegistry(t *testing.T) {
+	reg := newRegistry(t, "", "")
+	for _, v := range []string{"1.0.0", "1.1.0", "2.0.0"} {
+		reg.push(t, chartArchive(t, "web", v), "team/web:"+v)
+	}
+	tree := fstestChart(chartYAML("a", "1.0.0") + "dependencies: [{name: web, version: 1.x, repository: 'oci://" + reg.host + "/team'}]\n")
+	got, err := newCache(t).FromFS(t.Context(), chart.Tree{FS: tree}, chart.Credentials{PlainHTTP: true})
+	require.NoError(t, err)
+	assert.Equal(t, "1.1.0", got.Dependencies()[0].Metadata.Version)
+}
+
+func TestGet_registryHoldsSomethingElse(t *testing.T) {
+	reg := newRegistry(t, "", "")
+	store := memory.New()
+	manifest, err := oras.PackManifest(t.Context(), store, oras.PackManifestVersion1_1, "application/vnd.example+type", oras.PackManifestOptions{})
+	require.NoError(t, err)
+	require.NoError(t, store.Tag(t.Context(), manifest, "1.0.0"))
+	target, err := remote.NewRepository(reg.host + "/team/web")
+	require.NoError(t, err)
+	target.PlainHTTP = true
+	_, err = oras.Copy(t.Context(), store, "1.0.0", target, "1.0.0", oras.DefaultCopyOptions)
+	require.NoError(t, err)
+
+	_, err = newCache(t).Get(t.Context(), chart.Reference{URL: "oci://" + reg.host + "/team", Name: "web", Version: "1.0.0"}, chart.Credentials{PlainHTTP: true})
+	require.ErrorIs(t, err, chart.ErrInvalidChart)
+	assert.Contains(t, err.Error(), "is no Helm chart")
+}

@@ -1,0 +1,184 @@
+package chart
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/registry"
+)
+
+// indexSource is where an index was found, and what to ask whether it is still the same.
+type indexSource struct {
+	digest             [sha256.Size]byte
+	etag, lastModified string
+}
+
+// fetchFromRepository downloads the archive of an exact version into the store and returns its digest.
+func (c *Cache) fetchFromRepository(ctx context.Context, ref Reference, cred Credentials) (string, error) {
+	idx, fresh, err := c.index(ctx, ref.URL, cred, false)
+	if err != nil {
+		return "", err
+	}
+	rel, err := idx.find(ref.Name, ref.Version)
+	if err == nil {
+		digest, fetchErr := c.fetchRelease(ctx, ref, rel, cred)
+		if fetchErr == nil || fresh {
+			return digest, fetchErr
+		}
+	} else if fresh {
+		return "", err
+	}
+	// The index that we remember does not have it, or leads nowhere: the repository may have moved on.
+	if idx, _, err = c.index(ctx, ref.URL, cred, true); err != nil {
+		return "", err
+	}
+	if rel, err = idx.find(ref.Name, ref.Version); err != nil {
+		return "", fmt.Errorf("%s: %w", redact(ref.URL), err)
+	}
+	return c.fetchRelease(ctx, ref, rel, cred)
+}
+
+// fetchRelease downloads what an index points to, which may lie on another host or in a registry.
+func (c *Cache) fetchRelease(ctx context.Context, ref Reference, rel release, cred Credentials) (string, error) {
+	base, err := url.Parse(ref.URL + "/")
+	if err != nil {
+		return "", fmt.Errorf("%w: URL cannot be parsed", ErrInvalidReference)
+	}
+	target, err := base.Parse(rel.url)
+	if err != nil {
+		return "", fmt.Errorf("%w: index of %s has an unusable address for %s", ErrInvalidChart, redact(ref.URL), ref.Name)
+	}
+	switch target.Scheme {
+	case "http", "https":
+	case registry.OCIScheme:
+		// User name and password are for the repository, not for the registry that it points to.
+		elsewhere := cred
+		if !strings.EqualFold(target.Host, base.Host) {
+			elsewhere.Username, elsewhere.Password = "", ""
+		}
+		return c.fetchFromRegistry(ctx, rel.url, rel.version, elsewhere)
+	default:
+		return "", fmt.Errorf("%w: index of %s gives %s an address with the scheme %q", ErrInvalidChart, redact(ref.URL), ref.Name, target.Scheme)
+	}
+	s, err := c.newSession(ref.URL, cred)
+	if err != nil {
+		return "", err
+	}
+	defer s.close()
+	resp, err := s.get(ctx, target, nil)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	return c.store.put(c.archiveReader(resp.Body, redact(target.String())), rel.digest)
+}
+
+// archiveReader bounds an archive while it is downloaded.
+func (c *Cache) archiveReader(r io.Reader, from string) io.Reader {
+	limit := c.limits.ArchiveBytes
+	return &fetchReader{what: from, r: &limitedReader{r: r, left: limit, err: errTooLarge("archive "+from, "ArchiveBytes", limit)}}
+}
+
+// index returns the index of a repository, and whether it was asked for just now. Without refresh a remembered one will do:
+// it may lack what is new, but what it has is exact.
+func (c *Cache) index(ctx context.Context, repository string, cred Credentials, refresh bool) (*index, bool, error) {
+	key := c.store.key("index", repository, cred)
+	if !refresh {
+		if idx, ok := c.rememberedIndex(key); ok {
+			return idx, false, nil
+		}
+	}
+	idx, err := once(ctx, &c.indexFlight, key, func(ctx context.Context) (*index, error) {
+		return c.fetchIndex(ctx, key, repository, cred)
+	})
+	return idx, true, err
+}
+
+func (c *Cache) rememberedIndex(key string) (*index, bool) {
+	source, ok := c.indexSources.get(key)
+	if !ok {
+		return nil, false
+	}
+	return c.indexes.get(source.digest)
+}
+
+// fetchIndex asks for an index, saying which one we have, and parses what comes unless its content is known already.
+func (c *Cache) fetchIndex(ctx context.Context, key, repository string, cred Credentials) (*index, error) {
+	target, err := url.Parse(repository)
+	if err != nil {
+		return nil, fmt.Errorf("%w: URL cannot be parsed", ErrInvalidReference)
+	}
+	target = target.JoinPath("index.yaml")
+	s, err := c.newSession(repository, cred)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	header := http.Header{}
+	known, remembered := c.rememberedIndex(key)
+	if source, _ := c.indexSources.get(key); remembered {
+		setIfAny(header, "If-None-Match", source.etag)
+		setIfAny(header, "If-Modified-Since", source.lastModified)
+	}
+	resp, err := s.get(ctx, target, header)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode == http.StatusNotModified {
+		return known, nil
+	}
+	what := redact(target.String())
+	limit := c.limits.IndexBytes
+	data, err := io.ReadAll(&fetchReader{what: what, r: &limitedReader{
+		r: resp.Body, left: limit, err: errTooLarge("repository index "+what, "IndexBytes", limit),
+	}})
+	if err != nil {
+		return nil, err
+	}
+	idx, digest, err := c.parsedIndex(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	c.indexSources.add(key, indexSource{digest, resp.Header.Get("ETag"), resp.Header.Get("Last-Modified")}, 1)
+	return idx, nil
+}
+
+// parsedIndex parses an index once per content.
+func (c *Cache) parsedIndex(data []byte) (*index, [sha256.Size]byte, error) {
+	digest := sha256.Sum256(data)
+	if idx, ok := c.indexes.get(digest); ok {
+		return idx, digest, nil
+	}
+	idx, err := parseIndex(data, c.limits)
+	if err != nil {
+		return nil, digest, err
+	}
+	c.indexes.add(digest, idx, idx.cost)
+	return idx, digest, nil
+}
+
+func setIfAny(h http.Header, name, value string) {
+	if value != "" {
+		h.Set(name, value)
+	}
+}
+
+// fetchReader makes ErrUnreachable of a body that breaks off.
+type fetchReader struct {
+	what string
+	r    io.Reader
+}
+
+func (f *fetchReader) Read(p []byte) (int, error) {
+	n, err := f.r.Read(p)
+	if err != nil && err != io.EOF && !isOurs(err) {
+		err = transportError(f.what, err)
+	}
+	return n, err
+}

@@ -1,0 +1,165 @@
+package chart_test
+
+import (
+	"io/fs"
+	"net/http/httptest"
+	"os"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/sync/source/chart"
+)
+
+func openRepo(t *testing.T) fs.FS {
+	t.Helper()
+	root, err := os.OpenRoot("testdata/repo")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = root.Close() })
+	return root.FS()
+}
+
+// K54
+func TestFromFS_readsAChartAsHelmPackagesIt(t *testing.T) {
+	got, err := newCache(t).FromFS(t.Context(), chart.Tree{FS: openRepo(t), Path: "charts/web"}, chart.Credentials{})
+	require.NoError(t, err)
+	assert.Equal(t, "web", got.Name())
+	assert.Equal(t, map[string]any{"replicas": float64(1)}, got.Values)
+	assert.ElementsMatch(t, []string{"templates/configmap.yaml", ".helmignore"}, templateNames(got), ".helmignore leaves out notes.txt")
+}
+
+// K54
+func TestFromFS_completesDependenciesByPath(t *testing.T) {
+	got, err := newCache(t).FromFS(t.Context(), chart.Tree{FS: openRepo(t), Path: "/charts/umbrella/"}, chart.Credentials{})
+	require.NoError(t, err)
+	var names []string
+	for _, dep := range got.Dependencies() {
+		names = append(names, dep.Name()+" "+dep.Metadata.Version)
+		assert.Equal(t, got.Chart, dep.Parent())
+	}
+	assert.ElementsMatch(t, []string{"web 1.2.3", "base 0.4.0"}, names)
+}
+
+func TestFromFS_digestFollowsContent(t *testing.T) {
+	tree := func(replicas string) fstest.MapFS {
+		return fstest.MapFS{
+			"a/Chart.yaml":  {Data: []byte(chartYAML("a", "1.0.0") + "dependencies: [{name: b, version: 1.0.0, repository: 'file://../b'}]\n")},
+			"b/Chart.yaml":  {Data: []byte(chartYAML("b", "1.0.0"))},
+			"b/values.yaml": {Data: []byte("replicas: " + replicas)},
+			"other":         {Data: []byte(replicas)},
+		}
+	}
+	digest := func(fsys fs.FS, revision string, cache *chart.Cache) string {
+		got, err := cache.FromFS(t.Context(), chart.Tree{FS: fsys, Path: "a", Revision: revision}, chart.Credentials{})
+		require.NoError(t, err)
+		return got.Digest
+	}
+	one := digest(tree("1"), "", newCache(t))
+	two := tree("1")
+	two["other"].Data = []byte("changed")
+	assert.Equal(t, one, digest(two, "", newCache(t)), "a commit that leaves the chart alone is no change")
+	assert.NotEqual(t, one, digest(tree("2"), "", newCache(t)), "a dependency is part of the chart")
+
+	cache := newCache(t)
+	assert.Equal(t, one, digest(tree("1"), "repo@1", cache))
+	assert.Equal(t, one, digest(fstest.MapFS{}, "repo@1", cache), "a revision is read once")
+}
+
+// K54
+func TestFromFS_fetchesDependenciesFromRepositories(t *testing.T) {
+	repo := newRepository(t, httptest.NewServer)
+	for _, v := range []string{"1.0.0", "1.4.0", "2.0.0", "1.5.0-rc.1"} {
+		repo.add("db", v, chartArchive(t, "db", v))
+	}
+	parent := chartYAML("a", "1.0.0") + "dependencies: [{name: db, version: ^1.0.0, repository: '" + repo.URL + "'}]\n"
+	lock := "dependencies: [{name: db, version: 1.0.0, repository: '" + repo.URL + "'}]\ndigest: x\ngenerated: 2026-01-01T00:00:00Z\n"
+	vendoredDB := func(version string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(chartYAML("db", version))} }
+	cases := map[string]struct {
+		reason string
+		tree   fstest.MapFS
+		want   string
+		asks   bool
+	}{
+		"Newest":         {"without a lock the newest that the range allows", fstest.MapFS{"Chart.yaml": {Data: []byte(parent)}}, "1.4.0", true},
+		"Locked":         {"Chart.lock pins", fstest.MapFS{"Chart.yaml": {Data: []byte(parent)}, "Chart.lock": {Data: []byte(lock)}}, "1.0.0", true},
+		"Vendored":       {"what lies in the charts folder is used", fstest.MapFS{"Chart.yaml": {Data: []byte(parent)}, "charts/db/Chart.yaml": vendoredDB("1.1.0")}, "1.1.0", false},
+		"VendoredUnfit":  {"but not when the range forbids it", fstest.MapFS{"Chart.yaml": {Data: []byte(parent)}, "charts/db/Chart.yaml": vendoredDB("3.0.0")}, "1.4.0", true},
+		"VendoredPacked": {"packed charts count", fstest.MapFS{"Chart.yaml": {Data: []byte(parent)}, "charts/db-1.2.0.tgz": {Data: chartArchive(t, "db", "1.2.0")}}, "1.2.0", false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			repo.asked()
+			got, err := newCache(t).FromFS(t.Context(), chart.Tree{FS: tc.tree}, chart.Credentials{})
+			require.NoError(t, err)
+			require.Len(t, got.Dependencies(), 1)
+			assert.Equal(t, tc.want, got.Dependencies()[0].Metadata.Version, tc.reason)
+			assert.Equal(t, tc.asks, len(repo.asked()) > 0, tc.reason)
+		})
+	}
+}
+
+// K54
+func TestFromFS_namesWhatIsWrong(t *testing.T) {
+	limits := chart.DefaultLimits()
+	limits.Files, limits.PathDepth, limits.NestedCharts, limits.FileBytes = 6, 3, 3, 1000
+	dep := func(repository string) *fstest.MapFile {
+		return &fstest.MapFile{Data: []byte(chartYAML("a", "1.0.0") + "dependencies: [{name: b, version: 1.x, repository: '" + repository + "'}]\n")}
+	}
+	plain := &fstest.MapFile{Data: []byte(chartYAML("a", "1.0.0"))}
+	cases := map[string]struct {
+		tree fstest.MapFS
+		path string
+		is   error
+		want string
+	}{
+		"NoChart":       {fstest.MapFS{"readme": plain}, "a", chart.ErrNotFound, `no Chart.yaml in the directory "a"`},
+		"Escape":        {fstest.MapFS{"Chart.yaml": plain}, "../a", chart.ErrInvalidReference, "leaves the repository"},
+		"DepEscape":     {fstest.MapFS{"a/Chart.yaml": dep("file://../../b")}, "a", chart.ErrInvalidChart, "leaves the repository"},
+		"DepAbsolute":   {fstest.MapFS{"a/Chart.yaml": dep("file:///b")}, "a", chart.ErrInvalidChart, "leaves the repository"},
+		"DepMissing":    {fstest.MapFS{"a/Chart.yaml": dep("file://../b")}, "a", chart.ErrInvalidChart, "dependency b: invalid chart: file://../b"},
+		"DepOther":      {fstest.MapFS{"a/Chart.yaml": dep("file://../b"), "b/Chart.yaml": plain}, "a", chart.ErrInvalidChart, "holds a 1.0.0, which is not b 1.x"},
+		"DepCycle":      {fstest.MapFS{"a/Chart.yaml": dep("file://.")}, "a", chart.ErrInvalidChart, "(NestedCharts)"},
+		"DepNowhere":    {fstest.MapFS{"Chart.yaml": dep("")}, "", chart.ErrInvalidChart, "names no repository"},
+		"DepAlias":      {fstest.MapFS{"Chart.yaml": dep("@stable")}, "", chart.ErrInvalidChart, "is a name on somebody's machine"},
+		"DepScheme":     {fstest.MapFS{"Chart.yaml": dep("ftp://host")}, "", chart.ErrInvalidReference, "must begin with"},
+		"BadRange":      {fstest.MapFS{"Chart.yaml": {Data: []byte(chartYAML("a", "one"))}}, "", chart.ErrInvalidChart, "version"},
+		"Library":       {fstest.MapFS{"Chart.yaml": {Data: []byte(chartYAML("a", "1.0.0") + "type: library")}}, "", chart.ErrInvalidChart, "library chart"},
+		"ManyFiles":     {fstest.MapFS{"Chart.yaml": plain, "1": plain, "2": plain, "3": plain, "4": plain, "5": plain, "6": plain}, "", chart.ErrInvalidChart, "(Files)"},
+		"Deep":          {fstest.MapFS{"Chart.yaml": plain, "1/2/3/4/5/6": plain}, "", chart.ErrInvalidChart, "(PathDepth)"},
+		"BigFile":       {fstest.MapFS{"Chart.yaml": plain, "big": {Data: make([]byte, 1001)}}, "", chart.ErrInvalidChart, "(FileBytes)"},
+		"BadHelmignore": {fstest.MapFS{"Chart.yaml": plain, ".helmignore": {Data: []byte("a[")}}, "", chart.ErrInvalidChart, "parse .helmignore"},
+		"Device":        {fstest.MapFS{"Chart.yaml": plain, "dev": {Mode: fs.ModeDevice}}, "", chart.ErrInvalidChart, "special file"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := newCache(t, chart.WithLimits(limits)).FromFS(t.Context(), chart.Tree{FS: tc.tree, Path: tc.path}, chart.Credentials{})
+			require.ErrorIs(t, err, tc.is)
+			assert.Contains(t, err.Error(), tc.want)
+		})
+	}
+}
+
+// A link that the file system resolves inside the repository is a file; one that leads out is an error.
+func TestFromFS_linksStayInside(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(dir+"/repo/a/templates", 0o755))
+	require.NoError(t, os.WriteFile(dir+"/repo/a/Chart.yaml", []byte(chartYAML("a", "1.0.0")), 0o600))
+	require.NoError(t, os.WriteFile(dir+"/repo/shared.yaml", []byte("kind: ConfigMap"), 0o600))
+	require.NoError(t, os.WriteFile(dir+"/outside.yaml", []byte("kind: Secret"), 0o600))
+	require.NoError(t, os.Symlink("../../shared.yaml", dir+"/repo/a/templates/x.yaml"))
+	root, err := os.OpenRoot(dir + "/repo")
+	require.NoError(t, err)
+	defer func() { _ = root.Close() }()
+
+	got, err := newCache(t).FromFS(t.Context(), chart.Tree{FS: root.FS(), Path: "a"}, chart.Credentials{})
+	require.NoError(t, err)
+	require.Len(t, got.Templates, 1)
+	assert.Equal(t, "kind: ConfigMap", string(got.Templates[0].Data))
+
+	require.NoError(t, os.Symlink("../../../outside.yaml", dir+"/repo/a/templates/y.yaml"))
+	_, err = newCache(t).FromFS(t.Context(), chart.Tree{FS: root.FS(), Path: "a"}, chart.Credentials{})
+	require.Error(t, err)
+	assert.Contains(t, err.Error(), "templates/y.yaml")
+}
