@@ -1,0 +1,175 @@
+package validation
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// The limits of an installation, as in its schema.
+const (
+	maxReleaseName      = 53
+	maxValuesFrom       = 20
+	maxValuesBlock      = 512 << 10
+	maxHistoryLimit     = 100
+	maxNamespaceEntries = 64
+)
+
+const recreate = "delete the installation and create it anew"
+
+// ValidateApplicationInstallation returns what is wrong with an ApplicationInstallation as it
+// shall become (K34-K39, C59), and whether it may follow old. A missing version is no error
+// here: it may still be filled in from the definition.
+func ValidateApplicationInstallation(obj, old *v1alpha1.ApplicationInstallation) field.ErrorList {
+	spec := &obj.Spec
+	errs := validateMetadata(obj.ObjectMeta, namespaced)
+	if len(obj.Name) > maxReleaseName {
+		errs = append(errs, field.TooLong(metadataPath.Child("name"), obj.Name, maxReleaseName))
+	}
+	errs = append(errs, validateObjectName(spec.ApplicationRef.Name, specPath.Child("applicationRef", "name"))...)
+	errs = append(errs, validateTargetNamespace(spec.Namespace, specPath.Child("namespace"))...)
+	errs = append(errs, validateInstallationValues(spec)...)
+	errs = append(errs, validateInterval(spec.ReconciliationInterval, specPath.Child("reconciliationInterval"))...)
+	errs = append(errs, validateDeployOptions(spec.DeployOptions, specPath.Child("deployOptions"))...)
+	if old == nil {
+		return errs
+	}
+	if spec.ApplicationRef.Name != old.Spec.ApplicationRef.Name {
+		errs = append(errs, immutable(specPath.Child("applicationRef", "name"), spec.ApplicationRef.Name, recreate))
+	}
+	if was := old.Spec.Namespace; was != nil && (spec.Namespace == nil || spec.Namespace.Name != was.Name) {
+		errs = append(errs, immutable(specPath.Child("namespace"), TargetNamespaceName(obj), recreate))
+	}
+	return errs
+}
+
+// ApplicationInstallationWarnings returns what is allowed in an ApplicationInstallation and
+// unwise. def is its definition, nil where it is not known.
+func ApplicationInstallationWarnings(obj, old *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition) []string {
+	if def == nil {
+		return nil
+	}
+	ref := obj.Spec.ApplicationRef
+	newUse := old == nil || old.Spec.ApplicationRef.Version != ref.Version
+	if v := def.GetVersion(ref.Version); newUse && v != nil && v.Deprecated {
+		return []string{"version " + strconv.Quote(ref.Version) + " of " + ref.Name + " is deprecated: choose another one"}
+	}
+	return nil
+}
+
+// TargetNamespaceName returns the name of the namespace that the workload goes to, as far as
+// the installation says so: spec.namespace, else its own.
+func TargetNamespaceName(obj *v1alpha1.ApplicationInstallation) string {
+	if obj.Spec.Namespace != nil {
+		return obj.Spec.Namespace.Name
+	}
+	return obj.Namespace
+}
+
+func validateInstallationValues(spec *v1alpha1.ApplicationInstallationSpec) field.ErrorList {
+	errs := validateValues(spec.Values, specPath.Child("values"))
+	block := specPath.Child("valuesBlock")
+	if spec.Values != nil && spec.ValuesBlock != "" {
+		errs = append(errs, field.Forbidden(block, "at most one of values and valuesBlock may be set"))
+	}
+	errs = append(errs, validateValuesBlock(spec.ValuesBlock, block)...)
+
+	from := specPath.Child("valuesFrom")
+	errs = append(errs, atMost(len(spec.ValuesFrom), maxValuesFrom, from)...)
+	for i, ref := range spec.ValuesFrom {
+		at := from.Index(i)
+		if ref.Kind == "" {
+			errs = append(errs, field.Required(at.Child("kind"), ""))
+		}
+		errs = append(errs, validateEnum(ref.Kind, at.Child("kind"), "ConfigMap", "Secret")...)
+		errs = append(errs, validateObjectName(ref.Name, at.Child("name"))...)
+		errs = append(errs, validateDataKey(ref.Key, at.Child("key"))...)
+	}
+	return errs
+}
+
+// validateValues wants an object; the value itself is never repeated, it may be secret.
+func validateValues(v *apiextensionsv1.JSON, path *field.Path) field.ErrorList {
+	if v == nil {
+		return nil
+	}
+	var values map[string]any
+	if err := json.Unmarshal(v.Raw, &values); err != nil || values == nil {
+		return field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, "must be an object")}
+	}
+	return nil
+}
+
+// validateValuesBlock wants one YAML document that holds a mapping, without duplicate keys.
+func validateValuesBlock(block string, path *field.Path) field.ErrorList {
+	if block == "" {
+		return nil
+	}
+	if len(block) > maxValuesBlock {
+		return field.ErrorList{field.TooLong(path, "", maxValuesBlock)}
+	}
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(block)))
+	first, err := documents.Read()
+	if err != nil {
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
+	}
+	if _, err := documents.Read(); !errors.Is(err, io.EOF) {
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "must be one document: what follows `---` would be lost")}
+	}
+	raw, err := yaml.YAMLToJSONStrict(first)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
+	}
+	if trimmed := bytes.TrimSpace(raw); !bytes.HasPrefix(trimmed, []byte("{")) && string(trimmed) != "null" {
+		return field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, "must be a mapping of names to values")}
+	}
+	return nil
+}
+
+func validateTargetNamespace(ns *v1alpha1.TargetNamespace, path *field.Path) field.ErrorList {
+	if ns == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if ns.Name == "" {
+		errs = append(errs, field.Required(path.Child("name"), ""))
+	} else {
+		errs = append(errs, validateDNSLabel(ns.Name, path.Child("name"))...)
+	}
+	errs = append(errs, atMost(len(ns.Labels), maxNamespaceEntries, path.Child("labels"))...)
+	errs = append(errs, metav1validation.ValidateLabels(ns.Labels, path.Child("labels"))...)
+	errs = append(errs, atMost(len(ns.Annotations), maxNamespaceEntries, path.Child("annotations"))...)
+	return append(errs, apivalidation.ValidateAnnotations(ns.Annotations, path.Child("annotations"))...)
+}
+
+func validateDeployOptions(o *v1alpha1.DeployOptions, path *field.Path) field.ErrorList {
+	if o == nil || o.Helm == nil {
+		return nil
+	}
+	h, at := o.Helm, path.Child("helm")
+	errs := validateInterval(h.Timeout, at.Child("timeout"))
+	if h.Atomic && !h.Wait {
+		errs = append(errs, field.Invalid(at.Child("atomic"), true, "atomic needs wait"))
+	}
+	errs = append(errs, validateEnum(h.CRDs, at.Child("crds"),
+		v1alpha1.CRDCreateReplace, v1alpha1.CRDCreate, v1alpha1.CRDSkip)...)
+	errs = append(errs, validateEnum(h.DriftDetection, at.Child("driftDetection"),
+		v1alpha1.DriftEnabled, v1alpha1.DriftWarn, v1alpha1.DriftDisabled)...)
+	if h.HistoryLimit < 0 || h.HistoryLimit > maxHistoryLimit {
+		errs = append(errs, field.Invalid(at.Child("historyLimit"), h.HistoryLimit, "must be between 1 and 100"))
+	}
+	return errs
+}

@@ -1,0 +1,29 @@
+package validation
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// ValidateKubernetesCluster returns what is wrong with a KubernetesCluster. No field of it is
+// immutable, so old may be nil. What the kubeconfig may hold (C38) is checked where it is read.
+func ValidateKubernetesCluster(obj, _ *v1alpha1.KubernetesCluster) field.ErrorList {
+	errs := validateMetadata(obj.ObjectMeta, namespaced)
+	if ref := obj.Spec.KubeconfigSecretRef; ref != nil {
+		path := specPath.Child("kubeconfigSecretRef")
+		errs = append(errs, validateObjectName(ref.Name, path.Child("name"))...)
+		errs = append(errs, validateDataKey(ref.Key, path.Child("key"))...)
+	}
+	return append(errs, validateEnum(obj.Spec.OnDelete, specPath.Child("onDelete"),
+		v1alpha1.DeleteWait, v1alpha1.DeleteAbandon)...)
+}
+
+// KubernetesClusterWarnings returns what is allowed in a KubernetesCluster and unwise.
+func KubernetesClusterWarnings(obj *v1alpha1.KubernetesCluster) []string {
+	if obj.Spec.OnDelete != v1alpha1.DeleteAbandon {
+		return nil
+	}
+	return []string{specPath.Child("onDelete").String() +
+		" is Abandon: what Waybill delivered to the cluster stays there when this object is deleted"}
+}
