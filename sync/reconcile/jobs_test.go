@@ -1,0 +1,87 @@
+package reconcile_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// limit is how long a test waits for what should come at once.
+const limit = 10 * time.Second
+
+func awaitKey(t *testing.T, woken <-chan string) string {
+	t.Helper()
+	select {
+	case key := <-woken:
+		return key
+	case <-time.After(limit):
+		require.Fail(t, "no job ended")
+		return ""
+	}
+}
+
+func newJobs(t *testing.T, width int) (*reconcile.Jobs[string, string], chan string) {
+	t.Helper()
+	woken := make(chan string, 16)
+	return reconcile.NewJobs[string, string](t.Context(), width, func(key string) { woken <- key }), woken
+}
+
+func returns(s string) func(context.Context) string {
+	return func(context.Context) string { return s }
+}
+
+func TestJobs_endAsAnEventAndHandTheResultOverOnce(t *testing.T) {
+	jobs, woken := newJobs(t, 1)
+	_, done := jobs.Do("lane", "a", "1", returns("first"))
+	assert.False(t, done, "nothing is waited for")
+	assert.Equal(t, "a", awaitKey(t, woken))
+
+	got, done := jobs.Do("lane", "a", "1", returns("second"))
+	assert.True(t, done)
+	assert.Equal(t, "first", got)
+
+	_, done = jobs.Do("lane", "a", "1", returns("second"))
+	assert.False(t, done, "a result is handed over once; asking again is new work")
+}
+
+func TestJobs_throwAwayTheResultOfAnotherInput(t *testing.T) {
+	jobs, woken := newJobs(t, 1)
+	jobs.Do("lane", "a", "old", returns("old"))
+	awaitKey(t, woken)
+	_, done := jobs.Do("lane", "a", "new", returns("new"))
+	assert.False(t, done)
+	awaitKey(t, woken)
+	got, done := jobs.Do("lane", "a", "new", returns("never"))
+	assert.True(t, done)
+	assert.Equal(t, "new", got)
+}
+
+func TestJobs_aLaneThatHangsHoldsUpNobodyElse(t *testing.T) {
+	jobs, woken := newJobs(t, 1)
+	release := make(chan struct{})
+	hang := func(context.Context) string { <-release; return "late" }
+	jobs.Do("dead", "a", "1", hang)
+	jobs.Do("dead", "b", "1", returns("behind a"))
+	jobs.Do("alive", "c", "1", returns("done"))
+
+	assert.Equal(t, "c", awaitKey(t, woken))
+	assert.True(t, jobs.Running("b"), "a lane is as wide as it is")
+	close(release)
+	assert.ElementsMatch(t, []string{"a", "b"}, []string{awaitKey(t, woken), awaitKey(t, woken)})
+}
+
+func TestJobs_dropCancelsAndForgets(t *testing.T) {
+	jobs, woken := newJobs(t, 1)
+	started := make(chan struct{})
+	jobs.Do("lane", "a", "1", func(ctx context.Context) string { close(started); <-ctx.Done(); return "cancelled" })
+	<-started
+	jobs.Drop("a")
+	awaitKey(t, woken)
+	_, done := jobs.Do("lane", "a", "1", returns("again"))
+	assert.False(t, done, "what was dropped is not handed over")
+}
