@@ -1,0 +1,69 @@
+package inventory
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+const (
+	// maxChunk is the most bytes of entries that one Secret holds, before they are
+	// compressed: even entries that do not compress at all keep it far below the
+	// 500 KB that no object of ours may exceed.
+	maxChunk = 300 << 10
+
+	// maxExpanded is the most bytes that a chunk may have when it is expanded again.
+	maxExpanded = 4 << 20
+)
+
+// compressAll splits entries into chunks, each compressed by itself.
+func compressAll(entries []v1alpha1.InventoryEntry) ([][]byte, error) {
+	var chunks [][]byte
+	for start, size, end := 0, 0, 0; start < len(entries); start, size = end, 0 {
+		for end < len(entries) && (size <= maxChunk || end == start) {
+			size += statusSize(entries[end : end+1])
+			end++
+		}
+		chunk, err := compress(entries[start:end])
+		if err != nil {
+			return nil, err
+		}
+		chunks = append(chunks, chunk)
+	}
+	return chunks, nil
+}
+
+func compress(entries []v1alpha1.InventoryEntry) ([]byte, error) {
+	var buffer bytes.Buffer
+	zip := gzip.NewWriter(&buffer)
+	if err := json.NewEncoder(zip).Encode(entries); err != nil {
+		return nil, fmt.Errorf("compress inventory: %w", err)
+	}
+	if err := zip.Close(); err != nil {
+		return nil, fmt.Errorf("compress inventory: %w", err)
+	}
+	return buffer.Bytes(), nil
+}
+
+func decompress(data []byte) ([]v1alpha1.InventoryEntry, error) {
+	zip, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("expand inventory: %w", err)
+	}
+	text, err := io.ReadAll(io.LimitReader(zip, maxExpanded+1))
+	if err != nil {
+		return nil, fmt.Errorf("expand inventory: %w", err)
+	}
+	if len(text) > maxExpanded {
+		return nil, fmt.Errorf("expand inventory: larger than %d bytes", maxExpanded)
+	}
+	var entries []v1alpha1.InventoryEntry
+	if err := json.Unmarshal(text, &entries); err != nil {
+		return nil, fmt.Errorf("read inventory: %w", err)
+	}
+	return entries, nil
+}

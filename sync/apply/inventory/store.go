@@ -1,0 +1,219 @@
+package inventory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+const (
+	// SecretType is the type of the Secrets that hold an inventory.
+	SecretType corev1.SecretType = "apps.waybill.dev/inventory"
+
+	// maxInStatus is the size in bytes up to which an inventory stays in the status.
+	maxInStatus = 200 << 10
+
+	// dataKey is the key of a Secret that holds entries, compressed.
+	dataKey = "inventory"
+)
+
+// Store keeps inventories. Its zero value is ready; it is safe for concurrent use
+// as long as nobody works on one owner twice at a time. It remembers what it read
+// from and wrote to Secrets, so that only a restart reads them again.
+type Store struct {
+	mu    sync.Mutex
+	known map[types.UID]remembered
+}
+
+// remembered is what the Secrets of one owner hold.
+type remembered struct {
+	secrets []string
+	ids     []manifest.ID
+}
+
+// Load returns the objects of an inventory. Where the inventory stands in Secrets
+// they are read from the owner's namespace; one that is missing or damaged is an
+// error, because an inventory with a hole would forget objects for ever.
+func (s *Store) Load(ctx context.Context, c client.Client, owner client.Object, inventory v1alpha1.Inventory) ([]manifest.ID, error) {
+	if len(inventory.Secrets) == 0 {
+		return Decode(inventory.Entries)
+	}
+	if ids, found := s.recall(owner, inventory.Secrets); found {
+		return ids, nil
+	}
+	var entries []v1alpha1.InventoryEntry
+	for _, name := range inventory.Secrets {
+		chunk, err := readSecret(ctx, c, owner, name)
+		if err != nil {
+			return nil, fmt.Errorf("read inventory: %w", err)
+		}
+		entries = append(entries, chunk...)
+	}
+	ids, err := Decode(entries)
+	if err != nil {
+		return nil, err
+	}
+	s.remember(owner, inventory.Secrets, ids)
+	return ids, nil
+}
+
+// Save returns the inventory for the owner's status. Where it is too large for
+// that, Secrets are written first: beside the ones that current names and never
+// over them, so that a crash before the status is written loses nothing. When it
+// is written, Clean removes the old ones. An inventory that did not change is
+// returned as it is, and nothing is written.
+func (s *Store) Save(ctx context.Context, c client.Client, owner client.Object, current v1alpha1.Inventory, ids []manifest.ID) (v1alpha1.Inventory, error) {
+	entries := Encode(ids)
+	if statusSize(entries) <= maxInStatus {
+		return v1alpha1.Inventory{Entries: entries, Count: int32(len(entries))}, nil
+	}
+	if known, found := s.recall(owner, current.Secrets); found && slices.Equal(Encode(known), entries) {
+		return current, nil
+	}
+	chunks, err := compressAll(entries)
+	if err != nil {
+		return v1alpha1.Inventory{}, err
+	}
+	names, err := freeNames(c, owner, current.Secrets, len(chunks))
+	if err != nil {
+		return v1alpha1.Inventory{}, err
+	}
+	for i, name := range names {
+		if err := writeSecret(ctx, c, owner, name, chunks[i]); err != nil {
+			return v1alpha1.Inventory{}, fmt.Errorf("write inventory: %w", err)
+		}
+	}
+	s.remember(owner, names, ids)
+	return v1alpha1.Inventory{Secrets: names, Count: int32(len(entries))}, nil
+}
+
+// Clean deletes the Secrets that old names and current does not. It is called
+// once current stands in the owner's status.
+func (s *Store) Clean(ctx context.Context, c client.Client, owner client.Object, old, current v1alpha1.Inventory) error {
+	var errs []error
+	for _, name := range old.Secrets {
+		if slices.Contains(current.Secrets, name) {
+			continue
+		}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: owner.GetNamespace(), Name: name}}
+		if err := c.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("delete old inventory: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Forget drops what is remembered of an owner that is gone.
+func (s *Store) Forget(owner client.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.known, owner.GetUID())
+}
+
+func (s *Store) recall(owner client.Object, secrets []string) ([]manifest.ID, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, found := s.known[owner.GetUID()]
+	if !found || !slices.Equal(known.secrets, secrets) {
+		return nil, false
+	}
+	return slices.Clone(known.ids), true
+}
+
+func (s *Store) remember(owner client.Object, secrets []string, ids []manifest.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known == nil {
+		s.known = make(map[types.UID]remembered)
+	}
+	s.known[owner.GetUID()] = remembered{secrets: slices.Clone(secrets), ids: slices.Clone(ids)}
+}
+
+// statusSize estimates the bytes of entries as JSON.
+func statusSize(entries []v1alpha1.InventoryEntry) int {
+	const punctuation = len(`{"id":"","v":""},`)
+	size := 0
+	for _, entry := range entries {
+		size += len(entry.ID) + len(entry.Version) + punctuation
+	}
+	return size
+}
+
+// freeNames returns the first count names `waybill-inventory-<kind>-<name>-<n>`
+// that are not taken by the current inventory.
+func freeNames(c client.Client, owner client.Object, taken []string, count int) ([]string, error) {
+	gvk, err := apiutil.GVKForObject(owner, c.Scheme())
+	if err != nil {
+		return nil, fmt.Errorf("name inventory: %w", err)
+	}
+	prefix := fmt.Sprintf("waybill-inventory-%s-%s", strings.ToLower(gvk.Kind), shortName(owner))
+	names := make([]string, 0, count)
+	for n := 0; len(names) < count; n++ {
+		if name := fmt.Sprintf("%s-%d", prefix, n); !slices.Contains(taken, name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// shortName is the name of the owner or, where that would make the name of a
+// Secret too long, the beginning of it and the UID, which is as unique.
+func shortName(owner client.Object) string {
+	const most = 150
+	if name := owner.GetName(); len(name) <= most {
+		return name
+	}
+	return fmt.Sprintf("%s-%s", strings.TrimRight(owner.GetName()[:most], "-."), owner.GetUID())
+}
+
+func readSecret(ctx context.Context, c client.Client, owner client.Object, name string) ([]v1alpha1.InventoryEntry, error) {
+	secret := &corev1.Secret{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, secret); err != nil {
+		return nil, err
+	}
+	entries, err := decompress(secret.Data[dataKey])
+	if err != nil {
+		return nil, fmt.Errorf("secret %s/%s: %w", owner.GetNamespace(), name, err)
+	}
+	return entries, nil
+}
+
+// writeSecret creates a Secret, or overwrites one that a run left behind which
+// ended before the status named it. One of somebody else is not touched.
+func writeSecret(ctx context.Context, c client.Client, owner client.Object, name string, data []byte) error {
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: owner.GetNamespace(), Name: name},
+		Type:       SecretType,
+		Data:       map[string][]byte{dataKey: data},
+	}
+	if err := controllerutil.SetOwnerReference(owner, secret, c.Scheme()); err != nil {
+		return err
+	}
+	err := c.Create(ctx, secret)
+	if !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	existing := &corev1.Secret{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(secret), existing); err != nil {
+		return err
+	}
+	if owned, err := controllerutil.HasOwnerReference(existing.OwnerReferences, owner, c.Scheme()); err != nil || !owned {
+		return errors.Join(err, fmt.Errorf("secret %s/%s exists and is not an inventory of %s", secret.Namespace, name, owner.GetName()))
+	}
+	existing.Data = secret.Data
+	return c.Update(ctx, existing)
+}
