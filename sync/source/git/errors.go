@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/url"
 	"strings"
@@ -39,12 +40,23 @@ var (
 	// ErrTLS: the certificate of the https server is not trusted.
 	ErrTLS = errors.New("TLS certificate not trusted")
 	// ErrLimit: one of Limits was hit; the message names which.
-	ErrLimit = errors.New("limit exceeded")
+	// errors.Is finds fs.ErrInvalid in it too.
+	ErrLimit error = contentError("limit exceeded")
 	// ErrOutside: a path or a symbolic link leads out of the repository.
-	ErrOutside = errors.New("path leads out of the repository")
+	// errors.Is finds fs.ErrInvalid in it too.
+	ErrOutside error = contentError("path leads out of the repository")
 	// ErrCorrupt: the local mirror is damaged. The next Open replaces it.
 	ErrCorrupt = errors.New("local mirror damaged")
 )
+
+// contentError is the fault of what the repository holds: reading it again
+// gives the same error. Those who read a Tree as any other file system know
+// that by fs.ErrInvalid.
+type contentError string
+
+func (e contentError) Error() string { return string(e) }
+
+func (e contentError) Is(target error) bool { return target == fs.ErrInvalid }
 
 // classify turns what a transport reports into one of the errors above. what
 // says, with the scrubbed URL, what was being done.

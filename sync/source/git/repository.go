@@ -56,7 +56,7 @@ func (r Repository) parse() (*remote, error) {
 		}
 		return out, out.checkSSH()
 	case "file":
-		return nil, fmt.Errorf("%w: the URL has no scheme; use https, http, ssh or git@host:path", ErrInvalid)
+		return nil, fmt.Errorf("%w: the URL is a local path; use https, http, ssh or git@host:path", ErrInvalid)
 	default:
 		return nil, fmt.Errorf("%w: %s: scheme %q is not supported; use https, http, ssh or git@host:path",
 			ErrInvalid, out.url, endpoint.Protocol)

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/fluxcd/pkg/gittestserver"
 	"github.com/stretchr/testify/require"
@@ -196,7 +195,3 @@ func openRef(t *testing.T, s *git.Store, repo git.Repository, ref git.Ref) *git.
 	t.Cleanup(tree.Close)
 	return tree
 }
-
-// soon is far more than anything here takes, and far less than a user would
-// wait.
-const soon = 20 * time.Second

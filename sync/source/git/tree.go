@@ -143,7 +143,7 @@ func (t *Tree) find(name string, follow bool) (node, error) {
 			}
 			continue
 		}
-		if len(w.trail) > t.limits.Depth {
+		if len(w.trail)-1 > t.limits.Depth {
 			return node{}, limitError("Depth", int64(t.limits.Depth), fmt.Sprintf("path %q is too deep", name))
 		}
 		w.trail = append(w.trail, next)

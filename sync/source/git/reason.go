@@ -1,0 +1,21 @@
+package git
+
+import (
+	"errors"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+)
+
+// Reason is what conditions call an error of this package.
+func Reason(err error) string {
+	switch {
+	case errors.Is(err, ErrAuthentication), errors.Is(err, ErrHostKey), errors.Is(err, ErrTLS):
+		return v1alpha1.GitAuthenticationFailedReason
+	case errors.Is(err, ErrRefNotFound):
+		return v1alpha1.GitReferenceNotFoundReason
+	case errors.Is(err, ErrUnreachable):
+		return v1alpha1.GitUnreachableReason
+	default:
+		return v1alpha1.GitFailedReason
+	}
+}
