@@ -30,6 +30,11 @@ func (o Object) ID() ID {
 	}
 }
 
+// Place returns `file:line`, as far as it is known.
+func (o Object) Place() string {
+	return place(o.File, o.Line)
+}
+
 // ID identifies an object in one cluster. It is comparable, so it can be a map
 // key; use Key for that when two versions of a kind must count as one object.
 type ID struct {

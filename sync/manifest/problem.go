@@ -50,11 +50,7 @@ type Problem struct {
 // known. The cluster, where there is one, stands behind the object.
 func (p Problem) Error() string {
 	var parts []string
-	if p.File != "" {
-		where := p.File
-		if p.Line > 0 {
-			where += ":" + strconv.Itoa(p.Line)
-		}
+	if where := place(p.File, p.Line); where != "" {
 		parts = append(parts, where)
 	}
 	if what := p.subject(); what != "" {
@@ -74,4 +70,12 @@ func (p Problem) subject() string {
 	default:
 		return what + " in cluster " + p.Cluster
 	}
+}
+
+// place returns `file:line`, or what is known of it.
+func place(file string, line int) string {
+	if file == "" || line == 0 {
+		return file
+	}
+	return file + ":" + strconv.Itoa(line)
 }
