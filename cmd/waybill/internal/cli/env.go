@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/cmd/waybill/internal/fleet"
+)
+
+// Env is what a verb is given: its streams and the flags that all verbs take.
+type Env struct {
+	genericiooptions.IOStreams
+
+	// SystemNamespace is where Waybill keeps the credentials of sources.
+	SystemNamespace string
+
+	flags   *genericclioptions.ConfigFlags
+	cluster string // --cluster
+}
+
+// NewEnv returns an environment that reads and writes these streams.
+func NewEnv(streams genericiooptions.IOStreams) *Env {
+	flags := genericclioptions.NewConfigFlags(false)
+	// The rest of kubectl's flags says how to build a kubeconfig on the command line; a
+	// kubeconfig says it better, and --cluster means something else here.
+	flags.CacheDir, flags.ClusterName, flags.AuthInfoName = nil, nil, nil
+	flags.BearerToken, flags.Username, flags.Password = nil, nil, nil
+	flags.APIServer, flags.TLSServerName, flags.Insecure = nil, nil, nil
+	flags.CertFile, flags.KeyFile, flags.CAFile = nil, nil, nil
+	flags.ImpersonateUID, flags.DisableCompression = nil, nil
+	return &Env{IOStreams: streams, flags: flags}
+}
+
+// AddFlags adds the flags that all verbs take.
+func (e *Env) AddFlags(flags *pflag.FlagSet) {
+	e.flags.AddFlags(flags)
+	flags.StringVar(&e.cluster, "cluster", "",
+		"Act in this user cluster: [NAMESPACE/]NAME of a KubernetesCluster of the hub that the kubeconfig points at")
+	flags.StringVar(&e.SystemNamespace, "system-namespace", v1alpha1.DefaultSystemNamespace,
+		"Namespace that Waybill runs in")
+}
+
+// Namespace returns the namespace that the command line or the kubeconfig names, and
+// whether the command line did.
+func (e *Env) Namespace() (name string, explicit bool, err error) {
+	name, _, err = e.flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", false, explainConfig(err)
+	}
+	return name, e.flags.Namespace != nil && *e.flags.Namespace != "", nil
+}
+
+// Hub returns the cluster that the kubeconfig points at, whatever --cluster says.
+func (e *Env) Hub() (*fleet.Cluster, error) {
+	config, err := e.flags.ToRESTConfig()
+	if err != nil {
+		return nil, explainConfig(err)
+	}
+	if raw, err := e.flags.ToRawKubeConfigLoader().RawConfig(); err == nil && len(raw.Clusters) == 0 && config.BearerTokenFile == "" {
+		return nil, errNoCluster // what was returned is a server on localhost that nobody named
+	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // how much is too much is the API server's business
+	config.UserAgent = "waybill/" + Version()
+	config.WarningHandler = rest.NewWarningWriter(e.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+	return fleet.NewHub(config), nil
+}
+
+// Target returns the cluster to act in: the one that --cluster names, else the one that
+// the kubeconfig points at.
+func (e *Env) Target(ctx context.Context) (*fleet.Cluster, error) {
+	hub, err := e.Hub()
+	if err != nil || e.cluster == "" {
+		return hub, err
+	}
+	namespace, name, found := strings.Cut(e.cluster, "/")
+	if !found {
+		namespace, name = "", e.cluster
+	}
+	return hub.UserCluster(ctx, types.NamespacedName{Namespace: namespace, Name: name})
+}
+
+// Context returns the context of a command, which ends after timeout where that is not zero.
+func (e *Env) Context(cmd *cobra.Command, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout == 0 {
+		return context.WithCancel(cmd.Context())
+	}
+	return context.WithTimeout(cmd.Context(), timeout)
+}
+
+// Warnf writes a line that is no result to the error stream.
+func (e *Env) Warnf(format string, args ...any) {
+	fmt.Fprintf(e.ErrOut, "warning: "+format+"\n", args...)
+}
+
+// Version returns the version that the program was built as, `devel` where it was built
+// from a working copy.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return "devel"
+	}
+	return info.Main.Version
+}
+
+var errNoCluster = errors.New("no cluster is configured: set --kubeconfig or the variable KUBECONFIG to a kubeconfig of the hub")
+
+// explainConfig says what to do about a kubeconfig that cannot be used.
+func explainConfig(err error) error {
+	if clientcmd.IsEmptyConfig(err) {
+		return errNoCluster
+	}
+	return fmt.Errorf("load kubeconfig: %w", err)
+}

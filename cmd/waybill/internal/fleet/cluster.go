@@ -1,0 +1,199 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// answerWithin bounds each request to a user cluster, so that one that hangs does not
+// keep the terminal from what the others say. --request-timeout sets it for the hub.
+const answerWithin = 10 * time.Second
+
+// HubName is how the hub is called where it is not one of its own KubernetesClusters.
+const HubName = "hub"
+
+// Cluster is one API server. It is safe for concurrent use.
+type Cluster struct {
+	// Key of the KubernetesCluster; zero for a hub that has none for itself.
+	Key types.NamespacedName
+
+	config  *rest.Config
+	invalid error // why there is no config
+	connect func() (*connection, error)
+}
+
+type connection struct {
+	http   *http.Client
+	mapper meta.RESTMapper
+	client client.Client
+}
+
+// NewHub returns the cluster behind a kubeconfig. It is not contacted yet.
+func NewHub(config *rest.Config) *Cluster { return newCluster(types.NamespacedName{}, config) }
+
+func newCluster(key types.NamespacedName, config *rest.Config) *Cluster {
+	return &Cluster{Key: key, config: config, connect: sync.OnceValues(func() (*connection, error) { return dial(config) })}
+}
+
+// newInvalid returns a cluster that cannot be reached, and why.
+func newInvalid(key types.NamespacedName, err error) *Cluster {
+	return &Cluster{Key: key, invalid: err, connect: func() (*connection, error) { return nil, err }}
+}
+
+func dial(config *rest.Config) (*connection, error) {
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	known, err := scheme()
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	c, err := client.New(config, client.Options{HTTPClient: httpClient, Scheme: known, Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	return &connection{http: httpClient, mapper: mapper, client: c}, nil
+}
+
+// scheme knows our kinds and those of Kubernetes.
+var scheme = sync.OnceValues(func() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	return s, errors.Join(clientgoscheme.AddToScheme(s), v1alpha1.AddToScheme(s))
+})
+
+// Name returns how people call the cluster: the name of its KubernetesCluster, `hub` for
+// a hub that has none.
+func (c *Cluster) Name() string {
+	if c.Key.Name == "" {
+		return HubName
+	}
+	return c.Key.Name
+}
+
+// Client returns a client that reads and writes without a cache.
+func (c *Cluster) Client() (client.Client, error) {
+	conn, err := c.connect()
+	if err != nil {
+		return nil, err
+	}
+	return conn.client, nil
+}
+
+// Mapper returns what maps kinds to resources; it asks the API server group by group.
+func (c *Cluster) Mapper() (meta.RESTMapper, error) {
+	conn, err := c.connect()
+	if err != nil {
+		return nil, err
+	}
+	return conn.mapper, nil
+}
+
+// REST returns the configuration and the HTTP client of the cluster, for requests that no
+// other client can make. The configuration is the caller's own.
+func (c *Cluster) REST() (*rest.Config, *http.Client, error) {
+	conn, err := c.connect()
+	if err != nil {
+		return nil, nil, err
+	}
+	return rest.CopyConfig(c.config), conn.http, nil
+}
+
+// UserClusters returns the user clusters of the hub, sorted by namespace and name. One
+// whose kubeconfig cannot be used is among them and says so when it is used. The hub itself
+// is the first, whether or not it has a KubernetesCluster.
+func (c *Cluster) UserClusters(ctx context.Context) ([]*Cluster, error) {
+	conn, err := c.connect()
+	if err != nil {
+		return nil, err
+	}
+	list := &v1alpha1.KubernetesClusterList{}
+	if err := conn.client.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("list the hub's KubernetesClusters: %w", err)
+	}
+	hub := *c
+	clusters := []*Cluster{&hub}
+	for i := range list.Items {
+		k := &list.Items[i]
+		if k.Spec.KubeconfigSecretRef == nil {
+			hub.Key = client.ObjectKeyFromObject(k)
+			continue
+		}
+		clusters = append(clusters, c.engage(ctx, k))
+	}
+	return clusters, nil
+}
+
+// UserCluster returns the user cluster of that name. An empty namespace stands for any, as
+// long as there is only one of that name.
+func (c *Cluster) UserCluster(ctx context.Context, key types.NamespacedName) (*Cluster, error) {
+	conn, err := c.connect()
+	if err != nil {
+		return nil, err
+	}
+	list := &v1alpha1.KubernetesClusterList{}
+	if err := conn.client.List(ctx, list, client.InNamespace(key.Namespace)); err != nil {
+		return nil, fmt.Errorf("list the hub's KubernetesClusters: %w", err)
+	}
+	var found []*v1alpha1.KubernetesCluster
+	for i := range list.Items {
+		if list.Items[i].Name == key.Name {
+			found = append(found, &list.Items[i])
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return nil, fmt.Errorf("no KubernetesCluster %s in the hub: `waybill get clusters -A` lists them", key.Name)
+	case len(found) > 1:
+		return nil, fmt.Errorf("KubernetesCluster %s is in the namespaces %s and %s: write NAMESPACE/%s", key.Name, found[0].Namespace, found[1].Namespace, key.Name)
+	case found[0].Spec.KubeconfigSecretRef == nil:
+		hub := *c
+		hub.Key = client.ObjectKeyFromObject(found[0])
+		return &hub, nil
+	}
+	cluster := c.engage(ctx, found[0])
+	return cluster, cluster.invalid
+}
+
+// engage reads the kubeconfig of a user cluster.
+func (c *Cluster) engage(ctx context.Context, k *v1alpha1.KubernetesCluster) *Cluster {
+	key := client.ObjectKeyFromObject(k)
+	config, err := c.readKubeconfig(ctx, key.Namespace, k.Spec.KubeconfigSecretRef)
+	if err != nil {
+		return newInvalid(key, err)
+	}
+	config.QPS, config.Timeout = -1, answerWithin
+	config.UserAgent, config.WarningHandler = c.config.UserAgent, c.config.WarningHandler
+	return newCluster(key, config)
+}
+
+func (c *Cluster) readKubeconfig(ctx context.Context, namespace string, ref *v1alpha1.SecretKeyReference) (*rest.Config, error) {
+	conn, err := c.connect()
+	if err != nil {
+		return nil, err
+	}
+	secret := &corev1.Secret{}
+	if err := conn.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, secret); err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	return parse(secret, ref)
+}

@@ -1,0 +1,99 @@
+package get
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"waybill.dev/waybill/cmd/waybill/internal/fleet"
+	"waybill.dev/waybill/cmd/waybill/internal/kinds"
+)
+
+// answer is what one cluster said: a result per reference of the query, or why there is none.
+type answer[T any] struct {
+	cluster *fleet.Cluster
+	results []T
+	err     error
+}
+
+// read reads one reference from one cluster.
+type read[T any] func(*reader, context.Context, kinds.Reference, query) (T, error)
+
+// ask reads the query from all clusters at once. With several clusters, one that fails has
+// its error in its answer, and an object that only some of them have is no error; with
+// one, any error is that of ask.
+func ask[T any](ctx context.Context, clusters []*fleet.Cluster, q query, get read[T]) ([]answer[T], error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	answers := make([]answer[T], len(clusters))
+	var group errgroup.Group
+	group.SetLimit(maxClusters)
+	for i, cluster := range clusters {
+		group.Go(func() error {
+			answers[i] = askOne(ctx, cluster, q, get)
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	if len(clusters) == 1 {
+		return answers, answers[0].err
+	}
+	return answers, nothingFound(answers)
+}
+
+// maxClusters is how many clusters are asked at a time.
+const maxClusters = 32
+
+func askOne[T any](ctx context.Context, cluster *fleet.Cluster, q query, get read[T]) answer[T] {
+	a := answer[T]{cluster: cluster}
+	r, err := newReader(ctx, cluster)
+	if err != nil {
+		a.err = err
+		return a
+	}
+	for _, ref := range q.refs {
+		result, err := get(r, ctx, ref, q)
+		if err != nil {
+			a.err = describe(err, ref, q)
+			return a
+		}
+		a.results = append(a.results, result)
+	}
+	return a
+}
+
+// nothingFound turns answers of which each says NotFound into that error, and else takes
+// NotFound for an answer without results.
+func nothingFound[T any](answers []answer[T]) error {
+	found := false
+	for _, a := range answers {
+		found = found || !apierrors.IsNotFound(a.err)
+	}
+	if !found && len(answers) > 0 {
+		return answers[0].err
+	}
+	for i := range answers {
+		if apierrors.IsNotFound(answers[i].err) {
+			answers[i].err = nil
+		}
+	}
+	return nil
+}
+
+// describe says which object an error is about.
+func describe(err error, ref kinds.Reference, q query) error {
+	var status *apierrors.StatusError
+	if ref.Name == "" || !errors.As(err, &status) {
+		return err
+	}
+	where := ""
+	if ref.Kind.Namespaced {
+		where = " in namespace " + q.namespace
+	}
+	return fmt.Errorf("get %s/%s%s: %w", ref.Kind.Singular, ref.Name, where, err)
+}

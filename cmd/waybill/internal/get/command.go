@@ -1,0 +1,135 @@
+package get
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"waybill.dev/waybill/cmd/waybill/internal/cli"
+	"waybill.dev/waybill/cmd/waybill/internal/complete"
+	"waybill.dev/waybill/cmd/waybill/internal/fleet"
+	"waybill.dev/waybill/cmd/waybill/internal/kinds"
+)
+
+const examples = `  # What there is, of every kind, in all namespaces
+  waybill get -A
+
+  # The catalog, and one entry of it
+  waybill get definitions
+  waybill get definition wordpress -o yaml
+
+  # The installations of all user clusters of the hub
+  waybill get installations --all-clusters`
+
+// options are what the command line says.
+type options struct {
+	env  *cli.Env
+	args []string
+
+	allNamespaces bool
+	allClusters   bool
+	noHeaders     bool
+	selector      string
+	format        *genericclioptions.PrintFlags
+}
+
+// New returns the verb.
+func New(env *cli.Env) *cobra.Command {
+	o := &options{env: env, format: genericclioptions.NewPrintFlags("")}
+	cmd := &cobra.Command{
+		Use:   "get [KIND[,KIND...] [NAME...] | KIND/NAME...]",
+		Short: "List objects of Waybill's kinds, in one cluster or in all",
+		Long: `List objects of Waybill's kinds; without a kind, those of all kinds.
+
+With --all-clusters, the hub and every user cluster that its KubernetesClusters name are
+asked. One that does not answer is reported and does not keep the others from being shown.`,
+		Example:           examples,
+		ValidArgsFunction: complete.References(env),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.args = args
+			return o.run(cmd.Context())
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "List objects of all namespaces")
+	flags.BoolVar(&o.allClusters, "all-clusters", false, "Ask the hub and all of its user clusters, in all namespaces unless -n is given")
+	flags.BoolVar(&o.noHeaders, "no-headers", false, "Leave out the names of the columns")
+	flags.StringVarP(&o.selector, "selector", "l", "", "Label selector, e.g. team=a,environment in (production)")
+	o.format.AddFlags(cmd)
+	output := cmd.Flag("output")
+	output.Usage = "Format of the output: wide, json, yaml, name, jsonpath=..., go-template=..."
+	return cmd
+}
+
+// query is what every cluster is asked.
+type query struct {
+	refs      []kinds.Reference
+	namespace string // empty for all
+	selector  string
+}
+
+func (o *options) run(ctx context.Context) error {
+	if _, err := labels.Parse(o.selector); err != nil {
+		return fmt.Errorf("read --selector: %w", err)
+	}
+	target, err := o.env.Target(ctx)
+	if err != nil {
+		return err
+	}
+	set, err := kinds.Discover(ctx, target)
+	if err != nil {
+		return err
+	}
+	if len(set) == 0 {
+		return kinds.ErrNotInstalled(target)
+	}
+	q, err := o.query(set)
+	if err != nil {
+		return err
+	}
+	clusters := []*fleet.Cluster{target}
+	if o.allClusters {
+		if clusters, err = target.UserClusters(ctx); err != nil {
+			return err
+		}
+	}
+	if format := *o.format.OutputFormat; format != "" && format != "wide" {
+		return o.printObjects(ctx, clusters, q)
+	}
+	return o.printTables(ctx, clusters, q)
+}
+
+func (o *options) query(set kinds.Set) (query, error) {
+	q := query{selector: o.selector}
+	var err error
+	if q.refs, err = set.Parse(o.args); err != nil {
+		return q, err
+	}
+	if len(o.args) == 0 {
+		for _, k := range set {
+			q.refs = append(q.refs, kinds.Reference{Kind: k})
+		}
+	}
+	namespace, explicit, err := o.env.Namespace()
+	if err != nil {
+		return q, err
+	}
+	if !o.allNamespaces && (explicit || !o.allClusters) {
+		q.namespace = namespace
+	}
+	named := len(q.refs) > 0 && q.refs[0].Name != ""
+	switch {
+	case named && o.selector != "":
+		return q, fmt.Errorf("a name and --selector exclude each other")
+	case named && o.allNamespaces && q.refs[0].Kind.Namespaced:
+		return q, fmt.Errorf("a name and --all-namespaces exclude each other: name the namespace with -n")
+	}
+	return q, nil
+}
+
+// patience is how long all user clusters together may take, beside their own limits.
+const patience = time.Minute

@@ -1,0 +1,111 @@
+package get
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/json"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/cmd/waybill/internal/fleet"
+	"waybill.dev/waybill/cmd/waybill/internal/kinds"
+	"waybill.dev/waybill/cmd/waybill/internal/output"
+)
+
+// includeOf says how much of each object a table of the kind has to carry.
+func includeOf(k kinds.Kind) metav1.IncludeObjectPolicy {
+	if k.Kind == v1alpha1.ApplicationDefinitionKind {
+		return metav1.IncludeObject
+	}
+	return metav1.IncludeMetadata
+}
+
+func kindsOf(q query) []kinds.Kind {
+	var distinct []kinds.Kind
+	for _, ref := range q.refs {
+		if !slices.Contains(distinct, ref.Kind) {
+			distinct = append(distinct, ref.Kind)
+		}
+	}
+	return distinct
+}
+
+// prepare adds to the server's columns what only we know: the cluster, the namespace where
+// several are shown, the kind where several are, and all versions of a definition.
+func (o *options) prepare(table *metav1.Table, cluster *fleet.Cluster, kind kinds.Kind, withKind bool) *metav1.Table {
+	if kind.Kind == v1alpha1.ApplicationDefinitionKind {
+		listVersions(table)
+	}
+	if withKind {
+		prefixNames(table, kind.Singular+"/")
+	}
+	if kind.Namespaced && (o.allNamespaces || o.allClusters) {
+		output.Prepend(table, "Namespace", func(row *metav1.TableRow) string { return metadataOf(row).Namespace })
+	}
+	if o.allClusters {
+		output.Prepend(table, "Cluster", func(*metav1.TableRow) string { return cluster.Name() })
+	}
+	return table
+}
+
+func metadataOf(row *metav1.TableRow) metav1.ObjectMeta {
+	object := metav1.PartialObjectMetadata{}
+	if err := json.UnmarshalCaseSensitivePreserveInts(row.Object.Raw, &object); err != nil {
+		return metav1.ObjectMeta{} // a server that leaves out what it was asked to include
+	}
+	return object.ObjectMeta
+}
+
+func prefixNames(table *metav1.Table, prefix string) {
+	i := columnOf(table, "Name")
+	if i < 0 {
+		return
+	}
+	for _, row := range table.Rows {
+		if name, ok := row.Cells[i].(string); ok {
+			row.Cells[i] = prefix + name
+		}
+	}
+}
+
+// listVersions fills the column Versions, of which the server prints the first one only: a
+// CustomResourceDefinition's column shows one value.
+func listVersions(table *metav1.Table) {
+	i := columnOf(table, "Versions")
+	if i < 0 {
+		return
+	}
+	for _, row := range table.Rows {
+		definition := v1alpha1.ApplicationDefinition{}
+		if err := json.UnmarshalCaseSensitivePreserveInts(row.Object.Raw, &definition); err != nil {
+			continue // what the server printed stays
+		}
+		versions := make([]string, len(definition.Spec.Versions))
+		for j, v := range definition.Spec.Versions {
+			versions[j] = v.Version
+		}
+		row.Cells[i] = strings.Join(versions, ",")
+	}
+}
+
+func columnOf(table *metav1.Table, name string) int {
+	return slices.IndexFunc(table.ColumnDefinitions, func(c metav1.TableColumnDefinition) bool { return c.Name == name })
+}
+
+// merge appends the rows of from, by the names of their columns: another cluster may have
+// another version of the CustomResourceDefinition.
+func merge(table, from *metav1.Table) {
+	if len(table.ColumnDefinitions) == 0 {
+		table.ColumnDefinitions = from.ColumnDefinitions
+	}
+	for _, row := range from.Rows {
+		cells := make([]any, len(table.ColumnDefinitions))
+		for i, column := range table.ColumnDefinitions {
+			if j := columnOf(from, column.Name); j >= 0 && j < len(row.Cells) {
+				cells[i] = row.Cells[j]
+			}
+		}
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
+	}
+}

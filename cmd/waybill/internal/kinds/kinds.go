@@ -1,0 +1,191 @@
+package kinds
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/cmd/waybill/internal/fleet"
+)
+
+// Kind is one kind of ours, as an API server offers it.
+type Kind struct {
+	// Kind in singular, e.g. GitSync.
+	Kind string
+	// Singular and Resource name the kind in commands and in URLs, e.g. gitsync, gitsyncs.
+	Singular, Resource string
+	// Namespaced says whether objects of the kind are in namespaces.
+	Namespaced bool
+}
+
+// GroupVersionKind returns the type of the kind's objects.
+func (k Kind) GroupVersionKind() schema.GroupVersionKind {
+	return v1alpha1.GroupVersion.WithKind(k.Kind)
+}
+
+// Set is every kind of ours that one API server offers, in the order in which people read
+// them: sources first, what runs last.
+type Set []Kind
+
+// order of the kinds that people look at first; others follow by name.
+var order = []string{
+	v1alpha1.GitSyncKind, v1alpha1.KubernetesClusterKind, v1alpha1.ApplicationDefinitionKind,
+	v1alpha1.ApplicationInstallationKind, v1alpha1.ApplicationKind,
+}
+
+// shorter words for kinds whose names are long. `app` is not among them: others use it.
+var aliases = map[string]string{
+	"sync": v1alpha1.GitSyncKind, "syncs": v1alpha1.GitSyncKind,
+	"cluster": v1alpha1.KubernetesClusterKind, "clusters": v1alpha1.KubernetesClusterKind,
+	"definition": v1alpha1.ApplicationDefinitionKind, "definitions": v1alpha1.ApplicationDefinitionKind,
+	"installation": v1alpha1.ApplicationInstallationKind, "installations": v1alpha1.ApplicationInstallationKind,
+}
+
+// Discover asks an API server for our kinds; the answer is empty where it has none.
+func Discover(ctx context.Context, cluster *fleet.Cluster) (Set, error) {
+	config, httpClient, err := cluster.REST()
+	if err != nil {
+		return nil, err
+	}
+	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	path := "/apis/" + v1alpha1.GroupVersion.String()
+	raw, err := client.RESTClient().Get().AbsPath(path).SetHeader("Accept", "application/json").DoRaw(ctx)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask for the kinds of %s: %w", v1alpha1.Group, err)
+	}
+	list := &metav1.APIResourceList{}
+	if err := json.Unmarshal(raw, list); err != nil {
+		return nil, fmt.Errorf("ask for the kinds of %s: %w", v1alpha1.Group, err)
+	}
+	return fromResources(list.APIResources), nil
+}
+
+// ErrNotInstalled returns the error for an API server without any kind of ours.
+func ErrNotInstalled(cluster *fleet.Cluster) error {
+	return fmt.Errorf("cluster %s offers no kinds of Waybill: install charts/waybill there, or choose another cluster with --context", cluster.Name())
+}
+
+func fromResources(resources []metav1.APIResource) Set {
+	var set Set
+	for _, r := range resources {
+		if strings.Contains(r.Name, "/") || !slices.Contains(r.Categories, v1alpha1.Category) {
+			continue // a subresource, or none of ours
+		}
+		set = append(set, Kind{Kind: r.Kind, Singular: r.SingularName, Resource: r.Name, Namespaced: r.Namespaced})
+	}
+	slices.SortFunc(set, func(a, b Kind) int {
+		if d := rank(a.Kind) - rank(b.Kind); d != 0 {
+			return d
+		}
+		return strings.Compare(a.Kind, b.Kind)
+	})
+	return set
+}
+
+func rank(kind string) int {
+	if i := slices.Index(order, kind); i >= 0 {
+		return i
+	}
+	return len(order)
+}
+
+// Find returns the kind that a word means: its kind, singular or plural in any case, or an
+// alias.
+func (s Set) Find(word string) (Kind, error) {
+	wanted := strings.ToLower(word)
+	wanted, _ = strings.CutSuffix(wanted, "."+v1alpha1.Group)
+	if kind, ok := aliases[wanted]; ok {
+		wanted = strings.ToLower(kind)
+	}
+	for _, k := range s {
+		if wanted == strings.ToLower(k.Kind) || wanted == k.Singular || wanted == k.Resource {
+			return k, nil
+		}
+	}
+	return Kind{}, fmt.Errorf("%q is none of the kinds of Waybill here: %s", word, strings.Join(s.words(), ", "))
+}
+
+// words lists what the kinds are called in commands.
+func (s Set) words() []string {
+	words := make([]string, len(s))
+	for i, k := range s {
+		words[i] = k.Resource
+	}
+	return words
+}
+
+// Reference is one object, or all objects of a kind, as arguments name them.
+type Reference struct {
+	Kind Kind
+	Name string // empty for all
+}
+
+// Parse reads `KIND`, `KIND NAME...`, `KIND/NAME...` and `KIND,KIND`.
+func (s Set) Parse(args []string) ([]Reference, error) {
+	if len(args) > 0 && strings.Contains(args[0], "/") {
+		return s.parseSlashed(args)
+	}
+	var refs []Reference
+	for i, arg := range args {
+		if i == 0 {
+			continue
+		}
+		kind, err := s.Find(args[0])
+		if err != nil {
+			return nil, err
+		}
+		refs = append(refs, Reference{Kind: kind, Name: arg})
+	}
+	if len(args) != 1 {
+		return refs, nil
+	}
+	for word := range strings.SplitSeq(args[0], ",") {
+		kind, err := s.Find(word)
+		if err != nil {
+			return nil, err
+		}
+		refs = append(refs, Reference{Kind: kind})
+	}
+	return refs, nil
+}
+
+func (s Set) parseSlashed(args []string) ([]Reference, error) {
+	refs := make([]Reference, len(args))
+	for i, arg := range args {
+		word, name, found := strings.Cut(arg, "/")
+		if !found || name == "" {
+			return nil, fmt.Errorf("%q is no KIND/NAME: write all arguments as KIND/NAME, or as KIND NAME...", arg)
+		}
+		kind, err := s.Find(word)
+		if err != nil {
+			return nil, err
+		}
+		refs[i] = Reference{Kind: kind, Name: name}
+	}
+	return refs, nil
+}
+
+// Only returns the kinds of the set that are named.
+func (s Set) Only(names ...string) Set {
+	var some Set
+	for _, k := range s {
+		if slices.Contains(names, k.Kind) {
+			some = append(some, k)
+		}
+	}
+	return some
+}

@@ -1,0 +1,57 @@
+package kinds
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"waybill.dev/waybill/cmd/waybill/internal/fleet"
+)
+
+// Namespacer knows the namespace that a command line means; *cli.Env does.
+type Namespacer interface {
+	Namespace() (name string, explicit bool, err error)
+}
+
+// Resolve turns arguments into objects that have a kind, a name and a namespace.
+func Resolve(ctx context.Context, env Namespacer, target *fleet.Cluster, args []string) ([]*unstructured.Unstructured, error) {
+	set, err := Discover(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	if len(set) == 0 {
+		return nil, ErrNotInstalled(target)
+	}
+	refs, err := set.Parse(args)
+	if err != nil {
+		return nil, err
+	}
+	namespace, _, err := env.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	objects := make([]*unstructured.Unstructured, len(refs))
+	for i, ref := range refs {
+		if ref.Name == "" {
+			return nil, fmt.Errorf("which %s? name one: %s/NAME", ref.Kind.Singular, ref.Kind.Singular)
+		}
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(ref.Kind.GroupVersionKind())
+		object.SetName(ref.Name)
+		if ref.Kind.Namespaced {
+			object.SetNamespace(namespace)
+		}
+		objects[i] = object
+	}
+	return objects, nil
+}
+
+// Describe names an object as arguments do, with its namespace.
+func Describe(object *unstructured.Unstructured) string {
+	name := fmt.Sprintf("%s/%s", object.GetKind(), object.GetName())
+	if ns := object.GetNamespace(); ns != "" {
+		return name + " in " + ns
+	}
+	return name
+}

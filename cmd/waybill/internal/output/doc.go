@@ -1,0 +1,2 @@
+// Package output writes results: tables for people, JSON and YAML for programs.
+package output

@@ -1,0 +1,70 @@
+package output
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/printers"
+)
+
+// TableOptions says how a table is printed.
+type TableOptions struct {
+	// Wide shows columns of lower priority as well.
+	Wide bool
+	// NoHeaders leaves the line with the names of the columns out.
+	NoHeaders bool
+}
+
+// PrintTable prints a table with aligned columns. Where w is a terminal, and NO_COLOR is
+// not set, the words of columns that say how things are have a colour.
+func PrintTable(w io.Writer, table *metav1.Table, o TableOptions) error {
+	var buffer bytes.Buffer
+	printer := printers.NewTablePrinter(printers.PrintOptions{Wide: o.Wide, NoHeaders: o.NoHeaders})
+	if err := printer.PrintObj(table, &buffer); err != nil {
+		return fmt.Errorf("print table: %w", err)
+	}
+	text := trimLines(buffer.String())
+	if !o.NoHeaders && printers.AllowsColorOutput(w) {
+		text = colour(text)
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// NewTable returns a table with columns of these names and no rows.
+func NewTable(columns ...string) *metav1.Table {
+	table := &metav1.Table{}
+	for _, name := range columns {
+		table.ColumnDefinitions = append(table.ColumnDefinitions, metav1.TableColumnDefinition{Name: name, Type: "string"})
+	}
+	return table
+}
+
+// AddRow adds a row of cells, one per column.
+func AddRow(table *metav1.Table, cells ...any) {
+	table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
+}
+
+// Prepend puts a column before the others; value says what its cells hold.
+func Prepend(table *metav1.Table, name string, value func(*metav1.TableRow) string) {
+	column := metav1.TableColumnDefinition{Name: name, Type: "string"}
+	table.ColumnDefinitions = slices.Insert(table.ColumnDefinitions, 0, column)
+	for i := range table.Rows {
+		row := &table.Rows[i]
+		row.Cells = slices.Insert(row.Cells, 0, any(value(row)))
+	}
+}
+
+// trimLines takes the blanks off the ends of lines, which alignment leaves there.
+func trimLines(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.TrimRight(line, " \n"))
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

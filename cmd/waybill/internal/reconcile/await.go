@@ -1,0 +1,158 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/cmd/waybill/internal/fleet"
+	"waybill.dev/waybill/cmd/waybill/internal/output"
+)
+
+// outcome is what a reconciliation came to.
+type outcome struct {
+	ready            bool
+	revision, reason string
+	message          string
+	took             time.Duration
+}
+
+// String says it in a line.
+func (o outcome) String() string {
+	text := o.message
+	if o.revision != "" {
+		text = o.revision + ", " + text
+	}
+	if !o.ready {
+		return "not ready: " + o.reason + ": " + text
+	}
+	return fmt.Sprintf("ready: %s (%s)", text, o.took.Round(time.Millisecond))
+}
+
+// errDeleted ends the wait for an object that is gone.
+var errDeleted = errors.New("was deleted meanwhile")
+
+// await watches an object until the reconciliation that token asked for is done.
+func await(ctx context.Context, target *fleet.Cluster, object *unstructured.Unstructured, token string, progress *output.Progress) (outcome, error) {
+	begin := time.Now()
+	source, err := watchOne(target, object)
+	if err != nil {
+		return outcome{}, err
+	}
+	var last *unstructured.Unstructured
+	event, err := watchtools.UntilWithSync(ctx, source, &unstructured.Unstructured{}, nil, func(e watch.Event) (bool, error) {
+		if e.Type == watch.Deleted {
+			return false, errDeleted
+		}
+		live, ok := e.Object.(*unstructured.Unstructured)
+		if !ok {
+			return false, nil
+		}
+		last = live
+		state := read(live, token)
+		progress.Update(state.message)
+		return state.done, nil
+	})
+	if err != nil {
+		return outcome{}, explain(ctx, err, last, token)
+	}
+	state := read(event.Object.(*unstructured.Unstructured), token)
+	return outcome{ready: state.ready, revision: state.revision, reason: state.reason, message: state.message, took: time.Since(begin)}, nil
+}
+
+// watchOne lists and watches a single object.
+func watchOne(target *fleet.Cluster, object *unstructured.Unstructured) (cache.ListerWatcher, error) {
+	config, httpClient, err := target.REST()
+	if err != nil {
+		return nil, err
+	}
+	config.Timeout = 0 // a watch takes as long as it takes
+	client, err := dynamic.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	mapper, err := target.Mapper()
+	if err != nil {
+		return nil, err
+	}
+	mapping, err := mapper.RESTMapping(object.GroupVersionKind().GroupKind(), object.GroupVersionKind().Version)
+	if err != nil {
+		return nil, fmt.Errorf("find the resource of %s: %w", object.GetKind(), err)
+	}
+	var resource dynamic.ResourceInterface = client.Resource(mapping.Resource)
+	if ns := object.GetNamespace(); ns != "" {
+		resource = client.Resource(mapping.Resource).Namespace(ns)
+	}
+	only := fields.OneTermEqualSelector("metadata.name", object.GetName()).String()
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = only
+			return resource.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = only
+			return resource.Watch(ctx, o)
+		},
+	}, nil
+}
+
+// overdue says what an object was waited for in vain.
+type overdue string
+
+// Error returns what was not there in time.
+func (o overdue) Error() string { return string(o) }
+
+// explain says why a wait ended early.
+func explain(ctx context.Context, err error, last *unstructured.Unstructured, token string) error {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) || last == nil {
+		return err
+	}
+	state := read(last, token)
+	if !state.handled {
+		return overdue("nobody has taken it up: is waybill-sync running, with the controller of this kind?")
+	}
+	return overdue(fmt.Sprintf("not ready in time: %s: %s", state.reason, state.message))
+}
+
+// state is what an object says about a reconciliation that was asked for.
+type state struct {
+	handled, done, ready      bool
+	reason, message, revision string
+}
+
+// patient are the reasons of Ready=False with which an object waits for others, and will
+// be Ready without a new try.
+var patient = []string{v1alpha1.NotHealthyReason, v1alpha1.ProgressingReason}
+
+func read(object *unstructured.Unstructured, token string) state {
+	status := v1alpha1.ReconcileStatus{}
+	raw, _, _ := unstructured.NestedMap(object.Object, "status") // absent before the first pass
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &status); err != nil {
+		return state{message: err.Error()}
+	}
+	s := state{handled: status.LastHandledReconcileAt == token && status.ObservedGeneration >= object.GetGeneration()}
+	for _, c := range status.Conditions {
+		if c.Type == v1alpha1.ReadyCondition {
+			s.ready = c.Status == metav1.ConditionTrue
+			s.reason, s.message = c.Reason, c.Message
+			s.done = s.handled && c.Status != metav1.ConditionUnknown && (s.ready || !slices.Contains(patient, c.Reason))
+		}
+		if c.Type == v1alpha1.StalledCondition && c.Status == metav1.ConditionTrue {
+			s.done = s.handled
+		}
+	}
+	s.revision, _, _ = unstructured.NestedString(raw, "revision")
+	return s
+}

@@ -1,0 +1,68 @@
+// Package version is the verb `version`.
+package version
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/cmd/waybill/internal/cli"
+	"waybill.dev/waybill/cmd/waybill/internal/output"
+)
+
+// build says what the program was built from.
+type build struct {
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty"`
+	Modified bool   `json:"modified,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	API      string `json:"api"`
+}
+
+// New returns the verb.
+func New(env *cli.Env) *cobra.Command {
+	format := output.NewFormat()
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Show what this program was built from",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			b := read()
+			if format.Structured() {
+				return format.Print(env.Out, b)
+			}
+			commit := b.Commit
+			if b.Modified {
+				commit += " (modified)"
+			}
+			_, err := fmt.Fprintf(env.Out, "waybill %s %s\napi %s, %s, %s\n", b.Version, commit, b.API, b.Go, b.Platform)
+			return err
+		},
+	}
+	format.AddFlag(cmd)
+	return cmd
+}
+
+func read() build {
+	b := build{
+		Version: cli.Version(), Go: runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, API: v1alpha1.GroupVersion.String(),
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}

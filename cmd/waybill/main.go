@@ -1,0 +1,34 @@
+// The program waybill, also `kubectl waybill`, is how people see and steer what Waybill
+// keeps running in their clusters.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"waybill.dev/waybill/cmd/waybill/internal/cli"
+)
+
+func main() {
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	os.Exit(run(os.Args, streams))
+}
+
+// run runs the program with its arguments, the first of which is its own name, and returns
+// the exit code.
+func run(args []string, streams genericiooptions.IOStreams) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	klog.SetLogger(logr.Discard()) // libraries log for operators, not for terminals
+	log.SetLogger(logr.Discard())
+	root := newRoot(cli.NewEnv(streams), args[0])
+	root.SetArgs(args[1:])
+	return cli.Finish(root.ExecuteContext(ctx), streams.ErrOut)
+}

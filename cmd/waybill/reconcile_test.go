@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// answerRequests plays the controller of one GitSync: what was asked for by the annotation
+// is handled, with these conditions.
+func answerRequests(t *testing.T, c client.Client, sync *v1alpha1.GitSync, conditions ...metav1.Condition) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = wait.PollUntilContextCancel(ctx, often, true, func(ctx context.Context) (bool, error) {
+			live := &v1alpha1.GitSync{}
+			if err := c.Get(ctx, client.ObjectKeyFromObject(sync), live); err != nil {
+				return false, err
+			}
+			at := live.Annotations[v1alpha1.ReconcileAtAnnotation]
+			if at == "" || at == live.Status.LastHandledReconcileAt {
+				return false, nil
+			}
+			live.Status.LastHandledReconcileAt, live.Status.ObservedGeneration = at, live.Generation
+			live.Status.Conditions, live.Status.Revision = conditions, "main@sha1:4f2a"
+			return true, c.Status().Update(ctx, live)
+		})
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+}
+
+func TestReconcile_waitsForTheOutcome(t *testing.T) {
+	cases := map[string]struct {
+		reason     string
+		conditions []metav1.Condition
+		code       int
+		out        string
+	}{
+		"ready": {
+			reason:     "a handled request with Ready=True is a success",
+			conditions: []metav1.Condition{condition("Ready", "True", "Succeeded", "applied 3 objects")},
+			code:       0, out: "ready: main@sha1:4f2a, applied 3 objects (",
+		},
+		"failed": {
+			reason:     "a try that failed is reported, although it will be repeated",
+			conditions: []metav1.Condition{condition("Ready", "False", "GitUnreachable", "no answer"), condition("Reconciling", "True", "ProgressingWithRetry", "no answer")},
+			code:       1, out: "not ready: GitUnreachable: main@sha1:4f2a, no answer\n",
+		},
+		"stalled": {
+			reason:     "nothing will happen, so waiting is in vain",
+			conditions: []metav1.Condition{condition("Ready", "False", "NotHealthy", "web"), condition("Stalled", "True", "NotHealthy", "web")},
+			code:       1, out: "not ready: NotHealthy",
+		},
+		"waiting": {
+			reason:     "health is waited for until the time is over",
+			conditions: []metav1.Condition{condition("Ready", "False", "NotHealthy", "web is InProgress")},
+			code:       1, out: "not ready in time: NotHealthy: web is InProgress",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			cluster, c := hub(t), clientOf(t, hub(t))
+			sync := gitSync(cluster.Namespace(t), "catalog")
+			create(t, c, sync)
+			answerRequests(t, c, sync, tc.conditions...)
+			timeout := "30s"
+			if name == "waiting" {
+				timeout = "2s"
+			}
+			got := waybill(t, cluster, "reconcile", "gitsync/catalog", "-n", sync.Namespace, "--timeout", timeout)
+			assert.Equal(t, tc.code, got.code, tc.reason)
+			assert.Contains(t, got.out+got.errOut, "GitSync/catalog in "+sync.Namespace+": "+tc.out)
+			assert.NotContains(t, got.errOut, "\x1b", "no animation where nobody watches")
+		})
+	}
+}
+
+func TestReconcile_saysThatNobodyListens(t *testing.T) {
+	cluster, c := hub(t), clientOf(t, hub(t))
+	sync := gitSync(cluster.Namespace(t), "catalog")
+	create(t, c, sync)
+	got := waybill(t, cluster, "reconcile", "gitsync", "catalog", "-n", sync.Namespace, "--timeout", "1s")
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.errOut, "nobody has taken it up: is waybill-sync running")
+}
+
+func TestReconcile_onlyAsks(t *testing.T) {
+	cluster, c := hub(t), clientOf(t, hub(t))
+	sync := gitSync(cluster.Namespace(t), "catalog")
+	create(t, c, sync)
+	got := waybill(t, cluster, "reconcile", "gitsync/catalog", "-n", sync.Namespace, "--wait=false")
+	require.Equal(t, 0, got.code, got.errOut)
+	assert.Equal(t, "GitSync/catalog in "+sync.Namespace+": asked to reconcile\n", got.out)
+	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(sync), sync))
+	assert.NotEmpty(t, sync.Annotations[v1alpha1.ReconcileAtAnnotation])
+}
+
+func TestReconcile_refuses(t *testing.T) {
+	cluster := hub(t)
+	cases := map[string]struct {
+		args []string
+		want string
+	}{
+		"nothing":                 {nil, "requires at least 1 arg"},
+		"a kind without a name":   {[]string{"gitsync"}, "which gitsync? name one: gitsync/NAME"},
+		"an object that is not":   {[]string{"gitsync/none"}, `annotate GitSync/none in default: gitsyncs.apps.waybill.dev "none" not found`},
+		"a definition in a space": {[]string{"definition/none"}, `annotate ApplicationDefinition/none: `},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := waybill(t, cluster, append([]string{"reconcile"}, tc.args...)...)
+			assert.Equal(t, 2, got.code)
+			assert.Contains(t, got.errOut, tc.want)
+		})
+	}
+}
+
+func TestSuspend_andResume(t *testing.T) {
+	cluster, c := hub(t), clientOf(t, hub(t))
+	namespace := cluster.Namespace(t)
+	sync := gitSync(namespace, "catalog")
+	sync.Annotations = map[string]string{v1alpha1.OwnerAnnotation: "id/GitSync/waybill-system/root"}
+	berlin := &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "berlin"}}
+	create(t, c, sync, berlin)
+
+	got := waybill(t, cluster, "suspend", "gitsync/catalog", "cluster/berlin", "-n", namespace)
+	require.Equal(t, 0, got.code, got.errOut)
+	assert.Equal(t, strings.ReplaceAll("GitSync/catalog in NS suspended\nKubernetesCluster/berlin in NS suspended\n", "NS", namespace), got.out)
+	assert.Contains(t, got.errOut, "catalog is delivered by GitSync/waybill-system/root, which puts back what git says")
+	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(sync), sync))
+	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(berlin), berlin))
+	assert.True(t, sync.Spec.Suspend)
+	assert.True(t, berlin.Spec.Paused)
+
+	got = waybill(t, cluster, "suspend", "gitsync/catalog", "-n", namespace)
+	assert.Equal(t, "GitSync/catalog in "+namespace+" is suspended already\n", got.out)
+
+	got = waybill(t, cluster, "resume", "gitsync", "catalog", "-n", namespace)
+	require.Equal(t, 0, got.code, got.errOut)
+	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(sync), sync))
+	assert.False(t, sync.Spec.Suspend)
+
+	got = waybill(t, cluster, "suspend", "installation/web", "-n", namespace)
+	assert.Equal(t, 2, got.code)
+	assert.Contains(t, got.errOut, "ApplicationInstallation/web in "+namespace+" cannot be suspended: a GitSync or a KubernetesCluster can")
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"waybill.dev/waybill/cmd/waybill/internal/cli"
+	"waybill.dev/waybill/cmd/waybill/internal/get"
+	"waybill.dev/waybill/cmd/waybill/internal/reconcile"
+	"waybill.dev/waybill/cmd/waybill/internal/suspend"
+	"waybill.dev/waybill/cmd/waybill/internal/version"
+)
+
+// newRoot returns the program with all of its verbs. name is what it was called as: a file
+// called kubectl-waybill is the plugin `kubectl waybill`.
+func newRoot(env *cli.Env, name string) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "waybill",
+		Short:         "See and steer what Waybill keeps running in your clusters",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	if base := filepath.Base(name); strings.HasPrefix(base, "kubectl-") {
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl waybill"}
+	}
+	root.SetIn(env.In)
+	root.SetOut(env.Out)
+	root.SetErr(env.ErrOut)
+	env.AddFlags(root.PersistentFlags())
+	addGroup(root, "look", "Look:", get.New(env))
+	addGroup(root, "act", "Act:", reconcile.New(env), suspend.NewSuspend(env), suspend.NewResume(env))
+	root.AddCommand(version.New(env))
+	return root
+}
+
+func addGroup(root *cobra.Command, id, title string, verbs ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: id, Title: title})
+	for _, verb := range verbs {
+		verb.GroupID = id
+		root.AddCommand(verb)
+	}
+}

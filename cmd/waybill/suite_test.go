@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env"
+)
+
+// How long a test waits for what happens by itself, and how often it looks.
+const (
+	limit = 30 * time.Second
+	often = 20 * time.Millisecond
+)
+
+func TestMain(m *testing.M) { env.Main(m) }
+
+// result is what a run of the program came to.
+type result struct {
+	out, errOut string
+	code        int
+}
+
+// waybill runs the program against a cluster.
+func waybill(t testing.TB, cluster *env.Cluster, args ...string) result {
+	t.Helper()
+	return waybillWith(t, "", append(args, "--kubeconfig", cluster.KubeconfigFile())...)
+}
+
+// waybillWith runs the program with that input.
+func waybillWith(t testing.TB, in string, args ...string) result {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	streams := genericiooptions.IOStreams{In: strings.NewReader(in), Out: &out, ErrOut: &errOut}
+	code := run(append([]string{"waybill"}, args...), streams)
+	return result{out: out.String(), errOut: errOut.String(), code: code}
+}
+
+func hub(t testing.TB) *env.Cluster {
+	t.Helper()
+	return env.Shared(t, env.Options{Name: "hub", Pods: true, CRDs: []string{"../../charts/waybill/crds"}})
+}
+
+func user(t testing.TB) *env.Cluster {
+	t.Helper()
+	return env.Shared(t, env.Options{Name: "user", Pods: true, CRDs: []string{"../../charts/waybill/crds"}})
+}
+
+func clientOf(t testing.TB, cluster *env.Cluster) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, clientgoscheme.AddToScheme(scheme))
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	c, err := client.New(cluster.RESTConfig(), client.Options{Scheme: scheme})
+	require.NoError(t, err)
+	return c
+}
+
+// create creates objects, ours with the status that they have, and deletes them at the
+// test's end.
+func create(t testing.TB, c client.Client, objects ...client.Object) {
+	t.Helper()
+	for _, object := range objects {
+		wanted := object.DeepCopyObject().(client.Object)
+		require.NoError(t, c.Create(t.Context(), object))
+		t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), limit) // the test's own has ended
+			defer cancel()
+			_ = c.Delete(ctx, object) // the test may have deleted it
+		})
+		if _, ours := object.(interface {
+			GetReconcileStatus() *v1alpha1.ReconcileStatus
+		}); ours {
+			wanted.SetResourceVersion(object.GetResourceVersion())
+			require.NoError(t, c.Status().Update(t.Context(), wanted))
+		}
+	}
+}
+
+// engage makes a user cluster known to the hub.
+func engage(t testing.TB, hub client.Client, namespace, name string, kubeconfig []byte) {
+	t.Helper()
+	create(t, hub,
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-kubeconfig"},
+			Data:       map[string][]byte{"value": kubeconfig},
+		},
+		&v1alpha1.KubernetesCluster{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			Spec:       v1alpha1.KubernetesClusterSpec{KubeconfigSecretRef: &v1alpha1.SecretKeyReference{Name: name + "-kubeconfig"}},
+		},
+	)
+}
