@@ -1,0 +1,123 @@
+// Package architecture keeps the import rules of the project true: what a package may use is
+// said once, here, and checked against what the compiler sees.
+package architecture
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const module = "waybill.dev/waybill/"
+
+// rule says what packages below a folder must not import, directly or through others.
+type rule struct {
+	folder string
+	never  []string
+	except []string
+	reason string
+}
+
+var rules = []rule{
+	{"api/v1alpha1", []string{module + "sync/", module + "webhooks", "sigs.k8s.io/controller-runtime", "helm.sh/"}, nil,
+		"any Go program may import the kinds without a controller runtime"},
+	{"api/validation", []string{module + "sync/", module + "webhooks", "helm.sh/"}, nil, "validation is pure"},
+	{"webhooks", []string{module + "sync/"}, []string{module + "sync/placement", module + "sync/health", module + "sync/manifest"},
+		"admission needs no engine"},
+	{"sync/source", []string{module + "sync/render", module + "sync/apply", module + "sync/controllers"}, nil, "sources, renderers and delivery meet in a controller"},
+	{"sync/render", []string{module + "sync/source", module + "sync/apply", module + "sync/controllers"}, nil, "sources, renderers and delivery meet in a controller"},
+	{"sync/apply", []string{module + "sync/source", module + "sync/render", module + "sync/controllers", "helm.sh/"}, nil, "sources, renderers and delivery meet in a controller"},
+	{"sync/cluster", []string{module + "sync/source", module + "sync/render", module + "sync/controllers", "helm.sh/"}, nil, "a cluster knows nothing of what is delivered to it"},
+}
+
+// helmIn is where the helm SDK may be imported, so that a move to v4 stays there.
+var helmIn = []string{"sync/release", "sync/render/helm", "sync/source/chart", "test/"}
+
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string
+}
+
+func list(t *testing.T) []goPackage {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	command := exec.CommandContext(t.Context(), "go", "list", "-deps=false", "-json=ImportPath,Imports,Deps", module+"...")
+	command.Stdout, command.Stderr = &stdout, &stderr
+	require.NoError(t, command.Run(), stderr.String())
+	var packages []goPackage
+	for decoder := json.NewDecoder(&stdout); ; {
+		var p goPackage
+		err := decoder.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return packages
+		}
+		require.NoError(t, err)
+		packages = append(packages, p)
+	}
+}
+
+func TestImports_followTheRules(t *testing.T) {
+	packages := list(t)
+	require.NotEmpty(t, packages)
+	for _, p := range packages {
+		folder := strings.TrimPrefix(p.ImportPath, module)
+		for _, r := range rules {
+			if !within(folder, r.folder) {
+				continue
+			}
+			for _, dependency := range p.Deps {
+				assert.False(t, hasPrefix(dependency, r.never) && !hasPrefix(dependency, r.except), "%s imports %s: %s", folder, dependency, r.reason)
+			}
+		}
+	}
+}
+
+func TestImports_controllersDoNotKnowEachOther(t *testing.T) {
+	const controllers = "sync/controllers/"
+	for _, p := range list(t) {
+		folder := strings.TrimPrefix(p.ImportPath, module)
+		if !strings.HasPrefix(folder, controllers) {
+			continue
+		}
+		for _, dependency := range p.Deps {
+			own := strings.HasPrefix(dependency, p.ImportPath)
+			assert.False(t, strings.HasPrefix(dependency, module+controllers) && !own, "%s imports %s", folder, dependency)
+		}
+	}
+}
+
+func TestImports_helmStaysWhereItIs(t *testing.T) {
+	for _, p := range list(t) {
+		folder := strings.TrimPrefix(p.ImportPath, module)
+		for _, dependency := range p.Imports {
+			if strings.HasPrefix(dependency, "helm.sh/") {
+				assert.True(t, hasPrefix(folder, helmIn), "%s imports %s", folder, dependency)
+			}
+		}
+	}
+}
+
+func TestSync_hasNoGoFilesOfItsOwn(t *testing.T) {
+	for _, p := range list(t) {
+		assert.NotEqual(t, module+"sync", p.ImportPath, "the name would shadow the standard library's")
+	}
+}
+
+func within(folder, parent string) bool { return folder == parent || strings.HasPrefix(folder, parent+"/") }
+
+func hasPrefix(s string, prefixes []string) bool {
+	for _, prefix := range prefixes {
+		if strings.HasPrefix(s, prefix) {
+			return true
+		}
+	}
+	return false
+}
