@@ -50,9 +50,9 @@ func StopAll() {
 	}
 }
 
-// stopOnSignal runs StopAll and exits with the shell's code for a signal when
+// StopOnSignal runs StopAll and exits with the shell's code for a signal when
 // SIGINT or SIGTERM arrives.
-func stopOnSignal() {
+func StopOnSignal() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	go func() {

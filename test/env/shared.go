@@ -15,7 +15,7 @@ import (
 // Main is the TestMain of a package whose tests use this one: it runs the tests
 // and stops everything afterwards, also on Ctrl-C.
 func Main(m *testing.M) {
-	stopOnSignal()
+	StopOnSignal()
 	code := m.Run()
 	StopAll()
 	os.Exit(code)
