@@ -1,0 +1,112 @@
+package helm
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// MaxManifestBytes is what all manifests of one release may take together. Helm stores them, compressed, in one Secret of a
+// megabyte; ten times that is never meant.
+const MaxManifestBytes = 10 << 20
+
+// Stamp marks every object of rendered manifests as an owner's (C53). It touches the metadata of objects and nothing else:
+// selectors and the templates of Pods stay as the chart has them. It is Helm's post-renderer, which hooks do not pass.
+type Stamp struct {
+	Labels      map[string]string
+	Annotations map[string]string
+}
+
+// Run implements Helm's postrender.PostRenderer. It returns ErrRender for what is no YAML, or too much of it.
+func (s Stamp) Run(manifests *bytes.Buffer) (*bytes.Buffer, error) {
+	if manifests.Len() > MaxManifestBytes {
+		return nil, fmt.Errorf("%w: manifests take %d bytes, and the limit is %d", ErrRender, manifests.Len(), MaxManifestBytes)
+	}
+	var out bytes.Buffer
+	decoder := yaml.NewDecoder(manifests)
+	for {
+		var document yaml.Node
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return &out, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: parse manifests: %w", ErrRender, err)
+		}
+		if err := s.document(yaml.NewRNode(&document), &out); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (s Stamp) document(node *yaml.RNode, out *bytes.Buffer) error {
+	if node.IsNil() || node.YNode().Kind != yaml.MappingNode {
+		return nil
+	}
+	for _, object := range objects(node) {
+		if err := s.object(object); err != nil {
+			return fmt.Errorf("%w: mark %s %s: %w", ErrRender, object.GetKind(), object.GetName(), err)
+		}
+	}
+	text, err := node.String()
+	if err != nil {
+		return fmt.Errorf("%w: write manifest: %w", ErrRender, err)
+	}
+	out.WriteString("---\n")
+	out.WriteString(text)
+	return nil
+}
+
+// objects returns the objects of a document: those of a list, or the document itself. What has items is a list to all clients.
+func objects(node *yaml.RNode) []*yaml.RNode {
+	items, err := node.Pipe(yaml.Lookup("items"))
+	if err != nil || items.IsNil() {
+		return []*yaml.RNode{node}
+	}
+	elements, err := items.Elements()
+	if err != nil {
+		return []*yaml.RNode{node}
+	}
+	return elements
+}
+
+func (s Stamp) object(node *yaml.RNode) error {
+	for _, field := range []struct {
+		name  string
+		marks map[string]string
+	}{{"labels", s.Labels}, {"annotations", s.Annotations}} {
+		if len(field.marks) == 0 {
+			continue
+		}
+		if err := dropNull(node, "metadata", field.name); err != nil {
+			return err
+		}
+		target, err := node.Pipe(yaml.LookupCreate(yaml.MappingNode, "metadata", field.name))
+		if err != nil {
+			return err
+		}
+		for _, key := range slices.Sorted(maps.Keys(field.marks)) {
+			if err := target.PipeE(yaml.SetField(key, yaml.NewStringRNode(field.marks[key]))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// dropNull removes `labels:` without a value, which templates like to leave.
+func dropNull(node *yaml.RNode, parent, field string) error {
+	holder, err := node.Pipe(yaml.Lookup(parent))
+	if err != nil || holder.IsNil() {
+		return err
+	}
+	if value := holder.Field(field); value != nil && value.Value.IsTaggedNull() {
+		return holder.PipeE(yaml.Clear(field))
+	}
+	return nil
+}
