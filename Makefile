@@ -1,0 +1,53 @@
+# Needs Go, git and make; with RACE=1 also a C compiler.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+CONTROLLER_GEN := go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.21.0
+GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+# The race detector is the one thing that needs a C compiler.
+export CGO_ENABLED := $(if $(RACE),1,0)
+
+# Who runs what, and so needs which permissions: one ClusterRole each.
+HUB := gitsync applicationdefinition
+DRIVER := kubernetescluster applicationinstallation kubernetesapplication kubernetesapplicationresource
+AGENT := application statefulapplication snapshot rollback backup hook
+existing = $(patsubst %,paths=./%/...,$(wildcard $(1)))
+comma := ,
+role = $(if $(2),$(CONTROLLER_GEN) rbac:roleName=waybill-$(1)$(comma)fileName=$(1).yaml $(2) output:dir=charts/waybill/files/rbac)
+
+##@ Use
+build: ## Build the programs into bin/ (statically linked)
+	@mkdir -p bin
+	go build -trimpath -ldflags='-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/...
+	@ln -sf waybill bin/kubectl-waybill
+demo: ## A hub and two clusters from nothing, and what Waybill does with them; KEEP=1 leaves them up
+	go run ./test/demo
+
+##@ Develop
+test: ## Run all tests; RACE=1 with the race detector; PKG=./sync/... some of them
+	go test -timeout=15m $(if $(RACE),-race) $(or $(PKG),./...)
+bench: ## Measure every figure that has a limit; BENCH=name one of them
+	BENCH=$(BENCH) go test -count=1 -timeout=2h -run='^$$' -bench=. -benchtime=1x ./test/bench
+generate: ## Regenerate deepcopy functions, CRDs and ClusterRoles from the code's markers
+	rm -f charts/waybill/crds/*.yaml charts/waybill/files/rbac/*.yaml
+	$(CONTROLLER_GEN) object paths=./api/...
+	$(CONTROLLER_GEN) crd paths=./api/... output:dir=charts/waybill/crds
+	$(call role,hub,$(call existing,$(HUB:%=sync/controllers/%)))
+	$(call role,driver,$(call existing,$(DRIVER:%=sync/controllers/%)))
+	$(call role,agent,$(call existing,$(AGENT:%=sync/controllers/%)))
+	$(call role,webhook,$(call existing,webhooks))
+verify: generate ## Fail when anything generated, formatted or tidied differs from what is committed
+	gofmt -l -w $$(git ls-files --cached --others --exclude-standard '*.go')
+	for module in . test/controlplane test/controlplane/kwok; do (cd $$module && go mod tidy) || exit 1; done
+	go vet ./...
+	$(GOLANGCI_LINT) run
+	@if [ -n "$$(git status --porcelain)" ]; then \
+		echo 'Not what is committed:'; git status --short; git --no-pager diff; exit 1; fi
+clean: ## Remove what was built, the control plane for tests included
+	rm -rf bin dist
+help: ## Show this
+	@awk -F ':.*## ' '/^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build demo test bench generate verify clean help
