@@ -1,0 +1,146 @@
+package plain
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// document is one document of a file, decoded.
+type document struct {
+	// line is where its content begins.
+	line int
+	// value is what it holds, in the types that unstructured objects are made
+	// of; nil for an empty document.
+	value any
+	// itemLines are where the items of a list begin; empty when unknown.
+	itemLines []int
+	// flaw is set when it could not be decoded.
+	flaw *flaw
+}
+
+// flaw is what is wrong with a document.
+type flaw struct {
+	// id is the object as far as it is known.
+	id      manifest.ID
+	line    int
+	reason  string
+	message string
+}
+
+func (f *flaw) Error() string { return f.message }
+
+// invalid makes a flaw for something that is no manifest.
+func invalid(line int, format string, args ...any) *flaw {
+	return &flaw{line: line, reason: manifest.ReasonInvalidManifest, message: fmt.Sprintf(format, args...)}
+}
+
+// exceeded makes a flaw for a limit that was hit.
+func exceeded(line int, format string, args ...any) *flaw {
+	return &flaw{line: line, reason: manifest.ReasonLimitExceeded, message: fmt.Sprintf(format, args...)}
+}
+
+// objects returns the objects of a document: one, or those of a list.
+func (d document) objects(file string) ([]manifest.Object, []manifest.Problem) {
+	if d.flaw != nil {
+		f := d.flaw
+		return nil, []manifest.Problem{{ID: f.id, File: file, Line: f.line, Reason: f.reason, Message: f.message}}
+	}
+	switch value := d.value.(type) {
+	case nil:
+		return nil, nil
+	case map[string]any:
+		if items, ok := listItems(value); ok {
+			return d.unfold(value, items, file)
+		}
+		return check(value, file, d.line)
+	default:
+		return nil, []manifest.Problem{{
+			File: file, Line: d.line, Reason: manifest.ReasonInvalidManifest,
+			Message: "the document is not an object; " + notAManifest,
+		}}
+	}
+}
+
+// notAManifest is the way out for files that are about something else.
+const notAManifest = "if the file is not a manifest, add it to " + ignoreFile + " or to spec.ignore"
+
+// listItems returns the items of a List, or of a typed one such as a
+// ConfigMapList.
+func listItems(value map[string]any) ([]any, bool) {
+	kind, _ := value["kind"].(string)
+	items, ok := value["items"].([]any)
+	return items, ok && strings.HasSuffix(kind, "List")
+}
+
+// unfold returns the items of a list as objects of their own. The items of a
+// typed list need not say what they are.
+func (d document) unfold(list map[string]any, items []any, file string) ([]manifest.Object, []manifest.Problem) {
+	var objects []manifest.Object
+	var problems []manifest.Problem
+	itemKind := strings.TrimSuffix(list["kind"].(string), "List")
+	for i, item := range items {
+		line := d.line
+		if i < len(d.itemLines) {
+			line = d.itemLines[i]
+		}
+		if object, ok := item.(map[string]any); ok && itemKind != "" {
+			inherit(object, "kind", itemKind)
+			inherit(object, "apiVersion", list["apiVersion"])
+		}
+		found, wrong := document{line: line, value: item}.objects(file)
+		objects = append(objects, found...)
+		problems = append(problems, wrong...)
+	}
+	return objects, problems
+}
+
+func inherit(object map[string]any, field string, value any) {
+	if _, ok := object[field]; !ok && value != nil {
+		object[field] = value
+	}
+}
+
+// check makes an object of a value that has what every object must have.
+func check(value map[string]any, file string, line int) ([]manifest.Object, []manifest.Problem) {
+	object := manifest.Object{Unstructured: &unstructured.Unstructured{Object: value}, File: file, Line: line}
+	if message := wrongWith(value); message != "" {
+		return nil, []manifest.Problem{{
+			ID: object.ID(), File: file, Line: line, Reason: manifest.ReasonInvalidManifest, Message: message,
+		}}
+	}
+	return []manifest.Object{object}, nil
+}
+
+// wrongWith says what a value lacks to be an object, or "".
+func wrongWith(value map[string]any) string {
+	apiVersion, _ := value["apiVersion"].(string)
+	kind, _ := value["kind"].(string)
+	metadata, _ := value["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
+	switch {
+	case apiVersion == "" && kind == "":
+		return "the document is not a Kubernetes object: it has neither apiVersion nor kind; " + notAManifest
+	case apiVersion == "":
+		return "apiVersion is missing, or not a string"
+	case kind == "":
+		return "kind is missing, or not a string"
+	case name == "" && metadata["generateName"] != nil:
+		return "metadata.generateName cannot be applied again and again; set metadata.name"
+	case name == "":
+		return "metadata.name is missing, or not a string"
+	}
+	if namespace, ok := metadata["namespace"]; ok && namespace != nil {
+		if _, ok := namespace.(string); !ok {
+			return "metadata.namespace is not a string"
+		}
+	}
+	if _, err := schema.ParseGroupVersion(apiVersion); err != nil {
+		return fmt.Sprintf("apiVersion %q is not of the form group/version", apiVersion)
+	}
+	return ""
+}

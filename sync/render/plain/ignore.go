@@ -1,0 +1,67 @@
+package plain
+
+import (
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/fluxcd/pkg/sourceignore"
+	"github.com/fluxcd/pkg/sourceignore/gitignore"
+)
+
+// ignoreFile is the name of files with patterns of what not to render.
+const ignoreFile = ".waybillignore"
+
+// ignorer knows what not to render. Patterns are added while directories are
+// walked, each in force below the directory that it comes from.
+type ignorer struct {
+	// found holds the built-in patterns and those of ignore files; option, what
+	// the user gave, wins over them.
+	found, option []gitignore.Pattern
+	matcher       gitignore.Matcher
+}
+
+func newIgnorer(option string) *ignorer {
+	i := &ignorer{
+		found:  append(sourceignore.VCSPatterns(nil), sourceignore.DefaultPatterns(nil)...),
+		option: sourceignore.ReadPatterns(strings.NewReader(option), nil),
+	}
+	i.update()
+	return i
+}
+
+// add takes the patterns of a file in dir.
+func (i *ignorer) add(dir, patterns string) {
+	var domain []string
+	if dir != "." {
+		domain = strings.Split(dir, "/")
+	}
+	i.found = append(i.found, sourceignore.ReadPatterns(strings.NewReader(patterns), domain)...)
+	i.update()
+}
+
+func (i *ignorer) update() {
+	all := append(i.found[:len(i.found):len(i.found)], i.option...)
+	i.matcher = sourceignore.NewMatcher(all)
+}
+
+// match tells whether to leave out what is at name.
+func (i *ignorer) match(name string, isDir bool) bool {
+	return i.matcher.Match(strings.Split(name, "/"), isDir)
+}
+
+// readIgnoreFile takes the patterns of a directory, if it has any.
+func (r *renderer) readIgnoreFile(dir string, entries []fs.DirEntry) error {
+	for _, e := range entries {
+		if e.Name() != ignoreFile || e.IsDir() {
+			continue
+		}
+		name := path.Join(dir, ignoreFile)
+		content, err := r.content(name)
+		if content == nil || err != nil {
+			return err
+		}
+		r.ignore.add(dir, string(content))
+	}
+	return nil
+}

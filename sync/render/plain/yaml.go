@@ -1,0 +1,180 @@
+package plain
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"iter"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// yamlDocuments decodes a YAML stream. The stream is split first, so that a
+// syntax error in one document leaves the others alone.
+func yamlDocuments(content []byte, l Limits) iter.Seq[document] {
+	return func(yield func(document) bool) {
+		for part := range split(content) {
+			if !part.documents(l, yield) {
+				return
+			}
+		}
+	}
+}
+
+// part is a piece of a stream, of one document in all but odd cases.
+type part struct {
+	content []byte
+	// skipped is how many lines of the file come before it.
+	skipped int
+}
+
+// split cuts a stream before each line that begins a document and after each
+// that ends one. Comments and directives stay with the document that follows
+// them.
+func split(content []byte) iter.Seq[part] {
+	return func(yield func(part) bool) {
+		start, skipped, line, filled := 0, 0, 0, false
+		for at := 0; at < len(content); {
+			end := len(content)
+			if i := bytes.IndexByte(content[at:], '\n'); i >= 0 {
+				end = at + i + 1
+			}
+			text := content[at:end]
+			line++
+			cut, next := end, line
+			if isMarker(text, "---") {
+				cut, next = at, line-1
+			}
+			if filled && (cut == at || isMarker(text, "...")) {
+				if !yield(part{content[start:cut], skipped}) {
+					return
+				}
+				start, skipped, filled = cut, next, false
+			}
+			filled = filled || isContentLine(text)
+			at = end
+		}
+		if filled {
+			yield(part{content[start:], skipped})
+		}
+	}
+}
+
+// isMarker tells whether a line begins or ends a document. Within a document no
+// line can look like that, not even in a block of text.
+func isMarker(line []byte, marker string) bool {
+	rest, ok := bytes.CutPrefix(line, []byte(marker))
+	return ok && (len(rest) == 0 || rest[0] == ' ' || rest[0] == '\t' || rest[0] == '\n' || rest[0] == '\r')
+}
+
+// isContentLine tells whether there is more in a line than a comment, a
+// directive, or the bare marker of a document.
+func isContentLine(line []byte) bool {
+	if isMarker(line, "---") || isMarker(line, "...") {
+		line = line[len("---"):]
+	}
+	text := bytes.TrimSpace(line)
+	return len(text) > 0 && text[0] != '#' && line[0] != '%'
+}
+
+// documents decodes a part; false says to stop.
+func (p part) documents(l Limits, yield func(document) bool) bool {
+	decoder := yaml.NewDecoder(bytes.NewReader(p.content))
+	for {
+		var root yaml.Node
+		err := decoder.Decode(&root)
+		if errors.Is(err, io.EOF) {
+			return true
+		}
+		if err != nil {
+			return yield(document{flaw: p.syntaxError(err)})
+		}
+		if !yield(p.document(&root, l)) {
+			return false
+		}
+	}
+}
+
+func (p part) document(root *yaml.Node, l Limits) document {
+	content := root.Content[0]
+	d := document{line: p.skipped + content.Line}
+	c := &converter{limits: l, skipped: p.skipped}
+	value, err := c.value(content, 0)
+	if err != nil {
+		if !errors.As(err, &d.flaw) {
+			d.flaw = invalid(d.line, "%s", err)
+		}
+		d.flaw.id = identify(content)
+		return d
+	}
+	d.value, d.itemLines = value, p.itemLines(content)
+	return d
+}
+
+// identify finds out which object a document is about that cannot be decoded.
+func identify(object *yaml.Node) manifest.ID {
+	metadata := field(object, "metadata")
+	gvk := schema.FromAPIVersionAndKind(text(field(object, "apiVersion")), text(field(object, "kind")))
+	return manifest.ID{
+		Group:     gvk.Group,
+		Version:   gvk.Version,
+		Kind:      gvk.Kind,
+		Namespace: text(field(metadata, "namespace")),
+		Name:      text(field(metadata, "name")),
+	}
+}
+
+// field returns the value of a key, or nil.
+func field(object *yaml.Node, key string) *yaml.Node {
+	if object == nil || object.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(object.Content); i += 2 {
+		if object.Content[i].Value == key {
+			return object.Content[i+1]
+		}
+	}
+	return nil
+}
+
+// text returns a string, or "" for anything else.
+func text(n *yaml.Node) string {
+	if n == nil || n.Kind != yaml.ScalarNode {
+		return ""
+	}
+	return n.Value
+}
+
+// itemLines finds where the items of a list begin.
+func (p part) itemLines(object *yaml.Node) []int {
+	items := field(object, "items")
+	if items == nil || items.Kind != yaml.SequenceNode {
+		return nil
+	}
+	lines := make([]int, len(items.Content))
+	for i, item := range items.Content {
+		lines[i] = p.skipped + item.Line
+	}
+	return lines
+}
+
+var syntaxError = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)$`)
+
+// syntaxError takes the line out of an error of the parser.
+func (p part) syntaxError(err error) *flaw {
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	line := 1
+	if m := syntaxError.FindStringSubmatch(text); m != nil {
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			line = n
+		}
+		text = m[2]
+	}
+	return invalid(p.skipped+line, "not valid YAML: %s", text)
+}
