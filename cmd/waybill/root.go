@@ -10,6 +10,7 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/get"
 	"waybill.dev/waybill/cmd/waybill/internal/reconcile"
 	"waybill.dev/waybill/cmd/waybill/internal/suspend"
+	"waybill.dev/waybill/cmd/waybill/internal/tree"
 	"waybill.dev/waybill/cmd/waybill/internal/version"
 )
 
@@ -29,7 +30,7 @@ func newRoot(env *cli.Env, name string) *cobra.Command {
 	root.SetOut(env.Out)
 	root.SetErr(env.ErrOut)
 	env.AddFlags(root.PersistentFlags())
-	addGroup(root, "look", "Look:", get.New(env))
+	addGroup(root, "look", "Look:", get.New(env), tree.New(env))
 	addGroup(root, "act", "Act:", reconcile.New(env), suspend.NewSuspend(env), suspend.NewResume(env))
 	root.AddCommand(version.New(env))
 	return root

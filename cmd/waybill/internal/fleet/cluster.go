@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -116,6 +117,19 @@ func (c *Cluster) REST() (*rest.Config, *http.Client, error) {
 		return nil, nil, err
 	}
 	return rest.CopyConfig(c.config), conn.http, nil
+}
+
+// Explain says of a request that was not answered, by a cluster or by what is between, just
+// that; other errors are returned as they are.
+func (c *Cluster) Explain(err error) error {
+	var failed *url.Error
+	if !errors.As(err, &failed) {
+		return err
+	}
+	if failed.Timeout() {
+		return fmt.Errorf("the API server of %s does not answer in time", c.Name())
+	}
+	return fmt.Errorf("the API server of %s does not answer: %w", c.Name(), failed.Err)
 }
 
 // UserClusters returns the user clusters of the hub, sorted by namespace and name. One

@@ -65,7 +65,7 @@ func Discover(ctx context.Context, cluster *fleet.Cluster) (Set, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ask for the kinds of %s: %w", v1alpha1.Group, err)
+		return nil, cluster.Explain(err)
 	}
 	list := &metav1.APIResourceList{}
 	if err := json.Unmarshal(raw, list); err != nil {

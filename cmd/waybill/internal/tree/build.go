@@ -1,0 +1,265 @@
+package tree
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/cmd/waybill/internal/fleet"
+	"waybill.dev/waybill/sync/apply/inventory"
+	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// builder builds one tree. It reads clusters side by side, and each object once.
+type builder struct {
+	depth int // levels below the root; 0 for all
+	home  *site
+	sites []*site // of the user clusters, the home cluster among them
+
+	mu      sync.Mutex
+	notes   map[string]bool
+	visited map[visit]bool
+}
+
+// visit is an object that has been descended into; a second way to it ends there.
+type visit struct {
+	site *site
+	id   manifest.ID
+}
+
+func newBuilder(ctx context.Context, home *fleet.Cluster, depth int) (*builder, error) {
+	b := &builder{depth: depth, notes: map[string]bool{}, visited: map[visit]bool{}}
+	clusters, err := home.UserClusters(ctx)
+	if err != nil {
+		clusters = []*fleet.Cluster{home} // a user cluster knows of no others, or we may not see them
+		b.note("other clusters are left out: " + err.Error())
+	}
+	for _, cluster := range clusters {
+		b.sites = append(b.sites, newSite(cluster, b.note))
+	}
+	b.home = b.sites[0]
+	return b, nil
+}
+
+// note keeps a warning, once.
+func (b *builder) note(warning string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.notes[warning] = true
+}
+
+func (b *builder) warnings() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []string
+	for note := range b.notes {
+		all = append(all, note)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// build returns the tree below an object of the home cluster.
+func (b *builder) build(ctx context.Context, root *unstructured.Unstructured) (*Node, error) {
+	node := describe(root, b.home.name())
+	children, err := b.descend(ctx, b.home, root, 1)
+	node.Children = children
+	return node, err
+}
+
+// descend returns what is below an object at a level; nothing below the last one.
+func (b *builder) descend(ctx context.Context, at *site, object *unstructured.Unstructured, level int) ([]*Node, error) {
+	if b.depth > 0 && level > b.depth || !b.first(at, object) {
+		return nil, nil
+	}
+	if object.GroupVersionKind().Group != v1alpha1.Group {
+		return b.owned(ctx, at, object, level), nil
+	}
+	switch object.GetKind() {
+	case v1alpha1.GitSyncKind:
+		return below(ctx, b.ofGitSync, at, object, level)
+	case v1alpha1.ApplicationDefinitionKind:
+		return below(ctx, b.ofDefinition, at, object, level)
+	case v1alpha1.KubernetesClusterKind:
+		if level > 1 {
+			return nil, nil // what runs in a cluster is not made by what delivers its KubernetesCluster
+		}
+		return below(ctx, b.ofCluster, at, object, level)
+	case v1alpha1.ApplicationInstallationKind:
+		return below(ctx, b.ofInstallation, at, object, level)
+	case v1alpha1.ApplicationKind:
+		return below(ctx, b.ofApplication, at, object, level)
+	}
+	return b.owned(ctx, at, object, level), nil
+}
+
+func (b *builder) first(at *site, object *unstructured.Unstructured) bool {
+	v := visit{site: at, id: manifest.Object{Unstructured: object}.ID().Key()}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	seen := b.visited[v]
+	b.visited[v] = true
+	return !seen
+}
+
+// below hands an object to what knows its type.
+func below[T any](ctx context.Context, of func(context.Context, *site, *T, int) ([]*Node, error), at *site, object *unstructured.Unstructured, level int) ([]*Node, error) {
+	typed := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
+		return nil, fmt.Errorf("read %s %s: %w", object.GetKind(), object.GetName(), err)
+	}
+	return of(ctx, at, typed, level)
+}
+
+// ofGitSync returns what a GitSync delivers, by cluster where it delivers to others.
+func (b *builder) ofGitSync(ctx context.Context, at *site, gs *v1alpha1.GitSync, level int) ([]*Node, error) {
+	ids, err := b.inventory(ctx, at, gs, gs.Status.Inventory)
+	if err != nil {
+		return nil, err
+	}
+	if len(gs.Status.Clusters) == 0 {
+		return b.objects(ctx, at, ids, level), nil
+	}
+	return b.each(len(gs.Status.Clusters), func(i int) (*Node, error) {
+		status := gs.Status.Clusters[i]
+		node := &Node{Group: v1alpha1.Group, Kind: v1alpha1.KubernetesClusterKind, Namespace: gs.Namespace, Name: status.Name, Cluster: at.name(), Version: status.Revision}
+		node.Health, node.Message = health.Current, status.Message
+		if !status.Ready {
+			node.Health = health.InProgress
+		}
+		target := at // for an entry without a name
+		if status.Name != "" {
+			target = b.site(client.ObjectKey{Namespace: gs.Namespace, Name: status.Name})
+		}
+		if target == nil {
+			node.Health, node.Message = health.NotFound, "the hub has no such KubernetesCluster"
+			return node, nil
+		}
+		if err := target.reach(ctx); err != nil {
+			node.Health, node.Message = health.Unknown, err.Error()
+			return node, nil
+		}
+		if b.depth == 0 || level < b.depth {
+			node.Children = b.objects(ctx, target, ids, level+1)
+		}
+		return node, nil
+	})
+}
+
+// inventory reads what an object of ours has delivered, from its status or its Secrets.
+func (b *builder) inventory(ctx context.Context, at *site, owner client.Object, in *v1alpha1.Inventory) ([]manifest.ID, error) {
+	if in == nil {
+		return nil, nil
+	}
+	c, err := at.client()
+	if err != nil {
+		return nil, err
+	}
+	return new(inventory.Store).Load(ctx, c, owner, *in)
+}
+
+// objects returns the objects of an inventory as they are now, and what is below them.
+func (b *builder) objects(ctx context.Context, at *site, ids []manifest.ID, level int) []*Node {
+	nodes, _ := b.each(len(ids), func(i int) (*Node, error) {
+		object, node := at.read(ctx, ids[i])
+		if object == nil {
+			return node, nil
+		}
+		children, err := b.descend(ctx, at, object, level+1)
+		if err != nil {
+			b.note(err.Error())
+		}
+		node.Children = children
+		return node, nil
+	})
+	return nodes
+}
+
+// each builds siblings side by side and sorts them; those that are nil are left out.
+func (b *builder) each(n int, build func(int) (*Node, error)) ([]*Node, error) {
+	nodes := make([]*Node, n)
+	var group errgroup.Group
+	for i := range n {
+		group.Go(func() (err error) {
+			nodes[i], err = build(i)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	nodes = slices.DeleteFunc(nodes, func(node *Node) bool { return node == nil })
+	sortNodes(nodes)
+	return nodes, nil
+}
+
+// site returns the user cluster of that name; nil where there is none.
+func (b *builder) site(key client.ObjectKey) *site {
+	for _, s := range b.sites {
+		if s.cluster.Key == key {
+			return s
+		}
+	}
+	return nil
+}
+
+// describe returns the node of a live object.
+func describe(object *unstructured.Unstructured, cluster string) *Node {
+	node := newNode(manifest.Object{Unstructured: object}.ID(), cluster)
+	node.Health, node.Message = health.Of(object)
+	if object.GroupVersionKind().Group != v1alpha1.Group {
+		if node.Health == health.Current {
+			node.Message = ""
+		}
+		return node
+	}
+	node.Version = versionOf(object)
+	_, copied := object.GetAnnotations()[v1alpha1.CopyOfAnnotation]
+	switch ready := readyMessage(object); {
+	case ready != "":
+		node.Message = ready
+	case copied:
+		node.Health, node.Message = health.Current, "copy of the hub's"
+	default:
+		node.Health, node.Message = health.InProgress, "not reconciled yet"
+	}
+	return node
+}
+
+func readyMessage(object *unstructured.Unstructured) string {
+	status := v1alpha1.ReconcileStatus{}
+	raw, _, _ := unstructured.NestedMap(object.Object, "status")
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &status); err != nil {
+		return ""
+	}
+	for _, c := range status.Conditions {
+		if c.Type == v1alpha1.ReadyCondition && c.Status != metav1.ConditionTrue {
+			return c.Reason + ": " + c.Message
+		}
+		if c.Type == v1alpha1.ReadyCondition {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// versionOf returns what of an object of ours is newest: a revision, or a version.
+func versionOf(object *unstructured.Unstructured) string {
+	for _, path := range [][]string{
+		{"status", "revision"}, {"status", "application", "version"}, {"spec", "applicationRef", "version"}, {"spec", "version"}, {"status", "version"},
+	} {
+		if version, _, _ := unstructured.NestedString(object.Object, path...); version != "" {
+			return version
+		}
+	}
+	return ""
+}

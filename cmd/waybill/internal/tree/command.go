@@ -1,0 +1,80 @@
+package tree
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"waybill.dev/waybill/cmd/waybill/internal/cli"
+	"waybill.dev/waybill/cmd/waybill/internal/complete"
+	"waybill.dev/waybill/cmd/waybill/internal/output"
+)
+
+const examples = `  # What the repository of a GitSync became, in every cluster
+  waybill tree gitsync/catalog -n waybill-system
+
+  # Who runs WordPress, and how it is doing
+  waybill tree wordpress
+
+  # What is installed in a cluster, without what it consists of
+  waybill tree cluster/berlin -n waybill-system --depth 1`
+
+// options are what the command line says.
+type options struct {
+	env    *cli.Env
+	depth  int
+	format *output.Format
+}
+
+// New returns the verb.
+func New(env *cli.Env) *cobra.Command {
+	o := &options{env: env, format: output.NewFormat()}
+	cmd := &cobra.Command{
+		Use:   "tree NAME | KIND/NAME | KIND NAME",
+		Short: "Show what became of an object, down to the Pods in each cluster, with its health",
+		Long: `Show what became of an object, down to the Pods in each cluster, with its health.
+
+A GitSync leads to the objects that it delivers, an ApplicationDefinition to its
+installations in all clusters, a KubernetesCluster to the installations in it, an
+ApplicationInstallation to its objects, an Application to its components and dependencies,
+and each of these to what it owns. A NAME alone is looked for among these kinds, in this
+order, and in all namespaces unless -n is given.`,
+		Example:           examples,
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: complete.References(env),
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
+	}
+	cmd.Flags().IntVar(&o.depth, "depth", 0, "How many levels below the object to show; 0 shows all")
+	o.format.AddFlag(cmd)
+	return cmd
+}
+
+func (o *options) run(ctx context.Context, args []string) error {
+	if o.depth < 0 {
+		return fmt.Errorf("--depth must be 0 or more")
+	}
+	target, err := o.env.Target(ctx)
+	if err != nil {
+		return err
+	}
+	root, err := find(ctx, o.env, target, args)
+	if err != nil {
+		return err
+	}
+	b, err := newBuilder(ctx, target, o.depth)
+	if err != nil {
+		return err
+	}
+	node, err := b.build(ctx, root)
+	if err != nil {
+		return err
+	}
+	for _, warning := range b.warnings() {
+		o.env.Warnf("%s", warning)
+	}
+	if o.format.Structured() {
+		return o.format.Print(o.env.Out, node)
+	}
+	return printTree(o.env.Out, node)
+}

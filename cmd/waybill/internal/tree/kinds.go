@@ -1,0 +1,171 @@
+package tree
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// ofDefinition returns the clusters that a definition is installed in, with the
+// installations below them. A copy in a user cluster leads to the installations there.
+func (b *builder) ofDefinition(ctx context.Context, at *site, definition *v1alpha1.ApplicationDefinition, level int) ([]*Node, error) {
+	sites := b.sites
+	if definition.IsCopy() || at != b.home {
+		sites = []*site{at}
+	}
+	return b.each(len(sites), func(i int) (*Node, error) {
+		node := sites[i].node()
+		uses := func(inst *unstructured.Unstructured) bool {
+			name, _, _ := unstructured.NestedString(inst.Object, "spec", "applicationRef", "name")
+			return name == definition.Name
+		}
+		err := sites[i].reach(ctx)
+		var installations []*Node
+		if err == nil {
+			installations, err = b.installations(ctx, sites[i], uses, level+1)
+		}
+		if err != nil {
+			node.Health, node.Message = health.Unknown, err.Error()
+			installations = b.lastSeen(ctx, sites[i], definition.Name)
+		}
+		if len(installations) == 0 && err == nil {
+			return nil, nil
+		}
+		if b.depth == 0 || level < b.depth {
+			node.Children = installations
+		}
+		return node, nil
+	})
+}
+
+// lastSeen returns the installations that a cluster had when it last answered.
+func (b *builder) lastSeen(ctx context.Context, at *site, definition string) []*Node {
+	c, err := b.home.client()
+	if err != nil {
+		return nil
+	}
+	cluster := &v1alpha1.KubernetesCluster{}
+	if err := c.Get(ctx, at.cluster.Key, cluster); err != nil {
+		return nil
+	}
+	var nodes []*Node
+	for _, inst := range cluster.Status.Installations {
+		if inst.Definition != definition {
+			continue
+		}
+		nodes = append(nodes, &Node{
+			Group: v1alpha1.Group, Kind: v1alpha1.ApplicationInstallationKind, Namespace: inst.Namespace, Name: inst.Name,
+			Cluster: at.name(), Version: inst.Version, Health: health.Unknown, Message: fmt.Sprintf("last seen with Ready=%s", inst.Ready),
+		})
+	}
+	return nodes
+}
+
+// ofCluster returns the installations of a user cluster.
+func (b *builder) ofCluster(ctx context.Context, _ *site, cluster *v1alpha1.KubernetesCluster, level int) ([]*Node, error) {
+	at := b.site(client.ObjectKeyFromObject(cluster))
+	if at == nil {
+		return nil, nil // deleted meanwhile
+	}
+	all := func(*unstructured.Unstructured) bool { return true }
+	nodes, err := b.installations(ctx, at, all, level)
+	if err != nil {
+		b.note(fmt.Sprintf("cluster %s is left out: %s", at.name(), err))
+		return nil, nil
+	}
+	return nodes, nil
+}
+
+// installations returns those installations of a cluster that keep wants.
+func (b *builder) installations(ctx context.Context, at *site, keep func(*unstructured.Unstructured) bool, level int) ([]*Node, error) {
+	kind := v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind)
+	found, err := at.list(ctx, kind)
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(inst unstructured.Unstructured) bool { return !keep(&inst) })
+	return b.each(len(found), func(i int) (*Node, error) {
+		node := describe(&found[i], at.name())
+		children, err := b.descend(ctx, at, &found[i], level+1)
+		node.Children = children
+		return node, err
+	})
+}
+
+// ofInstallation returns the objects of an installation, and the Application that it made.
+func (b *builder) ofInstallation(ctx context.Context, at *site, inst *v1alpha1.ApplicationInstallation, level int) ([]*Node, error) {
+	ids, err := b.inventory(ctx, at, inst, inst.Status.Inventory)
+	if err != nil {
+		return nil, err
+	}
+	if app := inst.Status.Application; app != nil {
+		id := applicationID(app.Namespace, inst.Name)
+		// Its components are the objects beside it: it is not descended into.
+		b.mu.Lock()
+		b.visited[visit{site: at, id: id.Key()}] = true
+		b.mu.Unlock()
+		if !slices.ContainsFunc(ids, func(other manifest.ID) bool { return other.Key() == id.Key() }) {
+			ids = append(ids, id)
+		}
+	}
+	return b.objects(ctx, at, ids, level), nil
+}
+
+func applicationID(namespace, name string) manifest.ID {
+	return manifest.ID{Group: v1alpha1.Group, Version: v1alpha1.GroupVersion.Version, Kind: v1alpha1.ApplicationKind, Namespace: namespace, Name: name}
+}
+
+// ofApplication returns the components of an Application (A49, A50) and its dependencies
+// (A93).
+func (b *builder) ofApplication(ctx context.Context, at *site, app *v1alpha1.Application, level int) ([]*Node, error) {
+	var ids []manifest.ID
+	for _, component := range app.Spec.Components {
+		id := manifest.ID{Group: component.Group, Version: component.Version, Kind: component.Kind, Namespace: app.Namespace, Name: component.Name}
+		if component.Name != "" {
+			ids = append(ids, id)
+			continue
+		}
+		selected, err := selectComponents(ctx, at, app, id)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, selected...)
+	}
+	for _, name := range app.Spec.Dependencies {
+		ids = append(ids, applicationID(app.Namespace, name))
+	}
+	return b.objects(ctx, at, ids, level), nil
+}
+
+// selectComponents lists the objects of a kind that the selector matches and that name the
+// Application in their annotation.
+func selectComponents(ctx context.Context, at *site, app *v1alpha1.Application, of manifest.ID) ([]manifest.ID, error) {
+	selector, err := metav1.LabelSelectorAsSelector(app.Spec.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("read selector of Application %s: %w", app.Name, err)
+	}
+	kind, err := at.kindFor(schema.GroupKind{Group: of.Group, Kind: of.Kind})
+	if err != nil {
+		return nil, err
+	}
+	found, err := at.list(ctx, kind, client.InNamespace(app.Namespace), client.MatchingLabelsSelector{Selector: selector})
+	if err != nil {
+		return nil, err
+	}
+	var ids []manifest.ID
+	for i := range found {
+		if found[i].GetAnnotations()[v1alpha1.ApplicationAnnotation] == app.Name {
+			ids = append(ids, manifest.Object{Unstructured: &found[i]}.ID())
+		}
+	}
+	return ids, nil
+}

@@ -1,0 +1,45 @@
+package tree
+
+import (
+	"cmp"
+	"slices"
+
+	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// Node is one object of the tree; -o json and yaml print it as it is.
+type Node struct {
+	// Group, Kind, Namespace and Name of the object.
+	Group     string `json:"group,omitempty"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+
+	// Cluster that the object is in: the name of its KubernetesCluster, `hub` for the hub.
+	Cluster string `json:"cluster"`
+
+	// Health in kstatus words, and what is to say about it.
+	Health  health.Status `json:"health"`
+	Message string        `json:"message,omitempty"`
+
+	// Version of an application, or revision of a source.
+	Version string `json:"version,omitempty"`
+
+	// Children are what the object delivers, installs or owns.
+	Children []*Node `json:"children,omitempty"`
+}
+
+func newNode(id manifest.ID, cluster string) *Node {
+	return &Node{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Cluster: cluster}
+}
+
+// sortNodes brings siblings into an order that does not depend on who answered first.
+func sortNodes(nodes []*Node) {
+	slices.SortFunc(nodes, func(a, b *Node) int {
+		return cmp.Or(
+			cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Group, b.Group),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
+		)
+	})
+}

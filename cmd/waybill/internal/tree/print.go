@@ -1,0 +1,28 @@
+package tree
+
+import (
+	"io"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"waybill.dev/waybill/cmd/waybill/internal/output"
+)
+
+// printTree writes the tree as a table.
+func printTree(w io.Writer, root *Node) error {
+	table := output.NewTable("Name", "Namespace", "Health", "Version", "Message")
+	addRows(table, root, "", "")
+	return output.PrintTable(w, table, output.TableOptions{})
+}
+
+// addRows adds a node behind branch, and its children behind trunk.
+func addRows(table *metav1.Table, node *Node, branch, trunk string) {
+	output.AddRow(table, branch+node.Kind+"/"+node.Name, node.Namespace, string(node.Health), node.Version, node.Message)
+	for i, child := range node.Children {
+		if i < len(node.Children)-1 {
+			addRows(table, child, trunk+"├─ ", trunk+"│  ")
+			continue
+		}
+		addRows(table, child, trunk+"└─ ", trunk+"   ")
+	}
+}
