@@ -1,0 +1,153 @@
+package cluster
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// breaker is the one way to an API server that every client of it shares. It is opened and
+// closed by the probe alone; a request that fails, or that is not answered for a while,
+// only asks for a probe. So neither one lost connection nor one slow request makes a
+// cluster unreachable, and a server that hangs is found out within seconds.
+type breaker struct {
+	base http.RoundTripper
+	// host that requests may go to; a redirect to another is refused, because it would
+	// carry the credentials there.
+	host string
+	// patience is how long a request may stay without an answer before suspect is called.
+	patience time.Duration
+	// suspect asks for a probe, without waiting for it.
+	suspect func()
+
+	answered atomic.Int64 // when the server last answered anything, in Unix nanoseconds
+
+	mu   sync.Mutex
+	open error         // what requests get; nil while closed
+	back chan struct{} // closed when the breaker closes; nil while it is closed
+	gone bool          // the breaker stays open for good
+}
+
+// RoundTrip sends a request unless the breaker is open. A watch does not fail then but
+// waits: informers go on the moment that the cluster is back, not when their own back-off
+// ends, and nobody but an informer waits with them.
+func (b *breaker) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Host != b.host {
+		return nil, fmt.Errorf("refuse request to %s: the API server is %s", req.URL.Host, b.host)
+	}
+	if err := b.pass(req); err != nil {
+		return nil, err
+	}
+	impatient := time.AfterFunc(b.patience, b.suspect)
+	resp, err := b.base.RoundTrip(req)
+	impatient.Stop()
+	if err == nil {
+		b.judge(resp)
+		return resp, nil
+	}
+	if req.Context().Err() == nil {
+		b.suspect()
+	}
+	if open := b.err(); open != nil {
+		return nil, open
+	}
+	return nil, err
+}
+
+// judge takes an answer as a sign of life. One that refuses the credentials is none, so
+// that the probe, which reports that, is not put off by requests that all fail.
+func (b *breaker) judge(resp *http.Response) {
+	if resp.StatusCode == http.StatusUnauthorized {
+		b.suspect()
+		return
+	}
+	b.answered.Store(time.Now().UnixNano())
+}
+
+// pass returns nil when the request may be sent.
+func (b *breaker) pass(req *http.Request) error {
+	for {
+		b.mu.Lock()
+		open, back, gone := b.open, b.back, b.gone
+		b.mu.Unlock()
+		if open == nil {
+			return nil
+		}
+		if gone || !isWatch(req) {
+			return open
+		}
+		select {
+		case <-back:
+		case <-req.Context().Done():
+			return req.Context().Err()
+		}
+	}
+}
+
+// err is what requests get at the moment; nil while the breaker is closed.
+func (b *breaker) err() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.open
+}
+
+// returned is closed when the cluster is back, or gone for good; nil while it is there.
+func (b *breaker) returned() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.back
+}
+
+// trip has requests fail with err until reset.
+func (b *breaker) trip(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.gone {
+		return
+	}
+	b.open = err
+	if b.back == nil {
+		b.back = make(chan struct{})
+	}
+}
+
+func (b *breaker) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.open == nil || b.gone {
+		return
+	}
+	b.open = nil
+	close(b.back)
+	b.back = nil
+}
+
+// end has requests fail with err for good, watches included.
+func (b *breaker) end(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.gone {
+		return
+	}
+	b.open, b.gone = err, true
+	if b.back == nil {
+		b.back = make(chan struct{})
+	}
+	close(b.back)
+}
+
+// lastAnswer is when the server last answered a request; zero for never.
+func (b *breaker) lastAnswer() time.Time {
+	if at := b.answered.Load(); at != 0 {
+		return time.Unix(0, at)
+	}
+	return time.Time{}
+}
+
+func isWatch(req *http.Request) bool {
+	return req.Method == http.MethodGet && strings.Contains(req.URL.RawQuery, "watch=") &&
+		req.URL.Query().Get("watch") != "false"
+}

@@ -1,0 +1,73 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// syncPatience is how long a read waits for an informer that was only just started. A
+// worker that reads is never held up longer than that.
+const syncPatience = 2 * time.Second
+
+// cachedClient is a client that reads our own kinds from a cache, and everything else,
+// Secrets among it, from the API server: no cluster's Secrets are held in memory because
+// somebody once asked for one.
+type cachedClient struct {
+	client.Client
+	cache cache.Cache
+	kinds *kinds
+	// lost is why the cluster does not answer; nil while it does.
+	lost func() error
+}
+
+// Get implements client.Reader.
+func (c *cachedClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	gvk, own := c.kinds.ownKind(obj)
+	if !own {
+		return c.Client.Get(ctx, key, obj, opts...)
+	}
+	if err := c.await(ctx, gvk); err != nil {
+		return err
+	}
+	return c.cache.Get(ctx, key, obj, opts...)
+}
+
+// List implements client.Reader.
+func (c *cachedClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	gvk, own := c.kinds.ownKind(list)
+	if !own {
+		return c.Client.List(ctx, list, opts...)
+	}
+	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+	if err := c.await(ctx, gvk); err != nil {
+		return err
+	}
+	return c.cache.List(ctx, list, opts...)
+}
+
+// await returns nil when the informer of a kind has what it needs to answer.
+func (c *cachedClient) await(ctx context.Context, gvk schema.GroupVersionKind) error {
+	informer, err := c.cache.GetInformerForKind(ctx, gvk, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("get informer of %s: %w", gvk.Kind, err)
+	}
+	if informer.HasSynced() {
+		return nil
+	}
+	if err := c.lost(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, syncPatience)
+	defer cancel()
+	if !toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return fmt.Errorf("read %s: its informer has no answer yet", gvk.Kind)
+	}
+	return nil
+}

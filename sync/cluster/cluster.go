@@ -1,0 +1,136 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// Cluster is one API server under one identity. It is safe for concurrent use. Everything
+// that it hands out is built once and shares the connections, and the breaker, of the
+// cluster.
+type Cluster struct {
+	name  types.NamespacedName
+	uid   string
+	ctx   context.Context
+	kinds *kinds
+	// version of the API server when a local cluster was built; empty for others.
+	version string
+	// lost is why the cluster does not answer; nil while it does.
+	lost func() error
+	// returned is closed when a cluster that is lost is back; nil while it is there.
+	returned func() <-chan struct{}
+
+	config    *rest.Config
+	discovery *steadyDiscovery
+	mapper    *mapper
+	metadata  metadata.Interface
+	dynamic   dynamic.Interface
+	client    client.Client
+	cache     cache.Cache
+
+	views *views
+}
+
+// Name returns the name of the KubernetesCluster; zero for the local cluster itself.
+func (c *Cluster) Name() types.NamespacedName { return c.name }
+
+// UID returns the UID of the cluster's namespace kube-system: what two names of one cluster
+// have in common (C45).
+func (c *Cluster) UID() string { return c.uid }
+
+// Config returns what clients are built from: without a client-side rate limit, over the
+// connections and the breaker of the cluster. Not to be changed; rest.CopyConfig copies it.
+func (c *Cluster) Config() *rest.Config { return c.config }
+
+// Mapper returns the cluster's mapper, which is shared by all identities. It asks the API
+// server for what it does not know, at most once in two seconds per kind; after a CRD has
+// appeared, meta.MaybeResetRESTMapper makes it forget.
+func (c *Cluster) Mapper() meta.RESTMapper { return c.mapper }
+
+// Discovery returns what the API server offers, from memory. Its Invalidate is heeded every
+// ten seconds at most; a reset of the mapper is always.
+func (c *Cluster) Discovery() discovery.CachedDiscoveryInterface { return c.discovery }
+
+// Metadata returns a client for the metadata of objects of any kind.
+func (c *Cluster) Metadata() metadata.Interface { return c.metadata }
+
+// Dynamic returns a client for objects of any kind.
+func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
+
+// Client returns a client that reads our own kinds from Cache and all else from the API
+// server. For an impersonated view nothing comes from the cache: that was filled with
+// other rights.
+func (c *Cluster) Client() client.Client { return c.client }
+
+// Cache returns the cache of our own kinds; nil for impersonated views. Informers start
+// when they are first asked for. Ask with cache.BlockUntilSynced(false): an informer of a
+// cluster that was lost has no answer until the cluster is back.
+func (c *Cluster) Cache() cache.Cache { return c.cache }
+
+// Context ends when the cluster is disengaged: removed, or given other credentials.
+func (c *Cluster) Context() context.Context { return c.ctx }
+
+// Reachable returns nil while the API server answers, and an UnreachableError while not.
+func (c *Cluster) Reachable() error { return c.lost() }
+
+// discover gives the cluster its discovery and its mapper. Neither sends anything yet.
+func (c *Cluster) discover(httpClient *http.Client) error {
+	plain, err := discovery.NewDiscoveryClientForConfigAndClient(c.config, httpClient)
+	if err != nil {
+		return fmt.Errorf("build discovery client: %w", err)
+	}
+	c.discovery = &steadyDiscovery{CachedDiscoveryInterface: memory.NewMemCacheClient(plain)}
+	c.mapper = newMapper(func() (meta.RESTMapper, error) {
+		return apiutil.NewDynamicRESTMapper(c.config, httpClient)
+	}, c.discovery.reset)
+	return nil
+}
+
+// connect gives the cluster the clients of its identity.
+func (c *Cluster) connect(httpClient *http.Client) error {
+	var err error
+	if c.metadata, err = metadata.NewForConfigAndClient(c.config, httpClient); err != nil {
+		return fmt.Errorf("build metadata client: %w", err)
+	}
+	if c.dynamic, err = dynamic.NewForConfigAndClient(c.config, httpClient); err != nil {
+		return fmt.Errorf("build dynamic client: %w", err)
+	}
+	mapper := meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{c.kinds.own, c.mapper}}
+	c.client, err = client.New(c.config, client.Options{HTTPClient: httpClient, Scheme: c.kinds.scheme, Mapper: mapper})
+	if err != nil {
+		return fmt.Errorf("build client: %w", err)
+	}
+	return nil
+}
+
+// remember has our own kinds be read from a cache.
+func (c *Cluster) remember(from cache.Cache) {
+	c.cache = from
+	c.client = &cachedClient{Client: c.client, cache: from, kinds: c.kinds, lost: c.lost}
+}
+
+// newCache builds the cache of our own kinds; somebody has to start it.
+func (c *Cluster) newCache(httpClient *http.Client) (cache.Cache, error) {
+	built, err := cache.New(c.config, cache.Options{
+		HTTPClient:       httpClient,
+		Scheme:           c.kinds.scheme,
+		Mapper:           c.kinds.own,
+		DefaultTransform: cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("build cache: %w", err)
+	}
+	return built, nil
+}

@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+)
+
+// hookBackoff is the wait before a function of OnEngage that failed is called again.
+func hookBackoff() wait.Backoff {
+	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 10, Cap: 5 * time.Minute}
+}
+
+// engage builds the cluster, hands it out, and calls the functions of OnEngage.
+func (m *member) engage() error {
+	ctx, cancel := context.WithCancel(m.ctx)
+	c, err := m.build(ctx)
+	if err != nil {
+		cancel()
+		return err
+	}
+	m.mu.Lock()
+	m.cluster, m.disengage = c, cancel
+	m.mu.Unlock()
+	m.registry.mu.Lock()
+	hooks := m.registry.hooks
+	m.registry.mu.Unlock()
+	m.registry.work.Go(func() { m.callAll(ctx, c, hooks) })
+	return nil
+}
+
+// drop ends the engagement, if there is one.
+func (m *member) drop() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.cluster == nil {
+		return
+	}
+	m.disengage()
+	m.cluster, m.disengage, m.state.Engaged = nil, nil, false
+}
+
+// build makes the cluster of one engagement.
+func (m *member) build(ctx context.Context) (*Cluster, error) {
+	if m.link == nil {
+		return m.registry.local.named(ctx, m.key), nil
+	}
+	c := &Cluster{
+		name: m.key, uid: m.identity.uid, ctx: ctx, kinds: m.registry.local.kinds,
+		lost: m.link.breaker.err, returned: m.link.breaker.returned,
+		config: m.link.config, views: newViews(),
+	}
+	httpClient, err := rest.HTTPClientFor(c.config)
+	if err != nil {
+		return nil, fmt.Errorf("build http client: %w", err)
+	}
+	if err := c.discover(httpClient); err != nil {
+		return nil, err
+	}
+	if err := c.connect(httpClient); err != nil {
+		return nil, err
+	}
+	own, err := c.newCache(httpClient)
+	if err != nil {
+		return nil, err
+	}
+	c.remember(own)
+	m.registry.work.Go(func() {
+		if err := own.Start(ctx); err != nil {
+			m.registry.options.Log.Error(err, "cache of cluster ended", "cluster", m.key)
+		}
+	})
+	return c, nil
+}
+
+// callAll calls the functions of OnEngage in order; one that fails goes on by itself.
+func (m *member) callAll(ctx context.Context, c *Cluster, hooks []EngageFunc) {
+	for _, hook := range hooks {
+		err := hook(ctx, c)
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		m.registry.work.Go(func() { m.callAgain(ctx, c, hook, err) })
+	}
+}
+
+// callAgain calls a function of OnEngage until it succeeds or the engagement ends. While
+// the cluster is lost it waits for its return.
+func (m *member) callAgain(ctx context.Context, c *Cluster, hook EngageFunc, err error) {
+	backoff := hookBackoff()
+	for err != nil {
+		m.registry.options.Log.Error(err, "engage cluster, will try again", "cluster", m.key)
+		pause := time.NewTimer(backoff.Step())
+		returned := c.returned()
+		if returned != nil {
+			pause.Stop()
+		}
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return
+		case <-pause.C:
+		case <-returned:
+		}
+		err = hook(ctx, c)
+	}
+}

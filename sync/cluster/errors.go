@@ -1,0 +1,129 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var (
+	// ErrNotEngaged says that a cluster is not known, was not contacted yet, or is kept
+	// out; the error around it says which.
+	ErrNotEngaged = errors.New("not engaged")
+
+	// ErrUnreachable says that the API server of a cluster does not answer. Whoever gets it
+	// need not try again: Registry.Subscribe tells when the cluster is back.
+	ErrUnreachable = errors.New("unreachable")
+)
+
+// UnreachableError is the ErrUnreachable of one cluster.
+type UnreachableError struct {
+	// Cluster that does not answer.
+	Cluster types.NamespacedName
+	// Reason says how it does not answer, in words that stay the same from try to try.
+	Reason string
+	// LastSeen is when it last answered; zero for never. It is not part of the message.
+	LastSeen time.Time
+}
+
+// Error names the cluster and the reason, and no time: the message is stable.
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("cluster %s is unreachable: %s", e.Cluster, e.Reason)
+}
+
+// Is makes the error one that errors.Is finds as ErrUnreachable.
+func (e *UnreachableError) Is(target error) bool { return target == ErrUnreachable }
+
+// statusError is an answer other than 2xx.
+type statusError struct {
+	path string
+	code int
+}
+
+func (e *statusError) Error() string {
+	switch e.code {
+	case http.StatusUnauthorized:
+		return "the API server refuses the credentials of the kubeconfig (401): renew them"
+	case http.StatusForbidden:
+		return fmt.Sprintf("the user of the kubeconfig may not get %s (403): grant it", e.path)
+	}
+	return fmt.Sprintf("the API server answers %s with %d %s", e.path, e.code, http.StatusText(e.code))
+}
+
+// notReady says whether err is the answer of a server that cannot serve at the moment.
+func notReady(err error) bool {
+	var status *statusError
+	return errors.As(err, &status) && (status.code >= http.StatusInternalServerError || status.code == http.StatusTooManyRequests)
+}
+
+// describe says why a server could not be talked to, in words that hold no port, time or
+// address of a single try, so that conditions do not change with every one of them.
+func describe(err error) string {
+	var (
+		dns     *net.DNSError
+		unknown x509.UnknownAuthorityError
+		invalid x509.CertificateInvalidError
+		host    x509.HostnameError
+		alert   tls.AlertError
+		record  tls.RecordHeaderError
+		status  *statusError
+	)
+	switch {
+	case errors.As(err, &status):
+		return status.Error()
+	case errors.As(err, &dns):
+		return fmt.Sprintf("host %s is not found", dns.Name)
+	case errors.As(err, &unknown):
+		return "its certificate is not signed by the certificate authority of the kubeconfig"
+	case errors.As(err, &invalid):
+		return "its certificate is not valid, or not any more"
+	case errors.As(err, &host):
+		return host.Error()
+	case errors.As(err, &alert):
+		return "it refuses the client certificate of the kubeconfig: " + alert.Error()
+	case errors.As(err, &record):
+		return "it does not speak TLS"
+	}
+	return describeConnection(err)
+}
+
+func describeConnection(err error) string {
+	var timeout interface{ Timeout() bool }
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return "no route to the host"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
+		errors.As(err, &timeout) && timeout.Timeout():
+		return "it does not answer in time"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed),
+		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the connection was closed"
+	}
+	var operation *net.OpError
+	if errors.As(err, &operation) && operation.Err != nil {
+		return operation.Err.Error() // without the addresses, and so the port, of this try
+	}
+	return innermost(err).Error()
+}
+
+func innermost(err error) error {
+	for {
+		next := errors.Unwrap(err)
+		if next == nil {
+			return err
+		}
+		err = next
+	}
+}

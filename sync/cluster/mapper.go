@@ -1,0 +1,185 @@
+package cluster
+
+import (
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+)
+
+const (
+	// missBelieved is how long a kind that was not found is not asked for again.
+	missBelieved = 2 * time.Second
+	// invalidateEvery is how often a caller of Invalidate has discovery start anew.
+	invalidateEvery = 10 * time.Second
+)
+
+// mapper is a RESTMapper that learns when it is first asked, keeps what it learnt, and asks
+// again for what it does not know: but not more often than every missBelieved, so that
+// manifests of a kind that does not exist cost next to nothing. Reset, which whoever sees a
+// CRD appear calls, has it forget everything.
+type mapper struct {
+	build func() (meta.RESTMapper, error)
+	// onReset is called by Reset.
+	onReset func()
+
+	mu     sync.Mutex
+	inner  meta.RESTMapper // nil until first used, and after Reset
+	missed map[string]miss
+}
+
+type miss struct {
+	err  error
+	till time.Time
+}
+
+var _ meta.ResettableRESTMapper = (*mapper)(nil)
+
+func newMapper(build func() (meta.RESTMapper, error), onReset func()) *mapper {
+	return &mapper{build: build, onReset: onReset, missed: map[string]miss{}}
+}
+
+// Reset forgets what was learnt. The next look-up learns it anew.
+func (m *mapper) Reset() {
+	m.mu.Lock()
+	m.inner = nil
+	clear(m.missed)
+	m.mu.Unlock()
+	m.onReset()
+}
+
+// current returns the mapper to ask, or the error that the question had a moment ago.
+func (m *mapper) current(question string) (meta.RESTMapper, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if missed, ok := m.missed[question]; ok {
+		if time.Now().Before(missed.till) {
+			return nil, missed.err
+		}
+		delete(m.missed, question)
+	}
+	if m.inner == nil {
+		inner, err := m.build()
+		if err != nil {
+			return nil, err
+		}
+		m.inner = inner
+	}
+	return m.inner, nil
+}
+
+func (m *mapper) remember(question string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(m.missed, func(_ string, old miss) bool { return now.After(old.till) })
+	m.missed[question] = miss{err: err, till: now.Add(missBelieved)}
+}
+
+// ask puts a question to the mapper. notFound is the error where it knows no answer.
+func ask[A any](m *mapper, question string, notFound error, put func(meta.RESTMapper) (A, error)) (A, error) {
+	var none A
+	inner, err := m.current(question)
+	if err != nil {
+		return none, err
+	}
+	answer, err := put(inner)
+	if meta.IsNoMatchError(err) {
+		m.remember(question, notFound)
+		return none, notFound
+	}
+	return answer, err
+}
+
+func noResource(r schema.GroupVersionResource) error {
+	return &meta.NoResourceMatchError{PartialResource: r}
+}
+
+// KindFor implements meta.RESTMapper.
+func (m *mapper) KindFor(r schema.GroupVersionResource) (schema.GroupVersionKind, error) {
+	return ask(m, "resource "+r.String(), noResource(r), func(inner meta.RESTMapper) (schema.GroupVersionKind, error) {
+		return inner.KindFor(r)
+	})
+}
+
+// KindsFor implements meta.RESTMapper.
+func (m *mapper) KindsFor(r schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
+	return ask(m, "resource "+r.String(), noResource(r), func(inner meta.RESTMapper) ([]schema.GroupVersionKind, error) {
+		return inner.KindsFor(r)
+	})
+}
+
+// ResourceFor implements meta.RESTMapper.
+func (m *mapper) ResourceFor(r schema.GroupVersionResource) (schema.GroupVersionResource, error) {
+	return ask(m, "resource "+r.String(), noResource(r), func(inner meta.RESTMapper) (schema.GroupVersionResource, error) {
+		return inner.ResourceFor(r)
+	})
+}
+
+// ResourcesFor implements meta.RESTMapper.
+func (m *mapper) ResourcesFor(r schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
+	return ask(m, "resource "+r.String(), noResource(r), func(inner meta.RESTMapper) ([]schema.GroupVersionResource, error) {
+		return inner.ResourcesFor(r)
+	})
+}
+
+// RESTMapping implements meta.RESTMapper.
+func (m *mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	notFound := &meta.NoKindMatchError{GroupKind: gk, SearchedVersions: versions}
+	return ask(m, kindQuestion(gk, versions), notFound, func(inner meta.RESTMapper) (*meta.RESTMapping, error) {
+		return inner.RESTMapping(gk, versions...)
+	})
+}
+
+// RESTMappings implements meta.RESTMapper.
+func (m *mapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
+	notFound := &meta.NoKindMatchError{GroupKind: gk, SearchedVersions: versions}
+	return ask(m, kindQuestion(gk, versions), notFound, func(inner meta.RESTMapper) ([]*meta.RESTMapping, error) {
+		return inner.RESTMappings(gk, versions...)
+	})
+}
+
+// ResourceSingularizer implements meta.RESTMapper.
+func (m *mapper) ResourceSingularizer(resource string) (string, error) {
+	return ask(m, "singular "+resource, noResource(schema.GroupVersionResource{Resource: resource}), func(inner meta.RESTMapper) (string, error) {
+		return inner.ResourceSingularizer(resource)
+	})
+}
+
+func kindQuestion(gk schema.GroupKind, versions []string) string {
+	return "kind " + gk.String() + " " + strings.Join(versions, ",")
+}
+
+// steadyDiscovery is discovery that is not started anew by every caller who likes it fresh:
+// Helm does so before each action.
+type steadyDiscovery struct {
+	discovery.CachedDiscoveryInterface
+
+	mu   sync.Mutex
+	last time.Time
+}
+
+// Invalidate forgets what was discovered, unless that was done a moment ago.
+func (d *steadyDiscovery) Invalidate() {
+	d.mu.Lock()
+	recent := time.Since(d.last) < invalidateEvery
+	if !recent {
+		d.last = time.Now()
+	}
+	d.mu.Unlock()
+	if !recent {
+		d.CachedDiscoveryInterface.Invalidate()
+	}
+}
+
+// reset forgets what was discovered.
+func (d *steadyDiscovery) reset() {
+	d.mu.Lock()
+	d.last = time.Now()
+	d.mu.Unlock()
+	d.CachedDiscoveryInterface.Invalidate()
+}

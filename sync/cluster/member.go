@@ -1,0 +1,271 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// versionEvery is the number of quiet probes after which the version is asked for anew.
+	versionEvery = 20
+	// notReadyTwice and a third answer of "not ready" in a row make a server lost: one that
+	// is just being restarted behind a load balancer says so once or twice.
+	notReadyTwice = 2
+	// probeApart is the least time between two probes that failing requests ask for.
+	probeApart = 200 * time.Millisecond
+)
+
+// member is one name in the registry and the goroutine that looks after it: it probes,
+// engages and disengages. All that changes state happens in that goroutine.
+type member struct {
+	registry *Registry
+	key      types.NamespacedName
+	hash     string
+	ctx      context.Context
+	cancel   context.CancelFunc
+	link     *link         // nil for the local cluster
+	wake     chan struct{} // asks for a look; holds one
+	urgent   chan struct{} // asks for a look in spite of the back-off; holds one
+
+	// Of the goroutine alone.
+	failures  int       // probes in a row without an answer
+	unready   int       // answers in a row of "not ready"
+	quiet     int       // probes since the version was asked for
+	lastProbe time.Time // when the last one began
+	identity  identity  // of the last contact
+
+	mu        sync.Mutex
+	state     State
+	cluster   *Cluster // nil while not engaged
+	disengage context.CancelFunc
+}
+
+func newMember(r *Registry, key types.NamespacedName, hash string) *member {
+	ctx, cancel := context.WithCancel(r.ctx)
+	return &member{
+		registry: r, key: key, hash: hash, ctx: ctx, cancel: cancel,
+		wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
+		state: State{Err: errConnecting},
+	}
+}
+
+// prepare builds the link of a cluster that is not the local one.
+func (m *member) prepare(config *rest.Config) error {
+	config = rest.CopyConfig(config)
+	config.UserAgent = m.registry.options.UserAgent
+	built, err := newLink(config, m.registry.options.Patience, m.suspect)
+	m.link = built
+	return err
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // one is waiting already
+	}
+}
+
+// suspect asks for a probe because a request failed. While the cluster is lost there is a
+// probe under way as it is.
+func (m *member) suspect() { signal(m.wake) }
+
+// ask asks for a probe now.
+func (m *member) ask() { signal(m.urgent) }
+
+// run looks after the member until it is cancelled.
+func (m *member) run() {
+	defer m.end()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		asked := true
+		select {
+		case <-m.ctx.Done():
+			return
+		case <-timer.C:
+			asked = false
+		case <-m.urgent:
+		case <-m.wake:
+			if m.failures > 0 {
+				continue
+			}
+			if early := probeApart - time.Since(m.lastProbe); early > 0 {
+				timer.Reset(early)
+				m.lastProbe = time.Time{} // the timer then does what was asked
+				continue
+			}
+		}
+		timer.Reset(m.look(asked))
+	}
+}
+
+// look probes the cluster, and returns when to do so again.
+func (m *member) look(asked bool) time.Duration {
+	o := m.registry.options
+	if m.link == nil {
+		local := m.registry.local
+		m.answered(identity{version: local.version, uid: local.uid}, nil)
+		return o.ProbeInterval
+	}
+	if quiet := time.Since(m.link.breaker.lastAnswer()); !asked && m.engaged() && !m.lastProbe.IsZero() && quiet < o.ProbeInterval {
+		return wait.Jitter(o.ProbeInterval-quiet, 0.1)
+	}
+	m.lastProbe = time.Now()
+	ctx, cancel := context.WithTimeout(m.ctx, o.ProbeTimeout)
+	defer cancel()
+	id, err := m.probe(ctx)
+	switch {
+	case m.ctx.Err() != nil:
+		return o.ProbeInterval // the member has ended
+	case err == nil:
+		m.failures, m.unready = 0, 0
+		m.answered(id, nil)
+	case notReady(err) && m.engaged() && m.unready < notReadyTwice:
+		m.unready++
+		return o.RetryAfter
+	case isAnswer(err) && !notReady(err):
+		m.unready = 0
+		m.answered(id, err)
+	default:
+		m.lost(err)
+	}
+	if err == nil {
+		return wait.Jitter(o.ProbeInterval, 0.1)
+	}
+	m.failures++
+	return wait.Jitter(backoff(o.RetryAfter, o.ProbeInterval, m.failures), 0.1)
+}
+
+// probe asks for readiness, and for the identity where that is not known or may be another.
+func (m *member) probe(ctx context.Context) (identity, error) {
+	if err := m.link.ready(ctx); err != nil && !mayNotAsk(err) {
+		return m.identity, err
+	}
+	m.quiet++
+	if m.engaged() && m.failures == 0 && m.quiet < versionEvery {
+		return m.identity, nil
+	}
+	id, err := m.link.identify(ctx)
+	if err != nil {
+		return m.identity, err
+	}
+	m.quiet = 0
+	return id, nil
+}
+
+// mayNotAsk says whether err only means that our user has no right to readiness.
+func mayNotAsk(err error) bool {
+	var status *statusError
+	return errors.As(err, &status) && (status.code == http.StatusForbidden || status.code == http.StatusNotFound)
+}
+
+// isAnswer says whether err is something that the API server said.
+func isAnswer(err error) bool {
+	var status *statusError
+	return errors.As(err, &status)
+}
+
+func backoff(first, limit time.Duration, failures int) time.Duration {
+	d := first
+	for i := 1; i < failures && d < limit; i++ {
+		d *= 2
+	}
+	return min(d, limit)
+}
+
+// lost records that the API server does not answer, and has requests fail at once.
+func (m *member) lost(err error) {
+	unreachable := &UnreachableError{Cluster: m.key, Reason: describe(err), LastSeen: m.link.breaker.lastAnswer()}
+	m.link.cut(unreachable)
+	m.change(func(s *State) {
+		s.Contacted, s.Reachable, s.LastSeen, s.Err = true, false, unreachable.LastSeen, unreachable
+	})
+}
+
+// answered records that the API server answers; refused is set where it refuses us. Then it
+// engages the cluster, or disengages it where it is another one by now or is kept out.
+func (m *member) answered(id identity, refused error) {
+	if m.link != nil {
+		m.link.breaker.reset()
+	}
+	if refused == nil {
+		if id.uid != m.identity.uid {
+			m.drop()
+		}
+		m.identity = id
+		if kept := m.registry.admit(m.key, id.uid); kept != nil {
+			m.drop()
+			refused = kept
+		} else if !m.engaged() {
+			refused = m.engage()
+		}
+	}
+	m.change(func(s *State) {
+		s.Contacted, s.Reachable, s.Err = true, true, refused
+		s.Version, s.UID, s.Engaged = m.identity.version, m.identity.uid, m.cluster != nil
+		if m.link != nil {
+			s.LastSeen = m.link.breaker.lastAnswer()
+		}
+	})
+}
+
+// change changes the state, and tells the listeners where that matters to them.
+func (m *member) change(apply func(*State)) {
+	m.mu.Lock()
+	before := m.state
+	apply(&m.state)
+	after := m.state
+	m.mu.Unlock()
+	if before.Engaged != after.Engaged || before.Contacted != after.Contacted || before.Reachable != after.Reachable ||
+		before.Version != after.Version || before.UID != after.UID || text(before.Err) != text(after.Err) {
+		m.registry.notify(m.key, after.Engaged && after.Reachable)
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// end cuts every connection when the member is removed or replaced.
+func (m *member) end() {
+	m.drop()
+	if m.link != nil {
+		m.link.end(fmt.Errorf("cluster %s is %w any more", m.key, ErrNotEngaged))
+	}
+}
+
+func (m *member) engaged() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.cluster != nil
+}
+
+func (m *member) snapshot() State {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state
+}
+
+func (m *member) get() (*Cluster, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.cluster != nil && m.state.Reachable:
+		return m.cluster, nil
+	case errors.Is(m.state.Err, ErrUnreachable):
+		return nil, m.state.Err
+	default:
+		return nil, fmt.Errorf("cluster %s is %w: %w", m.key, ErrNotEngaged, m.state.Err)
+	}
+}

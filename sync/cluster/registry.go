@@ -1,0 +1,233 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// Options of a registry. The zero value has the defaults.
+type Options struct {
+	// UserAgent of every request. Default: waybill.
+	UserAgent string
+	// Log receives what goes wrong in the background. Default: nothing is logged.
+	Log logr.Logger
+
+	// ProbeInterval is how often a cluster is probed that nobody talks to, give or take a
+	// tenth. Default: 30 s.
+	ProbeInterval time.Duration
+	// ProbeTimeout bounds one probe. Default: 5 s.
+	ProbeTimeout time.Duration
+	// Patience is how long a request may stay without an answer before the cluster is
+	// probed. Default: 2 s.
+	Patience time.Duration
+	// RetryAfter is the wait before a lost cluster is probed for the first time; it doubles
+	// up to ProbeInterval. Default: 1 s.
+	RetryAfter time.Duration
+}
+
+func (o *Options) setDefaults() {
+	for value, fallback := range map[*time.Duration]time.Duration{
+		&o.ProbeInterval: 30 * time.Second,
+		&o.ProbeTimeout:  5 * time.Second,
+		&o.Patience:      2 * time.Second,
+		&o.RetryAfter:    time.Second,
+	} {
+		if *value == 0 {
+			*value = fallback
+		}
+	}
+	if o.UserAgent == "" {
+		o.UserAgent = "waybill"
+	}
+}
+
+// State is what the registry knows of a cluster.
+type State struct {
+	// Engaged says that Get hands the cluster out.
+	Engaged bool
+	// Contacted says that the API server answered, or failed to, at least once.
+	Contacted bool
+	// Reachable says that the API server answers.
+	Reachable bool
+	// LastSeen is when it last answered; zero for never.
+	LastSeen time.Time
+	// Version of the API server, e.g. v1.36.3; empty before first contact.
+	Version string
+	// UID of the cluster's namespace kube-system; empty before first contact.
+	UID string
+	// Err is why the cluster is not engaged, not reachable, or refuses us; nil when all is well.
+	Err error
+}
+
+// EngageFunc is called when a cluster is engaged. ctx ends when it is disengaged.
+type EngageFunc func(ctx context.Context, c *Cluster) error
+
+// Registry engages and disengages clusters. It is safe for concurrent use; no method waits
+// for a cluster.
+type Registry struct {
+	local   *Cluster
+	options Options
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	mu        sync.Mutex
+	members   map[types.NamespacedName]*member
+	hooks     []EngageFunc
+	listeners []func(types.NamespacedName, bool)
+	guard     func(types.NamespacedName, string) error
+
+	admission sync.Mutex // one decision of guard at a time
+}
+
+// NewRegistry returns an empty registry. local is the cluster that the registry's objects
+// live in. What it starts ends with Start's context, or with Close.
+func NewRegistry(local *Cluster, o Options) *Registry {
+	o.setDefaults()
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Registry{local: local, options: o, ctx: ctx, cancel: cancel, members: map[types.NamespacedName]*member{}}
+}
+
+// Start closes the registry when ctx ends. It makes the registry a Runnable of a manager.
+func (r *Registry) Start(ctx context.Context) error {
+	<-ctx.Done()
+	r.Close()
+	return nil
+}
+
+// Close disengages every cluster and returns when nothing runs any more.
+func (r *Registry) Close() {
+	r.mu.Lock()
+	r.cancel() // under the lock, so that Ensure starts nothing after it
+	r.mu.Unlock()
+	r.work.Wait()
+}
+
+// Local returns the cluster that the registry's objects live in. It is always engaged and
+// never probed: where it does not answer, nothing can be done anyway.
+func (r *Registry) Local() *Cluster { return r.local }
+
+// Get returns an engaged cluster that answers. Else the error is ErrNotEngaged, for a
+// cluster that is not known, not contacted yet or kept out, or ErrUnreachable.
+func (r *Registry) Get(key types.NamespacedName) (*Cluster, error) {
+	m := r.member(key)
+	if m == nil {
+		return nil, fmt.Errorf("cluster %s is %w: no KubernetesCluster leads to it, or it is paused", key, ErrNotEngaged)
+	}
+	return m.get()
+}
+
+// State returns what is known of a cluster, and whether Ensure was called for it.
+func (r *Registry) State(key types.NamespacedName) (State, bool) {
+	m := r.member(key)
+	if m == nil {
+		return State{}, false
+	}
+	return m.snapshot(), true
+}
+
+// Ensure has a cluster be engaged under that name: at once where it answers, or as soon as
+// it does. hash identifies the kubeconfig; with the hash that is there already nothing
+// happens, with another the old engagement ends and a new one begins. A nil config means
+// the local cluster.
+func (r *Registry) Ensure(key types.NamespacedName, hash string, config *rest.Config) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old := r.members[key]
+	if r.ctx.Err() != nil || (old != nil && old.hash == hash) {
+		return
+	}
+	if old != nil {
+		old.cancel()
+	}
+	m := newMember(r, key, hash)
+	if config != nil {
+		if err := m.prepare(config); err != nil {
+			m.cancel()
+			m.state.Err = err
+			r.members[key] = m
+			return
+		}
+	}
+	r.members[key] = m
+	r.work.Go(m.run)
+}
+
+// Remove disengages a cluster and forgets it.
+func (r *Registry) Remove(key types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m := r.members[key]; m != nil {
+		m.cancel()
+		delete(r.members, key)
+	}
+}
+
+// Probe has a cluster be looked at now, and Guard be asked again, without waiting for it.
+func (r *Registry) Probe(key types.NamespacedName) {
+	if m := r.member(key); m != nil {
+		m.ask()
+	}
+}
+
+// Guard has f be asked, with the UID of the cluster, before a cluster is engaged, and at
+// every probe after that. An error keeps the cluster out, or disengages it. f is called for
+// one cluster at a time, and must not wait. To be called before the first Ensure.
+func (r *Registry) Guard(f func(key types.NamespacedName, uid string) error) { r.guard = f }
+
+// OnEngage has f be called for every cluster: at first contact, and anew when it was
+// disengaged in between. Functions are called in the order in which they were added, in a
+// goroutine of the cluster; they should return soon, and leave what lasts to goroutines
+// that end with ctx. One that fails is called again, with a back-off from one second to
+// five minutes, and right away when the cluster is back; the others do not wait for that.
+// To be called before the first Ensure.
+func (r *Registry) OnEngage(f EngageFunc) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.hooks = append(r.hooks, f)
+}
+
+// Subscribe has f be called when a cluster is engaged or disengaged, lost or back, or when
+// the reason why it is not usable changes; reachable says whether Get would hand it out.
+// f is called in a goroutine of the cluster and must not wait. To be called before the
+// first Ensure.
+func (r *Registry) Subscribe(f func(key types.NamespacedName, reachable bool)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.listeners = append(r.listeners, f)
+}
+
+func (r *Registry) member(key types.NamespacedName) *member {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.members[key]
+}
+
+func (r *Registry) notify(key types.NamespacedName, reachable bool) {
+	r.mu.Lock()
+	listeners := r.listeners
+	r.mu.Unlock()
+	for _, f := range listeners {
+		f(key, reachable)
+	}
+}
+
+// admit asks the guard whether a cluster may be engaged.
+func (r *Registry) admit(key types.NamespacedName, uid string) error {
+	if r.guard == nil {
+		return nil
+	}
+	r.admission.Lock()
+	defer r.admission.Unlock()
+	return r.guard(key, uid)
+}
+
+var errConnecting = errors.New("the first contact is being made")

@@ -1,0 +1,74 @@
+package cluster
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"weak"
+
+	"k8s.io/client-go/rest"
+)
+
+// views are the impersonated views of one cluster that somebody uses. A view that nobody
+// holds any more goes with the garbage; who keeps one gets the same again.
+type views struct {
+	mu     sync.Mutex
+	byUser map[string]weak.Pointer[Cluster]
+}
+
+// As returns the cluster as another user sees it, by impersonation (C37). It shares name,
+// context, connections, breaker, mapper and discovery; discovery answers everybody the
+// same. As is cheap, and returns the same view for the same user as long as it is in use.
+func (c *Cluster) As(user string, groups ...string) (*Cluster, error) {
+	key := strings.Join(append([]string{user}, groups...), "\n")
+	c.views.mu.Lock()
+	defer c.views.mu.Unlock()
+	if view := c.views.byUser[key].Value(); view != nil {
+		return view, nil
+	}
+	view, err := c.impersonate(user, groups)
+	if err != nil {
+		return nil, fmt.Errorf("impersonate %s: %w", user, err)
+	}
+	pointer := weak.Make(view)
+	c.views.byUser[key] = pointer
+	runtime.AddCleanup(view, c.views.forget, forgotten{key: key, view: pointer})
+	return view, nil
+}
+
+func (c *Cluster) impersonate(user string, groups []string) (*Cluster, error) {
+	view := &Cluster{
+		name: c.name, uid: c.uid, ctx: c.ctx, kinds: c.kinds,
+		lost: c.lost, returned: c.returned,
+		discovery: c.discovery, mapper: c.mapper,
+		views: newViews(),
+	}
+	view.config = rest.CopyConfig(c.config)
+	view.config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+	httpClient, err := rest.HTTPClientFor(view.config)
+	if err != nil {
+		return nil, fmt.Errorf("build http client: %w", err)
+	}
+	if err := view.connect(httpClient); err != nil {
+		return nil, err
+	}
+	return view, nil
+}
+
+func newViews() *views { return &views{byUser: map[string]weak.Pointer[Cluster]{}} }
+
+// forgotten is a view that is garbage.
+type forgotten struct {
+	key  string
+	view weak.Pointer[Cluster]
+}
+
+// forget drops the entry of a view, unless another has taken its place.
+func (v *views) forget(f forgotten) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.byUser[f.key] == f.view {
+		delete(v.byUser, f.key)
+	}
+}
