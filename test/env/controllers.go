@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
@@ -135,8 +136,20 @@ func createNode(ctx context.Context, client kubernetes.Interface) error {
 		Name:   nodeName,
 		Labels: map[string]string{"kubernetes.io/hostname": nodeName, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"},
 	}}
-	if _, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+	node, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+	if err != nil {
 		return fmt.Errorf("create Node: %w", err)
+	}
+	// kwok keeps what is there; by itself it has no ephemeral storage, which charts ask for.
+	node.Status.Capacity = corev1.ResourceList{
+		corev1.ResourceCPU:              resource.MustParse("1k"),
+		corev1.ResourceMemory:           resource.MustParse("1Ti"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"),
+		corev1.ResourcePods:             resource.MustParse("10k"),
+	}
+	node.Status.Allocatable = node.Status.Capacity
+	if _, err := client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("size Node: %w", err)
 	}
 	return nil
 }

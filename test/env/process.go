@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -96,6 +97,22 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // Err is how the process ended: nil for exit code 0. Valid after Done is closed.
 func (p *Process) Err() error { return p.err }
 
+// PeakMemory is the most memory, in bytes, that the process had resident so far.
+// It fails for a process that has ended, and where there is no /proc.
+func (p *Process) PeakMemory() (int64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
+	if err != nil {
+		return 0, fmt.Errorf("read memory of %s: %w", p.name, err)
+	}
+	var kilobytes int64
+	for line := range strings.Lines(string(status)) {
+		if _, err := fmt.Sscanf(line, "VmHWM: %d kB", &kilobytes); err == nil {
+			return kilobytes << 10, nil
+		}
+	}
+	return 0, fmt.Errorf("read memory of %s: it has ended", p.name)
+}
+
 // Log returns what the process has written so far, to both streams.
 func (p *Process) Log() (string, error) {
 	b, err := os.ReadFile(p.logPath)
@@ -117,10 +134,15 @@ func (p *Process) Stop(ctx context.Context) error {
 	}
 }
 
-// Kill ends the process with SIGKILL, as a crash does, and waits until it is gone.
-// A process that has ended already is no error.
+// Kill ends the process and its own children with SIGKILL, as a crash does, and
+// waits until it is gone. A process that has ended already is no error.
 func (p *Process) Kill() error {
-	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	select {
+	case <-p.done:
+		return nil
+	default:
+	}
+	if err := syscall.Kill(-p.PID(), syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("kill %s: %w", p.name, err)
 	}
 	<-p.done

@@ -1,12 +1,15 @@
 package env
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"reflect"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -38,7 +41,28 @@ type sharedCluster struct {
 // Asking with other options for a name that exists fails the test.
 func Shared(t testing.TB, o Options) *Cluster {
 	t.Helper()
+	return SharedAll(t, o)[0]
+}
+
+// SharedAll is Shared for several clusters, which start in parallel. They come in
+// the order of the options.
+func SharedAll(t testing.TB, options ...Options) []*Cluster {
+	t.Helper()
+	clusters := make([]*Cluster, len(options))
+	group, ctx := errgroup.WithContext(t.Context())
+	for i, o := range options {
+		group.Go(func() (err error) {
+			clusters[i], err = sharedEntry(o).get(ctx, o)
+			return err
+		})
+	}
+	require.NoError(t, group.Wait())
+	return clusters
+}
+
+func sharedEntry(o Options) *sharedCluster {
 	shared.Lock()
+	defer shared.Unlock()
 	if shared.clusters == nil {
 		shared.clusters = map[string]*sharedCluster{}
 	}
@@ -47,17 +71,24 @@ func Shared(t testing.TB, o Options) *Cluster {
 		s = &sharedCluster{options: o}
 		shared.clusters[o.Name] = s
 	}
-	shared.Unlock()
-	require.True(t, reflect.DeepEqual(s.options, o), "shared cluster %q was started with other options: %+v", o.Name, s.options)
+	return s
+}
 
+func (s *sharedCluster) get(ctx context.Context, o Options) (*Cluster, error) {
+	if !reflect.DeepEqual(s.options, o) {
+		return nil, fmt.Errorf("shared cluster %q was started with other options: %+v", o.Name, s.options)
+	}
 	s.Lock()
 	defer s.Unlock()
-	if s.cluster == nil {
-		cluster, err := StartCluster(t.Context(), o)
-		require.NoError(t, err)
-		s.cluster = cluster
+	if s.cluster != nil {
+		return s.cluster, nil
 	}
-	return s.cluster
+	cluster, err := StartCluster(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	s.cluster = cluster
+	return cluster, nil
 }
 
 // Start is StartCluster for one test, which stops the cluster at its end.
