@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"waybill.dev/waybill/test/env"
+	"waybill.dev/waybill/test/observe"
+	"waybill.dev/waybill/test/program"
+)
+
+// Credentials of the git server.
+const (
+	gitUser     = "reader"
+	gitPassword = "only-for-the-demo"
+)
+
+// fromNothing starts what the story needs.
+func fromNothing() chapter {
+	return chapter{
+		title: "From nothing",
+		text:  "Real control planes, built from their Go modules; Pods run on a fake node.",
+		steps: []step{
+			{title: "build Waybill's programs", limit: 10 * time.Minute, run: (*stage).build},
+			{title: "start the clusters hub, berlin and dublin", limit: 15 * time.Minute, run: (*stage).startClusters},
+			{title: "start a git server, a Helm repository and an OCI registry", limit: time.Minute, run: (*stage).startServers},
+			{title: "install Waybill in the hub: CRDs, waybill-webhook, waybill-sync", limit: 2 * time.Minute, run: (*stage).installHub},
+			{title: "register berlin and dublin", limit: time.Minute, run: (*stage).register},
+			{title: "start waybill-webhook for berlin and dublin", limit: time.Minute, run: (*stage).installUsers},
+		},
+	}
+}
+
+func (s *stage) build(ctx context.Context) error {
+	bin, err := program.Build(ctx, program.Sync, program.Webhook, program.CLI)
+	s.bin = bin
+	return err
+}
+
+func (s *stage) startClusters(ctx context.Context) error {
+	clusters, err := env.StartClusters(ctx,
+		env.Options{Name: "hub"},
+		env.Options{Name: "berlin", Pods: true},
+		env.Options{Name: "dublin", Pods: true},
+	)
+	if err != nil {
+		return err
+	}
+	s.hub, s.berlin, s.dublin = s.place(clusters[0]), s.place(clusters[1]), s.place(clusters[2])
+	return nil
+}
+
+// startServers starts the three sources and fills those of charts as examples/README.md
+// says; the repository stays empty until the story's first commit.
+func (s *stage) startServers(ctx context.Context) error {
+	var err error
+	if s.server, err = env.StartGitServer(env.GitOptions{Username: gitUser, Password: gitPassword}); err != nil {
+		return err
+	}
+	if s.repo, err = s.server.CreateRepo(ctx, "examples"); err != nil {
+		return err
+	}
+	if s.charts, err = env.StartHelmRepo(env.Access{}); err != nil {
+		return err
+	}
+	if s.registry, err = env.StartRegistry(env.Access{}); err != nil {
+		return err
+	}
+	return s.publishCharts()
+}
+
+func (s *stage) publishCharts() error {
+	folder, err := examples()
+	if err != nil {
+		return err
+	}
+	web, widgets := filepath.Join(folder, "charts", "web"), filepath.Join(folder, "charts", "widgets")
+	if _, err := s.charts.Push(web, version("1.0.0", "1.28")); err != nil {
+		return err
+	}
+	if _, err := s.charts.Push(web); err != nil {
+		return err
+	}
+	_, err = s.registry.Push(widgets)
+	return err
+}
+
+// version packages a chart as another version than its Chart.yaml says.
+func version(chartVersion, appVersion string) func(*chart.Chart) {
+	return func(c *chart.Chart) { c.Metadata.Version, c.Metadata.AppVersion = chartVersion, appVersion }
+}
+
+// installHub does what charts/waybill does where Waybill runs in the hub itself: here its
+// programs run beside it.
+func (s *stage) installHub(ctx context.Context) error {
+	root, err := env.Root()
+	if err != nil {
+		return err
+	}
+	if err := s.hub.InstallCRDs(ctx, filepath.Join(root, "charts", "waybill", "crds")); err != nil {
+		return err
+	}
+	if _, err := s.kubectl(ctx, s.hub, "create", "namespace", system); err != nil {
+		return err
+	}
+	if err := s.startWebhook(ctx, s.hub); err != nil {
+		return err
+	}
+	return s.startSync(ctx)
+}
+
+func (s *stage) startSync(ctx context.Context) error {
+	cache := filepath.Join(filepath.Dir(s.hub.KubeconfigFile()), "waybill-cache") // goes away with the hub
+	return s.start(ctx, program.Options{
+		Name: program.Sync, As: "waybill-sync of hub", Bin: s.bin, Kubeconfig: s.hub.KubeconfigFile(),
+		Args: []string{"--cache-dir=" + cache},
+	})
+}
+
+// startWebhook registers by URL: there is no Service in front of a process beside the cluster.
+func (s *stage) startWebhook(ctx context.Context, p *place) error {
+	address, err := program.FreeAddress()
+	if err != nil {
+		return err
+	}
+	return s.start(ctx, program.Options{
+		Name: program.Webhook, As: "waybill-webhook of " + p.Name(), Bin: s.bin, Kubeconfig: p.KubeconfigFile(),
+		Args: []string{"--bind-address=" + address, "--url=https://" + address},
+	})
+}
+
+func (s *stage) start(ctx context.Context, o program.Options) error {
+	process, err := program.Start(ctx, o)
+	if err != nil {
+		return err
+	}
+	s.programs = append(s.programs, running{name: o.As, process: process})
+	return nil
+}
+
+// register makes the user clusters known to the hub, which then brings them their CRDs.
+func (s *stage) register(ctx context.Context) error {
+	for _, p := range s.users() {
+		if _, err := s.kubectl(ctx, s.hub, "-n", system, "create", "secret", "generic", p.Name()+"-kubeconfig",
+			"--from-file=value="+p.KubeconfigFile()); err != nil {
+			return err
+		}
+		if err := s.apply(ctx, "clusters/"+p.Name()+".yaml"); err != nil {
+			return err
+		}
+	}
+	if err := s.hub.until(ctx, kind("kubernetesclusters"), len(s.users()), observe.Ready); err != nil {
+		return err
+	}
+	crds := observe.Of{GroupVersionResource: schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	}}
+	return each(ctx, s.users(), func(ctx context.Context, p *place) error {
+		return p.until(ctx, crds, len(userKinds), func(o *observe.Object) bool {
+			status, _, _ := observe.Condition(o, "Established")
+			return userKinds[o.GetName()] && status == "True"
+		})
+	})
+}
+
+// userKinds are the CRDs that the hub brings to a user cluster.
+var userKinds = map[string]bool{
+	"applicationdefinitions.apps.waybill.dev":   true,
+	"applicationinstallations.apps.waybill.dev": true,
+	"applications.apps.waybill.dev":             true,
+}
+
+// installUsers starts what checks a user cluster's own objects, so that its admission never
+// crosses a network.
+func (s *stage) installUsers(ctx context.Context) error {
+	for _, p := range s.users() {
+		if err := s.startWebhook(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"waybill.dev/waybill/test/env"
+)
+
+// readyLimit is how long a program may take until it says that it is ready.
+const readyLimit = time.Minute
+
+// Options says which program to start, and against which cluster.
+type Options struct {
+	// Name of the program: Sync or Webhook. Required.
+	Name string
+	// As is what the process is called in errors and log files. Default: Name.
+	As string
+	// Bin is the folder that Build returned. Required.
+	Bin string
+	// Kubeconfig is the file of the cluster that the program serves. Required.
+	Kubeconfig string
+	// Args are further arguments.
+	Args []string
+}
+
+// Start starts a program and returns when it says that it is ready. It ends with this
+// process, or by env.StopAll.
+func Start(ctx context.Context, o Options) (*env.Process, error) {
+	if o.As == "" {
+		o.As = o.Name
+	}
+	health, err := FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	process, err := env.StartProcess(env.Command{
+		Name: o.As,
+		Path: filepath.Join(o.Bin, o.Name),
+		Args: append([]string{
+			"--kubeconfig=" + o.Kubeconfig,
+			"--health-probe-bind-address=" + health,
+			"--metrics-bind-address=0",
+		}, o.Args...),
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyLimit)
+	defer cancel()
+	if err := ready(ctx, process, "http://"+health+"/readyz"); err != nil {
+		log, logErr := process.Log()
+		return nil, errors.Join(fmt.Errorf("start %s: %w; its log:\n%s", o.As, err, Tail(log, 40)), logErr, process.Kill())
+	}
+	return process, nil
+}
+
+// ready asks until the answer is yes, the process ends, or ctx does.
+func ready(ctx context.Context, process *env.Process, url string) error {
+	client := &http.Client{Timeout: time.Second}
+	defer client.CloseIdleConnections()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ask(ctx, client, url)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-process.Done():
+			return fmt.Errorf("it ended: %w", process.Err())
+		case <-ctx.Done():
+			return fmt.Errorf("it is not ready: %w: %w", ctx.Err(), err)
+		case <-tick.C:
+		}
+	}
+}
+
+func ask(ctx context.Context, client *http.Client, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answered %s", url, response.Status)
+	}
+	return nil
+}
+
+// FreeAddress returns an address of 127.0.0.1 that nobody listens on at the moment.
+func FreeAddress() (string, error) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	address := l.Addr().String()
+	return address, l.Close()
+}
+
+// Cache is a fresh folder for --cache-dir, which goes away with remove.
+func Cache() (dir string, remove func(), err error) {
+	dir, err = os.MkdirTemp("", "waybill-cache-")
+	if err != nil {
+		return "", nil, fmt.Errorf("create cache: %w", err)
+	}
+	return dir, func() { _ = os.RemoveAll(dir) }, nil
+}
