@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"net/http"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -74,9 +76,10 @@ func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 // other rights.
 func (c *Cluster) Client() client.Client { return c.client }
 
-// Cache returns the cache of our own kinds; nil for impersonated views. Informers start
-// when they are first asked for. Ask with cache.BlockUntilSynced(false): an informer of a
-// cluster that was lost has no answer until the cluster is back.
+// Cache returns the cache of our own kinds, and of metadata that somebody watches; nil for
+// impersonated views. Informers start when they are first asked for. Ask with
+// cache.BlockUntilSynced(false): an informer of a cluster that was lost has no answer until
+// the cluster is back.
 func (c *Cluster) Cache() cache.Cache { return c.cache }
 
 // Context ends when the cluster is disengaged: removed, or given other credentials.
@@ -107,8 +110,7 @@ func (c *Cluster) connect(httpClient *http.Client) error {
 	if c.dynamic, err = dynamic.NewForConfigAndClient(c.config, httpClient); err != nil {
 		return fmt.Errorf("build dynamic client: %w", err)
 	}
-	mapper := meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{c.kinds.own, c.mapper}}
-	c.client, err = client.New(c.config, client.Options{HTTPClient: httpClient, Scheme: c.kinds.scheme, Mapper: mapper})
+	c.client, err = client.New(c.config, client.Options{HTTPClient: httpClient, Scheme: c.kinds.scheme, Mapper: c.ownFirst()})
 	if err != nil {
 		return fmt.Errorf("build client: %w", err)
 	}
@@ -121,13 +123,33 @@ func (c *Cluster) remember(from cache.Cache) {
 	c.client = &cachedClient{Client: c.client, cache: from, kinds: c.kinds, lost: c.lost}
 }
 
+// ownFirst is the mapper with our own kinds known beforehand.
+func (c *Cluster) ownFirst() meta.RESTMapper {
+	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{c.kinds.own, c.mapper}}
+}
+
+// trim leaves out of a cache what nobody reads there. The last applied configuration is
+// left in our own kinds, which are written back; of metadata it would be the largest part,
+// and for Secrets it holds what metadata was asked for to avoid.
+func trim(in any) (any, error) {
+	object, err := meta.Accessor(in)
+	if err != nil {
+		return in, nil //nolint:nilerr // a tombstone
+	}
+	object.SetManagedFields(nil)
+	if partial, ok := in.(*metav1.PartialObjectMetadata); ok {
+		delete(partial.Annotations, corev1.LastAppliedConfigAnnotation)
+	}
+	return in, nil
+}
+
 // newCache builds the cache of our own kinds; somebody has to start it.
 func (c *Cluster) newCache(httpClient *http.Client) (cache.Cache, error) {
 	built, err := cache.New(c.config, cache.Options{
 		HTTPClient:       httpClient,
 		Scheme:           c.kinds.scheme,
-		Mapper:           c.kinds.own,
-		DefaultTransform: cache.TransformStripManagedFields(),
+		Mapper:           c.ownFirst(),
+		DefaultTransform: trim,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("build cache: %w", err)

@@ -16,9 +16,9 @@ import (
 // kinds is what all clients of all clusters know of types. It does not change once built.
 type kinds struct {
 	scheme *runtime.Scheme
-	// own knows our own kinds without discovery. Caches are built on it, so that an idle
-	// cluster costs no discovery and holds none of it in memory; and an informer on a kind
-	// whose CRD is not there yet just goes on trying.
+	// own knows our own kinds without discovery, so that an idle cluster costs none and
+	// holds none of it in memory, and an informer on a kind whose CRD is not there yet just
+	// goes on trying.
 	own meta.RESTMapper
 }
 

@@ -171,3 +171,21 @@ func discoveries(uris []string) []string {
 	}
 	return found
 }
+
+// Metadata of anything can be watched, and is kept without what applied it: for a Secret
+// that is the Secret.
+func TestCluster_Cache_keepsMetadataWithoutContent(t *testing.T) {
+	c := as(t, "metadata", fast())
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: user(t).Namespace(t), Name: "s",
+			Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "password", "kept": "yes"},
+		},
+	}
+	require.NoError(t, c.Client().Create(t.Context(), secret))
+	seen := &metav1.PartialObjectMetadata{}
+	seen.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	require.NoError(t, c.Cache().Get(t.Context(), client.ObjectKeyFromObject(secret), seen))
+	assert.Equal(t, map[string]string{"kept": "yes"}, seen.Annotations)
+	assert.Empty(t, seen.ManagedFields)
+}
