@@ -56,6 +56,23 @@ func ValidateApplicationInstallation(obj, old *v1alpha1.ApplicationInstallation)
 	return errs
 }
 
+// ValidateInstallationVersion returns what is wrong with the version that an installation names,
+// given its definition: it must name one, after defaulting, and the definition must offer it.
+func ValidateInstallationVersion(obj *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition) field.ErrorList {
+	path, version := specPath.Child("applicationRef", "version"), obj.Spec.ApplicationRef.Version
+	if version == "" {
+		return field.ErrorList{field.Required(path, "definition "+strconv.Quote(def.Name)+" has no defaultVersion")}
+	}
+	if def.GetVersion(version) != nil {
+		return nil
+	}
+	offered := make([]string, len(def.Spec.Versions))
+	for i := range def.Spec.Versions {
+		offered[i] = def.Spec.Versions[i].Version
+	}
+	return field.ErrorList{field.NotSupported(path, version, offered)}
+}
+
 // ApplicationInstallationWarnings returns what is allowed in an ApplicationInstallation and
 // unwise. def is its definition, nil where it is not known.
 func ApplicationInstallationWarnings(obj, old *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition) []string {

@@ -132,6 +132,20 @@ func TestValidateApplicationInstallation_update(t *testing.T) {
 	assert.Empty(t, validation.ValidateApplicationInstallation(installation(nil), unset), "a namespace may be filled in once")
 }
 
+// K35, K49
+func TestValidateInstallationVersion(t *testing.T) {
+	path := spec.Child("applicationRef", "version")
+	named := func(version string) *v1alpha1.ApplicationInstallation {
+		return installation(func(i *v1alpha1.ApplicationInstallation) { i.Spec.ApplicationRef.Version = version })
+	}
+	def := definition(nil)
+	assert.Empty(t, validation.ValidateInstallationVersion(named("v1.1.0"), def))
+	assertErrors(t, field.ErrorList{field.NotSupported(path, "1.1.0", []string{})},
+		validation.ValidateInstallationVersion(named("1.1.0"), def), "versions are names")
+	assertErrors(t, field.ErrorList{field.Required(path, "")},
+		validation.ValidateInstallationVersion(named(""), def), "the definition has no default")
+}
+
 // C28
 func TestApplicationInstallationWarnings_deprecatedVersion(t *testing.T) {
 	def := definition(func(d *v1alpha1.ApplicationDefinition) { d.Spec.Versions[0].Deprecated = true })

@@ -1,0 +1,107 @@
+package registration
+
+import (
+	"cmp"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// ConfigurationName is the name of both webhook configurations.
+const ConfigurationName = "waybill"
+
+// timeoutSeconds is how long an API server waits for an answer; all our own time limits are
+// shorter.
+const timeoutSeconds = 10
+
+// notBeingDeleted lets everything pass that is on its way out: nothing may hold a finalizer's
+// removal up (C49). Of a deletion there is only an old object.
+const notBeingDeleted = "!has((object == null ? oldObject : object).metadata.deletionTimestamp)"
+
+// Hook is one resource of our group that is looked at, at one path.
+type Hook struct {
+	// Resource of our group, in the plural. Its subresources are never looked at: status and
+	// scale writes always pass (C49, P10).
+	Resource string
+
+	// Path that the server answers at.
+	Path string
+
+	// Operations that are looked at.
+	Operations []admissionregistrationv1.OperationType
+
+	// Scope of the resource.
+	Scope admissionregistrationv1.ScopeType
+}
+
+// Hooks are all that are registered.
+type Hooks struct {
+	Mutating   []Hook
+	Validating []Hook
+}
+
+// mutating is what the configuration says, with every default written out, so that it compares
+// equal to what the API server gives back.
+func (h Hooks) mutating(e Endpoint, bundle []byte) []admissionregistrationv1.MutatingWebhook {
+	var webhooks []admissionregistrationv1.MutatingWebhook
+	for _, hook := range h.Mutating {
+		webhooks = append(webhooks, admissionregistrationv1.MutatingWebhook{
+			Name:                    "default." + hook.Resource + "." + v1alpha1.Group,
+			ClientConfig:            e.clientConfig(hook.Path, bundle),
+			Rules:                   hook.rules(),
+			FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
+			MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
+			NamespaceSelector:       &metav1.LabelSelector{},
+			ObjectSelector:          &metav1.LabelSelector{},
+			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+			TimeoutSeconds:          ptr.To[int32](timeoutSeconds),
+			AdmissionReviewVersions: []string{"v1"},
+			ReinvocationPolicy:      ptr.To(admissionregistrationv1.NeverReinvocationPolicy),
+			MatchConditions:         matchConditions(),
+		})
+	}
+	slices.SortFunc(webhooks, func(a, b admissionregistrationv1.MutatingWebhook) int { return cmp.Compare(a.Name, b.Name) })
+	return webhooks
+}
+
+// validating is like mutating.
+func (h Hooks) validating(e Endpoint, bundle []byte) []admissionregistrationv1.ValidatingWebhook {
+	var webhooks []admissionregistrationv1.ValidatingWebhook
+	for _, hook := range h.Validating {
+		webhooks = append(webhooks, admissionregistrationv1.ValidatingWebhook{
+			Name:                    "validate." + hook.Resource + "." + v1alpha1.Group,
+			ClientConfig:            e.clientConfig(hook.Path, bundle),
+			Rules:                   hook.rules(),
+			FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
+			MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
+			NamespaceSelector:       &metav1.LabelSelector{},
+			ObjectSelector:          &metav1.LabelSelector{},
+			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+			TimeoutSeconds:          ptr.To[int32](timeoutSeconds),
+			AdmissionReviewVersions: []string{"v1"},
+			MatchConditions:         matchConditions(),
+		})
+	}
+	slices.SortFunc(webhooks, func(a, b admissionregistrationv1.ValidatingWebhook) int { return cmp.Compare(a.Name, b.Name) })
+	return webhooks
+}
+
+func (h Hook) rules() []admissionregistrationv1.RuleWithOperations {
+	return []admissionregistrationv1.RuleWithOperations{{
+		Operations: h.Operations,
+		Rule: admissionregistrationv1.Rule{
+			APIGroups:   []string{v1alpha1.Group},
+			APIVersions: []string{v1alpha1.GroupVersion.Version},
+			Resources:   []string{h.Resource},
+			Scope:       ptr.To(h.Scope),
+		},
+	}}
+}
+
+func matchConditions() []admissionregistrationv1.MatchCondition {
+	return []admissionregistrationv1.MatchCondition{{Name: "not-being-deleted", Expression: notBeingDeleted}}
+}

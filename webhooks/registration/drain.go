@@ -1,0 +1,87 @@
+package registration
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// withdrawn is how long API servers may go on asking after the configurations are gone.
+const withdrawn = time.Second
+
+// Drain ends this process's part without one request refused: it is no longer ready, gives the
+// Lease away, and returns when API servers ask another process, or Options.Drain is over. Until
+// the server is stopped after that, it answers as before. Where nobody has taken over,
+// Options.Unregister takes the configurations away.
+func (r *Registrar) Drain(ctx context.Context) error {
+	r.draining.Store(true)
+	r.mu.Lock()
+	endLease := r.endLease
+	r.mu.Unlock()
+	endLease()
+	if r.handOver(ctx) || !r.options.Unregister || !r.options.Endpoint.ByURL() {
+		return nil
+	}
+	if err := r.withdraw(ctx); err != nil {
+		return err
+	}
+	pause(ctx, withdrawn)
+	return nil
+}
+
+// handOver returns true once another process has taken over, false when Options.Drain is over.
+func (r *Registrar) handOver(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, r.options.Drain)
+	defer cancel()
+	if !r.options.Endpoint.ByURL() {
+		<-ctx.Done() // the Service takes us out of its endpoints, which nobody tells us
+		return false
+	}
+	for {
+		s, changed := r.current()
+		if !s.mentions(r.options.Endpoint, r.options.Hooks) {
+			pause(ctx, r.options.Settle) // API servers learn of a configuration one after the other
+			return true
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// withdraw deletes the configurations, unless they have changed meanwhile: nobody is left to
+// answer, and nothing may block for that.
+func (r *Registrar) withdraw(ctx context.Context) error {
+	s, _ := r.current()
+	var configurations []client.Object
+	if s.mutating != nil {
+		configurations = append(configurations, s.mutating)
+	}
+	if s.validating != nil {
+		configurations = append(configurations, s.validating)
+	}
+	for _, configuration := range configurations {
+		ctrl.LoggerFrom(ctx).Info("delete webhook configuration", "type", fmt.Sprintf("%T", configuration))
+		err := r.client.Delete(ctx, configuration, client.Preconditions{ResourceVersion: ptr.To(configuration.GetResourceVersion())})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return fmt.Errorf("delete webhook configuration %s: %w", ConfigurationName, err)
+		}
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

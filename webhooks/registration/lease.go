@@ -1,0 +1,61 @@
+package registration
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// elect stands for the Lease until the context ends, or the Lease is given away by endLease. A
+// process that loses the Lease, as its API server was slow, stands again and goes on answering.
+func (r *Registrar) elect(ctx context.Context, log logr.Logger) error {
+	hostname, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("get host name: %w", err)
+	}
+	identity := hostname + "_" + string(uuid.NewUUID())
+	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, r.options.Namespace, LeaseName,
+		r.clientset.CoreV1(), r.clientset.CoordinationV1(), resourcelock.ResourceLockConfig{Identity: identity})
+	if err != nil {
+		return fmt.Errorf("make lease lock: %w", err)
+	}
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Name:            LeaseName,
+		Lock:            lock,
+		LeaseDuration:   r.options.LeaseDuration,
+		RenewDeadline:   r.options.RenewDeadline,
+		RetryPeriod:     r.options.RetryPeriod,
+		ReleaseOnCancel: true,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(ctx context.Context) {
+				log.Info("holds the lease", "identity", identity)
+				r.leading.Store(true)
+				if ctx.Err() != nil { // it may be lost before this runs
+					r.leading.Store(false)
+				}
+				r.request()
+			},
+			OnStoppedLeading: func() { r.leading.Store(false) },
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("stand for lease: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			elector.Run(ctx)
+		}
+	}()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.endLease = func() { cancel(); <-done }
+	return nil
+}

@@ -1,0 +1,56 @@
+package registration
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// dialTimeout bounds the handshake of a readiness check.
+const dialTimeout = 2 * time.Second
+
+// Ready is nil when this process really serves: the configurations name its endpoint with every
+// hook, and its listener shows a certificate that the registered bundle verifies for the
+// registered name. It is a healthz.Checker.
+func (r *Registrar) Ready(req *http.Request) error {
+	if r.draining.Load() {
+		return errors.New("is shutting down")
+	}
+	s, _ := r.current()
+	if !s.names(r.options.Endpoint, r.options.Hooks) {
+		return fmt.Errorf("webhook configurations %s do not name %s yet", ConfigurationName, r.options.Endpoint)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(s.bundle()) {
+		return fmt.Errorf("webhook configurations %s hold no certificate authority yet", ConfigurationName)
+	}
+	address, err := dialAddress(r.options.Listen)
+	if err != nil {
+		return err
+	}
+	dialer := tls.Dialer{
+		NetDialer: &net.Dialer{Timeout: dialTimeout},
+		Config:    &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: r.options.Endpoint.Hosts()[0]},
+	}
+	conn, err := dialer.DialContext(req.Context(), "tcp", address)
+	if err != nil {
+		return fmt.Errorf("dial own listener as an API server does: %w", err)
+	}
+	return conn.Close()
+}
+
+// dialAddress is where a listener of that address is reached from here.
+func dialAddress(listen string) (string, error) {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", fmt.Errorf("parse listen address: %w", err)
+	}
+	if ip := net.ParseIP(host); host == "" || (ip != nil && ip.IsUnspecified()) {
+		host = "localhost"
+	}
+	return net.JoinHostPort(host, port), nil
+}

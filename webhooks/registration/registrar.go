@@ -1,0 +1,205 @@
+package registration
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"waybill.dev/waybill/webhooks/certificate"
+)
+
+// The time between two tries of a step that failed: it doubles from the one to the other.
+const (
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 10 * time.Second
+)
+
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingwebhookconfigurations;validatingwebhookconfigurations,resourceNames=waybill,verbs=get;list;watch;update
+// +kubebuilder:rbac:groups="",resources=secrets,namespace=waybill-system,resourceNames=waybill-webhook-ca,verbs=get;list;watch;update
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=waybill-system,resourceNames=waybill-webhook,verbs=get;update
+
+// Registrar keeps the serving certificate of a process and, while it holds the Lease, the
+// webhook configurations of the cluster.
+type Registrar struct {
+	options   Options
+	client    client.Client // reads from the cache
+	live      client.Reader
+	cache     cache.Cache
+	clientset kubernetes.Interface
+
+	// wake holds at most one request for a step.
+	wake chan struct{}
+
+	leading  atomic.Bool
+	draining atomic.Bool
+
+	// endLease gives the Lease away and returns when that is done.
+	endLease func()
+
+	// trust and retired belong to the loop alone.
+	trust   trust
+	retired map[*certificate.Authority]time.Time // still trusted until then
+
+	mu         sync.Mutex
+	observed   state
+	observedAt chan struct{} // closed and replaced at each observation
+}
+
+// CacheObjects is what the cache of the manager must be restricted to: our own Secret and our own
+// configurations, for which alone there are rights.
+func CacheObjects(namespace string) map[client.Object]cache.ByObject {
+	ours := fields.OneTermEqualSelector(metav1.ObjectNameField, ConfigurationName)
+	return map[client.Object]cache.ByObject{
+		&corev1.Secret{}: {Namespaces: map[string]cache.Config{
+			namespace: {FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, SecretName)},
+		}},
+		&admissionregistrationv1.MutatingWebhookConfiguration{}:   {Field: ours},
+		&admissionregistrationv1.ValidatingWebhookConfiguration{}: {Field: ours},
+	}
+}
+
+// Setup adds a Registrar to a manager whose cache is restricted by CacheObjects.
+func Setup(mgr manager.Manager, o Options) (*Registrar, error) {
+	o.setDefaults()
+	clientset, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	r := &Registrar{
+		options: o, client: mgr.GetClient(), live: mgr.GetAPIReader(), cache: mgr.GetCache(), clientset: clientset,
+		wake:       make(chan struct{}, 1),
+		endLease:   func() {},
+		retired:    map[*certificate.Authority]time.Time{},
+		observedAt: make(chan struct{}),
+	}
+	if err := mgr.Add(r); err != nil {
+		return nil, fmt.Errorf("add registrar: %w", err)
+	}
+	return r, nil
+}
+
+// NeedLeaderElection says no: every process keeps a certificate. The Lease of the configurations
+// is the registrar's own.
+func (*Registrar) NeedLeaderElection() bool { return false }
+
+// Start works until the context ends.
+func (r *Registrar) Start(ctx context.Context) error {
+	log := ctrl.LoggerFrom(ctx).WithName("registration")
+	if err := r.watch(ctx); err != nil {
+		return err
+	}
+	if err := r.elect(ctx, log); err != nil {
+		return err
+	}
+	r.loop(ctrl.LoggerInto(ctx, log), log)
+	return nil
+}
+
+// watch wakes the loop whenever something changes that it reads.
+func (r *Registrar) watch(ctx context.Context) error {
+	handler := toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { r.request() },
+		UpdateFunc: func(any, any) { r.request() },
+		DeleteFunc: func(any) { r.request() },
+	}
+	for obj := range CacheObjects(r.options.Namespace) {
+		informer, err := r.cache.GetInformer(ctx, obj)
+		if err != nil {
+			return fmt.Errorf("watch %T: %w", obj, err)
+		}
+		if _, err := informer.AddEventHandler(handler); err != nil {
+			return fmt.Errorf("watch %T: %w", obj, err)
+		}
+	}
+	return nil
+}
+
+// request asks the loop for a step; requests that nobody has answered yet are one.
+func (r *Registrar) request() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (r *Registrar) loop(ctx context.Context, log logr.Logger) {
+	retry := firstRetry
+	for {
+		next, err := r.step(ctx)
+		switch {
+		case err == nil:
+			retry = firstRetry
+		case ctx.Err() != nil:
+			return
+		default:
+			next, retry = retry, min(2*retry, lastRetry)
+			if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) { // another process was faster
+				log.Error(err, "registration is not as it should be", "retryAfter", next.String())
+			}
+		}
+		timer := time.NewTimer(next)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-r.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// step brings everything to what it should be, as far as this process is concerned, and returns
+// how long that holds if nothing changes.
+func (r *Registrar) step(ctx context.Context) (time.Duration, error) {
+	now := time.Now()
+	keyring, err := r.keyring(ctx, now)
+	if err != nil {
+		return 0, err
+	}
+	if err := r.observe(ctx); err != nil {
+		return 0, err
+	}
+	registered, _ := r.current()
+	r.trust.see(now, keyring.Current, registered)
+	if r.leading.Load() && !r.draining.Load() {
+		if err := r.register(ctx, keyring.Bundle(now, r.further(now)...)); err != nil {
+			return 0, err
+		}
+	}
+	if err := r.serve(now, keyring); err != nil {
+		return 0, err
+	}
+	return r.untilNext(now, keyring), nil
+}
+
+// untilNext is when the first certificate is due, or a trusted one settles.
+func (r *Registrar) untilNext(now time.Time, keyring certificate.Keyring) time.Duration {
+	next := keyring.RotateAt()
+	consider := func(t time.Time) {
+		if t.After(now) && t.Before(next) {
+			next = t
+		}
+	}
+	consider(r.options.Holder.Get().RenewAt)
+	consider(r.trust.settles(keyring.Current, r.options.Settle))
+	for _, until := range r.retired {
+		consider(until)
+	}
+	return max(next.Sub(now), 0)
+}

@@ -1,0 +1,186 @@
+package registration
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/webhooks/certificate"
+)
+
+// state is what the two configurations say.
+type state struct {
+	mutating   *admissionregistrationv1.MutatingWebhookConfiguration   // nil where there is none
+	validating *admissionregistrationv1.ValidatingWebhookConfiguration // nil where there is none
+}
+
+// clients are the addresses and bundles of all entries.
+func (s state) clients() []admissionregistrationv1.WebhookClientConfig {
+	var configs []admissionregistrationv1.WebhookClientConfig
+	if s.mutating != nil {
+		for i := range s.mutating.Webhooks {
+			configs = append(configs, s.mutating.Webhooks[i].ClientConfig)
+		}
+	}
+	if s.validating != nil {
+		for i := range s.validating.Webhooks {
+			configs = append(configs, s.validating.Webhooks[i].ClientConfig)
+		}
+	}
+	return configs
+}
+
+// names says whether every hook is registered, at the endpoint.
+func (s state) names(e Endpoint, hooks Hooks) bool {
+	configs := s.clients()
+	for i := range configs {
+		configs[i].CABundle = nil
+	}
+	for _, hook := range slices.Concat(hooks.Mutating, hooks.Validating) {
+		want := e.clientConfig(hook.Path, nil)
+		if !slices.ContainsFunc(configs, func(c admissionregistrationv1.WebhookClientConfig) bool {
+			return apiequality.Semantic.DeepEqual(c, want)
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// mentions says whether any entry is at the endpoint.
+func (s state) mentions(e Endpoint, hooks Hooks) bool {
+	return slices.ContainsFunc(slices.Concat(hooks.Mutating, hooks.Validating), func(hook Hook) bool {
+		return s.names(e, Hooks{Validating: []Hook{hook}})
+	})
+}
+
+// bundle is what all entries trust; the configurations are written with one and the same.
+func (s state) bundle() []byte {
+	configs := s.clients()
+	if len(configs) == 0 {
+		return nil
+	}
+	for _, c := range configs[1:] {
+		if !bytes.Equal(c.CABundle, configs[0].CABundle) {
+			return nil
+		}
+	}
+	return configs[0].CABundle
+}
+
+// trust remembers since when an authority is in the bundle that is registered.
+type trust struct {
+	authority *certificate.Authority
+	since     time.Time
+}
+
+// never is later than anything that is waited for.
+var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// see notes whether the bundle holds the authority. Nothing registered is nobody to convince.
+func (t *trust) see(now time.Time, a *certificate.Authority, s state) {
+	if a == nil || (len(s.clients()) > 0 && !certificate.Contains(s.bundle(), a)) {
+		*t = trust{}
+		return
+	}
+	if t.authority == nil || !bytes.Equal(t.authority.PEM(), a.PEM()) {
+		*t = trust{authority: a, since: now}
+	}
+}
+
+// settles is when the authority may sign: never, as long as it is not registered.
+func (t *trust) settles(a *certificate.Authority, settle time.Duration) time.Time {
+	if t.authority == nil || a == nil || !bytes.Equal(t.authority.PEM(), a.PEM()) {
+		return never
+	}
+	return t.since.Add(settle)
+}
+
+// observe reads both configurations.
+func (r *Registrar) observe(ctx context.Context) error {
+	var s state
+	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	switch err := r.client.Get(ctx, client.ObjectKey{Name: ConfigurationName}, mutating); {
+	case err == nil:
+		s.mutating = mutating
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("get mutating webhook configuration %s: %w", ConfigurationName, err)
+	}
+	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	switch err := r.client.Get(ctx, client.ObjectKey{Name: ConfigurationName}, validating); {
+	case err == nil:
+		s.validating = validating
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("get validating webhook configuration %s: %w", ConfigurationName, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.observed = s
+	close(r.observedAt)
+	r.observedAt = make(chan struct{})
+	return nil
+}
+
+// current is what was observed last, and a channel that is closed at the next observation.
+func (r *Registrar) current() (state, <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.observed, r.observedAt
+}
+
+// register writes the configurations where they differ from what they should be.
+func (r *Registrar) register(ctx context.Context, bundle []byte) error {
+	s, _ := r.current()
+	e, hooks := r.options.Endpoint, r.options.Hooks
+	mutating := s.mutating
+	if mutating == nil {
+		mutating = &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: configurationMeta()}
+	}
+	if want := hooks.mutating(e, bundle); !apiequality.Semantic.DeepEqual(mutating.Webhooks, want) {
+		mutating = mutating.DeepCopy()
+		mutating.Webhooks = want
+		if err := r.write(ctx, mutating); err != nil {
+			return fmt.Errorf("write mutating webhook configuration %s: %w", ConfigurationName, err)
+		}
+	}
+	validating := s.validating
+	if validating == nil {
+		validating = &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: configurationMeta()}
+	}
+	if want := hooks.validating(e, bundle); !apiequality.Semantic.DeepEqual(validating.Webhooks, want) {
+		validating = validating.DeepCopy()
+		validating.Webhooks = want
+		if err := r.write(ctx, validating); err != nil {
+			return fmt.Errorf("write validating webhook configuration %s: %w", ConfigurationName, err)
+		}
+	}
+	return nil
+}
+
+// write creates only outside a cluster: what a chart made and then deleted must not come back
+// and block (C51).
+func (r *Registrar) write(ctx context.Context, configuration client.Object) error {
+	log := ctrl.LoggerFrom(ctx).WithValues("endpoint", r.options.Endpoint.String())
+	if configuration.GetResourceVersion() != "" {
+		log.Info("fill webhook configuration", "type", fmt.Sprintf("%T", configuration))
+		return r.client.Update(ctx, configuration)
+	}
+	if !r.options.Endpoint.ByURL() {
+		return fmt.Errorf("it does not exist: install the chart again")
+	}
+	log.Info("make webhook configuration", "type", fmt.Sprintf("%T", configuration))
+	return r.client.Create(ctx, configuration)
+}
+
+func configurationMeta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: ConfigurationName, Labels: labels()}
+}
