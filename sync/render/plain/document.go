@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/render/internal/yamlvalue"
 )
 
 // document is one document of a file, decoded.
@@ -19,36 +20,16 @@ type document struct {
 	value any
 	// itemLines are where the items of a list begin; empty when unknown.
 	itemLines []int
-	// flaw is set when it could not be decoded.
-	flaw *flaw
-}
-
-// flaw is what is wrong with a document.
-type flaw struct {
-	// id is the object as far as it is known.
-	id      manifest.ID
-	line    int
-	reason  string
-	message string
-}
-
-func (f *flaw) Error() string { return f.message }
-
-// invalid makes a flaw for something that is no manifest.
-func invalid(line int, format string, args ...any) *flaw {
-	return &flaw{line: line, reason: manifest.ReasonInvalidManifest, message: fmt.Sprintf(format, args...)}
-}
-
-// exceeded makes a flaw for a limit that was hit.
-func exceeded(line int, format string, args ...any) *flaw {
-	return &flaw{line: line, reason: manifest.ReasonLimitExceeded, message: fmt.Sprintf(format, args...)}
+	// flaw is set when it could not be decoded, and id to the object that it is
+	// about, as far as that is known.
+	flaw *yamlvalue.Flaw
+	id   manifest.ID
 }
 
 // objects returns the objects of a document: one, or those of a list.
 func (d document) objects(file string) ([]manifest.Object, []manifest.Problem) {
 	if d.flaw != nil {
-		f := d.flaw
-		return nil, []manifest.Problem{{ID: f.id, File: file, Line: f.line, Reason: f.reason, Message: f.message}}
+		return nil, []manifest.Problem{{ID: d.id, File: file, Line: d.flaw.Line, Reason: d.flaw.Reason, Message: d.flaw.Message}}
 	}
 	switch value := d.value.(type) {
 	case nil:

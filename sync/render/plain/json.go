@@ -8,6 +8,8 @@ import (
 	"iter"
 
 	kjson "sigs.k8s.io/json"
+
+	"waybill.dev/waybill/sync/render/internal/yamlvalue"
 )
 
 // jsonDocuments decodes a file of one JSON document after the other.
@@ -38,17 +40,17 @@ func jsonDocument(raw []byte, line int, l Limits) document {
 	strict, err := kjson.UnmarshalStrict(raw, &d.value)
 	switch {
 	case err != nil:
-		d.flaw = invalid(line, "not valid JSON: %s", err)
+		d.flaw = yamlvalue.Invalid(line, "not valid JSON: %s", err)
 	case len(strict) > 0:
-		d.flaw = invalid(line, "not valid JSON: %s", strict[0])
+		d.flaw = yamlvalue.Invalid(line, "not valid JSON: %s", strict[0])
 	case deeper(d.value, l.Depth):
-		d.flaw = exceeded(line, "values are nested too deep (limit Depth is %d)", l.Depth)
+		d.flaw = yamlvalue.Exceeded(line, "values are nested too deep (limit Depth is %d)", l.Depth)
 	}
 	return d
 }
 
 // jsonError finds the line of a syntax error.
-func jsonError(content []byte, start int64, err error) *flaw {
+func jsonError(content []byte, start int64, err error) *yamlvalue.Flaw {
 	at := start
 	var syntax *json.SyntaxError
 	switch {
@@ -57,7 +59,7 @@ func jsonError(content []byte, start int64, err error) *flaw {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		at = int64(len(content))
 	}
-	return invalid(lineAt(content, at), "not valid JSON: %s", err)
+	return yamlvalue.Invalid(lineAt(content, at), "not valid JSON: %s", err)
 }
 
 // lineAt returns the line of an offset.

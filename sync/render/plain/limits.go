@@ -18,9 +18,9 @@ type Limits struct {
 }
 
 // DefaultLimits returns what any sane set of manifests stays below: files of
-// 5 MiB, 64 MiB in total, 20,000 objects, 100 levels, 50,000 aliased values.
+// 5 MiB, 32 MiB in total, 20,000 objects, 100 levels, 50,000 aliased values.
 func DefaultLimits() Limits {
-	return Limits{FileBytes: 5 << 20, TotalBytes: 64 << 20, Objects: 20_000, Depth: 100, AliasNodes: 50_000}
+	return Limits{FileBytes: 5 << 20, TotalBytes: 32 << 20, Objects: 20_000, Depth: 100, AliasNodes: 50_000}
 }
 
 func (l Limits) orDefault() Limits {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/render/internal/yamlvalue"
 )
 
 // yamlDocuments decodes a YAML stream. The stream is split first, so that a
@@ -104,13 +105,12 @@ func (p part) documents(l Limits, yield func(document) bool) bool {
 func (p part) document(root *yaml.Node, l Limits) document {
 	content := root.Content[0]
 	d := document{line: p.skipped + content.Line}
-	c := &converter{limits: l, skipped: p.skipped}
-	value, err := c.value(content, 0)
+	value, err := yamlvalue.FromNode(content, p.skipped, yamlvalue.Limits{Depth: l.Depth, AliasNodes: l.AliasNodes})
 	if err != nil {
 		if !errors.As(err, &d.flaw) {
-			d.flaw = invalid(d.line, "%s", err)
+			d.flaw = yamlvalue.Invalid(d.line, "%s", err)
 		}
-		d.flaw.id = identify(content)
+		d.id = identify(content)
 		return d
 	}
 	d.value, d.itemLines = value, p.itemLines(content)
@@ -167,7 +167,7 @@ func (p part) itemLines(object *yaml.Node) []int {
 var syntaxError = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)$`)
 
 // syntaxError takes the line out of an error of the parser.
-func (p part) syntaxError(err error) *flaw {
+func (p part) syntaxError(err error) *yamlvalue.Flaw {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	line := 1
 	if m := syntaxError.FindStringSubmatch(text); m != nil {
@@ -176,5 +176,5 @@ func (p part) syntaxError(err error) *flaw {
 		}
 		text = m[2]
 	}
-	return invalid(p.skipped+line, "not valid YAML: %s", text)
+	return yamlvalue.Invalid(p.skipped+line, "not valid YAML: %s", text)
 }

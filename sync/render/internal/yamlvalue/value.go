@@ -1,19 +1,56 @@
-package plain
+package yamlvalue
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"waybill.dev/waybill/sync/manifest"
 )
 
-// converter makes the values that unstructured objects consist of (maps with
-// string keys, slices, strings, int64, float64, bool and nil) from YAML, as
-// kubectl and the API server understand it: YAML 1.1, by way of JSON. It goes
-// directly, because the usual way, which encodes to JSON and decodes again,
-// takes several times as long and loses the lines.
+// Limits bound what a document may become.
+type Limits struct {
+	// Depth is the number of maps and lists around a value.
+	Depth int
+	// AliasNodes is how many values the aliases of one document may stand for.
+	AliasNodes int
+}
+
+// Flaw is what is wrong with a document.
+type Flaw struct {
+	// Line is where, 1-based.
+	Line int
+	// Reason is one of the reasons of manifest.Problem.
+	Reason string
+	// Message is for a user, without a trailing period.
+	Message string
+}
+
+// Error returns the message.
+func (f *Flaw) Error() string { return f.Message }
+
+// Invalid makes a Flaw for something that is no manifest.
+func Invalid(line int, format string, args ...any) *Flaw {
+	return &Flaw{Line: line, Reason: manifest.ReasonInvalidManifest, Message: fmt.Sprintf(format, args...)}
+}
+
+// Exceeded makes a Flaw for a limit that was hit.
+func Exceeded(line int, format string, args ...any) *Flaw {
+	return &Flaw{Line: line, Reason: manifest.ReasonLimitExceeded, Message: fmt.Sprintf(format, args...)}
+}
+
+// FromNode returns the value of a node and what is below it. skipped is how many
+// lines of the file come before the document. The error is a *Flaw.
+func FromNode(n *yaml.Node, skipped int, l Limits) (any, error) {
+	c := &converter{limits: l, skipped: skipped}
+	return c.value(n, 0)
+}
+
+// converter is the state of one FromNode.
 type converter struct {
 	limits  Limits
 	skipped int
@@ -25,11 +62,11 @@ type converter struct {
 
 func (c *converter) value(n *yaml.Node, depth int) (any, error) {
 	if depth > c.limits.Depth {
-		return nil, exceeded(c.line(n), "values are nested too deep (limit Depth is %d)", c.limits.Depth)
+		return nil, Exceeded(c.line(n), "values are nested too deep (limit Depth is %d)", c.limits.Depth)
 	}
 	if c.within {
 		if c.aliased++; c.aliased > c.limits.AliasNodes {
-			return nil, exceeded(c.line(n), "aliases stand for too many values (limit AliasNodes is %d)", c.limits.AliasNodes)
+			return nil, Exceeded(c.line(n), "aliases stand for too many values (limit AliasNodes is %d)", c.limits.AliasNodes)
 		}
 	}
 	switch n.Kind {
@@ -44,7 +81,7 @@ func (c *converter) value(n *yaml.Node, depth int) (any, error) {
 		c.within = true
 		return c.value(n.Alias, depth+1)
 	}
-	return nil, invalid(c.line(n), "not valid YAML: unexpected content")
+	return nil, Invalid(c.line(n), "not valid YAML: unexpected content")
 }
 
 func (c *converter) line(n *yaml.Node) int {
@@ -53,7 +90,7 @@ func (c *converter) line(n *yaml.Node) int {
 
 func (c *converter) sequence(n *yaml.Node, depth int) (any, error) {
 	if tag := n.ShortTag(); tag != "!!seq" {
-		return nil, invalid(c.line(n), "tag %s is not supported", tag)
+		return nil, Invalid(c.line(n), "tag %s is not supported", tag)
 	}
 	out := make([]any, len(n.Content))
 	for i, item := range n.Content {
@@ -68,7 +105,7 @@ func (c *converter) sequence(n *yaml.Node, depth int) (any, error) {
 
 func (c *converter) mapping(n *yaml.Node, depth int) (any, error) {
 	if tag := n.ShortTag(); tag != "!!map" {
-		return nil, invalid(c.line(n), "tag %s is not supported", tag)
+		return nil, Invalid(c.line(n), "tag %s is not supported", tag)
 	}
 	out := make(map[string]any, len(n.Content)/2)
 	var merges []*yaml.Node
@@ -82,7 +119,7 @@ func (c *converter) mapping(n *yaml.Node, depth int) (any, error) {
 			return nil, err
 		}
 		if _, twice := out[key]; twice {
-			return nil, invalid(c.line(n.Content[i]), "key %q occurs twice in one object", key)
+			return nil, Invalid(c.line(n.Content[i]), "key %q occurs twice in one object", key)
 		}
 		if out[key], err = c.value(n.Content[i+1], depth+1); err != nil {
 			return nil, err
@@ -114,7 +151,7 @@ func (c *converter) merge(into map[string]any, n *yaml.Node, depth int) error {
 		}
 		entries, ok := value.(map[string]any)
 		if !ok {
-			return invalid(c.line(source), "<< takes an object, or a list of objects")
+			return Invalid(c.line(source), "<< takes an object, or a list of objects")
 		}
 		for key, value := range entries {
 			if _, ok := into[key]; !ok {
@@ -132,7 +169,7 @@ func (c *converter) key(n *yaml.Node) (string, error) {
 		n = n.Alias
 	}
 	if n.Kind != yaml.ScalarNode {
-		return "", invalid(line, "a key must be a string")
+		return "", Invalid(line, "a key must be a string")
 	}
 	value, err := c.scalar(n)
 	if err != nil {
@@ -146,10 +183,11 @@ func (c *converter) key(n *yaml.Node) (string, error) {
 	case int64:
 		return strconv.FormatInt(value, 10), nil
 	case float64:
-		text, err := json.Marshal(value)
-		return string(text), err
+		if text, err := json.Marshal(value); err == nil {
+			return string(text), nil
+		}
 	}
-	return "", invalid(line, "a key must be a string")
+	return "", Invalid(line, "a key must be a string")
 }
 
 func (c *converter) scalar(n *yaml.Node) (any, error) {
@@ -169,7 +207,7 @@ func (c *converter) scalar(n *yaml.Node) (any, error) {
 	case "!!bool":
 		b, ok := oldBool(n.Value)
 		if !ok {
-			return nil, invalid(c.line(n), "%q is not a boolean", n.Value)
+			return nil, Invalid(c.line(n), "%q is not a boolean", n.Value)
 		}
 		return b, nil
 	case "!!int":
@@ -177,7 +215,7 @@ func (c *converter) scalar(n *yaml.Node) (any, error) {
 	case "!!float":
 		return c.float(n)
 	default:
-		return nil, invalid(c.line(n), "tag %s is not supported", tag)
+		return nil, Invalid(c.line(n), "tag %s is not supported", tag)
 	}
 }
 
@@ -210,7 +248,7 @@ func (c *converter) integer(n *yaml.Node) (any, error) {
 func (c *converter) float(n *yaml.Node) (any, error) {
 	f, err := strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-		return nil, invalid(c.line(n), "%q is not a number that JSON knows", n.Value)
+		return nil, Invalid(c.line(n), "%q is not a number that JSON knows", n.Value)
 	}
 	if f == math.Trunc(f) && math.Abs(f) < 1<<63 {
 		return int64(f), nil
