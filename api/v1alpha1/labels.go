@@ -32,6 +32,10 @@ const (
 	// Its value is the id of the hub that the copy comes from (C45).
 	CopyOfAnnotation = "apps.waybill.dev/copy-of"
 
+	// CRDHashAnnotation on a CustomResourceDefinition that Waybill installed in a user
+	// cluster is the hash of what it installed (K40).
+	CRDHashAnnotation = "apps.waybill.dev/crd-hash"
+
 	// SecretTypeAnnotation marks a Secret of the system namespace as a source
 	// credential, whatever its value (K56, C13).
 	SecretTypeAnnotation = "apps.waybill.dev/secret-type"
