@@ -128,7 +128,7 @@ func (s *httpServer) serve(access Access, handler http.Handler) error {
 // Stop ends the server. Stopping twice is allowed.
 func (s *httpServer) Stop() {
 	s.forget()
-	s.Gate.Close()
+	s.Close()
 	s.server.CloseClientConnections()
 	s.server.Close()
 }

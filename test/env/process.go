@@ -151,7 +151,7 @@ func (p *Process) Kill() error {
 
 // exited describes an unexpected end, with the last lines of the log.
 func (p *Process) exited() error {
-	return fmt.Errorf("%s ended (%v); the end of its log:\n%s", p.name, p.err, p.logTail())
+	return fmt.Errorf("%s ended (%s); the end of its log:\n%s", p.name, p.cmd.ProcessState, p.logTail())
 }
 
 func (p *Process) logTail() []byte {
@@ -186,7 +186,7 @@ func (p *Process) until(ctx context.Context, what string, ready func(context.Con
 		case <-p.done:
 			return p.exited()
 		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w (last: %v); the end of %s's log:\n%s", what, ctx.Err(), err, p.name, p.logTail())
+			return fmt.Errorf("wait for %s: %w (last: %w); the end of %s's log:\n%s", what, ctx.Err(), err, p.name, p.logTail())
 		case <-tick.C:
 		}
 	}
