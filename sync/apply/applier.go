@@ -1,0 +1,140 @@
+package apply
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+)
+
+// Target is one API server under one identity.
+type Target interface {
+	Mapper() meta.RESTMapper
+	Discovery() discovery.CachedDiscoveryInterface
+	Metadata() metadata.Interface
+	Dynamic() dynamic.Interface
+}
+
+// Options of an Applier.
+type Options struct {
+	// Notify is told of an owner that another Apply would do something for: an
+	// object was edited or deleted, became healthy or stopped being so, or is not
+	// waited for any more. It is called from the goroutines of watches and must
+	// return at once, as putting the owner into a queue does. May be nil.
+	Notify func(Owner)
+}
+
+// Applier delivers objects to one API server under one identity, and watches what
+// it delivered. It is safe for concurrent use.
+type Applier struct {
+	// ctx is the life of the watches, which outlive the calls that start them.
+	ctx    context.Context
+	target Target
+	notify func(Owner)
+
+	definitions *definitions
+	namespaces  *namespaces
+
+	mu      sync.Mutex
+	holders map[Owner]*holder
+	kinds   map[schema.GroupVersionKind]*kind
+}
+
+// New returns an Applier. Its watches, and with them Notify, end with ctx; an
+// Apply after that returns an error.
+func New(ctx context.Context, target Target, options Options) *Applier {
+	a := &Applier{
+		ctx:     ctx,
+		target:  target,
+		notify:  options.Notify,
+		holders: make(map[Owner]*holder),
+		kinds:   make(map[schema.GroupVersionKind]*kind),
+	}
+	a.definitions = newDefinitions(a)
+	a.namespaces = newNamespaces(a)
+	return a
+}
+
+// attach has a holder use a kind, which is made where it is not known yet.
+func (a *Applier) attach(h *holder, gvk schema.GroupVersionKind, mapping *meta.RESTMapping) *kind {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	k := a.kinds[gvk]
+	if k == nil {
+		if mapping == nil {
+			return nil
+		}
+		k = newKind(a, gvk, mapping)
+		a.kinds[gvk] = k
+	}
+	k.join(h)
+	h.kinds[k] = true
+	return k
+}
+
+// kindOf returns a kind that is in use or that discovery knows, and has a holder
+// use it.
+func (a *Applier) kindOf(h *holder, gvk schema.GroupVersionKind) (*kind, error) {
+	if k := a.attach(h, gvk, nil); k != nil {
+		return k, nil
+	}
+	mapping, err := a.target.Mapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return nil, err
+	}
+	return a.attach(h, gvk, mapping), nil
+}
+
+// keepOnly has a holder use no other kinds and namespaces than some.
+func (a *Applier) keepOnly(h *holder, needed scopes) {
+	for k := range h.kinds {
+		if namespaces, used := needed[k]; used {
+			k.use(h, namespaces)
+		} else {
+			a.leave(h, k)
+		}
+	}
+}
+
+// leave has a holder stop using a kind.
+func (a *Applier) leave(h *holder, k *kind) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(h.kinds, k)
+	for key := range h.records {
+		if key.kind == k {
+			delete(h.records, key)
+		}
+	}
+	if k.leave(h) && a.kinds[k.gvk] == k {
+		delete(a.kinds, k.gvk)
+	}
+}
+
+// discard has a kind looked up anew: the API server does not know it any more by
+// what it was known to be called.
+func (a *Applier) discard(k *kind) {
+	a.mu.Lock()
+	if a.kinds[k.gvk] == k {
+		delete(a.kinds, k.gvk)
+	}
+	a.mu.Unlock()
+	meta.MaybeResetRESTMapper(a.target.Mapper())
+}
+
+// tell notifies each of some holders once.
+func (a *Applier) tell(concerned []*holder) {
+	if a.notify == nil || a.ctx.Err() != nil {
+		return
+	}
+	for i, h := range concerned {
+		if !slices.Contains(concerned[:i], h) {
+			a.notify(h.owner)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package apply
+
+import (
+	"context"
+
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// Apply brings the cluster to what a request wants: Namespaces and
+// CustomResourceDefinitions first, then everything else in parallel, then what is
+// not wanted any more goes. Objects that are as they should be cost no request.
+// What cannot be applied does not keep anything else from being applied.
+func (a *Applier) Apply(ctx context.Context, request Request) Result {
+	ctx, cancel := a.bind(ctx)
+	defer cancel()
+	r, err := a.newRun(ctx, request)
+	if err != nil {
+		return Result{Inventory: request.Inventory, Err: failureError{err}}
+	}
+	defer r.holder.release()
+	r.holder.health.Store(request.Health || r.holder.watched.Load().wantsHealth())
+	r.prepare()
+	r.deliver(ctx)
+	r.prune(ctx)
+	return r.finish()
+}
+
+// Delete deletes what was delivered for an owner, as far as it still belongs to
+// it: namespaced objects first, then cluster-scoped ones, Namespaces and
+// CustomResourceDefinitions last. Result.Inventory is what is left, because it is
+// still terminating or could not be deleted; Notify comes when some of it is gone.
+func (a *Applier) Delete(ctx context.Context, owner Owner, ids []manifest.ID) Result {
+	ctx, cancel := a.bind(ctx)
+	defer cancel()
+	r, err := a.newRun(ctx, Request{Owner: owner, Inventory: ids, Prune: true})
+	if err != nil {
+		return Result{Inventory: ids, Err: failureError{err}}
+	}
+	defer r.holder.release()
+	r.prune(ctx)
+	return r.finish()
+}
+
+// bind ends a call when the Applier ends.
+func (a *Applier) bind(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(a.ctx, func() { cancel(context.Cause(a.ctx)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}

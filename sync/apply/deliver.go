@@ -1,0 +1,155 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	"waybill.dev/waybill/sync/apply/inventory"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// prepare turns manifests into items.
+func (r *run) prepare() {
+	for _, object := range r.request.Objects {
+		it, err := newItem(object, r.request)
+		r.items = append(r.items, it)
+		if err != nil {
+			it.refuse(ReasonInvalid, "cannot be applied: "+err.Error())
+			continue
+		}
+		if it.id.Kind == crdKind.Kind && it.id.Group == crdKind.Group {
+			r.defined[it.defines()] = it
+		}
+	}
+}
+
+// refuse notes why an item cannot be applied.
+func (it *item) refuse(reason, message string) {
+	it.problem = &manifest.Problem{
+		ID:      it.id,
+		File:    it.manifest.File,
+		Line:    it.manifest.Line,
+		Reason:  reason,
+		Message: message,
+	}
+}
+
+// deliver applies the items, those first that others need.
+func (r *run) deliver(ctx context.Context) {
+	r.resolveKnown(usable(r.items))
+	var first, second []*item
+	for _, it := range usable(r.items) {
+		switch it.id.GroupVersionKind().GroupKind() {
+		case crdKind, namespaceKind:
+			first = append(first, it)
+		default:
+			second = append(second, it)
+		}
+	}
+	for _, stage := range [][]*item{first, second} {
+		if !r.failed() {
+			r.stage(ctx, stage)
+		}
+	}
+}
+
+// stage applies items of which none needs another.
+func (r *run) stage(ctx context.Context, items []*item) {
+	r.resolve(ctx, items)
+	if r.failed() {
+		return
+	}
+	r.refuseDuplicates(usable(items))
+	r.cover(ctx, usable(items))
+	items = r.outdated(usable(items))
+	if len(items) == 0 || r.failed() || !r.declare(ctx, items) {
+		return
+	}
+	r.lookUpMany(ctx, items)
+	each(ctx, r, items, r.write)
+	for _, it := range items {
+		if it.applied != nil {
+			r.holder.records[it.key()] = it.applied
+		}
+	}
+}
+
+// usable returns the items that nothing has kept from being applied so far.
+func usable(items []*item) []*item {
+	var good []*item
+	for _, it := range items {
+		if !it.undone() {
+			good = append(good, it)
+		}
+	}
+	return good
+}
+
+// refuseDuplicates finds objects that are described twice. They may have been
+// found different as long as a namespace was not filled in. None of them is
+// applied, because nobody knows which is meant (C59).
+func (r *run) refuseDuplicates(items []*item) {
+	seen := make(map[manifest.ID][]*item, len(items))
+	for _, it := range items {
+		seen[it.id.Key()] = append(seen[it.id.Key()], it)
+	}
+	for _, same := range seen {
+		if len(same) == 1 {
+			continue
+		}
+		for i, it := range same {
+			other := same[(i+1)%len(same)].manifest
+			it.refuse(manifest.ReasonDuplicateObject, fmt.Sprintf("described more than once: also in %s; none of them is applied", place(other)))
+		}
+	}
+}
+
+// place says where a manifest stands.
+func place(object manifest.Object) string {
+	switch {
+	case object.File == "":
+		return "the same source"
+	case object.Line == 0:
+		return object.File
+	default:
+		return fmt.Sprintf("%s:%d", object.File, object.Line)
+	}
+}
+
+// outdated returns the items that need a write.
+func (r *run) outdated(items []*item) []*item {
+	var needed []*item
+	for _, it := range items {
+		it.sight = it.kind.see(it.name(), r.holder)
+		if !it.sight.upToDate(it.desired) {
+			needed = append(needed, it)
+		}
+	}
+	return needed
+}
+
+// declare stores what the run is about to create, unless that is known already.
+func (r *run) declare(ctx context.Context, items []*item) bool {
+	if r.request.Intent == nil {
+		return true
+	}
+	if r.intended == nil {
+		r.intended = make(map[manifest.ID]bool)
+	}
+	known := true
+	for _, it := range items {
+		known = known && (r.delivered[it.id.Key()] || r.intended[it.id.Key()])
+	}
+	if known {
+		return true
+	}
+	ids := r.wanted()
+	if err := r.request.Intent(ctx, inventory.Merge(r.request.Inventory, ids)); err != nil {
+		r.fail(fmt.Errorf("store what is about to be applied: %w", err))
+		return false
+	}
+	for _, id := range ids {
+		r.intended[id.Key()] = true
+	}
+	return true
+}

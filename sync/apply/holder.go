@@ -1,0 +1,132 @@
+package apply
+
+import (
+	"context"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// holder is what an Applier knows of one owner.
+type holder struct {
+	owner Owner
+	mark  string
+	// health: the owner asked to be told of health.
+	health atomic.Bool
+	// applied and watched are what the last Apply and the last Watch left; nil where
+	// there was none.
+	applied, watched atomic.Pointer[view]
+
+	// turn is held by the one call that works for the owner. It guards the rest.
+	turn chan struct{}
+	// forgotten: Forget was called; a call that waited for its turn starts anew.
+	forgotten bool
+	// records has what was applied for the owner, by object.
+	records map[recordKey]*record
+	// kinds are those that the owner uses, needed what of them Apply needs.
+	kinds  map[*kind]bool
+	needed scopes
+}
+
+// scopes are namespaces of kinds.
+type scopes map[*kind]map[string]bool
+
+// add adds a namespace of a kind.
+func (s scopes) add(k *kind, namespace string) {
+	if s[k] == nil {
+		s[k] = make(map[string]bool)
+	}
+	s[k][namespace] = true
+}
+
+// with returns all that is in s or in others.
+func (s scopes) with(others scopes) scopes {
+	all := make(scopes, len(s)+len(others))
+	for _, one := range []scopes{s, others} {
+		for k, namespaces := range one {
+			for namespace := range namespaces {
+				all.add(k, namespace)
+			}
+		}
+	}
+	return all
+}
+
+// recordKey identifies an object within an Applier.
+type recordKey struct {
+	kind *kind
+	name types.NamespacedName
+}
+
+// view is what an owner has in the cluster.
+type view struct {
+	objects []recordKey
+	// settled: everything was applied, and there is nothing to wait for.
+	settled bool
+	// health: the owner asked to be told of it.
+	health bool
+}
+
+// scopes returns the namespaces of each kind that there are objects of.
+func (v *view) scopes() scopes {
+	found := make(scopes)
+	if v != nil {
+		for _, key := range v.objects {
+			found.add(key.kind, key.name.Namespace)
+		}
+	}
+	return found
+}
+
+// wantsHealth tells whether the owner asked to be told of health.
+func (v *view) wantsHealth() bool { return v != nil && v.health }
+
+// take returns what is known of an owner, once nobody else works for it. The
+// caller calls release when it is done.
+func (a *Applier) take(ctx context.Context, owner Owner) (*holder, error) {
+	for {
+		a.mu.Lock()
+		h := a.holders[owner]
+		if h == nil {
+			h = &holder{
+				owner:   owner,
+				mark:    owner.String(),
+				turn:    make(chan struct{}, 1),
+				records: make(map[recordKey]*record),
+				kinds:   make(map[*kind]bool),
+			}
+			a.holders[owner] = h
+		}
+		a.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case h.turn <- struct{}{}:
+		}
+		if !h.forgotten {
+			return h, nil
+		}
+		h.release()
+	}
+}
+
+func (h *holder) release() { <-h.turn }
+
+// Forget drops what is known of an owner, and ends the watches that nobody else
+// uses. The objects stay as they are. It waits for an Apply that is under way.
+func (a *Applier) Forget(owner Owner) {
+	h, err := a.take(context.Background(), owner)
+	if err != nil {
+		return
+	}
+	defer h.release()
+	h.forgotten = true
+	a.mu.Lock()
+	delete(a.holders, owner)
+	a.mu.Unlock()
+	for k := range h.kinds {
+		a.leave(h, k)
+	}
+	a.definitions.leave(h, nil)
+	a.namespaces.leave(h, nil)
+}

@@ -1,0 +1,185 @@
+package apply
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// item is one requested object on its way into the cluster.
+type item struct {
+	manifest manifest.Object
+	// id is the identity in the cluster. Its namespace is a guess until kind is set.
+	id manifest.ID
+	// body is what is applied: a copy of the manifest as far as it differs from it.
+	body, metadata map[string]any
+	// adopt: the manifest asks to take the object over, whoever owns it.
+	adopt bool
+
+	// kind is set once it is known what the API server calls it.
+	kind *kind
+	// desired identifies body. Set by identify.
+	desired digest
+	// sight is what is known of the live object. Set by outdated, completed by a
+	// look-up.
+	sight sight
+	// applied is what was written; nil where nothing was.
+	applied *record
+	outcome
+}
+
+// name returns the name that the live object has.
+func (it *item) name() types.NamespacedName {
+	return types.NamespacedName{Namespace: it.id.Namespace, Name: it.id.Name}
+}
+
+// key identifies the live object. Only where kind is set.
+func (it *item) key() recordKey { return recordKey{it.kind, it.name()} }
+
+// defines returns the kind that a CustomResourceDefinition defines.
+func (it *item) defines() kindName {
+	group, _, _ := unstructured.NestedString(it.body, "spec", "group")
+	kind, _, _ := unstructured.NestedString(it.body, "spec", "names", "kind")
+	return kindName{group, kind}
+}
+
+// identity belongs to the API server. A manifest that was exported from a cluster
+// has it, and it would be refused or, worse, believed.
+var identity = []string{
+	"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields",
+	"resourceVersion", "selfLink", "uid",
+}
+
+// newItem prepares a manifest: with the marks of its owner, and without what the
+// API server keeps itself. An error says what is wrong with the manifest; the item
+// is usable for its id all the same.
+func newItem(object manifest.Object, request Request) (*item, error) {
+	it := &item{manifest: object}
+	if object.Unstructured == nil {
+		return it, errors.New("it is empty")
+	}
+	it.id = object.ID()
+	if it.id.Namespace == "" {
+		it.id.Namespace = request.DefaultNamespace
+	}
+	if it.id.Kind == "" || it.id.Version == "" || it.id.Name == "" {
+		return it, errors.New("it lacks apiVersion, kind or metadata.name")
+	}
+	it.body = maps.Clone(object.Object)
+	metadata, err := copyMap(it.body, "metadata")
+	if err != nil {
+		return it, err
+	}
+	for _, field := range identity {
+		delete(metadata, field)
+	}
+	labels, err := copyMap(metadata, "labels")
+	if err != nil {
+		return it, fmt.Errorf("metadata: %w", err)
+	}
+	annotations, err := copyMap(metadata, "annotations")
+	if err != nil {
+		return it, fmt.Errorf("metadata: %w", err)
+	}
+	it.metadata = metadata
+	it.adopt = annotations[v1alpha1.AdoptAnnotation] == "true"
+	labels[v1alpha1.OwnerHashLabel] = request.Owner.Hash()
+	annotations[v1alpha1.OwnerAnnotation] = request.Owner.String()
+	if it.id.Group == "" && it.id.Kind == "Secret" {
+		return it, prepareSecret(it.body)
+	}
+	return it, nil
+}
+
+// place settles the namespace, once it is known whether the kind has one (C59).
+func (it *item) place(k *kind) {
+	it.kind = k
+	if !k.namespaced {
+		it.id.Namespace = ""
+		delete(it.metadata, "namespace")
+		return
+	}
+	it.metadata["namespace"] = it.id.Namespace
+}
+
+// identify computes the digest of the body. The JSON is not kept: of a thousand
+// objects that are as they should be, that would be a lot of memory for nothing.
+func (it *item) identify() error {
+	text, err := json.Marshal(it.body)
+	if err != nil {
+		return err
+	}
+	it.desired = digestOf(text)
+	return nil
+}
+
+// payload returns the JSON to apply. With a uid the API server refuses it unless
+// the live object is that one.
+func (it *item) payload(uid types.UID) ([]byte, error) {
+	if uid == "" {
+		return json.Marshal(it.body)
+	}
+	metadata := maps.Clone(it.metadata)
+	metadata["uid"] = string(uid)
+	body := maps.Clone(it.body)
+	body["metadata"] = metadata
+	return json.Marshal(body)
+}
+
+// copyMap replaces a map inside of a map by a copy, an empty one where there is
+// none, and returns it.
+func copyMap(in map[string]any, key string) (map[string]any, error) {
+	var copied map[string]any
+	switch value := in[key].(type) {
+	case nil:
+		copied = make(map[string]any)
+	case map[string]any:
+		if copied = maps.Clone(value); copied == nil {
+			copied = make(map[string]any)
+		}
+	default:
+		return nil, fmt.Errorf("%s is not a map", key)
+	}
+	in[key] = copied
+	return copied, nil
+}
+
+// prepareSecret moves stringData of a Secret into data, as the API server would.
+// Fields are owned as they are applied: nobody would notice that somebody edits
+// data if what we own were stringData. What is no text is refused here, because
+// the API server would quote it in its message.
+func prepareSecret(body map[string]any) error {
+	data, err := copyMap(body, "data")
+	if err != nil {
+		return err
+	}
+	plain, err := copyMap(body, "stringData")
+	if err != nil {
+		return err
+	}
+	delete(body, "stringData")
+	for key, value := range data {
+		if _, ok := value.(string); !ok {
+			return fmt.Errorf("data.%s is not a string", key)
+		}
+	}
+	for key, value := range plain {
+		text, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("stringData.%s is not a string", key)
+		}
+		data[key] = base64.StdEncoding.EncodeToString([]byte(text))
+	}
+	if len(data) == 0 {
+		delete(body, "data")
+	}
+	return nil
+}

@@ -1,0 +1,323 @@
+package apply
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+
+	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// kind is what an Applier knows of one kind of objects: how the API server calls
+// it, who uses it, and those of its objects that carry our label.
+type kind struct {
+	applier    *Applier
+	gvk        schema.GroupVersionKind
+	gvr        schema.GroupVersionResource
+	namespaced bool
+
+	mu      sync.Mutex
+	objects map[types.NamespacedName]*object
+	// full: spec and status are watched too, because somebody asked for health.
+	full bool
+	// feeds are the watches by namespace; everywhere is the one of all namespaces.
+	feeds map[string]*feed
+	// users has the namespaces that each holder delivers to.
+	users map[*holder]map[string]bool
+	// waiting are to be told when the kind is served.
+	waiting map[*holder]bool
+}
+
+// everywhere is the scope of a feed that covers all namespaces.
+const everywhere = ""
+
+func newKind(a *Applier, gvk schema.GroupVersionKind, mapping *meta.RESTMapping) *kind {
+	return &kind{
+		applier:    a,
+		gvk:        gvk,
+		gvr:        mapping.Resource,
+		namespaced: isNamespaced(mapping),
+		objects:    make(map[types.NamespacedName]*object),
+		feeds:      make(map[string]*feed),
+		users:      make(map[*holder]map[string]bool),
+		waiting:    make(map[*holder]bool),
+	}
+}
+
+func isNamespaced(mapping *meta.RESTMapping) bool {
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace
+}
+
+// client returns the metadata client of the kind in a namespace.
+func (k *kind) client(namespace string) metadata.ResourceInterface {
+	return k.applier.target.Metadata().Resource(k.gvr).Namespace(namespace)
+}
+
+// object returns the entry of a name, making one where there is none. The caller
+// holds the lock.
+func (k *kind) object(name types.NamespacedName) *object {
+	o := k.objects[name]
+	if o == nil {
+		o = &object{}
+		k.objects[name] = o
+	}
+	return o
+}
+
+// tidy drops the entry of a name if nothing is known of it any more. The caller
+// holds the lock.
+func (k *kind) tidy(name types.NamespacedName) {
+	if o := k.objects[name]; o != nil && o.idle() {
+		delete(k.objects, name)
+	}
+}
+
+// put implements sink.
+func (k *kind) put(f *feed, seen *observed) {
+	k.mu.Lock()
+	if k.feeds[f.scope] != f {
+		k.mu.Unlock()
+		return
+	}
+	f.version = seen.live.version
+	var concerned []*holder
+	if o := k.object(seen.name); o.live == nil || !older(seen.live.version, o.live.version) {
+		concerned = o.show(seen.live)
+	}
+	k.mu.Unlock()
+	k.applier.tell(concerned)
+}
+
+// drop implements sink.
+func (k *kind) drop(f *feed, seen *observed) {
+	k.mu.Lock()
+	if k.feeds[f.scope] != f {
+		k.mu.Unlock()
+		return
+	}
+	f.version = seen.live.version
+	concerned := k.vanish(seen.name, seen.live.version)
+	k.mu.Unlock()
+	k.applier.tell(concerned)
+}
+
+// vanish takes in that an object was not there any more at a version. The caller
+// holds the lock.
+func (k *kind) vanish(name types.NamespacedName, version string) []*holder {
+	o := k.objects[name]
+	if o == nil || o.live != nil && older(version, o.live.version) {
+		return nil // what is known is newer: we created it again
+	}
+	if o.writes > 0 {
+		o.gone = version
+	}
+	concerned := o.show(nil)
+	k.tidy(name)
+	return concerned
+}
+
+// replace implements sink: all is what the scope of the feed holds at a version.
+// It is compared with what is known, so nothing that happened while nobody
+// watched is lost.
+func (k *kind) replace(f *feed, all []*observed, version string) {
+	k.mu.Lock()
+	if k.feeds[f.scope] != f {
+		k.mu.Unlock()
+		return
+	}
+	// The API server went back in time: it was restored from a backup. Then what
+	// is known is not newer, but void.
+	restored := older(version, f.version)
+	f.version = version
+	var concerned []*holder
+	listed := make(map[types.NamespacedName]bool, len(all))
+	for _, seen := range all {
+		listed[seen.name] = true
+		if o := k.object(seen.name); restored || o.live == nil || !older(seen.live.version, o.live.version) {
+			concerned = append(concerned, o.show(seen.live)...)
+		}
+	}
+	for name, o := range k.objects {
+		if o.live == nil || listed[name] || f.scope != everywhere && f.scope != name.Namespace {
+			continue
+		}
+		if restored {
+			concerned = append(concerned, o.show(nil)...)
+			k.tidy(name)
+			continue
+		}
+		concerned = append(concerned, k.vanish(name, version)...)
+	}
+	for h := range k.waiting {
+		concerned = append(concerned, h)
+	}
+	clear(k.waiting)
+	k.mu.Unlock()
+	k.applier.tell(concerned)
+}
+
+// sight is what is known of one object at a moment.
+type sight struct {
+	// known: live is the truth, even where it is nil. Else the API server has to be
+	// asked.
+	known bool
+	live  *live
+	// managers wrote the fields of live. Set by a look-up only.
+	managers []string
+	// own is what the holder applied last, nil where it did not.
+	own *record
+	// current: own is also the last that anybody of this Applier applied.
+	current bool
+	// covered: a watch tells of changes.
+	covered bool
+}
+
+// see returns what is known of an object on behalf of a holder. An object that no
+// watch shows is not known: it may be there without our label.
+func (k *kind) see(name types.NamespacedName, h *holder) sight {
+	s := sight{own: h.records[recordKey{k, name}]}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s.covered = k.covered(name.Namespace)
+	if o := k.objects[name]; o != nil {
+		s.current = s.own != nil && o.record == s.own
+		if s.covered {
+			s.live = o.live
+			s.known = o.live != nil
+		}
+	}
+	return s
+}
+
+// upToDate tells whether an item needs no write: it is what the holder applied
+// last, and a watch shows that it still is.
+func (s sight) upToDate(desired digest) bool {
+	return s.known && s.current && s.own.desired == desired && s.own.matches(s.live)
+}
+
+// begin announces a write, so that what it causes is not taken for drift.
+func (k *kind) begin(name types.NamespacedName) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.object(name).writes++
+}
+
+// abort takes back begin, where nothing was written.
+func (k *kind) abort(name types.NamespacedName) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	o := k.object(name)
+	o.writes--
+	o.gone = ""
+	k.tidy(name)
+}
+
+// settle ends a write with the object that the API server answered, and records
+// it for the holder. Whoever applied it before is told, and so is the holder
+// where the object has already been changed again.
+func (k *kind) settle(name types.NamespacedName, applied *live, r *record) {
+	k.mu.Lock()
+	o := k.object(name)
+	o.writes--
+	if k.covered(name.Namespace) && o.outdatedBy(applied) {
+		if k.full && health.HasStatus(k.gvk.GroupKind()) {
+			applied.status, applied.message = health.InProgress, "has just been applied"
+		}
+		o.live = applied
+	}
+	o.gone = ""
+	var concerned []*holder
+	if o.record != nil && o.record.holder != r.holder {
+		concerned = append(concerned, o.record.holder)
+	}
+	o.record = r
+	if k.covered(name.Namespace) && !r.matches(o.live) {
+		concerned = append(concerned, r.holder)
+	}
+	k.mu.Unlock()
+	k.applier.tell(concerned)
+}
+
+// outdatedBy tells whether the answer to a write is newer than what a watch has
+// shown.
+func (o *object) outdatedBy(applied *live) bool {
+	if o.gone != "" && !older(o.gone, applied.version) {
+		return false
+	}
+	return o.live == nil || older(o.live.version, applied.version)
+}
+
+// forget drops what a holder applied, and what it waits for.
+func (k *kind) forget(name types.NamespacedName, h *holder) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if o := k.objects[name]; o != nil {
+		if o.record != nil && o.record.holder == h {
+			o.record = nil
+		}
+		k.tidy(name)
+	}
+}
+
+// awaitGone has a holder told when an object is gone or somebody else's. It
+// returns false where that is so already.
+func (k *kind) awaitGone(name types.NamespacedName, uid types.UID, h *holder) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.covered(name.Namespace) {
+		if o := k.objects[name]; o == nil || o.live == nil || o.live.uid != uid {
+			return false
+		}
+	}
+	k.object(name).wait(h)
+	return true
+}
+
+// observe returns the health of an object as far as it is known, and how it
+// compares with what the holder applied.
+func (k *kind) observe(name types.NamespacedName, h *holder) (health.Item, condition) {
+	item := health.Item{ID: manifest.ID{
+		Group: k.gvk.Group, Version: k.gvk.Version, Kind: k.gvk.Kind, Namespace: name.Namespace, Name: name.Name,
+	}}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	o := k.objects[name]
+	if o == nil {
+		o = &object{}
+	}
+	mine := o.record != nil && o.record.holder == h
+	if !k.covered(name.Namespace) {
+		item.Status, item.Message = health.Unknown, "it is not watched"
+		if mine && !health.HasStatus(k.gvk.GroupKind()) {
+			item.Status, item.Message = health.OfMetadata(false)
+		}
+		return item, unseen
+	}
+	item.Status, item.Message = o.health(h)
+	switch {
+	case o.record == nil:
+		return item, unseen
+	case mine && o.record.matches(o.live):
+		return item, asApplied
+	default:
+		return item, drifted
+	}
+}
+
+// health returns how the live object is, as a holder sees it.
+func (o *object) health(h *holder) (health.Status, string) {
+	switch {
+	case o.live == nil:
+		return health.Of(nil)
+	case o.live.owner != h.mark:
+		return health.Unknown, "it belongs to somebody else"
+	case o.live.status != "":
+		return o.live.status, o.live.message
+	default:
+		return health.OfMetadata(o.live.deleting)
+	}
+}

@@ -1,0 +1,129 @@
+package apply
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// namespaceKind and namespaceResource are the kind of namespaces.
+var (
+	namespaceKind     = schema.GroupKind{Kind: "Namespace"}
+	namespaceResource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+)
+
+// phase of a namespace, as far as it matters for writing into it.
+type phase int
+
+const (
+	phaseAbsent phase = iota
+	phaseTerminating
+	phaseUsable
+)
+
+// namespaces watches those that somebody waits for, each by its name: few may
+// watch all of them.
+type namespaces struct {
+	applier *Applier
+
+	mu      sync.Mutex
+	watched map[string]*namespace
+}
+
+// namespace is one that somebody waits for.
+type namespace struct {
+	feed *feed
+	// seen is how it was seen last; it counts once feed is synced.
+	seen phase
+	// waiting are to be told when it is not as they found it any more.
+	waiting map[*holder]phase
+}
+
+func newNamespaces(a *Applier) *namespaces {
+	return &namespaces{applier: a, watched: make(map[string]*namespace)}
+}
+
+// await has a holder told when a namespace is not any more as it was found: absent
+// or terminating.
+func (n *namespaces) await(h *holder, name string, found phase) {
+	n.mu.Lock()
+	ns := n.watched[name]
+	if ns == nil {
+		ns = &namespace{waiting: make(map[*holder]phase), seen: found}
+		n.watched[name] = ns
+	}
+	ns.waiting[h] = found
+	if ns.feed == nil || ns.feed.ended() && !ns.feed.refused(retryDenied) {
+		client := n.applier.target.Metadata().Resource(namespaceResource)
+		ns.feed = newFeed(everywhere, metadataSource(client, "", "metadata.name="+name), namespaceSink{n, name})
+		ns.feed.start(n.applier.ctx)
+	}
+	concerned := ns.concerned()
+	n.mu.Unlock()
+	n.applier.tell(concerned)
+}
+
+// leave has a holder wait for no namespace but some.
+func (n *namespaces) leave(h *holder, except map[string]bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for name, ns := range n.watched {
+		if !except[name] {
+			delete(ns.waiting, h)
+		}
+		if len(ns.waiting) == 0 {
+			ns.feed.end()
+			delete(n.watched, name)
+		}
+	}
+}
+
+// concerned returns, once each, those for whom the namespace is not as they found
+// it. A namespace that went from absent to terminating is of no use to anybody.
+func (ns *namespace) concerned() []*holder {
+	var concerned []*holder
+	for h, found := range ns.waiting {
+		if ns.seen == phaseUsable || found == phaseTerminating && ns.seen == phaseAbsent {
+			concerned = append(concerned, h)
+			delete(ns.waiting, h)
+		}
+	}
+	return concerned
+}
+
+// namespaceSink is the sink of the watch of one namespace.
+type namespaceSink struct {
+	all  *namespaces
+	name string
+}
+
+func (s namespaceSink) put(f *feed, seen *observed) {
+	if seen.live.deleting {
+		s.show(f, phaseTerminating)
+		return
+	}
+	s.show(f, phaseUsable)
+}
+
+func (s namespaceSink) drop(f *feed, _ *observed) { s.show(f, phaseAbsent) }
+
+func (s namespaceSink) replace(f *feed, all []*observed, _ string) {
+	if len(all) == 0 {
+		s.show(f, phaseAbsent)
+		return
+	}
+	s.put(f, all[0])
+}
+
+func (s namespaceSink) show(f *feed, seen phase) {
+	s.all.mu.Lock()
+	ns := s.all.watched[s.name]
+	if ns == nil || ns.feed != f {
+		s.all.mu.Unlock()
+		return
+	}
+	ns.seen = seen
+	concerned := ns.concerned()
+	s.all.mu.Unlock()
+	s.all.applier.tell(concerned)
+}

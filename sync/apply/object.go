@@ -1,0 +1,92 @@
+package apply
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"waybill.dev/waybill/sync/health"
+)
+
+// object is what an Applier knows of one object of a kind. Guarded by the lock of
+// the kind.
+type object struct {
+	// live is the object as a watch, or the answer to our last write, showed it;
+	// nil where there is none that carries our label.
+	live *live
+	// record is what we applied last; nil where we did not.
+	record *record
+	// writes counts those that are under way. While there are any, changes are not
+	// compared with record: they may well be ours.
+	writes int
+	// gone is the resource version at which the object vanished during a write, so
+	// that the answer to that write is not mistaken for something newer.
+	gone string
+	// waiting are to be told when the object is gone, or belongs to somebody else.
+	waiting []*holder
+}
+
+// record is an object as we applied it. It is not changed once it is made.
+type record struct {
+	holder *holder
+	// desired identifies the manifest.
+	desired digest
+	// uid and fields are what the API server answered.
+	uid    types.UID
+	fields digest
+}
+
+// matches tells whether a live object is what was applied.
+func (r *record) matches(l *live) bool {
+	return l != nil && l.uid == r.uid && l.fields == r.fields && l.owner == r.holder.mark && !l.deleting
+}
+
+// show takes in what became of the live object and returns whom it concerns: the
+// owner, where the object is not what was applied any more or its health changed,
+// and those who waited for it to go.
+func (o *object) show(now *live) []*holder {
+	before := o.live
+	o.live = now
+	var concerned []*holder
+	if now == nil || before != nil && (before.uid != now.uid || before.owner != now.owner) {
+		concerned, o.waiting = o.waiting, nil
+	}
+	if o.record == nil || o.writes > 0 {
+		return concerned
+	}
+	drifted := !o.record.matches(now) && !before.alike(now)
+	if drifted || o.record.holder.health.Load() && before.healthDiffers(now) {
+		concerned = append(concerned, o.record.holder)
+	}
+	return concerned
+}
+
+// alike tells whether two states of a live object are one for drift.
+func (l *live) alike(other *live) bool {
+	if l == nil || other == nil {
+		return l == other
+	}
+	return l.uid == other.uid && l.fields == other.fields && l.owner == other.owner && l.deleting == other.deleting
+}
+
+// healthDiffers tells whether the health changed in a way to tell the owner. What
+// an object says while it makes progress changes all the time, so only the message
+// of a failure counts.
+func (l *live) healthDiffers(other *live) bool {
+	if l == nil || other == nil {
+		return l != other
+	}
+	return l.status != other.status || l.status == health.Failed && l.message != other.message
+}
+
+// wait adds a holder to those who wait.
+func (o *object) wait(h *holder) {
+	if !slices.Contains(o.waiting, h) {
+		o.waiting = append(o.waiting, h)
+	}
+}
+
+// idle tells whether nothing is known of the object.
+func (o *object) idle() bool {
+	return o.live == nil && o.record == nil && o.writes == 0 && len(o.waiting) == 0
+}

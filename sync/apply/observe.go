@@ -1,0 +1,65 @@
+package apply
+
+import (
+	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// Observation is what is known of an owner's objects without asking anybody.
+type Observation struct {
+	// Settled: the last Apply did all there was to do, and nothing of it or of what
+	// is watched has been edited or deleted since. Another Apply would write nothing.
+	Settled bool
+	// Drifted are objects that are not any more as they were applied, or as they
+	// were when Watch was called.
+	Drifted []manifest.ID
+	// Health of the objects.
+	Health health.Summary
+}
+
+// Observe tells how the objects of the last Apply and the last Watch are. It is
+// cheap, and it is how to find out what a Notify was about: where Settled is set,
+// it was about health alone. It returns false for an owner that nothing is known
+// of.
+func (a *Applier) Observe(owner Owner) (Observation, bool) {
+	a.mu.Lock()
+	h := a.holders[owner]
+	a.mu.Unlock()
+	if h == nil {
+		return Observation{}, false
+	}
+	applied, watched := h.applied.Load(), h.watched.Load()
+	if applied == nil && watched == nil {
+		return Observation{}, false
+	}
+	o := Observation{Settled: true}
+	var items []health.Item
+	for _, v := range []*view{applied, watched} {
+		if v == nil {
+			continue
+		}
+		o.Settled = o.Settled && v.settled
+		for _, key := range v.objects {
+			item, condition := key.kind.observe(key.name, h)
+			items = append(items, item)
+			if condition == drifted {
+				o.Drifted = append(o.Drifted, item.ID)
+			}
+			o.Settled = o.Settled && (condition == asApplied || condition == unseen && v == watched)
+		}
+	}
+	o.Health = health.Summarize(items)
+	return o, true
+}
+
+// condition is how a live object compares with what was applied.
+type condition int
+
+const (
+	// asApplied: nobody has changed it.
+	asApplied condition = iota
+	// drifted: somebody has.
+	drifted
+	// unseen: it was never applied, or cannot be watched.
+	unseen
+)

@@ -1,0 +1,143 @@
+package apply
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"unique"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/health"
+)
+
+// digest identifies content; the zero value stands for none.
+type digest [16]byte
+
+func digestOf(content []byte) digest {
+	sum := sha256.Sum256(content)
+	return digest(sum[:16])
+}
+
+// live is all that is kept of a live object. It is not changed once it is made,
+// so it may be shared.
+type live struct {
+	uid     types.UID
+	version string // resourceVersion
+	owner   string // annotation apps.waybill.dev/owner
+	// fields identifies the set of fields that are ours, and so changes when
+	// somebody takes one of them, and not when somebody adds one.
+	fields digest
+	// deleting: the object has a deletionTimestamp.
+	deleting bool
+	// keep: the object must not be pruned.
+	keep bool
+	// status and message are its health; in a watch of metadata they are empty.
+	status  health.Status
+	message string
+}
+
+// observed is a live object with its name, as it passes through a feed.
+type observed struct {
+	name types.NamespacedName
+	live *live
+}
+
+// GetObjectMeta lets an observed stand in stores of client-go for the object that
+// it was made of.
+func (o *observed) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: o.name.Namespace, Name: o.name.Name}
+}
+
+// observe reduces an object to what is kept of it. Where full is set it has a
+// spec and a status, from which its health follows.
+func observe(object metav1.Object, full bool) *observed {
+	annotations := object.GetAnnotations()
+	l := &live{
+		uid:      object.GetUID(),
+		version:  object.GetResourceVersion(),
+		owner:    unique.Make(annotations[v1alpha1.OwnerAnnotation]).Value(),
+		fields:   fieldsOf(object),
+		deleting: object.GetDeletionTimestamp() != nil,
+		keep:     annotations[v1alpha1.PruneAnnotation] == pruneDisabled,
+	}
+	if u, ok := object.(*unstructured.Unstructured); ok && full {
+		l.status, l.message = health.Of(u)
+	}
+	return &observed{
+		name: types.NamespacedName{Namespace: unique.Make(object.GetNamespace()).Value(), Name: object.GetName()},
+		live: l,
+	}
+}
+
+// pruneDisabled is the value of the prune annotation that keeps an object.
+const pruneDisabled = "disabled"
+
+// fieldsOf identifies the set of fields that an object owes to our applies, or to
+// Helm on our behalf. It is the same whether the object came as JSON or as
+// protobuf.
+func fieldsOf(object metav1.Object) digest {
+	if u, ok := object.(*unstructured.Unstructured); ok {
+		return fieldsDigest(ownedUnstructured(u))
+	}
+	var owned []any
+	for _, entry := range object.GetManagedFields() {
+		if entry.FieldsV1 == nil || !isOurs(entry.Manager, string(entry.Operation), entry.Subresource) {
+			continue
+		}
+		var fields any
+		if err := json.Unmarshal(entry.FieldsV1.Raw, &fields); err == nil {
+			owned = append(owned, fields)
+		}
+	}
+	return fieldsDigest(owned)
+}
+
+// ownedUnstructured reads managedFields in place: the accessor of Unstructured
+// would convert all of them.
+func ownedUnstructured(u *unstructured.Unstructured) []any {
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	entries, _ := metadata["managedFields"].([]any)
+	var owned []any
+	for _, e := range entries {
+		entry, _ := e.(map[string]any)
+		text := func(key string) string { s, _ := entry[key].(string); return s }
+		if entry["fieldsV1"] != nil && isOurs(text("manager"), text("operation"), text("subresource")) {
+			owned = append(owned, entry["fieldsV1"])
+		}
+	}
+	return owned
+}
+
+// isOurs tells whether an entry of managedFields is of our applies, or of Helm,
+// which does not apply.
+func isOurs(manager, operation, subresource string) bool {
+	if subresource != "" {
+		return false
+	}
+	return manager == v1alpha1.HelmFieldManager ||
+		manager == v1alpha1.FieldManager && operation == string(metav1.ManagedFieldsOperationApply)
+}
+
+// fieldsDigest digests sets of fields in the one order of keys that JSON of a map
+// has: the API server sorts them in another one, and a decoder forgets it.
+func fieldsDigest(owned []any) digest {
+	if len(owned) == 0 {
+		return digest{}
+	}
+	text, err := json.Marshal(owned)
+	if err != nil {
+		return digest{}
+	}
+	return digestOf(text)
+}
+
+// older tells whether resource version a comes before b. It is false where one of
+// them is no number.
+func older(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
+}

@@ -1,0 +1,99 @@
+package apply
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// Reasons of a Problem with an object. Those of rendering are in package manifest;
+// ReasonDuplicateObject of them is used here too.
+const (
+	// ReasonInvalid: the API server finds the object invalid, or a field of it that
+	// cannot be changed was changed. The message is the API server's (P14).
+	ReasonInvalid = "Invalid"
+	// ReasonRefused: admission refused the object: a webhook, a policy or a quota.
+	// The message is theirs (P12).
+	ReasonRefused = "Refused"
+	// ReasonForbidden: the identity that is used lacks a right; the message names
+	// both.
+	ReasonForbidden = "Forbidden"
+	// ReasonConflict: an object of that name exists and belongs to somebody else;
+	// it stays as it is (C13, C53).
+	ReasonConflict = "Conflict"
+	// ReasonKindNotFound: the API server does not serve the kind. The object is
+	// applied when it does.
+	ReasonKindNotFound = "KindNotFound"
+	// ReasonNamespaceNotFound: the namespace does not exist. The object is applied
+	// when it does.
+	ReasonNamespaceNotFound = "NamespaceNotFound"
+	// ReasonTerminating: the object of that name, or its namespace, is being
+	// deleted. The object is applied when it is gone.
+	ReasonTerminating = "Terminating"
+	// ReasonUnavailable: what serves or admits the kind does not answer: an
+	// aggregated API server or a webhook.
+	ReasonUnavailable = "Unavailable"
+	// ReasonFailed: the API server failed in another way.
+	ReasonFailed = "Failed"
+)
+
+// Reasons of a Warning.
+const (
+	// ReasonNotWatched: the identity may not list and watch the kind. Its objects
+	// are applied at each Apply, and between two of them nobody notices when they
+	// are edited or deleted.
+	ReasonNotWatched = "NotWatched"
+	// ReasonPruneHeld: objects that are not wanted any more stay until everything
+	// that is wanted could be applied.
+	ReasonPruneHeld = "PruneHeld"
+)
+
+// wayOut is what to do about an immutable field.
+const wayOut = "change it back, or delete the object: it is then created anew"
+
+// adoptionHint is what to do about a conflict.
+const adoptionHint = `to take it over, annotate the manifest with ` + v1alpha1.AdoptAnnotation + `: "true"`
+
+// classify says why the API server did not do what it was asked for one object,
+// word for word, so that the message is the same each time.
+func classify(err error) (reason, message string) {
+	message = rootCause(err)
+	switch {
+	case strings.Contains(message, "denied the request") || strings.Contains(message, "denied request"):
+		return ReasonRefused, message
+	case strings.Contains(message, "failed calling webhook") || apierrors.IsServiceUnavailable(err) ||
+		apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err):
+		return ReasonUnavailable, message
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return ReasonTerminating, message
+	case apierrors.IsForbidden(err) && strings.Contains(message, "cannot "):
+		return ReasonForbidden, message
+	case apierrors.IsForbidden(err):
+		return ReasonRefused, message
+	case apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
+		return ReasonConflict, message
+	case apierrors.IsInvalid(err) && isImmutable(message):
+		return ReasonInvalid, fmt.Sprintf("%s; %s", message, wayOut)
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err),
+		apierrors.IsUnsupportedMediaType(err), strings.Contains(message, "failed to create typed patch object"):
+		return ReasonInvalid, message
+	default:
+		return ReasonFailed, message
+	}
+}
+
+// isImmutable recognises the ways in which API servers say that a field cannot be
+// changed.
+func isImmutable(message string) bool {
+	for _, phrase := range []string{"immutable", "may not be changed", "may not change", "are forbidden"} {
+		if strings.Contains(message, phrase) {
+			return true
+		}
+	}
+	return false
+}

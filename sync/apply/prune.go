@@ -1,0 +1,210 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"waybill.dev/waybill/sync/apply/inventory"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// removal is one object on its way out of the cluster.
+type removal struct {
+	id   manifest.ID
+	kind *kind
+	rank rank
+	// sight is what is known of the live object. Set by remove.
+	sight sight
+	// done: nothing of ours is left.
+	done bool
+	outcome
+}
+
+// rank is the order in which objects go.
+type rank int
+
+const (
+	// custom objects go first when what defines them goes too: as long as their
+	// controller is there, it can take down what they stand for. Nothing else goes
+	// before they are gone.
+	custom rank = iota
+	// namespaced objects.
+	namespaced
+	// clusterScoped objects.
+	clusterScoped
+	// foundation is what others stand on: Namespaces and CustomResourceDefinitions.
+	foundation
+	ranks
+)
+
+func (rm *removal) name() types.NamespacedName {
+	return types.NamespacedName{Namespace: rm.id.Namespace, Name: rm.id.Name}
+}
+
+func (rm *removal) refuse(reason, message string) {
+	rm.problem = &manifest.Problem{ID: rm.id, Reason: reason, Message: message}
+}
+
+// prune deletes what was delivered before and is not wanted any more.
+func (r *run) prune(ctx context.Context) {
+	stale := inventory.Diff(r.request.Inventory, r.wanted())
+	if len(stale) == 0 {
+		return
+	}
+	if undone := len(r.items) - len(usable(r.items)); !r.request.Prune || r.failed() || undone > 0 {
+		r.hold(stale)
+		return
+	}
+	r.resolveRemovals(ctx, stale)
+	r.coverRemovals(ctx)
+	for _, rm := range r.removals {
+		if rm.kind != nil {
+			r.forget(recordKey{rm.kind, rm.name()}) // it is no drift any more if the object goes
+		}
+	}
+	for step := custom; step < ranks && !r.failed(); step++ {
+		batch := r.pending(step)
+		each(ctx, r, batch, r.remove)
+		if step == custom && len(r.pending(step)) > 0 {
+			r.waitForCustom()
+			break
+		}
+	}
+	r.holdOn()
+}
+
+// hold keeps what is not wanted any more: where it is not to be pruned, or where
+// that which replaces it may be among what could not be applied.
+func (r *run) hold(stale []manifest.ID) {
+	r.left = stale
+	if r.request.Prune && !r.failed() {
+		r.warnings = append(r.warnings, manifest.Problem{
+			Reason:  ReasonPruneHeld,
+			Message: fmt.Sprintf("%d objects that are not wanted any more stay until everything that is wanted is applied", len(stale)),
+		})
+	}
+}
+
+// pending returns the removals of a rank that are not over.
+func (r *run) pending(step rank) []*removal {
+	var pending []*removal
+	for _, rm := range r.removals {
+		if rm.rank == step && !rm.done && rm.problem == nil {
+			pending = append(pending, rm)
+		}
+	}
+	return pending
+}
+
+// waitForCustom notes that everything else waits for custom objects to go.
+func (r *run) waitForCustom() {
+	for _, rm := range r.removals {
+		rm.waiting = rm.waiting || !rm.done && rm.problem == nil
+	}
+}
+
+// holdOn keeps the watches of what is not gone.
+func (r *run) holdOn() {
+	for _, rm := range r.removals {
+		if rm.kind != nil && !rm.done {
+			r.needed.add(rm.kind, rm.id.Namespace)
+		}
+	}
+}
+
+// remove deletes an object if it still is what we delivered, and finds out whether
+// it is gone.
+func (r *run) remove(ctx context.Context, rm *removal) {
+	rm.sight = rm.kind.see(rm.name(), r.holder)
+	for try := 0; ; try++ {
+		if !rm.sight.known && !r.lookUpRemoval(ctx, rm) {
+			return
+		}
+		live := rm.sight.live
+		switch {
+		case live == nil:
+			rm.done = true
+			return
+		case live.owner != r.holder.mark || live.keep:
+			rm.done, rm.action = true, Released
+			return
+		case live.deleting:
+			r.awaitRemoval(rm)
+			return
+		}
+		err := r.delete(ctx, rm)
+		if err == nil {
+			return
+		}
+		if try > 0 || !apierrors.IsConflict(err) {
+			r.notRemoved(rm, err)
+			return
+		}
+		rm.sight.known = false // another object has that name by now: look again, once
+	}
+}
+
+// lookUpRemoval asks for an object that no watch shows: it may have lost its label.
+func (r *run) lookUpRemoval(ctx context.Context, rm *removal) bool {
+	object, err := rm.kind.client(rm.id.Namespace).Get(ctx, rm.id.Name, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		rm.sight.found(object)
+	case apierrors.IsNotFound(err):
+		rm.sight.found(nil)
+	default:
+		r.notRemoved(rm, err)
+		return false
+	}
+	return true
+}
+
+// delete tells the API server to delete an object: the very one that was looked
+// at, and what it owns in the background.
+func (r *run) delete(ctx context.Context, rm *removal) error {
+	err := rm.kind.client(rm.id.Namespace).Delete(ctx, rm.id.Name, metav1.DeleteOptions{
+		Preconditions:     &metav1.Preconditions{UID: ptr.To(rm.sight.live.uid)},
+		PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
+	})
+	if apierrors.IsNotFound(err) {
+		rm.done = true
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	rm.action = Deleted
+	logr.FromContextOrDiscard(ctx).V(1).Info("Deleted", "object", rm.id.String())
+	uid := rm.sight.live.uid
+	if now := rm.kind.see(rm.name(), r.holder); now.covered && (now.live == nil || now.live.uid != uid) {
+		rm.done = true // the watch was faster than the answer
+		return nil
+	}
+	if r.lookUpRemoval(ctx, rm) {
+		if rm.done = rm.sight.live == nil || rm.sight.live.uid != uid; !rm.done {
+			r.awaitRemoval(rm)
+		}
+	}
+	return nil
+}
+
+// awaitRemoval has the owner told when an object that is terminating is gone.
+func (r *run) awaitRemoval(rm *removal) {
+	rm.waiting = rm.kind.awaitGone(rm.name(), rm.sight.live.uid, r.holder)
+	rm.done = !rm.waiting
+}
+
+// notRemoved notes why an object was not deleted.
+func (r *run) notRemoved(rm *removal, err error) {
+	if failure := r.failureOf(rm.kind, err); failure != nil {
+		r.fail(failure)
+		return
+	}
+	rm.refuse(classify(err))
+}

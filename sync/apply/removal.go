@@ -1,0 +1,175 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// resolveRemovals turns identities into removals: with their kinds, and without
+// those that are wanted under the name that the API server has for them.
+func (r *run) resolveRemovals(ctx context.Context, stale []manifest.ID) {
+	wanted := make(map[manifest.ID]bool, len(r.items))
+	for _, id := range r.wanted() {
+		wanted[id.Key()] = true
+	}
+	found := make(map[kindName]lookup)
+	for _, id := range stale {
+		if r.failed() {
+			return
+		}
+		name := kindName{id.Group, id.Kind}
+		answer, asked := found[name]
+		if !asked {
+			answer.kind, answer.err = r.removalKind(ctx, id)
+			found[name] = answer
+		}
+		if answer.kind != nil && !answer.kind.namespaced {
+			id.Namespace = ""
+		}
+		if wanted[id.Key()] {
+			continue
+		}
+		rm := &removal{id: id, kind: answer.kind, done: answer.kind == nil && answer.err == nil}
+		r.removals = append(r.removals, rm)
+		if answer.err != nil {
+			rm.refuse(classify(answer.err))
+		}
+	}
+	r.rankRemovals()
+}
+
+// removalKind returns the kind of an object that is to go: in the version that it
+// was delivered with, or any other that is served. It is nil for a kind that is
+// not served at all, of which there can be no objects.
+func (r *run) removalKind(ctx context.Context, id manifest.ID) (*kind, error) {
+	k, err := r.applier.kindOf(r.holder, id.GroupVersionKind())
+	if err == nil || !meta.IsNoMatchError(err) {
+		return k, r.note(err)
+	}
+	mapping, err := r.applier.target.Mapper().RESTMapping(id.GroupVersionKind().GroupKind())
+	if err == nil {
+		return r.applier.attach(r.holder, mapping.GroupVersionKind, mapping), nil
+	}
+	if !meta.IsNoMatchError(err) {
+		return nil, r.note(err)
+	}
+	// What discovery does not know may be new, or away for a moment.
+	served, failure := r.served(ctx, id.GroupVersionKind().GroupKind())
+	if failure != nil {
+		return nil, r.note(failure)
+	}
+	if served {
+		return nil, fmt.Errorf("%w; it is deleted once discovery knows the kind", err)
+	}
+	return nil, nil
+}
+
+// note passes an error on, and takes it in where it is one of the cluster.
+func (r *run) note(err error) error {
+	if err != nil {
+		if failure := clusterFailure(err); failure != nil {
+			r.fail(failure)
+		}
+	}
+	return err
+}
+
+// served asks the API server itself whether it serves a kind, in any version.
+func (r *run) served(ctx context.Context, kind schema.GroupKind) (bool, error) {
+	client := r.applier.target.Discovery().RESTClient()
+	paths := []string{"/api/v1"}
+	if kind.Group != "" {
+		var group metav1.APIGroup
+		err := client.Get().AbsPath("/apis", kind.Group).Do(ctx).Into(&group)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return false, fmt.Errorf("ask for group %s: %w", kind.Group, err)
+		}
+		paths = nil
+		for _, version := range group.Versions {
+			paths = append(paths, "/apis/"+version.GroupVersion)
+		}
+	}
+	for _, path := range paths {
+		var list metav1.APIResourceList
+		err := client.Get().AbsPath(path).Do(ctx).Into(&list)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return false, fmt.Errorf("ask for %s: %w", path, err)
+		}
+		if slices.ContainsFunc(list.APIResources, func(a metav1.APIResource) bool { return a.Kind == kind.Kind }) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// rankRemovals decides what goes first.
+func (r *run) rankRemovals() {
+	defined := make(map[string]bool)
+	for _, rm := range r.removals {
+		if rm.id.Group == crdKind.Group && rm.id.Kind == crdKind.Kind {
+			defined[groupOf(rm.id.Name)] = true
+		}
+	}
+	for _, rm := range r.removals {
+		kind := schema.GroupKind{Group: rm.id.Group, Kind: rm.id.Kind}
+		switch {
+		case kind == crdKind || kind == namespaceKind:
+			rm.rank = foundation
+		case defined[rm.id.Group]:
+			rm.rank = custom
+		case rm.id.Namespace != "":
+			rm.rank = namespaced
+		default:
+			rm.rank = clusterScoped
+		}
+	}
+}
+
+// coverRemovals sees to it that it is noticed when the objects go.
+func (r *run) coverRemovals(ctx context.Context) {
+	byKind := make(map[*kind][]*removal)
+	for _, rm := range r.removals {
+		if rm.kind != nil {
+			byKind[rm.kind] = append(byKind[rm.kind], rm)
+		}
+	}
+	each(ctx, r, slices.Collect(maps.Keys(byKind)), func(ctx context.Context, k *kind) {
+		namespaces := make(map[string]bool)
+		for _, rm := range byKind[k] {
+			namespaces[rm.id.Namespace] = true
+		}
+		if err := k.cover(ctx, slices.Sorted(maps.Keys(namespaces))); err != nil {
+			r.removalsUncovered(ctx, k, byKind[k], err)
+		}
+	})
+}
+
+// removalsUncovered notes that it is not known how the objects of a kind are. Of a
+// kind that has gone since it was looked up there are none.
+func (r *run) removalsUncovered(ctx context.Context, k *kind, removals []*removal, err error) {
+	if failure := r.failureOf(k, err); failure != nil {
+		r.fail(failure)
+		return
+	}
+	gone := false
+	if isKindNotFound(err) {
+		served, failure := r.served(ctx, k.gvk.GroupKind())
+		gone = !served && r.note(failure) == nil
+		r.applier.discard(k)
+	}
+	r.awaitServed(k)
+	for _, rm := range removals {
+		if rm.done = gone; !gone {
+			rm.refuse(classify(err))
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package apply
+
+import (
+	"context"
+
+	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// Request says what an owner wants to have in the cluster.
+type Request struct {
+	// Owner of the objects. Applies of one owner run one after the other.
+	Owner Owner
+	// Objects is everything that the owner wants. They are not changed, so they may
+	// be shared between Appliers.
+	Objects []manifest.Object
+	// Inventory is what was delivered for the owner before.
+	Inventory []manifest.ID
+	// Prune deletes what is in Inventory and not in Objects. Where it is false, or
+	// something of Objects could not be applied, all of that stays in the cluster
+	// and in Result.Inventory.
+	Prune bool
+	// DefaultNamespace is where namespaced objects go that name none (C59).
+	DefaultNamespace string
+	// Health asks for Result.Health, and for Notify when it changes.
+	Health bool
+	// Intent, where it is not nil, is called before the first write that would
+	// create an object which Inventory does not name, with an inventory that names
+	// it too. It stores that inventory, so that a crash leaves nothing behind that
+	// nobody knows of (C41). Its error ends the Apply before anything is written.
+	Intent func(context.Context, []manifest.ID) error
+}
+
+// Result says what became of a Request.
+type Result struct {
+	// Problems names each object that could not be applied or deleted, in the order
+	// of the objects. Reasons are documented with their constants. The messages are
+	// stable, so that a status does not change with every try.
+	Problems []manifest.Problem
+	// Warnings are no failures: the objects are delivered, but something about them
+	// is not as it could be.
+	Warnings []manifest.Problem
+	// Inventory is what must be remembered: all that was requested, and what was
+	// delivered before and is not yet gone.
+	Inventory []manifest.ID
+	// Changes lists what was done, in the order of the objects. What was as it
+	// should be is not in it.
+	Changes []Change
+	// Waiting names objects that cannot be applied yet, or are not gone yet. Notify
+	// comes when that changes, unless a Problem or Warning says that it cannot be
+	// watched.
+	Waiting []manifest.ID
+	// Health of the requested objects; zero unless it was asked for.
+	Health health.Summary
+	// Err is not nil where the cluster as a whole let us down: it is unreachable,
+	// refuses the credentials, or ctx ended. Not everything may have been tried; a
+	// later Apply goes on where this one stopped.
+	Err error
+}
+
+// Action is what was done to an object.
+type Action string
+
+const (
+	// Created: the object did not exist.
+	Created Action = "Created"
+	// Configured: the object was changed to what is wanted now.
+	Configured Action = "Configured"
+	// Corrected: the object was changed back, because somebody else had changed it.
+	Corrected Action = "Corrected"
+	// Deleted: the object was told to go, because it is not wanted any more.
+	Deleted Action = "Deleted"
+	// Released: the object is not wanted any more and stays: its prune annotation
+	// says so, or it belongs to somebody else by now.
+	Released Action = "Released"
+)
+
+// Change is one thing that was done.
+type Change struct {
+	ID     manifest.ID
+	Action Action
+}

@@ -1,0 +1,211 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+
+	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// lookup is the answer to what a kind is called.
+type lookup struct {
+	kind *kind
+	err  error
+}
+
+// resolveKnown finds out what the API server calls the kinds of items, as far as
+// discovery knows them. What it does not know may be defined by the first stage.
+func (r *run) resolveKnown(items []*item) {
+	found := make(map[schema.GroupVersionKind]lookup)
+	for _, it := range items {
+		gvk := it.id.GroupVersionKind()
+		answer, asked := found[gvk]
+		if !asked {
+			answer.kind, answer.err = r.applier.kindOf(r.holder, gvk)
+			found[gvk] = answer
+		}
+		switch {
+		case answer.err == nil:
+			r.place(it, answer.kind)
+		case !meta.IsNoMatchError(answer.err):
+			r.unresolved(it, answer.err)
+		}
+	}
+}
+
+// resolve finds out what the API server calls the kinds of the items that
+// discovery does not know.
+func (r *run) resolve(ctx context.Context, items []*item) {
+	found := make(map[schema.GroupVersionKind]lookup)
+	for _, it := range items {
+		if it.kind != nil || it.undone() || r.failed() {
+			continue
+		}
+		gvk := it.id.GroupVersionKind()
+		answer, asked := found[gvk]
+		if !asked {
+			answer.kind, answer.err = r.definedKind(ctx, gvk)
+			found[gvk] = answer
+		}
+		if answer.err != nil {
+			r.unresolved(it, answer.err)
+			continue
+		}
+		r.place(it, answer.kind)
+	}
+}
+
+// definedKind returns a kind that discovery does not know yet.
+func (r *run) definedKind(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
+	if k, err := r.applier.kindOf(r.holder, gvk); err == nil || !meta.IsNoMatchError(err) {
+		return k, err
+	}
+	r.groups[gvk.Group] = true
+	mapping, err := r.applier.definitions.find(ctx, r.holder, gvk)
+	if err != nil {
+		return nil, err
+	}
+	return r.applier.attach(r.holder, gvk, mapping), nil
+}
+
+// place gives an item its kind and namespace.
+func (r *run) place(it *item, k *kind) {
+	it.place(k)
+	if err := it.identify(); err != nil {
+		it.refuse(ReasonInvalid, "cannot be applied: "+err.Error())
+		return
+	}
+	if r.request.Health && health.HasStatus(k.gvk.GroupKind()) {
+		k.watchFully()
+	}
+}
+
+// unresolved notes that the kind of an item could not be found.
+func (r *run) unresolved(it *item, err error) {
+	var (
+		missing noDefinitionError
+		pending notEstablishedError
+	)
+	switch {
+	case errors.As(err, &missing):
+		r.awaitKind(it, err.Error())
+	case errors.As(err, &pending) && pending.refusal == "":
+		it.waiting = true
+	case errors.As(err, &pending):
+		it.waiting = true
+		it.refuse(ReasonKindNotFound, err.Error())
+	case apierrors.IsForbidden(err) && clusterFailure(err) == nil:
+		missing := noDefinitionError{it.id.GroupVersionKind()}
+		it.refuse(ReasonKindNotFound, fmt.Sprintf("%s; nobody can tell when that happens: %s", missing.Error(), err))
+	case discovery.IsGroupDiscoveryFailedError(err):
+		it.refuse(ReasonUnavailable, err.Error())
+	default:
+		if failure := clusterFailure(err); failure != nil {
+			r.fail(failure)
+			return
+		}
+		it.refuse(classify(err))
+	}
+}
+
+// awaitKind notes that an item waits for its kind to be served. That is no problem
+// where the definition of the kind has just been applied.
+func (r *run) awaitKind(it *item, message string) {
+	it.waiting = true
+	if definition := r.defined[kindName{it.id.Group, it.id.Kind}]; definition == nil || definition.undone() {
+		it.refuse(ReasonKindNotFound, message)
+	}
+}
+
+// cover sees to it that what happens to the objects is noticed, before anything is
+// done to them.
+func (r *run) cover(ctx context.Context, items []*item) {
+	byKind := make(map[*kind][]*item)
+	for _, it := range items {
+		byKind[it.kind] = append(byKind[it.kind], it)
+		r.needed.add(it.kind, it.id.Namespace)
+	}
+	each(ctx, r, slices.Collect(maps.Keys(byKind)), func(ctx context.Context, k *kind) {
+		namespaces := slices.Sorted(maps.Keys(r.needed[k]))
+		if err := k.cover(ctx, namespaces); err != nil {
+			r.uncovered(k, byKind[k], err)
+			return
+		}
+		r.warnNotWatched(k, namespaces)
+	})
+}
+
+// uncovered notes that it is not known how the objects of a kind are. They are not
+// touched; the owner is told when it is known.
+func (r *run) uncovered(k *kind, items []*item, err error) {
+	if failure := r.failureOf(k, err); failure != nil {
+		r.fail(failure)
+		return
+	}
+	r.awaitServed(k)
+	for _, it := range items {
+		if isKindNotFound(err) {
+			r.awaitKind(it, noDefinitionError{k.gvk}.Error())
+			continue
+		}
+		it.waiting = true
+		it.refuse(classify(err))
+	}
+	if isKindNotFound(err) && k.abandoned() {
+		r.applier.discard(k)
+	}
+}
+
+// awaitServed has the owner told when the objects of a kind can be seen again:
+// because they can, or because what defines them changes.
+func (r *run) awaitServed(k *kind) {
+	k.awaitServed(r.holder)
+	if !strings.Contains(k.gvk.Group, ".") {
+		return // no definition defines it
+	}
+	r.mu.Lock()
+	r.groups[k.gvk.Group] = true
+	r.mu.Unlock()
+	r.applier.definitions.await(r.holder, k.gvk.Group)
+}
+
+// failureOf returns the failure of the cluster as a whole that an error about a
+// kind shows, or nil. Kinds that the API server serves itself are unavailable only
+// if it is; others may come from a server of their own.
+func (r *run) failureOf(k *kind, err error) error {
+	if failure := clusterFailure(err); failure != nil {
+		return failure
+	}
+	overloaded := apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
+	if overloaded && isBuiltIn(k.gvk.Group) {
+		return failureError{err}
+	}
+	return nil
+}
+
+// warnNotWatched notes the namespaces of a kind in which drift is not noticed.
+func (r *run) warnNotWatched(k *kind, namespaces []string) {
+	for _, namespace := range namespaces {
+		err := k.denial(namespace)
+		if err == nil {
+			continue
+		}
+		r.mu.Lock()
+		r.warnings = append(r.warnings, manifest.Problem{
+			ID:      manifest.ID{Group: k.gvk.Group, Version: k.gvk.Version, Kind: k.gvk.Kind, Namespace: namespace},
+			Reason:  ReasonNotWatched,
+			Message: "edits and deletions by others are put right only at the next reconciliation: " + rootCause(err),
+		})
+		r.mu.Unlock()
+	}
+}

@@ -1,0 +1,232 @@
+package apply
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"waybill.dev/waybill/sync/apply/inventory"
+	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// parallel is how many requests one Apply has under way at a time.
+const parallel = 20
+
+// run is one Apply or Delete at work.
+type run struct {
+	applier *Applier
+	holder  *holder
+	request Request
+	// delivered has what the inventory of the request names.
+	delivered map[manifest.ID]bool
+
+	// items are the requested objects, in their order. Set by prepare.
+	items []*item
+	// defined has the CustomResourceDefinition among the items that defines a kind.
+	// Set by prepare.
+	defined map[kindName]*item
+	// intended has what the owner is known to intend. Set by declare.
+	intended map[manifest.ID]bool
+	// removals are what is to go. Set by prune.
+	removals []*removal
+	// left is what was delivered before, is not wanted any more and was not tried
+	// to delete. Set by prune.
+	left []manifest.ID
+
+	// needed is what has to be watched. What is not in it at the end is not watched
+	// any more.
+	needed scopes
+
+	// The rest is written from several goroutines.
+	mu sync.Mutex
+	// err is the failure of the cluster as a whole.
+	err error
+	// warnings of the kinds that are not watched.
+	warnings []manifest.Problem
+	// groups and spaces are what the run waits for: definitions by their group and
+	// namespaces by their name.
+	groups, spaces map[string]bool
+}
+
+// kindName is a kind in a group.
+type kindName struct{ group, kind string }
+
+// outcome is what became of one object.
+type outcome struct {
+	// problem is set where it could not be applied or deleted.
+	problem *manifest.Problem
+	// waiting: it cannot be applied yet, or is not gone yet.
+	waiting bool
+	// action is what was done to it; empty for nothing.
+	action Action
+}
+
+// undone tells whether an object is not what it should be.
+func (o outcome) undone() bool { return o.problem != nil || o.waiting }
+
+func (a *Applier) newRun(ctx context.Context, request Request) (*run, error) {
+	h, err := a.take(ctx, request.Owner)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{
+		applier:   a,
+		holder:    h,
+		request:   request,
+		delivered: make(map[manifest.ID]bool, len(request.Inventory)),
+		defined:   make(map[kindName]*item),
+		needed:    make(scopes),
+		groups:    make(map[string]bool),
+		spaces:    make(map[string]bool),
+	}
+	for _, id := range request.Inventory {
+		r.delivered[id.Key()] = true
+	}
+	return r, nil
+}
+
+// fail takes in that the cluster as a whole failed. The first failure counts:
+// those that follow are mostly its consequences.
+func (r *run) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+func (r *run) failed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err != nil
+}
+
+// each does something for each of some things, in parallel, until the cluster as a
+// whole fails.
+func each[T any](ctx context.Context, r *run, things []T, do func(context.Context, T)) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var group errgroup.Group
+	group.SetLimit(parallel)
+	for _, thing := range things {
+		if r.failed() {
+			break
+		}
+		group.Go(func() error {
+			if do(ctx, thing); r.failed() {
+				cancel()
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // what goes wrong is noted where it does
+}
+
+// wanted returns the identities of everything that was requested.
+func (r *run) wanted() []manifest.ID {
+	ids := make([]manifest.ID, 0, len(r.items))
+	for _, it := range r.items {
+		if it.id.Kind != "" && it.id.Name != "" {
+			ids = append(ids, it.id)
+		}
+	}
+	return ids
+}
+
+// finish sums up, and lets go of what is not needed any more.
+func (r *run) finish() Result {
+	result := Result{Err: r.err, Warnings: r.warnings}
+	for _, it := range r.items {
+		result.add(it.id, it.outcome)
+	}
+	left := r.left
+	for _, rm := range r.removals {
+		result.add(rm.id, rm.outcome)
+		if !rm.done {
+			left = append(left, rm.id)
+		}
+	}
+	result.Inventory = inventory.Merge(left, r.wanted())
+	if r.err == nil {
+		r.tidy()
+	} else {
+		// Not everything was looked at. What is gone is found to be so next time.
+		r.holder.needed = r.needed.with(r.holder.needed)
+		result.Inventory = inventory.Merge(r.request.Inventory, r.wanted())
+	}
+	r.publish(result)
+	if r.request.Health {
+		result.Health = r.health()
+	}
+	return result
+}
+
+func (r *Result) add(id manifest.ID, o outcome) {
+	if o.problem != nil {
+		r.Problems = append(r.Problems, *o.problem)
+	}
+	if o.waiting {
+		r.Waiting = append(r.Waiting, id)
+	}
+	if o.action != "" {
+		r.Changes = append(r.Changes, Change{ID: id, Action: o.action})
+	}
+}
+
+// publish leaves behind what Observe tells of.
+func (r *run) publish(result Result) {
+	v := &view{
+		settled: result.Err == nil && len(result.Problems) == 0 && len(result.Waiting) == 0,
+		health:  r.request.Health,
+	}
+	for _, it := range r.items {
+		if it.kind != nil {
+			v.objects = append(v.objects, it.key())
+		}
+	}
+	if len(v.objects) == 0 {
+		v = nil
+	}
+	r.holder.applied.Store(v)
+}
+
+// tidy drops records of objects that are not wanted any more, watches that nobody
+// needs, and what the last run waited for.
+func (r *run) tidy() {
+	wanted := make(map[recordKey]bool, len(r.items))
+	for _, it := range r.items {
+		if it.kind != nil {
+			wanted[it.key()] = true
+		}
+	}
+	for key := range r.holder.records {
+		if !wanted[key] {
+			r.forget(key)
+		}
+	}
+	r.holder.needed = r.needed
+	r.applier.keepOnly(r.holder, r.needed.with(r.holder.watched.Load().scopes()))
+	r.applier.definitions.leave(r.holder, r.groups)
+	r.applier.namespaces.leave(r.holder, r.spaces)
+}
+
+// forget drops the record of an object.
+func (r *run) forget(key recordKey) {
+	delete(r.holder.records, key)
+	key.kind.forget(key.name, r.holder)
+}
+
+// health sums up how the requested objects are.
+func (r *run) health() health.Summary {
+	items := make([]health.Item, 0, len(r.items))
+	for _, it := range r.items {
+		item := health.Item{ID: it.id, Status: health.NotFound, Message: "it could not be applied"}
+		if it.kind != nil {
+			item, _ = it.kind.observe(it.name(), r.holder)
+		}
+		items = append(items, item)
+	}
+	return health.Summarize(items)
+}

@@ -1,0 +1,211 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// retryDenied is after how long a watch that was forbidden is tried again, by the
+// next Apply that would use it: somebody may have granted it meanwhile.
+const retryDenied = 5 * time.Minute
+
+// cover sees to it that the objects of a kind are watched in some namespaces:
+// everywhere at once or, for an identity that may not do that, one by one. Where
+// it may not do that either it is no error; covered and denial tell. An error
+// means that it is not known how things are.
+func (k *kind) cover(ctx context.Context, namespaces []string) error {
+	err := k.await(ctx, everywhere)
+	if err == nil {
+		k.stopAllBut(everywhere)
+		return nil
+	}
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	if !k.namespaced {
+		return nil
+	}
+	for _, namespace := range namespaces {
+		k.feed(namespace) // start them all before waiting for the first
+	}
+	for _, namespace := range namespaces {
+		if err := k.await(ctx, namespace); err != nil && !apierrors.IsForbidden(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// await waits until a scope is watched, or failed to be.
+func (k *kind) await(ctx context.Context, scope string) error {
+	for {
+		err := k.feed(scope).await(ctx)
+		if !errors.Is(err, errFeedStopped) {
+			return err
+		}
+		// It was stopped for one that watches more. Wait for that one.
+	}
+}
+
+// feed returns the watch of a scope, and starts it where there is none.
+func (k *kind) feed(scope string) *feed {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	f := k.feeds[scope]
+	if f == nil || f.ended() && !f.refused(retryDenied) {
+		f = k.start(scope)
+	}
+	return f
+}
+
+// start starts a watch, in place of one that may be there. The caller holds the
+// lock.
+func (k *kind) start(scope string) *feed {
+	if old := k.feeds[scope]; old != nil {
+		old.end()
+	}
+	target, labels := k.applier.target, v1alpha1.OwnerHashLabel
+	source := metadataSource(target.Metadata().Resource(k.gvr).Namespace(scope), labels, "")
+	if k.full {
+		source = objectSource(target.Dynamic().Resource(k.gvr).Namespace(scope), labels)
+	}
+	f := newFeed(scope, source, k)
+	f.full = k.full
+	k.feeds[scope] = f
+	f.start(k.applier.ctx)
+	return f
+}
+
+// covered tells whether a watch shows the objects of a namespace. The caller holds
+// the lock.
+func (k *kind) covered(namespace string) bool {
+	for _, scope := range []string{everywhere, namespace} {
+		if f := k.feeds[scope]; f != nil && f.synced() {
+			return true
+		}
+	}
+	return false
+}
+
+// denial returns why a namespace is not covered, nil where it is or it is not a
+// matter of rights.
+func (k *kind) denial(namespace string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.covered(namespace) {
+		return nil
+	}
+	for _, scope := range []string{namespace, everywhere} {
+		if f := k.feeds[scope]; f != nil && apierrors.IsForbidden(f.failure()) {
+			return f.failure()
+		}
+	}
+	return nil
+}
+
+// watchFully has spec and status watched from now on. What is known of objects is
+// kept, and compared with what the new watches show.
+func (k *kind) watchFully() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.full {
+		return
+	}
+	k.full = true
+	for scope, f := range k.feeds {
+		if !f.ended() {
+			k.start(scope)
+		}
+	}
+}
+
+// stopAllBut ends the watches of other scopes, once one covers them all.
+func (k *kind) stopAllBut(scope string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for other, f := range k.feeds {
+		if other != scope {
+			f.end()
+			delete(k.feeds, other)
+		}
+	}
+}
+
+// use notes which namespaces a holder delivers to, and ends the watches of those
+// that nobody delivers to any more.
+func (k *kind) use(h *holder, namespaces map[string]bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.users[h] = namespaces
+	used := map[string]bool{everywhere: true}
+	for _, namespaces := range k.users {
+		for namespace := range namespaces {
+			used[namespace] = true
+		}
+	}
+	for scope, f := range k.feeds {
+		if !used[scope] {
+			f.end()
+			delete(k.feeds, scope)
+		}
+	}
+}
+
+// leave drops all that is known on behalf of a holder. It returns true where
+// nobody uses the kind any more; then its watches have ended.
+func (k *kind) leave(h *holder) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.users, h)
+	delete(k.waiting, h)
+	if len(k.users) == 0 {
+		for _, f := range k.feeds {
+			f.end()
+		}
+		clear(k.feeds)
+		clear(k.objects)
+		return true
+	}
+	for name, o := range k.objects {
+		if o.record != nil && o.record.holder == h {
+			o.record = nil
+		}
+		o.waiting = slices.DeleteFunc(o.waiting, func(other *holder) bool { return other == h })
+		k.tidy(name)
+	}
+	return false
+}
+
+// awaitServed has a holder told when the objects of the kind can be watched again.
+func (k *kind) awaitServed(h *holder) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.waiting[h] = true
+}
+
+// join adds a holder to those who use the kind.
+func (k *kind) join(h *holder) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.users[h] == nil {
+		k.users[h] = make(map[string]bool)
+	}
+}
+
+// abandoned tells whether a watch of the kind has given up finding it.
+func (k *kind) abandoned() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, f := range k.feeds {
+		if f.ended() && isKindNotFound(f.failure()) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,128 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// Watched names objects that Helm writes on behalf of an owner (C53, C54). They
+// carry the owner's marks; their fields are managed by v1alpha1.HelmFieldManager.
+type Watched struct {
+	IDs []manifest.ID
+	// Health has changes of health told too.
+	Health bool
+}
+
+// Watch watches objects that Apply did not write, beside those that it did. As
+// they are now is how they should be: Notify comes, and Observe tells, when one of
+// them is deleted, made anew, or loses a field that is managed by Helm to somebody
+// else. An object that is missing is drift at once. A second Watch takes the place
+// of the first. An error says what could not be watched; the rest is.
+func (a *Applier) Watch(ctx context.Context, owner Owner, watched Watched) error {
+	ctx, cancel := a.bind(ctx)
+	defer cancel()
+	h, err := a.take(ctx, owner)
+	if err != nil {
+		return failureError{err}
+	}
+	defer h.release()
+	v := &view{settled: true, health: watched.Health}
+	kinds, err := a.kindsOf(h, watched)
+	errs := []error{err}
+	for _, id := range watched.IDs {
+		if k := kinds[id.GroupVersionKind()]; k != nil {
+			v.objects = append(v.objects, k.key(id))
+		}
+	}
+	for k, namespaces := range v.scopes() {
+		if err := k.cover(ctx, slices.Sorted(maps.Keys(namespaces))); err != nil {
+			errs = append(errs, fmt.Errorf("watch %s: %w", k.gvk.Kind, failureError{err}))
+		}
+	}
+	a.unwatch(h)
+	for _, key := range v.objects {
+		if h.records[key] == nil {
+			key.kind.baseline(key.name, h)
+		}
+	}
+	h.watched.Store(v)
+	h.health.Store(v.health || h.applied.Load().wantsHealth())
+	a.keepOnly(h, h.needed.with(v.scopes()))
+	return errors.Join(errs...)
+}
+
+// Unwatch ends a Watch. What Apply wrote is watched on.
+func (a *Applier) Unwatch(owner Owner) {
+	h, err := a.take(context.Background(), owner)
+	if err != nil {
+		return
+	}
+	defer h.release()
+	a.unwatch(h)
+	h.health.Store(h.applied.Load().wantsHealth())
+	a.keepOnly(h, h.needed)
+}
+
+// unwatch drops what the last Watch took for right.
+func (a *Applier) unwatch(h *holder) {
+	if v := h.watched.Swap(nil); v != nil {
+		for _, key := range v.objects {
+			if h.records[key] == nil {
+				key.kind.forget(key.name, h)
+			}
+		}
+	}
+}
+
+// kindsOf returns the kinds of watched objects.
+func (a *Applier) kindsOf(h *holder, watched Watched) (map[schema.GroupVersionKind]*kind, error) {
+	var errs []error
+	kinds := make(map[schema.GroupVersionKind]*kind)
+	for _, id := range watched.IDs {
+		gvk := id.GroupVersionKind()
+		if _, asked := kinds[gvk]; asked {
+			continue
+		}
+		k, err := a.kindOf(h, gvk)
+		if kinds[gvk] = k; err != nil {
+			errs = append(errs, fmt.Errorf("watch %s: %w", id.Kind, err))
+			continue
+		}
+		if watched.Health && health.HasStatus(gvk.GroupKind()) {
+			k.watchFully()
+		}
+	}
+	return kinds, errors.Join(errs...)
+}
+
+// key identifies an object of the kind.
+func (k *kind) key(id manifest.ID) recordKey {
+	name := types.NamespacedName{Name: id.Name}
+	if k.namespaced {
+		name.Namespace = id.Namespace
+	}
+	return recordKey{k, name}
+}
+
+// baseline takes an object as it is for how it should be.
+func (k *kind) baseline(name types.NamespacedName, h *holder) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	o := k.object(name)
+	r := &record{holder: h}
+	if o.live != nil && o.live.owner == h.mark {
+		r.uid, r.fields = o.live.uid, o.live.fields
+	} else if o.record != nil && o.record.holder != h {
+		return // it is somebody else's
+	}
+	o.record = r
+}

@@ -1,0 +1,146 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// write applies an item, if the live object is ours to write.
+func (r *run) write(ctx context.Context, it *item) {
+	for try := 0; ; try++ {
+		if !it.sight.known && !r.lookUp(ctx, it) {
+			return
+		}
+		switch v := decide(r.evidence(it)); v {
+		case leave:
+			r.conflict(it)
+			return
+		case await:
+			it.waiting = it.kind.awaitGone(it.name(), it.sight.live.uid, r.holder)
+			if it.waiting || try > 0 {
+				it.refuse(ReasonTerminating, "an object of that name is being deleted; it is created anew once that one is gone")
+				return
+			}
+			it.sight.known = false
+		default:
+			err := r.patch(ctx, it, v == overwrite)
+			if err == nil {
+				return
+			}
+			if try > 0 || !isOutdated(err) {
+				r.refused(it, err)
+				return
+			}
+			it.sight.known = false // somebody was faster: look again, once
+		}
+	}
+}
+
+// evidence collects what a verdict on an item depends on.
+func (r *run) evidence(it *item) evidence {
+	e := evidence{
+		live:      it.sight.live,
+		mark:      r.holder.mark,
+		delivered: r.delivered[it.id.Key()],
+		adopt:     it.adopt,
+	}
+	if it.sight.own != nil {
+		e.ownUID = it.sight.own.uid
+	}
+	return e
+}
+
+// patch applies an item and records what came of it.
+func (r *run) patch(ctx context.Context, it *item, force bool) error {
+	var uid types.UID
+	if force {
+		uid = it.sight.live.uid
+	}
+	payload, err := it.payload(uid)
+	if err != nil {
+		return err
+	}
+	it.kind.begin(it.name())
+	answer, err := it.kind.client(it.id.Namespace).Patch(ctx, it.id.Name, types.ApplyPatchType, payload, metav1.PatchOptions{
+		FieldManager:    v1alpha1.FieldManager,
+		FieldValidation: metav1.FieldValidationStrict,
+		Force:           ptr.To(force),
+	})
+	if err != nil {
+		it.kind.abort(it.name())
+		return err
+	}
+	applied := observe(answer, false).live
+	it.action = it.actionFor(applied)
+	it.applied = &record{holder: r.holder, desired: it.desired, uid: applied.uid, fields: applied.fields}
+	it.kind.settle(it.name(), applied, it.applied)
+	logr.FromContextOrDiscard(ctx).V(1).Info("Applied", "object", it.id.String(), "action", it.action)
+	return nil
+}
+
+// actionFor says what an apply has done, from before and after.
+func (it *item) actionFor(applied *live) Action {
+	before, own := it.sight.live, it.sight.own
+	switch {
+	case before == nil:
+		return Created
+	case before.version == applied.version:
+		return ""
+	case own != nil && own.desired == it.desired:
+		return Corrected
+	default:
+		return Configured
+	}
+}
+
+// conflict notes that an object belongs to somebody else. Where that one carries
+// an owner mark too, the owner is told when it goes.
+func (r *run) conflict(it *item) {
+	live := it.sight.live
+	it.kind.awaitGone(it.name(), live.uid, r.holder)
+	it.refuse(ReasonConflict, fmt.Sprintf("%s; %s", r.request.Owner.describeOwner(live.owner, it.sight.managers), adoptionHint))
+}
+
+// refused notes why the API server did not apply an item.
+func (r *run) refused(it *item, err error) {
+	if failure := r.failureOf(it.kind, err); failure != nil {
+		r.fail(failure)
+		return
+	}
+	reason, message := classify(err)
+	switch {
+	case isNamespaceNotFound(err):
+		r.awaitNamespace(it, phaseAbsent)
+		it.refuse(ReasonNamespaceNotFound, message+"; it is applied as soon as there is one")
+	case reason == ReasonTerminating:
+		r.awaitNamespace(it, phaseTerminating)
+		it.refuse(reason, message)
+	case isKindNotFound(err):
+		r.awaitServed(it.kind)
+		r.awaitKind(it, noDefinitionError{it.kind.gvk}.Error())
+	case reason == ReasonConflict:
+		it.refuse(reason, fmt.Sprintf("%s; %s", message, adoptionHint))
+	case apierrors.IsConflict(err):
+		it.refuse(ReasonFailed, "somebody else writes the object at the same time; it is tried again")
+	default:
+		it.refuse(reason, message)
+	}
+}
+
+// awaitNamespace has the owner told when a namespace is not any more as it was
+// found.
+func (r *run) awaitNamespace(it *item, found phase) {
+	it.waiting = true
+	r.mu.Lock()
+	r.spaces[it.id.Namespace] = true
+	r.mu.Unlock()
+	r.applier.namespaces.await(r.holder, it.id.Namespace, found)
+}
