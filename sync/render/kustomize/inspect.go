@@ -1,0 +1,172 @@
+package kustomize
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"sigs.k8s.io/kustomize/api/types"
+
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// kustomization checks a kustomization file for what is not done here. The top
+// one comes back changed: with the request to annotate each object with the
+// file that it is from.
+func (v *view) kustomization(name string, content []byte) ([]byte, error) {
+	var k types.Kustomization
+	if err := k.Unmarshal(content); err != nil {
+		// Kustomize reports it better.
+		return content, nil
+	}
+	if message := unsupported(&k); message != "" {
+		return nil, &refusal{file: name, reason: manifest.ReasonBuildFailed, message: message}
+	}
+	if name != v.top || k.CheckEmpty() != nil {
+		return content, nil
+	}
+	for _, option := range k.BuildMetadata {
+		v.origins = v.origins || option == types.OriginAnnotations
+	}
+	if !v.origins {
+		k.BuildMetadata = append(k.BuildMetadata, types.OriginAnnotations)
+	}
+	content, err := json.Marshal(k)
+	if err != nil {
+		return nil, fmt.Errorf("encode kustomization %s: %w", name, err)
+	}
+	return content, nil
+}
+
+// unsupported says what a kustomization asks for that is not done here, or "".
+func unsupported(k *types.Kustomization) string {
+	switch {
+	case len(k.HelmCharts) > 0, len(k.HelmChartInflationGenerator) > 0, k.HelmGlobals != nil:
+		return "Helm charts within a kustomization are not supported; offer the chart by an ApplicationDefinition"
+	case len(k.Generators) > 0, len(k.Transformers) > 0, len(k.Validators) > 0:
+		return "generators, transformers and validators are not supported, since they run plugins; " +
+			"use the kustomization's own fields, such as patches, labels and configMapGenerator"
+	case len(k.OpenAPI) > 0:
+		return "openapi is not supported, since it would change how every other kustomization is built"
+	}
+	for _, p := range loads(k) {
+		if isRemote(p) {
+			return fmt.Sprintf("%q is remote, and only this repository is read; copy it into the repository", p)
+		}
+	}
+	return ""
+}
+
+// loads lists everything that a kustomization makes kustomize load.
+func loads(k *types.Kustomization) []string {
+	var out []string
+	for _, list := range [][]string{k.Resources, k.Bases, k.Components, k.Crds, k.Configurations} {
+		out = append(out, list...)
+	}
+	for _, p := range k.PatchesStrategicMerge {
+		out = append(out, string(p))
+	}
+	for _, p := range k.Patches {
+		out = append(out, p.Path)
+	}
+	for _, p := range k.PatchesJson6902 {
+		out = append(out, p.Path)
+	}
+	for _, r := range k.Replacements {
+		out = append(out, r.Path)
+	}
+	for _, g := range k.ConfigMapGenerator {
+		out = append(out, sources(g.KvPairSources)...)
+	}
+	for _, g := range k.SecretGenerator {
+		out = append(out, sources(g.KvPairSources)...)
+	}
+	return out
+}
+
+// sources lists the files of a generator, which may be given as key=file.
+func sources(s types.KvPairSources) []string {
+	out := append([]string{s.EnvSource}, s.EnvSources...)
+	for _, f := range s.FileSources {
+		out = append(out, f[strings.LastIndex(f, "=")+1:])
+	}
+	return out
+}
+
+// isRemote tells whether kustomize would take a path for something that is not
+// in the repository: a URL, or what git clones. It errs on the safe side.
+func isRemote(p string) bool {
+	lower := strings.TrimPrefix(strings.ToLower(p), "git::")
+	for _, prefix := range []string{"http:", "https:", "ssh:", "file:", "git:", "github.com/", "github.com:"} {
+		if strings.HasPrefix(lower, prefix) {
+			return true
+		}
+	}
+	first, _, _ := strings.Cut(lower, "/")
+	return strings.Index(first, "@") > 0
+}
+
+// inspect refuses files whose aliases stand for too much: kustomize writes them
+// out.
+func (v *view) inspect(name string, content []byte) error {
+	if !bytes.ContainsRune(content, '&') || !bytes.ContainsRune(content, '*') {
+		return nil
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	for {
+		var root yaml.Node
+		if err := decoder.Decode(&root); err != nil {
+			// The end, or what is not YAML: kustomize makes nothing of it.
+			return nil //nolint:nilerr // as it says
+		}
+		size := expansion{known: make(map[*yaml.Node]int), most: v.limits.AliasNodes}
+		if _, err := size.of(&root); err != nil {
+			return exceeded(name, "aliases stand for too many values (limit AliasNodes is %d)", v.limits.AliasNodes)
+		}
+	}
+}
+
+// expansion measures nodes with their aliases written out.
+type expansion struct {
+	// known holds the sizes of nodes; 0 for those being measured.
+	known   map[*yaml.Node]int
+	most    int
+	aliased int
+}
+
+var errTooLarge = errors.New("too large")
+
+// of returns how many nodes n stands for.
+func (e *expansion) of(n *yaml.Node) (int, error) {
+	if size, ok := e.known[n]; ok {
+		if size == 0 {
+			return 0, errTooLarge
+		}
+		return size, nil
+	}
+	e.known[n] = 0
+	size := 1
+	for _, child := range n.Content {
+		s, err := e.of(child)
+		if err != nil {
+			return 0, err
+		}
+		size += s
+	}
+	if n.Kind == yaml.AliasNode {
+		s, err := e.of(n.Alias)
+		if err != nil {
+			return 0, err
+		}
+		size += s
+		e.aliased += s
+	}
+	if e.aliased > e.most {
+		return 0, errTooLarge
+	}
+	e.known[n] = size
+	return size, nil
+}

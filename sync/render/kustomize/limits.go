@@ -1,0 +1,50 @@
+package kustomize
+
+// Limits bound what a build may read and make. Zero fields take the value of
+// DefaultLimits. What is hit is named in the Problem.
+type Limits struct {
+	// FileBytes is the size of one file.
+	FileBytes int64
+	// TotalBytes is the size of everything that kustomize reads. A file counts
+	// each time that it is read: a base used by two overlays counts twice.
+	TotalBytes int64
+	// Reads is how many times kustomize may read a file.
+	Reads int
+	// Objects is the number of objects.
+	Objects int
+	// Links is the number of symbolic links in one path.
+	Links int
+	// AliasNodes is how many values the aliases of one file may stand for.
+	AliasNodes int
+	// Depth is the number of maps and lists around a value.
+	Depth int
+}
+
+// DefaultLimits returns what any sane kustomization stays below: files of 5 MiB,
+// 32 MiB and 20,000 reads in total, 20,000 objects, 40 links, 50,000 aliased
+// values, 100 levels.
+func DefaultLimits() Limits {
+	return Limits{
+		FileBytes: 5 << 20, TotalBytes: 32 << 20, Reads: 20_000, Objects: 20_000, Links: 40, AliasNodes: 50_000, Depth: 100,
+	}
+}
+
+func (l Limits) orDefault() Limits {
+	d := DefaultLimits()
+	return Limits{
+		FileBytes:  positive(l.FileBytes, d.FileBytes),
+		TotalBytes: positive(l.TotalBytes, d.TotalBytes),
+		Reads:      positive(l.Reads, d.Reads),
+		Objects:    positive(l.Objects, d.Objects),
+		Links:      positive(l.Links, d.Links),
+		AliasNodes: positive(l.AliasNodes, d.AliasNodes),
+		Depth:      positive(l.Depth, d.Depth),
+	}
+}
+
+func positive[T int | int64](value, otherwise T) T {
+	if value > 0 {
+		return value
+	}
+	return otherwise
+}

@@ -1,0 +1,127 @@
+package kustomize
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
+	"sigs.k8s.io/kustomize/api/types"
+
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// Options bound a build.
+type Options struct {
+	// Limits bound what is accepted; zero fields take the default.
+	Limits Limits
+}
+
+// IsKustomization tells whether a directory of the repository holds a
+// kustomization: one of the files kustomization.yaml, kustomization.yml and
+// Kustomization.
+func IsKustomization(fsys fs.FS, dir string) bool {
+	return kustomizationFile(fsys, path.Clean(dir)) != ""
+}
+
+// kustomizationFile returns the path of a directory's kustomization, or "".
+func kustomizationFile(fsys fs.FS, dir string) string {
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
+		file := path.Join(dir, name)
+		if info, err := fs.Stat(fsys, file); err == nil && !info.IsDir() {
+			return file
+		}
+	}
+	return ""
+}
+
+// Render builds the kustomization in a directory of the repository whose root
+// is fsys. It returns the objects in the order that kustomize gives them, each
+// with the file that it comes from, but without a line. A kustomization that
+// does not build is one Problem, with nothing rendered: what kustomize cannot
+// put together has no good part.
+//
+// The error is for what leaves the result in doubt, above all a file system
+// that cannot be read now. Render may be called concurrently.
+func Render(fsys fs.FS, dir string, opts Options) ([]manifest.Object, []manifest.Problem, error) {
+	view := &view{fsys: fsys, limits: opts.Limits.orDefault()}
+	// Where the directory really is: kustomize counts from there.
+	dir, err := view.resolve(dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("render kustomization: %w", err)
+	}
+	file := kustomizationFile(fsys, dir)
+	if file == "" {
+		return nil, nil, fmt.Errorf("render kustomization: no kustomization in %q: %w", dir, fs.ErrNotExist)
+	}
+	view.top = file
+	built, err := build(view, dir)
+	if failed := view.failure; failed != nil {
+		return nil, nil, fmt.Errorf("render kustomization: %w", failed)
+	}
+	var refused *refusal
+	switch {
+	case view.refusal != nil:
+		refused = view.refusal
+	case err != nil:
+		refused = &refusal{file: file, reason: manifest.ReasonBuildFailed, message: tidy(err)}
+	default:
+		objects, problems := convert(built, view)
+		return objects, problems, nil
+	}
+	return nil, []manifest.Problem{refused.problem()}, nil
+}
+
+// build runs kustomize. It is known to panic on some malformed inputs, which
+// must not take down what else runs in this process.
+func build(view *view, dir string) (built resmap.ResMap, err error) {
+	defer func() {
+		if crash := recover(); crash != nil {
+			err = fmt.Errorf("kustomize crashed: %v", crash)
+		}
+	}()
+	if err := parseSchema(); err != nil {
+		return nil, err
+	}
+	return krusty.MakeKustomizer(&krusty.Options{
+		Reorder: krusty.ReorderOptionNone,
+		// What may be loaded is up to the view: anything in the repository.
+		LoadRestrictions: types.LoadRestrictionsNone,
+		PluginConfig:     types.DisabledPluginConfig(),
+	}).Run(view, path.Join("/", dir))
+}
+
+// refusal is why a kustomization is not built.
+type refusal struct {
+	file    string
+	line    int
+	reason  string
+	message string
+}
+
+func (r *refusal) Error() string { return r.message }
+
+func (r *refusal) problem() manifest.Problem {
+	return manifest.Problem{File: r.file, Line: r.line, Reason: r.reason, Message: r.message}
+}
+
+// tidy makes one line of an error of kustomize, which tells all the way down to
+// the cause, twice: of a long one the beginning and the end are kept.
+func tidy(err error) string {
+	const head, tail = 200, 800
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	if len(text) > head+tail {
+		text = text[:head] + " ... " + text[len(text)-tail:]
+	}
+	return strings.ToValidUTF8(text, "")
+}
+
+// isContent tells whether an error is the repository's fault: reading again
+// gives the same.
+func isContent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) || errors.Is(err, fs.ErrPermission)
+}
