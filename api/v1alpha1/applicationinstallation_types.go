@@ -46,7 +46,7 @@ type ApplicationInstallationSpec struct {
 	// ReconciliationInterval forces a full comparison with the cluster that often; drift is
 	// put right by watches in any case. Default: 0s, never.
 	// +optional
-	ReconciliationInterval metav1.Duration `json:"reconciliationInterval,omitempty"`
+	ReconciliationInterval metav1.Duration `json:"reconciliationInterval,omitzero"`
 
 	// DeployOptions of the method.
 	// +optional
@@ -162,7 +162,7 @@ type HelmDeployOptions struct {
 
 	// Timeout of one Helm action, its hooks included, and of wait. Default: 5m.
 	// +optional
-	Timeout metav1.Duration `json:"timeout,omitempty"`
+	Timeout metav1.Duration `json:"timeout,omitzero"`
 
 	// Atomic rolls a failed upgrade back, and uninstalls a failed install. Needs wait.
 	// Default: false.

@@ -33,13 +33,13 @@ type GitSyncSpec struct {
 	// +optional
 	// +kubebuilder:default="1m0s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be 1s or more"
-	Interval metav1.Duration `json:"interval,omitempty"`
+	Interval metav1.Duration `json:"interval,omitzero"`
 
 	// Timeout of a fetch, of an apply in one cluster, and of waiting for health. Default: 1m.
 	// +optional
 	// +kubebuilder:default="1m0s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be 1s or more"
-	Timeout metav1.Duration `json:"timeout,omitempty"`
+	Timeout metav1.Duration `json:"timeout,omitzero"`
 
 	// SecretRef names a Secret of the same namespace with the credentials of the
 	// repository: username and password, or bearerToken, and ca.crt for https;

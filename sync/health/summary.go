@@ -107,3 +107,18 @@ func shorten(message string) string {
 	}
 	return strings.ToValidUTF8(message[:maxMessage], "") + "..."
 }
+
+// Add adds the objects of another summary, as those of another cluster.
+func (s *Summary) Add(other Summary) {
+	counts := make(map[Status]int, len(s.Counts)+len(other.Counts))
+	for _, one := range []Summary{*s, other} {
+		for status, n := range one.Counts {
+			counts[status] += n
+		}
+	}
+	s.Total += other.Total
+	s.Counts = counts
+	s.Unhealthy = append(slices.Clone(s.Unhealthy), other.Unhealthy...)
+	slices.SortStableFunc(s.Unhealthy, compareItems)
+	s.Unhealthy = s.Unhealthy[:min(len(s.Unhealthy), MaxUnhealthy)]
+}

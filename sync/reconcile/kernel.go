@@ -190,6 +190,20 @@ func shorten(message string) string {
 	return message[:maxEventNote-3] + "..."
 }
 
+// Record writes the whole status of obj from a job that a pass has started, where intent has
+// to be recorded before the act. Until the job has ended nobody else writes the status.
+func (k *Kernel) Record(ctx context.Context, c client.Client, obj Object) error {
+	before := obj.DeepCopyObject().(Object)
+	clearStatus(before)
+	written := obj.DeepCopyObject().(Object)
+	if err := c.Status().Patch(ctx, written, client.MergeFrom(before), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		return fmt.Errorf("write status of %s: %w", client.ObjectKeyFromObject(obj), err)
+	}
+	obj.SetResourceVersion(written.GetResourceVersion())
+	k.remember(obj.DeepCopyObject().(Object))
+	return nil
+}
+
 func (k *Kernel) remember(written Object) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

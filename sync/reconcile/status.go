@@ -11,3 +11,8 @@ func restoreStatus(to, from Object) {
 	reflect.ValueOf(to).Elem().FieldByName("Status").Set(source)
 	to.SetResourceVersion(from.GetResourceVersion())
 }
+
+// clearStatus sets the field Status to its zero value.
+func clearStatus(obj Object) {
+	reflect.ValueOf(obj).Elem().FieldByName("Status").SetZero()
+}

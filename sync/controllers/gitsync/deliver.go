@@ -1,0 +1,138 @@
+package gitsync
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/apply/inventory"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// targets in the order of their names, so that everything that lists them is stable.
+func (s *scope) targets() []*target {
+	sorted := make([]*target, 0, len(s.session.targets))
+	for _, name := range slices.Sorted(maps.Keys(s.session.targets)) {
+		sorted = append(sorted, s.session.targets[name])
+	}
+	return sorted
+}
+
+// needsDelivery says whether a cluster is to be handed the objects: it never was, a failure
+// is due again, an object of it was changed by others, or something it waited for is there.
+func (s *scope) needsDelivery(t *target) bool {
+	switch {
+	case t.applier == nil || t.leaving:
+		return false
+	case t.attempted != s.session.digest || t.delivering:
+		return true
+	case s.session.retryDue() && (t.result.Err != nil || len(t.result.Problems) > 0):
+		return true
+	case t.told == t.toldBefore:
+		return false
+	default:
+		seen, known := t.applier.Observe(s.apply)
+		return !known || !seen.Settled
+	}
+}
+
+// deliver hands the objects to every cluster that needs them, and takes everything out of
+// those that leave. It is done when no job is left.
+func (r *Reconciler) deliver(_ context.Context, s *scope) error {
+	for _, t := range s.targets() {
+		switch {
+		case t.applier == nil:
+		case t.leaving:
+			r.takeOut(s, t)
+		case s.needsDelivery(t) && s.session.rendered != nil:
+			r.handOver(s, t)
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) handOver(s *scope, t *target) {
+	got := s.session.rendered
+	request := apply.Request{
+		Owner:            s.apply,
+		Objects:          got.objects,
+		Inventory:        s.session.inventory,
+		DefaultNamespace: s.defaultNamespace(),
+		Health:           s.gs.Spec.Wait,
+		Intent:           r.intend(s).declare,
+		// What a broken file held is not known, so nothing may be taken for removed.
+		Prune: s.gs.GetPrune() && len(got.problems) == 0,
+	}
+	if !t.delivering {
+		t.delivering, t.toldBefore = true, t.told
+	}
+	applier, timeout := t.applier, s.gs.GetTimeout()
+	result, done := r.delivers.Do(t.lane(), targetKey{s.session.key, t.name}, s.session.digest, func(ctx context.Context) apply.Result {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		return applier.Apply(ctx, request)
+	})
+	if !done {
+		s.pending = true
+		return
+	}
+	t.delivering, t.attempted, t.result = false, s.session.digest, result
+	if result.Err == nil && len(result.Problems) == 0 && len(result.Waiting) == 0 {
+		t.revision = s.session.revision.String()
+	}
+	s.delivered = true
+}
+
+func (r *Reconciler) takeOut(s *scope, t *target) {
+	if !s.gs.GetPrune() {
+		r.forgetTarget(s, t)
+		return
+	}
+	applier, owner, inventory, timeout := t.applier, s.apply, s.session.inventory, s.gs.GetTimeout()
+	result, done := r.delivers.Do(t.lane(), targetKey{s.session.key, t.name}, "delete", func(ctx context.Context) apply.Result {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		return applier.Delete(ctx, owner, inventory)
+	})
+	if !done {
+		s.pending = true
+		return
+	}
+	t.attempted, t.result = "", result
+	s.delivered = true
+	if result.Err == nil && len(result.Problems) == 0 && len(result.Inventory) == 0 {
+		r.forgetTarget(s, t)
+	}
+}
+
+// lane keeps clusters apart: one that hangs holds up only its own deliveries.
+func (t *target) lane() string { return t.cluster.Name().String() }
+
+// collect works out, from the results of all clusters, what is delivered now and whether a
+// try is left to repeat.
+func (r *Reconciler) collect(ctx context.Context, s *scope) error {
+	if !s.delivered {
+		return nil
+	}
+	s.settle()
+	failed, complete := false, true
+	var delivered []manifest.ID
+	for _, t := range s.targets() {
+		failed = failed || t.result.Err != nil || len(t.result.Problems) > 0
+		complete = complete && t.applier != nil && t.result.Err == nil && (t.leaving || t.attempted == s.session.digest)
+		delivered = inventory.Merge(delivered, t.result.Inventory)
+	}
+	if !complete {
+		delivered = inventory.Merge(s.session.inventory, delivered)
+	}
+	if failed {
+		s.session.failed(r.kernel.Backoff)
+	} else {
+		s.session.succeeded()
+	}
+	if !slices.ContainsFunc(s.targets(), func(t *target) bool { return t.attempted != s.session.digest && t.applier != nil }) {
+		s.session.rendered = nil
+	}
+	return r.saveInventory(ctx, s, delivered)
+}

@@ -1,0 +1,94 @@
+package gitsync
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply/inventory"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// intent records what the deliveries of one revision are about to create, before they do:
+// after a crash at any later line, nothing is left behind that is not in the inventory (C41).
+// The deliveries to all clusters share it.
+type intent struct {
+	reconciler *Reconciler
+
+	mu sync.Mutex
+	// gs is the GitSync as it was last written, with what the deliveries started from.
+	gs *v1alpha1.GitSync
+	// inventory is what is recorded.
+	inventory []manifest.ID
+}
+
+// intend returns the intent of the deliveries that are under way, and begins it where there
+// are none yet.
+func (r *Reconciler) intend(s *scope) *intent {
+	if s.session.intent == nil {
+		gs := s.gs.DeepCopy()
+		gs.Status.AttemptedRevision = s.session.revision.String()
+		gs.Status.Clusters = s.clusterStatuses()
+		conditions.MarkReconciling(gs, v1alpha1.ProgressingReason, "applying %s", s.session.revision)
+		s.session.intent = &intent{reconciler: r, gs: gs, inventory: s.session.inventory}
+	}
+	return s.session.intent
+}
+
+// declare is called by a delivery before it creates what the inventory does not name.
+func (i *intent) declare(ctx context.Context, ids []manifest.ID) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	union := inventory.Merge(i.inventory, ids)
+	if len(union) == len(i.inventory) {
+		return nil
+	}
+	r, current := i.reconciler, recorded(i.gs)
+	saved, err := r.inventories.Save(ctx, r.Client, i.gs, current, union)
+	if err != nil {
+		return err
+	}
+	i.gs.Status.Inventory = &saved
+	if err := r.kernel.Record(ctx, r.Client, i.gs); err != nil {
+		return err
+	}
+	i.inventory = union
+	return nil
+}
+
+// settle ends the intent: what it recorded is now what may be in the clusters.
+func (s *scope) settle() {
+	if s.session.intent == nil {
+		return
+	}
+	s.session.intent.mu.Lock()
+	defer s.session.intent.mu.Unlock()
+	s.session.inventory = s.session.intent.inventory
+	s.session.intent = nil
+}
+
+// saveInventory keeps the inventory and puts it, or where it is, into the status.
+func (r *Reconciler) saveInventory(ctx context.Context, s *scope, ids []manifest.ID) error {
+	current := recorded(s.gs)
+	if s.gs.Status.Inventory != nil && slices.Equal(inventory.Encode(ids), inventory.Encode(s.session.inventory)) {
+		return nil
+	}
+	saved, err := r.inventories.Save(ctx, r.Client, s.gs, current, ids)
+	if err != nil {
+		return err
+	}
+	s.gs.Status.Inventory, s.session.inventory = &saved, ids
+	s.obsolete = &current
+	return nil
+}
+
+// recorded is the inventory of the status.
+func recorded(gs *v1alpha1.GitSync) v1alpha1.Inventory {
+	if gs.Status.Inventory == nil {
+		return v1alpha1.Inventory{}
+	}
+	return *gs.Status.Inventory
+}

@@ -1,0 +1,222 @@
+package gitsync
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/render"
+	"waybill.dev/waybill/sync/source/git"
+)
+
+// order is what a load job is to do.
+type order struct {
+	repository git.Repository
+	ref        git.Ref
+	path       string
+	ignore     string
+	namespace  string
+	timeout    time.Duration
+	// how is what decides on the delivery beside the objects.
+	how string
+	// look asks the repository for its newest revision; without it, revision is loaded.
+	look     bool
+	revision git.Revision
+	// have is the digest that need not be rendered again.
+	have string
+}
+
+// loaded is what a load job brings back. rendered is nil where nothing was to be rendered.
+type loaded struct {
+	looked   bool
+	revision git.Revision
+	digest   string
+	rendered *rendered
+	err      error
+}
+
+// readSecret sets the repository with its credentials.
+func (r *Reconciler) readSecret(ctx context.Context, s *scope) error {
+	s.repository = git.Repository{URL: s.gs.Spec.URL}
+	ref := s.gs.Spec.SecretRef
+	if ref == nil {
+		return nil
+	}
+	name := types.NamespacedName{Namespace: s.gs.Namespace, Name: ref.Name}
+	secret, err := r.Secrets.Get(ctx, content.Secret, name)
+	if apierrors.IsNotFound(err) {
+		return reconcile.Waiting(v1alpha1.SecretNotFoundReason, 0, "spec.secretRef: Secret %s does not exist: create it, or correct the name", name)
+	}
+	if err != nil {
+		return reconcile.Failed(v1alpha1.SecretNotFoundReason, "spec.secretRef: %w", err)
+	}
+	credentials, err := git.CredentialsFromSecret(secret.Data)
+	if err != nil {
+		return reconcile.Waiting(v1alpha1.InvalidSecretReason, 0, "spec.secretRef: Secret %s: %w", name, err)
+	}
+	s.repository.Credentials, s.secretHash = credentials, secret.Hash
+	return nil
+}
+
+// load looks at the repository when that is due, and renders what clusters need. A look
+// that fails does not end the pass: what was delivered is still kept as it was (P13).
+func (r *Reconciler) load(ctx context.Context, s *scope) error {
+	asked := s.asked()
+	look := asked != s.session.asked || !time.Now().Before(s.session.nextLook)
+	if !look && !s.needsObjects() {
+		return nil
+	}
+	key, o := s.session.key, s.order(look)
+	result, done := r.loads.Do(s.gs.Spec.URL, key, asked, func(ctx context.Context) loaded { return r.fetch(ctx, o) })
+	if !done {
+		s.pending = true
+		return nil
+	}
+	if result.looked || result.err != nil {
+		s.looked(asked, result.err, r.kernel.Backoff)
+	}
+	if result.err != nil {
+		return nil
+	}
+	s.session.revision = result.revision
+	if result.digest != s.session.digest {
+		s.session.digest, s.session.rendered = result.digest, nil
+		s.session.succeeded()
+	}
+	if result.rendered != nil {
+		s.session.rendered = result.rendered
+		s.session.count, s.session.problems = len(result.rendered.objects), result.rendered.problems
+	}
+	if !result.looked && look || s.needsObjects() {
+		return r.load(ctx, s)
+	}
+	return s.guardEmpty()
+}
+
+// asked identifies the question to the repository: another one is asked at once.
+func (s *scope) asked() string {
+	ref := s.gs.GetRef()
+	return fmt.Sprintf("%q %q %s %q %d %q", s.gs.Spec.URL, ref, s.secretHash, s.gs.Spec.Path, s.gs.Generation,
+		s.gs.Annotations[v1alpha1.ReconcileAtAnnotation])
+}
+
+// looked records how a look ended and when the next one is due.
+func (s *scope) looked(asked string, err error, backoff func(int) time.Duration) {
+	s.session.asked, s.session.lookErr = asked, err
+	wait := s.gs.GetInterval()
+	wait += time.Duration(rand.Int64N(int64(wait)/10 + 1))
+	s.session.lookFailures++
+	if err == nil {
+		s.session.lookFailures = 0
+	} else {
+		wait = min(wait, backoff(s.session.lookFailures))
+	}
+	s.session.nextLook = time.Now().Add(wait)
+}
+
+// needsObjects says whether a cluster waits for objects that are not at hand.
+func (s *scope) needsObjects() bool {
+	if s.session.rendered != nil || s.session.revision.Commit == "" {
+		return false
+	}
+	return slices.ContainsFunc(s.targets(), s.needsDelivery)
+}
+
+// guardEmpty refuses to take an empty path for the wish to delete everything.
+func (s *scope) guardEmpty() error {
+	got := s.session.rendered
+	if got == nil || s.gs.Spec.AllowEmpty || len(got.objects) > 0 || len(got.problems) > 0 {
+		return nil
+	}
+	s.session.rendered = nil
+	return reconcile.Waiting(v1alpha1.EmptyPathReason, 0,
+		"spec.path: %q holds no manifest at %s; nothing is deleted: add manifests, or set spec.allowEmpty to delete what was delivered",
+		s.gs.Spec.Path, s.session.revision)
+}
+
+func (s *scope) order(look bool) order {
+	ref := s.gs.GetRef()
+	o := order{
+		repository: s.repository,
+		ref:        git.Ref{Branch: ref.Branch, Tag: ref.Tag, SemVer: ref.SemVer, Name: ref.Name, Commit: ref.Commit},
+		path:       s.gs.Spec.Path,
+		ignore:     s.gs.GetIgnore(),
+		namespace:  s.defaultNamespace(),
+		how:        fmt.Sprintf("prune=%t wait=%t", s.gs.GetPrune(), s.gs.Spec.Wait),
+		timeout:    s.gs.GetTimeout(),
+		look:       look,
+		revision:   s.session.revision,
+	}
+	if !s.needsObjects() {
+		o.have = s.session.digest
+	}
+	return o
+}
+
+// fetch is the load job.
+func (r *Reconciler) fetch(ctx context.Context, o order) loaded {
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	result := loaded{looked: o.look, revision: o.revision}
+	if o.look {
+		revision, err := r.Git.Resolve(ctx, o.repository, o.ref)
+		if err != nil {
+			result.err = sourceError(err)
+			return result
+		}
+		result.revision = revision
+	}
+	result.digest = o.digest(result.revision)
+	if result.digest == o.have {
+		return result
+	}
+	result.rendered, result.err = r.renderRevision(ctx, o, result.revision)
+	return result
+}
+
+// digest identifies what a revision renders to, and how that is delivered.
+func (o order) digest(revision git.Revision) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %q %q %q %s", revision.Commit, o.path, o.ignore, o.namespace, o.how))
+	return hex.EncodeToString(sum[:16])
+}
+
+func (r *Reconciler) renderRevision(ctx context.Context, o order, revision git.Revision) (*rendered, error) {
+	tree, err := r.Git.Open(ctx, o.repository, revision)
+	if err != nil {
+		return nil, sourceError(err)
+	}
+	defer tree.Close()
+	root, err := tree.FS("")
+	if err != nil {
+		return nil, sourceError(err)
+	}
+	objects, problems, err := render.Folder(root, o.path, o.ignore)
+	if err != nil {
+		return nil, renderError(err)
+	}
+	return &rendered{objects: objects, problems: problems}, nil
+}
+
+// renderError gives an error of rendering its reason. What a revision renders to does not
+// change, so only another look can help.
+func renderError(err error) error {
+	var known *render.Error
+	if errors.As(err, &known) {
+		return reconcile.Failed(known.Reason, "spec.path: %w", err)
+	}
+	return err
+}
+
+// sourceError gives an error of the git source its reason.
+func sourceError(err error) error { return reconcile.Failed(git.Reason(err), "%w", err) }

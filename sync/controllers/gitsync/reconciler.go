@@ -1,0 +1,132 @@
+package gitsync
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/apply/inventory"
+	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/source/git"
+)
+
+// Reconciler delivers what a git path holds. Fields without a comment are required.
+//
+// It impersonates ServiceAccounts: what a tenant commits is applied with the rights of the
+// tenant (C37). Its own rights are used by GitSyncs of the system namespace alone.
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=gitsyncs,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=gitsyncs/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesclusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;create
+// +kubebuilder:rbac:groups="",resources=serviceaccounts;users;groups,verbs=impersonate
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+type Reconciler struct {
+	// Kubernetes options.
+	Client   client.Client
+	Recorder events.EventRecorder
+	Clusters *cluster.Registry
+	Secrets  *content.Reader
+	HubID    string
+
+	// Sources.
+	Git *git.Store
+
+	// SystemNamespace is where a GitSync acts with Waybill's own rights (C37).
+	SystemNamespace string
+	// Workers is how many GitSyncs are reconciled at a time. Default: 8.
+	Workers int
+	// JobsPerLane is how many jobs run at a time per repository, and per cluster. Default: 8.
+	JobsPerLane int
+
+	kernel   *reconcile.Kernel
+	waker    *reconcile.Waker[ctrl.Request]
+	sessions *sessions
+	loads    *reconcile.Jobs[sessionKey, loaded]
+	delivers *reconcile.Jobs[targetKey, apply.Result]
+	appliers *appliers
+	// told counts, per cluster, the changes by others to what a GitSync delivered.
+	told    *reconcile.Bell[toldKey]
+	metrics *recorder
+	// inventories keeps what does not fit into a status.
+	inventories *inventory.Store
+}
+
+// Back-off of a GitSync that fails for a reason that no event will end.
+const (
+	minBackoff = time.Second
+	maxBackoff = 5 * time.Minute
+)
+
+// Reconcile brings the clusters to what the repository says, one step per pass.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	gs := &v1alpha1.GitSync{}
+	if err := r.Client.Get(ctx, req.NamespacedName, gs); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if gs.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(gs, v1alpha1.Finalizer) {
+		if err := r.addFinalizer(ctx, gs); err != nil {
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
+	}
+	pass := r.kernel.Begin(r.Client, r.Recorder, gs)
+	s := &scope{gs: gs, pass: pass, session: r.sessions.of(gs), apply: r.owner(gs)}
+	outcome, err := r.run(ctx, s)
+	r.metrics.observe(s, err)
+	if !gs.DeletionTimestamp.IsZero() && err == nil && !outcome.Pending {
+		return ctrl.Result{}, r.release(ctx, s)
+	}
+	result, err := pass.Finish(ctx, outcome, err)
+	if err == nil && s.obsolete != nil {
+		err = r.inventories.Clean(ctx, r.Client, gs, *s.obsolete, recorded(gs))
+	}
+	return result, err
+}
+
+// run takes the steps of a pass, in order, until one has nothing more to do before an event.
+func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, error) {
+	if !s.gs.DeletionTimestamp.IsZero() {
+		return r.remove(ctx, s)
+	}
+	if s.gs.Spec.Suspend {
+		return reconcile.Outcome{Unknown: v1alpha1.SuspendedReason, Message: "suspended: what was delivered stays as it is"}, nil
+	}
+	for _, step := range []func(context.Context, *scope) error{
+		r.restore,
+		r.selectTargets,
+		r.readSecret,
+		r.load,
+		r.deliver,
+		r.collect,
+	} {
+		if err := step(ctx, s); err != nil {
+			return s.outcome(), err
+		}
+		if s.pending {
+			return reconcile.Outcome{Pending: true, RequeueAfter: s.requeueAfter()}, nil
+		}
+	}
+	return s.report()
+}
+
+// owner is what delivered objects are marked with.
+func (r *Reconciler) owner(gs *v1alpha1.GitSync) apply.Owner {
+	return apply.Owner{HubID: r.HubID, Kind: v1alpha1.GitSyncKind, Namespace: gs.Namespace, Name: gs.Name}
+}
+
+// addFinalizer is written before anything is delivered, so that nothing is left behind.
+func (r *Reconciler) addFinalizer(ctx context.Context, gs *v1alpha1.GitSync) error {
+	before := gs.DeepCopy()
+	controllerutil.AddFinalizer(gs, v1alpha1.Finalizer)
+	return r.Client.Patch(ctx, gs, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}

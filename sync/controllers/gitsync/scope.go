@@ -1,0 +1,49 @@
+package gitsync
+
+import (
+	"time"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/source/git"
+)
+
+// scope is the state of one pass.
+type scope struct {
+	// gs is the GitSync; its status is changed by the steps recordIntent and collect, and by report.
+	gs *v1alpha1.GitSync
+	// pass writes the status.
+	pass *reconcile.Pass
+	// session is what is remembered between passes.
+	session *session
+	// repository is set by readSecret.
+	repository git.Repository
+	// secretHash is set by readSecret; empty without a secretRef.
+	secretHash string
+	// apply is what delivered objects are marked with.
+	apply apply.Owner
+	// delivered is set by deliver when a job has ended since the last pass.
+	delivered bool
+	// obsolete is the inventory that the status named before collect replaced it.
+	obsolete *v1alpha1.Inventory
+	// pending is set by a step that waits for a job to end as an event.
+	pending bool
+}
+
+// outcome is that of a pass that failed: when to look again, beside what the error asks for.
+func (s *scope) outcome() reconcile.Outcome {
+	return reconcile.Outcome{RequeueAfter: s.requeueAfter()}
+}
+
+// requeueAfter is the time until the next look at the repository, or until the next try.
+func (s *scope) requeueAfter() time.Duration {
+	next := s.session.nextLook
+	if retry := s.session.retryAt; !retry.IsZero() && (next.IsZero() || retry.Before(next)) {
+		next = retry
+	}
+	if next.IsZero() {
+		return 0
+	}
+	return max(time.Until(next), time.Millisecond)
+}

@@ -1,0 +1,147 @@
+package gitsync
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/source/git"
+)
+
+// sessionKey identifies a GitSync; the UID keeps one apart from another of the same name.
+type sessionKey struct {
+	types.NamespacedName
+	uid types.UID
+}
+
+// targetKey identifies the delivery of a GitSync to one cluster, by the cluster's name.
+type targetKey struct {
+	sessionKey
+	cluster string
+}
+
+// toldKey is a GitSync, by name, and a cluster that it delivers to.
+type toldKey struct {
+	types.NamespacedName
+	cluster string
+}
+
+// session is what is remembered of a GitSync between passes. Only the pass of the GitSync
+// itself touches it, so it needs no lock.
+type session struct {
+	key sessionKey
+
+	// restored says that inventory and targets were read back from the status.
+	restored bool
+	// inventory is what was delivered, or is about to be; intent is what the deliveries that
+	// are under way add to it.
+	inventory []manifest.ID
+	intent    *intent
+
+	// asked is what the repository was last looked at with, and lookErr how that ended.
+	asked        string
+	lookErr      error
+	lookFailures int
+	// nextLook is when the interval, or the back-off of lookErr, is over.
+	nextLook time.Time
+
+	// revision is the newest that was seen; digest identifies what it renders to.
+	revision git.Revision
+	digest   string
+	// rendered is kept only until it was handed to every cluster.
+	rendered *rendered
+	// count and problems are those of what was rendered last.
+	count    int
+	problems []manifest.Problem
+
+	// targets by name of the cluster; empty for the cluster of the GitSync.
+	targets map[string]*target
+
+	// sickSince is since when objects of sickDigest are not healthy.
+	sickSince  time.Time
+	sickDigest string
+
+	// failures in a row of deliveries, and when to try again.
+	failures int
+	retryAt  time.Time
+}
+
+// rendered is what a revision holds.
+type rendered struct {
+	objects  []manifest.Object
+	problems []manifest.Problem
+}
+
+// target is one cluster that a GitSync delivers to.
+type target struct {
+	name string
+	// cluster under the identity that is impersonated, and its applier; nil while the
+	// cluster cannot be used, and then err says why.
+	cluster *cluster.Cluster
+	applier *apply.Applier
+	err     error
+	// leaving says that the cluster is no longer selected.
+	leaving bool
+	// attempted is the digest that was last handed to the cluster, and result how that went.
+	attempted string
+	result    apply.Result
+	// revision that was last delivered without a problem.
+	revision string
+	// told is how often the cluster has told of a change by others; toldBefore is that count
+	// when the delivery that is under way, or was the last, began.
+	told, toldBefore int
+	// delivering says that a delivery is under way.
+	delivering bool
+}
+
+// sessions by GitSync.
+type sessions struct {
+	mu    sync.Mutex
+	byKey map[sessionKey]*session
+}
+
+func newSessions() *sessions { return &sessions{byKey: map[sessionKey]*session{}} }
+
+func keyOf(gs *v1alpha1.GitSync) sessionKey {
+	return sessionKey{types.NamespacedName{Namespace: gs.Namespace, Name: gs.Name}, gs.UID}
+}
+
+// of returns the session of a GitSync, a new one where there is none.
+func (s *sessions) of(gs *v1alpha1.GitSync) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := keyOf(gs)
+	found := s.byKey[key]
+	if found == nil {
+		found = &session{key: key, targets: map[string]*target{}}
+		s.byKey[key] = found
+	}
+	return found
+}
+
+func (s *sessions) drop(key sessionKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byKey, key)
+}
+
+// failed records a failed delivery and says when to try again.
+func (s *session) failed(backoff func(int) time.Duration) {
+	s.failures++
+	s.retryAt = time.Now().Add(backoff(s.failures))
+}
+
+// succeeded records that nothing is left to retry.
+func (s *session) succeeded() {
+	s.failures, s.retryAt = 0, time.Time{}
+}
+
+// retryDue says whether a failed delivery is to be tried again.
+func (s *session) retryDue() bool {
+	return !s.retryAt.IsZero() && !time.Now().Before(s.retryAt)
+}

@@ -1,0 +1,206 @@
+package gitsync
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// maxProblems is how many problems a status lists.
+const maxProblems = 50
+
+// report turns the session into the status and the outcome of the pass.
+func (s *scope) report() (reconcile.Outcome, error) {
+	problems := s.problems()
+	s.gs.Status.ProblemCount = int32(len(problems))
+	s.gs.Status.Problems = toStatus(problems[:min(len(problems), maxProblems)])
+	s.gs.Status.Clusters = s.clusterStatuses()
+	err := s.firstError(problems)
+	outcome := reconcile.Outcome{RequeueAfter: s.requeueAfter()}
+	if err != nil {
+		return outcome, err
+	}
+	if waiting := s.unfinished(); waiting != "" {
+		outcome.Unknown, outcome.Message = v1alpha1.ProgressingReason, waiting
+		return outcome, nil
+	}
+	if s.gs.Spec.Wait {
+		if sick := s.health(); !sick.Healthy() {
+			return s.reportSick(outcome, sick)
+		}
+	}
+	s.session.sickSince = time.Time{}
+	s.gs.Status.Revision = s.session.revision.String()
+	outcome.Message = s.message()
+	return outcome, nil
+}
+
+// firstError says why the GitSync is not ready; the causes that hide others come first.
+func (s *scope) firstError(problems []manifest.Problem) error {
+	if err := s.session.lookErr; err != nil {
+		return s.waiting(err)
+	}
+	if len(problems) > 0 {
+		reason := v1alpha1.ApplyFailedReason
+		if len(s.session.problems) > 0 {
+			reason = v1alpha1.InvalidManifestReason
+		}
+		return s.waiting(reconcile.Failed(reason, "%s", summarize(problems, s.session.count+len(s.session.problems))))
+	}
+	for _, t := range s.targets() {
+		switch {
+		case errors.Is(t.err, errPaused):
+		case t.err != nil:
+			return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, s.requeueAfter(), "cluster %s: %w", t.name, t.err)
+		case t.result.Err != nil:
+			return s.waiting(reconcile.Failed(v1alpha1.ApplyFailedReason, "%s%w", t.prefix(), t.result.Err))
+		}
+	}
+	return nil
+}
+
+// waiting keeps the reason of an error, and replaces its back-off by that of the session:
+// a pass that was woken by something else is not another failure.
+func (s *scope) waiting(err error) error {
+	var known *reconcile.Error
+	if errors.As(err, &known) {
+		return reconcile.Waiting(known.Reason, s.requeueAfter(), "%w", err)
+	}
+	return err
+}
+
+// problems of the manifests and of every cluster, in a stable order.
+func (s *scope) problems() []manifest.Problem {
+	all := slices.Clone(s.session.problems)
+	for _, t := range s.targets() {
+		for _, p := range t.result.Problems {
+			p.Cluster = t.name
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// unfinished says what the GitSync waits for; empty where it waits for nothing.
+func (s *scope) unfinished() string {
+	for _, t := range s.targets() {
+		if n := len(t.result.Waiting); n > 0 {
+			return fmt.Sprintf("%swaiting for %s%s", t.prefix(), t.result.Waiting[0], andMore(n-1))
+		}
+		if t.leaving {
+			return fmt.Sprintf("%sdeleting what was delivered, %d objects left", t.prefix(), len(t.result.Inventory))
+		}
+	}
+	return ""
+}
+
+// health of all objects in all clusters.
+func (s *scope) health() health.Summary {
+	var all health.Summary
+	for _, t := range s.targets() {
+		if t.applier == nil {
+			continue
+		}
+		if seen, ok := t.applier.Observe(s.apply); ok {
+			all.Add(seen.Health)
+		}
+	}
+	return all
+}
+
+// reportSick is the outcome while objects are not healthy: progress within spec.timeout, a
+// failure after it. Their watches wake the GitSync.
+func (s *scope) reportSick(outcome reconcile.Outcome, sick health.Summary) (reconcile.Outcome, error) {
+	now := time.Now()
+	if s.session.sickSince.IsZero() || s.session.sickDigest != s.session.digest {
+		s.session.sickSince, s.session.sickDigest = now, s.session.digest
+	}
+	left := s.gs.GetTimeout() - now.Sub(s.session.sickSince)
+	if left <= 0 || sick.Failed() {
+		return outcome, reconcile.Waiting(v1alpha1.NotHealthyReason, s.requeueAfter(), "%s", sick)
+	}
+	outcome.Unknown, outcome.Message = v1alpha1.ProgressingReason, sick.String()
+	if outcome.RequeueAfter == 0 || left < outcome.RequeueAfter {
+		outcome.RequeueAfter = left
+	}
+	return outcome, nil
+}
+
+// clusterStatuses is empty for a GitSync that delivers to its own cluster alone.
+func (s *scope) clusterStatuses() []v1alpha1.GitSyncClusterStatus {
+	var list []v1alpha1.GitSyncClusterStatus
+	targets := s.targets()
+	if len(targets) == 1 && targets[0].name == "" {
+		return nil
+	}
+	for _, t := range targets {
+		c := v1alpha1.GitSyncClusterStatus{Name: t.name, Revision: t.revision, Leaving: t.leaving}
+		switch {
+		case errors.Is(t.err, errPaused):
+			c.Reason, c.Message = v1alpha1.SuspendedReason, t.err.Error()
+		case t.err != nil:
+			c.Reason, c.Message = v1alpha1.ClusterUnreachableReason, t.err.Error()
+		case t.result.Err != nil:
+			c.Reason, c.Message = v1alpha1.ApplyFailedReason, t.result.Err.Error()
+		case len(t.result.Problems) > 0:
+			c.Reason, c.Message = v1alpha1.ApplyFailedReason, summarize(t.result.Problems, s.session.count)
+		case t.attempted != s.session.digest || len(t.result.Waiting) > 0:
+			c.Reason = v1alpha1.ProgressingReason
+		default:
+			c.Ready = true
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+func (s *scope) message() string {
+	message := fmt.Sprintf("applied %s: %d objects", s.session.revision, s.session.count)
+	if n := len(s.session.targets); s.gs.Spec.ClusterSelector != nil {
+		message += fmt.Sprintf(" in %d clusters", n)
+	}
+	return message
+}
+
+func (t *target) prefix() string {
+	if t.name == "" {
+		return ""
+	}
+	return "cluster " + t.name + ": "
+}
+
+func summarize(problems []manifest.Problem, all int) string {
+	return fmt.Sprintf("%d of %d objects: %s%s", len(problems), all, problems[0].Error(), andMore(len(problems)-1))
+}
+
+func andMore(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (and %d more)", n)
+}
+
+// maxMessage bounds the message of one problem in a status.
+const maxMessage = 2048
+
+func toStatus(problems []manifest.Problem) []v1alpha1.Problem {
+	var list []v1alpha1.Problem
+	for _, p := range problems {
+		list = append(list, v1alpha1.Problem{
+			ObjectReference: v1alpha1.ObjectReference{Group: p.ID.Group, Kind: p.ID.Kind, Namespace: p.ID.Namespace, Name: p.ID.Name},
+			File:            p.File,
+			Line:            int32(p.Line),
+			Cluster:         p.Cluster,
+			Reason:          p.Reason,
+			Message:         strings.ToValidUTF8(p.Message[:min(len(p.Message), maxMessage)], ""),
+		})
+	}
+	return list
+}

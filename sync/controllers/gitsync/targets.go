@@ -1,0 +1,169 @@
+package gitsync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// errPaused stands in for a cluster that spec.paused keeps us out of.
+var errPaused = errors.New("the KubernetesCluster is paused")
+
+// restore reads back, once after a start, what was delivered and where.
+func (r *Reconciler) restore(ctx context.Context, s *scope) error {
+	if s.session.restored {
+		return nil
+	}
+	delivered, err := r.inventories.Load(ctx, r.Client, s.gs, recorded(s.gs))
+	if err != nil {
+		return reconcile.Failed(v1alpha1.PruneFailedReason, "read the inventory: %w", err)
+	}
+	s.session.inventory = delivered
+	for _, c := range s.gs.Status.Clusters {
+		s.session.targets[c.Name] = &target{name: c.Name, revision: c.Revision}
+	}
+	if len(s.gs.Status.Clusters) == 0 && len(delivered) > 0 {
+		s.session.targets[""] = &target{revision: s.gs.Status.Revision}
+	}
+	s.session.restored = true
+	return nil
+}
+
+// selectTargets brings the targets to what the selector matches; those that it no longer
+// matches are leaving, and stay until nothing of ours is left in them.
+func (r *Reconciler) selectTargets(ctx context.Context, s *scope) error {
+	selected, err := r.selected(ctx, s.gs)
+	if err != nil {
+		return err
+	}
+	for name, paused := range selected {
+		t := s.session.targets[name]
+		if t == nil {
+			t = &target{name: name}
+			s.session.targets[name] = t
+		}
+		if t.leaving {
+			t.leaving, t.attempted = false, ""
+		}
+		r.engage(s.gs, t)
+		if paused {
+			t.cluster, t.applier, t.err = nil, nil, errPaused
+		}
+	}
+	for name, t := range s.session.targets {
+		t.told = r.told.Rings(toldKey{s.session.key.NamespacedName, name})
+		if _, ok := selected[name]; ok {
+			continue
+		}
+		if err := r.leave(ctx, s, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// selected returns the names of the clusters to deliver to, and whether they are paused.
+func (r *Reconciler) selected(ctx context.Context, gs *v1alpha1.GitSync) (map[string]bool, error) {
+	if gs.Spec.ClusterSelector == nil {
+		return map[string]bool{"": false}, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(gs.Spec.ClusterSelector)
+	if err != nil {
+		return nil, reconcile.Stalled(v1alpha1.InvalidSpecReason, "spec.clusterSelector: %w", err)
+	}
+	clusters := &v1alpha1.KubernetesClusterList{}
+	if err := r.Client.List(ctx, clusters, client.InNamespace(gs.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("list clusters: %w", err)
+	}
+	names := map[string]bool{}
+	for _, c := range clusters.Items {
+		if c.DeletionTimestamp.IsZero() {
+			names[c.Name] = c.Spec.Paused
+		}
+	}
+	return names, nil
+}
+
+// leave marks a target as leaving, or forgets it where its KubernetesCluster is gone: what
+// happens to the objects of a cluster that goes is decided by its spec.onDelete (C38).
+func (r *Reconciler) leave(ctx context.Context, s *scope, t *target) error {
+	t.leaving = true
+	if t.name != "" {
+		err := r.Client.Get(ctx, types.NamespacedName{Namespace: s.gs.Namespace, Name: t.name}, &v1alpha1.KubernetesCluster{})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("get cluster %s: %w", t.name, err)
+		}
+		if err != nil {
+			r.forgetTarget(s, t)
+			return nil
+		}
+	}
+	r.engage(s.gs, t)
+	return nil
+}
+
+// engage finds the cluster of a target under the identity that the GitSync acts as. A
+// cluster that was engaged anew, or an identity that changed, is delivered to anew.
+func (r *Reconciler) engage(gs *v1alpha1.GitSync, t *target) {
+	found, err := r.view(gs, t.name)
+	if err != nil {
+		t.cluster, t.applier, t.err = nil, nil, err
+		return
+	}
+	t.err = nil
+	if t.cluster == found {
+		return
+	}
+	t.cluster, t.applier, t.attempted = found, r.appliers.of(found), ""
+}
+
+func (r *Reconciler) view(gs *v1alpha1.GitSync, name string) (*cluster.Cluster, error) {
+	found := r.Clusters.Local()
+	if name != "" {
+		var err error
+		if found, err = r.Clusters.Get(types.NamespacedName{Namespace: gs.Namespace, Name: name}); err != nil {
+			return nil, err
+		}
+	}
+	account := gs.Spec.ServiceAccountName
+	if account == "" {
+		if gs.Namespace == r.SystemNamespace {
+			return found, nil
+		}
+		account = "default"
+	}
+	return found.As(
+		"system:serviceaccount:"+gs.Namespace+":"+account,
+		"system:serviceaccounts", "system:serviceaccounts:"+gs.Namespace, "system:authenticated",
+	)
+}
+
+// forgetTarget drops all that is remembered of a target.
+func (r *Reconciler) forgetTarget(s *scope, t *target) {
+	if t.applier != nil {
+		t.applier.Forget(s.apply)
+	}
+	r.delivers.Drop(targetKey{s.session.key, t.name})
+	r.told.Forget(toldKey{s.session.key.NamespacedName, t.name})
+	delete(s.session.targets, t.name)
+}
+
+// defaultNamespace is filled in where a namespaced manifest names none (C59).
+func (s *scope) defaultNamespace() string {
+	switch {
+	case s.gs.Spec.TargetNamespace != "":
+		return s.gs.Spec.TargetNamespace
+	case s.gs.Spec.ClusterSelector == nil:
+		return s.gs.Namespace
+	default:
+		return metav1.NamespaceDefault
+	}
+}

@@ -1,0 +1,155 @@
+package gitsync
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/apply/inventory"
+	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+const (
+	defaultWorkers     = 8
+	defaultJobsPerLane = 8
+)
+
+// secretIndex finds the GitSyncs that a Secret is named by.
+const secretIndex = "spec.secretRef.name"
+
+// SetupWithManager adds the controller to a manager. ctx ends the jobs beside the workers.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
+	r.waker = &reconcile.Waker[ctrl.Request]{}
+	r.sessions = newSessions()
+	r.metrics = newRecorder()
+	lanes := r.JobsPerLane
+	if lanes == 0 {
+		lanes = defaultJobsPerLane
+	}
+	r.loads = reconcile.NewJobs[sessionKey, loaded](ctx, lanes, func(k sessionKey) {
+		r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName})
+	})
+	r.delivers = reconcile.NewJobs[targetKey, apply.Result](ctx, lanes, func(k targetKey) {
+		r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName})
+	})
+	r.appliers, r.told = newAppliers(r.notify), reconcile.NewBell[toldKey]()
+	r.inventories = &inventory.Store{}
+	r.Clusters.Subscribe(func(key types.NamespacedName, _ bool) { r.wakeSelecting(ctx, key) })
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.GitSync{}, secretIndex, secretName); err != nil {
+		return err
+	}
+	workers := r.Workers
+	if workers == 0 {
+		workers = defaultWorkers
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("gitsync").
+		For(&v1alpha1.GitSync{}, builder.WithPredicates(changed())).
+		WatchesMetadata(content.Metadata(content.Secret), handler.EnqueueRequestsFromMapFunc(r.namingSecret)).
+		Watches(&v1alpha1.KubernetesCluster{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(placementChanged())).
+		WatchesRawSource(r.waker.Source()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(r)
+}
+
+// notify wakes the GitSync whose object was changed by others.
+func (r *Reconciler) notify(cluster string, owner apply.Owner) {
+	key := owner.ObjectKey()
+	r.told.Ring(toldKey{key, cluster})
+	r.waker.Wake(ctrl.Request{NamespacedName: key})
+}
+
+// changed lets through what a GitSync is reconciled for, and keeps its own status writes out.
+func changed() predicate.Predicate {
+	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetAnnotations()[v1alpha1.ReconcileAtAnnotation] != e.ObjectNew.GetAnnotations()[v1alpha1.ReconcileAtAnnotation]
+		},
+	})
+}
+
+// placementChanged lets through what decides whether a cluster is delivered to.
+func placementChanged() predicate.Predicate {
+	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
+}
+
+func secretName(o client.Object) []string {
+	if ref := o.(*v1alpha1.GitSync).Spec.SecretRef; ref != nil {
+		return []string{ref.Name}
+	}
+	return nil
+}
+
+func (r *Reconciler) namingSecret(ctx context.Context, secret client.Object) []ctrl.Request {
+	return r.list(ctx, client.InNamespace(secret.GetNamespace()), client.MatchingFields{secretIndex: secret.GetName()})
+}
+
+func (r *Reconciler) inNamespace(ctx context.Context, o client.Object) []ctrl.Request {
+	return r.selecting(ctx, client.ObjectKeyFromObject(o), o.GetLabels())
+}
+
+// selecting returns the GitSyncs that deliver to a cluster, or did.
+func (r *Reconciler) selecting(ctx context.Context, key types.NamespacedName, set labels.Set) []ctrl.Request {
+	found := &v1alpha1.GitSyncList{}
+	if err := r.Client.List(ctx, found, client.InNamespace(key.Namespace)); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list GitSyncs")
+		return nil
+	}
+	var requests []ctrl.Request
+	for i := range found.Items {
+		gs := &found.Items[i]
+		if delivers(gs, key.Name, set) {
+			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(gs)})
+		}
+	}
+	return requests
+}
+
+func delivers(gs *v1alpha1.GitSync, name string, set labels.Set) bool {
+	for _, c := range gs.Status.Clusters {
+		if c.Name == name {
+			return true
+		}
+	}
+	if gs.Spec.ClusterSelector == nil {
+		return false
+	}
+	selector, err := metav1.LabelSelectorAsSelector(gs.Spec.ClusterSelector)
+	return err == nil && (set == nil || selector.Matches(set))
+}
+
+// wakeSelecting wakes the GitSyncs of a cluster that was lost, or is back.
+func (r *Reconciler) wakeSelecting(ctx context.Context, key types.NamespacedName) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for _, request := range r.selecting(ctx, key, nil) {
+		r.waker.Wake(request)
+	}
+}
+
+func (r *Reconciler) list(ctx context.Context, opts ...client.ListOption) []ctrl.Request {
+	found := &v1alpha1.GitSyncList{}
+	if err := r.Client.List(ctx, found, opts...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list GitSyncs")
+		return nil
+	}
+	requests := make([]ctrl.Request, 0, len(found.Items))
+	for i := range found.Items {
+		requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&found.Items[i])})
+	}
+	return requests
+}

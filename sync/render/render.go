@@ -1,0 +1,74 @@
+// Package render turns a folder of a repository into objects: by kustomize where the folder
+// holds a kustomization, and as plain manifests otherwise.
+package render
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/render/kustomize"
+	"waybill.dev/waybill/sync/render/plain"
+)
+
+// Error carries the reason for conditions beside what went wrong with a folder as a whole:
+// PathNotFound, BuildFailed or InvalidManifest.
+type Error struct {
+	Reason string
+	Err    error
+}
+
+// Error returns the text of what went wrong.
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns what went wrong.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Folder renders a folder of the repository whose root is given; empty means the root. ignore
+// holds lines in the format of .gitignore, for plain manifests. What single files are wrong
+// about comes back as problems; an error is an *Error and means that nothing can be said.
+func Folder(root fs.FS, folder, ignore string) ([]manifest.Object, []manifest.Problem, error) {
+	folder = path.Clean("./" + folder)
+	info, err := fs.Stat(root, folder)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil, &Error{v1alpha1.PathNotFoundReason, fmt.Errorf("the repository has no folder %q", folder)}
+	case err != nil:
+		return nil, nil, &Error{v1alpha1.PathNotFoundReason, fmt.Errorf("open %q: %w", folder, err)}
+	case !info.IsDir():
+		return nil, nil, &Error{v1alpha1.PathNotFoundReason, fmt.Errorf("%q is a file: name the folder that holds it", folder)}
+	}
+	if kustomize.IsKustomization(root, folder) {
+		objects, problems, err := kustomize.Render(root, folder, kustomize.Options{})
+		if err != nil {
+			return nil, nil, &Error{v1alpha1.BuildFailedReason, fmt.Errorf("build kustomization %q: %w", folder, err)}
+		}
+		return objects, problems, nil
+	}
+	sub, err := fs.Sub(root, folder)
+	if err != nil {
+		return nil, nil, &Error{v1alpha1.PathNotFoundReason, fmt.Errorf("open %q: %w", folder, err)}
+	}
+	objects, problems, err := plain.Render(sub, plain.Options{Ignore: ignore})
+	if err != nil {
+		return nil, nil, &Error{v1alpha1.InvalidManifestReason, fmt.Errorf("read %q: %w", folder, err)}
+	}
+	inRepository(folder, objects, problems)
+	return objects, problems, nil
+}
+
+// inRepository names files from the root of the repository, as people know them.
+func inRepository(folder string, objects []manifest.Object, problems []manifest.Problem) {
+	if folder == "." {
+		return
+	}
+	for i := range objects {
+		objects[i].File = path.Join(folder, objects[i].File)
+	}
+	for i := range problems {
+		problems[i].File = path.Join(folder, problems[i].File)
+	}
+}

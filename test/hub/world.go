@@ -1,0 +1,185 @@
+package hub
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/test/env"
+)
+
+// Limit is how long a test waits for what should come within a second or two; it is only ever
+// reached by a test that fails.
+const Limit = 45 * time.Second
+
+// World is what one test has: a namespace of its own on a hub, and a client that reads the
+// API server itself.
+type World struct {
+	T         *testing.T
+	Cluster   *env.Cluster
+	Client    client.Client
+	Namespace string
+}
+
+// NewWorld returns a world on that cluster, whose ServiceAccount `default` may do everything.
+func NewWorld(t *testing.T, c *env.Cluster) *World {
+	t.Helper()
+	reader, err := client.New(c.RESTConfig(), client.Options{Scheme: NewScheme(t)})
+	require.NoError(t, err)
+	w := &World{T: t, Cluster: c, Client: reader, Namespace: c.Namespace(t)}
+	w.Allow("default", "cluster-admin")
+	return w
+}
+
+// Allow lets a ServiceAccount of the namespace have a ClusterRole everywhere.
+func (w *World) Allow(account, role string) {
+	w.T.Helper()
+	w.Create(&rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-" + account},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.Namespace, Name: account}},
+	})
+}
+
+// Create creates an object, in the test's namespace where it names none and its kind has one,
+// and deletes it at the end of the test.
+func (w *World) Create(o client.Object) {
+	w.T.Helper()
+	namespaced, err := w.Client.IsObjectNamespaced(o)
+	require.NoError(w.T, err)
+	if namespaced && o.GetNamespace() == "" {
+		o.SetNamespace(w.Namespace)
+	}
+	require.NoError(w.T, w.Client.Create(w.T.Context(), o))
+	w.T.Cleanup(func() { _ = w.Client.Delete(context.Background(), o) })
+}
+
+// CreateGitAuthority creates the Secret `git`, with which a GitSync trusts the git server.
+func (w *World) CreateGitAuthority() {
+	w.T.Helper()
+	w.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "git"}, Data: map[string][]byte{"ca.crt": Authority(w.T)}})
+}
+
+// Authority is the certificate of the authority that the test servers are signed by.
+func Authority(t testing.TB) []byte {
+	t.Helper()
+	ca, err := env.CA()
+	require.NoError(t, err)
+	return ca
+}
+
+// NewRepo starts a git server for the test, and makes a repository on it.
+func NewRepo(t *testing.T) (*env.GitServer, *env.GitRepo) {
+	t.Helper()
+	server, err := env.StartGitServer(env.GitOptions{})
+	require.NoError(t, err)
+	t.Cleanup(server.Stop)
+	repo, err := server.CreateRepo(t.Context(), "apps")
+	require.NoError(t, err)
+	return server, repo
+}
+
+// Exists says whether an object of the test's namespace, or a cluster-scoped one, is there,
+// and reads it.
+func (w *World) Exists(o client.Object, name string) bool {
+	w.T.Helper()
+	return w.ExistsIn(w.Namespace, o, name)
+}
+
+// ExistsIn is Exists in another namespace.
+func (w *World) ExistsIn(namespace string, o client.Object, name string) bool {
+	w.T.Helper()
+	err := w.Client.Get(w.T.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o)
+	require.True(w.T, err == nil || apierrors.IsNotFound(err), "%v", err)
+	return err == nil
+}
+
+// AwaitThere waits until an object is there, and reads it.
+func (w *World) AwaitThere(o client.Object, name string) {
+	w.T.Helper()
+	require.True(w.T, w.Eventually(func() bool { return w.Exists(o, name) }), "%T %s is not there", o, name)
+}
+
+// AwaitGone waits until an object is gone.
+func (w *World) AwaitGone(o client.Object, name string) {
+	w.T.Helper()
+	require.True(w.T, w.Eventually(func() bool { return !w.Exists(o, name) }), "%T %s is still there", o, name)
+}
+
+// Eventually asks until it is told yes, for as long as Limit.
+func (w *World) Eventually(ask func() bool) bool {
+	ctx, cancel := context.WithTimeout(w.T.Context(), Limit)
+	defer cancel()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for !ask() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-ticker.C:
+		}
+	}
+	return true
+}
+
+// Change edits an object as a user would.
+func Change[T client.Object](w *World, o T, edit func(T)) {
+	w.T.Helper()
+	require.NoError(w.T, w.Client.Get(w.T.Context(), client.ObjectKeyFromObject(o), o))
+	before := o.DeepCopyObject().(T)
+	edit(o)
+	require.NoError(w.T, w.Client.Patch(w.T.Context(), o, client.MergeFrom(before)))
+}
+
+// Await reads the object until it is as wanted.
+func Await[T reconcile.Object](w *World, o T, what string, wanted func(T) bool) T {
+	w.T.Helper()
+	ok := w.Eventually(func() bool {
+		return w.Client.Get(w.T.Context(), client.ObjectKeyFromObject(o), o) == nil && wanted(o)
+	})
+	require.True(w.T, ok, "%s; the conditions are %+v", what, o.GetConditions())
+	return o
+}
+
+// AwaitReady waits until an object is ready at its newest generation.
+func AwaitReady[T reconcile.Object](w *World, o T) T {
+	w.T.Helper()
+	return Await(w, o, "not ready", func(o T) bool {
+		return conditions.IsReady(o) && o.GetReconcileStatus().ObservedGeneration == o.GetGeneration()
+	})
+}
+
+// AwaitReason waits until the condition Ready of the newest generation has a reason, and
+// returns its message.
+func AwaitReason[T reconcile.Object](w *World, o T, reason string) string {
+	w.T.Helper()
+	got := Await(w, o, "Ready never has the reason "+reason, func(o T) bool {
+		return conditions.GetReason(o, v1alpha1.ReadyCondition) == reason && o.GetReconcileStatus().ObservedGeneration == o.GetGeneration()
+	})
+	return conditions.GetMessage(got, v1alpha1.ReadyCondition)
+}
+
+// Reconcile asks for a reconciliation and returns when that was handled.
+func Reconcile[T reconcile.Object](w *World, o T) T {
+	w.T.Helper()
+	at := time.Now().Format(time.RFC3339Nano)
+	Change(w, o, func(o T) {
+		annotations := o.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[v1alpha1.ReconcileAtAnnotation] = at
+		o.SetAnnotations(annotations)
+	})
+	return Await(w, o, "the request is not handled", func(o T) bool { return o.GetReconcileStatus().LastHandledReconcileAt == at })
+}
