@@ -11,6 +11,7 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/reconcile"
 	"waybill.dev/waybill/cmd/waybill/internal/suspend"
 	"waybill.dev/waybill/cmd/waybill/internal/tree"
+	"waybill.dev/waybill/cmd/waybill/internal/validate"
 	"waybill.dev/waybill/cmd/waybill/internal/version"
 )
 
@@ -31,6 +32,7 @@ func newRoot(env *cli.Env, name string) *cobra.Command {
 	root.SetErr(env.ErrOut)
 	env.AddFlags(root.PersistentFlags())
 	addGroup(root, "look", "Look:", get.New(env), tree.New(env))
+	addGroup(root, "try", "Try, without changing anything:", validate.New(env))
 	addGroup(root, "act", "Act:", reconcile.New(env), suspend.NewSuspend(env), suspend.NewResume(env))
 	root.AddCommand(version.New(env))
 	return root

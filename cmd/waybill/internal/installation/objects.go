@@ -1,0 +1,140 @@
+package installation
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/cmd/waybill/internal/manifests"
+	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/render"
+	"waybill.dev/waybill/sync/render/helm"
+	"waybill.dev/waybill/sync/source/chart"
+)
+
+// Objects is what something comes to in a cluster.
+type Objects struct {
+	// CRDs, Objects and Hooks, in the order in which they are written. Only charts have CRDs
+	// and hooks apart from the rest.
+	CRDs, Objects, Hooks []manifest.Object
+
+	// Problems are files and documents that could not be used.
+	Problems []manifest.Problem
+
+	// Warnings say what was not checked; Notes are those of a chart.
+	Warnings []string
+	Notes    string
+
+	// Source says what all of it was made of, e.g. `web 1.1.0` or a git revision.
+	Source string
+}
+
+// Options say what charts see of the cluster, and what objects are marked with.
+type Options struct {
+	// KubeVersion and APIVersions of the cluster; empty for defaults.
+	KubeVersion string
+	APIVersions []string
+
+	// Revision of the release, from 1; above that it is an upgrade.
+	Revision int
+
+	// Stamp is put on every object; empty for none.
+	Stamp helm.Stamp
+}
+
+// Render makes the objects of an installation.
+func (s *Sources) Render(ctx context.Context, r *Resolved, o Options) (*Objects, error) {
+	if r.Definition.GetMethod() == v1alpha1.MethodKustomize {
+		return s.renderFolder(ctx, r)
+	}
+	loaded, err := s.chart(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	release := helm.Options{
+		ReleaseName: r.Installation.Name, Namespace: r.Namespace, Values: r.Values,
+		KubeVersion: o.KubeVersion, APIVersions: o.APIVersions, Revision: o.Revision, Stamp: o.Stamp,
+	}
+	return renderChart(ctx, loaded, release)
+}
+
+// RenderChart makes the objects of a chart in a local folder.
+func (s *Sources) RenderChart(ctx context.Context, folder string, o helm.Options) (*Objects, error) {
+	dir, within, err := manifests.WorkingCopy(folder)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", folder, err)
+	}
+	root, err := os.OpenRoot(dir) // from which links do not lead out
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", folder, err)
+	}
+	defer func() { _ = root.Close() }() // nothing was written
+	loaded, err := s.chartIn(ctx, root.FS(), within)
+	if err != nil {
+		return nil, fmt.Errorf("load chart: %w", err)
+	}
+	return renderChart(ctx, loaded, o)
+}
+
+func renderChart(ctx context.Context, loaded *chart.Chart, o helm.Options) (*Objects, error) {
+	result, err := helm.Render(ctx, loaded.Chart, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Objects{
+		CRDs: result.CRDs, Objects: result.Objects, Hooks: result.Hooks,
+		Warnings: result.Warnings, Notes: result.Notes, Source: loaded.Name() + " " + loaded.Metadata.Version,
+	}, nil
+}
+
+// renderFolder makes the objects of method kustomize.
+func (s *Sources) renderFolder(ctx context.Context, r *Resolved) (*Objects, error) {
+	source := r.Version.Template.Source.Git
+	if source == nil {
+		return nil, fmt.Errorf("version %s of ApplicationDefinition %s: method kustomize needs a git source", r.Version.Version, r.Definition.Name)
+	}
+	return s.folder(ctx, folderSource{url: source.Remote, ref: source.Ref, path: source.Path, secret: r.secrets.credentials})
+}
+
+// RenderSync makes the objects that a GitSync delivers.
+func (s *Sources) RenderSync(ctx context.Context, l *Lookup, gs *v1alpha1.GitSync) (*Objects, error) {
+	source := folderSource{url: gs.Spec.URL, ref: gs.Spec.Ref, path: gs.Spec.Path, ignore: gs.GetIgnore()}
+	if ref := gs.Spec.SecretRef; ref != nil {
+		var err error
+		key := client.ObjectKey{Namespace: gs.Namespace, Name: ref.Name}
+		if source.secret, err = l.content(ctx, l.Hub, "Secret", key); err != nil {
+			return nil, fmt.Errorf("spec.secretRef: %w", err)
+		}
+		if source.secret == nil {
+			return nil, fmt.Errorf("spec.secretRef: Secret %s does not exist", key)
+		}
+	}
+	return s.folder(ctx, source)
+}
+
+// folderSource is a folder of a git repository.
+type folderSource struct {
+	url, path, ignore string
+	ref               *v1alpha1.GitReference
+	secret            *contentData
+}
+
+func (s *Sources) folder(ctx context.Context, from folderSource) (*Objects, error) {
+	tree, err := s.tree(ctx, from.url, from.ref, from.secret)
+	if err != nil {
+		return nil, err
+	}
+	defer tree.Close()
+	root, err := tree.FS("")
+	if err != nil {
+		return nil, err
+	}
+	objects, problems, err := render.Folder(root, from.path, from.ignore)
+	if err != nil {
+		return nil, fmt.Errorf("%w at %s", err, tree.Revision())
+	}
+	return &Objects{Objects: objects, Problems: problems, Source: tree.Revision().String()}, nil
+}

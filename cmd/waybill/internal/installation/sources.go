@@ -1,0 +1,102 @@
+package installation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/source/chart"
+	"waybill.dev/waybill/sync/source/git"
+)
+
+// Sources fetches charts and repositories for one run of the program. Charts are kept in the
+// user's cache for the next one.
+type Sources struct {
+	charts *chart.Cache
+	git    *git.Store
+	dir    string // goes with Close
+}
+
+// OpenSources returns sources; Close ends them.
+func OpenSources() (*Sources, error) {
+	dir, err := os.MkdirTemp("", "waybill-")
+	if err != nil {
+		return nil, fmt.Errorf("make folder for sources: %w", err)
+	}
+	s := &Sources{dir: dir}
+	if s.git, err = git.NewStore(filepath.Join(dir, "git")); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	kept := filepath.Join(dir, "charts")
+	if cache, err := os.UserCacheDir(); err == nil {
+		kept = filepath.Join(cache, "waybill", "charts")
+	}
+	if s.charts, err = chart.NewCache(kept); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Close removes what need not be kept.
+func (s *Sources) Close() error {
+	return errors.Join(s.git.Close(), os.RemoveAll(s.dir))
+}
+
+// tree opens the files of a repository at a reference; the caller closes it.
+func (s *Sources) tree(ctx context.Context, url string, ref *v1alpha1.GitReference, secret *contentData) (*git.Tree, error) {
+	repository := git.Repository{URL: url}
+	if secret != nil {
+		credentials, err := git.CredentialsFromSecret(secret.data)
+		if err != nil {
+			return nil, fmt.Errorf("credentials of the source: %w", err)
+		}
+		repository.Credentials = credentials
+	}
+	var wanted git.Ref
+	if ref != nil {
+		wanted = git.Ref{Branch: ref.Branch, Tag: ref.Tag, SemVer: ref.SemVer, Name: ref.Name, Commit: ref.Commit}
+	}
+	revision, err := s.git.Resolve(ctx, repository, wanted)
+	if err != nil {
+		return nil, err
+	}
+	return s.git.Open(ctx, repository, revision)
+}
+
+// chart fetches the chart of a version.
+func (s *Sources) chart(ctx context.Context, r *Resolved) (*chart.Chart, error) {
+	source := r.Version.Template.Source
+	if source.Git != nil {
+		tree, err := s.tree(ctx, source.Git.Remote, source.Git.Ref, r.secrets.credentials)
+		if err != nil {
+			return nil, err
+		}
+		defer tree.Close()
+		root, err := tree.FS("")
+		if err != nil {
+			return nil, err
+		}
+		return s.chartIn(ctx, root, source.Git.Path)
+	}
+	credentials := chart.Credentials{}
+	if secret := r.secrets.credentials; secret != nil {
+		var err error
+		if credentials, err = chart.CredentialsFromSecret(secret.data); err != nil {
+			return nil, fmt.Errorf("credentials of the source: %w", err)
+		}
+	}
+	if secret := r.secrets.authorities; secret != nil {
+		credentials.CAFile = secret.data["ca.crt"]
+	}
+	credentials.PlainHTTP, credentials.InsecureSkipTLS = source.Helm.PlainHTTP, source.Helm.InsecureSkipTLS
+	return s.charts.Get(ctx, chart.Reference{URL: source.Helm.URL, Name: source.Helm.ChartName, Version: source.Helm.ChartVersion}, credentials)
+}
+
+// chartIn loads the chart of a folder, with its dependencies.
+func (s *Sources) chartIn(ctx context.Context, root fs.FS, folder string) (*chart.Chart, error) {
+	return s.charts.FromFS(ctx, chart.Tree{FS: root, Path: folder}, chart.Credentials{})
+}

@@ -1,0 +1,83 @@
+package manifests
+
+import (
+	"os"
+	"path/filepath"
+
+	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/render/kustomize"
+)
+
+// WorkingCopy returns the working copy that a folder is in, as an absolute path, and where
+// in it the folder is, with slashes: a kustomization or a chart may refer to folders beside
+// it. Outside of a working copy it is the folder alone.
+func WorkingCopy(folder string) (dir, within string, err error) {
+	absolute, err := filepath.Abs(folder)
+	if err != nil {
+		return "", "", err
+	}
+	dir = absolute
+	for parent := absolute; ; parent = filepath.Dir(parent) {
+		if _, err := os.Stat(filepath.Join(parent, ".git")); err == nil {
+			dir = parent
+			break
+		}
+		if parent == filepath.Dir(parent) {
+			break
+		}
+	}
+	within, err = filepath.Rel(dir, absolute)
+	return dir, filepath.ToSlash(within), err
+}
+
+// repository is a working copy that is open. Links do not lead out of it.
+type repository struct {
+	root *os.Root
+	// base is what files are named relative to; empty names them absolutely.
+	base string
+}
+
+// openRepository opens the working copy of a folder, and says where in it the folder is.
+func openRepository(folder string) (r *repository, within string, err error) {
+	dir, within, err := WorkingCopy(folder)
+	if err != nil {
+		return nil, "", err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, "", err
+	}
+	r = &repository{root: root}
+	if !filepath.IsAbs(folder) {
+		if r.base, err = filepath.Abs("."); err != nil {
+			return nil, "", err
+		}
+	}
+	return r, within, nil
+}
+
+func (r *repository) close() { _ = r.root.Close() } // nothing was written
+
+// kustomization builds a folder of the repository.
+func (r *repository) kustomization(within string) ([]manifest.Object, []manifest.Problem, error) {
+	objects, problems, err := kustomize.Render(r.root.FS(), within, kustomize.Options{})
+	for i := range objects {
+		objects[i].File = r.path(objects[i].File)
+	}
+	for i := range problems {
+		problems[i].File = r.path(problems[i].File)
+	}
+	return objects, problems, err
+}
+
+// path returns a file of the repository as it is found from here.
+func (r *repository) path(file string) string {
+	if file == "" {
+		return ""
+	}
+	full := filepath.Join(r.root.Name(), filepath.FromSlash(file))
+	if relative, err := filepath.Rel(r.base, full); r.base != "" && err == nil {
+		full = relative
+	}
+	return filepath.ToSlash(full)
+}

@@ -1,0 +1,168 @@
+package manifests
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/render/kustomize"
+	"waybill.dev/waybill/sync/render/plain"
+)
+
+// folder reads a folder with all that is in it. Which files count is up to the renderer of
+// plain manifests, ignore files included; here they are then read one by one, because a
+// folder of a working copy may hold what several GitSyncs deliver, and what they have twice
+// is no mistake.
+func (s *Set) folder(name string) error {
+	repo, within, err := openRepository(name)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	defer repo.close()
+	if kustomize.IsKustomization(repo.root.FS(), within) {
+		return s.take(repo.kustomization(within))
+	}
+	sub, err := fs.Sub(repo.root.FS(), within)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	charts, err := findCharts(sub)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	var ignore strings.Builder
+	for _, chart := range charts {
+		s.Charts = append(s.Charts, path.Join(filepath.ToSlash(name), chart))
+		ignore.WriteString("/" + chart + "/\n")
+	}
+	if len(charts) == 1 && charts[0] == "." {
+		return nil
+	}
+	opened := &recorder{FS: sub}
+	_, problems, err := plain.Render(opened, plain.Options{
+		Ignore: ignore.String(),
+		Kustomization: func(dir string) ([]manifest.Object, []manifest.Problem, error) {
+			return nil, nil, s.take(repo.kustomization(path.Join(within, dir)))
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	return s.files(name, opened, problems)
+}
+
+// files reads the files of a folder; problems are those of the folder as a whole, of which
+// only what is not about one of the files is news.
+func (s *Set) files(name string, opened *recorder, problems []manifest.Problem) error {
+	names := opened.names()
+	for _, p := range problems {
+		if !slices.Contains(names, p.File) {
+			p.File = path.Join(filepath.ToSlash(name), p.File)
+			s.Problems = append(s.Problems, p)
+		}
+	}
+	begin := len(s.Objects)
+	for _, file := range names {
+		content, err := fs.ReadFile(opened.FS, file)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", path.Join(name, file), err)
+		}
+		if err := s.render(path.Join(filepath.ToSlash(name), file), content); err != nil {
+			return err
+		}
+	}
+	s.Problems = append(s.Problems, twice(s.Objects[begin:])...)
+	return nil
+}
+
+// recorder remembers which manifests were opened.
+type recorder struct {
+	fs.FS
+
+	mu     sync.Mutex
+	opened map[string]bool
+}
+
+// Open opens a file, and remembers it where it is a manifest.
+func (r *recorder) Open(name string) (fs.File, error) {
+	file, err := r.FS.Open(name)
+	if err == nil && isManifest(name) {
+		if info, err := file.Stat(); err == nil && !info.IsDir() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if r.opened == nil {
+				r.opened = map[string]bool{}
+			}
+			r.opened[name] = true
+		}
+	}
+	return file, err
+}
+
+func (r *recorder) names() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var names []string
+	for name := range r.opened {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// twice reports objects that two documents describe, where the folder of one is that of the
+// other or above it: a GitSync of the upper folder would use neither (C59). In folders beside
+// each other they are usually for different clusters.
+func twice(objects []manifest.Object) []manifest.Problem {
+	places := map[manifest.ID][]manifest.Object{}
+	for _, object := range objects {
+		places[object.ID().Key()] = append(places[object.ID().Key()], object)
+	}
+	var problems []manifest.Problem
+	for _, same := range places {
+		for i, one := range same {
+			for _, other := range same[i+1:] {
+				if nested(one.File, other.File) {
+					problems = append(problems, manifest.Problem{
+						ID: other.ID(), File: other.File, Line: other.Line, Reason: manifest.ReasonDuplicateObject,
+						Message: fmt.Sprintf("the same object is in %s:%d too, so that none of them is used; keep one", one.File, one.Line),
+					})
+				}
+			}
+		}
+	}
+	slices.SortFunc(problems, func(a, b manifest.Problem) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	return problems
+}
+
+func nested(one, other string) bool {
+	a, b := path.Dir(one)+"/", path.Dir(other)+"/"
+	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
+}
+
+// findCharts returns the topmost folders that hold a chart.
+func findCharts(fsys fs.FS) ([]string, error) {
+	var charts []string
+	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		if d.Name() == ".git" {
+			return fs.SkipDir
+		}
+		if _, err := fs.Stat(fsys, path.Join(name, "Chart.yaml")); err != nil {
+			return nil
+		}
+		charts = append(charts, name)
+		return fs.SkipDir
+	})
+	return charts, err
+}

@@ -1,0 +1,120 @@
+package validate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"waybill.dev/waybill/cmd/waybill/internal/cli"
+	"waybill.dev/waybill/cmd/waybill/internal/manifests"
+	"waybill.dev/waybill/cmd/waybill/internal/output"
+)
+
+const examples = `  # A repository, before it is pushed
+  waybill validate .
+
+  # One file, and one that another program writes
+  waybill validate catalog/wordpress.yaml
+  kustomize build overlays/production | waybill validate -`
+
+// options are what the command line says.
+type options struct {
+	env    *cli.Env
+	strict bool
+	format *output.Format
+}
+
+// New returns the verb.
+func New(env *cli.Env) *cobra.Command {
+	o := &options{env: env, format: output.NewFormat()}
+	cmd := &cobra.Command{
+		Use:   "validate FILE|FOLDER|-...",
+		Short: "Check manifests by the rules of the API and of the webhook, without a cluster",
+		Long: `Check manifests by the rules of the API and of the webhook, without a cluster.
+
+Objects of Waybill's kinds are checked against the schemas of their
+CustomResourceDefinitions, unknown fields and CEL rules included, and by the rules of
+waybill-webhook, as far as they ask nobody. An installation is checked against its
+definition where that is among the files. All files must parse, and no two documents of a
+folder, and of the folders in it, may describe one object. Kustomizations are built; folders
+with a Helm chart are left out.
+
+Each error is printed with its file and line. Ends with exit code 1 when there is one.`,
+		Example: examples,
+		Args:    cobra.MinimumNArgs(1),
+		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
+	}
+	cmd.Flags().BoolVar(&o.strict, "strict", false, "Take warnings for errors")
+	o.format.AddFlag(cmd)
+	return cmd
+}
+
+func (o *options) run(ctx context.Context, args []string) error {
+	set, err := manifests.Read(args, o.env.In)
+	if err != nil {
+		return err
+	}
+	r, err := inspect(ctx, set)
+	if err != nil {
+		return err
+	}
+	if err := o.print(r, set, args); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(r.Findings, func(f finding) bool { return o.strict || f.Severity == severityError }) {
+		return cli.ErrNegative
+	}
+	return nil
+}
+
+func (o *options) print(r *report, set *manifests.Set, args []string) error {
+	if o.format.Structured() {
+		return o.format.Print(o.env.Out, r)
+	}
+	counts := map[string]int{}
+	for _, f := range r.Findings {
+		counts[f.Severity]++
+		if _, err := fmt.Fprintln(o.env.Out, f); err != nil {
+			return err
+		}
+	}
+	if r.Checked+r.Others+len(r.Findings) == 0 {
+		o.env.Warnf("there is no manifest in %s", strings.Join(args, ", "))
+	}
+	fmt.Fprintf(o.env.ErrOut, "%d objects of Waybill checked, %d of other kinds only parsed: %d errors, %d warnings\n",
+		r.Checked, r.Others, counts[severityError], counts[severityWarning])
+	for _, chart := range set.Charts {
+		fmt.Fprintf(o.env.ErrOut, "left out: chart %s\n", chart)
+	}
+	return nil
+}
+
+// String returns the finding as compilers print theirs, so that editors find the place.
+func (f finding) String() string {
+	var b strings.Builder
+	if f.File != "" {
+		b.WriteString(f.File + ":")
+		if f.Line > 0 {
+			fmt.Fprintf(&b, "%d:", f.Line)
+		}
+		b.WriteString(" ")
+	}
+	if f.Severity == severityWarning {
+		b.WriteString("warning: ")
+	}
+	if f.Kind != "" {
+		b.WriteString(f.Kind + " ")
+		if f.Namespace != "" {
+			b.WriteString(f.Namespace + "/")
+		}
+		b.WriteString(f.Name + ": ")
+	}
+	if f.Field != "" && f.Field != "<nil>" {
+		b.WriteString(f.Field + ": ")
+	}
+	b.WriteString(f.Message)
+	return b.String()
+}

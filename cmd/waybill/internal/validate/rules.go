@@ -1,0 +1,71 @@
+package validate
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/validation"
+)
+
+// check is what the webhook says about an object: errors, and warnings.
+type check func(*unstructured.Unstructured, catalog) (field.ErrorList, []string, error)
+
+// checks are the webhook's rules by kind.
+var checks = map[string]check{
+	v1alpha1.GitSyncKind: rules(func(o *v1alpha1.GitSync, _ catalog) (field.ErrorList, []string) {
+		return validation.ValidateGitSync(o, nil), validation.GitSyncWarnings(o)
+	}),
+	v1alpha1.KubernetesClusterKind: rules(func(o *v1alpha1.KubernetesCluster, _ catalog) (field.ErrorList, []string) {
+		return validation.ValidateKubernetesCluster(o, nil), validation.KubernetesClusterWarnings(o)
+	}),
+	v1alpha1.ApplicationDefinitionKind: rules(func(o *v1alpha1.ApplicationDefinition, _ catalog) (field.ErrorList, []string) {
+		return validation.ValidateApplicationDefinition(o, nil), validation.ApplicationDefinitionWarnings(o)
+	}),
+	v1alpha1.ApplicationInstallationKind: rules(checkInstallation),
+	v1alpha1.ApplicationKind: rules(func(o *v1alpha1.Application, _ catalog) (field.ErrorList, []string) {
+		return validation.ValidateApplication(o, nil), validation.ApplicationWarnings(o)
+	}),
+}
+
+// rules turns rules for a type into a check.
+func rules[T any](of func(*T, catalog) (field.ErrorList, []string)) check {
+	return func(object *unstructured.Unstructured, known catalog) (field.ErrorList, []string, error) {
+		typed := new(T)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
+			return nil, nil, fmt.Errorf("decode %s: %w", object.GetKind(), err)
+		}
+		errs, warnings := of(typed, known)
+		return errs, warnings, nil
+	}
+}
+
+// catalog holds the definitions among the files, by name.
+type catalog map[string]*v1alpha1.ApplicationDefinition
+
+// checkInstallation looks the definition up among the files. Where they hold none of that
+// name nothing is said about it: it may be in the hub.
+func checkInstallation(o *v1alpha1.ApplicationInstallation, known catalog) (field.ErrorList, []string) {
+	definition := known[o.Spec.ApplicationRef.Name]
+	validation.DefaultApplicationInstallation(o, nil, definition)
+	errs, warnings := validation.ValidateApplicationInstallation(o, nil), validation.ApplicationInstallationWarnings(o, nil, definition)
+	if definition == nil {
+		return errs, warnings
+	}
+	var offered []string
+	for _, v := range definition.Spec.Versions {
+		offered = append(offered, v.Version)
+	}
+	at := field.NewPath("spec", "applicationRef", "version")
+	switch version := o.Spec.ApplicationRef.Version; {
+	case version == "":
+		errs = append(errs, field.Required(at, "ApplicationDefinition "+definition.Name+" has no defaultVersion"))
+	case !slices.Contains(offered, version):
+		errs = append(errs, field.NotSupported(at, version, offered))
+	}
+	return errs, warnings
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// golden compares with a file of testdata; UPDATE_GOLDEN=1 writes it anew.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), got)
+}
+
+// P2, P5, P12, K19, K27: the rules of the API and of the webhook, with file and line.
+func TestValidate_folder(t *testing.T) {
+	got := waybillWith(t, "", "validate", "testdata/validate/repository")
+	assert.Equal(t, 1, got.code)
+	golden(t, "validate/repository.golden", got.out+"\n"+got.errOut)
+}
+
+func TestValidate_examplesAreValid(t *testing.T) {
+	got := waybillWith(t, "", "validate", "../../examples")
+	assert.Equal(t, 0, got.code, got.out)
+	assert.Empty(t, got.out)
+	assert.Contains(t, got.errOut, ": 0 errors, 0 warnings\n")
+}
+
+func TestValidate_standardInput(t *testing.T) {
+	content, err := os.ReadFile("testdata/validate/repository/sync.yaml")
+	require.NoError(t, err)
+	got := waybillWith(t, string(content), "validate", "-")
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.out, "-:8: GitSync waybill-system/catalog: spec.interval: ")
+}
+
+func TestValidate_forPrograms(t *testing.T) {
+	got := waybillWith(t, "", "validate", "testdata/validate/repository/overlay", "-o", "json")
+	assert.Equal(t, 1, got.code)
+	var report struct {
+		Checked  int
+		Findings []struct{ File, Kind, Name, Field, Severity string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.out), &report))
+	assert.Equal(t, 1, report.Checked)
+	require.Len(t, report.Findings, 1)
+	assert.Equal(t, "my-shop", report.Findings[0].Name, "what kustomize builds is what is checked")
+	assert.Equal(t, "spec.selector", report.Findings[0].Field)
+	assert.Equal(t, "error", report.Findings[0].Severity)
+}
+
+func TestValidate_warnings(t *testing.T) {
+	deprecated := `
+apiVersion: apps.waybill.dev/v1alpha1
+kind: GitSync
+metadata: {name: plain, namespace: a}
+spec: {url: "http://git.example.com/a.git"}
+`
+	got := waybillWith(t, deprecated, "validate", "-")
+	assert.Equal(t, 0, got.code)
+	assert.Contains(t, got.out, "-:2: warning: GitSync a/plain: spec.url is not encrypted")
+	got = waybillWith(t, deprecated, "validate", "-", "--strict")
+	assert.Equal(t, 1, got.code)
+}
+
+func TestValidate_refuses(t *testing.T) {
+	got := waybillWith(t, "", "validate", "testdata/nowhere")
+	assert.Equal(t, 2, got.code)
+	assert.Equal(t, "error: no file or folder testdata/nowhere\n", got.errOut)
+
+	got = waybillWith(t, "", "validate", "testdata/validate/repository/charts")
+	assert.Equal(t, 0, got.code)
+	assert.Contains(t, got.errOut, "there is no manifest in testdata/validate/repository/charts")
+	assert.Contains(t, got.errOut, "left out: chart testdata/validate/repository/charts/web\n")
+}
