@@ -211,8 +211,11 @@ func (m *member) answered(id identity, refused error) {
 	m.change(func(s *State) {
 		s.Contacted, s.Reachable, s.Err = true, true, refused
 		s.Version, s.UID, s.Engaged = m.identity.version, m.identity.uid, m.cluster != nil
-		if m.link != nil {
+		switch {
+		case m.link != nil:
 			s.LastSeen = m.link.breaker.lastAnswer()
+		case s.LastSeen.IsZero():
+			s.LastSeen = time.Now()
 		}
 	})
 }

@@ -1,0 +1,105 @@
+package kubernetescluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+)
+
+var (
+	definitions   = v1alpha1.GroupVersion.WithResource("applicationdefinitions")
+	installations = v1alpha1.GroupVersion.WithResource("applicationinstallations")
+)
+
+// cleanupTimeout bounds a clean-up: a cluster that hangs holds up its own deletion only.
+const cleanupTimeout = 30 * time.Second
+
+// direct returns a client past the registry, which has let the cluster go already.
+func (r *Reconciler) direct(ctx context.Context, s *scope) (metadata.Interface, error) {
+	if s.kc.Spec.KubeconfigSecretRef == nil {
+		return r.Clusters.Local().Metadata(), nil
+	}
+	found, err := r.kubeconfig(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	config := rest.CopyConfig(found.config)
+	config.QPS, config.Timeout = -1, cleanupTimeout/2
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("build client: %w", err)
+	}
+	return client, nil
+}
+
+// cleanup takes the copies of definitions out of a cluster that is let go and, where
+// installations are left behind, our finalizer off them. It does what it can, and returns
+// what failed first. CRDs stay: with them would go what others keep in them.
+func (r *Reconciler) cleanup(ctx context.Context, c metadata.Interface, abandon bool) error {
+	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
+	defer cancel()
+	err := r.removeCopies(ctx, c)
+	if !abandon {
+		return err
+	}
+	if failed := removeFinalizers(ctx, c); err == nil {
+		err = failed
+	}
+	return err
+}
+
+func (r *Reconciler) removeCopies(ctx context.Context, c metadata.Interface) error {
+	copies := c.Resource(definitions)
+	return each(ctx, copies, func(o *metav1.PartialObjectMetadata) error {
+		if o.Annotations[v1alpha1.CopyOfAnnotation] != r.HubID {
+			return nil
+		}
+		return copies.Delete(ctx, o.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &o.UID}})
+	})
+}
+
+func removeFinalizers(ctx context.Context, c metadata.Interface) error {
+	resource := c.Resource(installations)
+	return each(ctx, resource, func(o *metav1.PartialObjectMetadata) error {
+		kept := slices.DeleteFunc(slices.Clone(o.Finalizers), func(f string) bool { return f == v1alpha1.Finalizer })
+		if len(kept) == len(o.Finalizers) {
+			return nil
+		}
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": kept, "resourceVersion": o.ResourceVersion}})
+		if err != nil {
+			return err
+		}
+		_, err = resource.Namespace(o.Namespace).Patch(ctx, o.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
+		return err
+	})
+}
+
+// each calls f for every object of a kind, and returns what failed first. What is not, or
+// not any more, there is no failure.
+func each(ctx context.Context, c metadata.ResourceInterface, f func(*metav1.PartialObjectMetadata) error) error {
+	list, err := c.List(ctx, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil // not even the kind
+	}
+	if err != nil {
+		return fmt.Errorf("list what is left: %w", err)
+	}
+	var first error
+	for i := range list.Items {
+		o := &list.Items[i]
+		if err := f(o); err != nil && !apierrors.IsNotFound(err) && first == nil {
+			first = fmt.Errorf("clean up %s %s: %w", o.Kind, o.Name, err)
+		}
+	}
+	return first
+}

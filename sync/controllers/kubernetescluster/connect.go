@@ -1,0 +1,112 @@
+package kubernetescluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// localHash stands for the kubeconfig that the local cluster does not need.
+const localHash = "local"
+
+// connect has the registry engage the cluster with the kubeconfig of the Secret, or as the
+// local cluster where there is none. A kubeconfig that cannot be used ends an engagement
+// with an older one: its credentials were taken away.
+func (r *Reconciler) connect(ctx context.Context, s *scope) error {
+	if s.kc.Spec.KubeconfigSecretRef == nil {
+		r.Clusters.Ensure(s.key, localHash, nil)
+		return nil
+	}
+	found, err := r.kubeconfig(ctx, s)
+	if err != nil {
+		if reconcile.IsStalled(err) {
+			r.Clusters.Remove(s.key)
+			s.unknown(v1alpha1.InvalidKubeconfigReason, noKubeconfigMessage)
+		}
+		return err
+	}
+	r.Clusters.Ensure(s.key, found.hash, found.config)
+	return nil
+}
+
+// kubeconfig reads the kubeconfig; it is parsed once per content.
+func (r *Reconciler) kubeconfig(ctx context.Context, s *scope) (kubeconfig, error) {
+	ref := s.kc.Spec.KubeconfigSecretRef
+	name := types.NamespacedName{Namespace: s.kc.Namespace, Name: ref.Name}
+	secret, err := r.Secrets.Get(ctx, content.Secret, name)
+	if apierrors.IsNotFound(err) {
+		return kubeconfig{}, reconcile.Stalled(v1alpha1.SecretNotFoundReason, "Secret %s does not exist: create it, with a kubeconfig in it", name)
+	}
+	if err != nil {
+		return kubeconfig{}, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	data, key, ok := value(secret.Data, ref.Key)
+	if !ok {
+		return kubeconfig{}, reconcile.Stalled(v1alpha1.InvalidSecretReason, "Secret %s has no key %q", name, key)
+	}
+	return r.kubeconfigs.of(s.key, secret.Hash+"/"+key, func() (*rest.Config, error) {
+		config, err := cluster.ParseKubeconfig(data, r.Kubeconfigs)
+		if err != nil {
+			return nil, reconcile.Stalled(v1alpha1.InvalidKubeconfigReason, "key %q of Secret %s: %w", key, name, err)
+		}
+		return config, nil
+	})
+}
+
+// value returns the kubeconfig of a Secret, and the key that it is, or should be, under.
+func value(data map[string][]byte, key string) ([]byte, string, bool) {
+	if key != "" {
+		found, ok := data[key]
+		return found, key, ok
+	}
+	for _, fallback := range []string{"value", "kubeconfig"} {
+		if found, ok := data[fallback]; ok {
+			return found, fallback, true
+		}
+	}
+	return nil, "value", false
+}
+
+// kubeconfig is one that was parsed.
+type kubeconfig struct {
+	hash   string
+	config *rest.Config
+	err    error
+}
+
+// kubeconfigs remembers what kubeconfigs were parsed to.
+type kubeconfigs struct {
+	mu    sync.Mutex
+	byKey map[types.NamespacedName]kubeconfig
+}
+
+// of returns what the kubeconfig with that hash was parsed to, or has it be parsed.
+func (k *kubeconfigs) of(key types.NamespacedName, hash string, parse func() (*rest.Config, error)) (kubeconfig, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if found, ok := k.byKey[key]; ok && found.hash == hash {
+		return found, found.err
+	}
+	config, err := parse()
+	parsed := kubeconfig{hash: hash, config: config, err: err}
+	if k.byKey == nil {
+		k.byKey = map[types.NamespacedName]kubeconfig{}
+	}
+	k.byKey[key] = parsed
+	return parsed, err
+}
+
+func (k *kubeconfigs) forget(key types.NamespacedName) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.byKey, key)
+}

@@ -1,0 +1,143 @@
+package kubernetescluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster"
+)
+
+// summaryDelay is how long changes of installations are gathered before the summary in the
+// status is brought up to date: a cluster that is being filled costs two writes a second.
+const summaryDelay = 500 * time.Millisecond
+
+// engagement is what this package does in one cluster while it is engaged.
+type engagement struct {
+	cluster *cluster.Cluster
+	// synced says whether the informer of installations knows them all.
+	synced func() bool
+
+	pending atomic.Bool // a wake is due
+
+	mu  sync.Mutex
+	err error // of the last try to engage
+}
+
+func (e *engagement) failure() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.err
+}
+
+func (e *engagement) fail(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.err = err
+}
+
+// engage is called when a cluster is engaged: it installs the CRDs and watches the
+// installations. The hub has its CRDs from the chart, whoever leads there.
+func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
+	if r.ConnectOnly {
+		return nil
+	}
+	var failed error
+	if c.UID() != r.Clusters.Local().UID() {
+		failed = r.installCRDs(ctx, c)
+	}
+	e, err := r.begin(ctx, c)
+	if err != nil || ctx.Err() != nil {
+		return cmp.Or(err, ctx.Err())
+	}
+	e.fail(failed)
+	r.wake(c.Name())
+	return failed
+}
+
+// begin starts to watch the installations of a cluster, once per engagement.
+func (r *Reconciler) begin(ctx context.Context, c *cluster.Cluster) (*engagement, error) {
+	if e := r.engagements.get(c.Name()); e != nil && e.cluster == c {
+		return e, nil
+	}
+	informer, err := c.Cache().GetInformer(ctx, &v1alpha1.ApplicationInstallation{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("watch installations: %w", err)
+	}
+	e := &engagement{cluster: c, synced: informer.HasSynced}
+	gather := func(any) { r.gather(e) }
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    gather,
+		UpdateFunc: func(_, o any) { gather(o) },
+		DeleteFunc: gather,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch installations: %w", err)
+	}
+	r.engagements.put(c.Name(), e)
+	context.AfterFunc(ctx, func() {
+		r.engagements.drop(c.Name(), e)
+		_ = informer.RemoveEventHandler(registration) // fails only where the informer has ended
+	})
+	go func() {
+		// Without an installation there is no event that says so.
+		if toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+			r.gather(e)
+		}
+	}()
+	return e, nil
+}
+
+// gather wakes the KubernetesCluster in a moment, once for all that happens until then.
+func (r *Reconciler) gather(e *engagement) {
+	if !e.pending.CompareAndSwap(false, true) {
+		return
+	}
+	time.AfterFunc(summaryDelay, func() {
+		e.pending.Store(false)
+		r.wake(e.cluster.Name())
+	})
+}
+
+func (r *Reconciler) wake(key types.NamespacedName) {
+	r.waker.Wake(ctrl.Request{NamespacedName: key})
+}
+
+// engagements by name of the cluster.
+type engagements struct {
+	mu    sync.Mutex
+	byKey map[types.NamespacedName]*engagement
+}
+
+func (s *engagements) get(key types.NamespacedName) *engagement {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byKey[key]
+}
+
+func (s *engagements) put(key types.NamespacedName, e *engagement) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byKey == nil {
+		s.byKey = map[types.NamespacedName]*engagement{}
+	}
+	s.byKey[key] = e
+}
+
+// drop forgets an engagement, unless another has taken its place.
+func (s *engagements) drop(key types.NamespacedName, e *engagement) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byKey[key] == e {
+		delete(s.byKey, key)
+	}
+}

@@ -1,0 +1,37 @@
+package kubernetescluster
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+)
+
+var (
+	reachableGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "waybill_kubernetescluster_reachable", Help: "Whether the API server of a KubernetesCluster answers (1) or not (0).",
+	}, []string{"namespace", "name"})
+	installationsGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "waybill_kubernetescluster_installations", Help: "ApplicationInstallations in a KubernetesCluster.",
+	}, []string{"namespace", "name"})
+)
+
+// registerMetrics registers the series of this package, once per process.
+var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(reachableGauge, installationsGauge) })
+
+func observe(kc *v1alpha1.KubernetesCluster) {
+	reachable := 0.0
+	if kc.Status.Reachable {
+		reachable = 1
+	}
+	reachableGauge.WithLabelValues(kc.Namespace, kc.Name).Set(reachable)
+	installationsGauge.WithLabelValues(kc.Namespace, kc.Name).Set(float64(kc.Status.InstallationCount))
+}
+
+func forgetMetrics(key types.NamespacedName) {
+	reachableGauge.DeleteLabelValues(key.Namespace, key.Name)
+	installationsGauge.DeleteLabelValues(key.Namespace, key.Name)
+}

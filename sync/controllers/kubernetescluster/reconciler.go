@@ -1,0 +1,164 @@
+package kubernetescluster
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// Reconciler keeps the inventory of user clusters. What it may do in a user cluster is what
+// the cluster's kubeconfig may. Fields without a comment are required.
+//
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesclusters,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesclusters/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=gitsyncs,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationinstallations,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+type Reconciler struct {
+	// Kubernetes options.
+	Client   client.Client
+	Recorder events.EventRecorder
+	Clusters *cluster.Registry
+	Secrets  *content.Reader
+	HubID    string
+
+	// Kubeconfigs says what a kubeconfig may hold beyond inline data (C38). Default: nothing.
+	Kubeconfigs cluster.KubeconfigOptions
+	// ClusterSelector selects the KubernetesClusters that this process serves. Default: all.
+	ClusterSelector labels.Selector
+	// ConnectOnly has clusters be engaged for the sake of other controllers in this process,
+	// and nothing be written: another process keeps the inventory.
+	ConnectOnly bool
+	// Workers is how many KubernetesClusters are reconciled at a time. Default: 4.
+	Workers int
+
+	kernel      *reconcile.Kernel
+	waker       *reconcile.Waker[ctrl.Request]
+	cleanups    *reconcile.Jobs[cleanupKey, error]
+	engagements engagements
+	kubeconfigs kubeconfigs
+	claims      claims
+	crds        []crd
+}
+
+// Back-off of a KubernetesCluster that fails for a reason that no event will end.
+const (
+	minBackoff = time.Second
+	maxBackoff = 5 * time.Minute
+)
+
+// Reconcile brings the registry to what the spec says, and the status to what the registry
+// knows.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	kc := &v1alpha1.KubernetesCluster{}
+	if err := r.Client.Get(ctx, req.NamespacedName, kc); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			r.forget(req.NamespacedName)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !r.serves(kc) {
+		r.forget(req.NamespacedName)
+		return ctrl.Result{}, nil
+	}
+	if r.ConnectOnly {
+		return ctrl.Result{}, r.connectOnly(ctx, kc)
+	}
+	if kc.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(kc, v1alpha1.Finalizer) {
+		if err := r.addFinalizer(ctx, kc); err != nil {
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
+	}
+	pass := r.kernel.Begin(r.Client, r.Recorder, kc)
+	s := &scope{kc: kc, key: req.NamespacedName}
+	outcome, err := r.run(ctx, s)
+	if s.released {
+		return ctrl.Result{}, r.release(ctx, s)
+	}
+	observe(kc)
+	return pass.Finish(ctx, outcome, err)
+}
+
+// run takes the steps of a pass, in order, until one says what there is to wait for.
+func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, error) {
+	if !s.kc.DeletionTimestamp.IsZero() {
+		return r.remove(ctx, s)
+	}
+	if s.kc.Spec.Paused {
+		return r.pause(s), nil
+	}
+	for _, step := range []func(context.Context, *scope) error{
+		r.connect,
+		r.look,
+		r.summarize,
+		r.judge,
+	} {
+		if err := step(ctx, s); err != nil {
+			return reconcile.Outcome{}, err
+		}
+		if s.outcome != nil {
+			return *s.outcome, nil
+		}
+	}
+	return s.ready(), nil
+}
+
+// serves says whether the KubernetesCluster is this process's.
+func (r *Reconciler) serves(kc *v1alpha1.KubernetesCluster) bool {
+	return r.ClusterSelector == nil || r.ClusterSelector.Matches(labels.Set(kc.Labels))
+}
+
+// pause disengages the cluster: nobody in this process can do anything in it. What is known
+// of it stays in the status.
+func (r *Reconciler) pause(s *scope) reconcile.Outcome {
+	r.Clusters.Remove(s.key)
+	r.kubeconfigs.forget(s.key)
+	s.unknown(v1alpha1.SuspendedReason, pausedMessage)
+	return reconcile.Outcome{Unknown: v1alpha1.SuspendedReason, Message: pausedMessage}
+}
+
+// connectOnly has the cluster be engaged, and reports nothing.
+func (r *Reconciler) connectOnly(ctx context.Context, kc *v1alpha1.KubernetesCluster) error {
+	s := &scope{kc: kc, key: client.ObjectKeyFromObject(kc)}
+	if kc.Spec.Paused {
+		r.pause(s)
+		return nil
+	}
+	err := r.connect(ctx, s)
+	if reconcile.IsStalled(err) {
+		return nil // the process that keeps the inventory says so
+	}
+	if err != nil {
+		return err
+	}
+	s.state, _ = r.Clusters.State(s.key)
+	return r.recheck(ctx, s)
+}
+
+// forget drops everything of a KubernetesCluster that is gone, or another process's.
+func (r *Reconciler) forget(key types.NamespacedName) {
+	r.Clusters.Remove(key)
+	r.kubeconfigs.forget(key)
+	r.claims.forget(key)
+	forgetMetrics(key)
+}
+
+// addFinalizer is written before the cluster is engaged, so that nothing is left behind.
+func (r *Reconciler) addFinalizer(ctx context.Context, kc *v1alpha1.KubernetesCluster) error {
+	before := kc.DeepCopy()
+	controllerutil.AddFinalizer(kc, v1alpha1.Finalizer)
+	return r.Client.Patch(ctx, kc, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}

@@ -1,0 +1,186 @@
+package kubernetescluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// wayOut ends every message about what holds a deletion with onDelete Wait.
+const wayOut = "set spec.onDelete to Abandon to let the cluster go with all that runs in it"
+
+// remove lets the KubernetesCluster go when nothing of ours is left in the cluster, or at
+// once with onDelete Abandon (C38). A cluster that another KubernetesCluster leads to is
+// handed over as it is.
+func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, error) {
+	handover, err := r.handover(ctx, s)
+	if err != nil {
+		return reconcile.Outcome{}, err
+	}
+	s.state, _ = r.Clusters.State(s.key)
+	untouched := s.kc.Status.UID == "" && !s.state.Engaged
+	if handover || untouched || !controllerutil.ContainsFinalizer(s.kc, v1alpha1.Finalizer) {
+		s.released = true
+		return reconcile.Outcome{}, nil
+	}
+	if s.kc.GetOnDelete() == v1alpha1.DeleteAbandon {
+		return r.abandon(ctx, s)
+	}
+	return r.drain(ctx, s)
+}
+
+// handover says whether another KubernetesCluster drives the cluster, or will.
+func (r *Reconciler) handover(ctx context.Context, s *scope) (bool, error) {
+	others, err := r.sameCluster(ctx, s.kc)
+	return slices.ContainsFunc(others, func(other *v1alpha1.KubernetesCluster) bool {
+		return precedes(other, s.kc) || other.DeletionTimestamp.IsZero()
+	}), err
+}
+
+// drain waits until no installation is left in the cluster, and no GitSync delivers to it.
+// Then it takes away the copies of definitions.
+func (r *Reconciler) drain(ctx context.Context, s *scope) (reconcile.Outcome, error) {
+	if s.kc.Spec.Paused {
+		r.pause(s)
+		return reconcile.Outcome{}, reconcile.Waiting(v1alpha1.SuspendedReason, 0,
+			"spec.paused is set, so nothing is taken out of the cluster: unset it, or %s", wayOut)
+	}
+	for _, step := range []func(context.Context, *scope) error{r.connect, r.look, r.summarize, r.remains} {
+		if err := step(ctx, s); err != nil {
+			return reconcile.Outcome{}, fmt.Errorf("%w; %s", err, wayOut)
+		}
+	}
+	if s.outcome != nil {
+		return *s.outcome, nil
+	}
+	e := r.engagements.get(s.key)
+	if e == nil {
+		return reconcile.Outcome{Pending: true}, nil
+	}
+	err, done := r.cleanups.Do(s.key.String(), s.cleanupKey(), "drain", func(ctx context.Context) error {
+		return r.cleanup(ctx, e.cluster.Metadata(), false)
+	})
+	switch {
+	case !done:
+		return reconcile.Outcome{Pending: true}, nil
+	case err != nil:
+		return reconcile.Outcome{}, reconcile.Failed(v1alpha1.DeleteFailedReason, "%w; %s", err, wayOut)
+	}
+	s.released = true
+	return reconcile.Outcome{}, nil
+}
+
+// remains says what is left in the cluster, or why that is not known.
+func (r *Reconciler) remains(ctx context.Context, s *scope) error {
+	if errors.Is(s.state.Err, cluster.ErrUnreachable) {
+		return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, 0,
+			"the API server does not answer: %s; nothing can be taken out of the cluster until it does", s.why())
+	}
+	if s.state.Contacted && s.state.Err != nil {
+		return reconcile.Waiting(v1alpha1.ForbiddenReason, 0, "%s", s.why())
+	}
+	left, known, err := r.installations(ctx, s)
+	if err != nil {
+		return err
+	}
+	if !known {
+		s.outcome = &reconcile.Outcome{Pending: true}
+		return r.judgeEngagement(s)
+	}
+	delivering, err := r.delivering(ctx, s)
+	if err != nil || len(left)+len(delivering) == 0 {
+		return err
+	}
+	names := make([]string, 0, len(left)+len(delivering))
+	for _, i := range left {
+		names = append(names, "ApplicationInstallation "+i.Namespace+"/"+i.Name)
+	}
+	for _, name := range delivering {
+		names = append(names, "GitSync "+name+" (of the hub)")
+	}
+	return reconcile.Waiting(v1alpha1.InstallationsRemainReason, 0, "waiting for what is left in the cluster: %s: delete it", some(names))
+}
+
+// delivering returns the GitSyncs that have objects in the cluster. They take them out by
+// themselves, because a cluster that is being deleted is no longer selected.
+func (r *Reconciler) delivering(ctx context.Context, s *scope) ([]string, error) {
+	list := &v1alpha1.GitSyncList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(s.kc.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list GitSyncs: %w", err)
+	}
+	var names []string
+	for i := range list.Items {
+		for _, c := range list.Items[i].Status.Clusters {
+			if c.Name == s.kc.Name {
+				names = append(names, client.ObjectKeyFromObject(&list.Items[i]).String())
+			}
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// some names at most five, and counts the rest.
+func some(names []string) string {
+	const shown = 5
+	if len(names) <= shown {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
+}
+
+// abandon lets the cluster go as it is. So that nothing hangs there for ever, the copies
+// and the finalizers of installations are taken away where the cluster answers.
+func (r *Reconciler) abandon(ctx context.Context, s *scope) (reconcile.Outcome, error) {
+	r.Clusters.Remove(s.key) // nobody is to put back what is taken away
+	target, err := r.direct(ctx, s)
+	if err == nil {
+		failed, done := r.cleanups.Do(s.key.String(), s.cleanupKey(), "abandon", func(ctx context.Context) error {
+			return r.cleanup(ctx, target, true)
+		})
+		if !done {
+			return reconcile.Outcome{Pending: true}, nil
+		}
+		err = failed
+	}
+	if err != nil {
+		r.Recorder.Eventf(s.kc, nil, corev1.EventTypeWarning, v1alpha1.DeleteFailedReason, "Abandon",
+			"the cluster is let go, but not cleaned up: %v; finalizer %s of the ApplicationInstallations there is to be removed by hand", err, v1alpha1.Finalizer)
+	}
+	s.released = true
+	return reconcile.Outcome{}, nil
+}
+
+// release takes the finalizer off and forgets the cluster.
+func (r *Reconciler) release(ctx context.Context, s *scope) error {
+	before := s.kc.DeepCopy()
+	if controllerutil.RemoveFinalizer(s.kc, v1alpha1.Finalizer) {
+		err := r.Client.Patch(ctx, s.kc, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("release KubernetesCluster: %w", err)
+		}
+	}
+	r.forget(s.key)
+	r.cleanups.Drop(s.cleanupKey())
+	r.kernel.Forget(s.kc.UID)
+	return nil
+}
+
+// cleanupKey identifies the clean-up of one KubernetesCluster, not of the next of its name.
+type cleanupKey struct {
+	types.NamespacedName
+	uid types.UID
+}
+
+func (s *scope) cleanupKey() cleanupKey { return cleanupKey{s.key, s.kc.UID} }

@@ -1,0 +1,142 @@
+package kubernetescluster_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+)
+
+func inNamespace(ns string) client.DeleteAllOfOption { return client.InNamespace(ns) }
+
+// copied creates an ApplicationDefinition in the user cluster that is the copy of a hub.
+func copied(t *testing.T, c client.Client, name, of string) {
+	t.Helper()
+	definition := &v1alpha1.ApplicationDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{v1alpha1.CopyOfAnnotation: of}},
+		Spec:       v1alpha1.ApplicationDefinitionSpec{Versions: []v1alpha1.ApplicationVersion{{Version: "1.0.0"}}},
+	}
+	require.NoError(t, c.Create(t.Context(), definition))
+	t.Cleanup(func() { _ = c.Delete(t.Context(), definition) })
+}
+
+func exists(t *testing.T, c client.Client, name string) bool {
+	t.Helper()
+	err := c.Get(t.Context(), client.ObjectKey{Name: name}, &v1alpha1.ApplicationDefinition{})
+	require.NoError(t, client.IgnoreNotFound(err))
+	return !apierrors.IsNotFound(err)
+}
+
+// held is an installation as the installation controller leaves it.
+func held(inst *v1alpha1.ApplicationInstallation) { inst.Finalizers = []string{v1alpha1.Finalizer} }
+
+func release(t *testing.T, c client.Client, inst *v1alpha1.ApplicationInstallation) {
+	t.Helper()
+	before := inst.DeepCopy()
+	inst.Finalizers = nil
+	require.NoError(t, c.Patch(t.Context(), inst, client.MergeFrom(before)))
+	require.NoError(t, client.IgnoreNotFound(c.Delete(t.Context(), inst)))
+}
+
+// C38: with onDelete Wait a KubernetesCluster stays until no installation is left; then our
+// copies go, and nobody else's.
+func TestKubernetesCluster_waitsForInstallations(t *testing.T) {
+	h := newHub(t, options{})
+	h.add("eu-1", userCluster(t).Kubeconfig())
+	h.until("eu-1", isReady, "it is engaged")
+	user, ns := newClient(t, userCluster(t).RESTConfig()), userCluster(t).Namespace(t)
+	copied(t, user, "ours", hubID)
+	copied(t, user, "theirs", "another-hub")
+	inst := install(t, user, ns, "left", held)
+	h.until("eu-1", func(kc *v1alpha1.KubernetesCluster) bool { return kc.Status.InstallationCount == 1 }, "it is seen")
+
+	require.NoError(t, h.Delete(t.Context(), h.get("eu-1")))
+	kc := h.until("eu-1", reason(v1alpha1.InstallationsRemainReason), "the installation holds it")
+	assert.Equal(t, "waiting for what is left in the cluster: ApplicationInstallation "+ns+"/left: delete it; "+
+		"set spec.onDelete to Abandon to let the cluster go with all that runs in it", condition(kc, v1alpha1.ReadyCondition).Message)
+	assert.True(t, exists(t, user, "ours"))
+
+	release(t, user, inst)
+	h.gone("eu-1")
+	assert.False(t, exists(t, user, "ours"))
+	assert.True(t, exists(t, user, "theirs"))
+}
+
+// C38: a GitSync that still has objects in the cluster holds it too.
+func TestKubernetesCluster_waitsForGitSyncs(t *testing.T) {
+	h := newHub(t, options{})
+	h.add("eu-1", userCluster(t).Kubeconfig())
+	h.until("eu-1", isReady, "it is engaged")
+	gs := &v1alpha1.GitSync{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.ns, Name: "apps"},
+		Spec:       v1alpha1.GitSyncSpec{URL: "https://git.example.com/apps.git"},
+	}
+	require.NoError(t, h.Create(t.Context(), gs))
+	t.Cleanup(func() { _ = h.Client.Delete(t.Context(), gs) })
+	gs.Status.Clusters = []v1alpha1.GitSyncClusterStatus{{Name: "eu-1", Ready: true}}
+	require.NoError(t, h.Status().Update(t.Context(), gs))
+
+	require.NoError(t, h.Delete(t.Context(), h.get("eu-1")))
+	kc := h.until("eu-1", reason(v1alpha1.InstallationsRemainReason), "the GitSync holds it")
+	assert.Contains(t, condition(kc, v1alpha1.ReadyCondition).Message, "GitSync "+h.ns+"/apps (of the hub)")
+
+	gs.Status.Clusters = nil
+	require.NoError(t, h.Status().Update(t.Context(), gs))
+	h.gone("eu-1")
+}
+
+// C38: an unreachable cluster holds its KubernetesCluster, and the message names the way
+// out. With Abandon it is let go at once.
+func TestKubernetesCluster_unreachableIsAbandoned(t *testing.T) {
+	h := newHub(t, options{})
+	gate, kubeconfig := gated(t, userCluster(t))
+	h.add("eu-1", kubeconfig)
+	h.until("eu-1", isReady, "it is engaged")
+	gate.Shut()
+	h.until("eu-1", reason(v1alpha1.ClusterUnreachableReason), "it died")
+
+	require.NoError(t, h.Delete(t.Context(), h.get("eu-1")))
+	kc := h.until("eu-1", func(kc *v1alpha1.KubernetesCluster) bool {
+		return strings.Contains(condition(kc, v1alpha1.ReadyCondition).Message, "Abandon")
+	}, "the way out is named")
+	assert.Equal(t, "the API server does not answer: connection refused; nothing can be taken out of the cluster until it does; "+
+		"set spec.onDelete to Abandon to let the cluster go with all that runs in it", condition(kc, v1alpha1.ReadyCondition).Message)
+
+	h.change("eu-1", func(kc *v1alpha1.KubernetesCluster) { kc.Spec.OnDelete = v1alpha1.DeleteAbandon })
+	h.gone("eu-1")
+}
+
+// C38: what runs in an abandoned cluster stays, and hangs on nothing of ours.
+func TestKubernetesCluster_abandonsWhatRuns(t *testing.T) {
+	h := newHub(t, options{})
+	h.add("eu-1", userCluster(t).Kubeconfig(), func(kc *v1alpha1.KubernetesCluster) { kc.Spec.OnDelete = v1alpha1.DeleteAbandon })
+	h.until("eu-1", isReady, "it is engaged")
+	user, ns := newClient(t, userCluster(t).RESTConfig()), userCluster(t).Namespace(t)
+	copied(t, user, "abandoned", hubID)
+	inst := install(t, user, ns, "kept", func(inst *v1alpha1.ApplicationInstallation) {
+		inst.Finalizers = []string{v1alpha1.Finalizer, "example.com/theirs"}
+	})
+	require.NoError(t, h.Delete(t.Context(), h.get("eu-1")))
+	h.gone("eu-1")
+	require.NoError(t, user.Get(t.Context(), client.ObjectKeyFromObject(inst), inst))
+	assert.Equal(t, []string{"example.com/theirs"}, inst.Finalizers)
+	assert.False(t, exists(t, user, "abandoned"))
+	release(t, user, inst)
+}
+
+// What was never reached holds nothing.
+func TestKubernetesCluster_neverReachedIsDeleted(t *testing.T) {
+	h := newHub(t, options{})
+	gate, kubeconfig := gated(t, userCluster(t))
+	gate.Shut()
+	h.add("eu-1", kubeconfig)
+	h.until("eu-1", reason(v1alpha1.ClusterUnreachableReason), "it is down")
+	require.NoError(t, h.Delete(t.Context(), h.get("eu-1")))
+	h.gone("eu-1")
+}

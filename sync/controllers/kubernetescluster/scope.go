@@ -1,0 +1,23 @@
+package kubernetescluster
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// scope is what the steps of one pass share.
+type scope struct {
+	// kc is the object of the pass; steps write its status.
+	kc  *v1alpha1.KubernetesCluster
+	key types.NamespacedName
+
+	// state is what the registry knows; set by look.
+	state cluster.State
+	// outcome ends the pass where a step has set it.
+	outcome *reconcile.Outcome
+	// released says that nothing holds a deletion any more; set by remove.
+	released bool
+}

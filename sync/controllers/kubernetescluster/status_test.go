@@ -1,0 +1,194 @@
+package kubernetescluster_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env"
+)
+
+func kubeSystemUID(t *testing.T, c *env.Cluster) string {
+	t.Helper()
+	ns := &corev1.Namespace{}
+	require.NoError(t, newClient(t, c.RESTConfig()).Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, ns))
+	return string(ns.UID)
+}
+
+// K40, C38: a kubeconfig is all it takes; the CRDs are brought by the product.
+func TestKubernetesCluster_isEngaged(t *testing.T) {
+	h := newHub(t, options{})
+	h.add("eu-1", userCluster(t).Kubeconfig())
+	kc := h.until("eu-1", isReady, "the cluster is ready")
+
+	assert.True(t, kc.Status.Reachable)
+	assert.Regexp(t, `^v1\.\d+`, kc.Status.Version)
+	assert.Equal(t, kubeSystemUID(t, userCluster(t)), kc.Status.UID)
+	require.NotNil(t, kc.Status.LastSeen)
+	assert.Equal(t, kc.Generation, kc.Status.ObservedGeneration)
+	assert.Equal(t, metav1.ConditionTrue, condition(kc, v1alpha1.ClusterReachableCondition).Status)
+	assert.Empty(t, condition(kc, v1alpha1.ReconcilingCondition))
+	assert.Empty(t, condition(kc, v1alpha1.StalledCondition))
+
+	user := newClient(t, userCluster(t).RESTConfig())
+	require.NoError(t, user.List(t.Context(), &v1alpha1.ApplicationInstallationList{}))
+	require.NoError(t, user.List(t.Context(), &v1alpha1.ApplicationDefinitionList{}))
+	require.NoError(t, user.List(t.Context(), &v1alpha1.ApplicationList{}))
+	require.Error(t, user.List(t.Context(), &v1alpha1.GitSyncList{}), "what lives on the hub stays there")
+}
+
+// C38: without a kubeconfig it is the cluster it lives in.
+func TestKubernetesCluster_isTheHub(t *testing.T) {
+	h := newHub(t, options{})
+	h.add("self", nil)
+	kc := h.until("self", isReady, "the hub is ready")
+	assert.Equal(t, kubeSystemUID(t, hubCluster(t)), kc.Status.UID)
+	assert.True(t, kc.Status.Reachable)
+	assert.Regexp(t, `^v1\.\d+`, kc.Status.Version)
+
+	scheme := newScheme(t)
+	require.NoError(t, apiextensionsv1.AddToScheme(scheme))
+	direct, err := client.New(hubCluster(t).RESTConfig(), client.Options{Scheme: scheme})
+	require.NoError(t, err)
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	require.NoError(t, direct.Get(t.Context(), client.ObjectKey{Name: "applications.apps.waybill.dev"}, crd))
+	assert.NotContains(t, crd.Annotations, v1alpha1.CRDHashAnnotation, "the hub's CRDs belong to the chart")
+}
+
+// C38: what keeps a kubeconfig from being used is said, and taken up when it is put right.
+func TestKubernetesCluster_kubeconfigIsPutRight(t *testing.T) {
+	cases := map[string]struct {
+		secret  map[string][]byte
+		reason  string
+		message string
+	}{
+		"NoSecret": {
+			reason:  v1alpha1.SecretNotFoundReason,
+			message: "does not exist: create it, with a kubeconfig in it",
+		},
+		"NoKey": {
+			secret:  map[string][]byte{"config": []byte("x")},
+			reason:  v1alpha1.InvalidSecretReason,
+			message: `has no key "value"`,
+		},
+		"Refused": {
+			secret: map[string][]byte{"kubeconfig": []byte(`{"apiVersion":"v1","kind":"Config","current-context":"c",` +
+				`"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],` +
+				`"clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1"}}],` +
+				`"users":[{"name":"u","user":{"tokenFile":"/token"}}]}`)},
+			reason:  v1alpha1.InvalidKubeconfigReason,
+			message: "users[u].user.tokenFile is a file: put its content into token",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t, options{})
+			if tc.secret != nil {
+				h.secret("eu-1", tc.secret)
+			}
+			h.add("eu-1", nil, func(kc *v1alpha1.KubernetesCluster) {
+				kc.Spec.KubeconfigSecretRef = &v1alpha1.SecretKeyReference{Name: "eu-1"}
+			})
+			kc := h.until("eu-1", reason(tc.reason), "the reason is said")
+			assert.Contains(t, condition(kc, v1alpha1.ReadyCondition).Message, tc.message)
+			assert.Equal(t, metav1.ConditionTrue, condition(kc, v1alpha1.StalledCondition).Status, "a person has to act")
+			assert.Equal(t, metav1.ConditionUnknown, condition(kc, v1alpha1.ClusterReachableCondition).Status)
+
+			h.secret("eu-1", map[string][]byte{"kubeconfig": userCluster(t).Kubeconfig()})
+			h.until("eu-1", isReady, "the Secret was put right")
+		})
+	}
+}
+
+// A user cluster that is down from the start, comes up, dies and comes back. lastSeen is
+// written on loss and return only.
+func TestKubernetesCluster_isLostAndBack(t *testing.T) {
+	h := newHub(t, options{})
+	gate, kubeconfig := gated(t, userCluster(t))
+	gate.Shut()
+	h.add("eu-1", kubeconfig)
+	kc := h.until("eu-1", reason(v1alpha1.ClusterUnreachableReason), "it is down")
+	assert.Equal(t, "the API server does not answer: connection refused; it is asked again until it does", condition(kc, v1alpha1.ReadyCondition).Message)
+	assert.Equal(t, metav1.ConditionFalse, condition(kc, v1alpha1.ClusterReachableCondition).Status)
+	assert.Nil(t, kc.Status.LastSeen, "never seen")
+
+	require.NoError(t, gate.Open())
+	kc = h.until("eu-1", isReady, "it is up")
+	require.NotNil(t, kc.Status.LastSeen)
+
+	gate.Shut()
+	kc = h.until("eu-1", reason(v1alpha1.ClusterUnreachableReason), "it died")
+	assert.False(t, kc.Status.Reachable)
+	assert.WithinDuration(t, time.Now(), kc.Status.LastSeen.Time, limit)
+	assert.NotEmpty(t, kc.Status.UID, "what was known stays")
+	assert.NotEmpty(t, kc.Status.Version)
+	version := kc.ResourceVersion
+	assert.Equal(t, version, h.get("eu-1").ResourceVersion, "a try that ends the same is not written down")
+
+	require.NoError(t, gate.Open())
+	h.until("eu-1", isReady, "it is back")
+}
+
+// A user cluster that comes back with other credentials.
+func TestKubernetesCluster_rotatedCredentials(t *testing.T) {
+	h := newHub(t, options{})
+	admin := userCluster(t).RESTConfig()
+	admin.CertData, admin.KeyData, admin.BearerToken = nil, nil, "expired"
+	expired, err := env.Kubeconfig("user", admin)
+	require.NoError(t, err)
+	h.add("eu-1", expired)
+	kc := h.until("eu-1", reason(v1alpha1.ForbiddenReason), "the credentials are refused")
+	assert.Equal(t, "the API server refuses the credentials of the kubeconfig (401): renew them", condition(kc, v1alpha1.ReadyCondition).Message)
+	assert.True(t, kc.Status.Reachable, "it answers")
+
+	h.secret("eu-1", map[string][]byte{"value": userCluster(t).Kubeconfig()})
+	h.until("eu-1", isReady, "the credentials were renewed")
+}
+
+func TestKubernetesCluster_isPaused(t *testing.T) {
+	h := newHub(t, options{})
+	h.add("eu-1", userCluster(t).Kubeconfig())
+	h.until("eu-1", isReady, "it is engaged")
+	c, err := h.registry.Get(h.key("eu-1"))
+	require.NoError(t, err)
+
+	h.change("eu-1", func(kc *v1alpha1.KubernetesCluster) { kc.Spec.Paused = true })
+	kc := h.until("eu-1", reason(v1alpha1.SuspendedReason), "it is paused")
+	<-c.Context().Done()
+	assert.Equal(t, metav1.ConditionUnknown, condition(kc, v1alpha1.ReadyCondition).Status)
+	assert.NotEmpty(t, kc.Status.UID)
+
+	h.change("eu-1", func(kc *v1alpha1.KubernetesCluster) { kc.Spec.Paused = false })
+	h.until("eu-1", isReady, "it goes on")
+}
+
+// A shard serves what its selector matches, and lets go of what it no longer does.
+func TestKubernetesCluster_ofAnotherShard(t *testing.T) {
+	h := newHub(t, options{})
+	h.add("eu-1", userCluster(t).Kubeconfig())
+	h.until("eu-1", isReady, "it is ours")
+	c, err := h.registry.Get(h.key("eu-1"))
+	require.NoError(t, err)
+	h.change("eu-1", func(kc *v1alpha1.KubernetesCluster) { kc.Labels[label] = "other" })
+	<-c.Context().Done()
+}
+
+// Controllers of other processes connect, and write nothing.
+func TestKubernetesCluster_connectOnly(t *testing.T) {
+	h := newHub(t, options{connectOnly: true})
+	h.add("eu-1", userCluster(t).Kubeconfig())
+	require.Eventually(t, func() bool {
+		_, err := h.registry.Get(h.key("eu-1"))
+		return err == nil
+	}, limit, often)
+	kc := h.get("eu-1")
+	assert.Empty(t, kc.Finalizers)
+	assert.Empty(t, kc.Status.Conditions)
+}

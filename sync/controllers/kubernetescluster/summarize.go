@@ -1,0 +1,92 @@
+package kubernetescluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+)
+
+// maxInstallations is the limit of the API.
+const maxInstallations = 2000
+
+// summarize writes the installations of the cluster in short (K69). While they are not
+// known, what was known last stays.
+func (r *Reconciler) summarize(ctx context.Context, s *scope) error {
+	found, ok, err := r.installations(ctx, s)
+	if err != nil || !ok {
+		return err
+	}
+	s.kc.Status.InstallationCount = int32(len(found))
+	s.kc.Status.Installations = shorten(found)
+	return nil
+}
+
+// installations returns the installations of the cluster, sorted, and whether all are known.
+func (r *Reconciler) installations(ctx context.Context, s *scope) ([]v1alpha1.InstallationSummary, bool, error) {
+	e := r.engagements.get(s.key)
+	if e == nil || !e.synced() {
+		return nil, false, nil
+	}
+	list := &v1alpha1.ApplicationInstallationList{}
+	if err := e.cluster.Client().List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, false, fmt.Errorf("list installations: %w", err)
+	}
+	found := make([]v1alpha1.InstallationSummary, 0, len(list.Items))
+	for i := range list.Items {
+		found = append(found, inShort(&list.Items[i]))
+	}
+	slices.SortFunc(found, byName)
+	return found, true, nil
+}
+
+// inShort reads an installation and does not change it.
+func inShort(inst *v1alpha1.ApplicationInstallation) v1alpha1.InstallationSummary {
+	short := v1alpha1.InstallationSummary{
+		Namespace:  inst.Namespace,
+		Name:       inst.Name,
+		Definition: inst.Spec.ApplicationRef.Name,
+		Version:    inst.Spec.ApplicationRef.Version,
+		Ready:      metav1.ConditionUnknown,
+	}
+	if resolved := inst.Status.Application; resolved != nil {
+		short.Version = resolved.Version
+	}
+	if ready := meta.FindStatusCondition(inst.Status.Conditions, v1alpha1.ReadyCondition); ready != nil {
+		short.Ready = ready.Status
+	}
+	return short
+}
+
+func byName(a, b v1alpha1.InstallationSummary) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// shorten keeps what fits into a status. Of every version that is used one installation is
+// kept in any case: removal guards rely on the list (C47).
+func shorten(all []v1alpha1.InstallationSummary) []v1alpha1.InstallationSummary {
+	if len(all) <= maxInstallations {
+		return all
+	}
+	type use struct{ definition, version string }
+	used := map[use]bool{}
+	var kept, rest []v1alpha1.InstallationSummary
+	for _, i := range all {
+		u := use{i.Definition, i.Version}
+		if used[u] {
+			rest = append(rest, i)
+			continue
+		}
+		used[u] = true
+		kept = append(kept, i)
+	}
+	kept = append(kept, rest...)[:maxInstallations]
+	slices.SortFunc(kept, byName)
+	return kept
+}
