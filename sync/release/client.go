@@ -1,0 +1,212 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"helm.sh/helm/v3/pkg/kube"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// parallelWrites is how many objects of one kind are written at a time.
+const parallelWrites = 8
+
+// client is what Helm's actions reach the cluster through. Beside the requests that do the work it sends none: no OpenAPI
+// document, no discovery, no question whether the server is there. It lives as long as one action.
+type client struct {
+	// ctx is that of the action: Helm's interface hands none on.
+	ctx     context.Context
+	getter  getter
+	dynamic dynamic.Interface
+	id      Identity
+
+	mu sync.Mutex
+	// rendered is set when Helm has objects to work with: what fails before that failed in the chart.
+	rendered bool
+	// failures are the errors that were returned to Helm, which does not hand on all of them.
+	failures []error
+	// kept are the objects that were not deleted, and why.
+	kept []Kept
+	// warnings are what the API server says beside its answers, and what was left out.
+	warnings []string
+}
+
+// Kept is an object of a release that an uninstall, or an upgrade, left in the cluster.
+type Kept struct {
+	ID  manifest.ID
+	Why string
+}
+
+func newClient(ctx context.Context, t Target, id Identity) (*client, error) {
+	c := &client{ctx: ctx, id: id}
+	config := bound(ctx, t.Config())
+	config.WarningHandlerWithContext = warnings{c}
+	c.getter = getter{target: t, config: config}
+	var err error
+	if c.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	return c, nil
+}
+
+// warnings collects the API server's warnings.
+type warnings struct{ client *client }
+
+const maxWarnings = 20
+
+// HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
+func (w warnings) HandleWarningHeaderWithContext(_ context.Context, code int, _ string, text string) {
+	if code == 299 && text != "" {
+		w.client.warn(text)
+	}
+}
+
+var _ rest.WarningHandlerWithContext = warnings{}
+
+func (c *client) warn(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, known := range c.warnings {
+		if known == text {
+			return
+		}
+	}
+	if len(c.warnings) < maxWarnings {
+		c.warnings = append(c.warnings, text)
+	}
+}
+
+// fail notes an error and returns it.
+func (c *client) fail(err error) error {
+	if err != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.failures = append(c.failures, err)
+	}
+	return err
+}
+
+// failure returns all errors that were noted.
+func (c *client) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return errors.Join(c.failures...)
+}
+
+func (c *client) isRendered() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rendered
+}
+
+// IsReachable implements Helm's kube.Interface. What cannot be reached shows with the first request that does something.
+func (c *client) IsReachable() error { return nil }
+
+// Build implements Helm's kube.Interface. Helm validates what it is about to create, and then every kind must be known; an
+// object of an old manifest whose kind is gone is gone too. The fields of objects are for the API server to check.
+func (c *client) Build(reader io.Reader, validate bool) (kube.ResourceList, error) {
+	list, err := c.build(reader, "manifest", validate)
+	if err == nil && validate {
+		c.mu.Lock()
+		c.rendered = true
+		c.mu.Unlock()
+	}
+	return list, c.fail(err)
+}
+
+// build parses manifests; source is what an error calls them.
+func (c *client) build(reader io.Reader, source string, allKnown bool) (kube.ResourceList, error) {
+	infos, err := resource.NewBuilder(c.getter).Unstructured().ContinueOnError().
+		NamespaceParam(c.id.Namespace).DefaultNamespace().Flatten().
+		Stream(reader, source).Do().Infos()
+	if err == nil || allKnown {
+		return infos, err
+	}
+	if others := utilerrors.FilterOut(err, meta.IsNoMatchError); others != nil {
+		return nil, others
+	}
+	c.warn("left out objects of a kind that the cluster does not know any more: " + err.Error())
+	return infos, nil
+}
+
+// batches runs fn for all objects: those of one kind, as long as they follow one another, in parallel, the kinds in their order,
+// which is Helm's. All errors come back.
+func (c *client) batches(list kube.ResourceList, fn func(*resource.Info) error) error {
+	var errs []error
+	for start := 0; start < len(list); {
+		end := start + 1
+		for end < len(list) && list[end].Mapping.GroupVersionKind == list[start].Mapping.GroupVersionKind {
+			end++
+		}
+		results := make([]error, end-start)
+		var group errgroup.Group
+		group.SetLimit(parallelWrites)
+		for i, info := range list[start:end] {
+			group.Go(func() error {
+				results[i] = fn(info)
+				return nil
+			})
+		}
+		_ = group.Wait()
+		errs = append(errs, results...)
+		start = end
+	}
+	return errors.Join(errs...)
+}
+
+// resource returns the client for the object of info.
+func (c *client) resource(info *resource.Info) dynamic.ResourceInterface {
+	all := c.dynamic.Resource(info.Mapping.Resource)
+	if info.Namespaced() {
+		return all.Namespace(info.Namespace)
+	}
+	return all
+}
+
+// object returns the object of info, which the builder makes unstructured.
+func object(info *resource.Info) (*unstructured.Unstructured, error) {
+	o, ok := info.Object.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("%s has the unexpected type %T", info.ObjectName(), info.Object)
+	}
+	return o, nil
+}
+
+// idOf names the object of info.
+func idOf(info *resource.Info) manifest.ID {
+	gvk := info.Mapping.GroupVersionKind
+	return manifest.ID{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Namespace: info.Namespace, Name: info.Name}
+}
+
+// Wait implements Helm's kube.Interface. Health is waited for by watch, elsewhere (C54).
+func (c *client) Wait(kube.ResourceList, time.Duration) error { return nil }
+
+// WaitWithJobs implements Helm's kube.Interface as Wait does.
+func (c *client) WaitWithJobs(kube.ResourceList, time.Duration) error { return nil }
+
+// errTests: Helm's tests are for people to run.
+var errTests = errors.New("tests of charts are not run")
+
+// WaitAndGetCompletedPodPhase implements Helm's kube.Interface, which uses it for tests of charts.
+func (c *client) WaitAndGetCompletedPodPhase(string, time.Duration) (corev1.PodPhase, error) {
+	return corev1.PodUnknown, errTests
+}
+
+var (
+	_ kube.Interface                    = (*client)(nil)
+	_ kube.InterfaceExt                 = (*client)(nil)
+	_ kube.InterfaceDeletionPropagation = (*client)(nil)
+)

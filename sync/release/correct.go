@@ -1,0 +1,170 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// Drift is how objects of a release differed from its manifest.
+type Drift struct {
+	// Objects that differed; those that were as they should be are left out.
+	Objects []ObjectDrift
+}
+
+// ObjectDrift is how one object differed.
+type ObjectDrift struct {
+	ID manifest.ID
+	// Missing: the object was gone.
+	Missing bool
+	// Paths of the fields that differed, without their values.
+	Paths []string
+}
+
+// String is one line for an event.
+func (o ObjectDrift) String() string {
+	if o.Missing {
+		return fmt.Sprintf("%s was missing", o.ID)
+	}
+	return fmt.Sprintf("%s differed in %s", o.ID, strings.Join(o.Paths, ", "))
+}
+
+// Correct brings objects of the deployed revision back to what its manifest says, without making another: what is missing is
+// created, what differs is patched, and what others have added stays. Without dirty all objects are looked at. It returns what
+// differed, also where not all of it could be put right. ReasonGone says that there is no deployed release to go by (C53, K3).
+func (e *Engine) Correct(ctx context.Context, t Target, id Identity, dirty []manifest.ID) (Drift, error) {
+	return e.drift(ctx, t, id, dirty, nil)
+}
+
+// Detect returns what Correct would, and changes nothing: the API server is asked what it would make of each patch.
+func (e *Engine) Detect(ctx context.Context, t Target, id Identity, dirty []manifest.ID) (Drift, error) {
+	return e.drift(ctx, t, id, dirty, []string{metav1.DryRunAll})
+}
+
+func (e *Engine) drift(ctx context.Context, t Target, id Identity, dirty []manifest.ID, dryRun []string) (Drift, error) {
+	observed, err := e.observeOurs(ctx, t, id)
+	if err != nil {
+		return Drift{}, err
+	}
+	if newest, _ := observed.newest(); newest.Status != helmrelease.StatusDeployed {
+		return Drift{}, &Error{Reason: ReasonGone, Err: fmt.Errorf("release %s is %s, and not deployed", id, newest.Status)}
+	}
+	var drift Drift
+	_, err = e.run(ctx, id, t, Options{}.timeout(), func(ctx context.Context) (Result, error) {
+		s, err := e.newSession(ctx, t, Desired{Identity: id}, observed)
+		if err != nil {
+			return Result{}, err
+		}
+		defer s.close()
+		drift, err = s.correct(dirty, dryRun)
+		return Result{}, s.failed("correct", err)
+	})
+	return drift, err
+}
+
+func (s *session) correct(dirty []manifest.ID, dryRun []string) (Drift, error) {
+	newest, _ := s.observed.newest()
+	current, err := s.store.Get(s.store.key(newest.Number))
+	if err != nil {
+		return Drift{}, err
+	}
+	list, err := s.build(current)
+	if err != nil {
+		return Drift{}, err
+	}
+	wanted := make(map[manifest.ID]bool, len(dirty))
+	for _, id := range dirty {
+		wanted[id.Key()] = true
+	}
+	var drift Drift
+	err = s.client.batches(list, func(info *resource.Info) error {
+		if len(dirty) > 0 && !wanted[idOf(info).Key()] {
+			return nil
+		}
+		found, err := s.client.correct(info, dryRun)
+		s.client.mu.Lock()
+		defer s.client.mu.Unlock()
+		if found != nil {
+			drift.Objects = append(drift.Objects, *found)
+		}
+		return err
+	})
+	slices.SortFunc(drift.Objects, func(a, b ObjectDrift) int { return strings.Compare(a.ID.String(), b.ID.String()) })
+	return drift, s.client.fail(err)
+}
+
+// correct puts one object right and says how it differed; nil where it did not.
+func (c *client) correct(info *resource.Info, dryRun []string) (*ObjectDrift, error) {
+	if err := c.mark(info); err != nil {
+		return nil, err
+	}
+	live, err := c.resource(info).Get(c.ctx, info.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		missing := &ObjectDrift{ID: idOf(info), Missing: true}
+		if len(dryRun) > 0 {
+			return missing, nil
+		}
+		return missing, c.create(info)
+	}
+	if err != nil {
+		return nil, c.about("read", info, err)
+	}
+	patched, err := c.patch(info, info, live, metav1.PatchOptions{DryRun: dryRun})
+	if err != nil {
+		return nil, c.about("patch", info, err)
+	}
+	if paths := changedPaths(live, patched); len(paths) > 0 {
+		return &ObjectDrift{ID: idOf(info), Paths: paths}, nil
+	}
+	return nil, nil
+}
+
+// mark adds what Helm adds to every object that it creates; manifests do not have it.
+func (c *client) mark(info *resource.Info) error {
+	o, err := object(info)
+	if err != nil {
+		return err
+	}
+	annotations := o.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[releaseNameAnnotation] = c.id.Name
+	annotations[releaseNamespaceAnnotation] = c.id.Namespace
+	o.SetAnnotations(annotations)
+	labels := o.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[managedByLabel] = managedByHelm
+	o.SetLabels(labels)
+	return nil
+}
+
+// maxPaths is how many fields of one object are named.
+const maxPaths = 10
+
+// changedPaths names the fields that differ, except those by which the API server keeps its books.
+func changedPaths(live, patched *unstructured.Unstructured) []string {
+	before, after := live.DeepCopy(), patched.DeepCopy()
+	for _, o := range []*unstructured.Unstructured{before, after} {
+		for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
+			unstructured.RemoveNestedField(o.Object, "metadata", field)
+		}
+		delete(o.Object, "status")
+	}
+	paths := differing("", before.Object, after.Object, nil)
+	if len(paths) > maxPaths {
+		return append(paths[:maxPaths], fmt.Sprintf("and %d more", len(paths)-maxPaths))
+	}
+	return paths
+}

@@ -1,0 +1,85 @@
+package release_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/release"
+)
+
+func (w *world) drift(drift release.Drift) []string {
+	var found []string
+	for _, o := range drift.Objects {
+		found = append(found, o.String())
+	}
+	return found
+}
+
+// K3, C53
+func TestCorrect_putsObjectsRight(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(w.desired("web", nil))
+	config := manifest.ID{Version: "v1", Kind: "ConfigMap", Namespace: w.namespace, Name: "web"}
+	deployment := manifest.ID{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: w.namespace, Name: "web"}
+	require.NoError(t, w.client.CoreV1().ConfigMaps(w.namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	edit := []byte(`{"metadata":{"labels":{"apps.waybill.dev/release":null,"app.kubernetes.io/managed-by":null,"mine":"too"}},"spec":{"replicas":7}}`)
+	_, err := w.client.AppsV1().Deployments(w.namespace).Patch(t.Context(), "web", types.MergePatchType, edit, metav1.PatchOptions{})
+	require.NoError(t, err)
+	want := []string{
+		"ConfigMap " + w.namespace + "/web was missing",
+		"Deployment.apps " + w.namespace + `/web differed in metadata.labels["app.kubernetes.io/managed-by"], metadata.labels["apps.waybill.dev/release"], spec.replicas`,
+	}
+
+	detected, err := w.engine.Detect(t.Context(), w.target, w.identity("web"), nil)
+	require.NoError(t, err)
+	assert.Equal(t, want, w.drift(detected))
+	_, err = w.configMap("web")
+	require.Error(t, err, "detecting changes nothing")
+
+	var corrected release.Drift
+	requests := w.calls(func() {
+		corrected, err = w.engine.Correct(t.Context(), w.target, w.identity("web"), []manifest.ID{config, deployment})
+	})
+	require.NoError(t, err)
+	assert.Equal(t, want, w.drift(corrected))
+	assert.LessOrEqual(t, len(requests), 6)
+	live, err := w.client.AppsV1().Deployments(w.namespace).Get(t.Context(), "web", metav1.GetOptions{})
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, *live.Spec.Replicas)
+	assert.Equal(t, "too", live.Labels["mine"], "what others add stays")
+	made, err := w.configMap("web")
+	require.NoError(t, err)
+	assert.Equal(t, "web", made.Annotations["meta.helm.sh/release-name"])
+	assert.Equal(t, []string{"1 deployed"}, w.revisions("web"), "no new revision")
+
+	again, err := w.engine.Correct(t.Context(), w.target, w.identity("web"), nil)
+	require.NoError(t, err)
+	assert.Empty(t, again.Objects)
+}
+
+func TestCorrect_looksAtDirtyObjectsOnly(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(w.desired("web", nil))
+	require.NoError(t, w.client.CoreV1().ConfigMaps(w.namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	other := manifest.ID{Version: "v1", Kind: "Service", Namespace: w.namespace, Name: "web"}
+	drift, err := w.engine.Correct(t.Context(), w.target, w.identity("web"), []manifest.ID{other})
+	require.NoError(t, err)
+	assert.Empty(t, drift.Objects)
+	_, err = w.configMap("web")
+	require.Error(t, err)
+}
+
+func TestCorrect_needsADeployedRelease(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.engine.Correct(t.Context(), w.target, w.identity("web"), nil)
+	assert.Equal(t, release.ReasonGone, release.ReasonOf(err))
+	_, err = w.engine.Ensure(t.Context(), w.target, w.desired("web", values{"broken": true}))
+	require.Error(t, err)
+	_, err = w.engine.Correct(t.Context(), w.target, w.identity("web"), nil)
+	assert.Equal(t, release.ReasonGone, release.ReasonOf(err))
+}

@@ -1,0 +1,130 @@
+package release
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"helm.sh/helm/v3/pkg/kube"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+)
+
+// establishTime is how long a new CRD may take until its objects can be created. It takes milliseconds.
+const establishTime = 30 * time.Second
+
+// applyCRDs brings the CRDs of the chart into the cluster before its templates are rendered. They may be shared by releases, so
+// they carry the marks of none, and no release takes them away; one that another owner of ours delivers is left to it.
+func (s *session) applyCRDs(ctx context.Context) error {
+	crds := s.desired.Chart.CRDObjects()
+	if len(crds) == 0 || s.desired.Options.CRDs == v1alpha1.CRDSkip {
+		return nil
+	}
+	var list, fresh kube.ResourceList
+	for _, crd := range crds {
+		found, err := s.client.build(bytes.NewReader(crd.File.Data), crd.Filename, true)
+		if err != nil {
+			return s.client.fail(err)
+		}
+		list = append(list, found...)
+	}
+	err := s.client.batches(list, func(info *resource.Info) error {
+		created, err := s.applyCRD(ctx, info)
+		if created {
+			s.client.mu.Lock()
+			fresh.Append(info)
+			s.client.mu.Unlock()
+		}
+		return err
+	})
+	if err != nil {
+		return s.client.fail(err)
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	if err := s.client.batches(fresh, s.client.established); err != nil {
+		return s.client.fail(err)
+	}
+	meta.MaybeResetRESTMapper(s.target.Mapper())
+	s.target.Discovery().Invalidate()
+	return nil
+}
+
+// applyCRD creates one CRD, or brings it up to date, by server-side apply. It tells whether the CRD is new.
+func (s *session) applyCRD(ctx context.Context, info *resource.Info) (created bool, err error) {
+	live, err := s.client.resource(info).Get(ctx, info.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		created = true
+	case err != nil:
+		return false, s.client.about("read", info, err)
+	case s.desired.Options.CRDs == v1alpha1.CRDCreate:
+		return false, nil
+	}
+	if owner := owned(live); owner != "" && owner != s.id.OwnerHash {
+		s.client.warn(fmt.Sprintf("%s is delivered by %s, and is left to it", idOf(info), live.GetAnnotations()[v1alpha1.OwnerAnnotation]))
+		return false, nil
+	}
+	data, err := json.Marshal(info.Object)
+	if err != nil {
+		return false, s.client.about("encode", info, err)
+	}
+	options := metav1.PatchOptions{FieldManager: v1alpha1.HelmFieldManager, Force: ptr.To(true)}
+	_, err = s.client.resource(info).Patch(ctx, info.Name, types.ApplyPatchType, data, options)
+	return created, s.client.about("apply", info, err)
+}
+
+func owned(live *unstructured.Unstructured) string {
+	if live == nil {
+		return ""
+	}
+	return live.GetLabels()[v1alpha1.OwnerHashLabel]
+}
+
+// established waits until objects of a new CRD can be created. What else lies in a crds folder needs no waiting.
+func (c *client) established(info *resource.Info) error {
+	if info.Mapping.GroupVersionKind.GroupKind() != apiextensionsv1.Kind("CustomResourceDefinition") {
+		return nil
+	}
+	err := c.watch(info, establishTime, func(event watch.Event) (bool, error) {
+		o, ok := event.Object.(*unstructured.Unstructured)
+		if !ok {
+			return false, nil
+		}
+		if event.Type == watch.Deleted {
+			return false, errors.New("was deleted before it was established")
+		}
+		return isEstablished(o)
+	})
+	return c.about("wait for", info, err)
+}
+
+func isEstablished(o *unstructured.Unstructured) (bool, error) {
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &crd); err != nil {
+		return false, fmt.Errorf("decode: %w", err)
+	}
+	for _, condition := range crd.Status.Conditions {
+		if condition.Status == apiextensionsv1.ConditionTrue && condition.Type == apiextensionsv1.Established {
+			return true, nil
+		}
+		if condition.Status == apiextensionsv1.ConditionFalse && condition.Type == apiextensionsv1.NamesAccepted {
+			return false, fmt.Errorf("names are not accepted: %s", condition.Message)
+		}
+	}
+	return false, nil
+}

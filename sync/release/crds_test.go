@@ -1,0 +1,75 @@
+package release_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/release"
+)
+
+// widgets is the chart with its CRD in a group of its own, and a field more or less in it.
+func (w *world) widgets(field string) release.Desired {
+	d := w.desired("widgets", nil)
+	group := w.namespace + ".example.com"
+	for _, f := range append(d.Chart.Files, d.Chart.Templates...) {
+		text := strings.ReplaceAll(string(f.Data), "release.example.com", group)
+		f.Data = []byte(strings.ReplaceAll(text, "size: {type: integer}", "size: {type: integer}, "+field+": {type: string}"))
+	}
+	d.ChartDigest = field
+	return d
+}
+
+// K47: CRDs are there before the objects that need them, and before the templates that ask for them.
+func TestEnsure_createsAndUpgradesCRDs(t *testing.T) {
+	w := newWorld(t)
+	client, err := apiextensions.NewForConfig(w.cluster.RESTConfig())
+	require.NoError(t, err)
+	name := "widgets." + w.namespace + ".example.com"
+	fields := func() []string {
+		crd, err := client.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), name, metav1.GetOptions{})
+		require.NoError(t, err)
+		assert.NotContains(t, crd.Labels, v1alpha1.OwnerHashLabel, "releases may share it")
+		var names []string
+		for field := range crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties {
+			names = append(names, field)
+		}
+		return names
+	}
+
+	d := w.widgets("one")
+	d.Options.CRDs = v1alpha1.CRDSkip
+	_, err = w.engine.Ensure(t.Context(), w.target, d)
+	require.Error(t, err)
+	assert.Contains(t, err.Error(), "no Widget")
+	_, err = client.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), name, metav1.GetOptions{})
+	assert.True(t, apierrors.IsNotFound(err))
+
+	w.ensure(w.widgets("one"))
+	assert.ElementsMatch(t, []string{"size", "one"}, fields())
+	w.ensure(w.widgets("two"))
+	assert.ElementsMatch(t, []string{"size", "two"}, fields())
+	d = w.widgets("three")
+	d.Options.CRDs = v1alpha1.CRDCreate
+	w.ensure(d)
+	assert.ElementsMatch(t, []string{"size", "two"}, fields(), "Create does not upgrade")
+
+	owned := []byte(`{"metadata":{"labels":{"` + v1alpha1.OwnerHashLabel + `":"other"},"annotations":{"` + v1alpha1.OwnerAnnotation + `":"hub/GitSync/a/b"}}}`)
+	_, err = client.ApiextensionsV1().CustomResourceDefinitions().Patch(t.Context(), name, types.MergePatchType, owned, metav1.PatchOptions{})
+	require.NoError(t, err)
+	result := w.ensure(w.widgets("four"))
+	require.Len(t, result.Warnings, 1)
+	assert.Contains(t, result.Warnings[0], "is delivered by hub/GitSync/a/b, and is left to it")
+
+	_, err = w.engine.Uninstall(t.Context(), w.target, d.Identity, release.Options{})
+	require.NoError(t, err)
+	_, err = client.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err, "a CRD outlives the releases that use it")
+}

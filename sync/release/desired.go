@@ -1,0 +1,118 @@
+package release
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v3/pkg/chart"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/render/helm"
+)
+
+// Identity is which release is meant, and whose it is.
+type Identity struct {
+	// Namespace and Name of the release. A name has at most 53 characters.
+	Namespace, Name string
+	// Owner and OwnerHash are the values of the owner annotation and label (C53). A release is ours when its record carries
+	// OwnerHash.
+	Owner, OwnerHash string
+}
+
+// stamp is what every object of the release carries (C53, C55).
+func (i Identity) stamp() helm.Stamp {
+	return helm.Stamp{
+		Labels:      map[string]string{v1alpha1.OwnerHashLabel: i.OwnerHash, v1alpha1.ReleaseLabel: i.Name},
+		Annotations: map[string]string{v1alpha1.OwnerAnnotation: i.Owner},
+	}
+}
+
+// String is namespace/name.
+func (i Identity) String() string { return i.Namespace + "/" + i.Name }
+
+// Desired is a release as it is wanted.
+type Desired struct {
+	Identity
+	// Chart is not changed, and may be shared.
+	Chart *chart.Chart
+	// ChartDigest says that two charts are the same.
+	ChartDigest string
+	// Values are merged over those of the chart by Helm's rules. They are not changed.
+	Values map[string]any
+	// Options say how to get there.
+	Options Options
+}
+
+// Options of the actions on a release. The zero value is usable.
+type Options struct {
+	// Timeout of one action, its hooks included. Default: 5 minutes.
+	Timeout time.Duration
+	// Atomic uninstalls an install that failed, and rolls an upgrade that failed back.
+	Atomic bool
+	// CRDs says what is done with the CRDs of the chart. Default: CreateReplace.
+	CRDs v1alpha1.CRDPolicy
+	// DisableHooks runs no hooks.
+	DisableHooks bool
+	// HistoryLimit is how many revisions are kept. Default: 5.
+	HistoryLimit int
+}
+
+const (
+	defaultTimeout      = 5 * time.Minute
+	defaultHistoryLimit = 5
+)
+
+func (o Options) timeout() time.Duration {
+	if o.Timeout <= 0 {
+		return defaultTimeout
+	}
+	return o.Timeout
+}
+
+func (o Options) historyLimit() int {
+	if o.HistoryLimit <= 0 {
+		return defaultHistoryLimit
+	}
+	return o.HistoryLimit
+}
+
+// inputLabel on the record of a release holds `<revision>.<digest>`. Helm hands the labels of one revision on to the next; with
+// the number in it a revision that somebody else made, by hand, is not taken for ours.
+const inputLabel = "apps.waybill.dev/input"
+
+// inputFormat changes when the same input is to be installed anew, because we make other objects of it.
+const inputFormat = 1
+
+// Digest identifies everything that makes a difference in the cluster: chart, values, marks, and what is done with CRDs. Two
+// Desired with one digest need no upgrade between them. It is 40 hexadecimal digits.
+func (d Desired) Digest() (string, error) {
+	data, err := json.Marshal([]any{inputFormat, d.ChartDigest, d.Values, d.Owner, d.OwnerHash, d.Name, d.Options.CRDs})
+	if err != nil {
+		return "", &Error{Reason: ReasonValues, Err: fmt.Errorf("encode values: %w", err)}
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:20]), nil
+}
+
+// recordLabels are those of the record of a revision with that input.
+func (i Identity) recordLabels(revision int, digest string) map[string]string {
+	return map[string]string{
+		v1alpha1.OwnerHashLabel: i.OwnerHash,
+		v1alpha1.ReleaseLabel:   i.Name,
+		inputLabel:              strconv.Itoa(revision) + "." + digest,
+	}
+}
+
+// inputOf returns the digest that a record's label holds for that revision, or "" when the label is another revision's.
+func inputOf(revision int, label string) string {
+	number, digest, ok := strings.Cut(label, ".")
+	if !ok || number != strconv.Itoa(revision) {
+		return ""
+	}
+	return digest
+}

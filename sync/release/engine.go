@@ -1,0 +1,196 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// Engine acts on releases. It is safe for concurrent use; on one release there is one action at a time.
+type Engine struct {
+	versions versions
+	// abandonAfter is how long an action may go on after its context has ended. All that it still can do then is render.
+	abandonAfter time.Duration
+
+	mu   sync.Mutex
+	busy map[busyKey]bool
+}
+
+type busyKey struct {
+	host string
+	id   Identity
+}
+
+// NewEngine returns an engine.
+func NewEngine() *Engine {
+	return &Engine{
+		versions:     versions{seen: map[Target]seenVersion{}},
+		abandonAfter: settleTime + 5*time.Second,
+		busy:         map[busyKey]bool{},
+	}
+}
+
+// Result is how a release is after it was looked at, or acted upon.
+type Result struct {
+	// Action that was taken last, and why.
+	Decision
+	// Release as it stands; Digest is that of the Desired.
+	Release v1alpha1.ReleaseStatus
+	// Objects of its manifest, without hooks and CRDs.
+	Objects []manifest.ID
+	// Notes of the chart.
+	Notes string
+	// Kept are objects of an earlier revision that were not deleted, and why.
+	Kept []Kept
+	// Warnings are what the API server, or the chart's schema, let pass only just.
+	Warnings []string
+}
+
+// maxSteps is how many actions may follow one another until a release is as it is wanted: what was broken off is ended
+// first, an uninstall that was broken off too.
+const maxSteps = 4
+
+// Ensure brings a release to what is wanted: observe, decide, act, until there is nothing more to do. A second call changes
+// nothing, at the cost of two requests. The result is filled as far as it got, also where there is an error. The error is an
+// Error; the end of ctx ends the action, which is then recorded as failed and taken up again by the next call.
+func (e *Engine) Ensure(ctx context.Context, t Target, d Desired) (Result, error) {
+	digest, err := d.Digest()
+	if err != nil {
+		return Result{}, err
+	}
+	var result Result
+	for range maxSteps {
+		observed, err := e.Observe(ctx, t, d.Identity)
+		if err != nil {
+			return result, err
+		}
+		decision := Decide(observed, d.Identity, digest)
+		step, err := e.Act(ctx, t, d, observed, decision)
+		if step.Release.Name != "" || err != nil {
+			result = step
+		}
+		result.Decision = decision
+		if err != nil || decision.final() {
+			return result, err
+		}
+	}
+	return result, &Error{Reason: ReasonBusy, Err: fmt.Errorf("release %s changes while it is being worked on", d.Identity)}
+}
+
+// final tells whether the release is as it is wanted when the action has succeeded.
+func (d Decision) final() bool {
+	return d.Action != ActionUnlock && d.Action != ActionFinishUninstall
+}
+
+// Act takes one action on a release. observed is what the decision was made on; a release that has changed since makes the
+// action fail and nothing else.
+func (e *Engine) Act(ctx context.Context, t Target, d Desired, observed Observed, decision Decision) (Result, error) {
+	act, ok := actions[decision.Action]
+	if !ok {
+		return Result{}, &Error{Reason: ReasonUnavailable, Err: fmt.Errorf("unknown action %q", decision.Action)}
+	}
+	return e.run(ctx, d.Identity, t, d.Options.timeout(), func(ctx context.Context) (Result, error) {
+		s, err := e.newSession(ctx, t, d, observed)
+		if err != nil {
+			return Result{}, err
+		}
+		defer s.close()
+		return act(ctx, s, decision)
+	})
+}
+
+// actions are the functions that take each action, a file for each. They run in a session and leave the release recorded.
+var actions = map[Action]func(context.Context, *session, Decision) (Result, error){
+	ActionNone:            keep,
+	ActionInstall:         install,
+	ActionUpgrade:         upgrade,
+	ActionUnlock:          unlock,
+	ActionFinishUninstall: finishUninstall,
+	ActionRefuse:          refuse,
+	ActionWait:            standBack,
+}
+
+// run takes an action on a release, for at most timeout. Templates cannot be stopped: an action that still renders long after its
+// time is left behind, cut off from the cluster, and the release stays busy until it ends.
+func (e *Engine) run(ctx context.Context, id Identity, t Target, timeout time.Duration, act func(context.Context) (Result, error)) (Result, error) {
+	key := busyKey{host: t.Config().Host, id: id}
+	if !e.begin(key) {
+		return Result{}, &Error{Reason: ReasonBusy, Err: fmt.Errorf("an earlier action on release %s has not ended", id)}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("action took longer than %s: %w", timeout, context.DeadlineExceeded))
+	defer cancel()
+	type answer struct {
+		result Result
+		err    error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		defer e.end(key)
+		result, err := guarded(ctx, act)
+		done <- answer{result, err}
+	}()
+	select {
+	case a := <-done:
+		return a.result, a.err
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(e.abandonAfter)
+	defer timer.Stop()
+	select {
+	case a := <-done:
+		return a.result, a.err
+	case <-timer.C:
+		return Result{}, &Error{Reason: ReasonRender, Err: errors.New("rendering the chart does not end")}
+	}
+}
+
+// guarded makes an error of what would take the process down: charts and records of releases are written by others.
+func guarded(ctx context.Context, act func(context.Context) (Result, error)) (result Result, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &Error{Reason: ReasonRender, Err: fmt.Errorf("helm failed unexpectedly: %v", r)}
+		}
+	}()
+	return act(ctx)
+}
+
+func (e *Engine) begin(key busyKey) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.busy[key] {
+		return false
+	}
+	e.busy[key] = true
+	return true
+}
+
+func (e *Engine) end(key busyKey) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.busy, key)
+}
+
+// keep reads what is there.
+func keep(_ context.Context, s *session, _ Decision) (Result, error) {
+	newest, _ := s.observed.newest()
+	current, err := s.store.Get(s.store.key(newest.Number))
+	if err != nil {
+		return Result{}, s.failed("read release", err)
+	}
+	return s.result(current)
+}
+
+// refuse leaves a release that is somebody else's alone.
+func refuse(_ context.Context, s *session, d Decision) (Result, error) {
+	return Result{}, &Error{Reason: ReasonConflict, Err: fmt.Errorf("release %s: %s", s.id, d.Why)}
+}
+
+// standBack leaves a release alone that somebody else is working on.
+func standBack(_ context.Context, s *session, d Decision) (Result, error) {
+	return Result{}, &Error{Reason: ReasonBusy, Err: fmt.Errorf("release %s: %s", s.id, d.Why)}
+}

@@ -1,0 +1,83 @@
+package release
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+)
+
+type nowhere struct{ host string }
+
+func (n *nowhere) Config() *rest.Config                          { return &rest.Config{Host: n.host} }
+func (n *nowhere) Mapper() meta.RESTMapper                       { return nil }
+func (n *nowhere) Discovery() discovery.CachedDiscoveryInterface { return nil }
+
+// A chart whose rendering never ends costs its caller no more than its time, and does not pile up.
+func TestRun_leavesAnEndlessActionBehind(t *testing.T) {
+	e := NewEngine()
+	e.abandonAfter = time.Millisecond
+	id, target := Identity{Name: "web"}, &nowhere{"a"}
+	end, ended := make(chan struct{}), make(chan struct{})
+	endless := func(context.Context) (Result, error) { <-end; defer close(ended); return Result{}, nil }
+	_, err := e.run(t.Context(), id, target, time.Millisecond, endless)
+	assert.Equal(t, ReasonRender, ReasonOf(err))
+
+	nothing := func(context.Context) (Result, error) { return Result{}, nil }
+	_, err = e.run(t.Context(), id, target, time.Minute, nothing)
+	assert.Equal(t, ReasonBusy, ReasonOf(err), "the release is busy until the rendering ends")
+	_, err = e.run(t.Context(), id, &nowhere{"b"}, time.Minute, nothing)
+	require.NoError(t, err, "the same name in another cluster is another release")
+	close(end)
+	<-ended
+	require.Eventually(t, func() bool {
+		_, err := e.run(t.Context(), id, target, time.Minute, nothing)
+		return err == nil
+	}, 10*time.Second, time.Millisecond)
+}
+
+func TestRun_survivesAPanic(t *testing.T) {
+	_, err := NewEngine().run(t.Context(), Identity{}, &nowhere{}, time.Minute, func(context.Context) (Result, error) {
+		var none map[string]int
+		none["x"] = 1
+		return Result{}, nil
+	})
+	assert.Equal(t, ReasonRender, ReasonOf(err))
+	assert.Contains(t, err.Error(), "helm failed unexpectedly")
+}
+
+func TestInputOf_belongsToItsRevision(t *testing.T) {
+	id := Identity{Name: "web"}
+	label := id.recordLabels(7, "abc")[inputLabel]
+	assert.Equal(t, "abc", inputOf(7, label))
+	assert.Empty(t, inputOf(8, label), "labels are inherited")
+	assert.Empty(t, inputOf(7, ""))
+	assert.Empty(t, inputOf(7, "7"))
+}
+
+func TestDiffering(t *testing.T) {
+	type object = map[string]any
+	cases := map[string]struct {
+		reason string
+		a, b   object
+		want   []string
+	}{
+		"Same":   {"nothing", object{"a": []any{1, object{"b": 2}}}, object{"a": []any{1, object{"b": 2}}}, nil},
+		"Value":  {"a field", object{"spec": object{"replicas": 1}}, object{"spec": object{"replicas": 2}}, []string{"spec.replicas"}},
+		"Gone":   {"a field that is gone, one that is new", object{"a": 1}, object{"b": 1}, []string{"a", "b"}},
+		"Nested": {"inside a list", object{"c": []any{object{"image": "x"}}}, object{"c": []any{object{"image": "y"}}}, []string{"c[0].image"}},
+		"Length": {"lists of other lengths as a whole", object{"c": []any{1}}, object{"c": []any{1, 2}}, []string{"c"}},
+		"Dots":   {"keys with dots", object{"labels": object{"a.b/c": "x"}}, object{"labels": object{}}, []string{`labels["a.b/c"]`}},
+		"Type":   {"another type", object{"a": object{}}, object{"a": 1}, []string{"a"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, tc.want, differing("", tc.a, tc.b, nil), tc.reason)
+		})
+	}
+}

@@ -1,0 +1,128 @@
+package release
+
+import (
+	"context"
+	"fmt"
+
+	"helm.sh/helm/v3/pkg/action"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"waybill.dev/waybill/sync/render/helm"
+)
+
+// install makes a release. An install that failed before is not torn down: what it made is brought to what is wanted now, and
+// what is not wanted any more is deleted. On failure the release is recorded as failed, or with Atomic gone.
+func install(ctx context.Context, s *session, _ Decision) (Result, error) {
+	leftovers, err := s.leftovers()
+	if err != nil {
+		return Result{}, s.failed("install", err)
+	}
+	made, err := s.install(ctx)
+	if err == nil {
+		err = s.prune(leftovers, made)
+	}
+	if err = s.failed("install", err); err != nil && made != nil && s.desired.Options.Atomic {
+		if undoErr := s.undo(ctx, uninstallInstead); undoErr != nil {
+			err = withNote(err, "and could not be uninstalled: %v", undoErr)
+		} else {
+			err, made = withNote(err, "and was uninstalled"), nil
+		}
+	}
+	return s.outcome(made, err)
+}
+
+// uninstallInstead takes away what a failed install has made.
+func uninstallInstead(ctx context.Context, s *session) error {
+	_, err := s.uninstall(ctx)
+	return s.failed("uninstall", err)
+}
+
+// install runs Helm's action.
+func (s *session) install(ctx context.Context) (*helmrelease.Release, error) {
+	if err := s.prepare(ctx); err != nil {
+		return nil, err
+	}
+	cfg, err := s.configuration()
+	if err != nil {
+		return nil, err
+	}
+	digest, err := s.desired.Digest()
+	if err != nil {
+		return nil, err
+	}
+	newest, _ := s.observed.newest()
+	run := action.NewInstall(cfg)
+	run.ReleaseName = s.id.Name
+	run.Namespace = s.id.Namespace
+	run.Timeout = s.desired.Options.timeout()
+	run.DisableHooks = s.desired.Options.DisableHooks
+	run.Replace = newest.Number > 0
+	run.SkipCRDs = true // done by prepare
+	run.SkipSchemaValidation = true
+	run.Labels = s.id.recordLabels(newest.Number+1, digest)
+	run.PostRenderer = s.id.stamp()
+	return run.Run(helm.Clone(s.desired.Chart), helm.MergeValues(s.desired.Values))
+}
+
+// prepare does what comes before templates: values are checked, CRDs are there.
+func (s *session) prepare(ctx context.Context) error {
+	warnings, err := helm.ValidateValues(s.desired.Chart, s.desired.Values)
+	s.warnings = warnings
+	if err != nil {
+		return err
+	}
+	return s.applyCRDs(ctx)
+}
+
+// leftovers are the contents of the revisions that failed since the last one that did not: they may have made objects that no
+// later revision knows of.
+func (s *session) leftovers() ([]*helmrelease.Release, error) {
+	var found []*helmrelease.Release
+	for i := len(s.observed.Revisions) - 1; i >= 0; i-- {
+		r := s.observed.Revisions[i]
+		if r.Status != helmrelease.StatusFailed {
+			break
+		}
+		full, err := s.store.Get(s.store.key(r.Number))
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, full)
+	}
+	return found, nil
+}
+
+// prune deletes what leftovers have and made has not.
+func (s *session) prune(leftovers []*helmrelease.Release, made *helmrelease.Release) error {
+	if len(leftovers) == 0 {
+		return nil
+	}
+	wanted, err := s.build(made)
+	if err != nil {
+		return err
+	}
+	for _, old := range leftovers {
+		had, err := s.build(old)
+		if err != nil {
+			return err
+		}
+		if _, errs := s.client.Delete(reversed(had.Difference(wanted))); len(errs) > 0 {
+			return errs[0]
+		}
+	}
+	return nil
+}
+
+// outcome describes what was made, beside the error that it came with.
+func (s *session) outcome(made *helmrelease.Release, err error) (Result, error) {
+	if err == nil {
+		return s.result(made)
+	}
+	result, _ := s.result(made)
+	return result, err
+}
+
+// withNote adds to the text of an Error.
+func withNote(err error, format string, args ...any) error {
+	return &Error{Reason: ReasonOf(err), Err: fmt.Errorf("%w; %s", err, fmt.Sprintf(format, args...))}
+}

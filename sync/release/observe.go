@@ -1,0 +1,93 @@
+package release
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/metadata"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+)
+
+// Observed is what Helm has recorded of a release.
+type Observed struct {
+	// Revisions in ascending order; none when there is no such release.
+	Revisions []Revision
+	// At is when this was observed.
+	At time.Time
+}
+
+// Revision is one record of a release, as its labels describe it.
+type Revision struct {
+	Number int
+	Status helmrelease.Status
+	// Input is the Digest of what was installed; empty when the revision is not our work.
+	Input string
+	// OwnerHash tells whose release it is; empty when it is not ours, and nobody's of ours.
+	OwnerHash string
+	// Changed is when the record was last written.
+	Changed time.Time
+}
+
+// newest returns the highest revision.
+func (o Observed) newest() (Revision, bool) {
+	if len(o.Revisions) == 0 {
+		return Revision{}, false
+	}
+	return o.Revisions[len(o.Revisions)-1], true
+}
+
+// everDeployed tells whether any revision that is still recorded was installed completely.
+func (o Observed) everDeployed() bool {
+	return slices.ContainsFunc(o.Revisions, func(r Revision) bool {
+		return r.Status == helmrelease.StatusDeployed || r.Status == helmrelease.StatusSuperseded
+	})
+}
+
+// Observe reads what is recorded of a release. It costs one request, which returns no contents.
+func (e *Engine) Observe(ctx context.Context, t Target, id Identity) (Observed, error) {
+	client, err := metadata.NewForConfig(t.Config())
+	if err != nil {
+		return Observed{}, fmt.Errorf("make metadata client: %w", err)
+	}
+	list, err := client.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(id.Namespace).
+		List(ctx, metav1.ListOptions{LabelSelector: labels.Set{"owner": "helm", "name": id.Name}.String()})
+	if err != nil {
+		return Observed{}, &Error{Reason: ReasonUnavailable, Err: fmt.Errorf("read history of release %s: %w", id, err)}
+	}
+	o := Observed{At: time.Now()}
+	for i := range list.Items {
+		if r, ok := revisionOf(&list.Items[i]); ok {
+			o.Revisions = append(o.Revisions, r)
+		}
+	}
+	slices.SortFunc(o.Revisions, func(a, b Revision) int { return cmp.Compare(a.Number, b.Number) })
+	return o, nil
+}
+
+// revisionOf reads the labels that Helm, and we, put on a record.
+func revisionOf(record *metav1.PartialObjectMetadata) (Revision, bool) {
+	number, err := strconv.Atoi(record.Labels["version"])
+	if err != nil {
+		return Revision{}, false
+	}
+	changed := record.CreationTimestamp.Time
+	if seconds, err := strconv.ParseInt(record.Labels["modifiedAt"], 10, 64); err == nil {
+		changed = time.Unix(seconds, 0)
+	}
+	return Revision{
+		Number:    number,
+		Status:    helmrelease.Status(record.Labels["status"]),
+		Input:     inputOf(number, record.Labels[inputLabel]),
+		OwnerHash: record.Labels[v1alpha1.OwnerHashLabel],
+		Changed:   changed,
+	}, true
+}

@@ -1,0 +1,119 @@
+package release
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/kube"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+)
+
+// session is what one action works with.
+type session struct {
+	engine   *Engine
+	target   Target
+	id       Identity
+	desired  Desired // the zero value where a release is only taken away or put right
+	observed Observed
+
+	ctx    context.Context // of the action, to find out why something failed
+	client *client
+	store  *store
+	log    logr.Logger
+	// warnings of the chart itself.
+	warnings []string
+	close    context.CancelFunc
+}
+
+// newSession prepares an action. The caller must close it.
+func (e *Engine) newSession(ctx context.Context, t Target, d Desired, observed Observed) (*session, error) {
+	s := &session{engine: e, target: t, id: d.Identity, desired: d, observed: observed, ctx: ctx}
+	s.log = logr.FromContextOrDiscard(ctx).WithValues("release", d.String())
+	var err error
+	if s.client, err = newClient(ctx, t, d.Identity); err != nil {
+		return nil, err
+	}
+	// What an action has come to is recorded even when its time is up.
+	settled, cancel := settling(ctx)
+	if s.store, err = newStore(bound(settled, t.Config()), d.Identity, observed); err != nil {
+		cancel()
+		return nil, err
+	}
+	s.close = cancel
+	return s, nil
+}
+
+// configuration is what Helm's actions are made from: no client of Helm's own, no discovery, no history that is not known.
+func (s *session) configuration() (*action.Configuration, error) {
+	capabilities, err := s.engine.capabilities(s.target)
+	if err != nil {
+		return nil, &Error{Reason: ReasonUnavailable, Err: err}
+	}
+	return &action.Configuration{
+		RESTClientGetter: s.client.getter,
+		Releases:         s.store.storage(),
+		KubeClient:       s.client,
+		Capabilities:     capabilities,
+		Log:              func(format string, args ...any) { s.log.V(2).Info(fmt.Sprintf(format, args...)) },
+	}, nil
+}
+
+// failed makes an Error of what an action returned. What its client and its store saw is preferred: Helm repeats it, cuts it
+// short, or, where a success could not be recorded, only logs it.
+func (s *session) failed(what string, err error) error {
+	seen := cmp.Or(s.client.failure(), s.store.failure())
+	var known *Error
+	switch {
+	case err == nil && s.store.failure() == nil:
+		return nil
+	case errors.As(err, &known):
+		return err
+	case err != nil && (seen == nil || strings.Contains(err.Error(), importConflict)):
+		seen = err
+	}
+	reason := classify(s.ctx, seen, s.client.isRendered())
+	if reason == ReasonInterrupted {
+		seen = fmt.Errorf("%w (%w)", context.Cause(s.ctx), seen)
+	}
+	return &Error{Reason: reason, Err: fmt.Errorf("%s %s: %w", what, s.id, seen)}
+}
+
+// result describes a release and its objects.
+func (s *session) result(r *helmrelease.Release) (Result, error) {
+	result := Result{Kept: s.client.kept, Warnings: slices.Concat(s.warnings, s.client.warnings)}
+	if r == nil {
+		return result, nil
+	}
+	result.Release = v1alpha1.ReleaseStatus{
+		Name:      r.Name,
+		Namespace: r.Namespace,
+		Revision:  int32(r.Version),
+		Digest:    inputOf(r.Version, r.Labels[inputLabel]),
+		Status:    string(r.Info.Status),
+	}
+	if r.Chart != nil && r.Chart.Metadata != nil {
+		result.Release.Chart = r.Chart.Metadata.Name + "-" + r.Chart.Metadata.Version
+	}
+	result.Notes = r.Info.Notes
+	list, err := s.build(r)
+	if err != nil {
+		return result, s.failed("read manifest of", err)
+	}
+	for _, info := range list {
+		result.Objects = append(result.Objects, idOf(info))
+	}
+	return result, nil
+}
+
+// build returns the objects of a release as it is recorded.
+func (s *session) build(r *helmrelease.Release) (kube.ResourceList, error) {
+	return s.client.Build(strings.NewReader(r.Manifest), false)
+}

@@ -1,0 +1,203 @@
+package release_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/utils/ptr"
+
+	"waybill.dev/waybill/sync/release"
+	"waybill.dev/waybill/test/env"
+)
+
+func TestMain(m *testing.M) { env.Main(m) }
+
+// user is who the engine is in the audit log.
+const user = "release-engine"
+
+// failingHooks lets the Pods of Jobs that are labelled so fail.
+const failingHooks = `
+apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata: {name: hook-fails}
+spec:
+  resourceRef: {apiGroup: v1, kind: Pod}
+  selector:
+    matchLabels: {hook: fails}
+    matchExpressions: [{key: .status.phase, operator: NotIn, values: [Succeeded, Failed]}]
+  weight: 100
+  next: {statusTemplate: "phase: Failed"}
+`
+
+// world is a cluster with a namespace for one test.
+type world struct {
+	*testing.T
+	cluster   *env.Cluster
+	target    *target
+	client    kubernetes.Interface
+	namespace string
+	engine    *release.Engine
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	c := env.Shared(t, env.Options{Name: "release", Audit: true, Pods: true, Stages: failingHooks})
+	config, err := c.AddUser(user, "system:masters")
+	require.NoError(t, err)
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(c.RESTConfig())
+	require.NoError(t, err)
+	w := &world{T: t, cluster: c, target: newTarget(t, config), client: client, namespace: c.Namespace(t), engine: release.NewEngine()}
+	// What a process does once, before its first action.
+	_, _, err = w.target.discovery.ServerGroupsAndResources()
+	require.NoError(t, err)
+	return w
+}
+
+// target is what sync/cluster is to the engine.
+type target struct {
+	config    *rest.Config
+	discovery discovery.CachedDiscoveryInterface
+	mapper    meta.RESTMapper
+}
+
+func newTarget(t *testing.T, config *rest.Config) *target {
+	t.Helper()
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	require.NoError(t, err)
+	cached := memory.NewMemCacheClient(client)
+	return &target{config: config, discovery: cached, mapper: restmapper.NewDeferredDiscoveryRESTMapper(cached)}
+}
+
+func (t *target) Config() *rest.Config                          { return t.config }
+func (t *target) Mapper() meta.RESTMapper                       { return t.mapper }
+func (t *target) Discovery() discovery.CachedDiscoveryInterface { return t.discovery }
+
+type values = map[string]any
+
+func (w *world) identity(name string) release.Identity {
+	return release.Identity{
+		Namespace: w.namespace, Name: name,
+		OwnerHash: "hash-of-" + name, Owner: "hub/ApplicationInstallation/default/" + name,
+	}
+}
+
+// desired is a release of a chart of testdata, named as the chart.
+func (w *world) desired(chartName string, v values) release.Desired {
+	w.Helper()
+	c, err := loader.LoadDir("testdata/" + chartName)
+	require.NoError(w, err)
+	return release.Desired{Identity: w.identity(chartName), Chart: c, ChartDigest: "sha256:" + chartName, Values: v}
+}
+
+// template is a release of a chart of one template.
+func (w *world) template(text string) release.Desired {
+	return release.Desired{
+		Identity: w.identity("one"),
+		Chart: &chart.Chart{
+			Metadata:  &chart.Metadata{APIVersion: "v2", Name: "one", Version: "1.0.0"},
+			Templates: []*chart.File{{Name: "templates/one.yaml", Data: []byte(text)}},
+		},
+		ChartDigest: text,
+	}
+}
+
+func (w *world) ensure(d release.Desired) release.Result {
+	w.Helper()
+	result, err := w.engine.Ensure(w.Context(), w.target, d)
+	require.NoError(w, err)
+	return result
+}
+
+// calls counts what the engine asks for while do runs.
+func (w *world) calls(do func()) []env.Request {
+	w.Helper()
+	mark, err := w.cluster.AuditMark(w.Context())
+	require.NoError(w, err)
+	do()
+	// A list that begins with a resource version is an informer's; the engine's own lists count.
+	requests, err := w.cluster.Requests(w.Context(), mark, env.ByUser(user), func(r env.Request) bool { return r.Verb != "watch" })
+	require.NoError(w, err)
+	for _, r := range requests {
+		w.Logf("%s %s -> %d", r.Verb, r.URI, r.Code)
+	}
+	return requests
+}
+
+func (w *world) configMap(name string) (*corev1.ConfigMap, error) {
+	return w.client.CoreV1().ConfigMaps(w.namespace).Get(w.Context(), name, metav1.GetOptions{})
+}
+
+// revisions lists the records of a release as Helm keeps them: status by revision.
+func (w *world) revisions(name string) []string {
+	w.Helper()
+	list, err := w.client.CoreV1().Secrets(w.namespace).List(w.Context(), metav1.ListOptions{LabelSelector: "owner=helm,name=" + name})
+	require.NoError(w, err)
+	var found []string
+	for _, s := range list.Items {
+		found = append(found, s.Labels["version"]+" "+s.Labels["status"])
+	}
+	return found
+}
+
+var _ release.Target = (*target)(nil)
+
+// refuseDeletes has the API server refuse to delete the ConfigMap web of the namespace, until the returned function is called.
+func (w *world) refuseDeletes() func() {
+	w.Helper()
+	admission := w.client.AdmissionregistrationV1()
+	deny := admissionv1.Deny
+	policy := &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: w.namespace},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionv1.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.namespace}},
+				ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Delete},
+					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+				}}},
+			},
+			Validations: []admissionv1.Validation{{Expression: "false", Message: "kept by a test", Reason: ptr.To(metav1.StatusReasonForbidden)}},
+		},
+	}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: w.namespace},
+		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: w.namespace, ValidationActions: []admissionv1.ValidationAction{deny}},
+	}
+	_, err := admission.ValidatingAdmissionPolicies().Create(w.Context(), policy, metav1.CreateOptions{})
+	require.NoError(w, err)
+	_, err = admission.ValidatingAdmissionPolicyBindings().Create(w.Context(), binding, metav1.CreateOptions{})
+	require.NoError(w, err)
+	refused := func() bool {
+		err := w.client.CoreV1().ConfigMaps(w.namespace).Delete(w.Context(), "web", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+		return apierrors.IsForbidden(err)
+	}
+	// The API server reads policies from a cache.
+	require.Eventually(w, refused, time.Minute, 20*time.Millisecond)
+	return func() {
+		w.Helper()
+		require.NoError(w, admission.ValidatingAdmissionPolicyBindings().Delete(w.Context(), w.namespace, metav1.DeleteOptions{}))
+		require.NoError(w, admission.ValidatingAdmissionPolicies().Delete(w.Context(), w.namespace, metav1.DeleteOptions{}))
+		require.Eventually(w, func() bool { return !refused() }, time.Minute, 20*time.Millisecond)
+	}
+}
+
+func service(name string) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+	}
+}

@@ -1,0 +1,95 @@
+package release
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+)
+
+// Target is the cluster that releases are in, under one identity. All three are shared by everything that is done there, and
+// are neither changed nor closed. A Target must be comparable.
+type Target interface {
+	// Config should have no client-side rate limit (QPS -1).
+	Config() *rest.Config
+	// Mapper is reset when the CRDs of a chart have been created.
+	Mapper() meta.RESTMapper
+	// Discovery answers from memory.
+	Discovery() discovery.CachedDiscoveryInterface
+}
+
+// getter is a Target, with a configuration of its own, in the form that Helm wants.
+type getter struct {
+	target Target
+	config *rest.Config
+}
+
+// ToRESTConfig implements Helm's RESTClientGetter.
+func (g getter) ToRESTConfig() (*rest.Config, error) { return g.config, nil }
+
+// ToDiscoveryClient implements Helm's RESTClientGetter.
+func (g getter) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
+	return g.target.Discovery(), nil
+}
+
+// ToRESTMapper implements Helm's RESTClientGetter.
+func (g getter) ToRESTMapper() (meta.RESTMapper, error) { return g.target.Mapper(), nil }
+
+// versions remembers what the API server of a target says its version is, for as long as no upgrade of it can be missed for long.
+type versions struct {
+	mu   sync.Mutex
+	seen map[Target]seenVersion
+}
+
+type seenVersion struct {
+	version chartutil.KubeVersion
+	until   time.Time
+}
+
+const versionBelieved = 10 * time.Minute
+
+func (v *versions) of(t Target) (chartutil.KubeVersion, error) {
+	now := time.Now()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if known, ok := v.seen[t]; ok && now.Before(known.until) {
+		return known.version, nil
+	}
+	for other, known := range v.seen {
+		if now.After(known.until) {
+			delete(v.seen, other)
+		}
+	}
+	v.mu.Unlock()
+	info, err := t.Discovery().ServerVersion()
+	v.mu.Lock()
+	if err != nil {
+		return chartutil.KubeVersion{}, fmt.Errorf("ask for the API server's version: %w", err)
+	}
+	version := chartutil.KubeVersion{Version: info.GitVersion, Major: info.Major, Minor: info.Minor}
+	v.seen[t] = seenVersion{version: version, until: now.Add(versionBelieved)}
+	return version, nil
+}
+
+// capabilities are what templates see of the cluster; Helm itself would discover them anew for every action.
+func (e *Engine) capabilities(t Target) (*chartutil.Capabilities, error) {
+	version, err := e.versions.of(t)
+	if err != nil {
+		return nil, err
+	}
+	// A group whose API service is down is left out, as Helm does it: the chart may not need it.
+	kinds, err := action.GetVersionSet(t.Discovery())
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return nil, fmt.Errorf("discover API versions: %w", err)
+	}
+	return &chartutil.Capabilities{
+		KubeVersion: version,
+		APIVersions: kinds,
+		HelmVersion: chartutil.DefaultCapabilities.HelmVersion,
+	}, nil
+}

@@ -1,0 +1,123 @@
+package release
+
+import (
+	"context"
+
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/kube"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// Uninstalled is what an uninstall leaves.
+type Uninstalled struct {
+	// Objects that were to be deleted. Some may linger until their finalizers are done.
+	Objects []manifest.ID
+	// Kept are objects that stay, and why.
+	Kept []Kept
+}
+
+// Uninstall takes a release away, with its record, and runs its delete hooks. Neither chart nor values are needed. A release that
+// is not there, or is somebody else's, is no error: there is nothing of ours to take away. An error names what could not be
+// deleted; the record stays, so that the next call goes on (K47, K53, C34).
+func (e *Engine) Uninstall(ctx context.Context, t Target, id Identity, o Options) (Uninstalled, error) {
+	observed, err := e.observeOurs(ctx, t, id)
+	if reason := ReasonOf(err); reason == ReasonGone || reason == ReasonConflict {
+		return Uninstalled{}, nil
+	}
+	if err != nil {
+		return Uninstalled{}, err
+	}
+	var left Uninstalled
+	_, err = e.run(ctx, id, t, o.timeout(), func(ctx context.Context) (Result, error) {
+		s, err := e.newSession(ctx, t, Desired{Identity: id, Options: o}, observed)
+		if err != nil {
+			return Result{}, err
+		}
+		defer s.close()
+		left, err = s.uninstall(ctx)
+		return Result{}, s.failed("uninstall", err)
+	})
+	return left, err
+}
+
+// finishUninstall ends an uninstall that was broken off.
+func finishUninstall(ctx context.Context, s *session, _ Decision) (Result, error) {
+	_, err := s.uninstall(ctx)
+	return Result{}, s.failed("uninstall", err)
+}
+
+// uninstall runs Helm's action, which looks at the newest revision only. Where that one failed, what the others before it, down
+// to the last good one, have beyond it is taken away first.
+func (s *session) uninstall(ctx context.Context) (Uninstalled, error) {
+	var left Uninstalled
+	revisions, err := s.standing()
+	if err != nil {
+		return left, err
+	}
+	newest, err := s.build(revisions[0])
+	if err != nil {
+		return left, err
+	}
+	left.add(newest)
+	for _, older := range revisions[1:] {
+		had, err := s.build(older)
+		if err != nil {
+			return left, err
+		}
+		beyond := had.Difference(newest)
+		left.add(beyond)
+		if _, errs := s.client.Delete(reversed(beyond)); len(errs) > 0 {
+			return left, errs[0]
+		}
+	}
+	err = s.runUninstall(ctx)
+	left.Kept = append(left.Kept, s.client.kept...)
+	return left, err
+}
+
+func (s *session) runUninstall(ctx context.Context) error {
+	cfg, err := s.configuration()
+	if err != nil {
+		return err
+	}
+	run := action.NewUninstall(cfg)
+	run.IgnoreNotFound = true
+	run.DisableHooks = s.desired.Options.DisableHooks
+	run.Timeout = s.desired.Options.timeout()
+	if _, err = run.Run(s.id.Name); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// standing are the contents of the revisions whose objects may be in the cluster, the newest first: where it is deployed that
+// one alone, else all back to the last good one.
+func (s *session) standing() ([]*helmrelease.Release, error) {
+	var found []*helmrelease.Release
+	for i := len(s.observed.Revisions) - 1; i >= 0; i-- {
+		r := s.observed.Revisions[i]
+		full, err := s.store.Get(s.store.key(r.Number))
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, full)
+		if r.Status == helmrelease.StatusDeployed || r.Status == helmrelease.StatusSuperseded {
+			break
+		}
+	}
+	return found, nil
+}
+
+// add notes what is to be deleted; what the chart wants kept, Helm does not touch.
+func (u *Uninstalled) add(list kube.ResourceList) {
+	for _, info := range list {
+		o, err := object(info)
+		if err == nil && o.GetAnnotations()[kube.ResourcePolicyAnno] == kube.KeepPolicy {
+			u.Kept = append(u.Kept, Kept{ID: idOf(info), Why: keepWhy})
+			continue
+		}
+		u.Objects = append(u.Objects, idOf(info))
+	}
+}

@@ -1,0 +1,57 @@
+package release
+
+import (
+	"context"
+
+	"helm.sh/helm/v3/pkg/action"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"waybill.dev/waybill/sync/render/helm"
+)
+
+// upgrade makes another revision. On failure it is recorded as failed and the last good one stays what it was, or with Atomic
+// is rolled back to.
+func upgrade(ctx context.Context, s *session, _ Decision) (Result, error) {
+	leftovers, err := s.leftovers()
+	if err != nil {
+		return Result{}, s.failed("upgrade", err)
+	}
+	made, err := s.upgrade(ctx)
+	if err == nil {
+		err = s.prune(leftovers, made)
+	}
+	if err = s.failed("upgrade", err); err != nil && made != nil && s.desired.Options.Atomic {
+		if undoErr := s.undo(ctx, func(_ context.Context, fresh *session) error { return fresh.rollback() }); undoErr != nil {
+			err = withNote(err, "and could not be rolled back: %v", undoErr)
+		} else {
+			err = withNote(err, "and was rolled back")
+		}
+	}
+	return s.outcome(made, err)
+}
+
+// upgrade runs Helm's action.
+func (s *session) upgrade(ctx context.Context) (*helmrelease.Release, error) {
+	if err := s.prepare(ctx); err != nil {
+		return nil, err
+	}
+	cfg, err := s.configuration()
+	if err != nil {
+		return nil, err
+	}
+	digest, err := s.desired.Digest()
+	if err != nil {
+		return nil, err
+	}
+	newest, _ := s.observed.newest()
+	run := action.NewUpgrade(cfg)
+	run.Namespace = s.id.Namespace
+	run.Timeout = s.desired.Options.timeout()
+	run.DisableHooks = s.desired.Options.DisableHooks
+	run.MaxHistory = s.desired.Options.historyLimit()
+	run.ResetValues = true // else empty values would be those of the last revision
+	run.SkipSchemaValidation = true
+	run.Labels = s.id.recordLabels(newest.Number+1, digest)
+	run.PostRenderer = s.id.stamp()
+	return run.RunWithContext(context.Background(), s.id.Name, helm.Clone(s.desired.Chart), helm.MergeValues(s.desired.Values))
+}

@@ -1,0 +1,188 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"helm.sh/helm/v3/pkg/kube"
+	"helm.sh/helm/v3/pkg/release"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+)
+
+// What Helm puts on every object of a release.
+const (
+	managedByLabel = "app.kubernetes.io/managed-by"
+	managedByHelm  = "Helm"
+
+	releaseNameAnnotation      = "meta.helm.sh/release-name"
+	releaseNamespaceAnnotation = "meta.helm.sh/release-namespace"
+)
+
+// Create implements Helm's kube.Interface.
+func (c *client) Create(list kube.ResourceList) (*kube.Result, error) {
+	if err := c.batches(list, c.create); err != nil {
+		return nil, c.fail(err)
+	}
+	return &kube.Result{Created: list}, nil
+}
+
+func (c *client) create(info *resource.Info) error {
+	o, err := object(info)
+	if err != nil {
+		return err
+	}
+	// A quota, for one, answers with conflicts.
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		created, err := c.resource(info).Create(c.ctx, o, metav1.CreateOptions{FieldManager: v1alpha1.HelmFieldManager})
+		if err != nil {
+			return err
+		}
+		return info.Refresh(created, true)
+	})
+	return c.about("create", info, err)
+}
+
+// about says of what object an error is.
+func (c *client) about(verb string, info *resource.Info, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &objectError{verb: verb, id: idOf(info), err: err}
+}
+
+// Update implements Helm's kube.Interface: what is missing is created, what differs is patched, and what original has beyond
+// target is deleted. Each object is read once and written at most once. Nothing is replaced by force.
+func (c *client) Update(original, target kube.ResourceList, _ bool) (*kube.Result, error) {
+	results := make(map[*resource.Info]bool, len(target))
+	for _, info := range target {
+		results[info] = false
+	}
+	result := &kube.Result{}
+	err := c.batches(target, func(info *resource.Info) error {
+		created, err := c.update(original.Get(info), info)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if created {
+			result.Created = append(result.Created, info)
+		} else {
+			result.Updated = append(result.Updated, info)
+		}
+		return err
+	})
+	if err != nil {
+		return result, c.fail(err)
+	}
+	obsolete := original.Difference(target)
+	if len(obsolete) > 0 {
+		if err := c.batches(reversed(obsolete), func(info *resource.Info) error { return c.remove(info, metav1.DeletePropagationBackground) }); err != nil {
+			return result, c.fail(err)
+		}
+		result.Deleted = obsolete
+	}
+	return result, nil
+}
+
+// update brings one object to its target. before is how an earlier revision had it; nil where none did.
+func (c *client) update(before, info *resource.Info) (created bool, err error) {
+	live, err := c.resource(info).Get(c.ctx, info.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return true, c.create(info)
+	}
+	if err != nil {
+		return false, c.about("read", info, err)
+	}
+	if before == nil {
+		before = info
+	}
+	patched, err := c.patch(before, info, live, metav1.PatchOptions{})
+	if err != nil {
+		return false, c.about("patch", info, err)
+	}
+	return false, info.Refresh(patched, true)
+}
+
+// reversed is the order of deletion: what was made last goes first.
+func reversed(list kube.ResourceList) kube.ResourceList {
+	list = slices.Clone(list)
+	slices.Reverse(list)
+	return list
+}
+
+// Delete implements Helm's kube.Interface.
+func (c *client) Delete(list kube.ResourceList) (*kube.Result, []error) {
+	return c.DeleteWithPropagationPolicy(list, metav1.DeletePropagationBackground)
+}
+
+// DeleteWithPropagationPolicy implements Helm's kube.InterfaceDeletionPropagation. What is gone already counts as deleted.
+func (c *client) DeleteWithPropagationPolicy(list kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
+	err := c.batches(list, func(info *resource.Info) error { return c.remove(info, policy) })
+	if err != nil {
+		return nil, []error{c.fail(err)}
+	}
+	return &kube.Result{Deleted: list}, nil
+}
+
+// remove deletes one object of the release, if it still is one: what asks to be kept, or has passed to somebody else since, is
+// left and noted. Hooks carry no marks and are deleted by their name, as Helm does.
+func (c *client) remove(info *resource.Info, policy metav1.DeletionPropagation) error {
+	options := metav1.DeleteOptions{PropagationPolicy: &policy}
+	if !isHook(info) {
+		live, err := c.resource(info).Get(c.ctx, info.Name, metav1.GetOptions{})
+		if err != nil {
+			return c.about("read", info, ignoreNotFound(err))
+		}
+		if why := c.keep(live); why != "" {
+			c.mu.Lock()
+			c.kept = append(c.kept, Kept{ID: idOf(info), Why: why})
+			c.mu.Unlock()
+			return nil
+		}
+		options.Preconditions = &metav1.Preconditions{UID: ptr.To(live.GetUID())}
+	}
+	err := c.resource(info).Delete(c.ctx, info.Name, options)
+	if apierrors.IsConflict(err) {
+		err = errors.New("was made anew while it was being deleted")
+	}
+	return c.about("delete", info, ignoreNotFound(err))
+}
+
+const keepWhy = "it has the annotation " + kube.ResourcePolicyAnno + ": " + kube.KeepPolicy
+
+// keep says why a live object must not be deleted with the release, or nothing.
+func (c *client) keep(live *unstructured.Unstructured) string {
+	annotations := live.GetAnnotations()
+	if annotations[kube.ResourcePolicyAnno] == kube.KeepPolicy {
+		return keepWhy
+	}
+	name, namespace := annotations[releaseNameAnnotation], annotations[releaseNamespaceAnnotation]
+	switch {
+	case name == c.id.Name && namespace == c.id.Namespace:
+		return ""
+	case name != "":
+		return fmt.Sprintf("it belongs to the release %s/%s now", namespace, name)
+	case live.GetLabels()[v1alpha1.OwnerHashLabel] == c.id.OwnerHash:
+		return ""
+	default:
+		return "it does not carry the marks of the release any more"
+	}
+}
+
+func isHook(info *resource.Info) bool {
+	o, err := object(info)
+	return err == nil && o.GetAnnotations()[release.HookAnnotation] != ""
+}
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
