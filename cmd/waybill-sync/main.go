@@ -1,0 +1,81 @@
+// Waybill-sync runs the controllers: it pulls from git, keeps the catalog and the inventory
+// of clusters, and installs applications in them.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/fluxcd/pkg/runtime/logger"
+	"github.com/spf13/pflag"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+func main() {
+	if err := run(ctrl.SetupSignalHandler(), os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "waybill-sync:", err)
+		os.Exit(1)
+	}
+}
+
+// options of the program; the text of each flag says what it means.
+type options struct {
+	kubeconfig      string
+	systemNamespace string
+	controllers     []string
+	cacheDir        string
+	clusterSelector string
+	metricsAddress  string
+	healthAddress   string
+	leaderElect     bool
+	workers         int
+	actions         int
+	allowExec       bool
+	allowInsecure   bool
+	log             logger.Options
+}
+
+func parse(args []string) (*options, error) {
+	o := &options{}
+	flags := pflag.NewFlagSet("waybill-sync", pflag.ContinueOnError)
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the hub; default: the cluster that the program runs in, else $KUBECONFIG")
+	flags.StringVar(&o.systemNamespace, "system-namespace", defaultSystemNamespace, "namespace of Waybill's own objects and of source credentials")
+	flags.StringSliceVar(&o.controllers, "controllers", []string{roleAll}, "controllers, or roles, to run: "+known())
+	flags.StringVar(&o.cacheDir, "cache-dir", filepath.Join(os.TempDir(), "waybill"), "folder for git mirrors and charts; safe to lose")
+	flags.StringVar(&o.clusterSelector, "cluster-selector", "", "label selector of the KubernetesClusters that this process serves; default: all")
+	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 for none")
+	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 for none")
+	flags.BoolVar(&o.leaderElect, "leader-elect", false, "let one process of several lead, by a Lease in the system namespace")
+	flags.IntVar(&o.workers, "workers", 0, "GitSyncs that are reconciled at a time; default: 8")
+	flags.IntVar(&o.actions, "actions-per-cluster", 0, "Helm actions and applies of installations at a time in each cluster; default: 10")
+	flags.BoolVar(&o.allowExec, "allow-kubeconfig-exec", false, "accept kubeconfigs that run programs of this machine")
+	flags.BoolVar(&o.allowInsecure, "allow-kubeconfig-insecure", false, "accept kubeconfigs that do not check the server's certificate")
+	o.log.BindFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// run starts everything and returns when ctx ends, or with what went wrong.
+func run(ctx context.Context, args []string) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	logger.SetLogger(logger.NewLogger(o.log))
+	selected, err := selectControllers(o.controllers)
+	if err != nil {
+		return err
+	}
+	mgr, err := newManager(o, selected)
+	if err != nil {
+		return err
+	}
+	if err := setup(ctx, mgr, o, selected); err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// The controllers, by the name that --controllers knows them by.
+const (
+	gitSync                 = "gitsync"
+	kubernetesCluster       = "kubernetescluster"
+	applicationDefinition   = "applicationdefinition"
+	applicationInstallation = "applicationinstallation"
+)
+
+// roleAll runs every controller, for use in one cluster (C44).
+const roleAll = "all"
+
+// roles are what a process runs as a whole; each has a ServiceAccount of its own (C44).
+var roles = map[string][]string{
+	"hub":    {gitSync, applicationDefinition},
+	"driver": {kubernetesCluster, applicationInstallation},
+	roleAll:  {gitSync, kubernetesCluster, applicationDefinition, applicationInstallation},
+}
+
+// known lists what --controllers accepts.
+func known() string {
+	names := append(slices.Sorted(maps.Keys(roles)), roles[roleAll]...)
+	return strings.Join(names, ", ")
+}
+
+// selectControllers turns names of controllers and roles into the set of controllers to run.
+func selectControllers(names []string) (map[string]bool, error) {
+	selected := map[string]bool{}
+	for _, name := range names {
+		members, isRole := roles[name]
+		if !isRole {
+			members = []string{name}
+		}
+		for _, member := range members {
+			if !slices.Contains(roles[roleAll], member) {
+				return nil, fmt.Errorf("--controllers: %q is unknown, use %s", member, known())
+			}
+			selected[member] = true
+		}
+	}
+	if len(selected) == 0 {
+		return nil, fmt.Errorf("--controllers: name at least one of %s", known())
+	}
+	return selected, nil
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/source/chart"
+	"waybill.dev/waybill/sync/source/git"
+)
+
+const (
+	defaultSystemNamespace = v1alpha1.DefaultSystemNamespace
+	userAgent              = "waybill-sync"
+)
+
+// unusedMirror is how long a git mirror is kept that nobody asks for.
+const unusedMirror = 24 * time.Hour
+
+// newManager returns a manager over the hub. Caches hold our own kinds, without managed
+// fields, and the metadata of Secrets.
+func newManager(o *options) (ctrl.Manager, error) {
+	config, err := loadConfig(o.kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("build scheme: %w", err)
+		}
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                        scheme,
+		Cache:                         cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Client:                        client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
+		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
+		HealthProbeBindAddress:        o.healthAddress,
+		LeaderElection:                o.leaderElect,
+		LeaderElectionID:              "waybill-sync",
+		LeaderElectionNamespace:       o.systemNamespace,
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the hub: %w", err)
+	}
+	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
+		if err := add("ping", healthz.Ping); err != nil {
+			return nil, err
+		}
+	}
+	return mgr, nil
+}
+
+// loadConfig leaves rate limits to the API server, which knows better (priority and fairness).
+func loadConfig(kubeconfig string) (*rest.Config, error) {
+	config, err := ctrl.GetConfig()
+	if kubeconfig != "" {
+		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load kubeconfig: %w", err)
+	}
+	config.QPS = -1
+	config.UserAgent = userAgent
+	return config, nil
+}
+
+// shared is what several controllers use.
+type shared struct {
+	hubID    string
+	clusters *cluster.Registry
+	secrets  *content.Reader
+	git      *git.Store
+	charts   *chart.Cache
+}
+
+// setup adds the selected controllers, and what they share, to the manager.
+func setup(ctx context.Context, mgr ctrl.Manager, o *options, selected map[string]bool) error {
+	s, err := newShared(ctx, mgr, o)
+	if err != nil {
+		return err
+	}
+	return s.addControllers(ctx, mgr, o, selected)
+}
+
+func newShared(ctx context.Context, mgr ctrl.Manager, o *options) (*shared, error) {
+	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the hub: %w", err)
+	}
+	hubID, err := cluster.EnsureHubID(ctx, direct, o.systemNamespace)
+	if err != nil {
+		return nil, err
+	}
+	local, err := cluster.NewLocal(ctx, mgr.GetConfig(), mgr.GetCache(), mgr.GetScheme())
+	if err != nil {
+		return nil, fmt.Errorf("connect to the hub: %w", err)
+	}
+	s := &shared{
+		hubID:    hubID,
+		clusters: cluster.NewRegistry(local, cluster.Options{UserAgent: userAgent, Log: ctrl.Log.WithName("cluster")}),
+		secrets:  content.NewReader(mgr.GetCache(), direct),
+	}
+	if s.git, err = git.NewStore(filepath.Join(o.cacheDir, "git")); err != nil {
+		return nil, fmt.Errorf("open --cache-dir: %w", err)
+	}
+	if s.charts, err = chart.NewCache(filepath.Join(o.cacheDir, "charts")); err != nil {
+		return nil, fmt.Errorf("open --cache-dir: %w", err)
+	}
+	for _, part := range []manager.Runnable{s.clusters, manager.RunnableFunc(s.sweep)} {
+		if err := mgr.Add(part); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// sweep removes git mirrors that nobody asks for any more.
+func (s *shared) sweep(ctx context.Context) error {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		if _, err := s.git.Sweep(unusedMirror); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "remove unused git mirrors")
+		}
+	}, unusedMirror/24)
+	return s.git.Close()
+}

@@ -1,0 +1,84 @@
+package applicationinstallation_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env"
+	"waybill.dev/waybill/test/hub"
+)
+
+// K3, C53
+func TestInstallation_driftIsPutRightWithoutARevision(t *testing.T) {
+	w := newWorld(t)
+	w.define(nil)
+	inst := hub.AwaitReady(w.World, w.install(nil))
+
+	require.NoError(t, w.Client.Delete(t.Context(), w.deployment("web")))
+	w.AwaitThere(&corev1.ConfigMap{}, "web")
+	require.True(t, w.Eventually(func() bool {
+		d := w.peekDeployment("web")
+		return d != nil && d.DeletionTimestamp == nil
+	}), "what was deleted is back")
+
+	deployment := w.deployment("web")
+	replicas := int32(7)
+	deployment.Spec.Replicas = &replicas
+	metaAnnotate(deployment, "theirs", "kept")
+	require.NoError(t, w.Client.Update(t.Context(), deployment))
+	require.True(t, w.Eventually(func() bool { return *w.deployment("web").Spec.Replicas == 2 }), "what was edited is put right")
+	assert.Equal(t, "kept", w.deployment("web").Annotations["theirs"], "what others add is no drift")
+
+	hub.AwaitReady(w.World, inst)
+	assert.EqualValues(t, 1, inst.Status.Release.Revision)
+}
+
+func TestInstallation_driftIsOnlyReportedWhereThatIsAskedFor(t *testing.T) {
+	w := newWorld(t)
+	w.define(nil)
+	inst := hub.AwaitReady(w.World, w.install(func(s *v1alpha1.ApplicationInstallationSpec) {
+		s.DeployOptions = &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{DriftDetection: v1alpha1.DriftWarn}}
+	}))
+	deployment := w.deployment("web")
+	replicas := int32(7)
+	deployment.Spec.Replicas = &replicas
+	require.NoError(t, w.Client.Update(t.Context(), deployment))
+	hub.Await(w.World, inst, "drift is reported", func(i *v1alpha1.ApplicationInstallation) bool {
+		return conditions.IsTrue(i, v1alpha1.DriftedCondition)
+	})
+	assert.Contains(t, conditions.GetMessage(inst, v1alpha1.DriftedCondition), "replicas")
+	assert.EqualValues(t, 7, *w.deployment("web").Spec.Replicas, "and left alone")
+}
+
+func TestInstallation_releaseDeletedByHandIsInstalledAnew(t *testing.T) {
+	w := newWorld(t)
+	w.define(nil)
+	hub.AwaitReady(w.World, w.install(nil))
+	for _, secret := range w.releases("web") {
+		require.NoError(t, w.Client.Delete(t.Context(), &secret))
+	}
+	require.NoError(t, w.Client.Delete(t.Context(), w.deployment("web")))
+	require.True(t, w.Eventually(func() bool { return w.peekDeployment("web") != nil && len(w.releases("web")) == 1 }))
+}
+
+func TestInstallation_costsNothingWhenNothingChanged(t *testing.T) {
+	w := newWorld(t)
+	w.define(nil)
+	inst := hub.AwaitReady(w.World, w.install(nil))
+	mark, err := w.Cluster.AuditMark(t.Context())
+	require.NoError(t, err)
+	hub.Reconcile(w.World, inst)
+
+	got, err := w.Cluster.Requests(t.Context(), mark, env.Calls, func(r env.Request) bool {
+		return strings.Contains(r.User, hub.Identity) && r.Namespace == w.Namespace && r.Resource != "events"
+	})
+	require.NoError(t, err)
+	require.Len(t, got, 1, "one status write, and nothing else: %+v", got)
+	assert.Equal(t, "status", got[0].Subresource)
+}

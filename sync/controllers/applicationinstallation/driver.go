@@ -1,0 +1,180 @@
+package applicationinstallation
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/apply/inventory"
+	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// engage starts the driver of a cluster; it ends with ctx, when the cluster is disengaged.
+// The hub itself is driven where a KubernetesCluster without a kubeconfig stands for it.
+func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
+	d, err := r.newDriver(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := c.Cache().IndexField(ctx, &v1alpha1.ApplicationInstallation{}, definitionIndex, definitionName); err != nil {
+		return fmt.Errorf("index installations: %w", err)
+	}
+	workers := r.Workers
+	if workers == 0 {
+		workers = defaultWorkers
+	}
+	controller, err := controller.NewTypedUnmanaged("applicationinstallation", controller.TypedOptions[ctrl.Request]{
+		Reconciler:              d,
+		MaxConcurrentReconciles: workers,
+		SkipNameValidation:      ptr.To(true),
+		LogConstructor: func(req *ctrl.Request) logr.Logger {
+			log := ctrl.Log.WithName("applicationinstallation").WithValues("cluster", c.Name())
+			if req != nil {
+				log = log.WithValues("namespace", req.Namespace, "name", req.Name)
+			}
+			return log
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("make controller: %w", err)
+	}
+	for _, watch := range d.sources() {
+		if err := controller.Watch(watch); err != nil {
+			return fmt.Errorf("watch: %w", err)
+		}
+	}
+	r.drivers.put(ctx, c.Name(), d)
+	go func() {
+		if err := controller.Start(ctx); err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "controller of installations ended", "cluster", c.Name())
+		}
+	}()
+	return nil
+}
+
+func (r *Reconciler) newDriver(ctx context.Context, c *cluster.Cluster) (*driver, error) {
+	clientset, err := kubernetes.NewForConfig(c.Config())
+	if err != nil {
+		return nil, fmt.Errorf("make client for events: %w", err)
+	}
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: clientset.EventsV1()})
+	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		return nil, fmt.Errorf("record events: %w", err)
+	}
+	context.AfterFunc(ctx, broadcaster.Shutdown)
+	d := &driver{
+		Reconciler: r,
+		cluster:    c,
+		client:     c.Client(),
+		recorder:   broadcaster.NewRecorder(c.Client().Scheme(), "waybill-sync"),
+		values:     content.NewReader(c.Cache(), c.Client()),
+		kernel:     reconcile.NewKernel(minBackoff, maxBackoff),
+		waker:      &reconcile.Waker[ctrl.Request]{},
+		sessions:   newSessions(),
+		told:       reconcile.NewBell[types.NamespacedName](),
+
+		inventories: &inventory.Store{},
+	}
+	d.applier = apply.New(ctx, c, apply.Options{Notify: d.notify})
+	d.acts = reconcile.NewJobs[jobKey, acted](ctx, r.actions(), func(k jobKey) {
+		d.waker.Wake(ctrl.Request{NamespacedName: k.name})
+	})
+	d.watching = newContentWatches(c.Cache(), d.wakeNaming)
+	d.methods = map[v1alpha1.Method]method{
+		v1alpha1.MethodHelm:      newHelmMethod(d),
+		v1alpha1.MethodKustomize: kustomizeMethod{d},
+	}
+	return d, nil
+}
+
+// notify wakes the installation whose object was changed by others, or is well or sick now.
+func (d *driver) notify(owner apply.Owner) {
+	key := owner.ObjectKey()
+	d.told.Ring(key)
+	d.waker.Wake(ctrl.Request{NamespacedName: key})
+}
+
+func (r *Reconciler) actions() int {
+	if r.Actions == 0 {
+		return defaultActions
+	}
+	return r.Actions
+}
+
+// sources are what the driver's controller watches in its cluster.
+func (d *driver) sources() []source.Source {
+	installations := source.Kind[client.Object](d.cluster.Cache(), &v1alpha1.ApplicationInstallation{},
+		&handler.EnqueueRequestForObject{}, changed())
+	applications := source.Kind[client.Object](d.cluster.Cache(), &v1alpha1.Application{},
+		handler.EnqueueRequestsFromMapFunc(d.describing), predicate.ResourceVersionChangedPredicate{})
+	return []source.Source{installations, applications, d.waker.Source()}
+}
+
+// describing returns the installation that an Application describes.
+func (d *driver) describing(_ context.Context, app client.Object) []ctrl.Request {
+	owner, ok := apply.OwnerOf(app)
+	if !ok || owner.Kind != v1alpha1.ApplicationInstallationKind || owner.HubID != d.HubID {
+		return nil
+	}
+	return []ctrl.Request{{NamespacedName: owner.ObjectKey()}}
+}
+
+// changed lets through what an installation is reconciled for, and keeps its own status
+// writes out.
+func changed() predicate.Predicate {
+	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetAnnotations()[v1alpha1.ReconcileAtAnnotation] != e.ObjectNew.GetAnnotations()[v1alpha1.ReconcileAtAnnotation]
+		},
+	})
+}
+
+func definitionName(o client.Object) []string {
+	return []string{o.(*v1alpha1.ApplicationInstallation).Spec.ApplicationRef.Name}
+}
+
+// wakeMatching wakes the installations of the cluster that the options select.
+func (d *driver) wakeMatching(ctx context.Context, opts ...client.ListOption) {
+	d.wakeIf(ctx, func(*v1alpha1.ApplicationInstallation) bool { return true }, opts...)
+}
+
+// wakeNaming wakes the installations whose values come from a Secret or ConfigMap.
+func (d *driver) wakeNaming(ctx context.Context, kind content.Kind, name types.NamespacedName) {
+	d.wakeIf(ctx, func(inst *v1alpha1.ApplicationInstallation) bool {
+		for _, from := range inst.Spec.ValuesFrom {
+			if from.Kind == string(kind) && from.Name == name.Name {
+				return true
+			}
+		}
+		return false
+	}, client.InNamespace(name.Namespace))
+}
+
+func (d *driver) wakeIf(ctx context.Context, wanted func(*v1alpha1.ApplicationInstallation) bool, opts ...client.ListOption) {
+	found := &v1alpha1.ApplicationInstallationList{}
+	if err := d.cluster.Cache().List(ctx, found, opts...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list installations", "cluster", d.cluster.Name())
+		return
+	}
+	for i := range found.Items {
+		if wanted(&found.Items[i]) {
+			d.waker.Wake(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&found.Items[i])})
+		}
+	}
+}

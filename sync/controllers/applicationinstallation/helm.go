@@ -1,0 +1,180 @@
+package applicationinstallation
+
+import (
+	"context"
+	"slices"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/release"
+)
+
+// helmMethod installs charts as releases (K47). What Helm wrote is watched, not written again.
+type helmMethod struct {
+	*driver
+	engine *release.Engine
+}
+
+func newHelmMethod(d *driver) *helmMethod { return &helmMethod{driver: d, engine: release.NewEngine()} }
+
+func (m *helmMethod) fetch(ctx context.Context, p plan) (*files, error) {
+	if p.source.version.Template.Source.Helm != nil {
+		return m.fetchChart(ctx, p.source)
+	}
+	return m.fetchChartFromGit(ctx, p.source)
+}
+
+func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
+	result, err := m.engine.Ensure(ctx, m.cluster, release.Desired{
+		Identity:    identity(p),
+		Chart:       f.chart,
+		ChartDigest: f.chartDigest,
+		Values:      p.values,
+		Options:     releaseOptions(p.options),
+	})
+	got := acted{done: true}
+	if result.Release.Name != "" {
+		got.release = &result.Release
+	}
+	if err != nil {
+		got.err = releaseError(p, result, err)
+		return got
+	}
+	got.inventory = slices.Clone(result.Objects)
+	return m.describe(ctx, p, got)
+}
+
+// describe watches the objects of a release, and writes the Application that names them.
+func (m *helmMethod) describe(ctx context.Context, p plan, got acted) acted {
+	objects := got.inventory
+	if err := m.applier.Watch(ctx, p.owner, apply.Watched{IDs: objects, Health: true}); err != nil {
+		got.err = reconcile.Failed(v1alpha1.InstallFailedReason, "watch the objects of the release: %w", err)
+		return got
+	}
+	app, err := application(p, objects)
+	if err != nil {
+		got.err = err
+		return got
+	}
+	result := m.applier.Apply(ctx, apply.Request{Owner: p.owner, Objects: []manifest.Object{app}, DefaultNamespace: p.resolved.Namespace})
+	got.inventory = append(got.inventory, app.ID())
+	got.problems, got.waiting = result.Problems, result.Waiting
+	if result.Err != nil {
+		got.err = reconcile.Failed(v1alpha1.InstallFailedReason, "write the Application: %w", result.Err)
+	}
+	return got
+}
+
+// correct puts right what differs from the release, without another revision (C53).
+func (m *helmMethod) correct(ctx context.Context, p plan, drifted []manifest.ID) acted {
+	got := acted{done: true, inventory: p.inventory}
+	dirty := slices.DeleteFunc(slices.Clone(drifted), isApplication)
+	fix := m.engine.Correct
+	switch p.options.GetDriftDetection() {
+	case v1alpha1.DriftWarn:
+		fix, dirty = m.engine.Detect, nil
+	case v1alpha1.DriftDisabled:
+		fix = func(context.Context, release.Target, release.Identity, []manifest.ID) (release.Drift, error) {
+			return release.Drift{}, nil
+		}
+	case v1alpha1.DriftEnabled:
+	}
+	drift, err := fix(ctx, m.cluster, identity(p), dirty)
+	for _, o := range drift.Objects {
+		got.drifted = append(got.drifted, o.String())
+	}
+	if release.ReasonOf(err) == release.ReasonGone {
+		return acted{done: true, gone: true, inventory: p.inventory}
+	}
+	if err != nil {
+		got.err = releaseError(p, release.Result{}, err)
+		return got
+	}
+	got.inventory = slices.DeleteFunc(slices.Clone(p.inventory), isApplication)
+	return m.describe(ctx, p, got)
+}
+
+// rollback gives up a revision whose objects did not become healthy in time.
+func (m *helmMethod) rollback(ctx context.Context, p plan, why string) acted {
+	result, err := m.engine.Rollback(ctx, m.cluster, identity(p), releaseOptions(p.options), why)
+	got := acted{done: true, inventory: slices.Clone(result.Objects)}
+	if result.Release.Name != "" {
+		got.release = &result.Release
+	}
+	if err != nil {
+		got.err = releaseError(p, result, err)
+		return got
+	}
+	got = m.describe(ctx, p, got)
+	if got.err == nil {
+		got.err = reconcile.Stalled(v1alpha1.NotHealthyReason, "rolled back: %s; change the installation to try again", why)
+	}
+	return got
+}
+
+func (m *helmMethod) uninstall(ctx context.Context, p plan) acted {
+	got := acted{done: true, inventory: p.inventory}
+	m.applier.Unwatch(p.owner)
+	if _, err := m.engine.Uninstall(ctx, m.cluster, identity(p), releaseOptions(p.options)); err != nil {
+		got.err = reconcile.Failed(v1alpha1.UninstallFailedReason, "%w", prefixed("uninstall", p, err))
+		return got
+	}
+	described := manifest.ID{
+		Group: v1alpha1.Group, Version: v1alpha1.GroupVersion.Version, Kind: v1alpha1.ApplicationKind,
+		Namespace: p.resolved.Namespace, Name: p.inst.Name,
+	}
+	result := m.applier.Delete(ctx, p.owner, []manifest.ID{described})
+	got.inventory, got.problems, got.waiting = result.Inventory, result.Problems, result.Inventory
+	if result.Err != nil {
+		got.err = reconcile.Failed(v1alpha1.UninstallFailedReason, "%w", prefixed("uninstall", p, result.Err))
+	}
+	return got
+}
+
+// identity of the release: it is named as the installation is (C55).
+func identity(p plan) release.Identity {
+	return release.Identity{
+		Namespace: p.resolved.Namespace,
+		Name:      p.inst.Name,
+		Owner:     p.owner.String(),
+		OwnerHash: p.owner.Hash(),
+	}
+}
+
+func releaseOptions(o *v1alpha1.HelmDeployOptions) release.Options {
+	return release.Options{
+		Timeout:      o.GetTimeout(),
+		Atomic:       o != nil && o.Atomic,
+		CRDs:         o.GetCRDs(),
+		DisableHooks: o != nil && o.DisableHooks,
+		HistoryLimit: o.GetHistoryLimit(),
+	}
+}
+
+// releaseError gives an error of the release engine its reason, and says how to react: what
+// cannot get better by itself waits for a change.
+func releaseError(p plan, result release.Result, err error) error {
+	reason, verb := v1alpha1.InstallFailedReason, "install"
+	if result.Release.Revision > 1 {
+		reason, verb = v1alpha1.UpgradeFailedReason, "upgrade"
+	}
+	switch release.ReasonOf(err) {
+	case release.ReasonValues:
+		reason = v1alpha1.InvalidValuesReason
+	case release.ReasonRender:
+		reason = v1alpha1.InvalidChartReason
+	case release.ReasonConflict:
+		reason = v1alpha1.ReleaseConflictReason
+	}
+	err = prefixed(verb, p, err)
+	if release.IsTerminal(err) {
+		return reconcile.Stalled(reason, "%w", err)
+	}
+	return reconcile.Failed(reason, "%w", err)
+}
+
+func isApplication(id manifest.ID) bool {
+	return id.Group == v1alpha1.Group && id.Kind == v1alpha1.ApplicationKind
+}

@@ -1,0 +1,61 @@
+package applicationinstallation
+
+import (
+	"context"
+	"slices"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply/inventory"
+	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// restore reads back, once after a start, what was installed.
+func (d *driver) restore(ctx context.Context, s *scope) error {
+	if s.session.restored {
+		return nil
+	}
+	ids, err := d.inventories.Load(ctx, d.client, s.inst, recorded(s.inst))
+	if err != nil {
+		return reconcile.Failed(v1alpha1.InstallFailedReason, "read the inventory: %w", err)
+	}
+	s.session.inventory, s.session.restored = ids, true
+	return nil
+}
+
+// declare returns what records, from within a job, objects that are about to be created, so
+// that a crash leaves nothing behind that nobody knows of (C41).
+func (d *driver) declare(p plan) func(context.Context, []manifest.ID) error {
+	return func(ctx context.Context, ids []manifest.ID) error {
+		inst := p.inst.DeepCopy()
+		saved, err := d.inventories.Save(ctx, d.client, inst, recorded(inst), ids)
+		if err != nil {
+			return err
+		}
+		inst.Status.Inventory = &saved
+		return d.kernel.Record(ctx, d.client, inst)
+	}
+}
+
+// keepInventory puts what is installed, or where that is listed, into the status.
+func (d *driver) keepInventory(ctx context.Context, s *scope) error {
+	ids := s.session.result.inventory
+	if ids == nil || s.inst.Status.Inventory != nil && slices.Equal(inventory.Encode(ids), inventory.Encode(s.session.inventory)) {
+		return nil
+	}
+	current := recorded(s.inst)
+	saved, err := d.inventories.Save(ctx, d.client, s.inst, current, ids)
+	if err != nil {
+		return err
+	}
+	s.inst.Status.Inventory, s.session.inventory, s.obsolete = &saved, ids, &current
+	return nil
+}
+
+// recorded is the inventory of the status.
+func recorded(inst *v1alpha1.ApplicationInstallation) v1alpha1.Inventory {
+	if inst.Status.Inventory == nil {
+		return v1alpha1.Inventory{}
+	}
+	return *inst.Status.Inventory
+}

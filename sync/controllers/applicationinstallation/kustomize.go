@@ -1,0 +1,104 @@
+package applicationinstallation
+
+import (
+	"context"
+	"errors"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/render"
+)
+
+// kustomizeMethod builds a folder of a git repository and applies it (C25). Values play no
+// part in it: a kustomization has none.
+type kustomizeMethod struct{ *driver }
+
+func (m kustomizeMethod) fetch(ctx context.Context, p plan) (*files, error) {
+	if p.source.version.Template.Source.Git == nil {
+		return nil, reconcile.Stalled(v1alpha1.InvalidSpecReason, "method kustomize needs a git source")
+	}
+	tree, revision, err := m.openTree(ctx, p.source)
+	if err != nil {
+		return nil, err
+	}
+	defer tree.Close()
+	root, err := tree.FS("")
+	if err != nil {
+		return nil, gitError(err)
+	}
+	got := &files{revision: revision.String()}
+	path := p.source.version.Template.Source.Git.Path
+	got.objects, got.problems, err = render.Folder(root, path, "")
+	var known *render.Error
+	if errors.As(err, &known) {
+		return nil, reconcile.Failed(known.Reason, "%w at %s", err, revision)
+	}
+	if len(got.objects) == 0 && len(got.problems) == 0 {
+		return nil, reconcile.Failed(v1alpha1.EmptyPathReason, "%q holds no manifest at %s", path, revision)
+	}
+	for _, o := range got.objects {
+		stampRelease(o, p.inst.Name)
+	}
+	return got, nil
+}
+
+func (m kustomizeMethod) install(ctx context.Context, p plan, f *files) acted {
+	app, err := application(p, m.applier.Intent(f.objects, p.resolved.Namespace))
+	if err != nil {
+		return acted{err: err}
+	}
+	result := m.applier.Apply(ctx, apply.Request{
+		Owner:            p.owner,
+		Objects:          append([]manifest.Object{app}, f.objects...),
+		Inventory:        p.inventory,
+		Prune:            len(f.problems) == 0,
+		DefaultNamespace: p.resolved.Namespace,
+		Health:           true,
+		Intent:           m.declare(p),
+	})
+	got := acted{done: true, inventory: result.Inventory, waiting: result.Waiting}
+	got.problems = append(got.problems, f.problems...)
+	got.problems = append(got.problems, result.Problems...)
+	if result.Err != nil {
+		got.err = reconcile.Failed(v1alpha1.InstallFailedReason, "%w", prefixed("install", p, result.Err))
+	}
+	return got
+}
+
+// correct fetches anew: what was delivered is not kept in memory.
+func (m kustomizeMethod) correct(ctx context.Context, p plan, _ []manifest.ID) acted {
+	if p.definition == nil {
+		return acted{err: errors.New("the definition is gone, so drift is not corrected")}
+	}
+	found, err := m.fetch(ctx, p)
+	if err != nil {
+		return acted{err: err}
+	}
+	return m.install(ctx, p, found)
+}
+
+// rollback leaves what was applied: there is no earlier revision to go back to.
+func (m kustomizeMethod) rollback(_ context.Context, p plan, why string) acted {
+	return acted{done: true, inventory: p.inventory, err: reconcile.Stalled(v1alpha1.NotHealthyReason, "%s", why)}
+}
+
+func (m kustomizeMethod) uninstall(ctx context.Context, p plan) acted {
+	result := m.applier.Delete(ctx, p.owner, p.inventory)
+	got := acted{done: true, inventory: result.Inventory, problems: result.Problems, waiting: result.Inventory}
+	if result.Err != nil {
+		got.err = reconcile.Failed(v1alpha1.UninstallFailedReason, "%w", prefixed("uninstall", p, result.Err))
+	}
+	return got
+}
+
+// stampRelease puts on an object what the generated Application selects it by.
+func stampRelease(o manifest.Object, name string) {
+	labels := o.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[v1alpha1.ReleaseLabel] = name
+	o.SetLabels(labels)
+}

@@ -1,0 +1,94 @@
+package applicationinstallation
+
+import (
+	"context"
+
+	"helm.sh/helm/v3/pkg/chart"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// method is how the files of a source become objects in a cluster; another one is added by
+// implementing it and naming it in newDriver (K26). Its functions run in jobs.
+type method interface {
+	// fetch brings the files of the source to the hub's side, ready to be installed.
+	fetch(ctx context.Context, p plan) (*files, error)
+	// install brings the cluster to what was planned. A second call changes nothing.
+	install(ctx context.Context, p plan, f *files) acted
+	// correct puts right the objects that others have changed.
+	correct(ctx context.Context, p plan, drifted []manifest.ID) acted
+	// rollback gives up what was installed last, because it did not become healthy.
+	rollback(ctx context.Context, p plan, why string) acted
+	// uninstall takes away everything that install has made.
+	uninstall(ctx context.Context, p plan) acted
+}
+
+// plan is what a job needs to know of a pass. Nothing in it is changed.
+type plan struct {
+	owner      apply.Owner
+	inst       *v1alpha1.ApplicationInstallation
+	definition *v1alpha1.ApplicationDefinition
+	resolved   v1alpha1.ResolvedApplication
+	namespace  v1alpha1.TargetNamespace
+	options    *v1alpha1.HelmDeployOptions
+	values     map[string]any
+	source     origin
+	inventory  []manifest.ID
+	digest     string
+}
+
+// files are what a method fetched: a chart, or the objects of a kustomization.
+type files struct {
+	// revision of the source: the chart's version, or a git revision.
+	revision string
+	// chart and its digest, of method helm.
+	chart       *chart.Chart
+	chartDigest string
+	// objects and the problems with them, of method kustomize.
+	objects  []manifest.Object
+	problems []manifest.Problem
+}
+
+// prepared is what the digest was prepared to.
+type prepared struct {
+	digest string
+	files  *files
+	err    error
+}
+
+// acted is how an action in the cluster went.
+type acted struct {
+	// input is the digest that was installed.
+	input string
+	// done says that anything was done at all.
+	done bool
+	// gone says that there was nothing to correct by, so that it has to be installed anew.
+	gone bool
+	// release of method helm.
+	release *v1alpha1.ReleaseStatus
+	// inventory is what is, or may be, in the cluster.
+	inventory []manifest.ID
+	problems  []manifest.Problem
+	// waiting is what will arrive as an event: a kind, a namespace, the end of an object.
+	waiting []manifest.ID
+	// drifted is what was, or would have been, put right.
+	drifted []string
+	err     error
+}
+
+func (d *driver) plan(s *scope) plan {
+	return plan{
+		owner:      s.owner,
+		inst:       s.inst.DeepCopy(),
+		definition: s.definition,
+		resolved:   s.resolved,
+		namespace:  s.namespace(),
+		options:    s.options(),
+		values:     s.values,
+		source:     origin{version: s.version, credentials: s.credentials, authorities: s.authorities},
+		inventory:  s.session.inventory,
+		digest:     s.digest,
+	}
+}

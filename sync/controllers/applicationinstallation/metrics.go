@@ -1,0 +1,43 @@
+package applicationinstallation
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+var (
+	readyGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "waybill_installation_ready", Help: "Whether an installation is ready (1) or not (0).",
+	}, []string{"cluster", "namespace", "name"})
+	failuresTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "waybill_installation_failures_total", Help: "Passes of an installation that failed, by reason.",
+	}, []string{"cluster", "namespace", "name", "reason"})
+)
+
+// registerMetrics registers the series of this package, once per process.
+var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(readyGauge, failuresTotal) })
+
+func observe(c *cluster.Cluster, s *scope, err error) {
+	ready := 0.0
+	if conditions.IsReady(s.inst) {
+		ready = 1
+	}
+	readyGauge.WithLabelValues(c.Name().String(), s.inst.Namespace, s.inst.Name).Set(ready)
+	var known *reconcile.Error
+	if errors.As(err, &known) {
+		failuresTotal.WithLabelValues(c.Name().String(), s.inst.Namespace, s.inst.Name, known.Reason).Inc()
+	}
+}
+
+func forget(c *cluster.Cluster, inst *v1alpha1.ApplicationInstallation) {
+	readyGauge.DeleteLabelValues(c.Name().String(), inst.Namespace, inst.Name)
+	failuresTotal.DeletePartialMatch(prometheus.Labels{"cluster": c.Name().String(), "namespace": inst.Namespace, "name": inst.Name})
+}

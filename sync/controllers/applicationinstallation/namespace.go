@@ -1,0 +1,50 @@
+package applicationinstallation
+
+import (
+	"context"
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+var namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
+
+// ensureNamespace makes the target namespace where the installation asks for that, and gives
+// it its labels and annotations (K37, K38). Each installation is a field manager of its own,
+// so that two which share a namespace do not take each other's labels away. The namespace is
+// never deleted: others may have moved in.
+func (d *driver) ensureNamespace(ctx context.Context, p plan) error {
+	wanted := p.namespace
+	client := d.cluster.Metadata().Resource(namespaces)
+	if !wanted.Create {
+		_, err := client.Get(ctx, wanted.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return reconcile.Failed(v1alpha1.NamespaceNotFoundReason,
+				"namespace %s does not exist: create it, or set spec.namespace.create", wanted.Name)
+		}
+		if err != nil || len(wanted.Labels)+len(wanted.Annotations) == 0 {
+			return err
+		}
+	}
+	body, err := json.Marshal(map[string]any{
+		"apiVersion": "v1",
+		"kind":       "Namespace",
+		"metadata":   map[string]any{"name": wanted.Name, "labels": wanted.Labels, "annotations": wanted.Annotations},
+	})
+	if err != nil {
+		return err
+	}
+	manager := v1alpha1.FieldManager + ":" + p.owner.Hash()
+	_, err = client.Patch(ctx, wanted.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: manager, Force: ptr.To(true)})
+	if err != nil {
+		return reconcile.Failed(v1alpha1.NamespaceNotFoundReason, "namespace %s: %w", wanted.Name, err)
+	}
+	return nil
+}

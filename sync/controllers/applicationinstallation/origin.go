@@ -1,0 +1,104 @@
+package applicationinstallation
+
+import (
+	"context"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/source/chart"
+	"waybill.dev/waybill/sync/source/git"
+)
+
+// origin is where a version comes from, with the credentials for it.
+type origin struct {
+	version     *v1alpha1.ApplicationVersion
+	credentials *content.Content
+	authorities *content.Content
+}
+
+// url identifies the server, so that jobs which contact one share a lane.
+func (s origin) url() string {
+	if helm := s.version.Template.Source.Helm; helm != nil {
+		return helm.URL
+	}
+	return s.version.Template.Source.Git.Remote
+}
+
+// moves says whether the source can change without a change of the definition.
+func (s origin) moves() bool {
+	git := s.version.Template.Source.Git
+	return git != nil && (git.Ref == nil || git.Ref.Commit == "")
+}
+
+// fetchChart brings a chart from a helm repository or a registry.
+func (r *Reconciler) fetchChart(ctx context.Context, s origin) (*files, error) {
+	helm := s.version.Template.Source.Helm
+	credentials := chart.Credentials{}
+	if s.credentials != nil {
+		var err error
+		if credentials, err = chart.CredentialsFromSecret(s.credentials.Data); err != nil {
+			return nil, reconcile.Waiting(v1alpha1.InvalidSecretReason, 0, "source credentials: %w", err)
+		}
+	}
+	if s.authorities != nil {
+		credentials.CAFile = s.authorities.Data["ca.crt"]
+	}
+	credentials.PlainHTTP, credentials.InsecureSkipTLS = helm.PlainHTTP, helm.InsecureSkipTLS
+	got, err := r.Charts.Get(ctx, chart.Reference{URL: helm.URL, Name: helm.ChartName, Version: helm.ChartVersion}, credentials)
+	if err != nil {
+		return nil, chartError(err)
+	}
+	return &files{revision: got.Metadata.Version, chart: got.Chart, chartDigest: got.Digest}, nil
+}
+
+// openTree brings the tree of a git source; the caller closes it.
+func (r *Reconciler) openTree(ctx context.Context, s origin) (*git.Tree, git.Revision, error) {
+	from := s.version.Template.Source.Git
+	repository := git.Repository{URL: from.Remote}
+	if s.credentials != nil {
+		credentials, err := git.CredentialsFromSecret(s.credentials.Data)
+		if err != nil {
+			return nil, git.Revision{}, reconcile.Waiting(v1alpha1.InvalidSecretReason, 0, "source credentials: %w", err)
+		}
+		repository.Credentials = credentials
+	}
+	var ref git.Ref
+	if from.Ref != nil {
+		ref = git.Ref{Branch: from.Ref.Branch, Tag: from.Ref.Tag, SemVer: from.Ref.SemVer, Name: from.Ref.Name, Commit: from.Ref.Commit}
+	}
+	revision, err := r.Git.Resolve(ctx, repository, ref)
+	if err != nil {
+		return nil, git.Revision{}, gitError(err)
+	}
+	tree, err := r.Git.Open(ctx, repository, revision)
+	if err != nil {
+		return nil, git.Revision{}, gitError(err)
+	}
+	return tree, revision, nil
+}
+
+// fetchChartFromGit loads a chart, with its dependencies, from a folder of a repository (K54).
+func (r *Reconciler) fetchChartFromGit(ctx context.Context, s origin) (*files, error) {
+	tree, revision, err := r.openTree(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer tree.Close()
+	root, err := tree.FS("")
+	if err != nil {
+		return nil, gitError(err)
+	}
+	from := s.version.Template.Source.Git
+	got, err := r.Charts.FromFS(ctx, chart.Tree{FS: root, Path: from.Path, Revision: from.Remote + "@" + revision.Commit}, chart.Credentials{})
+	if err != nil {
+		return nil, chartError(err)
+	}
+	return &files{revision: revision.String(), chart: got.Chart, chartDigest: got.Digest}, nil
+}
+
+// chartError gives an error of a chart source its reason.
+func chartError(err error) error { return reconcile.Failed(chart.Reason(err), "%w", err) }
+
+// gitError gives an error of a git source its reason.
+func gitError(err error) error { return reconcile.Failed(git.Reason(err), "%w", err) }

@@ -1,0 +1,144 @@
+package applicationinstallation
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/apply/inventory"
+	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/source/chart"
+	"waybill.dev/waybill/sync/source/git"
+)
+
+// Reconciler drives the installations of every cluster that the registry engages. What it
+// may do in a user cluster is what the cluster's kubeconfig may; admission there has checked
+// that whoever wrote an installation may have it (C35).
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions;kubernetesclusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+type Reconciler struct {
+	// Hub reads definitions and KubernetesClusters from a cache.
+	Hub      client.Client
+	Clusters *cluster.Registry
+	// Secrets reads the credentials of sources on the hub; they never leave it (K44).
+	Secrets *content.Reader
+	HubID   string
+
+	// Sources, which only the hub's side contacts (K45).
+	Git    *git.Store
+	Charts *chart.Cache
+
+	// SystemNamespace holds the credentials of sources (K55).
+	SystemNamespace string
+	// Workers is how many installations are reconciled at a time in each cluster. Default: 4.
+	Workers int
+	// Actions is how many Helm actions and applies run at a time in each cluster. Default: 10.
+	Actions int
+
+	fetches *reconcile.Jobs[jobKey, prepared]
+	drivers drivers
+}
+
+// driver is the controller of one cluster.
+type driver struct {
+	*Reconciler
+
+	cluster  *cluster.Cluster
+	client   client.Client
+	recorder events.EventRecorder
+	applier  *apply.Applier
+	// values reads what valuesFrom names.
+	values *content.Reader
+
+	kernel   *reconcile.Kernel
+	waker    *reconcile.Waker[ctrl.Request]
+	sessions *sessions
+	acts     *reconcile.Jobs[jobKey, acted]
+	methods  map[v1alpha1.Method]method
+	watching *contentWatches
+	// told counts the changes by others to what an installation installed.
+	told *reconcile.Bell[types.NamespacedName]
+	// inventories keeps what does not fit into a status.
+	inventories *inventory.Store
+}
+
+// Back-off of an installation that fails for a reason that no event will end.
+const (
+	minBackoff = 2 * time.Second
+	maxBackoff = 10 * time.Minute
+)
+
+// Reconcile brings one installation of the cluster to what its spec wants.
+func (d *driver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	inst := &v1alpha1.ApplicationInstallation{}
+	if err := d.client.Get(ctx, req.NamespacedName, inst); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	deleting := !inst.DeletionTimestamp.IsZero()
+	if deleting && !controllerutil.ContainsFinalizer(inst, v1alpha1.Finalizer) {
+		return ctrl.Result{}, nil
+	}
+	if !deleting && !controllerutil.ContainsFinalizer(inst, v1alpha1.Finalizer) {
+		if err := d.addFinalizer(ctx, inst); err != nil {
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
+	}
+	pass := d.kernel.Begin(d.client, d.recorder, inst)
+	s := &scope{inst: inst, pass: pass, session: d.sessions.of(inst), owner: d.owner(inst)}
+	outcome, err := d.run(ctx, s)
+	observe(d.cluster, s, err)
+	if deleting && err == nil && !outcome.Pending {
+		return ctrl.Result{}, d.release(ctx, s)
+	}
+	result, err := pass.Finish(ctx, outcome, err)
+	if err == nil && s.obsolete != nil {
+		err = d.inventories.Clean(ctx, d.client, inst, *s.obsolete, recorded(inst))
+	}
+	return result, err
+}
+
+// run takes the steps of a pass, in order, until one has nothing more to do before an event.
+func (d *driver) run(ctx context.Context, s *scope) (reconcile.Outcome, error) {
+	if !s.inst.DeletionTimestamp.IsZero() {
+		return d.uninstall(ctx, s)
+	}
+	for _, step := range []func(context.Context, *scope) error{
+		d.restore,
+		d.resolve,
+		d.readValues,
+		d.prepare,
+		d.recordIntent,
+		d.act,
+		d.keepInventory,
+	} {
+		if err := step(ctx, s); err != nil {
+			return d.failed(ctx, s, err)
+		}
+		if s.pending {
+			return reconcile.Outcome{Pending: true, RequeueAfter: s.requeueAfter()}, nil
+		}
+	}
+	return d.report(ctx, s)
+}
+
+// owner is what the objects of an installation are marked with.
+func (d *driver) owner(inst *v1alpha1.ApplicationInstallation) apply.Owner {
+	return apply.Owner{HubID: d.HubID, Kind: v1alpha1.ApplicationInstallationKind, Namespace: inst.Namespace, Name: inst.Name}
+}
+
+// addFinalizer is written before anything is installed, so that nothing is left behind (K53).
+func (d *driver) addFinalizer(ctx context.Context, inst *v1alpha1.ApplicationInstallation) error {
+	before := inst.DeepCopy()
+	controllerutil.AddFinalizer(inst, v1alpha1.Finalizer)
+	return d.client.Patch(ctx, inst, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}

@@ -1,0 +1,147 @@
+package applicationinstallation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// resolve finds the definition and its version on the hub, never in a copy (C45), and the
+// credentials of its source.
+func (d *driver) resolve(ctx context.Context, s *scope) error {
+	ref := s.inst.Spec.ApplicationRef
+	definition := &v1alpha1.ApplicationDefinition{}
+	err := d.Hub.Get(ctx, types.NamespacedName{Name: ref.Name}, definition)
+	if apierrors.IsNotFound(err) {
+		return s.unresolved("the hub has no ApplicationDefinition %q", ref.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("get definition: %w", err)
+	}
+	s.definition = definition
+	wanted := ref.Version
+	if wanted == "" {
+		wanted = definition.Spec.DefaultVersion
+	}
+	s.version = definition.GetVersion(wanted)
+	if s.version == nil || !definition.DeletionTimestamp.IsZero() {
+		if forced(definition, wanted) {
+			return d.withdraw(ctx, s, wanted)
+		}
+	}
+	if s.version == nil {
+		return s.unresolved("ApplicationDefinition %q has no version %q, it offers %s", ref.Name, wanted, offered(definition))
+	}
+	if s.version.Template == nil {
+		return reconcile.Stalled(v1alpha1.InvalidSpecReason, "version %q of ApplicationDefinition %q has no template", wanted, ref.Name)
+	}
+	s.resolved = v1alpha1.ResolvedApplication{
+		Name: ref.Name, Version: wanted, Method: definition.GetMethod(), Namespace: s.targetNamespace(),
+	}
+	return d.readCredentials(ctx, s)
+}
+
+// unresolved waits for a definition that was never there, and stalls on one that is gone:
+// what was installed keeps running (C46, C47).
+func (s *scope) unresolved(format string, args ...any) error {
+	installed := s.inst.Status.Application
+	wanted := s.inst.Spec.ApplicationRef.Version
+	if installed != nil && s.inst.Status.Release != nil && (wanted == "" || wanted == installed.Version) {
+		return reconcile.Stalled(v1alpha1.DefinitionGoneReason, format+"; what is installed keeps running, delete the installation to uninstall it", args...)
+	}
+	return reconcile.Waiting(v1alpha1.DefinitionNotFoundReason, 0, format, args...)
+}
+
+// forced says whether the definition allows the version to be taken from who uses it (C47).
+func forced(definition *v1alpha1.ApplicationDefinition, version string) bool {
+	value, ok := definition.Annotations[v1alpha1.ForceRemoveAnnotation]
+	if !ok {
+		return false
+	}
+	return slices.ContainsFunc(strings.Split(value, ","), func(v string) bool {
+		v = strings.TrimSpace(v)
+		return v == "*" || v == version
+	})
+}
+
+// withdraw deletes the installation of a version that was removed by force (K52).
+func (d *driver) withdraw(ctx context.Context, s *scope, version string) error {
+	if err := d.client.Delete(ctx, s.inst, client.Preconditions{UID: &s.inst.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete installation of the removed version %q: %w", version, err)
+	}
+	return reconcile.Waiting(v1alpha1.DeletingReason, 0,
+		"version %q was removed from ApplicationDefinition %q by %s", version, s.definition.Name, v1alpha1.ForceRemoveAnnotation)
+}
+
+func offered(definition *v1alpha1.ApplicationDefinition) string {
+	names := make([]string, 0, len(definition.Spec.Versions))
+	for _, v := range definition.Spec.Versions {
+		names = append(names, v.Version)
+	}
+	return strings.Join(names, ", ")
+}
+
+// targetNamespace is where the workload goes (K36).
+func (s *scope) targetNamespace() string { return s.namespace().Name }
+
+func (s *scope) namespace() v1alpha1.TargetNamespace {
+	if ns := s.inst.Spec.Namespace; ns != nil {
+		return *ns
+	}
+	if s.definition != nil && s.definition.Spec.DefaultNamespace != nil {
+		return *s.definition.Spec.DefaultNamespace
+	}
+	return v1alpha1.TargetNamespace{Name: s.inst.Namespace}
+}
+
+// readCredentials reads the Secrets that the source names, on the hub.
+func (d *driver) readCredentials(ctx context.Context, s *scope) error {
+	source := s.version.Template.Source
+	var credentials *v1alpha1.SourceCredentials
+	switch {
+	case source.Helm != nil:
+		credentials = source.Helm.Credentials
+		if ca := source.Helm.CASecretRef; ca != nil {
+			secret, err := d.sourceSecret(ctx, ca.Name, false)
+			if err != nil {
+				return err
+			}
+			s.authorities = secret
+		}
+	case source.Git != nil:
+		credentials = source.Git.Credentials
+	}
+	if credentials == nil {
+		return nil
+	}
+	secret, err := d.sourceSecret(ctx, credentials.SecretRef.Name, true)
+	s.credentials = secret
+	return err
+}
+
+// sourceSecret reads a Secret of the system namespace. Credentials take part only when they
+// are annotated as such: nobody points a definition at just any Secret of ours (K56).
+func (d *driver) sourceSecret(ctx context.Context, name string, annotated bool) (*content.Content, error) {
+	key := types.NamespacedName{Namespace: d.SystemNamespace, Name: name}
+	secret, err := d.Secrets.Get(ctx, content.Secret, key)
+	if apierrors.IsNotFound(err) {
+		return nil, reconcile.Waiting(v1alpha1.SecretNotFoundReason, 0, "the definition names Secret %s, which does not exist on the hub", key)
+	}
+	if err != nil {
+		return nil, reconcile.Failed(v1alpha1.SecretNotFoundReason, "read source credentials: %w", err)
+	}
+	if _, ok := secret.Annotations[v1alpha1.SecretTypeAnnotation]; annotated && !ok {
+		return nil, reconcile.Waiting(v1alpha1.InvalidSecretReason, 0,
+			"the definition names Secret %s, which lacks the annotation %s", key, v1alpha1.SecretTypeAnnotation)
+	}
+	return secret, nil
+}

@@ -1,0 +1,76 @@
+package applicationinstallation
+
+import (
+	"time"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// scope is the state of one pass.
+type scope struct {
+	// inst is the installation; its status is changed by recordIntent, act and report.
+	inst *v1alpha1.ApplicationInstallation
+	// pass writes the status.
+	pass *reconcile.Pass
+	// session is what is remembered between passes.
+	session *session
+	// owner is what objects of the installation are marked with.
+	owner apply.Owner
+
+	// definition, version and resolved are set by resolve.
+	definition *v1alpha1.ApplicationDefinition
+	version    *v1alpha1.ApplicationVersion
+	resolved   v1alpha1.ResolvedApplication
+	// credentials and authorities of the source are set by resolve; nil without a reference.
+	credentials *content.Content
+	authorities *content.Content
+	// values, merged from everything but the chart, are set by readValues.
+	values map[string]any
+	// digest of everything that is known to go into the installation is set by readValues;
+	// what a moving git reference points at is added by prepare.
+	digest string
+	// obsolete is the inventory that the status named before keepInventory replaced it.
+	obsolete *v1alpha1.Inventory
+	// pending is set by a step that waits for a job to end as an event.
+	pending bool
+}
+
+// options of the installation, or else those of its definition.
+func (s *scope) options() *v1alpha1.HelmDeployOptions {
+	if o := s.inst.Spec.DeployOptions; o != nil && o.Helm != nil {
+		return o.Helm
+	}
+	if s.definition != nil && s.definition.Spec.DefaultDeployOptions != nil {
+		return s.definition.Spec.DefaultDeployOptions.Helm
+	}
+	return nil
+}
+
+// method of the installation, which is that of its definition, gone or not.
+func (s *scope) method() v1alpha1.Method {
+	switch {
+	case s.definition != nil:
+		return s.definition.GetMethod()
+	case s.inst.Status.Application != nil:
+		return s.inst.Status.Application.Method
+	default:
+		return v1alpha1.MethodHelm
+	}
+}
+
+// requeueAfter is the time until the next look at a moving source, or until the next try.
+func (s *scope) requeueAfter() time.Duration {
+	var next time.Time
+	for _, due := range []time.Time{s.session.nextLook, s.session.retryAt, s.session.healthDue} {
+		if !due.IsZero() && (next.IsZero() || due.Before(next)) {
+			next = due
+		}
+	}
+	if next.IsZero() {
+		return 0
+	}
+	return max(time.Until(next), time.Millisecond)
+}

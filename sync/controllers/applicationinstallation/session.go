@@ -1,0 +1,88 @@
+package applicationinstallation
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// jobKey identifies an installation of a cluster; the UID keeps one apart from another of
+// the same name.
+type jobKey struct {
+	cluster types.NamespacedName
+	name    types.NamespacedName
+	uid     types.UID
+}
+
+// session is what is remembered of an installation between passes. Only the pass of the
+// installation itself touches it, so it needs no lock.
+type session struct {
+	// prepared is what the digest was prepared to, until it was acted on.
+	prepared *prepared
+	// looked is the annotation reconcile-at with which a moving source was last looked at,
+	// and nextLook when it is looked at again.
+	looked   string
+	nextLook time.Time
+
+	// restored says that inventory was read back from the status; it is what was installed,
+	// or is about to be.
+	restored  bool
+	inventory []manifest.ID
+	// acting says that an action is under way; toldBefore is how often the cluster had told of
+	// a change by others when it, or the last one, began.
+	acting     bool
+	toldBefore int
+
+	// attempted is the digest that was last acted on, and result how that went.
+	attempted string
+	result    acted
+
+	// healthSince is when the result came, and healthDue when it fails for want of health.
+	healthSince time.Time
+	healthDue   time.Time
+	// giveUp is why the last install is to be rolled back; empty where it is not.
+	giveUp string
+
+	// failures in a row, and when to try again.
+	failures int
+	retryAt  time.Time
+}
+
+func (s *session) failed(backoff func(int) time.Duration) {
+	s.failures++
+	s.retryAt = time.Now().Add(backoff(s.failures))
+}
+
+func (s *session) succeeded() { s.failures, s.retryAt = 0, time.Time{} }
+
+func (s *session) retryDue() bool { return !s.retryAt.IsZero() && !time.Now().Before(s.retryAt) }
+
+// sessions by UID of the installation.
+type sessions struct {
+	mu    sync.Mutex
+	byUID map[types.UID]*session
+}
+
+func newSessions() *sessions { return &sessions{byUID: map[types.UID]*session{}} }
+
+// of returns the session of an installation, a new one where there is none.
+func (s *sessions) of(inst *v1alpha1.ApplicationInstallation) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := s.byUID[inst.UID]
+	if found == nil {
+		found = &session{failures: int(inst.Status.Failures)}
+		s.byUID[inst.UID] = found
+	}
+	return found
+}
+
+func (s *sessions) drop(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byUID, uid)
+}

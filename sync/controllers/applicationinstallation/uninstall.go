@@ -1,0 +1,78 @@
+package applicationinstallation
+
+import (
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// uninstall takes away what was installed; the finalizer stays until that is done (K53, C34).
+// It needs neither the definition nor its source.
+func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, error) {
+	d.fetches.Drop(d.jobKey(s))
+	app := s.inst.Status.Application
+	if app == nil {
+		return reconcile.Outcome{}, nil
+	}
+	if err := d.restore(ctx, s); err != nil {
+		return reconcile.Outcome{}, err
+	}
+	s.resolved = *app
+	s.session.prepared = nil
+	if !s.session.retryAt.IsZero() && !s.session.retryDue() {
+		return reconcile.Outcome{}, d.remaining(s)
+	}
+	p, m := d.plan(s), d.methods[app.Method]
+	result, done := d.acts.Do(d.cluster.Name().String(), d.jobKey(s), "uninstall", func(ctx context.Context) acted {
+		return m.uninstall(ctx, p)
+	})
+	if !done {
+		return reconcile.Outcome{Pending: true}, nil
+	}
+	d.take(s, result)
+	if err := d.keepInventory(ctx, s); err != nil {
+		return reconcile.Outcome{}, err
+	}
+	if result.err == nil && len(result.problems) == 0 && len(result.waiting) == 0 {
+		return reconcile.Outcome{}, nil
+	}
+	return reconcile.Outcome{}, d.remaining(s)
+}
+
+// remaining says what an uninstall waits for.
+func (d *driver) remaining(s *scope) error {
+	result := s.session.result
+	switch {
+	case result.err != nil:
+		return reconcile.Waiting(v1alpha1.UninstallFailedReason, s.requeueAfter(), "%w", result.err)
+	case len(result.problems) > 0:
+		return reconcile.Waiting(v1alpha1.UninstallFailedReason, s.requeueAfter(), "%s%s", result.problems[0].Error(), andMore(len(result.problems)-1))
+	case len(result.waiting) > 0:
+		return reconcile.Waiting(v1alpha1.DeletingReason, s.requeueAfter(), "waiting for %s%s to be gone", result.waiting[0], andMore(len(result.waiting)-1))
+	default:
+		return reconcile.Waiting(v1alpha1.DeletingReason, s.requeueAfter(), "uninstalling %s", s.resolved.Name)
+	}
+}
+
+// release lets the installation go and forgets it.
+func (d *driver) release(ctx context.Context, s *scope) error {
+	before := s.inst.DeepCopy()
+	if controllerutil.RemoveFinalizer(s.inst, v1alpha1.Finalizer) {
+		if err := d.client.Patch(ctx, s.inst, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("release installation: %w", err)
+		}
+	}
+	d.applier.Forget(s.owner)
+	d.told.Forget(s.key())
+	d.inventories.Forget(s.inst)
+	d.acts.Drop(d.jobKey(s))
+	d.sessions.drop(s.inst.UID)
+	d.kernel.Forget(s.inst.UID)
+	forget(d.cluster, s.inst)
+	return nil
+}

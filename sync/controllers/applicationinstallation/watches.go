@@ -1,0 +1,202 @@
+package applicationinstallation
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+const (
+	defaultWorkers = 4
+	defaultActions = 10
+	fetchesPerLane = 4
+)
+
+// definitionIndex finds the installations of a definition.
+const definitionIndex = "spec.applicationRef.name"
+
+// SetupWithManager adds a driver for every cluster that the registry engages, now and later.
+// ctx ends the jobs beside the workers.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	registerMetrics()
+	r.drivers.byName = map[types.NamespacedName]*driver{}
+	r.fetches = reconcile.NewJobs[jobKey, prepared](ctx, fetchesPerLane, r.wake)
+	if err := r.watchHub(ctx, mgr); err != nil {
+		return err
+	}
+	r.Clusters.OnEngage(r.engage)
+	r.Clusters.Subscribe(func(key types.NamespacedName, reachable bool) {
+		if d := r.drivers.get(key); d != nil && reachable {
+			d.wakeMatching(ctx)
+		}
+	})
+	return nil
+}
+
+// watchHub wakes the installations of a definition that changes, and those whose source
+// credentials change.
+func (r *Reconciler) watchHub(ctx context.Context, mgr ctrl.Manager) error {
+	definitions, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.ApplicationDefinition{})
+	if err != nil {
+		return fmt.Errorf("watch definitions: %w", err)
+	}
+	_, err = definitions.AddEventHandler(handle(func(o client.Object) {
+		for _, d := range r.drivers.all() {
+			d.wakeMatching(ctx, client.MatchingFields{definitionIndex: o.GetName()})
+		}
+	}))
+	if err != nil {
+		return fmt.Errorf("watch definitions: %w", err)
+	}
+	secrets, err := mgr.GetCache().GetInformer(ctx, content.Metadata(content.Secret))
+	if err != nil {
+		return fmt.Errorf("watch source credentials: %w", err)
+	}
+	_, err = secrets.AddEventHandler(handle(func(o client.Object) {
+		if o.GetNamespace() == r.SystemNamespace {
+			r.wakeUsers(ctx, o.GetName())
+		}
+	}))
+	return err
+}
+
+// wakeUsers wakes the installations of every definition that names a Secret.
+func (r *Reconciler) wakeUsers(ctx context.Context, secret string) {
+	found := &v1alpha1.ApplicationDefinitionList{}
+	if err := r.Hub.List(ctx, found); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list definitions")
+		return
+	}
+	for i := range found.Items {
+		if !names(&found.Items[i], secret) {
+			continue
+		}
+		for _, d := range r.drivers.all() {
+			d.wakeMatching(ctx, client.MatchingFields{definitionIndex: found.Items[i].Name})
+		}
+	}
+}
+
+func names(definition *v1alpha1.ApplicationDefinition, secret string) bool {
+	for _, v := range definition.Spec.Versions {
+		if v.Template == nil {
+			continue
+		}
+		if h := v.Template.Source.Helm; h != nil {
+			if h.Credentials != nil && h.Credentials.SecretRef.Name == secret || h.CASecretRef != nil && h.CASecretRef.Name == secret {
+				return true
+			}
+		}
+		if g := v.Template.Source.Git; g != nil && g.Credentials != nil && g.Credentials.SecretRef.Name == secret {
+			return true
+		}
+	}
+	return false
+}
+
+// wake is called when a fetch has ended.
+func (r *Reconciler) wake(k jobKey) {
+	if d := r.drivers.get(k.cluster); d != nil {
+		d.waker.Wake(ctrl.Request{NamespacedName: k.name})
+	}
+}
+
+// drivers by name of the cluster.
+type drivers struct {
+	mu     sync.Mutex
+	byName map[types.NamespacedName]*driver
+}
+
+// put adds a driver until ctx ends.
+func (d *drivers) put(ctx context.Context, name types.NamespacedName, added *driver) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.byName[name] = added
+	context.AfterFunc(ctx, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.byName[name] == added {
+			delete(d.byName, name)
+		}
+	})
+}
+
+func (d *drivers) get(name types.NamespacedName) *driver {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.byName[name]
+}
+
+func (d *drivers) all() []*driver {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := make([]*driver, 0, len(d.byName))
+	for _, one := range d.byName {
+		list = append(list, one)
+	}
+	return list
+}
+
+// contentWatches watches Secrets and ConfigMaps of a user cluster, as metadata, from the
+// first installation on that takes values from one.
+type contentWatches struct {
+	cache   cache.Cache
+	changed func(context.Context, content.Kind, types.NamespacedName)
+
+	mu      sync.Mutex
+	started map[content.Kind]bool
+}
+
+func newContentWatches(c cache.Cache, changed func(context.Context, content.Kind, types.NamespacedName)) *contentWatches {
+	return &contentWatches{cache: c, changed: changed, started: map[content.Kind]bool{}}
+}
+
+func (w *contentWatches) start(ctx context.Context, kind content.Kind) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.started[kind] {
+		return nil
+	}
+	informer, err := w.cache.GetInformer(ctx, content.Metadata(kind))
+	if err != nil {
+		return fmt.Errorf("watch %ss: %w", kind, err)
+	}
+	_, err = informer.AddEventHandler(handle(func(o client.Object) {
+		w.changed(context.Background(), kind, client.ObjectKeyFromObject(o))
+	}))
+	if err != nil {
+		return fmt.Errorf("watch %ss: %w", kind, err)
+	}
+	w.started[kind] = true
+	return nil
+}
+
+// handle calls a function for every object that comes, changes or goes.
+func handle(f func(client.Object)) toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(o any) { f(o.(client.Object)) },
+		UpdateFunc: func(was, is any) {
+			if was.(client.Object).GetResourceVersion() != is.(client.Object).GetResourceVersion() {
+				f(is.(client.Object))
+			}
+		},
+		DeleteFunc: func(o any) {
+			if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+				o = gone.Obj
+			}
+			if object, ok := o.(client.Object); ok {
+				f(object)
+			}
+		},
+	}
+}
