@@ -129,7 +129,7 @@ func (s *stage) startWebhook(ctx context.Context, p *place) error {
 	}
 	return s.start(ctx, program.Options{
 		Name: program.Webhook, As: "waybill-webhook of " + p.Name(), Bin: s.bin, Kubeconfig: p.KubeconfigFile(),
-		Args: []string{"--bind-address=" + address, "--url=https://" + address},
+		Args: []string{"--listen=" + address, "--url=https://" + address},
 	})
 }
 

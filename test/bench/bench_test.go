@@ -1,0 +1,77 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"waybill.dev/waybill/test/env"
+)
+
+// row is something that is measured, with one figure or several.
+type row struct {
+	name    string
+	measure func(*testing.B, *sheet)
+}
+
+// rows are measured in this order.
+var rows = []row{
+	{"gitsync-1000-create", gitSync1000Create},
+	{"gitsync-1000-one", gitSync1000One},
+	{"gitsync-1000-noop", gitSync1000Noop},
+	{"drift-back", driftBack},
+	{"gitsync-200x4-create", gitSync200Create},
+	{"gitsync-200x4-push", gitSync200Push},
+	{"helm-100-install", helm100Install},
+	{"helm-100-upgrade", helm100Upgrade},
+	{"helm-100-noop", helm100Noop},
+	{"remote-20-dead", remote20Dead},
+	{"dead-one-of-ten", deadOneOfTen},
+	{"push-to-two-clusters", pushToTwoClusters},
+	{"idle-requests", idleRequests},
+	{"webhook-p99", webhookP99},
+}
+
+// figures collects what all rows have measured.
+var figures table
+
+func TestMain(m *testing.M) {
+	klog.SetLogger(logr.Discard()) // what counts is in the table
+	rest.SetDefaultWarningHandler(rest.NoWarnings{})
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		signal.Stop(signals) // a second Ctrl-C ends us at once
+		env.StopAll()
+		os.Exit(1)
+	}()
+	code := m.Run()
+	env.StopAll()
+	if text, ok := figures.print(); text != "" {
+		fmt.Print("\n" + text)
+		if !ok {
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+func BenchmarkWaybill(b *testing.B) {
+	for _, r := range rows {
+		b.Run(r.name, func(b *testing.B) {
+			s := &sheet{row: r.name, b: b}
+			defer func() {
+				b.ReportMetric(0, "ns/op") // says nothing here, and is left out when zero
+				figures.add(s.lines()...)
+			}()
+			r.measure(b, s)
+		})
+	}
+}

@@ -1,0 +1,76 @@
+package bench
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env"
+	"waybill.dev/waybill/test/observe"
+)
+
+// definition is the name of what rows install.
+const definition = "app"
+
+// offer serves a chart of testdata in a Helm repository and defines it in the hub.
+func (h *hub) offer(b *testing.B, chart string) {
+	b.Helper()
+	charts, err := env.StartHelmRepo(env.Access{})
+	require.NoError(b, err)
+	b.Cleanup(charts.Stop)
+	_, err = charts.Push("testdata/" + chart)
+	require.NoError(b, err)
+	h.create(b, definitions, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.ApplicationDefinitionKind,
+		"metadata": map[string]any{"name": definition},
+		"spec": map[string]any{
+			"method": "helm",
+			"versions": []any{map[string]any{
+				"version": "1.0.0",
+				"template": map[string]any{"source": map[string]any{"helm": map[string]any{
+					"url": charts.URL(), "chartName": chart, "chartVersion": "1.0.0",
+				}}},
+			}},
+		},
+	}})
+}
+
+// userClusterItself makes the hub a user cluster too, and waits until it is one.
+func (h *hub) userClusterItself(b *testing.B) {
+	b.Helper()
+	h.create(b, clusters, kubernetesCluster("hub", nil, nil))
+	await(b, h.view(b, clusters, system), 1, observe.Ready)
+}
+
+// register makes a user cluster known to the hub, reached by a kubeconfig.
+func (h *hub) register(b *testing.B, name string, kubeconfig []byte, labels map[string]any) {
+	b.Helper()
+	h.create(b, secrets, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret",
+		"metadata":   map[string]any{"name": name, "namespace": system},
+		"stringData": map[string]any{"value": string(kubeconfig)},
+	}})
+	h.create(b, clusters, kubernetesCluster(name, labels, map[string]any{"kubeconfigSecretRef": map[string]any{"name": name}}))
+}
+
+func kubernetesCluster(name string, labels, spec map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.KubernetesClusterKind,
+		"metadata": map[string]any{"name": name, "namespace": system, "labels": labels},
+		"spec":     spec,
+	}}
+}
+
+// installation installs the definition into its own namespace.
+func installation(namespace, name string, values map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.ApplicationInstallationKind,
+		"metadata": map[string]any{"name": name, "namespace": namespace},
+		"spec": map[string]any{
+			"applicationRef": map[string]any{"name": definition, "version": "1.0.0"},
+			"values":         values,
+		},
+	}}
+}

@@ -1,0 +1,70 @@
+package bench
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"waybill.dev/waybill/test/observe"
+)
+
+// perRun is how many objects are deleted, and how many edited, in each run: five runs make
+// 500 events.
+const perRun = 50
+
+func driftBack(b *testing.B, s *sheet) {
+	t := startThousand(b)
+	commit, _ := t.pushed(b, configMapFiles(delivered, many, "all"))
+	t.settled(b, commit)
+	var deleted, edited, all samples
+	for b.Loop() {
+		for i := range perRun {
+			name := itemName(i * many / perRun)
+			deleted.add(t.deleteByHand(b, name))
+			edited.add(t.editByHand(b, name))
+		}
+	}
+	all = append(append(all, deleted...), edited...)
+	s.atMost("", all.percentile(99), "s at p99", 1)
+	s.inform("deleted", deleted.median(), "s at p50")
+	s.inform("edited", edited.median(), "s at p50")
+	s.inform("events", float64(len(all)), "events")
+	s.rss(t.process)
+}
+
+// deleteByHand returns how long the object is away.
+func (t *thousand) deleteByHand(b *testing.B, name string) float64 {
+	b.Helper()
+	was := t.maps.Get(delivered, name)
+	require.NotNil(b, was)
+	require.NoError(b, t.client.Resource(configMaps).Namespace(delivered).Delete(b.Context(), name, metav1.DeleteOptions{}))
+	return t.back(b, func(o *observe.Object) bool { return o.GetName() == name && o.GetUID() != was.GetUID() })
+}
+
+// editByHand returns how long the object is not as in git.
+func (t *thousand) editByHand(b *testing.B, name string) float64 {
+	b.Helper()
+	edited, err := t.client.Resource(configMaps).Namespace(delivered).Patch(b.Context(), name, types.MergePatchType,
+		[]byte(`{"data":{"mark":"by hand"}}`), metav1.PatchOptions{FieldManager: "hand"})
+	require.NoError(b, err)
+	return t.back(b, func(o *observe.Object) bool {
+		if o.GetName() != name || !marked("all")(o) {
+			return false
+		}
+		order, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), edited.GetResourceVersion())
+		return err == nil && order > 0
+	})
+}
+
+func (t *thousand) back(b *testing.B, match observe.Match) float64 {
+	b.Helper()
+	var took samples
+	began := time.Now()
+	await(b, t.maps, 1, match)
+	took.since(began)
+	return took[0]
+}

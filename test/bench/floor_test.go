@@ -1,0 +1,135 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+)
+
+// connections is how many a floor is measured with.
+const connections = 20
+
+// floor is a bare program: it knows what to send where, and sends it.
+type floor struct {
+	host  string
+	lines []*http.Client // a connection each
+}
+
+// patch is one server-side apply, prepared down to the bytes.
+type patch struct {
+	path string
+	body []byte
+}
+
+func newFloor(b *testing.B, h *hub) *floor {
+	b.Helper()
+	f := &floor{host: h.RESTConfig().Host}
+	tlsConfig, err := rest.TLSConfigFor(h.RESTConfig())
+	require.NoError(b, err)
+	for range connections {
+		transport := &http.Transport{TLSClientConfig: tlsConfig.Clone(), ForceAttemptHTTP2: true}
+		b.Cleanup(transport.CloseIdleConnections)
+		f.lines = append(f.lines, &http.Client{Transport: transport})
+	}
+	return f
+}
+
+// plurals of the kinds that rows deliver.
+var plurals = map[string]schema.GroupVersionResource{
+	"ConfigMap": configMaps, "Secret": secrets, "Service": services, "ServiceAccount": accounts,
+	"Deployment": deployments, "Ingress": ingresses,
+}
+
+// prepare turns manifests into patches.
+func prepare(b *testing.B, manifests []string) []patch {
+	b.Helper()
+	patches := make([]patch, len(manifests))
+	for i, manifest := range manifests {
+		body, err := yaml.YAMLToJSON([]byte(manifest))
+		require.NoError(b, err)
+		o := &unstructured.Unstructured{}
+		require.NoError(b, o.UnmarshalJSON(body))
+		gvr, known := plurals[o.GetKind()]
+		require.True(b, known, o.GetKind())
+		root := "/apis/" + gvr.Group + "/" + gvr.Version
+		if gvr.Group == "" {
+			root = "/api/" + gvr.Version
+		}
+		patches[i] = patch{
+			path: fmt.Sprintf("%s/namespaces/%s/%s/%s", root, o.GetNamespace(), gvr.Resource, o.GetName()),
+			body: body,
+		}
+	}
+	return patches
+}
+
+// apply applies everything, and returns when the last answer is there.
+func (f *floor) apply(b *testing.B, patches []patch) {
+	b.Helper()
+	f.each(b, patches, func(p patch) (*http.Request, error) {
+		request, err := http.NewRequest(http.MethodPatch, f.host+p.path+"?fieldManager=floor&force=true", bytes.NewReader(p.body))
+		if err == nil {
+			request.Header.Set("Content-Type", "application/apply-patch+yaml")
+		}
+		return request, err
+	})
+}
+
+// remove deletes everything; what depends on it is collected later.
+func (f *floor) remove(b *testing.B, patches []patch) {
+	b.Helper()
+	f.each(b, patches, func(p patch) (*http.Request, error) {
+		return http.NewRequest(http.MethodDelete, f.host+p.path+"?propagationPolicy=Background", nil)
+	})
+}
+
+// each sends a request for each patch, over all connections at once.
+func (f *floor) each(b *testing.B, patches []patch, build func(patch) (*http.Request, error)) {
+	b.Helper()
+	queue := make(chan patch, len(patches))
+	for _, p := range patches {
+		queue <- p
+	}
+	close(queue)
+	var group errgroup.Group
+	for _, line := range f.lines {
+		group.Go(func() error {
+			for p := range queue {
+				request, err := build(p)
+				if err != nil {
+					return err
+				}
+				if err := send(line, request); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(b, group.Wait())
+}
+
+func send(line *http.Client, request *http.Request) error {
+	response, err := line.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode >= http.StatusBadRequest {
+		return fmt.Errorf("%s %s: %s: %s", request.Method, request.URL.Path, response.Status, answer)
+	}
+	return nil
+}

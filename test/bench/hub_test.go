@@ -1,0 +1,199 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env"
+	"waybill.dev/waybill/test/observe"
+)
+
+const (
+	// system is the namespace that Waybill runs in.
+	system = "waybill-system"
+	// syncUser is whom waybill-sync runs as, so that its requests can be told from ours.
+	syncUser = "waybill-sync"
+	// probeEvery is how often a cluster may be asked whether it is there without it
+	// counting as a request.
+	probeEvery = 30 * time.Second
+)
+
+// Kinds that rows deal with.
+var (
+	configMaps    = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	secrets       = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	namespaces    = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	pods          = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	services      = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+	accounts      = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
+	deployments   = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	ingresses     = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}
+	gitSyncs      = v1alpha1.GroupVersion.WithResource("gitsyncs")
+	clusters      = v1alpha1.GroupVersion.WithResource("kubernetesclusters")
+	definitions   = v1alpha1.GroupVersion.WithResource("applicationdefinitions")
+	installations = v1alpha1.GroupVersion.WithResource("applicationinstallations")
+)
+
+// hub is a cluster whose requests are counted, with Waybill's CRDs.
+type hub struct {
+	*env.Cluster
+	client dynamic.Interface
+}
+
+// startHub starts a hub for one row.
+func startHub(b *testing.B, pods bool) *hub {
+	b.Helper()
+	h := startCluster(b, env.Options{Name: "hub", Pods: pods, CRDs: []string{"../../charts/waybill/crds"}})
+	h.namespace(b, system)
+	return h
+}
+
+// startCluster starts a cluster for one row.
+func startCluster(b *testing.B, o env.Options) *hub {
+	b.Helper()
+	o.Audit = true
+	cluster := env.Start(b, o)
+	client, err := dynamic.NewForConfig(cluster.RESTConfig())
+	require.NoError(b, err)
+	return &hub{Cluster: cluster, client: client}
+}
+
+func (h *hub) namespace(b *testing.B, name string) {
+	b.Helper()
+	h.create(b, namespaces, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
+	}})
+}
+
+func (h *hub) create(b *testing.B, gvr schema.GroupVersionResource, o *unstructured.Unstructured) {
+	b.Helper()
+	_, err := h.client.Resource(gvr).Namespace(o.GetNamespace()).Create(b.Context(), o, metav1.CreateOptions{})
+	require.NoError(b, err)
+}
+
+// view opens a view of one kind in one namespace, or in all.
+func (h *hub) view(b *testing.B, gvr schema.GroupVersionResource, namespace string) *observe.View {
+	b.Helper()
+	v, err := observe.Open(b.Context(), h.RESTConfig(), observe.Of{GroupVersionResource: gvr, Namespace: namespace})
+	require.NoError(b, err)
+	return v
+}
+
+// patience is how long a row waits for one thing before it breaks off.
+const patience = 3 * time.Minute
+
+// await waits until exactly want objects of a view match.
+func await(b *testing.B, v *observe.View, want int, match observe.Match) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	defer cancel()
+	require.NoError(b, v.Until(ctx, want, match))
+}
+
+// reconcile asks an object of ours to be reconciled now, and returns the token that its
+// status shows when that is done.
+func (h *hub) reconcile(b *testing.B, gvr schema.GroupVersionResource, namespace, name string) string {
+	b.Helper()
+	token := newToken()
+	require.NoError(b, h.ask(b.Context(), h.client.Resource(gvr).Namespace(namespace), name, token))
+	return token
+}
+
+func newToken() string { return time.Now().Format(time.RFC3339Nano) }
+
+func (h *hub) ask(ctx context.Context, client dynamic.ResourceInterface, name, token string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"annotations": map[string]any{v1alpha1.ReconcileAtAnnotation: token},
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = client.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
+}
+
+// clear deletes all objects of a kind in a namespace and waits until they are gone.
+func (h *hub) clear(b *testing.B, gvr schema.GroupVersionResource, namespace string, v *observe.View) {
+	b.Helper()
+	require.NoError(b, h.client.Resource(gvr).Namespace(namespace).DeleteCollection(b.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	await(b, v, 0, observe.Any)
+}
+
+func (h *hub) mark(b *testing.B) env.AuditMark {
+	b.Helper()
+	mark, err := h.AuditMark(b.Context())
+	require.NoError(b, err)
+	return mark
+}
+
+// requests are those of waybill-sync since a mark, without watches, the lists they begin
+// with, leases, and one probe per probeEvery.
+func (h *hub) requests(b *testing.B, since env.AuditMark) requests {
+	b.Helper()
+	all, err := h.Requests(b.Context(), since, env.ByUser(syncUser), env.Calls)
+	require.NoError(b, err)
+	var counted requests
+	var probed time.Time
+	for _, r := range all {
+		if r.URI == "/readyz" && r.Time.Sub(probed) >= probeEvery-time.Second {
+			probed = r.Time
+			continue
+		}
+		counted = append(counted, r)
+	}
+	return counted
+}
+
+// requests of one run.
+type requests []env.Request
+
+// count is how many of the requests all conditions hold for.
+func (r requests) count(conditions ...func(env.Request) bool) float64 {
+	n := 0
+	for _, request := range r {
+		if !slices.ContainsFunc(conditions, func(c func(env.Request) bool) bool { return !c(request) }) {
+			n++
+		}
+	}
+	return float64(n)
+}
+
+// of keeps requests for one kind.
+func of(gvr schema.GroupVersionResource) func(env.Request) bool {
+	return func(r env.Request) bool { return r.Group == gvr.Group && r.Resource == gvr.Resource }
+}
+
+// statusWrite keeps writes of the status of one of our own objects.
+func statusWrite(r env.Request) bool {
+	return r.Group == v1alpha1.GroupVersion.Group && r.Subresource == "status" && env.Writes(r)
+}
+
+// toObjects keeps what goes to anything but our own kinds and events.
+func toObjects(r env.Request) bool {
+	return r.Group != v1alpha1.GroupVersion.Group && r.Resource != "events"
+}
+
+// readyAt matches an object of ours that is Ready at a git revision.
+func readyAt(commit string) observe.Match {
+	return func(o *observe.Object) bool {
+		revision, _, _ := unstructured.NestedString(o.Object, "status", "revision") // none is another one
+		return strings.HasSuffix(revision, commit) && observe.Ready(o)
+	}
+}
+
+// handled matches an object of ours that has acted on a token of reconcile.
+func handled(token string) observe.Match {
+	return observe.Both(observe.Ready, observe.Has(token, "status", "lastHandledReconcileAt"))
+}

@@ -1,0 +1,63 @@
+package bench
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"waybill.dev/waybill/test/env"
+	"waybill.dev/waybill/test/observe"
+)
+
+const (
+	// settling is how long after the last change requests may still be about it: events, and
+	// what a cluster is asked when it is new.
+	settling = 15 * time.Second
+	// window is how long nothing may be asked, in each run. The repository is looked at
+	// several times in it.
+	window   = 12 * time.Second
+	interval = "3s"
+)
+
+// idleRequests is a GitSync for the hub and one for user clusters, and an installation in
+// each of those: when nothing changes, nobody asks anything.
+func idleRequests(b *testing.B, s *sheet) {
+	p := startPair(b, map[string]any{"interval": interval})
+	p.namespace(b, "here")
+	p.create(b, gitSyncs, gitSync("here", "here", p.source, map[string]any{"interval": interval, "wait": true}))
+	p.push(b, "here", configMapFiles("here", 50, "idle"))
+	wanted, err := yaml.Marshal(installation(delivered, "idle", nil).Object)
+	require.NoError(b, err)
+	commit, _ := p.push(b, pairSync, pairFiles(map[string]string{"installation.yaml": string(wanted)}))
+	await(b, p.syncs, 2, readyAt(commit))
+	for _, user := range p.users {
+		await(b, user.view(b, installations, delivered), 1, observe.Ready)
+	}
+	<-time.After(settling)
+
+	var here, there samples
+	for b.Loop() {
+		looks := len(p.server.Requests())
+		hubMark, userMarks := p.mark(b), p.userMarks(b)
+		<-time.After(window)
+		here.add(p.requests(b, hubMark).count())
+		for i, user := range p.users {
+			there.add(user.requests(b, userMarks[i]).count())
+		}
+		require.Greater(b, len(p.server.Requests()), looks, "the repository was not looked at: the window says nothing")
+	}
+	s.atMost("", here.max(), "requests", 0)
+	s.atMost("user-cluster", there.max(), "requests", 0)
+	s.rss(p.process)
+}
+
+func (p *pair) userMarks(b *testing.B) []env.AuditMark {
+	b.Helper()
+	marks := make([]env.AuditMark, len(p.users))
+	for i, user := range p.users {
+		marks[i] = user.mark(b)
+	}
+	return marks
+}

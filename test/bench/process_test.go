@@ -1,0 +1,63 @@
+package bench
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/env"
+	"waybill.dev/waybill/test/program"
+)
+
+// maxRSS is the most memory, in MiB, that a process may have had at any time.
+const maxRSS = 150
+
+// waybill is a process of Waybill's.
+type waybill struct{ *env.Process }
+
+// startSync starts a fresh waybill-sync for a hub.
+func startSync(b *testing.B, h *hub, args ...string) waybill {
+	b.Helper()
+	bin, err := program.Build(b.Context(), program.Sync)
+	require.NoError(b, err)
+	process, err := program.Start(b.Context(), program.Options{
+		Name: program.Sync, Bin: bin, Kubeconfig: h.kubeconfigOf(b, syncUser),
+		Args: append([]string{"--cache-dir=" + filepath.Join(b.TempDir(), "cache")}, args...),
+	})
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, process.Kill()) })
+	return waybill{process}
+}
+
+// kubeconfigOf writes the kubeconfig of a user who may do everything.
+func (h *hub) kubeconfigOf(b *testing.B, user string) string {
+	b.Helper()
+	config, err := h.AddUser(user, "system:masters")
+	require.NoError(b, err)
+	content, err := env.Kubeconfig(h.Name(), config)
+	require.NoError(b, err)
+	path := filepath.Join(b.TempDir(), user+".kubeconfig")
+	require.NoError(b, os.WriteFile(path, content, 0o600))
+	return path
+}
+
+var peakLine = regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`)
+
+// peak is the most memory, in MiB, that the process has had.
+func (w waybill) peak(b *testing.B) float64 {
+	b.Helper()
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(w.PID()) + "/status")
+	require.NoError(b, err)
+	match := peakLine.FindSubmatch(status)
+	require.NotNil(b, match, "the kernel tells no VmHWM")
+	kilobytes, err := strconv.ParseFloat(string(match[1]), 64)
+	require.NoError(b, err)
+	return kilobytes / 1024
+}
+
+// rss adds the figure that every row has.
+func (s *sheet) rss(w waybill) { s.atMost("rss", w.peak(s.b), "MiB", maxRSS) }

@@ -1,0 +1,120 @@
+package bench
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"waybill.dev/waybill/test/env"
+	"waybill.dev/waybill/test/observe"
+)
+
+// pair is a hub with two user clusters, each an API server of its own.
+type pair struct {
+	*hub
+	source
+	process waybill
+	syncs   *observe.View
+	users   []*hub
+}
+
+const pairSync = "pair"
+
+// startPair ends with a GitSync that delivers an empty namespace to both clusters.
+func startPair(b *testing.B, spec map[string]any) *pair {
+	b.Helper()
+	p := &pair{hub: startHub(b, false)}
+	p.source = startSource(b, p.hub)
+	p.syncs = p.view(b, gitSyncs, system)
+	p.process = startSync(b, p.hub)
+	for _, name := range []string{"berlin", "dublin"} {
+		user := startCluster(b, env.Options{Name: name})
+		config, err := user.AddUser(syncUser, "system:masters")
+		require.NoError(b, err)
+		kubeconfig, err := env.Kubeconfig(name, config)
+		require.NoError(b, err)
+		p.register(b, name, kubeconfig, map[string]any{"fleet": "all"})
+		p.users = append(p.users, user)
+	}
+	await(b, p.view(b, clusters, system), len(p.users), observe.Ready)
+	p.offer(b, "fifty")
+	whole := selecting(map[string]any{"fleet": "all"})
+	for key, value := range spec {
+		whole[key] = value
+	}
+	commit, _ := p.push(b, pairSync, pairFiles(nil))
+	p.create(b, gitSyncs, gitSync(pairSync, pairSync, p.source, whole))
+	await(b, p.syncs, 1, readyAt(commit))
+	return p
+}
+
+// pairFiles adds the namespace that is always there.
+func pairFiles(files map[string]string) map[string]string {
+	all := map[string]string{"namespace.yaml": "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: " + delivered + "\n"}
+	for name, content := range files {
+		all[name] = content
+	}
+	return all
+}
+
+// part is some objects of an application in one cluster.
+type part struct {
+	view *observe.View
+	want int
+}
+
+// parts opens views of an application's objects, by how many there are of each kind, in
+// both clusters.
+func (p *pair) parts(b *testing.B, counts map[schema.GroupVersionResource]int) []part {
+	b.Helper()
+	var all []part
+	for _, user := range p.users {
+		for gvr, want := range counts {
+			all = append(all, part{user.view(b, gvr, delivered), want})
+		}
+	}
+	return all
+}
+
+// timePush pushes, and returns how long it takes until both clusters hold all objects that
+// match; with none, until none is left.
+func (p *pair) timePush(b *testing.B, files map[string]string, parts []part, match observe.Match) float64 {
+	b.Helper()
+	commit, at := p.push(b, pairSync, pairFiles(files))
+	p.reconcile(b, gitSyncs, system, pairSync)
+	for _, part := range parts {
+		want := part.want
+		if files == nil {
+			want = 0
+		}
+		await(b, part.view, want, match)
+	}
+	var took samples
+	took.since(at)
+	await(b, p.syncs, 1, readyAt(commit))
+	return took[0]
+}
+
+func pushToTwoClusters(b *testing.B, s *sheet) {
+	p := startPair(b, nil)
+	charted := p.parts(b, map[schema.GroupVersionResource]int{configMaps: 20, accounts: 10, services: 10, deployments: 10})
+	plain := p.parts(b, map[schema.GroupVersionResource]int{configMaps: 50})
+	var byChart, byFiles samples
+	for run := 1; b.Loop(); run++ {
+		name := fmt.Sprintf("app-%d", run)
+		wanted, err := yaml.Marshal(installation(delivered, name, nil).Object)
+		require.NoError(b, err)
+		ofRelease := observe.Has(name, "metadata", "labels", "app.kubernetes.io/instance")
+		byChart.add(p.timePush(b, map[string]string{"installation.yaml": string(wanted)}, charted, ofRelease))
+		p.timePush(b, nil, charted, ofRelease)
+
+		byFiles.add(p.timePush(b, configMapFiles(delivered, 50, name), plain, marked(name)))
+		p.timePush(b, nil, plain, marked(name))
+	}
+	s.atMost("", byChart.median(), "s", 2)
+	s.atMost("plain", byFiles.median(), "s", 2)
+	s.rss(p.process)
+}

@@ -1,0 +1,176 @@
+package bench
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"waybill.dev/waybill/test/env"
+	"waybill.dev/waybill/test/observe"
+)
+
+// fleet is a hub and user clusters, all of which are one API server behind a gate each:
+// what is measured is the hub's side.
+type fleet struct {
+	*hub
+	source
+	process waybill
+	user    *hub
+	gates   []*env.Gate
+	syncs   *observe.View
+}
+
+// unit is how many ConfigMaps a GitSync of these rows delivers to a cluster.
+const unit = 100
+
+func startFleet(b *testing.B, size int, args ...string) *fleet {
+	b.Helper()
+	f := &fleet{hub: startHub(b, false), user: startCluster(b, env.Options{Name: "user"})}
+	f.source = startSource(b, f.hub)
+	f.syncs = f.view(b, gitSyncs, system)
+	f.process = startSync(b, f.hub, args...)
+	for i := range size {
+		f.user.namespace(b, remoteName(i))
+		f.gates = append(f.gates, f.connect(b, i))
+	}
+	await(b, f.view(b, clusters, system), size, observe.Ready)
+	return f
+}
+
+func remoteName(i int) string { return fmt.Sprintf("remote-%02d", i) }
+
+// connect registers the user cluster once more, behind a gate of its own.
+func (f *fleet) connect(b *testing.B, i int) *env.Gate {
+	b.Helper()
+	gate, err := env.NewGate(f.user.Address())
+	require.NoError(b, err)
+	b.Cleanup(gate.Close)
+	kubeconfig, err := env.Kubeconfig("user", env.Via(gate, f.user.RESTConfig()))
+	require.NoError(b, err)
+	f.register(b, remoteName(i), kubeconfig, map[string]any{"fleet": "all", "name": remoteName(i)})
+	return gate
+}
+
+func selecting(labels map[string]any) map[string]any {
+	return map[string]any{"clusterSelector": map[string]any{"matchLabels": labels}}
+}
+
+// hang has the first clusters accept connections and never answer.
+func (f *fleet) hang(b *testing.B, count int) {
+	b.Helper()
+	for _, gate := range f.gates[:count] {
+		require.NoError(b, gate.Hang())
+	}
+}
+
+func (f *fleet) open(b *testing.B) {
+	b.Helper()
+	for _, gate := range f.gates {
+		require.NoError(b, gate.Open())
+	}
+}
+
+const (
+	remotes     = 20
+	deadRemotes = 4
+)
+
+// remoteFiles are a folder for each cluster.
+func remoteFiles(mark string) map[string]string {
+	files := map[string]string{}
+	for i := range remotes {
+		for name, content := range configMapFiles(remoteName(i), unit, mark) {
+			files[remoteName(i)+"/"+name] = content
+		}
+	}
+	return files
+}
+
+func remote20Dead(b *testing.B, s *sheet) {
+	f := startFleet(b, remotes, "--workers=4")
+	f.push(b, "remotes", remoteFiles("first"))
+	for i := range remotes {
+		f.create(b, gitSyncs, gitSync(remoteName(i), "remotes/"+remoteName(i), f.source, selecting(map[string]any{"name": remoteName(i)})))
+	}
+	await(b, f.syncs, remotes, observe.Ready)
+	var healthy, withDead samples
+	for run := 1; b.Loop(); run++ {
+		healthy.add(f.pushRemotes(b, fmt.Sprint("alive ", run)))
+		await(b, f.syncs, remotes, observe.Ready)
+
+		f.hang(b, deadRemotes)
+		withDead.add(f.pushRemotes(b, fmt.Sprint("dead ", run)))
+		f.open(b)
+		await(b, f.syncs, remotes, observe.Ready)
+	}
+	s.atMost("", withDead.median()/healthy.median(), "x none dead", 1.1)
+	s.inform("none-dead", healthy.median(), "s")
+	s.inform("4-dead", withDead.median(), "s")
+	s.rss(f.process)
+}
+
+// pushRemotes changes what every cluster shall hold, and returns how long it takes until
+// those that never die hold it.
+func (f *fleet) pushRemotes(b *testing.B, mark string) float64 {
+	b.Helper()
+	commit, at := f.push(b, "remotes", remoteFiles(mark))
+	require.NoError(b, parallel(remotes, func(i int) error {
+		return f.ask(b.Context(), f.client.Resource(gitSyncs).Namespace(system), remoteName(i), newToken())
+	}))
+	await(b, f.syncs, remotes-deadRemotes, observe.Both(readyAt(commit), func(o *observe.Object) bool {
+		return o.GetName() >= remoteName(deadRemotes)
+	}))
+	var took samples
+	took.since(at)
+	return took[0]
+}
+
+// ten is the clusters that one GitSync delivers to, in the row with a dead one.
+const ten = 10
+
+func deadOneOfTen(b *testing.B, s *sheet) {
+	f := startFleet(b, ten)
+	f.push(b, "all", configMapFiles(remoteName(0), unit, "first"))
+	f.create(b, gitSyncs, gitSync("all", "all", f.source, selecting(map[string]any{"fleet": "all"})))
+	await(b, f.syncs, 1, observe.Ready)
+	var healthy, withDead samples
+	for run := 1; b.Loop(); run++ {
+		healthy.add(f.pushAll(b, fmt.Sprint("alive ", run)))
+		await(b, f.syncs, 1, observe.Ready)
+
+		f.hang(b, 1)
+		withDead.add(f.pushAll(b, fmt.Sprint("dead ", run)))
+		f.open(b)
+		await(b, f.syncs, 1, observe.Ready)
+	}
+	s.atMost("", withDead.median()/healthy.median(), "x none dead", 1.1)
+	s.inform("none-dead", healthy.median(), "s")
+	s.inform("1-dead", withDead.median(), "s")
+	s.rss(f.process)
+}
+
+// pushAll changes what every cluster shall hold, and returns how long it takes until the
+// GitSync says that the nine which never die hold it.
+func (f *fleet) pushAll(b *testing.B, mark string) float64 {
+	b.Helper()
+	commit, at := f.push(b, "all", configMapFiles(remoteName(0), unit, mark))
+	f.reconcile(b, gitSyncs, system, "all")
+	await(b, f.syncs, 1, func(o *observe.Object) bool {
+		list, _, _ := unstructured.NestedSlice(o.Object, "status", "clusters") // none is none at the commit
+		there := 0
+		for _, item := range list {
+			c, ok := item.(map[string]any)
+			revision, _ := c["revision"].(string) // none is another one
+			if ok && c["name"] != remoteName(0) && c["ready"] == true && strings.HasSuffix(revision, commit) {
+				there++
+			}
+		}
+		return there == ten-1
+	})
+	var took samples
+	took.since(at)
+	return took[0]
+}
