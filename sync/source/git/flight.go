@@ -98,10 +98,11 @@ func (g *flights[V]) start(key string, f *flight[V]) {
 	go func() {
 		defer f.cancel()
 		f.value, f.err = f.call(f.ctx)
-		close(f.done)
 		g.mu.Lock()
-		defer g.mu.Unlock()
 		g.finish(key, f)
+		g.mu.Unlock()
+		// Only now: whoever comes back at once must not meet this call again.
+		close(f.done)
 	}()
 }
 

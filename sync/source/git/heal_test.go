@@ -1,12 +1,12 @@
 package git_test
 
 import (
-	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -105,8 +105,12 @@ func TestOpen_replacesAMirrorWithTooManyPacks(t *testing.T) {
 	store := newStoreIn(t, dir)
 	reader := openRef(t, store, o.https(s), git.Ref{Branch: "main"})
 	for i := range 50 {
-		o.push(t, map[string]string{"a.txt": fmt.Sprint(i + 1)})
-		openRef(t, store, o.https(s), git.Ref{Branch: "main"}).Close()
+		require.NoError(t, os.WriteFile(filepath.Join(o.work, "a.txt"), []byte(strconv.Itoa(i+1)), 0o600))
+		o.git(t, "commit", "--quiet", "--all", "--message", "change")
+	}
+	o.git(t, "push", "--quiet", "origin", "HEAD")
+	for _, commit := range strings.Fields(o.git(t, "rev-list", "--reverse", "HEAD")) {
+		openRef(t, store, o.https(s), git.Ref{Commit: commit}).Close()
 	}
 
 	assert.Equal(t, "0", readFile(t, reader, "a.txt"), "a reader keeps its snapshot")

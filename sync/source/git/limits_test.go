@@ -1,6 +1,7 @@
 package git_test
 
 import (
+	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"os"
@@ -158,6 +159,30 @@ func (o *origin) linkTo(t *testing.T, name, target string) {
 	o.git(t, "update-index", "--add", "--cacheinfo", "120000,"+blob+","+name)
 	o.git(t, "commit", "--quiet", "--message", "link")
 	o.git(t, "push", "--quiet", "origin", "HEAD")
+}
+
+// No git makes such trees, but a server may send them.
+func TestTree_entriesThatNoFileSystemTakes(t *testing.T) {
+	for name, entry := range map[string]string{"Parent": "..", "Self": ".", "Separator": "../../etc"} {
+		t.Run(name, func(t *testing.T) {
+			s := newHTTPS(t)
+			o := s.newOrigin(t, map[string]string{"a.txt": "a"})
+			blob, err := hex.DecodeString(o.git(t, "rev-parse", "HEAD:a.txt"))
+			require.NoError(t, err)
+			file := filepath.Join(t.TempDir(), "tree")
+			require.NoError(t, os.WriteFile(file, append([]byte("100644 "+entry+"\x00"), blob...), 0o600))
+			tree := o.git(t, "hash-object", "-w", "-t", "tree", "--literally", file)
+			o.git(t, "reset", "--quiet", "--soft", o.git(t, "commit-tree", "-m", "odd", tree))
+			o.git(t, "push", "--quiet", "--force", "origin", "HEAD")
+
+			fsys, err := openRef(t, newStore(t), o.https(s), git.Ref{}).FS(".")
+			require.NoError(t, err)
+			_, err = fs.ReadDir(fsys, ".")
+			require.ErrorIs(t, err, git.ErrOutside)
+			assert.ErrorIs(t, err, fs.ErrInvalid)
+			assert.ErrorContains(t, err, "that no file system takes")
+		})
+	}
 }
 
 // K23
