@@ -65,5 +65,5 @@ func (e evidence) stripped() bool {
 // lost tells whether the object was ours and somebody else took it over. Two who
 // adopt it would take it from one another for ever.
 func (e evidence) lost() bool {
-	return e.live.owner != "" && e.ownUID == e.live.uid
+	return e.live.owner != "" && e.ownUID != "" && e.ownUID == e.live.uid
 }

@@ -78,11 +78,17 @@ func (e notEstablishedError) Error() string {
 	return fmt.Sprintf("CustomResourceDefinition %s is not established yet", e.name)
 }
 
+// hiddenError says that definitions may not be read.
+type hiddenError struct{ cause error }
+
+func (e hiddenError) Error() string { return e.cause.Error() }
+func (e hiddenError) Unwrap() error { return e.cause }
+
 // find returns how a kind is called that discovery does not know. Where it returns
 // an error, the holder is told when that may have changed.
 func (d *definitions) find(ctx context.Context, h *holder, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	if err := d.await(h, gvk.Group).await(ctx); err != nil {
-		return nil, fmt.Errorf("watch CustomResourceDefinitions: %w", err)
+		return nil, readError("watch CustomResourceDefinitions", err)
 	}
 	for name, version := range d.ofGroup(gvk.Group) {
 		found, err := d.get(ctx, name, version)
@@ -102,6 +108,13 @@ func (d *definitions) find(ctx context.Context, h *holder, gvk schema.GroupVersi
 		return mapping, nil
 	}
 	return nil, noDefinitionError{gvk}
+}
+
+func readError(doing string, err error) error {
+	if apierrors.IsForbidden(err) && !isImpersonation(err) {
+		return hiddenError{err}
+	}
+	return fmt.Errorf("%s: %w", doing, err)
 }
 
 // await notes who waits for a group, and returns the watch that tells.
@@ -172,7 +185,7 @@ func (d *definitions) get(ctx context.Context, name, version string) (definition
 		return definition{}, nil
 	}
 	if err != nil {
-		return definition{}, fmt.Errorf("read CustomResourceDefinition %s: %w", name, err)
+		return definition{}, readError("read CustomResourceDefinition "+name, err)
 	}
 	read := readDefinition(object)
 	d.mu.Lock()

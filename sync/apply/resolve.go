@@ -95,6 +95,7 @@ func (r *run) unresolved(it *item, err error) {
 	var (
 		missing noDefinitionError
 		pending notEstablishedError
+		hidden  hiddenError
 	)
 	switch {
 	case errors.As(err, &missing):
@@ -104,11 +105,13 @@ func (r *run) unresolved(it *item, err error) {
 	case errors.As(err, &pending):
 		it.waiting = true
 		it.refuse(ReasonKindNotFound, err.Error())
-	case apierrors.IsForbidden(err) && clusterFailure(err) == nil:
+	case errors.As(err, &hidden):
 		missing := noDefinitionError{it.id.GroupVersionKind()}
-		it.refuse(ReasonKindNotFound, fmt.Sprintf("%s; nobody can tell when that happens: %s", missing.Error(), err))
+		it.refuse(ReasonKindNotFound, fmt.Sprintf("%s; nobody can tell when that happens: %s", missing.Error(), rootCause(err)))
 	case discovery.IsGroupDiscoveryFailedError(err):
 		it.refuse(ReasonUnavailable, err.Error())
+	case apierrors.IsForbidden(err): // discovery itself, which everybody may use who is known
+		r.fail(fmt.Errorf("the API server forbids even discovery, as where the right to impersonate is missing: %w", err))
 	default:
 		if failure := clusterFailure(err); failure != nil {
 			r.fail(failure)

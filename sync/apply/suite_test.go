@@ -273,3 +273,10 @@ func (f *fixture) create(kind string, object manifest.Object) {
 		object.Unstructured, metav1.CreateOptions{FieldManager: "kubectl-create"})
 	require.NoError(f.t, err)
 }
+
+const mergePatch = types.MergePatchType
+
+// cleanup returns a context for after the test, whose own one has ended.
+func cleanup(t testing.TB) context.Context { return context.WithoutCancel(t.Context()) }
+
+var deleteNow = metav1.DeleteOptions{}

@@ -1,0 +1,132 @@
+package apply_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+func adopting(object manifest.Object) manifest.Object {
+	object.SetAnnotations(map[string]string{v1alpha1.AdoptAnnotation: "true"})
+	return object
+}
+
+// C13, C53
+func TestOwnership_foreignObject(t *testing.T) {
+	f := newFixture(t)
+	f.create("configmaps", configMap(t, "settings", "foreign"))
+	result := f.apply(nil, configMap(t, "settings", "ours"), configMap(t, "other", "ours"))
+
+	require.Len(t, result.Problems, 1)
+	assert.Equal(t, manifest.Problem{
+		ID:     manifest.ID{Version: "v1", Kind: "ConfigMap", Namespace: f.namespace, Name: "settings"},
+		File:   "settings.yaml",
+		Line:   1,
+		Reason: apply.ReasonConflict,
+		Message: "it exists and Waybill did not make it; its fields are managed by kubectl-create; " +
+			`to take it over, annotate the manifest with apps.waybill.dev/adopt: "true"`,
+	}, result.Problems[0])
+	assert.Equal(t, "foreign", f.value("settings"))
+	assert.NotContains(t, f.live("configmaps", "settings").GetAnnotations(), v1alpha1.OwnerAnnotation)
+	assert.Equal(t, "ours", f.value("other"), "what is ours is applied")
+
+	requireClean(t, f.apply(result.Inventory, adopting(configMap(t, "settings", "ours")), configMap(t, "other", "ours")))
+	assert.Equal(t, "ours", f.value("settings"))
+	assert.Equal(t, f.owner.String(), f.live("configmaps", "settings").GetAnnotations()[v1alpha1.OwnerAnnotation])
+}
+
+// More than a few unknown objects are found by a list.
+func TestOwnership_manyForeignObjects(t *testing.T) {
+	f := newFixture(t)
+	objects := configMaps(t, 10)
+	for _, object := range objects[:5] {
+		f.create("configmaps", manifest.Object{Unstructured: object.DeepCopy()})
+	}
+	result := f.apply(nil, objects...)
+	assert.Len(t, result.Problems, 5)
+	assert.Len(t, result.Changes, 5)
+	assert.Len(t, f.requests.take(), 6)
+}
+
+func TestOwnership_otherOwners(t *testing.T) {
+	f := newFixture(t)
+	f.mustApply(nil, configMap(t, "settings", "first"))
+	request := f.request(nil, configMap(t, "settings", "second"))
+	cases := map[string]struct {
+		owner apply.Owner
+		want  string
+	}{
+		"SameHub":  {apply.Owner{HubID: "hub-1", Kind: "GitSync", Namespace: "team", Name: "second"}, "it belongs to GitSync team/" + f.namespace + "; "},
+		"OtherHub": {apply.Owner{HubID: "hub-2", Kind: "GitSync", Namespace: "team", Name: f.namespace}, "it belongs to GitSync team/" + f.namespace + " of hub hub-1; "},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			request.Owner = tc.owner
+			defer f.Forget(tc.owner)
+			result := f.Apply(t.Context(), request)
+			require.Len(t, result.Problems, 1)
+			assert.Contains(t, result.Problems[0].Message, tc.want)
+			assert.Equal(t, "first", f.value("settings"))
+		})
+	}
+}
+
+// An object that moves from one owner to another is taken as soon as it is free.
+func TestOwnership_handedOver(t *testing.T) {
+	f := newFixture(t)
+	object := configMap(t, "settings", "one")
+	first := f.mustApply(nil, object, configMap(t, "rest", "one"))
+	second := f.request(nil, object)
+	second.Owner.Name = "second"
+	defer f.Forget(second.Owner)
+	result := f.Apply(t.Context(), second)
+	require.Len(t, result.Problems, 1)
+
+	f.mustApply(first.Inventory, configMap(t, "rest", "one"))
+	require.Equal(t, second.Owner, <-f.notified)
+	requireClean(t, f.Apply(t.Context(), second))
+	assert.Equal(t, second.Owner.String(), f.live("configmaps", "settings").GetAnnotations()[v1alpha1.OwnerAnnotation])
+}
+
+// Two that adopt one object do not take it from one another for ever.
+func TestOwnership_adoptedByTwo(t *testing.T) {
+	f := newFixture(t)
+	first := f.request(nil, adopting(configMap(t, "settings", "first")))
+	second := f.request(nil, adopting(configMap(t, "settings", "second")))
+	second.Owner.Name = "second"
+	defer f.Forget(second.Owner)
+	requireClean(t, f.Apply(t.Context(), first))
+	requireClean(t, f.Apply(t.Context(), second))
+	require.Equal(t, first.Owner, <-f.notified, "who lost it is told")
+
+	lost := f.Apply(t.Context(), first)
+	require.Len(t, lost.Problems, 1)
+	assert.Contains(t, lost.Problems[0].Message, "it belongs to GitSync team/second")
+	assert.Equal(t, "second", f.value("settings"))
+	requireClean(t, f.Apply(t.Context(), second))
+}
+
+// A hub that was restored from a backup owns what it made, whatever it remembers
+// (C13, C40).
+func TestOwnership_restoredHub(t *testing.T) {
+	f := newFixture(t)
+	f.mustApply(nil, configMap(t, "settings", "one"))
+	f.restart()
+	requireClean(t, f.apply(nil, configMap(t, "settings", "two")))
+	assert.Equal(t, "two", f.value("settings"))
+}
+
+// C13: a Namespace is an object like any other.
+func TestOwnership_foreignNamespace(t *testing.T) {
+	f := newFixture(t)
+	other := f.cluster.Namespace(t)
+	result := f.apply(nil, parse(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+other+"}}"), configMap(t, "settings", "one"))
+	require.Len(t, result.Problems, 1)
+	assert.Equal(t, apply.ReasonConflict, result.Problems[0].Reason)
+	assert.NotNil(t, f.live("configmaps", "settings"))
+}

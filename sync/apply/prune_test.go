@@ -1,0 +1,148 @@
+package apply_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// P9
+func TestPrune(t *testing.T) {
+	f := newFixture(t)
+	first := f.mustApply(nil, configMaps(t, 5)...)
+	f.requests.take()
+	second := f.mustApply(first.Inventory, configMaps(t, 3)...)
+
+	assert.Equal(t, first.Inventory[:3], second.Inventory)
+	assert.Equal(t, []apply.Change{{ID: first.Inventory[3], Action: apply.Deleted}, {ID: first.Inventory[4], Action: apply.Deleted}}, second.Changes)
+	assert.Nil(t, f.live("configmaps", "settings-003"))
+	assert.NotNil(t, f.live("configmaps", "settings-002"))
+	f.assertQuiet("settings-002")
+}
+
+func TestPrune_off(t *testing.T) {
+	f := newFixture(t)
+	first := f.mustApply(nil, configMaps(t, 3)...)
+	request := f.request(first.Inventory, configMaps(t, 2)...)
+	request.Prune = false
+	second := f.Apply(t.Context(), request)
+	requireClean(t, second)
+	assert.ElementsMatch(t, first.Inventory, second.Inventory, "it is remembered")
+	assert.NotNil(t, f.live("configmaps", "settings-002"))
+}
+
+// What is to replace an object may be among what was refused (P12).
+func TestPrune_heldUntilAllIsApplied(t *testing.T) {
+	f := newFixture(t)
+	first := f.mustApply(nil, configMap(t, "before", "one"))
+	f.create("configmaps", configMap(t, "after", "foreign"))
+	second := f.apply(first.Inventory, configMap(t, "after", "one"))
+
+	require.Len(t, second.Problems, 1)
+	require.Len(t, second.Warnings, 1)
+	assert.Equal(t, apply.ReasonPruneHeld, second.Warnings[0].Reason)
+	assert.Len(t, second.Inventory, 2)
+	assert.NotNil(t, f.live("configmaps", "before"))
+
+	f.delete("configmaps", "after")
+	third := f.mustApply(second.Inventory, configMap(t, "after", "one"))
+	assert.Len(t, third.Inventory, 1)
+	assert.Nil(t, f.live("configmaps", "before"))
+}
+
+// C41
+func TestPrune_onlyWhatIsOurs(t *testing.T) {
+	f := newFixture(t)
+	kept := configMap(t, "kept", "one")
+	kept.SetAnnotations(map[string]string{v1alpha1.PruneAnnotation: "disabled"})
+	objects := []manifest.Object{configMap(t, "gone", "one"), kept, configMap(t, "handed-over", "one"), configMap(t, "replaced", "one"), configMap(t, "stripped", "one")}
+	first := f.mustApply(nil, objects...)
+
+	f.delete("configmaps", "gone")
+	f.edit("configmaps", "handed-over", `{"metadata":{"annotations":{"apps.waybill.dev/owner":"hub-1/GitSync/team/other"}}}`)
+	f.delete("configmaps", "replaced")
+	f.create("configmaps", configMap(t, "replaced", "foreign"))
+	f.edit("configmaps", "stripped", `{"metadata":{"labels":null}}`)
+	second := f.mustApply(first.Inventory)
+
+	assert.Empty(t, second.Inventory)
+	actions := map[string]apply.Action{}
+	for _, change := range second.Changes {
+		actions[change.ID.Name] = change.Action
+	}
+	assert.Equal(t, map[string]apply.Action{
+		"kept": apply.Released, "handed-over": apply.Released, "replaced": apply.Released, "stripped": apply.Deleted,
+	}, actions)
+	for _, name := range []string{"kept", "handed-over", "replaced"} {
+		assert.NotNil(t, f.live("configmaps", name), name)
+	}
+	assert.Nil(t, f.live("configmaps", "stripped"), "its annotation still says whose it is")
+}
+
+// An object that cannot be gone yet stays in the inventory, and its end is told.
+func TestPrune_terminating(t *testing.T) {
+	f := newFixture(t)
+	held := configMap(t, "held", "one")
+	held.SetFinalizers([]string{"example.com/hold"})
+	first := f.mustApply(nil, held)
+
+	second := f.apply(first.Inventory)
+	assert.Empty(t, second.Problems)
+	assert.Equal(t, first.Inventory, second.Waiting)
+	assert.Equal(t, first.Inventory, second.Inventory)
+	third := f.apply(second.Inventory)
+	assert.Equal(t, first.Inventory, third.Inventory)
+	assert.Empty(t, third.Changes, "it is told to go only once")
+
+	f.edit("configmaps", "held", `{"metadata":{"finalizers":null}}`)
+	f.awaitNotice()
+	assert.Empty(t, f.mustApply(third.Inventory).Inventory)
+}
+
+func TestPrune_afterRestart(t *testing.T) {
+	f := newFixture(t)
+	first := f.mustApply(nil, configMaps(t, 2)...)
+	f.restart()
+	assert.Empty(t, f.mustApply(first.Inventory).Inventory)
+	assert.Nil(t, f.live("configmaps", "settings-000"))
+}
+
+// A kind that is not served any more has no objects.
+func TestPrune_kindIsGone(t *testing.T) {
+	f := newFixture(t)
+	lost := []manifest.ID{
+		{Group: "example.com", Version: "v1", Kind: "Lost", Namespace: f.namespace, Name: "a"},
+		{Group: "apps", Version: "v1", Kind: "Lost", Namespace: f.namespace, Name: "a"},
+		{Group: "apps", Version: "v1beta1", Kind: "Deployment", Namespace: f.namespace, Name: "web"},
+	}
+	f.mustApply(nil, parse(t, deploymentText))
+	result := f.mustApply(lost)
+	assert.Empty(t, result.Inventory)
+	assert.Nil(t, f.live("deployments", "web"), "another version of the kind is served")
+}
+
+func TestDelete(t *testing.T) {
+	f := newFixture(t)
+	space := f.namespace + "-own"
+	inner := configMap(t, "inner", "one")
+	inner.SetNamespace(space)
+	first := f.mustApply(nil, parse(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+space+"}}"), inner, configMap(t, "outer", "one"))
+
+	left := f.Delete(t.Context(), f.owner, first.Inventory)
+	require.NoError(t, left.Err)
+	assert.Equal(t, []manifest.ID{{Version: "v1", Kind: "Namespace", Name: space}}, left.Inventory, "its controller takes it down")
+	assert.Nil(t, f.live("configmaps", "outer"))
+	for len(left.Inventory) > 0 {
+		f.awaitNotice()
+		left = f.Delete(t.Context(), f.owner, left.Inventory)
+		require.NoError(t, left.Err)
+	}
+	again := f.Delete(t.Context(), f.owner, first.Inventory)
+	requireClean(t, again)
+	assert.Empty(t, again.Inventory, "deleting twice is fine")
+}

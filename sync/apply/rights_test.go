@@ -1,0 +1,137 @@
+package apply_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// newRestricted applies with rights in one namespace alone.
+func newRestricted(t *testing.T, rules ...rbacv1.PolicyRule) *fixture {
+	t.Helper()
+	cluster := shared(t)
+	config, err := cluster.AddUser("restricted")
+	require.NoError(t, err)
+	f := newFixtureAs(t, cluster, config)
+	f.grant(rules...)
+	return f
+}
+
+// grant gives the user restricted rights in the fixture's namespace.
+func (f *fixture) grant(rules ...rbacv1.PolicyRule) {
+	f.t.Helper()
+	admin, err := kubernetes.NewForConfig(f.cluster.RESTConfig())
+	require.NoError(f.t, err)
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{GenerateName: "restricted-"}, Rules: rules}
+	role, err = admin.RbacV1().Roles(f.namespace).Create(f.t.Context(), role, metav1.CreateOptions{})
+	require.NoError(f.t, err)
+	_, err = admin.RbacV1().RoleBindings(f.namespace).Create(f.t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "restricted"}},
+	}, metav1.CreateOptions{})
+	require.NoError(f.t, err)
+}
+
+func mayDo(verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}
+}
+
+// C37: one who may do everything in one namespace is as well off there as anybody.
+func TestRights_oneNamespace(t *testing.T) {
+	f := newRestricted(t, mayDo("*"))
+	objects := configMaps(t, 10)
+	require.Eventually(t, func() bool { return clean(f.apply(nil, objects...)) }, patience, patience/300, "rights arrive late")
+	inventory := f.mustApply(nil, objects...).Inventory
+	f.requests.take()
+	f.mustApply(inventory, objects...)
+	assert.Empty(t, f.requests.take())
+
+	f.edit("configmaps", "settings-003", `{"data":{"key":"edited"}}`)
+	f.awaitNotice()
+	f.mustApply(inventory, objects...)
+	assert.Len(t, f.requests.take(), 1)
+
+	result := f.apply(inventory, parse(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+f.namespace+"-x}}"), objects[0])
+	require.NoError(t, result.Err)
+	require.Len(t, result.Problems, 1)
+	assert.Equal(t, apply.ReasonForbidden, result.Problems[0].Reason)
+	assert.Contains(t, result.Problems[0].Message, `User "restricted" cannot get resource "namespaces"`)
+}
+
+// C37: without the right to watch, everything is applied each time, and it is said
+// that nobody watches.
+func TestRights_noWatch(t *testing.T) {
+	f := newRestricted(t, mayDo("get", "create", "patch", "delete"))
+	object := configMap(t, "settings", "one")
+	require.Eventually(t, func() bool { return clean(f.apply(nil, object)) }, patience, patience/300, "rights arrive late")
+	f.requests.take()
+	result := f.apply(nil, object)
+	require.True(t, clean(result))
+	require.Len(t, result.Warnings, 1)
+	assert.Equal(t, manifest.Problem{
+		ID:     manifest.ID{Version: "v1", Kind: "ConfigMap", Namespace: f.namespace},
+		Reason: apply.ReasonNotWatched,
+		Message: "edits and deletions by others are put right only at the next reconciliation: " +
+			`configmaps is forbidden: User "restricted" cannot list resource "configmaps" in API group "" in the namespace "` + f.namespace + `"`,
+	}, result.Warnings[0])
+	assert.Len(t, f.requests.take(), 2, "a look whose it is, and the apply")
+
+	f.edit("configmaps", "settings", `{"data":{"key":"edited"}}`)
+	result = f.apply(result.Inventory, object)
+	require.True(t, clean(result))
+	assert.Equal(t, []apply.Change{{ID: result.Inventory[0], Action: apply.Corrected}}, result.Changes)
+	assert.Equal(t, "one", f.value("settings"))
+
+	f.create("configmaps", configMap(t, "foreign", "one"))
+	conflict := f.apply(result.Inventory, object, configMap(t, "foreign", "two"))
+	require.Len(t, conflict.Problems, 1)
+	assert.Equal(t, apply.ReasonConflict, conflict.Problems[0].Reason)
+
+	pruned := f.apply(result.Inventory)
+	require.True(t, clean(pruned))
+	assert.Empty(t, pruned.Inventory)
+	assert.Nil(t, f.live("configmaps", "settings"))
+}
+
+// Who may not read may not take over anything either.
+func TestRights_writeOnly(t *testing.T) {
+	f := newRestricted(t, mayDo("create", "patch"))
+	result := f.apply(nil, configMap(t, "settings", "one"))
+	require.Len(t, result.Problems, 1)
+	assert.Equal(t, apply.ReasonForbidden, result.Problems[0].Reason)
+	assert.Contains(t, result.Problems[0].Message, `User "restricted" cannot get resource "configmaps"`)
+	assert.Nil(t, f.live("configmaps", "settings"))
+}
+
+// A kubeconfig that may not impersonate is no matter of single objects.
+func TestRights_impersonationForbidden(t *testing.T) {
+	cluster := shared(t)
+	config, err := cluster.AddUser("powerless")
+	require.NoError(t, err)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:team:default"}
+	f := newFixtureAs(t, cluster, config)
+	result := f.apply(nil, configMaps(t, 10)...)
+	require.ErrorContains(t, result.Err, "as where the right to impersonate is missing")
+	assert.Empty(t, result.Problems)
+	assert.Len(t, result.Inventory, 10)
+}
+
+func TestRights_unknownCredentials(t *testing.T) {
+	cluster := shared(t)
+	config := cluster.RESTConfig()
+	config.CertData, config.KeyData, config.BearerToken = nil, nil, "expired"
+	f := newFixtureAs(t, cluster, config)
+	result := f.apply(nil, configMaps(t, 10)...)
+	require.Error(t, result.Err)
+	assert.Contains(t, result.Err.Error(), "provide credentials")
+	assert.Empty(t, result.Problems)
+}
