@@ -9,6 +9,7 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
 	"waybill.dev/waybill/cmd/waybill/internal/get"
 	"waybill.dev/waybill/cmd/waybill/internal/reconcile"
+	"waybill.dev/waybill/cmd/waybill/internal/render"
 	"waybill.dev/waybill/cmd/waybill/internal/suspend"
 	"waybill.dev/waybill/cmd/waybill/internal/tree"
 	"waybill.dev/waybill/cmd/waybill/internal/validate"
@@ -32,7 +33,7 @@ func newRoot(env *cli.Env, name string) *cobra.Command {
 	root.SetErr(env.ErrOut)
 	env.AddFlags(root.PersistentFlags())
 	addGroup(root, "look", "Look:", get.New(env), tree.New(env))
-	addGroup(root, "try", "Try, without changing anything:", validate.New(env))
+	addGroup(root, "try", "Try, without changing anything:", validate.New(env), render.New(env))
 	addGroup(root, "act", "Act:", reconcile.New(env), suspend.NewSuspend(env), suspend.NewResume(env))
 	root.AddCommand(version.New(env))
 	return root

@@ -69,7 +69,7 @@ func (e *Env) Hub() (*fleet.Cluster, error) {
 	if err != nil {
 		return nil, explainConfig(err)
 	}
-	if raw, err := e.flags.ToRawKubeConfigLoader().RawConfig(); err == nil && len(raw.Clusters) == 0 && config.BearerTokenFile == "" {
+	if !e.Configured() {
 		return nil, errNoCluster // what was returned is a server on localhost that nobody named
 	}
 	config = rest.CopyConfig(config)
@@ -77,6 +77,16 @@ func (e *Env) Hub() (*fleet.Cluster, error) {
 	config.UserAgent = "waybill/" + Version()
 	config.WarningHandler = rest.NewWarningWriter(e.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	return fleet.NewHub(config), nil
+}
+
+// Configured says whether a kubeconfig, or the Pod that the program runs in, names a cluster.
+func (e *Env) Configured() bool {
+	raw, err := e.flags.ToRawKubeConfigLoader().RawConfig()
+	if err != nil || len(raw.Clusters) > 0 {
+		return true // an error is told when the cluster is used
+	}
+	config, err := e.flags.ToRESTConfig()
+	return err == nil && config.BearerTokenFile != ""
 }
 
 // Target returns the cluster to act in: the one that --cluster names, else the one that

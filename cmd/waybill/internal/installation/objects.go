@@ -24,9 +24,8 @@ type Objects struct {
 	// Problems are files and documents that could not be used.
 	Problems []manifest.Problem
 
-	// Warnings say what was not checked; Notes are those of a chart.
+	// Warnings say what was not checked.
 	Warnings []string
-	Notes    string
 
 	// Source says what all of it was made of, e.g. `web 1.1.0` or a git revision.
 	Source string
@@ -86,7 +85,7 @@ func renderChart(ctx context.Context, loaded *chart.Chart, o helm.Options) (*Obj
 	}
 	return &Objects{
 		CRDs: result.CRDs, Objects: result.Objects, Hooks: result.Hooks,
-		Warnings: result.Warnings, Notes: result.Notes, Source: loaded.Name() + " " + loaded.Metadata.Version,
+		Warnings: result.Warnings, Source: loaded.Name() + " " + loaded.Metadata.Version,
 	}, nil
 }
 

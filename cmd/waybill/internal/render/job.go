@@ -1,0 +1,177 @@
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/cmd/waybill/internal/installation"
+	"waybill.dev/waybill/cmd/waybill/internal/kinds"
+	"waybill.dev/waybill/cmd/waybill/internal/manifests"
+	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/render/helm"
+)
+
+// job is one run of the verb.
+type job struct {
+	*options
+
+	sources *installation.Sources
+	values  []map[string]any
+
+	// lookup is set by wishes.
+	lookup *installation.Lookup
+}
+
+// render renders everything that was asked for.
+func (j *job) render(ctx context.Context, args []string) ([]*installation.Objects, error) {
+	if j.path != "" {
+		objects, err := j.renderPath(ctx)
+		return []*installation.Objects{objects}, err
+	}
+	wishes, err := j.wishes(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	var rendered []*installation.Objects
+	for _, wish := range wishes {
+		objects, err := j.renderWish(ctx, wish)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", kinds.Describe(wish), err)
+		}
+		if objects != nil {
+			rendered = append(rendered, objects)
+		}
+	}
+	if len(rendered) == 0 {
+		return nil, errors.New("the files hold neither an ApplicationInstallation nor a GitSync")
+	}
+	return rendered, nil
+}
+
+// renderPath renders a local folder.
+func (j *job) renderPath(ctx context.Context) (*installation.Objects, error) {
+	if _, err := os.Stat(filepath.Join(j.path, "Chart.yaml")); err == nil {
+		namespace, _, err := j.env.Namespace()
+		if err != nil {
+			return nil, err
+		}
+		return j.sources.RenderChart(ctx, j.path, helm.Options{
+			ReleaseName: j.name, Namespace: namespace, Values: helm.MergeValues(j.values...), KubeVersion: j.kubeVersion,
+		})
+	}
+	set, err := manifests.Read([]string{j.path}, j.env.In)
+	if err != nil {
+		return nil, err
+	}
+	for _, chart := range set.Charts {
+		j.env.Warnf("left out: chart %s", chart)
+	}
+	return &installation.Objects{Objects: set.Objects, Problems: set.Problems, Source: j.path}, nil
+}
+
+// wishes returns what to render, from files or from a cluster, and sets lookup. Without a
+// kubeconfig, what is referred to has to be among the files.
+func (j *job) wishes(ctx context.Context, args []string) ([]*unstructured.Unstructured, error) {
+	set, err := manifests.Read(append(j.files, j.definitions...), j.env.In)
+	if err != nil {
+		return nil, err
+	}
+	if err := problemsOf(set.Problems); err != nil {
+		return nil, err
+	}
+	j.lookup = &installation.Lookup{Files: set.Objects, SystemNamespace: j.env.SystemNamespace}
+	if !j.offline && (len(args) > 0 || j.env.Configured()) {
+		if j.lookup.Hub, err = j.env.Hub(); err != nil {
+			return nil, err
+		}
+		if j.lookup.Target, err = j.env.Target(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if len(args) > 0 {
+		return j.live(ctx, args)
+	}
+	wishes := make([]*unstructured.Unstructured, len(set.Objects))
+	for i, object := range set.Objects {
+		wishes[i] = object.Unstructured
+	}
+	return wishes, nil
+}
+
+func problemsOf(problems []manifest.Problem) error {
+	errs := make([]error, len(problems))
+	for i, p := range problems {
+		errs[i] = p
+	}
+	return errors.Join(errs...)
+}
+
+// live reads the objects that the arguments name.
+func (j *job) live(ctx context.Context, args []string) ([]*unstructured.Unstructured, error) {
+	objects, err := kinds.Resolve(ctx, j.env, j.lookup.Target, args)
+	if err != nil {
+		return nil, err
+	}
+	c, err := j.lookup.Target.Client()
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range objects {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return nil, fmt.Errorf("get %s: %w", kinds.Describe(object), err)
+		}
+		if kind := object.GetKind(); kind != v1alpha1.ApplicationInstallationKind && kind != v1alpha1.GitSyncKind {
+			return nil, fmt.Errorf("%s renders to nothing: name an ApplicationInstallation or a GitSync", kinds.Describe(object))
+		}
+	}
+	return objects, nil
+}
+
+// renderWish renders an installation or a GitSync; nil for objects of other kinds, which are
+// there to be referred to.
+func (j *job) renderWish(ctx context.Context, object *unstructured.Unstructured) (*installation.Objects, error) {
+	switch object.GroupVersionKind() {
+	case v1alpha1.GroupVersion.WithKind(v1alpha1.GitSyncKind):
+		gs := &v1alpha1.GitSync{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, gs); err != nil {
+			return nil, err
+		}
+		return j.sources.RenderSync(ctx, j.lookup, gs)
+	case v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind):
+		inst := &v1alpha1.ApplicationInstallation{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, inst); err != nil {
+			return nil, err
+		}
+		resolved, err := j.lookup.Resolve(ctx, installation.Wish{Installation: inst, Version: j.version, Values: j.values})
+		if err != nil {
+			return nil, err
+		}
+		return j.sources.Render(ctx, resolved, installation.Options{KubeVersion: j.kubeVersion})
+	}
+	return nil, nil
+}
+
+// readValues reads files of values.
+func readValues(files []string) ([]map[string]any, error) {
+	var all []map[string]any
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read --values: %w", err)
+		}
+		values, err := installation.ParseValues(content)
+		if err != nil {
+			return nil, fmt.Errorf("read --values: %s %w", file, err)
+		}
+		all = append(all, values)
+	}
+	return all, nil
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// K16, K17, K20, K23, K25, K48, K54, C26, C59: installations of examples/ from all three
+// sources and by both methods, without a cluster.
+func TestRender_installationsFromFiles(t *testing.T) {
+	s := newSources(t)
+	t.Setenv("KUBECONFIG", "/nonexistent")
+	for _, name := range []string{"team-a/web", "team-a/wordpress", "team-b/widgets", "team-b/guestbook"} {
+		t.Run(name, func(t *testing.T) {
+			app := filepath.Base(name)
+			got := waybillWith(t, "", "render", "-f", s.path("installations", filepath.Dir(name)+"/"+app+".yaml"),
+				"--definition", s.path("catalog", app+".yaml"), "--definition", s.path("credentials", "git.yaml"),
+				"--definition", s.path("installations", "team-a", "wordpress-values.yaml"))
+			require.Equal(t, 0, got.code, got.errOut)
+			golden(t, "render/"+app+".golden", got.out)
+			assert.NotContains(t, got.out, "change-me")
+		})
+	}
+}
+
+func TestRender_otherVersionAndValues(t *testing.T) {
+	s := newSources(t)
+	values := filepath.Join(t.TempDir(), "values.yaml")
+	require.NoError(t, os.WriteFile(values, []byte("replicas: 7\n"), 0o600))
+	args := []string{"render", "--offline", "-f", s.path("installations", "team-a", "web.yaml"), "--definition", s.path("catalog")}
+
+	got := waybillWith(t, "", append(args, "--version", "1.1.0", "--values", values)...)
+	require.Equal(t, 0, got.code, got.errOut)
+	assert.Contains(t, got.out, "image: nginx:1.29-alpine")
+	assert.Contains(t, got.out, "replicas: 7")
+
+	got = waybillWith(t, "", append(args, "--version", "2.0.0")...)
+	assert.Equal(t, 2, got.code)
+	assert.Contains(t, got.errOut, "ApplicationInstallation/web in team-a: ApplicationDefinition web has no version 2.0.0: it offers 1.0.0, 1.1.0")
+
+	require.NoError(t, os.WriteFile(values, []byte("replicas: many\n"), 0o600))
+	got = waybillWith(t, "", append(args, "--values", values)...)
+	assert.Equal(t, 2, got.code)
+	assert.Contains(t, got.errOut, "replicas", "the chart's schema names the value")
+}
+
+func TestRender_folders(t *testing.T) {
+	got := waybillWith(t, "", "render", "--path", "../../examples/kustomize/guestbook/overlays/production", "-o", "name")
+	require.Equal(t, 0, got.code, got.errOut)
+	assert.Equal(t, 5, strings.Count(got.out, "\n"), got.out)
+
+	got = waybillWith(t, "", "render", "--path", "../../examples/charts/web", "--name", "mine", "-n", "there", "-o", "json")
+	require.Equal(t, 0, got.code, got.errOut)
+	var list struct {
+		Items []metav1.PartialObjectMetadata
+	}
+	require.NoError(t, json.Unmarshal([]byte(got.out), &list))
+	require.Len(t, list.Items, 4)
+	assert.Equal(t, "mine", list.Items[0].Name)
+
+	got = waybillWith(t, "", "render", "--path", "testdata/validate/repository")
+	assert.Equal(t, 1, got.code, "what could not be used is told")
+	assert.Contains(t, got.errOut, `error: testdata/validate/repository/plain.yaml:15: ConfigMap once: key "a" occurs twice in one object`)
+	assert.Contains(t, got.errOut, "warning: left out: chart testdata/validate/repository/charts/web")
+}
+
+func TestRender_secretsOnlyWhenAsked(t *testing.T) {
+	manifest := "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: hunter2}\n"
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "s.yaml"), []byte(manifest), 0o600))
+	assert.NotContains(t, waybillWith(t, "", "render", "--path", dir).out, "hunter2")
+	assert.Contains(t, waybillWith(t, "", "render", "--path", dir, "--show-secrets").out, "hunter2")
+}
+
+// C45: live installations resolve from the hub, values come from the user cluster.
+func TestRender_fromClusters(t *testing.T) {
+	s := newSources(t)
+	hubCluster, userCluster := hub(t), user(t)
+	h, u := clientOf(t, hubCluster), clientOf(t, userCluster)
+	system, apps := hubCluster.Namespace(t), userCluster.Namespace(t)
+	engage(t, h, system, "berlin", userCluster.Kubeconfig())
+	web := &v1alpha1.ApplicationDefinition{}
+	readYAML(t, s.path("catalog", "web.yaml"), web)
+	web.Name = system // definitions are shared by all tests
+	create(t, h, web)
+	inst := installation(apps, "web", system, "1.0.0")
+	inst.Spec.ValuesFrom = []v1alpha1.ValuesReference{{Kind: "ConfigMap", Name: "values"}}
+	create(t, u, inst, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: apps, Name: "values"},
+		Data:       map[string]string{"values.yaml": "page: {title: From the user cluster}"},
+	})
+
+	got := waybill(t, hubCluster, "render", "installation/web", "-n", apps, "--cluster", system+"/berlin")
+	require.Equal(t, 0, got.code, got.errOut)
+	assert.Contains(t, got.out, "<title>From the user cluster</title>")
+
+	got = waybill(t, userCluster, "render", "installation/web", "-n", apps)
+	assert.Equal(t, 2, got.code, "the user cluster has no such definition")
+	assert.Contains(t, got.errOut, "get ApplicationDefinition "+system+" from hub, as it is not among the files")
+
+	gs := gitSync(system, "team-a")
+	gs.Spec.URL, gs.Spec.Path, gs.Spec.SecretRef = s.repo.URL(), "installations/team-a", &v1alpha1.LocalReference{Name: "git-examples"}
+	secret := &corev1.Secret{}
+	readYAML(t, s.path("credentials", "git.yaml"), secret)
+	secret.Namespace = system
+	create(t, h, gs, secret)
+	got = waybill(t, hubCluster, "render", "gitsync/team-a", "-n", system, "-o", "name")
+	require.Equal(t, 0, got.code, got.errOut)
+	assert.Equal(t, "Namespace team-a\nApplicationInstallation.apps.waybill.dev team-a/web\nSecret team-a/wordpress-values\nApplicationInstallation.apps.waybill.dev team-a/wordpress\n", got.out)
+
+	require.NoError(t, h.Delete(t.Context(), secret))
+	got = waybill(t, hubCluster, "render", "gitsync/team-a", "-n", system)
+	assert.Equal(t, 2, got.code)
+	assert.Contains(t, got.errOut, "spec.secretRef: Secret "+system+"/git-examples does not exist")
+}
+
+func readYAML(t *testing.T, path string, into client.Object) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, yaml.UnmarshalStrict(content, into))
+}
+
+func TestRender_refuses(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nonexistent")
+	web := "../../examples/installations/team-a/web.yaml"
+	cases := map[string]struct {
+		args []string
+		want string
+	}{
+		"nothing":                     {nil, "nothing to render: name an installation or a GitSync, or give -f FILE or --path FOLDER"},
+		"a path and a file":           {[]string{"--path", ".", "-f", web}, "[filename path] were all set"},
+		"an object and a file":        {[]string{"gitsync/a", "-f", web}, "an object of a cluster excludes -f and --path"},
+		"an object without a cluster": {[]string{"gitsync/a"}, "no cluster is configured"},
+		"a definition that is not":    {[]string{"-f", web}, "ApplicationDefinition web is not among the files: give its file with --definition"},
+		"a secret that is not": {
+			[]string{"-f", "../../examples/installations/team-a/wordpress.yaml", "--definition", "../../examples/catalog"},
+			"spec.valuesFrom[0]: Secret team-a/wordpress-values is not among the files: give its file with -f",
+		},
+		"files with nothing to render": {[]string{"-f", "../../examples/catalog/web.yaml"}, "neither an ApplicationInstallation nor a GitSync"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := waybillWith(t, "", append([]string{"render"}, tc.args...)...)
+			assert.Equal(t, 2, got.code)
+			assert.Contains(t, got.errOut, tc.want)
+		})
+	}
+}
