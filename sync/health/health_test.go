@@ -50,6 +50,23 @@ func TestOf(t *testing.T) {
 			object: "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, generation: 2}, status: {observedGeneration: 1}}",
 			want:   health.InProgress, message: "Deployment generation is 2, but latest observed generation is 1",
 		},
+		"ApplicationAlone": {
+			reason: "the controller of Applications need not run (C43)",
+			object: "{apiVersion: apps.waybill.dev/v1alpha1, kind: Application, metadata: {name: a, generation: 1}, status: {observedGeneration: -1}}",
+			want:   health.Current, message: "nobody reports on its components",
+		},
+		"ApplicationNotObserved": {
+			reason: "a status of the generation before says nothing",
+			object: `{apiVersion: apps.waybill.dev/v1alpha1, kind: Application, metadata: {name: a, generation: 2},
+				status: {observedGeneration: 1, conditions: [{type: ComponentsReady, status: "True"}]}}`,
+			want: health.InProgress, message: "its components are being looked at",
+		},
+		"ApplicationNotReady": {
+			reason: "where its controller runs, its word counts",
+			object: `{apiVersion: apps.waybill.dev/v1alpha1, kind: Application, metadata: {name: a, generation: 1},
+				status: {observedGeneration: 1, conditions: [{type: ComponentsReady, status: "False", message: 1 of 2}]}}`,
+			want: health.InProgress, message: "its components are not ready: 1 of 2",
+		},
 		"JobRunning": {
 			reason: "a job that runs has not done its work",
 			object: `{apiVersion: batch/v1, kind: Job, metadata: {name: a}, status: {startTime: "2026-01-01T00:00:00Z", active: 1}}`,

@@ -15,6 +15,26 @@ var rules = map[schema.GroupKind]rule{
 	{Group: "batch", Kind: "Job"}:                         job,
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}: apiService,
 	{Kind: "PersistentVolume"}:                            persistentVolume,
+	{Group: "apps.waybill.dev", Kind: "Application"}:      application,
+}
+
+// application is healthy when its components are, and where nobody reports on them: the
+// controller of Applications need not run (C43). What its health-check Pod says is for users.
+func application(object map[string]any) (Status, string, bool) {
+	c, found := condition(object, "ComponentsReady")
+	if !found {
+		return Current, "nobody reports on its components", true
+	}
+	generation, _, _ := unstructured.NestedInt64(object, "metadata", "generation")
+	observed, _, _ := unstructured.NestedInt64(object, "status", "observedGeneration")
+	switch {
+	case generation != observed:
+		return InProgress, "its components are being looked at", true
+	case c.status == "True":
+		return Current, "its components are ready", true
+	default:
+		return InProgress, c.describe("its components are not ready"), true
+	}
 }
 
 // job is healthy when it has completed. For kstatus it is so from its start,

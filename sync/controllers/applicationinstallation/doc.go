@@ -8,7 +8,7 @@
 // drift arrive as watch events.
 //
 // An installation is reconciled when its spec or the annotation reconcile-at changes, when its
-// definition, a Secret or a ConfigMap that it refers to, or its Application changes, when an
+// definition, or a Secret or a ConfigMap that it refers to changes, when an
 // object of it was changed or deleted by others or changes its health, and when its cluster is
 // back.
 //

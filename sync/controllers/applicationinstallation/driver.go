@@ -121,18 +121,7 @@ func (r *Reconciler) actions() int {
 func (d *driver) sources() []source.Source {
 	installations := source.Kind[client.Object](d.cluster.Cache(), &v1alpha1.ApplicationInstallation{},
 		&handler.EnqueueRequestForObject{}, changed())
-	applications := source.Kind[client.Object](d.cluster.Cache(), &v1alpha1.Application{},
-		handler.EnqueueRequestsFromMapFunc(d.describing), predicate.ResourceVersionChangedPredicate{})
-	return []source.Source{installations, applications, d.waker.Source()}
-}
-
-// describing returns the installation that an Application describes.
-func (d *driver) describing(_ context.Context, app client.Object) []ctrl.Request {
-	owner, ok := apply.OwnerOf(app)
-	if !ok || owner.Kind != v1alpha1.ApplicationInstallationKind || owner.HubID != d.HubID {
-		return nil
-	}
-	return []ctrl.Request{{NamespacedName: owner.ObjectKey()}}
+	return []source.Source{installations, d.waker.Source()}
 }
 
 // changed lets through what an installation is reconciled for, and keeps its own status

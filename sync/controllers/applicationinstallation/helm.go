@@ -39,7 +39,7 @@ func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 		got.release = &result.Release
 	}
 	if err != nil {
-		got.err = releaseError(p, result, err)
+		got.err = releaseError(result, err)
 		return got
 	}
 	got.inventory = slices.Clone(result.Objects)
@@ -58,7 +58,7 @@ func (m *helmMethod) describe(ctx context.Context, p plan, got acted) acted {
 		got.err = err
 		return got
 	}
-	result := m.applier.Apply(ctx, apply.Request{Owner: p.owner, Objects: []manifest.Object{app}, DefaultNamespace: p.resolved.Namespace})
+	result := m.applier.Apply(ctx, apply.Request{Owner: p.owner, Objects: []manifest.Object{app}, DefaultNamespace: p.resolved.Namespace, Health: true})
 	got.inventory = append(got.inventory, app.ID())
 	got.problems, got.waiting = result.Problems, result.Waiting
 	if result.Err != nil {
@@ -89,7 +89,7 @@ func (m *helmMethod) correct(ctx context.Context, p plan, drifted []manifest.ID)
 		return acted{done: true, gone: true, inventory: p.inventory}
 	}
 	if err != nil {
-		got.err = releaseError(p, release.Result{}, err)
+		got.err = releaseError(release.Result{}, err)
 		return got
 	}
 	got.inventory = slices.DeleteFunc(slices.Clone(p.inventory), isApplication)
@@ -104,7 +104,7 @@ func (m *helmMethod) rollback(ctx context.Context, p plan, why string) acted {
 		got.release = &result.Release
 	}
 	if err != nil {
-		got.err = releaseError(p, result, err)
+		got.err = releaseError(result, err)
 		return got
 	}
 	got = m.describe(ctx, p, got)
@@ -155,10 +155,10 @@ func releaseOptions(o *v1alpha1.HelmDeployOptions) release.Options {
 
 // releaseError gives an error of the release engine its reason, and says how to react: what
 // cannot get better by itself waits for a change.
-func releaseError(p plan, result release.Result, err error) error {
-	reason, verb := v1alpha1.InstallFailedReason, "install"
+func releaseError(result release.Result, err error) error {
+	reason := v1alpha1.InstallFailedReason
 	if result.Release.Revision > 1 {
-		reason, verb = v1alpha1.UpgradeFailedReason, "upgrade"
+		reason = v1alpha1.UpgradeFailedReason
 	}
 	switch release.ReasonOf(err) {
 	case release.ReasonValues:
@@ -168,7 +168,6 @@ func releaseError(p plan, result release.Result, err error) error {
 	case release.ReasonConflict:
 		reason = v1alpha1.ReleaseConflictReason
 	}
-	err = prefixed(verb, p, err)
 	if release.IsTerminal(err) {
 		return reconcile.Stalled(reason, "%w", err)
 	}

@@ -122,13 +122,13 @@ func (d *driver) run(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 		d.keepInventory,
 	} {
 		if err := step(ctx, s); err != nil {
-			return d.failed(ctx, s, err)
+			return s.failed(err)
 		}
 		if s.pending {
 			return reconcile.Outcome{Pending: true, RequeueAfter: s.requeueAfter()}, nil
 		}
 	}
-	return d.report(ctx, s)
+	return d.report(s)
 }
 
 // owner is what the objects of an installation are marked with.

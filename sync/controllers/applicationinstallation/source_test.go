@@ -59,7 +59,9 @@ func TestInstallation_fromGitWithDependencies(t *testing.T) {
 	w.define(only(v1alpha1.ApplicationSource{Git: &v1alpha1.GitSource{
 		Remote: repo.URL(), Ref: &v1alpha1.GitReference{Branch: "main"}, Path: "charts/wordpress", Credentials: credentials,
 	}}))
-	inst := hub.AwaitReady(w.World, w.install(nil))
+	inst := hub.AwaitReady(w.World, w.install(func(s *v1alpha1.ApplicationInstallationSpec) {
+		s.Values = values(t, map[string]any{"mysql": map[string]any{"auth": map[string]any{"password": "test"}}})
+	}))
 	assert.Contains(t, inst.Status.Application.Revision, "main@sha1:")
 	sets := &appsv1.StatefulSetList{}
 	require.NoError(t, w.Client.List(t.Context(), sets, inNamespace(w)))

@@ -1,16 +1,12 @@
 package applicationinstallation
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/health"
@@ -22,7 +18,7 @@ import (
 const maxProblems = 50
 
 // failed is the outcome of a step that failed. What is installed is still kept as it was.
-func (d *driver) failed(_ context.Context, s *scope, err error) (reconcile.Outcome, error) {
+func (s *scope) failed(err error) (reconcile.Outcome, error) {
 	var known *reconcile.Error
 	if errors.As(err, &known) && !reconcile.IsStalled(err) {
 		err = reconcile.Waiting(known.Reason, s.requeueAfter(), "%w", err)
@@ -31,18 +27,18 @@ func (d *driver) failed(_ context.Context, s *scope, err error) (reconcile.Outco
 }
 
 // report turns the session into the status and the outcome of the pass.
-func (d *driver) report(ctx context.Context, s *scope) (reconcile.Outcome, error) {
+func (d *driver) report(s *scope) (reconcile.Outcome, error) {
 	result := s.session.result
 	s.inst.Status.Problems = toStatus(result.problems)
 	s.reportDrift(result)
 	switch {
 	case result.err != nil:
 		s.markInstalled(false, result.err)
-		return d.failed(ctx, s, result.err)
+		return s.failed(result.err)
 	case len(result.problems) > 0:
 		err := reconcile.Failed(v1alpha1.ApplyFailedReason, "%s%s", result.problems[0].Error(), andMore(len(result.problems)-1))
 		s.markInstalled(false, err)
-		return d.failed(ctx, s, err)
+		return s.failed(err)
 	case len(result.waiting) > 0:
 		return reconcile.Outcome{
 			Unknown: v1alpha1.ProgressingReason, RequeueAfter: s.requeueAfter(),
@@ -50,31 +46,24 @@ func (d *driver) report(ctx context.Context, s *scope) (reconcile.Outcome, error
 		}, nil
 	}
 	s.markInstalled(true, nil)
-	return d.reportHealth(ctx, s)
+	return d.reportHealth(s)
 }
 
-// reportHealth says Ready when every object is healthy, and the Application agrees where its
-// controller runs (C43). Watches wake the installation when that changes.
-func (d *driver) reportHealth(ctx context.Context, s *scope) (reconcile.Outcome, error) {
+// reportHealth says Ready when every object is healthy, the Application among them (C43).
+// Watches wake the installation when that changes.
+func (d *driver) reportHealth(s *scope) (reconcile.Outcome, error) {
 	seen, _ := d.applier.Observe(s.owner)
-	sick := seen.Health
-	message, ready := sick.String(), sick.Healthy()
-	if ready {
-		var err error
-		if message, ready, err = d.componentsReady(ctx, s); err != nil {
-			return reconcile.Outcome{}, err
-		}
+	if !seen.Health.Healthy() {
+		return s.notHealthy(seen.Health)
 	}
-	if ready {
-		s.session.healthDue = time.Time{}
-		return reconcile.Outcome{Message: s.message(), RequeueAfter: s.requeueAfter()}, nil
-	}
-	return s.notHealthy(sick, message)
+	s.session.healthDue = time.Time{}
+	return reconcile.Outcome{Message: s.message(), RequeueAfter: s.requeueAfter()}, nil
 }
 
 // notHealthy is progress without wait, however long it takes; with wait it is a failure when
 // the timeout is over.
-func (s *scope) notHealthy(sick health.Summary, message string) (reconcile.Outcome, error) {
+func (s *scope) notHealthy(sick health.Summary) (reconcile.Outcome, error) {
+	message := sick.String()
 	if o := s.options(); o != nil && o.Wait {
 		s.session.healthDue = s.session.healthSince.Add(o.GetTimeout())
 		if !time.Now().Before(s.session.healthDue) {
@@ -90,23 +79,6 @@ func (s *scope) notHealthy(sick health.Summary, message string) (reconcile.Outco
 		return reconcile.Outcome{}, reconcile.Waiting(v1alpha1.NotHealthyReason, s.requeueAfter(), "%s", message)
 	}
 	return reconcile.Outcome{Unknown: v1alpha1.ProgressingReason, Message: message, RequeueAfter: s.requeueAfter()}, nil
-}
-
-// componentsReady asks the Application, once its controller has looked at it.
-func (d *driver) componentsReady(ctx context.Context, s *scope) (message string, ready bool, err error) {
-	app := &v1alpha1.Application{}
-	key := types.NamespacedName{Namespace: s.resolved.Namespace, Name: s.inst.Name}
-	if err := d.client.Get(ctx, key, app); err != nil {
-		return "", true, client.IgnoreNotFound(err)
-	}
-	condition := conditions.Get(app, v1alpha1.ComponentsReadyCondition)
-	if condition == nil {
-		return "", true, nil
-	}
-	if app.Status.ObservedGeneration != app.Generation {
-		return "waiting for the Application's status", false, nil
-	}
-	return "Application: " + condition.Message, condition.Status == metav1.ConditionTrue, nil
 }
 
 func (s *scope) message() string {
