@@ -67,14 +67,3 @@ func (p *port) listen() (net.Listener, error) {
 
 // release gives the port back to the system.
 func (p *port) release() { _ = unix.Close(p.holder) }
-
-// FreeAddress returns a host:port of 127.0.0.1 on which nobody listens, for a
-// program that has to be told where to serve. Another process may take it first.
-func FreeAddress() (string, error) {
-	p, err := reservePort()
-	if err != nil {
-		return "", err
-	}
-	p.release()
-	return p.addr(), nil
-}

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -96,22 +95,6 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Err is how the process ended: nil for exit code 0. Valid after Done is closed.
 func (p *Process) Err() error { return p.err }
-
-// PeakMemory is the most memory, in bytes, that the process had resident so far.
-// It fails for a process that has ended, and where there is no /proc.
-func (p *Process) PeakMemory() (int64, error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
-	if err != nil {
-		return 0, fmt.Errorf("read memory of %s: %w", p.name, err)
-	}
-	var kilobytes int64
-	for line := range strings.Lines(string(status)) {
-		if _, err := fmt.Sscanf(line, "VmHWM: %d kB", &kilobytes); err == nil {
-			return kilobytes << 10, nil
-		}
-	}
-	return 0, fmt.Errorf("read memory of %s: it has ended", p.name)
-}
 
 // Log returns what the process has written so far, to both streams.
 func (p *Process) Log() (string, error) {
