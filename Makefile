@@ -30,7 +30,7 @@ demo: ## A hub and two clusters from nothing, and what Waybill does with them; K
 test: ## Run all tests; RACE=1 with the race detector; PKG=./sync/... some of them
 	go test -p=4 -timeout=15m $(if $(RACE),-race) $(or $(PKG),./...)
 bench: ## Measure every figure that has a limit; BENCH=name one of them
-	BENCH=$(BENCH) go test -count=1 -timeout=2h -run='^$$' -bench=. -benchtime=1x ./test/bench
+	go test -count=1 -timeout=2h -run='^$$' -bench='Waybill/$(BENCH)' -benchtime=$(or $(BENCH_RUNS),5)x ./test/bench
 generate: ## Regenerate deepcopy functions, CRDs and ClusterRoles from the code's markers
 	rm -f charts/waybill/crds/*.yaml charts/waybill/files/rbac/*.yaml
 	$(CONTROLLER_GEN) object paths=./api/...

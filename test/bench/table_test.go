@@ -37,7 +37,7 @@ func (s *sheet) atMost(what string, value float64, unit string, limit float64) {
 		name += "/" + what
 	}
 	s.figures = append(s.figures, figure{name, value, unit, limit})
-	s.b.ReportMetric(value, strings.ReplaceAll(what+"-"+unit, " ", "-"))
+	s.b.ReportMetric(value, strings.ReplaceAll(strings.TrimSpace(what+" "+unit), " ", "-"))
 }
 
 // inform adds a figure without a limit.
