@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := newManager(o, selected)
+	mgr, err := newManager(o)
 	if err != nil {
 		return err
 	}
