@@ -1,0 +1,172 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/kube"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// Preview is how one object of a release is, and how an install or upgrade would leave it.
+type Preview struct {
+	ID manifest.ID
+	// Before is the object as it is; nil where there is none.
+	Before *unstructured.Unstructured
+	// After is what the API server would make of it; nil where it would be deleted.
+	After *unstructured.Unstructured
+	// Note says why the API server would refuse the object, or why it would be kept although it has left the release.
+	Note string
+	// Refused says that the API server would refuse it: the install or upgrade would fail.
+	Refused bool
+}
+
+// Preview returns what an install, or an upgrade to the wanted objects, would do to each of them and to those of the deployed
+// revision that are not among them. Nothing is written: the API server is asked what it would make of each write. Hooks and
+// CRDs are no part of it, and a kind that is not there yet is returned as it is wanted. wanted carries the marks of the release.
+func (e *Engine) Preview(ctx context.Context, t Target, id Identity, wanted []manifest.Object) ([]Preview, error) {
+	observed, err := e.Observe(ctx, t, id)
+	if err != nil {
+		return nil, err
+	}
+	if decision := Decide(observed, id, ""); decision.Action == ActionRefuse {
+		_, err := refuse(ctx, &session{id: id}, decision)
+		return nil, err
+	}
+	var previews []Preview
+	_, err = e.run(ctx, id, t, Options{}.timeout(), func(ctx context.Context) (Result, error) {
+		s, err := e.newSession(ctx, t, Desired{Identity: id}, observed)
+		if err != nil {
+			return Result{}, err
+		}
+		defer s.close()
+		previews, err = s.preview(wanted)
+		return Result{}, s.failed("preview", err)
+	})
+	return previews, err
+}
+
+func (s *session) preview(wanted []manifest.Object) ([]Preview, error) {
+	old, err := s.deployed()
+	if err != nil {
+		return nil, err
+	}
+	list, previews, err := s.client.locate(wanted)
+	if err != nil {
+		return nil, err
+	}
+	add := func(p *Preview, err error) error {
+		s.client.mu.Lock()
+		defer s.client.mu.Unlock()
+		if p != nil {
+			previews = append(previews, *p)
+		}
+		return err
+	}
+	if err := s.client.batches(list, func(info *resource.Info) error { return add(s.client.previewWrite(old.Get(info), info)) }); err != nil {
+		return nil, s.client.fail(err)
+	}
+	if err := s.client.batches(old.Difference(list), func(info *resource.Info) error { return add(s.client.previewRemoval(info)) }); err != nil {
+		return nil, s.client.fail(err)
+	}
+	slices.SortFunc(previews, func(a, b Preview) int { return strings.Compare(a.ID.String(), b.ID.String()) })
+	return previews, nil
+}
+
+// deployed returns the objects of the revision that is deployed; none where none is.
+func (s *session) deployed() (kube.ResourceList, error) {
+	for _, r := range slices.Backward(s.observed.Revisions) {
+		if r.Status != helmrelease.StatusDeployed {
+			continue
+		}
+		current, err := s.store.Get(s.store.key(r.Number))
+		if err != nil {
+			return nil, err
+		}
+		return s.build(current)
+	}
+	return nil, nil
+}
+
+// locate finds the resources of objects. Those of a kind that the cluster does not know are previewed as they are wanted.
+func (c *client) locate(wanted []manifest.Object) (kube.ResourceList, []Preview, error) {
+	var list kube.ResourceList
+	var unknown []Preview
+	for _, o := range wanted {
+		gvk := o.GroupVersionKind()
+		mapping, err := c.getter.target.Mapper().RESTMapping(schema.GroupKind{Group: gvk.Group, Kind: gvk.Kind}, gvk.Version)
+		if meta.IsNoMatchError(err) {
+			unknown = append(unknown, Preview{ID: o.ID(), After: o.Unstructured})
+			continue
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("find resource of %s: %w", o.ID(), err)
+		}
+		info := &resource.Info{Mapping: mapping, Name: o.GetName(), Object: o.DeepCopy()}
+		if info.Namespaced() {
+			if info.Namespace = o.GetNamespace(); info.Namespace == "" {
+				info.Namespace = c.id.Namespace
+			}
+		}
+		list = append(list, info)
+	}
+	return list, unknown, nil
+}
+
+// previewWrite asks what update would do. before is how the deployed revision had the object; nil where it did not.
+func (c *client) previewWrite(before, info *resource.Info) (*Preview, error) {
+	if err := c.mark(info); err != nil {
+		return nil, err
+	}
+	wanted, err := object(info)
+	if err != nil {
+		return nil, err
+	}
+	p := &Preview{ID: idOf(info)}
+	p.Before, err = c.resource(info).Get(c.ctx, info.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		p.Before = nil
+		p.After, err = c.resource(info).Create(c.ctx, wanted, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if apierrors.IsNotFound(err) { // the namespace, which is made before the release
+			p.After, err = wanted, nil
+		}
+	case err != nil:
+		return nil, c.about("read", info, err)
+	default:
+		if before == nil {
+			before = info
+		}
+		p.After, err = c.patch(before, info, p.Before, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+	}
+	if err != nil {
+		p.After, p.Note, p.Refused = wanted, err.Error(), true
+	}
+	return p, c.ctx.Err()
+}
+
+// previewRemoval says what would become of an object that has left the release.
+func (c *client) previewRemoval(info *resource.Info) (*Preview, error) {
+	live, err := c.resource(info).Get(c.ctx, info.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, c.about("read", info, err)
+	}
+	p := &Preview{ID: idOf(info), Before: live}
+	if why := c.keep(live); why != "" {
+		p.After, p.Note = live, "would be kept: "+why
+	}
+	return p, nil
+}

@@ -1,0 +1,100 @@
+package release_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/release"
+	"waybill.dev/waybill/sync/render/helm"
+)
+
+// rendered are the objects of a release, with its marks.
+func (w *world) rendered(d release.Desired) []manifest.Object {
+	w.Helper()
+	result, err := helm.Render(w.Context(), d.Chart, helm.Options{
+		ReleaseName: d.Name, Namespace: d.Namespace, Values: d.Values,
+		Stamp: helm.Stamp{
+			Labels:      map[string]string{v1alpha1.OwnerHashLabel: d.OwnerHash, v1alpha1.ReleaseLabel: d.Name},
+			Annotations: map[string]string{v1alpha1.OwnerAnnotation: d.Owner},
+		},
+	})
+	require.NoError(w, err)
+	return result.Objects
+}
+
+func configMap(name, value string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {key: " + value + "}\n---\n"
+}
+
+func valueOf(o *unstructured.Unstructured) string {
+	if o == nil {
+		return ""
+	}
+	value, _, _ := unstructured.NestedString(o.Object, "data", "key")
+	return value
+}
+
+// K50: what an upgrade would do is what it does, and looking does nothing.
+func TestPreview_isWhatAnUpgradeDoes(t *testing.T) {
+	w := newWorld(t)
+	first := w.template(configMap("same", "a") + configMap("changed", "a") + configMap("gone", "a"))
+	second := w.template(configMap("same", "a") + configMap("changed", "b") + configMap("new", "b") +
+		"apiVersion: example.com/v1\nkind: Unknown\nmetadata: {name: later}\n")
+
+	previews, err := w.engine.Preview(t.Context(), w.target, first.Identity, w.rendered(first))
+	require.NoError(t, err)
+	require.Len(t, previews, 3, "of a release that is not there everything is new")
+	for _, p := range previews {
+		assert.Nil(t, p.Before)
+		assert.Equal(t, "a", valueOf(p.After))
+	}
+	list, err := w.client.CoreV1().ConfigMaps(w.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: v1alpha1.ReleaseLabel})
+	require.NoError(t, err)
+	assert.Empty(t, list.Items, "nothing was written")
+
+	w.ensure(first)
+	previews, err = w.engine.Preview(t.Context(), w.target, first.Identity, w.rendered(first))
+	require.NoError(t, err)
+	for _, p := range previews {
+		assert.Equal(t, p.Before, p.After, "%s is as it is wanted", p.ID)
+	}
+
+	previews, err = w.engine.Preview(t.Context(), w.target, second.Identity, w.rendered(second))
+	require.NoError(t, err)
+	got := map[string][2]string{}
+	for _, p := range previews {
+		got[p.ID.Name] = [2]string{valueOf(p.Before), valueOf(p.After)}
+		assert.Empty(t, p.Note)
+	}
+	assert.Equal(t, map[string][2]string{
+		"same": {"a", "a"}, "changed": {"a", "b"}, "gone": {"a", ""}, "new": {"", "b"}, "later": {"", ""},
+	}, got)
+}
+
+func TestPreview_notes(t *testing.T) {
+	w := newWorld(t)
+	kept := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kept, annotations: {helm.sh/resource-policy: keep}}\n---\n"
+	w.ensure(w.template(kept + configMap("same", "a")))
+	next := w.template(configMap("same", "a") + "apiVersion: v1\nkind: Service\nmetadata: {name: broken}\nspec: {ports: [{port: 70000}]}\n")
+
+	previews, err := w.engine.Preview(t.Context(), w.target, next.Identity, w.rendered(next))
+	require.NoError(t, err)
+	notes := map[string]string{}
+	for _, p := range previews {
+		notes[p.ID.Name] = p.Note
+		assert.Equal(t, p.ID.Name == "broken", p.Refused)
+	}
+	assert.Contains(t, notes["kept"], "would be kept: it has the annotation helm.sh/resource-policy: keep")
+	assert.Contains(t, notes["broken"], "70000")
+
+	foreign := w.template(configMap("same", "a"))
+	foreign.OwnerHash = "somebody-else"
+	_, err = w.engine.Preview(t.Context(), w.target, foreign.Identity, w.rendered(foreign))
+	assert.Equal(t, release.ReasonConflict, release.ReasonOf(err))
+}
