@@ -38,6 +38,8 @@ type client struct {
 	rendered bool
 	// failures are the errors that were returned to Helm, which does not hand on all of them.
 	failures []error
+	// gone are objects that were found to be gone already when they were to be deleted, until they are made.
+	gone map[manifest.ID]bool
 	// kept are the objects that were not deleted, and why.
 	kept []Kept
 	// warnings are what the API server says beside its answers, and what was left out.
@@ -51,7 +53,7 @@ type Kept struct {
 }
 
 func newClient(ctx context.Context, t Target, id Identity) (*client, error) {
-	c := &client{ctx: ctx, id: id}
+	c := &client{ctx: ctx, id: id, gone: map[manifest.ID]bool{}}
 	config := bound(ctx, t.Config())
 	config.WarningHandlerWithContext = warnings{c}
 	c.getter = getter{target: t, config: config}

@@ -23,8 +23,8 @@ import (
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
 )
 
-// establishTime is how long a new CRD may take until its objects can be created. It takes milliseconds.
-const establishTime = 30 * time.Second
+// establishTime is how long a new CRD may take until its objects can be created. Helm gives it as long.
+const establishTime = time.Minute
 
 // applyCRDs brings the CRDs of the chart into the cluster before its templates are rendered. They may be shared by releases, so
 // they carry the marks of none, and no release takes them away; one that another owner of ours delivers is left to it.

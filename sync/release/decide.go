@@ -51,7 +51,10 @@ func (s situation) atWork() bool {
 	return s.pending() && s.newest.Input == "" && s.observed.At.Sub(s.newest.Changed) < foreignPending
 }
 func (s situation) in(status helmrelease.Status) bool { return s.newest.Status == status }
-func (s situation) neverDeployed() bool               { return !s.observed.everDeployed() }
+func (s situation) neverDeployed() bool {
+	_, ok := s.observed.lastGood()
+	return !ok
+}
 func (s situation) inSync() bool {
 	return s.in(helmrelease.StatusDeployed) && s.newest.Input == s.input
 }

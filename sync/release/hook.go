@@ -52,6 +52,9 @@ func (c *client) WatchUntilReady(list kube.ResourceList, timeout time.Duration) 
 // WaitForDelete implements Helm's kube.InterfaceExt.
 func (c *client) WaitForDelete(list kube.ResourceList, timeout time.Duration) error {
 	return c.fail(c.batches(list, func(info *resource.Info) error {
+		if c.isGone(info) {
+			return nil
+		}
 		_, err := c.resource(info).Get(c.ctx, info.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil

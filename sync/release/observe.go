@@ -45,11 +45,19 @@ func (o Observed) newest() (Revision, bool) {
 	return o.Revisions[len(o.Revisions)-1], true
 }
 
-// everDeployed tells whether any revision that is still recorded was installed completely.
-func (o Observed) everDeployed() bool {
-	return slices.ContainsFunc(o.Revisions, func(r Revision) bool {
-		return r.Status == helmrelease.StatusDeployed || r.Status == helmrelease.StatusSuperseded
-	})
+// lastGood returns the highest revision that was installed completely.
+func (o Observed) lastGood() (Revision, bool) {
+	for _, r := range slices.Backward(o.Revisions) {
+		if r.good() {
+			return r, true
+		}
+	}
+	return Revision{}, false
+}
+
+// good tells whether the revision was installed completely, and may have been replaced by another since.
+func (r Revision) good() bool {
+	return r.Status == helmrelease.StatusDeployed || r.Status == helmrelease.StatusSuperseded
 }
 
 // Observe reads what is recorded of a release. It costs one request, which returns no contents.

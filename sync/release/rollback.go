@@ -27,7 +27,7 @@ func (e *Engine) Rollback(ctx context.Context, t Target, id Identity, o Options,
 		if err := s.giveUp(why); err != nil {
 			return Result{}, s.failed("roll back", err)
 		}
-		if _, ok := s.lastGood(); !ok {
+		if _, ok := s.fallback(); !ok {
 			_, err := s.uninstall(ctx)
 			return s.outcome(nil, s.failed("uninstall", err))
 		}
@@ -60,7 +60,7 @@ var errNoGoodRevision = errors.New("no earlier revision was installed completely
 
 // rollback runs Helm's action, to the last good revision.
 func (s *session) rollback() error {
-	good, ok := s.lastGood()
+	good, ok := s.fallback()
 	if !ok {
 		return errNoGoodRevision
 	}
@@ -69,22 +69,24 @@ func (s *session) rollback() error {
 		return err
 	}
 	run := action.NewRollback(cfg)
-	run.Version = good
+	run.Version = good.Number
 	run.Timeout = s.desired.Options.timeout()
 	run.DisableHooks = s.desired.Options.DisableHooks
 	run.MaxHistory = s.desired.Options.historyLimit()
 	return run.Run(s.id.Name)
 }
 
-// lastGood is the last revision before the newest that was installed completely.
-func (s *session) lastGood() (int, bool) {
-	for i := len(s.observed.Revisions) - 2; i >= 0; i-- {
-		if r := s.observed.Revisions[i]; r.Status == helmrelease.StatusDeployed || r.Status == helmrelease.StatusSuperseded {
-			return r.Number, true
-		}
+// fallback is the last revision before the newest that was installed completely.
+func (s *session) fallback() (Revision, bool) {
+	if len(s.observed.Revisions) == 0 {
+		return Revision{}, false
 	}
-	return 0, false
+	earlier := Observed{Revisions: s.observed.Revisions[:len(s.observed.Revisions)-1]}
+	return earlier.lastGood()
 }
+
+// lastGood is the last revision that was installed completely.
+func (s *session) lastGood() (Revision, bool) { return s.observed.lastGood() }
 
 // undo runs do in a session of its own, after an action has failed: with what is recorded now, and with its own time, because
 // that of the action may be what was too short. A caller that is gone undoes nothing; the next one will.

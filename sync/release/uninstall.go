@@ -103,7 +103,7 @@ func (s *session) standing() ([]*helmrelease.Release, error) {
 			return nil, err
 		}
 		found = append(found, full)
-		if r.Status == helmrelease.StatusDeployed || r.Status == helmrelease.StatusSuperseded {
+		if r.good() {
 			break
 		}
 	}

@@ -39,6 +39,7 @@ func (c *client) create(info *resource.Info) error {
 	if err != nil {
 		return err
 	}
+	c.setGone(info, false)
 	// A quota, for one, answers with conflicts.
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		created, err := c.resource(info).Create(c.ctx, o, metav1.CreateOptions{FieldManager: v1alpha1.HelmFieldManager})
@@ -148,10 +149,23 @@ func (c *client) remove(info *resource.Info, policy metav1.DeletionPropagation) 
 		options.Preconditions = &metav1.Preconditions{UID: ptr.To(live.GetUID())}
 	}
 	err := c.resource(info).Delete(c.ctx, info.Name, options)
+	c.setGone(info, apierrors.IsNotFound(err))
 	if apierrors.IsConflict(err) {
 		err = errors.New("was made anew while it was being deleted")
 	}
 	return c.about("delete", info, ignoreNotFound(err))
+}
+
+func (c *client) setGone(info *resource.Info, gone bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone[idOf(info)] = gone
+}
+
+func (c *client) isGone(info *resource.Info) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gone[idOf(info)]
 }
 
 const keepWhy = "it has the annotation " + kube.ResourcePolicyAnno + ": " + kube.KeepPolicy
