@@ -41,6 +41,17 @@ func NewWorld(t *testing.T, c *env.Cluster) *World {
 	return w
 }
 
+// NewWorldIn is NewWorld in a namespace of that name, which is made: what a namespace of a hub
+// is called in a user cluster.
+func NewWorldIn(t *testing.T, c *env.Cluster, namespace string) *World {
+	t.Helper()
+	reader, err := client.New(c.RESTConfig(), client.Options{Scheme: NewScheme(t)})
+	require.NoError(t, err)
+	w := &World{T: t, Cluster: c, Client: reader, Namespace: namespace}
+	w.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	return w
+}
+
 // Allow lets a ServiceAccount of the namespace have a ClusterRole everywhere.
 func (w *World) Allow(account, role string) {
 	w.T.Helper()

@@ -1,0 +1,163 @@
+package gitsync_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env"
+	"waybill.dev/waybill/test/hub"
+)
+
+// user is a user cluster that the hub of a world knows as a KubernetesCluster.
+type user struct {
+	*hub.World
+	gate *env.Gate
+	key  types.NamespacedName
+}
+
+// addClusters makes user clusters of one API server that is shared by all tests, each with a
+// gate of its own in front, so that one can be lost without the other. They are labelled
+// `pool: <name>` and `all: yes`.
+func (w *world) addClusters(names ...string) map[string]*user {
+	w.T.Helper()
+	c := env.Shared(w.T, env.Options{Name: "user"})
+	users := map[string]*user{}
+	for _, name := range names {
+		gate, err := env.NewGate(c.Address())
+		require.NoError(w.T, err)
+		w.T.Cleanup(gate.Close)
+		u := &user{World: hub.NewWorld(w.T, c), gate: gate, key: types.NamespacedName{Namespace: w.Namespace, Name: name}}
+		w.Create(&v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": name, "all": "yes"}}})
+		config, err := c.AddUser(hub.Identity, "system:masters")
+		require.NoError(w.T, err)
+		w.process.Clusters.Ensure(u.key, name, env.Via(gate, config))
+		w.T.Cleanup(func() { w.process.Clusters.Remove(u.key) })
+		users[name] = u
+	}
+	// The ServiceAccount that the GitSync acts as is the tenant's, in the user cluster too.
+	hub.NewWorldIn(w.T, c, w.Namespace).Allow("default", "cluster-admin")
+	return users
+}
+
+// in makes a GitSync deliver to the clusters with a label.
+func in(key, value string) func(*v1alpha1.GitSyncSpec) {
+	return func(s *v1alpha1.GitSyncSpec) {
+		s.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+	}
+}
+
+func namespaceManifest(name string) string {
+	return "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: " + name + "\n"
+}
+
+// P11, C37
+func TestGitSync_deliversToSelectedClustersAndLeavesThem(t *testing.T) {
+	w := newWorld(t)
+	users := w.addClusters("berlin")
+	name := w.Namespace + "-delivered"
+	w.commit(map[string]string{"ns.yaml": namespaceManifest(name)})
+	gs := hub.AwaitReady(w.World, w.sync(in("pool", "berlin")))
+	berlin := users["berlin"]
+	require.True(t, berlin.ExistsIn("", &corev1.Namespace{}, name))
+	require.Len(t, gs.Status.Clusters, 1)
+	assert.Equal(t, "berlin", gs.Status.Clusters[0].Name)
+	assert.True(t, gs.Status.Clusters[0].Ready)
+	assert.False(t, w.ExistsIn("", &corev1.Namespace{}, name), "not into its own cluster")
+
+	kc := &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "berlin"}}
+	hub.Change(w.World, kc, func(k *v1alpha1.KubernetesCluster) { k.Labels["pool"] = "other" })
+	require.True(t, berlin.Eventually(func() bool { return !berlin.ExistsIn("", &corev1.Namespace{}, name) }),
+		"a cluster that is no longer selected is left without a trace")
+	hub.Await(w.World, gs, "the cluster is forgotten", func(gs *v1alpha1.GitSync) bool { return len(gs.Status.Clusters) == 0 })
+}
+
+func TestGitSync_deadClusterHoldsUpNoOther(t *testing.T) {
+	for name, die := range map[string]func(*env.Gate) error{
+		"refuses connections":       func(g *env.Gate) error { g.Shut(); return nil },
+		"accepts and never answers": func(g *env.Gate) error { return g.Hang() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			users := w.addClusters("alive", "dead")
+			w.commit(map[string]string{"a.yaml": configMapIn(w.Namespace, "a", "one")})
+			gs := hub.AwaitReady(w.World, w.sync(in("pool", "alive")))
+			require.NoError(t, die(users["dead"].gate))
+
+			hub.Change(w.World, gs, func(gs *v1alpha1.GitSync) { in("all", "yes")(&gs.Spec) })
+			w.commit(map[string]string{"a.yaml": configMapIn(w.Namespace, "a", "two")})
+			hub.Change(w.World, gs, func(gs *v1alpha1.GitSync) {
+				metav1.SetMetaDataAnnotation(&gs.ObjectMeta, v1alpha1.ReconcileAtAnnotation, "now")
+			})
+			alive := users["alive"]
+			require.True(t, alive.Eventually(func() bool {
+				cm := &corev1.ConfigMap{}
+				return alive.ExistsIn(w.Namespace, cm, "a") && cm.Data["key"] == "two"
+			}), "the cluster that lives is delivered to")
+			assert.Contains(t, hub.AwaitReason(w.World, gs, v1alpha1.ClusterUnreachableReason), "dead")
+		})
+	}
+}
+
+func TestGitSync_clusterThatReturnsCatchesUp(t *testing.T) {
+	w := newWorld(t)
+	users := w.addClusters("berlin")
+	berlin := users["berlin"]
+	w.commit(map[string]string{"a.yaml": configMapIn(w.Namespace, "a", "one")})
+	gs := hub.AwaitReady(w.World, w.sync(in("pool", "berlin")))
+	berlin.gate.Shut()
+	w.commit(map[string]string{"a.yaml": configMapIn(w.Namespace, "a", "two")})
+	hub.Reconcile(w.World, gs)
+	hub.AwaitReason(w.World, gs, v1alpha1.ClusterUnreachableReason)
+
+	require.NoError(t, berlin.gate.Open())
+	hub.AwaitReady(w.World, gs)
+	cm := &corev1.ConfigMap{}
+	require.True(t, berlin.ExistsIn(w.Namespace, cm, "a"))
+	assert.Equal(t, "two", cm.Data["key"])
+}
+
+// Deleting waits for a cluster that is lost, says so, and goes on when that is given up.
+func TestGitSync_deletionWaitsForALostCluster(t *testing.T) {
+	w := newWorld(t)
+	users := w.addClusters("berlin")
+	w.commit(map[string]string{"a.yaml": configMapIn(w.Namespace, "a", "one")})
+	gs := hub.AwaitReady(w.World, w.sync(in("pool", "berlin")))
+	users["berlin"].gate.Shut()
+	require.True(t, w.Eventually(func() bool { _, err := w.process.Clusters.Get(users["berlin"].key); return err != nil }))
+	require.NoError(t, w.Client.Delete(t.Context(), gs))
+	hub.AwaitReason(w.World, gs, v1alpha1.ClusterUnreachableReason)
+
+	require.NoError(t, w.Client.Delete(t.Context(), &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "berlin"}}))
+	w.AwaitGone(&v1alpha1.GitSync{}, gs.Name)
+}
+
+// The process killed and started again takes up what it had delivered.
+func TestGitSync_survivesARestart(t *testing.T) {
+	c := env.Start(t, env.Options{Name: "restart", CRDs: []string{crds}})
+	first := hub.Start(t, c, setup)
+	w := makeWorld(t, c, first)
+	w.commit(map[string]string{"a.yaml": configMap("a", "one"), "b.yaml": configMap("b", "one")})
+	gs := hub.AwaitReady(w.World, w.sync(nil))
+	first.Stop()
+
+	w.remove("b.yaml")
+	require.NoError(t, w.Client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "a"}}))
+	second := hub.Start(t, c, setup)
+	t.Cleanup(second.Stop)
+	w.AwaitThere(&corev1.ConfigMap{}, "a")
+	w.AwaitGone(&corev1.ConfigMap{}, "b")
+	hub.AwaitReady(w.World, gs)
+	require.NoError(t, w.Client.Delete(t.Context(), gs))
+	w.AwaitGone(&v1alpha1.GitSync{}, gs.Name)
+	assert.False(t, w.Exists(&corev1.ConfigMap{}, "a"))
+}
+
+func configMapIn(namespace, name, value string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n  namespace: " + namespace + "\ndata:\n  key: " + value + "\n"
+}
