@@ -1,0 +1,112 @@
+// Waybill-webhook answers admission reviews for the kinds of Waybill. It registers itself, keeps
+// its certificates, and needs nothing but access to its cluster.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/logger"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/webhooks"
+	"waybill.dev/waybill/webhooks/registration"
+)
+
+// version is set when the program is built.
+var version = "unknown"
+
+func main() {
+	err := run(ctrl.SetupSignalHandler(), os.Args[1:])
+	if err != nil && !errors.Is(err, pflag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "waybill-webhook:", err)
+		os.Exit(1)
+	}
+}
+
+// options of the program; the text of each flag says what it means.
+type options struct {
+	kubeconfig      string
+	systemNamespace string
+	url             string
+	service         string
+	listen          string
+	metricsAddress  string
+	healthAddress   string
+	drain           time.Duration
+	unregister      bool
+	log             logger.Options
+}
+
+func parse(args []string) (*options, error) {
+	o := &options{}
+	flags := pflag.NewFlagSet("waybill-webhook", pflag.ContinueOnError)
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; default: the cluster that the program runs in, else $KUBECONFIG")
+	flags.StringVar(&o.systemNamespace, "system-namespace", v1alpha1.DefaultSystemNamespace, "namespace of the certificate authority, the lease, and of source credentials")
+	flags.StringVar(&o.url, "url", "", "https://host:port that the API server reaches this program at; default: by --service")
+	flags.StringVar(&o.service, "service", "waybill-webhook", "Service of the system namespace that the API server reaches this program by, at port 443")
+	flags.StringVar(&o.listen, "listen", ":9443", "host:port to listen at")
+	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 for none")
+	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 for none")
+	flags.DurationVar(&o.drain, "drain", 5*time.Second, "how long to go on answering after a signal, until the API server asks another replica")
+	flags.BoolVar(&o.unregister, "unregister-on-exit", false, "with --url: delete the webhook configurations at the end, where no other process has taken over; for demos and tests, as nothing is checked from then on")
+	o.log.BindFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	if flags.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if o.unregister && o.url == "" {
+		return nil, errors.New("--unregister-on-exit needs --url: a chart's configurations go with the chart")
+	}
+	return o, nil
+}
+
+// run serves until ctx ends, or with what went wrong.
+func run(ctx context.Context, args []string) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	logger.SetLogger(logger.NewLogger(o.log))
+	endpoint := registration.ServiceEndpoint(o.systemNamespace, o.service)
+	if o.url != "" {
+		if endpoint, err = registration.ParseURL(o.url); err != nil {
+			return err
+		}
+	}
+	config, err := loadConfig(o.kubeconfig)
+	if err != nil {
+		return err
+	}
+	ctrl.Log.Info("start", "version", version, "endpoint", endpoint.String())
+	return webhooks.Run(ctx, config, webhooks.Options{
+		Registration: registration.Options{
+			Namespace: o.systemNamespace, Endpoint: endpoint, Listen: o.listen, Drain: o.drain, Unregister: o.unregister,
+		},
+		MetricsAddress: o.metricsAddress,
+		HealthAddress:  o.healthAddress,
+	})
+}
+
+// loadConfig leaves rate limits to the API server, which knows better (priority and fairness).
+func loadConfig(kubeconfig string) (*rest.Config, error) {
+	config, err := ctrl.GetConfig()
+	if kubeconfig != "" {
+		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load kubeconfig: %w", err)
+	}
+	config.QPS = -1
+	config.UserAgent = "waybill-webhook/" + version
+	return config, nil
+}

@@ -1,0 +1,145 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+const (
+	// accessTimeout bounds all permission checks of one decision.
+	accessTimeout = 5 * time.Second
+
+	// accessParallel is how many permission checks of one decision run at a time.
+	accessParallel = 20
+)
+
+// The verbs of ours that RBAC rules may name, on our own resources and on namespaces (C35, C45).
+const (
+	verbUse         = "use"          // a KubernetesCluster as a target: full rights in that cluster
+	verbInstall     = "install"      // an ApplicationDefinition
+	verbInstallInto = "install-into" // a namespace other than the installation's own
+	verbCopy        = "copy"         // keep the copies of a hub's ApplicationDefinitions
+)
+
+// need is a permission without which a user would gain rights through us (C35).
+type need struct {
+	// anyOf are the permissions of which one is enough.
+	anyOf []authorizationv1.ResourceAttributes
+
+	// because says what the object would do with it.
+	because string
+}
+
+func needs(because string, permission authorizationv1.ResourceAttributes) need {
+	return need{anyOf: []authorizationv1.ResourceAttributes{permission}, because: because}
+}
+
+// access asks the API server what a user may do.
+//
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+type access struct {
+	reviews authorizationclient.SubjectAccessReviewInterface
+}
+
+// check refuses with all that is missing, unless the user of the request holds every need. An API
+// server that does not answer is no decision: nothing is allowed for that.
+func (a *access) check(ctx context.Context, obj client.Object, resource string, wanted []need) error {
+	req, err := admission.RequestFromContext(ctx)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	// The API server allows this group everything before it asks any authorizer.
+	if slices.Contains(req.UserInfo.Groups, user.SystemPrivilegedGroup) {
+		return nil
+	}
+	missing, err := a.missing(ctx, req.UserInfo, wanted)
+	if err != nil {
+		return apierrors.NewServiceUnavailable("cannot check permissions, try again: " + err.Error())
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource(resource).GroupResource(), obj.GetName(),
+		fmt.Errorf("user %q may not %s", req.UserInfo.Username, strings.Join(missing, "; nor ")))
+}
+
+// missing describes the needs that the user does not hold, in their order.
+func (a *access) missing(ctx context.Context, u authenticationv1.UserInfo, wanted []need) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, accessTimeout)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(accessParallel)
+	held := make([]bool, len(wanted))
+	for i := range wanted {
+		group.Go(func() (err error) {
+			held[i], err = a.anyOf(ctx, u, wanted[i].anyOf)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var missing []string
+	for i, ok := range held {
+		if !ok {
+			missing = append(missing, describe(wanted[i].anyOf[0])+" ("+wanted[i].because+")")
+		}
+	}
+	return missing, nil
+}
+
+func (a *access) anyOf(ctx context.Context, u authenticationv1.UserInfo, permissions []authorizationv1.ResourceAttributes) (bool, error) {
+	for i := range permissions {
+		review, err := a.reviews.Create(ctx, &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: u.Username, Groups: u.Groups, UID: u.UID, Extra: extra(u.Extra),
+				ResourceAttributes: &permissions[i],
+			},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			return false, fmt.Errorf("review access: %w", err)
+		}
+		if review.Status.Allowed {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func extra(in map[string]authenticationv1.ExtraValue) map[string]authorizationv1.ExtraValue {
+	out := make(map[string]authorizationv1.ExtraValue, len(in))
+	for k, v := range in {
+		out[k] = authorizationv1.ExtraValue(v)
+	}
+	return out
+}
+
+// describe is how a permission is read aloud: `delete statefulsets.apps in namespace "a"`.
+func describe(p authorizationv1.ResourceAttributes) string {
+	s := p.Verb + " " + p.Resource
+	if p.Group != "" {
+		s += "." + p.Group
+	}
+	if p.Name != "" {
+		s += fmt.Sprintf(" %q", p.Name)
+	}
+	if p.Namespace != "" {
+		s += fmt.Sprintf(" in namespace %q", p.Namespace)
+	}
+	return s
+}

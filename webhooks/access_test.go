@@ -1,0 +1,202 @@
+package webhooks_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// deputy is an object that acts for whoever writes it, and what that one must be allowed to.
+type deputy struct {
+	reason string
+	object func(namespace string) client.Object
+	// needed are the permissions, one rule each; leaving any out is refused, naming it.
+	needed []permission
+	// or is enough instead of the first of needed.
+	or *rbacv1.PolicyRule
+}
+
+type permission struct {
+	rule    rbacv1.PolicyRule
+	cluster bool   // granted in the whole cluster
+	named   string // what the error says of it
+}
+
+func in(group, resource string, verb string, names ...string) permission {
+	r := rule(group, []string{resource}, verb)
+	r.ResourceNames = names
+	full := resource
+	if group != "" {
+		full += "." + group
+	}
+	return permission{rule: r, named: verb + " " + full}
+}
+
+func inCluster(p permission) permission { p.cluster = true; return p }
+
+// C35, C37, C38: nobody gains rights through us.
+func TestAccess(t *testing.T) {
+	c := admission(t)
+	admin, _ := c.admin(t)
+	def := definition(t, admin, nil)
+	target := c.Namespace(t)
+	install := inCluster(in(v1alpha1.Group, "applicationdefinitions", "install", def.Name))
+	createPods := rule("", []string{"pods"}, "create")
+
+	for name, tc := range map[string]deputy{
+		"Application, Own": {"what it lists is deleted with it", func(ns string) client.Object {
+			a := newApplication(ns)
+			a.Spec.Components = []v1alpha1.ApplicationComponent{{Group: "apps", Kind: "StatefulSet"}, {Kind: "Service"}}
+			return a
+		}, []permission{
+			in("apps", "statefulsets", "get"), in("apps", "statefulsets", "list"), in("apps", "statefulsets", "delete"),
+			in("", "services", "get"), in("", "services", "list"), in("", "services", "delete"),
+		}, nil},
+		"Application, Observe": {"it shows what is there", func(ns string) client.Object {
+			a := newApplication(ns)
+			a.Spec.Ownership = v1alpha1.OwnershipObserve
+			a.Spec.Components = []v1alpha1.ApplicationComponent{{Kind: "Secret"}}
+			return a
+		}, []permission{in("", "secrets", "get"), in("", "secrets", "list")}, nil},
+		"Application, health check": {"it runs a Pod", func(ns string) client.Object {
+			a := newApplication(ns)
+			a.Spec.HealthCheck = healthCheck(validPod)
+			return a
+		}, []permission{in("", "pods", "create")}, nil},
+		"installation": {"the chart runs with Waybill's rights", func(ns string) client.Object {
+			return newInstallation(ns, def.Name, "v1.0.0")
+		}, []permission{install}, nil},
+		"installation, elsewhere": {"into the namespace of others", func(ns string) client.Object {
+			i := newInstallation(ns, def.Name, "v1.0.0")
+			i.Spec.Namespace = &v1alpha1.TargetNamespace{Name: target, Create: true, Labels: map[string]string{"a": "b"}}
+			return i
+		}, []permission{
+			install, inCluster(in("", "namespaces", "install-into", target)),
+			inCluster(in("", "namespaces", "create")), inCluster(in("", "namespaces", "patch", target)),
+		}, nil},
+		"installation, values": {"they show in the release", func(ns string) client.Object {
+			i := newInstallation(ns, def.Name, "v1.0.0")
+			i.Spec.ValuesFrom = []v1alpha1.ValuesReference{{Kind: "Secret", Name: "values"}, {Kind: "ConfigMap", Name: "values"}}
+			return i
+		}, []permission{install, in("", "secrets", "get", "values"), in("", "configmaps", "get", "values")}, nil},
+		"GitSync": {"it acts as a ServiceAccount", func(ns string) client.Object { return newGitSync(ns) },
+			[]permission{in("", "serviceaccounts", "impersonate", "default")}, &createPods},
+		"GitSync, all": {"and reads a Secret, and reaches clusters", func(ns string) client.Object {
+			g := newGitSync(ns)
+			g.Spec.ServiceAccountName = "deployer"
+			g.Spec.SecretRef = &v1alpha1.LocalReference{Name: "git"}
+			g.Spec.ClusterSelector = newApplication(ns).Spec.Selector
+			return g
+		}, []permission{
+			in("", "serviceaccounts", "impersonate", "deployer"), in("", "secrets", "get", "git"),
+			in(v1alpha1.Group, "kubernetesclusters", "use"),
+		}, &createPods},
+		"KubernetesCluster": {"who may use it has the rights of the kubeconfig", func(ns string) client.Object {
+			return newCluster(ns, "berlin")
+		}, []permission{in("", "secrets", "get", "berlin")}, nil},
+		"KubernetesCluster, this one": {"who may use it has Waybill's rights", func(ns string) client.Object {
+			return newCluster(ns, "")
+		}, []permission{inCluster(in("*", "*", "*"))}, nil},
+		"definition": {"it reads Secrets of the system namespace", func(string) client.Object {
+			d := newDefinition("v1")
+			d.Spec.Versions[0].Template.Source.Helm.Credentials = &v1alpha1.SourceCredentials{SecretRef: v1alpha1.LocalReference{Name: "charts"}}
+			return d
+		}, []permission{inCluster(in("", "secrets", "get", "charts"))}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ns := c.Namespace(t)
+			for i, left := range tc.needed {
+				err := c.with(t, ns, tc.needed[:i], tc.needed[i+1:]).Create(t.Context(), tc.object(ns))
+				require.True(t, apierrors.IsForbidden(err), "without %s: %v", left.named, err)
+				assert.ErrorContains(t, err, left.named, tc.reason)
+			}
+			if tc.or != nil {
+				rest := append([]permission{{rule: *tc.or}}, tc.needed[1:]...)
+				created(t, admin, c.with(t, ns, rest), tc.object(ns))
+			}
+			created(t, admin, c.with(t, ns, tc.needed), tc.object(ns))
+		})
+	}
+}
+
+// with is a user who may write our kinds, and has these permissions.
+func (c *cluster) with(t *testing.T, namespace string, permissions ...[]permission) client.Client {
+	t.Helper()
+	all := []rbacv1.PolicyRule{write("*")}
+	var cluster []rbacv1.PolicyRule
+	for _, some := range permissions {
+		for _, p := range some {
+			if p.cluster {
+				cluster = append(cluster, p.rule)
+			} else {
+				all = append(all, p.rule)
+			}
+		}
+	}
+	user := c.user(t, namespace, all...)
+	admin, _ := c.admin(t)
+	c.grant(t, admin, user.(named).name, "", append(cluster, write("applicationdefinitions"))...)
+	return user
+}
+
+func created(t *testing.T, admin, user client.Client, obj client.Object) {
+	t.Helper()
+	require.NoError(t, user.Create(t.Context(), obj))
+	require.NoError(t, admin.Delete(t.Context(), obj))
+}
+
+// C35: all that is missing is said at once.
+func TestAccess_namesEverything(t *testing.T) {
+	c := admission(t)
+	ns := c.Namespace(t)
+	app := newApplication(ns)
+	app.Spec.Components = []v1alpha1.ApplicationComponent{{Kind: "Service"}}
+	app.Spec.HealthCheck = healthCheck(validPod)
+	err := c.with(t, ns, nil).Create(t.Context(), app)
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	for _, missing := range []string{"get services", "list services", "delete services", "create pods", "in namespace \"" + ns + "\""} {
+		assert.ErrorContains(t, err, missing)
+	}
+}
+
+// C49: who touches only metadata needs none of it; who touches the spec does.
+func TestAccess_isCheckedWhenTheSpecChanges(t *testing.T) {
+	c := admission(t)
+	admin, _ := c.admin(t)
+	ns := c.Namespace(t)
+	app := newApplication(ns)
+	app.Spec.Components = []v1alpha1.ApplicationComponent{{Kind: "Service"}}
+	require.NoError(t, admin.Create(t.Context(), app))
+	user := c.with(t, ns, nil)
+
+	app.Labels = map[string]string{"team": "a"}
+	app.Finalizers = []string{"example.com/hold"}
+	require.NoError(t, user.Update(t.Context(), app), "metadata")
+	app.Spec.Description = "mine"
+	require.True(t, apierrors.IsForbidden(user.Update(t.Context(), app)), "spec")
+
+	require.NoError(t, user.Get(t.Context(), client.ObjectKeyFromObject(app), app))
+	require.NoError(t, user.Delete(t.Context(), app))
+	require.NoError(t, user.Get(t.Context(), client.ObjectKeyFromObject(app), app))
+	app.Finalizers = nil
+	app.Spec.Description = "on its way out"
+	require.NoError(t, user.Update(t.Context(), app), "what is being deleted is let go")
+}
+
+// C37, C38: who writes in the system namespace has Waybill's rights already.
+func TestAccess_inTheSystemNamespace(t *testing.T) {
+	c := admission(t)
+	admin, _ := c.admin(t)
+	ns := v1alpha1.DefaultSystemNamespace
+	user := c.with(t, ns, nil)
+	created(t, admin, user, newCluster(ns, ""))
+	sync := newGitSync(ns)
+	require.True(t, apierrors.IsForbidden(user.Create(t.Context(), sync)), "Waybill's own account is one of many there")
+	created(t, admin, c.with(t, ns, []permission{in("", "serviceaccounts", "impersonate")}), newGitSync(ns))
+}

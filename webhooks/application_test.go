@@ -1,0 +1,88 @@
+package webhooks_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// A27-A31, C48: what CEL cannot say.
+func TestApplication_refuses(t *testing.T) {
+	c := admission(t)
+	admin, _ := c.admin(t)
+	ns := c.Namespace(t)
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*v1alpha1.Application)
+		field  string
+	}{
+		"selector": {"In needs values", func(a *v1alpha1.Application) {
+			a.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "In"}}
+		}, "spec.selector.matchExpressions[0].values"},
+		"itself": {"would wait for ever", func(a *v1alpha1.Application) { a.Spec.Dependencies = []string{a.Name} }, "spec.dependencies[0]"},
+		"no probe": {"A31", func(a *v1alpha1.Application) {
+			a.Spec.HealthCheck = healthCheck(`{"spec": {"containers": [{"name": "a", "image": "i"}]}}`)
+		}, "spec.healthCheck.template.spec.containers"},
+		"typo": {"A30, strict decoding", func(a *v1alpha1.Application) { a.Spec.HealthCheck = healthCheck(`{"spec": {"containerz": []}}`) }, "containerz"},
+		"no Pod": {"A30, only the API server knows (C10)", func(a *v1alpha1.Application) {
+			a.Spec.HealthCheck = healthCheck(`{"spec": {"restartPolicy": "Sometimes", "containers": [{"name": "a", "image": "i", "readinessProbe": {"exec": {"command": ["true"]}}}]}}`)
+		}, "spec.healthCheck.template.spec.restartPolicy"},
+		"expression": {"C39", func(a *v1alpha1.Application) {
+			a.Spec.HealthExpressions = []v1alpha1.HealthExpression{{Kind: "Secret", Current: "data.x == ''"}}
+		}, "spec.healthExpressions[0].current"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := newApplication(ns)
+			tc.change(app)
+			err := admin.Create(t.Context(), app)
+			require.True(t, apierrors.IsInvalid(err), "%s: %v", tc.reason, err)
+			assert.ErrorContains(t, err, tc.field)
+		})
+	}
+}
+
+// A30, A31, C10: a valid health check leaves nothing behind.
+func TestApplication_healthCheckIsTriedOut(t *testing.T) {
+	c := admission(t)
+	admin, warned := c.admin(t)
+	ns := c.Namespace(t)
+	app := newApplication(ns)
+	app.Spec.HealthCheck = healthCheck(validPod)
+	require.NoError(t, admin.Create(t.Context(), app))
+	assert.Empty(t, warned.take())
+	pods := &corev1.PodList{}
+	require.NoError(t, admin.List(t.Context(), pods))
+	assert.Empty(t, pods.Items)
+}
+
+// C50: what is no fault of the Pod is a warning.
+func TestApplication_healthCheckBeyondAdmission(t *testing.T) {
+	c := admission(t)
+	admin, warned := c.admin(t)
+	ns := namespaceOf("restricted-" + c.Namespace(t))
+	ns.Labels = map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
+	require.NoError(t, admin.Create(t.Context(), ns))
+	app := newApplication(ns.Name)
+	app.Spec.HealthCheck = healthCheck(validPod)
+	require.NoError(t, admin.Create(t.Context(), app), "Pod Security shows as a condition")
+	require.Len(t, warned.take(), 1)
+}
+
+// A43: a kind may come later.
+func TestApplication_warnsOfKinds(t *testing.T) {
+	c := admission(t)
+	admin, warned := c.admin(t)
+	app := newApplication(c.Namespace(t))
+	app.Spec.Components = []v1alpha1.ApplicationComponent{{Group: "example.com", Kind: "Widget"}, {Kind: "Node"}, {Kind: "Service"}}
+	require.NoError(t, admin.Create(t.Context(), app))
+	got := warned.take()
+	require.Len(t, got, 2)
+	assert.Contains(t, got[0], "Widget.example.com is not known")
+	assert.Contains(t, got[1], "Node is cluster-scoped")
+}

@@ -1,0 +1,160 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/validation"
+)
+
+const applicationDefinitionResource = "applicationdefinitions"
+
+// applicationDefinitions are the rules of ApplicationDefinition.
+type applicationDefinitions struct {
+	access          *access
+	systemNamespace string
+}
+
+var _ guard[*v1alpha1.ApplicationDefinition] = &applicationDefinitions{}
+
+func (*applicationDefinitions) validate(obj, old *v1alpha1.ApplicationDefinition) (admission.Warnings, field.ErrorList) {
+	return validation.ApplicationDefinitionWarnings(obj), validation.ValidateApplicationDefinition(obj, old)
+}
+
+func (*applicationDefinitions) specChanged(obj, old *v1alpha1.ApplicationDefinition) bool {
+	return obj.IsCopy() != old.IsCopy() || !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec)
+}
+
+func (d *applicationDefinitions) review(ctx context.Context, obj, old *v1alpha1.ApplicationDefinition) (admission.Warnings, error) {
+	wanted := d.needs(obj)
+	if obj.IsCopy() || (old != nil && old.IsCopy()) {
+		if !delivered(ctx) {
+			return nil, apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource(applicationDefinitionResource).GroupResource(), obj.Name,
+				errors.New("it is a copy: change the definition in the hub that it comes from"))
+		}
+		wanted = append(wanted, needsCopy(obj.Name))
+	}
+	return nil, d.access.check(ctx, obj, applicationDefinitionResource, wanted)
+}
+
+// needs are the rights to read the Secrets of the system namespace that the sources name (C35).
+func (d *applicationDefinitions) needs(obj *v1alpha1.ApplicationDefinition) []need {
+	var wanted []need
+	for i := range obj.Spec.Versions {
+		t := obj.Spec.Versions[i].Template
+		if t == nil {
+			continue
+		}
+		path := fmt.Sprintf("spec.versions[%d].template.source", i)
+		if h := t.Source.Helm; h != nil {
+			wanted = append(wanted, d.needsCredentials(path+".helm.credentials", h.Credentials)...)
+			if h.CASecretRef != nil {
+				wanted = append(wanted, needsSecret(path+".helm.caSecretRef", d.systemNamespace, h.CASecretRef.Name))
+			}
+		}
+		if g := t.Source.Git; g != nil {
+			wanted = append(wanted, d.needsCredentials(path+".git.credentials", g.Credentials)...)
+		}
+	}
+	return distinct(wanted)
+}
+
+func (d *applicationDefinitions) needsCredentials(path string, c *v1alpha1.SourceCredentials) []need {
+	if c == nil {
+		return nil
+	}
+	return []need{needsSecret(path, d.systemNamespace, c.SecretRef.Name)}
+}
+
+// needsCopy is the right to write copies: a driver holds it in its user clusters (C45).
+func needsCopy(name string) need {
+	return needs("it is a copy of a hub's definition", authorizationv1.ResourceAttributes{
+		Verb: verbCopy, Group: v1alpha1.Group, Resource: applicationDefinitionResource, Name: name,
+	})
+}
+
+// distinct keeps the first of several needs of one permission: versions often share a Secret.
+func distinct(wanted []need) []need {
+	var kept []need
+	for _, n := range wanted {
+		if !slices.ContainsFunc(kept, func(k need) bool { return slices.Equal(k.anyOf, n.anyOf) }) {
+			kept = append(kept, n)
+		}
+	}
+	return kept
+}
+
+// guardUpdate keeps two sources from owning one definition (C27), and versions in use from going
+// away (C28). It reads the old object alone.
+func (*applicationDefinitions) guardUpdate(obj, old *v1alpha1.ApplicationDefinition) field.ErrorList {
+	var errs field.ErrorList
+	annotations := field.NewPath("metadata", "annotations")
+	was, is := old.Annotations[v1alpha1.OwnerAnnotation], obj.Annotations[v1alpha1.OwnerAnnotation]
+	if was != "" && is != "" && was != is && obj.Annotations[v1alpha1.AdoptAnnotation] != "true" {
+		errs = append(errs, field.Invalid(annotations.Key(v1alpha1.OwnerAnnotation), is,
+			"the definition belongs to "+was+": two sources cannot own one definition"))
+	}
+	for _, use := range inUse(obj, old) {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "versions"), use.Version, "cannot be removed: "+describeUse(use)+
+			"; move them to another version, or annotate the definition with "+v1alpha1.ForceRemoveAnnotation))
+	}
+	return errs
+}
+
+// guardDelete keeps a definition in use from going away (C28), and copies where they are (C45).
+// A permission that cannot be checked blocks nothing.
+func (d *applicationDefinitions) guardDelete(ctx context.Context, old *v1alpha1.ApplicationDefinition) error {
+	if used := inUse(nil, old); len(used) > 0 {
+		var uses []string
+		for _, use := range used {
+			uses = append(uses, fmt.Sprintf("version %q %s", use.Version, describeUse(use)))
+		}
+		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource(applicationDefinitionResource).GroupResource(), old.Name,
+			fmt.Errorf("it cannot be deleted: %s; delete them, or annotate the definition with %s",
+				strings.Join(uses, "; "), v1alpha1.ForceRemoveAnnotation))
+	}
+	if !old.IsCopy() {
+		return nil
+	}
+	err := d.access.check(ctx, old, applicationDefinitionResource, []need{needsCopy(old.Name)})
+	if apierrors.IsForbidden(err) {
+		return err
+	}
+	return nil
+}
+
+// inUse are the uses of versions that obj (nil: none is left) does not offer any more, as far as
+// controllers know (C47), and may not drop.
+func inUse(obj, old *v1alpha1.ApplicationDefinition) []v1alpha1.VersionUsage {
+	forced := old
+	if obj != nil {
+		forced = obj
+	}
+	removed := validation.RemovedVersions(obj, old)
+	var used []v1alpha1.VersionUsage
+	for _, use := range old.Status.UsedBy {
+		if use.Count > 0 && slices.Contains(removed, use.Version) && !validation.ForceRemoved(forced, use.Version) {
+			used = append(used, use)
+		}
+	}
+	return used
+}
+
+// describeUse names the installations, as many as the status does.
+func describeUse(use v1alpha1.VersionUsage) string {
+	s := "is used by " + strings.Join(use.Installations, ", ")
+	if more := int(use.Count) - len(use.Installations); more > 0 {
+		s += fmt.Sprintf(" and %d more", more)
+	}
+	return s
+}

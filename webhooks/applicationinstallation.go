@@ -1,0 +1,127 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/validation"
+)
+
+const applicationInstallationResource = "applicationinstallations"
+
+// applicationInstallations are the rules and the defaults of ApplicationInstallation.
+type applicationInstallations struct {
+	access      *access
+	definitions *definitions
+}
+
+var _ defaults[*v1alpha1.ApplicationInstallation] = &applicationInstallations{}
+
+// fill takes the version, the namespace and the deploy options from the definition (K36, C59).
+// Where it is not known nothing is filled in: validation says so, or the controller does it later.
+func (i *applicationInstallations) fill(ctx context.Context, obj, old *v1alpha1.ApplicationInstallation) error {
+	spec := &obj.Spec
+	if spec.ApplicationRef.Version != "" && spec.Namespace != nil && spec.DeployOptions != nil {
+		return nil
+	}
+	var def *v1alpha1.ApplicationDefinition
+	if old != nil {
+		def = i.definitions.peek(ctx, spec.ApplicationRef.Name)
+	} else if found, err := i.definitions.get(ctx, spec.ApplicationRef.Name, ""); err == nil {
+		def = found
+	}
+	validation.DefaultApplicationInstallation(obj, old, def)
+	return nil
+}
+
+func (*applicationInstallations) validate(obj, old *v1alpha1.ApplicationInstallation) (admission.Warnings, field.ErrorList) {
+	return nil, validation.ValidateApplicationInstallation(obj, old)
+}
+
+func (*applicationInstallations) specChanged(obj, old *v1alpha1.ApplicationInstallation) bool {
+	return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec)
+}
+
+func (i *applicationInstallations) review(ctx context.Context, obj, old *v1alpha1.ApplicationInstallation) (admission.Warnings, error) {
+	if err := i.access.check(ctx, obj, applicationInstallationResource, i.needs(obj)); err != nil {
+		return nil, err
+	}
+	if old != nil && old.Spec.ApplicationRef == obj.Spec.ApplicationRef {
+		return nil, nil // stays what it was, also when its definition is gone
+	}
+	return i.reviewReference(ctx, obj, old)
+}
+
+// reviewReference checks the definition and the version (K35, K49). What comes by git, or with
+// the cluster, may be here before its definition is, and waits for it (C46).
+func (i *applicationInstallations) reviewReference(ctx context.Context, obj, old *v1alpha1.ApplicationInstallation) (admission.Warnings, error) {
+	ref := obj.Spec.ApplicationRef
+	path := field.NewPath("spec", "applicationRef")
+	def, err := i.definitions.get(ctx, ref.Name, ref.Version)
+	if err != nil {
+		return nil, apierrors.NewServiceUnavailable("cannot look the definition up, try again: " + err.Error())
+	}
+	var errs field.ErrorList
+	if def == nil {
+		errs = field.ErrorList{field.NotFound(path.Child("name"), ref.Name)}
+	} else {
+		errs = validation.ValidateInstallationVersion(obj, def)
+	}
+	if len(errs) == 0 {
+		return validation.ApplicationInstallationWarnings(obj, old, def), nil
+	}
+	if delivered(ctx) {
+		return admission.Warnings{fmt.Sprintf("%s: the installation waits until it is there", strings.TrimSpace(errs.ToAggregate().Error()))}, nil
+	}
+	return nil, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind).GroupKind(), obj.Name, errs)
+}
+
+// needs are the rights that an installation uses on behalf of its writer (C35): the chart runs
+// with Waybill's own.
+func (*applicationInstallations) needs(obj *v1alpha1.ApplicationInstallation) []need {
+	wanted := []need{needs("spec.applicationRef installs it", authorizationv1.ResourceAttributes{
+		Verb: verbInstall, Group: v1alpha1.Group, Resource: applicationDefinitionResource, Name: obj.Spec.ApplicationRef.Name,
+	})}
+	if ns := obj.Spec.Namespace; ns != nil {
+		wanted = append(wanted, needsNamespace(ns, obj.Namespace)...)
+	}
+	for n, ref := range obj.Spec.ValuesFrom {
+		resource := "secrets"
+		if ref.Kind == "ConfigMap" {
+			resource = "configmaps"
+		}
+		wanted = append(wanted, needs(fmt.Sprintf("spec.valuesFrom[%d] names it", n), authorizationv1.ResourceAttributes{
+			Verb: "get", Resource: resource, Namespace: obj.Namespace, Name: ref.Name,
+		}))
+	}
+	return distinct(wanted)
+}
+
+// needsNamespace is asked for in the target namespace, so that a Role there can grant it.
+func needsNamespace(ns *v1alpha1.TargetNamespace, own string) []need {
+	var wanted []need
+	if ns.Name != own {
+		wanted = append(wanted, needs("spec.namespace is another than the installation's", authorizationv1.ResourceAttributes{
+			Verb: verbInstallInto, Resource: "namespaces", Namespace: ns.Name, Name: ns.Name,
+		}))
+		if ns.Create {
+			wanted = append(wanted, needs("spec.namespace.create makes it", authorizationv1.ResourceAttributes{
+				Verb: "create", Resource: "namespaces", Name: ns.Name,
+			}))
+		}
+	}
+	if len(ns.Labels)+len(ns.Annotations) > 0 {
+		wanted = append(wanted, needs("spec.namespace has labels or annotations", authorizationv1.ResourceAttributes{
+			Verb: "patch", Resource: "namespaces", Namespace: ns.Name, Name: ns.Name,
+		}))
+	}
+	return wanted
+}

@@ -1,0 +1,134 @@
+package webhooks_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// K35, K36, C59
+func TestInstallation_isDefaultedFromItsDefinition(t *testing.T) {
+	c := admission(t)
+	admin, _ := c.admin(t)
+	ns := c.Namespace(t)
+	def := definition(t, admin, func(d *v1alpha1.ApplicationDefinition) {
+		d.Spec.DefaultVersion = "v1.1.0"
+		d.Spec.DefaultNamespace = &v1alpha1.TargetNamespace{Name: "web", Create: true}
+		d.Spec.DefaultDeployOptions = &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{HistoryLimit: 3}}
+	})
+	obj := newInstallation(ns, def.Name, "")
+	require.NoError(t, admin.Create(t.Context(), obj))
+	assert.Equal(t, "v1.1.0", obj.Spec.ApplicationRef.Version)
+	assert.Equal(t, def.Spec.DefaultNamespace, obj.Spec.Namespace)
+	assert.Equal(t, def.Spec.DefaultDeployOptions, obj.Spec.DeployOptions)
+}
+
+// K36: without a default it goes where the installation is.
+func TestInstallation_isDefaultedToItsOwnNamespace(t *testing.T) {
+	c := admission(t)
+	admin, _ := c.admin(t)
+	ns := c.Namespace(t)
+	obj := newInstallation(ns, definition(t, admin, nil).Name, "v1.0.0")
+	require.NoError(t, admin.Create(t.Context(), obj))
+	assert.Equal(t, &v1alpha1.TargetNamespace{Name: ns}, obj.Spec.Namespace)
+
+	raw := &unstructured.Unstructured{}
+	raw.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind))
+	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(obj), raw))
+	assert.Equal(t, map[string]any{
+		"applicationRef": map[string]any{"name": obj.Spec.ApplicationRef.Name, "version": "v1.0.0"},
+		"namespace":      map[string]any{"name": ns},
+	}, raw.Object["spec"], "nothing else is written into it")
+}
+
+// P10: applying the same again changes nothing, though the manager does not send what was filled in.
+func TestInstallation_isAppliedTwice(t *testing.T) {
+	c := admission(t)
+	admin, _ := c.admin(t)
+	ns := c.Namespace(t)
+	def := definition(t, admin, func(d *v1alpha1.ApplicationDefinition) { d.Spec.DefaultVersion = "v1.0.0" })
+	apply := func(change func(spec map[string]any)) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{
+			"spec": map[string]any{"applicationRef": map[string]any{"name": def.Name}},
+		}}
+		u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind))
+		u.SetNamespace(ns)
+		u.SetName("shop")
+		if change != nil {
+			change(u.Object["spec"].(map[string]any))
+		}
+		require.NoError(t, admin.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("somebody")))
+		return u
+	}
+	first := apply(nil)
+	second := apply(nil)
+	assert.Equal(t, first.Object["spec"], second.Object["spec"])
+	assert.Equal(t, first.GetGeneration(), second.GetGeneration())
+	assert.Equal(t, second.GetResourceVersion(), apply(nil).GetResourceVersion(), "nothing is written")
+
+	def.Spec.DefaultVersion = "v1.1.0"
+	require.NoError(t, admin.Update(t.Context(), def))
+	third := apply(func(spec map[string]any) { spec["reconciliationInterval"] = "10m" })
+	version, _, _ := unstructured.NestedString(third.Object, "spec", "applicationRef", "version")
+	assert.Equal(t, "v1.0.0", version, "a default that changes later is no upgrade")
+}
+
+// K35, K49, C46
+func TestInstallation_ofAnUnknownDefinition(t *testing.T) {
+	c := admission(t)
+	admin, warned := c.admin(t)
+	def := definition(t, admin, nil)
+	for name, tc := range map[string]struct {
+		definition, version, field string
+	}{
+		"definition": {"nobody-has-it", "v1.0.0", "spec.applicationRef.name"},
+		"version":    {def.Name, "v9.9.9", "spec.applicationRef.version"},
+		"no version": {def.Name, "", "spec.applicationRef.version"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ns := c.Namespace(t)
+			err := admin.Create(t.Context(), newInstallation(ns, tc.definition, tc.version))
+			require.True(t, apierrors.IsInvalid(err), "refused for users: %v", err)
+			assert.ErrorContains(t, err, tc.field)
+
+			warned.take()
+			require.NoError(t, admin.Create(t.Context(), newInstallation(ns, tc.definition, tc.version), client.FieldOwner(v1alpha1.FieldManager)),
+				"what a GitSync delivers may be here before its definition")
+			require.Len(t, warned.take(), 1)
+		})
+	}
+}
+
+// K50, C28
+func TestInstallation_warnsOfADeprecatedVersion(t *testing.T) {
+	c := admission(t)
+	admin, warned := c.admin(t)
+	def := definition(t, admin, func(d *v1alpha1.ApplicationDefinition) { d.Spec.Versions[1].Deprecated = true })
+	obj := newInstallation(c.Namespace(t), def.Name, "v1.0.0")
+	require.NoError(t, admin.Create(t.Context(), obj))
+	assert.Empty(t, warned.take())
+	obj.Spec.ApplicationRef.Version = "v1.1.0"
+	require.NoError(t, admin.Update(t.Context(), obj))
+	require.Len(t, warned.take(), 1, "new use")
+	obj.Spec.ValuesBlock = "a: 1"
+	require.NoError(t, admin.Update(t.Context(), obj))
+	assert.Empty(t, warned.take(), "it is used already")
+}
+
+// C47: an installation whose definition is gone can still be edited.
+func TestInstallation_outlivesItsDefinition(t *testing.T) {
+	c := admission(t)
+	admin, _ := c.admin(t)
+	def := definition(t, admin, nil)
+	obj := newInstallation(c.Namespace(t), def.Name, "v1.0.0")
+	require.NoError(t, admin.Create(t.Context(), obj))
+	require.NoError(t, admin.Delete(t.Context(), def))
+	obj.Spec.ValuesBlock = "a: 1"
+	require.NoError(t, admin.Update(t.Context(), obj))
+}

@@ -1,0 +1,65 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// definitions finds ApplicationDefinitions: those of the hub, or its copies in a user cluster
+// (C45). What is found comes from a cache; only what is missed there is asked for once more.
+//
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions,verbs=get;list;watch
+type definitions struct {
+	cached client.Reader
+	live   client.Reader
+}
+
+// get returns the definition, from the API server where the cache does not have it, or not that
+// version of it (nor of any, where version is empty): it may just have been written. It returns
+// nil without an error where there is no such definition. It belongs to the cache: read only.
+func (d *definitions) get(ctx context.Context, name, version string) (*v1alpha1.ApplicationDefinition, error) {
+	key := client.ObjectKey{Name: name}
+	def := &v1alpha1.ApplicationDefinition{}
+	if err := d.cached.Get(ctx, key, def); err == nil && (version == "" || def.GetVersion(version) != nil) {
+		return def, nil
+	}
+	def = &v1alpha1.ApplicationDefinition{}
+	switch err := d.live.Get(ctx, key, def); {
+	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("get applicationdefinition %s: %w", name, err)
+	}
+	return def, nil
+}
+
+// peek returns the definition that the cache has, nil where it has none. It belongs to the cache:
+// read only.
+func (d *definitions) peek(ctx context.Context, name string) *v1alpha1.ApplicationDefinition {
+	def := &v1alpha1.ApplicationDefinition{}
+	if err := d.cached.Get(ctx, client.ObjectKey{Name: name}, def); err != nil {
+		return nil
+	}
+	return def
+}
+
+// trim drops from a cached definition what admission never reads: templates with their values,
+// and pictures.
+func trim(obj any) (any, error) {
+	def, ok := obj.(*v1alpha1.ApplicationDefinition)
+	if !ok {
+		return obj, nil
+	}
+	def.ManagedFields = nil
+	def.Spec.Logo, def.Spec.DefaultValues = nil, nil
+	for i := range def.Spec.Versions {
+		def.Spec.Versions[i].Template = nil
+	}
+	return def, nil
+}

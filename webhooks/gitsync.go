@@ -1,0 +1,71 @@
+package webhooks
+
+import (
+	"context"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/validation"
+)
+
+const gitSyncResource = "gitsyncs"
+
+// gitSyncs are the rules of GitSync.
+type gitSyncs struct {
+	access          *access
+	systemNamespace string
+}
+
+func (*gitSyncs) validate(obj, old *v1alpha1.GitSync) (admission.Warnings, field.ErrorList) {
+	return validation.GitSyncWarnings(obj), validation.ValidateGitSync(obj, old)
+}
+
+func (*gitSyncs) specChanged(obj, old *v1alpha1.GitSync) bool {
+	return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec)
+}
+
+func (g *gitSyncs) review(ctx context.Context, obj, _ *v1alpha1.GitSync) (admission.Warnings, error) {
+	return nil, g.access.check(ctx, obj, gitSyncResource, g.needs(obj))
+}
+
+// needs are the rights that a GitSync acts with, or hands on (C35, C37).
+func (g *gitSyncs) needs(obj *v1alpha1.GitSync) []need {
+	wanted := []need{g.needsAccount(obj)}
+	if ref := obj.Spec.SecretRef; ref != nil {
+		wanted = append(wanted, needsSecret("spec.secretRef", obj.Namespace, ref.Name))
+	}
+	if obj.Spec.ClusterSelector != nil {
+		wanted = append(wanted, needs("spec.clusterSelector applies to clusters with full rights", authorizationv1.ResourceAttributes{
+			Verb: verbUse, Group: v1alpha1.Group, Resource: kubernetesClusterResource, Namespace: obj.Namespace,
+		}))
+	}
+	return wanted
+}
+
+// needsAccount is the right to act as the ServiceAccount that the GitSync acts as. Who may create
+// Pods in the namespace may do that anyway. In the system namespace no account stands for
+// Waybill's own, which is one of many there.
+func (g *gitSyncs) needsAccount(obj *v1alpha1.GitSync) need {
+	account := obj.Spec.ServiceAccountName
+	if account == "" && obj.Namespace != g.systemNamespace {
+		account = "default"
+	}
+	return need{
+		because: "it acts as that ServiceAccount; creating pods there is enough",
+		anyOf: []authorizationv1.ResourceAttributes{
+			{Verb: "impersonate", Resource: "serviceaccounts", Namespace: obj.Namespace, Name: account},
+			{Verb: "create", Resource: "pods", Namespace: obj.Namespace},
+		},
+	}
+}
+
+// needsSecret is the right to read a Secret that a field names.
+func needsSecret(path, namespace, name string) need {
+	return needs(path+" names it", authorizationv1.ResourceAttributes{
+		Verb: "get", Resource: "secrets", Namespace: namespace, Name: name,
+	})
+}

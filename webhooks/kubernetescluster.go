@@ -1,0 +1,47 @@
+package webhooks
+
+import (
+	"context"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/validation"
+)
+
+const kubernetesClusterResource = "kubernetesclusters"
+
+// kubernetesClusters are the rules of KubernetesCluster.
+type kubernetesClusters struct {
+	access          *access
+	systemNamespace string
+}
+
+func (*kubernetesClusters) validate(obj, old *v1alpha1.KubernetesCluster) (admission.Warnings, field.ErrorList) {
+	return validation.KubernetesClusterWarnings(obj), validation.ValidateKubernetesCluster(obj, old)
+}
+
+func (*kubernetesClusters) specChanged(obj, old *v1alpha1.KubernetesCluster) bool {
+	return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec)
+}
+
+func (k *kubernetesClusters) review(ctx context.Context, obj, _ *v1alpha1.KubernetesCluster) (admission.Warnings, error) {
+	return nil, k.access.check(ctx, obj, kubernetesClusterResource, k.needs(obj))
+}
+
+// needs are the rights that whoever may `use` the cluster gets through it (C35, C38): those of
+// the kubeconfig or, without one, Waybill's own in this very cluster. Who may write in the system
+// namespace holds those already.
+func (k *kubernetesClusters) needs(obj *v1alpha1.KubernetesCluster) []need {
+	if ref := obj.Spec.KubeconfigSecretRef; ref != nil {
+		return []need{needsSecret("spec.kubeconfigSecretRef", obj.Namespace, ref.Name)}
+	}
+	if obj.Namespace == k.systemNamespace {
+		return nil
+	}
+	return []need{needs("without kubeconfigSecretRef it is this cluster, with full rights in it",
+		authorizationv1.ResourceAttributes{Verb: "*", Group: "*", Resource: "*"})}
+}

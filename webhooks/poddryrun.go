@@ -1,0 +1,88 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/validation"
+)
+
+// dryRunTimeout bounds the dry run of a Pod, with the webhooks of others in it.
+const dryRunTimeout = 3 * time.Second
+
+// podDryRun asks the API server whether a health check is a valid Pod (C10). The right to create
+// Pods for that is a ClusterRole of its own in the chart, as not everybody wants to give it:
+// without it there is no dry run (C50).
+type podDryRun struct {
+	client kubernetes.Interface
+}
+
+// try returns errors only where the API server calls the Pod invalid; whatever else keeps it from
+// saying so is a warning.
+func (p *podDryRun) try(ctx context.Context, obj *v1alpha1.Application) (admission.Warnings, field.ErrorList) {
+	template, errs := validation.HealthCheckTemplate(obj)
+	if template == nil || len(errs) > 0 {
+		return nil, errs
+	}
+	ctx, cancel := context.WithTimeout(ctx, dryRunTimeout)
+	defer cancel()
+	if !p.permitted(ctx, obj.Namespace) {
+		return nil, nil
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName: "waybill-health-", Namespace: obj.Namespace,
+			Labels: template.Labels, Annotations: template.Annotations,
+		},
+		Spec: template.Spec,
+	}
+	_, err := p.client.CoreV1().Pods(obj.Namespace).Create(ctx, pod, metav1.CreateOptions{
+		DryRun: []string{metav1.DryRunAll}, FieldManager: v1alpha1.FieldManager,
+	})
+	path := field.NewPath("spec", "healthCheck", "template")
+	switch {
+	case err == nil:
+		return nil, nil
+	case apierrors.IsInvalid(err):
+		return nil, invalidPod(path, err)
+	}
+	return admission.Warnings{path.String() + " could not be tried out: " + err.Error()}, nil
+}
+
+// permitted says whether this process may create Pods there, and false when nobody answers.
+func (p *podDryRun) permitted(ctx context.Context, namespace string) bool {
+	review, err := p.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: "create", Resource: "pods", Namespace: namespace,
+		}},
+	}, metav1.CreateOptions{})
+	return err == nil && review.Status.Allowed
+}
+
+// invalidPod carries every cause over to the field of the template that it is about.
+func invalidPod(path *field.Path, err error) field.ErrorList {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
+	}
+	var errs field.ErrorList
+	for _, cause := range status.Status().Details.Causes {
+		at := path
+		if cause.Field != "" {
+			at = path.Child(strings.Split(cause.Field, ".")[0], strings.Split(cause.Field, ".")[1:]...)
+		}
+		errs = append(errs, field.Invalid(at, field.OmitValueType{}, cause.Message))
+	}
+	return errs
+}

@@ -1,0 +1,122 @@
+package webhooks
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/webhooks/certificate"
+	"waybill.dev/waybill/webhooks/registration"
+)
+
+// Options of a server.
+type Options struct {
+	// Registration says where API servers find the server, and how its certificate is kept. Run
+	// sets its Hooks and Holder; its Listen is the host:port that the server listens at.
+	Registration registration.Options
+
+	// MetricsAddress is the host:port of /metrics; "0" for none.
+	MetricsAddress string
+
+	// HealthAddress is the host:port of /healthz and /readyz; "0" for none.
+	HealthAddress string
+}
+
+// Run serves admission for the cluster that config reaches, until ctx ends, and then as long as
+// the registration says that API servers may still ask.
+func Run(ctx context.Context, config *rest.Config, o Options) error {
+	holder := &certificate.Holder{}
+	o.Registration.Hooks, o.Registration.Holder = Hooks(), holder
+	mgr, err := newManager(config, o, holder)
+	if err != nil {
+		return err
+	}
+	if err := register(metrics.Registry, registration.Metrics()...); err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
+	registrar, err := registration.Setup(mgr, o.Registration)
+	if err != nil {
+		return err
+	}
+	if err := Setup(mgr, metrics.Registry, o.Registration.Namespace); err != nil {
+		return err
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	if err := mgr.AddReadyzCheck("registration", registrar.Ready); err != nil {
+		return err
+	}
+	return startAndDrain(ctx, mgr, registrar)
+}
+
+// startAndDrain lets the manager outlive ctx until the registrar has handed over.
+func startAndDrain(ctx context.Context, mgr manager.Manager, registrar *registration.Registrar) error {
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(running) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	drainErr := registrar.Drain(running)
+	stop()
+	if err := <-ended; err != nil {
+		return err
+	}
+	return drainErr
+}
+
+func newManager(config *rest.Config, o Options, holder *certificate.Holder) (manager.Manager, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("build scheme: %w", err)
+		}
+	}
+	host, port, err := splitAddress(o.Registration.Listen)
+	if err != nil {
+		return nil, err
+	}
+	objects := registration.CacheObjects(o.Registration.Namespace)
+	objects[&v1alpha1.ApplicationDefinition{}] = cache.ByObject{Transform: trim}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                 scheme,
+		Cache:                  cache.Options{ByObject: objects, ReaderFailOnMissingInformer: true},
+		Metrics:                metricsserver.Options{BindAddress: o.MetricsAddress},
+		HealthProbeBindAddress: o.HealthAddress,
+		WebhookServer:          webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){holder.Configure}}),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	return mgr, nil
+}
+
+func splitAddress(address string) (host string, port int, err error) {
+	host, name, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", 0, fmt.Errorf("parse listen address: %w", err)
+	}
+	port, err = strconv.Atoi(name)
+	if err != nil || port < 1 || port > 65535 {
+		return "", 0, fmt.Errorf("parse listen address: %q is no port", name)
+	}
+	return host, port, nil
+}

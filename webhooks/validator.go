@@ -1,0 +1,134 @@
+package webhooks
+
+import (
+	"context"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// object is a pointer to one of our types.
+type object interface {
+	client.Object
+	comparable
+}
+
+// rules are what admission says of one kind.
+type rules[T object] interface {
+	// validate says what is wrong with obj in itself, and with its following old, which is nil
+	// on create. It asks nobody.
+	validate(obj, old T) (admission.Warnings, field.ErrorList)
+
+	// review looks things up, once obj is valid in itself and its spec differs from that of old.
+	review(ctx context.Context, obj, old T) (admission.Warnings, error)
+
+	// specChanged says whether obj wants something else than old.
+	specChanged(obj, old T) bool
+}
+
+// guard are further rules, for deletions and for every update, also one that leaves the spec alone.
+type guard[T object] interface {
+	guardUpdate(obj, old T) field.ErrorList
+	guardDelete(ctx context.Context, old T) error
+}
+
+// defaults fill in what the user left out; old is nil on create.
+type defaults[T object] interface {
+	fill(ctx context.Context, obj, old T) error
+}
+
+// validator decides by the rules of a kind, and counts what it decides.
+type validator[T object] struct {
+	kind  string
+	rules rules[T]
+}
+
+var _ admission.Validator[*v1alpha1.GitSync] = &validator[*v1alpha1.GitSync]{}
+
+// ValidateCreate implements admission.Validator.
+func (v *validator[T]) ValidateCreate(ctx context.Context, obj T) (admission.Warnings, error) {
+	var none T
+	return observe(v.kind, admissionv1.Create, func() (admission.Warnings, error) { return v.decide(ctx, obj, none) })
+}
+
+// ValidateUpdate implements admission.Validator.
+func (v *validator[T]) ValidateUpdate(ctx context.Context, old, obj T) (admission.Warnings, error) {
+	return observe(v.kind, admissionv1.Update, func() (admission.Warnings, error) {
+		var errs field.ErrorList
+		if g, ok := v.rules.(guard[T]); ok {
+			errs = g.guardUpdate(obj, old)
+		}
+		return v.decide(ctx, obj, old, errs...)
+	})
+}
+
+// ValidateDelete implements admission.Validator.
+func (v *validator[T]) ValidateDelete(ctx context.Context, old T) (admission.Warnings, error) {
+	return observe(v.kind, admissionv1.Delete, func() (admission.Warnings, error) {
+		if g, ok := v.rules.(guard[T]); ok {
+			return nil, g.guardDelete(ctx, old)
+		}
+		return nil, nil
+	})
+}
+
+func (v *validator[T]) decide(ctx context.Context, obj, old T, found ...*field.Error) (admission.Warnings, error) {
+	warnings, errs := v.rules.validate(obj, old)
+	if errs = append(errs, found...); len(errs) > 0 {
+		return warnings, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(v.kind).GroupKind(), obj.GetName(), errs)
+	}
+	var none T
+	if old != none && !v.rules.specChanged(obj, old) {
+		return nil, nil // who touches only metadata has been asked and warned before
+	}
+	more, err := v.rules.review(ctx, obj, old)
+	return append(warnings, more...), err
+}
+
+// defaulter fills in by the rules of a kind, and counts.
+type defaulter[T object] struct {
+	kind     string
+	defaults defaults[T]
+	decoder  admission.Decoder
+	empty    func() T
+}
+
+var _ admission.Defaulter[*v1alpha1.ApplicationInstallation] = &defaulter[*v1alpha1.ApplicationInstallation]{}
+
+// Default implements admission.Defaulter.
+func (d *defaulter[T]) Default(ctx context.Context, obj T) error {
+	_, err := observe(d.kind, operationDefault, func() (admission.Warnings, error) {
+		old, err := d.old(ctx)
+		if err != nil {
+			return nil, apierrors.NewBadRequest("decode old object: " + err.Error())
+		}
+		return nil, d.defaults.fill(ctx, obj, old)
+	})
+	return err
+}
+
+// old is the object as it is, nil when it is being created.
+func (d *defaulter[T]) old(ctx context.Context) (T, error) {
+	var none T
+	req, err := admission.RequestFromContext(ctx)
+	if err != nil || len(req.OldObject.Raw) == 0 {
+		return none, err
+	}
+	old := d.empty()
+	return old, d.decoder.DecodeRaw(req.OldObject, old)
+}
+
+// observe counts a decision, whatever becomes of it.
+func observe(kind string, operation admissionv1.Operation, decide func() (admission.Warnings, error)) (warnings admission.Warnings, err error) {
+	start, decision := time.Now(), failed
+	defer func() { count(kind, string(operation), start, decision) }()
+	warnings, err = decide()
+	decision = decisionOf(err)
+	return warnings, err
+}

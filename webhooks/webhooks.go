@@ -1,0 +1,150 @@
+package webhooks
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/webhooks/registration"
+)
+
+// Hooks are what Setup serves, for the registration: creations and updates of every kind, and the
+// deletion of definitions, which others may be using.
+func Hooks() registration.Hooks {
+	const (
+		create, update, remove = admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete
+		namespaced, cluster    = admissionregistrationv1.NamespacedScope, admissionregistrationv1.ClusterScope
+	)
+	writes := []admissionregistrationv1.OperationType{create, update}
+	everything := []admissionregistrationv1.OperationType{create, update, remove}
+	return registration.Hooks{
+		Mutating: []registration.Hook{
+			{Resource: applicationInstallationResource, Path: defaultPath(applicationInstallationResource), Operations: writes, Scope: namespaced},
+		},
+		Validating: []registration.Hook{
+			{Resource: gitSyncResource, Path: validatePath(gitSyncResource), Operations: writes, Scope: namespaced},
+			{Resource: kubernetesClusterResource, Path: validatePath(kubernetesClusterResource), Operations: writes, Scope: namespaced},
+			{Resource: applicationDefinitionResource, Path: validatePath(applicationDefinitionResource), Operations: everything, Scope: cluster},
+			{Resource: applicationInstallationResource, Path: validatePath(applicationInstallationResource), Operations: writes, Scope: namespaced},
+			{Resource: applicationResource, Path: validatePath(applicationResource), Operations: writes, Scope: namespaced},
+		},
+	}
+}
+
+func defaultPath(resource string) string  { return "/default/" + resource }
+func validatePath(resource string) string { return "/validate/" + resource }
+
+// Setup makes the webhook server of the manager answer for every kind, and adds a check to its
+// readiness that look-ups are answered from memory. systemNamespace is where Secrets of sources are.
+func Setup(mgr manager.Manager, registry prometheus.Registerer, systemNamespace string) error {
+	if err := register(registry, decisions, duration); err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
+	clientset, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	reviews := &access{reviews: clientset.AuthorizationV1().SubjectAccessReviews()}
+	installations := &applicationInstallations{
+		access: reviews, definitions: &definitions{cached: mgr.GetClient(), live: mgr.GetAPIReader()},
+	}
+	for _, err := range []error{
+		serve(mgr, v1alpha1.GitSyncKind, gitSyncResource, &gitSyncs{access: reviews, systemNamespace: systemNamespace}),
+		serve(mgr, v1alpha1.KubernetesClusterKind, kubernetesClusterResource, &kubernetesClusters{access: reviews, systemNamespace: systemNamespace}),
+		serve(mgr, v1alpha1.ApplicationDefinitionKind, applicationDefinitionResource, &applicationDefinitions{access: reviews, systemNamespace: systemNamespace}),
+		serve(mgr, v1alpha1.ApplicationInstallationKind, applicationInstallationResource, installations),
+		serve(mgr, v1alpha1.ApplicationKind, applicationResource, &applications{
+			access: reviews, mapper: mgr.GetRESTMapper(), dryRun: &podDryRun{client: clientset},
+		}),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	return addDefinitions(mgr)
+}
+
+// serve registers the validator of a kind and, where its rules have defaults, its defaulter.
+func serve[T object](mgr manager.Manager, kind, resource string, r rules[T]) error {
+	var zero T
+	typed, err := mgr.GetScheme().New(v1alpha1.GroupVersion.WithKind(kind))
+	if err != nil {
+		return fmt.Errorf("find type of %s: %w", kind, err)
+	}
+	obj, ok := typed.(T)
+	if !ok {
+		return fmt.Errorf("kind %s is a %T, not a %T", kind, typed, zero)
+	}
+	builder := ctrl.NewWebhookManagedBy(mgr, obj).
+		WithValidator(&validator[T]{kind: kind, rules: r}).
+		WithValidatorCustomPath(validatePath(resource))
+	if d, ok := r.(defaults[T]); ok {
+		builder = builder.
+			WithDefaulter(&defaulter[T]{kind: kind, defaults: d, decoder: admission.NewDecoder(mgr.GetScheme()), empty: func() T {
+				return obj.DeepCopyObject().(T)
+			}}).
+			WithDefaulterCustomPath(defaultPath(resource))
+	}
+	if err := builder.Complete(); err != nil {
+		return fmt.Errorf("serve %s: %w", kind, err)
+	}
+	return nil
+}
+
+// definitionsRetry is how often a definition cache is tried that cannot be: as long as the cluster
+// has no such CustomResourceDefinition.
+const definitionsRetry = 2 * time.Second
+
+// addDefinitions fills the cache of definitions. A cluster that does not know the kind yet is no
+// reason to end, or to refuse everything else.
+func addDefinitions(mgr manager.Manager) error {
+	var synced atomic.Bool
+	fill := func(ctx context.Context) error {
+		log := ctrl.LoggerFrom(ctx).WithName("definitions")
+		return wait.PollUntilContextCancel(ctx, definitionsRetry, true, func(ctx context.Context) (bool, error) {
+			informer, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.ApplicationDefinition{}, cache.BlockUntilSynced(false))
+			if err != nil {
+				log.Info("waiting for kind ApplicationDefinition", "error", err.Error())
+				return false, nil
+			}
+			synced.Store(toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced))
+			return true, nil
+		})
+	}
+	if err := mgr.Add(everywhere{run: fill}); err != nil {
+		return fmt.Errorf("add cache of definitions: %w", err)
+	}
+	return mgr.AddReadyzCheck("definitions", func(*http.Request) error {
+		if !synced.Load() {
+			return fmt.Errorf("applicationdefinitions are not read yet")
+		}
+		return nil
+	})
+}
+
+// everywhere is a runnable of every process, not of a leader.
+type everywhere struct {
+	run func(context.Context) error
+}
+
+func (e everywhere) Start(ctx context.Context) error {
+	if err := e.run(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+func (everywhere) NeedLeaderElection() bool { return false }
