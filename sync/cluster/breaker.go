@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -54,8 +56,24 @@ func (b *breaker) RoundTrip(req *http.Request) (*http.Response, error) {
 	if open := b.err(); open != nil {
 		return nil, open
 	}
-	return nil, err
+	return nil, failed(req, err)
 }
+
+// failed gives an error a text that is the same for every request that fails so. One that
+// client-go compares, and the end of the caller's patience, stay as they are.
+func failed(req *http.Request, err error) error {
+	if req.Context().Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	return &requestError{cause: err}
+}
+
+// requestError is a request that got no answer.
+type requestError struct{ cause error }
+
+func (e *requestError) Error() string { return describe(e.cause) }
+
+func (e *requestError) Unwrap() error { return e.cause }
 
 // judge takes an answer as a sign of life. One that refuses the credentials is none, so
 // that the probe, which reports that, is not put off by requests that all fail.

@@ -1,0 +1,153 @@
+package applicationdefinition
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+)
+
+// partial is the metadata of a definition. In user clusters only that is watched: the
+// catalog is held in memory once, on the hub.
+func partial() *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationDefinitionKind))
+	return m
+}
+
+// watch has the lane look at every copy that changes, and returns when all are known.
+func (l *lane) watch(ctx context.Context) error {
+	if l.watched {
+		return nil
+	}
+	informer, err := l.cluster.Cache().GetInformer(ctx, partial(), cache.BlockUntilSynced(false))
+	if err != nil {
+		return err
+	}
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { l.look(o.(client.Object).GetName()) },
+		UpdateFunc: func(_, o any) { l.look(o.(client.Object).GetName()) },
+		DeleteFunc: l.deleted,
+	})
+	if err != nil {
+		return err
+	}
+	if !toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+		return ctx.Err()
+	}
+	l.watched = true
+	return nil
+}
+
+// deleted forgets a copy that is gone and has the lane look at it.
+func (l *lane) deleted(o any) {
+	if tombstone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+		o = tombstone.Obj
+	}
+	gone, ok := o.(client.Object)
+	if !ok {
+		return
+	}
+	l.mu.Lock()
+	if l.known[gone.GetName()].uid == gone.GetUID() {
+		delete(l.known, gone.GetName())
+	}
+	l.mu.Unlock()
+	l.look(gone.GetName())
+}
+
+// verify reads the copies as a whole: whether others have edited them while nobody watched
+// cannot be seen in their metadata.
+func (l *lane) verify(ctx context.Context) error {
+	options := metav1.ListOptions{Limit: 50}
+	for {
+		list, err := l.cluster.Dynamic().Resource(definitions).List(ctx, options)
+		if err != nil {
+			return fmt.Errorf("read copies: %w", err)
+		}
+		for i := range list.Items {
+			if err := l.compare(ctx, &list.Items[i]); err != nil {
+				return err
+			}
+		}
+		if options.Continue = list.GetContinue(); options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// compare records which offer a copy equals.
+func (l *lane) compare(ctx context.Context, live *unstructured.Unstructured) error {
+	if live.GetAnnotations()[v1alpha1.CopyOfAnnotation] != l.r.HubID {
+		return nil
+	}
+	offered, _, err := l.r.offeredTo(ctx, live.GetName(), l.cluster.Name())
+	if err != nil || offered == nil {
+		return client.IgnoreNotFound(err)
+	}
+	v := verified{uid: live.GetUID(), version: live.GetResourceVersion(), generation: live.GetGeneration()}
+	specHash, err := hashJSON(live.Object["spec"])
+	if err != nil {
+		return fmt.Errorf("read copy of %s: %w", live.GetName(), err)
+	}
+	if specHash == offered.specHash {
+		v.hash = offered.hash
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known[live.GetName()] = v
+	return nil
+}
+
+// live returns the metadata of a copy as the watch knows it; nil where there is none.
+func (l *lane) live(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	found := partial()
+	err := l.cluster.Cache().Get(ctx, client.ObjectKey{Name: name}, found)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get copy: %w", err)
+	}
+	return found, nil
+}
+
+func (l *lane) last(name string) verified {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.known[name]
+}
+
+// apply writes a copy.
+func (l *lane) apply(ctx context.Context, name string, offered *offer, force bool) error {
+	options := metav1.PatchOptions{FieldManager: v1alpha1.FieldManager, Force: ptr.To(force)}
+	written, err := l.copies.Patch(ctx, name, types.ApplyPatchType, offered.body, options)
+	switch {
+	case !force && apierrors.IsConflict(err):
+		return errForeign // it appeared a moment ago
+	case err != nil:
+		return fmt.Errorf("write the copy: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known[name] = l.known[name].next(written, offered)
+	return nil
+}
+
+// delete takes a copy away (K33), unless it was replaced since we looked.
+func (l *lane) delete(ctx context.Context, live *metav1.PartialObjectMetadata) error {
+	err := l.copies.Delete(ctx, live.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &live.UID}})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete the copy: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package applicationdefinition
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+)
+
+const hub = "hub"
+
+func testOffer(t *testing.T) *offer {
+	t.Helper()
+	o, err := newOffer(&v1alpha1.ApplicationDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"team": "a"}},
+		Spec:       v1alpha1.ApplicationDefinitionSpec{Versions: []v1alpha1.ApplicationVersion{{Version: "1.0.0"}}},
+	}, hub)
+	require.NoError(t, err)
+	return o
+}
+
+func liveCopy(change ...func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: "web", UID: "u", Generation: 3, ResourceVersion: "30",
+		Labels:      map[string]string{"team": "a", "theirs": "yes"},
+		Annotations: map[string]string{v1alpha1.CopyOfAnnotation: hub},
+	}}
+	for _, f := range change {
+		f(m)
+	}
+	return m
+}
+
+// C45, K32, K33
+func TestDecide(t *testing.T) {
+	offered := testOffer(t)
+	current := verified{uid: "u", version: "30", generation: 3, hash: offered.hash}
+	written := current
+	written.at = time.Now()
+	newer, older := written, current
+	newer.version = "31"
+	older.hash = "another"
+	rewritten := current
+	rewritten.rewritten = true
+	long := newer
+	long.at = time.Now().Add(-2 * trust)
+	foreign := func(m *metav1.PartialObjectMetadata) { m.Annotations = nil; m.UID = "v" }
+	cases := map[string]struct {
+		reason  string
+		offered *offer
+		live    *metav1.PartialObjectMetadata
+		last    verified
+		want    action
+	}{
+		"Current":        {"nothing to do", offered, liveCopy(), current, nothing},
+		"Absent":         {"there is none yet", offered, nil, verified{}, create},
+		"Unverified":     {"it may have been edited while nobody watched", offered, liveCopy(), verified{}, put},
+		"OfferChanged":   {"the hub offers something else", offered, liveCopy(), older, put},
+		"Edited":         {"an edit of the spec raises the generation", offered, liveCopy(func(m *metav1.PartialObjectMetadata) { m.Generation = 4 }), current, put},
+		"Replaced":       {"another object of that name, with our mark", offered, liveCopy(func(m *metav1.PartialObjectMetadata) { m.UID = "v" }), current, put},
+		"LabelTaken":     {"a label of the original is gone", offered, liveCopy(func(m *metav1.PartialObjectMetadata) { m.Labels = nil }), current, put},
+		"LabelRewritten": {"admission took it off our own write", offered, liveCopy(func(m *metav1.PartialObjectMetadata) { m.Labels = nil }), rewritten, nothing},
+		"MarkTaken":      {"it is the object that we wrote", offered, liveCopy(func(m *metav1.PartialObjectMetadata) { m.Annotations = nil }), current, put},
+		"Foreign":        {"it was never ours", offered, liveCopy(foreign), verified{}, yield},
+		"OtherHub": {"it is another hub's", offered, liveCopy(func(m *metav1.PartialObjectMetadata) {
+			m.Annotations = map[string]string{v1alpha1.CopyOfAnnotation: "other"}
+		}), verified{}, yield},
+		"Withdrawn":        {"it is not offered any more", nil, liveCopy(), current, drop},
+		"WithdrawnForeign": {"what is not ours is never deleted", nil, liveCopy(foreign), verified{}, nothing},
+		"Neither":          {"not offered, not there", nil, nil, verified{}, nothing},
+		"WatchBehind":      {"the watch shows the state before our write", offered, liveCopy(), newer, await},
+		"WatchBehindNew":   {"the watch does not show what we created", offered, nil, written, await},
+		"WatchBroken":      {"a write that the watch never shows is not believed for ever", offered, nil, long, create},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, tc.want, decide(tc.offered, tc.live, tc.last, hub), tc.reason)
+		})
+	}
+}
+
+// A fight over a copy does not go on at full speed.
+func TestVerified_contested(t *testing.T) {
+	offered := testOffer(t)
+	v := verified{}
+	for range atOnce + 1 {
+		assert.Zero(t, v.contested(offered), "the first times it is put right at once")
+		v = v.next(liveCopy(), offered)
+	}
+	first := v.contested(offered)
+	assert.WithinDuration(t, time.Now().Add(contestBy), first, contestBy/2)
+	v = v.next(liveCopy(), offered)
+	assert.WithinDuration(t, time.Now().Add(2*contestBy), v.contested(offered), contestBy/2, "then it takes longer")
+	other := *offered
+	other.hash = "another"
+	assert.Zero(t, v.contested(&other), "what is new is written at once")
+	v.at = time.Now().Add(-time.Hour)
+	assert.Zero(t, v.contested(offered))
+	assert.Zero(t, v.next(liveCopy(), offered).again, "peace was made")
+}

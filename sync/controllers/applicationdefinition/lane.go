@@ -1,0 +1,301 @@
+package applicationdefinition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/metadata"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster"
+)
+
+var definitions = v1alpha1.GroupVersion.WithResource("applicationdefinitions")
+
+const (
+	// parallel is how many copies a lane writes at a time.
+	parallel = 4
+	// minRetry and maxRetry bound the wait before a copy is tried again that was refused.
+	minRetry, maxRetry = time.Second, 5 * time.Minute
+)
+
+// errForeign stands for a definition in a user cluster that is not ours.
+var errForeign = errors.New("an ApplicationDefinition of that name is there already, and is not a copy of this hub's: delete it there, or offer this one under another name")
+
+// errContested stands for a copy that is changed again and again right after it was put right.
+var errContested = errors.New("somebody in the cluster keeps changing the copy: see who in its metadata.managedFields")
+
+// lane keeps the copies in one cluster. Everything that asks the cluster for something
+// happens in its goroutine and those that it starts, so that no other cluster waits for it.
+type lane struct {
+	r       *Reconciler
+	cluster *cluster.Cluster
+	copies  metadata.Getter
+	wake    chan struct{} // holds one
+
+	watched bool // of run alone
+
+	mu    sync.Mutex
+	ready bool // what the cluster has is known
+	due   map[string]bool
+	busy  map[string]bool
+	known map[string]verified
+	ends  map[string]end
+}
+
+// end is how the last look at a copy ended.
+type end struct {
+	// held says that the cluster has the copy, as it should be.
+	held bool
+	// err is why it has not; nil where it should not.
+	err error
+	// failures in a row, and when to try again; zero where an event tells.
+	failures int
+	retry    time.Time
+}
+
+func newLane(r *Reconciler, c *cluster.Cluster) *lane {
+	return &lane{
+		r: r, cluster: c, copies: c.Metadata().Resource(definitions),
+		wake: make(chan struct{}, 1),
+		due:  map[string]bool{}, busy: map[string]bool{}, known: map[string]verified{}, ends: map[string]end{},
+	}
+}
+
+// look has the lane look at the copy of a definition.
+func (l *lane) look(names ...string) {
+	l.mu.Lock()
+	for _, name := range names {
+		l.due[name] = true
+	}
+	l.mu.Unlock()
+	select {
+	case l.wake <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+// lookAtAll has the lane look at every copy that it ever looked at.
+func (l *lane) lookAtAll() {
+	l.mu.Lock()
+	var names []string
+	for name := range l.known {
+		names = append(names, name)
+	}
+	for name := range l.ends {
+		names = append(names, name)
+	}
+	l.mu.Unlock()
+	l.look(names...)
+}
+
+// lookAgain has the lane look at what failed because the cluster was lost.
+func (l *lane) lookAgain() {
+	l.mu.Lock()
+	var names []string
+	for name, e := range l.ends {
+		if e.err != nil && !answered(e.err) {
+			names = append(names, name)
+		}
+	}
+	l.mu.Unlock()
+	l.look(names...)
+}
+
+// end returns how the last look at a copy ended; false while the lane has yet to look.
+func (l *lane) end(name string) (end, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ready || l.due[name] || l.busy[name] {
+		return end{}, false
+	}
+	return l.ends[name], true
+}
+
+// learned says whether what the cluster has is known.
+func (l *lane) learned() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ready
+}
+
+// run keeps the copies until ctx ends.
+func (l *lane) run(ctx context.Context) {
+	if !l.begin(ctx) {
+		return
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.wake:
+		case <-timer.C:
+		}
+		names := l.take()
+		group := errgroup.Group{}
+		group.SetLimit(parallel)
+		for _, name := range names {
+			group.Go(func() error {
+				l.done(name, l.keep(ctx, name))
+				return nil
+			})
+		}
+		_ = group.Wait() // keep's errors are the ends of the copies
+		timer.Reset(l.nextRetry())
+	}
+}
+
+// take returns what there is to look at, and marks it as being looked at.
+func (l *lane) take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	for name, e := range l.ends {
+		if !e.retry.IsZero() && !now.Before(e.retry) {
+			l.due[name] = true
+		}
+	}
+	names := make([]string, 0, len(l.due))
+	for name := range l.due {
+		names = append(names, name)
+		l.busy[name] = true
+	}
+	clear(l.due)
+	return names
+}
+
+// done records how a look at a copy ended, and tells the definition.
+func (l *lane) done(name string, e end) {
+	l.mu.Lock()
+	delete(l.busy, name)
+	if e.err != nil && e.retry.IsZero() && !unreachable(e.err) && !errors.Is(e.err, errForeign) {
+		e.failures = l.ends[name].failures + 1
+		e.retry = time.Now().Add(backoff(e.failures))
+	}
+	l.ends[name] = e
+	if !e.held && e.err == nil && e.retry.IsZero() {
+		delete(l.ends, name)
+	}
+	l.mu.Unlock()
+	l.r.gather.add(name)
+}
+
+func (l *lane) nextRetry() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next := time.Now().Add(maxRetry)
+	for _, e := range l.ends {
+		if !e.retry.IsZero() && e.retry.Before(next) {
+			next = e.retry
+		}
+	}
+	return max(time.Until(next), 0)
+}
+
+func backoff(failures int) time.Duration {
+	d := minRetry
+	for i := 1; i < failures && d < maxRetry; i++ {
+		d *= 2
+	}
+	return min(d, maxRetry)
+}
+
+// unreachable says whether the cluster is lost; its return is an event.
+func unreachable(err error) bool {
+	return errors.Is(err, cluster.ErrUnreachable) || errors.Is(err, cluster.ErrNotEngaged)
+}
+
+// answered says whether the cluster itself stands against a copy.
+func answered(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) || errors.Is(err, errForeign) || errors.Is(err, errContested)
+}
+
+// keep brings one copy to what it should be.
+func (l *lane) keep(ctx context.Context, name string) end {
+	offered, skip, err := l.r.offeredTo(ctx, name, l.cluster.Name())
+	if skip || err != nil {
+		return end{err: err}
+	}
+	live, err := l.live(ctx, name)
+	if err != nil {
+		return end{err: err}
+	}
+	last := l.last(name)
+	switch decide(offered, live, last, l.r.HubID) {
+	case create:
+		err = l.apply(ctx, name, offered, false)
+	case put:
+		if again := last.contested(offered); !again.IsZero() {
+			return end{err: errContested, retry: again}
+		}
+		err = l.apply(ctx, name, offered, true)
+	case drop:
+		return end{err: l.delete(ctx, live)}
+	case yield:
+		err = errForeign
+	case await:
+		// The event of our own write tells; should it not come, time does.
+		return end{held: offered != nil && last.hash == offered.hash, retry: time.Now().Add(trust)}
+	case nothing:
+	}
+	return end{held: offered != nil && err == nil, err: err}
+}
+
+// begin learns what the cluster has; false where ctx has ended.
+func (l *lane) begin(ctx context.Context) bool {
+	for failures := 1; ; failures++ {
+		names, err := l.learn(ctx)
+		if err == nil {
+			l.mu.Lock()
+			l.ready = true
+			l.mu.Unlock()
+			l.look(names...)
+			return true
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		ctrl.Log.WithName("applicationdefinition").Error(err, "read copies, will try again", "cluster", l.cluster.Name())
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(backoff(failures)):
+		}
+	}
+}
+
+// learn starts the watch on the copies, reads those that are there as a whole, once, and
+// returns the names of all definitions of the hub and of the cluster.
+func (l *lane) learn(ctx context.Context) ([]string, error) {
+	if err := l.watch(ctx); err != nil {
+		return nil, fmt.Errorf("watch copies: %w", err)
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationDefinitionKind + "List"))
+	if err := l.cluster.Cache().List(ctx, list); err != nil {
+		return nil, fmt.Errorf("list copies: %w", err)
+	}
+	names, err := l.r.names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	any := false
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+		any = any || list.Items[i].Annotations[v1alpha1.CopyOfAnnotation] == l.r.HubID
+	}
+	if any {
+		err = l.verify(ctx)
+	}
+	return names, err
+}

@@ -1,0 +1,148 @@
+package applicationdefinition
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster"
+)
+
+// engage starts the lane of a cluster; it ends when the cluster is disengaged. The hub gets
+// no copies of what it has, however it was reached (C45, K30).
+func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
+	if c.UID() == r.Clusters.Local().UID() {
+		r.wakeAll(ctx)
+		return nil
+	}
+	l := newLane(r, c)
+	r.lanes.put(l)
+	context.AfterFunc(ctx, func() {
+		r.lanes.drop(l)
+		r.wakeAll(context.WithoutCancel(ctx))
+	})
+	go l.run(ctx)
+	return nil
+}
+
+// offeredTo returns what a cluster is to have of a definition; nil where it is to have
+// nothing. skip says that nothing is to be done in the cluster at all: it is going, and
+// whoever lets it go takes the copies away.
+func (r *Reconciler) offeredTo(ctx context.Context, name string, key types.NamespacedName) (o *offer, skip bool, err error) {
+	kc := &v1alpha1.KubernetesCluster{}
+	err = r.Client.Get(ctx, key, kc, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) || err == nil && !kc.DeletionTimestamp.IsZero() {
+		return nil, true, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("get cluster: %w", err)
+	}
+	definition := &v1alpha1.ApplicationDefinition{}
+	err = r.Client.Get(ctx, client.ObjectKey{Name: name}, definition, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) || err == nil && definition.IsCopy() {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("get definition: %w", err)
+	}
+	o, err = r.offers.of(definition, r.HubID)
+	if err != nil {
+		return nil, true, nil // its status says so; until it is put right, copies stay as they are
+	}
+	if !o.to(kc) {
+		return nil, false, nil
+	}
+	return o, false, nil
+}
+
+// names returns the names of all definitions of the hub.
+func (r *Reconciler) names(ctx context.Context) ([]string, error) {
+	list := &v1alpha1.ApplicationDefinitionList{}
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list definitions: %w", err)
+	}
+	names := make([]string, 0, len(list.Items))
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names, nil
+}
+
+// lanes by name of the cluster.
+type lanes struct {
+	mu    sync.Mutex
+	byKey map[types.NamespacedName]*lane
+}
+
+func (s *lanes) get(key types.NamespacedName) *lane {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byKey[key]
+}
+
+func (s *lanes) put(l *lane) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byKey == nil {
+		s.byKey = map[types.NamespacedName]*lane{}
+	}
+	s.byKey[l.cluster.Name()] = l
+}
+
+// drop forgets a lane, unless another has taken its place.
+func (s *lanes) drop(l *lane) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byKey[l.cluster.Name()] == l {
+		delete(s.byKey, l.cluster.Name())
+	}
+}
+
+// look has every lane look at the copy of a definition.
+func (s *lanes) look(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.byKey {
+		l.look(name)
+	}
+}
+
+// gatherer wakes definitions a moment after something happened to them, once for all that
+// happened until then.
+type gatherer struct {
+	wake func(name string)
+
+	mu  sync.Mutex
+	due map[string]bool
+}
+
+// gatherFor is how long news of a definition are gathered: with hundreds of clusters, its
+// status is written about twice a second at most.
+const gatherFor = 300 * time.Millisecond
+
+func (g *gatherer) add(name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.due == nil {
+		g.due = map[string]bool{}
+	}
+	if g.due[name] = true; len(g.due) == 1 {
+		time.AfterFunc(gatherFor, g.flush)
+	}
+}
+
+func (g *gatherer) flush() {
+	g.mu.Lock()
+	due := g.due
+	g.due = nil
+	g.mu.Unlock()
+	for name := range due {
+		g.wake(name)
+	}
+}

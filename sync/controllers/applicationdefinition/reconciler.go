@@ -1,0 +1,152 @@
+package applicationdefinition
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// Reconciler keeps the catalog. What it may do in a user cluster is what the cluster's
+// kubeconfig may. Fields without a comment are required.
+//
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesclusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+type Reconciler struct {
+	Client   client.Client
+	Recorder events.EventRecorder
+	Clusters *cluster.Registry
+	HubID    string
+
+	// Workers is how many definitions are reconciled at a time. Default: 4.
+	Workers int
+
+	kernel *reconcile.Kernel
+	waker  *reconcile.Waker[ctrl.Request]
+	lanes  lanes
+	offers offers
+	gather gatherer
+	// started is when the first definition was reconciled.
+	started func() time.Time
+	// ended says that the process is about to end.
+	ended func() bool
+}
+
+// Back-off of a definition that fails for a reason that no event will end.
+const (
+	minBackoff = time.Second
+	maxBackoff = 5 * time.Minute
+)
+
+// Reconcile hands a definition to the lanes of the clusters, and reports how far they are.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	definition := &v1alpha1.ApplicationDefinition{}
+	if err := r.Client.Get(ctx, req.NamespacedName, definition); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			r.forget(req.Name)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if definition.IsCopy() {
+		return ctrl.Result{}, nil // another hub's, and kept by it
+	}
+	if definition.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(definition, v1alpha1.Finalizer) {
+		if err := r.addFinalizer(ctx, definition); err != nil {
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
+	}
+	pass := r.kernel.Begin(r.Client, r.Recorder, definition)
+	s := &scope{definition: definition}
+	outcome, err := r.run(ctx, s)
+	if s.released {
+		return ctrl.Result{}, r.release(ctx, definition)
+	}
+	observe(definition)
+	return pass.Finish(ctx, outcome, err)
+}
+
+// run takes the steps of a pass, in order, until one says what there is to wait for.
+func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, error) {
+	for _, step := range []func(context.Context, *scope) error{
+		r.loadClusters,
+		r.rollUp,
+		r.offer,
+		r.remove,
+		r.judge,
+	} {
+		if err := step(ctx, s); err != nil {
+			return reconcile.Outcome{}, err
+		}
+		if s.outcome != nil || s.released {
+			break
+		}
+	}
+	if s.outcome == nil {
+		return reconcile.Outcome{}, nil
+	}
+	return *s.outcome, nil
+}
+
+// scope is what the steps of one pass share.
+type scope struct {
+	// definition is the object of the pass; steps write its status.
+	definition *v1alpha1.ApplicationDefinition
+	// clusters are all KubernetesClusters, read from a cache and not to be changed; set by
+	// loadClusters.
+	clusters []v1alpha1.KubernetesCluster
+	// offer is what the clusters get; set by offer.
+	offer *offer
+	// outcome ends the pass where a step has set it.
+	outcome *reconcile.Outcome
+	// released says that nothing holds a deletion any more; set by remove.
+	released bool
+}
+
+// loadClusters reads the inventory of clusters.
+func (r *Reconciler) loadClusters(ctx context.Context, s *scope) error {
+	list := &v1alpha1.KubernetesClusterList{}
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list clusters: %w", err)
+	}
+	s.clusters = list.Items
+	return nil
+}
+
+// offer hands the definition to the lanes where it is another than they know.
+func (r *Reconciler) offer(_ context.Context, s *scope) error {
+	made, err := r.offers.of(s.definition, r.HubID)
+	if err != nil {
+		return reconcile.Stalled(v1alpha1.InvalidSpecReason, "%w", err)
+	}
+	s.offer = made
+	if r.offers.hand(s.definition.Name, made) {
+		r.lanes.look(s.definition.Name)
+	}
+	return nil
+}
+
+// forget has the lanes take away the copies of a definition that is gone (K33).
+func (r *Reconciler) forget(name string) {
+	if r.offers.forget(name) {
+		r.lanes.look(name)
+	}
+	forgetMetrics(name)
+}
+
+// addFinalizer is written before the definition is offered, so that a deletion is guarded
+// from the first installation on.
+func (r *Reconciler) addFinalizer(ctx context.Context, definition *v1alpha1.ApplicationDefinition) error {
+	before := definition.DeepCopy()
+	controllerutil.AddFinalizer(definition, v1alpha1.Finalizer)
+	return r.Client.Patch(ctx, definition, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}

@@ -1,0 +1,107 @@
+package applicationdefinition
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// remove holds a definition that is being deleted as long as it is used (C47): by those who
+// were told so by nobody, or, with force-remove, by installations that are being uninstalled
+// and need to see that it was by force (K52). Its copies stay until it is gone.
+func (r *Reconciler) remove(_ context.Context, s *scope) error {
+	if s.definition.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	if len(s.definition.Status.UsedBy) == 0 {
+		s.released = true
+		return nil
+	}
+	names, count := users(s.definition.Status.UsedBy)
+	hint := away(s.definition.Status.UsedBy, s.clusters)
+	if forced(s.definition) {
+		return reconcile.Waiting(v1alpha1.DeletingReason, 0, "waiting for %s to be uninstalled: %s%s",
+			installations(count), names, hint)
+	}
+	return reconcile.Waiting(v1alpha1.InUseReason, 0,
+		"used by %s: %s%s; delete them, or annotate the definition with %s: \"*\" to have them uninstalled",
+		installations(count), names, hint, v1alpha1.ForceRemoveAnnotation)
+}
+
+// forced says whether every version that is used may be removed by force.
+func forced(definition *v1alpha1.ApplicationDefinition) bool {
+	allowed := map[string]bool{}
+	for version := range strings.SplitSeq(definition.Annotations[v1alpha1.ForceRemoveAnnotation], ",") {
+		allowed[strings.TrimSpace(version)] = true
+	}
+	if allowed["*"] {
+		return true
+	}
+	for _, used := range definition.Status.UsedBy {
+		if !allowed[used.Version] {
+			return false
+		}
+	}
+	return true
+}
+
+func installations(count int) string {
+	if count == 1 {
+		return "1 installation"
+	}
+	return fmt.Sprintf("%d installations", count)
+}
+
+// users names at most five installations, and counts them all.
+func users(used []v1alpha1.VersionUsage) (names string, count int) {
+	const shown = 5
+	var listed []string
+	for _, u := range used {
+		listed = append(listed, u.Installations...)
+		count += int(u.Count)
+	}
+	if count <= shown {
+		return strings.Join(listed, ", "), count
+	}
+	listed = listed[:min(shown, len(listed))]
+	return fmt.Sprintf("%s and %d more", strings.Join(listed, ", "), count-len(listed)), count
+}
+
+// away names a cluster that is lost and holds the definition for that reason alone: what is
+// known of it is from when it was last seen.
+func away(used []v1alpha1.VersionUsage, clusters []v1alpha1.KubernetesCluster) string {
+	for i := range clusters {
+		kc := &clusters[i]
+		if kc.Status.Reachable {
+			continue
+		}
+		key := client.ObjectKeyFromObject(kc).String()
+		for _, u := range used {
+			for _, name := range u.Installations {
+				if strings.HasPrefix(name, key+"/") {
+					return fmt.Sprintf(" (cluster %s is not reachable: delete its KubernetesCluster where it will not be back)", key)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// release takes the finalizer off; the copies go when the definition has.
+func (r *Reconciler) release(ctx context.Context, definition *v1alpha1.ApplicationDefinition) error {
+	before := definition.DeepCopy()
+	if controllerutil.RemoveFinalizer(definition, v1alpha1.Finalizer) {
+		err := r.Client.Patch(ctx, definition, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("release definition: %w", err)
+		}
+	}
+	r.kernel.Forget(definition.UID)
+	return nil
+}

@@ -1,0 +1,112 @@
+package applicationdefinition
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// warmUp is how long after a start a KubernetesCluster that the registry does not know is
+// taken for one that it is about to know. Without it, every restart would write into every
+// definition that no cluster holds it.
+const warmUp = 10 * time.Second
+
+// tally is how far the clusters are that are to have a copy.
+type tally struct {
+	held    int32
+	failed  []string // with the reason
+	away    []string // lost, or not to be got into
+	pending bool     // some lane has yet to look, and will wake us
+	unknown bool     // the registry has yet to be told of a cluster
+}
+
+// judge says how far the clusters are. Until all that answer were looked at, what was known
+// before stays.
+func (r *Reconciler) judge(_ context.Context, s *scope) error {
+	t := r.count(s)
+	warm := time.Until(r.started().Add(warmUp))
+	if t.pending || t.unknown && warm > 0 {
+		s.outcome = &reconcile.Outcome{Pending: true}
+		if t.unknown {
+			s.outcome.RequeueAfter = max(warm, 0)
+		}
+		return nil
+	}
+	s.definition.Status.Clusters = t.held
+	if len(t.failed) > 0 {
+		return reconcile.Waiting(v1alpha1.CopyFailedReason, 0, "%s", some(t.failed, "; "))
+	}
+	s.outcome = &reconcile.Outcome{Message: "every cluster that it is offered to has a copy"}
+	if len(t.away) > 0 {
+		s.outcome.Message = "every cluster that can be reached has a copy, the others get theirs when they are back: " + some(t.away, ", ")
+	}
+	return nil
+}
+
+// count asks the lanes.
+func (r *Reconciler) count(s *scope) tally {
+	var t tally
+	served := map[string]bool{r.Clusters.Local().UID(): true}
+	var rest []*v1alpha1.KubernetesCluster
+	for i := range s.clusters {
+		kc := &s.clusters[i]
+		if kc.Spec.Paused || !kc.DeletionTimestamp.IsZero() || !s.offer.to(kc) {
+			continue
+		}
+		if l := r.lanes.get(client.ObjectKeyFromObject(kc)); l != nil {
+			served[l.cluster.UID()] = true
+			t.add(kc, l, s.definition.Name)
+			continue
+		}
+		rest = append(rest, kc)
+	}
+	for _, kc := range rest {
+		state, ok := r.Clusters.State(client.ObjectKeyFromObject(kc))
+		switch {
+		case !ok:
+			t.unknown = true
+		case served[state.UID]: // the hub itself, or reached by another name
+		case !state.Contacted || state.Engaged:
+			t.pending = true
+		default:
+			t.away = append(t.away, client.ObjectKeyFromObject(kc).String())
+		}
+	}
+	slices.Sort(t.failed)
+	slices.Sort(t.away)
+	return t
+}
+
+// add counts a cluster that is engaged.
+func (t *tally) add(kc *v1alpha1.KubernetesCluster, l *lane, definition string) {
+	key := client.ObjectKeyFromObject(kc).String()
+	e, looked := l.end(definition)
+	switch {
+	case !looked && l.cluster.Reachable() == nil:
+		t.pending = true
+	case e.held:
+		t.held++
+	case looked && e.err == nil:
+		t.pending = true
+	case looked && answered(e.err):
+		t.failed = append(t.failed, fmt.Sprintf("cluster %s: %v", key, e.err))
+	default:
+		t.away = append(t.away, key)
+	}
+}
+
+// some joins at most five, and counts the rest.
+func some(list []string, separator string) string {
+	const shown = 5
+	if len(list) <= shown {
+		return strings.Join(list, separator)
+	}
+	return fmt.Sprintf("%s%sand %d more", strings.Join(list[:shown], separator), separator, len(list)-shown)
+}

@@ -1,0 +1,67 @@
+package applicationdefinition
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+)
+
+// maxUsers is the limit of the API for the installations that are listed of one version.
+const maxUsers = 20
+
+// rollUp writes who uses which version, from what is known of each cluster: for a cluster
+// that is lost or paused, from when it was last seen (C47).
+func (r *Reconciler) rollUp(_ context.Context, s *scope) error {
+	s.definition.Status.UsedBy = usage(s.definition.Name, s.clusters)
+	return nil
+}
+
+// usage returns who uses a definition, sorted. It does not change the clusters.
+func usage(definition string, clusters []v1alpha1.KubernetesCluster) []v1alpha1.VersionUsage {
+	users := map[string][]string{}
+	for i := range clusters {
+		prefix := client.ObjectKeyFromObject(&clusters[i]).String() + "/"
+		for _, inst := range clusters[i].Status.Installations {
+			if inst.Definition == definition {
+				users[inst.Version] = append(users[inst.Version], prefix+inst.Namespace+"/"+inst.Name)
+			}
+		}
+	}
+	var used []v1alpha1.VersionUsage
+	for version, names := range users {
+		slices.Sort(names)
+		used = append(used, v1alpha1.VersionUsage{
+			Version: version, Count: int32(len(names)), Installations: names[:min(len(names), maxUsers)],
+		})
+	}
+	slices.SortFunc(used, func(a, b v1alpha1.VersionUsage) int { return cmp.Compare(a.Version, b.Version) })
+	return used
+}
+
+// reused returns the definitions whose use differs between two states of one cluster; that
+// an installation became ready or not is no difference.
+func reused(before, after []v1alpha1.InstallationSummary) []string {
+	type use struct{ definition, version, namespace, name string }
+	count := map[use]int{}
+	for _, i := range before {
+		count[use{i.Definition, i.Version, i.Namespace, i.Name}]--
+	}
+	for _, i := range after {
+		count[use{i.Definition, i.Version, i.Namespace, i.Name}]++
+	}
+	changed := map[string]bool{}
+	for u, n := range count {
+		if n != 0 {
+			changed[u.definition] = true
+		}
+	}
+	names := make([]string, 0, len(changed))
+	for name := range changed {
+		names = append(names, name)
+	}
+	return names
+}

@@ -1,0 +1,122 @@
+package applicationdefinition
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+const defaultWorkers = 4
+
+// SetupWithManager adds the controller to a manager. To be called before the registry
+// engages anything, and after the controller of KubernetesClusters was set up: it brings the
+// CRD that copies are of.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
+	r.waker = &reconcile.Waker[ctrl.Request]{}
+	r.gather.wake = r.wake
+	r.started = sync.OnceValue(time.Now)
+	r.ended = func() bool { return ctx.Err() != nil }
+	registerMetrics()
+	r.Clusters.OnEngage(r.engage)
+	r.Clusters.Subscribe(func(key types.NamespacedName, reachable bool) { r.reached(ctx, key, reachable) })
+	workers := r.Workers
+	if workers == 0 {
+		workers = defaultWorkers
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("applicationdefinition").
+		For(&v1alpha1.ApplicationDefinition{}, builder.WithPredicates(changed())).
+		Watches(&v1alpha1.KubernetesCluster{}, r.clusterEvents()).
+		WatchesRawSource(r.waker.Source()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(r)
+}
+
+// changed lets through what a definition is reconciled for, and keeps its own status writes
+// out.
+func changed() predicate.Predicate {
+	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+}
+
+func (r *Reconciler) wake(name string) {
+	r.waker.Wake(ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
+}
+
+// wakeAll wakes every definition: clusters that have a copy came or went.
+func (r *Reconciler) wakeAll(ctx context.Context) {
+	if r.ended() {
+		return
+	}
+	names, err := r.names(ctx)
+	if err != nil {
+		ctrl.Log.WithName("applicationdefinition").Error(err, "wake definitions")
+	}
+	for _, name := range names {
+		r.gather.add(name)
+	}
+}
+
+// reached is called when a cluster was engaged, lost, or is back.
+func (r *Reconciler) reached(ctx context.Context, key types.NamespacedName, reachable bool) {
+	l := r.lanes.get(key)
+	switch {
+	case l == nil, !reachable && !l.learned():
+		r.wakeAll(ctx)
+	case reachable:
+		l.lookAgain()
+	}
+}
+
+// clusterEvents wakes the definitions whose use changed with a cluster, and all of them,
+// and the cluster's lane, when it may be selected by others than before.
+func (r *Reconciler) clusterEvents() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+	used := func(before, after []v1alpha1.InstallationSummary) {
+		for _, name := range reused(before, after) {
+			r.gather.add(name)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, _ queue) {
+			used(nil, e.Object.(*v1alpha1.KubernetesCluster).Status.Installations)
+			r.wakeAll(ctx)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, _ queue) {
+			before, after := e.ObjectOld.(*v1alpha1.KubernetesCluster), e.ObjectNew.(*v1alpha1.KubernetesCluster)
+			used(before.Status.Installations, after.Status.Installations)
+			if before.Generation != after.Generation || !maps.Equal(before.Labels, after.Labels) {
+				r.lookAtAll(ctx, after)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, _ queue) {
+			used(e.Object.(*v1alpha1.KubernetesCluster).Status.Installations, nil)
+			r.wakeAll(ctx)
+		},
+	}
+}
+
+// lookAtAll has a lane look at every copy, and every definition at the lanes.
+func (r *Reconciler) lookAtAll(ctx context.Context, kc *v1alpha1.KubernetesCluster) {
+	if l := r.lanes.get(client.ObjectKeyFromObject(kc)); l != nil {
+		l.lookAtAll()
+		if names, err := r.names(ctx); err == nil {
+			l.look(names...)
+		}
+	}
+	r.wakeAll(ctx)
+}
