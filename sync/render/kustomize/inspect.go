@@ -60,7 +60,10 @@ func unsupported(k *types.Kustomization) string {
 	return ""
 }
 
-// loads lists everything that a kustomization makes kustomize load.
+// loads lists everything that a kustomization makes kustomize load, by old names
+// of fields too.
+//
+//nolint:staticcheck // deprecated fields are read as any other
 func loads(k *types.Kustomization) []string {
 	var out []string
 	for _, list := range [][]string{k.Resources, k.Bases, k.Components, k.Crds, k.Configurations} {

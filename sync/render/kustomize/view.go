@@ -26,9 +26,6 @@ type view struct {
 
 	reads int
 	bytes int64
-	// plugins says that some kustomization configures generators or
-	// transformers in files, so that any file may be such a configuration.
-	plugins bool
 	// origins says that the user, and not only we, asked for the annotations
 	// that say where an object comes from.
 	origins bool

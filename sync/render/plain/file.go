@@ -45,7 +45,7 @@ func (r *renderer) content(name string) ([]byte, error) {
 		return nil, r.unreadable(name, err)
 	}
 	if int64(len(content)) > r.limits.FileBytes {
-		r.problem(name, 0, manifest.ReasonLimitExceeded, fmt.Sprintf("the file is too large (limit FileBytes is %d)", r.limits.FileBytes))
+		r.problem(name, manifest.ReasonLimitExceeded, fmt.Sprintf("the file is too large (limit FileBytes is %d)", r.limits.FileBytes))
 		return nil, nil
 	}
 	r.read += int64(len(content))
@@ -65,7 +65,7 @@ func (r *renderer) unreadable(name string, err error) error {
 	if errors.As(err, &at) {
 		err = at.Err
 	}
-	r.problem(name, 0, manifest.ReasonUnreadableFile, fmt.Sprintf("cannot be read: %s", err))
+	r.problem(name, manifest.ReasonUnreadableFile, fmt.Sprintf("cannot be read: %s", err))
 	return nil
 }
 

@@ -86,7 +86,7 @@ type result struct {
 // directory renders everything below a directory.
 func (r *renderer) directory(dir string, depth int) error {
 	if depth > r.limits.Depth {
-		r.problem(dir, 0, manifest.ReasonLimitExceeded,
+		r.problem(dir, manifest.ReasonLimitExceeded,
 			fmt.Sprintf("directories are nested too deep (limit Depth is %d)", r.limits.Depth))
 		return nil
 	}
@@ -138,7 +138,7 @@ func (r *renderer) link(name string) error {
 		return r.unreadable(name, err)
 	}
 	if info.IsDir() {
-		r.problem(name, 0, manifest.ReasonUnreadableFile,
+		r.problem(name, manifest.ReasonUnreadableFile,
 			"a symbolic link to a directory is not followed; add it to "+ignoreFile+", or use a kustomization that names the directory")
 		return nil
 	}
@@ -151,7 +151,7 @@ func (r *renderer) link(name string) error {
 // kustomization renders a directory that brings its own way to be rendered.
 func (r *renderer) kustomization(dir string) error {
 	if r.opts.Kustomization == nil {
-		r.problem(dir, 0, manifest.ReasonInvalidManifest, "the directory is a kustomization among plain manifests; "+
+		r.problem(dir, manifest.ReasonInvalidManifest, "the directory is a kustomization among plain manifests; "+
 			"point a source of its own at it, or add it to "+ignoreFile)
 		return nil
 	}
@@ -163,10 +163,10 @@ func (r *renderer) kustomization(dir string) error {
 	return nil
 }
 
-// problem notes what is wrong with a file.
-func (r *renderer) problem(name string, line int, reason, message string) {
+// problem notes what is wrong with a file or directory as a whole.
+func (r *renderer) problem(name, reason, message string) {
 	r.results = append(r.results, &result{problems: []manifest.Problem{{
-		File: r.place(name), Line: line, Reason: reason, Message: message,
+		File: r.place(name), Reason: reason, Message: message,
 	}}})
 }
 

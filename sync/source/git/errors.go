@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net"
 	"net/url"
+	"os"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
@@ -61,7 +62,7 @@ func (e contentError) Is(target error) bool { return target == fs.ErrInvalid }
 // classify turns what a transport reports into one of the errors above. what
 // says, with the scrubbed URL, what was being done.
 func (r *remote) classify(what string, err error) error {
-	kind, hint := r.diagnose(err)
+	hint, kind := r.diagnose(err)
 	if kind == nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
@@ -100,30 +101,30 @@ func cause(err error) error {
 }
 
 // diagnose finds the kind of err and a sentence for the user. A nil kind says
-// that err already carries one.
-func (r *remote) diagnose(err error) (kind error, hint string) {
-	if own := ownKind(err); own != nil {
-		return nil, ""
+// that err already carries one, or has nothing to do with the server.
+func (r *remote) diagnose(err error) (hint string, kind error) {
+	if ownKind(err) != nil || isLocal(err) {
+		return "", nil
 	}
-	if kind, hint := diagnoseTrust(err); kind != nil {
-		return kind, hint
+	if hint, kind := diagnoseTrust(err); kind != nil {
+		return hint, kind
 	}
 	switch {
 	case errors.Is(err, transport.ErrAuthenticationRequired), errors.Is(err, transport.ErrAuthorizationFailed),
 		strings.Contains(err.Error(), "ssh: unable to authenticate"):
-		return ErrAuthentication, r.authenticationHint()
+		return r.authenticationHint(), ErrAuthentication
 	case errors.Is(err, transport.ErrRepositoryNotFound):
-		return ErrRepositoryNotFound, "check the URL, and that the credentials may read the repository"
+		return "check the URL, and that the credentials may read the repository", ErrRepositoryNotFound
 	case errors.Is(err, transport.ErrEmptyRemoteRepository):
-		return ErrRefNotFound, "the repository is empty; push a commit"
+		return "the repository is empty; push a commit", ErrRefNotFound
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
-		return ErrUnreachable, "no answer in time; check that the server can be reached from here, or raise the timeout"
+		return "no answer in time; check that the server can be reached from here, or raise the timeout", ErrUnreachable
 	case errors.Is(err, context.Canceled):
-		return ErrUnreachable, "the attempt was cancelled"
+		return "the attempt was cancelled", ErrUnreachable
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return ErrUnreachable, "the server closed the connection"
+		return "the server closed the connection", ErrUnreachable
 	default:
-		return ErrUnreachable, detail(err)
+		return detail(err), ErrUnreachable
 	}
 }
 
@@ -137,7 +138,7 @@ func detail(err error) string {
 }
 
 // diagnoseTrust recognises servers that are not who they should be.
-func diagnoseTrust(err error) (kind error, hint string) {
+func diagnoseTrust(err error) (hint string, kind error) {
 	var (
 		verify  *tls.CertificateVerificationError
 		unknown x509.UnknownAuthorityError
@@ -146,17 +147,17 @@ func diagnoseTrust(err error) (kind error, hint string) {
 	)
 	switch {
 	case errors.As(err, &key) && len(key.Want) == 0:
-		return ErrHostKey, "known_hosts has no key for this host; add the output of ssh-keyscan once you have checked it"
+		return "known_hosts has no key for this host; add the output of ssh-keyscan once you have checked it", ErrHostKey
 	case errors.As(err, &key):
-		return ErrHostKey, "the server shows another key than known_hosts has; find out why before you change known_hosts"
+		return "the server shows another key than known_hosts has; find out why before you change known_hosts", ErrHostKey
 	case errors.As(err, &revoked):
-		return ErrHostKey, "known_hosts marks the key of the server as revoked"
+		return "known_hosts marks the key of the server as revoked", ErrHostKey
 	case errors.As(err, &unknown):
-		return ErrTLS, "signed by an unknown authority; put the authority's certificate into key ca.crt of the Secret"
+		return "signed by an unknown authority; put the authority's certificate into key ca.crt of the Secret", ErrTLS
 	case errors.As(err, &verify):
-		return ErrTLS, oneLine(verify.Err.Error())
+		return oneLine(verify.Err.Error()), ErrTLS
 	}
-	return nil, ""
+	return "", nil
 }
 
 // ownKind returns the sentinel that err wraps already, or nil.
@@ -170,6 +171,13 @@ func ownKind(err error) error {
 		}
 	}
 	return nil
+}
+
+// isLocal tells whether the disk is to blame.
+func isLocal(err error) bool {
+	var file *fs.PathError
+	var link *os.LinkError
+	return errors.As(err, &file) || errors.As(err, &link)
 }
 
 func isTimeout(err error) bool {

@@ -153,6 +153,26 @@ func TestOpen_transferThatBreaksLeavesTheMirror(t *testing.T) {
 	assert.Equal(t, noise(50_000), readFile(t, healed, "a.txt"))
 }
 
+// A full or broken disk must not read as a server that is down.
+func TestOpen_errorsOfTheDiskAreNotTheServers(t *testing.T) {
+	s := newHTTPS(t)
+	o := s.newOrigin(t, map[string]string{"a.txt": "a"})
+	dir := t.TempDir()
+	store := newStoreIn(t, dir)
+	rev, err := store.Resolve(t.Context(), o.https(s), git.Ref{})
+	require.NoError(t, err)
+	mirrors, err := filepath.Glob(filepath.Join(dir, "*", ""))
+	require.NoError(t, err)
+	for _, mirror := range mirrors {
+		require.NoError(t, os.RemoveAll(mirror))
+	}
+
+	_, err = store.Open(t.Context(), o.https(s), rev)
+
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	assert.NotErrorIs(t, err, git.ErrUnreachable)
+}
+
 func TestNewStore_cleansUpAfterAKilledFetch(t *testing.T) {
 	s := newHTTPS(t)
 	o := s.newOrigin(t, map[string]string{"a.txt": noise(50_000)})

@@ -132,7 +132,7 @@ func (m *mirror) open(rev Revision) (*Tree, error) {
 		g.release(o)
 		return nil, errAbsent
 	}
-	return newTree(rev, root, m.intake.limits, g, o), nil
+	return m.newTree(rev, root, g, o), nil
 }
 
 // fetch brings a commit into the mirror. When an existing mirror cannot take

@@ -106,7 +106,7 @@ func head(adv *packp.AdvRefs) (Revision, error) {
 func (r Ref) newest(adv *packp.AdvRefs) (Revision, error) {
 	within, err := semver.NewConstraint(r.SemVer)
 	if err != nil {
-		return Revision{}, fmt.Errorf("%w: semver range %q: %s", ErrInvalid, r.SemVer, err)
+		return Revision{}, fmt.Errorf("%w: semver range %q: %w", ErrInvalid, r.SemVer, err)
 	}
 	type tag struct {
 		name    string

@@ -39,11 +39,12 @@ type Tree struct {
 // ancestors of what is being read.
 const cachedDirectories = 128
 
-func newTree(rev Revision, root plumbing.Hash, l Limits, g *generation, o *objects) *Tree {
+// newTree takes over what retain has begun.
+func (m *mirror) newTree(rev Revision, root plumbing.Hash, g *generation, o *objects) *Tree {
 	return &Tree{
 		revision:    rev,
 		root:        node{path: ".", mode: filemode.Dir, hash: root},
-		limits:      l,
+		limits:      m.intake.limits,
 		generation:  g,
 		objects:     o,
 		directories: lru.New(cachedDirectories),
