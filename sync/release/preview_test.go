@@ -98,3 +98,15 @@ func TestPreview_notes(t *testing.T) {
 	_, err = w.engine.Preview(t.Context(), w.target, foreign.Identity, w.rendered(foreign))
 	assert.Equal(t, release.ReasonConflict, release.ReasonOf(err))
 }
+
+// A block at the end of a manifest keeps its line break, in a preview as in an install.
+func TestPreview_blockAtTheEnd(t *testing.T) {
+	w := newWorld(t)
+	d := w.template("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: block}\ndata:\n  key: |\n    text\n")
+	w.ensure(d)
+	previews, err := w.engine.Preview(t.Context(), w.target, d.Identity, w.rendered(d))
+	require.NoError(t, err)
+	require.Len(t, previews, 1)
+	assert.Equal(t, "text\n", valueOf(previews[0].Before))
+	assert.Equal(t, "text\n", valueOf(previews[0].After))
+}

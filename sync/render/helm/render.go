@@ -102,7 +102,8 @@ func render(c *chart.Chart, values map[string]any, o Options) (*Result, error) {
 		return nil, fmt.Errorf("%w: %w", ErrRender, err)
 	}
 	for _, m := range manifests {
-		stamped, err := o.Stamp.Run(bytes.NewBufferString(m.Content))
+		// Helm ends each manifest with a line break, which a block at its end may count as its own.
+		stamped, err := o.Stamp.Run(bytes.NewBufferString(m.Content + "\n"))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.Name, err)
 		}
