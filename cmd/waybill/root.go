@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
+	"waybill.dev/waybill/cmd/waybill/internal/diff"
 	"waybill.dev/waybill/cmd/waybill/internal/get"
 	"waybill.dev/waybill/cmd/waybill/internal/reconcile"
 	"waybill.dev/waybill/cmd/waybill/internal/render"
@@ -33,7 +34,7 @@ func newRoot(env *cli.Env, name string) *cobra.Command {
 	root.SetErr(env.ErrOut)
 	env.AddFlags(root.PersistentFlags())
 	addGroup(root, "look", "Look:", get.New(env), tree.New(env))
-	addGroup(root, "try", "Try, without changing anything:", validate.New(env), render.New(env))
+	addGroup(root, "try", "Try, without changing anything:", validate.New(env), render.New(env), diff.New(env))
 	addGroup(root, "act", "Act:", reconcile.New(env), suspend.NewSuspend(env), suspend.NewResume(env))
 	root.AddCommand(version.New(env))
 	return root

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -68,7 +69,8 @@ func (l *Lookup) Resolve(ctx context.Context, w Wish) (*Resolved, error) {
 	case version.Template == nil:
 		return nil, fmt.Errorf("version %s of ApplicationDefinition %s has no template", wanted, ref.Name)
 	}
-	r := &Resolved{Installation: w.Installation, Definition: definition, Version: version, Namespace: targetNamespace(w.Installation, definition)}
+	r := &Resolved{Installation: w.Installation, Definition: definition, Version: version}
+	r.Namespace = r.Target().Name
 	if r.Values, err = l.values(ctx, r, w.Values); err != nil {
 		return nil, err
 	}
@@ -93,16 +95,26 @@ func offered(definition *v1alpha1.ApplicationDefinition) string {
 	return strings.Join(names, ", ")
 }
 
-// targetNamespace is where the workload goes (K36).
-func targetNamespace(inst *v1alpha1.ApplicationInstallation, definition *v1alpha1.ApplicationDefinition) string {
+// Target is the namespace that the workload goes to, and whether it is made (K36, K37).
+func (r *Resolved) Target() v1alpha1.TargetNamespace {
 	switch {
-	case inst.Spec.Namespace != nil:
-		return inst.Spec.Namespace.Name
-	case definition.Spec.DefaultNamespace != nil:
-		return definition.Spec.DefaultNamespace.Name
+	case r.Installation.Spec.Namespace != nil:
+		return *r.Installation.Spec.Namespace
+	case r.Definition.Spec.DefaultNamespace != nil:
+		return *r.Definition.Spec.DefaultNamespace
 	default:
-		return inst.Namespace
+		return v1alpha1.TargetNamespace{Name: r.Installation.Namespace}
 	}
+}
+
+// HelmOptions are those of the installation, else those of the definition; nil for defaults.
+func (r *Resolved) HelmOptions() *v1alpha1.HelmDeployOptions {
+	for _, options := range []*v1alpha1.DeployOptions{r.Installation.Spec.DeployOptions, r.Definition.Spec.DefaultDeployOptions} {
+		if options != nil && options.Helm != nil {
+			return options.Helm
+		}
+	}
+	return nil
 }
 
 // values merges the layers; later ones win (C26).
@@ -167,6 +179,23 @@ func ParseValues(content []byte) (map[string]any, error) {
 		return nil, fmt.Errorf("is no YAML that maps names to values")
 	}
 	return values, nil
+}
+
+// ReadValues reads files of values.
+func ReadValues(files []string) ([]map[string]any, error) {
+	var all []map[string]any
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read --values: %w", err)
+		}
+		values, err := ParseValues(content)
+		if err != nil {
+			return nil, fmt.Errorf("read --values: %s %w", file, err)
+		}
+		all = append(all, values)
+	}
+	return all, nil
 }
 
 // valuesFrom reads values from a Secret or ConfigMap beside the installation.

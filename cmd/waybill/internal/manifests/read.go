@@ -100,6 +100,18 @@ func (s *Set) render(name string, content []byte) error {
 	return nil
 }
 
+// Err returns what could not be used, as one error; nil where there is nothing.
+func (s *Set) Err() error { return Join(s.Problems) }
+
+// Join makes one error of problems; nil of none.
+func Join(problems []manifest.Problem) error {
+	errs := make([]error, len(problems))
+	for i, p := range problems {
+		errs[i] = p
+	}
+	return errors.Join(errs...)
+}
+
 // isManifest says whether a file of that name is read when its folder is.
 func isManifest(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))

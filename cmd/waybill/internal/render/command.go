@@ -81,7 +81,7 @@ func (o *options) run(ctx context.Context, args []string) error {
 	if err := o.check(args); err != nil {
 		return err
 	}
-	values, err := readValues(o.values)
+	values, err := installation.ReadValues(o.values)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/installation"
 	"waybill.dev/waybill/cmd/waybill/internal/kinds"
 	"waybill.dev/waybill/cmd/waybill/internal/manifests"
-	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render/helm"
 )
 
@@ -84,7 +83,7 @@ func (j *job) wishes(ctx context.Context, args []string) ([]*unstructured.Unstru
 	if err != nil {
 		return nil, err
 	}
-	if err := problemsOf(set.Problems); err != nil {
+	if err := set.Err(); err != nil {
 		return nil, err
 	}
 	j.lookup = &installation.Lookup{Files: set.Objects, SystemNamespace: j.env.SystemNamespace}
@@ -104,14 +103,6 @@ func (j *job) wishes(ctx context.Context, args []string) ([]*unstructured.Unstru
 		wishes[i] = object.Unstructured
 	}
 	return wishes, nil
-}
-
-func problemsOf(problems []manifest.Problem) error {
-	errs := make([]error, len(problems))
-	for i, p := range problems {
-		errs[i] = p
-	}
-	return errors.Join(errs...)
 }
 
 // live reads the objects that the arguments name.
@@ -157,21 +148,4 @@ func (j *job) renderWish(ctx context.Context, object *unstructured.Unstructured)
 		return j.sources.Render(ctx, resolved, installation.Options{KubeVersion: j.kubeVersion})
 	}
 	return nil, nil
-}
-
-// readValues reads files of values.
-func readValues(files []string) ([]map[string]any, error) {
-	var all []map[string]any
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("read --values: %w", err)
-		}
-		values, err := installation.ParseValues(content)
-		if err != nil {
-			return nil, fmt.Errorf("read --values: %s %w", file, err)
-		}
-		all = append(all, values)
-	}
-	return all, nil
 }

@@ -1,0 +1,90 @@
+package diff
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// action is what would happen to an object.
+type action string
+
+const (
+	created  action = "created"
+	changed  action = "changed"
+	deleted  action = "deleted"
+	refused  action = "refused"
+	kept     action = "kept"
+	noChange action = ""
+)
+
+// change is how an object is, and how it would be.
+type change struct {
+	cluster string
+	id      manifest.ID
+
+	// before and after; nil where there is none.
+	before, after *unstructured.Unstructured
+
+	// note says why the API server, or Waybill, would refuse the object, or why it would be
+	// kept although nobody wants it any more.
+	note    string
+	refused bool
+}
+
+// action says in a word what would happen.
+func (c change) action() action {
+	switch {
+	case c.refused:
+		return refused
+	case c.note != "":
+		return kept
+	case c.before == nil && c.after == nil:
+		return noChange
+	case c.before == nil:
+		return created
+	case c.after == nil:
+		return deleted
+	case text(c.before) != text(c.after):
+		return changed
+	}
+	return noChange
+}
+
+// tidy takes off what says nothing about what somebody wants: the API server's own books, the
+// status, and our marks, which follow from who delivers the object.
+func tidy(object *unstructured.Unstructured) *unstructured.Unstructured {
+	if object == nil {
+		return nil
+	}
+	object = object.DeepCopy()
+	for _, field := range []string{"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink"} {
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	}
+	unstructured.RemoveNestedField(object.Object, "status")
+	removeKey(object, "labels", v1alpha1.OwnerHashLabel)
+	removeKey(object, "annotations", v1alpha1.OwnerAnnotation)
+	return object
+}
+
+// removeKey removes a key of a map in the metadata, and the map where it becomes empty.
+func removeKey(object *unstructured.Unstructured, field, key string) {
+	unstructured.RemoveNestedField(object.Object, "metadata", field, key)
+	if left, found, err := unstructured.NestedMap(object.Object, "metadata", field); found && err == nil && len(left) == 0 {
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	}
+}
+
+// sortChanges brings changes into an order that does not depend on who answered first.
+func sortChanges(changes []change) {
+	slices.SortStableFunc(changes, func(a, b change) int {
+		return cmp.Or(
+			cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.id.Namespace, b.id.Namespace),
+			cmp.Compare(a.id.Kind, b.id.Kind), cmp.Compare(a.id.Group, b.id.Group), cmp.Compare(a.id.Name, b.id.Name),
+		)
+	})
+}

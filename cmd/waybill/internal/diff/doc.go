@@ -1,0 +1,3 @@
+// Package diff is the verb `diff`: what would change in clusters, as their API servers say,
+// without changing it.
+package diff

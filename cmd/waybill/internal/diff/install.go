@@ -1,0 +1,169 @@
+package diff
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/cmd/waybill/internal/installation"
+	"waybill.dev/waybill/cmd/waybill/internal/manifests"
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/apply/inventory"
+	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/release"
+	"waybill.dev/waybill/sync/render/helm"
+)
+
+// ofInstallation returns what an install or upgrade would change in the target.
+func (j *job) ofInstallation(ctx context.Context, inst *v1alpha1.ApplicationInstallation) ([]change, error) {
+	resolved, err := j.lookup.Resolve(ctx, installation.Wish{Installation: inst, Version: j.version, Values: j.values})
+	if err != nil {
+		return nil, err
+	}
+	hubID, err := j.hubID(ctx)
+	if err != nil {
+		return nil, err
+	}
+	owner := apply.Owner{HubID: hubID, Kind: v1alpha1.ApplicationInstallationKind, Namespace: inst.Namespace, Name: inst.Name}
+	namespace, err := j.ofNamespace(ctx, resolved)
+	if err != nil {
+		return nil, err
+	}
+	var rest []change
+	if resolved.Definition.GetMethod() == v1alpha1.MethodKustomize {
+		rest, err = j.ofKustomization(ctx, resolved, owner)
+	} else {
+		rest, err = j.ofRelease(ctx, resolved, owner)
+	}
+	return append(namespace, rest...), err
+}
+
+// ofNamespace returns the namespace that would be created (K37).
+func (j *job) ofNamespace(ctx context.Context, r *installation.Resolved) ([]change, error) {
+	wanted := r.Target()
+	if !wanted.Create {
+		return nil, nil
+	}
+	api, err := j.target.Client()
+	if err != nil {
+		return nil, err
+	}
+	err = api.Get(ctx, client.ObjectKey{Name: wanted.Name}, &corev1.Namespace{})
+	if !apierrors.IsNotFound(err) {
+		return nil, j.target.Explain(err)
+	}
+	namespace := &unstructured.Unstructured{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	namespace.SetName(wanted.Name)
+	namespace.SetLabels(wanted.Labels)
+	namespace.SetAnnotations(wanted.Annotations)
+	return []change{{cluster: j.target.Name(), id: manifest.Object{Unstructured: namespace}.ID(), after: namespace}}, nil
+}
+
+// ofRelease asks the release engine what it would do.
+func (j *job) ofRelease(ctx context.Context, r *installation.Resolved, owner apply.Owner) ([]change, error) {
+	at, err := newTarget(j.target)
+	if err != nil {
+		return nil, err
+	}
+	id := release.Identity{Namespace: r.Namespace, Name: r.Installation.Name, Owner: owner.String(), OwnerHash: owner.Hash()}
+	options := installation.Options{Revision: 1, Stamp: stamp(id)}
+	if current := r.Installation.Status.Release; current != nil {
+		options.Revision = int(current.Revision) + 1
+	}
+	if options.KubeVersion, options.APIVersions, err = at.capabilities(); err != nil {
+		return nil, j.target.Explain(err)
+	}
+	objects, err := j.sources.Render(ctx, r, options)
+	if err != nil {
+		return nil, err
+	}
+	for _, warning := range objects.Warnings {
+		j.env.Warnf("%s", warning)
+	}
+	changes, err := j.ofCRDs(ctx, r, objects.CRDs)
+	if err != nil {
+		return nil, err
+	}
+	previews, err := release.NewEngine().Preview(ctx, at, id, objects.Objects)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range previews {
+		changes = append(changes, change{cluster: j.target.Name(), id: p.ID, before: p.Before, after: p.After, note: p.Note, refused: p.Refused})
+	}
+	return changes, nil
+}
+
+// stamp is what every object of a release carries (C53, C55).
+func stamp(id release.Identity) helm.Stamp {
+	return helm.Stamp{
+		Labels:      map[string]string{v1alpha1.OwnerHashLabel: id.OwnerHash, v1alpha1.ReleaseLabel: id.Name},
+		Annotations: map[string]string{v1alpha1.OwnerAnnotation: id.Owner},
+	}
+}
+
+// ofCRDs returns what would become of the CRDs of a chart, by the policy for them.
+func (j *job) ofCRDs(ctx context.Context, r *installation.Resolved, crds []manifest.Object) ([]change, error) {
+	policy := r.HelmOptions().GetCRDs()
+	if policy == v1alpha1.CRDSkip {
+		return nil, nil
+	}
+	d := delivery{cluster: j.target, manager: v1alpha1.HelmFieldManager}
+	changes, err := d.predict(ctx, crds)
+	if policy == v1alpha1.CRDCreate {
+		for i := range changes {
+			if changes[i].before != nil {
+				changes[i].after = changes[i].before
+			}
+		}
+	}
+	return changes, err
+}
+
+// ofKustomization applies what was built, as waybill-sync does.
+func (j *job) ofKustomization(ctx context.Context, r *installation.Resolved, owner apply.Owner) ([]change, error) {
+	objects, err := j.sources.Render(ctx, r, installation.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if err := manifests.Join(objects.Problems); err != nil {
+		return nil, err
+	}
+	for _, object := range objects.Objects {
+		labels := object.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[v1alpha1.ReleaseLabel] = r.Installation.Name
+		object.SetLabels(labels)
+	}
+	d := delivery{cluster: j.target, manager: v1alpha1.FieldManager, owner: &owner, namespace: r.Namespace, prune: true}
+	if in := r.Installation.Status.Inventory; in != nil {
+		api, err := j.target.Client()
+		if err != nil {
+			return nil, err
+		}
+		if d.inventory, err = new(inventory.Store).Load(ctx, api, r.Installation, *in); err != nil {
+			return nil, err
+		}
+		d.inventory = withoutApplication(d.inventory)
+	}
+	return d.predict(ctx, objects.Objects)
+}
+
+// withoutApplication leaves out the Application that describes the installation: it is not
+// part of what is rendered.
+func withoutApplication(ids []manifest.ID) []manifest.ID {
+	var rest []manifest.ID
+	for _, id := range ids {
+		if id.Group != v1alpha1.Group || id.Kind != v1alpha1.ApplicationKind {
+			rest = append(rest, id)
+		}
+	}
+	return rest
+}

@@ -1,0 +1,175 @@
+package diff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/cmd/waybill/internal/fleet"
+	"waybill.dev/waybill/cmd/waybill/internal/installation"
+	"waybill.dev/waybill/cmd/waybill/internal/kinds"
+	"waybill.dev/waybill/cmd/waybill/internal/manifests"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// cliManager is the field manager of somebody at a terminal.
+const cliManager = "waybill-cli"
+
+// job is one run of the verb.
+type job struct {
+	*options
+
+	hub, target *fleet.Cluster
+	sources     *installation.Sources
+	lookup      *installation.Lookup
+	values      []map[string]any
+
+	// wanted are the objects of --filename; definitions of --definition are in lookup alone.
+	wanted []manifest.Object
+}
+
+func newJob(ctx context.Context, o *options) (*job, error) {
+	values, err := installation.ReadValues(o.values)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := readAll(o, o.files)
+	if err != nil {
+		return nil, err
+	}
+	definitions, err := readAll(o, o.definitions)
+	if err != nil {
+		return nil, err
+	}
+	j := &job{options: o, values: values, wanted: wanted}
+	if j.hub, err = o.env.Hub(); err != nil {
+		return nil, err
+	}
+	if j.target, err = o.env.Target(ctx); err != nil {
+		return nil, err
+	}
+	if j.sources, err = installation.OpenSources(); err != nil {
+		return nil, err
+	}
+	j.lookup = &installation.Lookup{
+		Files: append(definitions, wanted...), Hub: j.hub, Target: j.target, SystemNamespace: o.env.SystemNamespace,
+	}
+	return j, nil
+}
+
+func (j *job) close() { _ = j.sources.Close() } // it holds nothing that is worth an error
+
+// readAll reads files; what could not be used of them is an error, since a part of the
+// answer would be missing.
+func readAll(o *options, paths []string) ([]manifest.Object, error) {
+	set, err := manifests.Read(paths, o.env.In)
+	if err != nil {
+		return nil, err
+	}
+	return set.Objects, set.Err()
+}
+
+// changes works out everything that was asked for.
+func (j *job) changes(ctx context.Context, args []string) ([]change, error) {
+	if len(args) == 0 {
+		return j.ofFiles(ctx)
+	}
+	objects, err := kinds.Resolve(ctx, j.env, j.target, args)
+	if err != nil {
+		return nil, err
+	}
+	if len(objects) != 1 {
+		return nil, errors.New("name one object")
+	}
+	c, err := j.target.Client()
+	if err != nil {
+		return nil, err
+	}
+	object := objects[0]
+	if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		return nil, fmt.Errorf("get %s: %w", kinds.Describe(object), j.target.Explain(err))
+	}
+	switch object.GetKind() {
+	case v1alpha1.GitSyncKind:
+		return with(ctx, object, j.ofGitSync)
+	case v1alpha1.ApplicationInstallationKind:
+		return with(ctx, object, j.ofInstallation)
+	}
+	return nil, fmt.Errorf("%s delivers nothing: name a GitSync or an ApplicationInstallation", kinds.Describe(object))
+}
+
+// with hands an object to what knows its type, and says in errors which object it is.
+func with[T any](ctx context.Context, object *unstructured.Unstructured, of func(context.Context, *T) ([]change, error)) ([]change, error) {
+	typed := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
+		return nil, fmt.Errorf("read %s: %w", kinds.Describe(object), err)
+	}
+	changes, err := of(ctx, typed)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", kinds.Describe(object), err)
+	}
+	return changes, nil
+}
+
+// ofFiles applies files to the target, and looks at the installations among them.
+func (j *job) ofFiles(ctx context.Context) ([]change, error) {
+	namespace, _, err := j.env.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	d := delivery{cluster: j.target, manager: cliManager, namespace: namespace}
+	changes, err := d.predict(ctx, j.wanted)
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range j.wanted {
+		if object.GroupVersionKind() != v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind) {
+			continue
+		}
+		installed, err := with(ctx, j.asItWouldBe(changes, object, namespace), j.ofInstallation)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, installed...)
+	}
+	return changes, nil
+}
+
+// asItWouldBe returns an object as the API server would keep it; as it is in the file where
+// the API server would refuse it.
+func (j *job) asItWouldBe(changes []change, object manifest.Object, namespace string) *unstructured.Unstructured {
+	id := object.ID().Key()
+	if id.Namespace == "" {
+		id.Namespace = namespace
+	}
+	for _, c := range changes {
+		if c.id.Key() == id && !c.refused {
+			return c.after
+		}
+	}
+	object.SetNamespace(id.Namespace)
+	return object.Unstructured
+}
+
+// hubID returns the id of the hub; empty where waybill-sync has not run yet.
+func (j *job) hubID(ctx context.Context) (string, error) {
+	c, err := j.hub.Client()
+	if err != nil {
+		return "", err
+	}
+	config := &corev1.ConfigMap{}
+	key := client.ObjectKey{Namespace: j.env.SystemNamespace, Name: v1alpha1.HubConfigMap}
+	if err := c.Get(ctx, key, config); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("read the id of the hub from ConfigMap %s: %w", key, j.hub.Explain(err))
+	} else if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	return config.Data[v1alpha1.HubIDKey], nil
+}

@@ -1,0 +1,220 @@
+package diff
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/cmd/waybill/internal/fleet"
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/apply/inventory"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// requests is how many objects of one cluster are looked at at a time.
+const requests = 8
+
+// delivery is a set of objects that would be applied to one cluster.
+type delivery struct {
+	cluster *fleet.Cluster
+
+	// manager is the field manager of the apply.
+	manager string
+
+	// owner delivers the objects, so that those of others are left alone; nil for somebody
+	// at a terminal, who overwrites what is there.
+	owner *apply.Owner
+
+	// namespace of objects that name none.
+	namespace string
+
+	// inventory is what was delivered before, and prune whether what has left is deleted.
+	inventory []manifest.ID
+	prune     bool
+}
+
+// predict asks the API server what would become of the objects, and of those in the
+// inventory that are not among them.
+func (d delivery) predict(ctx context.Context, objects []manifest.Object) ([]change, error) {
+	wanted := make([]manifest.ID, len(objects))
+	changes := make([]change, len(objects))
+	var group errgroup.Group
+	group.SetLimit(requests)
+	for i, object := range objects {
+		group.Go(func() (err error) {
+			changes[i], err = d.predictOne(ctx, object)
+			wanted[i] = changes[i].id
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	if !d.prune {
+		return changes, nil
+	}
+	for _, id := range inventory.Diff(d.inventory, wanted) {
+		removal, err := d.predictRemoval(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if removal != nil {
+			changes = append(changes, *removal)
+		}
+	}
+	return changes, nil
+}
+
+func (d delivery) predictOne(ctx context.Context, object manifest.Object) (change, error) {
+	c := change{cluster: d.cluster.Name(), id: object.ID()}
+	api, err := d.cluster.Client()
+	if err != nil {
+		return c, err
+	}
+	wanted := prepare(object.Unstructured)
+	namespaced, err := api.IsObjectNamespaced(wanted)
+	if meta.IsNoMatchError(err) {
+		c.after = wanted // its CustomResourceDefinition comes with it, or the note of waybill-sync will say that it does not
+		return c, nil
+	}
+	if err != nil {
+		return c, fmt.Errorf("find resource of %s: %w", c.id, d.cluster.Explain(err))
+	}
+	switch {
+	case !namespaced:
+		wanted.SetNamespace("")
+	case wanted.GetNamespace() == "":
+		wanted.SetNamespace(d.namespace)
+	}
+	c.id.Namespace = wanted.GetNamespace()
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(wanted.GroupVersionKind())
+	switch err := api.Get(ctx, client.ObjectKeyFromObject(wanted), live); {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return c, fmt.Errorf("get %s: %w", c.id, d.cluster.Explain(err))
+	default:
+		c.before = live
+	}
+	if c.note = d.foreign(c.before, wanted, c.id); c.note != "" {
+		c.after, c.refused = c.before, true
+		return c, nil
+	}
+	d.dryRun(ctx, api, &c, wanted)
+	return c, ctx.Err()
+}
+
+// dryRun has the API server apply an object without keeping the result.
+func (d delivery) dryRun(ctx context.Context, api client.Client, c *change, wanted *unstructured.Unstructured) {
+	manager := d.manager
+	if d.owner == nil && c.before != nil {
+		// What somebody tries out is delivered by a GitSync: it is its fields that will change.
+		if owner, ok := apply.OwnerOf(c.before); ok && owner.Kind == v1alpha1.GitSyncKind {
+			manager = v1alpha1.FieldManager
+		}
+	}
+	applied := wanted.DeepCopy()
+	err := api.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.DryRunAll, client.ForceOwnership, client.FieldOwner(manager))
+	switch {
+	case err == nil:
+		c.after = applied
+	case apierrors.IsNotFound(err) && c.before == nil:
+		c.after = wanted // its namespace is not there yet
+	default:
+		c.after, c.note, c.refused = wanted, err.Error(), true
+	}
+}
+
+// foreign says whose an object is that is not the owner's to write; empty where it may be
+// written.
+func (d delivery) foreign(live, wanted *unstructured.Unstructured, id manifest.ID) string {
+	if d.owner == nil || live == nil || wanted.GetAnnotations()[v1alpha1.AdoptAnnotation] == "true" {
+		return ""
+	}
+	owner, marked := apply.OwnerOf(live)
+	switch {
+	case marked && d.isOwner(owner):
+		return ""
+	case marked:
+		return fmt.Sprintf("belongs to %s %s/%s", owner.Kind, owner.Namespace, owner.Name)
+	case d.delivered(id):
+		return "" // somebody took the mark off
+	}
+	return "exists and is not Waybill's; to take it over, annotate the manifest with " + v1alpha1.AdoptAnnotation + `: "true"`
+}
+
+// isOwner compares names alone: which hub is asked is known.
+func (d delivery) isOwner(other apply.Owner) bool {
+	return other.Kind == d.owner.Kind && other.Namespace == d.owner.Namespace && other.Name == d.owner.Name
+}
+
+func (d delivery) delivered(id manifest.ID) bool {
+	for _, known := range d.inventory {
+		if known.Key() == id.Key() {
+			return true
+		}
+	}
+	return false
+}
+
+// predictRemoval says what would become of an object that has left; nil where nothing would,
+// because it is gone, or somebody else's by now.
+func (d delivery) predictRemoval(ctx context.Context, id manifest.ID) (*change, error) {
+	api, err := d.cluster.Client()
+	if err != nil {
+		return nil, err
+	}
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(id.GroupVersionKind())
+	err = api.Get(ctx, client.ObjectKey{Namespace: id.Namespace, Name: id.Name}, live)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", id, d.cluster.Explain(err))
+	}
+	if owner, ok := apply.OwnerOf(live); ok && !d.isOwner(owner) {
+		return nil, nil
+	}
+	c := &change{cluster: d.cluster.Name(), id: id, before: live}
+	if live.GetAnnotations()[v1alpha1.PruneAnnotation] == "disabled" {
+		c.after, c.note = live, "has left, and its annotation "+v1alpha1.PruneAnnotation+" keeps it"
+	}
+	return c, nil
+}
+
+// identity are fields of the metadata that the API server keeps itself.
+var identity = []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"}
+
+// prepare copies a manifest as it is applied: without what the API server keeps itself, and
+// with stringData of a Secret where it ends up.
+func prepare(object *unstructured.Unstructured) *unstructured.Unstructured {
+	object = object.DeepCopy()
+	for _, field := range identity {
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	}
+	delete(object.Object, "status")
+	if object.GetKind() != "Secret" || object.GroupVersionKind().Group != "" {
+		return object
+	}
+	plain, _ := object.Object["stringData"].(map[string]any)
+	data, _ := object.Object["data"].(map[string]any)
+	if len(plain) > 0 && data == nil {
+		data = map[string]any{}
+		object.Object["data"] = data
+	}
+	for key, value := range plain {
+		if s, ok := value.(string); ok { // the API server refuses what is none
+			data[key] = base64.StdEncoding.EncodeToString([]byte(s))
+		}
+	}
+	delete(object.Object, "stringData")
+	return object
+}

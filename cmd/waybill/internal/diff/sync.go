@@ -1,0 +1,125 @@
+package diff
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/cmd/waybill/internal/fleet"
+	"waybill.dev/waybill/cmd/waybill/internal/installation"
+	"waybill.dev/waybill/cmd/waybill/internal/manifests"
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/apply/inventory"
+)
+
+// ofGitSync returns what a GitSync would change in each of its clusters.
+func (j *job) ofGitSync(ctx context.Context, gs *v1alpha1.GitSync) ([]change, error) {
+	objects, err := j.contentOf(ctx, gs)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range objects.Problems {
+		j.env.Warnf("%s; nothing is deleted while this is so", p)
+	}
+	if len(objects.Objects) == 0 && !gs.Spec.AllowEmpty {
+		return nil, fmt.Errorf("%s holds no manifest, and spec.allowEmpty is not set: nothing would be applied or deleted", objects.Source)
+	}
+	api, err := j.hub.Client()
+	if err != nil {
+		return nil, err
+	}
+	d := delivery{
+		manager:   v1alpha1.FieldManager,
+		owner:     &apply.Owner{Kind: v1alpha1.GitSyncKind, Namespace: gs.Namespace, Name: gs.Name},
+		namespace: defaultNamespace(gs),
+		prune:     gs.GetPrune() && len(objects.Problems) == 0,
+	}
+	if in := gs.Status.Inventory; in != nil {
+		if d.inventory, err = new(inventory.Store).Load(ctx, api, gs, *in); err != nil {
+			return nil, err
+		}
+	}
+	clusters, err := j.clustersOf(ctx, gs)
+	if err != nil {
+		return nil, err
+	}
+	var changes []change
+	for _, cluster := range clusters {
+		d.cluster = cluster
+		there, err := d.predict(ctx, objects.Objects)
+		if err != nil {
+			j.env.Warnf("cluster %s is left out: %s", cluster.Name(), err)
+			continue
+		}
+		changes = append(changes, there...)
+	}
+	return changes, nil
+}
+
+// contentOf returns what the GitSync would deliver: from --path, else from its repository.
+func (j *job) contentOf(ctx context.Context, gs *v1alpha1.GitSync) (*installation.Objects, error) {
+	if j.path == "" {
+		return j.sources.RenderSync(ctx, j.lookup, gs)
+	}
+	set, err := manifests.Read([]string{j.path}, j.env.In)
+	if err != nil {
+		return nil, err
+	}
+	for _, chart := range set.Charts {
+		j.env.Warnf("left out: chart %s", chart)
+	}
+	return &installation.Objects{Objects: set.Objects, Problems: set.Problems, Source: j.path}, nil
+}
+
+// defaultNamespace is filled in where a manifest names none (C59).
+func defaultNamespace(gs *v1alpha1.GitSync) string {
+	switch {
+	case gs.Spec.TargetNamespace != "":
+		return gs.Spec.TargetNamespace
+	case gs.Spec.ClusterSelector == nil:
+		return gs.Namespace
+	default:
+		return metav1.NamespaceDefault
+	}
+}
+
+// clustersOf returns the clusters that a GitSync delivers to. A paused one is reported and
+// left out: nothing would change there.
+func (j *job) clustersOf(ctx context.Context, gs *v1alpha1.GitSync) ([]*fleet.Cluster, error) {
+	if gs.Spec.ClusterSelector == nil {
+		return []*fleet.Cluster{j.hub}, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(gs.Spec.ClusterSelector)
+	if err != nil {
+		return nil, fmt.Errorf("spec.clusterSelector: %w", err)
+	}
+	api, err := j.hub.Client()
+	if err != nil {
+		return nil, err
+	}
+	list := &v1alpha1.KubernetesClusterList{}
+	if err := api.List(ctx, list, client.InNamespace(gs.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("list clusters: %w", j.hub.Explain(err))
+	}
+	var clusters []*fleet.Cluster
+	for i := range list.Items {
+		k := &list.Items[i]
+		if k.Spec.Paused {
+			j.env.Warnf("cluster %s is left out: it is paused", k.Name)
+			continue
+		}
+		cluster, err := j.hub.UserCluster(ctx, client.ObjectKeyFromObject(k))
+		if err != nil {
+			j.env.Warnf("cluster %s is left out: %s", k.Name, err)
+			continue
+		}
+		clusters = append(clusters, cluster)
+	}
+	if len(list.Items) == 0 {
+		j.env.Warnf("spec.clusterSelector of %s matches no cluster", gs.Name)
+	}
+	return clusters, nil
+}

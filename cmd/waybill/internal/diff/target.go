@@ -1,0 +1,65 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/rest"
+
+	"waybill.dev/waybill/cmd/waybill/internal/fleet"
+)
+
+// target is a cluster in the form that the release engine wants.
+type target struct {
+	config    *rest.Config
+	mapper    meta.RESTMapper
+	discovery discovery.CachedDiscoveryInterface
+}
+
+func newTarget(cluster *fleet.Cluster) (*target, error) {
+	config, httpClient, err := cluster.REST()
+	if err != nil {
+		return nil, err
+	}
+	mapper, err := cluster.Mapper()
+	if err != nil {
+		return nil, err
+	}
+	client, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	return &target{config: config, mapper: mapper, discovery: memory.NewMemCacheClient(client)}, nil
+}
+
+// Config implements release.Target.
+func (t *target) Config() *rest.Config { return t.config }
+
+// Mapper implements release.Target.
+func (t *target) Mapper() meta.RESTMapper { return t.mapper }
+
+// Discovery implements release.Target.
+func (t *target) Discovery() discovery.CachedDiscoveryInterface { return t.discovery }
+
+// capabilities are what templates see of the cluster: its version, and what it offers.
+func (t *target) capabilities() (version string, apis []string, err error) {
+	info, err := t.discovery.ServerVersion()
+	if err != nil {
+		return "", nil, fmt.Errorf("ask for the version of Kubernetes: %w", err)
+	}
+	_, lists, err := t.discovery.ServerGroupsAndResources()
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return "", nil, fmt.Errorf("ask for the kinds on offer: %w", err)
+	}
+	for _, list := range lists {
+		apis = append(apis, list.GroupVersion)
+		for _, resource := range list.APIResources {
+			apis = append(apis, list.GroupVersion+"/"+resource.Kind)
+		}
+	}
+	slices.Sort(apis)
+	return info.GitVersion, slices.Compact(apis), nil
+}
