@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strings"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/manifest"
@@ -48,27 +49,22 @@ func Folder(root fs.FS, folder, ignore string) ([]manifest.Object, []manifest.Pr
 		}
 		return objects, problems, nil
 	}
+	return manifests(root, folder, ignore)
+}
+
+// manifests renders the plain manifests below a folder. Folders in it that hold a kustomization
+// are built.
+func manifests(root fs.FS, folder, ignore string) ([]manifest.Object, []manifest.Problem, error) {
 	sub, err := fs.Sub(root, folder)
 	if err != nil {
 		return nil, nil, &Error{v1alpha1.PathNotFoundReason, fmt.Errorf("open %q: %w", folder, err)}
 	}
-	objects, problems, err := plain.Render(sub, plain.Options{Ignore: ignore})
+	build := func(dir string) ([]manifest.Object, []manifest.Problem, error) {
+		return kustomize.Render(root, path.Join(folder, dir), kustomize.Options{})
+	}
+	objects, problems, err := plain.Render(sub, plain.Options{Dir: strings.TrimPrefix(folder, "."), Ignore: ignore, Kustomization: build})
 	if err != nil {
 		return nil, nil, &Error{v1alpha1.InvalidManifestReason, fmt.Errorf("read %q: %w", folder, err)}
 	}
-	inRepository(folder, objects, problems)
 	return objects, problems, nil
-}
-
-// inRepository names files from the root of the repository, as people know them.
-func inRepository(folder string, objects []manifest.Object, problems []manifest.Problem) {
-	if folder == "." {
-		return
-	}
-	for i := range objects {
-		objects[i].File = path.Join(folder, objects[i].File)
-	}
-	for i := range problems {
-		problems[i].File = path.Join(folder, problems[i].File)
-	}
 }
