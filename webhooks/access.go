@@ -49,9 +49,9 @@ func needs(because string, permission authorizationv1.ResourceAttributes) need {
 	return need{anyOf: []authorizationv1.ResourceAttributes{permission}, because: because}
 }
 
-// access asks the API server what a user may do.
-//
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+
+// access asks the API server what a user may do.
 type access struct {
 	reviews authorizationclient.SubjectAccessReviewInterface
 }

@@ -85,10 +85,12 @@ func (i *applicationInstallations) reviewReference(ctx context.Context, obj, old
 }
 
 // needs are the rights that an installation uses on behalf of its writer (C35): the chart runs
-// with Waybill's own.
+// with Waybill's own. The right to install is asked for in the installation's namespace, so that
+// a RoleBinding there can grant it, too.
 func (*applicationInstallations) needs(obj *v1alpha1.ApplicationInstallation) []need {
 	wanted := []need{needs("spec.applicationRef installs it", authorizationv1.ResourceAttributes{
-		Verb: verbInstall, Group: v1alpha1.Group, Resource: applicationDefinitionResource, Name: obj.Spec.ApplicationRef.Name,
+		Verb: verbInstall, Group: v1alpha1.Group, Resource: applicationDefinitionResource,
+		Namespace: obj.Namespace, Name: obj.Spec.ApplicationRef.Name,
 	})}
 	if ns := obj.Spec.Namespace; ns != nil {
 		wanted = append(wanted, needsNamespace(ns, obj.Namespace)...)

@@ -11,10 +11,10 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions,verbs=get;list;watch
+
 // definitions finds ApplicationDefinitions: those of the hub, or its copies in a user cluster
 // (C45). What is found comes from a cache; only what is missed there is asked for once more.
-//
-// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions,verbs=get;list;watch
 type definitions struct {
 	cached client.Reader
 	live   client.Reader

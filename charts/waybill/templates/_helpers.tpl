@@ -1,0 +1,143 @@
+{{/* Labels of every object. */}}
+{{- define "waybill.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: waybill
+{{ include "waybill.common" . }}
+{{- end }}
+
+{{/* Labels that all our Pods have. */}}
+{{- define "waybill.common" -}}
+app.kubernetes.io/name: waybill
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "waybill.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{- end -}}
+{{- end }}
+
+{{/* What Pod Security level restricted asks for, and a little more. */}}
+{{- define "waybill.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{- define "waybill.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end }}
+
+{{- define "waybill.logArgs" -}}
+- --log-level={{ .Values.log.level }}
+- --log-encoding={{ .Values.log.encoding }}
+{{- end }}
+
+{{/* Where the Pods run. Takes a component's values. */}}
+{{- define "waybill.scheduling" -}}
+{{- with .nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- end }}
+
+{{- define "waybill.probes" -}}
+livenessProbe:
+  httpGet: {path: /healthz, port: health}
+  periodSeconds: 10
+readinessProbe:
+  httpGet: {path: /readyz, port: health}
+  periodSeconds: 5
+startupProbe:
+  httpGet: {path: /healthz, port: health}
+  periodSeconds: 2
+  failureThreshold: 60
+{{- end }}
+
+{{/*
+The programs of waybill-sync, as JSON: one with all roles, or one per role. Each is
+{name, roles}; name is that of its Deployment and its ServiceAccount.
+*/}}
+{{- define "waybill.syncs" -}}
+{{- $roles := list -}}
+{{- range list "hub" "driver" -}}
+{{- if index $.Values.roles . }}{{ $roles = append $roles . }}{{ end -}}
+{{- end -}}
+{{- $syncs := list -}}
+{{- if .Values.sync.perRole -}}
+{{- range $roles }}{{ $syncs = append $syncs (dict "name" (printf "waybill-%s" .) "roles" (list .)) }}{{ end -}}
+{{- else if $roles -}}
+{{- $syncs = list (dict "name" "waybill-sync" "roles" $roles) -}}
+{{- end -}}
+{{ dict "syncs" $syncs | toJson }}
+{{- end }}
+
+{{/*
+The rules of the roles that are generated from the code, in files/rbac/<role>.yaml. Takes {root,
+role, accounts}: for each ClusterRole and Role of the file that one, and its binding to the
+ServiceAccounts.
+*/}}
+{{- define "waybill.rbac" -}}
+{{- $root := .root -}}
+{{- $accounts := .accounts -}}
+{{- $path := printf "files/rbac/%s.yaml" .role -}}
+{{- $documents := $root.Files.Get $path | required (printf "the chart lacks %s" $path) -}}
+{{- range regexSplit "(?m)^---\\s*$" $documents -1 }}
+{{- $role := fromYaml . }}
+{{- if $role }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ $role.kind }}
+metadata:
+  name: {{ $role.metadata.name }}
+  {{- if eq $role.kind "Role" }}
+  namespace: {{ $root.Release.Namespace }}
+  {{- end }}
+  labels:
+    {{- include "waybill.labels" $root | nindent 4 }}
+rules:
+  {{- toYaml $role.rules | nindent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ $role.kind }}Binding
+metadata:
+  name: {{ $role.metadata.name }}
+  {{- if eq $role.kind "Role" }}
+  namespace: {{ $root.Release.Namespace }}
+  {{- end }}
+  labels:
+    {{- include "waybill.labels" $root | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ $role.kind }}
+  name: {{ $role.metadata.name }}
+subjects:
+  {{- range $accounts }}
+  - kind: ServiceAccount
+    name: {{ . }}
+    namespace: {{ $root.Release.Namespace }}
+  {{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
