@@ -84,7 +84,7 @@ func TestRegistry_diesAndComesBack(t *testing.T) {
 	require.NoError(t, gate.Open())
 	back := time.Now()
 	require.Eventually(t, func() bool { return seen.has(name) }, limit, often)
-	assert.Less(t, time.Since(back), 2*time.Second, "informers do not wait for a back-off of their own")
+	assert.Less(t, time.Since(back), 10*time.Second, "informers do not wait for a back-off of their own")
 	assert.NoError(t, c.Context().Err())
 	assert.NoError(t, c.Reachable())
 	assert.EqualValues(t, 1, hooked.Load())
@@ -108,7 +108,7 @@ func TestRegistry_hanging(t *testing.T) {
 	err := c.Client().List(ctx, &corev1.NamespaceList{})
 	require.ErrorIs(t, err, cluster.ErrUnreachable)
 	assert.Contains(t, err.Error(), "cluster team-a/one is unreachable: it does not answer in time")
-	assert.Less(t, time.Since(began), 3*time.Second, "patience and one probe")
+	assert.Less(t, time.Since(began), 20*time.Second, "patience and one probe, rather than the time limit of a request")
 
 	require.NoError(t, gate.Open())
 	r.Probe(one)
@@ -120,14 +120,16 @@ func TestRegistry_hanging(t *testing.T) {
 func TestRegistry_deadClusterHoldsUpNobody(t *testing.T) {
 	gate, config := gated(t, user(t))
 	require.NoError(t, gate.Hang())
-	r := newRegistry(t, fast())
+	o := fast()
+	o.ProbeTimeout = time.Minute
+	r := newRegistry(t, o)
 	for i := range 20 {
 		r.Ensure(types.NamespacedName{Namespace: "dead", Name: string(rune('a' + i))}, "a", config)
 	}
 	r.Ensure(two, "a", user(t).RESTConfig())
 	began := time.Now()
 	engaged(t, r, two)
-	assert.Less(t, time.Since(began), 300*time.Millisecond, "less than one probe of a dead one takes")
+	assert.Less(t, time.Since(began), o.ProbeTimeout/2, "less than one probe of a dead one takes")
 }
 
 // A slow answer, and an answer that says no, are answers.

@@ -5,11 +5,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
@@ -17,7 +19,10 @@ import (
 	"waybill.dev/waybill/test/env"
 )
 
-func TestMain(m *testing.M) { env.Main(m) }
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	env.Main(m)
+}
 
 const (
 	limit = 30 * time.Second

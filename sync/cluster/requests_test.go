@@ -99,7 +99,7 @@ func TestCluster_Mapper_asksOnce(t *testing.T) {
 // A kind is found as soon as whoever saw its CRD appear says so.
 func TestCluster_Mapper_findsAKindThatAppears(t *testing.T) {
 	c := as(t, "appearing", fast())
-	gk := schema.GroupKind{Group: "appears.example.com", Kind: "Widget"}
+	gk := schema.GroupKind{Group: user(t).Namespace(t) + ".example.com", Kind: "Widget"} // of this run alone
 	_, err := c.Mapper().RESTMapping(gk, "v1")
 	require.True(t, meta.IsNoMatchError(err), "%v", err)
 
@@ -108,7 +108,7 @@ func TestCluster_Mapper_findsAKindThatAppears(t *testing.T) {
 	direct, err := client.New(user(t).RESTConfig(), client.Options{Scheme: scheme})
 	require.NoError(t, err)
 	crd := &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{Name: "widgets.appears.example.com"},
+		ObjectMeta: metav1.ObjectMeta{Name: "widgets." + gk.Group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: gk.Group,
 			Scope: apiextensionsv1.ClusterScoped,

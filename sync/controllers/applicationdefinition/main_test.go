@@ -36,7 +36,9 @@ func TestMain(m *testing.M) {
 const (
 	limit = 30 * time.Second
 	often = 10 * time.Millisecond
-	hubID = "6e0a7c5c-1f0f-4b0e-9d53-000000000001"
+	// probeTimeout is how long it takes at least to find out that a cluster hangs.
+	probeTimeout = 4 * time.Second
+	hubID        = "6e0a7c5c-1f0f-4b0e-9d53-000000000001"
 )
 
 func shared(t testing.TB, name string) *env.Cluster {
@@ -90,7 +92,7 @@ func (s *suite) start() {
 	local, err := cluster.NewLocal(ctx, mgr.GetConfig(), mgr.GetCache(), mgr.GetScheme())
 	require.NoError(s.t, err)
 	s.registry = cluster.NewRegistry(local, cluster.Options{
-		ProbeInterval: 300 * time.Millisecond, ProbeTimeout: time.Second, RetryAfter: 50 * time.Millisecond,
+		ProbeInterval: 300 * time.Millisecond, ProbeTimeout: probeTimeout, RetryAfter: 50 * time.Millisecond,
 	})
 	require.NoError(s.t, mgr.Add(s.registry))
 	r := &applicationdefinition.Reconciler{

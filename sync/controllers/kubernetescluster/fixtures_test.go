@@ -1,6 +1,7 @@
 package kubernetescluster_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,3 +58,6 @@ func install(t *testing.T, c client.Client, ns, name string, change ...func(*v1a
 	require.NoError(t, c.Create(t.Context(), inst))
 	return inst
 }
+
+// cleanup is the context of what is done after the test, whose own one has ended.
+func cleanup(t *testing.T) context.Context { return context.WithoutCancel(t.Context()) }
