@@ -203,7 +203,7 @@ func TestDiff_ofKustomization(t *testing.T) {
 	got := waybill(t, userCluster, "diff", "installation/guestbook", "-n", apps, "--system-namespace", apps, "--definition", s.path("catalog", "guestbook.yaml"))
 	assert.Equal(t, 1, got.code, got.errOut)
 	assert.Contains(t, got.errOut, "6 created, 0 changed, 0 deleted, 0 refused, 0 as they are\n")
-	assert.Contains(t, got.out, "# Namespace "+apps+"-made in hub: created\n")
+	assert.Contains(t, got.out, "# Namespace "+apps+"-made in user: created\n")
 	assert.Contains(t, got.out, "+    apps.waybill.dev/release: guestbook\n")
 }
 
@@ -218,7 +218,7 @@ func TestDiff_refuses(t *testing.T) {
 		"nothing":                    {nil, "nothing to compare: name a GitSync or an installation, or give -f FILE"},
 		"an object and a file":       {[]string{"gitsync/a", "-f", "."}, "an object of a cluster excludes -f"},
 		"a kind that delivers none":  {[]string{"application/none"}, "get Application/none in " + namespace},
-		"a definition that is not":   {[]string{"installation/web"}, `ApplicationInstallation/web in ` + namespace + `: get ApplicationDefinition no-such-definition from hub`},
+		"a definition that is not":   {[]string{"installation/web"}, `ApplicationInstallation/web in ` + namespace + `: get ApplicationDefinition no-such-definition from user`},
 		"files that cannot be used":  {[]string{"-f", "testdata/validate/repository/plain.yaml"}, `plain.yaml:15: ConfigMap once: key "a" occurs twice in one object`},
 		"values that are not values": {[]string{"installation/web", "--values", "testdata/validate/repository.golden"}, "is no YAML that maps names to values"},
 	}

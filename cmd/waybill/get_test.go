@@ -156,7 +156,7 @@ func TestGet_clusterWithoutWaybill(t *testing.T) {
 	cluster := env.Shared(t, env.Options{Name: "bare"})
 	got := waybill(t, cluster, "get")
 	assert.Equal(t, 2, got.code)
-	assert.Contains(t, got.errOut, "cluster hub offers no kinds of Waybill: install charts/waybill there")
+	assert.Contains(t, got.errOut, "cluster bare offers no kinds of Waybill: install charts/waybill there")
 }
 
 // K69: installations of every user cluster, and a cluster that does not answer is a warning.

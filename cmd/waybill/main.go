@@ -16,6 +16,9 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
 )
 
+// version is set by the linker.
+var version string
+
 func main() {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	os.Exit(run(os.Args, streams))
@@ -28,7 +31,7 @@ func run(args []string, streams genericiooptions.IOStreams) int {
 	defer stop()
 	klog.SetLogger(logr.Discard()) // libraries log for operators, not for terminals
 	log.SetLogger(logr.Discard())
-	root := newRoot(cli.NewEnv(streams), args[0])
+	root := newRoot(cli.NewEnv(streams, version), args[0])
 	root.SetArgs(args[1:])
 	return cli.Finish(root.ExecuteContext(ctx), streams.ErrOut)
 }

@@ -108,7 +108,7 @@ func TestRender_fromClusters(t *testing.T) {
 
 	got = waybill(t, userCluster, "render", "installation/web", "-n", apps)
 	assert.Equal(t, 2, got.code, "the user cluster has no such definition")
-	assert.Contains(t, got.errOut, "get ApplicationDefinition "+system+" from hub, as it is not among the files")
+	assert.Contains(t, got.errOut, "get ApplicationDefinition "+system+" from user, as it is not among the files")
 
 	gs := gitSync(system, "team-a")
 	gs.Spec.URL, gs.Spec.Path, gs.Spec.SecretRef = s.repo.URL(), "installations/team-a", &v1alpha1.LocalReference{Name: "git-examples"}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"waybill.dev/waybill/cmd/waybill/internal/buildinfo"
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
 	"waybill.dev/waybill/cmd/waybill/internal/diff"
 	"waybill.dev/waybill/cmd/waybill/internal/get"
@@ -14,7 +15,6 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/suspend"
 	"waybill.dev/waybill/cmd/waybill/internal/tree"
 	"waybill.dev/waybill/cmd/waybill/internal/validate"
-	"waybill.dev/waybill/cmd/waybill/internal/version"
 )
 
 // newRoot returns the program with all of its verbs. name is what it was called as: a file
@@ -36,7 +36,7 @@ func newRoot(env *cli.Env, name string) *cobra.Command {
 	addGroup(root, "look", "Look:", get.New(env), tree.New(env))
 	addGroup(root, "try", "Try, without changing anything:", validate.New(env), render.New(env), diff.New(env))
 	addGroup(root, "act", "Act:", reconcile.New(env), suspend.NewSuspend(env), suspend.NewResume(env))
-	root.AddCommand(version.New(env))
+	root.AddCommand(buildinfo.New(env))
 	return root
 }
 

@@ -24,6 +24,9 @@ import (
 type Env struct {
 	genericiooptions.IOStreams
 
+	// Version of the program.
+	Version string
+
 	// SystemNamespace is where Waybill keeps the credentials of sources.
 	SystemNamespace string
 
@@ -31,8 +34,12 @@ type Env struct {
 	cluster string // --cluster
 }
 
-// NewEnv returns an environment that reads and writes these streams.
-func NewEnv(streams genericiooptions.IOStreams) *Env {
+// NewEnv returns an environment that reads and writes these streams. version is what the
+// program was linked as; where it is empty, what Go knows of the build counts.
+func NewEnv(streams genericiooptions.IOStreams, version string) *Env {
+	if version == "" {
+		version = buildVersion()
+	}
 	flags := genericclioptions.NewConfigFlags(false)
 	// The rest of kubectl's flags says how to build a kubeconfig on the command line; a
 	// kubeconfig says it better, and --cluster means something else here.
@@ -41,7 +48,7 @@ func NewEnv(streams genericiooptions.IOStreams) *Env {
 	flags.APIServer, flags.TLSServerName, flags.Insecure = nil, nil, nil
 	flags.CertFile, flags.KeyFile, flags.CAFile = nil, nil, nil
 	flags.ImpersonateUID, flags.DisableCompression = nil, nil
-	return &Env{IOStreams: streams, flags: flags}
+	return &Env{IOStreams: streams, Version: version, flags: flags}
 }
 
 // AddFlags adds the flags that all verbs take.
@@ -74,9 +81,9 @@ func (e *Env) Hub() (*fleet.Cluster, error) {
 	}
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // how much is too much is the API server's business
-	config.UserAgent = "waybill/" + Version()
+	config.UserAgent = "waybill/" + e.Version
 	config.WarningHandler = rest.NewWarningWriter(e.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
-	return fleet.NewHub(config), nil
+	return fleet.NewHub(e.contextName(), config), nil
 }
 
 // Configured says whether a kubeconfig, or the Pod that the program runs in, names a cluster.
@@ -116,9 +123,21 @@ func (e *Env) Warnf(format string, args ...any) {
 	fmt.Fprintf(e.ErrOut, "warning: "+format+"\n", args...)
 }
 
-// Version returns the version that the program was built as, `devel` where it was built
-// from a working copy.
-func Version() string {
+// contextName is the context of the kubeconfig that is used.
+func (e *Env) contextName() string {
+	if name := e.flags.Context; name != nil && *name != "" {
+		return *name
+	}
+	raw, err := e.flags.ToRawKubeConfigLoader().RawConfig()
+	if err != nil || raw.CurrentContext == "" {
+		return "this cluster"
+	}
+	return raw.CurrentContext
+}
+
+// buildVersion is the version of the module, `devel` where the program was built from a
+// working copy.
+func buildVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
 		return "devel"

@@ -25,14 +25,12 @@ import (
 // keep the terminal from what the others say. --request-timeout sets it for the hub.
 const answerWithin = 10 * time.Second
 
-// HubName is how the hub is called where it is not one of its own KubernetesClusters.
-const HubName = "hub"
-
 // Cluster is one API server. It is safe for concurrent use.
 type Cluster struct {
 	// Key of the KubernetesCluster; zero for a hub that has none for itself.
 	Key types.NamespacedName
 
+	shown   string // name where there is no key
 	config  *rest.Config
 	invalid error // why there is no config
 	connect func() (*connection, error)
@@ -44,8 +42,12 @@ type connection struct {
 	client client.Client
 }
 
-// NewHub returns the cluster behind a kubeconfig. It is not contacted yet.
-func NewHub(config *rest.Config) *Cluster { return newCluster(types.NamespacedName{}, config) }
+// NewHub returns the cluster behind a context of a kubeconfig. It is not contacted yet.
+func NewHub(contextName string, config *rest.Config) *Cluster {
+	hub := newCluster(types.NamespacedName{}, config)
+	hub.shown = contextName
+	return hub
+}
 
 func newCluster(key types.NamespacedName, config *rest.Config) *Cluster {
 	return &Cluster{Key: key, config: config, connect: sync.OnceValues(func() (*connection, error) { return dial(config) })}
@@ -82,11 +84,11 @@ var scheme = sync.OnceValues(func() (*runtime.Scheme, error) {
 	return s, errors.Join(clientgoscheme.AddToScheme(s), v1alpha1.AddToScheme(s))
 })
 
-// Name returns how people call the cluster: the name of its KubernetesCluster, `hub` for
-// a hub that has none.
+// Name returns how people call the cluster: the name of its KubernetesCluster, and that of
+// the kubeconfig's context for a hub that has none.
 func (c *Cluster) Name() string {
 	if c.Key.Name == "" {
-		return HubName
+		return c.shown
 	}
 	return c.Key.Name
 }

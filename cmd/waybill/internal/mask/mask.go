@@ -25,6 +25,9 @@ func Secret(object *unstructured.Unstructured) *unstructured.Unstructured {
 	}
 	hidden := object.DeepCopy()
 	for _, field := range []string{"data", "stringData"} {
+		if value, odd := hidden.Object[field]; odd && dataOf(hidden, field) == nil && value != nil {
+			hidden.Object[field] = Hidden // nonsense that may be secret all the same
+		}
 		for key := range dataOf(hidden, field) {
 			setData(hidden, field, key, Hidden)
 		}

@@ -16,7 +16,8 @@ type Node struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 
-	// Cluster that the object is in: the name of its KubernetesCluster, `hub` for the hub.
+	// Cluster that the object is in: the name of its KubernetesCluster, or that of the
+	// kubeconfig's context for a hub that has none.
 	Cluster string `json:"cluster"`
 
 	// Health in kstatus words, and what is to say about it.

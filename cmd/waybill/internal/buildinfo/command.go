@@ -1,5 +1,5 @@
-// Package version is the verb `version`.
-package version
+// Package buildinfo is the verb `version`.
+package buildinfo
 
 import (
 	"fmt"
@@ -31,7 +31,7 @@ func New(env *cli.Env) *cobra.Command {
 		Short: "Show what this program was built from",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			b := read()
+			b := read(env.Version)
 			if format.Structured() {
 				return format.Print(env.Out, b)
 			}
@@ -47,9 +47,9 @@ func New(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-func read() build {
+func read(version string) build {
 	b := build{
-		Version: cli.Version(), Go: runtime.Version(),
+		Version: version, Go: runtime.Version(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH, API: v1alpha1.GroupVersion.String(),
 	}
 	info, ok := debug.ReadBuildInfo()

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"waybill.dev/waybill/cmd/waybill/internal/cli"
+)
+
+func TestRoot_helpListsEveryVerb(t *testing.T) {
+	got := waybillWith(t, "", "--help")
+	require.Equal(t, 0, got.code)
+	for _, verb := range []string{"get", "tree", "validate", "render", "diff", "reconcile", "suspend", "resume", "version", "completion"} {
+		assert.Regexp(t, `(?m)^  `+verb+` `, got.out)
+	}
+}
+
+func TestRoot_asPluginOfKubectl(t *testing.T) {
+	var out bytes.Buffer
+	code := run([]string{"/usr/local/bin/kubectl-waybill", "get", "--help"}, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out})
+	assert.Equal(t, 0, code)
+	assert.Contains(t, out.String(), "kubectl waybill get [")
+}
+
+// Every verb has an example and says what it does; every flag has a usage.
+func TestRoot_verbsAreDocumented(t *testing.T) {
+	root := newRoot(cli.NewEnv(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}}, ""), "waybill")
+	for _, verb := range root.Commands() {
+		assert.NotEmpty(t, verb.Short, verb.Name())
+		if verb.GroupID != "" {
+			assert.NotEmpty(t, verb.Example, verb.Name())
+			assert.NotEmpty(t, verb.Long, verb.Name())
+		}
+	}
+}
+
+func TestRoot_wrongUse(t *testing.T) {
+	for name, args := range map[string][]string{
+		"a verb that is none": {"gett"},
+		"a flag that is none": {"get", "--nope"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := waybillWith(t, "", args...)
+			assert.Equal(t, 2, got.code)
+			assert.True(t, strings.HasPrefix(got.errOut, "error: unknown "), got.errOut)
+		})
+	}
+}
+
+func TestVersion(t *testing.T) {
+	got := waybillWith(t, "", "version")
+	require.Equal(t, 0, got.code)
+	assert.Regexp(t, `^waybill \S+ .*\napi apps.waybill.dev/v1alpha1, go`, got.out)
+	got = waybillWith(t, "", "version", "-o", "json")
+	require.Equal(t, 0, got.code)
+	var build struct{ API, Go string }
+	require.NoError(t, json.Unmarshal([]byte(got.out), &build))
+	assert.Equal(t, "apps.waybill.dev/v1alpha1", build.API)
+	got = waybillWith(t, "", "version", "-o", "xml")
+	assert.Equal(t, 2, got.code)
+	assert.Contains(t, got.errOut, "must be one of json, yaml")
+}
+
+func TestCompletion_offersKindsAndNames(t *testing.T) {
+	cluster, c := hub(t), clientOf(t, hub(t))
+	namespace := cluster.Namespace(t)
+	create(t, c, gitSync(namespace, "catalog"))
+	for typed, want := range map[string]string{"gitsync/": "gitsync/catalog\n", "": "gitsync\n"} {
+		got := waybillWith(t, "", "__complete", "-n", namespace, "--kubeconfig", cluster.KubeconfigFile(), "reconcile", typed)
+		assert.Contains(t, got.out, want, got.errOut)
+	}
+	got := waybillWith(t, "", "completion", "bash")
+	assert.Equal(t, 0, got.code)
+	assert.Contains(t, got.out, "__start_waybill")
+}
