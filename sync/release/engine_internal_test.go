@@ -43,8 +43,8 @@ func TestRun_leavesAnEndlessActionBehind(t *testing.T) {
 
 func TestRun_survivesAPanic(t *testing.T) {
 	_, err := NewEngine().run(t.Context(), Identity{}, &nowhere{}, time.Minute, func(context.Context) (Result, error) {
-		var none map[string]int
-		none["x"] = 1
+		var none *session
+		none.close()
 		return Result{}, nil
 	})
 	assert.Equal(t, ReasonRender, ReasonOf(err))

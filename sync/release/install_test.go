@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/action"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -48,6 +49,22 @@ func TestEnsure_installs(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{"app": "web"}, deployment.Spec.Selector.MatchLabels)
 	assert.Equal(t, map[string]string{"app": "web"}, deployment.Spec.Template.Labels)
+}
+
+// K47: whoever uses Helm by hand sees the release, and can work with it.
+func TestEnsure_makesReleasesThatHelmSees(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(w.desired("web", values{"replicas": 2}))
+	list, err := action.NewList(w.helm()).Run()
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	assert.Equal(t, "web", list[0].Name)
+	assert.Equal(t, "1.0.0", list[0].Chart.Metadata.Version)
+	assert.EqualValues(t, "deployed", list[0].Info.Status)
+	assert.EqualValues(t, 2, list[0].Config["replicas"])
+	_, err = action.NewUninstall(w.helm()).Run("web")
+	require.NoError(t, err)
+	assert.Equal(t, release.ActionInstall, w.ensure(w.desired("web", nil)).Action)
 }
 
 // C54: what did not change is not upgraded, and recognised with next to no requests, by a new process too.

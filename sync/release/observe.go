@@ -67,7 +67,7 @@ func (e *Engine) Observe(ctx context.Context, t Target, id Identity) (Observed, 
 		return Observed{}, fmt.Errorf("make metadata client: %w", err)
 	}
 	list, err := client.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(id.Namespace).
-		List(ctx, metav1.ListOptions{LabelSelector: labels.Set{"owner": "helm", "name": id.Name}.String()})
+		List(ctx, metav1.ListOptions{LabelSelector: labels.Set{labelOwner: recordOwner, labelName: id.Name}.String()})
 	if err != nil {
 		return Observed{}, &Error{Reason: ReasonUnavailable, Err: fmt.Errorf("read history of release %s: %w", id, err)}
 	}
@@ -83,17 +83,17 @@ func (e *Engine) Observe(ctx context.Context, t Target, id Identity) (Observed, 
 
 // revisionOf reads the labels that Helm, and we, put on a record.
 func revisionOf(record *metav1.PartialObjectMetadata) (Revision, bool) {
-	number, err := strconv.Atoi(record.Labels["version"])
+	number, err := strconv.Atoi(record.Labels[labelVersion])
 	if err != nil {
 		return Revision{}, false
 	}
 	changed := record.CreationTimestamp.Time
-	if seconds, err := strconv.ParseInt(record.Labels["modifiedAt"], 10, 64); err == nil {
+	if seconds, err := strconv.ParseInt(record.Labels[labelModified], 10, 64); err == nil {
 		changed = time.Unix(seconds, 0)
 	}
 	return Revision{
 		Number:    number,
-		Status:    helmrelease.Status(record.Labels["status"]),
+		Status:    helmrelease.Status(record.Labels[labelStatus]),
 		Input:     inputOf(number, record.Labels[inputLabel]),
 		OwnerHash: record.Labels[v1alpha1.OwnerHashLabel],
 		Changed:   changed,

@@ -85,9 +85,6 @@ func (s *session) fallback() (Revision, bool) {
 	return earlier.lastGood()
 }
 
-// lastGood is the last revision that was installed completely.
-func (s *session) lastGood() (Revision, bool) { return s.observed.lastGood() }
-
 // undo runs do in a session of its own, after an action has failed: with what is recorded now, and with its own time, because
 // that of the action may be what was too short. A caller that is gone undoes nothing; the next one will.
 func (s *session) undo(ctx context.Context, do func(context.Context, *session) error) error {

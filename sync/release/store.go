@@ -12,16 +12,16 @@ import (
 	"helm.sh/helm/v3/pkg/storage/driver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
 )
 
-// store is the storage of one release for one action: Helm's own Secrets, with a history that was observed already.
-// Helm lists the whole history, contents included, up to four times in one upgrade; of most revisions it wants no more than
-// what their labels say.
+// store is the storage of one release for one action: the Secrets of Helm's own driver, and a history that was observed
+// already. Helm lists the whole history, contents included, up to four times in one upgrade; of most revisions it wants no
+// more than what their labels say.
 type store struct {
-	helm    *driver.Secrets
 	secrets corev1.SecretInterface
 	id      Identity
 
@@ -33,14 +33,12 @@ type store struct {
 }
 
 func newStore(config *rest.Config, id Identity, observed Observed) (*store, error) {
-	client, err := kubernetes.NewForConfig(config)
+	client, err := corev1.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
-	secrets := client.CoreV1().Secrets(id.Namespace)
 	return &store{
-		helm:      driver.NewSecrets(secrets),
-		secrets:   secrets,
+		secrets:   client.Secrets(id.Namespace),
 		id:        id,
 		revisions: slices.Clone(observed.Revisions),
 		contents:  map[int]*helmrelease.Release{},
@@ -56,7 +54,7 @@ func (s *store) key(revision int) string {
 }
 
 // Name implements Helm's driver.Driver.
-func (s *store) Name() string { return s.helm.Name() }
+func (s *store) Name() string { return driver.SecretsDriverName }
 
 // Get implements Helm's driver.Driver: contents are read once.
 func (s *store) Get(key string) (*helmrelease.Release, error) {
@@ -91,7 +89,7 @@ func (s *store) get(key string) (*helmrelease.Release, error) {
 func (s *store) Query(labels map[string]string) ([]*helmrelease.Release, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	status, byStatus := labels["status"]
+	status, byStatus := labels[labelStatus]
 	var found []*helmrelease.Release
 	for i, r := range s.revisions {
 		switch {
@@ -133,8 +131,15 @@ func (s *store) List(func(*helmrelease.Release) bool) ([]*helmrelease.Release, e
 func (s *store) Create(key string, r *helmrelease.Release) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.note(s.helm.Create(key, r)); err != nil {
-		return err
+	secret, err := encode(key, r, labelCreated, s.id)
+	if err == nil {
+		_, err = s.secrets.Create(context.Background(), secret, metav1.CreateOptions{FieldManager: v1alpha1.HelmFieldManager})
+	}
+	if apierrors.IsAlreadyExists(err) {
+		err = driver.ErrReleaseExists
+	}
+	if err != nil {
+		return s.note(err)
 	}
 	s.revisions = append(s.revisions, Revision{Number: r.Version, Status: r.Info.Status})
 	s.contents[r.Version] = r
@@ -148,8 +153,12 @@ func (s *store) Update(key string, r *helmrelease.Release) error {
 	if r.Chart == nil && r.Manifest == "" {
 		return s.note(fmt.Errorf("refuse to overwrite %s with an outline of it", key))
 	}
-	if err := s.note(s.helm.Update(key, r)); err != nil {
-		return err
+	secret, err := encode(key, r, labelModified, s.id)
+	if err == nil {
+		_, err = s.secrets.Update(context.Background(), secret, metav1.UpdateOptions{FieldManager: v1alpha1.HelmFieldManager})
+	}
+	if err != nil {
+		return s.note(err)
 	}
 	for i := range s.revisions {
 		if s.revisions[i].Number == r.Version {

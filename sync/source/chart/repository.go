@@ -3,6 +3,7 @@ package chart
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -177,7 +178,7 @@ type fetchReader struct {
 
 func (f *fetchReader) Read(p []byte) (int, error) {
 	n, err := f.r.Read(p)
-	if err != nil && err != io.EOF && !isOurs(err) {
+	if err != nil && !errors.Is(err, io.EOF) && !isOurs(err) {
 		err = transportError(f.what, err)
 	}
 	return n, err
