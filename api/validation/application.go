@@ -6,7 +6,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/cel"
 	celgo "github.com/google/cel-go/cel"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -88,7 +88,7 @@ func validateComponents(components []v1alpha1.ApplicationComponent, fld *field.P
 		at := fld.Index(i)
 		errs = append(errs, validateGroupKind(c.Group, c.Kind, at)...)
 		// Each kind has rules of its own for names (RBAC allows colons); these hold for all.
-		errs = append(errs, formatErrors(c.Name, at.Child("name"), path.IsValidPathSegmentName)...)
+		errs = append(errs, formatErrors(c.Name, at.Child("name"), content.IsPathSegmentName)...)
 	}
 	return errs
 }

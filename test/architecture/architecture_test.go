@@ -111,7 +111,9 @@ func TestSync_hasNoGoFilesOfItsOwn(t *testing.T) {
 	}
 }
 
-func within(folder, parent string) bool { return folder == parent || strings.HasPrefix(folder, parent+"/") }
+func within(folder, parent string) bool {
+	return folder == parent || strings.HasPrefix(folder, parent+"/")
+}
 
 func hasPrefix(s string, prefixes []string) bool {
 	for _, prefix := range prefixes {

@@ -23,7 +23,7 @@ func copied(t *testing.T, c client.Client, name, of string) {
 		Spec:       v1alpha1.ApplicationDefinitionSpec{Versions: []v1alpha1.ApplicationVersion{{Version: "1.0.0"}}},
 	}
 	require.NoError(t, c.Create(t.Context(), definition))
-	t.Cleanup(func() { _ = c.Delete(t.Context(), definition) })
+	t.Cleanup(func() { _ = c.Delete(cleanup(t), definition) })
 }
 
 func exists(t *testing.T, c client.Client, name string) bool {
@@ -78,7 +78,7 @@ func TestKubernetesCluster_waitsForGitSyncs(t *testing.T) {
 		Spec:       v1alpha1.GitSyncSpec{URL: "https://git.example.com/apps.git"},
 	}
 	require.NoError(t, h.Create(t.Context(), gs))
-	t.Cleanup(func() { _ = h.Client.Delete(t.Context(), gs) })
+	t.Cleanup(func() { _ = h.Client.Delete(cleanup(t), gs) })
 	gs.Status.Clusters = []v1alpha1.GitSyncClusterStatus{{Name: "eu-1", Ready: true}}
 	require.NoError(t, h.Status().Update(t.Context(), gs))
 

@@ -83,7 +83,7 @@ func TestKubernetesCluster_requestsWhenNothingChanged(t *testing.T) {
 	since, err := userCluster(t).AuditMark(t.Context())
 	require.NoError(t, err)
 	h.change("eu-1", func(kc *v1alpha1.KubernetesCluster) { kc.Spec.Paused = false })
-	kc := h.until("eu-1", isReady, "it is engaged again")
+	h.until("eu-1", isReady, "it is engaged again")
 	requests, err := userCluster(t).Requests(t.Context(), since, env.ByUser("quiet"))
 	require.NoError(t, err)
 	for _, r := range requests {
