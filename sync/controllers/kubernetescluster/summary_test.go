@@ -94,7 +94,7 @@ func TestKubernetesCluster_requestsWhenNothingChanged(t *testing.T) {
 	h.change("eu-1", func(kc *v1alpha1.KubernetesCluster) {
 		kc.Annotations = map[string]string{v1alpha1.ReconcileAtAnnotation: "now"}
 	})
-	kc = h.until("eu-1", func(kc *v1alpha1.KubernetesCluster) bool { return kc.Status.LastHandledReconcileAt == "now" }, "a forced pass")
+	kc := h.until("eu-1", func(kc *v1alpha1.KubernetesCluster) bool { return kc.Status.LastHandledReconcileAt == "now" }, "a forced pass")
 	assert.True(t, isReady(kc))
 	writes, err := hubCluster(t).Requests(t.Context(), env.AuditMark{}, env.Writes, func(r env.Request) bool {
 		return r.Resource == "kubernetesclusters" && r.Namespace == h.ns && r.Time.After(forced)
