@@ -248,6 +248,10 @@ func (d *definitions) drop(f *feed, seen *observed) {
 // replace implements sink.
 func (d *definitions) replace(f *feed, all []*observed, _ string) {
 	d.mu.Lock()
+	if d.feed != f {
+		d.mu.Unlock()
+		return
+	}
 	gone := maps.Clone(d.versions)
 	first := !d.filled && f.failure() == nil
 	d.filled = true

@@ -62,6 +62,12 @@ func isKindNotFound(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
+// isUnwatchable tells whether trying again to watch a kind is of no use: the right
+// is missing, or the kind knows no watch.
+func isUnwatchable(err error) bool {
+	return apierrors.IsForbidden(err) && !isImpersonation(err) || apierrors.IsMethodNotSupported(err)
+}
+
 // isNamespaceNotFound tells whether an object was not created for want of its
 // namespace.
 func isNamespaceNotFound(err error) bool {

@@ -112,7 +112,7 @@ func newBackoff() wait.Backoff {
 }
 
 // failed takes in that a try ended. It returns true where there is to be no
-// other: for want of rights, or because the kind is not there.
+// other: the kind may not or cannot be watched, or is not there.
 func (f *feed) failed(err error) bool {
 	if err == nil {
 		return false // the server ended a watch that had begun: look again
@@ -130,7 +130,7 @@ func (f *feed) failed(err error) bool {
 	} else {
 		f.state.notFound = 0
 	}
-	f.state.ended = f.state.ended || apierrors.IsForbidden(err) || f.state.notFound >= maxNotFound
+	f.state.ended = f.state.ended || isUnwatchable(err) || isImpersonation(err) || f.state.notFound >= maxNotFound
 	f.state.at = time.Now()
 	f.announce()
 	return f.state.ended
@@ -219,10 +219,10 @@ func (f *feed) ended() bool {
 	return f.state.ended
 }
 
-// refused tells whether the feed lacked rights, and that so recently that another
-// try is not worth it.
+// refused tells whether the feed may not watch, and was told so as recently that
+// another try is not worth it.
 func (f *feed) refused(recently time.Duration) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.state.ended && apierrors.IsForbidden(f.state.err) && time.Since(f.state.at) < recently
+	return f.state.ended && isUnwatchable(f.state.err) && time.Since(f.state.at) < recently
 }

@@ -38,7 +38,7 @@ type Result struct {
 	// stable, so that a status does not change with every try.
 	Problems []manifest.Problem
 	// Warnings are no failures: the objects are delivered, but something about them
-	// is not as it could be.
+	// is not as it could be. Sorted.
 	Warnings []manifest.Problem
 	// Inventory is what must be remembered: all that was requested, and what was
 	// delivered before and is not yet gone.

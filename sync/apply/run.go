@@ -1,7 +1,9 @@
 package apply
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -137,6 +139,7 @@ func (r *run) wanted() []manifest.ID {
 
 // finish sums up, and lets go of what is not needed any more.
 func (r *run) finish() Result {
+	slices.SortFunc(r.warnings, func(a, b manifest.Problem) int { return cmp.Compare(a.Error(), b.Error()) })
 	result := Result{Err: r.err, Warnings: r.warnings}
 	for _, it := range r.items {
 		result.add(it.id, it.outcome)

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
@@ -25,7 +23,7 @@ func (k *kind) cover(ctx context.Context, namespaces []string) error {
 		k.stopAllBut(everywhere)
 		return nil
 	}
-	if !apierrors.IsForbidden(err) {
+	if !isUnwatchable(err) {
 		return err
 	}
 	if !k.namespaced {
@@ -35,7 +33,7 @@ func (k *kind) cover(ctx context.Context, namespaces []string) error {
 		k.feed(namespace) // start them all before waiting for the first
 	}
 	for _, namespace := range namespaces {
-		if err := k.await(ctx, namespace); err != nil && !apierrors.IsForbidden(err) {
+		if err := k.await(ctx, namespace); err != nil && !isUnwatchable(err) {
 			return err
 		}
 	}
@@ -93,8 +91,7 @@ func (k *kind) covered(namespace string) bool {
 	return false
 }
 
-// denial returns why a namespace is not covered, nil where it is or it is not a
-// matter of rights.
+// denial returns why a namespace may not or cannot be watched, nil where it is.
 func (k *kind) denial(namespace string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -102,7 +99,7 @@ func (k *kind) denial(namespace string) error {
 		return nil
 	}
 	for _, scope := range []string{namespace, everywhere} {
-		if f := k.feeds[scope]; f != nil && apierrors.IsForbidden(f.failure()) {
+		if f := k.feeds[scope]; f != nil && isUnwatchable(f.failure()) {
 			return f.failure()
 		}
 	}

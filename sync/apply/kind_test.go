@@ -1,0 +1,199 @@
+package apply
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"waybill.dev/waybill/sync/health"
+)
+
+// script plays events and writes to a kind in an order that a real API server
+// would seldom give them.
+type script struct {
+	*kind
+	feed   *feed
+	holder *holder
+	told   []Owner
+}
+
+var name = types.NamespacedName{Namespace: "shop", Name: "web"}
+
+func newScript(t *testing.T) *script {
+	t.Helper()
+	s := &script{}
+	a := &Applier{ctx: t.Context(), notify: func(o Owner) { s.told = append(s.told, o) }}
+	s.holder = &holder{owner: Owner{HubID: "hub", Kind: "GitSync", Namespace: "a", Name: "b"}, mark: "us", records: map[recordKey]*record{}}
+	s.kind = &kind{
+		applier: a,
+		gvk:     schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
+		objects: map[types.NamespacedName]*object{},
+		feeds:   map[string]*feed{},
+		users:   map[*holder]map[string]bool{},
+		waiting: map[*holder]bool{},
+	}
+	s.feed = newFeed(everywhere, nil, s.kind)
+	s.feed.succeeded()
+	s.feeds[everywhere] = s.feed
+	return s
+}
+
+// seen is the object at a version with a uid and fields of ours.
+func seen(version string, uid types.UID, fields byte) *observed {
+	return &observed{name: name, live: &live{version: version, uid: uid, fields: digest{fields}, owner: "us"}}
+}
+
+// write applies the object with an answer; meanwhile plays what comes before the
+// answer does.
+func (s *script) write(answer *observed, meanwhile func()) {
+	s.begin(name)
+	meanwhile()
+	r := &record{holder: s.holder, desired: digest{9}, uid: answer.live.uid, fields: answer.live.fields}
+	s.settle(name, answer.live, r)
+	s.holder.records[recordKey{s.kind, name}] = r
+}
+
+func (s *script) upToDate() bool { return s.see(name, s.holder).upToDate(digest{9}) }
+
+func nothing() {}
+
+func TestKind_eventBeforeAnswer(t *testing.T) {
+	s := newScript(t)
+	s.write(seen("10", "u", 1), func() { s.put(s.feed, seen("10", "u", 1)) })
+	assert.True(t, s.upToDate())
+	assert.Empty(t, s.told, "it is our own")
+}
+
+func TestKind_answerBeforeEvent(t *testing.T) {
+	s := newScript(t)
+	s.write(seen("10", "u", 1), nothing)
+	assert.True(t, s.upToDate(), "what we wrote is seen at once")
+	s.put(s.feed, seen("10", "u", 1))
+	assert.Empty(t, s.told)
+}
+
+func TestKind_eventOfBeforeTheWriteComesLate(t *testing.T) {
+	s := newScript(t)
+	s.write(seen("10", "u", 1), nothing)
+	s.put(s.feed, seen("9", "u", 7))
+	s.drop(s.feed, seen("8", "old", 7))
+	assert.True(t, s.upToDate())
+	assert.Empty(t, s.told)
+}
+
+func TestKind_editedBeforeTheAnswer(t *testing.T) {
+	s := newScript(t)
+	s.write(seen("10", "u", 1), func() {
+		s.put(s.feed, seen("10", "u", 1))
+		s.put(s.feed, seen("11", "u", 2))
+	})
+	assert.False(t, s.upToDate())
+	assert.Len(t, s.told, 1)
+}
+
+func TestKind_deletedBeforeTheAnswer(t *testing.T) {
+	s := newScript(t)
+	s.write(seen("10", "u", 1), func() {
+		s.put(s.feed, seen("10", "u", 1))
+		s.drop(s.feed, seen("11", "u", 1))
+	})
+	assert.False(t, s.upToDate(), "the answer is older than the deletion")
+	assert.Len(t, s.told, 1)
+}
+
+func TestKind_toldOncePerChange(t *testing.T) {
+	s := newScript(t)
+	s.write(seen("10", "u", 1), nothing)
+	s.put(s.feed, seen("11", "u", 2))
+	s.put(s.feed, seen("12", "u", 2))
+	s.put(s.feed, seen("13", "u", 2))
+	assert.Len(t, s.told, 1, "that others go on writing is no news")
+	s.put(s.feed, seen("14", "u", 1))
+	assert.True(t, s.upToDate(), "somebody put it right")
+}
+
+func TestKind_replace(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		listed  []*observed
+		version string
+		told    int
+		good    bool
+	}{
+		"Same":      {"a new connection shows what was known", []*observed{seen("10", "u", 1)}, "20", 0, true},
+		"Edited":    {"it was edited while nobody watched", []*observed{seen("15", "u", 2)}, "20", 1, false},
+		"Deleted":   {"it was deleted while nobody watched", nil, "20", 1, false},
+		"MadeAnew":  {"it was deleted and created while nobody watched", []*observed{seen("15", "v", 1)}, "20", 1, false},
+		"Old":       {"the list is older than our write", nil, "9", 0, true},
+		"OldObject": {"the list is older than our write", []*observed{seen("8", "u", 7)}, "9", 0, true},
+		"Restored":  {"the server was restored from a backup of before", []*observed{seen("3", "u", 7)}, "4", 1, false},
+		"Lost":      {"the server was restored from a backup of before", nil, "4", 1, false},
+	}
+	for title, tc := range cases {
+		t.Run(title, func(t *testing.T) {
+			s := newScript(t)
+			s.replace(s.feed, nil, "5")
+			s.write(seen("10", "u", 1), nothing)
+			s.replace(s.feed, tc.listed, tc.version)
+			assert.Len(t, s.told, tc.told, tc.reason)
+			assert.Equal(t, tc.good, s.upToDate(), tc.reason)
+		})
+	}
+}
+
+func TestKind_replaceOfOneNamespace(t *testing.T) {
+	s := newScript(t)
+	s.write(seen("10", "u", 1), nothing)
+	other := newFeed("other", nil, s.kind)
+	s.feeds["other"] = other
+	s.replace(other, nil, "20")
+	assert.True(t, s.upToDate(), "it is in another namespace")
+}
+
+func TestKind_feedOfThePastIsNotHeard(t *testing.T) {
+	s := newScript(t)
+	s.write(seen("10", "u", 1), nothing)
+	past := newFeed(everywhere, nil, s.kind)
+	s.put(past, seen("11", "u", 2))
+	s.drop(past, seen("12", "u", 1))
+	s.replace(past, nil, "13")
+	assert.True(t, s.upToDate())
+	assert.Empty(t, s.told)
+}
+
+func TestKind_healthIsToldWhenAskedFor(t *testing.T) {
+	s := newScript(t)
+	s.full = true
+	sick := func(version string, status health.Status, message string) *observed {
+		o := seen(version, "u", 1)
+		o.live.status, o.live.message = status, message
+		return o
+	}
+	s.write(seen("10", "u", 1), nothing)
+	s.put(s.feed, sick("11", health.Current, ""))
+	assert.Empty(t, s.told, "nobody asked")
+
+	s.holder.health.Store(true)
+	s.put(s.feed, sick("12", health.InProgress, "Replicas: 0/2"))
+	assert.Len(t, s.told, 1)
+	s.put(s.feed, sick("13", health.InProgress, "Replicas: 1/2"))
+	assert.Len(t, s.told, 1, "progress is not told step by step")
+	s.put(s.feed, sick("14", health.Failed, "deadline exceeded"))
+	s.put(s.feed, sick("15", health.Failed, "deadline exceeded"))
+	s.put(s.feed, sick("16", health.Failed, "quota exceeded"))
+	assert.Len(t, s.told, 3, "the reason of a failure is")
+}
+
+func TestKind_keepsNothingOfWhatIsGone(t *testing.T) {
+	s := newScript(t)
+	s.put(s.feed, seen("10", "u", 1))
+	s.drop(s.feed, seen("11", "u", 1))
+	s.begin(name)
+	s.abort(name)
+	s.write(seen("12", "v", 1), nothing)
+	s.forget(name, s.holder)
+	s.drop(s.feed, seen("13", "v", 1))
+	assert.Empty(t, s.objects)
+}
