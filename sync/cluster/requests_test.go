@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -120,7 +121,7 @@ func TestCluster_Mapper_findsAKindThatAppears(t *testing.T) {
 		},
 	}
 	require.NoError(t, direct.Create(t.Context(), crd))
-	t.Cleanup(func() { _ = direct.Delete(t.Context(), crd) })
+	t.Cleanup(func() { _ = direct.Delete(context.WithoutCancel(t.Context()), crd) })
 	require.Eventually(t, func() bool {
 		meta.MaybeResetRESTMapper(c.Mapper())
 		mapping, err := c.Mapper().RESTMapping(gk, "v1")
