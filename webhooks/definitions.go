@@ -50,7 +50,7 @@ func (d *definitions) peek(ctx context.Context, name string) *v1alpha1.Applicati
 }
 
 // trim drops from a cached definition what admission never reads: templates with their values,
-// and pictures.
+// and pictures. Whatever else is cached stays as it is.
 func trim(obj any) (any, error) {
 	def, ok := obj.(*v1alpha1.ApplicationDefinition)
 	if !ok {

@@ -1,6 +1,7 @@
 package webhooks_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -154,4 +155,16 @@ func authority(t *testing.T, admin client.Client) string {
 	secret := &corev1.Secret{}
 	require.NoError(t, admin.Get(t.Context(), client.ObjectKey{Namespace: v1alpha1.DefaultSystemNamespace, Name: registration.SecretName}, secret))
 	return string(secret.Data["ca.crt"])
+}
+
+// A cluster that does not know our kinds yet is waited for; until then nobody is told to ask.
+func TestServer_waitsForItsKinds(t *testing.T) {
+	c := env.Start(t, env.Options{Name: "kindless"})
+	s := serve(t, c.RESTConfig(), unregister)
+	require.Eventually(t, func() bool {
+		err := s.ready(t.Context())
+		return err != nil && strings.Contains(err.Error(), "[+]registration ok") && strings.Contains(err.Error(), "[-]definitions failed")
+	}, patience, 20*time.Millisecond, "registered, and cannot look definitions up")
+	require.NoError(t, c.InstallCRDs(t.Context(), crds))
+	s.awaitReady(t)
 }

@@ -94,11 +94,13 @@ func newManager(config *rest.Config, o Options, holder *certificate.Holder) (man
 	if err != nil {
 		return nil, err
 	}
-	objects := registration.CacheObjects(o.Registration.Namespace)
-	objects[&v1alpha1.ApplicationDefinition{}] = cache.ByObject{Transform: trim}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:                 scheme,
-		Cache:                  cache.Options{ByObject: objects, ReaderFailOnMissingInformer: true},
+		Scheme: scheme,
+		Cache: cache.Options{
+			ByObject:                    registration.CacheObjects(o.Registration.Namespace),
+			DefaultTransform:            trim,
+			ReaderFailOnMissingInformer: true,
+		},
 		Metrics:                metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress: o.HealthAddress,
 		WebhookServer:          webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){holder.Configure}}),

@@ -1,0 +1,58 @@
+package webhooks_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// decided returns how many decisions of that kind were counted, and how many were timed.
+func decided(t *testing.T, kind, operation, decision string) (count float64, timed uint64) {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			labels := map[string]string{}
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			if labels["kind"] != kind || labels["operation"] != operation {
+				continue
+			}
+			switch f.GetName() {
+			case "waybill_admission_decisions_total":
+				if labels["decision"] == decision {
+					count = m.GetCounter().GetValue()
+				}
+			case "waybill_admission_duration_seconds":
+				timed = m.GetHistogram().GetSampleCount()
+			}
+		}
+	}
+	return count, timed
+}
+
+// Every decision is counted and timed, whatever becomes of it.
+func TestMetrics_countDecisions(t *testing.T) {
+	c := admission(t)
+	admin, _ := c.admin(t)
+	ns := c.Namespace(t)
+	allowed, timed := decided(t, "KubernetesCluster", "CREATE", "allowed")
+	refused, _ := decided(t, "KubernetesCluster", "CREATE", "refused")
+
+	require.NoError(t, admin.Create(t.Context(), newCluster(ns, "berlin"), client.DryRunAll))
+	bad := newCluster(ns, "berlin")
+	bad.Spec.KubeconfigSecretRef.Key = "a/b"
+	require.Error(t, admin.Create(t.Context(), bad, client.DryRunAll))
+	require.Error(t, c.with(t, ns, nil).Create(t.Context(), newCluster(ns, "berlin"), client.DryRunAll))
+
+	nowAllowed, nowTimed := decided(t, "KubernetesCluster", "CREATE", "allowed")
+	nowRefused, _ := decided(t, "KubernetesCluster", "CREATE", "refused")
+	assert.Equal(t, allowed+1, nowAllowed)
+	assert.Equal(t, refused+2, nowRefused)
+	assert.Equal(t, timed+3, nowTimed)
+}
