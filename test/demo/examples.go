@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"waybill.dev/waybill/test/env"
@@ -24,15 +25,21 @@ func examples() (string, error) {
 	return filepath.Join(root, "examples"), nil
 }
 
-// registryURL is the registry's address in examples/, with the blanks before it: our
-// registry speaks plain HTTP, which a definition has to say.
-var registryURL = regexp.MustCompile(`( *)url: oci://registry\.example\.com/charts`)
+// chartURL is where charts come from in examples/, with the blanks before it.
+var chartURL = regexp.MustCompile(`( *)url: (https://charts\.example\.com|oci://registry\.example\.com/charts)\n`)
 
-// localise puts the addresses of our servers for those that stand in examples/.
+// authority is the Secret with the certificate authority of our servers: nobody else knows it.
+const authority = "charts-ca"
+
+// localise puts the addresses of our servers for those that stand in examples/, and says
+// whom to trust.
 func (s *stage) localise(text string) string {
-	text = strings.ReplaceAll(text, "https://git.example.com/platform/examples.git", s.repo.URL())
-	text = strings.ReplaceAll(text, "https://charts.example.com", s.charts.URL())
-	return registryURL.ReplaceAllString(text, "${1}url: "+s.registry.URL()+"\n${1}plainHTTP: true")
+	text = chartURL.ReplaceAllString(text, "${1}url: $2\n${1}caSecretRef:\n${1}  name: "+authority+"\n")
+	return strings.NewReplacer(
+		"https://git.example.com/platform/examples.git", s.repo.URL(),
+		"https://charts.example.com", s.charts.URL(),
+		"oci://registry.example.com/charts", s.registry.URL(),
+	).Replace(text)
 }
 
 // read returns a file of examples/ with our addresses.
@@ -63,28 +70,36 @@ func (s *stage) apply(ctx context.Context, paths ...string) error {
 	return nil
 }
 
-// applyGitCredentials applies the Secret for our git server: that of examples/ with what
-// one fills in on the way, and the authority of the server's certificate.
-func (s *stage) applyGitCredentials(ctx context.Context) error {
+// applyCredentials applies the Secrets for our servers: the one of examples/ for git, filled
+// in, and one with the authority of the servers' certificates.
+func (s *stage) applyCredentials(ctx context.Context) error {
 	content, err := s.read("credentials/git.yaml")
 	if err != nil {
 		return err
 	}
-	var secret map[string]any
-	if err := yaml.Unmarshal([]byte(content), &secret); err != nil {
+	secret := &corev1.Secret{}
+	if err := yaml.UnmarshalStrict([]byte(content), secret); err != nil {
 		return fmt.Errorf("read example: %w", err)
 	}
 	ca, err := env.CA()
 	if err != nil {
 		return err
 	}
-	secret["stringData"] = map[string]any{"username": gitUser, "password": gitPassword, "ca.crt": string(ca)}
-	filled, err := yaml.Marshal(secret)
-	if err != nil {
-		return fmt.Errorf("write example: %w", err)
-	}
+	secret.StringData = map[string]string{"username": gitUser, "password": gitPassword, "ca.crt": string(ca)}
 	s.say.command("kubectl --context hub apply -f examples/credentials/git.yaml")
-	_, err = s.hub.Kubectl(ctx, string(filled), "apply", "-f", "-")
+	if err := s.applySecret(ctx, secret); err != nil {
+		return err
+	}
+	secret.Name, secret.StringData = authority, map[string]string{"ca.crt": string(ca)}
+	return s.applySecret(ctx, secret)
+}
+
+func (s *stage) applySecret(ctx context.Context, secret *corev1.Secret) error {
+	manifest, err := yaml.Marshal(secret)
+	if err != nil {
+		return fmt.Errorf("write Secret: %w", err)
+	}
+	_, err = s.hub.Kubectl(ctx, string(manifest), "apply", "-f", "-")
 	return err
 }
 

@@ -64,10 +64,10 @@ func (s *stage) startServers(ctx context.Context) error {
 	if s.repo, err = s.server.CreateRepo(ctx, "examples"); err != nil {
 		return err
 	}
-	if s.charts, err = env.StartHelmRepo(env.Access{}); err != nil {
+	if s.charts, err = env.StartHelmRepo(env.Access{TLS: true}); err != nil {
 		return err
 	}
-	if s.registry, err = env.StartRegistry(env.Access{}); err != nil {
+	if s.registry, err = env.StartRegistry(env.Access{TLS: true}); err != nil {
 		return err
 	}
 	return s.publishCharts()
@@ -145,8 +145,10 @@ func (s *stage) start(ctx context.Context, o program.Options) error {
 // register makes the user clusters known to the hub, which then brings them their CRDs.
 func (s *stage) register(ctx context.Context) error {
 	for _, p := range s.users() {
-		if _, err := s.kubectl(ctx, s.hub, "-n", system, "create", "secret", "generic", p.Name()+"-kubeconfig",
-			"--from-file=value="+p.KubeconfigFile()); err != nil {
+		secret := []string{"-n", system, "create", "secret", "generic", p.Name() + "-kubeconfig", "--from-file=value="}
+		s.say.command("kubectl --context hub " + shown(secret) + p.Name() + ".kubeconfig")
+		secret[len(secret)-1] += p.KubeconfigFile()
+		if _, err := s.hub.Kubectl(ctx, "", secret...); err != nil {
 			return err
 		}
 		if err := s.apply(ctx, "clusters/"+p.Name()+".yaml"); err != nil {

@@ -41,7 +41,7 @@ func firstCommit() chapter {
 			{title: "berlin and dublin see it: 5 copies each, without the sources", limit: short, sincePush: true, run: (*stage).copies},
 			{title: "team A's installations are in both, team B's in dublin", limit: short, sincePush: true, run: (*stage).installations},
 			{title: "web runs in berlin and dublin: 2 Pods each are Ready", limit: long, sincePush: true, run: (*stage).webRuns},
-			{title: "all 6 installations are Ready, WordPress with its MySQL among them", limit: long, sincePush: true, run: (*stage).allReady},
+			{title: "all 6 installations are Ready, WordPress and its MySQL too", limit: long, sincePush: true, run: (*stage).allReady},
 			{title: "the hub says so too: every GitSync is Ready", limit: long, sincePush: true, run: (*stage).syncsReady},
 		},
 	}
@@ -49,7 +49,7 @@ func firstCommit() chapter {
 
 // follow applies the credentials and the GitSyncs, which wait for their folders to appear.
 func (s *stage) follow(ctx context.Context) error {
-	if err := s.applyGitCredentials(ctx); err != nil {
+	if err := s.applyCredentials(ctx); err != nil {
 		return err
 	}
 	if err := s.apply(ctx, "gitsync/catalog.yaml", "gitsync/team-a.yaml", "gitsync/team-b.yaml"); err != nil {

@@ -28,7 +28,8 @@ func Build(ctx context.Context, names ...string) (string, error) {
 	}
 	bin := filepath.Join(root, "bin")
 	fresh := filepath.Join(bin, ".build-"+strconv.Itoa(os.Getpid()))
-	args := []string{"build", "-trimpath", "-o", fresh + string(filepath.Separator)}
+	// What is compiled is shared with tests; what only debuggers read is left out of the links.
+	args := []string{"build", "-ldflags=-s -w", "-o", fresh + string(filepath.Separator)}
 	for _, name := range names {
 		args = append(args, "./cmd/"+name)
 	}

@@ -22,6 +22,9 @@ func (s *scope) report() (reconcile.Outcome, error) {
 	s.gs.Status.ProblemCount = int32(len(problems))
 	s.gs.Status.Problems = toStatus(problems[:min(len(problems), maxProblems)])
 	s.gs.Status.Clusters = s.clusterStatuses()
+	if s.session.revision.Commit != "" {
+		s.gs.Status.AttemptedRevision = s.session.revision.String()
+	}
 	err := s.firstError(problems)
 	outcome := reconcile.Outcome{RequeueAfter: s.requeueAfter()}
 	if err != nil {
@@ -162,11 +165,18 @@ func (s *scope) clusterStatuses() []v1alpha1.GitSyncClusterStatus {
 }
 
 func (s *scope) message() string {
-	message := fmt.Sprintf("applied %s: %d objects", s.session.revision, s.session.count)
-	if n := len(s.session.targets); s.gs.Spec.ClusterSelector != nil {
-		message += fmt.Sprintf(" in %d clusters", n)
+	message := fmt.Sprintf("applied %s: %s", s.session.revision, counted(s.session.count, "object"))
+	if s.gs.Spec.ClusterSelector != nil {
+		message += " in " + counted(len(s.session.targets), "cluster")
 	}
 	return message
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func (t *target) prefix() string {
