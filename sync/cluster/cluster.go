@@ -134,7 +134,7 @@ func (c *Cluster) ownFirst() meta.RESTMapper {
 func trim(in any) (any, error) {
 	object, err := meta.Accessor(in)
 	if err != nil {
-		return in, nil //nolint:nilerr // a tombstone
+		return in, nil // nothing that has metadata to trim
 	}
 	object.SetManagedFields(nil)
 	if partial, ok := in.(*metav1.PartialObjectMetadata); ok {

@@ -49,7 +49,7 @@ func TestRegistry_engagesWhatComesUpLater(t *testing.T) {
 			require.NoError(t, block(gate))
 			r := newRegistry(t, fast())
 			r.Ensure(one, "a", config)
-			lost(t, r, one)
+			require.Error(t, lost(t, r, one))
 			require.NoError(t, gate.Open())
 			engaged(t, r, one)
 		})
@@ -174,7 +174,7 @@ func TestClient_readDoesNotWaitForALostCluster(t *testing.T) {
 	r.Ensure(one, "a", config)
 	c := engaged(t, r, one)
 	gate.Shut()
-	lost(t, r, one)
+	require.Error(t, lost(t, r, one))
 	require.ErrorIs(t, c.Client().List(t.Context(), &v1alpha1.ApplicationInstallationList{}), cluster.ErrUnreachable)
 }
 

@@ -289,12 +289,12 @@ func (l *lane) learn(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	any := false
+	held := false
 	for i := range list.Items {
 		names = append(names, list.Items[i].Name)
-		any = any || list.Items[i].Annotations[v1alpha1.CopyOfAnnotation] == l.r.HubID
+		held = held || list.Items[i].Annotations[v1alpha1.CopyOfAnnotation] == l.r.HubID
 	}
-	if any {
+	if held {
 		err = l.verify(ctx)
 	}
 	return names, err
