@@ -105,7 +105,7 @@ func (c *client) fail(err error) error {
 func (c *client) failure() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return errors.Join(c.failures...)
+	return join(c.failures)
 }
 
 func (c *client) isRendered() bool {
@@ -166,7 +166,7 @@ func (c *client) batches(list kube.ResourceList, fn func(*resource.Info) error) 
 		errs = append(errs, results...)
 		start = end
 	}
-	return errors.Join(errs...)
+	return join(errs)
 }
 
 // resource returns the client for the object of info.

@@ -58,17 +58,11 @@ func (e *Engine) drift(ctx context.Context, t Target, id Identity, dirty []manif
 	if newest, _ := observed.newest(); newest.Status != helmrelease.StatusDeployed {
 		return Drift{}, &Error{Reason: ReasonGone, Err: fmt.Errorf("release %s is %s, and not deployed", id, newest.Status)}
 	}
-	var drift Drift
-	_, err = e.run(ctx, id, t, Options{}.timeout(), func(ctx context.Context) (Result, error) {
-		s, err := e.newSession(ctx, t, Desired{Identity: id}, observed)
-		if err != nil {
-			return Result{}, err
-		}
-		defer s.close()
-		drift, err = s.correct(dirty, dryRun)
-		return Result{}, s.failed("correct", err)
+	j := job{engine: e, target: t, desired: Desired{Identity: id}, observed: observed}
+	return inSession(ctx, j, func(_ context.Context, s *session) (Drift, error) {
+		drift, err := s.correct(dirty, dryRun)
+		return drift, s.failed("correct", err)
 	})
-	return drift, err
 }
 
 func (s *session) correct(dirty []manifest.ID, dryRun []string) (Drift, error) {

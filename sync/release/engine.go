@@ -87,21 +87,19 @@ func (d Decision) final() bool {
 	return d.Action != ActionUnlock && d.Action != ActionFinishUninstall
 }
 
-// Act takes one action on a release. observed is what the decision was made on; a release that has changed since makes the
-// action fail and nothing else.
+// Act takes one action on a release, and with Atomic undoes it when it fails. observed is what the decision was made on; a
+// release that has changed since makes the action fail and nothing else.
 func (e *Engine) Act(ctx context.Context, t Target, d Desired, observed Observed, decision Decision) (Result, error) {
 	act, ok := actions[decision.Action]
 	if !ok {
 		return Result{}, &Error{Reason: ReasonUnavailable, Err: fmt.Errorf("unknown action %q", decision.Action)}
 	}
-	return e.run(ctx, d.Identity, t, d.Options.timeout(), func(ctx context.Context) (Result, error) {
-		s, err := e.newSession(ctx, t, d, observed)
-		if err != nil {
-			return Result{}, err
-		}
-		defer s.close()
-		return act(ctx, s, decision)
-	})
+	j := job{engine: e, target: t, desired: d, observed: observed}
+	result, err := inSession(ctx, j, func(ctx context.Context, s *session) (Result, error) { return act(ctx, s, decision) })
+	if err != nil && d.Options.Atomic && result.Release.Name != "" {
+		return e.undo(ctx, j, decision.Action, result, err)
+	}
+	return result, err
 }
 
 // actions are the functions that take each action, a file for each. They run in a session and leave the release recorded.
@@ -115,23 +113,46 @@ var actions = map[Action]func(context.Context, *session, Decision) (Result, erro
 	ActionWait:            standBack,
 }
 
-// run takes an action on a release, for at most timeout. Templates cannot be stopped: an action that still renders long after its
-// time is left behind, cut off from the cluster, and the release stays busy until it ends.
-func (e *Engine) run(ctx context.Context, id Identity, t Target, timeout time.Duration, act func(context.Context) (Result, error)) (Result, error) {
-	key := busyKey{host: t.Config().Host, id: id}
+// job is what is to be done about one release.
+type job struct {
+	engine   *Engine
+	target   Target
+	desired  Desired // with nothing but identity and options where a release is only taken away or put right
+	observed Observed
+}
+
+// inSession runs do in a session of its own, within the time that the options give.
+func inSession[T any](ctx context.Context, j job, do func(context.Context, *session) (T, error)) (T, error) {
+	return run(ctx, j, func(ctx context.Context) (T, error) {
+		s, err := newSession(ctx, j)
+		if err != nil {
+			var none T
+			return none, err
+		}
+		defer s.close()
+		return do(ctx, s)
+	})
+}
+
+// run takes an action on a release. Templates cannot be stopped: an action that still renders long after its time is left behind,
+// cut off from the cluster, and the release stays busy until it ends.
+func run[T any](ctx context.Context, j job, act func(context.Context) (T, error)) (T, error) {
+	type answer struct {
+		result T
+		err    error
+	}
+	var none T
+	e, id, timeout := j.engine, j.desired.Identity, j.desired.Options.timeout()
+	key := busyKey{host: j.target.Config().Host, id: id}
 	if !e.begin(key) {
-		return Result{}, &Error{Reason: ReasonBusy, Err: fmt.Errorf("an earlier action on release %s has not ended", id)}
+		return none, &Error{Reason: ReasonBusy, Err: fmt.Errorf("an earlier action on release %s has not ended", id)}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("action took longer than %s: %w", timeout, context.DeadlineExceeded))
 	defer cancel()
-	type answer struct {
-		result Result
-		err    error
-	}
 	done := make(chan answer, 1)
 	go func() {
-		defer e.end(key)
 		result, err := guarded(ctx, act)
+		e.end(key)
 		done <- answer{result, err}
 	}()
 	select {
@@ -145,12 +166,12 @@ func (e *Engine) run(ctx context.Context, id Identity, t Target, timeout time.Du
 	case a := <-done:
 		return a.result, a.err
 	case <-timer.C:
-		return Result{}, &Error{Reason: ReasonRender, Err: errors.New("rendering the chart does not end")}
+		return none, &Error{Reason: ReasonRender, Err: errors.New("rendering the chart does not end")}
 	}
 }
 
 // guarded makes an error of what would take the process down: charts and records of releases are written by others.
-func guarded(ctx context.Context, act func(context.Context) (Result, error)) (result Result, err error) {
+func guarded[T any](ctx context.Context, act func(context.Context) (T, error)) (result T, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = &Error{Reason: ReasonRender, Err: fmt.Errorf("helm failed unexpectedly: %v", r)}

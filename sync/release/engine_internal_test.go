@@ -2,6 +2,7 @@ package release
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -22,27 +23,30 @@ func (n *nowhere) Discovery() discovery.CachedDiscoveryInterface { return nil }
 func TestRun_leavesAnEndlessActionBehind(t *testing.T) {
 	e := NewEngine()
 	e.abandonAfter = time.Millisecond
-	id, target := Identity{Name: "web"}, &nowhere{"a"}
+	target := &nowhere{"a"}
+	web := func(target Target, timeout time.Duration) job {
+		return job{engine: e, target: target, desired: Desired{Identity: Identity{Name: "web"}, Options: Options{Timeout: timeout}}}
+	}
 	end, ended := make(chan struct{}), make(chan struct{})
 	endless := func(context.Context) (Result, error) { <-end; defer close(ended); return Result{}, nil }
-	_, err := e.run(t.Context(), id, target, time.Millisecond, endless)
+	_, err := run(t.Context(), web(target, time.Millisecond), endless)
 	assert.Equal(t, ReasonRender, ReasonOf(err))
 
 	nothing := func(context.Context) (Result, error) { return Result{}, nil }
-	_, err = e.run(t.Context(), id, target, time.Minute, nothing)
+	_, err = run(t.Context(), web(target, time.Minute), nothing)
 	assert.Equal(t, ReasonBusy, ReasonOf(err), "the release is busy until the rendering ends")
-	_, err = e.run(t.Context(), id, &nowhere{"b"}, time.Minute, nothing)
+	_, err = run(t.Context(), web(&nowhere{"b"}, time.Minute), nothing)
 	require.NoError(t, err, "the same name in another cluster is another release")
 	close(end)
 	<-ended
 	require.Eventually(t, func() bool {
-		_, err := e.run(t.Context(), id, target, time.Minute, nothing)
+		_, err := run(t.Context(), web(target, time.Minute), nothing)
 		return err == nil
 	}, 10*time.Second, time.Millisecond)
 }
 
 func TestRun_survivesAPanic(t *testing.T) {
-	_, err := NewEngine().run(t.Context(), Identity{}, &nowhere{}, time.Minute, func(context.Context) (Result, error) {
+	_, err := run(t.Context(), job{engine: NewEngine(), target: &nowhere{}}, func(context.Context) (Result, error) {
 		var none *session
 		none.close()
 		return Result{}, nil
@@ -58,6 +62,15 @@ func TestInputOf_belongsToItsRevision(t *testing.T) {
 	assert.Empty(t, inputOf(8, label), "labels are inherited")
 	assert.Empty(t, inputOf(7, ""))
 	assert.Empty(t, inputOf(7, "7"))
+}
+
+func TestJoin_isOneLineOfAFew(t *testing.T) {
+	assert.NoError(t, join([]error{nil, nil}))
+	one := errors.New("one")
+	assert.Equal(t, one, join([]error{nil, one}))
+	many := join([]error{one, errors.New("2"), errors.New("3"), errors.New("4"), errors.New("5"), errors.New("6"), context.Canceled})
+	assert.Equal(t, "one; 2; 3; 4; 5; and 2 more", many.Error())
+	assert.ErrorIs(t, many, context.Canceled)
 }
 
 func TestDiffering(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -75,6 +76,38 @@ func ReasonOf(err error) Reason {
 		return ReasonUnavailable
 	}
 }
+
+// errorList is several errors on one line, for a condition.
+type errorList []error
+
+// maxErrors is how many of them are shown.
+const maxErrors = 5
+
+// join makes one error of those that are not nil.
+func join(errs []error) error {
+	list := errorList(slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil }))
+	switch len(list) {
+	case 0:
+		return nil
+	case 1:
+		return list[0]
+	default:
+		return list
+	}
+}
+
+func (l errorList) Error() string {
+	var texts []string
+	for _, err := range l[:min(len(l), maxErrors)] {
+		texts = append(texts, err.Error())
+	}
+	if more := len(l) - maxErrors; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (l errorList) Unwrap() []error { return l }
 
 // objectError is what went wrong with one object.
 type objectError struct {

@@ -79,6 +79,20 @@ func TestEnsure_hooksHaveATimeLimit(t *testing.T) {
 	assert.Equal(t, []string{"1 failed"}, w.revisions("hooked"), "how it ended is recorded after the time was up")
 }
 
+// Undoing has a time of its own: that of the action is over.
+func TestEnsure_atomicUndoesAnInstallWhoseTimeIsUp(t *testing.T) {
+	w := newWorld(t)
+	d := w.desired("hooked", values{"events": "post-install"})
+	d.Chart.Templates[0].Data = append(d.Chart.Templates[0].Data, []byte("      nodeName: none\n")...)
+	d.Options.Timeout, d.Options.Atomic = 2*time.Second, true
+	_, err := w.engine.Ensure(t.Context(), w.target, d)
+	assert.Equal(t, release.ReasonHook, release.ReasonOf(err))
+	assert.Contains(t, err.Error(), "and was uninstalled")
+	assert.Empty(t, w.revisions("hooked"))
+	_, err = w.configMap("hooked")
+	assert.True(t, apierrors.IsNotFound(err))
+}
+
 // Whoever calls can end an action that waits for a hook.
 func TestEnsure_endsInTheMiddleOfAHook(t *testing.T) {
 	w := newWorld(t)

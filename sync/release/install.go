@@ -2,7 +2,6 @@ package release
 
 import (
 	"context"
-	"fmt"
 
 	"helm.sh/helm/v3/pkg/action"
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -11,7 +10,7 @@ import (
 )
 
 // install makes a release. An install that failed before is not torn down: what it made is brought to what is wanted now, and
-// what is not wanted any more is deleted. On failure the release is recorded as failed, or with Atomic gone.
+// what is not wanted any more is deleted. On failure the release is recorded as failed.
 func install(ctx context.Context, s *session, _ Decision) (Result, error) {
 	leftovers, err := s.leftovers()
 	if err != nil {
@@ -21,20 +20,7 @@ func install(ctx context.Context, s *session, _ Decision) (Result, error) {
 	if err == nil {
 		err = s.prune(leftovers, made)
 	}
-	if err = s.failed("install", err); err != nil && made != nil && s.desired.Options.Atomic {
-		if undoErr := s.undo(ctx, uninstallInstead); undoErr != nil {
-			err = withNote(err, "and could not be uninstalled: %v", undoErr)
-		} else {
-			err, made = withNote(err, "and was uninstalled"), nil
-		}
-	}
-	return s.outcome(made, err)
-}
-
-// uninstallInstead takes away what a failed install has made.
-func uninstallInstead(ctx context.Context, s *session) error {
-	_, err := s.uninstall(ctx)
-	return s.failed("uninstall", err)
+	return s.outcome(made, s.failed("install", err))
 }
 
 // install runs Helm's action.
@@ -120,9 +106,4 @@ func (s *session) outcome(made *helmrelease.Release, err error) (Result, error) 
 	}
 	result, _ := s.result(made)
 	return result, err
-}
-
-// withNote adds to the text of an Error.
-func withNote(err error, format string, args ...any) error {
-	return &Error{Reason: ReasonOf(err), Err: fmt.Errorf("%w; %s", err, fmt.Sprintf(format, args...))}
 }

@@ -99,3 +99,20 @@ func revisionOf(record *metav1.PartialObjectMetadata) (Revision, bool) {
 		Changed:   changed,
 	}, true
 }
+
+// observeOurs observes a release that must be there and be ours.
+func (e *Engine) observeOurs(ctx context.Context, t Target, id Identity) (Observed, error) {
+	observed, err := e.Observe(ctx, t, id)
+	if err != nil {
+		return observed, err
+	}
+	newest, ok := observed.newest()
+	switch {
+	case !ok:
+		return observed, &Error{Reason: ReasonGone, Err: fmt.Errorf("there is no release %s", id)}
+	case newest.OwnerHash != id.OwnerHash:
+		return observed, &Error{Reason: ReasonConflict, Err: fmt.Errorf("release %s is not ours", id)}
+	default:
+		return observed, nil
+	}
+}

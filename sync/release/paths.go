@@ -37,12 +37,12 @@ func differingKeys(path string, a, b map[string]any, paths []string) []string {
 	}
 	maps.Copy(keys, b)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		paths = differing(join(path, key), a[key], b[key], paths)
+		paths = differing(under(path, key), a[key], b[key], paths)
 	}
 	return paths
 }
 
-func join(path, key string) string {
+func under(path, key string) string {
 	switch {
 	case strings.ContainsAny(key, "./[]"):
 		return path + "[" + strconv.Quote(key) + "]"

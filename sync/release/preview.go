@@ -43,17 +43,11 @@ func (e *Engine) Preview(ctx context.Context, t Target, id Identity, wanted []ma
 		_, err := refuse(ctx, &session{id: id}, decision)
 		return nil, err
 	}
-	var previews []Preview
-	_, err = e.run(ctx, id, t, Options{}.timeout(), func(ctx context.Context) (Result, error) {
-		s, err := e.newSession(ctx, t, Desired{Identity: id}, observed)
-		if err != nil {
-			return Result{}, err
-		}
-		defer s.close()
-		previews, err = s.preview(wanted)
-		return Result{}, s.failed("preview", err)
+	j := job{engine: e, target: t, desired: Desired{Identity: id}, observed: observed}
+	return inSession(ctx, j, func(_ context.Context, s *session) ([]Preview, error) {
+		previews, err := s.preview(wanted)
+		return previews, s.failed("preview", err)
 	})
-	return previews, err
 }
 
 func (s *session) preview(wanted []manifest.Object) ([]Preview, error) {

@@ -3,7 +3,6 @@ package release
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"helm.sh/helm/v3/pkg/action"
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -18,29 +17,34 @@ func (e *Engine) Rollback(ctx context.Context, t Target, id Identity, o Options,
 	if err != nil {
 		return Result{}, err
 	}
-	return e.run(ctx, id, t, o.timeout(), func(ctx context.Context) (Result, error) {
-		s, err := e.newSession(ctx, t, Desired{Identity: id, Options: o}, observed)
-		if err != nil {
-			return Result{}, err
-		}
-		defer s.close()
+	j := job{engine: e, target: t, desired: Desired{Identity: id, Options: o}, observed: observed}
+	return inSession(ctx, j, func(ctx context.Context, s *session) (Result, error) {
 		if err := s.giveUp(why); err != nil {
 			return Result{}, s.failed("roll back", err)
 		}
 		if _, ok := s.fallback(); !ok {
-			_, err := s.uninstall(ctx)
-			return s.outcome(nil, s.failed("uninstall", err))
+			return s.takeAway(ctx)
 		}
-		if err := s.failed("roll back", s.rollback()); err != nil {
-			return s.outcome(nil, err)
-		}
-		newest := s.store.newest()
-		restored, err := s.store.Get(s.store.key(newest))
-		if err != nil {
-			return Result{}, s.failed("roll back", err)
-		}
-		return s.result(restored)
+		return s.goBack()
 	})
+}
+
+// takeAway uninstalls what an install has made.
+func (s *session) takeAway(ctx context.Context) (Result, error) {
+	_, err := s.uninstall(ctx)
+	return s.outcome(nil, s.failed("uninstall", err))
+}
+
+// goBack installs the last good revision again and describes it.
+func (s *session) goBack() (Result, error) {
+	if err := s.failed("roll back", s.rollback()); err != nil {
+		return Result{}, err
+	}
+	restored, err := s.store.Get(s.store.key(s.store.newest()))
+	if err != nil {
+		return Result{}, s.failed("roll back", err)
+	}
+	return s.result(restored)
 }
 
 // giveUp records the newest revision as failed.
@@ -83,41 +87,4 @@ func (s *session) fallback() (Revision, bool) {
 	}
 	earlier := Observed{Revisions: s.observed.Revisions[:len(s.observed.Revisions)-1]}
 	return earlier.lastGood()
-}
-
-// undo runs do in a session of its own, after an action has failed: with what is recorded now, and with its own time, because
-// that of the action may be what was too short. A caller that is gone undoes nothing; the next one will.
-func (s *session) undo(ctx context.Context, do func(context.Context, *session) error) error {
-	if errors.Is(context.Cause(ctx), context.Canceled) {
-		return context.Cause(ctx)
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.desired.Options.timeout())
-	defer cancel()
-	observed, err := s.engine.Observe(ctx, s.target, s.id)
-	if err != nil {
-		return err
-	}
-	fresh, err := s.engine.newSession(ctx, s.target, s.desired, observed)
-	if err != nil {
-		return err
-	}
-	defer fresh.close()
-	return do(ctx, fresh)
-}
-
-// observeOurs observes a release that must be there and be ours.
-func (e *Engine) observeOurs(ctx context.Context, t Target, id Identity) (Observed, error) {
-	observed, err := e.Observe(ctx, t, id)
-	if err != nil {
-		return observed, err
-	}
-	newest, ok := observed.newest()
-	switch {
-	case !ok:
-		return observed, &Error{Reason: ReasonGone, Err: fmt.Errorf("there is no release %s", id)}
-	case newest.OwnerHash != id.OwnerHash:
-		return observed, &Error{Reason: ReasonConflict, Err: fmt.Errorf("release %s is not ours", id)}
-	default:
-		return observed, nil
-	}
 }

@@ -18,11 +18,8 @@ import (
 
 // session is what one action works with.
 type session struct {
-	engine   *Engine
-	target   Target
-	id       Identity
-	desired  Desired // the zero value where a release is only taken away or put right
-	observed Observed
+	job
+	id Identity // of the desired release
 
 	ctx    context.Context // of the action, to find out why something failed
 	client *client
@@ -34,16 +31,16 @@ type session struct {
 }
 
 // newSession prepares an action. The caller must close it.
-func (e *Engine) newSession(ctx context.Context, t Target, d Desired, observed Observed) (*session, error) {
-	s := &session{engine: e, target: t, id: d.Identity, desired: d, observed: observed, ctx: ctx}
-	s.log = logr.FromContextOrDiscard(ctx).WithValues("release", d.String())
+func newSession(ctx context.Context, j job) (*session, error) {
+	s := &session{job: j, id: j.desired.Identity, ctx: ctx}
+	s.log = logr.FromContextOrDiscard(ctx).WithValues("release", s.id.String())
 	var err error
-	if s.client, err = newClient(ctx, t, d.Identity); err != nil {
+	if s.client, err = newClient(ctx, s.target, s.id); err != nil {
 		return nil, err
 	}
 	// What an action has come to is recorded even when its time is up.
 	settled, cancel := settling(ctx)
-	if s.store, err = newStore(bound(settled, t.Config()), d.Identity, observed); err != nil {
+	if s.store, err = newStore(bound(settled, s.target.Config()), s.id, s.observed); err != nil {
 		cancel()
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package release
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -54,26 +55,28 @@ type seenVersion struct {
 const versionBelieved = 10 * time.Minute
 
 func (v *versions) of(t Target) (chartutil.KubeVersion, error) {
-	now := time.Now()
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if known, ok := v.seen[t]; ok && now.Before(known.until) {
-		return known.version, nil
+	if known, ok := v.known(t); ok {
+		return known, nil
 	}
-	for other, known := range v.seen {
-		if now.After(known.until) {
-			delete(v.seen, other)
-		}
-	}
-	v.mu.Unlock()
 	info, err := t.Discovery().ServerVersion()
-	v.mu.Lock()
 	if err != nil {
 		return chartutil.KubeVersion{}, fmt.Errorf("ask for the API server's version: %w", err)
 	}
 	version := chartutil.KubeVersion{Version: info.GitVersion, Major: info.Major, Minor: info.Minor}
-	v.seen[t] = seenVersion{version: version, until: now.Add(versionBelieved)}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.seen[t] = seenVersion{version: version, until: time.Now().Add(versionBelieved)}
 	return version, nil
+}
+
+// known returns what is remembered of a target, and forgets what is too old.
+func (v *versions) known(t Target) (chartutil.KubeVersion, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(v.seen, func(_ Target, s seenVersion) bool { return now.After(s.until) })
+	s, ok := v.seen[t]
+	return s.version, ok
 }
 
 // capabilities are what templates see of the cluster; Helm itself would discover them anew for every action.

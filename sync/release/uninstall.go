@@ -29,17 +29,11 @@ func (e *Engine) Uninstall(ctx context.Context, t Target, id Identity, o Options
 	if err != nil {
 		return Uninstalled{}, err
 	}
-	var left Uninstalled
-	_, err = e.run(ctx, id, t, o.timeout(), func(ctx context.Context) (Result, error) {
-		s, err := e.newSession(ctx, t, Desired{Identity: id, Options: o}, observed)
-		if err != nil {
-			return Result{}, err
-		}
-		defer s.close()
-		left, err = s.uninstall(ctx)
-		return Result{}, s.failed("uninstall", err)
+	j := job{engine: e, target: t, desired: Desired{Identity: id, Options: o}, observed: observed}
+	return inSession(ctx, j, func(ctx context.Context, s *session) (Uninstalled, error) {
+		left, err := s.uninstall(ctx)
+		return left, s.failed("uninstall", err)
 	})
-	return left, err
 }
 
 // finishUninstall ends an uninstall that was broken off.

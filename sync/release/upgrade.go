@@ -9,8 +9,7 @@ import (
 	"waybill.dev/waybill/sync/render/helm"
 )
 
-// upgrade makes another revision. On failure it is recorded as failed and the last good one stays what it was, or with Atomic
-// is rolled back to.
+// upgrade makes another revision. On failure it is recorded as failed, and the last good one stays what it was.
 func upgrade(ctx context.Context, s *session, _ Decision) (Result, error) {
 	leftovers, err := s.leftovers()
 	if err != nil {
@@ -20,14 +19,7 @@ func upgrade(ctx context.Context, s *session, _ Decision) (Result, error) {
 	if err == nil {
 		err = s.prune(leftovers, made)
 	}
-	if err = s.failed("upgrade", err); err != nil && made != nil && s.desired.Options.Atomic {
-		if undoErr := s.undo(ctx, func(_ context.Context, fresh *session) error { return fresh.rollback() }); undoErr != nil {
-			err = withNote(err, "and could not be rolled back: %v", undoErr)
-		} else {
-			err = withNote(err, "and was rolled back")
-		}
-	}
-	return s.outcome(made, err)
+	return s.outcome(made, s.failed("upgrade", err))
 }
 
 // upgrade runs Helm's action.

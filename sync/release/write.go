@@ -62,10 +62,6 @@ func (c *client) about(verb string, info *resource.Info, err error) error {
 // Update implements Helm's kube.Interface: what is missing is created, what differs is patched, and what original has beyond
 // target is deleted. Each object is read once and written at most once. Nothing is replaced by force.
 func (c *client) Update(original, target kube.ResourceList, _ bool) (*kube.Result, error) {
-	results := make(map[*resource.Info]bool, len(target))
-	for _, info := range target {
-		results[info] = false
-	}
 	result := &kube.Result{}
 	err := c.batches(target, func(info *resource.Info) error {
 		created, err := c.update(original.Get(info), info)
