@@ -36,7 +36,7 @@ func (it *item) refuse(reason, message string) {
 
 // deliver applies the items, those first that others need.
 func (r *run) deliver(ctx context.Context) {
-	r.resolveKnown(usable(r.items))
+	r.resolveKnown(ctx, usable(r.items))
 	var first, second []*item
 	for _, it := range usable(r.items) {
 		switch it.id.GroupVersionKind().GroupKind() {

@@ -73,6 +73,7 @@ func TestFailure_hanging(t *testing.T) {
 	assert.Less(t, time.Since(begun), 5*time.Second)
 	assert.Equal(t, first.Inventory, result.Inventory)
 
+	f.target = newTarget(t, env.Via(gate, f.cluster.RESTConfig()))
 	f.restart()
 	ctx, cancel = context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()

@@ -77,10 +77,10 @@ func TestHealth_askedForLater(t *testing.T) {
 
 	request := f.request(first.Inventory, objects...)
 	request.Health = true
-	result := f.until(request, func(r apply.Result) bool { return r.Health.Total == 2 && r.Health.Healthy() })
+	f.until(request, func(r apply.Result) bool { return r.Health.Total == 2 && r.Health.Healthy() })
 	assert.Empty(t, f.requests.take(), "watching more is no reason to apply")
 	f.edit("deployments", "web", `{"spec":{"replicas":2}}`)
-	result = f.until(request, func(r apply.Result) bool { return len(r.Changes) > 0 })
+	result := f.until(request, func(r apply.Result) bool { return len(r.Changes) > 0 })
 	assert.Equal(t, []apply.Change{{ID: first.Inventory[0], Action: apply.Corrected}}, result.Changes)
 }
 

@@ -89,7 +89,7 @@ func fieldsOf(object metav1.Object) digest {
 			continue
 		}
 		var fields any
-		if err := json.Unmarshal(entry.FieldsV1.Raw, &fields); err == nil {
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err == nil {
 			owned = append(owned, fields)
 		}
 	}

@@ -51,11 +51,11 @@ func (r *run) resolveRemovals(ctx context.Context, stale []manifest.ID) {
 // was delivered with, or any other that is served. It is nil for a kind that is
 // not served at all, of which there can be no objects.
 func (r *run) removalKind(ctx context.Context, id manifest.ID) (*kind, error) {
-	k, err := r.applier.kindOf(r.holder, id.GroupVersionKind())
+	k, err := r.applier.kindOf(ctx, r.holder, id.GroupVersionKind())
 	if err == nil || !meta.IsNoMatchError(err) {
 		return k, r.note(err)
 	}
-	mapping, err := r.applier.target.Mapper().RESTMapping(id.GroupVersionKind().GroupKind())
+	mapping, err := r.applier.discover(ctx, id.GroupVersionKind().GroupKind())
 	if err == nil {
 		return r.applier.attach(r.holder, mapping.GroupVersionKind, mapping), nil
 	}

@@ -25,13 +25,16 @@ type lookup struct {
 
 // resolveKnown finds out what the API server calls the kinds of items, as far as
 // discovery knows them. What it does not know may be defined by the first stage.
-func (r *run) resolveKnown(items []*item) {
+func (r *run) resolveKnown(ctx context.Context, items []*item) {
 	found := make(map[schema.GroupVersionKind]lookup)
 	for _, it := range items {
+		if r.failed() {
+			return
+		}
 		gvk := it.id.GroupVersionKind()
 		answer, asked := found[gvk]
 		if !asked {
-			answer.kind, answer.err = r.applier.kindOf(r.holder, gvk)
+			answer.kind, answer.err = r.applier.kindOf(ctx, r.holder, gvk)
 			found[gvk] = answer
 		}
 		switch {
@@ -67,7 +70,7 @@ func (r *run) resolve(ctx context.Context, items []*item) {
 
 // definedKind returns a kind that discovery does not know yet.
 func (r *run) definedKind(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
-	if k, err := r.applier.kindOf(r.holder, gvk); err == nil || !meta.IsNoMatchError(err) {
+	if k, err := r.applier.kindOf(ctx, r.holder, gvk); err == nil || !meta.IsNoMatchError(err) {
 		return k, err
 	}
 	r.groups[gvk.Group] = true

@@ -36,7 +36,7 @@ func (a *Applier) Watch(ctx context.Context, owner Owner, watched Watched) error
 	}
 	defer h.release()
 	v := &view{settled: true, health: watched.Health}
-	kinds, err := a.kindsOf(h, watched)
+	kinds, err := a.kindsOf(ctx, h, watched)
 	errs := []error{err}
 	for _, id := range watched.IDs {
 		if k := kinds[id.GroupVersionKind()]; k != nil {
@@ -84,7 +84,7 @@ func (a *Applier) unwatch(h *holder) {
 }
 
 // kindsOf returns the kinds of watched objects.
-func (a *Applier) kindsOf(h *holder, watched Watched) (map[schema.GroupVersionKind]*kind, error) {
+func (a *Applier) kindsOf(ctx context.Context, h *holder, watched Watched) (map[schema.GroupVersionKind]*kind, error) {
 	var errs []error
 	kinds := make(map[schema.GroupVersionKind]*kind)
 	for _, id := range watched.IDs {
@@ -92,7 +92,7 @@ func (a *Applier) kindsOf(h *holder, watched Watched) (map[schema.GroupVersionKi
 		if _, asked := kinds[gvk]; asked {
 			continue
 		}
-		k, err := a.kindOf(h, gvk)
+		k, err := a.kindOf(ctx, h, gvk)
 		if kinds[gvk] = k; err != nil {
 			errs = append(errs, fmt.Errorf("watch %s: %w", id.Kind, err))
 			continue
