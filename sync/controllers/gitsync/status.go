@@ -166,10 +166,14 @@ func (s *scope) clusterStatuses() []v1alpha1.GitSyncClusterStatus {
 
 func (s *scope) message() string {
 	message := fmt.Sprintf("applied %s: %s", s.session.revision, counted(s.session.count, "object"))
-	if s.gs.Spec.ClusterSelector != nil {
-		message += " in " + counted(len(s.session.targets), "cluster")
+	switch {
+	case s.gs.Spec.ClusterSelector == nil:
+		return message
+	case len(s.session.targets) == 0:
+		return fmt.Sprintf("%s is applied nowhere: no KubernetesCluster of this namespace matches spec.clusterSelector", s.session.revision)
+	default:
+		return message + " in " + counted(len(s.session.targets), "cluster")
 	}
-	return message
 }
 
 func counted(n int, noun string) string {

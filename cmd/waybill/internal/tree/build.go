@@ -227,6 +227,7 @@ func describe(object *unstructured.Unstructured, cluster string) *Node {
 	switch ready := readyMessage(object); {
 	case ready != "":
 		node.Message = ready
+	case object.GetKind() == v1alpha1.ApplicationKind: // its controller need not run
 	case copied:
 		node.Health, node.Message = health.Current, "copy of the hub's"
 	default:
