@@ -129,28 +129,22 @@ func (k *kind) replace(f *feed, all []*observed, version string) {
 		k.mu.Unlock()
 		return
 	}
-	// The API server went back in time: it was restored from a backup. Then what
-	// is known is not newer, but void.
-	restored := older(version, f.version)
-	f.version = version
 	var concerned []*holder
+	if older(version, f.version) {
+		concerned = k.void(f.scope)
+	}
+	f.version = version
 	listed := make(map[types.NamespacedName]bool, len(all))
 	for _, seen := range all {
 		listed[seen.name] = true
-		if o := k.object(seen.name); restored || o.live == nil || !older(seen.live.version, o.live.version) {
+		if o := k.object(seen.name); o.live == nil || !older(seen.live.version, o.live.version) {
 			concerned = append(concerned, o.show(seen.live)...)
 		}
 	}
 	for name, o := range k.objects {
-		if o.live == nil || listed[name] || f.scope != everywhere && f.scope != name.Namespace {
-			continue
+		if o.live != nil && !listed[name] && inScope(f.scope, name) {
+			concerned = append(concerned, k.vanish(name, version)...)
 		}
-		if restored {
-			concerned = append(concerned, o.show(nil)...)
-			k.tidy(name)
-			continue
-		}
-		concerned = append(concerned, k.vanish(name, version)...)
 	}
 	for h := range k.waiting {
 		concerned = append(concerned, h)
@@ -158,6 +152,30 @@ func (k *kind) replace(f *feed, all []*observed, version string) {
 	clear(k.waiting)
 	k.mu.Unlock()
 	k.applier.tell(concerned)
+}
+
+// void drops all that is known of a scope, and returns whom that concerns: the API
+// server went back in time, because it was restored from a backup. Objects may be
+// older than what was applied and look the same, so all of them are applied once
+// more. The caller holds the lock.
+func (k *kind) void(scope string) []*holder {
+	var concerned []*holder
+	for name, o := range k.objects {
+		if !inScope(scope, name) {
+			continue
+		}
+		if o.record != nil {
+			concerned = append(concerned, o.record.holder)
+		}
+		concerned = append(concerned, o.waiting...)
+		*o = object{writes: o.writes}
+		k.tidy(name)
+	}
+	return concerned
+}
+
+func inScope(scope string, name types.NamespacedName) bool {
+	return scope == everywhere || scope == name.Namespace
 }
 
 // sight is what is known of one object at a moment.

@@ -129,6 +129,7 @@ func TestKind_replace(t *testing.T) {
 		"Old":       {"the list is older than our write", nil, "9", 0, true},
 		"OldObject": {"the list is older than our write", []*observed{seen("8", "u", 7)}, "9", 0, true},
 		"Restored":  {"the server was restored from a backup of before", []*observed{seen("3", "u", 7)}, "4", 1, false},
+		"Equal":     {"it was restored, and what is in the fields may be old", []*observed{seen("3", "u", 1)}, "4", 1, false},
 		"Lost":      {"the server was restored from a backup of before", nil, "4", 1, false},
 	}
 	for title, tc := range cases {
