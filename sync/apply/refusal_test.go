@@ -141,3 +141,21 @@ func TestRefusal_quota(t *testing.T) {
 	}, patience, patience/300, "the quota controller fills in the status first")
 	assert.Contains(t, result.Problems[0].Message, "exceeded quota: none")
 }
+
+// A field that a CustomResourceDefinition does not know is not dropped in silence.
+func TestRefusal_unknownFieldOfCustomKind(t *testing.T) {
+	f := newFixture(t)
+	crd, custom := definition(t, f)
+	request := f.request(nil, crd, custom)
+	f.until(request, clean)
+	custom.Object["spec"] = map[string]any{"size": int64(1), "sise": int64(2)}
+	result := f.Apply(t.Context(), request)
+	require.Len(t, result.Problems, 1)
+	assert.Equal(t, apply.ReasonInvalid, result.Problems[0].Reason)
+	assert.Contains(t, result.Problems[0].Message, "spec.sise")
+
+	custom.Object["spec"] = map[string]any{"size": int64(10)}
+	result = f.Apply(t.Context(), request)
+	require.Len(t, result.Problems, 1)
+	assert.Contains(t, result.Problems[0].Message, "should be less than or equal to 9")
+}
