@@ -118,15 +118,12 @@ func (d *driver) act(_ context.Context, s *scope) error {
 		s.session.prepared = nil
 		return nil
 	}
-	if !s.session.acting {
-		s.session.acting, s.session.toldBefore = true, d.told.Rings(s.key())
-	}
-	result, done := d.acts.Do(d.cluster.Name().String(), d.jobKey(s), next.input, next.work)
+	result, done := d.do(s, next.input, next.work)
 	if !done {
 		s.pending = true
 		return nil
 	}
-	s.session.acting, s.session.giveUp = false, ""
+	s.session.giveUp = ""
 	if next.installs {
 		s.session.attempted, s.session.prepared = next.input, nil
 		result.input = s.digest
@@ -138,6 +135,22 @@ func (d *driver) act(_ context.Context, s *scope) error {
 		d.waker.Wake(ctrl.Request{NamespacedName: s.key()})
 	}
 	return nil
+}
+
+// do runs an action beside the workers. Where the cluster told of a change by others while it
+// ran, the installation is looked at once more: that wake was spent on the end of the action.
+func (d *driver) do(s *scope, input string, work func(context.Context) acted) (acted, bool) {
+	if !s.session.acting {
+		s.session.acting, s.session.toldBefore = true, d.told.Rings(s.key())
+	}
+	result, done := d.acts.Do(d.cluster.Name().String(), d.jobKey(s), input, work)
+	if done {
+		s.session.acting = false
+		if d.told.Rings(s.key()) != s.session.toldBefore {
+			d.waker.Wake(ctrl.Request{NamespacedName: s.key()})
+		}
+	}
+	return result, done
 }
 
 // next is the action that is due; nil where there is none.

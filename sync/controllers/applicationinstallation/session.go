@@ -44,6 +44,8 @@ type session struct {
 	// healthSince is when the result came, and healthDue when it fails for want of health.
 	healthSince time.Time
 	healthDue   time.Time
+	// uninstalling says that an uninstall was begun.
+	uninstalling bool
 	// giveUp is why the last install is to be rolled back; empty where it is not.
 	giveUp string
 

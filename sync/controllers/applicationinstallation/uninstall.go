@@ -3,6 +3,7 @@ package applicationinstallation
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -24,13 +25,15 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 	}
 	s.resolved = *app
 	s.session.prepared = nil
+	if !s.session.uninstalling {
+		// What held up the install does not hold up the uninstall.
+		s.session.uninstalling, s.session.retryAt = true, time.Time{}
+	}
 	if !s.session.retryAt.IsZero() && !s.session.retryDue() {
 		return reconcile.Outcome{}, d.remaining(s)
 	}
 	p, m := d.plan(s), d.methods[app.Method]
-	result, done := d.acts.Do(d.cluster.Name().String(), d.jobKey(s), "uninstall", func(ctx context.Context) acted {
-		return m.uninstall(ctx, p)
-	})
+	result, done := d.do(s, "uninstall", func(ctx context.Context) acted { return m.uninstall(ctx, p) })
 	if !done {
 		return reconcile.Outcome{Pending: true}, nil
 	}

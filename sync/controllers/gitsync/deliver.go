@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	ctrl "sigs.k8s.io/controller-runtime"
+
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/apply/inventory"
 	"waybill.dev/waybill/sync/manifest"
@@ -64,9 +66,7 @@ func (r *Reconciler) handOver(s *scope, t *target) {
 		// What a broken file held is not known, so nothing may be taken for removed.
 		Prune: s.gs.GetPrune() && len(got.problems) == 0,
 	}
-	if !t.delivering {
-		t.delivering, t.toldBefore = true, t.told
-	}
+	r.begin(s, t)
 	applier, timeout := t.applier, s.gs.GetTimeout()
 	result, done := r.delivers.Do(t.lane(), targetKey{s.session.key, t.name}, s.session.digest, func(ctx context.Context) apply.Result {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -77,11 +77,27 @@ func (r *Reconciler) handOver(s *scope, t *target) {
 		s.pending = true
 		return
 	}
-	t.delivering, t.attempted, t.result = false, s.session.digest, result
+	t.attempted, t.result = s.session.digest, result
+	r.end(s, t)
 	if result.Err == nil && len(result.Problems) == 0 && len(result.Waiting) == 0 {
 		t.revision = s.session.revision.String()
 	}
-	s.delivered = true
+}
+
+// begin notes, before a job, how often the cluster has told of changes by others.
+func (r *Reconciler) begin(s *scope, t *target) {
+	if !t.delivering {
+		t.delivering, t.toldBefore = true, r.told.Rings(toldKey{s.session.key.NamespacedName, t.name})
+	}
+}
+
+// end has the GitSync looked at once more where the cluster told of a change while the job
+// ran: its wake was spent on the end of the job.
+func (r *Reconciler) end(s *scope, t *target) {
+	t.delivering, s.delivered = false, true
+	if r.told.Rings(toldKey{s.session.key.NamespacedName, t.name}) != t.toldBefore {
+		r.waker.Wake(ctrl.Request{NamespacedName: s.session.key.NamespacedName})
+	}
 }
 
 func (r *Reconciler) takeOut(s *scope, t *target) {
@@ -89,6 +105,7 @@ func (r *Reconciler) takeOut(s *scope, t *target) {
 		r.forgetTarget(s, t)
 		return
 	}
+	r.begin(s, t)
 	applier, owner, inventory, timeout := t.applier, s.apply, s.session.inventory, s.gs.GetTimeout()
 	result, done := r.delivers.Do(t.lane(), targetKey{s.session.key, t.name}, "delete", func(ctx context.Context) apply.Result {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -100,7 +117,7 @@ func (r *Reconciler) takeOut(s *scope, t *target) {
 		return
 	}
 	t.attempted, t.result = "", result
-	s.delivered = true
+	r.end(s, t)
 	if result.Err == nil && len(result.Problems) == 0 && len(result.Inventory) == 0 {
 		r.forgetTarget(s, t)
 	}
