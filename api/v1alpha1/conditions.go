@@ -112,10 +112,6 @@ const (
 
 	// InstallationsRemainReason: the cluster is being deleted and still holds installations.
 	InstallationsRemainReason = "InstallationsRemain"
-
-	// DuplicateClusterReason: an older KubernetesCluster leads to the same cluster; this one
-	// does nothing until one of the two is deleted.
-	DuplicateClusterReason = "DuplicateCluster"
 )
 
 // Reasons of ApplicationDefinition.

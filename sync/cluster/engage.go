@@ -14,7 +14,7 @@ func hookBackoff() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 10, Cap: 5 * time.Minute}
 }
 
-// engage builds the cluster, hands it out, and calls the functions of OnEngage.
+// engage builds the cluster and hands it out.
 func (m *member) engage() error {
 	ctx, cancel := context.WithCancel(m.ctx)
 	c, err := m.build(ctx)
@@ -23,13 +23,21 @@ func (m *member) engage() error {
 		return err
 	}
 	m.mu.Lock()
-	m.cluster, m.disengage = c, cancel
+	defer m.mu.Unlock()
+	m.cluster, m.disengage, m.driven = c, cancel, false
+	return nil
+}
+
+// drive calls the functions of OnEngage for the engagement.
+func (m *member) drive() {
+	m.mu.Lock()
+	c := m.cluster
 	m.mu.Unlock()
+	m.driven = true
 	m.registry.mu.Lock()
 	hooks := m.registry.hooks
 	m.registry.mu.Unlock()
-	m.registry.work.Go(func() { m.callAll(ctx, c, hooks) })
-	return nil
+	m.registry.work.Go(func() { m.callAll(c.Context(), c, hooks) })
 }
 
 // drop ends the engagement, if there is one.
@@ -40,7 +48,7 @@ func (m *member) drop() {
 		return
 	}
 	m.disengage()
-	m.cluster, m.disengage, m.state.Engaged = nil, nil, false
+	m.cluster, m.disengage, m.driven, m.state.Engaged = nil, nil, false, false
 }
 
 // build makes the cluster of one engagement.

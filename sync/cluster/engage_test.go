@@ -113,41 +113,46 @@ func TestRegistry_retriesAHookThatFails(t *testing.T) {
 	<-healed
 }
 
-// C45: two names of one cluster are not both engaged.
-func TestRegistry_guardKeepsAClusterOut(t *testing.T) {
+// C45: two names of one cluster are not both driven, and both can be used.
+func TestRegistry_guardHasAClusterNotBeDriven(t *testing.T) {
 	r := newRegistry(t, fast())
 	var mu sync.Mutex
-	kept := errors.New("the same cluster as team-a/zero")
+	yields := errors.New("the same cluster as team-a/zero")
 	asked := ""
 	r.Guard(func(_ types.NamespacedName, uid string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		asked = uid
-		return kept
+		return yields
 	})
 	set := func(err error) {
 		mu.Lock()
-		kept = err
+		yields = err
 		mu.Unlock()
 		r.Probe(one)
 	}
+	driven := make(chan *cluster.Cluster, 1)
+	r.OnEngage(func(_ context.Context, c *cluster.Cluster) error {
+		driven <- c
+		return nil
+	})
 	r.Ensure(one, "a", user(t).RESTConfig())
-	require.Eventually(t, func() bool {
-		state, _ := r.State(one)
-		return state.Contacted
-	}, limit, often)
-	_, err := r.Get(one)
-	require.ErrorIs(t, err, cluster.ErrNotEngaged)
-	assert.EqualError(t, err, "cluster team-a/one is not engaged: the same cluster as team-a/zero")
+	c := engaged(t, r, one)
+	require.NoError(t, c.Client().List(t.Context(), &corev1.NamespaceList{}))
 	state, _ := r.State(one)
+	require.EqualError(t, state.Yields, "the same cluster as team-a/zero")
+	require.NoError(t, state.Err)
 	mu.Lock()
 	assert.Equal(t, state.UID, asked)
 	mu.Unlock()
+	assert.Empty(t, driven)
 
 	set(nil)
-	c := engaged(t, r, one)
+	assert.Same(t, c, <-driven, "it goes on as it is")
 	set(errors.New("again"))
 	<-c.Context().Done()
+	assert.NotSame(t, c, engaged(t, r, one))
+	assert.Empty(t, driven)
 }
 
 // C38: rotated credentials are picked up live.

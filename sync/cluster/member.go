@@ -41,6 +41,7 @@ type member struct {
 	quiet     int       // probes since the version was asked for
 	lastProbe time.Time // when the last one began
 	identity  identity  // of the last contact
+	driven    bool      // the functions of OnEngage were called for the engagement
 
 	mu        sync.Mutex
 	state     State
@@ -191,25 +192,22 @@ func (m *member) lost(err error) {
 }
 
 // answered records that the API server answers; refused is set where it refuses us. Then it
-// engages the cluster, or disengages it where it is another one by now or is kept out.
+// engages the cluster, anew where it is another one by now.
 func (m *member) answered(id identity, refused error) {
 	if m.link != nil {
 		m.link.breaker.reset()
 	}
+	yields := m.snapshot().Yields
 	if refused == nil {
 		if id.uid != m.identity.uid {
 			m.drop()
 		}
 		m.identity = id
-		if kept := m.registry.admit(m.key, id.uid); kept != nil {
-			m.drop()
-			refused = kept
-		} else if !m.engaged() {
-			refused = m.engage()
-		}
+		yields = m.registry.admit(m.key, id.uid)
+		refused = m.keepEngaged(yields == nil)
 	}
 	m.change(func(s *State) {
-		s.Contacted, s.Reachable, s.Err = true, true, refused
+		s.Contacted, s.Reachable, s.Err, s.Yields = true, true, refused, yields
 		s.Version, s.UID, s.Engaged = m.identity.version, m.identity.uid, m.cluster != nil
 		switch {
 		case m.link != nil:
@@ -220,6 +218,22 @@ func (m *member) answered(id identity, refused error) {
 	})
 }
 
+// keepEngaged engages the cluster where it is not, with or without the functions of OnEngage.
+func (m *member) keepEngaged(drive bool) error {
+	if m.driven && !drive {
+		m.drop() // nothing else ends what they have started
+	}
+	if !m.engaged() {
+		if err := m.engage(); err != nil {
+			return err
+		}
+	}
+	if drive && !m.driven {
+		m.drive()
+	}
+	return nil
+}
+
 // change changes the state, and tells the listeners where that matters to them.
 func (m *member) change(apply func(*State)) {
 	m.mu.Lock()
@@ -228,7 +242,8 @@ func (m *member) change(apply func(*State)) {
 	after := m.state
 	m.mu.Unlock()
 	if before.Engaged != after.Engaged || before.Contacted != after.Contacted || before.Reachable != after.Reachable ||
-		before.Version != after.Version || before.UID != after.UID || text(before.Err) != text(after.Err) {
+		before.Version != after.Version || before.UID != after.UID ||
+		text(before.Err) != text(after.Err) || text(before.Yields) != text(after.Yields) {
 		m.registry.notify(m.key, after.Engaged && after.Reachable)
 	}
 }

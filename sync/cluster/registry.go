@@ -50,7 +50,7 @@ func (o *Options) setDefaults() {
 
 // State is what the registry knows of a cluster.
 type State struct {
-	// Engaged says that Get hands the cluster out.
+	// Engaged says that Get hands the cluster out while it is reachable.
 	Engaged bool
 	// Contacted says that the API server answered, or failed to, at least once.
 	Contacted bool
@@ -64,6 +64,8 @@ type State struct {
 	UID string
 	// Err is why the cluster is not engaged, not reachable, or refuses us; nil when all is well.
 	Err error
+	// Yields is why the functions of OnEngage are not called for it; nil where they are.
+	Yields error
 }
 
 // EngageFunc is called when a cluster is engaged. ctx ends when it is disengaged.
@@ -178,13 +180,15 @@ func (r *Registry) Probe(key types.NamespacedName) {
 	}
 }
 
-// Guard has f be asked, with the UID of the cluster, before a cluster is engaged, and at
-// every probe after that. An error keeps the cluster out, or disengages it. f is called for
-// one cluster at a time, and must not wait. To be called before the first Ensure.
+// Guard has f be asked, with the UID of the cluster, before the functions of OnEngage are
+// called for a cluster, and at every probe after that. An error has them not be called; the
+// cluster can be used all the same. Where they were called already, the cluster is disengaged
+// and engaged anew without them. f is called for one cluster at a time, and must not wait.
+// To be called before the first Ensure.
 func (r *Registry) Guard(f func(key types.NamespacedName, uid string) error) { r.guard = f }
 
-// OnEngage has f be called for every cluster: at first contact, and anew when it was
-// disengaged in between. Functions are called in the order in which they were added, in a
+// OnEngage has f be called for every cluster that Guard lets through: at first contact, and
+// anew when it was disengaged in between. Functions are called in the order in which they were added, in a
 // goroutine of the cluster; they should return soon, and leave what lasts to goroutines
 // that end with ctx. One that fails is called again, with a back-off from one second to
 // five minutes, and right away when the cluster is back; the others do not wait for that.

@@ -72,7 +72,7 @@ func (r *Reconciler) count(s *scope) tally {
 		switch {
 		case !ok:
 			t.unknown = true
-		case served[state.UID]: // the hub itself, or reached by another name
+		case served[state.UID], state.Yields != nil: // the hub itself, or driven by another name
 		case !state.Contacted || state.Engaged:
 			t.pending = true
 		default:

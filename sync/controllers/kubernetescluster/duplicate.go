@@ -2,7 +2,6 @@ package kubernetescluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -14,17 +13,21 @@ import (
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
 )
 
-// duplicateError keeps a cluster out that an older KubernetesCluster leads to already: its
-// installations would be driven twice (C45).
-type duplicateError struct {
+// Several KubernetesClusters may lead to one cluster: teams that deliver to it from
+// namespaces, and with rights, of their own. The oldest of them drives it (C45): it brings
+// CRDs and copies of definitions, and its installations are installed. The others can be
+// delivered to, no more.
+
+// yieldError has a KubernetesCluster not drive its cluster.
+type yieldError struct {
 	elder types.NamespacedName
 }
 
-func (e *duplicateError) Error() string {
-	return fmt.Sprintf("KubernetesCluster %s is older and leads to the same cluster: delete one of the two", e.elder)
+func (e *yieldError) Error() string {
+	return fmt.Sprintf("KubernetesCluster %s leads to the same cluster and is older", e.elder)
 }
 
-// guard is asked by the registry before a cluster is engaged.
+// guard is asked by the registry whether a KubernetesCluster drives its cluster.
 func (r *Reconciler) guard(key types.NamespacedName, uid string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
@@ -39,11 +42,11 @@ func (r *Reconciler) guard(key types.NamespacedName, uid string) error {
 		return err
 	}
 	if elder != nil {
-		return &duplicateError{elder: *elder}
+		return &yieldError{elder: *elder}
 	}
 	for _, other := range r.claims.of(uid) {
-		if other != key {
-			r.Clusters.Probe(other) // it may be the younger one
+		if state, ok := r.Clusters.State(other); ok && other != key && state.Engaged && state.Yields == nil {
+			r.Clusters.Probe(other) // it is younger, and has yet to learn of us
 		}
 	}
 	return nil
@@ -56,8 +59,7 @@ func (r *Reconciler) recheck(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	var duplicate *duplicateError
-	if refused := errors.As(s.state.Err, &duplicate); refused != (elder != nil) {
+	if s.state.Engaged && (s.state.Yields != nil) != (elder != nil) {
 		r.Clusters.Probe(s.key)
 	}
 	return nil

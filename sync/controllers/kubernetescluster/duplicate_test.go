@@ -5,48 +5,61 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
 )
 
-// C45: two KubernetesClusters of one cluster do not drive it twice; the older one does. When
-// that goes, the cluster is handed over as it is.
+// yields says whether a KubernetesCluster is ready and drives nothing.
+func yields(kc *v1alpha1.KubernetesCluster) bool {
+	return isReady(kc) && condition(kc, v1alpha1.ReadyCondition).Message != "the cluster is engaged, Kubernetes "+kc.Status.Version
+}
+
+func drives(kc *v1alpha1.KubernetesCluster) bool { return isReady(kc) && !yields(kc) }
+
+// C45: of two KubernetesClusters of one cluster the older drives it; both can be delivered
+// to. When the older goes, the cluster is handed over as it is.
 func TestKubernetesCluster_twiceTheSame(t *testing.T) {
 	h := newHub(t, options{})
 	h.add("a-first", userCluster(t).Kubeconfig())
-	h.until("a-first", isReady, "the first is engaged")
+	h.until("a-first", drives, "the first is engaged")
 	user := newClient(t, userCluster(t).RESTConfig())
 	inst := install(t, user, userCluster(t).Namespace(t), "kept")
+	copied(t, user, "handed-over", hubID)
 
 	h.add("b-second", userCluster(t).Kubeconfig())
-	kc := h.until("b-second", reason(v1alpha1.DuplicateClusterReason), "the second is kept out")
-	assert.Equal(t, "KubernetesCluster "+h.key("a-first").String()+" is older and leads to the same cluster: delete one of the two",
-		condition(kc, v1alpha1.ReadyCondition).Message)
-	assert.Equal(t, metav1.ConditionTrue, condition(kc, v1alpha1.StalledCondition).Status)
-	_, err := h.registry.Get(h.key("b-second"))
-	require.Error(t, err)
+	kc := h.until("b-second", yields, "the second does not drive it")
+	assert.Equal(t, "the cluster is engaged, Kubernetes "+kc.Status.Version+"; GitSyncs are delivered, and nothing is installed: "+
+		"KubernetesCluster "+h.key("a-first").String()+" leads to the same cluster and is older", condition(kc, v1alpha1.ReadyCondition).Message)
+	c, err := h.registry.Get(h.key("b-second"))
+	require.NoError(t, err)
+	require.NoError(t, c.Client().List(t.Context(), &corev1.NamespaceList{}))
+	h.until("a-first", func(kc *v1alpha1.KubernetesCluster) bool { return kc.Status.InstallationCount == 1 }, "the first sees it")
+	assert.Zero(t, h.get("b-second").Status.InstallationCount, "nothing is counted twice")
 
 	require.NoError(t, h.Delete(t.Context(), h.get("a-first")))
 	h.gone("a-first")
-	h.until("b-second", isReady, "the second takes over")
-	assert.EqualValues(t, 1, h.until("b-second", func(kc *v1alpha1.KubernetesCluster) bool {
-		return kc.Status.InstallationCount > 0
-	}, "it sees what the first saw").Status.InstallationCount)
+	h.until("b-second", func(kc *v1alpha1.KubernetesCluster) bool { return drives(kc) && kc.Status.InstallationCount == 1 },
+		"the second takes over")
+	assert.True(t, exists(t, user, "handed-over"))
 	require.NoError(t, user.Delete(t.Context(), inst))
 }
 
-// The younger of the two can go at any time.
-func TestKubernetesCluster_duplicateIsDeleted(t *testing.T) {
+// The younger of the two can go at any time, with nothing but what is delivered by its name.
+func TestKubernetesCluster_youngerIsDeleted(t *testing.T) {
 	h := newHub(t, options{})
 	h.add("a-first", userCluster(t).Kubeconfig())
-	h.until("a-first", isReady, "the first is engaged")
+	h.until("a-first", drives, "the first is engaged")
 	user := newClient(t, userCluster(t).RESTConfig())
 	inst := install(t, user, userCluster(t).Namespace(t), "kept")
 	h.add("b-second", userCluster(t).Kubeconfig())
-	h.until("b-second", reason(v1alpha1.DuplicateClusterReason), "the second is kept out")
+	h.until("b-second", yields, "the second does not drive it")
+	gs := h.delivering("apps", "b-second")
+
 	require.NoError(t, h.Delete(t.Context(), h.get("b-second")))
+	h.until("b-second", reason(v1alpha1.InstallationsRemainReason), "the GitSync holds it")
+	h.left(gs)
 	h.gone("b-second")
-	h.until("a-first", isReady, "the first goes on")
+	h.until("a-first", drives, "the first goes on")
 	require.NoError(t, user.Delete(t.Context(), inst))
 }

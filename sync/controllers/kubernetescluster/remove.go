@@ -1,6 +1,7 @@
 package kubernetescluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,23 +22,24 @@ import (
 const wayOut = "set spec.onDelete to Abandon to let the cluster go with all that runs in it"
 
 // remove lets the KubernetesCluster go when nothing of ours is left in the cluster, or at
-// once with onDelete Abandon (C38). A cluster that another KubernetesCluster leads to is
-// handed over as it is.
+// once with onDelete Abandon (C38).
 func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, error) {
-	handover, err := r.handover(ctx, s)
-	if err != nil {
+	var err error
+	if s.handover, err = r.handover(ctx, s); err != nil {
 		return reconcile.Outcome{}, err
 	}
 	s.state, _ = r.Clusters.State(s.key)
 	untouched := s.kc.Status.UID == "" && !s.state.Engaged
-	if handover || untouched || !controllerutil.ContainsFinalizer(s.kc, v1alpha1.Finalizer) {
+	abandoned := s.kc.GetOnDelete() == v1alpha1.DeleteAbandon
+	switch {
+	case untouched, abandoned && s.handover, !controllerutil.ContainsFinalizer(s.kc, v1alpha1.Finalizer):
 		s.released = true
 		return reconcile.Outcome{}, nil
-	}
-	if s.kc.GetOnDelete() == v1alpha1.DeleteAbandon {
+	case abandoned:
 		return r.abandon(ctx, s)
+	default:
+		return r.drain(ctx, s)
 	}
-	return r.drain(ctx, s)
 }
 
 // handover says whether another KubernetesCluster drives the cluster, or will.
@@ -49,7 +51,8 @@ func (r *Reconciler) handover(ctx context.Context, s *scope) (bool, error) {
 }
 
 // drain waits until no installation is left in the cluster, and no GitSync delivers to it.
-// Then it takes away the copies of definitions.
+// Then it takes away the copies of definitions. A cluster that is handed over is left with
+// its installations and copies.
 func (r *Reconciler) drain(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	if s.kc.Spec.Paused {
 		r.pause(s)
@@ -61,8 +64,9 @@ func (r *Reconciler) drain(ctx context.Context, s *scope) (reconcile.Outcome, er
 			return reconcile.Outcome{}, fmt.Errorf("%w; %s", err, wayOut)
 		}
 	}
-	if s.outcome != nil {
-		return *s.outcome, nil
+	if s.outcome != nil || s.handover {
+		s.released = s.outcome == nil
+		return *cmp.Or(s.outcome, &reconcile.Outcome{}), nil
 	}
 	e := r.engagements.get(s.key)
 	if e == nil {
@@ -83,6 +87,13 @@ func (r *Reconciler) drain(ctx context.Context, s *scope) (reconcile.Outcome, er
 
 // remains says what is left in the cluster, or why that is not known.
 func (r *Reconciler) remains(ctx context.Context, s *scope) error {
+	delivering, err := r.delivering(ctx, s)
+	if err != nil {
+		return err
+	}
+	if s.handover {
+		return waiting(delivering)
+	}
 	if errors.Is(s.state.Err, cluster.ErrUnreachable) {
 		return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, 0,
 			"the API server does not answer: %s; nothing can be taken out of the cluster until it does", s.why())
@@ -98,16 +109,17 @@ func (r *Reconciler) remains(ctx context.Context, s *scope) error {
 		s.outcome = &reconcile.Outcome{Pending: true}
 		return r.judgeEngagement(s)
 	}
-	delivering, err := r.delivering(ctx, s)
-	if err != nil || len(left)+len(delivering) == 0 {
-		return err
-	}
 	names := make([]string, 0, len(left)+len(delivering))
 	for _, i := range left {
 		names = append(names, "ApplicationInstallation "+i.Namespace+"/"+i.Name)
 	}
-	for _, name := range delivering {
-		names = append(names, "GitSync "+name+" (of the hub)")
+	return waiting(append(names, delivering...))
+}
+
+// waiting says what a deletion waits for; nil where that is nothing.
+func waiting(names []string) error {
+	if len(names) == 0 {
+		return nil
 	}
 	return reconcile.Waiting(v1alpha1.InstallationsRemainReason, 0, "waiting for what is left in the cluster: %s: delete it", some(names))
 }
@@ -123,7 +135,7 @@ func (r *Reconciler) delivering(ctx context.Context, s *scope) ([]string, error)
 	for i := range list.Items {
 		for _, c := range list.Items[i].Status.Clusters {
 			if c.Name == s.kc.Name {
-				names = append(names, client.ObjectKeyFromObject(&list.Items[i]).String())
+				names = append(names, "GitSync "+client.ObjectKeyFromObject(&list.Items[i]).String()+" (of the hub)")
 			}
 		}
 	}

@@ -44,6 +44,27 @@ func release(t *testing.T, c client.Client, inst *v1alpha1.ApplicationInstallati
 	require.NoError(t, client.IgnoreNotFound(c.Delete(t.Context(), inst)))
 }
 
+// delivering creates a GitSync that has objects in a cluster.
+func (h *hub) delivering(name, cluster string) *v1alpha1.GitSync {
+	h.t.Helper()
+	gs := &v1alpha1.GitSync{
+		ObjectMeta: metav1.ObjectMeta{Namespace: h.ns, Name: name},
+		Spec:       v1alpha1.GitSyncSpec{URL: "https://git.example.com/apps.git"},
+	}
+	require.NoError(h.t, h.Create(h.t.Context(), gs))
+	h.t.Cleanup(func() { _ = h.Client.Delete(cleanup(h.t), gs) })
+	gs.Status.Clusters = []v1alpha1.GitSyncClusterStatus{{Name: cluster, Ready: true}}
+	require.NoError(h.t, h.Status().Update(h.t.Context(), gs))
+	return gs
+}
+
+// left has a GitSync have taken out what it delivered.
+func (h *hub) left(gs *v1alpha1.GitSync) {
+	h.t.Helper()
+	gs.Status.Clusters = nil
+	require.NoError(h.t, h.Status().Update(h.t.Context(), gs))
+}
+
 // C38: with onDelete Wait a KubernetesCluster stays until no installation is left; then our
 // copies go, and nobody else's.
 func TestKubernetesCluster_waitsForInstallations(t *testing.T) {
@@ -73,21 +94,13 @@ func TestKubernetesCluster_waitsForGitSyncs(t *testing.T) {
 	h := newHub(t, options{})
 	h.add("eu-1", userCluster(t).Kubeconfig())
 	h.until("eu-1", isReady, "it is engaged")
-	gs := &v1alpha1.GitSync{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.ns, Name: "apps"},
-		Spec:       v1alpha1.GitSyncSpec{URL: "https://git.example.com/apps.git"},
-	}
-	require.NoError(t, h.Create(t.Context(), gs))
-	t.Cleanup(func() { _ = h.Client.Delete(cleanup(t), gs) })
-	gs.Status.Clusters = []v1alpha1.GitSyncClusterStatus{{Name: "eu-1", Ready: true}}
-	require.NoError(t, h.Status().Update(t.Context(), gs))
+	gs := h.delivering("apps", "eu-1")
 
 	require.NoError(t, h.Delete(t.Context(), h.get("eu-1")))
 	kc := h.until("eu-1", reason(v1alpha1.InstallationsRemainReason), "the GitSync holds it")
 	assert.Contains(t, condition(kc, v1alpha1.ReadyCondition).Message, "GitSync "+h.ns+"/apps (of the hub)")
 
-	gs.Status.Clusters = nil
-	require.NoError(t, h.Status().Update(t.Context(), gs))
+	h.left(gs)
 	h.gone("eu-1")
 }
 

@@ -18,6 +18,8 @@ type scope struct {
 	state cluster.State
 	// outcome ends the pass where a step has set it.
 	outcome *reconcile.Outcome
+	// handover says that another KubernetesCluster drives the cluster, or will; set by remove.
+	handover bool
 	// released says that nothing holds a deletion any more; set by remove.
 	released bool
 }

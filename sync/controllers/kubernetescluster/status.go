@@ -77,10 +77,7 @@ func (r *Reconciler) judge(ctx context.Context, s *scope) error {
 	if err := r.recheck(ctx, s); err != nil {
 		return err
 	}
-	var duplicate *duplicateError
 	switch {
-	case errors.As(s.state.Err, &duplicate):
-		return reconcile.Stalled(v1alpha1.DuplicateClusterReason, "%w", duplicate)
 	case !s.state.Contacted:
 		s.connecting()
 		return nil
@@ -88,6 +85,8 @@ func (r *Reconciler) judge(ctx context.Context, s *scope) error {
 		return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, 0, "the API server does not answer: %s; it is asked again until it does", s.why())
 	case s.state.Err != nil:
 		return reconcile.Waiting(v1alpha1.ForbiddenReason, 0, "%s", s.why())
+	case s.state.Yields != nil:
+		return nil
 	}
 	return r.judgeEngagement(s)
 }
@@ -121,5 +120,9 @@ func (r *Reconciler) judgeEngagement(s *scope) error {
 
 // ready is the outcome of a cluster that lacks nothing.
 func (s *scope) ready() reconcile.Outcome {
-	return reconcile.Outcome{Message: "the cluster is engaged, Kubernetes " + s.kc.Status.Version}
+	message := "the cluster is engaged, Kubernetes " + s.kc.Status.Version
+	if s.state.Yields != nil {
+		message += "; GitSyncs are delivered, and nothing is installed: " + s.state.Yields.Error()
+	}
+	return reconcile.Outcome{Message: message}
 }

@@ -19,6 +19,10 @@ const maxInstallations = 2000
 // summarize writes the installations of the cluster in short (K69). While they are not
 // known, what was known last stays.
 func (r *Reconciler) summarize(ctx context.Context, s *scope) error {
+	if s.state.Yields != nil { // they are in the status of the one that drives them
+		s.kc.Status.InstallationCount, s.kc.Status.Installations = 0, nil
+		return nil
+	}
 	found, ok, err := r.installations(ctx, s)
 	if err != nil || !ok {
 		return err
