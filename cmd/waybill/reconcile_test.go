@@ -54,7 +54,7 @@ func TestReconcile_waitsForTheOutcome(t *testing.T) {
 		"failed": {
 			reason:     "a try that failed is reported, although it will be repeated",
 			conditions: []metav1.Condition{condition("Ready", "False", "GitUnreachable", "no answer"), condition("Reconciling", "True", "ProgressingWithRetry", "no answer")},
-			code:       1, out: "not ready: GitUnreachable: main@sha1:4f2a, no answer\n",
+			code:       1, out: "not ready: GitUnreachable: no answer\n",
 		},
 		"stalled": {
 			reason:     "nothing will happen, so waiting is in vain",

@@ -56,7 +56,7 @@ func TestRoot_wrongUse(t *testing.T) {
 func TestVersion(t *testing.T) {
 	got := waybillWith(t, "", "version")
 	require.Equal(t, 0, got.code)
-	assert.Regexp(t, `^waybill \S+ .*\napi apps.waybill.dev/v1alpha1, go`, got.out)
+	assert.Regexp(t, `^waybill \S+.*\napi apps.waybill.dev/v1alpha1, go`, got.out)
 	got = waybillWith(t, "", "version", "-o", "json")
 	require.Equal(t, 0, got.code)
 	var build struct{ API, Go string }

@@ -197,8 +197,8 @@ func TestTree_ofApplication(t *testing.T) {
 	got := waybill(t, cluster, "tree", "application/shop", "-n", namespace)
 	require.Equal(t, 0, got.code, got.errOut)
 	assert.Equal(t, []string{
-		"Application/shop InProgress",
-		"├─ Application/mysql InProgress",
+		"Application/shop Current",
+		"├─ Application/mysql Current",
 		"├─ ConfigMap/mine Current",
 		"└─ Service/front NotFound",
 	}, lines(got.out), got.out)

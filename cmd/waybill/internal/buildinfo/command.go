@@ -35,16 +35,24 @@ func New(env *cli.Env) *cobra.Command {
 			if format.Structured() {
 				return format.Print(env.Out, b)
 			}
-			commit := b.Commit
-			if b.Modified {
-				commit += " (modified)"
-			}
-			_, err := fmt.Fprintf(env.Out, "waybill %s %s\napi %s, %s, %s\n", b.Version, commit, b.API, b.Go, b.Platform)
+			_, err := fmt.Fprintf(env.Out, "waybill %s\napi %s, %s, %s\n", b.describe(), b.API, b.Go, b.Platform)
 			return err
 		},
 	}
 	format.AddFlag(cmd)
 	return cmd
+}
+
+// describe says which build this is, as far as that is known.
+func (b build) describe() string {
+	text := b.Version
+	if b.Commit != "" {
+		text += " of " + b.Commit
+	}
+	if b.Modified {
+		text += " with changes"
+	}
+	return text
 }
 
 func read(version string) build {

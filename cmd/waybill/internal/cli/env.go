@@ -47,7 +47,7 @@ func NewEnv(streams genericiooptions.IOStreams, version string) *Env {
 	flags.BearerToken, flags.Username, flags.Password = nil, nil, nil
 	flags.APIServer, flags.TLSServerName, flags.Insecure = nil, nil, nil
 	flags.CertFile, flags.KeyFile, flags.CAFile = nil, nil, nil
-	flags.ImpersonateUID, flags.DisableCompression = nil, nil
+	flags.ImpersonateUID, flags.ImpersonateUserExtra, flags.DisableCompression = nil, nil, nil
 	return &Env{IOStreams: streams, Version: version, flags: flags}
 }
 

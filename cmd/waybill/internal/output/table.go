@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 
 // TableOptions says how a table is printed.
 type TableOptions struct {
-	// Wide shows columns of lower priority as well.
+	// Wide shows columns of lower priority as well, and commits in full.
 	Wide bool
 	// NoHeaders leaves the line with the names of the columns out.
 	NoHeaders bool
@@ -22,6 +23,9 @@ type TableOptions struct {
 // PrintTable prints a table with aligned columns. Where w is a terminal, and NO_COLOR is
 // not set, the words of columns that say how things are have a colour.
 func PrintTable(w io.Writer, table *metav1.Table, o TableOptions) error {
+	if !o.Wide {
+		shortenCells(table)
+	}
 	var buffer bytes.Buffer
 	printer := printers.NewTablePrinter(printers.PrintOptions{Wide: o.Wide, NoHeaders: o.NoHeaders})
 	if err := printer.PrintObj(table, &buffer); err != nil {
@@ -56,6 +60,22 @@ func Prepend(table *metav1.Table, name string, value func(*metav1.TableRow) stri
 	for i := range table.Rows {
 		row := &table.Rows[i]
 		row.Cells = slices.Insert(row.Cells, 0, any(value(row)))
+	}
+}
+
+// commit is a git commit as revisions have it.
+var commit = regexp.MustCompile(`\b(sha1:[0-9a-f]{7}|sha256:[0-9a-f]{7})[0-9a-f]{33,57}\b`)
+
+// Shorten cuts the commits in a text to what people compare.
+func Shorten(text string) string { return commit.ReplaceAllString(text, "$1") }
+
+func shortenCells(table *metav1.Table) {
+	for _, row := range table.Rows {
+		for i, cell := range row.Cells {
+			if text, ok := cell.(string); ok {
+				row.Cells[i] = Shorten(text)
+			}
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,14 +32,14 @@ type outcome struct {
 
 // String says it in a line.
 func (o outcome) String() string {
+	if !o.ready {
+		return output.Shorten("not ready: " + o.reason + ": " + o.message)
+	}
 	text := o.message
-	if o.revision != "" {
+	if o.revision != "" && !strings.Contains(text, o.revision) {
 		text = o.revision + ", " + text
 	}
-	if !o.ready {
-		return "not ready: " + o.reason + ": " + text
-	}
-	return fmt.Sprintf("ready: %s (%s)", text, o.took.Round(time.Millisecond))
+	return fmt.Sprintf("ready: %s (%s)", output.Shorten(text), o.took.Round(time.Millisecond))
 }
 
 // errDeleted ends the wait for an object that is gone.

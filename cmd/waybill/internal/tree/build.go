@@ -223,6 +223,9 @@ func describe(object *unstructured.Unstructured, cluster string) *Node {
 		return node
 	}
 	node.Version = versionOf(object)
+	if object.GetKind() == v1alpha1.ApplicationKind {
+		return node // its health is that of its components, where anybody looks at them
+	}
 	_, copied := object.GetAnnotations()[v1alpha1.CopyOfAnnotation]
 	switch ready := readyMessage(object); {
 	case ready != "":

@@ -100,6 +100,19 @@ func (s *kindSchema) check(ctx context.Context, object map[string]any) field.Err
 	defaulting.Default(object, s.structural)
 	errs = append(errs, validation.ValidateCustomResource(nil, object, s.validator)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, object)...)
+	if slices.ContainsFunc(errs, shapeless) {
+		return errs
+	}
 	broken, _ := s.rules.Validate(ctx, nil, s.structural, object, nil, celconfig.RuntimeCELCostBudget)
 	return append(errs, broken...)
+}
+
+// shapeless says whether an error leaves an object in a shape that rules cannot be asked
+// about; API servers ask none then.
+func shapeless(e *field.Error) bool {
+	switch e.Type {
+	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+		return true
+	}
+	return false
 }
