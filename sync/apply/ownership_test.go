@@ -130,3 +130,38 @@ func TestOwnership_foreignNamespace(t *testing.T) {
 	assert.Equal(t, apply.ReasonConflict, result.Problems[0].Reason)
 	assert.NotNil(t, f.live("configmaps", "settings"))
 }
+
+// Between the look and the write there is time for somebody else.
+func TestOwnership_somebodyIsFaster(t *testing.T) {
+	f := newFixture(t)
+	take := func() {
+		if f.live("configmaps", "settings") != nil {
+			f.delete("configmaps", "settings")
+		}
+		f.create("configmaps", configMap(t, "settings", "foreign"))
+	}
+	f.requests.interfere("PATCH", take)
+	created := f.apply(nil, configMap(t, "settings", "one"))
+	require.Len(t, created.Problems, 1, "an object that appears is not taken over")
+	assert.Contains(t, created.Problems[0].Message, "its fields are managed by kubectl-create")
+	assert.Equal(t, "foreign", f.value("settings"))
+
+	f.delete("configmaps", "settings")
+	first := f.mustApply(nil, configMap(t, "settings", "one"))
+	f.requests.interfere("PATCH", take)
+	changed := f.apply(first.Inventory, configMap(t, "settings", "two"))
+	require.Len(t, changed.Problems, 1, "an object that was ours is looked at again")
+	assert.Equal(t, apply.ReasonConflict, changed.Problems[0].Reason)
+	assert.Equal(t, "foreign", f.value("settings"))
+
+	f.delete("configmaps", "settings")
+	first = f.mustApply(nil, configMap(t, "settings", "one"))
+	f.requests.interfere("PATCH", func() { f.delete("configmaps", "settings") })
+	f.mustApply(first.Inventory, configMap(t, "settings", "two"))
+	assert.Equal(t, "two", f.value("settings"), "what was deleted meanwhile is created")
+
+	f.requests.interfere("DELETE", take)
+	pruned := f.mustApply(first.Inventory)
+	assert.Empty(t, pruned.Inventory)
+	assert.Equal(t, "foreign", f.value("settings"), "what was replaced meanwhile is not deleted")
+}

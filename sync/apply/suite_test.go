@@ -65,6 +65,27 @@ func newTarget(t testing.TB, config *rest.Config) *target {
 type requests struct {
 	mu   sync.Mutex
 	made []string
+	// before is called once, before the next request of a method is passed on.
+	method string
+	before func()
+}
+
+// interfere has something done just before the next request of a method.
+func (r *requests) interfere(method string, before func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.method, r.before = method, before
+}
+
+func (r *requests) interference(method string) func() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.before == nil || r.method != method {
+		return func() {}
+	}
+	before := r.before
+	r.before = nil
+	return before
 }
 
 func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
@@ -76,6 +97,7 @@ func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 			r.made = append(r.made, request.Method+" "+path)
 			r.mu.Unlock()
 		}
+		r.interference(request.Method)()
 		return next.RoundTrip(request)
 	})
 }
