@@ -3,12 +3,14 @@ package applicationdefinition
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/validation"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -36,19 +38,9 @@ func (r *Reconciler) remove(_ context.Context, s *scope) error {
 
 // forced says whether every version that is used may be removed by force.
 func forced(definition *v1alpha1.ApplicationDefinition) bool {
-	allowed := map[string]bool{}
-	for version := range strings.SplitSeq(definition.Annotations[v1alpha1.ForceRemoveAnnotation], ",") {
-		allowed[strings.TrimSpace(version)] = true
-	}
-	if allowed["*"] {
-		return true
-	}
-	for _, used := range definition.Status.UsedBy {
-		if !allowed[used.Version] {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(definition.Status.UsedBy, func(used v1alpha1.VersionUsage) bool {
+		return !validation.ForceRemoved(definition, used.Version)
+	})
 }
 
 func installations(count int) string {
