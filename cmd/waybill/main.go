@@ -20,8 +20,16 @@ import (
 var version string
 
 func main() {
+	silenceLibraries()
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	os.Exit(run(os.Args, streams))
+}
+
+// silenceLibraries keeps what libraries log for operators off the terminal. It is to be
+// called once, before anything else runs.
+func silenceLibraries() {
+	klog.SetLogger(logr.Discard())
+	log.SetLogger(logr.Discard())
 }
 
 // run runs the program with its arguments, the first of which is its own name, and returns
@@ -29,8 +37,6 @@ func main() {
 func run(args []string, streams genericiooptions.IOStreams) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	klog.SetLogger(logr.Discard()) // libraries log for operators, not for terminals
-	log.SetLogger(logr.Discard())
 	root := newRoot(cli.NewEnv(streams, version), args[0])
 	root.SetArgs(args[1:])
 	return cli.Finish(root.ExecuteContext(ctx), streams.ErrOut)

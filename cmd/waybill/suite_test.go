@@ -25,7 +25,10 @@ const (
 	often = 20 * time.Millisecond
 )
 
-func TestMain(m *testing.M) { env.Main(m) }
+func TestMain(m *testing.M) {
+	silenceLibraries()
+	env.Main(m)
+}
 
 // result is what a run of the program came to.
 type result struct {

@@ -111,13 +111,16 @@ func (b *builder) first(at *site, object *unstructured.Unstructured) bool {
 	return !seen
 }
 
+// of returns what is below an object of a type, at a level.
+type of[T any] func(ctx context.Context, at *site, object *T, level int) ([]*Node, error)
+
 // below hands an object to what knows its type.
-func below[T any](ctx context.Context, of func(context.Context, *site, *T, int) ([]*Node, error), at *site, object *unstructured.Unstructured, level int) ([]*Node, error) {
+func below[T any](ctx context.Context, next of[T], at *site, object *unstructured.Unstructured, level int) ([]*Node, error) {
 	typed := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", object.GetKind(), object.GetName(), err)
 	}
-	return of(ctx, at, typed, level)
+	return next(ctx, at, typed, level)
 }
 
 // ofGitSync returns what a GitSync delivers, by cluster where it delivers to others.
