@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"waybill.dev/waybill/test/env"
 )
@@ -43,6 +44,7 @@ var figures table
 
 func TestMain(m *testing.M) {
 	klog.SetLogger(logr.Discard()) // what counts is in the table
+	log.SetLogger(logr.Discard())
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

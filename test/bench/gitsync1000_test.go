@@ -79,7 +79,7 @@ func gitSync1000Create(b *testing.B, s *sheet) {
 		await(b, t.maps, many, marked(mark))
 		took.since(at)
 		t.settled(b, commit)
-		perObject.add(t.requests(b, before).count(of(configMaps)) / many)
+		perObject.add(t.requests(b, before).count(of(configMaps), ofOne) / many)
 
 		commit, _ = t.pushed(b, nil)
 		await(b, t.maps, 0, marked(mark))

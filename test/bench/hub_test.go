@@ -175,6 +175,9 @@ func of(gvr schema.GroupVersionResource) func(env.Request) bool {
 	return func(r env.Request) bool { return r.Group == gvr.Group && r.Resource == gvr.Resource }
 }
 
+// ofOne keeps requests for a single object: a list comes before a watch, once.
+func ofOne(r env.Request) bool { return r.Name != "" }
+
 // statusWrite keeps writes of the status of one of our own objects.
 func statusWrite(r env.Request) bool {
 	return r.Group == v1alpha1.GroupVersion.Group && r.Subresource == "status" && env.Writes(r)

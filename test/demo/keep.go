@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 
@@ -8,8 +9,13 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// explain tells how to go on by hand.
-func (s *stage) explain() {
+// explain tells how to go on by hand. Commits need an author, whom not every machine knows.
+func (s *stage) explain(ctx context.Context) {
+	for _, setting := range [][]string{{"user.name", "You"}, {"user.email", "you@example.com"}} {
+		if _, err := s.repo.Git(ctx, "config", setting[0], setting[1]); err != nil {
+			s.say.printf("\n%v\n", err)
+		}
+	}
 	config, err := s.writeKubeconfig()
 	if err != nil {
 		s.say.printf("\n%v\n", err)

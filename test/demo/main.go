@@ -46,7 +46,7 @@ func run(ctx context.Context, w io.Writer, keep bool) error {
 	}
 	s.say.summary()
 	if keep {
-		s.explain()
+		s.explain(ctx)
 		<-ctx.Done()
 		s.say.printf("\nStopping.\n")
 	}
