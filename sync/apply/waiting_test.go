@@ -68,8 +68,8 @@ func TestWaiting_kindAndObjectInOneRequest(t *testing.T) {
 	f.mustApply(last.Inventory, request.Objects...)
 	assert.Empty(t, f.requests.take())
 	f.editThing()
-	f.awaitNotice()
-	assert.Equal(t, apply.Corrected, f.mustApply(last.Inventory, request.Objects...).Changes[0].Action)
+	repaired := f.until(request, func(r apply.Result) bool { return len(r.Changes) > 0 })
+	assert.Equal(t, apply.Corrected, repaired.Changes[0].Action)
 
 	left := f.Delete(t.Context(), f.owner, last.Inventory)
 	for len(left.Inventory) > 0 {
