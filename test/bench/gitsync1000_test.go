@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-
 	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/observe"
 )

@@ -3,6 +3,7 @@ package applicationinstallation
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +26,9 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
+// engagedForGood is longer than any cluster is lost.
+const engagedForGood = 365 * 24 * time.Hour
+
 // engage starts the driver of a cluster; it ends with ctx, when the cluster is disengaged.
 // The hub itself is driven where a KubernetesCluster without a kubeconfig stands for it.
 func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
@@ -43,6 +47,8 @@ func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 		Reconciler:              d,
 		MaxConcurrentReconciles: workers,
 		SkipNameValidation:      ptr.To(true),
+		// A cluster that is lost right now syncs when it is back, however long that takes.
+		CacheSyncTimeout: engagedForGood,
 		LogConstructor: func(req *ctrl.Request) logr.Logger {
 			log := ctrl.Log.WithName("applicationinstallation").WithValues("cluster", c.Name())
 			if req != nil {
@@ -157,7 +163,7 @@ func (d *driver) wakeNaming(ctx context.Context, kind content.Kind, name types.N
 
 func (d *driver) wakeIf(ctx context.Context, wanted func(*v1alpha1.ApplicationInstallation) bool, opts ...client.ListOption) {
 	found := &v1alpha1.ApplicationInstallationList{}
-	if err := d.cluster.Cache().List(ctx, found, opts...); err != nil {
+	if err := d.client.List(ctx, found, opts...); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list installations", "cluster", d.cluster.Name())
 		return
 	}

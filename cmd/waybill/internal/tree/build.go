@@ -36,7 +36,7 @@ type visit struct {
 	id   manifest.ID
 }
 
-func newBuilder(ctx context.Context, home *fleet.Cluster, depth int) (*builder, error) {
+func newBuilder(ctx context.Context, home *fleet.Cluster, depth int) *builder {
 	b := &builder{depth: depth, notes: map[string]bool{}, visited: map[visit]bool{}}
 	clusters, err := home.UserClusters(ctx)
 	if err != nil {
@@ -47,7 +47,7 @@ func newBuilder(ctx context.Context, home *fleet.Cluster, depth int) (*builder, 
 		b.sites = append(b.sites, newSite(cluster, b.note))
 	}
 	b.home = b.sites[0]
-	return b, nil
+	return b
 }
 
 // note keeps a warning, once.

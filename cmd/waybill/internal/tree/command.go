@@ -62,10 +62,7 @@ func (o *options) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b, err := newBuilder(ctx, target, o.depth)
-	if err != nil {
-		return err
-	}
+	b := newBuilder(ctx, target, o.depth)
 	node, err := b.build(ctx, root)
 	if err != nil {
 		return err
