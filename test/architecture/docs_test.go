@@ -22,9 +22,11 @@ type kind struct {
 }
 
 var documented = map[string]kind{
-	v1alpha1.GitSyncKind:               {&v1alpha1.GitSync{}, v1alpha1.GitSyncSpec{}},
-	v1alpha1.KubernetesClusterKind:     {&v1alpha1.KubernetesCluster{}, v1alpha1.KubernetesClusterSpec{}},
-	v1alpha1.ApplicationDefinitionKind: {&v1alpha1.ApplicationDefinition{}, v1alpha1.ApplicationDefinitionSpec{}},
+	v1alpha1.GitSyncKind:                 {&v1alpha1.GitSync{}, v1alpha1.GitSyncSpec{}},
+	v1alpha1.KubernetesClusterKind:       {&v1alpha1.KubernetesCluster{}, v1alpha1.KubernetesClusterSpec{}},
+	v1alpha1.ApplicationDefinitionKind:   {&v1alpha1.ApplicationDefinition{}, v1alpha1.ApplicationDefinitionSpec{}},
+	v1alpha1.ApplicationInstallationKind: {&v1alpha1.ApplicationInstallation{}, v1alpha1.ApplicationInstallationSpec{}},
+	v1alpha1.ApplicationKind:             {&v1alpha1.Application{}, v1alpha1.ApplicationSpec{}},
 }
 
 func page(t *testing.T, name string) string {
