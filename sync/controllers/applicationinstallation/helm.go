@@ -29,8 +29,8 @@ func (m *helmMethod) fetch(ctx context.Context, p plan) (*files, error) {
 func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 	result, err := m.engine.Ensure(ctx, m.cluster, release.Desired{
 		Identity:    identity(p),
-		Chart:       f.chart,
-		ChartDigest: f.chartDigest,
+		Chart:       f.chart.Chart,
+		ChartDigest: f.chart.Digest,
 		Values:      p.values,
 		Options:     releaseOptions(p.options),
 	})

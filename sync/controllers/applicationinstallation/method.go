@@ -3,11 +3,10 @@ package applicationinstallation
 import (
 	"context"
 
-	"helm.sh/helm/v3/pkg/chart"
-
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/source/chart"
 )
 
 // method is how the files of a source become objects in a cluster; another one is added by
@@ -43,9 +42,8 @@ type plan struct {
 type files struct {
 	// revision of the source: the chart's version, or a git revision.
 	revision string
-	// chart and its digest, of method helm.
-	chart       *chart.Chart
-	chartDigest string
+	// chart of method helm.
+	chart *chart.Chart
 	// objects and the problems with them, of method kustomize.
 	objects  []manifest.Object
 	problems []manifest.Problem

@@ -49,7 +49,7 @@ func (r *Reconciler) fetchChart(ctx context.Context, s origin) (*files, error) {
 	if err != nil {
 		return nil, chartError(err)
 	}
-	return &files{revision: got.Metadata.Version, chart: got.Chart, chartDigest: got.Digest}, nil
+	return &files{revision: got.Metadata.Version, chart: got}, nil
 }
 
 // openTree brings the tree of a git source; the caller closes it.
@@ -94,7 +94,7 @@ func (r *Reconciler) fetchChartFromGit(ctx context.Context, s origin) (*files, e
 	if err != nil {
 		return nil, chartError(err)
 	}
-	return &files{revision: revision.String(), chart: got.Chart, chartDigest: got.Digest}, nil
+	return &files{revision: revision.String(), chart: got}, nil
 }
 
 // chartError gives an error of a chart source its reason.
