@@ -52,7 +52,11 @@ func (d *driver) prepare(_ context.Context, s *scope) error {
 
 // moved is the digest with what a moving source points at.
 func (p *prepared) moved() string {
-	return p.digest + "/" + p.files.revision + "/" + p.files.chartDigest
+	moved := p.digest + "/" + p.files.revision
+	if p.files.chart != nil {
+		moved += "/" + p.files.chart.Digest
+	}
+	return moved
 }
 
 // lookDue says whether a source that moves is to be asked where it points.
