@@ -3,7 +3,6 @@ package webhooks
 import (
 	"context"
 	"encoding/json"
-	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -27,5 +26,5 @@ func delivered(ctx context.Context) bool {
 	if err := json.Unmarshal(req.Options.Raw, &options); err != nil {
 		return false
 	}
-	return options.FieldManager == v1alpha1.FieldManager || strings.HasPrefix(options.FieldManager, v1alpha1.FieldManager+"-")
+	return options.FieldManager == v1alpha1.FieldManager || options.FieldManager == v1alpha1.HelmFieldManager
 }
