@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,6 +26,9 @@ import (
 // answerWithin bounds each request to a user cluster, so that one that hangs does not
 // keep the terminal from what the others say. --request-timeout sets it for the hub.
 const answerWithin = 10 * time.Second
+
+// secretReads is how many kubeconfigs are read at a time.
+const secretReads = 16
 
 // Cluster is one API server. It is safe for concurrent use.
 type Cluster struct {
@@ -147,16 +152,25 @@ func (c *Cluster) UserClusters(ctx context.Context) ([]*Cluster, error) {
 		return nil, fmt.Errorf("list the hub's KubernetesClusters: %w", err)
 	}
 	hub := *c
-	clusters := []*Cluster{&hub}
+	found := make([]*Cluster, len(list.Items))
+	var group errgroup.Group
+	group.SetLimit(secretReads)
 	for i := range list.Items {
 		k := &list.Items[i]
 		if k.Spec.KubeconfigSecretRef == nil {
 			hub.Key = client.ObjectKeyFromObject(k)
 			continue
 		}
-		clusters = append(clusters, c.engage(ctx, k))
+		group.Go(func() error {
+			found[i] = c.engage(ctx, k)
+			return nil
+		})
 	}
-	return clusters, nil
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	others := slices.DeleteFunc(found, func(other *Cluster) bool { return other == nil })
+	return append([]*Cluster{&hub}, others...), nil
 }
 
 // UserCluster returns the user cluster of that name. An empty namespace stands for any, as

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
@@ -33,13 +34,13 @@ type outcome struct {
 // String says it in a line.
 func (o outcome) String() string {
 	if !o.ready {
-		return output.Shorten("not ready: " + o.reason + ": " + o.message)
+		return printers.EscapeTerminal(output.Shorten("not ready: " + o.reason + ": " + o.message))
 	}
 	text := o.message
 	if o.revision != "" && !strings.Contains(text, o.revision) {
 		text = o.revision + ", " + text
 	}
-	return fmt.Sprintf("ready: %s (%s)", output.Shorten(text), o.took.Round(time.Millisecond))
+	return fmt.Sprintf("ready: %s (%s)", printers.EscapeTerminal(output.Shorten(text)), o.took.Round(time.Millisecond))
 }
 
 // errDeleted ends the wait for an object that is gone.
