@@ -40,7 +40,7 @@ type options struct {
 func parse(args []string) (*options, error) {
 	o := &options{}
 	flags := pflag.NewFlagSet("waybill-sync", pflag.ContinueOnError)
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the hub; default: the cluster that the program runs in, else $KUBECONFIG")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the hub; default: $KUBECONFIG, else the cluster that the program runs in")
 	flags.StringVar(&o.systemNamespace, "system-namespace", defaultSystemNamespace, "namespace of Waybill's own objects and of source credentials")
 	flags.StringSliceVar(&o.controllers, "controllers", []string{roleAll}, "controllers, or roles, to run: "+known())
 	flags.StringVar(&o.cacheDir, "cache-dir", filepath.Join(os.TempDir(), "waybill"), "folder for git mirrors and charts; safe to lose")

@@ -49,7 +49,7 @@ func newManager(o *options) (ctrl.Manager, error) {
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
-		Cache:                         cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Cache:                         cache.Options{DefaultTransform: cluster.Trim},
 		Client:                        client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
 		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:        o.healthAddress,
@@ -71,10 +71,11 @@ func newManager(o *options) (ctrl.Manager, error) {
 
 // loadConfig leaves rate limits to the API server, which knows better (priority and fairness).
 func loadConfig(kubeconfig string) (*rest.Config, error) {
-	config, err := ctrl.GetConfig()
+	load := ctrl.GetConfig // logs an error where it finds nothing, so it is not asked in vain
 	if kubeconfig != "" {
-		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+		load = func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", kubeconfig) }
 	}
+	config, err := load()
 	if err != nil {
 		return nil, fmt.Errorf("load kubeconfig: %w", err)
 	}

@@ -48,7 +48,7 @@ type options struct {
 func parse(args []string) (*options, error) {
 	o := &options{}
 	flags := pflag.NewFlagSet("waybill-webhook", pflag.ContinueOnError)
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; default: the cluster that the program runs in, else $KUBECONFIG")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; default: $KUBECONFIG, else the cluster that the program runs in")
 	flags.StringVar(&o.systemNamespace, "system-namespace", v1alpha1.DefaultSystemNamespace, "namespace of the certificate authority, the lease, and of source credentials")
 	flags.StringVar(&o.url, "url", "", "https://host:port that the API server reaches this program at; default: by --service")
 	flags.StringVar(&o.service, "service", "waybill-webhook", "Service of the system namespace that the API server reaches this program by, at port 443")
@@ -99,10 +99,11 @@ func run(ctx context.Context, args []string) error {
 
 // loadConfig leaves rate limits to the API server, which knows better (priority and fairness).
 func loadConfig(kubeconfig string) (*rest.Config, error) {
-	config, err := ctrl.GetConfig()
+	load := ctrl.GetConfig // logs an error where it finds nothing, so it is not asked in vain
 	if kubeconfig != "" {
-		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+		load = func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", kubeconfig) }
 	}
+	config, err := load()
 	if err != nil {
 		return nil, fmt.Errorf("load kubeconfig: %w", err)
 	}
