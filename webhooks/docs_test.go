@@ -1,6 +1,7 @@
 package webhooks_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,28 +21,57 @@ var manifests = regexp.MustCompile("(?ms)^```yaml\n(apiVersion:.*?)^```")
 
 // What the documentation shows is what admission accepts, field by field.
 func TestDocs_examplesAreAccepted(t *testing.T) {
-	c := admission(t)
-	admin, _ := c.admin(t)
 	pages, err := filepath.Glob("../api/docs/*.md")
 	require.NoError(t, err)
-	found := 0
+	found := map[string][]string{}
 	for _, page := range pages {
 		content, err := os.ReadFile(page)
 		require.NoError(t, err)
 		for _, match := range manifests.FindAllStringSubmatch(string(content), -1) {
-			for _, document := range strings.Split(match[1], "\n---\n") {
-				found++
-				u := &unstructured.Unstructured{}
-				require.NoError(t, decode(document, u), "%s:\n%s", page, document)
-				if ns := u.GetNamespace(); ns != "" {
-					if err := admin.Create(t.Context(), namespaceOf(ns)); err != nil {
-						require.True(t, apierrors.IsAlreadyExists(err), err)
-					}
-				}
-				require.NoError(t, admin.Create(t.Context(), u, client.DryRunAll, client.FieldValidation("Strict"),
-					client.FieldOwner(v1alpha1.FieldManager)), "%s:\n%s", page, document)
-			}
+			found[page] = append(found[page], match[1])
 		}
 	}
-	require.NotZero(t, found)
+	assertAccepted(t, found)
+}
+
+// A44, A46, C5: so is what examples/ shows.
+func TestExamples_areAccepted(t *testing.T) {
+	found := map[string][]string{}
+	require.NoError(t, filepath.WalkDir("../examples", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".yaml" {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if strings.Contains(string(content), v1alpha1.Group+"/") {
+			found[path] = []string{string(content)}
+		}
+		return err
+	}))
+	assertAccepted(t, found)
+}
+
+// assertAccepted tries out every object of ours in every file, as a GitSync would deliver it.
+func assertAccepted(t *testing.T, files map[string][]string) {
+	t.Helper()
+	c := admission(t)
+	admin, _ := c.admin(t)
+	namespace := c.Namespace(t)
+	require.NotEmpty(t, files)
+	for file, texts := range files {
+		for _, document := range strings.Split(strings.Join(texts, "\n---\n"), "\n---\n") {
+			u := &unstructured.Unstructured{}
+			require.NoError(t, decode(document, u), "%s:\n%s", file, document)
+			if u.GroupVersionKind().Group != v1alpha1.Group {
+				continue
+			}
+			if u.GetNamespace() == "" {
+				u.SetNamespace(namespace)
+			}
+			if err := admin.Create(t.Context(), namespaceOf(u.GetNamespace())); err != nil {
+				require.True(t, apierrors.IsAlreadyExists(err), err)
+			}
+			require.NoError(t, admin.Create(t.Context(), u, client.DryRunAll, client.FieldValidation("Strict"),
+				client.FieldOwner(v1alpha1.FieldManager)), "%s:\n%s", file, document)
+		}
+	}
 }
