@@ -168,11 +168,11 @@ func (r *Registrar) loop(ctx context.Context, log logr.Logger) {
 // how long that holds if nothing changes.
 func (r *Registrar) step(ctx context.Context) (time.Duration, error) {
 	now := time.Now()
-	keyring, err := r.keyring(ctx, now)
-	if err != nil {
+	if err := r.observe(ctx); err != nil { // first, as readiness depends on it
 		return 0, err
 	}
-	if err := r.observe(ctx); err != nil {
+	keyring, err := r.keyring(ctx, now)
+	if err != nil {
 		return 0, err
 	}
 	registered, _ := r.current()
