@@ -128,10 +128,10 @@ func (c *Cluster) ownFirst() meta.RESTMapper {
 	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{c.kinds.own, c.mapper}}
 }
 
-// trim leaves out of a cache what nobody reads there. The last applied configuration is
+// Trim is a transform for caches, also for that of the hub: it leaves out what nobody reads there. The last applied configuration is
 // left in our own kinds, which are written back; of metadata it would be the largest part,
 // and for Secrets it holds what metadata was asked for to avoid.
-func trim(in any) (any, error) {
+func Trim(in any) (any, error) {
 	object, err := meta.Accessor(in)
 	if err != nil {
 		return in, nil // nothing that has metadata to trim
@@ -149,7 +149,7 @@ func (c *Cluster) newCache(httpClient *http.Client) (cache.Cache, error) {
 		HTTPClient:       httpClient,
 		Scheme:           c.kinds.scheme,
 		Mapper:           c.ownFirst(),
-		DefaultTransform: trim,
+		DefaultTransform: Trim,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("build cache: %w", err)

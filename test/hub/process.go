@@ -96,7 +96,7 @@ func Start(t testing.TB, c *env.Cluster, setup Setup) *Process {
 		Scheme:     scheme,
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
-		Cache:      cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Cache:      cache.Options{DefaultTransform: cluster.Trim},
 		Client:     client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
 	})
 	require.NoError(t, err)
