@@ -128,9 +128,10 @@ func (c *Cluster) ownFirst() meta.RESTMapper {
 	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{c.kinds.own, c.mapper}}
 }
 
-// Trim is a transform for caches, also for that of the hub: it leaves out what nobody reads there. The last applied configuration is
-// left in our own kinds, which are written back; of metadata it would be the largest part,
-// and for Secrets it holds what metadata was asked for to avoid.
+// Trim is a transform for caches, also for that of the hub: it leaves out what nobody reads
+// there. The last applied configuration is left in our own kinds, which are written back; of
+// metadata it would be the largest part, and for Secrets it holds what metadata was asked for
+// to avoid.
 func Trim(in any) (any, error) {
 	object, err := meta.Accessor(in)
 	if err != nil {

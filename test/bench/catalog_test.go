@@ -65,12 +65,13 @@ func kubernetesCluster(name string, labels, spec map[string]any) *unstructured.U
 
 // installation installs the definition into its own namespace.
 func installation(namespace, name string, values map[string]any) *unstructured.Unstructured {
+	spec := map[string]any{"applicationRef": map[string]any{"name": definition, "version": "1.0.0"}}
+	if values != nil {
+		spec["values"] = values
+	}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.ApplicationInstallationKind,
 		"metadata": map[string]any{"name": name, "namespace": namespace},
-		"spec": map[string]any{
-			"applicationRef": map[string]any{"name": definition, "version": "1.0.0"},
-			"values":         values,
-		},
+		"spec":     spec,
 	}}
 }

@@ -29,9 +29,23 @@ func startSync(b *testing.B, h *hub, args ...string) waybill {
 		Args: append([]string{"--cache-dir=" + filepath.Join(b.TempDir(), "cache")}, args...),
 	})
 	require.NoError(b, err)
-	b.Cleanup(func() { require.NoError(b, process.Kill()) })
+	return ours(b, process)
+}
+
+// ours ends a process with its row, and shows the end of its log where the row failed.
+func ours(b *testing.B, process *env.Process) waybill {
+	b.Helper()
+	b.Cleanup(func() {
+		if log, err := process.Log(); b.Failed() && err == nil {
+			b.Log(program.Tail(log, logLines))
+		}
+		require.NoError(b, process.Kill())
+	})
 	return waybill{process}
 }
+
+// logLines is how much of a log a failure shows.
+const logLines = 30
 
 // kubeconfigOf writes the kubeconfig of a user who may do everything.
 func (h *hub) kubeconfigOf(b *testing.B, user string) string {

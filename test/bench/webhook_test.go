@@ -60,8 +60,7 @@ func startWebhook(b *testing.B, h *hub) waybill {
 		Args: []string{"--listen=" + address, "--url=https://" + address},
 	})
 	require.NoError(b, err)
-	b.Cleanup(func() { require.NoError(b, process.Kill()) })
-	return waybill{process}
+	return ours(b, process)
 }
 
 // admissionLine is where the API server sends reviews of definitions, and as it does.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -81,7 +83,7 @@ func Open(ctx context.Context, config *rest.Config, of Of) (*View, error) {
 }
 
 // Until returns when exactly want objects match at the same time; nil when they do already.
-// When ctx ends first, the error says how many did.
+// When ctx ends first, the error says how many did, and what others say about themselves.
 func (v *View) Until(ctx context.Context, want int, match Match) error {
 	w := &waiter{match: match, matched: map[types.NamespacedName]bool{}, want: want, done: make(chan struct{})}
 	v.mu.Lock()
@@ -107,8 +109,23 @@ func (v *View) Until(ctx context.Context, want int, match Match) error {
 	case <-ctx.Done():
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		return errors.Join(fmt.Errorf("wait for %s: %d of %d are there: %w", v.of.Resource, len(w.matched), want, context.Cause(ctx)), v.err)
+		return errors.Join(fmt.Errorf("wait for %s: %d of %d are there%s: %w", v.of.Resource, len(w.matched), want, v.others(w), context.Cause(ctx)), v.err)
 	}
+}
+
+// maxOthers is how many objects an error quotes.
+const maxOthers = 3
+
+// others quotes the condition Ready of objects that do not match. It needs the lock.
+func (v *View) others(w *waiter) string {
+	var said []string
+	for key, o := range v.objects {
+		if status, reason, message := Condition(o, "Ready"); status != "" && !w.matched[key] {
+			said = append(said, fmt.Sprintf("; %s: Ready=%s %s: %s", key, status, reason, message))
+		}
+	}
+	slices.Sort(said)
+	return strings.Join(said[:min(len(said), maxOthers)], "")
 }
 
 // Get returns a copy of an object, nil where it does not exist.
