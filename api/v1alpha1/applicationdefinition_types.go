@@ -22,7 +22,7 @@ const (
 
 // ApplicationDefinitionSpec is one entry of the catalog with all its versions (K11).
 // +kubebuilder:validation:XValidation:rule="self.method == 'helm' || self.versions.all(v, !has(v.template) || !has(v.template.source.helm))",message="a helm source needs method helm"
-// +kubebuilder:validation:XValidation:rule="!has(self.defaultVersion) || self.defaultVersion == ” || self.versions.exists(v, v.version == self.defaultVersion)",message="defaultVersion must be one of versions"
+// +kubebuilder:validation:XValidation:rule="!has(self.defaultVersion) || size(self.defaultVersion) == 0 || self.versions.exists(v, v.version == self.defaultVersion)",message="defaultVersion must be one of versions"
 type ApplicationDefinitionSpec struct {
 	// DisplayName for people. Default: the name of the object.
 	// +optional

@@ -15,13 +15,13 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// Reconciler keeps the catalog. What it may do in a user cluster is what the cluster's
-// kubeconfig may. Fields without a comment are required.
-//
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesclusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconciler keeps the catalog. What it may do in a user cluster is what the cluster's
+// kubeconfig may. Fields without a comment are required.
 type Reconciler struct {
 	Client   client.Client
 	Recorder events.EventRecorder

@@ -20,12 +20,13 @@ import (
 	"waybill.dev/waybill/sync/source/git"
 )
 
-// Reconciler drives the installations of every cluster that the registry engages. What it
-// may do in a user cluster is what the cluster's kubeconfig may; admission there has checked
-// that whoever wrote an installation may have it (C35).
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions;kubernetesclusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconciler drives the installations of every cluster that the registry engages. What it
+// may do in a user cluster is what the cluster's kubeconfig may; admission there has checked
+// that whoever wrote an installation may have it (C35).
 type Reconciler struct {
 	// Hub reads definitions and KubernetesClusters from a cache.
 	Hub      client.Client

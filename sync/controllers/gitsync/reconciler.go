@@ -18,10 +18,6 @@ import (
 	"waybill.dev/waybill/sync/source/git"
 )
 
-// Reconciler delivers what a git path holds. Fields without a comment are required.
-//
-// It impersonates ServiceAccounts: what a tenant commits is applied with the rights of the
-// tenant (C37). Its own rights are used by GitSyncs of the system namespace alone.
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=gitsyncs,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=gitsyncs/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesclusters,verbs=get;list;watch
@@ -31,6 +27,11 @@ import (
 // +kubebuilder:rbac:groups="",resources=serviceaccounts;users;groups,verbs=impersonate
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+
+// Reconciler delivers what a git path holds. Fields without a comment are required.
+//
+// It impersonates ServiceAccounts: what a tenant commits is applied with the rights of the
+// tenant (C37). Its own rights are used by GitSyncs of the system namespace alone.
 type Reconciler struct {
 	// Kubernetes options.
 	Client   client.Client

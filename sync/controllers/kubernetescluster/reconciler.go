@@ -17,9 +17,6 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// Reconciler keeps the inventory of user clusters. What it may do in a user cluster is what
-// the cluster's kubeconfig may. Fields without a comment are required.
-//
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesclusters,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesclusters/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=gitsyncs,verbs=get;list;watch
@@ -28,6 +25,9 @@ import (
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;create
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconciler keeps the inventory of user clusters. What it may do in a user cluster is what
+// the cluster's kubeconfig may. Fields without a comment are required.
 type Reconciler struct {
 	// Kubernetes options.
 	Client   client.Client
