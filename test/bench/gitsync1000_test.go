@@ -137,7 +137,7 @@ func gitSync1000Noop(b *testing.B, s *sheet) {
 		took.since(began)
 		all := t.requests(b, before)
 		objects.add(all.count(toObjects))
-		writes.add(all.count(env.Writes))
+		writes.add(all.count(of(gitSyncs), env.Writes))
 	}
 	s.inform("time", took.median(), "s")
 	s.atMost("requests", objects.max(), "to objects", 0)
