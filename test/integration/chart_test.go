@@ -4,7 +4,10 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -111,6 +114,29 @@ func TestChart_rolesShareNoRights(t *testing.T) {
 		role, _, _ := unstructured.NestedString(o.Object, "roleRef", "name")
 		assert.NotEqual(t, "cluster-admin", role)
 		assert.Contains(t, role, subjects[0].(map[string]any)["name"], o.GetName())
+	}
+}
+
+// What the chart passes to a program is a flag of that program.
+func TestChart_flagsExist(t *testing.T) {
+	objects, err := renderWaybill(t, map[string]any{"sync": map[string]any{
+		"clusterSelector": "a=b", "allowKubeconfigExec": true, "allowKubeconfigInsecure": true,
+	}})
+	require.NoError(t, err)
+	for _, o := range objects {
+		if o.GetKind() != "Deployment" {
+			continue
+		}
+		containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+		container := containers[0].(map[string]any)
+		source, err := os.ReadFile("../../cmd" + container["command"].([]any)[0].(string) + "/main.go")
+		require.NoError(t, err)
+		for _, arg := range container["args"].([]any) {
+			name, _, _ := strings.Cut(strings.TrimPrefix(arg.(string), "--"), "=")
+			if !strings.HasPrefix(name, "log-") { // those are a library's
+				assert.Contains(t, string(source), strconv.Quote(name), o.GetName())
+			}
+		}
 	}
 }
 
