@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
 	"waybill.dev/waybill/cmd/waybill/internal/complete"
 	"waybill.dev/waybill/cmd/waybill/internal/fleet"
@@ -23,7 +25,10 @@ const examples = `  # What there is, of every kind, in all namespaces
   waybill get definition wordpress -o yaml
 
   # The installations of all user clusters of the hub
-  waybill get installations --all-clusters`
+  waybill get installations --all-clusters
+
+  # Every MySQL that runs, and how it is doing
+  waybill get applications --type mysql -A`
 
 // options are what the command line says.
 type options struct {
@@ -34,6 +39,7 @@ type options struct {
 	allClusters   bool
 	noHeaders     bool
 	selector      string
+	appType       string
 	format        *genericclioptions.PrintFlags
 }
 
@@ -59,6 +65,7 @@ asked. One that does not answer is reported and does not keep the others from be
 	flags.BoolVar(&o.allClusters, "all-clusters", false, "Ask the hub and all of its user clusters, in all namespaces unless -n is given")
 	flags.BoolVar(&o.noHeaders, "no-headers", false, "Leave out the names of the columns")
 	flags.StringVarP(&o.selector, "selector", "l", "", "Label selector, e.g. team=a,environment in (production)")
+	flags.StringVar(&o.appType, "type", "", "Only Applications of this spec.type, e.g. mysql; without a KIND, applications are listed")
 	o.format.AddFlags(cmd)
 	output := cmd.Flag("output")
 	output.Usage = "Format of the output: wide, json, yaml, name, jsonpath=..., go-template=..."
@@ -70,6 +77,7 @@ type query struct {
 	refs      []kinds.Reference
 	namespace string // empty for all
 	selector  string
+	fields    string // a field selector
 }
 
 func (o *options) run(ctx context.Context) error {
@@ -110,7 +118,7 @@ func (o *options) query(set kinds.Set) (query, error) {
 		return q, err
 	}
 	if len(o.args) == 0 {
-		for _, k := range set {
+		for _, k := range o.everyKind(set) {
 			q.refs = append(q.refs, kinds.Reference{Kind: k})
 		}
 	}
@@ -121,14 +129,37 @@ func (o *options) query(set kinds.Set) (query, error) {
 	if !o.allNamespaces && (explicit || !o.allClusters) {
 		q.namespace = namespace
 	}
+	if o.appType != "" {
+		q.fields = fields.OneTermEqualSelector("spec.type", o.appType).String()
+	}
+	return q, o.contradiction(q)
+}
+
+// everyKind is what is listed where no kind is named.
+func (o *options) everyKind(set kinds.Set) kinds.Set {
+	if o.appType != "" {
+		return set.Only(v1alpha1.ApplicationKind)
+	}
+	return set
+}
+
+// contradiction returns why the flags and what is asked for do not go together.
+func (o *options) contradiction(q query) error {
 	named := len(q.refs) > 0 && q.refs[0].Name != ""
 	switch {
 	case named && o.selector != "":
-		return q, fmt.Errorf("a name and --selector exclude each other")
+		return fmt.Errorf("a name and --selector exclude each other")
+	case named && o.appType != "":
+		return fmt.Errorf("a name and --type exclude each other")
 	case named && o.allNamespaces && q.refs[0].Kind.Namespaced:
-		return q, fmt.Errorf("a name and --all-namespaces exclude each other: name the namespace with -n")
+		return fmt.Errorf("a name and --all-namespaces exclude each other: name the namespace with -n")
 	}
-	return q, nil
+	for _, ref := range q.refs {
+		if o.appType != "" && ref.Kind.Kind != v1alpha1.ApplicationKind {
+			return fmt.Errorf("--type selects applications, and not %s", ref.Kind.Resource)
+		}
+	}
+	return nil
 }
 
 // patience is how long all user clusters together may take, beside their own limits.

@@ -55,7 +55,7 @@ func (r *reader) request(ref kinds.Reference, q query) (*rest.Request, bool) {
 	if ref.Name != "" {
 		return request.Name(ref.Name), true
 	}
-	return request.VersionedParams(&metav1.ListOptions{LabelSelector: q.selector}, metav1.ParameterCodec), true
+	return request.VersionedParams(&metav1.ListOptions{LabelSelector: q.selector, FieldSelector: q.fields}, metav1.ParameterCodec), true
 }
 
 // table reads a reference as the server prints it; nil where the cluster does not offer the
@@ -65,7 +65,7 @@ func (r *reader) table(ctx context.Context, ref kinds.Reference, q query) (*meta
 	if !offered {
 		return nil, nil
 	}
-	raw, err := send(ctx, request.Param("includeObject", string(includeOf(ref.Kind))).SetHeader("Accept", asTable))
+	raw, err := send(ctx, request.Param("includeObject", string(metav1.IncludeMetadata)).SetHeader("Accept", asTable))
 	if err != nil {
 		return nil, err
 	}

@@ -2,24 +2,14 @@ package get
 
 import (
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/json"
 
-	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/waybill/internal/fleet"
 	"waybill.dev/waybill/cmd/waybill/internal/kinds"
 	"waybill.dev/waybill/cmd/waybill/internal/output"
 )
-
-// includeOf says how much of each object a table of the kind has to carry.
-func includeOf(k kinds.Kind) metav1.IncludeObjectPolicy {
-	if k.Kind == v1alpha1.ApplicationDefinitionKind {
-		return metav1.IncludeObject
-	}
-	return metav1.IncludeMetadata
-}
 
 func kindsOf(q query) []kinds.Kind {
 	var distinct []kinds.Kind
@@ -32,11 +22,8 @@ func kindsOf(q query) []kinds.Kind {
 }
 
 // prepare adds to the server's columns what only we know: the cluster, the namespace where
-// several are shown, the kind where several are, and all versions of a definition.
+// several are shown, and the kind where several are.
 func (o *options) prepare(table *metav1.Table, cluster *fleet.Cluster, kind kinds.Kind, withKind bool) *metav1.Table {
-	if kind.Kind == v1alpha1.ApplicationDefinitionKind {
-		listVersions(table)
-	}
 	if withKind {
 		prefixNames(table, kind.Singular+"/")
 	}
@@ -66,26 +53,6 @@ func prefixNames(table *metav1.Table, prefix string) {
 		if name, ok := row.Cells[i].(string); ok {
 			row.Cells[i] = prefix + name
 		}
-	}
-}
-
-// listVersions fills the column Versions, of which the server prints the first one only: a
-// CustomResourceDefinition's column shows one value.
-func listVersions(table *metav1.Table) {
-	i := columnOf(table, "Versions")
-	if i < 0 {
-		return
-	}
-	for _, row := range table.Rows {
-		definition := v1alpha1.ApplicationDefinition{}
-		if err := json.UnmarshalCaseSensitivePreserveInts(row.Object.Raw, &definition); err != nil {
-			continue // what the server printed stays
-		}
-		versions := make([]string, len(definition.Spec.Versions))
-		for j, v := range definition.Spec.Versions {
-			versions[j] = v.Version
-		}
-		row.Cells[i] = strings.Join(versions, ",")
 	}
 }
 
