@@ -257,6 +257,11 @@ type ApplicationDefinitionStatus struct {
 	// Clusters is the number of clusters that hold a copy.
 	// +optional
 	Clusters int32 `json:"clusters,omitempty"`
+
+	// Versions in short, for tables: the newest first, without the deprecated ones unless
+	// there are no others, at most five by name. Copies have it too.
+	// +optional
+	Versions string `json:"versions,omitempty"`
 }
 
 // ApplicationDefinition is one entry of the catalog: an application in all its versions (K10).
@@ -264,7 +269,7 @@ type ApplicationDefinitionStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=waybill
 // +kubebuilder:printcolumn:name="Method",type=string,JSONPath=`.spec.method`
-// +kubebuilder:printcolumn:name="Versions",type=string,JSONPath=`.spec.versions[*].version`
+// +kubebuilder:printcolumn:name="Versions",type=string,JSONPath=`.status.versions`
 // +kubebuilder:printcolumn:name="Default",type=string,JSONPath=`.spec.defaultVersion`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Description",type=string,JSONPath=`.spec.description`,priority=1

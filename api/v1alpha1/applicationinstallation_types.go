@@ -274,11 +274,11 @@ type ApplicationInstallationStatus struct {
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 53",message="the name is also that of the Helm release: at most 53 characters"
 // +kubebuilder:printcolumn:name="Definition",type=string,JSONPath=`.spec.applicationRef.name`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.application.version`
-// +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.status.application.namespace`
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.status.application.namespace`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
-// +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.release.revision`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Revision",type=integer,JSONPath=`.status.release.revision`,priority=1
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 type ApplicationInstallation struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -66,16 +66,19 @@ func TestGet_showsTheColumnsOfAKind(t *testing.T) {
 	catalog := gitSync(namespace, "catalog")
 	catalog.Status.Conditions = []metav1.Condition{condition("Ready", "False", v1alpha1.GitUnreachableReason, "no answer")}
 	catalog.Status.Revision = "main@sha1:4f2a"
-	create(t, c, catalog, definition("get-web", "1.0.0", "1.1.0"))
+	web := definition("get-web", "1.0.0", "1.1.0")
+	web.Status.Versions = "1.1.0, 1.0.0"
+	create(t, c, catalog, web)
 
 	got := waybill(t, cluster, "get", "gitsyncs", "-n", namespace)
 	require.Equal(t, 0, got.code, got.errOut)
-	assert.Equal(t, []string{"NAME", "READY", "REVISION", "OBJECTS", "PROBLEMS", "STATUS", "AGE"}, columns(got.out)[0])
-	assert.Equal(t, []string{"catalog", "False", "main@sha1:4f2a", "no", "answer"}, columns(got.out)[1][:5])
+	assert.Equal(t, []string{"NAME", "READY", "REVISION", "OBJECTS", "PROBLEMS", "AGE", "STATUS"}, columns(got.out)[0])
+	assert.Equal(t, []string{"catalog", "False", "main@sha1:4f2a"}, columns(got.out)[1][:3])
+	assert.Equal(t, []string{"no", "answer"}, columns(got.out)[1][4:])
 
 	got = waybill(t, cluster, "get", "definition", "get-web")
 	require.Equal(t, 0, got.code, got.errOut)
-	assert.Equal(t, []string{"get-web", "helm", "1.0.0,1.1.0", "1.0.0"}, columns(got.out)[1][:4], "all versions, not the first alone")
+	assert.Equal(t, []string{"get-web", "helm", "1.1.0,", "1.0.0", "1.0.0"}, columns(got.out)[1][:5], "all versions, not the first alone")
 }
 
 func TestGet_words(t *testing.T) {
@@ -173,7 +176,7 @@ func TestGet_allClusters(t *testing.T) {
 
 	got := waybill(t, hubCluster, "get", "installations", "--all-clusters")
 	require.Equal(t, 0, got.code, got.errOut)
-	assert.Equal(t, []string{"CLUSTER", "NAMESPACE", "NAME", "DEFINITION", "VERSION", "NAMESPACE", "READY", "STATUS", "AGE"}, columns(got.out)[0])
+	assert.Equal(t, []string{"CLUSTER", "NAMESPACE", "NAME", "DEFINITION", "VERSION", "TARGET", "READY", "AGE", "STATUS"}, columns(got.out)[0])
 	assert.Equal(t, []string{"berlin", apps, "web", "web", "1.0.0", apps, "True", "installed"}, columns(got.out)[1][:8])
 	assert.Contains(t, got.errOut, "warning: cluster dublin is missing: ")
 	assert.NotContains(t, got.errOut, "token-that-nobody-may-see")

@@ -99,7 +99,8 @@ func (l *lane) compare(ctx context.Context, live *unstructured.Unstructured) err
 	if err != nil {
 		return fmt.Errorf("read copy of %s: %w", live.GetName(), err)
 	}
-	if specHash == offered.specHash {
+	versions, _, _ := unstructured.NestedString(live.Object, "status", "versions") // empty where it is none
+	if specHash == offered.specHash && versions == offered.versions {
 		v.hash = offered.hash
 	}
 	l.mu.Lock()
@@ -127,7 +128,7 @@ func (l *lane) last(name string) verified {
 	return l.known[name]
 }
 
-// apply writes a copy.
+// apply writes a copy, and then the part of its status that tables show.
 func (l *lane) apply(ctx context.Context, name string, offered *offer, force bool) error {
 	options := metav1.PatchOptions{FieldManager: v1alpha1.FieldManager, Force: ptr.To(force)}
 	written, err := l.copies.Patch(ctx, name, types.ApplyPatchType, offered.body, options)
@@ -136,6 +137,10 @@ func (l *lane) apply(ctx context.Context, name string, offered *offer, force boo
 		return errForeign // it appeared a moment ago
 	case err != nil:
 		return fmt.Errorf("write the copy: %w", err)
+	}
+	options.Force = ptr.To(true)
+	if written, err = l.copies.Patch(ctx, name, types.ApplyPatchType, offered.statusBody, options, "status"); err != nil {
+		return fmt.Errorf("write the status of the copy: %w", err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

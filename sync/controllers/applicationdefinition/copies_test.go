@@ -31,6 +31,7 @@ func TestCopies_areMade(t *testing.T) {
 	})
 	hub := until(t, s, "web", isReady)
 	assert.EqualValues(t, 2, hub.Status.Clusters)
+	assert.Equal(t, "2.0.0", hub.Status.Versions)
 	assert.Equal(t, []string{v1alpha1.Finalizer}, hub.Finalizers)
 
 	for _, name := range []string{"user", "other"} {
@@ -46,6 +47,7 @@ func TestCopies_areMade(t *testing.T) {
 		}
 		assert.Equal(t, *want, copied.Spec)
 		assert.Equal(t, v1alpha1.FieldManager, copied.ManagedFields[0].Manager)
+		assert.Equal(t, hub.Status.Versions, copied.Status.Versions, "the table shows what can be installed")
 	}
 }
 

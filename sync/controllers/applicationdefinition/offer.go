@@ -18,8 +18,10 @@ import (
 // offer is a definition as user clusters get it: without versions[].template, and nothing
 // else (C45). It is built once for all clusters, and does not change.
 type offer struct {
-	// body is what is applied.
-	body []byte
+	// body is what is applied, and statusBody what is applied to the status.
+	body, statusBody []byte
+	// versions in short, as in statusBody.
+	versions string
 	// hash of body, and of the spec in it.
 	hash, specHash string
 	// labels and annotations in body.
@@ -61,17 +63,30 @@ func newOffer(definition *v1alpha1.ApplicationDefinition, hubID string) (*offer,
 	if o.specHash, err = hashJSON(spec); err != nil {
 		return nil, fmt.Errorf("copy definition: %w", err)
 	}
-	o.body, err = json.Marshal(map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(),
-		"kind":       v1alpha1.ApplicationDefinitionKind,
-		"metadata":   map[string]any{"name": definition.Name, "labels": o.labels, "annotations": o.annotations},
-		"spec":       spec,
+	o.body, err = encode(map[string]any{
+		"metadata": map[string]any{"name": definition.Name, "labels": o.labels, "annotations": o.annotations},
+		"spec":     spec,
 	})
+	if err != nil {
+		return nil, err
+	}
+	o.hash = hash(o.body)
+	o.versions = summarize(spec.Versions)
+	o.statusBody, err = encode(map[string]any{
+		"metadata": map[string]any{"name": definition.Name},
+		"status":   map[string]any{"versions": o.versions},
+	})
+	return o, err
+}
+
+// encode returns a definition that has only these fields.
+func encode(fields map[string]any) ([]byte, error) {
+	fields["apiVersion"], fields["kind"] = v1alpha1.GroupVersion.String(), v1alpha1.ApplicationDefinitionKind
+	body, err := json.Marshal(fields)
 	if err != nil {
 		return nil, fmt.Errorf("copy definition: %w", err)
 	}
-	o.hash = hash(o.body)
-	return o, nil
+	return body, nil
 }
 
 // unmarked returns a copy of labels or annotations without the marks of tools.

@@ -129,6 +129,7 @@ func (r *Reconciler) offer(_ context.Context, s *scope) error {
 		return reconcile.Stalled(v1alpha1.InvalidSpecReason, "%w", err)
 	}
 	s.offer = made
+	s.definition.Status.Versions = made.versions
 	if r.offers.hand(s.definition.Name, made) {
 		r.lanes.look(s.definition.Name)
 	}

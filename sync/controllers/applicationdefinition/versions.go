@@ -1,0 +1,54 @@
+package applicationdefinition
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+)
+
+// maxNamed is how many versions a summary names.
+const maxNamed = 5
+
+// summarize names the versions of a definition for tables: the newest first, those that are
+// no semantic versions last, in the order of the spec. Deprecated ones are left out unless
+// there are no others.
+func summarize(versions []v1alpha1.ApplicationVersion) string {
+	var names, deprecated []string
+	for _, v := range versions {
+		if v.Deprecated {
+			deprecated = append(deprecated, v.Version)
+		} else {
+			names = append(names, v.Version)
+		}
+	}
+	if len(names) == 0 {
+		names = deprecated
+	}
+	slices.SortStableFunc(names, newestFirst)
+	if len(names) <= maxNamed {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
+}
+
+func newestFirst(a, b string) int {
+	x, errX := semver.NewVersion(a)
+	y, errY := semver.NewVersion(b)
+	if errX == nil && errY == nil {
+		return y.Compare(x)
+	}
+	return cmp.Compare(rank(errX), rank(errY))
+}
+
+// rank puts what is no semantic version behind what is one.
+func rank(err error) int {
+	if err != nil {
+		return 1
+	}
+	return 0
+}
