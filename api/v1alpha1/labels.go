@@ -44,9 +44,22 @@ const (
 	// the installation; the generated Application selects on it (C55).
 	ReleaseLabel = "apps.waybill.dev/release"
 
+	// ResourceUIDAnnotation on an object in a user cluster is the UID of the
+	// KubernetesApplicationResource that delivers it. It is for people: ownership is
+	// decided on OwnerAnnotation (W50, C13).
+	ResourceUIDAnnotation = "kubernetesapplicationresource.apps.waybill.dev/uid"
+
 	// ApplicationAnnotation names the Application that an object belongs to. An
 	// empty value says that the object belongs to none (A20, C3).
 	ApplicationAnnotation = "kubernetes.io/application"
+
+	// InjectedAnnotation says that it was Waybill which wrote ApplicationAnnotation: while both
+	// name the same Application, membership follows labels and selectors. Where they differ,
+	// somebody else chose, and wins (C52).
+	InjectedAnnotation = "apps.waybill.dev/injected"
+
+	// PartOfLabel is injected beside ApplicationAnnotation where it is absent (C3).
+	PartOfLabel = "app.kubernetes.io/part-of"
 )
 
 // Finalizer holds an object of ours until what it delivered is gone (C11).

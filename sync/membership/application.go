@@ -1,0 +1,133 @@
+package membership
+
+import (
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// Application is an Application prepared for questions of membership. It is immutable, so that
+// it may be shared.
+type Application struct {
+	// Key of the Application.
+	Key types.NamespacedName
+
+	// UID of this very Application, not of another one of its name (A57).
+	UID types.UID
+
+	// Ownership of its components: Own where the spec says nothing (C8).
+	Ownership v1alpha1.Ownership
+
+	// Dependencies are the names of other Applications of its namespace (A9). Read only.
+	Dependencies []string
+
+	// Deleting says that the Application is on its way out: it gets no new members.
+	Deleting bool
+
+	selector labels.Selector
+	kinds    map[schema.GroupKind]listing
+}
+
+// listing is what an Application lists of one kind.
+type listing struct {
+	every bool // a component without a name: every one of the kind
+	names sets.Set[string]
+}
+
+var applicationKind = v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationKind).GroupKind()
+
+// Compile prepares an Application. It fails where the selector is missing, or is no selector,
+// which admission refuses (A28, A29). Nothing of app is kept but strings.
+func Compile(app *v1alpha1.Application) (*Application, error) {
+	if app.Spec.Selector == nil {
+		return nil, errors.New("compile selector: it is missing")
+	}
+	selector, err := metav1.LabelSelectorAsSelector(app.Spec.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("compile selector: %w", err)
+	}
+	a := &Application{
+		Key:          types.NamespacedName{Namespace: app.Namespace, Name: app.Name},
+		UID:          app.UID,
+		Ownership:    app.Spec.Ownership,
+		Dependencies: append([]string(nil), app.Spec.Dependencies...),
+		Deleting:     app.DeletionTimestamp != nil,
+		selector:     selector,
+		kinds:        make(map[schema.GroupKind]listing),
+	}
+	if a.Ownership == "" {
+		a.Ownership = v1alpha1.OwnershipOwn
+	}
+	for _, c := range app.Spec.Components {
+		gk := schema.GroupKind{Group: c.Group, Kind: c.Kind}
+		l, ok := a.kinds[gk]
+		if !ok {
+			l.names = sets.New[string]()
+		}
+		if c.Name == "" {
+			l.every = true
+		} else {
+			l.names.Insert(c.Name)
+		}
+		a.kinds[gk] = l
+	}
+	return a, nil
+}
+
+// Lists says whether spec.components has the object: by its name, or by a component without a
+// name, which is every one of the kind (C2). An Application never lists itself.
+func (a *Application) Lists(gk schema.GroupKind, name string) bool {
+	l, ok := a.kinds[gk]
+	if !ok || (gk == applicationKind && name == a.Key.Name) {
+		return false
+	}
+	return l.every || l.names.Has(name)
+}
+
+// ListsKind says whether any component is of the kind.
+func (a *Application) ListsKind(gk schema.GroupKind) bool {
+	_, ok := a.kinds[gk]
+	return ok
+}
+
+// Matches says whether the Application lists the object and its selector matches the object's
+// labels (A49). Whether the object is of the Application's namespace is not asked.
+func (a *Application) Matches(gk schema.GroupKind, obj metav1.Object) bool {
+	return a.Lists(gk, obj.GetName()) && a.Selects(obj.GetLabels())
+}
+
+// Selects says whether the selector matches labels (A10).
+func (a *Application) Selects(set map[string]string) bool {
+	return a.selector.Matches(labels.Set(set))
+}
+
+// pair is a label with its value.
+type pair struct{ key, value string }
+
+// required returns, for each label that the selector wants to have one of some values, the
+// pairs of which an object must carry one. The order is that of the keys.
+func (a *Application) required() [][]pair {
+	requirements, _ := a.selector.Requirements()
+	var alternatives [][]pair
+	for _, r := range requirements {
+		switch r.Operator() {
+		case selection.In, selection.Equals, selection.DoubleEquals:
+		default:
+			continue
+		}
+		var pairs []pair
+		for _, value := range r.ValuesUnsorted() {
+			pairs = append(pairs, pair{r.Key(), value})
+		}
+		alternatives = append(alternatives, pairs)
+	}
+	return alternatives
+}
