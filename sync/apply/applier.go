@@ -27,6 +27,11 @@ type Options struct {
 	// waited for any more. It is called from the goroutines of watches and must
 	// return at once, as putting the owner into a queue does. May be nil.
 	Notify func(Owner)
+	// Status says whose objects are kept with their field status, for Observation.Statuses.
+	// Their kinds are then watched in full, and Notify comes when a status changes. It is
+	// called from the goroutines of watches, and must give the same answer each time. Nil
+	// means nobody's.
+	Status func(Owner) bool
 }
 
 // Applier delivers objects to one API server under one identity, and watches what
@@ -36,6 +41,8 @@ type Applier struct {
 	ctx    context.Context
 	target Target
 	notify func(Owner)
+	// status is Options.Status.
+	status func(Owner) bool
 
 	definitions *definitions
 	namespaces  *namespaces
@@ -52,6 +59,7 @@ func New(ctx context.Context, target Target, options Options) *Applier {
 		ctx:     ctx,
 		target:  target,
 		notify:  options.Notify,
+		status:  options.Status,
 		holders: make(map[Owner]*holder),
 		kinds:   make(map[schema.GroupVersionKind]*kind),
 	}

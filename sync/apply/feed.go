@@ -40,6 +40,8 @@ type feed struct {
 	sink   sink
 	// full: the objects come with spec and status.
 	full bool
+	// statuses says whose objects are kept with their field status; nil for nobody's.
+	statuses func(Owner) bool
 	// version is the last that the sink was shown. Guarded by the sink.
 	version string
 

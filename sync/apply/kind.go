@@ -245,6 +245,9 @@ func (k *kind) settle(name types.NamespacedName, applied *live, r *record) {
 		if k.full && health.HasStatus(k.gvk.GroupKind()) {
 			applied.status, applied.message = health.InProgress, "has just been applied"
 		}
+		if o.live != nil && o.live.uid == applied.uid {
+			applied.reported = o.live.reported // the answer does not tell
+		}
 		o.live = applied
 	}
 	o.gone = ""

@@ -42,8 +42,8 @@ func (r *record) matches(l *live) bool {
 }
 
 // show takes in what became of the live object and returns whom it concerns: the
-// owner, where the object is not what was applied any more or its health changed,
-// and those who waited for it to go.
+// owner, where the object is not what was applied any more or its health or status
+// changed, and those who waited for it to go.
 func (o *object) show(now *live) []*holder {
 	before := o.live
 	o.live = now
@@ -55,7 +55,7 @@ func (o *object) show(now *live) []*holder {
 		return concerned
 	}
 	drifted := !o.record.matches(now) && !before.alike(now)
-	if drifted || o.record.holder.health.Load() && before.healthDiffers(now) {
+	if drifted || before.statusDiffers(now) || o.record.holder.health.Load() && before.healthDiffers(now) {
 		concerned = append(concerned, o.record.holder)
 	}
 	return concerned

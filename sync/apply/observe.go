@@ -15,6 +15,9 @@ type Observation struct {
 	Drifted []manifest.ID
 	// Health of the objects.
 	Health health.Summary
+	// Statuses are those of the objects that Options.Status names, by ID.Key. An object
+	// that no watch has shown yet, or whose kind has none, is not in it.
+	Statuses map[manifest.ID]Status
 }
 
 // Observe tells how the objects of the last Apply and the last Watch are. It is
@@ -44,6 +47,9 @@ func (a *Applier) Observe(owner Owner) (Observation, bool) {
 			items = append(items, item)
 			if condition == drifted {
 				o.Drifted = append(o.Drifted, item.ID)
+			}
+			if status := key.kind.statusOf(key.name, h); status != nil {
+				o.addStatus(item.ID, *status)
 			}
 			o.Settled = o.Settled && (condition == asApplied || condition == unseen && v == watched)
 		}

@@ -38,6 +38,8 @@ type live struct {
 	// status and message are its health; in a watch of metadata they are empty.
 	status  health.Status
 	message string
+	// reported is its field status; nil where that is not known, or nobody's to keep.
+	reported *Status
 }
 
 // observed is a live object with its name, as it passes through a feed.

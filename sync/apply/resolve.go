@@ -17,6 +17,28 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
+// Namespaced tells whether the objects of a kind have namespaces, without applying any. For
+// a kind that is not known, or not yet, known is false.
+func (a *Applier) Namespaced(ctx context.Context, gvk schema.GroupVersionKind) (namespaced, known bool, err error) {
+	ctx, cancel := a.bind(ctx)
+	defer cancel()
+	a.mu.Lock()
+	k := a.kinds[gvk]
+	a.mu.Unlock()
+	if k != nil {
+		return k.namespaced, true, nil
+	}
+	mapping, err := a.discover(ctx, gvk.GroupKind(), gvk.Version)
+	switch {
+	case err == nil:
+		return isNamespaced(mapping), true, nil
+	case meta.IsNoMatchError(err):
+		return false, false, nil
+	default:
+		return false, false, failureError{err}
+	}
+}
+
 // lookup is the answer to what a kind is called.
 type lookup struct {
 	kind *kind
@@ -88,7 +110,7 @@ func (r *run) place(it *item, k *kind) {
 		it.refuse(ReasonInvalid, "cannot be applied: "+err.Error())
 		return
 	}
-	if r.request.Health && health.HasStatus(k.gvk.GroupKind()) {
+	if r.request.Health && health.HasStatus(k.gvk.GroupKind()) || r.applier.wantsStatus(r.request.Owner, k) {
 		k.watchFully()
 	}
 }

@@ -74,7 +74,7 @@ func (k *kind) start(scope string) *feed {
 		source = objectSource(target.Dynamic().Resource(k.gvr).Namespace(scope), labels)
 	}
 	f := newFeed(scope, source, k)
-	f.full = k.full
+	f.full, f.statuses = k.full, k.applier.status
 	k.feeds[scope] = f
 	f.start(k.applier.ctx)
 	return f

@@ -72,7 +72,11 @@ func (s feedStore) reduce(in any) *observed {
 	case *observed:
 		return object
 	case metav1.Object:
-		return observe(object, s.full)
+		seen := observe(object, s.full)
+		if s.full {
+			seen.live.reported = reported(object, seen.live.owner, s.statuses)
+		}
+		return seen
 	default:
 		return nil
 	}

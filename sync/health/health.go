@@ -67,6 +67,22 @@ func HasStatus(kind schema.GroupKind) bool {
 	return !withoutStatus[kind]
 }
 
+// ReportsStatus tells whether objects of a kind have a field status, whatever it says of
+// health. Kinds that are not known may have one.
+func ReportsStatus(kind schema.GroupKind) bool {
+	return HasStatus(kind) || statusWithoutHealth[kind]
+}
+
+// statusWithoutHealth lists those of withoutStatus that have a status all the same.
+var statusWithoutHealth = kindSet(map[string][]string{
+	"":                             {"Namespace", "ResourceQuota", "Service"},
+	"admissionregistration.k8s.io": {"ValidatingAdmissionPolicy"},
+	"autoscaling":                  {"HorizontalPodAutoscaler"},
+	"batch":                        {"CronJob"},
+	"flowcontrol.apiserver.k8s.io": {"FlowSchema", "PriorityLevelConfiguration"},
+	"networking.k8s.io":            {"Ingress", "ServiceCIDR"},
+})
+
 // withoutStatus lists the built-in kinds whose existence is their health.
 var withoutStatus = kindSet(map[string][]string{
 	"": {

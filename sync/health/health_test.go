@@ -145,6 +145,15 @@ func TestHasStatus(t *testing.T) {
 	assert.True(t, health.HasStatus(schema.GroupKind{Group: "example.com", Kind: "Secret"}), "the group counts")
 }
 
+// W19, W20
+func TestReportsStatus(t *testing.T) {
+	assert.False(t, health.ReportsStatus(schema.GroupKind{Kind: "Secret"}), "Secrets are never read in full")
+	assert.False(t, health.ReportsStatus(schema.GroupKind{Kind: "ConfigMap"}))
+	assert.True(t, health.ReportsStatus(schema.GroupKind{Kind: "Service"}), "a status that says nothing of health is one")
+	assert.True(t, health.ReportsStatus(schema.GroupKind{Group: "apps", Kind: "Deployment"}))
+	assert.True(t, health.ReportsStatus(schema.GroupKind{Group: "example.com", Kind: "Thing"}), "kinds that are not known may have one")
+}
+
 func TestOfMetadata(t *testing.T) {
 	status, _ := health.OfMetadata(false)
 	assert.Equal(t, health.Current, status)

@@ -1,0 +1,82 @@
+package apply
+
+import (
+	"bytes"
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// MaxStatus is how large a status may be, as JSON, to be kept (C58).
+const MaxStatus = 64 << 10
+
+// Status is the field status of a live object, as its controller wrote it.
+type Status struct {
+	// JSON of the field; nil where the object has none, or one that is too large.
+	JSON []byte
+	// TooLarge: it is larger than MaxStatus.
+	TooLarge bool
+}
+
+// wantsStatus tells whether the status of an owner's objects of a kind is to be kept.
+func (a *Applier) wantsStatus(owner Owner, k *kind) bool {
+	return a.status != nil && health.ReportsStatus(k.gvk.GroupKind()) && a.status(owner)
+}
+
+// reported returns the status of an object with an owner mark; nil where it is nobody's to
+// keep.
+func reported(object metav1.Object, mark string, keep func(Owner) bool) *Status {
+	u, whole := object.(*unstructured.Unstructured)
+	if keep == nil || !whole {
+		return nil
+	}
+	if owner, ok := parseOwner(mark); !ok || !keep(owner) {
+		return nil
+	}
+	value := u.Object["status"]
+	if value == nil {
+		return &Status{}
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return &Status{}
+	}
+	if len(text) > MaxStatus {
+		return &Status{TooLarge: true}
+	}
+	return &Status{JSON: text}
+}
+
+// statusDiffers tells whether the status of a live object is another one. That it is not
+// known any more is no news.
+func (l *live) statusDiffers(other *live) bool {
+	if other == nil || other.reported == nil {
+		return false
+	}
+	if l == nil || l.reported == nil {
+		return true
+	}
+	return l.reported.TooLarge != other.reported.TooLarge || !bytes.Equal(l.reported.JSON, other.reported.JSON)
+}
+
+// statusOf returns the status of an object as far as it is the holder's, and known.
+func (k *kind) statusOf(name types.NamespacedName, h *holder) *Status {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if o := k.objects[name]; o != nil && o.live != nil && o.live.owner == h.mark {
+		return o.live.reported
+	}
+	return nil
+}
+
+func (o *Observation) addStatus(id manifest.ID, status Status) {
+	if o.Statuses == nil {
+		o.Statuses = make(map[manifest.ID]Status)
+	}
+	o.Statuses[id.Key()] = status
+}
