@@ -66,6 +66,35 @@ var changes = map[string]change{
 		func(o client.Object) { o.(*v1alpha1.ApplicationDefinition).Spec.Method = v1alpha1.MethodHelm },
 		"spec.method",
 	},
+	"cluster selector": {
+		"W55: everything would have to move",
+		func(ns, _ string) client.Object { return newKubernetesApplication(ns) },
+		func(o client.Object) {
+			o.(*v1alpha1.KubernetesApplication).Spec.ClusterSelector = &metav1.LabelSelector{}
+		},
+		"spec.clusterSelector",
+	},
+	"identity of a template": {
+		"W57, C14: the object would be orphaned",
+		func(ns, _ string) client.Object { return newKubernetesApplication(ns) },
+		func(o client.Object) {
+			templates := o.(*v1alpha1.KubernetesApplication).Spec.ResourceTemplates
+			templates[0].Spec.Template = newTemplate(newObject("v1", "Secret", "web"))
+		},
+		"spec.resourceTemplates",
+	},
+	"identity of a resource": {
+		"W56: the object would be orphaned",
+		func(ns, _ string) client.Object {
+			return newKubernetesApplicationResource(ns, newObject("v1", "ConfigMap", "web"))
+		},
+		func(o client.Object) {
+			object := newObject("v1", "ConfigMap", "web")
+			object.SetNamespace("elsewhere")
+			o.(*v1alpha1.KubernetesApplicationResource).Spec.Template = newTemplate(object)
+		},
+		"spec.template",
+	},
 }
 
 // writers are the ways to write an object (P10).

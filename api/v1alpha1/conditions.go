@@ -31,6 +31,19 @@ const (
 
 	// DependenciesReadyCondition of an Application says whether every dependency is installed.
 	DependenciesReadyCondition = "DependenciesReady"
+
+	// ScheduledCondition of a KubernetesApplication says whether it has a cluster, and where
+	// it has none, for each cluster why not.
+	ScheduledCondition = "Scheduled"
+
+	// SubmittedCondition of a KubernetesApplicationResource says whether the cluster holds the
+	// object as it is templated, healthy or not; of a KubernetesApplication, whether that is
+	// so for all of its resources. What the cluster refused stands in it, word for word.
+	SubmittedCondition = "Submitted"
+
+	// RemoteStatusTooLargeCondition of a KubernetesApplicationResource is present and True
+	// while the status of the object is left out for its size (C58).
+	RemoteStatusTooLargeCondition = "RemoteStatusTooLarge"
 )
 
 // Reasons that several kinds use.
@@ -167,4 +180,48 @@ const (
 
 	// DriftCorrectedReason: objects differed from the release and were put right. Events only.
 	DriftCorrectedReason = "DriftCorrected"
+)
+
+// Reasons of KubernetesApplication.
+const (
+	// NoClusterFitsReason: no cluster can take the application; the message says why not, for
+	// each that the selector matches.
+	NoClusterFitsReason = "NoClusterFits"
+
+	// ClusterNotFoundReason: the KubernetesCluster that it is scheduled to does not exist. It is
+	// not moved to another (W60).
+	ClusterNotFoundReason = "ClusterNotFound"
+
+	// ResourceConflictReason: a KubernetesApplicationResource with the name of a template
+	// belongs to somebody else; it is left alone (W46).
+	ResourceConflictReason = "ResourceConflict"
+
+	// ResourcesFailedReason: at least one resource was not submitted; the message says which,
+	// and what was answered.
+	ResourcesFailedReason = "ResourcesFailed"
+)
+
+// Reasons of KubernetesApplicationResource.
+const (
+	// NotScheduledReason: there is no cluster yet (W41).
+	NotScheduledReason = "NotScheduled"
+
+	// ObjectConflictReason: the object in the cluster belongs to somebody else; it is left
+	// alone (W51, W52).
+	ObjectConflictReason = "ObjectConflict"
+
+	// KindNotServedReason: the cluster does not serve the kind of the template, or not in that
+	// version (C57).
+	KindNotServedReason = "KindNotServed"
+
+	// SecretNotPropagatedReason: a Secret that the spec names may not leave the hub (C36).
+	SecretNotPropagatedReason = "SecretNotPropagated"
+
+	// SecretsNeedNamespaceReason: the kind of the template is cluster-scoped, so there is no
+	// namespace to copy Secrets into (C58).
+	SecretsNeedNamespaceReason = "SecretsNeedNamespace"
+
+	// OwnerMissingReason: the resource is being deleted and its application is gone without
+	// having deleted it; the object stays until somebody says what is meant (C40).
+	OwnerMissingReason = "OwnerMissing"
 )

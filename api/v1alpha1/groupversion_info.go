@@ -31,6 +31,8 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&ApplicationDefinition{}, &ApplicationDefinitionList{},
 		&ApplicationInstallation{}, &ApplicationInstallationList{},
 		&Application{}, &ApplicationList{},
+		&KubernetesApplication{}, &KubernetesApplicationList{},
+		&KubernetesApplicationResource{}, &KubernetesApplicationResourceList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -1,0 +1,185 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// KubernetesApplicationKind is the kind of a KubernetesApplication.
+const KubernetesApplicationKind = "KubernetesApplication"
+
+// MaxResourceTemplates is how many resource templates a KubernetesApplication holds at most (C48).
+const MaxResourceTemplates = 200
+
+// KubernetesApplicationSpec says what is to run, and which clusters it may run in.
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterName) || (has(self.clusterName) && self.clusterName == oldSelf.clusterName)",message="clusterName is immutable once it is set: delete the application and create it anew to move it"
+type KubernetesApplicationSpec struct {
+	// ClusterSelector selects the KubernetesClusters, of the application's namespace, that
+	// the application may be scheduled to; `{}` selects all of them. Immutable (W7, W55).
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterSelector is immutable: delete the application and create it anew to move it"
+	ClusterSelector *metav1.LabelSelector `json:"clusterSelector"`
+
+	// ClusterName is the KubernetesCluster that the application runs in. Set once, by the
+	// scheduler, as the nodeName of a Pod is; who sets it himself is not asked for more than
+	// that the cluster exists. Immutable once set (C40, W60).
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ClusterName string `json:"clusterName,omitempty"`
+
+	// ResourceTemplates are the resources that the application consists of, in no order. Of
+	// each a KubernetesApplicationResource is made (W8). Names are unique; apiVersion, kind,
+	// metadata.name and metadata.namespace of the manifest under a name are immutable (C14).
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=200
+	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(o, o.metadata.name == t.metadata.name))",message="names of resource templates must be unique"
+	// +kubebuilder:validation:XValidation:rule="self.all(t, !oldSelf.exists(o, o.metadata.name == t.metadata.name && (o.spec.template.apiVersion != t.spec.template.apiVersion || o.spec.template.kind != t.spec.template.kind)))",message="apiVersion and kind of a template are immutable: a change would orphan the object; give the resource template another name"
+	// +kubebuilder:validation:XValidation:rule="self.all(t, !oldSelf.exists(o, o.metadata.name == t.metadata.name && (o.spec.template.metadata.name != t.spec.template.metadata.name || has(o.spec.template.metadata.__namespace__) != has(t.spec.template.metadata.__namespace__) || (has(o.spec.template.metadata.__namespace__) && o.spec.template.metadata.__namespace__ != t.spec.template.metadata.__namespace__))))",message="metadata.name and metadata.namespace of a template are immutable: a change would orphan the object; give the resource template another name"
+	ResourceTemplates []ResourceTemplate `json:"resourceTemplates"`
+}
+
+// ResourceTemplate is what one KubernetesApplicationResource is made from.
+type ResourceTemplate struct {
+	// Metadata of the KubernetesApplicationResource (W9).
+	// +required
+	Metadata ResourceTemplateMetadata `json:"metadata"`
+
+	// Spec of the KubernetesApplicationResource.
+	// +required
+	Spec ResourceTemplateSpec `json:"spec"`
+}
+
+// ResourceTemplateMetadata is the part of the metadata that a template sets.
+type ResourceTemplateMetadata struct {
+	// Name of the KubernetesApplicationResource, unique within its namespace.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+
+	// Namespace is ignored: a KubernetesApplicationResource is always created in the
+	// namespace of its application (W10).
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+
+	// Labels of the KubernetesApplicationResource.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// Annotations of the KubernetesApplicationResource.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// ResourceTemplateSpec is the part of a KubernetesApplicationResource's spec that a template
+// sets.
+type ResourceTemplateSpec struct {
+	// Template is the manifest of the object (W16, W17).
+	// +required
+	Template ObjectTemplate `json:"template"`
+
+	// Secrets that the object needs beside it, see KubernetesApplicationResource.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=50
+	Secrets []ResourceSecretReference `json:"secrets,omitempty"`
+}
+
+// ApplicationState is the state of a KubernetesApplication, or of one of its resources, in a
+// word. It follows from the conditions, which say more.
+// +kubebuilder:validation:Enum=Pending;Scheduled;PartiallySubmitted;Submitted;Failed;Deleting
+type ApplicationState string
+
+const (
+	// StatePending: no cluster was found yet.
+	StatePending ApplicationState = "Pending"
+
+	// StateScheduled: there is a cluster, and nothing was submitted to it yet.
+	StateScheduled ApplicationState = "Scheduled"
+
+	// StatePartiallySubmitted: some templates were submitted, others not; failed or not yet
+	// (W15). A KubernetesApplicationResource is never in this state.
+	StatePartiallySubmitted ApplicationState = "PartiallySubmitted"
+
+	// StateSubmitted: what the cluster holds is what the template, or each of the templates,
+	// says.
+	StateSubmitted ApplicationState = "Submitted"
+
+	// StateFailed: nothing was submitted, and the conditions say why.
+	StateFailed ApplicationState = "Failed"
+
+	// StateDeleting: it is being deleted, and what it delivered is not gone yet.
+	StateDeleting ApplicationState = "Deleting"
+)
+
+// KubernetesApplicationStatus says where an application runs and how far it is.
+type KubernetesApplicationStatus struct {
+	ReconcileStatus `json:",inline"`
+
+	// State of the application in a word.
+	// +optional
+	State ApplicationState `json:"state,omitempty"`
+
+	// Cluster is the name of the KubernetesCluster that the application is scheduled to:
+	// spec.clusterName, as it was acted on (W11, C40).
+	// +optional
+	Cluster string `json:"cluster,omitempty"`
+
+	// DesiredResources is the number of resource templates (W12).
+	// +optional
+	DesiredResources int32 `json:"desiredResources"`
+
+	// SubmittedResources is the number of resource templates that the cluster holds as they
+	// are now (W13).
+	// +optional
+	SubmittedResources int32 `json:"submittedResources"`
+}
+
+// KubernetesApplication is any set of Kubernetes resources, scheduled as a unit to exactly
+// one user cluster, and kept there as templated (W1, W3, W6).
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=waybill
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name may have at most 63 characters"
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.status.cluster`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.status.desiredResources`
+// +kubebuilder:printcolumn:name="Submitted",type=integer,JSONPath=`.status.submittedResources`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,priority=1
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,priority=1
+type KubernetesApplication struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says what is to run, and where it may.
+	Spec KubernetesApplicationSpec `json:"spec"`
+
+	// Status says where it runs and how far it is.
+	// +kubebuilder:default={"observedGeneration":-1,"state":"Pending","desiredResources":0,"submittedResources":0}
+	Status KubernetesApplicationStatus `json:"status,omitempty"`
+}
+
+// KubernetesApplicationList is a list of KubernetesApplications.
+// +kubebuilder:object:root=true
+type KubernetesApplicationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []KubernetesApplication `json:"items"`
+}
+
+// GetReconcileStatus returns the part of the status that every kind shares.
+func (a *KubernetesApplication) GetReconcileStatus() *ReconcileStatus {
+	return &a.Status.ReconcileStatus
+}
+
+// GetConditions returns the conditions of the status.
+func (a *KubernetesApplication) GetConditions() []metav1.Condition { return a.Status.Conditions }
+
+// SetConditions replaces the conditions of the status.
+func (a *KubernetesApplication) SetConditions(c []metav1.Condition) { a.Status.Conditions = c }

@@ -1,0 +1,142 @@
+package v1alpha1
+
+import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// KubernetesApplicationResourceKind is the kind of a KubernetesApplicationResource.
+const KubernetesApplicationResourceKind = "KubernetesApplicationResource"
+
+// KubernetesApplicationResourceSpec says which object is to be in which cluster.
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterName) || (has(self.clusterName) && self.clusterName == oldSelf.clusterName)",message="clusterName is immutable once it is set"
+type KubernetesApplicationResourceSpec struct {
+	// ClusterName is the KubernetesCluster, of the same namespace, that the object goes to:
+	// that of the application. While it is empty nothing is done (W41). Immutable once set.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ClusterName string `json:"clusterName,omitempty"`
+
+	// Template is the manifest of the object; apiVersion, kind, metadata.name and
+	// metadata.namespace are immutable (W16, W17, W56).
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self.apiVersion == oldSelf.apiVersion && self.kind == oldSelf.kind && self.metadata.name == oldSelf.metadata.name && has(self.metadata.__namespace__) == has(oldSelf.metadata.__namespace__) && (!has(self.metadata.__namespace__) || self.metadata.__namespace__ == oldSelf.metadata.__namespace__)",message="apiVersion, kind, metadata.name and metadata.namespace of a template are immutable: a change would orphan the object"
+	Template ObjectTemplate `json:"template"`
+
+	// Secrets of this namespace that are copied into the namespace of the object, each under
+	// the name `<name of this resource>-<name of the Secret>` (W18, W31-W33).
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=50
+	Secrets []ResourceSecretReference `json:"secrets,omitempty"`
+}
+
+// ResourceSecretReference names a Secret in the namespace of the resource.
+type ResourceSecretReference struct {
+	// Name of the Secret; at most 189 characters, so that the name of its copy fits.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=189
+	Name string `json:"name"`
+}
+
+// KubernetesApplicationResourceStatus says what of the object is in the cluster.
+type KubernetesApplicationResourceStatus struct {
+	ReconcileStatus `json:",inline"`
+
+	// State of the resource in a word; never PartiallySubmitted (W23).
+	// +optional
+	State ApplicationState `json:"state,omitempty"`
+
+	// Namespace that the object is in; empty for cluster-scoped kinds (C12).
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// Remote is the status of the object, verbatim. Absent where it has none (W19-W21), and
+	// where it is larger than 64 KiB (C58).
+	// +optional
+	Remote *apiextensionsv1.JSON `json:"remote,omitempty"`
+
+	// Inventory of what was delivered: the object and its Secrets.
+	// +optional
+	Inventory *Inventory `json:"inventory,omitempty"`
+}
+
+// KubernetesApplicationResource is one object of any kind in a user cluster, with the Secrets
+// that it needs, and with its status (W16).
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:categories=waybill
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name may have at most 63 characters: it is part of the names of Secrets"
+// +kubebuilder:printcolumn:name="Template-Kind",type=string,JSONPath=`.spec.template.kind`
+// +kubebuilder:printcolumn:name="Template-Name",type=string,JSONPath=`.spec.template.metadata.name`
+// +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.spec.clusterName`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Template-Namespace",type=string,JSONPath=`.status.namespace`,priority=1
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`,priority=1
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,priority=1
+type KubernetesApplicationResource struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says which object is to be where.
+	Spec KubernetesApplicationResourceSpec `json:"spec"`
+
+	// Status says what of it is there.
+	// +kubebuilder:default={"observedGeneration":-1,"state":"Pending"}
+	Status KubernetesApplicationResourceStatus `json:"status,omitempty"`
+}
+
+// KubernetesApplicationResourceList is a list of KubernetesApplicationResources.
+// +kubebuilder:object:root=true
+type KubernetesApplicationResourceList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []KubernetesApplicationResource `json:"items"`
+}
+
+// GetReconcileStatus returns the part of the status that every kind shares.
+func (r *KubernetesApplicationResource) GetReconcileStatus() *ReconcileStatus {
+	return &r.Status.ReconcileStatus
+}
+
+// GetConditions returns the conditions of the status.
+func (r *KubernetesApplicationResource) GetConditions() []metav1.Condition {
+	return r.Status.Conditions
+}
+
+// SetConditions replaces the conditions of the status.
+func (r *KubernetesApplicationResource) SetConditions(c []metav1.Condition) {
+	r.Status.Conditions = c
+}
+
+// IsSubmitted says whether the cluster holds the object as it is templated now.
+func (r *KubernetesApplicationResource) IsSubmitted() bool {
+	return r.Status.State == StateSubmitted && r.Status.ObservedGeneration == r.Generation
+}
+
+// DeriveState returns the state that follows from the metadata, the spec and the condition
+// Submitted: True is Submitted, False is Failed, anything else Scheduled.
+func (r *KubernetesApplicationResource) DeriveState() ApplicationState {
+	submitted := meta.FindStatusCondition(r.Status.Conditions, SubmittedCondition)
+	switch {
+	case !r.DeletionTimestamp.IsZero():
+		return StateDeleting
+	case r.Spec.ClusterName == "":
+		return StatePending
+	case submitted == nil || submitted.Status == metav1.ConditionUnknown:
+		return StateScheduled
+	case submitted.Status == metav1.ConditionTrue:
+		return StateSubmitted
+	default:
+		return StateFailed
+	}
+}
+
+// PropagatedSecretName is the name, in the user cluster, of the copy of a Secret (W33).
+func (r *KubernetesApplicationResource) PropagatedSecretName(secret string) string {
+	return r.Name + "-" + secret
+}
