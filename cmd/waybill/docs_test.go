@@ -60,7 +60,7 @@ func documentsFlags(t *testing.T, verb *cobra.Command, text string, global []str
 		}
 	})
 	for _, flag := range regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(text, -1) {
-		if flag != "--show-managed-fields" {
+		if flag != "--show-managed-fields" && flag != "--cascade" { // of kubectl
 			assert.Contains(t, known, flag, "%s has no such flag", verb.Name())
 		}
 	}

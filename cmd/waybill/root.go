@@ -8,6 +8,7 @@ import (
 
 	"waybill.dev/waybill/cmd/waybill/internal/buildinfo"
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
+	"waybill.dev/waybill/cmd/waybill/internal/convert"
 	"waybill.dev/waybill/cmd/waybill/internal/diff"
 	"waybill.dev/waybill/cmd/waybill/internal/get"
 	"waybill.dev/waybill/cmd/waybill/internal/reconcile"
@@ -35,7 +36,8 @@ func newRoot(env *cli.Env, name string) *cobra.Command {
 	env.AddFlags(root.PersistentFlags())
 	addGroup(root, "look", "Look:", get.New(env), tree.New(env))
 	addGroup(root, "try", "Try, without changing anything:", validate.New(env), render.New(env), diff.New(env))
-	addGroup(root, "act", "Act:", reconcile.New(env), suspend.NewSuspend(env), suspend.NewResume(env))
+	addGroup(root, "act", "Act:", reconcile.New(env), suspend.NewSuspend(env), suspend.NewResume(env),
+		convert.New(env))
 	root.AddCommand(buildinfo.New(env))
 	return root
 }

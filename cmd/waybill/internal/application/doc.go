@@ -1,0 +1,3 @@
+// Package application writes Applications that this program made: as manifests, and into a
+// cluster.
+package application
