@@ -12,6 +12,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +23,7 @@ import (
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/source/chart"
 	"waybill.dev/waybill/sync/source/git"
 )
@@ -33,6 +35,13 @@ const (
 
 // unusedMirror is how long a git mirror is kept that nobody asks for.
 const unusedMirror = 24 * time.Hour
+
+// jobGrace is how long jobs have to come to an end by themselves when the process is told to
+// end, and shutdownGrace what all of the shutdown may take.
+const (
+	jobGrace      = 10 * time.Second
+	shutdownGrace = 40 * time.Second
+)
 
 // newManager returns a manager over the hub. Caches hold our own kinds, without managed
 // fields, and the metadata of Secrets.
@@ -57,6 +66,7 @@ func newManager(o *options) (ctrl.Manager, error) {
 		LeaderElectionID:              "waybill-sync",
 		LeaderElectionNamespace:       o.systemNamespace,
 		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       ptr.To(shutdownGrace),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the hub: %w", err)
@@ -91,6 +101,7 @@ type shared struct {
 	secrets  *content.Reader
 	git      *git.Store
 	charts   *chart.Cache
+	drain    *reconcile.Drain
 }
 
 // setup adds the selected controllers, and what they share, to the manager.
@@ -99,7 +110,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o *options, selected map[strin
 	if err != nil {
 		return err
 	}
-	return s.addControllers(ctx, mgr, o, selected)
+	return s.addControllers(s.drain.Context(), mgr, o, selected)
 }
 
 func newShared(ctx context.Context, mgr ctrl.Manager, o *options) (*shared, error) {
@@ -111,7 +122,8 @@ func newShared(ctx context.Context, mgr ctrl.Manager, o *options) (*shared, erro
 	if err != nil {
 		return nil, err
 	}
-	local, err := cluster.NewLocal(ctx, mgr.GetConfig(), mgr.GetCache(), mgr.GetScheme())
+	drain := reconcile.NewDrain(jobGrace)
+	local, err := cluster.NewLocal(drain.Context(), mgr.GetConfig(), mgr.GetCache(), mgr.GetScheme())
 	if err != nil {
 		return nil, fmt.Errorf("connect to the hub: %w", err)
 	}
@@ -119,6 +131,7 @@ func newShared(ctx context.Context, mgr ctrl.Manager, o *options) (*shared, erro
 		hubID:    hubID,
 		clusters: cluster.NewRegistry(local, cluster.Options{UserAgent: userAgent, Log: ctrl.Log.WithName("cluster")}),
 		secrets:  content.NewReader(mgr.GetCache(), direct),
+		drain:    drain,
 	}
 	if s.git, err = git.NewStore(filepath.Join(o.cacheDir, "git")); err != nil {
 		return nil, fmt.Errorf("open --cache-dir: %w", err)
@@ -126,7 +139,9 @@ func newShared(ctx context.Context, mgr ctrl.Manager, o *options) (*shared, erro
 	if s.charts, err = chart.NewCache(filepath.Join(o.cacheDir, "charts")); err != nil {
 		return nil, fmt.Errorf("open --cache-dir: %w", err)
 	}
-	for _, part := range []manager.Runnable{s.clusters, manager.RunnableFunc(s.sweep)} {
+	// What jobs need lasts until they have ended.
+	clusters := func(context.Context) error { return s.clusters.Start(drain.Context()) }
+	for _, part := range []manager.Runnable{drain, manager.RunnableFunc(clusters), manager.RunnableFunc(s.sweep)} {
 		if err := mgr.Add(part); err != nil {
 			return nil, err
 		}

@@ -13,6 +13,7 @@ type Jobs[K comparable, R any] struct {
 	ctx   context.Context
 	width int
 	wake  func(K)
+	drain *Drain
 
 	mu    sync.Mutex
 	jobs  map[K]*job[R]
@@ -35,6 +36,13 @@ type lane struct {
 // wake is called with the key of every job that has ended.
 func NewJobs[K comparable, R any](ctx context.Context, width int, wake func(K)) *Jobs[K, R] {
 	return &Jobs[K, R]{ctx: ctx, width: width, wake: wake, jobs: map[K]*job[R]{}, lanes: map[string]*lane{}}
+}
+
+// DrainedBy has jobs come to their end before their process does. From then on none begins, and
+// nobody is woken for it. To be called before the first Do.
+func (j *Jobs[K, R]) DrainedBy(d *Drain) *Jobs[K, R] {
+	j.drain = d
+	return j
 }
 
 // Do returns the result of the work for key with that input and true, once; or starts the
@@ -87,19 +95,32 @@ func (j *Jobs[K, R]) Drop(key K) {
 
 func (j *Jobs[K, R]) run(ctx context.Context, laneName string, l *lane, key K, current *job[R], work func(context.Context) R) {
 	defer current.cancel()
+	var result R
+	begun, refused := false, false
 	select {
 	case l.slots <- struct{}{}:
-		result := work(ctx)
+		result, begun = j.work(ctx, work)
+		refused = !begun
 		<-l.slots
-		j.end(laneName, current, result)
 	case <-ctx.Done():
-		var none R
-		j.Drop(key)
-		j.end(laneName, current, none)
 	}
-	if j.ctx.Err() == nil {
+	if !begun {
+		j.Drop(key)
+	}
+	j.end(laneName, current, result)
+	if j.ctx.Err() == nil && !refused {
 		j.wake(key)
 	}
+}
+
+// work does the work, unless the process is about to end.
+func (j *Jobs[K, R]) work(ctx context.Context, work func(context.Context) R) (R, bool) {
+	if !j.drain.begin() {
+		var none R
+		return none, false
+	}
+	defer j.drain.end()
+	return work(ctx), true
 }
 
 // enter counts a job into a lane; the caller holds the lock.

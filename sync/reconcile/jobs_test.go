@@ -63,9 +63,10 @@ func TestJobs_throwAwayTheResultOfAnotherInput(t *testing.T) {
 
 func TestJobs_aLaneThatHangsHoldsUpNobodyElse(t *testing.T) {
 	jobs, woken := newJobs(t, 1)
-	release := make(chan struct{})
-	hang := func(context.Context) string { <-release; return "late" }
+	started, release := make(chan struct{}), make(chan struct{})
+	hang := func(context.Context) string { close(started); <-release; return "late" }
 	jobs.Do("dead", "a", "1", hang)
+	<-started
 	jobs.Do("dead", "b", "1", returns("behind a"))
 	jobs.Do("alive", "c", "1", returns("done"))
 

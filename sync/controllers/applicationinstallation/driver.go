@@ -100,7 +100,7 @@ func (r *Reconciler) newDriver(ctx context.Context, c *cluster.Cluster) (*driver
 	d.applier = apply.New(ctx, c, apply.Options{Notify: d.notify})
 	d.acts = reconcile.NewJobs[jobKey, acted](ctx, r.actions(), func(k jobKey) {
 		d.waker.Wake(ctrl.Request{NamespacedName: k.name})
-	})
+	}).DrainedBy(r.Drain)
 	d.watching = newContentWatches(c.Cache(), d.wakeNaming)
 	d.methods = map[v1alpha1.Method]method{
 		v1alpha1.MethodHelm:      newHelmMethod(d),

@@ -39,6 +39,8 @@ type Reconciler struct {
 	Git    *git.Store
 	Charts *chart.Cache
 
+	// Drain lets actions end before the process does. Default: they are told to end with it.
+	Drain *reconcile.Drain
 	// SystemNamespace holds the credentials of sources (K55).
 	SystemNamespace string
 	// Workers is how many installations are reconciled at a time in each cluster. Default: 4.

@@ -43,6 +43,8 @@ type Reconciler struct {
 	// Sources.
 	Git *git.Store
 
+	// Drain lets deliveries end before the process does. Default: they are told to end with it.
+	Drain *reconcile.Drain
 	// SystemNamespace is where a GitSync acts with Waybill's own rights (C37).
 	SystemNamespace string
 	// Workers is how many GitSyncs are reconciled at a time. Default: 8.

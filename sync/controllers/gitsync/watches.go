@@ -46,6 +46,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.delivers = reconcile.NewJobs[targetKey, apply.Result](ctx, lanes, func(k targetKey) {
 		r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName})
 	})
+	r.delivers.DrainedBy(r.Drain)
 	r.appliers, r.told = newAppliers(r.notify), reconcile.NewBell[toldKey]()
 	r.inventories = &inventory.Store{}
 	r.Clusters.Subscribe(func(key types.NamespacedName, _ bool) { r.wakeSelecting(ctx, key) })
