@@ -11,6 +11,8 @@ import (
 	"github.com/fluxcd/pkg/runtime/logger"
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"waybill.dev/waybill/cmd/internal/logging"
 )
 
 func main() {
@@ -65,7 +67,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	logger.SetLogger(logger.NewLogger(o.log))
+	logging.Setup(o.log)
 	selected, err := selectControllers(o.controllers)
 	if err != nil {
 		return err

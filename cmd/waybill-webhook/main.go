@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/cmd/internal/logging"
 	"waybill.dev/waybill/webhooks"
 	"waybill.dev/waybill/webhooks/registration"
 )
@@ -76,7 +77,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	logger.SetLogger(logger.NewLogger(o.log))
+	logging.Setup(o.log)
 	endpoint := registration.ServiceEndpoint(o.systemNamespace, o.service)
 	if o.url != "" {
 		if endpoint, err = registration.ParseURL(o.url); err != nil {

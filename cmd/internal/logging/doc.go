@@ -1,0 +1,2 @@
+// Package logging sets up the log of a program that runs in a cluster.
+package logging
