@@ -156,10 +156,7 @@ func releaseOptions(o *v1alpha1.HelmDeployOptions) release.Options {
 // releaseError gives an error of the release engine its reason, and says how to react: what
 // cannot get better by itself waits for a change.
 func releaseError(result release.Result, err error) error {
-	reason := v1alpha1.InstallFailedReason
-	if result.Release.Revision > 1 {
-		reason = v1alpha1.UpgradeFailedReason
-	}
+	reason := failedReason(result)
 	switch release.ReasonOf(err) {
 	case release.ReasonValues:
 		reason = v1alpha1.InvalidValuesReason
@@ -172,6 +169,19 @@ func releaseError(result release.Result, err error) error {
 		return reconcile.Stalled(reason, "%w", err)
 	}
 	return reconcile.Failed(reason, "%w", err)
+}
+
+// failedReason says what failed. What was refused before it was recorded left no revision to
+// tell by, so that the action decides; what is neither install nor upgrade, the revision.
+func failedReason(result release.Result) string {
+	switch {
+	case result.Action == release.ActionInstall:
+		return v1alpha1.InstallFailedReason
+	case result.Action == release.ActionUpgrade, result.Release.Revision > 1:
+		return v1alpha1.UpgradeFailedReason
+	default:
+		return v1alpha1.InstallFailedReason
+	}
 }
 
 func isApplication(id manifest.ID) bool {
