@@ -103,6 +103,16 @@ func TestAccess(t *testing.T) {
 		"KubernetesCluster, this one": {"who may use it has Waybill's rights", func(ns string) client.Object {
 			return newCluster(ns, "")
 		}, []permission{inCluster(in("*", "*", "*"))}, nil},
+		"KubernetesApplication": {"it runs in a cluster with full rights, and takes Secrets there", func(ns string) client.Object {
+			a := newKubernetesApplication(ns)
+			a.Spec.ResourceTemplates[0].Spec.Secrets = []v1alpha1.ResourceSecretReference{{Name: "sql"}, {Name: "cache"}}
+			return a
+		}, []permission{in(v1alpha1.Group, "kubernetesclusters", "use"), in("", "secrets", "get", "sql"), in("", "secrets", "get", "cache")}, nil},
+		"KubernetesApplicationResource": {"also one that no application made", func(ns string) client.Object {
+			r := newKubernetesApplicationResource(ns, newObject("v1", "ConfigMap", "web"))
+			r.Spec.Secrets = []v1alpha1.ResourceSecretReference{{Name: "sql"}}
+			return r
+		}, []permission{in(v1alpha1.Group, "kubernetesclusters", "use"), in("", "secrets", "get", "sql")}, nil},
 		"definition": {"it reads Secrets of the system namespace", func(string) client.Object {
 			d := newDefinition("v1")
 			d.Spec.Versions[0].Template.Source.Helm.Credentials = &v1alpha1.SourceCredentials{SecretRef: v1alpha1.LocalReference{Name: "charts"}}

@@ -18,10 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/membership"
+	"waybill.dev/waybill/webhooks/inject"
 	"waybill.dev/waybill/webhooks/registration"
 )
 
-// Hooks are what Setup serves, for the registration: creations and updates of every kind, and the
+// Hooks are what is served whatever there is in the cluster, for the registration: creations and updates of every kind, and the
 // deletion of definitions, which others may be using.
 func Hooks() registration.Hooks {
 	const (
@@ -31,8 +33,10 @@ func Hooks() registration.Hooks {
 	writes := []admissionregistrationv1.OperationType{create, update}
 	everything := []admissionregistrationv1.OperationType{create, update, remove}
 	return registration.Hooks{
+		InjectPath: inject.Path,
 		Mutating: []registration.Hook{
 			{Resource: applicationInstallationResource, Path: defaultPath(applicationInstallationResource), Operations: writes, Scope: namespaced},
+			{Resource: kubernetesApplicationResource, Path: defaultPath(kubernetesApplicationResource), Operations: writes, Scope: namespaced},
 		},
 		Validating: []registration.Hook{
 			{Resource: gitSyncResource, Path: validatePath(gitSyncResource), Operations: writes, Scope: namespaced},
@@ -40,6 +44,8 @@ func Hooks() registration.Hooks {
 			{Resource: applicationDefinitionResource, Path: validatePath(applicationDefinitionResource), Operations: everything, Scope: cluster},
 			{Resource: applicationInstallationResource, Path: validatePath(applicationInstallationResource), Operations: writes, Scope: namespaced},
 			{Resource: applicationResource, Path: validatePath(applicationResource), Operations: writes, Scope: namespaced},
+			{Resource: kubernetesApplicationResource, Path: validatePath(kubernetesApplicationResource), Operations: writes, Scope: namespaced},
+			{Resource: kubernetesApplicationResourceResource, Path: validatePath(kubernetesApplicationResourceResource), Operations: writes, Scope: namespaced},
 		},
 	}
 }
@@ -48,8 +54,9 @@ func defaultPath(resource string) string  { return "/default/" + resource }
 func validatePath(resource string) string { return "/validate/" + resource }
 
 // Setup makes the webhook server of the manager answer for every kind, and adds a check to its
-// readiness that look-ups are answered from memory. systemNamespace is where Secrets of sources are.
-func Setup(mgr manager.Manager, registry prometheus.Registerer, systemNamespace string) error {
+// readiness that look-ups are answered from memory. systemNamespace is where Secrets of sources are;
+// index has the Applications of the cluster.
+func Setup(mgr manager.Manager, registry prometheus.Registerer, systemNamespace string, index *membership.Index) error {
 	if err := register(registry, decisions, duration); err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
@@ -61,14 +68,17 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, systemNamespace 
 	installations := &applicationInstallations{
 		access: reviews, definitions: &definitions{cached: mgr.GetClient(), live: mgr.GetAPIReader()},
 	}
+	secrets := &propagation{reader: mgr.GetAPIReader()}
 	for _, err := range []error{
 		serve(mgr, v1alpha1.GitSyncKind, gitSyncResource, &gitSyncs{access: reviews, systemNamespace: systemNamespace}),
 		serve(mgr, v1alpha1.KubernetesClusterKind, kubernetesClusterResource, &kubernetesClusters{access: reviews, systemNamespace: systemNamespace}),
 		serve(mgr, v1alpha1.ApplicationDefinitionKind, applicationDefinitionResource, &applicationDefinitions{access: reviews, systemNamespace: systemNamespace}),
 		serve(mgr, v1alpha1.ApplicationInstallationKind, applicationInstallationResource, installations),
 		serve(mgr, v1alpha1.ApplicationKind, applicationResource, &applications{
-			access: reviews, mapper: mgr.GetRESTMapper(), dryRun: &podDryRun{client: clientset},
+			access: reviews, mapper: mgr.GetRESTMapper(), dryRun: &podDryRun{client: clientset}, index: index,
 		}),
+		serve(mgr, v1alpha1.KubernetesApplicationKind, kubernetesApplicationResource, &kubernetesApplications{access: reviews, secrets: secrets}),
+		serve(mgr, v1alpha1.KubernetesApplicationResourceKind, kubernetesApplicationResourceResource, &kubernetesApplicationResources{access: reviews, secrets: secrets}),
 	} {
 		if err != nil {
 			return err
@@ -88,16 +98,15 @@ func serve[T object](mgr manager.Manager, kind, resource string, r rules[T]) err
 	if !ok {
 		return fmt.Errorf("kind %s is a %T, not a %T", kind, typed, zero)
 	}
+	if d, ok := r.(defaults[T]); ok {
+		mgr.GetWebhookServer().Register(defaultPath(resource), &admission.Webhook{Handler: &defaulter[T]{
+			kind: kind, defaults: d, decoder: admission.NewDecoder(mgr.GetScheme()),
+			empty: func() T { return obj.DeepCopyObject().(T) },
+		}})
+	}
 	builder := ctrl.NewWebhookManagedBy(mgr, obj).
 		WithValidator(&validator[T]{kind: kind, rules: r}).
 		WithValidatorCustomPath(validatePath(resource))
-	if d, ok := r.(defaults[T]); ok {
-		builder = builder.
-			WithDefaulter(&defaulter[T]{kind: kind, defaults: d, decoder: admission.NewDecoder(mgr.GetScheme()), empty: func() T {
-				return obj.DeepCopyObject().(T)
-			}}).
-			WithDefaulterCustomPath(defaultPath(resource))
-	}
 	if err := builder.Complete(); err != nil {
 		return fmt.Errorf("serve %s: %w", kind, err)
 	}

@@ -1,0 +1,151 @@
+package validation
+
+import (
+	"fmt"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// ValidateKubernetesApplication returns what is wrong with a KubernetesApplication as it shall
+// become (W59, C48), and whether it may follow old (W55, W57, C14, C40). One template that is
+// wrong is enough to refuse all of it.
+func ValidateKubernetesApplication(obj, old *v1alpha1.KubernetesApplication) field.ErrorList {
+	spec := &obj.Spec
+	errs := validateMetadata(obj.ObjectMeta, namespaced)
+	errs = append(errs, validateNameLength(obj.Name)...)
+	selector := specPath.Child("clusterSelector")
+	if spec.ClusterSelector == nil {
+		errs = append(errs, field.Required(selector, "the clusters that it may run in; {} for any"))
+	}
+	errs = append(errs, validateSelector(spec.ClusterSelector, selector)...)
+	errs = append(errs, validateClusterName(spec.ClusterName)...)
+	errs = append(errs, validateResourceTemplates(spec.ResourceTemplates, specPath.Child("resourceTemplates"))...)
+	if old == nil {
+		return errs
+	}
+	if !apiequality.Semantic.DeepEqual(spec.ClusterSelector, old.Spec.ClusterSelector) {
+		errs = append(errs, immutable(selector, field.OmitValueType{}, "delete the application and create it anew to move it"))
+	}
+	errs = append(errs, immutableClusterName(spec.ClusterName, old.Spec.ClusterName)...)
+	return append(errs, immutableIdentities(spec.ResourceTemplates, old.Spec.ResourceTemplates, specPath.Child("resourceTemplates"))...)
+}
+
+// KubernetesApplicationWarnings returns what is allowed in a KubernetesApplication and unwise.
+func KubernetesApplicationWarnings(obj *v1alpha1.KubernetesApplication) []string {
+	type identity struct {
+		kind            string
+		namespace, name string
+	}
+	var warnings []string
+	firsts := map[identity]string{}
+	for i, t := range obj.Spec.ResourceTemplates {
+		path := specPath.Child("resourceTemplates").Index(i)
+		if ns := t.Metadata.Namespace; ns != "" && ns != obj.Namespace {
+			warnings = append(warnings, path.Child("metadata", "namespace").String()+
+				" is ignored: resources are created in the namespace of their application")
+		}
+		template := t.Spec.Template
+		id := identity{template.GroupVersionKind().GroupKind().String(), template.Metadata.Namespace, template.Metadata.Name}
+		if first, taken := firsts[id]; taken {
+			warnings = append(warnings, fmt.Sprintf("%s is of the same object as the resource template %s: only one of them can own it", path, first))
+			continue
+		}
+		firsts[id] = t.Metadata.Name
+	}
+	return warnings
+}
+
+// DefaultKubernetesApplication fills in what the user left out: a client that replaces the
+// application without naming its cluster does not mean to take it away (C40). old is nil on
+// create. It is idempotent.
+func DefaultKubernetesApplication(obj, old *v1alpha1.KubernetesApplication) {
+	if old != nil && obj.Spec.ClusterName == "" {
+		obj.Spec.ClusterName = old.Spec.ClusterName
+	}
+}
+
+func validateResourceTemplates(templates []v1alpha1.ResourceTemplate, path *field.Path) field.ErrorList {
+	if len(templates) == 0 {
+		return field.ErrorList{field.Required(path, "one or more")}
+	}
+	errs := atMost(len(templates), v1alpha1.MaxResourceTemplates, path)
+	errs = append(errs, duplicates(templates, path, func(t v1alpha1.ResourceTemplate) string { return t.Metadata.Name })...)
+	for i := range templates {
+		t := &templates[i]
+		at := path.Index(i)
+		errs = append(errs, validateTemplateMetadata(t.Metadata, at.Child("metadata"))...)
+		errs = append(errs, validateObjectTemplate(t.Spec.Template, at.Child("spec", "template"))...)
+		errs = append(errs, validateResourceSecrets(t.Spec.Secrets, t.Spec.Template.GroupVersionKind().GroupKind(), at.Child("spec", "secrets"))...)
+	}
+	return errs
+}
+
+func validateTemplateMetadata(metadata v1alpha1.ResourceTemplateMetadata, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if metadata.Name == "" {
+		errs = append(errs, field.Required(path.Child("name"), ""))
+	} else {
+		errs = append(errs, validateDNSLabel(metadata.Name, path.Child("name"))...)
+	}
+	errs = append(errs, metav1validation.ValidateLabels(metadata.Labels, path.Child("labels"))...)
+	return append(errs, apivalidation.ValidateAnnotations(metadata.Annotations, path.Child("annotations"))...)
+}
+
+// immutableIdentities compares template by template, by name (C14).
+func immutableIdentities(templates, old []v1alpha1.ResourceTemplate, path *field.Path) field.ErrorList {
+	before := make(map[string]v1alpha1.ObjectTemplate, len(old))
+	for _, t := range old {
+		before[t.Metadata.Name] = t.Spec.Template
+	}
+	var errs field.ErrorList
+	for i, t := range templates {
+		if was, ok := before[t.Metadata.Name]; ok {
+			errs = append(errs, immutableIdentity(t.Spec.Template, was, path.Index(i).Child("spec", "template"))...)
+		}
+	}
+	return errs
+}
+
+func immutableIdentity(template, old v1alpha1.ObjectTemplate, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, f := range []struct {
+		path     *field.Path
+		new, old string
+	}{
+		{path.Child("apiVersion"), template.APIVersion, old.APIVersion},
+		{path.Child("kind"), template.Kind, old.Kind},
+		{path.Child("metadata", "name"), template.Metadata.Name, old.Metadata.Name},
+		{path.Child("metadata", "namespace"), template.Metadata.Namespace, old.Metadata.Namespace},
+	} {
+		if f.new != f.old {
+			errs = append(errs, immutable(f.path, f.new, identityAdvice))
+		}
+	}
+	return errs
+}
+
+func validateNameLength(name string) field.ErrorList {
+	if len(name) <= maxResourceNameLength {
+		return nil
+	}
+	return field.ErrorList{field.TooLong(metadataPath.Child("name"), name, maxResourceNameLength)}
+}
+
+func validateClusterName(name string) field.ErrorList {
+	if name == "" {
+		return nil
+	}
+	return validateDNSSubdomain(name, specPath.Child("clusterName"))
+}
+
+func immutableClusterName(name, old string) field.ErrorList {
+	if old == "" || name == old {
+		return nil
+	}
+	return field.ErrorList{immutable(specPath.Child("clusterName"), name, "delete the application and create it anew to move it")}
+}

@@ -1,0 +1,46 @@
+package webhooks
+
+import (
+	"context"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/validation"
+)
+
+const kubernetesApplicationResourceResource = "kubernetesapplicationresources"
+
+// kubernetesApplicationResources are the rules of KubernetesApplicationResource. Most are written
+// by our own controller, which holds the permissions that are asked for (P14).
+type kubernetesApplicationResources struct {
+	access  *access
+	secrets *propagation
+}
+
+func (*kubernetesApplicationResources) validate(obj, old *v1alpha1.KubernetesApplicationResource) (admission.Warnings, field.ErrorList) {
+	return nil, validation.ValidateKubernetesApplicationResource(obj, old)
+}
+
+func (*kubernetesApplicationResources) specChanged(obj, old *v1alpha1.KubernetesApplicationResource) bool {
+	return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec)
+}
+
+func (k *kubernetesApplicationResources) review(ctx context.Context, obj, old *v1alpha1.KubernetesApplicationResource) (admission.Warnings, error) {
+	var named []namedSecret
+	if old == nil || !apiequality.Semantic.DeepEqual(obj.Spec.Secrets, old.Spec.Secrets) {
+		for i, s := range obj.Spec.Secrets {
+			named = append(named, namedSecret{name: s.Name, path: field.NewPath("spec", "secrets").Index(i)})
+		}
+	}
+	wanted := []need{needsUse("it is applied to a cluster with full rights", obj.Namespace)}
+	for _, s := range named {
+		wanted = append(wanted, needsSecret(s.path.String(), obj.Namespace, s.name))
+	}
+	if err := k.access.check(ctx, obj, kubernetesApplicationResourceResource, wanted); err != nil {
+		return nil, err
+	}
+	return nil, k.secrets.check(ctx, obj, v1alpha1.KubernetesApplicationResourceKind, named)
+}
