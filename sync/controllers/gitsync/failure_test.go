@@ -1,6 +1,7 @@
 package gitsync_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -47,6 +48,31 @@ func TestGitSync_oneBadManifestHoldsUpNoGoodOne(t *testing.T) {
 			assert.True(t, w.Exists(&corev1.ConfigMap{}, "good-0"))
 		})
 	}
+}
+
+// C59: a document that names no namespace and one that names the namespace which is filled in
+// are documents for one object, too.
+func TestGitSync_duplicatesAreFoundOnceNamespacesAreKnown(t *testing.T) {
+	w := newWorld(t)
+	w.commit(map[string]string{
+		"bare.yaml":  configMap("a", "one"),
+		"named.yaml": strings.Replace(configMap("a", "two"), "name: a", "name: a\n  namespace: "+w.Namespace, 1),
+		"other.yaml": configMap("b", "x"),
+	})
+	gs := w.sync(nil)
+	hub.AwaitReason(w.World, gs, v1alpha1.ApplyFailedReason)
+	require.Len(t, gs.Status.Problems, 2)
+	for i, want := range []struct{ file, other string }{{"bare.yaml", "named.yaml"}, {"named.yaml", "bare.yaml"}} {
+		assert.Equal(t, want.file, gs.Status.Problems[i].File)
+		assert.Contains(t, gs.Status.Problems[i].Message, want.other)
+	}
+	assert.False(t, w.Exists(&corev1.ConfigMap{}, "a"), "nobody can say which is meant")
+	assert.True(t, w.Exists(&corev1.ConfigMap{}, "b"))
+
+	w.remove("named.yaml")
+	hub.Reconcile(w.World, gs)
+	hub.AwaitReady(w.World, gs)
+	assert.True(t, w.Exists(&corev1.ConfigMap{}, "a"))
 }
 
 // P12: what a broken file held before is not known, so it is not taken for removed.
