@@ -172,38 +172,6 @@ func TestTree_ofClusterAndForPrograms(t *testing.T) {
 	assert.Len(t, web.Children, 5)
 }
 
-// A49, A50, A93: the components of an Application, named or selected, and its dependencies.
-func TestTree_ofApplication(t *testing.T) {
-	cluster, c := user(t), clientOf(t, user(t))
-	namespace := cluster.Namespace(t)
-	labels := map[string]string{"app": "shop"}
-	mine := map[string]string{v1alpha1.ApplicationAnnotation: "shop"}
-	create(t, c,
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mine", Labels: labels, Annotations: mine}},
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "not-annotated", Labels: labels}},
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "not-selected", Annotations: mine}},
-		&v1alpha1.Application{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "shop"},
-			Spec: v1alpha1.ApplicationSpec{
-				Type: "shop", Selector: &metav1.LabelSelector{MatchLabels: labels}, Dependencies: []string{"mysql"},
-				Components: []v1alpha1.ApplicationComponent{{Kind: "ConfigMap"}, {Kind: "Service", Name: "front"}},
-			},
-		},
-		&v1alpha1.Application{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mysql"},
-			Spec:       v1alpha1.ApplicationSpec{Type: "mysql", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "mysql"}}},
-		},
-	)
-	got := waybill(t, cluster, "tree", "application/shop", "-n", namespace)
-	require.Equal(t, 0, got.code, got.errOut)
-	assert.Equal(t, []string{
-		"Application/shop Current",
-		"├─ Application/mysql Current",
-		"├─ ConfigMap/mine Current",
-		"└─ Service/front NotFound",
-	}, lines(got.out), got.out)
-}
-
 func TestTree_refuses(t *testing.T) {
 	cluster, c := hub(t), clientOf(t, hub(t))
 	one, two := cluster.Namespace(t), cluster.Namespace(t)

@@ -28,20 +28,28 @@ type builder struct {
 	mu      sync.Mutex
 	notes   map[string]bool
 	visited map[visit]bool
+	claimed map[visit]bool
 }
 
-// visit is an object that has been descended into; a second way to it ends there.
+// visit is an object that has been descended into, so that a second way to it ends there, or
+// that is shown as the component of an Application, and so not beside it.
 type visit struct {
 	site *site
 	id   manifest.ID
 }
 
-func newBuilder(ctx context.Context, home *fleet.Cluster, depth int) *builder {
-	b := &builder{depth: depth, notes: map[string]bool{}, visited: map[visit]bool{}}
-	clusters, err := home.UserClusters(ctx)
-	if err != nil {
-		clusters = []*fleet.Cluster{home} // a user cluster knows of no others, or we may not see them
-		b.note("other clusters are left out: " + err.Error())
+// newBuilder returns a builder for a tree that begins at an object of that kind. Clusters
+// beside the home cluster are asked for only where its tree may lead there.
+func newBuilder(ctx context.Context, home *fleet.Cluster, rootKind string, depth int) *builder {
+	b := &builder{depth: depth, notes: map[string]bool{}, visited: map[visit]bool{}, claimed: map[visit]bool{}}
+	clusters := []*fleet.Cluster{home}
+	if rootKind != v1alpha1.ApplicationInstallationKind && rootKind != v1alpha1.ApplicationKind {
+		all, err := home.UserClusters(ctx)
+		if err == nil {
+			clusters = all
+		} else { // a user cluster knows of no others, or we may not see them
+			b.note("other clusters are left out: " + err.Error())
+		}
 	}
 	for _, cluster := range clusters {
 		b.sites = append(b.sites, newSite(cluster, b.note))
@@ -73,6 +81,9 @@ func (b *builder) build(ctx context.Context, root *unstructured.Unstructured) (*
 	node := describe(root, b.home.name())
 	children, err := b.descend(ctx, b.home, root, 1)
 	node.Children = children
+	if err == nil {
+		b.complete(ctx, node, nil)
+	}
 	return node, err
 }
 
@@ -109,6 +120,27 @@ func (b *builder) first(at *site, object *unstructured.Unstructured) bool {
 	seen := b.visited[v]
 	b.visited[v] = true
 	return !seen
+}
+
+// seen says whether an object has been descended into.
+func (b *builder) seen(at *site, id manifest.ID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.visited[visit{site: at, id: id.Key()}]
+}
+
+// claim says that an object is shown as a component.
+func (b *builder) claim(at *site, id manifest.ID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.claimed[visit{site: at, id: id.Key()}] = true
+}
+
+// unclaimed returns those that are not shown as components.
+func (b *builder) unclaimed(at *site, ids []manifest.ID) []manifest.ID {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(ids), func(id manifest.ID) bool { return b.claimed[visit{site: at, id: id.Key()}] })
 }
 
 // of returns what is below an object of a type, at a level.
@@ -170,8 +202,24 @@ func (b *builder) inventory(ctx context.Context, at *site, owner client.Object, 
 	return new(inventory.Store).Load(ctx, c, owner, *in)
 }
 
-// objects returns the objects of an inventory as they are now, and what is below them.
+// objects returns the objects of an inventory as they are now, and what is below them. An
+// object that is a component of an Application among them is shown there alone.
 func (b *builder) objects(ctx context.Context, at *site, ids []manifest.ID, level int) []*Node {
+	var apps, others []manifest.ID
+	for _, id := range ids {
+		if id.Group == v1alpha1.Group && id.Kind == v1alpha1.ApplicationKind {
+			apps = append(apps, id)
+		} else {
+			others = append(others, id)
+		}
+	}
+	nodes := b.readAll(ctx, at, apps, level)
+	nodes = append(nodes, b.readAll(ctx, at, b.unclaimed(at, others), level)...)
+	sortNodes(nodes)
+	return nodes
+}
+
+func (b *builder) readAll(ctx context.Context, at *site, ids []manifest.ID, level int) []*Node {
 	nodes, _ := b.each(len(ids), func(i int) (*Node, error) {
 		object, node := at.read(ctx, ids[i])
 		if object == nil {
@@ -233,7 +281,6 @@ func describe(object *unstructured.Unstructured, cluster string) *Node {
 	switch ready := readyMessage(object); {
 	case ready != "":
 		node.Message = ready
-	case object.GetKind() == v1alpha1.ApplicationKind: // its controller need not run
 	case copied:
 		node.Health, node.Message = health.Current, "copy of the hub's"
 	default:

@@ -17,6 +17,9 @@ const examples = `  # What the repository of a GitSync became, in every cluster
   # Who runs WordPress, and how it is doing
   waybill tree wordpress
 
+  # What an Application is made of, and what it needs, down to the Pods
+  waybill tree application/wordpress -n blog
+
   # What is installed in a cluster, without what it consists of
   waybill tree cluster/berlin -n waybill-system --depth 1`
 
@@ -39,7 +42,11 @@ A GitSync leads to the objects that it delivers, an ApplicationDefinition to its
 installations in all clusters, a KubernetesCluster to the installations in it, an
 ApplicationInstallation to its objects, an Application to its components and dependencies,
 and each of these to what it owns. A NAME alone is looked for among these kinds, in this
-order, and in all namespaces unless -n is given.`,
+order, and in all namespaces unless -n is given.
+
+The components of an Application are those that the selector and the annotation say. What is
+listed and missing is shown as such, and so is what names the Application and does not belong
+to it.`,
 		Example:           examples,
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: complete.References(env),
@@ -62,7 +69,7 @@ func (o *options) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b := newBuilder(ctx, target, o.depth)
+	b := newBuilder(ctx, target, root.GetKind(), o.depth)
 	node, err := b.build(ctx, root)
 	if err != nil {
 		return err

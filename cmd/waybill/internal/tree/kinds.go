@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -122,50 +120,4 @@ func (b *builder) ofInstallation(ctx context.Context, at *site, inst *v1alpha1.A
 
 func applicationID(namespace, name string) manifest.ID {
 	return manifest.ID{Group: v1alpha1.Group, Version: v1alpha1.GroupVersion.Version, Kind: v1alpha1.ApplicationKind, Namespace: namespace, Name: name}
-}
-
-// ofApplication returns the components of an Application (A49, A50) and its dependencies
-// (A93).
-func (b *builder) ofApplication(ctx context.Context, at *site, app *v1alpha1.Application, level int) ([]*Node, error) {
-	var ids []manifest.ID
-	for _, component := range app.Spec.Components {
-		id := manifest.ID{Group: component.Group, Version: component.Version, Kind: component.Kind, Namespace: app.Namespace, Name: component.Name}
-		if component.Name != "" {
-			ids = append(ids, id)
-			continue
-		}
-		selected, err := selectComponents(ctx, at, app, id)
-		if err != nil {
-			return nil, err
-		}
-		ids = append(ids, selected...)
-	}
-	for _, name := range app.Spec.Dependencies {
-		ids = append(ids, applicationID(app.Namespace, name))
-	}
-	return b.objects(ctx, at, ids, level), nil
-}
-
-// selectComponents lists the objects of a kind that the selector matches and that name the
-// Application in their annotation.
-func selectComponents(ctx context.Context, at *site, app *v1alpha1.Application, of manifest.ID) ([]manifest.ID, error) {
-	selector, err := metav1.LabelSelectorAsSelector(app.Spec.Selector)
-	if err != nil {
-		return nil, fmt.Errorf("read selector of Application %s: %w", app.Name, err)
-	}
-	kind, err := at.kindFor(schema.GroupKind{Group: of.Group, Kind: of.Kind})
-	if err != nil {
-		return nil, err
-	}
-	found, err := at.list(ctx, kind, client.InNamespace(app.Namespace), client.MatchingLabelsSelector{Selector: selector})
-	if err != nil {
-		return nil, err
-	}
-	var ids []manifest.ID
-	for i := range found {
-		if found[i].GetAnnotations()[v1alpha1.ApplicationAnnotation] == app.Name {
-			ids = append(ids, manifest.Object{Unstructured: &found[i]}.ID())
-		}
-	}
-	return ids, nil
 }

@@ -10,14 +10,15 @@ import (
 
 // Node is one object of the tree; -o json and yaml print it as it is.
 type Node struct {
-	// Group, Kind, Namespace and Name of the object.
+	// Group, Kind, Namespace and Name of the object; no name for a kind that an Application
+	// lists and has no object of.
 	Group     string `json:"group,omitempty"`
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
+	Name      string `json:"name,omitempty"`
 
 	// Cluster that the object is in: the name of its KubernetesCluster, or that of the
-	// kubeconfig's context for a hub that has none.
+	// kubeconfig's context where the hub has none, or the tree leads to no other cluster.
 	Cluster string `json:"cluster"`
 
 	// Health in kstatus words, and what is to say about it.
@@ -29,6 +30,15 @@ type Node struct {
 
 	// Children are what the object delivers, installs or owns.
 	Children []*Node `json:"children,omitempty"`
+
+	// rest is put below the node when all else is there.
+	rest *rest
+}
+
+// same says whether two nodes stand for one object.
+func (n *Node) same(other *Node) bool {
+	return n.Group == other.Group && n.Kind == other.Kind && n.Namespace == other.Namespace &&
+		n.Name == other.Name && n.Cluster == other.Cluster
 }
 
 func newNode(id manifest.ID, cluster string) *Node {

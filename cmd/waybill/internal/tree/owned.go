@@ -3,6 +3,7 @@ package tree
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,34 +12,57 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ownedKinds are the kinds that are looked at for owners: what the controllers of
-// Kubernetes, and most others, make.
-var ownedKinds = []schema.GroupVersionKind{
-	{Group: "apps", Version: "v1", Kind: "Deployment"},
-	{Group: "apps", Version: "v1", Kind: "StatefulSet"},
-	{Group: "apps", Version: "v1", Kind: "DaemonSet"},
-	{Group: "apps", Version: "v1", Kind: "ReplicaSet"},
-	{Group: "batch", Version: "v1", Kind: "CronJob"},
-	{Group: "batch", Version: "v1", Kind: "Job"},
-	{Version: "v1", Kind: "Pod"},
+// The kinds that are looked at for owners: what the controllers of Kubernetes, and most
+// others, make.
+var (
+	deployments  = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	statefulSets = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}
+	daemonSets   = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "DaemonSet"}
+	replicaSets  = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}
+	cronJobs     = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "CronJob"}
+	jobs         = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
+	pods         = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+
+	ownedKinds = []schema.GroupVersionKind{deployments, statefulSets, daemonSets, replicaSets, cronJobs, jobs, pods}
+)
+
+// ofBuiltIn says for the kinds of Kubernetes that own others which ones; so nothing is listed
+// that nobody needs, and no right is asked for that is not needed (A40).
+var ofBuiltIn = map[schema.GroupKind][]schema.GroupVersionKind{
+	deployments.GroupKind():         {replicaSets},
+	statefulSets.GroupKind():        {pods},
+	daemonSets.GroupKind():          {pods},
+	replicaSets.GroupKind():         {pods},
+	cronJobs.GroupKind():            {jobs},
+	jobs.GroupKind():                {pods},
+	{Kind: "ReplicationController"}: {pods},
 }
 
-// childless are groups none of whose objects own any of ownedKinds.
-var childless = map[string]bool{
+// builtIn are the groups of Kubernetes, none of whose other kinds own any of ownedKinds.
+var builtIn = map[string]bool{
+	"": true, "apps": true, "batch": true,
 	"rbac.authorization.k8s.io": true, "networking.k8s.io": true, "policy": true, "autoscaling": true,
 	"apiextensions.k8s.io": true, "admissionregistration.k8s.io": true, "storage.k8s.io": true, "scheduling.k8s.io": true,
 }
 
-// index holds the objects of ownedKinds of a namespace by the UID of their owner.
+// childKinds returns the kinds that objects of a kind may own; for one that a
+// CustomResourceDefinition defines, all of ownedKinds.
+func childKinds(gk schema.GroupKind) []schema.GroupVersionKind {
+	if builtIn[gk.Group] {
+		return ofBuiltIn[gk]
+	}
+	return ownedKinds
+}
+
+// index holds the objects of a kind in a namespace by the UID of their owner.
 type index map[types.UID][]*unstructured.Unstructured
 
 // owned returns what an object owns, in its own namespace.
 func (b *builder) owned(ctx context.Context, at *site, object *unstructured.Unstructured, level int) []*Node {
-	group := object.GroupVersionKind().Group
-	if object.GetNamespace() == "" || childless[group] || group == "" && object.GetKind() != "ReplicationController" {
+	if object.GetNamespace() == "" {
 		return nil
 	}
-	children := at.index(ctx, object.GetNamespace())[object.GetUID()]
+	children := at.children(ctx, object)
 	nodes, _ := b.each(len(children), func(i int) (*Node, error) {
 		node := describe(children[i], at.name())
 		below, err := b.descend(ctx, at, children[i], level+1)
@@ -48,39 +72,43 @@ func (b *builder) owned(ctx context.Context, at *site, object *unstructured.Unst
 	return nodes
 }
 
-// index lists the objects of a namespace that may have owners, once.
-func (s *site) index(ctx context.Context, namespace string) index {
+// children returns the objects that an object owns, of the kinds that those of its kind may.
+func (s *site) children(ctx context.Context, of *unstructured.Unstructured) []*unstructured.Unstructured {
+	kinds := childKinds(of.GroupVersionKind().GroupKind())
+	found := make([][]*unstructured.Unstructured, len(kinds))
+	var all sync.WaitGroup
+	for i, kind := range kinds {
+		all.Go(func() { found[i] = s.index(ctx, place{kind: kind, namespace: of.GetNamespace()})[of.GetUID()] })
+	}
+	all.Wait()
+	return slices.Concat(found...)
+}
+
+// index lists the objects of a kind in a namespace, once.
+func (s *site) index(ctx context.Context, in place) index {
 	s.mu.Lock()
-	load, ok := s.owned[namespace]
+	load, ok := s.owned[in]
 	if !ok {
-		load = sync.OnceValue(func() index { return s.loadIndex(ctx, namespace) })
-		s.owned[namespace] = load
+		load = sync.OnceValue(func() index { return s.loadIndex(ctx, in) })
+		s.owned[in] = load
 	}
 	s.mu.Unlock()
 	return load()
 }
 
-func (s *site) loadIndex(ctx context.Context, namespace string) index {
-	lists := make([][]unstructured.Unstructured, len(ownedKinds))
-	var all sync.WaitGroup
-	for i, kind := range ownedKinds {
-		all.Go(func() {
-			var err error
-			if lists[i], err = s.list(ctx, kind, client.InNamespace(namespace)); err != nil {
-				s.note(fmt.Sprintf("what objects own is not complete: cluster %s: %s", s.name(), err))
-			}
-		})
+func (s *site) loadIndex(ctx context.Context, in place) index {
+	list, err := s.list(ctx, in.kind, client.InNamespace(in.namespace))
+	if err != nil {
+		s.note(fmt.Sprintf("what objects own is not complete: cluster %s: %s", s.name(), err))
+		return nil
 	}
-	all.Wait()
 	byOwner := index{}
-	for _, list := range lists {
-		for i := range list {
-			if retired(&list[i]) {
-				continue
-			}
-			for _, owner := range list[i].GetOwnerReferences() {
-				byOwner[owner.UID] = append(byOwner[owner.UID], &list[i])
-			}
+	for i := range list {
+		if retired(&list[i]) {
+			continue
+		}
+		for _, owner := range list[i].GetOwnerReferences() {
+			byOwner[owner.UID] = append(byOwner[owner.UID], &list[i])
 		}
 	}
 	return byOwner

@@ -17,7 +17,11 @@ func printTree(w io.Writer, root *Node) error {
 
 // addRows adds a node behind branch, and its children behind trunk.
 func addRows(table *metav1.Table, node *Node, branch, trunk string) {
-	output.AddRow(table, branch+node.Kind+"/"+node.Name, node.Namespace, string(node.Health), node.Version, node.Message)
+	name := node.Kind
+	if node.Name != "" {
+		name += "/" + node.Name
+	}
+	output.AddRow(table, branch+name, node.Namespace, string(node.Health), node.Version, node.Message)
 	for i, child := range node.Children {
 		if i < len(node.Children)-1 {
 			addRows(table, child, trunk+"├─ ", trunk+"│  ")

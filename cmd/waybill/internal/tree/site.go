@@ -2,6 +2,7 @@ package tree
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -30,12 +31,22 @@ type site struct {
 	slots   chan struct{}
 
 	mu    sync.Mutex
-	owned map[string]func() index // by namespace
+	owned map[place]func() index
+	metas map[place]func() ([]metav1.PartialObjectMetadata, error)
 	alive func(context.Context) error
 }
 
+// place is where the objects of one kind are.
+type place struct {
+	kind      schema.GroupVersionKind
+	namespace string
+}
+
 func newSite(cluster *fleet.Cluster, note func(string)) *site {
-	s := &site{cluster: cluster, note: note, slots: make(chan struct{}, requests), owned: map[string]func() index{}}
+	s := &site{
+		cluster: cluster, note: note, slots: make(chan struct{}, requests),
+		owned: map[place]func() index{}, metas: map[place]func() ([]metav1.PartialObjectMetadata, error){},
+	}
 	var once sync.Once
 	var unreachable error
 	s.alive = func(ctx context.Context) error {
@@ -141,27 +152,70 @@ func (s *site) kindFor(gk schema.GroupKind) (schema.GroupVersionKind, error) {
 	return mapping.GroupVersionKind, nil
 }
 
+// kindIn returns the version to read the objects of a namespaced kind in.
+func (s *site) kindIn(gk schema.GroupKind) (schema.GroupVersionKind, error) {
+	mapper, err := s.cluster.Mapper()
+	if err != nil {
+		return schema.GroupVersionKind{}, err
+	}
+	mapping, err := mapper.RESTMapping(gk)
+	if err != nil {
+		return schema.GroupVersionKind{}, err
+	}
+	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return schema.GroupVersionKind{}, errors.New("no component: the kind is cluster-scoped")
+	}
+	return mapping.GroupVersionKind, nil
+}
+
 // page is how many objects a list is read by at a time.
 const page = 500
 
 // list returns all objects of a kind that the options select.
 func (s *site) list(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) ([]unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind)
+	var all []unstructured.Unstructured
+	err := s.pages(ctx, list, func() { all = append(all, list.Items...) }, options...)
+	return all, err
+}
+
+// metadata returns the metadata of all objects of a kind in a namespace, from one list however
+// often it is asked.
+func (s *site) metadata(ctx context.Context, in place) ([]metav1.PartialObjectMetadata, error) {
+	s.mu.Lock()
+	load, ok := s.metas[in]
+	if !ok {
+		load = sync.OnceValues(func() ([]metav1.PartialObjectMetadata, error) {
+			list := &metav1.PartialObjectMetadataList{}
+			list.SetGroupVersionKind(in.kind)
+			var all []metav1.PartialObjectMetadata
+			err := s.pages(ctx, list, func() { all = append(all, list.Items...) }, client.InNamespace(in.namespace))
+			return all, err
+		})
+		s.metas[in] = load
+	}
+	s.mu.Unlock()
+	return load()
+}
+
+// pages reads a list page by page into list, and calls each after every one.
+func (s *site) pages(ctx context.Context, list client.ObjectList, each func(), options ...client.ListOption) error {
 	c, err := s.client()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer s.acquire()()
-	var all []unstructured.Unstructured
-	list := &unstructured.UnstructuredList{}
+	kind := list.GetObjectKind().GroupVersionKind()
 	for {
-		list.SetGroupVersionKind(kind)
+		list.GetObjectKind().SetGroupVersionKind(kind)
 		paged := append(slices.Clone(options), client.Limit(page), client.Continue(list.GetContinue()))
 		if err := c.List(ctx, list, paged...); err != nil {
-			return nil, fmt.Errorf("list %s: %w", kind.Kind, err)
+			return fmt.Errorf("list %s: %w", kind.Kind, err)
 		}
-		all = append(all, list.Items...)
+		each()
 		if list.GetContinue() == "" {
-			return all, nil
+			return nil
 		}
 	}
 }

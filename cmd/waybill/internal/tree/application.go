@@ -1,0 +1,132 @@
+package tree
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/validation"
+	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/membership"
+)
+
+// parts is what an Application is made of, while it is looked for.
+type parts struct {
+	*builder
+	at      *site
+	app     *v1alpha1.Application
+	members *membership.Application
+	level   int // of the components
+}
+
+// ofApplication returns the components of an Application, with what names it and is none of
+// them (A49-A52, A56), its health-check Pod (A81) and its dependencies (A93). What is below
+// the dependencies is put there when all else is.
+func (b *builder) ofApplication(ctx context.Context, at *site, app *v1alpha1.Application, level int) ([]*Node, error) {
+	members, err := membership.Compile(app)
+	if err != nil {
+		return nil, fmt.Errorf("read Application %s in %s: %w", app.Name, app.Namespace, err)
+	}
+	p := &parts{builder: b, at: at, app: app, members: members, level: level}
+	kinds := validation.ComponentKinds(app)
+	found := make([][]*Node, len(kinds)+2)
+	var all sync.WaitGroup
+	for i, gk := range kinds {
+		all.Go(func() { found[i] = p.ofKind(ctx, gk) })
+	}
+	all.Go(func() { found[len(kinds)] = p.healthCheck(ctx) })
+	all.Go(func() { found[len(kinds)+1] = p.dependencies(ctx) })
+	all.Wait()
+	nodes := slices.Concat(found...)
+	sortNodes(nodes)
+	return nodes, nil
+}
+
+// healthCheck returns the Pod that was made from spec.healthCheck: one that the Application
+// owns, and that does not claim to be a component.
+func (p *parts) healthCheck(ctx context.Context) []*Node {
+	if p.app.Spec.HealthCheck == nil {
+		return nil
+	}
+	var nodes []*Node
+	for _, pod := range p.at.index(ctx, place{kind: pods, namespace: p.app.Namespace})[p.app.UID] {
+		if p.names(pod) {
+			continue
+		}
+		node := describe(pod, p.at.name())
+		node.Message = joined("the health check", node.Message)
+		nodes = append(nodes, node)
+	}
+	if len(nodes) == 0 {
+		node := newNode(manifest.ID{Kind: pods.Kind, Namespace: p.app.Namespace}, p.at.name())
+		node.Health, node.Message = health.NotFound, "the health check"
+		nodes = append(nodes, node)
+	}
+	return nodes
+}
+
+// dependencies returns the Applications that this one needs.
+func (p *parts) dependencies(ctx context.Context) []*Node {
+	names := p.app.Spec.Dependencies
+	nodes, _ := p.each(len(names), func(i int) (*Node, error) {
+		object, node := p.at.read(ctx, applicationID(p.app.Namespace, names[i]))
+		if object == nil {
+			node.Message = joined("a dependency", node.Message)
+			return node, nil
+		}
+		node.rest = &rest{at: p.at, object: object, level: p.level + 1}
+		return node, nil
+	})
+	return nodes
+}
+
+// names says whether an object's annotation names the Application (A54).
+func (p *parts) names(object metav1.Object) bool {
+	return object.GetAnnotations()[v1alpha1.ApplicationAnnotation] == p.app.Name
+}
+
+// owns says whether an object has an ownerReference to this very Application (A57).
+func (p *parts) owns(object metav1.Object) bool {
+	return slices.ContainsFunc(object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == p.app.UID })
+}
+
+// rest is what is still to be put below a node.
+type rest struct {
+	at     *site
+	object *unstructured.Unstructured
+	level  int
+}
+
+// complete puts below each dependency what it is made of. That is done in the order in which
+// the tree is read, so that one that several depend on is shown in full at the same place
+// every time, and a cycle ends.
+func (b *builder) complete(ctx context.Context, node *Node, above []*Node) {
+	if r := node.rest; r != nil {
+		node.rest = nil
+		b.completeOne(ctx, node, r, above)
+	}
+	for _, child := range node.Children {
+		b.complete(ctx, child, append(above, node))
+	}
+}
+
+func (b *builder) completeOne(ctx context.Context, node *Node, r *rest, above []*Node) {
+	switch {
+	case slices.ContainsFunc(above, node.same):
+		node.Message = "depends on itself: the dependencies form a cycle"
+	case b.seen(r.at, manifest.Object{Unstructured: r.object}.ID()):
+		node.Message = joined(node.Message, "what it is made of is shown at another place of this tree")
+	default:
+		children, err := b.descend(ctx, r.at, r.object, r.level)
+		if err != nil {
+			b.note(err.Error())
+		}
+		node.Children = children
+	}
+}

@@ -1,0 +1,204 @@
+package tree
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// ofKind returns the components of one kind, those that are listed and missing among them.
+// A kind that may not be listed, or is not there, holds up no other.
+func (p *parts) ofKind(ctx context.Context, gk schema.GroupKind) []*Node {
+	kind, err := p.at.kindIn(gk)
+	if err != nil {
+		return p.unread(gk, err)
+	}
+	found, err := p.look(ctx, kind)
+	if err != nil {
+		return p.unread(gk, err)
+	}
+	live, err := p.live(ctx, kind, found)
+	if err != nil {
+		return p.unread(gk, err)
+	}
+	var shown []*metav1.PartialObjectMetadata
+	for i := range found {
+		if p.shows(gk, &found[i]) {
+			shown = append(shown, &found[i])
+		}
+	}
+	nodes, _ := p.each(len(shown), func(i int) (*Node, error) { return p.component(ctx, kind, shown[i], live), nil })
+	return append(nodes, p.missing(gk, found)...)
+}
+
+// look returns the metadata of the objects of a kind in the namespace. Who may only get them
+// is shown those that are listed by name.
+func (p *parts) look(ctx context.Context, kind schema.GroupVersionKind) ([]metav1.PartialObjectMetadata, error) {
+	found, err := p.at.metadata(ctx, place{kind: kind, namespace: p.app.Namespace})
+	names, every := p.listed(kind.GroupKind())
+	if !apierrors.IsForbidden(err) || every {
+		return found, err
+	}
+	c, failed := p.at.client()
+	if failed != nil {
+		return nil, failed
+	}
+	for _, name := range names {
+		object := metav1.PartialObjectMetadata{}
+		object.SetGroupVersionKind(kind)
+		release := p.at.acquire()
+		failed := c.Get(ctx, client.ObjectKey{Namespace: p.app.Namespace, Name: name}, &object)
+		release()
+		switch {
+		case failed == nil:
+			found = append(found, object)
+		case !apierrors.IsNotFound(failed):
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// live returns the members of a kind in full, by name, from one list; none for a kind whose
+// metadata says it all.
+func (p *parts) live(ctx context.Context, kind schema.GroupVersionKind, found []metav1.PartialObjectMetadata) (map[string]*unstructured.Unstructured, error) {
+	gk := kind.GroupKind()
+	member := func(o metav1.PartialObjectMetadata) bool { return p.names(&o) && p.members.Matches(gk, &o) }
+	if !health.HasStatus(gk) || !slices.ContainsFunc(found, member) {
+		return nil, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(p.app.Spec.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("read selector: %w", err)
+	}
+	list, err := p.at.list(ctx, kind, client.InNamespace(p.app.Namespace), client.MatchingLabelsSelector{Selector: selector})
+	if apierrors.IsForbidden(err) {
+		return nil, nil // each is read by its name
+	}
+	live := map[string]*unstructured.Unstructured{}
+	for i := range list {
+		live[list[i].GetName()] = &list[i]
+	}
+	return live, err
+}
+
+// shows says whether an object of a listed kind is worth a line: a component, one that says it
+// is, and one that should be.
+func (p *parts) shows(gk schema.GroupKind, object metav1.Object) bool {
+	names, _ := p.listed(gk)
+	return p.names(object) || slices.Contains(names, object.GetName())
+}
+
+// component returns the node of an object that there is.
+func (p *parts) component(ctx context.Context, kind schema.GroupVersionKind, meta *metav1.PartialObjectMetadata, live map[string]*unstructured.Unstructured) *Node {
+	id := manifest.ID{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: meta.Namespace, Name: meta.Name}
+	object, node := live[meta.Name], newNode(id, p.at.name())
+	switch {
+	case object != nil:
+		node = describe(object, p.at.name())
+	case !health.HasStatus(kind.GroupKind()):
+		node.Health, node.Message = health.OfMetadata(meta.DeletionTimestamp != nil)
+	default:
+		object, node = p.at.read(ctx, id)
+	}
+	node.Message = joined(p.standing(kind.GroupKind(), meta), node.Message)
+	p.claim(p.at, id)
+	if object != nil {
+		children, err := p.descend(ctx, p.at, object, p.level+1)
+		if err != nil {
+			p.note(err.Error())
+		}
+		node.Children = children
+	}
+	return node
+}
+
+// standing says how far an object belongs to the Application; nothing for one that does in
+// every way.
+func (p *parts) standing(gk schema.GroupKind, object metav1.Object) string {
+	whose, annotated := object.GetAnnotations()[v1alpha1.ApplicationAnnotation]
+	switch {
+	case !annotated:
+		return "no component: it lacks the annotation " + v1alpha1.ApplicationAnnotation
+	case whose == "":
+		return "no component: its annotation says that it belongs to none"
+	case whose != p.app.Name:
+		return "no component: it belongs to Application " + whose
+	case !p.members.Selects(object.GetLabels()):
+		return "orphaned: its labels do not match the selector"
+	case !p.members.Lists(gk, object.GetName()):
+		return "no component: spec.components does not list it"
+	case p.members.Ownership == v1alpha1.OwnershipOwn && !p.owns(object):
+		return "not owned yet"
+	}
+	return ""
+}
+
+// missing returns the components that are listed and not there.
+func (p *parts) missing(gk schema.GroupKind, found []metav1.PartialObjectMetadata) []*Node {
+	names, every := p.listed(gk)
+	var nodes []*Node
+	for _, name := range names {
+		if !slices.ContainsFunc(found, func(o metav1.PartialObjectMetadata) bool { return o.Name == name }) {
+			node := p.node(gk, name)
+			node.Health, node.Message = health.Of(nil)
+			nodes = append(nodes, node)
+		}
+	}
+	member := func(o metav1.PartialObjectMetadata) bool { return p.names(&o) && p.members.Selects(o.Labels) }
+	if every && !slices.ContainsFunc(found, member) {
+		node := p.node(gk, "")
+		node.Health, node.Message = health.NotFound, "no object of the kind is selected"
+		nodes = append(nodes, node)
+	}
+	return nodes
+}
+
+// unread returns the components of a kind that could not be looked at, with the reason.
+func (p *parts) unread(gk schema.GroupKind, err error) []*Node {
+	names, every := p.listed(gk)
+	if every {
+		names = append(names, "")
+	}
+	nodes := make([]*Node, len(names))
+	for i, name := range names {
+		nodes[i] = p.node(gk, name)
+		nodes[i].Health, nodes[i].Message = unread(err)
+	}
+	return nodes
+}
+
+func (p *parts) node(gk schema.GroupKind, name string) *Node {
+	return newNode(manifest.ID{Group: gk.Group, Kind: gk.Kind, Namespace: p.app.Namespace, Name: name}, p.at.name())
+}
+
+// listed returns the names that spec.components has of a kind, and whether it also has every
+// object of it (C2).
+func (p *parts) listed(gk schema.GroupKind) (names []string, every bool) {
+	for _, c := range p.app.Spec.Components {
+		switch {
+		case c.Group != gk.Group || c.Kind != gk.Kind:
+		case c.Name == "":
+			every = true
+		default:
+			names = append(names, c.Name)
+		}
+	}
+	return names, every
+}
+
+// joined puts together what there is to say.
+func joined(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
+}
