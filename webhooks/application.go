@@ -3,16 +3,19 @@ package webhooks
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/api/validation"
+	"waybill.dev/waybill/sync/membership"
 )
 
 const applicationResource = "applications"
@@ -22,10 +25,26 @@ type applications struct {
 	access *access
 	mapper meta.RESTMapper
 	dryRun *podDryRun
+	index  *membership.Index
 }
 
-func (*applications) validate(obj, old *v1alpha1.Application) (admission.Warnings, field.ErrorList) {
-	return validation.ApplicationWarnings(obj), validation.ValidateApplication(obj, old)
+func (a *applications) validate(obj, old *v1alpha1.Application) (admission.Warnings, field.ErrorList) {
+	warnings := validation.ApplicationWarnings(obj)
+	errs := validation.ValidateApplication(obj, old)
+	if len(errs) == 0 {
+		warnings = append(warnings, a.cycle(obj)...)
+	}
+	return warnings, errs
+}
+
+// cycle warns of dependencies that lead back to the Application. They are no error: who creates
+// two that need each other cannot be asked for an order, and the controller tells of it as well.
+func (a *applications) cycle(obj *v1alpha1.Application) admission.Warnings {
+	cycle := a.index.Cycle(client.ObjectKeyFromObject(obj), obj.Spec.Dependencies)
+	if cycle == nil {
+		return nil
+	}
+	return admission.Warnings{"spec.dependencies make a cycle: " + strings.Join(cycle, " -> ")}
 }
 
 func (*applications) specChanged(obj, old *v1alpha1.Application) bool {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 )
@@ -85,4 +86,29 @@ func TestApplication_warnsOfKinds(t *testing.T) {
 	require.Len(t, got, 2)
 	assert.Contains(t, got[0], "Widget.example.com is not known")
 	assert.Contains(t, got[1], "Node is cluster-scoped")
+}
+
+// A9: who needs whom in a circle is told when the circle closes, and when it is changed.
+func TestApplication_warnsOfCycles(t *testing.T) {
+	c := admission(t)
+	admin, warned := c.admin(t)
+	ns := c.Namespace(t)
+	depending := func(name string, on ...string) *v1alpha1.Application {
+		app := newApplication(ns)
+		app.Name, app.Spec.Dependencies = name, on
+		return app
+	}
+	blog := depending("blog", "db")
+	require.NoError(t, admin.Create(t.Context(), blog))
+	require.NoError(t, admin.Create(t.Context(), depending("cache", "blog")))
+	assert.Empty(t, warned.take(), "db is yet to come")
+	require.Eventually(t, func() bool {
+		require.NoError(t, admin.Create(t.Context(), depending("db", "cache"), client.DryRunAll))
+		return len(warned.take()) > 0
+	}, patience, often, "from memory, which learns of Applications a moment later")
+	require.NoError(t, admin.Create(t.Context(), depending("db", "cache")), "it is no error")
+	assert.Equal(t, []string{"spec.dependencies make a cycle: db -> cache -> blog -> db"}, warned.take())
+	blog.Labels = map[string]string{"a": "b"}
+	require.NoError(t, admin.Update(t.Context(), blog))
+	assert.Empty(t, warned.take(), "it has been told")
 }

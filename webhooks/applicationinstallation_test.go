@@ -47,6 +47,33 @@ func TestInstallation_isDefaultedToItsOwnNamespace(t *testing.T) {
 	}, raw.Object["spec"], "nothing else is written into it")
 }
 
+// P10: whatever is written is kept as it was written; only what is missing is filled in.
+func TestInstallation_keepsWhatIsWritten(t *testing.T) {
+	c := admission(t)
+	admin, _ := c.admin(t)
+	def := definition(t, admin, func(d *v1alpha1.ApplicationDefinition) { d.Spec.DefaultVersion = "v1.0.0" })
+	spec := map[string]any{
+		"applicationRef":         map[string]any{"name": def.Name},
+		"reconciliationInterval": "10m",
+		"values":                 map[string]any{"replicas": int64(2), "gone": nil, "empty": map[string]any{}},
+		"deployOptions":          map[string]any{"helm": map[string]any{"timeout": "2m", "wait": false}},
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind))
+	u.SetNamespace(c.Namespace(t))
+	u.SetName("shop")
+	wanted := u.DeepCopy().Object["spec"].(map[string]any)
+	wanted["applicationRef"].(map[string]any)["version"] = "v1.0.0"
+	wanted["namespace"] = map[string]any{"name": u.GetNamespace()}
+
+	require.NoError(t, admin.Create(t.Context(), u))
+	assert.Equal(t, wanted, u.Object["spec"])
+	u.Object["spec"].(map[string]any)["reconciliationInterval"] = "90s"
+	require.NoError(t, admin.Update(t.Context(), u))
+	wanted["reconciliationInterval"] = "90s"
+	assert.Equal(t, wanted, u.Object["spec"])
+}
+
 // P10: applying the same again changes nothing, though the manager does not send what was filled in.
 func TestInstallation_isAppliedTwice(t *testing.T) {
 	c := admission(t)

@@ -56,3 +56,19 @@ func TestMetrics_countDecisions(t *testing.T) {
 	assert.Equal(t, refused+2, nowRefused)
 	assert.Equal(t, timed+3, nowTimed)
 }
+
+// injections returns how many objects were looked at, whatever became of them.
+func injections(t *testing.T) (count float64) {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		if f.GetName() != "waybill_injection_outcomes_total" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			count += m.GetCounter().GetValue()
+		}
+	}
+	return count
+}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,13 +22,14 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/webhooks/certificate"
+	"waybill.dev/waybill/webhooks/inject"
 	"waybill.dev/waybill/webhooks/registration"
 )
 
 // Options of a server.
 type Options struct {
 	// Registration says where API servers find the server, and how its certificate is kept. Run
-	// sets its Hooks and Holder; its Listen is the host:port that the server listens at.
+	// sets its Hooks, Injections and Holder; its Listen is the host:port that the server listens at.
 	Registration registration.Options
 
 	// MetricsAddress is the host:port of /metrics; "0" for none.
@@ -45,14 +48,20 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := register(metrics.Registry, registration.Metrics()...); err != nil {
+	if err := register(metrics.Registry, slices.Concat(registration.Metrics(), inject.Metrics())...); err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
+	injector, err := inject.Setup(mgr, o.Registration.Namespace)
+	if err != nil {
+		return err
+	}
+	o.Registration.Injections = injector.Injections
 	registrar, err := registration.Setup(mgr, o.Registration)
 	if err != nil {
 		return err
 	}
-	if err := Setup(mgr, metrics.Registry, o.Registration.Namespace); err != nil {
+	injector.OnChange(registrar.Wake)
+	if err := Setup(mgr, metrics.Registry, o.Registration.Namespace, injector.Index()); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
@@ -94,10 +103,12 @@ func newManager(config *rest.Config, o Options, holder *certificate.Holder) (man
 	if err != nil {
 		return nil, err
 	}
+	objects := registration.CacheObjects(o.Registration.Namespace)
+	maps.Copy(objects, inject.CacheObjects())
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
 		Cache: cache.Options{
-			ByObject:                    registration.CacheObjects(o.Registration.Namespace),
+			ByObject:                    objects,
 			DefaultTransform:            trim,
 			ReaderFailOnMissingInformer: true,
 		},

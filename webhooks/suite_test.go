@@ -42,6 +42,9 @@ func afterwards(t *testing.T) context.Context { return context.WithoutCancel(t.C
 // patience is how long a test waits for what takes a second on an idle machine.
 const patience = 60 * time.Second
 
+// often is how often it looks.
+const often = 20 * time.Millisecond
+
 const crds = "../charts/waybill/crds"
 
 func scheme(t testing.TB) *runtime.Scheme {

@@ -38,11 +38,6 @@ type guard[T object] interface {
 	guardDelete(ctx context.Context, old T) error
 }
 
-// defaults fill in what the user left out; old is nil on create.
-type defaults[T object] interface {
-	fill(ctx context.Context, obj, old T) error
-}
-
 // validator decides by the rules of a kind, and counts what it decides.
 type validator[T object] struct {
 	kind  string
@@ -89,39 +84,6 @@ func (v *validator[T]) decide(ctx context.Context, obj, old T, found ...*field.E
 	}
 	more, err := v.rules.review(ctx, obj, old)
 	return append(warnings, more...), err
-}
-
-// defaulter fills in by the rules of a kind, and counts.
-type defaulter[T object] struct {
-	kind     string
-	defaults defaults[T]
-	decoder  admission.Decoder
-	empty    func() T
-}
-
-var _ admission.Defaulter[*v1alpha1.ApplicationInstallation] = &defaulter[*v1alpha1.ApplicationInstallation]{}
-
-// Default implements admission.Defaulter.
-func (d *defaulter[T]) Default(ctx context.Context, obj T) error {
-	_, err := observe(d.kind, operationDefault, func() (admission.Warnings, error) {
-		old, err := d.old(ctx)
-		if err != nil {
-			return nil, apierrors.NewBadRequest("decode old object: " + err.Error())
-		}
-		return nil, d.defaults.fill(ctx, obj, old)
-	})
-	return err
-}
-
-// old is the object as it is, nil when it is being created.
-func (d *defaulter[T]) old(ctx context.Context) (T, error) {
-	var none T
-	req, err := admission.RequestFromContext(ctx)
-	if err != nil || len(req.OldObject.Raw) == 0 {
-		return none, err
-	}
-	old := d.empty()
-	return old, d.decoder.DecodeRaw(req.OldObject, old)
 }
 
 // observe counts a decision, whatever becomes of it.

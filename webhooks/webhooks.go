@@ -23,8 +23,8 @@ import (
 	"waybill.dev/waybill/webhooks/registration"
 )
 
-// Hooks are what is served whatever there is in the cluster, for the registration: creations and updates of every kind, and the
-// deletion of definitions, which others may be using.
+// Hooks are what is served whatever there is in the cluster, for the registration: creations and
+// updates of every kind of ours, and the deletion of definitions, which others may be using.
 func Hooks() registration.Hooks {
 	const (
 		create, update, remove = admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete

@@ -228,9 +228,16 @@ func (m *member) dropOurLabel() {
 	}
 }
 
+// maxNames is how many Applications a warning names: API servers cut long ones.
+const maxNames = 10
+
 func names(apps []*Application) string {
 	var list []string
 	for _, a := range apps {
+		if len(list) == maxNames {
+			list = append(list, fmt.Sprintf("and %d more", len(apps)-maxNames))
+			break
+		}
 		list = append(list, a.Key.Name)
 	}
 	return strings.Join(list, ", ")

@@ -42,11 +42,14 @@ type Hook struct {
 type Hooks struct {
 	Mutating   []Hook
 	Validating []Hook
+
+	// InjectPath is the path that the server answers at for every Injection.
+	InjectPath string
 }
 
 // mutating is what the configuration says, with every default written out, so that it compares
 // equal to what the API server gives back.
-func (h Hooks) mutating(e Endpoint, bundle []byte) []admissionregistrationv1.MutatingWebhook {
+func (h Hooks) mutating(e Endpoint, bundle []byte, inject []Injection) []admissionregistrationv1.MutatingWebhook {
 	var webhooks []admissionregistrationv1.MutatingWebhook
 	for _, hook := range h.Mutating {
 		webhooks = append(webhooks, admissionregistrationv1.MutatingWebhook{
@@ -63,6 +66,9 @@ func (h Hooks) mutating(e Endpoint, bundle []byte) []admissionregistrationv1.Mut
 			ReinvocationPolicy:      ptr.To(admissionregistrationv1.NeverReinvocationPolicy),
 			MatchConditions:         matchConditions(),
 		})
+	}
+	for _, i := range inject {
+		webhooks = append(webhooks, i.webhook(e.clientConfig(h.InjectPath, bundle)))
 	}
 	slices.SortFunc(webhooks, func(a, b admissionregistrationv1.MutatingWebhook) int { return cmp.Compare(a.Name, b.Name) })
 	return webhooks

@@ -30,6 +30,10 @@ type Options struct {
 	// Hooks to register.
 	Hooks Hooks
 
+	// Injections are what is to be registered beside the Hooks, and whether that is known yet.
+	// Call Registrar.Wake when it changes. Default: none.
+	Injections func() (injections []Injection, known bool)
+
 	// Holder is given the serving certificate.
 	Holder *certificate.Holder
 
@@ -53,6 +57,9 @@ type Options struct {
 }
 
 func (o *Options) setDefaults() {
+	if o.Injections == nil {
+		o.Injections = func() ([]Injection, bool) { return nil, true }
+	}
 	for _, d := range []struct {
 		value    *time.Duration
 		fallback time.Duration

@@ -129,6 +129,9 @@ func (r *Registrar) watch(ctx context.Context) error {
 	return nil
 }
 
+// Wake asks for another look at what is to be registered; it does not block.
+func (r *Registrar) Wake() { r.request() }
+
 // request asks the loop for a step; requests that nobody has answered yet are one.
 func (r *Registrar) request() {
 	select {

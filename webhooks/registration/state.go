@@ -145,7 +145,7 @@ func (r *Registrar) register(ctx context.Context, bundle []byte) error {
 	if mutating == nil {
 		mutating = &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: configurationMeta()}
 	}
-	if want := hooks.mutating(e, bundle); !apiequality.Semantic.DeepEqual(mutating.Webhooks, want) {
+	if want := hooks.mutating(e, bundle, r.injections(s)); !apiequality.Semantic.DeepEqual(mutating.Webhooks, want) {
 		mutating = mutating.DeepCopy()
 		mutating.Webhooks = want
 		if err := r.write(ctx, mutating); err != nil {
@@ -164,6 +164,14 @@ func (r *Registrar) register(ctx context.Context, bundle []byte) error {
 		}
 	}
 	return nil
+}
+
+// injections are what is to be registered: what is, as long as it is not known what should be.
+func (r *Registrar) injections(s state) []Injection {
+	if wanted, known := r.options.Injections(); known {
+		return wanted
+	}
+	return injections(s.mutating)
 }
 
 // write creates only outside a cluster: what a chart made and then deleted must not come back

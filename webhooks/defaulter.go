@@ -1,0 +1,89 @@
+package webhooks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// defaults fill in what the user left out; old is nil on create.
+type defaults[T object] interface {
+	fill(ctx context.Context, obj, old T) error
+}
+
+// defaulter fills in by the rules of a kind, and counts. Whatever the user wrote stays as it was
+// written: a duration of 2m is not made 2m0s, which would be a difference to everybody who
+// compares what is in git with what is in the cluster.
+type defaulter[T object] struct {
+	kind     string
+	defaults defaults[T]
+	decoder  admission.Decoder
+	empty    func() T
+}
+
+var _ admission.Handler = &defaulter[*v1alpha1.ApplicationInstallation]{}
+
+// Handle implements admission.Handler.
+func (d *defaulter[T]) Handle(ctx context.Context, req admission.Request) admission.Response {
+	if req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
+		return admission.Allowed("")
+	}
+	var filled []byte
+	_, err := observe(d.kind, operationDefault, func() (_ admission.Warnings, err error) {
+		filled, err = d.filled(admission.NewContextWithRequest(ctx, req), req)
+		return nil, err
+	})
+	if err != nil {
+		var status apierrors.APIStatus
+		if errors.As(err, &status) {
+			return admission.Errored(status.Status().Code, err)
+		}
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	return admission.PatchResponseFromRaw(req.Object.Raw, filled)
+}
+
+// filled is the object as the user wrote it, with what was filled in.
+func (d *defaulter[T]) filled(ctx context.Context, req admission.Request) ([]byte, error) {
+	obj := d.empty()
+	if err := d.decoder.DecodeRaw(req.Object, obj); err != nil {
+		return nil, apierrors.NewBadRequest("decode object: " + err.Error())
+	}
+	var old T
+	if len(req.OldObject.Raw) > 0 {
+		old = d.empty()
+		if err := d.decoder.DecodeRaw(req.OldObject, old); err != nil {
+			return nil, apierrors.NewBadRequest("decode old object: " + err.Error())
+		}
+	}
+	before, err := json.Marshal(obj)
+	if err != nil {
+		return nil, fmt.Errorf("encode object: %w", err)
+	}
+	if err := d.defaults.fill(ctx, obj, old); err != nil {
+		return nil, err
+	}
+	after, err := json.Marshal(obj)
+	if err != nil {
+		return nil, fmt.Errorf("encode object: %w", err)
+	}
+	// Both went through our types, so the difference is what was filled in and nothing else.
+	difference, err := jsonpatch.CreateMergePatch(before, after)
+	if err != nil {
+		return nil, fmt.Errorf("compare with defaults: %w", err)
+	}
+	filled, err := jsonpatch.MergePatch(req.Object.Raw, difference)
+	if err != nil {
+		return nil, fmt.Errorf("fill in defaults: %w", err)
+	}
+	return filled, nil
+}

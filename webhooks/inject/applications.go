@@ -1,0 +1,119 @@
+package inject
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/membership"
+)
+
+// cacheRetry is how often a cache is tried that cannot be: as long as the cluster does not know
+// the kind.
+const cacheRetry = 2 * time.Second
+
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applications,verbs=get;list;watch
+
+// applications are the Applications of the cluster, in memory.
+type applications struct {
+	index  membership.Index
+	synced atomic.Bool
+
+	// changed is called when other kinds are listed than before.
+	changed func()
+}
+
+// trim drops from a cached Application what membership does not ask for.
+func trim(obj any) (any, error) {
+	app, ok := obj.(*v1alpha1.Application)
+	if !ok {
+		return obj, nil
+	}
+	trimmed := &v1alpha1.Application{
+		TypeMeta: app.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: app.Namespace, Name: app.Name, UID: app.UID,
+			ResourceVersion: app.ResourceVersion, DeletionTimestamp: app.DeletionTimestamp,
+		},
+		Spec: v1alpha1.ApplicationSpec{
+			Selector: app.Spec.Selector, Components: app.Spec.Components,
+			Dependencies: app.Spec.Dependencies, Ownership: app.Spec.Ownership,
+		},
+	}
+	return trimmed, nil
+}
+
+// fill watches Applications, once the cluster knows the kind, and returns when all are read.
+func (a *applications) fill(ctx context.Context, from cache.Cache) error {
+	informer, err := await(ctx, from, &v1alpha1.Application{})
+	if err != nil {
+		return err
+	}
+	handler, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    a.set(ctx),
+		UpdateFunc: func(_, obj any) { a.set(ctx)(obj) },
+		DeleteFunc: a.remove,
+	})
+	if err != nil {
+		return fmt.Errorf("watch applications: %w", err)
+	}
+	if toolscache.WaitForCacheSync(ctx.Done(), handler.HasSynced) {
+		a.synced.Store(true)
+		a.changed()
+	}
+	return nil
+}
+
+// await starts the informer of a kind as soon as the cluster knows it.
+func await(ctx context.Context, from cache.Cache, obj *v1alpha1.Application) (informer cache.Informer, err error) {
+	log := ctrl.LoggerFrom(ctx)
+	err = wait.PollUntilContextCancel(ctx, cacheRetry, true, func(ctx context.Context) (bool, error) {
+		var err error
+		if informer, err = from.GetInformer(ctx, obj, cache.BlockUntilSynced(false)); err != nil {
+			log.Info("waiting for kind Application", "error", err.Error())
+			return false, nil
+		}
+		return true, nil
+	})
+	return informer, err
+}
+
+// set takes an Application in. One that admission would have refused matches nothing.
+func (a *applications) set(ctx context.Context) func(any) {
+	log := ctrl.LoggerFrom(ctx)
+	return func(obj any) {
+		app, ok := obj.(*v1alpha1.Application)
+		if !ok {
+			return
+		}
+		compiled, err := membership.Compile(app)
+		listed := false
+		if err != nil {
+			log.Info("leaving out an Application", "namespace", app.Namespace, "name", app.Name, "error", err.Error())
+			listed = a.index.Delete(types.NamespacedName{Namespace: app.Namespace, Name: app.Name})
+		} else {
+			listed = a.index.Set(compiled)
+		}
+		if listed {
+			a.changed()
+		}
+	}
+}
+
+func (a *applications) remove(obj any) {
+	if last, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
+		obj = last.Obj
+	}
+	if app, ok := obj.(*v1alpha1.Application); ok && a.index.Delete(types.NamespacedName{Namespace: app.Namespace, Name: app.Name}) {
+		a.changed()
+	}
+}

@@ -1,0 +1,214 @@
+package inject
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"reflect"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/discovery"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/membership"
+	"waybill.dev/waybill/webhooks/registration"
+)
+
+// Path that the webhook server answers at.
+const Path = "/inject"
+
+const (
+	// planEvery is the least time between two plans, so that many changes are one write of the
+	// webhook configuration. It is well under the second that Applications are to be followed in.
+	planEvery = 400 * time.Millisecond
+
+	// settle is for how long after a kind came or went discovery is asked again, as API servers
+	// tell of a CRD before discovery knows its kind.
+	settle = 5 * time.Second
+
+	// firstRetry and lastRetry are the time between two plans that are made again: as discovery
+	// did not answer, or may not know yet. It doubles from the one to the other.
+	firstRetry = 200 * time.Millisecond
+	lastRetry  = 10 * time.Second
+)
+
+// Injector answers for objects of the kinds that Applications list, and knows which those are.
+type Injector struct {
+	systemNamespace string
+	cache           cache.Cache
+	applications    *applications
+	kinds           *kinds // belongs to the loop alone
+	moved           groups // groups of which a kind came or went
+	wake            chan struct{}
+	planned         func() // called after each plan that differs from the one before
+
+	mu    sync.Mutex
+	plan  []registration.Injection
+	known bool
+}
+
+// CacheObjects is how the cache of the manager keeps what an Injector watches: trimmed.
+func CacheObjects() map[client.Object]cache.ByObject {
+	objects := map[client.Object]cache.ByObject{&v1alpha1.Application{}: {Transform: trim}}
+	for _, gvk := range kindSources {
+		objects[partial(gvk)] = cache.ByObject{Transform: nameOnly}
+	}
+	return objects
+}
+
+// Setup adds an Injector to a manager whose cache keeps CacheObjects, at Path of its webhook server, and a check to its
+// readiness that all Applications are read. systemNamespace is where we run ourselves: nothing is
+// registered there.
+func Setup(mgr manager.Manager, systemNamespace string) (*Injector, error) {
+	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("make discovery client: %w", err)
+	}
+	i := &Injector{
+		systemNamespace: systemNamespace, cache: mgr.GetCache(), kinds: newKinds(kinds),
+		wake: make(chan struct{}, 1), planned: func() {},
+	}
+	i.applications = &applications{changed: i.request}
+	mgr.GetWebhookServer().Register(Path, &admission.Webhook{Handler: &handler{applications: i.applications}})
+	if err := mgr.Add(i); err != nil {
+		return nil, fmt.Errorf("add injector: %w", err)
+	}
+	return i, mgr.AddReadyzCheck("applications", i.ready)
+}
+
+// Index holds the Applications of the cluster, as far as they are read.
+func (i *Injector) Index() *membership.Index { return &i.applications.index }
+
+// Injections are what is to be registered, and whether that is known yet: it is not before all
+// Applications are read. It belongs to the Injector: read only.
+func (i *Injector) Injections() (injections []registration.Injection, known bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.plan, i.known
+}
+
+// OnChange has a function called whenever Injections changes. It must be called before the
+// manager starts.
+func (i *Injector) OnChange(changed func()) { i.planned = changed }
+
+// NeedLeaderElection says no: every process answers.
+func (*Injector) NeedLeaderElection() bool { return false }
+
+// Start works until the context ends.
+func (i *Injector) Start(ctx context.Context) error {
+	ctx = ctrl.LoggerInto(ctx, ctrl.LoggerFrom(ctx).WithName("inject"))
+	err := watchKinds(ctx, i.cache, func(group string) { i.moved.add(group); i.request() })
+	if err != nil {
+		return err
+	}
+	work, ctx := errgroup.WithContext(ctx)
+	work.Go(func() error { return i.applications.fill(ctx, i.cache) })
+	work.Go(func() error { i.loop(ctx); return nil })
+	if err := work.Wait(); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+func (i *Injector) ready(*http.Request) error {
+	if !i.applications.synced.Load() {
+		return errors.New("applications are not read yet")
+	}
+	return nil
+}
+
+// request asks the loop for a plan; requests that nobody has answered yet are one.
+func (i *Injector) request() {
+	select {
+	case i.wake <- struct{}{}:
+	default:
+	}
+}
+
+// loop plans whenever it is asked to, not too often, and again as long as a plan may be wrong.
+func (i *Injector) loop(ctx context.Context) {
+	log := ctrl.LoggerFrom(ctx)
+	recent := map[string]bool{} // groups of which discovery may not know yet what came and went
+	settled := time.Now().Add(settle)
+	retry := firstRetry
+	again := time.NewTimer(lastRetry)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-i.wake:
+			retry = firstRetry
+		case <-again.C:
+			i.kinds.forget(recent)
+		}
+		if moved := i.moved.take(); len(moved) > 0 {
+			settled = time.Now().Add(settle)
+			maps.Copy(recent, moved)
+			i.kinds.forget(recent)
+		}
+		err := i.replan()
+		switch {
+		case err != nil:
+			log.Error(err, "rules for injection may be incomplete", "retryAfter", retry.String())
+			again.Reset(retry)
+		case time.Now().Before(settled):
+			again.Reset(retry)
+		default:
+			clear(recent)
+			again.Stop()
+		}
+		retry = min(2*retry, lastRetry)
+		pause(ctx, planEvery)
+	}
+}
+
+// replan makes a plan, once all Applications are read.
+func (i *Injector) replan() (err error) {
+	if !i.applications.synced.Load() {
+		return nil
+	}
+	next := plan(i.applications.index.Listed(), i.kinds.resolver(&err), i.systemNamespace)
+	i.mu.Lock()
+	differs := !i.known || !reflect.DeepEqual(i.plan, next)
+	i.plan, i.known = next, true
+	i.mu.Unlock()
+	if differs {
+		measure(next)
+		i.planned()
+	}
+	return err
+}
+
+func measure(plan []registration.Injection) {
+	resources, namespaces := 0, 0
+	for _, p := range plan {
+		resources += len(p.Resources)
+		if p.Every {
+			namespaces = -1
+		} else {
+			namespaces += len(p.Namespaces)
+		}
+	}
+	entries.WithLabelValues("entries").Set(float64(len(plan)))
+	entries.WithLabelValues("resources").Set(float64(resources))
+	entries.WithLabelValues("namespaces").Set(float64(namespaces))
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

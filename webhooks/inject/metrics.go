@@ -1,0 +1,45 @@
+package inject
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// What becomes of an object, as the metrics call it.
+const (
+	injected   = "injected"   // made part of an Application
+	released   = "released"   // what was injected before is taken back
+	relabelled = "relabelled" // only the part-of label was put right
+	warned     = "warned"     // left as it is, with a warning
+	unchanged  = "unchanged"
+	skipped    = "skipped" // none of ours, or Applications are not read yet
+	failed     = "failed"  // left as it is, as it cannot be read
+)
+
+var (
+	outcomes = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "waybill_injection_outcomes_total",
+		Help: "Objects that were looked at while they were written, by outcome (injected, released, relabelled, warned, unchanged, skipped, failed).",
+	}, []string{"outcome"})
+
+	duration = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "waybill_injection_duration_seconds",
+		Help:    "Time that looking at an object took.",
+		Buckets: []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1},
+	})
+
+	entries = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "waybill_injection_registered",
+		Help: "What is to be registered for injection: entries of the webhook configuration, resources and namespaces in them; namespaces is -1 where it is every one.",
+	}, []string{"of"})
+)
+
+// Metrics are the collectors of this package.
+func Metrics() []prometheus.Collector { return []prometheus.Collector{outcomes, duration, entries} }
+
+// count is called once per object.
+func count(start time.Time, outcome string) {
+	outcomes.WithLabelValues(outcome).Inc()
+	duration.Observe(time.Since(start).Seconds())
+}

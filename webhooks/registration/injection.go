@@ -1,0 +1,136 @@
+package registration
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// Injection is what is looked at beside our own kinds: namespaced resources, in some namespaces.
+// Of two injections no resource and namespace are the same (C32, C51).
+type Injection struct {
+	// Resources in any of their versions, sorted by group and name.
+	Resources []schema.GroupResource
+
+	// Namespaces, sorted. Which those are, Every turns around.
+	Namespaces []string
+
+	// Every says that it is every namespace but those of Namespaces.
+	Every bool
+}
+
+// injectionTimeout is how long, in seconds, an API server waits for an answer about an object
+// that is none of ours: it goes on without one.
+const injectionTimeout = 2
+
+const injectionPrefix = "inject-"
+
+// undecided leaves alone what was looked at before: an object with an annotation that says whose
+// it is, which is updated in neither its labels nor its annotations. Such are the updates of
+// most controllers.
+const undecided = `oldObject == null` +
+	` || !has(object.metadata.annotations) || !('` + v1alpha1.ApplicationAnnotation + `' in object.metadata.annotations)` +
+	` || !has(oldObject.metadata.annotations) || object.metadata.annotations != oldObject.metadata.annotations` +
+	` || has(object.metadata.labels) != has(oldObject.metadata.labels)` +
+	` || (has(object.metadata.labels) && object.metadata.labels != oldObject.metadata.labels)`
+
+// CompareResources orders resources by group and name.
+func CompareResources(a, b schema.GroupResource) int {
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
+}
+
+// webhook writes every default out, as the other entries do. Nobody waits for it who can go on
+// without: whoever else changes the object, it is asked again (IfNeeded), as it is idempotent.
+func (i Injection) webhook(client admissionregistrationv1.WebhookClientConfig) admissionregistrationv1.MutatingWebhook {
+	return admissionregistrationv1.MutatingWebhook{
+		Name:                    i.name(),
+		ClientConfig:            client,
+		Rules:                   i.rules(),
+		FailurePolicy:           ptr.To(admissionregistrationv1.Ignore),
+		MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
+		NamespaceSelector:       i.namespaceSelector(),
+		ObjectSelector:          &metav1.LabelSelector{},
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+		TimeoutSeconds:          ptr.To[int32](injectionTimeout),
+		AdmissionReviewVersions: []string{"v1"},
+		ReinvocationPolicy:      ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy),
+		MatchConditions: append(matchConditions(),
+			admissionregistrationv1.MatchCondition{Name: "undecided", Expression: undecided}),
+	}
+}
+
+// name stays the same while the resources do.
+func (i Injection) name() string {
+	digest := sha256.New()
+	for _, r := range i.Resources {
+		digest.Write([]byte(r.String() + "\n"))
+	}
+	return injectionPrefix + hex.EncodeToString(digest.Sum(nil)[:5]) + "." + v1alpha1.Group
+}
+
+// rules are one for each group.
+func (i Injection) rules() []admissionregistrationv1.RuleWithOperations {
+	var rules []admissionregistrationv1.RuleWithOperations
+	for _, r := range i.Resources {
+		if n := len(rules); n > 0 && rules[n-1].APIGroups[0] == r.Group {
+			rules[n-1].Resources = append(rules[n-1].Resources, r.Resource)
+			continue
+		}
+		rules = append(rules, admissionregistrationv1.RuleWithOperations{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+			Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{r.Group}, APIVersions: []string{"*"}, Resources: []string{r.Resource},
+				Scope: ptr.To(admissionregistrationv1.NamespacedScope),
+			},
+		})
+	}
+	return rules
+}
+
+func (i Injection) namespaceSelector() *metav1.LabelSelector {
+	operator := metav1.LabelSelectorOpIn
+	if i.Every {
+		operator = metav1.LabelSelectorOpNotIn
+	}
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: corev1.LabelMetadataName, Operator: operator, Values: i.Namespaces},
+	}}
+}
+
+// injections are those that a configuration has registered.
+func injections(registered *admissionregistrationv1.MutatingWebhookConfiguration) []Injection {
+	if registered == nil {
+		return nil
+	}
+	var found []Injection
+	for _, w := range registered.Webhooks {
+		selector := w.NamespaceSelector
+		if !strings.HasPrefix(w.Name, injectionPrefix) || selector == nil || len(selector.MatchExpressions) != 1 {
+			continue
+		}
+		i := Injection{
+			Namespaces: selector.MatchExpressions[0].Values,
+			Every:      selector.MatchExpressions[0].Operator == metav1.LabelSelectorOpNotIn,
+		}
+		for _, rule := range w.Rules {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					i.Resources = append(i.Resources, schema.GroupResource{Group: group, Resource: resource})
+				}
+			}
+		}
+		slices.SortFunc(i.Resources, CompareResources)
+		found = append(found, i)
+	}
+	return found
+}
