@@ -33,6 +33,8 @@ type Content struct {
 	Data map[string][]byte
 	// Annotations of the object; not to be changed.
 	Annotations map[string]string
+	// Type of a Secret; empty for a ConfigMap.
+	Type corev1.SecretType
 	// Hash of the data, in hex. Safe to log: it does not tell the data.
 	Hash string
 }
@@ -95,7 +97,9 @@ func (r *Reader) fetch(ctx context.Context, k key) (*Content, string, error) {
 	if k.Kind == Secret {
 		secret := &corev1.Secret{}
 		err := r.content.Get(ctx, k.NamespacedName, secret)
-		return newContent(secret.Data, secret.Annotations), secret.ResourceVersion, err
+		read := newContent(secret.Data, secret.Annotations)
+		read.Type = secret.Type
+		return read, secret.ResourceVersion, err
 	}
 	configMap := &corev1.ConfigMap{}
 	err := r.content.Get(ctx, k.NamespacedName, configMap)

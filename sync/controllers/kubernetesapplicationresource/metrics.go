@@ -1,0 +1,43 @@
+package kubernetesapplicationresource
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+var (
+	submittedGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "waybill_application_resource_submitted", Help: "Whether the cluster holds the object of a resource as templated (1) or not (0).",
+	}, []string{"namespace", "name"})
+	failuresTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "waybill_application_resource_failures_total", Help: "Passes of a resource that failed, by reason.",
+	}, []string{"namespace", "name", "reason"})
+)
+
+// registerMetrics registers the series of this package, once per process.
+var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(submittedGauge, failuresTotal) })
+
+func observe(kar *v1alpha1.KubernetesApplicationResource, err error) {
+	submitted := 0.0
+	if kar.Status.State == v1alpha1.StateSubmitted {
+		submitted = 1
+	}
+	submittedGauge.WithLabelValues(kar.Namespace, kar.Name).Set(submitted)
+	var known *reconcile.Error
+	if errors.As(err, &known) {
+		failuresTotal.WithLabelValues(kar.Namespace, kar.Name, known.Reason).Inc()
+	}
+}
+
+func forgetMetrics(name types.NamespacedName) {
+	labels := prometheus.Labels{"namespace": name.Namespace, "name": name.Name}
+	submittedGauge.Delete(labels)
+	failuresTotal.DeletePartialMatch(labels)
+}

@@ -1,0 +1,84 @@
+package kubernetesapplicationresource
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// lookUpCluster sets the KubernetesCluster, and says whether it is one that this process
+// serves.
+func (r *Reconciler) lookUpCluster(ctx context.Context, s *scope) (bool, error) {
+	if s.kar.Spec.ClusterName == "" {
+		return true, nil
+	}
+	kc := &v1alpha1.KubernetesCluster{}
+	err := r.Client.Get(ctx, s.clusterKey(), kc)
+	switch {
+	case apierrors.IsNotFound(err):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("get cluster %s: %w", s.kar.Spec.ClusterName, err)
+	}
+	s.kc = kc
+	return r.ClusterSelector == nil || r.ClusterSelector.Matches(labels.Set(kc.Labels)), nil
+}
+
+func (s *scope) clusterKey() types.NamespacedName {
+	return types.NamespacedName{Namespace: s.kar.Namespace, Name: s.kar.Spec.ClusterName}
+}
+
+// place finds the cluster that the resource goes to, and its applier. What is in a cluster
+// that was engaged anew, or failed when it was used last, is looked at anew.
+func (r *Reconciler) place(_ context.Context, s *scope) error {
+	switch {
+	case s.kar.Spec.ClusterName == "":
+		return reconcile.Waiting(v1alpha1.NotScheduledReason, 0, "not scheduled to a cluster yet; its application says why")
+	case s.kc == nil:
+		s.session.cluster = nil
+		return reconcile.Waiting(v1alpha1.ClusterNotFoundReason, 0,
+			"KubernetesCluster %s does not exist: create it again, or delete the application and create it anew to have it elsewhere", s.clusterKey())
+	case s.kc.Spec.Paused:
+		s.session.cluster = nil
+		s.outcome = &reconcile.Outcome{
+			Unknown: v1alpha1.SuspendedReason,
+			Message: fmt.Sprintf("KubernetesCluster %s is paused: what runs there stays as it is", s.kc.Name),
+		}
+		return nil
+	}
+	return r.engage(s)
+}
+
+// engage sets the cluster and the applier of the session. While a cluster has not been
+// contacted since the start of the process, nothing is known that would be worth a word.
+func (r *Reconciler) engage(s *scope) error {
+	found, err := r.Clusters.Get(s.clusterKey())
+	if err != nil {
+		s.session.cluster = nil
+		if state, _ := r.Clusters.State(s.clusterKey()); state.Contacted {
+			return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, 0, "%w", err)
+		}
+		if ready := conditions.Get(s.kc, v1alpha1.ReadyCondition); ready != nil && ready.Status == metav1.ConditionFalse {
+			return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, 0, "cluster %s cannot be used: %s", s.clusterKey(), ready.Message)
+		}
+		s.pending()
+		return nil
+	}
+	if s.session.cluster == found {
+		return nil
+	}
+	applier := r.appliers.of(found)
+	if s.session.applier != applier || s.session.result.err != nil {
+		s.session.attempted = ""
+	}
+	s.session.cluster, s.session.applier = found, applier
+	return nil
+}

@@ -1,0 +1,137 @@
+package kubernetesapplicationresource
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// remove takes the object and the copies of its Secrets out of the cluster, and releases the
+// resource when they are gone. A cluster whose KubernetesCluster is gone is given up: what
+// becomes of what runs there was decided by its spec.onDelete (C38).
+func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, error) {
+	if s.kc == nil {
+		s.released = true
+		return reconcile.Outcome{}, nil
+	}
+	meant, err := r.meaning(ctx, s)
+	switch {
+	case err != nil:
+		return reconcile.Outcome{}, err
+	case meant == handOver:
+		s.released = true
+		return reconcile.Outcome{}, nil
+	case s.kc.Spec.Paused:
+		s.session.cluster = nil
+		return reconcile.Outcome{}, reconcile.Waiting(v1alpha1.SuspendedReason, 0,
+			"KubernetesCluster %s is paused, so nothing is deleted there: unset spec.paused", s.kc.Name)
+	}
+	if err := r.engage(s); err != nil {
+		return reconcile.Outcome{}, fmt.Errorf("%w; what was delivered there is deleted when it is back; delete its KubernetesCluster with onDelete Abandon to give it up", err)
+	}
+	if s.outcome != nil {
+		return *s.outcome, nil
+	}
+	if !r.do(s, "delete", r.plan(s).remove) {
+		return reconcile.Outcome{Pending: true}, nil
+	}
+	got := s.session.result
+	s.session.attempted = ""
+	s.released = got.err == nil && len(got.problems) == 0 && len(got.inventory) == 0
+	if got.inventory != nil {
+		s.kar.Status.Inventory = recorded(got.inventory)
+	}
+	return reconcile.Outcome{}, s.remaining(got)
+}
+
+// remaining says what a deletion waits for.
+func (s *scope) remaining(got submission) error {
+	switch {
+	case s.released:
+		return nil
+	case got.err != nil:
+		return reconcile.Waiting(v1alpha1.DeleteFailedReason, s.requeueAfter(), "%w", got.err)
+	case len(got.problems) > 0:
+		return reconcile.Waiting(v1alpha1.DeleteFailedReason, s.requeueAfter(), "%s", describe(got.problems))
+	default:
+		return reconcile.Waiting(v1alpha1.DeletingReason, 0, "waiting for %s to be gone", list(got.inventory))
+	}
+}
+
+func list(ids []manifest.ID) string {
+	names := make([]string, 0, len(ids))
+	for _, id := range ids {
+		names = append(names, id.String())
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+// meaning is what the deletion of a resource says about what it delivered.
+type meaning int
+
+const (
+	// takeAway: the application dropped the template or is being deleted itself, or a user
+	// deleted the resource.
+	takeAway meaning = iota
+	// handOver: the application was made anew, as by a restore, and will have a resource of
+	// that name again, which takes over what this one delivered.
+	handOver
+)
+
+// meaning finds out why the resource is being deleted. Where its application is gone, without
+// having deleted it, it was the garbage collector, and nothing says that the object is not
+// wanted any more: OwnerMissing (C40).
+func (r *Reconciler) meaning(ctx context.Context, s *scope) (meaning, error) {
+	owner := metav1.GetControllerOf(s.kar)
+	if owner == nil || owner.Kind != v1alpha1.KubernetesApplicationKind {
+		return takeAway, nil
+	}
+	app := &v1alpha1.KubernetesApplication{}
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: s.kar.Namespace, Name: owner.Name}, app)
+	switch {
+	case apierrors.IsNotFound(err):
+		return 0, reconcile.Stalled(v1alpha1.OwnerMissingReason,
+			"KubernetesApplication %s is gone without having deleted this resource, so %s stays in the cluster: create the application again to go on, "+
+				"remove the ownerReference to have it deleted, or remove finalizer %s to leave it there",
+			owner.Name, s.object(), v1alpha1.Finalizer)
+	case err != nil:
+		return 0, fmt.Errorf("get application %s: %w", owner.Name, err)
+	case app.UID == owner.UID, !app.DeletionTimestamp.IsZero(), !hasTemplate(app, s.kar.Name):
+		return takeAway, nil
+	case app.Spec.ClusterName == "":
+		return 0, reconcile.Waiting(v1alpha1.NotScheduledReason, 0, "KubernetesApplication %s was made anew and is not scheduled yet", owner.Name)
+	case app.Spec.ClusterName != s.kar.Spec.ClusterName:
+		return takeAway, nil
+	default:
+		return handOver, nil
+	}
+}
+
+func hasTemplate(app *v1alpha1.KubernetesApplication, name string) bool {
+	return slices.ContainsFunc(app.Spec.ResourceTemplates, func(t v1alpha1.ResourceTemplate) bool { return t.Metadata.Name == name })
+}
+
+// release lets the resource go and forgets it.
+func (r *Reconciler) release(ctx context.Context, s *scope) error {
+	before := s.kar.DeepCopy()
+	if controllerutil.RemoveFinalizer(s.kar, v1alpha1.Finalizer) {
+		err := r.Client.Patch(ctx, s.kar, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("release resource: %w", err)
+		}
+	}
+	r.forget(s.session.key.NamespacedName)
+	return nil
+}

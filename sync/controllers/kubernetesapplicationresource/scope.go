@@ -1,0 +1,63 @@
+package kubernetesapplicationresource
+
+import (
+	"time"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// scope is the state of one pass.
+type scope struct {
+	// kar is the resource; its status is changed by report and conclude.
+	kar *v1alpha1.KubernetesApplicationResource
+	// owner is what delivered objects are marked with.
+	owner apply.Owner
+	// kc is set by lookUpCluster; nil where the resource is not scheduled, or its
+	// KubernetesCluster does not exist.
+	kc *v1alpha1.KubernetesCluster
+	// session is what is remembered between passes.
+	session *session
+
+	// secrets, missing and barred are set by readSecrets, in the order of the spec: those to
+	// copy, those that do not exist, and those that may not leave the hub.
+	secrets         []secret
+	missing, barred []string
+	// digest of everything that is to be delivered is set by submit.
+	digest string
+
+	// outcome is set by a step after which the pass ends.
+	outcome *reconcile.Outcome
+	// released is set by remove when nothing of ours is left.
+	released bool
+}
+
+// pending ends the pass: an event will go on.
+func (s *scope) pending() { s.outcome = &reconcile.Outcome{Pending: true} }
+
+// requeueAfter is the time until the next try; zero where none is to come. To be asked once
+// a try that is due was made.
+func (s *scope) requeueAfter() time.Duration {
+	if s.session.retryAt.IsZero() {
+		return 0
+	}
+	return max(time.Until(s.session.retryAt), time.Millisecond)
+}
+
+// object is the identity of the templated object, in the namespace that it has if its kind
+// has namespaces (W27, C12).
+func (s *scope) object() manifest.ID {
+	gvk := s.kar.Spec.Template.GroupVersionKind()
+	return manifest.ID{
+		Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind,
+		Namespace: s.namespace(), Name: s.kar.Spec.Template.Metadata.Name,
+	}
+}
+
+// sameObject says whether id is that of the templated object, in whatever namespace.
+func (s *scope) sameObject(id manifest.ID) bool {
+	object := s.object()
+	return id.Group == object.Group && id.Kind == object.Kind && id.Name == object.Name
+}

@@ -1,0 +1,126 @@
+package kubernetesapplicationresource
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// secret is one that is to be copied.
+type secret struct {
+	name    string
+	content *content.Content
+}
+
+// readSecrets reads the Secrets that the spec names from the namespace of the resource, and
+// from no other (W31). Those that KubernetesClusters are reached with, and credentials of
+// sources, may not leave the hub; admission said so already, but they may have become that
+// since (C36).
+func (r *Reconciler) readSecrets(ctx context.Context, s *scope) error {
+	if len(s.kar.Spec.Secrets) == 0 {
+		return nil
+	}
+	kubeconfigs, err := r.kubeconfigs(ctx, s.kar.Namespace)
+	if err != nil {
+		return err
+	}
+	for _, ref := range s.kar.Spec.Secrets {
+		found, err := r.Secrets.Get(ctx, content.Secret, types.NamespacedName{Namespace: s.kar.Namespace, Name: ref.Name})
+		if client.IgnoreNotFound(err) != nil {
+			return reconcile.Failed(v1alpha1.SecretNotFoundReason, "spec.secrets: %w", err)
+		}
+		switch {
+		case kubeconfigs[ref.Name]:
+			s.barred = append(s.barred, ref.Name)
+		case apierrors.IsNotFound(err):
+			s.missing = append(s.missing, ref.Name)
+		case isCredential(found):
+			s.barred = append(s.barred, ref.Name)
+		default:
+			s.secrets = append(s.secrets, secret{ref.Name, found})
+		}
+	}
+	return nil
+}
+
+// kubeconfigs are the names of the Secrets that KubernetesClusters of a namespace refer to.
+func (r *Reconciler) kubeconfigs(ctx context.Context, namespace string) (map[string]bool, error) {
+	list := &v1alpha1.KubernetesClusterList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list clusters: %w", err)
+	}
+	names := make(map[string]bool)
+	for i := range list.Items {
+		if ref := list.Items[i].Spec.KubeconfigSecretRef; ref != nil {
+			names[ref.Name] = true
+		}
+	}
+	return names, nil
+}
+
+func isCredential(c *content.Content) bool {
+	_, marked := c.Annotations[v1alpha1.SecretTypeAnnotation]
+	return marked
+}
+
+// withheld says which Secrets keep the resource from being complete; nil where none does.
+func (s *scope) withheld() error {
+	switch {
+	case len(s.barred) > 0:
+		return reconcile.Stalled(v1alpha1.SecretNotPropagatedReason,
+			"spec.secrets: %s may not leave the hub, because a KubernetesCluster or the catalog is reached with it: name another Secret",
+			strings.Join(s.barred, ", "))
+	case len(s.missing) > 0:
+		return reconcile.Waiting(v1alpha1.SecretNotFoundReason, 0,
+			"spec.secrets: Secret %s does not exist in namespace %s: create it, or correct the name",
+			strings.Join(s.missing, ", "), s.kar.Namespace)
+	default:
+		return nil
+	}
+}
+
+// namespace that the object is in, if its kind has namespaces, and the copies of Secrets with
+// it (W32, C12).
+func (s *scope) namespace() string {
+	if namespace := s.kar.Spec.Template.Metadata.Namespace; namespace != "" {
+		return namespace
+	}
+	return metav1.NamespaceDefault
+}
+
+// copyID is the identity of the copy of a Secret (W33).
+func (s *scope) copyID(secret string) manifest.ID {
+	return manifest.ID{Version: "v1", Kind: "Secret", Namespace: s.namespace(), Name: s.kar.PropagatedSecretName(secret)}
+}
+
+// copyOf is the copy of a Secret: its data and type, and nothing else of it.
+func (s *scope) copyOf(source secret) manifest.Object {
+	id := s.copyID(source.name)
+	data := make(map[string]any, len(source.content.Data))
+	for key, value := range source.content.Data {
+		data[key] = base64.StdEncoding.EncodeToString(value)
+	}
+	return manifest.Object{Unstructured: &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1",
+		"kind":       "Secret",
+		"metadata": map[string]any{
+			"namespace":   id.Namespace,
+			"name":        id.Name,
+			"annotations": map[string]any{v1alpha1.ResourceUIDAnnotation: string(s.kar.UID)},
+		},
+		"type": string(source.content.Type),
+		"data": data,
+	}}}
+}

@@ -1,0 +1,152 @@
+package kubernetesapplicationresource
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// jobKey identifies a resource; the UID keeps one apart from another of the same name.
+type jobKey struct {
+	types.NamespacedName
+	uid types.UID
+}
+
+// session is what is remembered of a resource between passes. Only the pass of the resource
+// itself touches it, so it needs no lock.
+type session struct {
+	key jobKey
+
+	// cluster is the one that was delivered to last; nil while it cannot be used. applier is
+	// its applier; nil only before the first use.
+	cluster *cluster.Cluster
+	applier *apply.Applier
+
+	// working says that a job is under way.
+	working bool
+	// toldBefore is how often the cluster had told of a change by others when the job that is
+	// under way, or was the last, began.
+	toldBefore int
+	// attempted is the digest of what was submitted last, and result how that went.
+	attempted string
+	result    submission
+
+	// failures in a row, and when to try again.
+	failures int
+	retryAt  time.Time
+}
+
+// submission is what became of a job in a cluster.
+type submission struct {
+	// inventory is what is in the cluster, or may be; nil where the job did not get that far.
+	inventory []manifest.ID
+	// namespace of the object is known where placed is set.
+	namespace string
+	placed    bool
+
+	problems []manifest.Problem
+	warnings []manifest.Problem
+	waiting  []manifest.ID
+	// err is why the job could not do anything.
+	err error
+}
+
+func (s *session) failed(backoff func(int) time.Duration) {
+	s.failures++
+	s.retryAt = time.Now().Add(backoff(s.failures))
+}
+
+func (s *session) succeeded() { s.failures, s.retryAt = 0, time.Time{} }
+
+func (s *session) retryDue() bool { return !s.retryAt.IsZero() && !time.Now().Before(s.retryAt) }
+
+// sessions by name of the resource.
+type sessions struct {
+	mu     sync.Mutex
+	byName map[types.NamespacedName]*session
+}
+
+func newSessions() *sessions { return &sessions{byName: map[types.NamespacedName]*session{}} }
+
+func (s *sessions) get(name types.NamespacedName) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byName[name]
+}
+
+func (s *sessions) put(added *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.byName[added.key.NamespacedName] = added
+}
+
+func (s *sessions) drop(name types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byName, name)
+}
+
+// session returns what is remembered of a resource; nothing of another one of its name.
+func (r *Reconciler) session(kar *v1alpha1.KubernetesApplicationResource) *session {
+	name := client.ObjectKeyFromObject(kar)
+	found := r.sessions.get(name)
+	if found != nil && found.key.uid == kar.UID {
+		return found
+	}
+	r.forget(name)
+	made := &session{key: jobKey{name, kar.UID}}
+	r.sessions.put(made)
+	return made
+}
+
+// forget drops everything that is remembered of a resource. What it delivered stays.
+func (r *Reconciler) forget(name types.NamespacedName) {
+	found := r.sessions.get(name)
+	if found == nil {
+		return
+	}
+	r.jobs.Drop(found.key)
+	if found.applier != nil {
+		found.applier.Forget(r.owner(&v1alpha1.KubernetesApplicationResource{ObjectMeta: objectMeta(name)}))
+	}
+	r.told.Forget(name)
+	r.kernel.Forget(found.key.uid)
+	r.sessions.drop(name)
+	forgetMetrics(name)
+}
+
+// appliers has one applier per cluster, for as long as the cluster is engaged.
+type appliers struct {
+	options apply.Options
+
+	mu        sync.Mutex
+	byCluster map[*cluster.Cluster]*apply.Applier
+}
+
+func newAppliers(options apply.Options) *appliers {
+	return &appliers{options: options, byCluster: map[*cluster.Cluster]*apply.Applier{}}
+}
+
+func (a *appliers) of(c *cluster.Cluster) *apply.Applier {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if found := a.byCluster[c]; found != nil {
+		return found
+	}
+	made := apply.New(c.Context(), c, a.options)
+	a.byCluster[c] = made
+	context.AfterFunc(c.Context(), func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.byCluster, c)
+	})
+	return made
+}

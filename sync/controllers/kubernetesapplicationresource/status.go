@@ -1,0 +1,223 @@
+package kubernetesapplicationresource
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// report turns the last submission into the status and the outcome of the pass.
+func (s *scope) report() (reconcile.Outcome, error) {
+	got := s.session.result
+	if got.inventory != nil {
+		s.kar.Status.Inventory = recorded(got.inventory)
+	}
+	if got.placed {
+		s.kar.Status.Namespace = got.namespace
+	}
+	s.showStatus()
+	outcome := reconcile.Outcome{RequeueAfter: s.requeueAfter()}
+	switch err := s.withheld(); {
+	case got.err != nil:
+		return outcome, s.retried(got.err)
+	case len(got.problems) > 0:
+		return outcome, reconcile.Waiting(reasonOf(got.problems), s.requeueAfter(), "%s", describe(got.problems))
+	case err != nil:
+		return outcome, err
+	case len(got.waiting) > 0:
+		outcome.Unknown, outcome.Message = v1alpha1.ProgressingReason, "waiting for "+list(got.waiting)
+		return outcome, nil
+	}
+	outcome.Message = s.message(got)
+	return outcome, nil
+}
+
+// retried keeps the reason of an error, and replaces its back-off by that of the session: a
+// pass that was woken by something else is not another failure.
+func (s *scope) retried(err error) error {
+	var known *reconcile.Error
+	if reconcile.IsStalled(err) || !errors.As(err, &known) {
+		return err
+	}
+	return reconcile.Waiting(known.Reason, s.requeueAfter(), "%w", err)
+}
+
+// reasons are what is shown for those of a delivery.
+var reasons = map[string]string{
+	apply.ReasonConflict:          v1alpha1.ObjectConflictReason,
+	apply.ReasonKindNotFound:      v1alpha1.KindNotServedReason,
+	apply.ReasonNamespaceNotFound: v1alpha1.NamespaceNotFoundReason,
+	apply.ReasonForbidden:         v1alpha1.ForbiddenReason,
+}
+
+// reasonOf is that of the first problem; the templated object comes first.
+func reasonOf(problems []manifest.Problem) string {
+	if reason, found := reasons[problems[0].Reason]; found {
+		return reason
+	}
+	return v1alpha1.ApplyFailedReason
+}
+
+// describe quotes every problem: what the cluster said stands in it, word for word.
+func describe(problems []manifest.Problem) string {
+	texts := make([]string, 0, len(problems))
+	for _, p := range problems {
+		texts = append(texts, p.Error())
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (s *scope) message(got submission) string {
+	id := s.object()
+	id.Namespace = got.namespace
+	message := fmt.Sprintf("submitted %s to cluster %s", id, s.kar.Spec.ClusterName)
+	if n := len(s.secrets); n > 0 {
+		message += fmt.Sprintf(", with copies of %d Secrets", n)
+	}
+	if len(got.warnings) > 0 {
+		message += "; " + describe(got.warnings)
+	}
+	return message
+}
+
+// conclude sets the condition Submitted and the state of a pass that came to an end.
+func (s *scope) conclude(outcome reconcile.Outcome, err error) {
+	var known *reconcile.Error
+	switch {
+	case !s.kar.DeletionTimestamp.IsZero():
+	case err == nil && outcome.Unknown == "":
+		conditions.MarkTrue(s.kar, v1alpha1.SubmittedCondition, v1alpha1.SucceededReason, "%s", outcome.Message)
+	case err == nil:
+		s.markUnknown(outcome.Unknown, outcome.Message)
+	case !errors.As(err, &known):
+		s.markUnknown(v1alpha1.ProgressingWithRetryReason, err.Error())
+	case known.Reason == v1alpha1.ClusterUnreachableReason, known.Reason == v1alpha1.NotScheduledReason:
+		s.markUnknown(known.Reason, err.Error())
+	default:
+		conditions.MarkFalse(s.kar, v1alpha1.SubmittedCondition, known.Reason, "%s", err)
+	}
+	s.kar.Status.State = stateOf(s.kar)
+}
+
+// markUnknown says that it is not known whether the cluster holds the object, unless it was
+// known of this generation when somebody could look.
+func (s *scope) markUnknown(reason, message string) {
+	last := conditions.Get(s.kar, v1alpha1.SubmittedCondition)
+	if last != nil && last.Status != metav1.ConditionUnknown && last.ObservedGeneration == s.kar.Generation {
+		return
+	}
+	conditions.MarkUnknown(s.kar, v1alpha1.SubmittedCondition, reason, "%s", message)
+}
+
+// stateOf is the state that follows from the conditions (W23).
+func stateOf(kar *v1alpha1.KubernetesApplicationResource) v1alpha1.ApplicationState {
+	switch submitted := conditions.Get(kar, v1alpha1.SubmittedCondition); {
+	case !kar.DeletionTimestamp.IsZero():
+		return v1alpha1.StateDeleting
+	case kar.Spec.ClusterName == "":
+		return v1alpha1.StatePending
+	case submitted == nil || submitted.Status == metav1.ConditionUnknown:
+		return v1alpha1.StateScheduled
+	case submitted.Status == metav1.ConditionTrue:
+		return v1alpha1.StateSubmitted
+	default:
+		return v1alpha1.StateFailed
+	}
+}
+
+// showStatus copies the status of the object as it was last seen (W19, W20). While it is not
+// known, because the cluster is lost or the object was made this moment, what was known stays.
+func (s *scope) showStatus() {
+	seen, _ := s.session.applier.Observe(s.owner)
+	for _, status := range seen.Statuses { // there is one at most: Secrets have none
+		s.show(status)
+		return
+	}
+	unserved := func(p manifest.Problem) bool { return p.Reason == apply.ReasonKindNotFound && s.sameObject(p.ID) }
+	if slices.ContainsFunc(s.session.result.problems, unserved) {
+		s.show(apply.Status{})
+	}
+}
+
+func (s *scope) show(status apply.Status) {
+	if status.TooLarge {
+		conditions.MarkTrue(s.kar, v1alpha1.RemoteStatusTooLargeCondition, v1alpha1.RemoteStatusTooLargeCondition,
+			"the status of the object is larger than %d KiB, so status.remote is left out", apply.MaxStatus>>10)
+	} else {
+		conditions.Delete(s.kar, v1alpha1.RemoteStatusTooLargeCondition)
+	}
+	remote := withoutNulls(status.JSON)
+	switch {
+	case remote == nil:
+		s.kar.Status.Remote = nil
+	case s.kar.Status.Remote == nil || !sameJSON(s.kar.Status.Remote.Raw, remote):
+		s.kar.Status.Remote = &apiextensionsv1.JSON{Raw: remote}
+	}
+}
+
+// withoutNulls leaves out fields whose value is null, which no merge patch can write and
+// Kubernetes takes for absent.
+func withoutNulls(text []byte) []byte {
+	if !bytes.Contains(text, []byte("null")) {
+		return text
+	}
+	value, err := decode(text)
+	if err != nil {
+		return text
+	}
+	pruned, err := json.Marshal(prune(value))
+	if err != nil {
+		return text
+	}
+	return pruned
+}
+
+func prune(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, field := range value {
+			if field == nil {
+				delete(value, key)
+				continue
+			}
+			value[key] = prune(field)
+		}
+	case []any:
+		for i := range value {
+			value[i] = prune(value[i])
+		}
+	}
+	return value
+}
+
+// sameJSON tells whether two texts say the same.
+func sameJSON(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	one, errOne := decode(a)
+	other, errOther := decode(b)
+	return errOne == nil && errOther == nil && equality.Semantic.DeepEqual(one, other)
+}
+
+// decode keeps numbers as they are written.
+func decode(text []byte) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	err := decoder.Decode(&value)
+	return value, err
+}

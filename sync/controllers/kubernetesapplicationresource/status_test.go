@@ -1,0 +1,100 @@
+package kubernetesapplicationresource_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/hub"
+)
+
+func replace(in, what, with string) string { return strings.ReplaceAll(in, what, with) }
+func lower(s string) string                { return strings.ToLower(s) }
+
+// widgets are objects of a kind that only the user cluster knows.
+var widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
+
+const widgetDefinition = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: PLURAL.example.com}
+spec:
+  group: example.com
+  scope: SCOPE
+  names: {plural: PLURAL, singular: SINGULAR, kind: KIND, listKind: KINDList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
+// define makes a kind known to the user cluster.
+func (u *user) define(kind, scope string) {
+	u.T.Helper()
+	singular := lower(kind)
+	text := strings.NewReplacer("PLURAL", singular+"s", "SINGULAR", singular, "KIND", kind, "SCOPE", scope).Replace(widgetDefinition)
+	u.Create(parse(u.T, text))
+}
+
+func (u *user) widget(name string) string {
+	return "{apiVersion: example.com/v1, kind: Widget, metadata: {name: " + name + ", namespace: " + u.Namespace + "}, spec: {size: 1}}"
+}
+
+// setStatus writes the status of a widget as its controller would.
+func (u *user) setStatus(name, patch string) {
+	u.T.Helper()
+	c, err := dynamic.NewForConfig(u.Cluster.RESTConfig())
+	require.NoError(u.T, err)
+	_, err = c.Resource(widgets).Namespace(u.Namespace).Patch(u.T.Context(), name, types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{FieldManager: "controller"}, "status")
+	require.NoError(u.T, err)
+}
+
+func (w *world) awaitRemote(kar *v1alpha1.KubernetesApplicationResource, want string) {
+	w.T.Helper()
+	hub.Await(w.World, kar, "status.remote is not "+want, func(k *v1alpha1.KubernetesApplicationResource) bool {
+		return k.Status.Remote != nil && string(k.Status.Remote.Raw) == want
+	})
+}
+
+// W1, W2, W19-W21, W43, W44: the status of a kind that the hub has never heard of.
+func TestResource_showsTheStatusOfItsObject(t *testing.T) {
+	w := newWorld(t)
+	w.berlin.define("Widget", "Namespaced")
+	kar := hub.AwaitReady(w.World, w.submit(w.resource("web", w.berlin.widget("web"))))
+	assert.Nil(t, kar.Status.Remote)
+
+	w.berlin.setStatus("web", `{"status":{"phase":"Ready","count":3,"nested":{"ratio":0.5,"list":[1,"<a>",{"b":true}]}}}`)
+	w.awaitRemote(kar, `{"count":3,"nested":{"list":[1,"\u003ca\u003e",{"b":true}],"ratio":0.5},"phase":"Ready"}`)
+	w.berlin.setStatus("web", `{"status":{"nested":null,"count":4}}`)
+	w.awaitRemote(kar, `{"count":4,"phase":"Ready"}`)
+	w.berlin.setStatus("web", `{"status":null}`)
+	hub.Await(w.World, kar, "status.remote stays", func(k *v1alpha1.KubernetesApplicationResource) bool { return k.Status.Remote == nil })
+
+	t.Run("TooLarge", func(t *testing.T) { // C58
+		w.berlin.setStatus("web", `{"status":{"text":"`+strings.Repeat("x", 65<<10)+`"}}`)
+		hub.Await(w.World, kar, "it is not said that the status is too large", func(k *v1alpha1.KubernetesApplicationResource) bool {
+			return conditions.IsTrue(k, v1alpha1.RemoteStatusTooLargeCondition)
+		})
+		assert.Nil(t, kar.Status.Remote)
+		assert.True(t, conditions.IsReady(kar), "it is submitted all the same")
+		w.berlin.setStatus("web", `{"status":{"text":"short"}}`)
+		w.awaitRemote(kar, `{"text":"short"}`)
+		assert.False(t, conditions.Has(kar, v1alpha1.RemoteStatusTooLargeCondition))
+	})
+	t.Run("AnotherObject", func(t *testing.T) {
+		object := parse(t, w.berlin.widget("web"))
+		require.NoError(t, w.berlin.Client.Delete(t.Context(), object))
+		hub.Await(w.World, kar, "the status is that of the object which is gone", func(k *v1alpha1.KubernetesApplicationResource) bool { return k.Status.Remote == nil })
+	})
+}

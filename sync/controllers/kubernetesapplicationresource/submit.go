@@ -1,0 +1,127 @@
+package kubernetesapplicationresource
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply/inventory"
+	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// jobTimeout bounds one job in a cluster.
+const jobTimeout = time.Minute
+
+// submit applies the object and the copies of its Secrets, where the cluster does not have
+// them as they should be. An object is not submitted before all of its Secrets are there;
+// one that is in the cluster already is kept as it is templated all the same.
+func (r *Reconciler) submit(_ context.Context, s *scope) error {
+	if err := s.withheld(); err != nil && !s.delivered() {
+		return err
+	}
+	s.digest = s.inputDigest()
+	if !r.needsWork(s) {
+		return nil
+	}
+	work := r.plan(s)
+	if !r.do(s, s.digest, work.submit) {
+		s.pending()
+		return nil
+	}
+	s.session.attempted = s.digest
+	return nil
+}
+
+// delivered says whether the object is in the cluster, or may be.
+func (s *scope) delivered() bool {
+	return slices.ContainsFunc(s.inventory(), s.sameObject)
+}
+
+// inventory is what the status says is in the cluster, or may be.
+func (s *scope) inventory() []manifest.ID {
+	if s.kar.Status.Inventory == nil {
+		return nil
+	}
+	// What cannot be read was not written by us, and is found again by what the spec says.
+	ids, _ := inventory.Decode(s.kar.Status.Inventory.Entries)
+	return ids
+}
+
+// inputDigest changes with everything that makes a difference in the cluster, and with the
+// annotation that asks for another try.
+func (s *scope) inputDigest() string {
+	h := sha256.New()
+	for _, text := range []string{
+		string(s.kar.UID),
+		s.kar.Annotations[v1alpha1.AdoptAnnotation],
+		s.kar.Annotations[v1alpha1.ReconcileAtAnnotation],
+		string(s.kar.Spec.Template.Raw),
+	} {
+		fmt.Fprintf(h, "%d:%s", len(text), text)
+	}
+	for _, source := range s.secrets {
+		fmt.Fprintf(h, "%q %q %s", source.name, source.content.Type, source.content.Hash)
+	}
+	fmt.Fprintf(h, "%q %q", s.missing, s.barred)
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// needsWork says whether there is anything to do in the cluster: something else is wanted
+// than was, a failure is due again, somebody changed what was delivered, or something that
+// was waited for is there.
+func (r *Reconciler) needsWork(s *scope) bool {
+	switch {
+	case s.session.working || s.session.attempted != s.digest:
+		return true
+	case s.session.retryDue():
+		return true
+	case r.told.Rings(s.session.key.NamespacedName) == s.session.toldBefore:
+		return false
+	default:
+		seen, known := s.session.applier.Observe(s.owner)
+		return !known || !seen.Settled
+	}
+}
+
+// do runs a job in the lane of the cluster and takes in its result; it returns false while
+// the job runs. Where the cluster told of a change by others meanwhile, the resource is
+// looked at once more: that wake was spent on the end of the job.
+func (r *Reconciler) do(s *scope, input string, work func(context.Context) submission) bool {
+	name := s.session.key.NamespacedName
+	if !s.session.working {
+		s.session.working, s.session.toldBefore = true, r.told.Rings(name)
+	}
+	got, done := r.jobs.Do(s.clusterKey().String(), s.session.key, input, func(ctx context.Context) submission {
+		ctx, cancel := context.WithTimeout(ctx, jobTimeout)
+		defer cancel()
+		return work(ctx)
+	})
+	if !done {
+		return false
+	}
+	s.session.working, s.session.result = false, got
+	if r.told.Rings(name) != s.session.toldBefore {
+		r.waker.Wake(ctrl.Request{NamespacedName: name})
+	}
+	if got.worthRetrying() {
+		s.session.failed(r.kernel.Backoff)
+	} else {
+		s.session.succeeded()
+	}
+	return true
+}
+
+// worthRetrying says whether something failed that no event will tell the end of.
+func (got submission) worthRetrying() bool {
+	if got.err != nil {
+		return !reconcile.IsStalled(got.err)
+	}
+	return slices.ContainsFunc(got.problems, func(p manifest.Problem) bool { return !slices.Contains(got.waiting, p.ID) })
+}

@@ -1,0 +1,184 @@
+package kubernetesapplicationresource
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/apply/inventory"
+	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// work is all that a job needs to know. A job may outlive the pass that started it, so it
+// has a scope of its own, which nobody changes.
+type work struct {
+	*scope
+	reconciler *Reconciler
+	applier    *apply.Applier
+	// delivered is what is in the cluster, or may be.
+	delivered []manifest.ID
+}
+
+func (r *Reconciler) plan(s *scope) *work {
+	frozen := &scope{kar: s.kar.DeepCopy(), owner: s.owner, secrets: s.secrets, missing: s.missing, barred: s.barred}
+	return &work{scope: frozen, reconciler: r, applier: s.session.applier, delivered: s.inventory()}
+}
+
+// submit applies the object with the copies of its Secrets. Where it is not known yet whether
+// the kind has namespaces, because the cluster does not serve it yet, there is no knowing
+// where copies go: then it applies the object alone, which waits for the kind by watch.
+func (w *work) submit(ctx context.Context) submission {
+	object, err := w.templated()
+	if err != nil {
+		return submission{err: reconcile.Stalled(v1alpha1.InvalidSpecReason, "spec.template: %w", err)}
+	}
+	if len(w.kar.Spec.Secrets) == 0 {
+		return w.apply(ctx, object, nil)
+	}
+	kind := w.kar.Spec.Template.GroupVersionKind()
+	for {
+		namespaced, known, err := w.applier.Namespaced(ctx, kind)
+		switch {
+		case err != nil:
+			return submission{err: w.failed(err)}
+		case known && !namespaced:
+			return submission{err: reconcile.Stalled(v1alpha1.SecretsNeedNamespaceReason,
+				"spec.secrets: %s is cluster-scoped, so there is no namespace to copy Secrets into: leave them out", kind.Kind)}
+		case known:
+			return w.apply(ctx, object, w.secrets)
+		}
+		got := w.apply(ctx, object, nil)
+		if got.err != nil || len(got.problems) > 0 || len(got.waiting) > 0 {
+			return got
+		}
+		w.delivered = got.inventory // it was found to be served meanwhile: once more, with Secrets
+	}
+}
+
+// templated is the object as it is to be, with the UID of the resource (W50).
+func (w *work) templated() (manifest.Object, error) {
+	object, err := w.kar.Spec.Template.Object()
+	if err != nil {
+		return manifest.Object{}, err
+	}
+	annotations, _, err := unstructured.NestedStringMap(object.Object, "metadata", "annotations")
+	if err != nil {
+		return manifest.Object{}, err
+	}
+	if annotations == nil {
+		annotations = make(map[string]string)
+	}
+	annotations[v1alpha1.ResourceUIDAnnotation] = string(w.kar.UID)
+	if adopt, set := w.kar.Annotations[v1alpha1.AdoptAnnotation]; set {
+		annotations[v1alpha1.AdoptAnnotation] = adopt
+	}
+	object.SetAnnotations(annotations)
+	return manifest.Object{Unstructured: object}, nil
+}
+
+// apply applies the object and copies of some Secrets, and takes away the copies of those
+// that the spec names no more, or that may not leave the hub. Copies of others stay as they
+// are: of Secrets that do not exist right now, and of all while secrets is not what the spec
+// names.
+func (w *work) apply(ctx context.Context, object manifest.Object, secrets []secret) submission {
+	objects := []manifest.Object{object}
+	for _, source := range secrets {
+		objects = append(objects, w.copyOf(source))
+	}
+	kept := w.kept(secrets)
+	result := w.applier.Apply(ctx, apply.Request{
+		Owner:            w.owner,
+		Objects:          objects,
+		Inventory:        inventory.Diff(w.delivered, kept),
+		Prune:            true,
+		DefaultNamespace: metav1.NamespaceDefault,
+		Intent:           func(ctx context.Context, ids []manifest.ID) error { return w.declare(ctx, inventory.Merge(kept, ids)) },
+	})
+	got := w.take(result)
+	got.inventory = inventory.Merge(kept, result.Inventory)
+	return got
+}
+
+// kept are the copies that are neither to be applied nor to be taken away.
+func (w *work) kept(applied []secret) []manifest.ID {
+	var kept []manifest.ID
+	for _, name := range w.missing {
+		kept = append(kept, w.copyID(name))
+	}
+	if len(applied) == 0 {
+		for _, source := range w.secrets {
+			kept = append(kept, w.copyID(source.name))
+		}
+	}
+	return slices.DeleteFunc(kept, func(id manifest.ID) bool { return !slices.Contains(keys(w.delivered), id.Key()) })
+}
+
+func keys(ids []manifest.ID) []manifest.ID {
+	all := make([]manifest.ID, len(ids))
+	for i, id := range ids {
+		all[i] = id.Key()
+	}
+	return all
+}
+
+// declare records copies of Secrets that are about to be made, so that a crash leaves none
+// behind that nobody knows of: the spec may name others by then. What the object is called
+// stands in the spec for good, and needs no record (C41).
+func (w *work) declare(ctx context.Context, ids []manifest.ID) error {
+	fresh := inventory.Diff(ids, w.delivered)
+	if !slices.ContainsFunc(fresh, func(id manifest.ID) bool { return !w.sameObject(id) }) {
+		return nil
+	}
+	kar := w.kar.DeepCopy()
+	kar.Status.Inventory, kar.Status.State = recorded(ids), stateOf(kar)
+	return w.reconciler.kernel.Record(ctx, w.reconciler.Client, kar)
+}
+
+// recorded is an inventory as a status holds it. It is never large: one object, and a copy of
+// each Secret.
+func recorded(ids []manifest.ID) *v1alpha1.Inventory {
+	entries := inventory.Encode(ids)
+	return &v1alpha1.Inventory{Entries: entries, Count: int32(len(entries))}
+}
+
+// take sums up what became of a request.
+func (w *work) take(result apply.Result) submission {
+	got := submission{problems: result.Problems, warnings: result.Warnings, waiting: result.Waiting}
+	if result.Err != nil {
+		got.err = w.failed(result.Err)
+		return got
+	}
+	troubled := func(p manifest.Problem) bool { return w.sameObject(p.ID) }
+	if slices.ContainsFunc(result.Problems, troubled) || slices.ContainsFunc(result.Waiting, w.sameObject) {
+		return got
+	}
+	if i := slices.IndexFunc(result.Inventory, w.sameObject); i >= 0 {
+		got.namespace, got.placed = result.Inventory[i].Namespace, true
+	}
+	return got
+}
+
+// failed is the error of the cluster as a whole.
+func (w *work) failed(err error) error {
+	return reconcile.Failed(v1alpha1.ApplyFailedReason, "cluster %s: %w", w.clusterKey(), err)
+}
+
+// remove deletes the object and the copies of its Secrets, as far as they are ours (W53).
+func (w *work) remove(ctx context.Context) submission {
+	everything := inventory.Merge(w.delivered, []manifest.ID{w.object()})
+	for _, ref := range w.kar.Spec.Secrets {
+		everything = inventory.Merge(everything, []manifest.ID{w.copyID(ref.Name)})
+	}
+	result := w.applier.Delete(ctx, w.owner, everything)
+	got := submission{inventory: result.Inventory, problems: result.Problems, waiting: result.Inventory}
+	if result.Err != nil {
+		got.err = reconcile.Failed(v1alpha1.DeleteFailedReason, "%w", fmt.Errorf("cluster %s: %w", w.clusterKey(), result.Err))
+	}
+	return got
+}
