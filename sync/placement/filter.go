@@ -1,0 +1,142 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Workload is what is to be placed, as a unit, in one cluster (W3).
+type Workload struct {
+	// Selector that the labels of the cluster match.
+	Selector labels.Selector
+	// Kinds that the cluster serves, each in that version (C57).
+	Kinds []schema.GroupVersionKind
+}
+
+// Candidate is one cluster, as it is known.
+type Candidate struct {
+	// Name of the cluster, unique among candidates.
+	Name string
+	// Labels that selectors see.
+	Labels labels.Set
+	// Deleting says that the cluster is about to go.
+	Deleting bool
+	// Paused says that nothing may be done in the cluster.
+	Paused bool
+	// Unreachable is why the cluster cannot be used; nil where it can.
+	Unreachable error
+	// Serves says why a kind is not served; nil where it is. It is asked last, and only where
+	// nothing else is against the cluster.
+	Serves func(schema.GroupVersionKind) error
+	// Placed is how much runs in the cluster already; see Spread.
+	Placed int
+}
+
+// Reason says, in a word, why a cluster does not fit.
+type Reason string
+
+// The reasons, in the order in which they are looked for; the first that holds counts.
+const (
+	// NotSelected: the labels do not match the selector.
+	NotSelected Reason = "NotSelected"
+	// Deleting: the cluster is being deleted.
+	Deleting Reason = "Deleting"
+	// Paused: the cluster is paused.
+	Paused Reason = "Paused"
+	// Unreachable: the API server does not answer, or was never asked.
+	Unreachable Reason = "Unreachable"
+	// KindNotServed: the API server does not serve a kind of the workload.
+	KindNotServed Reason = "KindNotServed"
+)
+
+// Filter says why a candidate cannot take a workload; the reason is empty where it can.
+type Filter func(Workload, Candidate) (Reason, string)
+
+// Filters is a chain: the first that objects counts.
+type Filters []Filter
+
+// DefaultFilters are what a cluster has to pass: cheap questions before dear ones.
+func DefaultFilters() Filters {
+	return Filters{
+		selected,
+		staying,
+		running,
+		reachable,
+		serving,
+	}
+}
+
+// Fit returns the candidates that can take the workload. Where none can, the error is a
+// *FitError that says of each why not.
+func (f Filters) Fit(w Workload, candidates []Candidate) ([]Candidate, error) {
+	var fitting []Candidate
+	diagnosis := &FitError{}
+	for _, c := range candidates {
+		reason, message := f.objection(w, c)
+		if reason == "" {
+			fitting = append(fitting, c)
+			continue
+		}
+		diagnosis.Clusters = append(diagnosis.Clusters, Misfit{Cluster: c.Name, Reason: reason, Message: message})
+	}
+	if len(fitting) > 0 {
+		return fitting, nil
+	}
+	slices.SortFunc(diagnosis.Clusters, func(a, b Misfit) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return nil, diagnosis
+}
+
+func (f Filters) objection(w Workload, c Candidate) (Reason, string) {
+	for _, filter := range f {
+		if reason, message := filter(w, c); reason != "" {
+			return reason, message
+		}
+	}
+	return "", ""
+}
+
+func selected(w Workload, c Candidate) (Reason, string) {
+	if w.Selector.Matches(c.Labels) {
+		return "", ""
+	}
+	return NotSelected, "its labels do not match the selector"
+}
+
+func staying(_ Workload, c Candidate) (Reason, string) {
+	if !c.Deleting {
+		return "", ""
+	}
+	return Deleting, "it is being deleted"
+}
+
+func running(_ Workload, c Candidate) (Reason, string) {
+	if !c.Paused {
+		return "", ""
+	}
+	return Paused, "it is paused"
+}
+
+func reachable(_ Workload, c Candidate) (Reason, string) {
+	if c.Unreachable == nil {
+		return "", ""
+	}
+	return Unreachable, c.Unreachable.Error()
+}
+
+func serving(w Workload, c Candidate) (Reason, string) {
+	var missing []string
+	for _, kind := range w.Kinds {
+		if err := c.Serves(kind); err != nil {
+			missing = append(missing, fmt.Sprintf("%s in %s: %v", kind.Kind, kind.GroupVersion(), err))
+		}
+	}
+	if missing == nil {
+		return "", ""
+	}
+	slices.Sort(missing)
+	return KindNotServed, "it does not serve " + strings.Join(missing, "; ")
+}
