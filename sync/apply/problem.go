@@ -69,6 +69,8 @@ func classify(err error) (reason, message string) {
 	case strings.Contains(message, "failed calling webhook") || apierrors.IsServiceUnavailable(err) ||
 		apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err):
 		return ReasonUnavailable, message
+	case isTooLarge(message):
+		return ReasonInvalid, "it is too large to be stored: " + message
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return ReasonTerminating, message
 	case apierrors.IsForbidden(err) && strings.Contains(message, "cannot "):
@@ -85,6 +87,12 @@ func classify(err error) (reason, message string) {
 	default:
 		return ReasonFailed, message
 	}
+}
+
+// isTooLarge recognises what etcd says of an object that is larger than it takes, 1.5 MB where
+// nobody has set another limit: itself, or on the way to it.
+func isTooLarge(message string) bool {
+	return strings.Contains(message, "etcdserver: request is too large") || strings.Contains(message, "trying to send message larger than max")
 }
 
 // isImmutable recognises the ways in which API servers say that a field cannot be
