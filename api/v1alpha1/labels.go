@@ -49,6 +49,15 @@ const (
 	// decided on OwnerAnnotation (W50, C13).
 	ResourceUIDAnnotation = "kubernetesapplicationresource.apps.waybill.dev/uid"
 
+	// KubernetesApplicationLabel is on every KubernetesApplicationResource that an
+	// application made. Its value is the name of the application.
+	KubernetesApplicationLabel = "apps.waybill.dev/kubernetesapplication"
+
+	// TemplatedAnnotation on a KubernetesApplicationResource lists the labels and
+	// annotations that come from its template, so that one that leaves the template is
+	// taken away and those of others stay.
+	TemplatedAnnotation = "apps.waybill.dev/templated"
+
 	// ApplicationAnnotation names the Application that an object belongs to. An
 	// empty value says that the object belongs to none (A20, C3).
 	ApplicationAnnotation = "kubernetes.io/application"
@@ -58,9 +67,17 @@ const (
 	// somebody else chose, and wins (C52).
 	InjectedAnnotation = "apps.waybill.dev/injected"
 
+	// HealthCheckLabel is on the Pod of an Application's health check. Its value is the name
+	// of the Application, shortened where that is no label value (A81).
+	HealthCheckLabel = "apps.waybill.dev/health-check"
+
 	// PartOfLabel is injected beside ApplicationAnnotation where it is absent (C3).
 	PartOfLabel = "app.kubernetes.io/part-of"
 )
+
+// OwnershipFinalizer holds an Application until no object that is not its component refers to
+// it as an owner: else the garbage collector would delete what is not listed (C42).
+const OwnershipFinalizer = "apps.waybill.dev/ownership"
 
 // Finalizer holds an object of ours until what it delivered is gone (C11).
 const Finalizer = "apps.waybill.dev/finalizer"
@@ -71,6 +88,10 @@ const (
 	FieldManager     = "waybill"
 	HelmFieldManager = "waybill-helm"
 )
+
+// OwnershipFieldManager is the field manager of ownerReferences and marks that the
+// Application controller writes on components.
+const OwnershipFieldManager = "waybill-application"
 
 const (
 	// DefaultSystemNamespace is where Waybill runs and keeps its own objects unless

@@ -13,6 +13,7 @@ import (
 //
 // The fields say what the manifest says of itself; Raw is all of it. A template is read from
 // JSON, or made with NewObjectTemplate, so that the two agree.
+// +structType=atomic
 // +kubebuilder:pruning:PreserveUnknownFields
 type ObjectTemplate struct {
 	// APIVersion of the object, e.g. `apps/v1`.
