@@ -182,6 +182,26 @@ const (
 	DriftCorrectedReason = "DriftCorrected"
 )
 
+// Reasons of Application.
+const (
+	// DependencyNotInstalledReason: a dependency does not exist in the namespace (A58).
+	DependencyNotInstalledReason = "DependencyNotInstalled"
+
+	// DependencyCycleReason: the Application depends on itself, through others.
+	DependencyCycleReason = "DependencyCycle"
+
+	// OwnershipFailedReason: the ownerReference of a component could not be written; the
+	// message says why (A62).
+	OwnershipFailedReason = "OwnershipFailed"
+
+	// HealthCheckNotReadyReason: the Pod of the health check is not ready, or not yet (A87).
+	HealthCheckNotReadyReason = "HealthCheckNotReady"
+
+	// HealthCheckRefusedReason: the API server refused the Pod of the health check, as quotas
+	// and Pod Security do; the message is its own (A42, C50).
+	HealthCheckRefusedReason = "HealthCheckRefused"
+)
+
 // Reasons of KubernetesApplication.
 const (
 	// NoClusterFitsReason: no cluster can take the application; the message says why not, for
