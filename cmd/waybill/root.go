@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"waybill.dev/waybill/cmd/waybill/internal/adopt"
 	"waybill.dev/waybill/cmd/waybill/internal/buildinfo"
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
 	"waybill.dev/waybill/cmd/waybill/internal/convert"
@@ -37,7 +38,7 @@ func newRoot(env *cli.Env, name string) *cobra.Command {
 	addGroup(root, "look", "Look:", get.New(env), tree.New(env))
 	addGroup(root, "try", "Try, without changing anything:", validate.New(env), render.New(env), diff.New(env))
 	addGroup(root, "act", "Act:", reconcile.New(env), suspend.NewSuspend(env), suspend.NewResume(env),
-		convert.New(env))
+		adopt.New(env), convert.New(env))
 	root.AddCommand(buildinfo.New(env))
 	return root
 }

@@ -16,7 +16,7 @@ import (
 func TestRoot_helpListsEveryVerb(t *testing.T) {
 	got := waybillWith(t, "", "--help")
 	require.Equal(t, 0, got.code)
-	for _, verb := range []string{"get", "tree", "validate", "render", "diff", "reconcile", "suspend", "resume", "import", "version", "completion"} {
+	for _, verb := range []string{"get", "tree", "validate", "render", "diff", "reconcile", "suspend", "resume", "adopt", "import", "version", "completion"} {
 		assert.Regexp(t, `(?m)^  `+verb+` `, got.out)
 	}
 }

@@ -22,7 +22,7 @@ func Manifest(app *v1alpha1.Application) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{Object: content}
 	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationKind))
 	delete(object.Object, "status")
-	for _, field := range []string{"creationTimestamp", "managedFields", "resourceVersion", "uid", "generation"} {
+	for _, field := range []string{"creationTimestamp", "managedFields", "resourceVersion", "uid", "generation", "finalizers"} {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
 	}
 	components, _, err := unstructured.NestedSlice(object.Object, "spec", "components")

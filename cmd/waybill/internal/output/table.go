@@ -88,3 +88,11 @@ func trimLines(text string) string {
 	}
 	return b.String()
 }
+
+// Count returns a number with its noun: 1 object, 2 objects.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,168 @@
+package adopt
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/cmd/waybill/internal/fleet"
+	"waybill.dev/waybill/cmd/waybill/internal/output"
+)
+
+// requests is how many kinds are listed at a time, and page how many objects by one request.
+const (
+	requests = 16
+	page     = 500
+)
+
+// candidate is an object that the selector matches.
+type candidate struct {
+	resource
+
+	object metav1.PartialObjectMetadata
+}
+
+// String names the object as commands do.
+func (c candidate) String() string { return c.shown() + "/" + c.object.Name }
+
+// search is what is looked for.
+type search struct {
+	client    client.Client
+	namespace string
+	selector  labels.Selector
+	kinds     []resource
+}
+
+// run lists the metadata of what the selector matches, kind by kind, side by side. Kinds that
+// may not be listed are returned as well.
+func (s search) run(ctx context.Context) (found []candidate, forbidden []string, err error) {
+	lists := make([][]candidate, len(s.kinds))
+	denied := make([]bool, len(s.kinds))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(requests)
+	for i, kind := range s.kinds {
+		group.Go(func() (err error) {
+			lists[i], err = s.list(ctx, kind)
+			if apierrors.IsForbidden(err) {
+				denied[i] = true
+				return nil
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, nil, err
+	}
+	for i, kind := range s.kinds {
+		if denied[i] {
+			forbidden = append(forbidden, kind.shown())
+		}
+	}
+	return slices.Concat(lists...), forbidden, nil
+}
+
+func (s search) list(ctx context.Context, kind resource) ([]candidate, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	var found []candidate
+	for {
+		list.SetGroupVersionKind(kind.GroupVersionKind)
+		err := s.client.List(ctx, list, client.InNamespace(s.namespace), client.MatchingLabelsSelector{Selector: s.selector},
+			client.Limit(page), client.Continue(list.Continue))
+		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+			return nil, nil // the kind has gone since it was discovered
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", kind.shown(), err)
+		}
+		for _, object := range list.Items {
+			found = append(found, candidate{resource: kind, object: object})
+		}
+		if list.Continue == "" {
+			return found, nil
+		}
+	}
+}
+
+// look judges what the selector matches. Nothing to adopt is an error.
+func (o *options) look(ctx context.Context, target *fleet.Cluster, r rules) ([]verdict, error) {
+	s, err := o.search(target)
+	if err != nil {
+		return nil, err
+	}
+	found, forbidden, err := s.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if r.named && len(forbidden) > 0 {
+		return nil, fmt.Errorf("you may not list %s in namespace %s", strings.Join(forbidden, ", "), s.namespace)
+	}
+	if len(forbidden) > 0 {
+		o.env.Warnf("kinds that you may not list are left out: %s", strings.Join(forbidden, ", "))
+	}
+	verdicts := make([]verdict, len(found))
+	counts := map[what]int{}
+	for i, c := range found {
+		v := r.judge(c)
+		verdicts[i] = v
+		counts[v.what]++
+		if v.what == leaveOut {
+			o.env.Warnf("%s is left out: %s", c, v.why)
+		}
+	}
+	if len(found) == counts[leaveOut]+counts[controlled] {
+		return nil, fmt.Errorf("nothing to adopt: of %s in namespace %s, the selector %s matches no object that could be a component, and %s that others control",
+			output.Count(len(s.kinds), "kind"), s.namespace, o.selector, output.Count(counts[controlled], "object"))
+	}
+	return verdicts, nil
+}
+
+// search returns what is to be looked for: the kinds of the command line, or all that are usual.
+func (o *options) search(target *fleet.Cluster) (search, error) {
+	s := search{}
+	all, note, err := discover(target)
+	if err != nil {
+		return s, err
+	}
+	if note != "" {
+		o.env.Warnf("%s", note)
+	}
+	if s.client, err = target.Client(); err != nil {
+		return s, err
+	}
+	if s.namespace, _, err = o.env.Namespace(); err != nil {
+		return s, err
+	}
+	if s.selector, err = labels.Parse(o.selector); err != nil {
+		return s, fmt.Errorf("read --selector: %w", err)
+	}
+	s.kinds = usual(all)
+	if len(o.kinds) > 0 {
+		s.kinds, err = o.named(all)
+	}
+	return s, err
+}
+
+// named returns the kinds that the command line names, each once.
+func (o *options) named(all []resource) ([]resource, error) {
+	var kinds []resource
+	for _, word := range o.kinds {
+		kind, err := find(all, word)
+		if err == nil {
+			err = kind.adoptable()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--kind: %w", err)
+		}
+		if !slices.ContainsFunc(kinds, func(k resource) bool { return k.GroupVersionKind == kind.GroupVersionKind }) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds, nil
+}

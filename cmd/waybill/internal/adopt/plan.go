@@ -1,0 +1,131 @@
+package adopt
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/validation"
+	"waybill.dev/waybill/cmd/waybill/internal/application"
+	"waybill.dev/waybill/sync/membership"
+)
+
+// what is to be done with an object.
+type what int
+
+const (
+	annotate   what = iota // it gets the annotation
+	belongs                // it has it
+	leaveOut               // it stays as it is
+	controlled             // it goes with what controls it (A70)
+	conflict               // it belongs to somebody else
+)
+
+// verdict is what is to be done with an object, and why.
+type verdict struct {
+	candidate
+
+	what what
+	why  string
+}
+
+// rules are what verdicts depend on.
+type rules struct {
+	name  string // of the Application
+	named bool   // whether the kinds were named, and not found
+	force bool   // whether objects of others are taken over
+}
+
+// judge says what is to be done with an object.
+func (r rules) judge(c candidate) verdict {
+	whose, annotated := c.object.Annotations[v1alpha1.ApplicationAnnotation]
+	switch {
+	case metav1.GetControllerOf(&c.object) != nil:
+		return verdict{c, controlled, ""}
+	case c.object.DeletionTimestamp != nil:
+		return verdict{c, leaveOut, "it is being deleted"}
+	case annotated && whose == r.name:
+		return verdict{c, belongs, ""}
+	case !r.named && c.GroupVersionKind.GroupKind() == schema.GroupKind{Kind: "PersistentVolumeClaim"}:
+		return verdict{c, leaveOut, "it holds data: name the kind by --kind to have it"}
+	case !annotated:
+		return verdict{c, annotate, ""}
+	case r.force:
+		return verdict{c, annotate, "instead of " + quoted(whose)}
+	case whose == "":
+		return verdict{c, conflict, "its annotation says that it belongs to none"}
+	}
+	return verdict{c, conflict, "it belongs to Application " + whose}
+}
+
+func quoted(name string) string {
+	if name == "" {
+		return "none"
+	}
+	return name
+}
+
+// plan is all that is to be done.
+type plan struct {
+	// there is the Application as it is; nil where there is none.
+	there *v1alpha1.Application
+	// wanted is the Application as it shall be.
+	wanted   *v1alpha1.Application
+	verdicts []verdict
+}
+
+// of returns the verdicts of a sort.
+func (p *plan) of(w what) []verdict {
+	var some []verdict
+	for _, v := range p.verdicts {
+		if v.what == w {
+			some = append(some, v)
+		}
+	}
+	return some
+}
+
+// newPlan completes the Application with a component for each object that becomes or is one.
+// there is the Application of the name, if any; its selector cannot be changed (A33).
+func newPlan(wanted, there *v1alpha1.Application, verdicts []verdict) (*plan, error) {
+	p := &plan{there: there, wanted: wanted, verdicts: verdicts}
+	if there != nil && !apiequality.Semantic.DeepEqual(there.Spec.Selector, wanted.Spec.Selector) {
+		return nil, fmt.Errorf("%s is there with the selector %s, which is immutable: choose another name, or delete it first (kubectl's --cascade=orphan keeps its components)",
+			nameOf(there), metav1.FormatLabelSelector(there.Spec.Selector))
+	}
+	slices.SortFunc(p.verdicts, func(a, b verdict) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Group, b.Group), cmp.Compare(a.object.Name, b.object.Name))
+	})
+	members, err := membership.Compile(wanted)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range p.verdicts {
+		gk := v.GroupVersionKind.GroupKind()
+		if v.what != annotate && v.what != belongs || members.Lists(gk, v.object.Name) {
+			continue
+		}
+		wanted.Spec.Components = append(wanted.Spec.Components, v1alpha1.ApplicationComponent{
+			Group: v.Group, Version: v.Version, Kind: v.Kind, Name: v.object.Name,
+		})
+	}
+	return p, validation.ValidateApplication(wanted, there).ToAggregate()
+}
+
+// writes says whether the Application itself is to be written.
+func (p *plan) writes() bool {
+	return p.there == nil || !apiequality.Semantic.DeepEqual(p.there.Spec, p.wanted.Spec)
+}
+
+// nothing says whether all is as it should be.
+func (p *plan) nothing() bool { return !p.writes() && len(p.of(annotate)) == 0 }
+
+func nameOf(app *v1alpha1.Application) string {
+	return application.Name(client.ObjectKeyFromObject(app))
+}
