@@ -310,6 +310,31 @@ func (i *ApplicationInstallation) GetConditions() []metav1.Condition { return i.
 // SetConditions replaces the conditions of the status.
 func (i *ApplicationInstallation) SetConditions(c []metav1.Condition) { i.Status.Conditions = c }
 
+// GetTarget returns the namespace that the workload goes to, as the installation or else its
+// definition says (K36). definition may be nil.
+func (i *ApplicationInstallation) GetTarget(definition *ApplicationDefinition) TargetNamespace {
+	switch {
+	case i.Spec.Namespace != nil:
+		return *i.Spec.Namespace
+	case definition != nil && definition.Spec.DefaultNamespace != nil:
+		return *definition.Spec.DefaultNamespace
+	default:
+		return TargetNamespace{Name: i.Namespace}
+	}
+}
+
+// GetHelmOptions returns the Helm options of the installation, or else those of its
+// definition; nil for defaults. definition may be nil.
+func (i *ApplicationInstallation) GetHelmOptions(definition *ApplicationDefinition) *HelmDeployOptions {
+	if o := i.Spec.DeployOptions; o != nil && o.Helm != nil {
+		return o.Helm
+	}
+	if definition != nil && definition.Spec.DefaultDeployOptions != nil {
+		return definition.Spec.DefaultDeployOptions.Helm
+	}
+	return nil
+}
+
 // GetKey returns the key that holds the values, values.yaml where none is set.
 func (v ValuesReference) GetKey() string {
 	if v.Key == "" {

@@ -45,7 +45,7 @@ func (d *driver) resolve(ctx context.Context, s *scope) error {
 		return reconcile.Stalled(v1alpha1.InvalidSpecReason, "version %q of ApplicationDefinition %q has no template", wanted, ref.Name)
 	}
 	s.resolved = v1alpha1.ResolvedApplication{
-		Name: ref.Name, Version: wanted, Method: definition.GetMethod(), Namespace: s.targetNamespace(),
+		Name: ref.Name, Version: wanted, Method: definition.GetMethod(), Namespace: s.namespace().Name,
 	}
 	return d.readCredentials(ctx, s)
 }
@@ -88,19 +88,6 @@ func offered(definition *v1alpha1.ApplicationDefinition) string {
 		names = append(names, v.Version)
 	}
 	return strings.Join(names, ", ")
-}
-
-// targetNamespace is where the workload goes (K36).
-func (s *scope) targetNamespace() string { return s.namespace().Name }
-
-func (s *scope) namespace() v1alpha1.TargetNamespace {
-	if ns := s.inst.Spec.Namespace; ns != nil {
-		return *ns
-	}
-	if s.definition != nil && s.definition.Spec.DefaultNamespace != nil {
-		return *s.definition.Spec.DefaultNamespace
-	}
-	return v1alpha1.TargetNamespace{Name: s.inst.Namespace}
 }
 
 // readCredentials reads the Secrets that the source names, on the hub.

@@ -40,14 +40,11 @@ type scope struct {
 
 // options of the installation, or else those of its definition.
 func (s *scope) options() *v1alpha1.HelmDeployOptions {
-	if o := s.inst.Spec.DeployOptions; o != nil && o.Helm != nil {
-		return o.Helm
-	}
-	if s.definition != nil && s.definition.Spec.DefaultDeployOptions != nil {
-		return s.definition.Spec.DefaultDeployOptions.Helm
-	}
-	return nil
+	return s.inst.GetHelmOptions(s.definition)
 }
+
+// namespace is where the workload goes (K36).
+func (s *scope) namespace() v1alpha1.TargetNamespace { return s.inst.GetTarget(s.definition) }
 
 // method of the installation, which is that of its definition, gone or not.
 func (s *scope) method() v1alpha1.Method {

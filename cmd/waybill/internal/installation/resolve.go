@@ -2,17 +2,16 @@ package installation
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/render/helm"
+	"waybill.dev/waybill/sync/values"
 )
 
 // Wish is an installation as it is looked at: its own spec, and what to try instead.
@@ -96,89 +95,20 @@ func offered(definition *v1alpha1.ApplicationDefinition) string {
 }
 
 // Target is the namespace that the workload goes to, and whether it is made (K36, K37).
-func (r *Resolved) Target() v1alpha1.TargetNamespace {
-	switch {
-	case r.Installation.Spec.Namespace != nil:
-		return *r.Installation.Spec.Namespace
-	case r.Definition.Spec.DefaultNamespace != nil:
-		return *r.Definition.Spec.DefaultNamespace
-	default:
-		return v1alpha1.TargetNamespace{Name: r.Installation.Namespace}
-	}
-}
+func (r *Resolved) Target() v1alpha1.TargetNamespace { return r.Installation.GetTarget(r.Definition) }
 
 // HelmOptions are those of the installation, else those of the definition; nil for defaults.
 func (r *Resolved) HelmOptions() *v1alpha1.HelmDeployOptions {
-	for _, options := range []*v1alpha1.DeployOptions{r.Installation.Spec.DeployOptions, r.Definition.Spec.DefaultDeployOptions} {
-		if options != nil && options.Helm != nil {
-			return options.Helm
-		}
-	}
-	return nil
+	return r.Installation.GetHelmOptions(r.Definition)
 }
 
 // values merges the layers; later ones win (C26).
 func (l *Lookup) values(ctx context.Context, r *Resolved, above []map[string]any) (map[string]any, error) {
-	base, err := decodeAll(
-		namedValues{"spec.defaultValues of ApplicationDefinition " + r.Definition.Name, r.Definition.Spec.DefaultValues},
-		namedValues{"values of its version " + r.Version.Version, r.Version.Template.Values},
-	)
+	merged, err := values.Of(ctx, values.Input{Definition: r.Definition, Version: r.Version, Installation: r.Installation}, valuesSource{l})
 	if err != nil {
 		return nil, err
 	}
-	if r.Version.ClusterFacts {
-		facts, err := l.clusterFacts(ctx)
-		if err != nil {
-			return nil, err
-		}
-		base = append(base, facts)
-	}
-	for i, from := range r.Installation.Spec.ValuesFrom {
-		values, err := l.valuesFrom(ctx, r.Installation.Namespace, from)
-		if err != nil {
-			return nil, fmt.Errorf("spec.valuesFrom[%d]: %w", i, err)
-		}
-		base = append(base, values)
-	}
-	own, err := decodeAll(namedValues{"spec.values", r.Installation.Spec.Values})
-	if err != nil {
-		return nil, err
-	}
-	block, err := ParseValues([]byte(r.Installation.Spec.ValuesBlock))
-	if err != nil {
-		return nil, fmt.Errorf("spec.valuesBlock: %w", err)
-	}
-	base = append(append(base, own...), block)
-	return helm.MergeValues(append(base, above...)...), nil
-}
-
-type namedValues struct {
-	name string
-	json *apiextensionsv1.JSON
-}
-
-func decodeAll(layers ...namedValues) ([]map[string]any, error) {
-	var decoded []map[string]any
-	for _, layer := range layers {
-		if layer.json == nil {
-			continue
-		}
-		values := map[string]any{}
-		if err := json.Unmarshal(layer.json.Raw, &values); err != nil {
-			return nil, fmt.Errorf("%s: %w", layer.name, err)
-		}
-		decoded = append(decoded, values)
-	}
-	return decoded, nil
-}
-
-// ParseValues reads values from YAML. The error does not repeat them: they may be secret.
-func ParseValues(content []byte) (map[string]any, error) {
-	values := map[string]any{}
-	if err := yaml.Unmarshal(content, &values); err != nil {
-		return nil, fmt.Errorf("is no YAML that maps names to values")
-	}
-	return values, nil
+	return helm.MergeValues(append([]map[string]any{merged}, above...)...), nil
 }
 
 // ReadValues reads files of values.
@@ -189,62 +119,41 @@ func ReadValues(files []string) ([]map[string]any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read --values: %w", err)
 		}
-		values, err := ParseValues(content)
+		read, err := values.Parse(content)
 		if err != nil {
 			return nil, fmt.Errorf("read --values: %s %w", file, err)
 		}
-		all = append(all, values)
+		all = append(all, read)
 	}
 	return all, nil
 }
 
-// valuesFrom reads values from a Secret or ConfigMap beside the installation.
-func (l *Lookup) valuesFrom(ctx context.Context, namespace string, from v1alpha1.ValuesReference) (map[string]any, error) {
-	key := client.ObjectKey{Namespace: namespace, Name: from.Name}
-	content, err := l.content(ctx, l.Target, from.Kind, key)
+// valuesSource finds what values come from as everything else is found.
+type valuesSource struct{ *Lookup }
+
+// Data implements values.Source.
+func (v valuesSource) Data(ctx context.Context, kind string, name types.NamespacedName) (map[string][]byte, bool, error) {
+	found, err := v.content(ctx, v.Target, kind, name)
+	if found == nil || err != nil {
+		return nil, false, err
+	}
+	return found.data, true, nil
+}
+
+// Cluster implements values.Source. Without a cluster, the facts stand for themselves.
+func (v valuesSource) Cluster(ctx context.Context) (*v1alpha1.KubernetesCluster, error) {
+	found := &v1alpha1.KubernetesCluster{}
+	if v.Hub == nil || v.Target == nil || v.Target.Key.Name == "" {
+		return found, nil
+	}
+	c, err := v.Hub.Client()
 	if err != nil {
 		return nil, err
 	}
-	if content == nil && from.Optional {
-		return nil, nil
+	if err := c.Get(ctx, v.Target.Key, found); err != nil {
+		return nil, fmt.Errorf("get KubernetesCluster %s: %w", v.Target.Name(), v.Hub.Explain(err))
 	}
-	if content == nil {
-		return nil, fmt.Errorf("%s %s does not exist", from.Kind, key)
-	}
-	data, ok := content.data[from.GetKey()]
-	if !ok && from.Optional {
-		return nil, nil
-	}
-	if !ok {
-		return nil, fmt.Errorf("%s %s has no key %q", from.Kind, key, from.GetKey())
-	}
-	values, err := ParseValues(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s %s: key %q %w", from.Kind, key, from.GetKey(), err)
-	}
-	return values, nil
-}
-
-// clusterFacts are what the chart of such a version sees of its cluster (C33). Without a
-// cluster they stand for themselves.
-func (l *Lookup) clusterFacts(ctx context.Context) (map[string]any, error) {
-	facts := map[string]any{"name": "", "version": "", "labels": map[string]any{}}
-	if l.Hub != nil && l.Target != nil && l.Target.Key.Name != "" {
-		c, err := l.Hub.Client()
-		if err != nil {
-			return nil, err
-		}
-		found := &v1alpha1.KubernetesCluster{}
-		if err := c.Get(ctx, l.Target.Key, found); err != nil {
-			return nil, fmt.Errorf("read facts of cluster %s: %w", l.Target.Name(), l.Hub.Explain(err))
-		}
-		labels := map[string]any{}
-		for name, value := range found.Labels {
-			labels[name] = value
-		}
-		facts = map[string]any{"name": found.Name, "version": found.Status.Version, "labels": labels}
-	}
-	return map[string]any{"waybill": map[string]any{"cluster": facts}}, nil
+	return found, nil
 }
 
 // sourceSecrets reads what a source names: Secrets of the system namespace, annotated (K56).

@@ -1,0 +1,176 @@
+package values
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/render/helm"
+)
+
+// Input is what has values of its own, or names where they are. All fields are required.
+type Input struct {
+	Definition   *v1alpha1.ApplicationDefinition
+	Version      *v1alpha1.ApplicationVersion
+	Installation *v1alpha1.ApplicationInstallation
+}
+
+// Source reads what an Input names.
+type Source interface {
+	// Data returns what a Secret or a ConfigMap of the user cluster holds; found is false
+	// where it does not exist.
+	Data(ctx context.Context, kind string, name types.NamespacedName) (data map[string][]byte, found bool, err error)
+	// Cluster returns the cluster as its hub knows it; an empty one where it has none.
+	Cluster(ctx context.Context) (*v1alpha1.KubernetesCluster, error)
+}
+
+// InvalidError says that values cannot be used. Its message never repeats them: they may be
+// secret.
+type InvalidError struct {
+	// Elsewhere says that not the definition or the installation is at fault, but an object
+	// that the installation names: its next change may help.
+	Elsewhere bool
+
+	message string
+}
+
+// Error returns what is wrong, and where.
+func (e *InvalidError) Error() string { return e.message }
+
+// Of merges the layers of values, of which later ones win (C26): those of the definition, of
+// its version, facts about the cluster where the version asks for them (C33), valuesFrom in
+// its order, and the installation's own (C59). They are data and nothing in them is executed.
+// An error is an *InvalidError, or what the source returned.
+func Of(ctx context.Context, in Input, from Source) (map[string]any, error) {
+	var layers []map[string]any
+	for _, read := range []func() ([]map[string]any, error){
+		func() ([]map[string]any, error) { return in.offered() },
+		func() ([]map[string]any, error) { return in.facts(ctx, from) },
+		func() ([]map[string]any, error) { return in.named(ctx, from) },
+		func() ([]map[string]any, error) { return in.own() },
+	} {
+		more, err := read()
+		if err != nil {
+			return nil, err
+		}
+		layers = append(layers, more...)
+	}
+	return helm.MergeValues(layers...), nil
+}
+
+// offered are those of the definition and of its version.
+func (in Input) offered() ([]map[string]any, error) {
+	general, err := fromJSON(in.Definition.Spec.DefaultValues)
+	if err != nil {
+		return nil, invalid("defaultValues of ApplicationDefinition %s: %w", in.Definition.Name, err)
+	}
+	special, err := fromJSON(in.Version.Template.Values)
+	if err != nil {
+		return nil, invalid("values of version %s of ApplicationDefinition %s: %w", in.Version.Version, in.Definition.Name, err)
+	}
+	return []map[string]any{general, special}, nil
+}
+
+// facts are offered as .Values.waybill.cluster.
+func (in Input) facts(ctx context.Context, from Source) ([]map[string]any, error) {
+	if !in.Version.ClusterFacts {
+		return nil, nil
+	}
+	cluster, err := from.Cluster(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read facts about the cluster: %w", err)
+	}
+	labels := map[string]any{}
+	for name, value := range cluster.Labels {
+		labels[name] = value
+	}
+	facts := map[string]any{"name": cluster.Name, "version": cluster.Status.Version, "labels": labels}
+	return []map[string]any{{"waybill": map[string]any{"cluster": facts}}}, nil
+}
+
+// named are those of valuesFrom, in its order.
+func (in Input) named(ctx context.Context, from Source) ([]map[string]any, error) {
+	var layers []map[string]any
+	for i, reference := range in.Installation.Spec.ValuesFrom {
+		layer, err := read(ctx, from, in.Installation.Namespace, reference)
+		var known *InvalidError
+		if errors.As(err, &known) {
+			return nil, &InvalidError{Elsewhere: known.Elsewhere, message: fmt.Sprintf("spec.valuesFrom[%d]: %s", i, known.message)}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("spec.valuesFrom[%d]: %w", i, err)
+		}
+		layers = append(layers, layer)
+	}
+	return layers, nil
+}
+
+func read(ctx context.Context, from Source, namespace string, reference v1alpha1.ValuesReference) (map[string]any, error) {
+	name := types.NamespacedName{Namespace: namespace, Name: reference.Name}
+	data, found, err := from.Data(ctx, reference.Kind, name)
+	if err != nil {
+		return nil, err
+	}
+	content, ok := data[reference.GetKey()]
+	switch {
+	case ok:
+	case reference.Optional:
+		return nil, nil
+	case !found:
+		return nil, elsewhere("%s %s does not exist", reference.Kind, name)
+	default:
+		return nil, elsewhere("%s %s has no key %q", reference.Kind, name, reference.GetKey())
+	}
+	values, err := Parse(content)
+	if err != nil {
+		return nil, elsewhere("%s %s: key %q %w", reference.Kind, name, reference.GetKey(), err)
+	}
+	return values, nil
+}
+
+// own are those that the installation itself holds.
+func (in Input) own() ([]map[string]any, error) {
+	values, err := fromJSON(in.Installation.Spec.Values)
+	if err != nil {
+		return nil, invalid("spec.values: %w", err)
+	}
+	block, err := Parse([]byte(in.Installation.Spec.ValuesBlock))
+	if err != nil {
+		return nil, invalid("spec.valuesBlock %w", err)
+	}
+	return []map[string]any{values, block}, nil
+}
+
+// Parse reads values from YAML. The error does not repeat them.
+func Parse(content []byte) (map[string]any, error) {
+	values := map[string]any{}
+	if err := yaml.Unmarshal(content, &values); err != nil {
+		return nil, errors.New("is no YAML that maps names to values")
+	}
+	return values, nil
+}
+
+func fromJSON(raw *apiextensionsv1.JSON) (map[string]any, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	values := map[string]any{}
+	if err := json.Unmarshal(raw.Raw, &values); err != nil {
+		return nil, errors.New("must map names to values")
+	}
+	return values, nil
+}
+
+func invalid(format string, args ...any) error {
+	return &InvalidError{message: fmt.Errorf(format, args...).Error()}
+}
+
+func elsewhere(format string, args ...any) error {
+	return &InvalidError{Elsewhere: true, message: fmt.Errorf(format, args...).Error()}
+}

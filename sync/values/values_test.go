@@ -1,0 +1,146 @@
+package values_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/values"
+)
+
+var errDown = errors.New("connection refused")
+
+// source holds what is named by kind and name; a nil map stands for one that cannot be read.
+type source map[string]map[string][]byte
+
+func (s source) Data(_ context.Context, kind string, name types.NamespacedName) (map[string][]byte, bool, error) {
+	data, found := s[kind+" "+name.String()]
+	if found && data == nil {
+		return nil, false, errDown
+	}
+	return data, found, nil
+}
+
+func (s source) Cluster(context.Context) (*v1alpha1.KubernetesCluster, error) {
+	c := &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Name: "berlin", Labels: map[string]string{"tier": "gold"}}}
+	c.Status.Version = "v1.36.3"
+	return c, nil
+}
+
+func raw(t *testing.T, v map[string]any) *apiextensionsv1.JSON {
+	t.Helper()
+	text, err := json.Marshal(v)
+	require.NoError(t, err)
+	return &apiextensionsv1.JSON{Raw: text}
+}
+
+// input has a value in each layer, and one that each layer sets.
+func input(t *testing.T) values.Input {
+	t.Helper()
+	d := &v1alpha1.ApplicationDefinition{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	d.Spec.DefaultValues = raw(t, map[string]any{"a": "definition", "all": "definition"})
+	v := &v1alpha1.ApplicationVersion{Version: "1.0.0", ClusterFacts: true, Template: &v1alpha1.ApplicationTemplate{
+		Values: raw(t, map[string]any{"b": "version", "all": "version"}),
+	}}
+	i := &v1alpha1.ApplicationInstallation{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "shop"}}
+	i.Spec.ValuesFrom = []v1alpha1.ValuesReference{{Kind: "ConfigMap", Name: "first"}, {Kind: "Secret", Name: "second", Key: "more"}}
+	i.Spec.Values = raw(t, map[string]any{"e": "own", "all": "own", "template": "{{ .Release.Name }}"})
+	return values.Input{Definition: d, Version: v, Installation: i}
+}
+
+func contents() source {
+	return source{
+		"ConfigMap team/first": {"values.yaml": []byte("c: first\nall: first\n")},
+		"Secret team/second":   {"more": []byte("d: second\nall: second\nwaybill: {cluster: {name: forged}}\n")},
+	}
+}
+
+// C26, C33, C59, K25, K39
+func TestOf_laterLayersWin(t *testing.T) {
+	got, err := values.Of(t.Context(), input(t), contents())
+	require.NoError(t, err)
+	assert.Equal(t, map[string]any{
+		"a": "definition", "b": "version", "c": "first", "d": "second", "e": "own", "all": "own",
+		"template": "{{ .Release.Name }}",
+		"waybill": map[string]any{"cluster": map[string]any{
+			"name": "forged", "version": "v1.36.3", "labels": map[string]any{"tier": "gold"},
+		}},
+	}, got)
+}
+
+func TestOf_block(t *testing.T) {
+	in := input(t)
+	in.Version.ClusterFacts = false
+	in.Installation.Spec.ValuesFrom, in.Installation.Spec.Values = nil, nil
+	in.Installation.Spec.ValuesBlock = "# why\nall: block\n"
+	got, err := values.Of(t.Context(), in, contents())
+	require.NoError(t, err)
+	assert.Equal(t, map[string]any{"a": "definition", "b": "version", "all": "block"}, got)
+}
+
+func TestOf_saysWhatIsWrong(t *testing.T) {
+	cases := map[string]struct {
+		reason    string
+		change    func(values.Input, source)
+		want      string
+		elsewhere bool
+	}{
+		"definition": {
+			"the definition is named", func(in values.Input, _ source) { in.Definition.Spec.DefaultValues.Raw = []byte(`["hunter2"]`) },
+			"defaultValues of ApplicationDefinition web: must map names to values", false,
+		},
+		"version": {
+			"its version too", func(in values.Input, _ source) { in.Version.Template.Values.Raw = []byte(`"hunter2"`) },
+			"values of version 1.0.0 of ApplicationDefinition web: must map names to values", false,
+		},
+		"block": {
+			"values are not repeated", func(in values.Input, _ source) { in.Installation.Spec.ValuesBlock = "hunter2" },
+			"spec.valuesBlock is no YAML that maps names to values", false,
+		},
+		"no object": {
+			"it may come", func(_ values.Input, s source) { delete(s, "ConfigMap team/first") },
+			"spec.valuesFrom[0]: ConfigMap team/first does not exist", true,
+		},
+		"no key": {
+			"it may come", func(_ values.Input, s source) { s["Secret team/second"] = map[string][]byte{} },
+			`spec.valuesFrom[1]: Secret team/second has no key "more"`, true,
+		},
+		"no values": {
+			"they are not repeated", func(_ values.Input, s source) { s["Secret team/second"]["more"] = []byte("hunter2") },
+			`spec.valuesFrom[1]: Secret team/second: key "more" is no YAML that maps names to values`, true,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			in, from := input(t), contents()
+			tc.change(in, from)
+			_, err := values.Of(t.Context(), in, from)
+			var invalid *values.InvalidError
+			require.ErrorAs(t, err, &invalid)
+			assert.EqualError(t, invalid, tc.want, tc.reason)
+			assert.Equal(t, tc.elsewhere, invalid.Elsewhere)
+		})
+	}
+}
+
+func TestOf_optional(t *testing.T) {
+	in, from := input(t), contents()
+	in.Installation.Spec.ValuesFrom[0].Optional, in.Installation.Spec.ValuesFrom[1].Optional = true, true
+	delete(from, "ConfigMap team/first")
+	from["Secret team/second"] = map[string][]byte{}
+	got, err := values.Of(t.Context(), in, from)
+	require.NoError(t, err)
+	assert.NotContains(t, got, "c")
+
+	from["ConfigMap team/first"] = nil
+	_, err = values.Of(t.Context(), in, from)
+	require.ErrorIs(t, err, errDown, "what cannot be read may well be there")
+}
