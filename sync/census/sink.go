@@ -1,0 +1,154 @@
+package census
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"waybill.dev/waybill/sync/watch"
+)
+
+// sink takes in what one watch of a kind sees.
+type sink struct {
+	kind *kind
+	feed *watch.Feed[*Object]
+}
+
+// current tells whether the watch is the present one of its kind. The caller holds the lock.
+func (s *sink) current() bool { return s.kind.sink == s }
+
+// Put implements watch.Sink.
+func (s *sink) Put(after *Object) {
+	c, k := s.kind.census, s.kind
+	c.mu.Lock()
+	if !s.current() {
+		c.mu.Unlock()
+		return
+	}
+	before := k.objects[after.Namespace][after.Name]
+	if before != nil && !watch.Older(before.Version, after.Version) && before.UID == after.UID {
+		c.mu.Unlock()
+		return // the answer to our own write was here before
+	}
+	k.set(after)
+	c.mu.Unlock()
+	c.changed(before, after)
+}
+
+// Drop implements watch.Sink.
+func (s *sink) Drop(seen *Object) {
+	c, k := s.kind.census, s.kind
+	c.mu.Lock()
+	before := k.objects[seen.Namespace][seen.Name]
+	if !s.current() || before == nil {
+		c.mu.Unlock()
+		return
+	}
+	k.unset(before)
+	c.mu.Unlock()
+	c.changed(before, nil)
+}
+
+// transition is what became of one object.
+type transition struct{ before, after *Object }
+
+// Replace implements watch.Sink: what is known is compared with what there is, so that
+// nothing is lost that happened while nobody watched. Objects that a restored API server
+// knows in an older version are believed.
+func (s *sink) Replace(all []*Object, _ string) {
+	c, k := s.kind.census, s.kind
+	c.mu.Lock()
+	if !s.current() {
+		c.mu.Unlock()
+		return
+	}
+	var transitions []transition
+	listed := make(map[*Object]bool, len(all))
+	for _, after := range all {
+		before := k.objects[after.Namespace][after.Name]
+		if before != nil && before.UID == after.UID && before.Version == after.Version {
+			listed[before] = true
+			continue
+		}
+		k.set(after)
+		listed[after] = true
+		transitions = append(transitions, transition{before, after})
+	}
+	transitions = append(transitions, k.unsetAllBut(listed)...)
+	c.mu.Unlock()
+	for _, t := range transitions {
+		c.changed(t.before, t.after)
+	}
+}
+
+// unsetAllBut takes out what is not listed. The caller holds the lock.
+func (k *kind) unsetAllBut(listed map[*Object]bool) []transition {
+	var gone []transition
+	for _, objects := range k.objects {
+		for _, o := range objects {
+			if !listed[o] {
+				gone = append(gone, transition{before: o})
+			}
+		}
+	}
+	for _, t := range gone {
+		k.unset(t.before)
+	}
+	return gone
+}
+
+// fared takes in how the watch is doing.
+func (s *sink) fared(state watch.State) {
+	c, k := s.kind.census, s.kind
+	c.mu.Lock()
+	if !s.current() {
+		c.mu.Unlock()
+		return
+	}
+	before := k.state.Phase
+	next, gone := State{Phase: before, Resource: k.state.Resource, Err: k.state.Err}, []transition(nil)
+	switch {
+	case state.Synced:
+		k.failures = 0
+		next = State{Phase: Watched, Resource: k.state.Resource}
+	case watch.IsKindNotFound(state.Err) && (before == Watched || state.Ended):
+		next = State{Phase: Unknown, Err: k.unknown()}
+		gone = k.unsetAllBut(nil)
+		s.replace()
+	case watch.IsKindNotFound(state.Err): // what was defined a moment ago is served a moment later
+	case state.Ended:
+		if k.failures >= tolerated || before != Watched {
+			next.Phase, next.Err = Denied, k.denied(state.Err)
+		}
+		k.sink = nil
+		k.tryLater()
+	case before != Watched && before != Denied:
+		next.Phase, next.Err = Failing, fmt.Errorf("watch %s: %w", k.resource(), state.Err)
+	}
+	changed := k.become(next)
+	c.mu.Unlock()
+	for _, t := range gone {
+		c.changed(t.before, nil)
+	}
+	if changed {
+		c.kindChanged(k.gk)
+	}
+}
+
+// replace ends the watch of a kind that is not served any more, and looks whether another
+// version of it is. The caller holds the lock.
+func (s *sink) replace() {
+	k := s.kind
+	k.sink = nil
+	go func() {
+		s.feed.End()
+		meta.MaybeResetRESTMapper(k.census.target.Mapper())
+		k.resolve()
+	}()
+}
+
+func (k *kind) resource() string { return k.state.Resource.GroupResource().String() }
+
+func (k *kind) denied(err error) error {
+	return fmt.Errorf("cannot list and watch %s: %w", k.resource(), err)
+}

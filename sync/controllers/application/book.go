@@ -1,0 +1,233 @@
+package application
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/census"
+	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/membership"
+	"waybill.dev/waybill/sync/watch"
+)
+
+// entry is what is prepared of one Application. It is not changed once it is made.
+type entry struct {
+	uid        types.UID
+	version    string
+	generation int64
+	deleting   bool
+	// since is when this process first saw that the Application is being deleted.
+	since time.Time
+
+	// member is nil where the spec makes no sense; err says why.
+	member *membership.Application
+	err    error
+	// listed are the kinds of the spec; wanted are those, and those of which the status has
+	// objects that refer to the Application.
+	listed, wanted sets.Set[schema.GroupKind]
+	// named are the objects that the spec lists by name.
+	named []census.Ref
+	// dependencies of the spec, as keys.
+	dependencies []types.NamespacedName
+	// expressions are compiled from sources.
+	expressions map[schema.GroupKind]*health.Expression
+	sources     map[schema.GroupKind]v1alpha1.HealthExpression
+}
+
+// book has all Applications, prepared, and finds them by what they name.
+type book struct {
+	mu      sync.RWMutex
+	entries map[types.NamespacedName]*entry
+	// listing finds Applications by an object that they list by name, depending by one of
+	// their dependencies.
+	listing   map[census.Ref]sets.Set[types.NamespacedName]
+	depending map[types.NamespacedName]sets.Set[types.NamespacedName]
+}
+
+func newBook() *book {
+	return &book{
+		entries:   make(map[types.NamespacedName]*entry),
+		listing:   make(map[census.Ref]sets.Set[types.NamespacedName]),
+		depending: make(map[types.NamespacedName]sets.Set[types.NamespacedName]),
+	}
+}
+
+func (b *book) get(key types.NamespacedName) *entry {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.entries[key]
+}
+
+// put takes in an Application as it is now, and returns what it was and is for the book. The
+// same twice, or something older, changes nothing.
+func (b *book) put(key types.NamespacedName, app *v1alpha1.Application) (before, after *entry) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before = b.entries[key]
+	if before != nil && before.uid == app.UID {
+		wanted := wantedKinds(app)
+		if watch.Older(app.ResourceVersion, before.version) || before.generation == app.Generation &&
+			before.deleting == (app.DeletionTimestamp != nil) && before.wanted.Equal(wanted) {
+			return before, before
+		}
+	}
+	after = prepare(app, before)
+	b.file(key, before, false)
+	b.file(key, after, true)
+	b.entries[key] = after
+	return before, after
+}
+
+// remove takes an Application out, and returns what it was.
+func (b *book) remove(key types.NamespacedName) *entry {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before := b.entries[key]
+	b.file(key, before, false)
+	delete(b.entries, key)
+	return before
+}
+
+// file adds an entry to what Applications are found by, or takes it off.
+func (b *book) file(key types.NamespacedName, e *entry, add bool) {
+	if e == nil {
+		return
+	}
+	for _, ref := range e.named {
+		file(b.listing, ref, key, add)
+	}
+	for _, dependency := range e.dependencies {
+		file(b.depending, dependency, key, add)
+	}
+}
+
+func file[K comparable](index map[K]sets.Set[types.NamespacedName], at K, key types.NamespacedName, add bool) {
+	switch {
+	case add && index[at] == nil:
+		index[at] = sets.New(key)
+	case add:
+		index[at].Insert(key)
+	default:
+		if index[at].Delete(key); index[at].Len() == 0 {
+			delete(index, at)
+		}
+	}
+}
+
+// listers returns the Applications that list an object by its name.
+func (b *book) listers(ref census.Ref) []types.NamespacedName {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.listing[ref].UnsortedList()
+}
+
+// dependents returns the Applications that depend on one, also through others: what becomes
+// of it may close a cycle for any of them.
+func (b *book) dependents(key types.NamespacedName) []types.NamespacedName {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	found := sets.New[types.NamespacedName]()
+	for queue := []types.NamespacedName{key}; len(queue) > 0; queue = queue[1:] {
+		for dependent := range b.depending[queue[0]] {
+			if !found.Has(dependent) {
+				found.Insert(dependent)
+				queue = append(queue, dependent)
+			}
+		}
+	}
+	return found.UnsortedList()
+}
+
+// prepare makes the entry of an Application. Expressions that have not changed are taken from
+// before: what they said of objects still counts.
+func prepare(app *v1alpha1.Application, before *entry) *entry {
+	e := &entry{
+		uid: app.UID, version: app.ResourceVersion, generation: app.Generation, deleting: app.DeletionTimestamp != nil,
+		listed: sets.New[schema.GroupKind](), wanted: wantedKinds(app),
+	}
+	same := before != nil && before.uid == e.uid
+	if e.deleting {
+		if e.since = time.Now(); same && before.deleting {
+			e.since = before.since
+		}
+	}
+	e.member, e.err = membership.Compile(app)
+	for _, c := range app.Spec.Components {
+		e.listed.Insert(kindOf(c))
+		if c.Name != "" {
+			e.named = append(e.named, refOf(app.Namespace, c))
+		}
+	}
+	for _, name := range app.Spec.Dependencies {
+		e.dependencies = append(e.dependencies, types.NamespacedName{Namespace: app.Namespace, Name: name})
+	}
+	if !same {
+		before = nil
+	}
+	e.compile(app.Spec.HealthExpressions, before)
+	return e
+}
+
+func (e *entry) compile(expressions []v1alpha1.HealthExpression, before *entry) {
+	if len(expressions) == 0 {
+		return
+	}
+	e.expressions = make(map[schema.GroupKind]*health.Expression, len(expressions))
+	e.sources = make(map[schema.GroupKind]v1alpha1.HealthExpression, len(expressions))
+	for _, x := range expressions {
+		gk := schema.GroupKind{Group: x.Group, Kind: x.Kind}
+		e.sources[gk] = x
+		if before != nil && before.expressions[gk] != nil && before.sources[gk] == x {
+			e.expressions[gk] = before.expressions[gk]
+			continue
+		}
+		compiled, err := health.NewExpression(x.Current, x.Failed)
+		if err != nil {
+			e.err = errors.Join(e.err, fmt.Errorf("compile healthExpressions of %s: %w", gk, err))
+			continue
+		}
+		e.expressions[gk] = compiled
+	}
+}
+
+// wantedKinds are those of the spec, and those that the status says something is owned of.
+func wantedKinds(app *v1alpha1.Application) sets.Set[schema.GroupKind] {
+	wanted := sets.New[schema.GroupKind]()
+	for _, c := range app.Spec.Components {
+		wanted.Insert(kindOf(c))
+	}
+	if slices.Contains(app.Finalizers, v1alpha1.OwnershipFinalizer) {
+		for _, c := range app.Status.Components {
+			wanted.Insert(schema.GroupKind{Group: c.Group, Kind: c.Kind})
+		}
+	}
+	return wanted
+}
+
+func kindOf(c v1alpha1.ApplicationComponent) schema.GroupKind {
+	return schema.GroupKind{Group: c.Group, Kind: c.Kind}
+}
+
+func refOf(namespace string, c v1alpha1.ApplicationComponent) census.Ref {
+	return census.Ref{GroupKind: kindOf(c), NamespacedName: types.NamespacedName{Namespace: namespace, Name: c.Name}}
+}
+
+// affected are the kinds of which objects have to be looked at after a change.
+func affected(before, after *entry) []schema.GroupKind {
+	kinds := sets.New[schema.GroupKind]()
+	for _, e := range []*entry{before, after} {
+		if e != nil {
+			kinds.Insert(e.wanted.UnsortedList()...)
+		}
+	}
+	return slices.Collect(maps.Keys(kinds))
+}

@@ -1,0 +1,203 @@
+package application
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	validate "waybill.dev/waybill/api/validation"
+	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/watch"
+)
+
+// checkHealth sees to it that there is just the Pod that the spec wants, and mirrors whether
+// it is ready (A81-A87). What keeps it from being so is the checkup of the scope.
+func (r *Reconciler) checkHealth(ctx context.Context, s *scope) {
+	s.app.Status.Ready = metav1.ConditionUnknown
+	if s.app.Spec.HealthCheck == nil {
+		if err := r.removePods(ctx, s.app.UID); err != nil {
+			s.checkup = reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "delete the Pod of the health check: %w", err)
+		}
+		return
+	}
+	wanted, err := healthCheckPod(s.app)
+	if err != nil {
+		s.checkup = reconcile.Stalled(v1alpha1.InvalidSpecReason, "%w", err)
+		return
+	}
+	pods, known, failure := r.pods.of(s.key, s.app.UID)
+	if !known {
+		s.unread = s.unread || failure == nil
+		s.checkup = watchingPods(failure)
+		return
+	}
+	var current *pod
+	for _, p := range pods {
+		switch {
+		case p.key.Name == wanted.Name:
+			current = p
+		case !p.deleting: // of another template
+			err = errors.Join(err, r.deletePod(ctx, p))
+		}
+	}
+	if err != nil {
+		s.checkup = reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "delete the Pod of the health check before: %w", err)
+		return
+	}
+	s.checkup = r.checkPod(ctx, s, wanted, current)
+}
+
+// watchingPods says what it means that the Pods of health checks are not known.
+func watchingPods(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case watch.IsUnwatchable(err):
+		return reconcile.Stalled(v1alpha1.ForbiddenReason, "cannot list and watch pods: %w", err)
+	default:
+		return reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, 0, "watch pods: %w", err)
+	}
+}
+
+// checkPod makes the Pod where there is none, and has one that has come to its end be made
+// anew (A84).
+func (r *Reconciler) checkPod(ctx context.Context, s *scope, wanted *corev1.Pod, current *pod) error {
+	switch {
+	case current == nil:
+		return r.createPod(ctx, s, wanted)
+	case current.deleting:
+		return reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, 0, "Pod %s is being deleted, and made anew then", wanted.Name)
+	case current.finished:
+		if err := r.deletePod(ctx, current); err != nil {
+			return reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "delete Pod %s, which has ended: %w", wanted.Name, err)
+		}
+		return reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, 0, "Pod %s has ended, and is made anew", wanted.Name)
+	case current.ready == "":
+		return reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, 0, "Pod %s does not say yet whether it is ready%s", wanted.Name, because(current))
+	}
+	s.app.Status.Ready = current.ready
+	if current.ready != metav1.ConditionTrue {
+		return reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, 0, "Pod %s is not ready%s", wanted.Name, because(current))
+	}
+	return nil
+}
+
+func because(p *pod) string {
+	if p.message == "" {
+		return ""
+	}
+	return ": " + p.message
+}
+
+// createPod makes the Pod, unless that was tried a moment ago.
+func (r *Reconciler) createPod(ctx context.Context, s *scope, wanted *corev1.Pod) error {
+	creating := reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, 0, "Pod %s is being made", wanted.Name)
+	if wait := r.pods.try(s.app.UID, wanted.Name, r.kernel.Backoff); wait > 0 {
+		s.requeueAfter = wait
+		if last := s.app.GetConditions(); refusedBefore(last) != "" {
+			return reconcile.Waiting(v1alpha1.HealthCheckRefusedReason, wait, "%s", refusedBefore(last))
+		}
+		return reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, wait, "Pod %s is being made", wanted.Name)
+	}
+	err := r.Client.Create(ctx, wanted, client.FieldOwner(v1alpha1.OwnershipFieldManager))
+	switch {
+	case err == nil:
+		return creating
+	case apierrors.IsAlreadyExists(err):
+		return reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "Pod %s exists, and is not of this Application: delete it", wanted.Name)
+	default:
+		return reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "create the Pod of the health check: %w", err)
+	}
+}
+
+// refusedBefore is what the API server answered when the Pod was last tried.
+func refusedBefore(conditions []metav1.Condition) string {
+	for _, c := range conditions {
+		if c.Type == v1alpha1.ReadyCondition && c.Reason == v1alpha1.HealthCheckRefusedReason {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// removePods deletes the Pods of health checks that an Application has.
+func (r *Reconciler) removePods(ctx context.Context, app types.UID) error {
+	var errs []error
+	for _, p := range r.pods.known(app) {
+		if !p.deleting {
+			errs = append(errs, r.deletePod(ctx, p))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Reconciler) deletePod(ctx context.Context, p *pod) error {
+	object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.key.Namespace, Name: p.key.Name}}
+	err := r.Client.Delete(ctx, object, client.Preconditions{UID: &p.uid})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // it is gone, or another one
+	}
+	return err
+}
+
+// healthCheckPod is the Pod of the health check (A81).
+func healthCheckPod(app *v1alpha1.Application) (*corev1.Pod, error) {
+	template, errs := validate.HealthCheckTemplate(app)
+	if len(errs) > 0 {
+		return nil, errs.ToAggregate()
+	}
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       app.Namespace,
+			Name:            healthCheckName(app),
+			Labels:          maps.Clone(template.Labels),
+			Annotations:     maps.Clone(template.Annotations),
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(app, v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationKind))},
+		},
+		Spec: template.Spec,
+	}
+	if p.Labels == nil {
+		p.Labels = make(map[string]string, 1)
+	}
+	p.Labels[v1alpha1.HealthCheckLabel] = shorten(app.Name, validation.LabelValueMaxLength)
+	if p.Annotations == nil {
+		p.Annotations = make(map[string]string, 1)
+	}
+	p.Annotations[v1alpha1.ApplicationAnnotation] = app.Name
+	return p, nil
+}
+
+// healthCheckName is `<application>-health-<hash of the template>`, at most as long as the
+// name of a host: the same template has the same name, another one another (A82).
+func healthCheckName(app *v1alpha1.Application) string {
+	suffix := "-health-" + hash(app.Spec.HealthCheck.Template.Raw)
+	return shorten(app.Name, validation.DNS1123LabelMaxLength-len(suffix)) + suffix
+}
+
+// shorten cuts a name to a length, and keeps it unique by a hash.
+func shorten(name string, length int) string {
+	if len(name) <= length {
+		return name
+	}
+	suffix := "-" + hash([]byte(name))
+	return strings.TrimRight(name[:length-len(suffix)], "-.") + suffix
+}
+
+// hash is of letters and digits that make no words.
+func hash(content []byte) string {
+	sum := sha256.Sum256(content)
+	return rand.SafeEncodeString(fmt.Sprint(binary.BigEndian.Uint32(sum[:4])))
+}

@@ -1,0 +1,247 @@
+package application
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/ownership"
+	"waybill.dev/waybill/sync/watch"
+)
+
+var podResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+
+// retryPods is after how long the Pods of health checks are watched again where that was
+// forbidden.
+const retryPods = 30 * time.Second
+
+// pod is what is kept of the Pod of a health check.
+type pod struct {
+	key      types.NamespacedName
+	uid      types.UID
+	owner    types.NamespacedName // the Application
+	ownerUID types.UID
+	deleting bool
+	// finished: none of its containers will run again.
+	finished bool
+	// ready is the status of its condition Ready; empty where it has none.
+	ready metav1.ConditionStatus
+	// message says why it is not ready, as far as it says so itself.
+	message string
+}
+
+// GetObjectMeta implements watch.Seen.
+func (p *pod) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: p.key.Namespace, Name: p.key.Name}
+}
+
+// pods watches the Pods of health checks, from when there is the first one.
+type pods struct {
+	ctx    context.Context
+	target watch.Target
+	wake   func(types.NamespacedName)
+
+	mu    sync.Mutex
+	feed  *watch.Feed[*pod]
+	state watch.State
+	// seen: all of them were seen once. What is known then counts until more is.
+	seen bool
+	// owned has them by the UID of their Application and their name.
+	owned map[types.UID]map[types.NamespacedName]*pod
+	// waiting are Applications that asked before anything was known.
+	waiting map[types.NamespacedName]bool
+	// tries counts, for each Application, how often its Pod was made since it was last ready.
+	tries map[types.UID]tries
+}
+
+// tries of one Pod, by its name.
+type tries struct {
+	pod   string
+	count int
+	last  time.Time
+}
+
+func newPods(ctx context.Context, target watch.Target, wake func(types.NamespacedName)) *pods {
+	return &pods{
+		ctx: ctx, target: target, wake: wake,
+		owned:   make(map[types.UID]map[types.NamespacedName]*pod),
+		waiting: make(map[types.NamespacedName]bool),
+		tries:   make(map[types.UID]tries),
+	}
+}
+
+// of returns the Pods of an Application, and whether they are known. Where they are not, err
+// may say why, and the Application is woken when that changes.
+func (p *pods) of(app types.NamespacedName, uid types.UID) (all []*pod, known bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.feed == nil {
+		p.start()
+	}
+	if !p.seen {
+		p.waiting[app] = true
+	}
+	return p.ofLocked(uid), p.seen, p.state.Err
+}
+
+func (p *pods) ofLocked(uid types.UID) []*pod {
+	list := make([]*pod, 0, len(p.owned[uid]))
+	for _, one := range p.owned[uid] {
+		list = append(list, one)
+	}
+	return list
+}
+
+// known returns the Pods of an Application as far as they are known, and starts nothing.
+func (p *pods) known(uid types.UID) []*pod {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ofLocked(uid)
+}
+
+// start begins a watch. The caller holds the lock.
+func (p *pods) start() {
+	p.feed = watch.New(watch.Objects(p.target.Dynamic().Resource(podResource), v1alpha1.HealthCheckLabel), p, reducePod)
+	p.feed.OnChange(p.fared)
+	p.feed.Start(p.ctx)
+}
+
+// fared takes in how the watch is doing.
+func (p *pods) fared(state watch.State) {
+	p.mu.Lock()
+	p.state = state
+	p.seen = p.seen || state.Synced
+	if state.Ended && p.ctx.Err() == nil {
+		time.AfterFunc(retryPods, func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.start()
+		})
+	}
+	waiting := p.waiting
+	p.waiting = make(map[types.NamespacedName]bool)
+	p.mu.Unlock()
+	for app := range waiting {
+		p.wake(app)
+	}
+}
+
+// Put implements watch.Sink.
+func (p *pods) Put(seen *pod) {
+	p.mu.Lock()
+	p.set(seen)
+	p.mu.Unlock()
+	p.wake(seen.owner)
+}
+
+func (p *pods) set(seen *pod) {
+	if p.owned[seen.ownerUID] == nil {
+		p.owned[seen.ownerUID] = make(map[types.NamespacedName]*pod, 1)
+	}
+	p.owned[seen.ownerUID][seen.key] = seen
+	if seen.ready == metav1.ConditionTrue {
+		delete(p.tries, seen.ownerUID)
+	}
+}
+
+// Drop implements watch.Sink.
+func (p *pods) Drop(seen *pod) {
+	p.mu.Lock()
+	if delete(p.owned[seen.ownerUID], seen.key); len(p.owned[seen.ownerUID]) == 0 {
+		delete(p.owned, seen.ownerUID)
+	}
+	p.mu.Unlock()
+	p.wake(seen.owner)
+}
+
+// Replace implements watch.Sink.
+func (p *pods) Replace(all []*pod, _ string) {
+	p.mu.Lock()
+	woken := make(map[types.NamespacedName]bool)
+	for _, pods := range p.owned {
+		for _, one := range pods {
+			woken[one.owner] = true
+		}
+	}
+	clear(p.owned)
+	for _, one := range all {
+		p.set(one)
+		woken[one.owner] = true
+	}
+	p.mu.Unlock()
+	for app := range woken {
+		p.wake(app)
+	}
+}
+
+// try returns how long to wait before the Pod is made once more, and counts where that is
+// not at all.
+func (p *pods) try(app types.UID, name string, backoff func(int) time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := p.tries[app]
+	if t.pod != name {
+		t = tries{pod: name}
+	}
+	if t.count > 0 {
+		if wait := backoff(t.count) - time.Since(t.last); wait > 0 {
+			return wait
+		}
+	}
+	t.count++
+	t.last = time.Now()
+	p.tries[app] = t
+	return 0
+}
+
+// forget drops what is known of the Pods of an Application that is gone.
+func (p *pods) forget(app types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.tries, app)
+}
+
+// reducePod keeps what matters of a Pod.
+func reducePod(in metav1.Object) *pod {
+	p := &pod{
+		key: types.NamespacedName{Namespace: in.GetNamespace(), Name: in.GetName()},
+		uid: in.GetUID(), deleting: in.GetDeletionTimestamp() != nil,
+	}
+	if owner := metav1.GetControllerOfNoCopy(in); owner != nil && ownership.IsApplication(*owner) {
+		p.owner, p.ownerUID = types.NamespacedName{Namespace: p.key.Namespace, Name: owner.Name}, owner.UID
+	}
+	if u, ok := in.(*unstructured.Unstructured); ok {
+		p.read(u.Object)
+	}
+	return p
+}
+
+// read takes over what the status says.
+func (p *pod) read(object map[string]any) {
+	phase, _, _ := unstructured.NestedString(object, "status", "phase")
+	p.finished = phase == string(corev1.PodSucceeded) || phase == string(corev1.PodFailed)
+	conditions, _, _ := unstructured.NestedSlice(object, "status", "conditions")
+	for _, c := range conditions {
+		condition, _ := c.(map[string]any)
+		status, _ := condition["status"].(string)
+		message, _ := condition["message"].(string)
+		switch condition["type"] {
+		case string(corev1.PodReady):
+			p.ready = metav1.ConditionStatus(status)
+			if p.message == "" {
+				p.message = message
+			}
+		case string(corev1.PodScheduled):
+			if status == string(corev1.ConditionFalse) {
+				p.message = message
+			}
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package application
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/census"
+	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/ownership"
+	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/vitals"
+)
+
+// Rights on the kinds that Applications list are not for the code to say: they are a value of
+// the chart.
+//
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applications,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applications/status,verbs=get;patch
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applications/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconciler serves the Applications of the cluster that it runs in, or is given. Fields
+// without a comment are required.
+type Reconciler struct {
+	Client   client.Client
+	Recorder events.EventRecorder
+	// Cluster that the Applications and their components live in.
+	Cluster *cluster.Cluster
+	// Workers is how many Applications are reconciled at a time. Default: 4.
+	Workers int
+	// Linger is how long a kind is watched that no Application lists any more. Default: a minute.
+	Linger time.Duration
+
+	kernel *reconcile.Kernel
+	waker  *reconcile.Waker[ctrl.Request]
+	pace   *pace
+	book   *book
+	owners *ownership.Owners
+	keeper *ownership.Keeper
+	census *census.Census
+	vitals *vitals.Vitals
+	pods   *pods
+}
+
+// Back-off of an Application that fails for a reason that no event will end.
+const (
+	minBackoff = time.Second
+	maxBackoff = 5 * time.Minute
+)
+
+// Reconcile writes what is known of an Application into its status.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	app := &v1alpha1.Application{}
+	if err := r.Client.Get(ctx, req.NamespacedName, app); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			r.vanish(req.NamespacedName)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if err := r.hold(ctx, app); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	s := &scope{app: app, key: req.NamespacedName, entry: r.observe(app)}
+	pass := r.kernel.Begin(r.Client, r.Recorder, app)
+	outcome, err := r.run(ctx, s)
+	if s.released {
+		return ctrl.Result{}, r.release(ctx, app)
+	}
+	result, finishErr := pass.Finish(ctx, outcome, err)
+	if finishErr == nil && !outcome.Pending {
+		r.record(s)
+	}
+	return result, finishErr
+}
+
+// run takes the steps of a pass.
+func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, error) {
+	if s.entry.err != nil {
+		conditions.MarkFalse(s.app, v1alpha1.ComponentsReadyCondition, v1alpha1.InvalidSpecReason, "%s", s.entry.err)
+		return reconcile.Outcome{}, reconcile.Stalled(v1alpha1.InvalidSpecReason, "%w", s.entry.err)
+	}
+	before := s.app.Status.DeepCopy()
+	r.survey(s)
+	if !s.app.DeletionTimestamp.IsZero() {
+		s.app.Status = *before
+		return r.remove(ctx, s)
+	}
+	r.checkDependencies(s)
+	r.checkHealth(ctx, s)
+	if s.pending() { // nothing is written before all is known
+		s.app.Status = *before
+		return reconcile.Outcome{Pending: true, RequeueAfter: s.requeueAfter}, nil
+	}
+	s.summarize()
+	return s.judge()
+}
+
+// record lets references be given of the kinds that the status names by now.
+func (r *Reconciler) record(s *scope) {
+	if s.entry.member == nil || s.entry.deleting || !holds(s.app) {
+		return
+	}
+	if r.owners.Record(s.app.UID, wantedKinds(s.app)) {
+		for ref := range s.components {
+			r.keeper.Look(ref)
+		}
+	}
+}
+
+// observe takes in an Application as it is now, which may change whose objects are.
+func (r *Reconciler) observe(app *v1alpha1.Application) *entry {
+	key := client.ObjectKeyFromObject(app)
+	before, after := r.book.put(key, app)
+	if before == after {
+		return after
+	}
+	if before != nil && before.uid != after.uid {
+		r.kernel.Forget(before.uid)
+	}
+	r.census.Want(key, after.wanted)
+	if after.member == nil {
+		r.owners.Delete(key)
+	} else {
+		r.owners.Set(after.member)
+	}
+	r.lookAfter(key, before, after)
+	if before == nil || before.uid != after.uid || before.deleting != after.deleting || before.generation != after.generation {
+		r.wakeAll(r.book.dependents(key))
+	}
+	return after
+}
+
+// vanish takes in that an Application is gone.
+func (r *Reconciler) vanish(key types.NamespacedName) {
+	before := r.book.remove(key)
+	if before == nil {
+		return
+	}
+	r.kernel.Forget(before.uid)
+	r.pods.forget(before.uid)
+	r.owners.Delete(key)
+	r.lookAfter(key, before, nil)
+	r.census.Want(key, nil)
+	r.wakeAll(r.book.dependents(key))
+}
+
+// lookAfter has the objects be looked at that a change of an Application may concern: its own,
+// what it contended for, and in its namespace what names none.
+func (r *Reconciler) lookAfter(key types.NamespacedName, before, after *entry) {
+	for _, ref := range r.keeper.Contested(key) {
+		r.keeper.Look(ref)
+	}
+	for _, e := range []*entry{before, after} {
+		if e == nil {
+			continue
+		}
+		for _, o := range r.census.By(ownerKey(e.uid)) {
+			r.keeper.Look(o.Ref)
+		}
+	}
+	for _, o := range r.census.By(annotationKey(key)) {
+		r.keeper.Look(o.Ref)
+	}
+	if after == nil || after.member == nil || after.deleting {
+		return
+	}
+	for _, gk := range affected(before, after) {
+		for _, o := range r.census.In(gk, key.Namespace) {
+			if _, named := o.Annotations[v1alpha1.ApplicationAnnotation]; !named && after.member.Matches(gk, o.GetObjectMeta()) {
+				r.keeper.Look(o.Ref)
+			}
+		}
+	}
+}
+
+// annotationKey and ownerKey are what the census finds objects by.
+func annotationKey(app types.NamespacedName) string { return fmt.Sprintf("application %s", app) }
+func ownerKey(uid types.UID) string                 { return "owner " + string(uid) }

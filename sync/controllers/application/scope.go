@@ -1,0 +1,54 @@
+package application
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/census"
+)
+
+// scope is what the steps of one pass share.
+type scope struct {
+	// app is the object of the pass; steps write its status.
+	app *v1alpha1.Application
+	key types.NamespacedName
+	// entry is what is prepared of the spec.
+	entry *entry
+
+	// components are the objects that belong to the Application; set by survey.
+	components map[census.Ref]*census.Object
+	// stale are objects that refer to the Application as an owner and should not; set by survey.
+	stale []*census.Object
+	// starting are kinds of which nothing is known yet; set by survey. unread says the same of
+	// the health of a component.
+	starting []string
+	unread   bool
+	// denied is why a kind may not be watched; nil where all may. Set by survey.
+	denied error
+	// unowned counts components that are still to be given a reference, refused says why one
+	// could not be. Set by survey.
+	unowned int
+	refused error
+
+	// total and healthy count components; set by summarize. unhealthy says of some what is
+	// wrong.
+	total, healthy int
+	unhealthy      []string
+
+	// cycle leads from the Application to itself; set by checkDependencies.
+	cycle []string
+	// missing are dependencies that are not there; set by checkDependencies.
+	missing []string
+
+	// checkup is what keeps the health check from being ready; set by checkHealth.
+	checkup error
+	// released says that nothing holds a deletion any more; set by remove.
+	released bool
+	// requeueAfter is when to look again; zero for never.
+	requeueAfter time.Duration
+}
+
+// pending says that not enough is known to say anything; an event follows.
+func (s *scope) pending() bool { return len(s.starting) > 0 || s.unread }

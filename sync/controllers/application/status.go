@@ -1,0 +1,189 @@
+package application
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+const (
+	// maxStatusBytes bounds the lists of the status: no object that we write grows past 500 KB.
+	maxStatusBytes = 400 << 10
+	// maxMessage bounds the message of one component, in bytes.
+	maxMessage = 256
+	// maxInMessage is how many components the message of a condition names.
+	maxInMessage = 3
+)
+
+// summarize derives from the components and dependencies what else the status says of them
+// (C6, C59), and bounds it.
+func (s *scope) summarize() {
+	status := &s.app.Status
+	s.total = len(status.Components)
+	for i := range status.Components {
+		c := &status.Components[i]
+		c.Message = cut(c.Message)
+		if c.Installed && c.Health == string(health.Current) {
+			s.healthy++
+		} else if len(s.unhealthy) < maxInMessage {
+			s.unhealthy = append(s.unhealthy, describe(c))
+		}
+	}
+	status.ComponentsReady = fmt.Sprintf("%d/%d", s.healthy, s.total)
+	status.Components = bound(status.Components)
+	status.Installed = nil
+	for _, c := range status.Components {
+		if c.Installed && c.Name != "" {
+			status.Installed = append(status.Installed, componentName(c.Group, c.Kind, c.Name))
+		}
+	}
+	for _, d := range status.Dependencies {
+		if d.Installed {
+			status.Installed = append(status.Installed, componentName("", d.Kind, d.Name))
+		}
+	}
+}
+
+// describe says in a few words what is wrong with a component.
+func describe(c *v1alpha1.ComponentStatus) string {
+	name := componentName(c.Group, c.Kind, c.Name)
+	if c.Message != "" {
+		return name + ": " + c.Message
+	}
+	return name + " is " + c.Health
+}
+
+// componentName is `<kind>.<group>/<name>` (C59).
+func componentName(group, kind, name string) string {
+	if group != "" {
+		kind += "." + group
+	}
+	if name == "" {
+		return kind
+	}
+	return kind + "/" + name
+}
+
+// cut shortens a message at a whole rune.
+func cut(message string) string {
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
+}
+
+// bound leaves out components past maxStatusBytes, and says for each kind how many.
+func bound(components []v1alpha1.ComponentStatus) []v1alpha1.ComponentStatus {
+	size, kept := 0, 0
+	for i := range components {
+		c := &components[i]
+		// Once in the list, once more in installed; and the names of the fields.
+		size += 2*(len(c.Group)+len(c.Kind)+len(c.Name)) + len(c.Message) + 110
+		if size > maxStatusBytes {
+			break
+		}
+		kept++
+	}
+	if kept == len(components) {
+		return components
+	}
+	short := components[:kept:kept]
+	for rest := components[kept:]; len(rest) > 0; {
+		first, count, unhealthy := rest[0], 0, 0
+		for count < len(rest) && rest[count].Group == first.Group && rest[count].Kind == first.Kind {
+			if rest[count].Health != string(health.Current) {
+				unhealthy++
+			}
+			count++
+		}
+		rest = rest[count:]
+		short = append(short, v1alpha1.ComponentStatus{
+			Group: first.Group, Kind: first.Kind, Installed: unhealthy == 0, Health: string(health.Unknown),
+			Message: fmt.Sprintf("%d more, of which %d are not healthy: there are too many for one status", count, unhealthy),
+		})
+	}
+	return short
+}
+
+// judge sets the conditions of components and dependencies, and says what keeps the
+// Application from being ready: the first of what a person would look at first.
+func (s *scope) judge() (reconcile.Outcome, error) {
+	components := s.judgeComponents()
+	dependencies := s.judgeDependencies()
+	outcome := reconcile.Outcome{RequeueAfter: s.requeueAfter}
+	for _, err := range []error{components, s.judgeOwnership(), dependencies, s.checkup} {
+		if err != nil {
+			return outcome, err
+		}
+	}
+	outcome.Message = s.allHealthy()
+	if s.unowned > 0 {
+		outcome.Unknown = v1alpha1.ProgressingReason
+		outcome.Message = fmt.Sprintf("%d components are being given an ownerReference", s.unowned)
+	}
+	return outcome, nil
+}
+
+func (s *scope) allHealthy() string {
+	switch s.total {
+	case 0:
+		return "there are no components"
+	case 1:
+		return "the one component is healthy"
+	default:
+		return fmt.Sprintf("all %d components are healthy", s.total)
+	}
+}
+
+func (s *scope) judgeComponents() error {
+	switch {
+	case s.denied != nil:
+		conditions.MarkFalse(s.app, v1alpha1.ComponentsReadyCondition, v1alpha1.ForbiddenReason, "%s", s.denied)
+		return reconcile.Stalled(v1alpha1.ForbiddenReason, "%w", s.denied)
+	case s.healthy < s.total:
+		message := fmt.Sprintf("%d of %d components are not healthy: %s", s.total-s.healthy, s.total, strings.Join(s.unhealthy, "; "))
+		if more := s.total - s.healthy - len(s.unhealthy); more > 0 {
+			message += fmt.Sprintf("; and %d more", more)
+		}
+		conditions.MarkFalse(s.app, v1alpha1.ComponentsReadyCondition, v1alpha1.NotHealthyReason, "%s", message)
+		return reconcile.Waiting(v1alpha1.NotHealthyReason, 0, "%s", message)
+	}
+	conditions.MarkTrue(s.app, v1alpha1.ComponentsReadyCondition, v1alpha1.SucceededReason, "%s", s.allHealthy())
+	return nil
+}
+
+func (s *scope) judgeOwnership() error {
+	switch {
+	case s.refused == nil:
+		return nil
+	case apierrors.IsForbidden(s.refused):
+		return reconcile.Stalled(v1alpha1.ForbiddenReason, "a component cannot be owned: %w", s.refused)
+	default:
+		return reconcile.Waiting(v1alpha1.OwnershipFailedReason, 0, "a component cannot be owned: %w", s.refused)
+	}
+}
+
+func (s *scope) judgeDependencies() error {
+	switch {
+	case len(s.missing) > 0:
+		message := "not installed: " + strings.Join(s.missing, ", ")
+		conditions.MarkFalse(s.app, v1alpha1.DependenciesReadyCondition, v1alpha1.DependencyNotInstalledReason, "%s", message)
+		return reconcile.Waiting(v1alpha1.DependencyNotInstalledReason, 0, "dependencies are %s", message)
+	case s.cycle != nil:
+		message := "the Application depends on itself: " + strings.Join(s.cycle, " -> ")
+		conditions.MarkFalse(s.app, v1alpha1.DependenciesReadyCondition, v1alpha1.DependencyCycleReason, "%s", message)
+		return reconcile.Stalled(v1alpha1.DependencyCycleReason, "%s", message)
+	}
+	message := "all dependencies are installed"
+	if len(s.app.Spec.Dependencies) == 0 {
+		message = "there are no dependencies"
+	}
+	conditions.MarkTrue(s.app, v1alpha1.DependenciesReadyCondition, v1alpha1.SucceededReason, "%s", message)
+	return nil
+}

@@ -1,0 +1,238 @@
+package application
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/census"
+	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/ownership"
+)
+
+// survey writes down which components there are and how they are (A49-A51, A71-A73). It finds
+// them by the annotation, and what is owned and should not be by the reference.
+func (r *Reconciler) survey(s *scope) {
+	s.components = make(map[census.Ref]*census.Object)
+	for _, o := range r.census.By(annotationKey(s.key)) {
+		if !ownership.IsHealthCheck(o) && s.entry.member.Matches(o.GroupKind, o.GetObjectMeta()) {
+			s.components[o.Ref] = o
+		}
+	}
+	for _, o := range r.census.By(ownerKey(s.app.UID)) {
+		_, component := s.components[o.Ref]
+		if !o.Deleting && !ownership.IsHealthCheck(o) && (!component || s.entry.member.Ownership == v1alpha1.OwnershipObserve) {
+			s.stale = append(s.stale, o)
+		}
+	}
+	previous := s.app.Status.Components
+	s.app.Status.Components = nil
+	for gk := range s.entry.wanted {
+		if r.census.State(gk).Phase == census.Starting {
+			s.starting = append(s.starting, gk.String())
+		}
+	}
+	s.surveyListed(r)
+	s.surveyStale()
+	s.keepUnseen(r, previous)
+	slices.SortFunc(s.app.Status.Components, func(a, b v1alpha1.ComponentStatus) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// surveyListed adds what the spec lists: first what has a name, then what is left.
+func (s *scope) surveyListed(r *Reconciler) {
+	nameless := make(map[schema.GroupKind]bool)
+	shown := make(map[census.Ref]bool, len(s.components))
+	for _, c := range s.app.Spec.Components {
+		if c.Name == "" {
+			nameless[kindOf(c)] = true
+			continue
+		}
+		ref := refOf(s.key.Namespace, c)
+		shown[ref] = true
+		s.add(s.named(r, ref))
+	}
+	found := make(map[schema.GroupKind]bool, len(nameless))
+	for ref, o := range s.components {
+		if nameless[ref.GroupKind] && !shown[ref] {
+			s.add(s.installed(r, o))
+		}
+		found[ref.GroupKind] = true
+	}
+	for _, ref := range r.keeper.Contested(s.key) {
+		if nameless[ref.GroupKind] && !shown[ref] {
+			s.add(absent(ref, health.Unknown, contested(r.keeper.Contenders(ref))))
+			found[ref.GroupKind] = true
+		}
+	}
+	for gk := range nameless {
+		if !found[gk] {
+			none := census.Ref{GroupKind: gk, NamespacedName: types.NamespacedName{Namespace: s.key.Namespace}}
+			s.add(s.notThere(r, none, "no object of the kind belongs to the Application"))
+		}
+	}
+}
+
+func (s *scope) add(c v1alpha1.ComponentStatus) {
+	s.app.Status.Components = append(s.app.Status.Components, c)
+}
+
+// named is the status of a component that the spec lists by name.
+func (s *scope) named(r *Reconciler, ref census.Ref) v1alpha1.ComponentStatus {
+	if o := s.components[ref]; o != nil {
+		return s.installed(r, o)
+	}
+	o := r.census.Get(ref)
+	if o == nil {
+		_, message := health.Of(nil)
+		return s.notThere(r, ref, message)
+	}
+	return absent(ref, health.NotFound, s.stranger(r, o))
+}
+
+// stranger says why an object that is there is no component (A50, A53, A56).
+func (s *scope) stranger(r *Reconciler, o *census.Object) string {
+	name, named := o.Annotations[v1alpha1.ApplicationAnnotation]
+	contenders := r.keeper.Contenders(o.Ref)
+	switch {
+	case ownership.IsHealthCheck(o):
+		return "is the Pod of a health check"
+	case len(contenders) > 0:
+		return contested(contenders)
+	case named && name == "":
+		return fmt.Sprintf("exists, and its annotation %s says that it belongs to no Application", v1alpha1.ApplicationAnnotation)
+	case name != "" && name != s.key.Name:
+		return "exists, and belongs to Application " + name
+	case !s.entry.member.Selects(o.Labels):
+		return "exists, and its labels do not match the selector"
+	case r.keeper.Problem(o.Ref) != nil:
+		return "exists, and cannot be annotated: " + r.keeper.Problem(o.Ref).Error()
+	default:
+		return "exists, and is about to be annotated"
+	}
+}
+
+func contested(apps []types.NamespacedName) string {
+	names := make([]string, 0, len(apps))
+	for _, key := range apps {
+		names = append(names, key.Name)
+	}
+	return fmt.Sprintf("exists, and matches Applications %s: annotation %s says whose it is",
+		strings.Join(names, ", "), v1alpha1.ApplicationAnnotation)
+}
+
+// notThere is the status of what no watch shows, because it is not there, or not watched.
+func (s *scope) notThere(r *Reconciler, ref census.Ref, message string) v1alpha1.ComponentStatus {
+	state := r.census.State(ref.GroupKind)
+	switch state.Phase {
+	case census.Unknown:
+		return absent(ref, health.NotFound, state.Err.Error())
+	case census.ClusterScoped:
+		return absent(ref, health.NotFound, "the kind is cluster-scoped: an Application has components in its own namespace only")
+	case census.Denied:
+		s.denied = errors.Join(s.denied, state.Err)
+		return absent(ref, health.Unknown, state.Err.Error())
+	case census.Failing:
+		return absent(ref, health.Unknown, state.Err.Error())
+	default:
+		return absent(ref, health.NotFound, message)
+	}
+}
+
+func absent(ref census.Ref, status health.Status, message string) v1alpha1.ComponentStatus {
+	return v1alpha1.ComponentStatus{Group: ref.Group, Kind: ref.Kind, Name: ref.Name, Health: string(status), Message: message}
+}
+
+// installed is the status of a component that is there.
+func (s *scope) installed(r *Reconciler, o *census.Object) v1alpha1.ComponentStatus {
+	answer, known := r.healthOf(s.entry, o)
+	s.unread = s.unread || !known
+	c := v1alpha1.ComponentStatus{
+		Group: o.Group, Kind: o.Kind, Name: o.Name, Installed: true,
+		Owned: refersTo(o, s.app.UID), Health: string(answer.Status),
+	}
+	if answer.Status != health.Current {
+		c.Message = answer.Message
+	}
+	if c.Owned || o.Deleting || s.entry.member.Ownership == v1alpha1.OwnershipObserve {
+		return c
+	}
+	problem := r.keeper.Problem(o.Ref)
+	switch controller := o.Controller(); {
+	case controller != nil: // A70
+		c.Message = join(c.Message, fmt.Sprintf("is controlled by %s %s, and gets no other owner", controller.Kind, controller.Name))
+	case problem != nil:
+		c.Message = join(c.Message, "cannot be owned: "+problem.Error())
+		if s.refused == nil || apierrors.IsForbidden(problem) && !apierrors.IsForbidden(s.refused) {
+			s.refused = problem
+		}
+	default:
+		s.unowned++
+	}
+	return c
+}
+
+func join(first, second string) string {
+	if first == "" {
+		return second
+	}
+	return first + "; " + second
+}
+
+func refersTo(o *census.Object, uid types.UID) bool {
+	for _, owner := range o.Owners {
+		if owner.UID == uid {
+			return true
+		}
+	}
+	return false
+}
+
+// surveyStale adds what is no component and still refers to the Application: as long as it
+// does, it would be deleted with it.
+func (s *scope) surveyStale() {
+	for _, o := range s.stale {
+		if _, shown := s.components[o.Ref]; shown {
+			continue
+		}
+		c := absent(o.Ref, health.Unknown, "is no component any more: its ownerReference is being taken off")
+		c.Owned = true
+		s.replace(c)
+	}
+}
+
+// replace adds a status in place of the one of its object.
+func (s *scope) replace(c v1alpha1.ComponentStatus) {
+	for i := range s.app.Status.Components {
+		old := &s.app.Status.Components[i]
+		if old.Group == c.Group && old.Kind == c.Kind && old.Name == c.Name {
+			*old = c
+			return
+		}
+	}
+	s.add(c)
+}
+
+// keepUnseen keeps what was owned of kinds that are no longer listed and cannot be seen at the
+// moment, so that it is not forgotten that something has to be taken back.
+func (s *scope) keepUnseen(r *Reconciler, previous []v1alpha1.ComponentStatus) {
+	for _, c := range previous {
+		gk := schema.GroupKind{Group: c.Group, Kind: c.Kind}
+		state := r.census.State(gk)
+		if !c.Owned || s.entry.listed.Has(gk) || state.Phase != census.Denied && state.Phase != census.Failing {
+			continue
+		}
+		ref := census.Ref{GroupKind: gk, NamespacedName: types.NamespacedName{Name: c.Name}}
+		kept := absent(ref, health.Unknown, "is no component any more, and cannot be seen: "+state.Err.Error())
+		kept.Owned = true
+		s.replace(kept)
+	}
+}

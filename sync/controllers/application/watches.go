@@ -1,0 +1,220 @@
+package application
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	toolscache "k8s.io/client-go/tools/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/census"
+	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/ownership"
+	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/vitals"
+)
+
+const defaultWorkers = 4
+
+// SetupWithManager adds the controller to a manager. ctx ends the watches of components.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
+	r.waker = &reconcile.Waker[ctrl.Request]{}
+	r.pace = &pace{wake: func(key types.NamespacedName) { r.waker.Wake(ctrl.Request{NamespacedName: key}) }}
+	r.book = newBook()
+	r.owners = ownership.NewOwners()
+	r.census = census.New(ctx, r.Cluster, census.Options{
+		Annotations: []string{v1alpha1.ApplicationAnnotation, v1alpha1.InjectedAnnotation},
+		Index:       found,
+		Changed:     r.objectChanged,
+		KindChanged: func(gk schema.GroupKind) { r.wakeAll(r.census.Wanting(gk)) },
+		Linger:      r.Linger,
+	})
+	r.vitals = vitals.New(ctx, r.Cluster, vitals.Options{Changed: r.healthChanged, Count: r.census.Count})
+	r.keeper = ownership.New(ownership.Options{
+		Owners: r.owners, Census: r.census, Metadata: r.Cluster.Metadata(), Changed: r.pace.soon,
+	})
+	r.pods = newPods(ctx, r.Cluster, r.pace.soon)
+	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return r.keep(ctx, mgr.GetCache()) })); err != nil {
+		return err
+	}
+	workers := r.Workers
+	if workers == 0 {
+		workers = defaultWorkers
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("application").
+		For(&v1alpha1.Application{}, builder.WithPredicates(changed())).
+		WatchesRawSource(r.waker.Source()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(r)
+}
+
+// keep follows all Applications, and has their objects be marked and owned once all are known.
+func (r *Reconciler) keep(ctx context.Context, from cache.Cache) error {
+	informer, err := from.GetInformer(ctx, &v1alpha1.Application{})
+	if err != nil {
+		return err
+	}
+	followed, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { r.observe(o.(*v1alpha1.Application)) },
+		UpdateFunc: func(_, o any) { r.observe(o.(*v1alpha1.Application)) },
+		DeleteFunc: func(o any) {
+			if key, err := toolscache.DeletionHandlingObjectToName(o); err == nil {
+				r.vanish(key.AsNamespacedName())
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if toolscache.WaitForCacheSync(ctx.Done(), followed.HasSynced) {
+		r.keeper.Run(ctx)
+	}
+	return nil
+}
+
+// changed lets through what an Application is reconciled for, and keeps its own status writes
+// out.
+func changed() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+			e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
+			e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
+			!equality.Semantic.DeepEqual(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers()) ||
+			e.ObjectOld.GetAnnotations()[v1alpha1.ReconcileAtAnnotation] != e.ObjectNew.GetAnnotations()[v1alpha1.ReconcileAtAnnotation]
+	}}
+}
+
+// found is what the census finds objects by: the Application that they name, and those that
+// they refer to as an owner.
+func found(o *census.Object) []string {
+	var keys []string
+	if name := o.Annotations[v1alpha1.ApplicationAnnotation]; name != "" {
+		keys = append(keys, annotationKey(types.NamespacedName{Namespace: o.Namespace, Name: name}))
+	}
+	for _, owner := range o.Owners {
+		if ownership.IsApplication(owner) {
+			keys = append(keys, ownerKey(owner.UID))
+		}
+	}
+	return keys
+}
+
+// objectChanged takes in what became of an object, and wakes the Applications that it
+// belongs to, belonged to, or is listed by.
+func (r *Reconciler) objectChanged(before, after *census.Object) {
+	object := after
+	if after == nil {
+		object = before
+		r.vitals.Forget(before.Ref)
+	}
+	r.keeper.Look(object.Ref)
+	if after != nil {
+		r.examine(after)
+		if before != nil && before.Alike(after) {
+			return // at most its health is another, which vitals tell
+		}
+	}
+	concerned := sets.New(r.book.listers(object.Ref)...)
+	for _, o := range []*census.Object{before, after} {
+		if o != nil {
+			concerned.Insert(applicationsOf(o)...)
+		}
+	}
+	r.wakeAll(concerned.UnsortedList())
+}
+
+// applicationsOf are the Applications that an object names, as its own or as its owner.
+func applicationsOf(o *census.Object) []types.NamespacedName {
+	var keys []types.NamespacedName
+	if name := o.Annotations[v1alpha1.ApplicationAnnotation]; name != "" {
+		keys = append(keys, types.NamespacedName{Namespace: o.Namespace, Name: name})
+	}
+	for _, owner := range o.Owners {
+		if ownership.IsApplication(owner) {
+			keys = append(keys, types.NamespacedName{Namespace: o.Namespace, Name: owner.Name})
+		}
+	}
+	return keys
+}
+
+// examine has the health of an object be read, if it is a component of a kind that has one.
+func (r *Reconciler) examine(o *census.Object) {
+	name := o.Annotations[v1alpha1.ApplicationAnnotation]
+	if name == "" {
+		return
+	}
+	e := r.book.get(types.NamespacedName{Namespace: o.Namespace, Name: name})
+	if e != nil && e.member != nil && e.member.Matches(o.GroupKind, o.GetObjectMeta()) {
+		r.healthOf(e, o)
+	}
+}
+
+// healthOf returns the health of a component as far as it is known, and false where it is not
+// known at all.
+func (r *Reconciler) healthOf(e *entry, o *census.Object) (vitals.Answer, bool) {
+	expression := e.expressions[o.GroupKind]
+	if o.Deleting || expression == nil && !health.HasStatus(o.GroupKind) {
+		status, message := health.OfMetadata(o.Deleting)
+		return vitals.Answer{Status: status, Message: message}, true
+	}
+	resource := r.census.State(o.GroupKind).Resource
+	return r.vitals.Ask(vitals.Question{Ref: o.Ref, Resource: resource, UID: o.UID, Version: o.Version, Expression: expression})
+}
+
+// healthChanged wakes the Application of an object.
+func (r *Reconciler) healthChanged(ref census.Ref) {
+	if o := r.census.Get(ref); o != nil {
+		r.wakeAll(applicationsOf(o))
+	}
+}
+
+func (r *Reconciler) wakeAll(keys []types.NamespacedName) {
+	for _, key := range keys {
+		r.pace.soon(key)
+	}
+}
+
+// gather is how long what happens to one Application is gathered before it is looked at, so
+// that what comes at once, as from one `kubectl apply`, is one write.
+const gather = 100 * time.Millisecond
+
+// pace wakes each Application once for all that happens within gather.
+type pace struct {
+	wake func(types.NamespacedName)
+
+	mu      sync.Mutex
+	waiting map[types.NamespacedName]bool
+}
+
+// soon wakes an Application, not at once.
+func (p *pace) soon(key types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting[key] {
+		return
+	}
+	if p.waiting == nil {
+		p.waiting = make(map[types.NamespacedName]bool)
+	}
+	p.waiting[key] = true
+	time.AfterFunc(gather, func() {
+		p.mu.Lock()
+		delete(p.waiting, key)
+		p.mu.Unlock()
+		p.wake(key)
+	})
+}

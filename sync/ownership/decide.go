@@ -1,0 +1,129 @@
+package ownership
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/census"
+	"waybill.dev/waybill/sync/membership"
+)
+
+// decision is how the metadata of an object has to change, and who contends for it.
+type decision struct {
+	marks membership.Marks
+	// owners are the references that the object shall have, where reown is set.
+	owners []metav1.OwnerReference
+	reown  bool
+	// contenders all match an object that names no Application; less than two of them are none.
+	contenders []types.NamespacedName
+}
+
+func (d decision) nothing() bool { return d.marks.Empty() && !d.reown }
+
+// decide says what has to change on an object. It is pure but for what Owners know.
+func (o *Owners) decide(object *census.Object) decision {
+	var d decision
+	if object.Deleting || IsHealthCheck(object) {
+		return d
+	}
+	meta := object.GetObjectMeta()
+	d.marks = membership.Decide(o.Index, object.GroupKind, meta)
+	d.marks.Apply(meta)
+	name, named := meta.GetAnnotations()[v1alpha1.ApplicationAnnotation]
+	if !named {
+		d.contenders = o.contenders(object.GroupKind, meta)
+	}
+	var app *membership.Application
+	if name != "" {
+		app = o.Index.Get(types.NamespacedName{Namespace: object.Namespace, Name: name})
+	}
+	if app != nil && !app.Matches(object.GroupKind, meta) {
+		app = nil
+	}
+	d.owners = o.owners(object, app)
+	d.reown = !slices.EqualFunc(d.owners, object.Owners, func(a, b metav1.OwnerReference) bool { return a.UID == b.UID })
+	return d
+}
+
+// contenders are the Applications that match an object which is not marked as any one's.
+func (o *Owners) contenders(kind schema.GroupKind, object metav1.Object) []types.NamespacedName {
+	var keys []types.NamespacedName
+	for _, app := range o.Index.Candidates(kind, object) {
+		if !app.Deleting {
+			keys = append(keys, app.Key)
+		}
+	}
+	if len(keys) < 2 {
+		return nil
+	}
+	return keys
+}
+
+// owners are the references that an object shall have, which is a component of app, or of
+// none where that is nil: those of others as they are, ours where it belongs.
+func (o *Owners) owners(object *census.Object, app *membership.Application) []metav1.OwnerReference {
+	gives := app != nil && !app.Deleting && app.Ownership == v1alpha1.OwnershipOwn &&
+		object.Controller() == nil && o.gives(app, object.GroupKind)
+	var owners []metav1.OwnerReference
+	for _, reference := range object.Owners {
+		switch {
+		case !isOurs(reference):
+		case app != nil && reference.UID == app.UID && app.Ownership == v1alpha1.OwnershipOwn:
+			gives = false // it has it already
+		case o.byUID(reference.UID) != nil:
+			continue // of an Application that it is no component of, or that does not own (A78-A80)
+		case gives && reference.Name == app.Key.Name:
+			continue // of an Application of this name that is no more (A57)
+		}
+		owners = append(owners, reference)
+	}
+	if gives {
+		owners = append(owners, metav1.OwnerReference{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ApplicationKind,
+			Name: app.Key.Name, UID: app.UID,
+			Controller: ptr.To(false), BlockOwnerDeletion: ptr.To(false), // C42
+		})
+	}
+	return owners
+}
+
+// isOurs tells whether a reference is of the kind that this package writes.
+func isOurs(r metav1.OwnerReference) bool {
+	return IsApplication(r) && (r.Controller == nil || !*r.Controller)
+}
+
+// IsApplication tells whether a reference is to an Application, of whatever version.
+func IsApplication(r metav1.OwnerReference) bool {
+	gv, err := schema.ParseGroupVersion(r.APIVersion)
+	return err == nil && gv.Group == v1alpha1.Group && r.Kind == v1alpha1.ApplicationKind
+}
+
+// IsHealthCheck tells whether an object is the Pod of a health check: it is no component,
+// whatever labels it has.
+func IsHealthCheck(object *census.Object) bool {
+	_, labelled := object.Labels[v1alpha1.HealthCheckLabel]
+	return labelled && object.GroupKind == schema.GroupKind{Kind: "Pod"}
+}
+
+// patch is the JSON merge patch that brings about a decision, and is refused where the object
+// is not any more as it was when that was made.
+func (d decision) patch(object *census.Object) ([]byte, error) {
+	metadata := map[string]any{"uid": object.UID, "resourceVersion": object.Version}
+	if len(d.marks.Annotations) > 0 {
+		metadata["annotations"] = maps.Clone(d.marks.Annotations)
+	}
+	if len(d.marks.Labels) > 0 {
+		metadata["labels"] = maps.Clone(d.marks.Labels)
+	}
+	if d.reown {
+		metadata["ownerReferences"] = d.owners
+	}
+	return json.Marshal(map[string]any{"metadata": metadata})
+}

@@ -1,0 +1,271 @@
+package ownership
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/workqueue"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/census"
+)
+
+const (
+	// width is how many objects are written at a time.
+	width = 16
+	// writeLimit is how long the API server may take to answer.
+	writeLimit = 30 * time.Second
+	// firstRetry and lastRetry bound the wait after a write that was refused.
+	firstRetry, lastRetry = time.Second, 2 * time.Minute
+	// calm writes of one object within period are no sign that somebody undoes them.
+	calm   = 4
+	period = time.Minute
+)
+
+// Options of a Keeper. All are required.
+type Options struct {
+	Owners   *Owners
+	Census   *census.Census
+	Metadata metadata.Interface
+	// Changed is told of an Application for which Problem or Contested has another answer. It
+	// must return at once.
+	Changed func(types.NamespacedName)
+}
+
+// Keeper looks at objects, and writes what has to change. It is safe for concurrent use.
+type Keeper struct {
+	options Options
+	queue   workqueue.TypedRateLimitingInterface[census.Ref]
+
+	mu sync.Mutex
+	// problems says why an object could not be written.
+	problems map[census.Ref]error
+	// contested has who contends for an object, and claims, the other way round, what an
+	// Application contends for.
+	contested map[census.Ref][]types.NamespacedName
+	claims    map[types.NamespacedName]sets.Set[census.Ref]
+	// writes counts those of an object, to notice that somebody undoes them.
+	writes map[census.Ref]spell
+}
+
+// spell is a number of writes within a period.
+type spell struct {
+	count int
+	since time.Time
+}
+
+// New returns a Keeper, which Run has work.
+func New(options Options) *Keeper {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[census.Ref](firstRetry, lastRetry)
+	return &Keeper{
+		options:   options,
+		queue:     workqueue.NewTypedRateLimitingQueue(limiter),
+		problems:  make(map[census.Ref]error),
+		contested: make(map[census.Ref][]types.NamespacedName),
+		claims:    make(map[types.NamespacedName]sets.Set[census.Ref]),
+		writes:    make(map[census.Ref]spell),
+	}
+}
+
+// Look has an object be looked at, soon.
+func (k *Keeper) Look(ref census.Ref) { k.queue.Add(ref) }
+
+// Problem returns why the object could not be written, nil where there was nothing in the way.
+func (k *Keeper) Problem(ref census.Ref) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.problems[ref]
+}
+
+// Contenders returns the Applications that all match an object which names none; nil where
+// there are less than two.
+func (k *Keeper) Contenders(ref census.Ref) []types.NamespacedName {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.contested[ref]
+}
+
+// Contested returns the objects that match an Application, and another one as well, and name
+// none.
+func (k *Keeper) Contested(app types.NamespacedName) []census.Ref {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.claims[app].UnsortedList()
+}
+
+// Run works until ctx ends. To be called once, when Owners have all Applications: who matches
+// an object can be told only of all of them.
+func (k *Keeper) Run(ctx context.Context) {
+	var workers sync.WaitGroup
+	for range width {
+		workers.Go(func() {
+			for k.next(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	k.queue.ShutDown()
+	workers.Wait()
+}
+
+func (k *Keeper) next(ctx context.Context) bool {
+	ref, stopped := k.queue.Get()
+	if stopped {
+		return false
+	}
+	defer k.queue.Done(ref)
+	k.settle(ctx, ref)
+	return true
+}
+
+// settle brings one object to what Applications say.
+func (k *Keeper) settle(ctx context.Context, ref census.Ref) {
+	object := k.options.Census.Get(ref)
+	if object == nil {
+		k.forget(ref)
+		return
+	}
+	d := k.options.Owners.decide(object)
+	k.contend(ref, d.contenders)
+	if d.nothing() {
+		k.queue.Forget(ref)
+		k.note(object, nil)
+		return
+	}
+	if wait := k.spell(ref); wait > 0 {
+		k.queue.AddAfter(ref, wait)
+		return
+	}
+	err := k.write(ctx, object, d)
+	switch {
+	case err == nil:
+		k.queue.Forget(ref)
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
+		return // the watch tells what became of it
+	case ctx.Err() == nil:
+		k.queue.AddRateLimited(ref)
+	}
+	k.note(object, err)
+}
+
+// write sends one patch, and makes its answer known.
+func (k *Keeper) write(ctx context.Context, object *census.Object, d decision) error {
+	patch, err := d.patch(object)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	defer cancel()
+	resource := k.options.Census.State(object.GroupKind).Resource
+	if resource.Empty() {
+		return nil // not served any more; so there is no object either
+	}
+	answer, err := k.options.Metadata.Resource(resource).Namespace(object.Namespace).Patch(
+		ctx, object.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.OwnershipFieldManager})
+	if err != nil {
+		return fmt.Errorf("patch %s: %w", resource.GroupResource(), err)
+	}
+	k.options.Census.Written(object.GroupKind, answer)
+	return nil
+}
+
+// spell counts a write, and returns how long to wait where there were too many lately: then
+// somebody undoes them.
+func (k *Keeper) spell(ref census.Ref) time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := k.writes[ref]
+	now := time.Now()
+	if now.Sub(s.since) > period {
+		s = spell{since: now}
+	}
+	if s.count >= calm {
+		return period - now.Sub(s.since) + time.Second
+	}
+	s.count++
+	k.writes[ref] = s
+	return 0
+}
+
+// note notes what came of a look at an object, and tells whom that concerns.
+func (k *Keeper) note(object *census.Object, err error) {
+	k.mu.Lock()
+	before := k.problems[object.Ref]
+	if err == nil {
+		delete(k.problems, object.Ref)
+	} else {
+		k.problems[object.Ref] = err
+	}
+	k.mu.Unlock()
+	if text(before) == text(err) {
+		return
+	}
+	told := sets.New[types.NamespacedName]()
+	if name := object.Annotations[v1alpha1.ApplicationAnnotation]; name != "" {
+		told.Insert(types.NamespacedName{Namespace: object.Namespace, Name: name})
+	}
+	for _, reference := range object.Owners {
+		if IsApplication(reference) {
+			told.Insert(types.NamespacedName{Namespace: object.Namespace, Name: reference.Name})
+		}
+	}
+	for _, app := range k.options.Owners.Index.Candidates(object.GroupKind, object.GetObjectMeta()) {
+		told.Insert(app.Key)
+	}
+	for key := range told {
+		k.options.Changed(key)
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// contend notes who contends for an object, and tells all whom that concerns.
+func (k *Keeper) contend(ref census.Ref, now []types.NamespacedName) {
+	k.mu.Lock()
+	before := sets.New(k.contested[ref]...)
+	after := sets.New(now...)
+	if before.Equal(after) {
+		k.mu.Unlock()
+		return
+	}
+	if delete(k.contested, ref); len(now) > 0 {
+		k.contested[ref] = now
+	}
+	for key := range before {
+		if k.claims[key].Delete(ref); k.claims[key].Len() == 0 {
+			delete(k.claims, key)
+		}
+	}
+	for key := range after {
+		if k.claims[key] == nil {
+			k.claims[key] = sets.New[census.Ref]()
+		}
+		k.claims[key].Insert(ref)
+	}
+	k.mu.Unlock()
+	for key := range before.Union(after) {
+		k.options.Changed(key)
+	}
+}
+
+// forget drops what is known of an object that is gone.
+func (k *Keeper) forget(ref census.Ref) {
+	k.contend(ref, nil)
+	k.queue.Forget(ref)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.problems, ref)
+	delete(k.writes, ref)
+}

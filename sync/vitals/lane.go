@@ -1,0 +1,264 @@
+package vitals
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"waybill.dev/waybill/sync/census"
+	"waybill.dev/waybill/sync/health"
+)
+
+const (
+	// width is how many objects of a kind are read at a time.
+	width = 4
+	// many is how many open questions of a kind are worth a list, if its objects are no more
+	// than worthwhile times as many.
+	many, worthwhile = 50, 4
+	// listPause is how long after a list of a kind there is no other.
+	listPause = 10 * time.Second
+	// pageSize is the number of objects that one page of a list has.
+	pageSize = 500
+	// maxListings is how many kinds are listed at a time.
+	maxListings = 2
+	// readLimit is how long the API server may take to answer.
+	readLimit = 30 * time.Second
+	// firstRetry and lastRetry bound the wait after a read that failed.
+	firstRetry, lastRetry = time.Second, 2 * time.Minute
+	// patience is how many reads in a row may fail before what was known counts no more.
+	patience = 3
+)
+
+// lane reads the objects of one kind, so that a kind whose server hangs holds up no other. It
+// is guarded by the lock of Vitals.
+type lane struct {
+	vitals   *Vitals
+	resource schema.GroupVersionResource
+	open     map[census.Ref]bool
+	readers  int
+	listing  bool
+	// listed is when the last list ended.
+	listed time.Time
+}
+
+// lane returns the lane of a kind. The caller holds the lock.
+func (v *Vitals) lane(resource schema.GroupVersionResource) *lane {
+	l := v.lanes[resource]
+	if l == nil {
+		l = &lane{vitals: v, resource: resource, open: make(map[census.Ref]bool)}
+		v.lanes[resource] = l
+	}
+	return l
+}
+
+// add has an object be read. The caller holds the lock.
+func (l *lane) add(ref census.Ref) {
+	l.open[ref] = true
+	if l.readers < width && !l.listing {
+		l.readers++
+		go l.read()
+	}
+}
+
+func (l *lane) remove(ref census.Ref) { delete(l.open, ref) }
+
+// read reads as long as there is something to read. Who takes up many questions at once lists.
+func (l *lane) read() {
+	v := l.vitals
+	for {
+		v.mu.Lock()
+		ref, found := l.any()
+		if !found || l.listing || v.ctx.Err() != nil {
+			l.readers--
+			v.mu.Unlock()
+			return
+		}
+		namespace, worth := l.worthListing()
+		if worth {
+			asked := slices.Collect(maps.Keys(l.open))
+			clear(l.open)
+			l.listing = true
+			v.mu.Unlock()
+			l.list(ref.GroupKind, namespace)
+			l.resume(asked)
+			continue
+		}
+		delete(l.open, ref)
+		q, open := v.wanted(ref)
+		v.mu.Unlock()
+		if open {
+			l.get(q)
+		}
+	}
+}
+
+func (l *lane) any() (census.Ref, bool) {
+	for ref := range l.open {
+		return ref, true
+	}
+	return census.Ref{}, false
+}
+
+// worthListing tells whether a list answers what is open with less effort, and in which
+// namespace; everywhere where that is empty. The caller holds the lock.
+func (l *lane) worthListing() (namespace string, worth bool) {
+	if len(l.open) < many || time.Since(l.listed) < listPause {
+		return "", false
+	}
+	var kind schema.GroupKind
+	first := true
+	for ref := range l.open {
+		if first {
+			namespace, kind, first = ref.Namespace, ref.GroupKind, false
+		}
+		if ref.Namespace != namespace {
+			namespace = ""
+			break
+		}
+	}
+	return namespace, l.vitals.options.Count(kind, namespace) <= worthwhile*len(l.open)
+}
+
+// list answers what is open from pages of all objects, as far as they can be had.
+func (l *lane) list(kind schema.GroupKind, namespace string) {
+	v := l.vitals
+	v.listing <- struct{}{}
+	defer func() { <-v.listing }()
+	for from := ""; ; {
+		objects, next, err := l.page(namespace, from)
+		if err != nil {
+			return
+		}
+		for _, object := range objects {
+			v.take(census.Ref{GroupKind: kind, NamespacedName: types.NamespacedName{
+				Namespace: object.GetNamespace(), Name: object.GetName(),
+			}}, object)
+		}
+		if next == "" {
+			return
+		}
+		from = next
+	}
+}
+
+// resume goes on after a list: what it did not show is read one by one.
+func (l *lane) resume(asked []census.Ref) {
+	v := l.vitals
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	l.listing, l.listed = false, time.Now()
+	for _, ref := range asked {
+		if _, open := v.wanted(ref); open {
+			l.add(ref)
+		}
+	}
+}
+
+// page returns one page of a list, and where the next one begins.
+func (l *lane) page(namespace, from string) (objects []*unstructured.Unstructured, next string, err error) {
+	ctx, cancel := context.WithTimeout(l.vitals.ctx, readLimit)
+	defer cancel()
+	options := metav1.ListOptions{Limit: pageSize, Continue: from}
+	if l.secret() {
+		page, err := l.vitals.target.Metadata().Resource(l.resource).Namespace(namespace).List(ctx, options)
+		if err != nil {
+			return nil, "", err
+		}
+		for i := range page.Items {
+			object, err := fromMetadata(&page.Items[i])
+			if err != nil {
+				return nil, "", err
+			}
+			objects = append(objects, object)
+		}
+		return objects, page.Continue, nil
+	}
+	page, err := l.vitals.target.Dynamic().Resource(l.resource).Namespace(namespace).List(ctx, options)
+	if err != nil {
+		return nil, "", err
+	}
+	for i := range page.Items {
+		objects = append(objects, &page.Items[i])
+	}
+	return objects, page.GetContinue(), nil
+}
+
+// get answers a question by reading the object.
+func (l *lane) get(q Question) {
+	object, err := l.object(q)
+	switch {
+	case err == nil:
+		if !l.vitals.take(q.Ref, object) {
+			l.vitals.settle(q)
+		}
+	case apierrors.IsNotFound(err):
+		l.vitals.settle(q)
+	default:
+		l.failed(q, err)
+	}
+}
+
+func (l *lane) object(q Question) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(l.vitals.ctx, readLimit)
+	defer cancel()
+	if l.secret() {
+		object, err := l.vitals.target.Metadata().Resource(l.resource).Namespace(q.Namespace).Get(ctx, q.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return fromMetadata(object)
+	}
+	return l.vitals.target.Dynamic().Resource(l.resource).Namespace(q.Namespace).Get(ctx, q.Name, metav1.GetOptions{})
+}
+
+// secret tells whether the kind may be read as metadata only (C39).
+func (l *lane) secret() bool { return l.resource.Group == "" && l.resource.Resource == "secrets" }
+
+func fromMetadata(object *metav1.PartialObjectMetadata) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	return &unstructured.Unstructured{Object: content}, err
+}
+
+// settle drops a question about an object that is gone, or another one by now: the watch
+// that saw it will say so, and whoever asked asks anew.
+func (v *Vitals) settle(q Question) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if e := v.entries[q.Ref]; e != nil && e.asked == q {
+		e.asked = Question{Resource: q.Resource}
+	}
+}
+
+// failed has an object be read again later. What was known of it counts for a while.
+func (l *lane) failed(q Question, err error) {
+	v := l.vitals
+	v.mu.Lock()
+	e := v.entries[q.Ref]
+	if e == nil || v.ctx.Err() != nil {
+		v.mu.Unlock()
+		return
+	}
+	e.failures++
+	failures := e.failures
+	known := e.fits(q)
+	v.mu.Unlock()
+	if !known || failures > patience {
+		v.answer(q, Answer{Status: health.Unknown, Message: fmt.Sprintf("cannot be read: %s", err)}, "")
+	}
+	time.AfterFunc(min(firstRetry<<min(failures-1, 10), lastRetry), func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if _, open := v.wanted(q.Ref); open && v.ctx.Err() == nil {
+			l.add(q.Ref)
+		}
+	})
+}

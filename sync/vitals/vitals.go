@@ -1,0 +1,177 @@
+package vitals
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+
+	"waybill.dev/waybill/sync/census"
+	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/watch"
+)
+
+// Target is one API server under one identity.
+type Target interface {
+	Metadata() metadata.Interface
+	Dynamic() dynamic.Interface
+}
+
+// Options of Vitals. All are required.
+type Options struct {
+	// Changed is told of an object whose health is known, or known to be another. It must
+	// return at once.
+	Changed func(census.Ref)
+	// Count is how many objects of a kind there are in a namespace; in all of them where
+	// that is empty. It decides between reading one by one and reading in pages.
+	Count func(kind schema.GroupKind, namespace string) int
+}
+
+// Question asks for the health of an object.
+type Question struct {
+	census.Ref
+	// Resource is how the API server calls the kind.
+	Resource schema.GroupVersionResource
+	UID      types.UID
+	// Version is the resource version that the answer must not be older than.
+	Version string
+	// Expression decides; nil leaves it to health.Of.
+	Expression *health.Expression
+}
+
+// Answer is the health of an object.
+type Answer struct {
+	Status  health.Status
+	Message string
+}
+
+// Vitals remembers the health of objects. It is safe for concurrent use.
+type Vitals struct {
+	ctx     context.Context
+	target  Target
+	options Options
+	// listing bounds how many kinds are read in pages at a time, and so memory.
+	listing chan struct{}
+
+	mu      sync.Mutex
+	entries map[census.Ref]*entry
+	lanes   map[schema.GroupVersionResource]*lane
+}
+
+// entry is what is known of one object. It is guarded by the lock of Vitals.
+type entry struct {
+	// asked is the last question.
+	asked Question
+	// answered: answer is that to a question of this UID, at version, by expression.
+	answered   bool
+	answer     Answer
+	uid        types.UID
+	version    string
+	expression *health.Expression
+	// stale: answer only says that the object cannot be read.
+	stale bool
+	// failures counts tries in a row that came to nothing.
+	failures int
+}
+
+// fits tells whether answer is that to a question, but for its version.
+func (e *entry) fits(q Question) bool {
+	return e.answered && e.uid == q.UID && e.expression == q.Expression
+}
+
+// settles tells whether answer is that to a question.
+func (e *entry) settles(q Question) bool {
+	return e.fits(q) && !e.stale && !watch.Older(e.version, q.Version)
+}
+
+// New returns Vitals of an API server. Reading ends with ctx.
+func New(ctx context.Context, target Target, options Options) *Vitals {
+	return &Vitals{
+		ctx:     ctx,
+		target:  target,
+		options: options,
+		listing: make(chan struct{}, maxListings),
+		entries: make(map[census.Ref]*entry),
+		lanes:   make(map[schema.GroupVersionResource]*lane),
+	}
+}
+
+// Ask returns the health of an object as far as it is known, and false where it is not known
+// at all. Where what is known is older than the question, the object is read, and Changed
+// told where that makes a difference.
+func (v *Vitals) Ask(q Question) (Answer, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	e := v.entries[q.Ref]
+	if e == nil {
+		e = &entry{}
+		v.entries[q.Ref] = e
+	}
+	if !e.settles(q) && e.asked != q { // else it is being read, or read again later
+		e.asked = q
+		v.lane(q.Resource).add(q.Ref)
+	}
+	return e.answer, e.fits(q)
+}
+
+// Forget drops what is known of an object.
+func (v *Vitals) Forget(ref census.Ref) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if e := v.entries[ref]; e != nil {
+		v.lane(e.asked.Resource).remove(ref)
+		delete(v.entries, ref)
+	}
+}
+
+// wanted returns the question that is open about an object, if any. The caller holds the lock.
+func (v *Vitals) wanted(ref census.Ref) (Question, bool) {
+	e := v.entries[ref]
+	if e == nil {
+		return Question{}, false
+	}
+	return e.asked, !e.settles(e.asked)
+}
+
+// take reduces an object to the answer of the question that is open about it, and says
+// whether there is one.
+func (v *Vitals) take(ref census.Ref, object *unstructured.Unstructured) bool {
+	v.mu.Lock()
+	q, open := v.wanted(ref)
+	v.mu.Unlock()
+	if !open || object.GetUID() != q.UID || watch.Older(object.GetResourceVersion(), q.Version) {
+		return false
+	}
+	var answer Answer
+	if q.Expression != nil {
+		answer.Status, answer.Message = q.Expression.Of(object)
+	} else {
+		answer.Status, answer.Message = health.Of(object)
+	}
+	v.answer(q, answer, object.GetResourceVersion())
+	return true
+}
+
+// answer notes the answer to a question, and tells of it where it is another one. Without a
+// version it stands until a read succeeds.
+func (v *Vitals) answer(q Question, answer Answer, version string) {
+	v.mu.Lock()
+	e := v.entries[q.Ref]
+	if e == nil {
+		v.mu.Unlock()
+		return
+	}
+	changed := !e.fits(q) || e.answer != answer
+	e.answered, e.answer, e.uid, e.version, e.expression = true, answer, q.UID, version, q.Expression
+	if e.stale = version == ""; !e.stale {
+		e.failures = 0
+	}
+	v.mu.Unlock()
+	if changed && v.ctx.Err() == nil {
+		v.options.Changed(q.Ref)
+	}
+}

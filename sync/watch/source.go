@@ -1,0 +1,52 @@
+package watch
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Metadata lists and watches metadata alone.
+func Metadata(client metadata.ResourceInterface, labels, fields string) *cache.ListWatch {
+	return selecting(labels, fields,
+		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
+		client.Watch)
+}
+
+// Objects lists and watches whole objects.
+func Objects(client dynamic.ResourceInterface, labels string) *cache.ListWatch {
+	return selecting(labels, "",
+		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
+		client.Watch)
+}
+
+func selecting(labels, fields string, list cache.ListWithContextFunc, watchFunc cache.WatchFuncWithContext) *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.LabelSelector, o.FieldSelector = labels, fields
+			return list(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+			o.LabelSelector, o.FieldSelector = labels, fields
+			w, err := watchFunc(ctx, o)
+			// A reflector would wait by itself after these errors. A feed waits too, but
+			// it can be woken up.
+			if utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err) {
+				err = lostError{err}
+			}
+			return w, err
+		},
+	}
+}
+
+// lostError hides an error from a reflector.
+type lostError struct{ cause error }
+
+func (e lostError) Error() string { return e.cause.Error() }
