@@ -27,9 +27,9 @@ demo: ## A hub and two clusters from nothing, and what Waybill does with them; K
 
 ##@ Develop
 # Not more than four packages at once: many start clusters of half a gigabyte each.
-test: ## Run all tests; RACE=1 with the race detector; PKG=./sync/... some of them
+test: controlplane ## Run all tests; RACE=1 with the race detector; PKG=./sync/... some of them
 	go test -p=4 -timeout=15m $(if $(RACE),-race) $(or $(PKG),./...)
-bench: ## Measure every figure that has a limit; BENCH=name one of them
+bench: controlplane ## Measure every figure that has a limit; BENCH=name one of them
 	go test -count=1 -timeout=2h -run='^$$' -bench='Waybill/$(BENCH)' -benchtime=$(or $(BENCH_RUNS),5)x ./test/bench
 generate: ## Regenerate deepcopy functions, CRDs and ClusterRoles from the code's markers
 	rm -f charts/waybill/crds/*.yaml charts/waybill/files/rbac/*.yaml
@@ -46,9 +46,11 @@ verify: generate ## Fail when anything generated, formatted or tidied differs fr
 	$(GOLANGCI_LINT) run
 	@if [ -n "$$(git status --porcelain)" ]; then \
 		echo 'Not what is committed:'; git status --short; git --no-pager diff; exit 1; fi
+controlplane: ## Build the Kubernetes that everything runs against; minutes the first time, then nothing
+	go run ./test/env/build
 clean: ## Remove what was built, the control plane for tests included
 	rm -rf bin dist
 help: ## Show this
-	@awk -F ':.*## ' '/^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: build demo test bench generate verify clean help
+.PHONY: build demo test bench generate verify controlplane clean help
