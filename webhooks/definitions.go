@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/webhooks/inject"
 )
 
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions,verbs=get;list;watch
@@ -50,11 +51,11 @@ func (d *definitions) peek(ctx context.Context, name string) *v1alpha1.Applicati
 }
 
 // trim drops from a cached definition what admission never reads: templates with their values,
-// and pictures. Whatever else is cached stays as it is.
+// and pictures. Applications are trimmed as well; whatever else is cached stays as it is.
 func trim(obj any) (any, error) {
 	def, ok := obj.(*v1alpha1.ApplicationDefinition)
 	if !ok {
-		return obj, nil
+		return inject.Trim(obj)
 	}
 	def.ManagedFields = nil
 	def.Spec.Logo, def.Spec.DefaultValues = nil, nil

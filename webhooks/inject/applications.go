@@ -32,8 +32,10 @@ type applications struct {
 	changed func()
 }
 
-// trim drops from a cached Application what membership does not ask for.
-func trim(obj any) (any, error) {
+// Trim drops from a cached Application what membership does not ask for. Whatever else is cached
+// stays as it is. It is no transform of Applications alone, as a cache that has one cannot be made
+// before the cluster knows the kind.
+func Trim(obj any) (any, error) {
 	app, ok := obj.(*v1alpha1.Application)
 	if !ok {
 		return obj, nil

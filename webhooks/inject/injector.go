@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/membership"
 	"waybill.dev/waybill/webhooks/registration"
 )
@@ -56,16 +55,16 @@ type Injector struct {
 	known bool
 }
 
-// CacheObjects is how the cache of the manager keeps what an Injector watches: trimmed.
+// CacheObjects is how the cache of the manager keeps what brings kinds: by name alone.
 func CacheObjects() map[client.Object]cache.ByObject {
-	objects := map[client.Object]cache.ByObject{&v1alpha1.Application{}: {Transform: trim}}
+	objects := map[client.Object]cache.ByObject{}
 	for _, gvk := range kindSources {
 		objects[partial(gvk)] = cache.ByObject{Transform: nameOnly}
 	}
 	return objects
 }
 
-// Setup adds an Injector to a manager whose cache keeps CacheObjects, at Path of its webhook server, and a check to its
+// Setup adds an Injector to a manager whose cache keeps CacheObjects and uses Trim, at Path of its webhook server, and a check to its
 // readiness that all Applications are read. systemNamespace is where we run ourselves: nothing is
 // registered there.
 func Setup(mgr manager.Manager, systemNamespace string) (*Injector, error) {
