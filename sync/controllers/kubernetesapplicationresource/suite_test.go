@@ -178,14 +178,14 @@ func (w *world) submit(kar *v1alpha1.KubernetesApplicationResource) *v1alpha1.Ku
 
 // configMap is a manifest in the test's namespace of the user cluster.
 func (u *user) configMap(name, value string) string {
-	return "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", namespace: " + u.Namespace + "}, data: {key: " + value + "}}"
+	return "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + ", namespace: " + u.Namespace + "}, data: {key: '" + value + "'}}"
 }
 
 func (u *user) service(name string) string {
 	return "{apiVersion: v1, kind: Service, metadata: {name: " + name + ", namespace: " + u.Namespace + "}, spec: {type: LoadBalancer, ports: [{port: 80}]}}"
 }
 
-// value awaits that a ConfigMap has a value.
+// awaitValue waits until a ConfigMap has a value.
 func (u *user) awaitValue(name, value string) *corev1.ConfigMap {
 	u.T.Helper()
 	cm := &corev1.ConfigMap{}
