@@ -7,11 +7,25 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/controllers/application"
 	"waybill.dev/waybill/sync/controllers/applicationdefinition"
 	"waybill.dev/waybill/sync/controllers/applicationinstallation"
 	"waybill.dev/waybill/sync/controllers/gitsync"
 	"waybill.dev/waybill/sync/controllers/kubernetescluster"
 )
+
+// addAgent adds the selected controllers of the role agent, which serve the cluster that they
+// run in.
+func addAgent(ctx context.Context, mgr ctrl.Manager, local *cluster.Cluster, selected map[string]bool) error {
+	if !selected[applications] {
+		return nil
+	}
+	return (&application.Reconciler{
+		Client:   mgr.GetClient(),
+		Recorder: mgr.GetEventRecorder(userAgent),
+		Cluster:  local,
+	}).SetupWithManager(ctx, mgr)
+}
 
 // addControllers adds the selected controllers to the manager. Clusters are connected to in
 // every process, for everything else delivers to them; what is known of them is written by

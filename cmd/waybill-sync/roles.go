@@ -13,6 +13,7 @@ const (
 	kubernetesCluster       = "kubernetescluster"
 	applicationDefinition   = "applicationdefinition"
 	applicationInstallation = "applicationinstallation"
+	applications            = "application"
 )
 
 // roleAll runs every controller, for use in one cluster (C44).
@@ -22,13 +23,25 @@ const roleAll = "all"
 var roles = map[string][]string{
 	"hub":    {gitSync, applicationDefinition},
 	"driver": {kubernetesCluster, applicationInstallation},
-	roleAll:  {gitSync, kubernetesCluster, applicationDefinition, applicationInstallation},
+	"agent":  {applications},
+	roleAll:  {gitSync, kubernetesCluster, applicationDefinition, applicationInstallation, applications},
 }
 
 // known lists what --controllers accepts.
 func known() string {
 	names := append(slices.Sorted(maps.Keys(roles)), roles[roleAll]...)
 	return strings.Join(names, ", ")
+}
+
+// onlyAgent says that just controllers of the role agent are selected: they know of no cluster
+// but their own, of no source, and of no credentials.
+func onlyAgent(selected map[string]bool) bool {
+	for name := range selected {
+		if !slices.Contains(roles["agent"], name) {
+			return false
+		}
+	}
+	return true
 }
 
 // selectControllers turns names of controllers and roles into the set of controllers to run.

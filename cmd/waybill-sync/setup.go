@@ -102,37 +102,43 @@ type shared struct {
 	git      *git.Store
 	charts   *chart.Cache
 	drain    *reconcile.Drain
+	local    *cluster.Cluster
 }
 
 // setup adds the selected controllers, and what they share, to the manager.
 func setup(ctx context.Context, mgr ctrl.Manager, o *options, selected map[string]bool) error {
-	s, err := newShared(ctx, mgr, o)
+	drain := reconcile.NewDrain(jobGrace)
+	if err := mgr.Add(drain); err != nil {
+		return err
+	}
+	local, err := cluster.NewLocal(drain.Context(), mgr.GetConfig(), mgr.GetCache(), mgr.GetScheme())
+	if err != nil {
+		return fmt.Errorf("connect to the cluster: %w", err)
+	}
+	if err := addAgent(drain.Context(), mgr, local, selected); err != nil {
+		return err
+	}
+	if onlyAgent(selected) {
+		return nil
+	}
+	s, err := newShared(ctx, mgr, o, shared{drain: drain, local: local})
 	if err != nil {
 		return err
 	}
-	return s.addControllers(s.drain.Context(), mgr, o, selected)
+	return s.addControllers(drain.Context(), mgr, o, selected)
 }
 
-func newShared(ctx context.Context, mgr ctrl.Manager, o *options) (*shared, error) {
+// newShared adds to what is there already what the controllers of a hub need.
+func newShared(ctx context.Context, mgr ctrl.Manager, o *options, s shared) (*shared, error) {
 	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the hub: %w", err)
 	}
-	hubID, err := cluster.EnsureHubID(ctx, direct, o.systemNamespace)
-	if err != nil {
+	if s.hubID, err = cluster.EnsureHubID(ctx, direct, o.systemNamespace); err != nil {
 		return nil, err
 	}
-	drain := reconcile.NewDrain(jobGrace)
-	local, err := cluster.NewLocal(drain.Context(), mgr.GetConfig(), mgr.GetCache(), mgr.GetScheme())
-	if err != nil {
-		return nil, fmt.Errorf("connect to the hub: %w", err)
-	}
-	s := &shared{
-		hubID:    hubID,
-		clusters: cluster.NewRegistry(local, cluster.Options{UserAgent: userAgent, Log: ctrl.Log.WithName("cluster")}),
-		secrets:  content.NewReader(mgr.GetCache(), direct),
-		drain:    drain,
-	}
+	s.clusters = cluster.NewRegistry(s.local, cluster.Options{UserAgent: userAgent, Log: ctrl.Log.WithName("cluster")})
+	s.secrets = content.NewReader(mgr.GetCache(), direct)
 	if s.git, err = git.NewStore(filepath.Join(o.cacheDir, "git")); err != nil {
 		return nil, fmt.Errorf("open --cache-dir: %w", err)
 	}
@@ -140,13 +146,13 @@ func newShared(ctx context.Context, mgr ctrl.Manager, o *options) (*shared, erro
 		return nil, fmt.Errorf("open --cache-dir: %w", err)
 	}
 	// What jobs need lasts until they have ended.
-	clusters := func(context.Context) error { return s.clusters.Start(drain.Context()) }
-	for _, part := range []manager.Runnable{drain, manager.RunnableFunc(clusters), manager.RunnableFunc(s.sweep)} {
+	clusters := func(context.Context) error { return s.clusters.Start(s.drain.Context()) }
+	for _, part := range []manager.Runnable{manager.RunnableFunc(clusters), manager.RunnableFunc(s.sweep)} {
 		if err := mgr.Add(part); err != nil {
 			return nil, err
 		}
 	}
-	return s, nil
+	return &s, nil
 }
 
 // sweep removes git mirrors that nobody asks for any more.

@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -75,9 +76,11 @@ func TestChart_isAccepted(t *testing.T) {
 	}{
 		"by default": {nil, []string{"waybill-sync", "waybill-webhook"}},
 		"a user cluster": {map[string]any{"roles": map[string]any{"hub": false, "driver": false}},
+			[]string{"waybill-sync", "waybill-webhook"}},
+		"admission only": {map[string]any{"roles": map[string]any{"hub": false, "driver": false, "agent": false}},
 			[]string{"waybill-webhook"}},
 		"a process per role": {map[string]any{"sync": map[string]any{"perRole": true}},
-			[]string{"waybill-driver", "waybill-hub", "waybill-webhook"}},
+			[]string{"waybill-agent", "waybill-driver", "waybill-hub", "waybill-webhook"}},
 		"everything": {map[string]any{
 			"image":            map[string]any{"digest": "sha256:" + string(slices.Repeat([]byte("a"), 64))},
 			"imagePullSecrets": []any{"registry"},
@@ -104,7 +107,7 @@ func TestChart_isAccepted(t *testing.T) {
 func TestChart_rolesShareNoRights(t *testing.T) {
 	objects, err := renderWaybill(t, map[string]any{"sync": map[string]any{"perRole": true, "clusterAdmin": false}})
 	require.NoError(t, err)
-	assert.Equal(t, []string{"waybill-driver", "waybill-hub", "waybill-webhook"}, names(objects, "ServiceAccount"))
+	assert.Equal(t, []string{"waybill-agent", "waybill-driver", "waybill-hub", "waybill-webhook"}, names(objects, "ServiceAccount"))
 	for _, o := range objects {
 		if o.GetKind() != "ClusterRoleBinding" || o.GetName() == "waybill-catalog" {
 			continue
@@ -174,8 +177,10 @@ func TestChart_livesWithTheWebhook(t *testing.T) {
 	_, err = install.RunWithContext(t.Context(), chart, nil)
 	require.NoError(t, err)
 
+	createApplication(t, cluster.RESTConfig())
 	stop := runWebhook(t, cluster.RESTConfig())
 	filled := filledConfiguration(t, clientset)
+	assertFollowsKinds(t, cluster, clientset)
 
 	upgrade := action.NewUpgrade(helm)
 	upgrade.Namespace = v1alpha1.DefaultSystemNamespace
@@ -192,6 +197,46 @@ func TestChart_livesWithTheWebhook(t *testing.T) {
 	stop()
 	_, err = clientset.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), registration.ConfigurationName, metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err), "a webhook that is still there makes it again: %v", err)
+}
+
+// createApplication creates one that lists a kind which is there, and one which is not.
+func createApplication(t *testing.T, config *rest.Config) {
+	t.Helper()
+	c, err := dynamic.NewForConfig(config)
+	require.NoError(t, err)
+	app := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.ApplicationKind,
+		"metadata": map[string]any{"name": "web"},
+		"spec": map[string]any{
+			"type": "web", "selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
+			"components": []any{map[string]any{"kind": "ConfigMap"}, map[string]any{"kind": "Widget", "group": "example.com"}},
+		},
+	}}
+	_, err = c.Resource(v1alpha1.GroupVersion.WithResource("applications")).Namespace(metav1.NamespaceDefault).Create(t.Context(), app, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+// assertFollowsKinds: the chart gives the webhook the rights to learn of Applications, and of
+// kinds that come later (C51).
+func assertFollowsKinds(t *testing.T, cluster *env.Cluster, clientset kubernetes.Interface) {
+	t.Helper()
+	awaitInjection := func(resource string) {
+		require.Eventually(t, func() bool {
+			configuration, err := clientset.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), registration.ConfigurationName, metav1.GetOptions{})
+			require.NoError(t, err)
+			for _, w := range configuration.Webhooks {
+				for _, r := range w.Rules {
+					if slices.Contains(r.Resources, resource) {
+						return true
+					}
+				}
+			}
+			return false
+		}, limit, often, resource)
+	}
+	awaitInjection("configmaps")
+	require.NoError(t, cluster.InstallCRDs(t.Context(), "testdata/widgets.yaml"))
+	awaitInjection("widgets")
 }
 
 func helmOf(t *testing.T, cluster *env.Cluster) *action.Configuration {
