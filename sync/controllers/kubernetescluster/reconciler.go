@@ -19,7 +19,7 @@ import (
 
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesclusters,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesclusters/status,verbs=get;update;patch
-// +kubebuilder:rbac:groups=apps.waybill.dev,resources=gitsyncs,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=gitsyncs;kubernetesapplications;kubernetesapplicationresources,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationinstallations,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get

@@ -50,8 +50,8 @@ func (r *Reconciler) handover(ctx context.Context, s *scope) (bool, error) {
 	}), err
 }
 
-// drain waits until no installation is left in the cluster, and no GitSync delivers to it.
-// Then it takes away the copies of definitions. A cluster that is handed over is left with
+// drain waits until no installation is left in the cluster, no GitSync delivers to it, and no
+// KubernetesApplication is scheduled to it. Then it takes away the copies of definitions. A cluster that is handed over is left with
 // its installations and copies.
 func (r *Reconciler) drain(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	if s.kc.Spec.Paused {
@@ -91,6 +91,11 @@ func (r *Reconciler) remains(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
+	scheduled, err := r.scheduled(ctx, s)
+	if err != nil {
+		return err
+	}
+	delivering = append(delivering, scheduled...)
 	if s.handover {
 		return waiting(delivering)
 	}

@@ -60,7 +60,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		WatchesRawSource(r.waker.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
 	if !r.ConnectOnly {
-		b = b.Watches(&v1alpha1.GitSync{}, handler.EnqueueRequestsFromMapFunc(r.leftBy))
+		b = b.Watches(&v1alpha1.GitSync{}, handler.EnqueueRequestsFromMapFunc(r.leftBy)).
+			Watches(&v1alpha1.KubernetesApplication{}, handler.EnqueueRequestsFromMapFunc(r.left), builder.WithPredicates(gone())).
+			Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(r.left), builder.WithPredicates(gone()))
 	}
 	return b.Complete(r)
 }

@@ -1,0 +1,76 @@
+package kubernetescluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+)
+
+// scheduled returns the KubernetesApplications of the namespace that are scheduled to the
+// cluster, and the resources there that no application controls, sorted.
+func (r *Reconciler) scheduled(ctx context.Context, s *scope) ([]string, error) {
+	found := map[string]bool{}
+	add := func(kind, name string) {
+		found[fmt.Sprintf("%s %s/%s (of the hub)", kind, s.kc.Namespace, name)] = true
+	}
+	apps := &v1alpha1.KubernetesApplicationList{}
+	if err := r.Client.List(ctx, apps, client.InNamespace(s.kc.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list KubernetesApplications: %w", err)
+	}
+	for i := range apps.Items {
+		if apps.Items[i].Spec.ClusterName == s.kc.Name {
+			add(v1alpha1.KubernetesApplicationKind, apps.Items[i].Name)
+		}
+	}
+	resources := &v1alpha1.KubernetesApplicationResourceList{}
+	if err := r.Client.List(ctx, resources, client.InNamespace(s.kc.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list KubernetesApplicationResources: %w", err)
+	}
+	for i := range resources.Items {
+		resource := &resources.Items[i]
+		if resource.Spec.ClusterName != s.kc.Name {
+			continue
+		}
+		if controller := metav1.GetControllerOf(resource); controller != nil {
+			add(controller.Kind, controller.Name)
+		} else {
+			add(v1alpha1.KubernetesApplicationResourceKind, resource.Name)
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// left returns the KubernetesCluster whose deletion an application, or a resource of one, that
+// is gone may have held.
+func (r *Reconciler) left(_ context.Context, o client.Object) []ctrl.Request {
+	var name string
+	switch o := o.(type) {
+	case *v1alpha1.KubernetesApplication:
+		name = o.Spec.ClusterName
+	case *v1alpha1.KubernetesApplicationResource:
+		name = o.Spec.ClusterName
+	}
+	if name == "" {
+		return nil
+	}
+	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+}
+
+// gone lets through that something does not exist any more.
+func gone() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
