@@ -153,6 +153,30 @@ func TestTree_dependenciesOfApplication(t *testing.T) {
 	assert.Len(t, got, 5, out)
 }
 
+// C39: what is healthy, for kinds that the Application says it of.
+func TestTree_healthExpressionsOfApplication(t *testing.T) {
+	cluster, c := user(t), clientOf(t, user(t))
+	namespace := cluster.Namespace(t)
+	app := consisting(namespace, "shop", v1alpha1.ApplicationComponent{Kind: "Service"}, v1alpha1.ApplicationComponent{Kind: "ConfigMap"})
+	app.Spec.HealthExpressions = []v1alpha1.HealthExpression{{Kind: "Service", Current: "spec.type == 'LoadBalancer'", Failed: "spec.type == 'NodePort'"}}
+	service := func(typ corev1.ServiceType) *corev1.Service {
+		return belonging(&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: strings.ToLower(string(typ))},
+			Spec:       corev1.ServiceSpec{Type: typ, Ports: []corev1.ServicePort{{Port: 80}}},
+		}, "shop")
+	}
+	create(t, c, app, service(corev1.ServiceTypeClusterIP), service(corev1.ServiceTypeLoadBalancer), service(corev1.ServiceTypeNodePort),
+		belonging(configMap(namespace, "settings"), "shop"))
+	got, out := treeOf(t, cluster, namespace, "shop")
+	assert.Equal(t, []string{
+		"Application/shop Current",
+		"├─ ConfigMap/settings Current",
+		"├─ Service/clusterip InProgress",
+		"├─ Service/loadbalancer Current",
+		"└─ Service/nodeport Failed",
+	}, got, out)
+}
+
 // A81, A92: the Pod of the health check is told from the components.
 func TestTree_healthCheckOfApplication(t *testing.T) {
 	cluster, c := user(t), clientOf(t, user(t))
@@ -171,8 +195,11 @@ func TestTree_healthCheckOfApplication(t *testing.T) {
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "c"}}},
 		}
 	}
-	create(t, c, pod("shop-health"), belonging(pod("front"), "shop"))
-	_, out = treeOf(t, cluster, namespace, "shop")
+	check := belonging(pod("shop-health"), "shop")
+	check.Labels[v1alpha1.HealthCheckLabel] = "shop"
+	create(t, c, check, belonging(pod("front"), "shop"))
+	got, out := treeOf(t, cluster, namespace, "shop")
+	assert.Len(t, got, 3, out)
 	assert.Regexp(t, `Pod/shop-health .*the health check`, out)
 	assert.NotRegexp(t, `Pod/front .*the health check`, out)
 }

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/api/validation"
@@ -22,7 +23,8 @@ type parts struct {
 	at      *site
 	app     *v1alpha1.Application
 	members *membership.Application
-	level   int // of the components
+	rules   map[schema.GroupKind]*health.Expression // of spec.healthExpressions
+	level   int                                     // of the components
 }
 
 // ofApplication returns the components of an Application, with what names it and is none of
@@ -33,7 +35,7 @@ func (b *builder) ofApplication(ctx context.Context, at *site, app *v1alpha1.App
 	if err != nil {
 		return nil, fmt.Errorf("read Application %s in %s: %w", app.Name, app.Namespace, err)
 	}
-	p := &parts{builder: b, at: at, app: app, members: members, level: level}
+	p := &parts{builder: b, at: at, app: app, members: members, rules: b.rules(app), level: level}
 	kinds := validation.ComponentKinds(app)
 	found := make([][]*Node, len(kinds)+2)
 	var all sync.WaitGroup
@@ -48,15 +50,28 @@ func (b *builder) ofApplication(ctx context.Context, at *site, app *v1alpha1.App
 	return nodes, nil
 }
 
-// healthCheck returns the Pod that was made from spec.healthCheck: one that the Application
-// owns, and that does not claim to be a component.
+// rules returns what is healthy for the kinds that the Application says it of.
+func (b *builder) rules(app *v1alpha1.Application) map[schema.GroupKind]*health.Expression {
+	rules := map[schema.GroupKind]*health.Expression{}
+	for _, x := range app.Spec.HealthExpressions {
+		compiled, err := health.NewExpression(x.Current, x.Failed)
+		if err != nil { // admission refuses it; without admission its kind is judged as it is elsewhere
+			b.note(fmt.Sprintf("Application %s in %s: healthExpressions of %s: %s", app.Name, app.Namespace, x.Kind, err))
+			continue
+		}
+		rules[schema.GroupKind{Group: x.Group, Kind: x.Kind}] = compiled
+	}
+	return rules
+}
+
+// healthCheck returns the Pod that was made from spec.healthCheck.
 func (p *parts) healthCheck(ctx context.Context) []*Node {
 	if p.app.Spec.HealthCheck == nil {
 		return nil
 	}
 	var nodes []*Node
 	for _, pod := range p.at.index(ctx, place{kind: pods, namespace: p.app.Namespace})[p.app.UID] {
-		if p.names(pod) {
+		if !isHealthCheck(pod) {
 			continue
 		}
 		node := describe(pod, p.at.name())
@@ -69,6 +84,12 @@ func (p *parts) healthCheck(ctx context.Context) []*Node {
 		nodes = append(nodes, node)
 	}
 	return nodes
+}
+
+// isHealthCheck says whether an object is the Pod of a health check, which is no component.
+func isHealthCheck(object metav1.Object) bool {
+	_, found := object.GetLabels()[v1alpha1.HealthCheckLabel]
+	return found
 }
 
 // dependencies returns the Applications that this one needs.

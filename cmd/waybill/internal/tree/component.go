@@ -75,7 +75,7 @@ func (p *parts) look(ctx context.Context, kind schema.GroupVersionKind) ([]metav
 func (p *parts) live(ctx context.Context, kind schema.GroupVersionKind, found []metav1.PartialObjectMetadata) (map[string]*unstructured.Unstructured, error) {
 	gk := kind.GroupKind()
 	member := func(o metav1.PartialObjectMetadata) bool { return p.names(&o) && p.members.Matches(gk, &o) }
-	if !health.HasStatus(gk) || !slices.ContainsFunc(found, member) {
+	if !p.inFull(gk) || !slices.ContainsFunc(found, member) {
 		return nil, nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(p.app.Spec.Selector)
@@ -97,7 +97,13 @@ func (p *parts) live(ctx context.Context, kind schema.GroupVersionKind, found []
 // is, and one that should be.
 func (p *parts) shows(gk schema.GroupKind, object metav1.Object) bool {
 	names, _ := p.listed(gk)
-	return p.names(object) || slices.Contains(names, object.GetName())
+	return slices.Contains(names, object.GetName()) || p.names(object) && !isHealthCheck(object)
+}
+
+// inFull says whether objects of a kind are read in full, because their health stands in more
+// than their metadata. Secrets never are (C39).
+func (p *parts) inFull(gk schema.GroupKind) bool {
+	return gk != schema.GroupKind{Kind: "Secret"} && (p.rules[gk] != nil || health.HasStatus(gk))
 }
 
 // component returns the node of an object that there is.
@@ -107,10 +113,13 @@ func (p *parts) component(ctx context.Context, kind schema.GroupVersionKind, met
 	switch {
 	case object != nil:
 		node = describe(object, p.at.name())
-	case !health.HasStatus(kind.GroupKind()):
+	case !p.inFull(kind.GroupKind()):
 		node.Health, node.Message = health.OfMetadata(meta.DeletionTimestamp != nil)
 	default:
 		object, node = p.at.read(ctx, id)
+	}
+	if rule := p.rules[kind.GroupKind()]; rule != nil && object != nil {
+		node.Health, node.Message = rule.Of(object)
 	}
 	node.Message = joined(p.standing(kind.GroupKind(), meta), node.Message)
 	p.claim(p.at, id)
