@@ -83,8 +83,16 @@ func (r *Reader) Get(ctx context.Context, kind Kind, name types.NamespacedName) 
 	if known := r.lookup(k, seen.ResourceVersion); known != nil {
 		return known, nil
 	}
+	return r.Fetch(ctx, kind, name)
+}
+
+// Fetch is Get where metadata is not there to tell the version: it asks the API server each
+// time.
+func (r *Reader) Fetch(ctx context.Context, kind Kind, name types.NamespacedName) (*Content, error) {
+	k := key{kind, name}
 	read, version, err := r.fetch(ctx, k)
 	if err != nil {
+		r.forget(k)
 		return nil, fmt.Errorf("get %s %s: %w", kind, name, err)
 	}
 	r.mu.Lock()

@@ -7,7 +7,9 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/env"
@@ -27,11 +29,10 @@ func TestInstallation_driftIsPutRightWithoutARevision(t *testing.T) {
 		return d != nil && d.DeletionTimestamp == nil
 	}), "what was deleted is back")
 
-	deployment := w.deployment("web")
-	replicas := int32(7)
-	deployment.Spec.Replicas = &replicas
-	metaAnnotate(deployment, "theirs", "kept")
-	require.NoError(t, w.Client.Update(t.Context(), deployment))
+	hub.Change(w.World, w.deployment("web"), func(d *appsv1.Deployment) {
+		d.Spec.Replicas = ptr.To[int32](7)
+		metaAnnotate(d, "theirs", "kept")
+	})
 	require.True(t, w.Eventually(func() bool { return *w.deployment("web").Spec.Replicas == 2 }), "what was edited is put right")
 	assert.Equal(t, "kept", w.deployment("web").Annotations["theirs"], "what others add is no drift")
 
@@ -45,10 +46,7 @@ func TestInstallation_driftIsOnlyReportedWhereThatIsAskedFor(t *testing.T) {
 	inst := hub.AwaitReady(w.World, w.install(func(s *v1alpha1.ApplicationInstallationSpec) {
 		s.DeployOptions = &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{DriftDetection: v1alpha1.DriftWarn}}
 	}))
-	deployment := w.deployment("web")
-	replicas := int32(7)
-	deployment.Spec.Replicas = &replicas
-	require.NoError(t, w.Client.Update(t.Context(), deployment))
+	hub.Change(w.World, w.deployment("web"), func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](7) })
 	hub.Await(w.World, inst, "drift is reported", func(i *v1alpha1.ApplicationInstallation) bool {
 		return conditions.IsTrue(i, v1alpha1.DriftedCondition)
 	})

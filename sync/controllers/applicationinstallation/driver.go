@@ -3,6 +3,7 @@ package applicationinstallation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -35,9 +37,6 @@ func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 	d, err := r.newDriver(ctx, c)
 	if err != nil {
 		return err
-	}
-	if err := c.Cache().IndexField(ctx, &v1alpha1.ApplicationInstallation{}, definitionIndex, definitionName); err != nil {
-		return fmt.Errorf("index installations: %w", err)
 	}
 	workers := r.Workers
 	if workers == 0 {
@@ -101,7 +100,7 @@ func (r *Reconciler) newDriver(ctx context.Context, c *cluster.Cluster) (*driver
 	d.acts = reconcile.NewJobs[jobKey, acted](ctx, r.actions(), func(k jobKey) {
 		d.waker.Wake(ctrl.Request{NamespacedName: k.name})
 	}).DrainedBy(r.Drain)
-	d.watching = newContentWatches(c.Cache(), d.wakeNaming)
+	d.watching = newContentWatches(ctx, c.Cache(), d.wakeNaming)
 	d.methods = map[v1alpha1.Method]method{
 		v1alpha1.MethodHelm:      newHelmMethod(d),
 		v1alpha1.MethodKustomize: kustomizeMethod{d},
@@ -140,31 +139,41 @@ func changed() predicate.Predicate {
 	})
 }
 
-func definitionName(o client.Object) []string {
-	return []string{o.(*v1alpha1.ApplicationInstallation).Spec.ApplicationRef.Name}
+// wakeAll wakes every installation of the cluster.
+func (d *driver) wakeAll(ctx context.Context) {
+	d.wakeIf(ctx, func(*v1alpha1.ApplicationInstallation) bool { return true })
 }
 
-// wakeMatching wakes the installations of the cluster that the options select.
-func (d *driver) wakeMatching(ctx context.Context, opts ...client.ListOption) {
-	d.wakeIf(ctx, func(*v1alpha1.ApplicationInstallation) bool { return true }, opts...)
+// wakeUsing wakes the installations of a definition.
+func (d *driver) wakeUsing(ctx context.Context, definition string) {
+	d.wakeIf(ctx, func(inst *v1alpha1.ApplicationInstallation) bool { return inst.Spec.ApplicationRef.Name == definition })
 }
 
-// wakeNaming wakes the installations whose values come from a Secret or ConfigMap.
+// wakeNaming wakes the installations whose values come from a Secret or ConfigMap; without a
+// name, from any of that kind.
 func (d *driver) wakeNaming(ctx context.Context, kind content.Kind, name types.NamespacedName) {
 	d.wakeIf(ctx, func(inst *v1alpha1.ApplicationInstallation) bool {
-		for _, from := range inst.Spec.ValuesFrom {
-			if from.Kind == string(kind) && from.Name == name.Name {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(inst.Spec.ValuesFrom, func(from v1alpha1.ValuesReference) bool {
+			return from.Kind == string(kind) && (name.Name == "" || from.Name == name.Name)
+		})
 	}, client.InNamespace(name.Namespace))
 }
 
+// wakeIf wakes installations. It never waits for the cluster: while its installations are not
+// known, the watch that finds them wakes them all.
 func (d *driver) wakeIf(ctx context.Context, wanted func(*v1alpha1.ApplicationInstallation) bool, opts ...client.ListOption) {
+	log := ctrl.LoggerFrom(ctx).WithValues("cluster", d.cluster.Name())
+	informer, err := d.cluster.Cache().GetInformer(ctx, &v1alpha1.ApplicationInstallation{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		log.Error(err, "watch installations")
+		return
+	}
+	if !informer.HasSynced() {
+		return
+	}
 	found := &v1alpha1.ApplicationInstallationList{}
-	if err := d.client.List(ctx, found, opts...); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list installations", "cluster", d.cluster.Name())
+	if err := d.client.List(ctx, found, append(opts, client.UnsafeDisableDeepCopy)...); err != nil {
+		log.Error(err, "list installations")
 		return
 	}
 	for i := range found.Items {

@@ -40,10 +40,15 @@ type valuesSource struct{ *driver }
 
 // Data implements values.Source.
 func (v valuesSource) Data(ctx context.Context, kind string, name types.NamespacedName) (map[string][]byte, bool, error) {
-	if err := v.watching.start(ctx, content.Kind(kind)); err != nil {
+	read := v.driver.values.Get
+	known, err := v.watching.start(content.Kind(kind))
+	if err != nil {
 		return nil, false, err
 	}
-	found, err := v.driver.values.Get(ctx, content.Kind(kind), name)
+	if !known {
+		read = v.driver.values.Fetch
+	}
+	found, err := read(ctx, content.Kind(kind), name)
 	if apierrors.IsNotFound(err) {
 		return nil, false, nil
 	}

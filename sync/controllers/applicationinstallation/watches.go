@@ -3,6 +3,7 @@ package applicationinstallation
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -22,9 +23,6 @@ const (
 	fetchesPerLane = 4
 )
 
-// definitionIndex finds the installations of a definition.
-const definitionIndex = "spec.applicationRef.name"
-
 // SetupWithManager adds a driver for every cluster that the registry engages, now and later.
 // ctx ends the jobs beside the workers.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
@@ -37,7 +35,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.Clusters.OnEngage(r.engage)
 	r.Clusters.Subscribe(func(key types.NamespacedName, reachable bool) {
 		if d := r.drivers.get(key); d != nil && reachable {
-			d.wakeMatching(ctx)
+			d.wakeAll(ctx)
 		}
 	})
 	return nil
@@ -50,9 +48,9 @@ func (r *Reconciler) watchHub(ctx context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("watch definitions: %w", err)
 	}
-	_, err = definitions.AddEventHandler(handle(func(o client.Object) {
+	_, err = definitions.AddEventHandler(handle(differs, func(o client.Object) {
 		for _, d := range r.drivers.all() {
-			d.wakeMatching(ctx, client.MatchingFields{definitionIndex: o.GetName()})
+			d.wakeUsing(ctx, o.GetName())
 		}
 	}))
 	if err != nil {
@@ -62,7 +60,7 @@ func (r *Reconciler) watchHub(ctx context.Context, mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("watch source credentials: %w", err)
 	}
-	_, err = secrets.AddEventHandler(handle(func(o client.Object) {
+	_, err = secrets.AddEventHandler(handle(always, func(o client.Object) {
 		if o.GetNamespace() == r.SystemNamespace {
 			r.wakeUsers(ctx, o.GetName())
 		}
@@ -82,7 +80,7 @@ func (r *Reconciler) wakeUsers(ctx context.Context, secret string) {
 			continue
 		}
 		for _, d := range r.drivers.all() {
-			d.wakeMatching(ctx, client.MatchingFields{definitionIndex: found.Items[i].Name})
+			d.wakeUsing(ctx, found.Items[i].Name)
 		}
 	}
 }
@@ -150,43 +148,65 @@ func (d *drivers) all() []*driver {
 // contentWatches watches Secrets and ConfigMaps of a user cluster, as metadata, from the
 // first installation on that takes values from one.
 type contentWatches struct {
+	ctx     context.Context // of the engagement of the cluster
 	cache   cache.Cache
 	changed func(context.Context, content.Kind, types.NamespacedName)
 
 	mu      sync.Mutex
-	started map[content.Kind]bool
+	started map[content.Kind]cache.Informer
 }
 
-func newContentWatches(c cache.Cache, changed func(context.Context, content.Kind, types.NamespacedName)) *contentWatches {
-	return &contentWatches{cache: c, changed: changed, started: map[content.Kind]bool{}}
+func newContentWatches(ctx context.Context, c cache.Cache, changed func(context.Context, content.Kind, types.NamespacedName)) *contentWatches {
+	return &contentWatches{ctx: ctx, cache: c, changed: changed, started: map[content.Kind]cache.Informer{}}
 }
 
-func (w *contentWatches) start(ctx context.Context, kind content.Kind) error {
+// start watches a kind and says whether all of it is known. It does not wait for that: where
+// the right to watch is missing, that would be for ever. Who was told no is woken when it is.
+func (w *contentWatches) start(kind content.Kind) (known bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.started[kind] {
-		return nil
+	if informer := w.started[kind]; informer != nil {
+		return informer.HasSynced(), nil
 	}
-	informer, err := w.cache.GetInformer(ctx, content.Metadata(kind))
+	informer, err := w.cache.GetInformer(w.ctx, content.Metadata(kind), cache.BlockUntilSynced(false))
 	if err != nil {
-		return fmt.Errorf("watch %ss: %w", kind, err)
+		return false, fmt.Errorf("watch %ss: %w", kind, err)
 	}
-	_, err = informer.AddEventHandler(handle(func(o client.Object) {
-		w.changed(context.Background(), kind, client.ObjectKeyFromObject(o))
+	registration, err := informer.AddEventHandler(handle(always, func(o client.Object) {
+		w.changed(w.ctx, kind, client.ObjectKeyFromObject(o))
 	}))
 	if err != nil {
-		return fmt.Errorf("watch %ss: %w", kind, err)
+		return false, fmt.Errorf("watch %ss: %w", kind, err)
 	}
-	w.started[kind] = true
-	return nil
+	context.AfterFunc(w.ctx, func() { _ = informer.RemoveEventHandler(registration) }) // fails only where the informer has ended
+	w.started[kind] = informer
+	if informer.HasSynced() {
+		return true, nil
+	}
+	go func() {
+		if toolscache.WaitForCacheSync(w.ctx.Done(), informer.HasSynced) {
+			w.changed(w.ctx, kind, types.NamespacedName{})
+		}
+	}()
+	return false, nil
 }
 
-// handle calls a function for every object that comes, changes or goes.
-func handle(f func(client.Object)) toolscache.ResourceEventHandler {
+// differs says whether a definition is another for those who use it. Its status, which says
+// who they are, makes no difference.
+func differs(was, is client.Object) bool {
+	return was.GetGeneration() != is.GetGeneration() || !maps.Equal(was.GetAnnotations(), is.GetAnnotations()) ||
+		was.GetDeletionTimestamp().IsZero() != is.GetDeletionTimestamp().IsZero()
+}
+
+// always takes every change for one that matters.
+func always(was, is client.Object) bool { return was.GetResourceVersion() != is.GetResourceVersion() }
+
+// handle calls a function for every object that comes, goes, or changes in a way that matters.
+func handle(matters func(was, is client.Object) bool, f func(client.Object)) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) { f(o.(client.Object)) },
 		UpdateFunc: func(was, is any) {
-			if was.(client.Object).GetResourceVersion() != is.(client.Object).GetResourceVersion() {
+			if matters(was.(client.Object), is.(client.Object)) {
 				f(is.(client.Object))
 			}
 		},
