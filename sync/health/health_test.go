@@ -50,6 +50,11 @@ func TestOf(t *testing.T) {
 			object: "{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, generation: 2}, status: {observedGeneration: 1}}",
 			want:   health.InProgress, message: "Deployment generation is 2, but latest observed generation is 1",
 		},
+		"LoadBalancer": {
+			reason: "not every cluster has somebody who gives out addresses",
+			object: "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: LoadBalancer, clusterIP: 10.0.0.1}, status: {loadBalancer: {}}}",
+			want:   health.Current, message: "Service is ready",
+		},
 		"ApplicationAlone": {
 			reason: "the controller of Applications need not run (C43)",
 			object: "{apiVersion: apps.waybill.dev/v1alpha1, kind: Application, metadata: {name: a, generation: 1}, status: {observedGeneration: -1}}",
