@@ -11,6 +11,7 @@ import (
 	"waybill.dev/waybill/sync/controllers/applicationdefinition"
 	"waybill.dev/waybill/sync/controllers/applicationinstallation"
 	"waybill.dev/waybill/sync/controllers/gitsync"
+	"waybill.dev/waybill/sync/controllers/kubernetesapplicationresource"
 	"waybill.dev/waybill/sync/controllers/kubernetescluster"
 )
 
@@ -48,10 +49,26 @@ func (s *shared) addControllers(ctx context.Context, mgr ctrl.Manager, o *option
 	if err := clusters.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
-	for _, add := range []struct {
-		name  string
-		setup func(context.Context, ctrl.Manager) error
-	}{
+	for _, add := range append(s.hubControllers(mgr, o), s.driverControllers(mgr, o, selector)...) {
+		if !selected[add.name] {
+			continue
+		}
+		if err := add.setup(ctx, mgr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// controller is one that can be selected.
+type controller struct {
+	name  string
+	setup func(context.Context, ctrl.Manager) error
+}
+
+// hubControllers are those of the role hub.
+func (s *shared) hubControllers(mgr ctrl.Manager, o *options) []controller {
+	return []controller{
 		{gitSync, (&gitsync.Reconciler{
 			Client:          mgr.GetClient(),
 			Recorder:        mgr.GetEventRecorder(userAgent),
@@ -69,6 +86,12 @@ func (s *shared) addControllers(ctx context.Context, mgr ctrl.Manager, o *option
 			Clusters: s.clusters,
 			HubID:    s.hubID,
 		}).SetupWithManager},
+	}
+}
+
+// driverControllers are those of the role driver, but for the one of KubernetesClusters.
+func (s *shared) driverControllers(mgr ctrl.Manager, o *options, selector labels.Selector) []controller {
+	return []controller{
 		{applicationInstallation, (&applicationinstallation.Reconciler{
 			Hub:             mgr.GetClient(),
 			Clusters:        s.clusters,
@@ -80,13 +103,16 @@ func (s *shared) addControllers(ctx context.Context, mgr ctrl.Manager, o *option
 			SystemNamespace: o.systemNamespace,
 			Actions:         o.actions,
 		}).SetupWithManager},
-	} {
-		if !selected[add.name] {
-			continue
-		}
-		if err := add.setup(ctx, mgr); err != nil {
-			return err
-		}
+		{kubernetesApplicationResource, (&kubernetesapplicationresource.Reconciler{
+			Client:          mgr.GetClient(),
+			Recorder:        mgr.GetEventRecorder(userAgent),
+			Clusters:        s.clusters,
+			Secrets:         s.secrets,
+			HubID:           s.hubID,
+			Drain:           s.drain,
+			ClusterSelector: selector,
+			Workers:         o.workers,
+			JobsPerCluster:  o.actions,
+		}).SetupWithManager},
 	}
-	return nil
 }

@@ -14,6 +14,8 @@ const (
 	applicationDefinition   = "applicationdefinition"
 	applicationInstallation = "applicationinstallation"
 	applications            = "application"
+
+	kubernetesApplicationResource = "kubernetesapplicationresource"
 )
 
 // roleAll runs every controller, for use in one cluster (C44).
@@ -22,9 +24,11 @@ const roleAll = "all"
 // roles are what a process runs as a whole; each has a ServiceAccount of its own (C44).
 var roles = map[string][]string{
 	"hub":    {gitSync, applicationDefinition},
-	"driver": {kubernetesCluster, applicationInstallation},
+	"driver": {kubernetesCluster, applicationInstallation, kubernetesApplicationResource},
 	"agent":  {applications},
-	roleAll:  {gitSync, kubernetesCluster, applicationDefinition, applicationInstallation, applications},
+	roleAll: {
+		gitSync, kubernetesCluster, applicationDefinition, applicationInstallation, kubernetesApplicationResource, applications,
+	},
 }
 
 // known lists what --controllers accepts.

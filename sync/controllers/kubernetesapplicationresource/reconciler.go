@@ -35,6 +35,8 @@ type Reconciler struct {
 	Secrets  *content.Reader
 	HubID    string
 
+	// Drain lets jobs end before the process does. Default: they are told to end with it.
+	Drain *reconcile.Drain
 	// ClusterSelector selects the KubernetesClusters that this process serves. Default: all.
 	ClusterSelector labels.Selector
 	// Workers is how many resources are reconciled at a time. Default: 8.

@@ -48,7 +48,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.appliers = newAppliers(apply.Options{Notify: r.notify, Status: r.isOurs})
 	r.jobs = reconcile.NewJobs[jobKey, submission](ctx, or(r.JobsPerCluster, defaultJobsPerCluster), func(k jobKey) {
 		r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName})
-	})
+	}).DrainedBy(r.Drain)
 	r.Clusters.Subscribe(func(key types.NamespacedName, _ bool) { r.wakeAllOf(ctx, key) })
 	for field, extract := range map[string]client.IndexerFunc{clusterIndex: clusterName, secretIndex: secretNames, endingIndex: endingOf} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.KubernetesApplicationResource{}, field, extract); err != nil {
