@@ -23,6 +23,11 @@ func TestApplication_refuses(t *testing.T) {
 		change func(*v1alpha1.Application)
 		field  string
 	}{
+		"name":        {"A27", func(a *v1alpha1.Application) { a.Name = "Not_a_subdomain" }, "metadata.name"},
+		"no selector": {"A28", func(a *v1alpha1.Application) { a.Spec.Selector = nil }, "spec.selector"},
+		"operator": {"A29", func(a *v1alpha1.Application) {
+			a.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near", Values: []string{"b"}}}
+		}, "spec.selector.matchExpressions[0].operator"},
 		"selector": {"In needs values", func(a *v1alpha1.Application) {
 			a.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "In"}}
 		}, "spec.selector.matchExpressions[0].values"},
@@ -45,6 +50,29 @@ func TestApplication_refuses(t *testing.T) {
 			require.True(t, apierrors.IsInvalid(err), "%s: %v", tc.reason, err)
 			assert.ErrorContains(t, err, tc.field)
 		})
+	}
+}
+
+// A32: what may not be created may not become so either.
+func TestApplication_isRefusedOnUpdateToo(t *testing.T) {
+	c := admission(t)
+	admin, _ := c.admin(t)
+	app := newApplication(c.Namespace(t))
+	require.NoError(t, admin.Create(t.Context(), app))
+	for field, change := range map[string]func(*v1alpha1.Application){
+		"spec.dependencies[0]": func(a *v1alpha1.Application) { a.Spec.Dependencies = []string{a.Name} },
+		"spec.healthCheck.template.spec.containers": func(a *v1alpha1.Application) {
+			a.Spec.HealthCheck = healthCheck(`{"spec": {"containers": [{"name": "a", "image": "i"}]}}`)
+		},
+		"spec.healthCheck.template.spec.restartPolicy": func(a *v1alpha1.Application) {
+			a.Spec.HealthCheck = healthCheck(`{"spec": {"restartPolicy": "Sometimes", "containers": [{"name": "a", "image": "i", "readinessProbe": {"exec": {"command": ["true"]}}}]}}`)
+		},
+	} {
+		edited := app.DeepCopy()
+		change(edited)
+		err := admin.Update(t.Context(), edited)
+		require.True(t, apierrors.IsInvalid(err), "%v", err)
+		assert.ErrorContains(t, err, field)
 	}
 }
 
