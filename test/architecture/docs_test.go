@@ -27,6 +27,8 @@ var documented = map[string]kind{
 	v1alpha1.ApplicationDefinitionKind:   {&v1alpha1.ApplicationDefinition{}, v1alpha1.ApplicationDefinitionSpec{}},
 	v1alpha1.ApplicationInstallationKind: {&v1alpha1.ApplicationInstallation{}, v1alpha1.ApplicationInstallationSpec{}},
 	v1alpha1.ApplicationKind:             {&v1alpha1.Application{}, v1alpha1.ApplicationSpec{}},
+
+	v1alpha1.KubernetesApplicationResourceKind: {&v1alpha1.KubernetesApplicationResource{}, v1alpha1.KubernetesApplicationResourceSpec{}},
 }
 
 func page(t *testing.T, name string) string {

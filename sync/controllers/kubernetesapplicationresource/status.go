@@ -84,7 +84,11 @@ func (s *scope) message(got submission) string {
 	id := s.object()
 	id.Namespace = got.namespace
 	message := fmt.Sprintf("submitted %s to cluster %s", id, s.kar.Spec.ClusterName)
-	if n := len(s.secrets); n > 0 {
+	switch n := len(s.secrets); n {
+	case 0:
+	case 1:
+		message += ", with a copy of 1 Secret"
+	default:
 		message += fmt.Sprintf(", with copies of %d Secrets", n)
 	}
 	if len(got.warnings) > 0 {
