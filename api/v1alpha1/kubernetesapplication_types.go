@@ -20,8 +20,8 @@ type KubernetesApplicationSpec struct {
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector"`
 
 	// ClusterName is the KubernetesCluster that the application runs in. Set once, by the
-	// scheduler, as the nodeName of a Pod is; who sets it himself is not asked for more than
-	// that the cluster exists. Immutable once set (C40, W60).
+	// scheduler, as the nodeName of a Pod is; whoever sets it goes past the scheduler.
+	// Immutable once set (C40, W60).
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ClusterName string `json:"clusterName,omitempty"`
@@ -110,7 +110,8 @@ const (
 	// says.
 	StateSubmitted ApplicationState = "Submitted"
 
-	// StateFailed: nothing was submitted, and the conditions say why.
+	// StateFailed: nothing was submitted, or the cluster does not exist any more; the
+	// conditions say why.
 	StateFailed ApplicationState = "Failed"
 
 	// StateDeleting: it is being deleted, and what it delivered is not gone yet.

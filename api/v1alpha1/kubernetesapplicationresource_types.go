@@ -2,7 +2,6 @@ package v1alpha1
 
 import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -116,24 +115,6 @@ func (r *KubernetesApplicationResource) SetConditions(c []metav1.Condition) {
 // IsSubmitted says whether the cluster holds the object as it is templated now.
 func (r *KubernetesApplicationResource) IsSubmitted() bool {
 	return r.Status.State == StateSubmitted && r.Status.ObservedGeneration == r.Generation
-}
-
-// DeriveState returns the state that follows from the metadata, the spec and the condition
-// Submitted: True is Submitted, False is Failed, anything else Scheduled.
-func (r *KubernetesApplicationResource) DeriveState() ApplicationState {
-	submitted := meta.FindStatusCondition(r.Status.Conditions, SubmittedCondition)
-	switch {
-	case !r.DeletionTimestamp.IsZero():
-		return StateDeleting
-	case r.Spec.ClusterName == "":
-		return StatePending
-	case submitted == nil || submitted.Status == metav1.ConditionUnknown:
-		return StateScheduled
-	case submitted.Status == metav1.ConditionTrue:
-		return StateSubmitted
-	default:
-		return StateFailed
-	}
 }
 
 // PropagatedSecretName is the name, in the user cluster, of the copy of a Secret (W33).

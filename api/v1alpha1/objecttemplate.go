@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -66,7 +67,7 @@ func NewObjectTemplate(obj *unstructured.Unstructured) (ObjectTemplate, error) {
 		return ObjectTemplate{}, fmt.Errorf("encode template: %w", err)
 	}
 	var t ObjectTemplate
-	return t, t.UnmarshalJSON(raw)
+	return t, t.UnmarshalJSON(bytes.TrimSpace(raw))
 }
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -1,0 +1,88 @@
+package kubernetesapplication_test
+
+import (
+	"testing"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/hub"
+)
+
+// W48, W49, C11: all resources are gone before the application is, however it is deleted.
+func TestDelete_waitsForItsResources(t *testing.T) {
+	for _, policy := range []metav1.DeletionPropagation{
+		metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan,
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			w := newWorld(t)
+			w.addCluster("oslo", nil)
+			app := w.submit(application("web", configMap(t, "one"), configMap(t, "two")))
+			w.say("one", "")
+			w.say("two", "")
+			hub.AwaitReady(w.World, app)
+			require.NoError(t, w.Client.Delete(t.Context(), app, client.PropagationPolicy(policy)))
+			w.awaitState(app, v1alpha1.StateDeleting)
+
+			for _, name := range []string{"one", "two"} {
+				require.True(t, w.Exists(app, "web"), "still waited for: "+name)
+				kar := w.resource(name)
+				require.True(t, w.Eventually(func() bool { return w.Exists(kar, name) && !kar.DeletionTimestamp.IsZero() }))
+				w.release(kar)
+			}
+			w.AwaitGone(app, "web")
+		})
+	}
+}
+
+// C11: what a deletion waits for is said.
+func TestDelete_saysWhatItWaitsFor(t *testing.T) {
+	w := newWorld(t)
+	w.addCluster("oslo", nil)
+	app := w.submit(application("web", configMap(t, "one"), configMap(t, "two")))
+	w.awaitState(app, v1alpha1.StateScheduled)
+	require.NoError(t, w.Client.Delete(t.Context(), app))
+	message := hub.AwaitReason(w.World, app, v1alpha1.DeletingReason)
+	assert.Equal(t, "waiting for what is left: resource one; resource two", message)
+
+	kar := w.resource("one")
+	before := kar.DeepCopy()
+	conditions.MarkFalse(kar, v1alpha1.ReadyCondition, v1alpha1.ClusterUnreachableReason, "cluster oslo does not answer")
+	require.NoError(t, w.Client.Status().Patch(t.Context(), kar, client.MergeFrom(before)))
+	w.awaitMessage(app, "resource one: cluster oslo does not answer")
+}
+
+// W37, C11: an application that never had a cluster is held by nothing.
+func TestDelete_ofWhatIsNotScheduled(t *testing.T) {
+	w := newWorld(t)
+	app := w.submit(application("web", configMap(t, "one")))
+	hub.AwaitReason(w.World, app, v1alpha1.NoClusterFitsReason)
+	require.NoError(t, w.Client.Delete(t.Context(), app))
+	w.AwaitGone(app, "web")
+}
+
+// W48: a resource that was made a moment ago is not left behind.
+func TestDelete_rightAfterCreation(t *testing.T) {
+	w := newWorld(t)
+	w.addCluster("oslo", nil)
+	require.True(t, w.Eventually(func() bool { return w.reachable("oslo") }))
+	for range 5 {
+		app := w.submit(application("web", configMap(t, "one"), configMap(t, "two")))
+		require.NoError(t, w.Client.Delete(t.Context(), app))
+		kar := &v1alpha1.KubernetesApplicationResource{}
+		require.True(t, w.Eventually(func() bool {
+			for _, name := range []string{"one", "two"} {
+				if w.Exists(kar, name) && !kar.DeletionTimestamp.IsZero() {
+					w.release(kar)
+				}
+			}
+			return !w.Exists(app, "web")
+		}))
+		assert.False(t, w.Exists(kar, "one"))
+		assert.False(t, w.Exists(kar, "two"))
+	}
+}

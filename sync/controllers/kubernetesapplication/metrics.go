@@ -1,0 +1,33 @@
+package kubernetesapplication
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+)
+
+var (
+	desiredGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "waybill_kubernetesapplication_desired_resources", Help: "Resource templates of a KubernetesApplication.",
+	}, []string{"namespace", "name"})
+	submittedGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "waybill_kubernetesapplication_submitted_resources", Help: "Resource templates of a KubernetesApplication that its cluster holds.",
+	}, []string{"namespace", "name"})
+)
+
+// registerMetrics registers the series of this package, once per process.
+var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(desiredGauge, submittedGauge) })
+
+func observe(app *v1alpha1.KubernetesApplication) {
+	desiredGauge.WithLabelValues(app.Namespace, app.Name).Set(float64(app.Status.DesiredResources))
+	submittedGauge.WithLabelValues(app.Namespace, app.Name).Set(float64(app.Status.SubmittedResources))
+}
+
+func forgetMetrics(key types.NamespacedName) {
+	desiredGauge.DeleteLabelValues(key.Namespace, key.Name)
+	submittedGauge.DeleteLabelValues(key.Namespace, key.Name)
+}

@@ -1,0 +1,212 @@
+package kubernetesapplication
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/placement"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// The right to use clusters, and to read Secrets, is what admission asks of whoever writes
+// KubernetesApplications and their resources; we do.
+
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesapplications,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesapplications/status,verbs=get;update;patch
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesapplications/finalizers,verbs=update
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesapplicationresources,verbs=get;list;watch;create;update;patch;delete
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesclusters,verbs=get;list;watch;use
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Reconciler schedules KubernetesApplications and keeps their resources. Fields without a
+// comment are required.
+type Reconciler struct {
+	// Kubernetes options.
+	Client   client.Client
+	Recorder events.EventRecorder
+	Clusters *cluster.Registry
+	HubID    string
+	// Direct reads the API server itself, past the caches.
+	Direct client.Reader
+
+	// ClusterSelector selects the KubernetesClusters that this process serves. Applications
+	// of other clusters are left alone. Default: all.
+	ClusterSelector labels.Selector
+	// Workers is how many applications are reconciled at a time. Default: 8.
+	Workers int
+
+	kernel  *reconcile.Kernel
+	waker   *reconcile.Waker[ctrl.Request]
+	filters placement.Filters
+	scores  placement.Scores
+	ledger  *ledger
+	kinds   *kinds
+	// started is when the first application was reconciled.
+	started func() time.Time
+	// fill fills the ledger, once, from the cache.
+	fill func() error
+}
+
+// Back-off of an application that fails for a reason that no event will end.
+const (
+	minBackoff = time.Second
+	maxBackoff = 5 * time.Minute
+)
+
+// retryConflict is the wait after somebody else's write has got in between.
+const retryConflict = 200 * time.Millisecond
+
+// Reconcile finds the application a cluster where it has none, and brings its resources to
+// what its templates say.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if err := r.fill(); err != nil {
+		return ctrl.Result{}, err
+	}
+	app := &v1alpha1.KubernetesApplication{}
+	if err := r.Client.Get(ctx, req.NamespacedName, app); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			r.forget(req.NamespacedName)
+		}
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	s := r.newScope(app)
+	if err := r.prepare(ctx, s); err != nil || s.skip {
+		return retried(err)
+	}
+	pass := r.kernel.Begin(r.Client, r.Recorder, app)
+	outcome, err := r.run(ctx, s)
+	if s.released {
+		return retried(r.release(ctx, app))
+	}
+	if err != nil || !outcome.Pending {
+		s.conclude(err)
+	}
+	observe(app)
+	return pass.Finish(ctx, outcome, err)
+}
+
+// prepare looks the cluster up, and writes down what has to be there before anything else
+// happens: the cluster, where one was found, and the finalizer.
+func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
+	if served, err := r.lookUpCluster(ctx, s); err != nil || !served {
+		s.skip = true
+		return err
+	}
+	held := controllerutil.ContainsFinalizer(s.app, v1alpha1.Finalizer)
+	switch {
+	case s.deleting():
+		s.skip = !held // others may still hold it; nothing of ours is left
+		return nil
+	case s.app.Spec.ClusterName == "":
+		return r.schedule(ctx, s)
+	case !held:
+		return r.write(ctx, s, s.app.Spec.ClusterName)
+	default:
+		return nil
+	}
+}
+
+// run takes the steps of a pass, in order.
+func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, error) {
+	switch {
+	case s.deleting():
+		return r.remove(ctx, s)
+	case s.undecided:
+		return reconcile.Outcome{Pending: true, RequeueAfter: s.requeueAfter}, nil
+	case s.unplaced != nil:
+		return reconcile.Outcome{}, s.unplaced
+	}
+	if err := r.list(ctx, s); err != nil {
+		return reconcile.Outcome{}, err
+	}
+	r.keep(ctx, s)
+	return r.judge(s)
+}
+
+// lookUpCluster finds the KubernetesCluster that the application is scheduled to, and says
+// whether this process serves it. One that does not exist is everybody's.
+func (r *Reconciler) lookUpCluster(ctx context.Context, s *scope) (bool, error) {
+	r.ledger.note(s.key, s.app)
+	if s.app.Spec.ClusterName == "" {
+		return true, nil
+	}
+	r.kinds.leave(s.key)
+	kc := &v1alpha1.KubernetesCluster{}
+	err := r.Client.Get(ctx, s.clusterKey(), kc)
+	switch {
+	case apierrors.IsNotFound(err):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("get cluster: %w", err)
+	}
+	s.cluster = kc
+	return r.serves(kc), nil
+}
+
+// serves says whether a KubernetesCluster is this process's.
+func (r *Reconciler) serves(kc *v1alpha1.KubernetesCluster) bool {
+	return r.ClusterSelector == nil || r.ClusterSelector.Matches(labels.Set(kc.Labels))
+}
+
+// write puts the cluster and the finalizer into the application, in one write. The finalizer
+// is there before the first resource is, so that none is left behind (C11).
+func (r *Reconciler) write(ctx context.Context, s *scope, cluster string) error {
+	before := s.app.DeepCopy()
+	s.app.Spec.ClusterName = cluster
+	controllerutil.AddFinalizer(s.app, v1alpha1.Finalizer)
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, s.app, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		return fmt.Errorf("write application: %w", err)
+	}
+	return nil
+}
+
+// release lets the application go.
+func (r *Reconciler) release(ctx context.Context, app *v1alpha1.KubernetesApplication) error {
+	before := app.DeepCopy()
+	controllerutil.RemoveFinalizer(app, v1alpha1.Finalizer)
+	err := r.Client.Patch(ctx, app, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("release application: %w", err)
+	}
+	r.kernel.Forget(app.UID)
+	return nil
+}
+
+// forget drops everything of an application that is gone.
+func (r *Reconciler) forget(key types.NamespacedName) {
+	r.ledger.forget(key)
+	r.kinds.leave(key)
+	forgetMetrics(key)
+}
+
+// retried has a write that somebody else got in between of be made again soon; whoever
+// applied too early, or to something that is gone, has nothing to report.
+func retried(err error) (ctrl.Result, error) {
+	switch {
+	case apierrors.IsConflict(err):
+		return ctrl.Result{RequeueAfter: retryConflict}, nil
+	case apierrors.IsNotFound(err):
+		return ctrl.Result{}, nil
+	default:
+		return ctrl.Result{}, err
+	}
+}
+
+// owner is what the resources of an application are marked with (C40).
+func (r *Reconciler) owner(key types.NamespacedName) string {
+	return apply.Owner{HubID: r.HubID, Kind: v1alpha1.KubernetesApplicationKind, Namespace: key.Namespace, Name: key.Name}.String()
+}

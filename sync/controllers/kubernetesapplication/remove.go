@@ -1,0 +1,60 @@
+package kubernetesapplication
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// remove deletes every resource of the application and lets it go when none is left, which is
+// when nothing of it is left in the cluster (W48, C11).
+func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, error) {
+	ours, err := r.ours(ctx, s)
+	if err != nil {
+		return reconcile.Outcome{}, err
+	}
+	s.surplus = slices.Collect(maps.Values(ours))
+	if len(s.surplus) == 0 {
+		return r.confirm(ctx, s)
+	}
+	r.keep(ctx, s)
+	if s.failed != nil {
+		return reconcile.Outcome{}, reconcile.Failed(v1alpha1.DeleteFailedReason, "%w", s.failed)
+	}
+	return reconcile.Outcome{}, reconcile.Waiting(v1alpha1.DeletingReason, 0, "waiting for what is left: %s", some(remaining(ours), "; "))
+}
+
+// confirm asks past the cache whether a resource is left: one that was made a moment ago must
+// not be left behind.
+func (r *Reconciler) confirm(ctx context.Context, s *scope) (reconcile.Outcome, error) {
+	left := &v1alpha1.KubernetesApplicationResourceList{}
+	err := r.Direct.List(ctx, left, client.InNamespace(s.app.Namespace), client.MatchingLabels{v1alpha1.KubernetesApplicationLabel: s.app.Name})
+	if err != nil {
+		return reconcile.Outcome{}, fmt.Errorf("list resources: %w", err)
+	}
+	s.released = !slices.ContainsFunc(left.Items, func(live v1alpha1.KubernetesApplicationResource) bool { return s.owns(&live) })
+	return reconcile.Outcome{Pending: true, RequeueAfter: retryConflict}, nil
+}
+
+// remaining says of each resource, sorted by name, what it waits for.
+func remaining(ours map[string]*v1alpha1.KubernetesApplicationResource) []string {
+	texts := make([]string, 0, len(ours))
+	for _, name := range slices.Sorted(maps.Keys(ours)) {
+		live := ours[name]
+		ready := conditions.Get(live, v1alpha1.ReadyCondition)
+		if live.DeletionTimestamp.IsZero() || ready == nil || ready.Status != metav1.ConditionFalse {
+			texts = append(texts, "resource "+name)
+			continue
+		}
+		texts = append(texts, describe(name, ready.Message))
+	}
+	return texts
+}

@@ -1,0 +1,180 @@
+package kubernetesapplication
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+)
+
+// writesAtATime is how many resources of one application are written at a time.
+const writesAtATime = 8
+
+// list finds the resources of the templates, and those that are not wanted any more.
+func (r *Reconciler) list(ctx context.Context, s *scope) error {
+	ours, err := r.ours(ctx, s)
+	if err != nil {
+		return err
+	}
+	s.resources = make([]resource, len(s.app.Spec.ResourceTemplates))
+	for i := range s.app.Spec.ResourceTemplates {
+		t := &s.app.Spec.ResourceTemplates[i]
+		live := ours[t.Metadata.Name]
+		delete(ours, t.Metadata.Name)
+		s.resources[i].live = live
+		if live != nil && !s.keeps(live, t) {
+			s.surplus = append(s.surplus, live)
+		}
+	}
+	for _, live := range ours {
+		s.surplus = append(s.surplus, live)
+	}
+	return nil
+}
+
+// ours are the resources of the application that the cache has, by name.
+func (r *Reconciler) ours(ctx context.Context, s *scope) (map[string]*v1alpha1.KubernetesApplicationResource, error) {
+	list := &v1alpha1.KubernetesApplicationResourceList{}
+	err := r.Client.List(ctx, list, client.InNamespace(s.app.Namespace),
+		client.MatchingFields{applicationIndex: s.app.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list resources: %w", err)
+	}
+	ours := make(map[string]*v1alpha1.KubernetesApplicationResource, len(list.Items))
+	for i := range list.Items {
+		if s.owns(&list.Items[i]) {
+			ours[list.Items[i].Name] = &list.Items[i]
+		}
+	}
+	return ours, nil
+}
+
+// owns says whether a resource is controlled by the application, or is one that it made
+// before it was restored from a backup under another UID (W49, C40).
+func (s *scope) owns(live *v1alpha1.KubernetesApplicationResource) bool {
+	controller := metav1.GetControllerOf(live)
+	if controller != nil && controller.UID == s.app.UID {
+		return true
+	}
+	alive := controller != nil && !s.isEarlierSelf(*controller)
+	return !alive && live.Annotations[v1alpha1.OwnerAnnotation] == s.owner
+}
+
+// isEarlierSelf says whether a reference is to an application of the same name, which can
+// only have been before this one.
+func (s *scope) isEarlierSelf(ref metav1.OwnerReference) bool {
+	gv, kind := v1alpha1.GroupVersion.String(), v1alpha1.KubernetesApplicationKind
+	return ref.APIVersion == gv && ref.Kind == kind && ref.Name == s.app.Name && ref.UID != s.app.UID
+}
+
+// keeps says whether a resource can become what its template says. Cluster and identity of a
+// resource are immutable: where they differ it has to be made anew.
+func (s *scope) keeps(live *v1alpha1.KubernetesApplicationResource, t *v1alpha1.ResourceTemplate) bool {
+	moved := live.Spec.ClusterName != "" && live.Spec.ClusterName != s.app.Spec.ClusterName
+	return !moved && live.Spec.Template.SameObject(t.Spec.Template)
+}
+
+// keep brings the resources to what the templates say, and deletes those that are surplus.
+// What cannot be written does not keep anything else from being (W38, W40).
+func (r *Reconciler) keep(ctx context.Context, s *scope) {
+	group := errgroup.Group{}
+	group.SetLimit(writesAtATime)
+	for i := range s.resources {
+		group.Go(func() error {
+			r.bring(ctx, s, i)
+			return nil
+		})
+	}
+	var mu sync.Mutex
+	for _, live := range s.surplus {
+		group.Go(func() error {
+			if err := r.delete(ctx, live); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				s.failed = err
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // what went wrong is in the scope
+}
+
+// bring creates or updates the resource of one template. It writes no other part of the scope.
+func (r *Reconciler) bring(ctx context.Context, s *scope, i int) {
+	t, found := &s.app.Spec.ResourceTemplates[i], &s.resources[i]
+	switch live := found.live; {
+	case live == nil:
+		*found = r.create(ctx, s, t)
+	case !live.DeletionTimestamp.IsZero(), !s.keeps(live, t):
+		// its deletion wakes us
+	default:
+		*found = r.update(ctx, s, t, live)
+	}
+}
+
+// create makes a resource. A name that is taken is looked at past the cache: it may have been
+// ourselves, a moment ago (W46).
+func (r *Reconciler) create(ctx context.Context, s *scope, t *v1alpha1.ResourceTemplate) resource {
+	key := types.NamespacedName{Namespace: s.app.Namespace, Name: t.Metadata.Name}
+	if r.Client.Get(ctx, key, &v1alpha1.KubernetesApplicationResource{}, &client.GetOptions{UnsafeDisableDeepCopy: new(true)}) == nil {
+		return resource{conflict: true}
+	}
+	made := s.desired(nil, t)
+	err := r.Client.Create(ctx, made, client.FieldOwner(v1alpha1.FieldManager))
+	if !apierrors.IsAlreadyExists(err) {
+		return written(made, err)
+	}
+	live := &v1alpha1.KubernetesApplicationResource{}
+	switch err := r.Direct.Get(ctx, key, live); {
+	case err != nil:
+		return written(nil, err)
+	case !s.owns(live):
+		return resource{conflict: true}
+	default:
+		return resource{live: live}
+	}
+}
+
+// update writes a resource where it is not as it should be. Of two writers who saw the same,
+// the second is refused; the event of the first wakes us.
+func (r *Reconciler) update(ctx context.Context, s *scope, t *v1alpha1.ResourceTemplate, live *v1alpha1.KubernetesApplicationResource) resource {
+	wanted := s.desired(live, t)
+	if equality.Semantic.DeepEqual(live, wanted) {
+		return resource{live: live}
+	}
+	err := r.Client.Update(ctx, wanted, client.FieldOwner(v1alpha1.FieldManager))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return resource{live: live}
+	}
+	if err != nil {
+		return resource{live: live, refused: err}
+	}
+	return resource{live: wanted}
+}
+
+func written(made *v1alpha1.KubernetesApplicationResource, err error) resource {
+	if err != nil {
+		return resource{refused: err}
+	}
+	return resource{live: made}
+}
+
+// delete has a resource go that is not wanted any more; it is gone when its object is.
+func (r *Reconciler) delete(ctx context.Context, live *v1alpha1.KubernetesApplicationResource) error {
+	if !live.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	err := r.Client.Delete(ctx, live, client.Preconditions{UID: &live.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete resource %s: %w", live.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package kubernetesapplication
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/placement"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+const (
+	// warmUp is how long after a start a cluster that was not contacted yet is waited for:
+	// without it, everything would go to the cluster that answers first.
+	warmUp = 10 * time.Second
+	// retryKinds is how often clusters are asked again for kinds that no
+	// CustomResourceDefinition announces: those of aggregated API servers.
+	retryKinds = 2 * time.Minute
+)
+
+// schedule finds the application a cluster and writes it down, once and for all (W36, W60).
+// Where it finds none, unplaced says why.
+func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
+	if r.ledger.assumed(s.key, s.app.UID) {
+		s.skip = true // the cache is behind our own write
+		return nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s.app.Spec.ClusterSelector)
+	if err != nil {
+		s.unplaced = reconcile.Stalled(v1alpha1.InvalidSpecReason, "spec.clusterSelector: %w", err)
+		return nil
+	}
+	found, err := r.candidates(ctx, s, selector)
+	if err != nil {
+		return err
+	}
+	if wait := time.Until(r.started().Add(warmUp)); found.uncontacted && wait > 0 {
+		s.undecided, s.requeueAfter = true, wait
+		return nil
+	}
+	workload := placement.Workload{Selector: selector, Kinds: requiredKinds(s.app.Spec.ResourceTemplates)}
+	fitting, err := r.filters.Fit(workload, found.candidates)
+	if err != nil {
+		s.misfit(err, found.elsewhere)
+		return nil
+	}
+	chosen := r.ledger.assume(s.key, s.app, func(placed func(string) int) string {
+		for i := range fitting {
+			fitting[i].Placed = placed(fitting[i].Name)
+		}
+		return r.scores.Select(workload, fitting).Name
+	})
+	if err := r.write(ctx, s, chosen); err != nil {
+		r.ledger.forget(s.key)
+		return err
+	}
+	r.kinds.leave(s.key)
+	_, err = r.lookUpCluster(ctx, s)
+	return err
+}
+
+// misfit says why the application fits nowhere, unless other processes have clusters for it.
+func (s *scope) misfit(err error, elsewhere bool) {
+	if elsewhere {
+		s.skip = true
+		return
+	}
+	var after time.Duration
+	if fit := (*placement.FitError)(nil); errors.As(err, &fit) && fit.Has(placement.KindNotServed) {
+		after = retryKinds
+	}
+	s.unplaced = reconcile.Waiting(v1alpha1.NoClusterFitsReason, after, "%w", err)
+}
+
+// found are the clusters of the application's namespace.
+type found struct {
+	candidates []placement.Candidate
+	// uncontacted says that a cluster may turn out to fit that is about to be contacted.
+	uncontacted bool
+	// elsewhere says that another process serves a cluster that the selector matches.
+	elsewhere bool
+}
+
+// candidates gathers what is known of the clusters, without asking any of them.
+func (r *Reconciler) candidates(ctx context.Context, s *scope, selector labels.Selector) (found, error) {
+	list := &v1alpha1.KubernetesClusterList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(s.app.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return found{}, fmt.Errorf("list clusters: %w", err)
+	}
+	var f found
+	for i := range list.Items {
+		kc := &list.Items[i]
+		usable := selector.Matches(labels.Set(kc.Labels)) && kc.DeletionTimestamp.IsZero() && !kc.Spec.Paused
+		if !r.serves(kc) {
+			f.elsewhere = f.elsewhere || usable
+			continue
+		}
+		state, known := r.Clusters.State(client.ObjectKeyFromObject(kc))
+		f.uncontacted = f.uncontacted || usable && (!known || !state.Contacted)
+		f.candidates = append(f.candidates, r.candidate(ctx, s, kc))
+	}
+	return f, nil
+}
+
+func (r *Reconciler) candidate(ctx context.Context, s *scope, kc *v1alpha1.KubernetesCluster) placement.Candidate {
+	c, err := r.Clusters.Get(client.ObjectKeyFromObject(kc))
+	return placement.Candidate{
+		Name:        kc.Name,
+		Labels:      kc.Labels,
+		Deleting:    !kc.DeletionTimestamp.IsZero(),
+		Paused:      kc.Spec.Paused,
+		Unreachable: withoutName(err),
+		Serves:      func(gvk schema.GroupVersionKind) error { return r.kinds.serves(ctx, c, s.key, gvk) },
+	}
+}
+
+// withoutName is why a cluster cannot be used, for a text that names it already.
+func withoutName(err error) error {
+	var unreachable *cluster.UnreachableError
+	switch {
+	case errors.As(err, &unreachable):
+		return fmt.Errorf("its API server does not answer: %s", unreachable.Reason)
+	case errors.Is(err, cluster.ErrNotEngaged):
+		return errors.New("it is not connected")
+	default:
+		return err
+	}
+}
+
+// requiredKinds are the distinct kinds of the templates, without those that a template of the
+// same application defines (C57).
+func requiredKinds(templates []v1alpha1.ResourceTemplate) []schema.GroupVersionKind {
+	defined := map[schema.GroupKind]bool{}
+	for i := range templates {
+		if kind, ok := definedKind(templates[i].Spec.Template); ok {
+			defined[kind] = true
+		}
+	}
+	var required []schema.GroupVersionKind
+	for i := range templates {
+		gvk := templates[i].Spec.Template.GroupVersionKind()
+		if !defined[gvk.GroupKind()] && !slices.Contains(required, gvk) {
+			required = append(required, gvk)
+		}
+	}
+	return required
+}

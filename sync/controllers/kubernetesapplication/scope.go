@@ -1,0 +1,76 @@
+package kubernetesapplication
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+)
+
+// scope is what the steps of one pass share.
+type scope struct {
+	// app is the object of the pass; conclude writes its status.
+	app *v1alpha1.KubernetesApplication
+	key types.NamespacedName
+	// owner is what its resources are marked with.
+	owner string
+
+	// cluster is where the application is scheduled to; nil while it is not, and where the
+	// KubernetesCluster does not exist. Read only. Set by prepare.
+	cluster *v1alpha1.KubernetesCluster
+	// skip ends the pass without a word. Set by prepare.
+	skip bool
+	// undecided says that not all clusters were looked at yet, and unplaced why none was
+	// found. Set by schedule.
+	undecided    bool
+	requeueAfter time.Duration
+	unplaced     error
+
+	// resources are those of the templates, in their order. Set by list and keep.
+	resources []resource
+	// surplus are resources of ours without a template, or with another object than the
+	// template's. Set by list.
+	surplus []*v1alpha1.KubernetesApplicationResource
+	// failed is the first failure to write resources that is worth another try.
+	failed error
+	// released says that nothing holds a deletion any more. Set by remove.
+	released bool
+}
+
+// resource is how far one template is.
+type resource struct {
+	// live is the KubernetesApplicationResource, nil where there is none of ours. Read only.
+	live *v1alpha1.KubernetesApplicationResource
+	// conflict says that somebody else has the name.
+	conflict bool
+	// refused is what the API server of the hub said to a write.
+	refused error
+}
+
+func (r *Reconciler) newScope(app *v1alpha1.KubernetesApplication) *scope {
+	key := client.ObjectKeyFromObject(app)
+	return &scope{app: app, key: key, owner: r.owner(key)}
+}
+
+func (s *scope) deleting() bool { return !s.app.DeletionTimestamp.IsZero() }
+
+func (s *scope) clusterKey() types.NamespacedName {
+	return types.NamespacedName{Namespace: s.app.Namespace, Name: s.app.Spec.ClusterName}
+}
+
+// submitted counts the resources that the cluster holds as they are templated.
+func (s *scope) submitted() int {
+	n := 0
+	for _, r := range s.resources {
+		if r.submitted() {
+			n++
+		}
+	}
+	return n
+}
+
+func (r resource) submitted() bool {
+	return r.live != nil && r.live.DeletionTimestamp.IsZero() && r.live.IsSubmitted()
+}

@@ -1,0 +1,193 @@
+package kubernetesapplication
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+const (
+	// shown is how many resources a message names.
+	shown = 5
+	// maxMessage is how much of what one resource says a message repeats, in bytes: all of a
+	// usual refusal, and the beginning of one that would not leave room for the others.
+	maxMessage = 4096
+)
+
+// judge says how far the application is, by what its resources say of themselves.
+func (r *Reconciler) judge(s *scope) (reconcile.Outcome, error) {
+	name := s.app.Spec.ClusterName
+	switch {
+	case s.cluster == nil:
+		return reconcile.Outcome{}, reconcile.Stalled(v1alpha1.ClusterNotFoundReason,
+			"KubernetesCluster %s does not exist; the application is not moved to another: create the cluster, or delete the application and create it anew", name)
+	case s.failed != nil:
+		return reconcile.Outcome{}, s.failed
+	case s.cluster.Spec.Paused:
+		return reconcile.Outcome{Unknown: v1alpha1.SuspendedReason, Message: fmt.Sprintf("cluster %s is paused: nothing is submitted to it", name)}, nil
+	}
+	for _, err := range []error{r.reach(s), s.trouble()} {
+		if err != nil {
+			return reconcile.Outcome{}, err
+		}
+	}
+	submitted, desired := s.submitted(), len(s.resources)
+	if submitted < desired {
+		return reconcile.Outcome{Unknown: v1alpha1.ProgressingReason, Message: fmt.Sprintf("%d of %d resources are submitted to cluster %s", submitted, desired, name)}, nil
+	}
+	return reconcile.Outcome{Message: fmt.Sprintf("all %d resources are submitted to cluster %s", desired, name)}, nil
+}
+
+// trouble is what the hub, or the cluster, has refused: names that are taken come first,
+// for nothing but their owner can change that.
+func (s *scope) trouble() error {
+	var taken, refused, failed []string
+	for i, found := range s.resources {
+		name := s.app.Spec.ResourceTemplates[i].Metadata.Name
+		switch {
+		case found.conflict:
+			taken = append(taken, name)
+		case found.refused != nil:
+			refused = append(refused, describe(name, found.refused.Error()))
+		case found.failed() != "":
+			failed = append(failed, describe(name, found.failed()))
+		}
+	}
+	all := append(refused, failed...)
+	if len(taken) > 0 {
+		all = append([]string{fmt.Sprintf("KubernetesApplicationResource %s exists and belongs to somebody else: rename the template, or delete it", some(taken, ", "))}, all...)
+	}
+	switch text := some(all, "; "); {
+	case len(refused) > 0:
+		return reconcile.Failed(v1alpha1.ResourcesFailedReason, "%s", text)
+	case len(taken) > 0 && len(failed) == 0:
+		return reconcile.Stalled(v1alpha1.ResourceConflictReason, "%s", text)
+	case len(all) > 0:
+		return reconcile.Waiting(v1alpha1.ResourcesFailedReason, 0, "%s", text)
+	default:
+		return nil
+	}
+}
+
+// saidOnce are the reasons of what is wrong with the cluster, and so with all its resources.
+var saidOnce = []string{v1alpha1.ClusterUnreachableReason, v1alpha1.SuspendedReason, v1alpha1.ClusterNotFoundReason}
+
+// failed is what the resource says is wrong with it; empty where nothing is, or that is not
+// known.
+func (r resource) failed() string {
+	if r.live == nil || !r.live.DeletionTimestamp.IsZero() || r.live.Status.ObservedGeneration != r.live.Generation {
+		return ""
+	}
+	submitted := conditions.Get(r.live, v1alpha1.SubmittedCondition)
+	if submitted != nil && submitted.Status == metav1.ConditionFalse {
+		return submitted.Message
+	}
+	ready := conditions.Get(r.live, v1alpha1.ReadyCondition)
+	if ready == nil || ready.Status != metav1.ConditionFalse || slices.Contains(saidOnce, ready.Reason) {
+		return ""
+	}
+	return ready.Message
+}
+
+// reach says whether the cluster answers. One that was not contacted since the start of the
+// process is taken to: it wakes us when it does not.
+func (r *Reconciler) reach(s *scope) error {
+	_, err := r.Clusters.Get(s.clusterKey())
+	if !errors.Is(err, cluster.ErrUnreachable) {
+		return nil
+	}
+	return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, 0,
+		"cluster %s cannot be looked at: %w; what was submitted is left as it is, and the rest follows when it is back", s.app.Spec.ClusterName, withoutName(err))
+}
+
+// conclude writes what a pass came to: the conditions Scheduled and Submitted, the counts and
+// the state.
+func (s *scope) conclude(err error) {
+	status := &s.app.Status
+	status.Cluster = s.app.Spec.ClusterName
+	status.DesiredResources = int32(len(s.app.Spec.ResourceTemplates))
+	if !s.deleting() {
+		status.SubmittedResources = int32(s.submitted())
+		s.markScheduled(err)
+		s.markSubmitted(err)
+	}
+	status.State = s.state()
+}
+
+func (s *scope) markScheduled(err error) {
+	switch {
+	case s.unplaced != nil, s.cluster == nil:
+		conditions.MarkFalse(s.app, v1alpha1.ScheduledCondition, reasonOf(err), "%s", err)
+	default:
+		conditions.MarkTrue(s.app, v1alpha1.ScheduledCondition, v1alpha1.SucceededReason, "scheduled to cluster %s", s.app.Spec.ClusterName)
+	}
+}
+
+func (s *scope) markSubmitted(err error) {
+	trouble := s.trouble()
+	switch submitted := s.submitted(); {
+	case s.unplaced != nil:
+		conditions.MarkUnknown(s.app, v1alpha1.SubmittedCondition, reasonOf(err), "no cluster was found yet")
+	case s.cluster == nil:
+		conditions.MarkUnknown(s.app, v1alpha1.SubmittedCondition, reasonOf(err), "%s", err)
+	case submitted == len(s.resources):
+		conditions.MarkTrue(s.app, v1alpha1.SubmittedCondition, v1alpha1.SucceededReason, "all %d resources are submitted", submitted)
+	case trouble != nil:
+		conditions.MarkFalse(s.app, v1alpha1.SubmittedCondition, reasonOf(trouble), "%s", trouble)
+	default:
+		conditions.MarkUnknown(s.app, v1alpha1.SubmittedCondition, v1alpha1.ProgressingReason, "%d of %d resources are submitted", submitted, len(s.resources))
+	}
+}
+
+// state is the state that follows from the conditions and the counts (W15).
+func (s *scope) state() v1alpha1.ApplicationState {
+	status := &s.app.Status
+	switch {
+	case s.deleting():
+		return v1alpha1.StateDeleting
+	case status.Cluster == "":
+		return v1alpha1.StatePending
+	case conditions.IsFalse(s.app, v1alpha1.ScheduledCondition):
+		return v1alpha1.StateFailed
+	case conditions.IsTrue(s.app, v1alpha1.SubmittedCondition):
+		return v1alpha1.StateSubmitted
+	case status.SubmittedResources > 0:
+		return v1alpha1.StatePartiallySubmitted
+	case conditions.IsFalse(s.app, v1alpha1.SubmittedCondition):
+		return v1alpha1.StateFailed
+	default:
+		return v1alpha1.StateScheduled
+	}
+}
+
+// reasonOf is the reason that an error carries.
+func reasonOf(err error) string {
+	var known *reconcile.Error
+	if errors.As(err, &known) {
+		return known.Reason
+	}
+	return v1alpha1.ProgressingWithRetryReason
+}
+
+func describe(name, message string) string {
+	if len(message) > maxMessage {
+		message = strings.ToValidUTF8(message[:maxMessage], "") + "..."
+	}
+	return "resource " + name + ": " + message
+}
+
+// some joins at most five, and counts the rest.
+func some(list []string, separator string) string {
+	if len(list) <= shown {
+		return strings.Join(list, separator)
+	}
+	return fmt.Sprintf("%s%sand %d more", strings.Join(list[:shown], separator), separator, len(list)-shown)
+}
