@@ -22,10 +22,10 @@ type Injection struct {
 	// Resources in any of their versions, sorted by group and name.
 	Resources []schema.GroupResource
 
-	// Namespaces, sorted. Which those are, Every turns around.
+	// Namespaces that are looked at, sorted; with Every those that are not.
 	Namespaces []string
 
-	// Every says that it is every namespace but those of Namespaces.
+	// Every namespace but Namespaces is looked at, also those that are yet to come.
 	Every bool
 }
 
