@@ -38,6 +38,7 @@ type Set []Kind
 // order of the kinds that people look at first; others follow by name.
 var order = []string{
 	v1alpha1.GitSyncKind, v1alpha1.KubernetesClusterKind, v1alpha1.ApplicationDefinitionKind,
+	v1alpha1.KubernetesApplicationKind, v1alpha1.KubernetesApplicationResourceKind,
 	v1alpha1.ApplicationInstallationKind, v1alpha1.ApplicationKind,
 }
 

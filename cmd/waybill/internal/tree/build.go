@@ -38,12 +38,18 @@ type visit struct {
 	id   manifest.ID
 }
 
+// leadsToOthers are the kinds whose trees may lead to all user clusters. That of a
+// KubernetesApplication leads to one, which is looked up when it is met.
+var leadsToOthers = map[string]bool{
+	v1alpha1.GitSyncKind: true, v1alpha1.ApplicationDefinitionKind: true, v1alpha1.KubernetesClusterKind: true,
+}
+
 // newBuilder returns a builder for a tree that begins at an object of that kind. Clusters
 // beside the home cluster are asked for only where its tree may lead there.
 func newBuilder(ctx context.Context, home *fleet.Cluster, rootKind string, depth int) *builder {
 	b := &builder{depth: depth, notes: map[string]bool{}, visited: map[visit]bool{}, claimed: map[visit]bool{}}
 	clusters := []*fleet.Cluster{home}
-	if rootKind != v1alpha1.ApplicationInstallationKind && rootKind != v1alpha1.ApplicationKind {
+	if leadsToOthers[rootKind] {
 		all, err := home.UserClusters(ctx)
 		if err == nil {
 			clusters = all
@@ -105,6 +111,10 @@ func (b *builder) descend(ctx context.Context, at *site, object *unstructured.Un
 			return nil, nil // what runs in a cluster is not made by what delivers its KubernetesCluster
 		}
 		return below(ctx, b.ofCluster, at, object, level)
+	case v1alpha1.KubernetesApplicationKind:
+		return below(ctx, b.ofKubernetesApplication, at, object, level)
+	case v1alpha1.KubernetesApplicationResourceKind:
+		return below(ctx, b.ofResource, at, object, level)
 	case v1alpha1.ApplicationInstallationKind:
 		return below(ctx, b.ofInstallation, at, object, level)
 	case v1alpha1.ApplicationKind:

@@ -20,6 +20,9 @@ const examples = `  # What the repository of a GitSync became, in every cluster
   # What an Application is made of, and what it needs, down to the Pods
   waybill tree application/wordpress -n blog
 
+  # Where a KubernetesApplication runs, and how its objects there are doing
+  waybill tree kubernetesapplication/wordpress-demo -n complex
+
   # What is installed in a cluster, without what it consists of
   waybill tree cluster/berlin -n waybill-system --depth 1`
 
@@ -39,7 +42,8 @@ func New(env *cli.Env) *cobra.Command {
 		Long: `Show what became of an object, down to the Pods in each cluster, with its health.
 
 A GitSync leads to the objects that it delivers, an ApplicationDefinition to its
-installations in all clusters, a KubernetesCluster to the installations in it, an
+installations in all clusters, a KubernetesCluster to what is scheduled to it and installed in
+it, a KubernetesApplication to its resources and their objects in the cluster, an
 ApplicationInstallation to its objects, an Application to its components and dependencies,
 and each of these to what it owns. A NAME alone is looked for among these kinds, in this
 order, and in all namespaces unless -n is given.

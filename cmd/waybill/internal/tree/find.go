@@ -19,6 +19,7 @@ import (
 // rootKinds are the kinds that a tree begins at, in the order in which a name is looked for.
 var rootKinds = []string{
 	v1alpha1.GitSyncKind, v1alpha1.ApplicationDefinitionKind, v1alpha1.KubernetesClusterKind,
+	v1alpha1.KubernetesApplicationKind, v1alpha1.KubernetesApplicationResourceKind,
 	v1alpha1.ApplicationInstallationKind, v1alpha1.ApplicationKind,
 }
 

@@ -68,19 +68,23 @@ func (b *builder) lastSeen(ctx context.Context, at *site, definition string) []*
 	return nodes
 }
 
-// ofCluster returns the installations of a user cluster.
+// ofCluster returns what runs in a user cluster: its installations, and the
+// KubernetesApplications that are scheduled to it.
 func (b *builder) ofCluster(ctx context.Context, _ *site, cluster *v1alpha1.KubernetesCluster, level int) ([]*Node, error) {
 	at := b.site(client.ObjectKeyFromObject(cluster))
 	if at == nil {
 		return nil, nil // deleted meanwhile
 	}
+	nodes, err := b.placed(ctx, cluster, level)
+	if err != nil {
+		b.note("KubernetesApplications are left out: " + err.Error())
+	}
 	all := func(*unstructured.Unstructured) bool { return true }
-	nodes, err := b.installations(ctx, at, all, level)
+	installations, err := b.installations(ctx, at, all, level)
 	if err != nil {
 		b.note(fmt.Sprintf("cluster %s is left out: %s", at.name(), err))
-		return nil, nil
 	}
-	return nodes, nil
+	return append(nodes, installations...), nil
 }
 
 // installations returns those installations of a cluster that keep wants.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -33,6 +34,7 @@ type site struct {
 	mu    sync.Mutex
 	owned map[place]func() index
 	metas map[place]func() ([]metav1.PartialObjectMetadata, error)
+	users map[types.NamespacedName]func() (*site, error) // of its user clusters
 	alive func(context.Context) error
 }
 
@@ -46,6 +48,7 @@ func newSite(cluster *fleet.Cluster, note func(string)) *site {
 	s := &site{
 		cluster: cluster, note: note, slots: make(chan struct{}, requests),
 		owned: map[place]func() index{}, metas: map[place]func() ([]metav1.PartialObjectMetadata, error){},
+		users: map[types.NamespacedName]func() (*site, error){},
 	}
 	var once sync.Once
 	var unreachable error
