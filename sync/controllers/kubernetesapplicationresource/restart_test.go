@@ -40,6 +40,23 @@ func TestRestart_catchesUp(t *testing.T) {
 	w.berlin.AwaitGone(&corev1.Secret{}, "web-mysql")
 }
 
+// A start is no news: the hub is not written to, and in the cluster each object is applied once.
+func TestRestart_saysNothingNew(t *testing.T) {
+	w := newOwnWorld(t)
+	w.restart()
+	t.Cleanup(w.stop)
+	w.secret("mysql", "one")
+	kar := hub.AwaitReady(w.World, w.submit(w.resource("web", w.berlin.service("web"), "mysql")))
+	w.awaitRemote(kar, `{"loadBalancer":{}}`)
+	w.stop()
+	before := w.count()
+	w.restart()
+	require.True(t, w.Eventually(func() bool { return len(before.inUser()) == 2 }), "it is applied once more")
+	hub.Reconcile(w.World, kar)
+	assert.ElementsMatch(t, []string{"patch services  web", "patch secrets  web-mysql"}, before.inUser())
+	assert.Equal(t, []string{"get secrets  mysql", "patch kubernetesapplicationresources status web"}, before.onHub(), "but for the request that was handled")
+}
+
 // C41: killed when only the intent had been recorded. The spec names other Secrets by the time
 // that the next process runs.
 func TestRestart_knowsWhatWasBegun(t *testing.T) {

@@ -134,6 +134,21 @@ func TestSecrets_thatMayNotLeave(t *testing.T) {
 	}
 }
 
+// C36: taking it back does not wait for an object that is refused.
+func TestSecrets_areTakenBackFromWhatIsRefused(t *testing.T) {
+	w := newWorld(t)
+	source := w.secret("mysql", "one")
+	kar := hub.AwaitReady(w.World, w.submit(w.resource("web", w.berlin.configMap("web", "x"), "mysql")))
+	hub.Change(w.World, kar, func(k *v1alpha1.KubernetesApplicationResource) {
+		k.Spec.Template = template(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: "+w.berlin.Namespace+"}, data: 7}")
+	})
+	hub.AwaitReason(w.World, kar, v1alpha1.ApplyFailedReason)
+	w.berlin.awaitPassword("web-mysql", "one")
+	hub.Change(w.World, source, func(s *corev1.Secret) { s.Annotations = map[string]string{v1alpha1.SecretTypeAnnotation: "git"} })
+	w.berlin.AwaitGone(&corev1.Secret{}, "web-mysql")
+	w.berlin.awaitValue("web", "x")
+}
+
 // C58
 func TestSecrets_needANamespace(t *testing.T) {
 	w := newWorld(t)

@@ -41,6 +41,9 @@ func (w *work) submit(ctx context.Context) submission {
 	if len(w.kar.Spec.Secrets) == 0 {
 		return w.apply(ctx, object, nil)
 	}
+	if failed := w.revoke(ctx); failed != nil {
+		return *failed
+	}
 	kind := w.kar.Spec.Template.GroupVersionKind()
 	for {
 		namespaced, known, err := w.applier.Namespaced(ctx, kind)
@@ -82,9 +85,31 @@ func (w *work) templated() (manifest.Object, error) {
 	return manifest.Object{Unstructured: object}, nil
 }
 
+// revoke takes away the copies of Secrets that may not leave the hub. They do not wait, as
+// those do that the spec names no more, for the object to be as it should be (C36). It returns
+// what became of it where that failed.
+func (w *work) revoke(ctx context.Context) *submission {
+	var revoked []manifest.ID
+	for _, name := range w.barred {
+		revoked = append(revoked, w.copyID(name))
+	}
+	if revoked = w.amongDelivered(revoked); len(revoked) == 0 {
+		return nil
+	}
+	result := w.applier.Delete(ctx, w.owner, revoked)
+	w.delivered = inventory.Merge(inventory.Diff(w.delivered, revoked), result.Inventory)
+	switch {
+	case result.Err != nil:
+		return &submission{inventory: w.delivered, err: w.failed(result.Err)}
+	case len(result.Problems) > 0:
+		return &submission{inventory: w.delivered, problems: result.Problems, waiting: result.Waiting}
+	default:
+		return nil
+	}
+}
+
 // apply applies the object and copies of some Secrets, and takes away the copies of those
-// that the spec names no more, or that may not leave the hub. Copies of others stay as they
-// are: of Secrets that do not exist right now, and of all while secrets is not what the spec
+// that the spec names no more. Copies of others stay as they are: of Secrets that do not exist right now, and of all while secrets is not what the spec
 // names.
 func (w *work) apply(ctx context.Context, object manifest.Object, secrets []secret) submission {
 	objects := []manifest.Object{object}
@@ -116,15 +141,12 @@ func (w *work) kept(applied []secret) []manifest.ID {
 			kept = append(kept, w.copyID(source.name))
 		}
 	}
-	return slices.DeleteFunc(kept, func(id manifest.ID) bool { return !slices.Contains(keys(w.delivered), id.Key()) })
+	return w.amongDelivered(kept)
 }
 
-func keys(ids []manifest.ID) []manifest.ID {
-	all := make([]manifest.ID, len(ids))
-	for i, id := range ids {
-		all[i] = id.Key()
-	}
-	return all
+// amongDelivered returns those of some identities that are in the cluster, or may be.
+func (w *work) amongDelivered(ids []manifest.ID) []manifest.ID {
+	return inventory.Diff(ids, inventory.Diff(ids, w.delivered))
 }
 
 // declare records copies of Secrets that are about to be made, so that a crash leaves none

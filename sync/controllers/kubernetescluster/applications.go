@@ -52,7 +52,7 @@ func (r *Reconciler) scheduled(ctx context.Context, s *scope) ([]string, error) 
 
 // left returns the KubernetesCluster whose deletion an application, or a resource of one, that
 // is gone may have held.
-func (r *Reconciler) left(_ context.Context, o client.Object) []ctrl.Request {
+func (r *Reconciler) left(ctx context.Context, o client.Object) []ctrl.Request {
 	var name string
 	switch o := o.(type) {
 	case *v1alpha1.KubernetesApplication:
@@ -60,10 +60,11 @@ func (r *Reconciler) left(_ context.Context, o client.Object) []ctrl.Request {
 	case *v1alpha1.KubernetesApplicationResource:
 		name = o.Spec.ClusterName
 	}
-	if name == "" {
+	key, kc := types.NamespacedName{Namespace: o.GetNamespace(), Name: name}, &v1alpha1.KubernetesCluster{}
+	if name == "" || r.Client.Get(ctx, key, kc) != nil || kc.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
+	return []ctrl.Request{{NamespacedName: key}}
 }
 
 // gone lets through that something does not exist any more.
