@@ -5,19 +5,31 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
 // remove takes everything that was delivered out of every cluster, unless spec.prune is
 // false: then it stays. A cluster that cannot be reached holds the GitSync until it is back
 // or its KubernetesCluster is deleted.
+//
+// What is in the namespace of the GitSync is left to the namespace where that is being deleted:
+// the rights that the GitSync acts with go with it, and would have it wait for ever. What is
+// anywhere else is still taken out with the rights that are left, and with no others.
 func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	if err := r.restore(ctx, s); err != nil {
+		return reconcile.Outcome{}, err
+	}
+	var err error
+	if s.namespaceGoes, err = r.isGoing(ctx, s.gs.Namespace); err != nil {
 		return reconcile.Outcome{}, err
 	}
 	for _, t := range s.targets() {
@@ -42,6 +54,28 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 	return reconcile.Outcome{}, s.remaining(r.kernel)
 }
 
+// isGoing says whether a namespace of this cluster is being deleted.
+func (r *Reconciler) isGoing(ctx context.Context, name string) (bool, error) {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := r.Clusters.Local().Client().Get(ctx, client.ObjectKey{Name: name}, namespace); err != nil {
+		return false, fmt.Errorf("get namespace %s: %w", name, err)
+	}
+	return !namespace.DeletionTimestamp.IsZero(), nil
+}
+
+// toTakeOut is what a target is to be rid of.
+func (s *scope) toTakeOut(t *target) []manifest.ID {
+	if t.name != "" || !s.namespaceGoes {
+		return s.session.inventory
+	}
+	return slices.DeleteFunc(slices.Clone(s.session.inventory), func(id manifest.ID) bool { return id.Namespace == s.gs.Namespace })
+}
+
+// deletionLook is how often a deletion is looked at for which events should tell: the right to
+// see them may go before the objects do.
+const deletionLook = time.Minute
+
 // remaining says what a deletion waits for.
 func (s *scope) remaining(kernel *reconcile.Kernel) error {
 	for _, t := range s.targets() {
@@ -64,7 +98,7 @@ func (s *scope) remaining(kernel *reconcile.Kernel) error {
 	}
 	slices.Sort(left)
 	shown := left[:min(len(left), 3)]
-	return reconcile.Waiting(v1alpha1.DeletingReason, 0, "waiting for %s%s to be gone", strings.Join(shown, ", "), andMore(len(left)-len(shown)))
+	return reconcile.Waiting(v1alpha1.DeletingReason, deletionLook, "waiting for %s%s to be gone", strings.Join(shown, ", "), andMore(len(left)-len(shown)))
 }
 
 func (s *scope) retryDelete(kernel *reconcile.Kernel, err error) error {

@@ -2,6 +2,7 @@ package gitsync
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -106,8 +107,9 @@ func (r *Reconciler) takeOut(s *scope, t *target) {
 		return
 	}
 	r.begin(s, t)
-	applier, owner, inventory, timeout := t.applier, s.apply, s.session.inventory, s.gs.GetTimeout()
-	result, done := r.delivers.Do(t.lane(), targetKey{s.session.key, t.name}, "delete", func(ctx context.Context) apply.Result {
+	applier, owner, inventory, timeout := t.applier, s.apply, s.toTakeOut(t), s.gs.GetTimeout()
+	input := fmt.Sprintf("delete, the namespace goes: %t", s.namespaceGoes)
+	result, done := r.delivers.Do(t.lane(), targetKey{s.session.key, t.name}, input, func(ctx context.Context) apply.Result {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		return applier.Delete(ctx, owner, inventory)

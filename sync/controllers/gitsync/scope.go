@@ -25,6 +25,8 @@ type scope struct {
 	apply apply.Owner
 	// delivered is set by deliver when a job has ended since the last pass.
 	delivered bool
+	// namespaceGoes is set by remove: the namespace of the GitSync is being deleted.
+	namespaceGoes bool
 	// obsolete is the inventory that the status named before collect replaced it.
 	obsolete *v1alpha1.Inventory
 	// pending is set by a step that waits for a job to end as an event.

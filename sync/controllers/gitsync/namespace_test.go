@@ -1,0 +1,58 @@
+package gitsync_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/hub"
+)
+
+// allowConfigMaps lets the ServiceAccount `tenant` of the test's namespace deal with the
+// ConfigMaps of a namespace, by a binding there.
+func (w *world) allowConfigMaps(namespace string) *rbacv1.RoleBinding {
+	w.T.Helper()
+	role := &rbacv1.Role{ObjectMeta: named("tenant"), Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"},
+	}}}
+	role.Namespace = namespace
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: named("tenant"),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.Namespace, Name: "tenant"}},
+	}
+	binding.Namespace = namespace
+	w.Create(role)
+	w.Create(binding)
+	return binding
+}
+
+// C37, C34: the rights that a GitSync acts with go with its namespace. It does not hold up the
+// namespace for that, it takes out what it put elsewhere, and it uses no other rights for it.
+func TestGitSync_goesWithItsNamespace(t *testing.T) {
+	w := newWorld(t)
+	elsewhere := w.Cluster.Namespace(t)
+	own := w.allowConfigMaps(w.Namespace)
+	w.allowConfigMaps(elsewhere)
+	w.commit(map[string]string{
+		"own.yaml":       configMap("own", "x"),
+		"elsewhere.yaml": strings.Replace(configMap("far", "x"), "name: far", "name: far\n  namespace: "+elsewhere, 1),
+	})
+	gs := hub.AwaitReady(w.World, w.sync(func(s *v1alpha1.GitSyncSpec) { s.ServiceAccountName = "tenant" }))
+	require.True(t, w.ExistsIn(elsewhere, &corev1.ConfigMap{}, "far"))
+
+	require.NoError(t, w.Client.Delete(t.Context(), own))
+	require.NoError(t, w.Client.Delete(t.Context(), gs))
+	assert.Contains(t, hub.AwaitReason(w.World, gs, v1alpha1.DeleteFailedReason), "system:serviceaccount:"+w.Namespace+":tenant",
+		"without the namespace going, a right that is missing is for people to give back")
+	assert.False(t, w.ExistsIn(elsewhere, &corev1.ConfigMap{}, "far"))
+
+	namespace := &corev1.Namespace{ObjectMeta: named(w.Namespace)}
+	require.NoError(t, w.Client.Delete(t.Context(), namespace))
+	require.True(t, w.Eventually(func() bool { return !w.ExistsIn("", namespace, w.Namespace) }), "the namespace is held up")
+}
