@@ -112,8 +112,8 @@ func (r *Reconciler) record(s *scope) {
 		return
 	}
 	if r.owners.Record(s.app.UID, wantedKinds(s.app)) {
-		for ref := range s.components {
-			r.keeper.Look(ref)
+		for _, o := range r.census.By(annotationKey(s.key)) { // as it is by now
+			r.keeper.Look(o.Ref)
 		}
 	}
 }

@@ -147,7 +147,11 @@ func (s *scope) judgeComponents() error {
 		conditions.MarkFalse(s.app, v1alpha1.ComponentsReadyCondition, v1alpha1.ForbiddenReason, "%s", s.denied)
 		return reconcile.Stalled(v1alpha1.ForbiddenReason, "%w", s.denied)
 	case s.healthy < s.total:
-		message := fmt.Sprintf("%d of %d components are not healthy: %s", s.total-s.healthy, s.total, strings.Join(s.unhealthy, "; "))
+		verb := "are"
+		if s.total-s.healthy == 1 {
+			verb = "is"
+		}
+		message := fmt.Sprintf("%d of %d components %s not healthy: %s", s.total-s.healthy, s.total, verb, strings.Join(s.unhealthy, "; "))
 		if more := s.total - s.healthy - len(s.unhealthy); more > 0 {
 			message += fmt.Sprintf("; and %d more", more)
 		}

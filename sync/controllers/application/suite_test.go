@@ -2,6 +2,7 @@ package application_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -11,7 +12,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -149,8 +154,39 @@ func (w *world) delete(o client.Object, options ...client.DeleteOption) {
 	}), "%T %s is not deleted", o, o.GetName())
 }
 
-type configMapType = corev1.ConfigMap
+type (
+	configMapType   = corev1.ConfigMap
+	applicationType = v1alpha1.Application
+)
 
 func reasonOf(app *v1alpha1.Application, condition string) string {
 	return conditions.GetReason(app, condition)
+}
+
+func statusOf(app *v1alpha1.Application, condition string) metav1.ConditionStatus {
+	return conditions.Get(app, condition).Status
+}
+
+func inNamespace(w *world) client.ListOption { return client.InNamespace(w.Namespace) }
+
+func orphan() client.DeleteOption { return client.PropagationPolicy(metav1.DeletePropagationOrphan) }
+
+func namespaceUID(w *world) types.UID {
+	w.T.Helper()
+	ns := &corev1.Namespace{}
+	require.True(w.T, w.ExistsIn("", ns, w.Namespace))
+	return ns.UID
+}
+
+func name(prefix string, i int) string { return fmt.Sprintf("%s-%03d", prefix, i) }
+
+func quantity(s string) resource.Quantity { return resource.MustParse(s) }
+
+func toUnstructured(t *testing.T, o any, gvk schema.GroupVersionKind) *unstructured.Unstructured {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	require.NoError(t, err)
+	u := &unstructured.Unstructured{Object: content}
+	u.SetGroupVersionKind(gvk)
+	return u
 }

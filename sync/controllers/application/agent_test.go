@@ -1,0 +1,108 @@
+package application_test
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
+
+	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/controllers/application"
+	"waybill.dev/waybill/test/env"
+	"waybill.dev/waybill/test/hub"
+)
+
+// agentUser is who the agent is in its cluster: its rights are those of the chart, and what a
+// test grants.
+const agentUser = "agent"
+
+// agentCluster is one on which each test runs an agent of its own.
+func agentCluster(t *testing.T) *env.Cluster {
+	return env.Shared(t, env.Options{Name: "agent", Audit: true, CRDs: []string{crds}})
+}
+
+// newAgentWorld returns a world on the cluster of agents, where one runs, which has these
+// rights on components.
+func newAgentWorld(t *testing.T, rights ...rbacv1.PolicyRule) *world {
+	t.Helper()
+	w, _ := newStoppableAgentWorld(t, rights...)
+	return w
+}
+
+// newStoppableAgentWorld is newAgentWorld for a test that stops the agent.
+func newStoppableAgentWorld(t *testing.T, rights ...rbacv1.PolicyRule) (w *world, stop func()) {
+	t.Helper()
+	w = &world{hub.NewWorld(t, agentCluster(t))}
+	own := &rbacv1.ClusterRole{}
+	content, err := os.ReadFile("../../../charts/waybill/files/rbac/agent.yaml")
+	require.NoError(t, err)
+	require.NoError(t, yaml.UnmarshalStrict(content, own))
+	w.grant("waybill-agent", own.Rules...)
+	w.grant("waybill-agent-components", rights...)
+	return w, w.startAgent()
+}
+
+// grant has the agent have just these rights by a ClusterRole of that name.
+func (w *world) grant(name string, rules ...rbacv1.PolicyRule) {
+	w.T.Helper()
+	ctx := context.Background()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	_, err := ctrl.CreateOrUpdate(ctx, w.Client, role, func() error { role.Rules = rules; return nil })
+	require.NoError(w.T, err)
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: agentUser}},
+	}
+	require.NoError(w.T, client.IgnoreAlreadyExists(w.Client.Create(ctx, binding)))
+}
+
+// right is what the chart gives on a kind of components.
+func right(group, resource string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"get", "list", "watch", "patch"}}
+}
+
+// startAgent runs an agent until the end of the test, or until the function is called that it
+// returns.
+func (w *world) startAgent() (stop func()) {
+	t := w.T
+	t.Helper()
+	user, err := w.Cluster.AddUser(agentUser)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	mgr, err := ctrl.NewManager(user, ctrl.Options{
+		Scheme:     hub.NewScheme(t),
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+		Cache:      cache.Options{DefaultTransform: cluster.Trim},
+	})
+	require.NoError(t, err)
+	local, err := cluster.NewLocal(ctx, mgr.GetConfig(), mgr.GetCache(), mgr.GetScheme())
+	require.NoError(t, err)
+	r := &application.Reconciler{Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder("application"), Cluster: local}
+	require.NoError(t, r.SetupWithManager(ctx, mgr))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := mgr.Start(ctx); err != nil {
+			log.Log.Error(err, "agent ended")
+		}
+	}()
+	stop = func() {
+		cancel()
+		<-done
+	}
+	t.Cleanup(stop)
+	return stop
+}

@@ -1,0 +1,93 @@
+package application_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/hub"
+)
+
+// A68, A102: components go with their Application, by the garbage collector.
+func TestDeletion_takesComponentsAlong(t *testing.T) {
+	w := newWorld(t)
+	settings, other := configMap(member("settings")), configMap(metav1.ObjectMeta{Name: "other"})
+	w.Create(settings)
+	w.Create(other)
+	app := shop(named("ConfigMap", "settings"))
+	w.Create(app)
+	hub.AwaitReady(w.World, app)
+	w.delete(app)
+	w.AwaitGone(&corev1.ConfigMap{}, "settings")
+	assert.True(t, w.Exists(other, "other"), "what is not listed stays")
+}
+
+// C42: with --cascade=orphan everything stays, and nothing is owned.
+func TestDeletion_orphaning(t *testing.T) {
+	w := newWorld(t)
+	settings := configMap(member("settings"))
+	w.Create(settings)
+	app := shop(named("ConfigMap", "settings"))
+	w.Create(app)
+	hub.AwaitReady(w.World, app)
+	w.delete(app, orphan())
+	require.True(t, w.Exists(settings, "settings"))
+	assert.Empty(t, settings.OwnerReferences)
+	assert.True(t, settings.DeletionTimestamp.IsZero())
+}
+
+// C7, C42: what is no component any more is not deleted with the Application, also when that
+// happened while nobody looked: the references are taken off before it goes.
+func TestDeletion_sparesWhatIsNoComponent(t *testing.T) {
+	w, stop := newStoppableAgentWorld(t, right("", "configmaps"), right("", "secrets"))
+	kept, unlisted, component := configMap(member("kept")), secret(member("unlisted")), configMap(member("component"))
+	for _, o := range []client.Object{kept, unlisted, component} {
+		w.Create(o)
+	}
+	app := shop(named("ConfigMap", ""), named("Secret", "unlisted"))
+	w.Create(app)
+	hub.AwaitReady(w.World, app)
+	stop()
+
+	hub.Change(w.World, kept, func(o *corev1.ConfigMap) { o.Annotations[v1alpha1.ApplicationAnnotation] = "" })
+	hub.Change(w.World, app, func(app *v1alpha1.Application) { app.Spec.Components = app.Spec.Components[:1] })
+	require.NoError(t, w.Client.Delete(t.Context(), app))
+	require.True(t, w.Exists(app, "shop"), "the finalizer holds it")
+	w.startAgent()
+	w.AwaitGone(&v1alpha1.Application{}, "shop")
+	w.AwaitGone(&corev1.ConfigMap{}, "component")
+	require.True(t, w.Exists(kept, "kept"))
+	assert.Empty(t, kept.OwnerReferences)
+	require.True(t, w.Exists(unlisted, "unlisted"))
+	assert.Empty(t, unlisted.OwnerReferences)
+}
+
+// A namespace that is being deleted takes its Applications along.
+func TestDeletion_ofTheNamespace(t *testing.T) {
+	w := newWorld(t)
+	w.Create(configMap(member("settings")))
+	app := shop(named("ConfigMap", "settings"), widgetNamed("never-defined"))
+	app.Spec.HealthCheck = healthCheck("check")
+	w.Create(app)
+	w.awaitComponents(app, "1/2")
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}
+	require.NoError(t, w.Client.Delete(context.Background(), ns))
+	require.True(t, w.Eventually(func() bool { return !w.ExistsIn("", ns, w.Namespace) }), "the namespace is not deleted")
+}
+
+// C42: a kind that is gone, or may not be seen any more, does not hold a deletion.
+func TestDeletion_doesNotWaitForWhatCannotBeSeen(t *testing.T) {
+	w := newAgentWorld(t, right("", "configmaps"), right("", "secrets"))
+	w.Create(configMap(member("settings")))
+	app := shop(named("ConfigMap", "settings"), named("Service", "never-granted"))
+	w.Create(app)
+	hub.AwaitReason(w.World, app, v1alpha1.ForbiddenReason)
+	w.delete(app)
+	w.AwaitGone(&corev1.ConfigMap{}, "settings")
+}

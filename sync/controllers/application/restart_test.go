@@ -1,0 +1,62 @@
+package application_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"waybill.dev/waybill/test/hub"
+)
+
+// An API server that is gone for a while is survived, without a word in any status, and
+// without a storm when it is back; what happened before and after is noticed.
+func TestRestart_ofTheAPIServer(t *testing.T) {
+	w := newAgentWorld(t, right("", "configmaps"), right("apps", "deployments"))
+	settings, web := configMap(member("settings")), deployment(member("web"), 0)
+	w.Create(settings)
+	w.Create(web)
+	app := shop(named("ConfigMap", ""), deploymentNamed("web"))
+	w.Create(app)
+	hub.AwaitReady(w.World, app)
+	w.settle(app)
+	version := app.ResourceVersion
+
+	mark := w.mark()
+	require.NoError(t, w.Cluster.KillAPIServer())
+	require.NoError(t, w.Cluster.StartAPIServer(t.Context()))
+	w.settle(app)
+	assert.Equal(t, version, app.ResourceVersion, "nothing was written: %+v", app.Status)
+
+	late := configMap(member("late"))
+	w.Create(late)
+	w.awaitOwned(late, app, true)
+	w.awaitComponents(app, "3/3")
+	hub.Change(w.World, settings, func(o *corev1.ConfigMap) { o.Labels["app"] = "other" })
+	w.awaitOwned(settings, app, false)
+	w.awaitComponents(app, "2/2")
+	assert.Less(t, len(w.requests(mark, agentUser)), 30)
+}
+
+// Whatever the process was doing when it was killed, the next one ends it: here a reference
+// that was given of a kind that the spec has dropped meanwhile.
+func TestRestart_ofTheProcess(t *testing.T) {
+	w, stop := newStoppableAgentWorld(t, right("", "configmaps"), right("", "secrets"))
+	password, settings := secret(member("password")), configMap(member("settings"))
+	w.Create(password)
+	app := shop(named("Secret", "password"), named("ConfigMap", "settings"))
+	w.Create(app)
+	w.awaitOwned(password, app, true)
+	stop()
+
+	w.Create(settings)
+	hub.Change(w.World, app, func(app *applicationType) { app.Spec.Components = app.Spec.Components[1:] })
+	w.startAgent()
+	w.awaitOwned(password, app, false)
+	w.awaitOwned(settings, app, true)
+	hub.AwaitReady(w.World, app)
+	assert.Equal(t, []string{"ConfigMap/settings"}, app.Status.Installed)
+	assert.Equal(t, metav1.ConditionTrue, statusOf(app, "ComponentsReady"))
+}
