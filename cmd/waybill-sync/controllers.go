@@ -11,6 +11,7 @@ import (
 	"waybill.dev/waybill/sync/controllers/applicationdefinition"
 	"waybill.dev/waybill/sync/controllers/applicationinstallation"
 	"waybill.dev/waybill/sync/controllers/gitsync"
+	"waybill.dev/waybill/sync/controllers/kubernetesapplication"
 	"waybill.dev/waybill/sync/controllers/kubernetesapplicationresource"
 	"waybill.dev/waybill/sync/controllers/kubernetescluster"
 )
@@ -102,6 +103,15 @@ func (s *shared) driverControllers(mgr ctrl.Manager, o *options, selector labels
 			Drain:           s.drain,
 			SystemNamespace: o.systemNamespace,
 			Actions:         o.actions,
+		}).SetupWithManager},
+		{kubernetesApplication, (&kubernetesapplication.Reconciler{
+			Client:          mgr.GetClient(),
+			Recorder:        mgr.GetEventRecorder(userAgent),
+			Clusters:        s.clusters,
+			HubID:           s.hubID,
+			Direct:          mgr.GetAPIReader(),
+			ClusterSelector: selector,
+			Workers:         o.workers,
 		}).SetupWithManager},
 		{kubernetesApplicationResource, (&kubernetesapplicationresource.Reconciler{
 			Client:          mgr.GetClient(),

@@ -15,6 +15,7 @@ const (
 	applicationInstallation = "applicationinstallation"
 	applications            = "application"
 
+	kubernetesApplication         = "kubernetesapplication"
 	kubernetesApplicationResource = "kubernetesapplicationresource"
 )
 
@@ -24,10 +25,11 @@ const roleAll = "all"
 // roles are what a process runs as a whole; each has a ServiceAccount of its own (C44).
 var roles = map[string][]string{
 	"hub":    {gitSync, applicationDefinition},
-	"driver": {kubernetesCluster, applicationInstallation, kubernetesApplicationResource},
+	"driver": {kubernetesCluster, applicationInstallation, kubernetesApplication, kubernetesApplicationResource},
 	"agent":  {applications},
 	roleAll: {
-		gitSync, kubernetesCluster, applicationDefinition, applicationInstallation, kubernetesApplicationResource, applications,
+		gitSync, kubernetesCluster, applicationDefinition, applicationInstallation,
+		kubernetesApplication, kubernetesApplicationResource, applications,
 	},
 }
 

@@ -28,6 +28,7 @@ var documented = map[string]kind{
 	v1alpha1.ApplicationInstallationKind: {&v1alpha1.ApplicationInstallation{}, v1alpha1.ApplicationInstallationSpec{}},
 	v1alpha1.ApplicationKind:             {&v1alpha1.Application{}, v1alpha1.ApplicationSpec{}},
 
+	v1alpha1.KubernetesApplicationKind:         {&v1alpha1.KubernetesApplication{}, v1alpha1.KubernetesApplicationSpec{}},
 	v1alpha1.KubernetesApplicationResourceKind: {&v1alpha1.KubernetesApplicationResource{}, v1alpha1.KubernetesApplicationResourceSpec{}},
 }
 
