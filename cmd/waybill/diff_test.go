@@ -215,7 +215,7 @@ func TestDiff_refuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nothing":                    {nil, "nothing to compare: name a GitSync or an installation, or give -f FILE"},
+		"nothing":                    {nil, "nothing to compare: name a GitSync, an installation or a KubernetesApplication, or give -f FILE"},
 		"an object and a file":       {[]string{"gitsync/a", "-f", "."}, "an object of a cluster excludes -f"},
 		"a kind that delivers none":  {[]string{"application/none"}, "get Application/none in " + namespace},
 		"a definition that is not":   {[]string{"installation/web"}, `ApplicationInstallation/web in ` + namespace + `: get ApplicationDefinition no-such-definition from user`},

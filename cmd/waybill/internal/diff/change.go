@@ -68,6 +68,7 @@ func tidy(object *unstructured.Unstructured) *unstructured.Unstructured {
 	unstructured.RemoveNestedField(object.Object, "status")
 	removeKey(object, "labels", v1alpha1.OwnerHashLabel)
 	removeKey(object, "annotations", v1alpha1.OwnerAnnotation)
+	removeKey(object, "annotations", v1alpha1.ResourceUIDAnnotation)
 	return object
 }
 

@@ -101,8 +101,12 @@ func (j *job) changes(ctx context.Context, args []string) ([]change, error) {
 		return with(ctx, object, j.ofGitSync)
 	case v1alpha1.ApplicationInstallationKind:
 		return with(ctx, object, j.ofInstallation)
+	case v1alpha1.KubernetesApplicationKind:
+		return with(ctx, object, j.ofKubernetesApplication)
+	case v1alpha1.KubernetesApplicationResourceKind:
+		return with(ctx, object, j.ofResource)
 	}
-	return nil, fmt.Errorf("%s delivers nothing: name a GitSync or an ApplicationInstallation", kinds.Describe(object))
+	return nil, fmt.Errorf("%s delivers nothing: name a GitSync, an ApplicationInstallation or a KubernetesApplication", kinds.Describe(object))
 }
 
 // with hands an object to what knows its type, and says in errors which object it is.
@@ -118,7 +122,8 @@ func with[T any](ctx context.Context, object *unstructured.Unstructured, of func
 	return changes, nil
 }
 
-// ofFiles applies files to the target, and looks at the installations among them.
+// ofFiles applies files to the target, and looks at what those among them deliver that do
+// not deliver files.
 func (j *job) ofFiles(ctx context.Context) ([]change, error) {
 	namespace, _, err := j.env.Namespace()
 	if err != nil {
@@ -130,16 +135,29 @@ func (j *job) ofFiles(ctx context.Context) ([]change, error) {
 		return nil, err
 	}
 	for _, object := range j.wanted {
-		if object.GroupVersionKind() != v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind) {
-			continue
-		}
-		installed, err := with(ctx, j.asItWouldBe(changes, object, namespace), j.ofInstallation)
+		more, err := j.ofFile(ctx, object, func() *unstructured.Unstructured { return j.asItWouldBe(changes, object, namespace) })
 		if err != nil {
 			return nil, err
 		}
-		changes = append(changes, installed...)
+		changes = append(changes, more...)
 	}
 	return changes, nil
+}
+
+// ofFile returns what an object of a file would deliver as it would be in the target.
+func (j *job) ofFile(ctx context.Context, object manifest.Object, wouldBe func() *unstructured.Unstructured) ([]change, error) {
+	switch object.GroupVersionKind() {
+	case v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind):
+		return with(ctx, wouldBe(), j.ofInstallation)
+	case v1alpha1.GroupVersion.WithKind(v1alpha1.KubernetesApplicationKind):
+		changes, err := with(ctx, wouldBe(), j.ofKubernetesApplication)
+		if errors.Is(err, errNotScheduled) {
+			j.env.Warnf("%s", err)
+			return nil, nil
+		}
+		return changes, err
+	}
+	return nil, nil
 }
 
 // asItWouldBe returns an object as the API server would keep it; as it is in the file where

@@ -1,0 +1,161 @@
+package diff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/cmd/waybill/internal/fleet"
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/apply/inventory"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// errNotScheduled is for an application of which there is no cluster to look into.
+var errNotScheduled = errors.New("it is not scheduled to a cluster yet, so there is nothing to compare with")
+
+// ofKubernetesApplication returns what the templates of an application would change in the
+// cluster that it is scheduled to, and what becomes of the objects whose templates have left.
+func (j *job) ofKubernetesApplication(ctx context.Context, app *v1alpha1.KubernetesApplication) ([]change, error) {
+	name, err := j.clusterOf(ctx, app)
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := j.target.UserCluster(ctx, types.NamespacedName{Namespace: app.Namespace, Name: name})
+	if err != nil {
+		return nil, err
+	}
+	live, err := j.resourcesOf(ctx, app)
+	if err != nil {
+		return nil, err
+	}
+	var changes []change
+	for _, t := range app.Spec.ResourceTemplates {
+		wanted := &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: t.Metadata.Name}}
+		if i := slices.IndexFunc(live, func(kar v1alpha1.KubernetesApplicationResource) bool { return kar.Name == t.Metadata.Name }); i >= 0 {
+			wanted = live[i].DeepCopy()
+			live = slices.Delete(live, i, i+1)
+		} else {
+			wanted.Annotations = t.Metadata.Annotations
+		}
+		wanted.Spec.Template = t.Spec.Template
+		one, err := predictResource(ctx, cluster, wanted)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, one)
+	}
+	for i := range live {
+		removal, err := predictDeletion(ctx, cluster, &live[i])
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, removal...)
+	}
+	return changes, nil
+}
+
+// clusterOf returns the name of the cluster that an application is scheduled to; of one from
+// a file, where the one in the hub is.
+func (j *job) clusterOf(ctx context.Context, app *v1alpha1.KubernetesApplication) (string, error) {
+	if app.Spec.ClusterName != "" {
+		return app.Spec.ClusterName, nil
+	}
+	c, err := j.target.Client()
+	if err != nil {
+		return "", err
+	}
+	there := &v1alpha1.KubernetesApplication{}
+	err = c.Get(ctx, client.ObjectKeyFromObject(app), there)
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("get: %w", j.target.Explain(err))
+	}
+	if there.Spec.ClusterName == "" {
+		return "", errNotScheduled
+	}
+	return there.Spec.ClusterName, nil
+}
+
+// resourcesOf returns the resources that the application controls.
+func (j *job) resourcesOf(ctx context.Context, app *v1alpha1.KubernetesApplication) ([]v1alpha1.KubernetesApplicationResource, error) {
+	c, err := j.target.Client()
+	if err != nil {
+		return nil, err
+	}
+	list := &v1alpha1.KubernetesApplicationResourceList{}
+	err = c.List(ctx, list, client.InNamespace(app.Namespace), client.MatchingLabels{v1alpha1.KubernetesApplicationLabel: app.Name})
+	if err != nil {
+		return nil, fmt.Errorf("list its resources: %w", j.target.Explain(err))
+	}
+	controlled := func(kar v1alpha1.KubernetesApplicationResource) bool {
+		controller := metav1.GetControllerOf(&kar)
+		return controller != nil && controller.Kind == v1alpha1.KubernetesApplicationKind && controller.Name == app.Name
+	}
+	return slices.DeleteFunc(list.Items, func(kar v1alpha1.KubernetesApplicationResource) bool { return !controlled(kar) }), nil
+}
+
+// ofResource returns what the template of one resource would change.
+func (j *job) ofResource(ctx context.Context, kar *v1alpha1.KubernetesApplicationResource) ([]change, error) {
+	if kar.Spec.ClusterName == "" {
+		return nil, errNotScheduled
+	}
+	cluster, err := j.target.UserCluster(ctx, types.NamespacedName{Namespace: kar.Namespace, Name: kar.Spec.ClusterName})
+	if err != nil {
+		return nil, err
+	}
+	one, err := predictResource(ctx, cluster, kar)
+	return []change{one}, err
+}
+
+// deliveryOf is how the object of a resource is applied.
+func deliveryOf(cluster *fleet.Cluster, kar *v1alpha1.KubernetesApplicationResource) delivery {
+	d := delivery{
+		cluster: cluster, manager: v1alpha1.FieldManager, namespace: metav1.NamespaceDefault,
+		owner: &apply.Owner{Kind: v1alpha1.KubernetesApplicationResourceKind, Namespace: kar.Namespace, Name: kar.Name},
+	}
+	if in := kar.Status.Inventory; in != nil {
+		d.inventory, _ = inventory.Decode(in.Entries) // what cannot be read is not of ours
+	}
+	return d
+}
+
+// predictResource asks the cluster what would become of a templated object. Whether it may be
+// taken over stands on the resource (C13).
+func predictResource(ctx context.Context, cluster *fleet.Cluster, kar *v1alpha1.KubernetesApplicationResource) (change, error) {
+	object, err := kar.Spec.Template.Object()
+	if err != nil {
+		return change{}, fmt.Errorf("template of %s: %w", kar.Name, err)
+	}
+	if adopt, set := kar.Annotations[v1alpha1.AdoptAnnotation]; set {
+		annotations := object.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[v1alpha1.AdoptAnnotation] = adopt
+		object.SetAnnotations(annotations)
+	}
+	return deliveryOf(cluster, kar).predictOne(ctx, manifest.Object{Unstructured: object})
+}
+
+// predictDeletion says what would become of what a resource delivered whose template is not
+// there any more.
+func predictDeletion(ctx context.Context, cluster *fleet.Cluster, kar *v1alpha1.KubernetesApplicationResource) ([]change, error) {
+	d := deliveryOf(cluster, kar)
+	var changes []change
+	for _, id := range d.inventory {
+		removal, err := d.predictRemoval(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if removal != nil {
+			changes = append(changes, *removal)
+		}
+	}
+	return changes, nil
+}
