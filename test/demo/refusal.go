@@ -40,12 +40,18 @@ func (s *stage) refusedByHand(ctx context.Context) error {
 	if err == nil {
 		return errors.New("a version that is in use was removed")
 	}
-	_, said, _ := strings.Cut(err.Error(), "exit status 1: ")
+	said := saidBy(err)
 	s.say.output(said)
 	if !strings.Contains(said, "1.1.0") || !strings.Contains(said, "team-a/web") {
 		return errors.New("the refusal does not name the version and who uses it")
 	}
 	return nil
+}
+
+// saidBy is what kubectl printed when it failed.
+func saidBy(err error) string {
+	_, said, _ := strings.Cut(err.Error(), "exit status 1: ")
+	return said
 }
 
 const webDefinition = "catalog/web.yaml"

@@ -30,7 +30,7 @@ func fromNothing() chapter {
 			{title: "start a git server, a Helm repository and an OCI registry", limit: time.Minute, run: (*stage).startServers},
 			{title: "install Waybill in the hub: CRDs, waybill-webhook, waybill-sync", limit: 2 * time.Minute, run: (*stage).installHub},
 			{title: "register berlin and dublin", limit: time.Minute, run: (*stage).register},
-			{title: "start waybill-webhook for berlin and dublin", limit: time.Minute, run: (*stage).installUsers},
+			{title: "start waybill-webhook and the agent for berlin and dublin", limit: time.Minute, run: (*stage).installUsers},
 		},
 	}
 }
@@ -177,10 +177,16 @@ var userKinds = map[string]bool{
 }
 
 // installUsers starts what checks a user cluster's own objects, so that its admission never
-// crosses a network.
+// crosses a network, and what keeps its Applications.
 func (s *stage) installUsers(ctx context.Context) error {
 	for _, p := range s.users() {
 		if err := s.startWebhook(ctx, p); err != nil {
+			return err
+		}
+		if err := s.start(ctx, program.Options{
+			Name: program.Sync, As: "waybill-sync of " + p.Name(), Bin: s.bin, Kubeconfig: p.KubeconfigFile(),
+			Args: []string{"--controllers=agent"},
+		}); err != nil {
 			return err
 		}
 	}

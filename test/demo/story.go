@@ -23,6 +23,7 @@ func story() []chapter {
 		firstCommit(),
 		upgrade(),
 		drift(),
+		applications(),
 		removal(),
 		refusal(),
 		look(),
