@@ -30,6 +30,12 @@ var checks = map[string]check{
 	v1alpha1.ApplicationKind: rules(func(o *v1alpha1.Application, _ catalog) (field.ErrorList, []string) {
 		return validation.ValidateApplication(o, nil), validation.ApplicationWarnings(o)
 	}),
+	v1alpha1.KubernetesApplicationKind: rules(func(o *v1alpha1.KubernetesApplication, _ catalog) (field.ErrorList, []string) {
+		return validation.ValidateKubernetesApplication(o, nil), validation.KubernetesApplicationWarnings(o)
+	}),
+	v1alpha1.KubernetesApplicationResourceKind: rules(func(o *v1alpha1.KubernetesApplicationResource, _ catalog) (field.ErrorList, []string) {
+		return validation.ValidateKubernetesApplicationResource(o, nil), nil
+	}),
 }
 
 // rules turns rules for a type into a check.
