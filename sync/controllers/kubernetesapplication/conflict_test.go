@@ -28,7 +28,7 @@ func (w *world) stranger(name string, change func(*v1alpha1.KubernetesApplicatio
 	return kar
 }
 
-func (w *world) mark(hubID, app string) string {
+func (w *world) ownerMark(hubID, app string) string {
 	return apply.Owner{HubID: hubID, Kind: v1alpha1.KubernetesApplicationKind, Namespace: w.Namespace, Name: app}.String()
 }
 
@@ -41,13 +41,13 @@ func TestConflict_strangersAreLeftAlone(t *testing.T) {
 	for name, change := range map[string]func(*world, *v1alpha1.KubernetesApplicationResource){
 		"of nobody": func(*world, *v1alpha1.KubernetesApplicationResource) {},
 		"of an application of another hub": func(w *world, k *v1alpha1.KubernetesApplicationResource) {
-			k.Annotations = map[string]string{v1alpha1.OwnerAnnotation: w.mark("another-hub", "web")}
+			k.Annotations = map[string]string{v1alpha1.OwnerAnnotation: w.ownerMark("another-hub", "web")}
 		},
 		"of another kind of the same name": func(w *world, k *v1alpha1.KubernetesApplicationResource) {
 			gs := &v1alpha1.GitSync{ObjectMeta: named("web"), Spec: v1alpha1.GitSyncSpec{URL: "https://git.example.com/x"}}
 			w.Create(gs)
 			k.OwnerReferences = []metav1.OwnerReference{controller(v1alpha1.GitSyncKind, "web", gs.UID)}
-			k.Annotations = map[string]string{v1alpha1.OwnerAnnotation: w.mark(w.process.HubID, "web")}
+			k.Annotations = map[string]string{v1alpha1.OwnerAnnotation: w.ownerMark(w.process.HubID, "web")}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -108,13 +108,13 @@ func TestRestore_takesUpItsOwn(t *testing.T) {
 			w.addCluster("oslo", nil)
 			kept := w.stranger("kept", func(k *v1alpha1.KubernetesApplicationResource) {
 				k.OwnerReferences = references
-				k.Annotations = map[string]string{v1alpha1.OwnerAnnotation: w.mark(w.process.HubID, "web")}
+				k.Annotations = map[string]string{v1alpha1.OwnerAnnotation: w.ownerMark(w.process.HubID, "web")}
 				k.Spec.Template = configMap(t, "kept").Spec.Template
 				k.Spec.ClusterName = "oslo"
 			})
 			dropped := w.stranger("dropped", func(k *v1alpha1.KubernetesApplicationResource) {
 				k.OwnerReferences = references
-				k.Annotations = map[string]string{v1alpha1.OwnerAnnotation: w.mark(w.process.HubID, "web")}
+				k.Annotations = map[string]string{v1alpha1.OwnerAnnotation: w.ownerMark(w.process.HubID, "web")}
 				k.Finalizers = []string{v1alpha1.Finalizer}
 			})
 			app := application("web", configMap(t, "kept"))

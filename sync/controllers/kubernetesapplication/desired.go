@@ -54,7 +54,7 @@ func (s *scope) mark(wanted *v1alpha1.KubernetesApplicationResource, t *v1alpha1
 	if note, err := json.Marshal(now); err == nil {
 		wanted.Annotations[v1alpha1.TemplatedAnnotation] = string(note)
 	}
-	if at := s.app.Annotations[v1alpha1.ReconcileAtAnnotation]; at != s.app.Status.LastHandledReconcileAt {
+	if at, ok := s.app.Annotations[v1alpha1.ReconcileAtAnnotation]; ok && at != s.app.Status.LastHandledReconcileAt {
 		wanted.Annotations[v1alpha1.ReconcileAtAnnotation] = at
 	}
 }

@@ -3,7 +3,7 @@
 // controller brings into that cluster (W36-W40, W45-W49).
 //
 // A KubernetesApplication is reconciled when its spec or the annotation reconcile-at changes,
-// when one of its resources changes (at most ten times a second), when a resource that stood
+// when one of its resources changes (at most five times a second), when a resource that stood
 // in the way of a template is gone, and when its cluster comes, goes, is paused, lost or back.
 // While it fits nowhere, it is also reconciled when the labels of any cluster of its namespace
 // change, and when a kind that it needs appears in one.

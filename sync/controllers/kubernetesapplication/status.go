@@ -109,8 +109,11 @@ func (r *Reconciler) reach(s *scope) error {
 }
 
 // conclude writes what a pass came to: the conditions Scheduled and Submitted, the counts and
-// the state.
+// the state. A pass that could not even look leaves them as they are.
 func (s *scope) conclude(err error) {
+	if s.resources == nil && s.unplaced == nil && !s.deleting() {
+		return
+	}
 	status := &s.app.Status
 	status.Cluster = s.app.Spec.ClusterName
 	status.DesiredResources = int32(len(s.app.Spec.ResourceTemplates))

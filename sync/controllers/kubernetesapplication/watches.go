@@ -28,7 +28,7 @@ const defaultWorkers = 8
 
 // gathering is how long changes of resources are gathered before their application is looked
 // at: one of 200 templates is not read 200 times while it is submitted.
-const gathering = 100 * time.Millisecond
+const gathering = 200 * time.Millisecond
 
 // Indexes. Their names are no paths, so that other controllers may have indexes of their own
 // over the same fields.
