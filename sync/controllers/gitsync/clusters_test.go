@@ -1,8 +1,11 @@
 package gitsync_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -102,6 +105,28 @@ func TestGitSync_deadClusterHoldsUpNoOther(t *testing.T) {
 			assert.Contains(t, hub.AwaitReason(w.World, gs, v1alpha1.ClusterUnreachableReason), "dead")
 		})
 	}
+}
+
+// P11: what a cluster has is told while another is still at work, and not only when all are done.
+func TestGitSync_slowClusterHidesNoOther(t *testing.T) {
+	w := newWorld(t)
+	users := w.addClusters("quick", "slow")
+	w.commit(map[string]string{"a.yaml": configMapIn(w.Namespace, "a", "one")})
+	gs := hub.AwaitReady(w.World, w.sync(in("all", "yes")))
+	users["slow"].gate.Slow(500 * time.Millisecond)
+
+	commit := w.commit(map[string]string{"a.yaml": configMapIn(w.Namespace, "a", "two")})
+	hub.Change(w.World, gs, func(gs *v1alpha1.GitSync) {
+		metav1.SetMetaDataAnnotation(&gs.ObjectMeta, v1alpha1.ReconcileAtAnnotation, "now")
+	})
+	hub.Await(w.World, gs, "the quick cluster is not told of before the slow one", func(gs *v1alpha1.GitSync) bool {
+		quick, slow := gs.Status.Clusters[0], gs.Status.Clusters[1]
+		return quick.Ready && strings.HasSuffix(quick.Revision, commit) && !slow.Ready && slow.Reason == v1alpha1.ProgressingReason
+	})
+	users["slow"].gate.Slow(0)
+	hub.Await(w.World, gs, "the slow cluster never gets there", func(gs *v1alpha1.GitSync) bool {
+		return conditions.IsReady(gs) && gs.Status.Clusters[1].Ready && strings.HasSuffix(gs.Status.Revision, commit)
+	})
 }
 
 func TestGitSync_clusterThatReturnsCatchesUp(t *testing.T) {

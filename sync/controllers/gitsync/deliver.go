@@ -42,7 +42,7 @@ func (s *scope) needsDelivery(t *target) bool {
 
 // deliver hands the objects to every cluster that needs them, and takes everything out of
 // those that leave. It is done when no job is left.
-func (r *Reconciler) deliver(_ context.Context, s *scope) error {
+func (r *Reconciler) deliver(ctx context.Context, s *scope) error {
 	for _, t := range s.targets() {
 		switch {
 		case t.applier == nil:
@@ -52,7 +52,7 @@ func (r *Reconciler) deliver(_ context.Context, s *scope) error {
 			r.handOver(s, t)
 		}
 	}
-	return nil
+	return s.show(ctx)
 }
 
 func (r *Reconciler) handOver(s *scope, t *target) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
@@ -57,6 +58,34 @@ func (i *intent) declare(ctx context.Context, ids []manifest.ID) error {
 	}
 	i.inventory = union
 	return nil
+}
+
+// showEvery is the least time between two writes of how far the clusters are.
+const showEvery = 50 * time.Millisecond
+
+// show says in the status how far the clusters are while some are still at work: one that is
+// slow, or does not answer, does not keep from sight what the others have.
+func (s *scope) show(ctx context.Context) error {
+	now, clusters := time.Now(), s.clusterStatuses()
+	news := s.delivered || !s.session.showDue.IsZero()
+	if !s.pending || s.session.intent == nil || len(clusters) == 0 || !news {
+		s.session.showDue = time.Time{}
+		return nil
+	}
+	if due := s.session.shown.Add(showEvery); now.Before(due) {
+		s.session.showDue = due
+		return nil
+	}
+	s.session.shown, s.session.showDue = now, time.Time{}
+	return s.session.intent.show(ctx, clusters)
+}
+
+// show writes the status by way of the intent, whose writes would take it back otherwise.
+func (i *intent) show(ctx context.Context, clusters []v1alpha1.GitSyncClusterStatus) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.gs.Status.Clusters = clusters
+	return i.reconciler.kernel.Record(ctx, i.reconciler.Client, i.gs)
 }
 
 // settle ends the intent: what it recorded is now what may be in the clusters.

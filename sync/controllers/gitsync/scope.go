@@ -38,11 +38,14 @@ func (s *scope) outcome() reconcile.Outcome {
 	return reconcile.Outcome{RequeueAfter: s.requeueAfter()}
 }
 
-// requeueAfter is the time until the next look at the repository, or until the next try.
+// requeueAfter is the time until the next look at the repository, until the next try, or until
+// there is something to show.
 func (s *scope) requeueAfter() time.Duration {
 	next := s.session.nextLook
-	if retry := s.session.retryAt; !retry.IsZero() && (next.IsZero() || retry.Before(next)) {
-		next = retry
+	for _, due := range []time.Time{s.session.retryAt, s.session.showDue} {
+		if !due.IsZero() && (next.IsZero() || due.Before(next)) {
+			next = due
+		}
 	}
 	if next.IsZero() {
 		return 0

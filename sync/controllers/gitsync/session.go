@@ -66,6 +66,10 @@ type session struct {
 	sickSince  time.Time
 	sickDigest string
 
+	// shown is when it was last shown how far the clusters are while some are at work, and
+	// showDue when to show it again; zero where there is nothing new.
+	shown, showDue time.Time
+
 	// failures in a row of deliveries, and when to try again.
 	failures int
 	retryAt  time.Time
