@@ -211,7 +211,8 @@ func (k *kind) start() {
 	s.feed.Start(k.census.ctx)
 }
 
-// leave drops the kind, if nobody wants it any more.
+// leave drops the kind, if nobody wants it any more. Its objects are told to be gone, so that
+// nobody keeps anything of them either.
 func (k *kind) leave() {
 	c := k.census
 	c.mu.Lock()
@@ -221,12 +222,7 @@ func (k *kind) leave() {
 	}
 	k.ended = true
 	delete(c.kinds, k.gk)
-	for _, objects := range k.objects {
-		for _, o := range objects {
-			c.file(o, false)
-		}
-	}
-	k.objects = nil
+	gone := k.unsetAllBut(nil)
 	if k.retry != nil {
 		k.retry.Stop()
 	}
@@ -236,6 +232,9 @@ func (k *kind) leave() {
 	c.definitions.Leave(k, nil)
 	if s != nil {
 		s.feed.End()
+	}
+	for _, t := range gone {
+		c.changed(t.before, nil)
 	}
 }
 

@@ -23,23 +23,23 @@ func holds(app *v1alpha1.Application) bool {
 	return controllerutil.ContainsFinalizer(app, v1alpha1.OwnershipFinalizer)
 }
 
-// hold gives an Application that owns the finalizer, before it owns anything (C42), and takes
-// it off one that does not own any more, when nothing is left of that.
+// hold gives an Application that owns the finalizer, before it owns anything (C42).
 func (r *Reconciler) hold(ctx context.Context, app *v1alpha1.Application) error {
-	if !app.DeletionTimestamp.IsZero() {
-		return nil
-	}
-	wanted := app.Spec.Ownership != v1alpha1.OwnershipObserve
-	if wanted == holds(app) || !wanted && !r.ownsNothing(app) {
+	if !app.DeletionTimestamp.IsZero() || app.Spec.Ownership == v1alpha1.OwnershipObserve || holds(app) {
 		return nil
 	}
 	before := app.DeepCopy()
-	if wanted {
-		controllerutil.AddFinalizer(app, v1alpha1.OwnershipFinalizer)
-	} else {
-		controllerutil.RemoveFinalizer(app, v1alpha1.OwnershipFinalizer)
-	}
+	controllerutil.AddFinalizer(app, v1alpha1.OwnershipFinalizer)
 	return r.patchMetadata(ctx, app, before)
+}
+
+// letGo takes the finalizer off an Application that does not own any more, when nothing is
+// left of that, and its status says so.
+func (r *Reconciler) letGo(ctx context.Context, app *v1alpha1.Application) error {
+	if !app.DeletionTimestamp.IsZero() || app.Spec.Ownership != v1alpha1.OwnershipObserve || !holds(app) || !r.ownsNothing(app) {
+		return nil
+	}
+	return r.release(ctx, app)
 }
 
 func (r *Reconciler) patchMetadata(ctx context.Context, app, before *v1alpha1.Application) error {

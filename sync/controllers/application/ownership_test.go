@@ -1,6 +1,7 @@
 package application_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/hub"
@@ -150,7 +152,10 @@ func TestOwnership_ofApplicationMadeAnew(t *testing.T) {
 	settings := configMap(member("settings"))
 	settings.Finalizers = []string{"example.com/hold"} // against the garbage collector
 	w.Create(settings)
-	t.Cleanup(func() { hub.Change(w.World, settings, func(o *configMapType) { o.Finalizers = nil }) })
+	t.Cleanup(func() {
+		release := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`))
+		require.NoError(t, w.Client.Patch(context.Background(), settings, release))
+	})
 	first := shop(named("ConfigMap", "settings"))
 	w.Create(first)
 	w.awaitOwned(settings, first, true)

@@ -2,7 +2,7 @@ package application
 
 import (
 	"context"
-	"fmt"
+	"sync"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -42,6 +42,10 @@ type Reconciler struct {
 	// Linger is how long a kind is watched that no Application lists any more. Default: a minute.
 	Linger time.Duration
 
+	// observing is held while the book and what hangs on it take in an Application, so that
+	// they take in the same last.
+	observing sync.Mutex
+
 	kernel *reconcile.Kernel
 	waker  *reconcile.Waker[ctrl.Request]
 	pace   *pace
@@ -77,11 +81,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if s.released {
 		return ctrl.Result{}, r.release(ctx, app)
 	}
-	result, finishErr := pass.Finish(ctx, outcome, err)
-	if finishErr == nil && !outcome.Pending {
-		r.record(s)
+	result, err := pass.Finish(ctx, outcome, err)
+	if err != nil || outcome.Pending {
+		return result, err
 	}
-	return result, finishErr
+	r.record(s)
+	return result, r.letGo(ctx, app)
 }
 
 // run takes the steps of a pass.
@@ -120,6 +125,8 @@ func (r *Reconciler) record(s *scope) {
 
 // observe takes in an Application as it is now, which may change whose objects are.
 func (r *Reconciler) observe(app *v1alpha1.Application) *entry {
+	r.observing.Lock()
+	defer r.observing.Unlock()
 	key := client.ObjectKeyFromObject(app)
 	before, after := r.book.put(key, app)
 	if before == after {
@@ -127,6 +134,7 @@ func (r *Reconciler) observe(app *v1alpha1.Application) *entry {
 	}
 	if before != nil && before.uid != after.uid {
 		r.kernel.Forget(before.uid)
+		r.pods.forget(before.uid)
 	}
 	r.census.Want(key, after.wanted)
 	if after.member == nil {
@@ -143,6 +151,8 @@ func (r *Reconciler) observe(app *v1alpha1.Application) *entry {
 
 // vanish takes in that an Application is gone.
 func (r *Reconciler) vanish(key types.NamespacedName) {
+	r.observing.Lock()
+	defer r.observing.Unlock()
 	before := r.book.remove(key)
 	if before == nil {
 		return
@@ -185,5 +195,5 @@ func (r *Reconciler) lookAfter(key types.NamespacedName, before, after *entry) {
 }
 
 // annotationKey and ownerKey are what the census finds objects by.
-func annotationKey(app types.NamespacedName) string { return fmt.Sprintf("application %s", app) }
+func annotationKey(app types.NamespacedName) string { return "application " + app.String() }
 func ownerKey(uid types.UID) string                 { return "owner " + string(uid) }

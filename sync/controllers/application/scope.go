@@ -25,8 +25,8 @@ type scope struct {
 	// the health of a component.
 	starting []string
 	unread   bool
-	// denied is why a kind may not be watched; nil where all may. Set by survey.
-	denied error
+	// denied is why kinds may not be watched, by kind; set by survey.
+	denied map[string]error
 	// unowned counts components that are still to be given a reference, refused says why one
 	// could not be. Set by survey.
 	unowned int

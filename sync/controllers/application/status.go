@@ -2,6 +2,8 @@ package application
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -143,9 +145,14 @@ func (s *scope) allHealthy() string {
 
 func (s *scope) judgeComponents() error {
 	switch {
-	case s.denied != nil:
-		conditions.MarkFalse(s.app, v1alpha1.ComponentsReadyCondition, v1alpha1.ForbiddenReason, "%s", s.denied)
-		return reconcile.Stalled(v1alpha1.ForbiddenReason, "%w", s.denied)
+	case len(s.denied) > 0:
+		var reasons []string
+		for _, kind := range slices.Sorted(maps.Keys(s.denied)) {
+			reasons = append(reasons, s.denied[kind].Error())
+		}
+		message := strings.Join(reasons, "; ")
+		conditions.MarkFalse(s.app, v1alpha1.ComponentsReadyCondition, v1alpha1.ForbiddenReason, "%s", message)
+		return reconcile.Stalled(v1alpha1.ForbiddenReason, "%s", message)
 	case s.healthy < s.total:
 		verb := "are"
 		if s.total-s.healthy == 1 {

@@ -2,7 +2,6 @@ package application
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -138,7 +137,10 @@ func (s *scope) notThere(r *Reconciler, ref census.Ref, message string) v1alpha1
 	case census.ClusterScoped:
 		return absent(ref, health.NotFound, "the kind is cluster-scoped: an Application has components in its own namespace only")
 	case census.Denied:
-		s.denied = errors.Join(s.denied, state.Err)
+		if s.denied == nil {
+			s.denied = make(map[string]error)
+		}
+		s.denied[ref.GroupKind.String()] = state.Err
 		return absent(ref, health.Unknown, state.Err.Error())
 	case census.Failing:
 		return absent(ref, health.Unknown, state.Err.Error())

@@ -1,0 +1,260 @@
+package vitals_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"waybill.dev/waybill/sync/census"
+	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/vitals"
+	"waybill.dev/waybill/test/env"
+)
+
+func TestMain(m *testing.M) { env.Main(m) }
+
+const (
+	limit = time.Minute
+	often = 10 * time.Millisecond
+)
+
+// world is that of one test: a namespace, and the Vitals of a user of its own.
+type world struct {
+	*vitals.Vitals
+	t         *testing.T
+	cluster   *env.Cluster
+	admin     kubernetes.Interface
+	namespace string
+	user      string
+
+	mu    sync.Mutex
+	told  map[string]int
+	count int
+}
+
+type target struct {
+	metadata metadata.Interface
+	dynamic  dynamic.Interface
+}
+
+func (t target) Metadata() metadata.Interface { return t.metadata }
+func (t target) Dynamic() dynamic.Interface   { return t.dynamic }
+
+func newWorld(t *testing.T, config func(*env.Cluster, string) *rest.Config) *world {
+	t.Helper()
+	c := env.Shared(t, env.Options{Name: "vitals", Audit: true})
+	w := &world{t: t, cluster: c, namespace: c.Namespace(t), told: map[string]int{}}
+	w.user = "reader-" + w.namespace
+	admin, err := kubernetes.NewForConfig(c.RESTConfig())
+	require.NoError(t, err)
+	w.admin = admin
+	as := config(c, w.user)
+	meta, err := metadata.NewForConfig(as)
+	require.NoError(t, err)
+	dyn, err := dynamic.NewForConfig(as)
+	require.NoError(t, err)
+	w.Vitals = vitals.New(t.Context(), target{meta, dyn}, vitals.Options{
+		Changed: func(ref census.Ref) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.told[ref.Name]++
+		},
+		Count: func(schema.GroupKind, string) int { return w.count },
+	})
+	return w
+}
+
+// administrator reads with all rights.
+func administrator(c *env.Cluster, user string) *rest.Config {
+	config, err := c.AddUser(user, "system:masters")
+	if err != nil {
+		return nil
+	}
+	return config
+}
+
+// claim creates a PersistentVolumeClaim, which stays Pending, and returns the question for it.
+func (w *world) claim(name string) vitals.Question {
+	w.t.Helper()
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	claim.Spec.StorageClassName = new(string)
+	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	claim, err := w.admin.CoreV1().PersistentVolumeClaims(w.namespace).Create(w.t.Context(), claim, metav1.CreateOptions{})
+	require.NoError(w.t, err)
+	return question("PersistentVolumeClaim", "persistentvolumeclaims", claim)
+}
+
+func question(kind, plural string, o metav1.Object) vitals.Question {
+	return vitals.Question{
+		Ref: census.Ref{
+			GroupKind:      schema.GroupKind{Kind: kind},
+			NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()},
+		},
+		Resource: schema.GroupVersionResource{Version: "v1", Resource: plural},
+		UID:      o.GetUID(),
+		Version:  o.GetResourceVersion(),
+	}
+}
+
+func (w *world) await(q vitals.Question, wanted health.Status) vitals.Answer {
+	w.t.Helper()
+	var answer vitals.Answer
+	require.Eventually(w.t, func() bool {
+		var known bool
+		answer, known = w.Ask(q)
+		return known && answer.Status == wanted
+	}, limit, often, "%s is not %s", q.Name, wanted)
+	return answer
+}
+
+func (w *world) requests(since env.AuditMark) []string {
+	w.t.Helper()
+	got, err := w.cluster.Requests(w.t.Context(), since, env.ByUser(w.user))
+	require.NoError(w.t, err)
+	var verbs []string
+	for _, r := range got {
+		verbs = append(verbs, r.Verb)
+	}
+	return verbs
+}
+
+func (w *world) mark() env.AuditMark {
+	w.t.Helper()
+	mark, err := w.cluster.AuditMark(w.t.Context())
+	require.NoError(w.t, err)
+	return mark
+}
+
+// What is known is not read again, until somebody has seen a newer version.
+func TestVitals_readsOncePerVersion(t *testing.T) {
+	w := newWorld(t, administrator)
+	q := w.claim("data")
+	mark := w.mark()
+	w.await(q, health.InProgress)
+	for range 10 {
+		w.Ask(q)
+	}
+	assert.Equal(t, []string{"get"}, w.requests(mark))
+
+	claim, err := w.admin.CoreV1().PersistentVolumeClaims(w.namespace).Get(t.Context(), "data", metav1.GetOptions{})
+	require.NoError(t, err)
+	claim.Status.Phase = corev1.ClaimBound
+	claim, err = w.admin.CoreV1().PersistentVolumeClaims(w.namespace).UpdateStatus(t.Context(), claim, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	w.await(question("PersistentVolumeClaim", "persistentvolumeclaims", claim), health.Current)
+	assert.Equal(t, []string{"get", "get"}, w.requests(mark))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	assert.Equal(t, 2, w.told["data"])
+}
+
+// Many questions at once are one list, and its pages.
+func TestVitals_listsWhereManyAreWanted(t *testing.T) {
+	w := newWorld(t, administrator)
+	var questions []vitals.Question
+	for i := range 120 {
+		questions = append(questions, w.claim(fmt.Sprintf("data-%03d", i)))
+	}
+	w.count = len(questions)
+	mark := w.mark()
+	for _, q := range questions {
+		w.Ask(q)
+	}
+	for _, q := range questions {
+		w.await(q, health.InProgress)
+	}
+	got := w.requests(mark)
+	assert.Contains(t, got, "list")
+	assert.Less(t, len(got), 20)
+}
+
+// A list that would show much more than is wanted is not worth it.
+func TestVitals_readsFewOfManyOneByOne(t *testing.T) {
+	w := newWorld(t, administrator)
+	var questions []vitals.Question
+	for i := range 60 {
+		questions = append(questions, w.claim(fmt.Sprintf("data-%03d", i)))
+	}
+	w.count = 100 * len(questions)
+	mark := w.mark()
+	for _, q := range questions {
+		w.Ask(q)
+	}
+	for _, q := range questions {
+		w.await(q, health.InProgress)
+	}
+	assert.NotContains(t, w.requests(mark), "list")
+}
+
+// C39: of a Secret an expression sees metadata alone, and its data is never asked for.
+func TestVitals_secretsAreMetadata(t *testing.T) {
+	w := newWorld(t, administrator)
+	secret, err := w.admin.CoreV1().Secrets(w.namespace).Create(t.Context(),
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "password", Labels: map[string]string{"rotated": "yes"}}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	q := question("Secret", "secrets", secret)
+	q.Expression, err = health.NewExpression("metadata.labels['rotated'] == 'yes'", "")
+	require.NoError(t, err)
+	w.await(q, health.Current)
+}
+
+// Who may not read says so, and goes on once that is allowed; an object that is gone is none
+// of its business.
+func TestVitals_withoutRights(t *testing.T) {
+	w := newWorld(t, func(c *env.Cluster, user string) *rest.Config {
+		config, err := c.AddUser(user)
+		if err != nil {
+			return nil
+		}
+		return config
+	})
+	q := w.claim("data")
+	answer := w.await(q, health.Unknown)
+	assert.Contains(t, answer.Message, `cannot get resource "persistentvolumeclaims"`)
+	w.allow()
+	w.await(q, health.InProgress)
+
+	gone := w.claim("gone")
+	require.NoError(t, w.admin.CoreV1().PersistentVolumeClaims(w.namespace).Delete(context.Background(), "gone", metav1.DeleteOptions{}))
+	require.Eventually(t, func() bool {
+		_, err := w.admin.CoreV1().PersistentVolumeClaims(w.namespace).Get(t.Context(), "gone", metav1.GetOptions{})
+		return err != nil
+	}, limit, often)
+	mark := w.mark()
+	_, known := w.Ask(gone)
+	assert.False(t, known)
+	require.Eventually(t, func() bool { return slices.Equal(w.requests(mark), []string{"get"}) }, limit, often)
+}
+
+// allow grants the user of the test what it needs.
+func (w *world) allow() {
+	w.t.Helper()
+	rights := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims"}, Verbs: []string{"get", "list"}}
+	_, err := w.admin.RbacV1().Roles(w.namespace).Create(w.t.Context(), &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: []rbacv1.PolicyRule{rights},
+	}, metav1.CreateOptions{})
+	require.NoError(w.t, err)
+	_, err = w.admin.RbacV1().RoleBindings(w.namespace).Create(w.t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "reader"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "reader"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: w.user}},
+	}, metav1.CreateOptions{})
+	require.NoError(w.t, err)
+}
