@@ -17,8 +17,8 @@ var (
 		Name: "waybill_application_resource_submitted", Help: "Whether the cluster holds the object of a resource as templated (1) or not (0).",
 	}, []string{"namespace", "name"})
 	failuresTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "waybill_application_resource_failures_total", Help: "Passes of a resource that failed, by reason.",
-	}, []string{"namespace", "name", "reason"})
+		Name: "waybill_application_resource_failures_total", Help: "Passes of resources that failed, by reason.",
+	}, []string{"namespace", "reason"})
 )
 
 // registerMetrics registers the series of this package, once per process.
@@ -31,13 +31,11 @@ func observe(kar *v1alpha1.KubernetesApplicationResource, err error) {
 	}
 	submittedGauge.WithLabelValues(kar.Namespace, kar.Name).Set(submitted)
 	var known *reconcile.Error
-	if errors.As(err, &known) {
-		failuresTotal.WithLabelValues(kar.Namespace, kar.Name, known.Reason).Inc()
+	if errors.As(err, &known) && known.Reason != v1alpha1.DeletingReason && known.Reason != v1alpha1.NotScheduledReason {
+		failuresTotal.WithLabelValues(kar.Namespace, known.Reason).Inc()
 	}
 }
 
 func forgetMetrics(name types.NamespacedName) {
-	labels := prometheus.Labels{"namespace": name.Namespace, "name": name.Name}
-	submittedGauge.Delete(labels)
-	failuresTotal.DeletePartialMatch(labels)
+	submittedGauge.DeleteLabelValues(name.Namespace, name.Name)
 }
