@@ -24,6 +24,7 @@ func story() []chapter {
 		upgrade(),
 		drift(),
 		applications(),
+		placement(),
 		removal(),
 		refusal(),
 		look(),
