@@ -15,10 +15,10 @@ import (
 
 var (
 	readyGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "waybill_installation_ready", Help: "Whether an installation is ready (1) or not (0).",
+		Name: "waybill_applicationinstallation_ready", Help: "Whether an installation is ready (1) or not (0).",
 	}, []string{"cluster", "namespace", "name"})
 	failuresTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "waybill_installation_failures_total", Help: "Passes of an installation that failed, by reason.",
+		Name: "waybill_applicationinstallation_failures_total", Help: "Passes of an installation that failed, by reason.",
 	}, []string{"cluster", "namespace", "name", "reason"})
 )
 

@@ -120,6 +120,6 @@ func (r *Reconciler) release(ctx context.Context, s *scope) error {
 	r.loads.Drop(s.session.key)
 	r.sessions.drop(s.session.key)
 	r.kernel.Forget(s.gs.UID)
-	r.metrics.forget(s.gs)
+	forgetMetrics(s.gs)
 	return nil
 }

@@ -2,6 +2,7 @@ package gitsync
 
 import (
 	"errors"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -22,20 +23,10 @@ var (
 	}, []string{"namespace", "name", "reason"})
 )
 
-// recorder keeps the series of GitSyncs, and drops them with their GitSync.
-type recorder struct{}
+// registerMetrics registers the series of this package, once per process.
+var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(objectsGauge, problemsGauge, failuresTotal) })
 
-func newRecorder() *recorder {
-	for _, c := range []prometheus.Collector{objectsGauge, problemsGauge, failuresTotal} {
-		var registered prometheus.AlreadyRegisteredError
-		if err := metrics.Registry.Register(c); err != nil && !errors.As(err, &registered) {
-			return &recorder{}
-		}
-	}
-	return &recorder{}
-}
-
-func (*recorder) observe(s *scope, err error) {
+func observe(s *scope, err error) {
 	labels := prometheus.Labels{"namespace": s.gs.Namespace, "name": s.gs.Name}
 	objectsGauge.With(labels).Set(float64(len(s.session.inventory)))
 	problemsGauge.With(labels).Set(float64(s.gs.Status.ProblemCount))
@@ -45,7 +36,7 @@ func (*recorder) observe(s *scope, err error) {
 	}
 }
 
-func (*recorder) forget(gs *v1alpha1.GitSync) {
+func forgetMetrics(gs *v1alpha1.GitSync) {
 	labels := prometheus.Labels{"namespace": gs.Namespace, "name": gs.Name}
 	objectsGauge.Delete(labels)
 	problemsGauge.Delete(labels)

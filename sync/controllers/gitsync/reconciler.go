@@ -60,8 +60,7 @@ type Reconciler struct {
 	delivers *reconcile.Jobs[targetKey, apply.Result]
 	appliers *appliers
 	// told counts, per cluster, the changes by others to what a GitSync delivered.
-	told    *reconcile.Bell[toldKey]
-	metrics *recorder
+	told *reconcile.Bell[toldKey]
 	// inventories keeps what does not fit into a status.
 	inventories *inventory.Store
 }
@@ -86,7 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	pass := r.kernel.Begin(r.Client, r.Recorder, gs)
 	s := &scope{gs: gs, pass: pass, session: r.sessions.of(gs), apply: r.owner(gs)}
 	outcome, err := r.run(ctx, s)
-	r.metrics.observe(s, err)
+	observe(s, err)
 	if !gs.DeletionTimestamp.IsZero() && err == nil && !outcome.Pending {
 		return ctrl.Result{}, r.release(ctx, s)
 	}

@@ -35,7 +35,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
 	r.waker = &reconcile.Waker[ctrl.Request]{}
 	r.sessions = newSessions()
-	r.metrics = newRecorder()
+	registerMetrics()
 	lanes := r.JobsPerLane
 	if lanes == 0 {
 		lanes = defaultJobsPerLane

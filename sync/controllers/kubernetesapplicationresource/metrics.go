@@ -14,10 +14,10 @@ import (
 
 var (
 	submittedGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "waybill_application_resource_submitted", Help: "Whether the cluster holds the object of a resource as templated (1) or not (0).",
+		Name: "waybill_kubernetesapplicationresource_submitted", Help: "Whether the cluster holds the object of a resource as templated (1) or not (0).",
 	}, []string{"namespace", "name"})
 	failuresTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "waybill_application_resource_failures_total", Help: "Passes of resources that failed, by reason.",
+		Name: "waybill_kubernetesapplicationresource_failures_total", Help: "Passes of resources that failed, by reason.",
 	}, []string{"namespace", "reason"})
 )
 
