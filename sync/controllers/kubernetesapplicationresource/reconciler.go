@@ -69,7 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	s := &scope{kar: kar, owner: r.owner(kar)}
+	s := &scope{kar: kar, owner: r.owner(req.NamespacedName)}
 	if served, err := r.lookUpCluster(ctx, s); err != nil || !served {
 		r.forget(req.NamespacedName)
 		return ctrl.Result{}, err
@@ -117,8 +117,8 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 }
 
 // owner is what delivered objects are marked with (C13).
-func (r *Reconciler) owner(kar *v1alpha1.KubernetesApplicationResource) apply.Owner {
-	return apply.Owner{HubID: r.HubID, Kind: v1alpha1.KubernetesApplicationResourceKind, Namespace: kar.Namespace, Name: kar.Name}
+func (r *Reconciler) owner(name types.NamespacedName) apply.Owner {
+	return apply.Owner{HubID: r.HubID, Kind: v1alpha1.KubernetesApplicationResourceKind, Namespace: name.Namespace, Name: name.Name}
 }
 
 // addFinalizer is written before anything is delivered, so that nothing is left behind (C11).

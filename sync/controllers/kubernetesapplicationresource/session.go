@@ -115,7 +115,7 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 	}
 	r.jobs.Drop(found.key)
 	if found.applier != nil {
-		found.applier.Forget(r.owner(&v1alpha1.KubernetesApplicationResource{ObjectMeta: objectMeta(name)}))
+		found.applier.Forget(r.owner(name))
 	}
 	r.told.Forget(name)
 	r.kernel.Forget(found.key.uid)

@@ -16,9 +16,6 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-func replace(in, what, with string) string { return strings.ReplaceAll(in, what, with) }
-func lower(s string) string                { return strings.ToLower(s) }
-
 // widgets are objects of a kind that only the user cluster knows.
 var widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 
@@ -41,7 +38,7 @@ spec:
 // define makes a kind known to the user cluster.
 func (u *user) define(kind, scope string) {
 	u.T.Helper()
-	singular := lower(kind)
+	singular := strings.ToLower(kind)
 	text := strings.NewReplacer("PLURAL", singular+"s", "SINGULAR", singular, "KIND", kind, "SCOPE", scope).Replace(widgetDefinition)
 	u.Create(parse(u.T, text))
 }

@@ -1,6 +1,7 @@
 package kubernetesapplicationresource_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -64,10 +65,11 @@ func TestResource_scopes(t *testing.T) {
 	w := newWorld(t)
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			id := replace(tc.manifest, "NAME", lower(w.berlin.Namespace+"-"+name))
-			kar := hub.AwaitReady(w.World, w.submit(w.resource(lower(name), id)))
+			name = strings.ToLower(name)
+			manifest := strings.ReplaceAll(tc.manifest, "NAME", w.berlin.Namespace+"-"+name)
+			kar := hub.AwaitReady(w.World, w.submit(w.resource(name, manifest)))
 			assert.Equal(t, tc.namespace, kar.Status.Namespace, tc.reason)
-			object := parse(t, id)
+			object := parse(t, manifest)
 			require.True(t, w.berlin.ExistsIn(tc.namespace, object, object.GetName()), tc.reason)
 			require.NoError(t, w.Client.Delete(t.Context(), kar))
 			w.AwaitGone(kar, kar.Name)

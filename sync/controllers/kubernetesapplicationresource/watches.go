@@ -1,6 +1,7 @@
 package kubernetesapplicationresource
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -46,7 +47,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.sessions = newSessions()
 	r.told = reconcile.NewBell[types.NamespacedName]()
 	r.appliers = newAppliers(apply.Options{Notify: r.notify, Status: r.isOurs})
-	r.jobs = reconcile.NewJobs[jobKey, submission](ctx, or(r.JobsPerCluster, defaultJobsPerCluster), func(k jobKey) {
+	r.jobs = reconcile.NewJobs[jobKey, submission](ctx, cmp.Or(r.JobsPerCluster, defaultJobsPerCluster), func(k jobKey) {
 		r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName})
 	}).DrainedBy(r.Drain)
 	r.Clusters.Subscribe(func(key types.NamespacedName, _ bool) { r.wakeAllOf(ctx, key) })
@@ -63,15 +64,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&v1alpha1.KubernetesCluster{}, handler.EnqueueRequestsFromMapFunc(r.namingKubeconfig), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesMetadata(content.Metadata(content.Secret), r.enqueue(secretIndex)).
 		WatchesRawSource(r.waker.Source()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: or(r.Workers, defaultWorkers)}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers)}).
 		Complete(r)
-}
-
-func or(value, fallback int) int {
-	if value == 0 {
-		return fallback
-	}
-	return value
 }
 
 // notify wakes the resource whose object was changed by others, or has another status.
@@ -171,8 +165,4 @@ func (r *Reconciler) find(ctx context.Context, index string, key types.Namespace
 		requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(&found.Items[i])})
 	}
 	return requests
-}
-
-func objectMeta(name types.NamespacedName) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}
 }
