@@ -10,6 +10,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
+
+	"waybill.dev/waybill/sync/watch"
 )
 
 // Target is one API server under one identity.
@@ -44,7 +46,7 @@ type Applier struct {
 	// status is Options.Status.
 	status func(Owner) bool
 
-	definitions *definitions
+	definitions *watch.Definitions[*holder]
 	namespaces  *namespaces
 
 	mu      sync.Mutex
@@ -63,7 +65,7 @@ func New(ctx context.Context, target Target, options Options) *Applier {
 		holders: make(map[Owner]*holder),
 		kinds:   make(map[schema.GroupVersionKind]*kind),
 	}
-	a.definitions = newDefinitions(a)
+	a.definitions = watch.NewDefinitions(ctx, target, a.tell)
 	a.namespaces = newNamespaces(a)
 	return a
 }

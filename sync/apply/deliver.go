@@ -3,10 +3,14 @@ package apply
 import (
 	"context"
 	"fmt"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"waybill.dev/waybill/sync/apply/inventory"
 	"waybill.dev/waybill/sync/manifest"
 )
+
+// crdKind is the kind that defines kinds.
+var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
 // prepare turns manifests into items.
 func (r *run) prepare() {

@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"waybill.dev/waybill/sync/watch"
 )
 
 // clusterFailure returns the error of the cluster as a whole that err shows, or
@@ -19,16 +20,10 @@ func clusterFailure(err error) error {
 	if !errors.As(err, &status) {
 		return failureError{err}
 	}
-	if apierrors.IsUnauthorized(err) || isImpersonation(err) {
+	if apierrors.IsUnauthorized(err) || watch.IsImpersonation(err) {
 		return failureError{err}
 	}
 	return nil
-}
-
-// isImpersonation tells whether the request failed before anybody looked at it:
-// our own credentials do not allow to act as somebody else.
-func isImpersonation(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot impersonate")
 }
 
 // failureError is an error without what differs from one request to the next: the
@@ -54,18 +49,6 @@ func (e failureError) Error() string {
 		return "API server: " + request.Err.Error()
 	}
 	return e.cause.Error()
-}
-
-// isKindNotFound tells whether an API server answered that it does not serve the
-// kind, and not that there is no such object or namespace.
-func isKindNotFound(err error) bool {
-	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
-}
-
-// isUnwatchable tells whether trying again to watch a kind is of no use: the right
-// is missing, or the kind knows no watch.
-func isUnwatchable(err error) bool {
-	return apierrors.IsForbidden(err) && !isImpersonation(err) || apierrors.IsMethodNotSupported(err)
 }
 
 // isNamespaceNotFound tells whether an object was not created for want of its

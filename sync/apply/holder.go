@@ -127,6 +127,6 @@ func (a *Applier) Forget(owner Owner) {
 	for k := range h.kinds {
 		a.leave(h, k)
 	}
-	a.definitions.leave(h, nil)
+	a.definitions.Leave(h, nil)
 	a.namespaces.leave(h, nil)
 }

@@ -10,6 +10,7 @@ import (
 
 	"waybill.dev/waybill/sync/health"
 	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/watch"
 )
 
 // kind is what an Applier knows of one kind of objects: how the API server calls
@@ -85,7 +86,7 @@ func (k *kind) put(f *feed, seen *observed) {
 	}
 	f.version = seen.live.version
 	var concerned []*holder
-	if o := k.object(seen.name); o.live == nil || !older(seen.live.version, o.live.version) {
+	if o := k.object(seen.name); o.live == nil || !watch.Older(seen.live.version, o.live.version) {
 		concerned = o.show(seen.live)
 	}
 	k.mu.Unlock()
@@ -109,7 +110,7 @@ func (k *kind) drop(f *feed, seen *observed) {
 // holds the lock.
 func (k *kind) vanish(name types.NamespacedName, version string) []*holder {
 	o := k.objects[name]
-	if o == nil || o.live != nil && older(version, o.live.version) {
+	if o == nil || o.live != nil && watch.Older(version, o.live.version) {
 		return nil // what is known is newer: we created it again
 	}
 	if o.writes > 0 {
@@ -130,14 +131,14 @@ func (k *kind) replace(f *feed, all []*observed, version string) {
 		return
 	}
 	var concerned []*holder
-	if older(version, f.version) {
+	if watch.Older(version, f.version) {
 		concerned = k.void(f.scope)
 	}
 	f.version = version
 	listed := make(map[types.NamespacedName]bool, len(all))
 	for _, seen := range all {
 		listed[seen.name] = true
-		if o := k.object(seen.name); o.live == nil || !older(seen.live.version, o.live.version) {
+		if o := k.object(seen.name); o.live == nil || !watch.Older(seen.live.version, o.live.version) {
 			concerned = append(concerned, o.show(seen.live)...)
 		}
 	}
@@ -266,10 +267,10 @@ func (k *kind) settle(name types.NamespacedName, applied *live, r *record) {
 // outdatedBy tells whether the answer to a write is newer than what a watch has
 // shown.
 func (o *object) outdatedBy(applied *live) bool {
-	if o.gone != "" && !older(o.gone, applied.version) {
+	if o.gone != "" && !watch.Older(o.gone, applied.version) {
 		return false
 	}
-	return o.live == nil || older(o.live.version, applied.version)
+	return o.live == nil || watch.Older(o.live.version, applied.version)
 }
 
 // forget drops what a holder applied, and what it waits for.

@@ -1,11 +1,18 @@
 package apply
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
 
 	"waybill.dev/waybill/sync/health"
 )
@@ -34,10 +41,26 @@ func newScript(t *testing.T) *script {
 		users:   map[*holder]map[string]bool{},
 		waiting: map[*holder]bool{},
 	}
-	s.feed = newFeed(everywhere, nil, s.kind)
-	s.feed.succeeded()
+	s.feed = newFeed(everywhere, empty(), s.kind)
 	s.feeds[everywhere] = s.feed
+	s.feed.Start(t.Context())
+	require.NoError(t, s.feed.Await(t.Context()))
 	return s
+}
+
+// empty is where there is nothing, at version 1.
+func empty() *cache.ListWatch {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+			return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, nil
+		},
+		WatchFuncWithContext: func(_ context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+			if o.SendInitialEvents != nil {
+				return nil, apierrors.NewInvalid(schema.GroupKind{}, "", nil) // as a server that knows no streaming lists
+			}
+			return apiwatch.NewFake(), nil
+		},
+	}
 }
 
 // seen is the object at a version with a uid and fields of ours.

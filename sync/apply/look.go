@@ -6,6 +6,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"waybill.dev/waybill/sync/watch"
 )
 
 const (
@@ -37,7 +39,7 @@ func (r *run) lookUp(ctx context.Context, it *item) bool {
 	switch {
 	case err == nil:
 		it.sight.found(object)
-	case apierrors.IsNotFound(err) && !isKindNotFound(err):
+	case apierrors.IsNotFound(err) && !watch.IsKindNotFound(err):
 		it.sight.found(nil)
 	default:
 		r.refused(it, err)

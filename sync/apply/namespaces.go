@@ -4,6 +4,8 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"waybill.dev/waybill/sync/watch"
 )
 
 // namespaceKind and namespaceResource are the kind of namespaces.
@@ -53,10 +55,10 @@ func (n *namespaces) await(h *holder, name string, found phase) {
 		n.watched[name] = ns
 	}
 	ns.waiting[h] = found
-	if ns.feed == nil || ns.feed.ended() && !ns.feed.refused(retryDenied) {
+	if ns.feed == nil || ns.feed.State().Ended && !ns.feed.State().Refused(retryDenied) {
 		client := n.applier.target.Metadata().Resource(namespaceResource)
-		ns.feed = newFeed(everywhere, metadataSource(client, "", "metadata.name="+name), namespaceSink{n, name})
-		ns.feed.start(n.applier.ctx)
+		ns.feed = newFeed(everywhere, watch.Metadata(client, "", "metadata.name="+name), namespaceSink{n, name})
+		ns.feed.Start(n.applier.ctx)
 	}
 	concerned := ns.concerned()
 	n.mu.Unlock()
@@ -72,7 +74,7 @@ func (n *namespaces) leave(h *holder, except map[string]bool) {
 			delete(ns.waiting, h)
 		}
 		if len(ns.waiting) == 0 {
-			ns.feed.end()
+			ns.feed.End()
 			delete(n.watched, name)
 		}
 	}

@@ -56,14 +56,6 @@ func TestFieldsOf_oddObjects(t *testing.T) {
 	assert.Equal(t, digest{}, fieldsOf(partial(entry(v1alpha1.FieldManager, "Apply", "", "{"))))
 }
 
-func TestOlder(t *testing.T) {
-	assert.True(t, older("9", "10"))
-	assert.False(t, older("10", "9"))
-	assert.False(t, older("10", "10"))
-	assert.False(t, older("", "10"), "what is no number is not older")
-	assert.False(t, older("a", "b"))
-}
-
 func TestOwner(t *testing.T) {
 	owner := Owner{HubID: "hub", Kind: "GitSync", Namespace: "team", Name: "site"}
 	assert.Equal(t, "hub/GitSync/team/site", owner.String())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/watch"
 )
 
 // resolveRemovals turns identities into removals: with their kinds, and without
@@ -116,7 +118,8 @@ func (r *run) rankRemovals() {
 	defined := make(map[string]bool)
 	for _, rm := range r.removals {
 		if rm.id.Group == crdKind.Group && rm.id.Kind == crdKind.Kind {
-			defined[groupOf(rm.id.Name)] = true
+			_, group, _ := strings.Cut(rm.id.Name, ".") // `<plural>.<group>`, always
+			defined[group] = true
 		}
 	}
 	for _, rm := range r.removals {
@@ -161,7 +164,7 @@ func (r *run) removalsUncovered(ctx context.Context, k *kind, removals []*remova
 		return
 	}
 	gone := false
-	if isKindNotFound(err) {
+	if watch.IsKindNotFound(err) {
 		served, failure := r.served(ctx, k.gvk.GroupKind())
 		gone = !served && r.note(failure) == nil
 		r.applier.discard(k)

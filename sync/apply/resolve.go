@@ -15,6 +15,7 @@ import (
 
 	"waybill.dev/waybill/sync/health"
 	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/watch"
 )
 
 // Namespaced tells whether the objects of a kind have namespaces, without applying any. For
@@ -96,7 +97,7 @@ func (r *run) definedKind(ctx context.Context, gvk schema.GroupVersionKind) (*ki
 		return k, err
 	}
 	r.groups[gvk.Group] = true
-	mapping, err := r.applier.definitions.find(ctx, r.holder, gvk)
+	mapping, err := r.applier.definitions.Find(ctx, r.holder, gvk)
 	if err != nil {
 		return nil, err
 	}
@@ -118,20 +119,20 @@ func (r *run) place(it *item, k *kind) {
 // unresolved notes that the kind of an item could not be found.
 func (r *run) unresolved(it *item, err error) {
 	var (
-		missing noDefinitionError
-		pending notEstablishedError
-		hidden  hiddenError
+		missing watch.NoDefinitionError
+		pending watch.NotEstablishedError
+		hidden  watch.HiddenError
 	)
 	switch {
 	case errors.As(err, &missing):
 		r.awaitKind(it, err.Error())
-	case errors.As(err, &pending) && pending.refusal == "":
+	case errors.As(err, &pending) && pending.Refusal == "":
 		it.waiting = true
 	case errors.As(err, &pending):
 		it.waiting = true
 		it.refuse(ReasonKindNotFound, err.Error())
 	case errors.As(err, &hidden):
-		missing := noDefinitionError{it.id.GroupVersionKind()}
+		missing := watch.NoDefinitionError{Kind: it.id.GroupVersionKind()}
 		it.refuse(ReasonKindNotFound, fmt.Sprintf("%s; nobody can tell when that happens: %s", missing.Error(), rootCause(err)))
 	case discovery.IsGroupDiscoveryFailedError(err):
 		it.refuse(ReasonUnavailable, err.Error())
@@ -182,14 +183,14 @@ func (r *run) uncovered(k *kind, items []*item, err error) {
 	}
 	r.awaitServed(k)
 	for _, it := range items {
-		if isKindNotFound(err) {
-			r.awaitKind(it, noDefinitionError{k.gvk}.Error())
+		if watch.IsKindNotFound(err) {
+			r.awaitKind(it, watch.NoDefinitionError{Kind: k.gvk}.Error())
 			continue
 		}
 		it.waiting = true
 		it.refuse(classify(err))
 	}
-	if isKindNotFound(err) && k.abandoned() {
+	if watch.IsKindNotFound(err) && k.abandoned() {
 		r.applier.discard(k)
 	}
 }
@@ -204,7 +205,7 @@ func (r *run) awaitServed(k *kind) {
 	r.mu.Lock()
 	r.groups[k.gvk.Group] = true
 	r.mu.Unlock()
-	r.applier.definitions.await(r.holder, k.gvk.Group)
+	r.applier.definitions.Await(r.holder, k.gvk.Group)
 }
 
 // failureOf returns the failure of the cluster as a whole that an error about a

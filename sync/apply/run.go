@@ -211,7 +211,7 @@ func (r *run) tidy() {
 	}
 	r.holder.needed = r.needed
 	r.applier.keepOnly(r.holder, r.needed.with(r.holder.watched.Load().scopes()))
-	r.applier.definitions.leave(r.holder, r.groups)
+	r.applier.definitions.Leave(r.holder, r.groups)
 	r.applier.namespaces.leave(r.holder, r.spaces)
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/watch"
 )
 
 // retryDenied is after how long a watch that was forbidden is tried again, by the
@@ -23,7 +24,7 @@ func (k *kind) cover(ctx context.Context, namespaces []string) error {
 		k.stopAllBut(everywhere)
 		return nil
 	}
-	if !isUnwatchable(err) {
+	if !watch.IsUnwatchable(err) {
 		return err
 	}
 	if !k.namespaced {
@@ -33,7 +34,7 @@ func (k *kind) cover(ctx context.Context, namespaces []string) error {
 		k.feed(namespace) // start them all before waiting for the first
 	}
 	for _, namespace := range namespaces {
-		if err := k.await(ctx, namespace); err != nil && !isUnwatchable(err) {
+		if err := k.await(ctx, namespace); err != nil && !watch.IsUnwatchable(err) {
 			return err
 		}
 	}
@@ -43,8 +44,8 @@ func (k *kind) cover(ctx context.Context, namespaces []string) error {
 // await waits until a scope is watched, or failed to be.
 func (k *kind) await(ctx context.Context, scope string) error {
 	for {
-		err := k.feed(scope).await(ctx)
-		if !errors.Is(err, errFeedStopped) {
+		err := k.feed(scope).Await(ctx)
+		if !errors.Is(err, watch.ErrStopped) {
 			return err
 		}
 		// It was stopped for one that watches more. Wait for that one.
@@ -56,7 +57,7 @@ func (k *kind) feed(scope string) *feed {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	f := k.feeds[scope]
-	if f == nil || f.ended() && !f.refused(retryDenied) {
+	if f == nil || f.State().Ended && !f.State().Refused(retryDenied) {
 		f = k.start(scope)
 	}
 	return f
@@ -66,17 +67,17 @@ func (k *kind) feed(scope string) *feed {
 // lock.
 func (k *kind) start(scope string) *feed {
 	if old := k.feeds[scope]; old != nil {
-		old.end()
+		old.End()
 	}
 	target, labels := k.applier.target, v1alpha1.OwnerHashLabel
-	source := metadataSource(target.Metadata().Resource(k.gvr).Namespace(scope), labels, "")
+	source := watch.Metadata(target.Metadata().Resource(k.gvr).Namespace(scope), labels, "")
 	if k.full {
-		source = objectSource(target.Dynamic().Resource(k.gvr).Namespace(scope), labels)
+		source = watch.Objects(target.Dynamic().Resource(k.gvr).Namespace(scope), labels)
 	}
 	f := newFeed(scope, source, k)
 	f.full, f.statuses = k.full, k.applier.status
 	k.feeds[scope] = f
-	f.start(k.applier.ctx)
+	f.Start(k.applier.ctx)
 	return f
 }
 
@@ -84,7 +85,7 @@ func (k *kind) start(scope string) *feed {
 // the lock.
 func (k *kind) covered(namespace string) bool {
 	for _, scope := range []string{everywhere, namespace} {
-		if f := k.feeds[scope]; f != nil && f.synced() {
+		if f := k.feeds[scope]; f != nil && f.State().Synced {
 			return true
 		}
 	}
@@ -99,8 +100,8 @@ func (k *kind) denial(namespace string) error {
 		return nil
 	}
 	for _, scope := range []string{namespace, everywhere} {
-		if f := k.feeds[scope]; f != nil && isUnwatchable(f.failure()) {
-			return f.failure()
+		if f := k.feeds[scope]; f != nil && watch.IsUnwatchable(f.State().Err) {
+			return f.State().Err
 		}
 	}
 	return nil
@@ -116,7 +117,7 @@ func (k *kind) watchFully() {
 	}
 	k.full = true
 	for scope, f := range k.feeds {
-		if !f.ended() {
+		if !f.State().Ended {
 			k.start(scope)
 		}
 	}
@@ -128,7 +129,7 @@ func (k *kind) stopAllBut(scope string) {
 	defer k.mu.Unlock()
 	for other, f := range k.feeds {
 		if other != scope {
-			f.end()
+			f.End()
 			delete(k.feeds, other)
 		}
 	}
@@ -148,7 +149,7 @@ func (k *kind) use(h *holder, namespaces map[string]bool) {
 	}
 	for scope, f := range k.feeds {
 		if !used[scope] {
-			f.end()
+			f.End()
 			delete(k.feeds, scope)
 		}
 	}
@@ -163,7 +164,7 @@ func (k *kind) leave(h *holder) bool {
 	delete(k.waiting, h)
 	if len(k.users) == 0 {
 		for _, f := range k.feeds {
-			f.end()
+			f.End()
 		}
 		clear(k.feeds)
 		clear(k.objects)
@@ -200,7 +201,7 @@ func (k *kind) abandoned() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, f := range k.feeds {
-		if f.ended() && isKindNotFound(f.failure()) {
+		if f.State().Ended && watch.IsKindNotFound(f.State().Err) {
 			return true
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/watch"
 )
 
 // write applies an item, if the live object is ours to write.
@@ -123,9 +124,9 @@ func (r *run) refused(it *item, err error) {
 	case reason == ReasonTerminating:
 		r.awaitNamespace(it, phaseTerminating)
 		it.refuse(reason, message)
-	case isKindNotFound(err):
+	case watch.IsKindNotFound(err):
 		r.awaitServed(it.kind)
-		r.awaitKind(it, noDefinitionError{it.kind.gvk}.Error())
+		r.awaitKind(it, watch.NoDefinitionError{Kind: it.kind.gvk}.Error())
 	case reason == ReasonConflict:
 		it.refuse(reason, fmt.Sprintf("%s; %s", message, adoptionHint))
 	case apierrors.IsConflict(err):

@@ -1,4 +1,4 @@
-package apply
+package watch
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 )
 
 // server answers a feed: with err as long as that is set.
@@ -24,7 +24,7 @@ type server struct {
 
 func (s *server) fail(err error) { s.err.Store(&err) }
 
-func (s *server) feed(t *testing.T, out sink) *feed {
+func (s *server) feed(t *testing.T, out Sink[*revision]) *Feed[*revision] {
 	t.Helper()
 	answer := func() error {
 		s.tries.Add(1)
@@ -36,26 +36,26 @@ func (s *server) feed(t *testing.T, out sink) *feed {
 	list := func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 		return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, answer()
 	}
-	watchFunc := func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	watchFunc := func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
 		if o.SendInitialEvents != nil {
 			return nil, apierrors.NewInvalid(schema.GroupKind{}, "", nil) // as a server that knows no streaming lists
 		}
 		if err := answer(); err != nil {
 			return nil, err
 		}
-		return watch.NewFake(), nil
+		return apiwatch.NewFake(), nil
 	}
-	f := newFeed(everywhere, selecting("", "", list, watchFunc), out)
-	f.start(t.Context())
-	t.Cleanup(f.end)
+	f := New(selecting("", "", list, watchFunc), out, toRevision)
+	f.Start(t.Context())
+	t.Cleanup(f.End)
 	return f
 }
 
 type noSink struct{}
 
-func (noSink) put(*feed, *observed)               {}
-func (noSink) drop(*feed, *observed)              {}
-func (noSink) replace(*feed, []*observed, string) {}
+func (noSink) Put(*revision)               {}
+func (noSink) Drop(*revision)              {}
+func (noSink) Replace([]*revision, string) {}
 
 var widgets = schema.GroupResource{Group: "example.com", Resource: "widgets"}
 
@@ -65,10 +65,10 @@ func notServed() error {
 
 func TestFeed_syncs(t *testing.T) {
 	f := new(server).feed(t, noSink{})
-	require.NoError(t, f.await(t.Context()))
-	assert.True(t, f.synced())
-	f.end()
-	require.ErrorIs(t, f.await(t.Context()), errFeedStopped)
+	require.NoError(t, f.Await(t.Context()))
+	assert.True(t, f.State().Synced)
+	f.End()
+	require.ErrorIs(t, f.Await(t.Context()), ErrStopped)
 }
 
 // C37: one who may not watch is not asked again and again.
@@ -77,10 +77,10 @@ func TestFeed_givesUpWithoutRights(t *testing.T) {
 		s := &server{}
 		s.fail(err)
 		f := s.feed(t, noSink{})
-		require.ErrorIs(t, f.await(t.Context()), err)
-		assert.True(t, f.ended())
-		assert.True(t, f.refused(time.Minute))
-		assert.False(t, f.refused(0), "after a while it is worth another try")
+		require.ErrorIs(t, f.Await(t.Context()), err)
+		assert.True(t, f.State().Ended)
+		assert.True(t, f.State().Refused(time.Minute))
+		assert.False(t, f.State().Refused(0), "after a while it is worth another try")
 		assert.EqualValues(t, 1, s.tries.Load())
 	}
 }
@@ -89,11 +89,11 @@ func TestFeed_givesUpWhatIsNotServed(t *testing.T) {
 	s := &server{}
 	s.fail(notServed())
 	f := s.feed(t, noSink{})
-	for !f.ended() {
-		require.True(t, isKindNotFound(f.await(t.Context())))
+	for !f.State().Ended {
+		require.True(t, IsKindNotFound(f.Await(t.Context())))
 	}
 	assert.EqualValues(t, maxNotFound, s.tries.Load())
-	assert.False(t, f.refused(time.Hour))
+	assert.False(t, f.State().Refused(time.Hour))
 }
 
 // Who needs the watch does not wait for the next try: there is one at once.
@@ -102,31 +102,31 @@ func TestFeed_isWokenUp(t *testing.T) {
 	s.fail(errors.New("connection refused"))
 	f := s.feed(t, noSink{})
 	for range 12 { // by itself, this many tries would take minutes
-		require.ErrorContains(t, f.await(t.Context()), "connection refused")
+		require.ErrorContains(t, f.Await(t.Context()), "connection refused")
 	}
-	assert.False(t, f.ended())
+	assert.False(t, f.State().Ended)
 	s.err.Store(nil)
-	for f.await(t.Context()) != nil {
+	for f.Await(t.Context()) != nil {
 		continue // a try that had begun before
 	}
-	assert.True(t, f.synced())
-	assert.NoError(t, f.failure())
+	assert.True(t, f.State().Synced)
+	assert.NoError(t, f.State().Err)
 }
 
 func TestFeed_awaitEndsWithContext(t *testing.T) {
 	block := make(chan struct{})
 	defer close(block)
-	f := newFeed(everywhere, selecting("", "",
+	f := New(selecting("", "",
 		func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 			return nil, errors.New("not reached")
 		},
-		func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+		func(context.Context, metav1.ListOptions) (apiwatch.Interface, error) {
 			<-block
 			return nil, errors.New("too late")
-		}), noSink{})
-	f.start(t.Context())
-	defer f.end()
+		}), noSink{}, toRevision)
+	f.Start(t.Context())
+	defer f.End()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(assert.AnError)
-	require.ErrorIs(t, f.await(ctx), assert.AnError)
+	require.ErrorIs(t, f.Await(ctx), assert.AnError)
 }
