@@ -47,9 +47,19 @@ func (o *Owners) decide(object *census.Object) decision {
 	if app != nil && !app.Matches(object.GroupKind, meta) {
 		app = nil
 	}
+	if !d.marks.Empty() && o.awaits(object, app) {
+		return decision{contenders: d.contenders}
+	}
 	d.owners = o.owners(object, app)
 	d.reown = !slices.EqualFunc(d.owners, object.Owners, func(a, b metav1.OwnerReference) bool { return a.UID == b.UID })
 	return d
+}
+
+// awaits tells whether an object will be given a reference as soon as that is recorded: its
+// marks are written with it, in one write.
+func (o *Owners) awaits(object *census.Object, app *membership.Application) bool {
+	return app != nil && !app.Deleting && app.Ownership == v1alpha1.OwnershipOwn &&
+		object.Controller() == nil && !o.gives(app, object.GroupKind)
 }
 
 // contenders are the Applications that match an object which is not marked as any one's.

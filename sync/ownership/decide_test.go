@@ -133,8 +133,9 @@ func TestDecide_patch(t *testing.T) {
 	owners := NewOwners()
 	a := app(t, "web", nil)
 	owners.Set(a)
-	owners.Record(a.UID, sets.New(configMaps))
 	o := object(func(o *census.Object) { o.Annotations = nil })
+	assert.True(t, owners.decide(o).nothing(), "until both can be written")
+	owners.Record(a.UID, sets.New(configMaps))
 	patch, err := owners.decide(o).patch(o)
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"metadata": {

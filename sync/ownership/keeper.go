@@ -157,7 +157,7 @@ func (k *Keeper) settle(ctx context.Context, ref census.Ref) {
 		k.note(object, d.err)
 		return
 	}
-	if wait := k.spell(ref); wait > 0 {
+	if wait := k.undone(ref); wait > 0 {
 		k.queue.AddAfter(ref, wait)
 		return
 	}
@@ -165,6 +165,7 @@ func (k *Keeper) settle(ctx context.Context, ref census.Ref) {
 	switch {
 	case err == nil:
 		k.queue.Forget(ref)
+		k.count(ref)
 	case lacksRight(err):
 		err = deniedError{err}
 		k.deny(ref.GroupKind, err)
@@ -234,22 +235,27 @@ func (k *Keeper) deny(kind schema.GroupKind, err error) {
 	k.denied[kind] = denial{err: err, until: time.Now().Add(believed)}
 }
 
-// spell counts a write, and returns how long to wait where there were too many lately: then
-// somebody undoes them.
-func (k *Keeper) spell(ref census.Ref) time.Duration {
+// undone returns how long to wait where an object was written too often lately: then
+// somebody undoes it.
+func (k *Keeper) undone(ref census.Ref) time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if s := k.writes[ref]; s.count >= calm {
+		return max(0, period-time.Since(s.since))
+	}
+	return 0
+}
+
+// count counts a write.
+func (k *Keeper) count(ref census.Ref) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s := k.writes[ref]
-	now := time.Now()
-	if now.Sub(s.since) > period {
+	if now := time.Now(); now.Sub(s.since) > period {
 		s = spell{since: now}
-	}
-	if s.count >= calm {
-		return period - now.Sub(s.since) + time.Second
 	}
 	s.count++
 	k.writes[ref] = s
-	return 0
 }
 
 // note notes what came of a look at an object, and tells whom that concerns.

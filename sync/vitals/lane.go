@@ -26,8 +26,9 @@ const (
 	many, worthwhile = 50, 4
 	// listPause is how long after a list of a kind there is no other.
 	listPause = 10 * time.Second
-	// pageSize is the number of objects that one page of a list has.
-	pageSize = 500
+	// pageSize is the number of objects that one page of a list has. All of a page are in
+	// memory at once, as large as they are.
+	pageSize = 200
 	// maxListings is how many kinds are listed at a time.
 	maxListings = 2
 	// readLimit is how long the API server may take to answer.

@@ -113,13 +113,11 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 
 // record lets references be given of the kinds that the status names by now.
 func (r *Reconciler) record(s *scope) {
-	if s.entry.member == nil || s.entry.deleting || !holds(s.app) {
+	if s.entry.err != nil || s.entry.deleting || !holds(s.app) {
 		return
 	}
 	if r.owners.Record(s.app.UID, wantedKinds(s.app)) {
-		for _, o := range r.census.By(annotationKey(s.key)) { // as it is by now
-			r.keeper.Look(o.Ref)
-		}
+		r.lookAfter(s.key, nil, s.entry)
 	}
 }
 
