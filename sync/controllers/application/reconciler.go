@@ -37,7 +37,7 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Cluster that the Applications and their components live in.
 	Cluster *cluster.Cluster
-	// Workers is how many Applications are reconciled at a time. Default: 4.
+	// Workers is how many Applications are reconciled at a time. Default: 16.
 	Workers int
 	// Linger is how long a kind is watched that no Application lists any more. Default: a minute.
 	Linger time.Duration

@@ -26,7 +26,8 @@ import (
 	"waybill.dev/waybill/sync/vitals"
 )
 
-const defaultWorkers = 4
+// defaultWorkers is high, as a pass is a moment of work and the wait for one write.
+const defaultWorkers = 16
 
 // SetupWithManager adds the controller to a manager. ctx ends the watches of components.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
