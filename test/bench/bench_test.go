@@ -37,6 +37,11 @@ var rows = []row{
 	{"push-to-two-clusters", pushToTwoClusters},
 	{"idle-requests", idleRequests},
 	{"webhook-p99", webhookP99},
+	{"application-1000-cold", application1000Cold},
+	{"application-change", applicationChange},
+	{"application-idle", applicationIdle},
+	{"inject-p99", injectP99},
+	{"unlisted-kind", unlistedKind},
 }
 
 // figures collects what all rows have measured.

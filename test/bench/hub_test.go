@@ -44,6 +44,7 @@ var (
 	clusters      = v1alpha1.GroupVersion.WithResource("kubernetesclusters")
 	definitions   = v1alpha1.GroupVersion.WithResource("applicationdefinitions")
 	installations = v1alpha1.GroupVersion.WithResource("applicationinstallations")
+	applications  = v1alpha1.GroupVersion.WithResource("applications")
 )
 
 // hub is a cluster whose requests are counted, with Waybill's CRDs.

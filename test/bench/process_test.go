@@ -19,14 +19,26 @@ const maxRSS = 150
 // waybill is a process of Waybill's.
 type waybill struct{ *env.Process }
 
-// startSync starts a fresh waybill-sync for a hub.
+// startSync starts a fresh waybill-sync as it runs beside a hub.
 func startSync(b *testing.B, h *hub, args ...string) waybill {
+	b.Helper()
+	return startRoles(b, h, "hub,driver", args...)
+}
+
+// startAgent starts a fresh waybill-sync as it runs in a user cluster: a process of its own, so
+// that it has rows of its own (C44).
+func startAgent(b *testing.B, h *hub) waybill {
+	b.Helper()
+	return startRoles(b, h, "agent")
+}
+
+func startRoles(b *testing.B, h *hub, roles string, args ...string) waybill {
 	b.Helper()
 	bin, err := program.Build(b.Context(), program.Sync)
 	require.NoError(b, err)
 	process, err := program.Start(b.Context(), program.Options{
 		Name: program.Sync, Bin: bin, Kubeconfig: h.kubeconfigOf(b, syncUser),
-		Args: append([]string{"--cache-dir=" + filepath.Join(b.TempDir(), "cache")}, args...),
+		Args: append([]string{"--controllers=" + roles, "--cache-dir=" + filepath.Join(b.TempDir(), "cache")}, args...),
 	})
 	require.NoError(b, err)
 	return ours(b, process)

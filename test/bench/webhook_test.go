@@ -49,7 +49,7 @@ func webhookP99(b *testing.B, s *sheet) {
 	s.rss(process)
 }
 
-func startWebhook(b *testing.B, h *hub) waybill {
+func startWebhook(b *testing.B, h *hub, args ...string) waybill {
 	b.Helper()
 	bin, err := program.Build(b.Context(), program.Webhook)
 	require.NoError(b, err)
@@ -57,7 +57,7 @@ func startWebhook(b *testing.B, h *hub) waybill {
 	require.NoError(b, err)
 	process, err := program.Start(b.Context(), program.Options{
 		Name: program.Webhook, Bin: bin, Kubeconfig: h.kubeconfigOf(b, "waybill-webhook"),
-		Args: []string{"--listen=" + address, "--url=https://" + address},
+		Args: append([]string{"--listen=" + address, "--url=https://" + address}, args...),
 	})
 	require.NoError(b, err)
 	return ours(b, process)

@@ -1,0 +1,229 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/observe"
+)
+
+const (
+	// members is how many Applications there are, in how many namespaces; each has two objects
+	// of each of five kinds.
+	members      = 1000
+	memberSpaces = 20
+	parts        = 10
+	// pace is how many components change in a second, and changes how many in each run.
+	pace    = 100
+	changes = 300
+)
+
+// crowd is 1,000 Applications of 10 components each.
+type crowd struct {
+	*hub
+	apps *observe.View
+}
+
+// startCrowd ends with 1,000 Applications that a first process has given their components,
+// and no process any more.
+func startCrowd(b *testing.B) *crowd {
+	b.Helper()
+	c := &crowd{hub: startHub(b, false)}
+	for i := range memberSpaces {
+		c.namespace(b, memberSpace(i))
+	}
+	c.apps = c.view(b, applications, "")
+	var objects []string
+	for i := range members {
+		objects = append(objects, partManifests(i)...)
+	}
+	newFloor(b, c.hub).apply(b, prepare(b, objects))
+	require.NoError(b, parallel(members, func(i int) error {
+		app := memberApplication(i)
+		_, err := c.client.Resource(applications).Namespace(app.GetNamespace()).Create(b.Context(), app, metav1.CreateOptions{})
+		return err
+	}))
+	first := startAgent(b, c.hub)
+	c.await(b, members, allThere)
+	require.NoError(b, first.Kill())
+	return c
+}
+
+// crowdPatience is how long 10,000 objects may take to be taken in.
+const crowdPatience = 10 * time.Minute
+
+func (c *crowd) await(b *testing.B, want int, match observe.Match) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), crowdPatience)
+	defer cancel()
+	require.NoError(b, c.apps.Until(ctx, want, match))
+}
+
+func memberSpace(i int) string { return fmt.Sprintf("team-%02d", i%memberSpaces) }
+func memberName(i int) string  { return fmt.Sprintf("app-%04d", i) }
+
+func memberApplication(i int) *unstructured.Unstructured {
+	components := []any{map[string]any{"group": "apps", "kind": "Deployment"}}
+	for _, kind := range []string{"ConfigMap", "Secret", "Service", "ServiceAccount"} {
+		components = append(components, map[string]any{"kind": kind})
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.ApplicationKind,
+		"metadata": map[string]any{"name": memberName(i), "namespace": memberSpace(i)},
+		"spec": map[string]any{
+			"type":       "bench",
+			"selector":   map[string]any{"matchLabels": map[string]any{"app": memberName(i)}},
+			"components": components,
+		},
+	}}
+}
+
+// partManifests are the objects of an Application. The Deployments have no replicas: they are
+// healthy as soon as their controller has seen them.
+func partManifests(i int) []string {
+	var manifests []string
+	for n := range parts / 5 {
+		head := fmt.Sprintf("metadata: {name: %s-%d, namespace: %s, labels: {app: %[1]s}}\n", memberName(i), n, memberSpace(i))
+		manifests = append(manifests,
+			"apiVersion: v1\nkind: ConfigMap\n"+head+"data: {text: "+strings.Repeat("x", 512)+"}\n",
+			"apiVersion: v1\nkind: Secret\n"+head+"stringData: {text: "+strings.Repeat("x", 512)+"}\n",
+			"apiVersion: v1\nkind: Service\n"+head+"spec: {clusterIP: None, selector: {app: "+memberName(i)+"}}\n",
+			"apiVersion: v1\nkind: ServiceAccount\n"+head,
+			"apiVersion: apps/v1\nkind: Deployment\n"+head+fmt.Sprintf(`spec:
+  replicas: 0
+  selector: {matchLabels: {app: %s, part: "%d"}}
+  template:
+    metadata: {labels: {app: %[1]s, part: "%d"}}
+    spec: {containers: [{name: web, image: "nginx:1.29-alpine"}]}
+`, memberName(i), n, n))
+	}
+	return manifests
+}
+
+// ready matches an Application whose status says of its components what is given.
+func ready(components string) observe.Match {
+	return observe.Has(components, "status", "componentsReady")
+}
+
+// allThere matches an Application that has, and owns, all of its components.
+func allThere(o *observe.Object) bool {
+	if !ready(fmt.Sprintf("%d/%[1]d", parts))(o) {
+		return false
+	}
+	components, _, _ := unstructured.NestedSlice(o.Object, "status", "components") // none is not all
+	for _, c := range components {
+		if fields, ok := c.(map[string]any); !ok || fields["owned"] != true {
+			return false
+		}
+	}
+	return len(components) == parts
+}
+
+// application1000Cold is how long a fresh process takes until every status is right, where
+// all objects are owned already and every status is wrong.
+func application1000Cold(b *testing.B, s *sheet) {
+	c := startCrowd(b)
+	var took, calls samples
+	peak := 0.0
+	for b.Loop() {
+		require.NoError(b, parallel(members, func(i int) error {
+			_, err := c.client.Resource(applications).Namespace(memberSpace(i)).Patch(b.Context(), memberName(i), types.MergePatchType,
+				[]byte(`{"status":{"componentsReady":"","components":null,"installed":null}}`), metav1.PatchOptions{}, "status")
+			return err
+		}))
+		c.await(b, 0, allThere)
+		before := c.mark(b)
+		began := time.Now()
+		process := startAgent(b, c.hub)
+		c.await(b, members, allThere)
+		took.since(began)
+		calls.add(c.requests(b, before).count())
+		peak = max(peak, process.peak(b))
+		require.NoError(b, process.Kill())
+	}
+	s.atMost("", took.median(), "s", 30)
+	s.inform("requests", calls.median(), "requests")
+	s.atMost("rss", peak, "MiB", maxRSS)
+}
+
+// applicationChange is how long a change of a component takes to show in the status of its
+// Application, while 100 such changes a second go on: ConfigMaps are deleted, and come back.
+func applicationChange(b *testing.B, s *sheet) {
+	c := startCrowd(b)
+	process := startAgent(b, c.hub)
+	c.await(b, members, allThere)
+	<-time.After(settling)
+	var took samples
+	for run := 0; b.Loop(); run++ {
+		took = append(took, c.change(b, c.delete, fmt.Sprintf("%d/%[1]d", parts-1))...)
+		took = append(took, c.change(b, c.bring, fmt.Sprintf("%d/%[1]d", parts))...)
+	}
+	s.atMost("", 1000*took.percentile(99), "ms at p99", 500)
+	s.inform("p50", 1000*took.median(), "ms")
+	s.inform("changes", float64(len(took)), "changes")
+	s.rss(process)
+}
+
+func (c *crowd) delete(ctx context.Context, i int) error {
+	return c.client.Resource(configMaps).Namespace(memberSpace(i)).Delete(ctx, memberName(i)+"-0", metav1.DeleteOptions{})
+}
+
+func (c *crowd) bring(ctx context.Context, i int) error {
+	_, err := c.client.Resource(configMaps).Namespace(memberSpace(i)).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": memberName(i) + "-0", "namespace": memberSpace(i), "labels": map[string]any{"app": memberName(i)}},
+	}}, metav1.CreateOptions{})
+	return err
+}
+
+// change does something to a component of many Applications, at a pace, and returns how long
+// each took, from the answer of the API server on, until the status said so.
+func (c *crowd) change(b *testing.B, do func(context.Context, int) error, want string) samples {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	defer cancel()
+	took := make(samples, changes)
+	ticker := time.NewTicker(time.Second / pace)
+	defer ticker.Stop()
+	var group errgroup.Group
+	for i := range changes {
+		<-ticker.C
+		group.Go(func() error {
+			if err := do(ctx, i); err != nil {
+				return err
+			}
+			began := time.Now()
+			err := c.apps.Until(ctx, 1, observe.Named(memberName(i), ready(want)))
+			took[i] = time.Since(began).Seconds()
+			return err
+		})
+	}
+	require.NoError(b, group.Wait())
+	return took
+}
+
+// applicationIdle is what is asked when nothing changes.
+func applicationIdle(b *testing.B, s *sheet) {
+	c := startCrowd(b)
+	process := startAgent(b, c.hub)
+	c.await(b, members, allThere)
+	<-time.After(settling)
+	var calls samples
+	for b.Loop() {
+		before := c.mark(b)
+		<-time.After(window)
+		calls.add(c.requests(b, before).count())
+	}
+	s.atMost("", calls.max(), "requests", 0)
+	s.rss(process)
+}
