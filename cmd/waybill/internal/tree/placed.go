@@ -39,6 +39,9 @@ func (b *builder) ofKubernetesApplication(ctx context.Context, at *site, app *v1
 			id := manifest.ID{Group: kind.Group, Kind: kind.Kind, Namespace: app.Namespace, Name: t.Metadata.Name}
 			node := newNode(id, at.name())
 			node.Health, node.Message = health.NotFound, "the application has made no such resource"
+			if app.Spec.ClusterName == "" {
+				node.Message = "made when the application is scheduled"
+			}
 			nodes = append(nodes, node)
 		}
 	}
