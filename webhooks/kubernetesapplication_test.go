@@ -105,3 +105,16 @@ func TestKubernetesApplication_schedulingNeedsUseAlone(t *testing.T) {
 	use := []permission{in(v1alpha1.Group, "kubernetesclusters", "use")}
 	require.NoError(t, c.with(t, app.Namespace, use).Update(t.Context(), app))
 }
+
+// C13, C35: to take over an object of others is to act in the cluster.
+func TestKubernetesApplicationResource_adoptionNeedsUse(t *testing.T) {
+	c := admission(t)
+	admin, _ := c.admin(t)
+	resource := newKubernetesApplicationResource(c.Namespace(t), newObject("v1", "ConfigMap", "web"))
+	require.NoError(t, admin.Create(t.Context(), resource))
+	resource.Annotations = map[string]string{"note": "mine"}
+	user := c.with(t, resource.Namespace, nil)
+	require.NoError(t, user.Update(t.Context(), resource))
+	resource.Annotations[v1alpha1.AdoptAnnotation] = "true"
+	require.True(t, apierrors.IsForbidden(user.Update(t.Context(), resource)))
+}

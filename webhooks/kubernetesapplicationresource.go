@@ -24,8 +24,10 @@ func (*kubernetesApplicationResources) validate(obj, old *v1alpha1.KubernetesApp
 	return nil, validation.ValidateKubernetesApplicationResource(obj, old)
 }
 
+// specChanged is also true where the resource may take over an object that it might not before.
 func (*kubernetesApplicationResources) specChanged(obj, old *v1alpha1.KubernetesApplicationResource) bool {
-	return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec)
+	return obj.Annotations[v1alpha1.AdoptAnnotation] != old.Annotations[v1alpha1.AdoptAnnotation] ||
+		!apiequality.Semantic.DeepEqual(obj.Spec, old.Spec)
 }
 
 func (k *kubernetesApplicationResources) review(ctx context.Context, obj, old *v1alpha1.KubernetesApplicationResource) (admission.Warnings, error) {
