@@ -19,6 +19,8 @@ const kubernetesApplicationResource = "kubernetesapplications"
 type kubernetesApplications struct {
 	access  *access
 	secrets *propagation
+	// remote tries templates out in user clusters; nil where that is not wanted.
+	remote *remoteDryRun
 }
 
 var _ defaults[*v1alpha1.KubernetesApplication] = &kubernetesApplications{}
@@ -48,7 +50,10 @@ func (k *kubernetesApplications) review(ctx context.Context, obj, old *v1alpha1.
 	if err := k.access.check(ctx, obj, kubernetesApplicationResource, wanted); err != nil {
 		return nil, err
 	}
-	return nil, k.secrets.check(ctx, obj, v1alpha1.KubernetesApplicationKind, named)
+	if err := k.secrets.check(ctx, obj, v1alpha1.KubernetesApplicationKind, named); err != nil {
+		return nil, err
+	}
+	return k.remote.try(ctx, obj, old), nil
 }
 
 // templateSecrets are the Secrets that the templates name, each once, where it is named first.

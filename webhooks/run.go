@@ -37,6 +37,10 @@ type Options struct {
 
 	// HealthAddress is the host:port of /healthz and /readyz; "0" for none.
 	HealthAddress string
+
+	// ParseKubeconfig has templates of KubernetesApplications be tried out in the user cluster
+	// that they are scheduled to, and reads the kubeconfigs for that. Nil: they are not.
+	ParseKubeconfig func([]byte) (*rest.Config, error)
 }
 
 // Run serves admission for the cluster that config reaches, until ctx ends, and then as long as
@@ -61,7 +65,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return err
 	}
 	injector.OnChange(registrar.Wake)
-	if err := Setup(mgr, metrics.Registry, o.Registration.Namespace, injector.Index()); err != nil {
+	if err := Setup(mgr, metrics.Registry, o, injector.Index()); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {

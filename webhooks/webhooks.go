@@ -54,9 +54,9 @@ func defaultPath(resource string) string  { return "/default/" + resource }
 func validatePath(resource string) string { return "/validate/" + resource }
 
 // Setup makes the webhook server of the manager answer for every kind, and adds a check to its
-// readiness that look-ups are answered from memory. systemNamespace is where Secrets of sources are;
-// index has the Applications of the cluster.
-func Setup(mgr manager.Manager, registry prometheus.Registerer, systemNamespace string, index *membership.Index) error {
+// readiness that look-ups are answered from memory. index has the Applications of the cluster.
+func Setup(mgr manager.Manager, registry prometheus.Registerer, o Options, index *membership.Index) error {
+	systemNamespace := o.Registration.Namespace // where Secrets of sources are
 	if err := register(registry, decisions, duration); err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
@@ -69,6 +69,10 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, systemNamespace 
 		access: reviews, definitions: &definitions{cached: mgr.GetClient(), live: mgr.GetAPIReader()},
 	}
 	secrets := &propagation{reader: mgr.GetAPIReader()}
+	scheduled := &kubernetesApplications{access: reviews, secrets: secrets}
+	if o.ParseKubeconfig != nil {
+		scheduled.remote = newRemoteDryRun(mgr.GetAPIReader(), o.ParseKubeconfig, mgr.GetConfig())
+	}
 	for _, err := range []error{
 		serve(mgr, v1alpha1.GitSyncKind, gitSyncResource, &gitSyncs{access: reviews, systemNamespace: systemNamespace}),
 		serve(mgr, v1alpha1.KubernetesClusterKind, kubernetesClusterResource, &kubernetesClusters{access: reviews, systemNamespace: systemNamespace}),
@@ -77,7 +81,7 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, systemNamespace 
 		serve(mgr, v1alpha1.ApplicationKind, applicationResource, &applications{
 			access: reviews, mapper: mgr.GetRESTMapper(), dryRun: &podDryRun{client: clientset}, index: index,
 		}),
-		serve(mgr, v1alpha1.KubernetesApplicationKind, kubernetesApplicationResource, &kubernetesApplications{access: reviews, secrets: secrets}),
+		serve(mgr, v1alpha1.KubernetesApplicationKind, kubernetesApplicationResource, scheduled),
 		serve(mgr, v1alpha1.KubernetesApplicationResourceKind, kubernetesApplicationResourceResource, &kubernetesApplicationResources{access: reviews, secrets: secrets}),
 	} {
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/logging"
+	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/webhooks"
 	"waybill.dev/waybill/webhooks/registration"
 )
@@ -43,6 +44,7 @@ type options struct {
 	healthAddress   string
 	drain           time.Duration
 	unregister      bool
+	remoteDryRun    bool
 	log             logger.Options
 }
 
@@ -58,6 +60,7 @@ func parse(args []string) (*options, error) {
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 for none")
 	flags.DurationVar(&o.drain, "drain", 5*time.Second, "how long to go on answering after a signal, until the API server asks another replica")
 	flags.BoolVar(&o.unregister, "unregister-on-exit", false, "with --url: delete the webhook configurations at the end, where no other process has taken over; for demos and tests, as nothing is checked from then on")
+	flags.BoolVar(&o.remoteDryRun, "remote-dry-run", false, "try changed templates of a KubernetesApplication out in the cluster that it is scheduled to, and warn of what that refuses; the program then reads the kubeconfigs of clusters")
 	o.log.BindFlags(flags)
 	if err := flags.Parse(args); err != nil {
 		return nil, err
@@ -89,12 +92,20 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	ctrl.Log.Info("start", "version", version, "endpoint", endpoint.String())
+	var parse func([]byte) (*rest.Config, error)
+	if o.remoteDryRun {
+		parse = func(content []byte) (*rest.Config, error) {
+			return cluster.ParseKubeconfig(content, cluster.KubeconfigOptions{})
+		}
+	}
 	return webhooks.Run(ctx, config, webhooks.Options{
 		Registration: registration.Options{
 			Namespace: o.systemNamespace, Endpoint: endpoint, Listen: o.listen, Drain: o.drain, Unregister: o.unregister,
 		},
 		MetricsAddress: o.metricsAddress,
 		HealthAddress:  o.healthAddress,
+
+		ParseKubeconfig: parse,
 	})
 }
 

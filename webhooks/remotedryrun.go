@@ -1,0 +1,230 @@
+package webhooks
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+const (
+	// remoteTimeout bounds the dry runs of one decision, the connection included.
+	remoteTimeout = 3 * time.Second
+	// remoteParallel is how many templates of one decision are tried at a time.
+	remoteParallel = 8
+)
+
+// remoteDryRun tries templates out in the user cluster that an application is scheduled to. What
+// it finds is a warning and never more: the cluster may say something else by the time that the
+// template is applied.
+type remoteDryRun struct {
+	reader client.Reader
+	// parse reads a kubeconfig; local is where clusters without one lead to.
+	parse func([]byte) (*rest.Config, error)
+	local *rest.Config
+
+	mu    sync.Mutex
+	known map[types.NamespacedName]*remote
+}
+
+// remote is a user cluster, reached by one kubeconfig.
+type remote struct {
+	hash    [sha256.Size]byte
+	dynamic dynamic.Interface
+	mapper  meta.RESTMapper
+}
+
+func newRemoteDryRun(reader client.Reader, parse func([]byte) (*rest.Config, error), local *rest.Config) *remoteDryRun {
+	return &remoteDryRun{reader: reader, parse: parse, local: local, known: map[types.NamespacedName]*remote{}}
+}
+
+// try warns of every template that is new, or another than in old, and that the user cluster would
+// refuse as it is now. Before there is a cluster there is nothing to ask.
+func (d *remoteDryRun) try(ctx context.Context, obj, old *v1alpha1.KubernetesApplication) admission.Warnings {
+	cluster := obj.Spec.ClusterName
+	if d == nil || cluster == "" {
+		return nil
+	}
+	changed := changedTemplates(obj, old)
+	if len(changed) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, remoteTimeout)
+	defer cancel()
+	target, err := d.connect(ctx, types.NamespacedName{Namespace: obj.Namespace, Name: cluster})
+	if err != nil {
+		return admission.Warnings{fmt.Sprintf("templates could not be tried out in cluster %s: %v", cluster, err)}
+	}
+	refusals := make([]error, len(changed))
+	group := errgroup.Group{}
+	group.SetLimit(remoteParallel)
+	for i := range changed {
+		group.Go(func() error {
+			refusals[i] = target.refuses(ctx, changed[i].Spec.Template)
+			return nil
+		})
+	}
+	_ = group.Wait() // refusals are no errors of ours
+	var warnings admission.Warnings
+	for i, refusal := range refusals {
+		if refusal != nil {
+			warnings = append(warnings, fmt.Sprintf("resource template %s: cluster %s would refuse it: %v", changed[i].Metadata.Name, cluster, refusal))
+		}
+	}
+	return warnings
+}
+
+func changedTemplates(obj, old *v1alpha1.KubernetesApplication) []v1alpha1.ResourceTemplate {
+	before := map[string]string{}
+	if old != nil {
+		for _, t := range old.Spec.ResourceTemplates {
+			before[t.Metadata.Name] = string(t.Spec.Template.Raw)
+		}
+	}
+	var changed []v1alpha1.ResourceTemplate
+	for _, t := range obj.Spec.ResourceTemplates {
+		if was, ok := before[t.Metadata.Name]; !ok || was != string(t.Spec.Template.Raw) {
+			changed = append(changed, t)
+		}
+	}
+	return changed
+}
+
+// connect returns the cluster by that name, with the connection that it had before unless its
+// kubeconfig has changed.
+func (d *remoteDryRun) connect(ctx context.Context, key types.NamespacedName) (*remote, error) {
+	kc := &v1alpha1.KubernetesCluster{}
+	if err := d.reader.Get(ctx, key, kc); err != nil {
+		return nil, fmt.Errorf("get KubernetesCluster: %w", err)
+	}
+	switch {
+	case kc.Spec.Paused:
+		return nil, errors.New("it is paused")
+	case !kc.Status.Reachable:
+		return nil, errors.New("it does not answer")
+	}
+	content, err := d.kubeconfig(ctx, kc)
+	if err != nil {
+		return nil, err
+	}
+	hash := sha256.Sum256(content)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if known := d.known[key]; known != nil && known.hash == hash {
+		return known, nil
+	}
+	made, err := d.build(content)
+	if err != nil {
+		return nil, err
+	}
+	made.hash = hash
+	d.known[key] = made
+	return made, nil
+}
+
+// kubeconfig is empty for a cluster that is this one.
+func (d *remoteDryRun) kubeconfig(ctx context.Context, kc *v1alpha1.KubernetesCluster) ([]byte, error) {
+	ref := kc.Spec.KubeconfigSecretRef
+	if ref == nil {
+		return nil, nil
+	}
+	secret := &corev1.Secret{}
+	if err := d.reader.Get(ctx, types.NamespacedName{Namespace: kc.Namespace, Name: ref.Name}, secret); err != nil {
+		return nil, fmt.Errorf("get its kubeconfig: %w", err)
+	}
+	keys := []string{ref.Key}
+	if ref.Key == "" {
+		keys = []string{"value", "kubeconfig"}
+	}
+	for _, key := range keys {
+		if content := secret.Data[key]; len(content) > 0 {
+			return content, nil
+		}
+	}
+	return nil, fmt.Errorf("Secret %s has no key %q", ref.Name, keys[0])
+}
+
+func (d *remoteDryRun) build(kubeconfig []byte) (*remote, error) {
+	config := d.local
+	if len(kubeconfig) > 0 {
+		parsed, err := d.parse(kubeconfig)
+		if err != nil {
+			return nil, fmt.Errorf("read its kubeconfig: %w", err)
+		}
+		config = parsed
+	}
+	config = rest.CopyConfig(config)
+	config.QPS, config.Timeout = -1, remoteTimeout
+	shared, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("build client: %w", err)
+	}
+	return newRemote(config, shared)
+}
+
+func newRemote(config *rest.Config, shared *http.Client) (*remote, error) {
+	objects, err := dynamic.NewForConfigAndClient(config, shared)
+	if err != nil {
+		return nil, fmt.Errorf("build client: %w", err)
+	}
+	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(config, shared)
+	if err != nil {
+		return nil, fmt.Errorf("build client: %w", err)
+	}
+	return &remote{dynamic: objects, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kinds))}, nil
+}
+
+// refuses is what the cluster answers to a dry run of a template. What is not there yet, a kind or
+// a namespace, may come with the application, and is no refusal.
+func (r *remote) refuses(ctx context.Context, template v1alpha1.ObjectTemplate) error {
+	gvk := template.GroupVersionKind()
+	mapping, err := r.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("it could not be tried out: %w", err)
+	}
+	object, err := template.Object()
+	if err != nil {
+		return err
+	}
+	var objects dynamic.ResourceInterface = r.dynamic.Resource(mapping.Resource)
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		objects = r.dynamic.Resource(mapping.Resource).Namespace(cmp.Or(object.GetNamespace(), metav1.NamespaceDefault))
+	} else {
+		object.SetNamespace("")
+	}
+	data, err := object.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	_, err = objects.Patch(ctx, template.Metadata.Name, types.ApplyPatchType, data, metav1.PatchOptions{
+		DryRun: []string{metav1.DryRunAll}, FieldManager: v1alpha1.FieldManager, Force: ptr.To(true),
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
