@@ -141,6 +141,9 @@ func (k *kind) use(h *holder, namespaces map[string]bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.users[h] = namespaces
+	if len(k.feeds) == 1 && k.feeds[everywhere] != nil {
+		return // the one watch serves all, however many there are
+	}
 	used := map[string]bool{everywhere: true}
 	for _, namespaces := range k.users {
 		for namespace := range namespaces {
