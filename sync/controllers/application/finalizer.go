@@ -79,7 +79,11 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 	if !holds(s.app) {
 		return reconcile.Outcome{Pending: true}, nil
 	}
-	if err := r.removePods(ctx, s.app.UID); err != nil {
+	pods, known, failure := r.pods.of(s.key, s.app.UID)
+	if !known && failure == nil {
+		return reconcile.Outcome{Pending: true}, nil
+	}
+	if err := r.deletePods(ctx, pods, ""); err != nil {
 		return reconcile.Outcome{}, reconcile.Failed(v1alpha1.DeleteFailedReason, "delete the Pod of the health check: %w", err)
 	}
 	left := removalLimit - time.Since(s.entry.since)
@@ -137,5 +141,5 @@ func (s *scope) staleNames() string {
 func (r *Reconciler) release(ctx context.Context, app *v1alpha1.Application) error {
 	before := app.DeepCopy()
 	controllerutil.RemoveFinalizer(app, v1alpha1.OwnershipFinalizer)
-	return client.IgnoreNotFound(r.patchMetadata(ctx, app, before))
+	return r.patchMetadata(ctx, app, before)
 }

@@ -31,14 +31,12 @@ func TestDeletion_takesComponentsAlong(t *testing.T) {
 // C42: with --cascade=orphan everything stays, and nothing is owned.
 func TestDeletion_orphaning(t *testing.T) {
 	w := newWorld(t)
-	settings := configMap(member("settings"))
-	w.Create(settings)
+	settings := w.keptSettings()
 	app := shop(named("ConfigMap", "settings"))
 	w.Create(app)
 	hub.AwaitReady(w.World, app)
 	w.delete(app, orphan())
-	require.True(t, w.Exists(settings, "settings"))
-	assert.Empty(t, settings.OwnerReferences)
+	w.awaitOwned(settings, app, false)
 	assert.True(t, settings.DeletionTimestamp.IsZero())
 }
 

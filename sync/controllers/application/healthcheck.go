@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,8 +26,10 @@ import (
 // it is ready (A81-A87). What keeps it from being so is the checkup of the scope.
 func (r *Reconciler) checkHealth(ctx context.Context, s *scope) {
 	s.app.Status.Ready = metav1.ConditionUnknown
+	pods, known, failure := r.pods.of(s.key, s.app.UID)
+	s.unread = s.unread || !known && failure == nil
 	if s.app.Spec.HealthCheck == nil {
-		if err := r.removePods(ctx, s.app.UID); err != nil {
+		if err := r.deletePods(ctx, pods, ""); err != nil {
 			s.checkup = reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "delete the Pod of the health check: %w", err)
 		}
 		return
@@ -38,24 +39,19 @@ func (r *Reconciler) checkHealth(ctx context.Context, s *scope) {
 		s.checkup = reconcile.Stalled(v1alpha1.InvalidSpecReason, "%w", err)
 		return
 	}
-	pods, known, failure := r.pods.of(s.key, s.app.UID)
 	if !known {
-		s.unread = s.unread || failure == nil
 		s.checkup = watchingPods(failure)
+		return
+	}
+	if err := r.deletePods(ctx, pods, wanted.Name); err != nil {
+		s.checkup = reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "delete the Pod of the health check before: %w", err)
 		return
 	}
 	var current *pod
 	for _, p := range pods {
-		switch {
-		case p.key.Name == wanted.Name:
+		if p.key.Name == wanted.Name {
 			current = p
-		case !p.deleting: // of another template
-			err = errors.Join(err, r.deletePod(ctx, p))
 		}
-	}
-	if err != nil {
-		s.checkup = reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "delete the Pod of the health check before: %w", err)
-		return
 	}
 	s.checkup = r.checkPod(ctx, s, wanted, current)
 }
@@ -133,11 +129,11 @@ func refusedBefore(conditions []metav1.Condition) string {
 	return ""
 }
 
-// removePods deletes the Pods of health checks that an Application has.
-func (r *Reconciler) removePods(ctx context.Context, app types.UID) error {
+// deletePods deletes all of some Pods but the one of a name.
+func (r *Reconciler) deletePods(ctx context.Context, pods []*pod, except string) error {
 	var errs []error
-	for _, p := range r.pods.known(app) {
-		if !p.deleting {
+	for _, p := range pods {
+		if !p.deleting && p.key.Name != except {
 			errs = append(errs, r.deletePod(ctx, p))
 		}
 	}

@@ -192,3 +192,18 @@ func TestHealthCheck_namesFit(t *testing.T) {
 	}
 	assert.Len(t, names, 2)
 }
+
+// A84: a Pod that is not wanted any more is removed, also when that happened while nobody looked.
+func TestHealthCheck_droppedWhileNobodyLooked(t *testing.T) {
+	w, stop := newStoppableAgentWorld(t)
+	w.AwaitThere(&corev1.ServiceAccount{}, "default")
+	app := shop()
+	app.Spec.HealthCheck = healthCheck("check")
+	w.Create(app)
+	w.awaitPod(anyPod)
+	stop()
+	hub.Change(w.World, app, func(app *v1alpha1.Application) { app.Spec.HealthCheck = nil })
+	w.startAgent()
+	require.True(t, w.Eventually(func() bool { return len(w.pods()) == 0 }))
+	hub.AwaitReady(w.World, app)
+}

@@ -1,7 +1,6 @@
 package application_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/hub"
@@ -67,12 +65,10 @@ func TestOwnership_isTakenBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			settings := configMap(member("settings"))
 			another := namespaceUID(w)
-			settings.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: w.Namespace, UID: another}}
 			app := shop(named("Secret", "none"), named("ConfigMap", "settings"))
 			w.Create(app)
-			w.Create(settings)
+			settings := w.keptSettings()
 			w.awaitOwned(settings, app, true)
 			hub.Await(w.World, app, "not reported as owned", func(app *v1alpha1.Application) bool {
 				return component(app, "ConfigMap", "settings").Owned
@@ -149,13 +145,7 @@ func TestOwnership_neverClusterScoped(t *testing.T) {
 // replaced.
 func TestOwnership_ofApplicationMadeAnew(t *testing.T) {
 	w := newWorld(t)
-	settings := configMap(member("settings"))
-	settings.Finalizers = []string{"example.com/hold"} // against the garbage collector
-	w.Create(settings)
-	t.Cleanup(func() {
-		release := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`))
-		require.NoError(t, w.Client.Patch(context.Background(), settings, release))
-	})
+	settings := w.keptSettings()
 	first := shop(named("ConfigMap", "settings"))
 	w.Create(first)
 	w.awaitOwned(settings, first, true)
@@ -164,7 +154,7 @@ func TestOwnership_ofApplicationMadeAnew(t *testing.T) {
 	hub.Change(w.World, settings, func(o *configMapType) {
 		o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{
 			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ApplicationKind, Name: "shop", UID: "gone",
-		}, metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: w.Namespace, UID: namespaceUID(w)})
+		})
 	})
 
 	second := shop(named("ConfigMap", "settings"))

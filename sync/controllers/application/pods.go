@@ -42,7 +42,8 @@ func (p *pod) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: p.key.Namespace, Name: p.key.Name}
 }
 
-// pods watches the Pods of health checks, from when there is the first one.
+// pods watches the Pods of health checks, from when there is the first Application: one that
+// has dropped its health check may still have a Pod.
 type pods struct {
 	ctx    context.Context
 	target watch.Target
@@ -97,13 +98,6 @@ func (p *pods) ofLocked(uid types.UID) []*pod {
 		list = append(list, one)
 	}
 	return list
-}
-
-// known returns the Pods of an Application as far as they are known, and starts nothing.
-func (p *pods) known(uid types.UID) []*pod {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.ofLocked(uid)
 }
 
 // start begins a watch. The caller holds the lock.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -73,20 +74,30 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if err := r.hold(ctx, app); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return ctrl.Result{}, r.outdated(req.NamespacedName, err)
 	}
 	s := &scope{app: app, key: req.NamespacedName, entry: r.observe(app)}
 	pass := r.kernel.Begin(r.Client, r.Recorder, app)
 	outcome, err := r.run(ctx, s)
 	if s.released {
-		return ctrl.Result{}, r.release(ctx, app)
+		return ctrl.Result{}, r.outdated(req.NamespacedName, r.release(ctx, app))
 	}
 	result, err := pass.Finish(ctx, outcome, err)
 	if err != nil || outcome.Pending {
 		return result, err
 	}
 	r.record(s)
-	return result, r.letGo(ctx, app)
+	return result, r.outdated(req.NamespacedName, r.letGo(ctx, app))
+}
+
+// outdated has a write be tried again that was refused because somebody wrote in between, or
+// because the cache does not know our own last write yet.
+func (r *Reconciler) outdated(key types.NamespacedName, err error) error {
+	if apierrors.IsConflict(err) {
+		r.pace.soon(key)
+		return nil
+	}
+	return client.IgnoreNotFound(err)
 }
 
 // run takes the steps of a pass.

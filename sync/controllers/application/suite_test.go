@@ -178,6 +178,16 @@ func namespaceUID(w *world) types.UID {
 	return ns.UID
 }
 
+// keptSettings creates a component of the shop that the garbage collector does not delete, as
+// its namespace owns it too: it learns of owners later than a test goes on.
+func (w *world) keptSettings() *corev1.ConfigMap {
+	w.T.Helper()
+	settings := configMap(member("settings"))
+	settings.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: w.Namespace, UID: namespaceUID(w)}}
+	w.Create(settings)
+	return settings
+}
+
 func name(prefix string, i int) string { return fmt.Sprintf("%s-%03d", prefix, i) }
 
 func quantity(s string) resource.Quantity { return resource.MustParse(s) }

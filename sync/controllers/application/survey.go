@@ -173,13 +173,29 @@ func (s *scope) installed(r *Reconciler, o *census.Object) v1alpha1.ComponentSta
 		c.Message = join(c.Message, fmt.Sprintf("is controlled by %s %s, and gets no other owner", controller.Kind, controller.Name))
 	case problem != nil:
 		c.Message = join(c.Message, "cannot be owned: "+problem.Error())
-		if s.refused == nil || apierrors.IsForbidden(problem) && !apierrors.IsForbidden(s.refused) {
-			s.refused = problem
-		}
+		s.refused = graver(s.refused, problem)
 	default:
 		s.unowned++
 	}
 	return c
+}
+
+// graver is the one of two problems to be told: a right that is missing, or else the one that
+// comes first in the alphabet, so that it is always the same.
+func graver(a, b error) error {
+	switch {
+	case a == nil:
+		return b
+	case apierrors.IsForbidden(a) != apierrors.IsForbidden(b):
+		if apierrors.IsForbidden(a) {
+			return a
+		}
+		return b
+	case a.Error() <= b.Error():
+		return a
+	default:
+		return b
+	}
 }
 
 func join(first, second string) string {
