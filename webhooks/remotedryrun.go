@@ -16,13 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -40,9 +38,8 @@ const (
 // template is applied.
 type remoteDryRun struct {
 	reader client.Reader
-	// parse reads a kubeconfig; local is where clusters without one lead to.
+	// parse reads a kubeconfig.
 	parse func([]byte) (*rest.Config, error)
-	local *rest.Config
 
 	mu    sync.Mutex
 	known map[types.NamespacedName]*remote
@@ -55,8 +52,8 @@ type remote struct {
 	mapper  meta.RESTMapper
 }
 
-func newRemoteDryRun(reader client.Reader, parse func([]byte) (*rest.Config, error), local *rest.Config) *remoteDryRun {
-	return &remoteDryRun{reader: reader, parse: parse, local: local, known: map[types.NamespacedName]*remote{}}
+func newRemoteDryRun(reader client.Reader, parse func([]byte) (*rest.Config, error)) *remoteDryRun {
+	return &remoteDryRun{reader: reader, parse: parse, known: map[types.NamespacedName]*remote{}}
 }
 
 // try warns of every template that is new, or another than in old, and that the user cluster would
@@ -72,16 +69,30 @@ func (d *remoteDryRun) try(ctx context.Context, obj, old *v1alpha1.KubernetesApp
 	}
 	ctx, cancel := context.WithTimeout(ctx, remoteTimeout)
 	defer cancel()
-	target, err := d.connect(ctx, types.NamespacedName{Namespace: obj.Namespace, Name: cluster})
+	tried := make(chan admission.Warnings, 1)
+	go func() { tried <- d.tryAll(ctx, obj.Namespace, cluster, changed) }() // discovery knows of no context
+	select {
+	case warnings := <-tried:
+		return warnings
+	case <-ctx.Done():
+		return admission.Warnings{fmt.Sprintf("templates could not be tried out in cluster %s: it did not answer within %s", cluster, remoteTimeout)}
+	}
+}
+
+func (d *remoteDryRun) tryAll(ctx context.Context, namespace, cluster string, templates []v1alpha1.ResourceTemplate) admission.Warnings {
+	target, err := d.connect(ctx, types.NamespacedName{Namespace: namespace, Name: cluster})
 	if err != nil {
 		return admission.Warnings{fmt.Sprintf("templates could not be tried out in cluster %s: %v", cluster, err)}
 	}
-	refusals := make([]error, len(changed))
+	if target == nil {
+		return nil
+	}
+	refusals := make([]error, len(templates))
 	group := errgroup.Group{}
 	group.SetLimit(remoteParallel)
-	for i := range changed {
+	for i := range templates {
 		group.Go(func() error {
-			refusals[i] = target.refuses(ctx, changed[i].Spec.Template)
+			refusals[i] = target.refuses(ctx, templates[i].Spec.Template)
 			return nil
 		})
 	}
@@ -89,7 +100,7 @@ func (d *remoteDryRun) try(ctx context.Context, obj, old *v1alpha1.KubernetesApp
 	var warnings admission.Warnings
 	for i, refusal := range refusals {
 		if refusal != nil {
-			warnings = append(warnings, fmt.Sprintf("resource template %s: cluster %s would refuse it: %v", changed[i].Metadata.Name, cluster, refusal))
+			warnings = append(warnings, fmt.Sprintf("resource template %s: cluster %s would refuse it: %v", templates[i].Metadata.Name, cluster, refusal))
 		}
 	}
 	return warnings
@@ -112,13 +123,16 @@ func changedTemplates(obj, old *v1alpha1.KubernetesApplication) []v1alpha1.Resou
 }
 
 // connect returns the cluster by that name, with the connection that it had before unless its
-// kubeconfig has changed.
+// kubeconfig has changed; nil for this very cluster, in which our own rights say nothing of those
+// that the template is applied with.
 func (d *remoteDryRun) connect(ctx context.Context, key types.NamespacedName) (*remote, error) {
 	kc := &v1alpha1.KubernetesCluster{}
 	if err := d.reader.Get(ctx, key, kc); err != nil {
 		return nil, fmt.Errorf("get KubernetesCluster: %w", err)
 	}
 	switch {
+	case kc.Spec.KubeconfigSecretRef == nil:
+		return nil, nil
 	case kc.Spec.Paused:
 		return nil, errors.New("it is paused")
 	case !kc.Status.Reachable:
@@ -143,12 +157,8 @@ func (d *remoteDryRun) connect(ctx context.Context, key types.NamespacedName) (*
 	return made, nil
 }
 
-// kubeconfig is empty for a cluster that is this one.
 func (d *remoteDryRun) kubeconfig(ctx context.Context, kc *v1alpha1.KubernetesCluster) ([]byte, error) {
 	ref := kc.Spec.KubeconfigSecretRef
-	if ref == nil {
-		return nil, nil
-	}
 	secret := &corev1.Secret{}
 	if err := d.reader.Get(ctx, types.NamespacedName{Namespace: kc.Namespace, Name: ref.Name}, secret); err != nil {
 		return nil, fmt.Errorf("get its kubeconfig: %w", err)
@@ -166,15 +176,10 @@ func (d *remoteDryRun) kubeconfig(ctx context.Context, kc *v1alpha1.KubernetesCl
 }
 
 func (d *remoteDryRun) build(kubeconfig []byte) (*remote, error) {
-	config := d.local
-	if len(kubeconfig) > 0 {
-		parsed, err := d.parse(kubeconfig)
-		if err != nil {
-			return nil, fmt.Errorf("read its kubeconfig: %w", err)
-		}
-		config = parsed
+	config, err := d.parse(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read its kubeconfig: %w", err)
 	}
-	config = rest.CopyConfig(config)
 	config.QPS, config.Timeout = -1, remoteTimeout
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -188,16 +193,19 @@ func newRemote(config *rest.Config, shared *http.Client) (*remote, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build client: %w", err)
 	}
-	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(config, shared)
+	mapper, err := apiutil.NewDynamicRESTMapper(config, shared)
 	if err != nil {
 		return nil, fmt.Errorf("build client: %w", err)
 	}
-	return &remote{dynamic: objects, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kinds))}, nil
+	return &remote{dynamic: objects, mapper: mapper}, nil
 }
 
 // refuses is what the cluster answers to a dry run of a template. What is not there yet, a kind or
 // a namespace, may come with the application, and is no refusal.
 func (r *remote) refuses(ctx context.Context, template v1alpha1.ObjectTemplate) error {
+	if ctx.Err() != nil {
+		return nil // nobody listens any more
+	}
 	gvk := template.GroupVersionKind()
 	mapping, err := r.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if meta.IsNoMatchError(err) {

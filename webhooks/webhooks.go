@@ -71,7 +71,7 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, o Options, index
 	secrets := &propagation{reader: mgr.GetAPIReader()}
 	scheduled := &kubernetesApplications{access: reviews, secrets: secrets}
 	if o.ParseKubeconfig != nil {
-		scheduled.remote = newRemoteDryRun(mgr.GetAPIReader(), o.ParseKubeconfig, mgr.GetConfig())
+		scheduled.remote = newRemoteDryRun(mgr.GetAPIReader(), o.ParseKubeconfig)
 	}
 	for _, err := range []error{
 		serve(mgr, v1alpha1.GitSyncKind, gitSyncResource, &gitSyncs{access: reviews, systemNamespace: systemNamespace}),
