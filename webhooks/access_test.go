@@ -64,6 +64,13 @@ func TestAccess(t *testing.T) {
 			a.Spec.Components = []v1alpha1.ApplicationComponent{{Kind: "Secret"}}
 			return a
 		}, []permission{in("", "secrets", "get"), in("", "secrets", "list")}, nil},
+		"Application, kind to come": {"it would own what others make of the kind once there is one", func(ns string) client.Object {
+			a := newApplication(ns)
+			a.Spec.Components = []v1alpha1.ApplicationComponent{{Group: "databases.example.com", Kind: "Database"}}
+			return a
+		}, []permission{
+			in("databases.example.com", "*", "get"), in("databases.example.com", "*", "list"), in("databases.example.com", "*", "delete"),
+		}, nil},
 		"Application, health check": {"it runs a Pod", func(ns string) client.Object {
 			a := newApplication(ns)
 			a.Spec.HealthCheck = healthCheck(validPod)
@@ -173,6 +180,18 @@ func TestAccess_namesEverything(t *testing.T) {
 	for _, missing := range []string{"get services", "list services", "delete services", "create pods", "in namespace \"" + ns + "\""} {
 		assert.ErrorContains(t, err, missing)
 	}
+}
+
+// C35: a kind that is yet to come is refused with what can be done about it, however much of the
+// group the user may.
+func TestAccess_namesTheWayOutForAKindToCome(t *testing.T) {
+	c := admission(t)
+	ns := c.Namespace(t)
+	app := newApplication(ns)
+	app.Spec.Components = []v1alpha1.ApplicationComponent{{Group: "databases.example.com", Kind: "Database"}}
+	err := c.with(t, ns, []permission{in("databases.example.com", "databases", "*")}).Create(t.Context(), app)
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	assert.ErrorContains(t, err, "kind Database.databases.example.com is not known yet: create what defines it first, or hold the right on its whole group")
 }
 
 // C49: who touches only metadata needs none of it; who touches the spec does.

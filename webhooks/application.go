@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -19,6 +20,10 @@ import (
 )
 
 const applicationResource = "applications"
+
+// everyResource are all resources of a group in a permission. What resource a kind will have that
+// is not known yet cannot be told, so that less than all would be a guess (C35).
+const everyResource = "*"
 
 // applications are the rules of Application.
 type applications struct {
@@ -73,29 +78,19 @@ func (a *applications) review(ctx context.Context, obj, old *v1alpha1.Applicatio
 // needs are the rights that an Application uses on behalf of its writer (C35): it shows what
 // there is of each kind, owns it, so that it is deleted with the Application, and runs a Pod.
 func (a *applications) needs(obj *v1alpha1.Application) (wanted []need, warnings admission.Warnings, err error) {
-	verbs := map[string]string{"get": "the Application shows it", "list": "the Application shows it"}
-	if obj.Spec.Ownership != v1alpha1.OwnershipObserve {
-		verbs["delete"] = "it is deleted with an Application whose ownership is Own"
-	}
 	for _, gk := range validation.ComponentKinds(obj) {
 		mapping, err := a.mapper.RESTMapping(gk)
-		if meta.IsNoMatchError(err) {
+		switch {
+		case meta.IsNoMatchError(err):
 			warnings = append(warnings, fmt.Sprintf("kind %s is not known to the cluster: its components are missing until it is", gk))
-			continue
-		}
-		if err != nil {
+			wanted = append(wanted, componentNeeds(obj, gk.Group, everyResource, fmt.Sprintf(
+				"kind %s is not known yet: create what defines it first, or hold the right on its whole group", gk))...)
+		case err != nil:
 			return nil, nil, fmt.Errorf("find resource of kind %s: %w", gk, err)
-		}
-		if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
 			warnings = append(warnings, fmt.Sprintf("kind %s is cluster-scoped: an Application has components in its own namespace only", gk))
-			continue
-		}
-		for _, verb := range []string{"get", "list", "delete"} {
-			if because, ok := verbs[verb]; ok {
-				wanted = append(wanted, needs(because, authorizationv1.ResourceAttributes{
-					Verb: verb, Group: gk.Group, Resource: mapping.Resource.Resource, Namespace: obj.Namespace,
-				}))
-			}
+		default:
+			wanted = append(wanted, componentNeeds(obj, gk.Group, mapping.Resource.Resource, "")...)
 		}
 	}
 	if obj.Spec.HealthCheck != nil {
@@ -104,4 +99,23 @@ func (a *applications) needs(obj *v1alpha1.Application) (wanted []need, warnings
 		}))
 	}
 	return wanted, warnings, nil
+}
+
+// componentNeeds are the rights on the components of one kind. What is not said by because is
+// what the Application does with each of them.
+func componentNeeds(obj *v1alpha1.Application, group, resource, because string) []need {
+	uses := []struct{ verb, because string }{
+		{"get", "the Application shows it"},
+		{"list", "the Application shows it"},
+	}
+	if obj.Spec.Ownership != v1alpha1.OwnershipObserve {
+		uses = append(uses, struct{ verb, because string }{"delete", "it is deleted with an Application whose ownership is Own"})
+	}
+	wanted := make([]need, 0, len(uses))
+	for _, use := range uses {
+		wanted = append(wanted, needs(cmp.Or(because, use.because), authorizationv1.ResourceAttributes{
+			Verb: use.verb, Group: group, Resource: resource, Namespace: obj.Namespace,
+		}))
+	}
+	return wanted
 }
