@@ -65,13 +65,15 @@ func TestDelete_ofWhatIsNotScheduled(t *testing.T) {
 	w.AwaitGone(app, "web")
 }
 
-// W48: a resource that was made a moment ago is not left behind.
+// W48: a resource that was made a moment ago, or is being made, is not left behind once the
+// application is held by its finalizer.
 func TestDelete_rightAfterCreation(t *testing.T) {
 	w := newWorld(t)
 	w.addCluster("oslo", nil)
 	require.True(t, w.Eventually(func() bool { return w.reachable("oslo") }))
 	for range 5 {
 		app := w.submit(application("web", configMap(t, "one"), configMap(t, "two")))
+		hub.Await(w.World, app, "nothing holds it", func(app *v1alpha1.KubernetesApplication) bool { return len(app.Finalizers) > 0 })
 		require.NoError(t, w.Client.Delete(t.Context(), app))
 		kar := &v1alpha1.KubernetesApplicationResource{}
 		require.True(t, w.Eventually(func() bool {
