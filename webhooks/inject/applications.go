@@ -43,7 +43,7 @@ func Trim(obj any) (any, error) {
 	trimmed := &v1alpha1.Application{
 		TypeMeta: app.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: app.Namespace, Name: app.Name, UID: app.UID,
+			Namespace: app.Namespace, Name: app.Name, UID: app.UID, Generation: app.Generation,
 			ResourceVersion: app.ResourceVersion, DeletionTimestamp: app.DeletionTimestamp,
 		},
 		Spec: v1alpha1.ApplicationSpec{
@@ -62,7 +62,7 @@ func (a *applications) fill(ctx context.Context, from cache.Cache) error {
 	}
 	handler, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    a.set(ctx),
-		UpdateFunc: func(_, obj any) { a.set(ctx)(obj) },
+		UpdateFunc: a.update(ctx),
 		DeleteFunc: a.remove,
 	})
 	if err != nil {
@@ -87,6 +87,21 @@ func await(ctx context.Context, from cache.Cache, obj *v1alpha1.Application) (in
 		return true, nil
 	})
 	return informer, err
+}
+
+// update takes in what became of an Application. Who writes its status, as often as that may be,
+// holds up nobody who asks the index.
+func (a *applications) update(ctx context.Context) func(before, now any) {
+	set := a.set(ctx)
+	return func(before, now any) {
+		old, known := before.(*v1alpha1.Application)
+		app, ok := now.(*v1alpha1.Application)
+		if known && ok && old.UID == app.UID && old.Generation == app.Generation &&
+			old.DeletionTimestamp.IsZero() == app.DeletionTimestamp.IsZero() {
+			return
+		}
+		set(now)
+	}
 }
 
 // set takes an Application in. One that admission would have refused matches nothing.
