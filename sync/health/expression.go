@@ -2,31 +2,36 @@ package health
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"time"
 
-	"github.com/fluxcd/pkg/runtime/cel"
 	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/interpreter"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// evaluationLimit bounds how long one expression may take on one object.
-const evaluationLimit = 100 * time.Millisecond
+const (
+	// evaluationLimit bounds how long one expression may take on one object.
+	evaluationLimit = 100 * time.Millisecond
+	// costLimit bounds what one expression may cost on one object, in the units of CEL, of which
+	// API servers allow a million: whoever writes one must not hold up the objects of others.
+	costLimit = 200_000
+)
 
 // seen are the parts of an object that expressions see: never its data (C39).
 var seen = []string{"metadata", "spec", "status"}
 
 // Expression says in CEL what is healthy, for kinds whose status has words of its own.
 type Expression struct {
-	current, failed *cel.Expression // failed may be nil
+	current, failed celgo.Program // failed may be nil
 }
 
 // NewExpression compiles what is Current and, unless it is empty, what is Failed. Both see
 // metadata, spec and status of an object, and result in a boolean.
 func NewExpression(current, failed string) (*Expression, error) {
-	compile := func(text string) (*cel.Expression, error) {
-		return cel.NewExpression(text, cel.WithCompile(), cel.WithStructVariables(seen...), cel.WithOutputType(celgo.BoolType))
-	}
 	e := &Expression{}
 	var err error
 	if e.current, err = compile(current); err != nil {
@@ -42,33 +47,66 @@ func NewExpression(current, failed string) (*Expression, error) {
 
 // Of is the health of a live object by the expression. What is being deleted is Terminating.
 // An expression that has no answer, as long as the status lacks what it asks for, leaves the
-// object InProgress.
+// object InProgress. No message has a value of the object in it.
 func (e *Expression) Of(object *unstructured.Unstructured) (Status, string) {
 	if object.GetDeletionTimestamp() != nil {
 		return OfMetadata(true)
 	}
-	data := make(map[string]any, len(seen))
-	for _, part := range seen {
-		if data[part] = object.Object[part]; data[part] == nil {
-			data[part] = map[string]any{}
-		}
-	}
+	data := visible(object)
 	if e.failed != nil {
 		if yes, err := evaluate(e.failed, data); err == nil && yes {
 			return Failed, "is failed by the Application's healthExpressions"
 		}
 	}
 	switch yes, err := evaluate(e.current, data); {
+	case isCancelled(err):
+		return InProgress, "healthExpressions take too long to work out"
 	case err != nil:
-		return InProgress, fmt.Sprintf("healthExpressions have no answer: %s", err)
+		return InProgress, "healthExpressions have no answer: the object lacks what they ask for, or it is of another type"
 	case !yes:
 		return InProgress, "is not current by the Application's healthExpressions"
 	}
 	return Current, ""
 }
 
-func evaluate(e *cel.Expression, data map[string]any) (bool, error) {
+// visible is what expressions see of an object. What `kubectl apply` writes down in metadata is
+// left out, as it holds a copy of all data, and so are the managed fields, which name its keys.
+func visible(object *unstructured.Unstructured) map[string]any {
+	data := make(map[string]any, len(seen))
+	for _, part := range seen {
+		if data[part] = object.Object[part]; data[part] == nil {
+			data[part] = map[string]any{}
+		}
+	}
+	if metadata, ok := data["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		delete(metadata, "managedFields")
+		if annotations, ok := metadata["annotations"].(map[string]any); ok {
+			annotations = maps.Clone(annotations)
+			delete(annotations, corev1.LastAppliedConfigAnnotation)
+			metadata["annotations"] = annotations
+		}
+		data["metadata"] = metadata
+	}
+	return data
+}
+
+func evaluate(program celgo.Program, data map[string]any) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), evaluationLimit)
 	defer cancel()
-	return e.EvaluateBoolean(ctx, data)
+	value, _, err := program.ContextEval(ctx, data)
+	if err != nil {
+		return false, err
+	}
+	yes, ok := value.Value().(bool)
+	if !ok {
+		return false, fmt.Errorf("result is a %s, and no boolean", value.Type().TypeName())
+	}
+	return yes, nil
+}
+
+// isCancelled tells whether an evaluation ended at one of the limits.
+func isCancelled(err error) bool {
+	cancelled := interpreter.EvalCancelledError{}
+	return errors.As(err, &cancelled)
 }

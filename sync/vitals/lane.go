@@ -135,7 +135,7 @@ func (l *lane) list(kind schema.GroupKind, namespace string) {
 	v.listing <- struct{}{}
 	defer func() { <-v.listing }()
 	for from := ""; ; {
-		objects, next, err := l.page(namespace, from)
+		objects, next, err := l.page(kind, namespace, from)
 		if err != nil {
 			return
 		}
@@ -165,11 +165,11 @@ func (l *lane) resume(asked []census.Ref) {
 }
 
 // page returns one page of a list, and where the next one begins.
-func (l *lane) page(namespace, from string) (objects []*unstructured.Unstructured, next string, err error) {
+func (l *lane) page(kind schema.GroupKind, namespace, from string) (objects []*unstructured.Unstructured, next string, err error) {
 	ctx, cancel := context.WithTimeout(l.vitals.ctx, readLimit)
 	defer cancel()
 	options := metav1.ListOptions{Limit: pageSize, Continue: from}
-	if l.secret() {
+	if metadataOnly(kind) {
 		page, err := l.vitals.target.Metadata().Resource(l.resource).Namespace(namespace).List(ctx, options)
 		if err != nil {
 			return nil, "", err
@@ -211,7 +211,7 @@ func (l *lane) get(q Question) {
 func (l *lane) object(q Question) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(l.vitals.ctx, readLimit)
 	defer cancel()
-	if l.secret() {
+	if metadataOnly(q.GroupKind) {
 		object, err := l.vitals.target.Metadata().Resource(l.resource).Namespace(q.Namespace).Get(ctx, q.Name, metav1.GetOptions{})
 		if err != nil {
 			return nil, err
@@ -221,8 +221,9 @@ func (l *lane) object(q Question) (*unstructured.Unstructured, error) {
 	return l.vitals.target.Dynamic().Resource(l.resource).Namespace(q.Namespace).Get(ctx, q.Name, metav1.GetOptions{})
 }
 
-// secret tells whether the kind may be read as metadata only (C39).
-func (l *lane) secret() bool { return l.resource.Group == "" && l.resource.Resource == "secrets" }
+// metadataOnly tells whether objects of a kind are read as metadata only: what has no status has
+// nothing that tells of health beside it, and Secrets are never read in full (C39).
+func metadataOnly(kind schema.GroupKind) bool { return !health.ReportsStatus(kind) }
 
 func fromMetadata(object *metav1.PartialObjectMetadata) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)

@@ -3,6 +3,7 @@ package vitals_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -203,16 +204,41 @@ func TestVitals_readsFewOfManyOneByOne(t *testing.T) {
 	assert.NotContains(t, w.requests(mark), "list")
 }
 
-// C39: of a Secret an expression sees metadata alone, and its data is never asked for.
-func TestVitals_secretsAreMetadata(t *testing.T) {
-	w := newWorld(t, administrator)
-	secret, err := w.admin.CoreV1().Secrets(w.namespace).Create(t.Context(),
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "password", Labels: map[string]string{"rotated": "yes"}}}, metav1.CreateOptions{})
+// C39: of what has no status an expression sees metadata alone, and its data is never asked for.
+func TestVitals_withoutStatusIsMetadata(t *testing.T) {
+	asked := make(chan string, 10)
+	w := newWorld(t, func(c *env.Cluster, user string) *rest.Config {
+		config := administrator(c, user)
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return accepting{next, asked} })
+		return config
+	})
+	meta := metav1.ObjectMeta{Name: "password", Labels: map[string]string{"rotated": "yes"}}
+	secret, err := w.admin.CoreV1().Secrets(w.namespace).Create(t.Context(), &corev1.Secret{ObjectMeta: meta}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	q := question("Secret", "secrets", secret)
-	q.Expression, err = health.NewExpression("metadata.labels['rotated'] == 'yes'", "")
+	account, err := w.admin.CoreV1().ServiceAccounts(w.namespace).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	w.await(q, health.Current)
+	config, err := w.admin.CoreV1().ConfigMaps(w.namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: meta}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	expression, err := health.NewExpression("metadata.labels['rotated'] == 'yes'", "")
+	require.NoError(t, err)
+	for _, q := range []vitals.Question{
+		question("Secret", "secrets", secret), question("ServiceAccount", "serviceaccounts", account), question("ConfigMap", "configmaps", config),
+	} {
+		q.Expression = expression
+		w.await(q, health.Current)
+		assert.Contains(t, <-asked, "as=PartialObjectMetadata", q.Kind)
+	}
+}
+
+// accepting says what is asked for in each request.
+type accepting struct {
+	next  http.RoundTripper
+	asked chan<- string
+}
+
+func (a accepting) RoundTrip(r *http.Request) (*http.Response, error) {
+	a.asked <- r.Header.Get("Accept")
+	return a.next.RoundTrip(r)
 }
 
 // Who may not read says so, and goes on once that is allowed; an object that is gone is none

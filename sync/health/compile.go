@@ -1,0 +1,69 @@
+package health
+
+import (
+	"fmt"
+	"sync"
+
+	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/ext"
+)
+
+// checkEvery is after how many steps of a loop the time limit of an evaluation is looked at.
+const checkEvery = 100
+
+// environment is what expressions are written in: CEL with what admission accepts.
+var environment = sync.OnceValues(func() (*celgo.Env, error) {
+	options := []celgo.EnvOption{
+		celgo.HomogeneousAggregateLiterals(),
+		celgo.EagerlyValidateDeclarations(true),
+		celgo.DefaultUTCTimeZone(true),
+		celgo.CrossTypeNumericComparisons(true),
+		celgo.OptionalTypes(),
+		ext.Strings(), ext.Sets(), ext.Encoders(),
+	}
+	for _, part := range seen {
+		options = append(options, celgo.Variable(part, celgo.ObjectType("google.protobuf.Struct")))
+	}
+	return celgo.NewEnv(options...)
+})
+
+// compile makes a program of an expression that results in a boolean.
+func compile(text string) (celgo.Program, error) {
+	env, err := environment()
+	if err != nil {
+		return nil, fmt.Errorf("make CEL environment: %w", err)
+	}
+	checked, issues := env.Compile(text)
+	if issues.Err() != nil {
+		return nil, fmt.Errorf("compile expression %q: %w", text, issues.Err())
+	}
+	if !checked.OutputType().IsExactType(celgo.BoolType) {
+		return nil, fmt.Errorf("compile expression %q: it results in %s, and not in a boolean", text, checked.OutputType())
+	}
+	program, err := env.Program(checked,
+		celgo.EvalOptions(celgo.OptOptimize),
+		celgo.InterruptCheckFrequency(checkEvery),
+		celgo.CostTracking(stringCost{}),
+		celgo.CostLimit(costLimit),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("compile expression %q: %w", text, err)
+	}
+	return program, nil
+}
+
+// stringCost has functions that make long strings of short ones, such as replace, cost what they
+// make.
+type stringCost struct{}
+
+// CallCost returns the cost of a call that makes a string, nil to leave it to CEL.
+func (stringCost) CallCost(_, _ string, _ []ref.Val, result ref.Val) *uint64 {
+	made, ok := result.(types.String)
+	if !ok {
+		return nil
+	}
+	cost := uint64(len(made)) + 1
+	return &cost
+}
