@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"waybill.dev/waybill/sync/apply/inventory"
