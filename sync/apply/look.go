@@ -42,7 +42,7 @@ func (r *run) lookUp(ctx context.Context, it *item) bool {
 	case apierrors.IsNotFound(err) && !watch.IsKindNotFound(err):
 		it.sight.found(nil)
 	default:
-		r.refused(it, err)
+		r.refused(ctx, it, err)
 		return false
 	}
 	return true

@@ -46,8 +46,8 @@ func newNamespaces(a *Applier) *namespaces {
 }
 
 // await has a holder told when a namespace is not any more as it was found: absent
-// or terminating.
-func (n *namespaces) await(h *holder, name string, found phase) {
+// or terminating. It returns the watch that tells.
+func (n *namespaces) await(h *holder, name string, found phase) *feed {
 	n.mu.Lock()
 	ns := n.watched[name]
 	if ns == nil {
@@ -60,9 +60,10 @@ func (n *namespaces) await(h *holder, name string, found phase) {
 		ns.feed = newFeed(everywhere, watch.Metadata(client, "", "metadata.name="+name), namespaceSink{n, name})
 		ns.feed.Start(n.applier.ctx)
 	}
-	concerned := ns.concerned()
+	watched, concerned := ns.feed, ns.concerned()
 	n.mu.Unlock()
 	n.applier.tell(concerned)
+	return watched
 }
 
 // leave has a holder wait for no namespace but some.

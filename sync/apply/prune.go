@@ -198,6 +198,9 @@ func (r *run) delete(ctx context.Context, rm *removal) error {
 func (r *run) awaitRemoval(rm *removal) {
 	rm.waiting = rm.kind.awaitGone(rm.name(), rm.sight.live.uid, r.holder)
 	rm.done = !rm.waiting
+	if rm.waiting && rm.kind.denial(rm.id.Namespace) != nil {
+		r.missWatch()
+	}
 }
 
 // notRemoved notes why an object was not deleted.

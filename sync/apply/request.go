@@ -50,6 +50,9 @@ type Result struct {
 	// comes when that changes, unless a Problem or Warning says that it cannot be
 	// watched.
 	Waiting []manifest.ID
+	// Unseen: something that is waited for, or that was delivered, cannot be watched, so that no
+	// Notify comes. To look again now and then is all that is left to the owner.
+	Unseen bool
 	// Health of the requested objects; zero unless it was asked for.
 	Health health.Summary
 	// Err is not nil where the cluster as a whole let us down: it is unreachable,

@@ -229,6 +229,7 @@ func (r *run) warnNotWatched(k *kind, namespaces []string) {
 		if err == nil {
 			continue
 		}
+		r.missWatch()
 		r.mu.Lock()
 		r.warnings = append(r.warnings, manifest.Problem{
 			ID:      manifest.ID{Group: k.gvk.Group, Version: k.gvk.Version, Kind: k.gvk.Kind, Namespace: namespace},

@@ -83,6 +83,7 @@ func TestRights_noWatch(t *testing.T) {
 		Message: "edits and deletions by others are put right only at the next reconciliation: " +
 			`configmaps is forbidden: User "restricted" cannot list resource "configmaps" in API group "" in the namespace "` + f.namespace + `"`,
 	}, result.Warnings[0])
+	assert.True(t, result.Unseen)
 	assert.Len(t, f.requests.take(), 2, "a look whose it is, and the apply")
 
 	f.edit("configmaps", "settings", `{"data":{"key":"edited"}}`)
@@ -100,6 +101,36 @@ func TestRights_noWatch(t *testing.T) {
 	require.True(t, clean(pruned))
 	assert.Empty(t, pruned.Inventory)
 	assert.Nil(t, f.live("configmaps", "settings"))
+}
+
+// A namespace that nobody may watch comes unseen.
+func TestRights_namespaceIsNotWatched(t *testing.T) {
+	f := newRestricted(t, mayDo("*"))
+	admin, err := kubernetes.NewForConfig(f.cluster.RESTConfig())
+	require.NoError(t, err)
+	name := f.namespace + "-late"
+	_, err = admin.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{mayDo("*")},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "restricted"}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_ = admin.RbacV1().ClusterRoleBindings().Delete(cleanup(t), name, metav1.DeleteOptions{})
+		_ = admin.RbacV1().ClusterRoles().Delete(cleanup(t), name, metav1.DeleteOptions{})
+	})
+	object := parse(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: "+name+"}}")
+	var result apply.Result
+	require.Eventually(t, func() bool {
+		result = f.apply(nil, object)
+		return len(result.Problems) == 1 && result.Problems[0].Reason == apply.ReasonNamespaceNotFound
+	}, patience, patience/300, "rights arrive late")
+	assert.Len(t, result.Waiting, 1)
+	assert.True(t, result.Unseen)
 }
 
 // Who may not read may not take over anything either.

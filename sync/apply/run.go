@@ -47,6 +47,8 @@ type run struct {
 	err error
 	// warnings of the kinds that are not watched.
 	warnings []manifest.Problem
+	// unseen: something that the owner has to know of cannot be watched.
+	unseen bool
 	// groups and spaces are what the run waits for: definitions by their group and
 	// namespaces by their name.
 	groups, spaces map[string]bool
@@ -99,6 +101,13 @@ func (r *run) fail(err error) {
 	}
 }
 
+// missWatch takes in that nobody tells of something.
+func (r *run) missWatch() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unseen = true
+}
+
 func (r *run) failed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,7 +149,7 @@ func (r *run) wanted() []manifest.ID {
 // finish sums up, and lets go of what is not needed any more.
 func (r *run) finish() Result {
 	slices.SortFunc(r.warnings, func(a, b manifest.Problem) int { return cmp.Compare(a.Error(), b.Error()) })
-	result := Result{Err: r.err, Warnings: r.warnings}
+	result := Result{Err: r.err, Warnings: r.warnings, Unseen: r.unseen}
 	for _, it := range r.items {
 		result.add(it.id, it.outcome)
 	}

@@ -37,7 +37,7 @@ func (r *run) write(ctx context.Context, it *item) {
 				return
 			}
 			if try > 0 || !isOutdated(err) {
-				r.refused(it, err)
+				r.refused(ctx, it, err)
 				return
 			}
 			it.sight.known = false // somebody was faster: look again, once
@@ -111,7 +111,7 @@ func (r *run) conflict(it *item) {
 }
 
 // refused notes why the API server did not apply an item.
-func (r *run) refused(it *item, err error) {
+func (r *run) refused(ctx context.Context, it *item, err error) {
 	if failure := r.failureOf(it.kind, err); failure != nil {
 		r.fail(failure)
 		return
@@ -119,10 +119,10 @@ func (r *run) refused(it *item, err error) {
 	reason, message := classify(err)
 	switch {
 	case isNamespaceNotFound(err):
-		r.awaitNamespace(it, phaseAbsent)
+		r.awaitNamespace(ctx, it, phaseAbsent)
 		it.refuse(ReasonNamespaceNotFound, message+"; it is applied as soon as there is one")
 	case reason == ReasonTerminating:
-		r.awaitNamespace(it, phaseTerminating)
+		r.awaitNamespace(ctx, it, phaseTerminating)
 		it.refuse(reason, message)
 	case watch.IsKindNotFound(err):
 		r.awaitServed(it.kind)
@@ -138,10 +138,13 @@ func (r *run) refused(it *item, err error) {
 
 // awaitNamespace has the owner told when a namespace is not any more as it was
 // found.
-func (r *run) awaitNamespace(it *item, found phase) {
+func (r *run) awaitNamespace(ctx context.Context, it *item, found phase) {
 	it.waiting = true
 	r.mu.Lock()
 	r.spaces[it.id.Namespace] = true
 	r.mu.Unlock()
-	r.applier.namespaces.await(r.holder, it.id.Namespace, found)
+	watched := r.applier.namespaces.await(r.holder, it.id.Namespace, found)
+	if watch.IsUnwatchable(watched.Await(ctx)) {
+		r.missWatch()
+	}
 }
