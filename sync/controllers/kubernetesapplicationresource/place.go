@@ -76,6 +76,10 @@ func (r *Reconciler) engage(s *scope) error {
 		return nil
 	}
 	applier := r.appliers.of(found)
+	if s.session.applier != applier {
+		r.jobs.Drop(s.session.key) // what it comes to is of another engagement, if not of another cluster
+		s.session.working = false
+	}
 	if s.session.applier != applier || s.session.result.err != nil {
 		s.session.attempted = ""
 	}

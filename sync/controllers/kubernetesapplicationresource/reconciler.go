@@ -60,6 +60,9 @@ const (
 	maxBackoff = 5 * time.Minute
 )
 
+// unwatchedInterval is how often that is looked at which the kubeconfig may not watch.
+const unwatchedInterval = time.Minute
+
 // Reconcile brings the cluster to what the resource says, one step per pass.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	kar := &v1alpha1.KubernetesApplicationResource{}

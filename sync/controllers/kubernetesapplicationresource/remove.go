@@ -65,7 +65,7 @@ func (s *scope) remaining(got submission) error {
 	case len(got.problems) > 0:
 		return reconcile.Waiting(v1alpha1.DeleteFailedReason, s.requeueAfter(), "%s", describe(got.problems))
 	default:
-		return reconcile.Waiting(v1alpha1.DeletingReason, 0, "waiting for %s to be gone", list(got.inventory))
+		return reconcile.Waiting(v1alpha1.DeletingReason, s.requeueAfter(), "waiting for %s to be gone", list(got.inventory))
 	}
 }
 

@@ -55,6 +55,8 @@ type submission struct {
 	problems []manifest.Problem
 	warnings []manifest.Problem
 	waiting  []manifest.ID
+	// unseen: no event tells of something that is waited for, or that was delivered.
+	unseen bool
 	// err is why the job could not do anything.
 	err error
 }
@@ -63,6 +65,9 @@ func (s *session) failed(backoff func(int) time.Duration) {
 	s.failures++
 	s.retryAt = time.Now().Add(backoff(s.failures))
 }
+
+// unwatched has the resource be looked at again in a while: no event will have that be done.
+func (s *session) unwatched() { s.failures, s.retryAt = 0, time.Now().Add(unwatchedInterval) }
 
 func (s *session) succeeded() { s.failures, s.retryAt = 0, time.Time{} }
 

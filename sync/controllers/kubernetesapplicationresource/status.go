@@ -97,6 +97,9 @@ func (s *scope) message(got submission) string {
 	return message
 }
 
+// unlooked are the reasons of errors that say nothing about what is in the cluster.
+var unlooked = []string{v1alpha1.ClusterUnreachableReason, v1alpha1.NotScheduledReason, v1alpha1.ProgressingWithRetryReason}
+
 // conclude sets the condition Submitted and the state of a pass that came to an end.
 func (s *scope) conclude(outcome reconcile.Outcome, err error) {
 	var known *reconcile.Error
@@ -108,7 +111,7 @@ func (s *scope) conclude(outcome reconcile.Outcome, err error) {
 		s.markUnknown(outcome.Unknown, outcome.Message)
 	case !errors.As(err, &known):
 		s.markUnknown(v1alpha1.ProgressingWithRetryReason, err.Error())
-	case known.Reason == v1alpha1.ClusterUnreachableReason, known.Reason == v1alpha1.NotScheduledReason:
+	case slices.Contains(unlooked, known.Reason):
 		s.markUnknown(known.Reason, err.Error())
 	default:
 		conditions.MarkFalse(s.kar, v1alpha1.SubmittedCondition, known.Reason, "%s", err)

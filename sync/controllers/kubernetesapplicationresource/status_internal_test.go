@@ -1,6 +1,8 @@
 package kubernetesapplicationresource
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -8,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/reconcile"
 )
 
 // W21
@@ -30,6 +33,31 @@ func TestSameJSON(t *testing.T) {
 	assert.True(t, sameJSON([]byte(`{"a":1,"b":[2]}`), []byte(`{ "b": [2], "a": 1 }`)))
 	assert.False(t, sameJSON([]byte(`{"a":1}`), []byte(`{"a":2}`)))
 	assert.False(t, sameJSON([]byte(`{`), []byte(`{"a":2}`)))
+}
+
+// W13: that nobody could look says nothing about what was submitted.
+func TestConclude_clusterLetUsDown(t *testing.T) {
+	kar := &v1alpha1.KubernetesApplicationResource{Spec: v1alpha1.KubernetesApplicationResourceSpec{ClusterName: "berlin"}}
+	kar.Namespace = "team"
+	s := &scope{kar: kar}
+	conditions.MarkTrue(kar, v1alpha1.SubmittedCondition, v1alpha1.SucceededReason, "submitted")
+	failed := (&work{scope: s}).failed(errors.New("connection refused"))
+	assert.EqualError(t, failed, "cluster team/berlin: connection refused")
+	s.conclude(reconcile.Outcome{}, failed)
+	assert.Equal(t, v1alpha1.StateSubmitted, kar.Status.State)
+	assert.True(t, conditions.IsTrue(kar, v1alpha1.SubmittedCondition))
+
+	kar.Generation++
+	s.conclude(reconcile.Outcome{}, failed)
+	assert.Equal(t, v1alpha1.StateScheduled, kar.Status.State, "of this generation nothing is known")
+}
+
+// What the hub refuses is not said to be the cluster's fault.
+func TestFailed_ofTheHub(t *testing.T) {
+	kar := &v1alpha1.KubernetesApplicationResource{Spec: v1alpha1.KubernetesApplicationResourceSpec{ClusterName: "berlin"}}
+	declared := recordFailed(errors.New("the hub is read-only"))
+	failed := (&work{scope: &scope{kar: kar}}).failed(fmt.Errorf("store what is about to be applied: %w", declared))
+	assert.EqualError(t, failed, "record in status.inventory, on the hub, what is about to be applied: the hub is read-only")
 }
 
 // W23

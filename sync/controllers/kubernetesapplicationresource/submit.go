@@ -110,9 +110,12 @@ func (r *Reconciler) do(s *scope, input string, work func(context.Context) submi
 	if r.told.Rings(name) != s.session.toldBefore {
 		r.waker.Wake(ctrl.Request{NamespacedName: name})
 	}
-	if got.worthRetrying() {
+	switch {
+	case got.worthRetrying():
 		s.session.failed(r.kernel.Backoff)
-	} else {
+	case got.unseen:
+		s.session.unwatched()
+	default:
 		s.session.succeeded()
 	}
 	return true

@@ -2,6 +2,7 @@ package kubernetesapplicationresource
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -102,15 +103,14 @@ func (w *work) revoke(ctx context.Context) *submission {
 	case result.Err != nil:
 		return &submission{inventory: w.delivered, err: w.failed(result.Err)}
 	case len(result.Problems) > 0:
-		return &submission{inventory: w.delivered, problems: result.Problems, waiting: result.Waiting}
+		return &submission{inventory: w.delivered, problems: result.Problems, waiting: result.Waiting, unseen: result.Unseen}
 	default:
 		return nil
 	}
 }
 
-// apply applies the object and copies of some Secrets, and takes away the copies of those
-// that the spec names no more. Copies of others stay as they are: of Secrets that do not exist right now, and of all while secrets is not what the spec
-// names.
+// apply applies the object and copies of some Secrets, and takes away the copies of those that
+// the spec names no more. Copies that are kept stay as they are.
 func (w *work) apply(ctx context.Context, object manifest.Object, secrets []secret) submission {
 	objects := []manifest.Object{object}
 	for _, source := range secrets {
@@ -130,7 +130,8 @@ func (w *work) apply(ctx context.Context, object manifest.Object, secrets []secr
 	return got
 }
 
-// kept are the copies that are neither to be applied nor to be taken away.
+// kept are the copies that are neither to be applied nor to be taken away: those of Secrets
+// that do not exist right now and, where none is to be applied, those of all.
 func (w *work) kept(applied []secret) []manifest.ID {
 	var kept []manifest.ID
 	for _, name := range w.missing {
@@ -159,7 +160,15 @@ func (w *work) declare(ctx context.Context, ids []manifest.ID) error {
 	}
 	kar := w.kar.DeepCopy()
 	kar.Status.Inventory, kar.Status.State = recorded(ids), stateOf(kar)
-	return w.reconciler.kernel.Record(ctx, w.reconciler.Client, kar)
+	if err := w.reconciler.kernel.Record(ctx, w.reconciler.Client, kar); err != nil {
+		return recordFailed(err)
+	}
+	return nil
+}
+
+// recordFailed is the error of a hub that did not take in what is about to be applied.
+func recordFailed(err error) error {
+	return reconcile.Failed(v1alpha1.ProgressingWithRetryReason, "record in status.inventory, on the hub, what is about to be applied: %w", err)
 }
 
 // recorded is an inventory as a status holds it. It is never large: one object, and a copy of
@@ -171,7 +180,7 @@ func recorded(ids []manifest.ID) *v1alpha1.Inventory {
 
 // take sums up what became of a request.
 func (w *work) take(result apply.Result) submission {
-	got := submission{problems: result.Problems, warnings: result.Warnings, waiting: result.Waiting}
+	got := submission{problems: result.Problems, warnings: result.Warnings, waiting: result.Waiting, unseen: result.Unseen}
 	if result.Err != nil {
 		got.err = w.failed(result.Err)
 		return got
@@ -186,9 +195,14 @@ func (w *work) take(result apply.Result) submission {
 	return got
 }
 
-// failed is the error of the cluster as a whole.
+// failed is the error of the cluster as a whole: it says nothing about the object. What the
+// hub refused meanwhile is not the cluster's fault, and carries its reason already.
 func (w *work) failed(err error) error {
-	return reconcile.Failed(v1alpha1.ApplyFailedReason, "cluster %s: %w", w.clusterKey(), err)
+	var ofHub *reconcile.Error
+	if errors.As(err, &ofHub) {
+		return ofHub
+	}
+	return reconcile.Failed(v1alpha1.ClusterUnreachableReason, "cluster %s: %w", w.clusterKey(), err)
 }
 
 // remove deletes the object and the copies of its Secrets, as far as they are ours (W53).
@@ -198,7 +212,8 @@ func (w *work) remove(ctx context.Context) submission {
 		everything = inventory.Merge(everything, []manifest.ID{w.copyID(ref.Name)})
 	}
 	result := w.applier.Delete(ctx, w.owner, everything)
-	got := submission{inventory: result.Inventory, problems: result.Problems, waiting: result.Inventory}
+	// What was refused is in no Waiting: no event tells when it would not be any more.
+	got := submission{inventory: result.Inventory, problems: result.Problems, waiting: result.Waiting, unseen: result.Unseen}
 	if result.Err != nil {
 		got.err = reconcile.Failed(v1alpha1.DeleteFailedReason, "%w", fmt.Errorf("cluster %s: %w", w.clusterKey(), result.Err))
 	}
