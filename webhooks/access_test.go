@@ -55,21 +55,22 @@ func TestAccess(t *testing.T) {
 			a.Spec.Components = []v1alpha1.ApplicationComponent{{Group: "apps", Kind: "StatefulSet"}, {Kind: "Service"}}
 			return a
 		}, []permission{
-			in("apps", "statefulsets", "get"), in("apps", "statefulsets", "list"), in("apps", "statefulsets", "delete"),
-			in("", "services", "get"), in("", "services", "list"), in("", "services", "delete"),
+			in("apps", "statefulsets", "get"), in("apps", "statefulsets", "list"), in("apps", "statefulsets", "patch"), in("apps", "statefulsets", "delete"),
+			in("", "services", "get"), in("", "services", "list"), in("", "services", "patch"), in("", "services", "delete"),
 		}, nil},
-		"Application, Observe": {"it shows what is there", func(ns string) client.Object {
+		"Application, Observe": {"it shows what is there, and marks it", func(ns string) client.Object {
 			a := newApplication(ns)
 			a.Spec.Ownership = v1alpha1.OwnershipObserve
 			a.Spec.Components = []v1alpha1.ApplicationComponent{{Kind: "Secret"}}
 			return a
-		}, []permission{in("", "secrets", "get"), in("", "secrets", "list")}, nil},
+		}, []permission{in("", "secrets", "get"), in("", "secrets", "list"), in("", "secrets", "patch")}, nil},
 		"Application, kind to come": {"it would own what others make of the kind once there is one", func(ns string) client.Object {
 			a := newApplication(ns)
 			a.Spec.Components = []v1alpha1.ApplicationComponent{{Group: "databases.example.com", Kind: "Database"}}
 			return a
 		}, []permission{
-			in("databases.example.com", "*", "get"), in("databases.example.com", "*", "list"), in("databases.example.com", "*", "delete"),
+			in("databases.example.com", "*", "get"), in("databases.example.com", "*", "list"),
+			in("databases.example.com", "*", "patch"), in("databases.example.com", "*", "delete"),
 		}, nil},
 		"Application, health check": {"it runs a Pod", func(ns string) client.Object {
 			a := newApplication(ns)
@@ -177,7 +178,7 @@ func TestAccess_namesEverything(t *testing.T) {
 	app.Spec.HealthCheck = healthCheck(validPod)
 	err := c.with(t, ns, nil).Create(t.Context(), app)
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
-	for _, missing := range []string{"get services", "list services", "delete services", "create pods", "in namespace \"" + ns + "\""} {
+	for _, missing := range []string{"get services", "list services", "patch services", "delete services", "create pods", "in namespace \"" + ns + "\""} {
 		assert.ErrorContains(t, err, missing)
 	}
 }
@@ -192,6 +193,23 @@ func TestAccess_namesTheWayOutForAKindToCome(t *testing.T) {
 	err := c.with(t, ns, []permission{in("databases.example.com", "databases", "*")}).Create(t.Context(), app)
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 	assert.ErrorContains(t, err, "kind Database.databases.example.com is not known yet: create what defines it first, or hold the right on its whole group")
+}
+
+// A41: rights in one namespace are none in another.
+func TestAccess_isThatOfTheNamespace(t *testing.T) {
+	c := admission(t)
+	admin, _ := c.admin(t)
+	own, other := c.Namespace(t), c.Namespace(t)
+	user := c.with(t, own, nil)
+	require.NoError(t, user.Create(t.Context(), newApplication(own)))
+	require.True(t, apierrors.IsForbidden(user.Create(t.Context(), newApplication(other))))
+
+	app := newApplication(other)
+	require.NoError(t, admin.Create(t.Context(), app))
+	app.Spec.Description = "mine"
+	require.True(t, apierrors.IsForbidden(user.Update(t.Context(), app)))
+	require.True(t, apierrors.IsForbidden(user.Delete(t.Context(), app)))
+	require.True(t, apierrors.IsForbidden(user.Get(t.Context(), client.ObjectKeyFromObject(app), app)))
 }
 
 // C49: who touches only metadata needs none of it; who touches the spec does.

@@ -76,7 +76,8 @@ func (a *applications) review(ctx context.Context, obj, old *v1alpha1.Applicatio
 }
 
 // needs are the rights that an Application uses on behalf of its writer (C35): it shows what
-// there is of each kind, owns it, so that it is deleted with the Application, and runs a Pod.
+// there is of each kind, marks it with labels and annotations, owns it, so that it is deleted with
+// the Application, and runs a Pod.
 func (a *applications) needs(obj *v1alpha1.Application) (wanted []need, warnings admission.Warnings, err error) {
 	for _, gk := range validation.ComponentKinds(obj) {
 		mapping, err := a.mapper.RESTMapping(gk)
@@ -107,6 +108,7 @@ func componentNeeds(obj *v1alpha1.Application, group, resource, because string) 
 	uses := []struct{ verb, because string }{
 		{"get", "the Application shows it"},
 		{"list", "the Application shows it"},
+		{"patch", "what belongs to the Application is marked as such"},
 	}
 	if obj.Spec.Ownership != v1alpha1.OwnershipObserve {
 		uses = append(uses, struct{ verb, because string }{"delete", "it is deleted with an Application whose ownership is Own"})
