@@ -2,9 +2,11 @@ package kubernetescluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -20,13 +22,20 @@ const localHash = "local"
 
 // connect has the registry engage the cluster with the kubeconfig of the Secret, or as the
 // local cluster where there is none. A kubeconfig that cannot be used ends an engagement
-// with an older one: its credentials were taken away.
+// with an older one: its credentials were taken away. One that goes together with the
+// KubernetesCluster does not: it is needed to the end.
 func (r *Reconciler) connect(ctx context.Context, s *scope) error {
 	if s.kc.Spec.KubeconfigSecretRef == nil {
 		r.Clusters.Ensure(s.key, localHash, nil)
 		return nil
 	}
 	found, err := r.kubeconfig(ctx, s)
+	if isSecretGone(err) && r.engaged(s.key) {
+		ending, failed := r.ending(ctx, s)
+		if failed != nil || ending {
+			return failed
+		}
+	}
 	if err != nil {
 		if reconcile.IsStalled(err) {
 			r.Clusters.Remove(s.key)
@@ -36,6 +45,31 @@ func (r *Reconciler) connect(ctx context.Context, s *scope) error {
 	}
 	r.Clusters.Ensure(s.key, found.hash, found.config)
 	return nil
+}
+
+func isSecretGone(err error) bool {
+	var known *reconcile.Error
+	return errors.As(err, &known) && known.Reason == v1alpha1.SecretNotFoundReason
+}
+
+// engaged says whether the registry has the cluster, with a kubeconfig that was there before.
+func (r *Reconciler) engaged(key types.NamespacedName) bool {
+	state, _ := r.Clusters.State(key)
+	return state.Engaged
+}
+
+// ending says whether the KubernetesCluster is being deleted, or its namespace is. In which
+// order the contents of a namespace go is nobody's to choose: the Secret may be gone first, and
+// its kubeconfig is needed until everything is taken out of the cluster.
+func (r *Reconciler) ending(ctx context.Context, s *scope) (bool, error) {
+	if !s.kc.DeletionTimestamp.IsZero() {
+		return true, nil
+	}
+	namespace := &corev1.Namespace{}
+	if err := r.Clusters.Local().Client().Get(ctx, types.NamespacedName{Name: s.kc.Namespace}, namespace); err != nil {
+		return false, fmt.Errorf("get namespace %s: %w", s.kc.Namespace, err)
+	}
+	return !namespace.DeletionTimestamp.IsZero(), nil
 }
 
 // kubeconfig reads the kubeconfig; it is parsed once per content.

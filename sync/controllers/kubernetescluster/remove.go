@@ -29,9 +29,11 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 		return reconcile.Outcome{}, err
 	}
 	s.state, _ = r.Clusters.State(s.key)
-	untouched := s.kc.Status.UID == "" && !s.state.Engaged
 	abandoned := s.kc.GetOnDelete() == v1alpha1.DeleteAbandon
+	untouched, err := r.untouched(ctx, s)
 	switch {
+	case err != nil:
+		return reconcile.Outcome{}, err
 	case untouched, abandoned && s.handover, !controllerutil.ContainsFinalizer(s.kc, v1alpha1.Finalizer):
 		s.released = true
 		return reconcile.Outcome{}, nil
@@ -40,6 +42,19 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 	default:
 		return r.drain(ctx, s)
 	}
+}
+
+// untouched says whether nothing can be in the cluster: it was never reached. A status may be
+// lost, as where the hub was restored from a backup; what is scheduled there is not.
+func (r *Reconciler) untouched(ctx context.Context, s *scope) (bool, error) {
+	if s.kc.Status.UID != "" || s.state.Engaged {
+		return false, nil
+	}
+	if s.kc.GetOnDelete() == v1alpha1.DeleteAbandon {
+		return true, nil
+	}
+	scheduled, err := r.scheduled(ctx, s)
+	return len(scheduled) == 0, err
 }
 
 // handover says whether another KubernetesCluster drives the cluster, or will.
@@ -51,8 +66,8 @@ func (r *Reconciler) handover(ctx context.Context, s *scope) (bool, error) {
 }
 
 // drain waits until no installation is left in the cluster, no GitSync delivers to it, and no
-// KubernetesApplication is scheduled to it. Then it takes away the copies of definitions. A cluster that is handed over is left with
-// its installations and copies.
+// KubernetesApplication is scheduled to it. Then it takes away the copies of definitions. A
+// cluster that is handed over is left with its installations and copies.
 func (r *Reconciler) drain(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	if s.kc.Spec.Paused {
 		r.pause(s)

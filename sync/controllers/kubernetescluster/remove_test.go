@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -141,6 +142,47 @@ func TestKubernetesCluster_abandonsWhatRuns(t *testing.T) {
 	assert.Equal(t, []string{"example.com/theirs"}, inst.Finalizers)
 	assert.False(t, exists(t, user, "abandoned"))
 	release(t, user, inst)
+}
+
+// C38: what is scheduled to the cluster may run there, even if the status does not know of it, as
+// after a restore of the hub.
+func TestKubernetesCluster_lostStatusHoldsNoLess(t *testing.T) {
+	h := newHub(t, options{})
+	gate, kubeconfig := gated(t, userCluster(t))
+	gate.Shut()
+	h.add("eu-1", kubeconfig)
+	h.until("eu-1", reason(v1alpha1.ClusterUnreachableReason), "it is down")
+	app := h.application("web", "eu-1")
+	require.NoError(t, h.Delete(t.Context(), h.get("eu-1")))
+	h.until("eu-1", func(kc *v1alpha1.KubernetesCluster) bool {
+		return strings.Contains(condition(kc, v1alpha1.ReadyCondition).Message, "Abandon")
+	}, "the application holds it")
+	require.NoError(t, h.Client.Delete(t.Context(), app))
+	h.gone("eu-1")
+}
+
+// C38: contents of a namespace go in any order. What has to be taken out of the cluster can be,
+// although the kubeconfig went first.
+func TestKubernetesCluster_secretGoesFirst(t *testing.T) {
+	h := newHub(t, options{})
+	h.add("eu-1", userCluster(t).Kubeconfig())
+	h.until("eu-1", isReady, "it is engaged")
+	gs := h.delivering("apps", "eu-1")
+	gs.Finalizers = []string{"example.com/hold"}
+	require.NoError(t, h.Update(t.Context(), gs))
+	require.NoError(t, h.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.ns}}))
+	require.True(t, eventually(func() bool {
+		return apierrors.IsNotFound(h.Get(t.Context(), h.key("eu-1"), &corev1.Secret{}))
+	}), "the namespace controller deletes the Secret")
+	h.until("eu-1", reason(v1alpha1.InstallationsRemainReason), "the GitSync holds it")
+	_, err := h.registry.Get(h.key("eu-1"))
+	require.NoError(t, err, "what is delivered can still be taken out")
+
+	require.NoError(t, h.Get(t.Context(), h.key("apps"), gs))
+	h.left(gs)
+	h.gone("eu-1")
+	gs.Finalizers = nil
+	require.NoError(t, h.Update(t.Context(), gs))
 }
 
 // What was never reached holds nothing.
