@@ -16,7 +16,8 @@ const (
 	// OwnershipOwn gives components an ownerReference: they go with the Application (A62, A68).
 	OwnershipOwn Ownership = "Own"
 
-	// OwnershipObserve reports components and leaves them alone.
+	// OwnershipObserve reports components, and marks them as the Application's by annotation and
+	// label; they get no ownerReference, and stay when it is deleted.
 	OwnershipObserve Ownership = "Observe"
 )
 

@@ -68,7 +68,7 @@ another Application are refused, unless --force takes them over.`,
 	flags.StringSliceVar(&o.kinds, "kind", nil, "Kind of components, e.g. Deployment.apps; every kind unless given")
 	flags.StringVar(&o.appType, "type", "", "Type of the application, e.g. WordPress; its name unless given")
 	flags.StringVar(&o.version, "version", "", "Version of the application")
-	flags.StringVar(&o.ownership, "ownership", "", "Own: components are deleted with the Application; Observe: they are left alone. Own unless given")
+	flags.StringVar(&o.ownership, "ownership", "", "Own: components are deleted with the Application; Observe: they stay. Own unless given")
 	flags.BoolVar(&o.force, "force", false, "Take over objects that belong to another Application, or are said to belong to none")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "Show what is to be done and have the API server try it, without writing anything")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "Do not ask")
