@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -143,6 +145,59 @@ func TestKubernetesApplication_clusterNameIsSetOnce(t *testing.T) {
 		err := admin.Update(t.Context(), changed)
 		require.True(t, apierrors.IsInvalid(err), "%q: %v", other, err)
 		assert.ErrorContains(t, err, "clusterName is immutable")
+	}
+}
+
+// asWritten is an object as a file has it, fields that are empty included.
+func asWritten(t *testing.T, obj client.Object, kind string, edit func(spec, template map[string]any)) *unstructured.Unstructured {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	require.NoError(t, err)
+	delete(content, "status")
+	written := &unstructured.Unstructured{Object: content}
+	written.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	spec := content["spec"].(map[string]any)
+	holder := spec
+	if templates, ok := spec["resourceTemplates"].([]any); ok {
+		holder = templates[0].(map[string]any)["spec"].(map[string]any)
+	}
+	edit(spec, holder["template"].(map[string]any))
+	return written
+}
+
+// C12, C14, C40, W56, W60: a field that is empty is one that is absent, also where it is
+// written down: the cluster can still be chosen, and the namespace is the same.
+func TestKubernetesApplication_emptyIsAbsent(t *testing.T) {
+	admin, ns := bare(t)
+	for kind, made := range map[string]client.Object{
+		v1alpha1.KubernetesApplicationKind:         newKubernetesApplication(ns),
+		v1alpha1.KubernetesApplicationResourceKind: newKubernetesApplicationResource(ns, newObject("v1", "ConfigMap", "web")),
+	} {
+		t.Run(kind, func(t *testing.T) {
+			live := asWritten(t, made, kind, func(spec, template map[string]any) {
+				spec["clusterName"] = ""
+				template["metadata"].(map[string]any)["namespace"] = ""
+			})
+			require.NoError(t, admin.Create(t.Context(), live))
+			cluster, there, err := unstructured.NestedString(live.Object, "spec", "clusterName")
+			require.NoError(t, err)
+			require.True(t, there && cluster == "", "stored as it was written")
+
+			scheduled := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"clusterName":"berlin"}}`))
+			require.NoError(t, admin.Patch(t.Context(), live, scheduled), "the scheduler writes")
+			absent := asWritten(t, made, kind, func(spec, _ map[string]any) { spec["clusterName"] = "berlin" })
+			absent.SetResourceVersion(live.GetResourceVersion())
+			require.NoError(t, admin.Update(t.Context(), absent), "the namespace is left out")
+			for _, namespace := range []string{"", "elsewhere"} {
+				named := asWritten(t, made, kind, func(spec, template map[string]any) {
+					spec["clusterName"] = "berlin"
+					template["metadata"].(map[string]any)["namespace"] = namespace
+				})
+				named.SetResourceVersion(absent.GetResourceVersion())
+				err := admin.Update(t.Context(), named, client.DryRunAll)
+				assert.Equal(t, namespace != "", apierrors.IsInvalid(err), "namespace %q: %v", namespace, err)
+			}
+		})
 	}
 }
 

@@ -11,7 +11,7 @@ const KubernetesApplicationKind = "KubernetesApplication"
 const MaxResourceTemplates = 200
 
 // KubernetesApplicationSpec says what is to run, and which clusters it may run in.
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterName) || (has(self.clusterName) && self.clusterName == oldSelf.clusterName)",message="clusterName is immutable once it is set: delete the application and create it anew to move it"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterName) || size(oldSelf.clusterName) == 0 || (has(self.clusterName) && self.clusterName == oldSelf.clusterName)",message="clusterName is immutable once it is set: delete the application and create it anew to move it"
 type KubernetesApplicationSpec struct {
 	// ClusterSelector selects the KubernetesClusters, of the application's namespace, that
 	// the application may be scheduled to; `{}` selects all of them. Immutable (W7, W55).
@@ -35,7 +35,7 @@ type KubernetesApplicationSpec struct {
 	// +kubebuilder:validation:MaxItems=200
 	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(o, o.metadata.name == t.metadata.name))",message="names of resource templates must be unique"
 	// +kubebuilder:validation:XValidation:rule="self.all(t, !oldSelf.exists(o, o.metadata.name == t.metadata.name && (o.spec.template.apiVersion != t.spec.template.apiVersion || o.spec.template.kind != t.spec.template.kind)))",message="apiVersion and kind of a template are immutable: a change would orphan the object; give the resource template another name"
-	// +kubebuilder:validation:XValidation:rule="self.all(t, !oldSelf.exists(o, o.metadata.name == t.metadata.name && (o.spec.template.metadata.name != t.spec.template.metadata.name || has(o.spec.template.metadata.__namespace__) != has(t.spec.template.metadata.__namespace__) || (has(o.spec.template.metadata.__namespace__) && o.spec.template.metadata.__namespace__ != t.spec.template.metadata.__namespace__))))",message="metadata.name and metadata.namespace of a template are immutable: a change would orphan the object; give the resource template another name"
+	// +kubebuilder:validation:XValidation:rule=`self.all(t, !oldSelf.exists(o, o.metadata.name == t.metadata.name && (o.spec.template.metadata.name != t.spec.template.metadata.name || (has(o.spec.template.metadata.__namespace__) ? o.spec.template.metadata.__namespace__ : "") != (has(t.spec.template.metadata.__namespace__) ? t.spec.template.metadata.__namespace__ : ""))))`,message="metadata.name and metadata.namespace of a template are immutable: a change would orphan the object; give the resource template another name"
 	ResourceTemplates []ResourceTemplate `json:"resourceTemplates"`
 }
 

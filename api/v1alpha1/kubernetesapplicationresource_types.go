@@ -9,7 +9,7 @@ import (
 const KubernetesApplicationResourceKind = "KubernetesApplicationResource"
 
 // KubernetesApplicationResourceSpec says which object is to be in which cluster.
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterName) || (has(self.clusterName) && self.clusterName == oldSelf.clusterName)",message="clusterName is immutable once it is set"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterName) || size(oldSelf.clusterName) == 0 || (has(self.clusterName) && self.clusterName == oldSelf.clusterName)",message="clusterName is immutable once it is set"
 type KubernetesApplicationResourceSpec struct {
 	// ClusterName is the KubernetesCluster, of the same namespace, that the object goes to:
 	// that of the application. While it is empty nothing is done (W41). Immutable once set.
@@ -20,7 +20,7 @@ type KubernetesApplicationResourceSpec struct {
 	// Template is the manifest of the object; apiVersion, kind, metadata.name and
 	// metadata.namespace are immutable (W16, W17, W56).
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self.apiVersion == oldSelf.apiVersion && self.kind == oldSelf.kind && self.metadata.name == oldSelf.metadata.name && has(self.metadata.__namespace__) == has(oldSelf.metadata.__namespace__) && (!has(self.metadata.__namespace__) || self.metadata.__namespace__ == oldSelf.metadata.__namespace__)",message="apiVersion, kind, metadata.name and metadata.namespace of a template are immutable: a change would orphan the object"
+	// +kubebuilder:validation:XValidation:rule=`self.apiVersion == oldSelf.apiVersion && self.kind == oldSelf.kind && self.metadata.name == oldSelf.metadata.name && (has(self.metadata.__namespace__) ? self.metadata.__namespace__ : "") == (has(oldSelf.metadata.__namespace__) ? oldSelf.metadata.__namespace__ : "")`,message="apiVersion, kind, metadata.name and metadata.namespace of a template are immutable: a change would orphan the object"
 	Template ObjectTemplate `json:"template"`
 
 	// Secrets of this namespace that are copied into the namespace of the object, each under
