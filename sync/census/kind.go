@@ -36,7 +36,8 @@ type State struct {
 	Phase Phase
 	// Resource is how the API server calls the kind; empty while that is not known.
 	Resource schema.GroupVersionResource
-	// Err is why the kind is Unknown, Denied or Failing. Its text is stable.
+	// Err is why the kind is Unknown, Denied or Failing, or why the last try of one that is
+	// Starting came to nothing. Its text is stable.
 	Err error
 }
 
@@ -152,7 +153,11 @@ func (k *kind) unresolved(err error) (changed bool) {
 		return k.become(State{Phase: Unknown, Err: k.unknown()})
 	default:
 		k.tryLater()
-		return k.become(State{Phase: Failing, Err: fmt.Errorf("find kind %s: %w", k.gk, err)})
+		phase := Failing
+		if k.state.Phase == Starting {
+			phase = Starting // overdue tells when that takes too long
+		}
+		return k.become(State{Phase: phase, Err: fmt.Errorf("find kind %s: %w", k.gk, err)})
 	}
 }
 
@@ -162,7 +167,9 @@ func (k *kind) overdue() {
 	c.mu.Lock()
 	late := !k.ended && k.state.Phase == Starting
 	if late {
-		k.state.Phase, k.state.Err = Failing, fmt.Errorf("find and list %s: no answer yet", k.gk)
+		if k.state.Phase = Failing; k.state.Err == nil {
+			k.state.Err = fmt.Errorf("find and list %s: no answer yet", k.gk)
+		}
 	}
 	c.mu.Unlock()
 	if late {

@@ -122,6 +122,8 @@ func (s *sink) fared(state watch.State) {
 		}
 		k.sink = nil
 		k.tryLater()
+	case before == Starting: // whoever waits is told when that takes too long
+		next.Err = fmt.Errorf("watch %s: %w", k.resource(), state.Err)
 	case before != Watched && before != Denied:
 		next.Phase, next.Err = Failing, fmt.Errorf("watch %s: %w", k.resource(), state.Err)
 	}

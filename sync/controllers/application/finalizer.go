@@ -54,7 +54,7 @@ func (r *Reconciler) patchMetadata(ctx context.Context, app, before *v1alpha1.Ap
 // ownsNothing tells whether it is certain that no object refers to the Application: all kinds
 // are seen, and what was written of them last says so too.
 func (r *Reconciler) ownsNothing(app *v1alpha1.Application) bool {
-	if len(r.census.By(ownerKey(app.UID))) > 0 {
+	if len(r.census.By(ownerKey(app.Namespace, app.UID))) > 0 {
 		return false
 	}
 	for _, c := range app.Status.Components {
@@ -79,14 +79,14 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 	if !holds(s.app) {
 		return reconcile.Outcome{Pending: true}, nil
 	}
+	left := removalLimit - time.Since(s.entry.since)
 	pods, known, failure := r.pods.of(s.key, s.app.UID)
-	if !known && failure == nil {
-		return reconcile.Outcome{Pending: true}, nil
+	if !known && failure == nil && left > 0 {
+		return reconcile.Outcome{Pending: true, RequeueAfter: left + time.Second}, nil
 	}
-	if err := r.deletePods(ctx, pods, ""); err != nil {
+	if err := r.deletePods(ctx, pods, ""); err != nil && left > 0 { // the garbage collector deletes them as well
 		return reconcile.Outcome{}, reconcile.Failed(v1alpha1.DeleteFailedReason, "delete the Pod of the health check: %w", err)
 	}
-	left := removalLimit - time.Since(s.entry.since)
 	waiting := len(s.stale) > 0 || r.unseen(s)
 	if !waiting || left <= 0 {
 		r.warnOfStale(s)

@@ -2,6 +2,8 @@ package application
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,6 +58,8 @@ type pods struct {
 	seen bool
 	// owned has them by the UID of their Application and their name.
 	owned map[types.UID]map[types.NamespacedName]*pod
+	// ownerOf has the UID that a Pod is under in owned.
+	ownerOf map[types.NamespacedName]types.UID
 	// waiting are Applications that asked before anything was known.
 	waiting map[types.NamespacedName]bool
 	// tries counts, for each Application, how often its Pod was made since it was last ready.
@@ -73,6 +77,7 @@ func newPods(ctx context.Context, target watch.Target, wake func(types.Namespace
 	return &pods{
 		ctx: ctx, target: target, wake: wake,
 		owned:   make(map[types.UID]map[types.NamespacedName]*pod),
+		ownerOf: make(map[types.NamespacedName]types.UID),
 		waiting: make(map[types.NamespacedName]bool),
 		tries:   make(map[types.UID]tries),
 	}
@@ -86,16 +91,19 @@ func (p *pods) of(app types.NamespacedName, uid types.UID) (all []*pod, known bo
 	if p.feed == nil {
 		p.start()
 	}
-	if !p.seen {
+	known = p.seen && !p.state.Ended
+	if !known {
 		p.waiting[app] = true
 	}
-	return p.ofLocked(uid), p.seen, p.state.Err
+	return p.ofLocked(app.Namespace, uid), known, p.state.Err
 }
 
-func (p *pods) ofLocked(uid types.UID) []*pod {
+func (p *pods) ofLocked(namespace string, uid types.UID) []*pod {
 	list := make([]*pod, 0, len(p.owned[uid]))
 	for _, one := range p.owned[uid] {
-		list = append(list, one)
+		if one.key.Namespace == namespace {
+			list = append(list, one)
+		}
 	}
 	return list
 }
@@ -121,6 +129,11 @@ func (p *pods) fared(state watch.State) {
 	}
 	waiting := p.waiting
 	p.waiting = make(map[types.NamespacedName]bool)
+	if state.Ended { // what is known of them does not count any more
+		for _, one := range p.all() {
+			waiting[one.owner] = true
+		}
+	}
 	p.mu.Unlock()
 	for app := range waiting {
 		p.wake(app)
@@ -135,7 +148,21 @@ func (p *pods) Put(seen *pod) {
 	p.wake(seen.owner)
 }
 
+// all returns every Pod that is known. The caller holds the lock.
+func (p *pods) all() []*pod {
+	var list []*pod
+	for _, pods := range p.owned {
+		list = slices.AppendSeq(list, maps.Values(pods))
+	}
+	return list
+}
+
+// set puts a Pod in the place of the one of its name, whoever owned that.
 func (p *pods) set(seen *pod) {
+	if owner, known := p.ownerOf[seen.key]; known && owner != seen.ownerUID {
+		p.unset(seen.key)
+	}
+	p.ownerOf[seen.key] = seen.ownerUID
 	if p.owned[seen.ownerUID] == nil {
 		p.owned[seen.ownerUID] = make(map[types.NamespacedName]*pod, 1)
 	}
@@ -148,23 +175,28 @@ func (p *pods) set(seen *pod) {
 // Drop implements watch.Sink.
 func (p *pods) Drop(seen *pod) {
 	p.mu.Lock()
-	if delete(p.owned[seen.ownerUID], seen.key); len(p.owned[seen.ownerUID]) == 0 {
-		delete(p.owned, seen.ownerUID)
-	}
+	p.unset(seen.key)
 	p.mu.Unlock()
 	p.wake(seen.owner)
+}
+
+func (p *pods) unset(key types.NamespacedName) {
+	owner := p.ownerOf[key]
+	delete(p.ownerOf, key)
+	if delete(p.owned[owner], key); len(p.owned[owner]) == 0 {
+		delete(p.owned, owner)
+	}
 }
 
 // Replace implements watch.Sink.
 func (p *pods) Replace(all []*pod, _ string) {
 	p.mu.Lock()
 	woken := make(map[types.NamespacedName]bool)
-	for _, pods := range p.owned {
-		for _, one := range pods {
-			woken[one.owner] = true
-		}
+	for _, one := range p.all() {
+		woken[one.owner] = true
 	}
 	clear(p.owned)
+	clear(p.ownerOf)
 	for _, one := range all {
 		p.set(one)
 		woken[one.owner] = true

@@ -69,7 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	app := &v1alpha1.Application{}
 	if err := r.Client.Get(ctx, req.NamespacedName, app); err != nil {
 		if client.IgnoreNotFound(err) == nil {
-			r.vanish(req.NamespacedName)
+			r.vanish(req.NamespacedName, "")
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -102,13 +102,18 @@ func (r *Reconciler) outdated(key types.NamespacedName, err error) error {
 
 // run takes the steps of a pass.
 func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, error) {
-	if s.entry.err != nil {
+	deleting := !s.app.DeletionTimestamp.IsZero()
+	if deleting && s.entry.member == nil { // without a selector nothing was ever owned
+		s.released = holds(s.app)
+		return reconcile.Outcome{Pending: true}, nil
+	}
+	if s.entry.err != nil && !deleting {
 		conditions.MarkFalse(s.app, v1alpha1.ComponentsReadyCondition, v1alpha1.InvalidSpecReason, "%s", s.entry.err)
 		return reconcile.Outcome{}, reconcile.Stalled(v1alpha1.InvalidSpecReason, "%w", s.entry.err)
 	}
 	before := s.app.Status.DeepCopy()
 	r.survey(s)
-	if !s.app.DeletionTimestamp.IsZero() {
+	if deleting {
 		s.app.Status = *before
 		return r.remove(ctx, s)
 	}
@@ -144,6 +149,7 @@ func (r *Reconciler) observe(app *v1alpha1.Application) *entry {
 	if before != nil && before.uid != after.uid {
 		r.kernel.Forget(before.uid)
 		r.pods.forget(before.uid)
+		r.pace.soon(key)
 	}
 	r.census.Want(key, after.wanted)
 	if after.member == nil {
@@ -158,10 +164,14 @@ func (r *Reconciler) observe(app *v1alpha1.Application) *entry {
 	return after
 }
 
-// vanish takes in that an Application is gone.
-func (r *Reconciler) vanish(key types.NamespacedName) {
+// vanish takes in that an Application is gone; uid says which one, where there may be another of
+// its name by now.
+func (r *Reconciler) vanish(key types.NamespacedName, uid types.UID) {
 	r.observing.Lock()
 	defer r.observing.Unlock()
+	if now := r.book.get(key); now != nil && uid != "" && now.uid != uid {
+		return
+	}
 	before := r.book.remove(key)
 	if before == nil {
 		return
@@ -184,7 +194,7 @@ func (r *Reconciler) lookAfter(key types.NamespacedName, before, after *entry) {
 		if e == nil {
 			continue
 		}
-		for _, o := range r.census.By(ownerKey(e.uid)) {
+		for _, o := range r.census.By(ownerKey(key.Namespace, e.uid)) {
 			r.keeper.Look(o.Ref)
 		}
 	}
@@ -203,6 +213,9 @@ func (r *Reconciler) lookAfter(key types.NamespacedName, before, after *entry) {
 	}
 }
 
-// annotationKey and ownerKey are what the census finds objects by.
+// annotationKey and ownerKey are what the census finds objects by. Both name the namespace: what
+// refers to an Application of another one does so in vain.
 func annotationKey(app types.NamespacedName) string { return "application " + app.String() }
-func ownerKey(uid types.UID) string                 { return "owner " + string(uid) }
+func ownerKey(namespace string, uid types.UID) string {
+	return "owner " + namespace + "/" + string(uid)
+}

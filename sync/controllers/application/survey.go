@@ -25,7 +25,7 @@ func (r *Reconciler) survey(s *scope) {
 			s.components[o.Ref] = o
 		}
 	}
-	for _, o := range r.census.By(ownerKey(s.app.UID)) {
+	for _, o := range r.census.By(ownerKey(s.key.Namespace, s.app.UID)) {
 		_, component := s.components[o.Ref]
 		if !o.Deleting && !ownership.IsHealthCheck(o) && (!component || s.entry.member.Ownership == v1alpha1.OwnershipObserve) {
 			s.stale = append(s.stale, o)
@@ -137,10 +137,7 @@ func (s *scope) notThere(r *Reconciler, ref census.Ref, message string) v1alpha1
 	case census.ClusterScoped:
 		return absent(ref, health.NotFound, "the kind is cluster-scoped: an Application has components in its own namespace only")
 	case census.Denied:
-		if s.denied == nil {
-			s.denied = make(map[string]error)
-		}
-		s.denied[ref.GroupKind.String()] = state.Err
+		s.deny(ref.GroupKind, state.Err)
 		return absent(ref, health.Unknown, state.Err.Error())
 	case census.Failing:
 		return absent(ref, health.Unknown, state.Err.Error())
@@ -149,12 +146,25 @@ func (s *scope) notThere(r *Reconciler, ref census.Ref, message string) v1alpha1
 	}
 }
 
+func (s *scope) deny(gk schema.GroupKind, why error) {
+	if s.denied == nil {
+		s.denied = make(map[string]error)
+	}
+	s.denied[gk.String()] = why
+}
+
 func absent(ref census.Ref, status health.Status, message string) v1alpha1.ComponentStatus {
 	return v1alpha1.ComponentStatus{Group: ref.Group, Kind: ref.Kind, Name: ref.Name, Health: string(status), Message: message}
 }
 
-// installed is the status of a component that is there.
+// installed is the status of a component that is there, or was when it could last be seen.
 func (s *scope) installed(r *Reconciler, o *census.Object) v1alpha1.ComponentStatus {
+	if state := r.census.State(o.GroupKind); state.Phase == census.Denied {
+		s.deny(o.GroupKind, state.Err)
+		c := absent(o.Ref, health.Unknown, state.Err.Error())
+		c.Installed, c.Owned = true, refersTo(o, s.app.UID)
+		return c
+	}
 	answer, known := r.healthOf(s.entry, o)
 	s.unread = s.unread || !known
 	c := v1alpha1.ComponentStatus{

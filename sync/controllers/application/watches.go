@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -73,8 +74,11 @@ func (r *Reconciler) keep(ctx context.Context, from cache.Cache) error {
 		AddFunc:    func(o any) { r.observe(o.(*v1alpha1.Application)) },
 		UpdateFunc: func(_, o any) { r.observe(o.(*v1alpha1.Application)) },
 		DeleteFunc: func(o any) {
-			if key, err := toolscache.DeletionHandlingObjectToName(o); err == nil {
-				r.vanish(key.AsNamespacedName())
+			if missed, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+				o = missed.Obj
+			}
+			if app, ok := o.(*v1alpha1.Application); ok {
+				r.vanish(client.ObjectKeyFromObject(app), app.UID)
 			}
 		},
 	})
@@ -108,7 +112,7 @@ func found(o *census.Object) []string {
 	}
 	for _, owner := range o.Owners {
 		if ownership.IsApplication(owner) {
-			keys = append(keys, ownerKey(owner.UID))
+			keys = append(keys, ownerKey(o.Namespace, owner.UID))
 		}
 	}
 	return keys
