@@ -75,8 +75,12 @@ const (
 	// InvalidSecretReason: a Secret that the spec names lacks a key or holds nonsense.
 	InvalidSecretReason = "InvalidSecret"
 
-	// ClusterUnreachableReason: an API server does not answer.
+	// ClusterUnreachableReason: an API server does not answer, or refuses whatever it is asked.
 	ClusterUnreachableReason = "ClusterUnreachable"
+
+	// InUseReason: it is being deleted and something needs it still: installations of a
+	// definition, or what is left in a cluster (C38, C47).
+	InUseReason = "InUse"
 
 	// NotHealthyReason: objects are applied and not, or not yet, healthy.
 	NotHealthyReason = "NotHealthy"
@@ -122,16 +126,10 @@ const (
 const (
 	// InvalidKubeconfigReason: the kubeconfig cannot be used; the message says why (C38).
 	InvalidKubeconfigReason = "InvalidKubeconfig"
-
-	// InstallationsRemainReason: the cluster is being deleted and still holds installations.
-	InstallationsRemainReason = "InstallationsRemain"
 )
 
 // Reasons of ApplicationDefinition.
 const (
-	// InUseReason: the definition is being deleted and installations still use it (C47).
-	InUseReason = "InUse"
-
 	// CopyFailedReason: a user cluster has no current copy; the message names it.
 	CopyFailedReason = "CopyFailed"
 )

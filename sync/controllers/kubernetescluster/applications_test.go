@@ -56,7 +56,7 @@ func TestKubernetesCluster_waitsForApplications(t *testing.T) {
 	h.application("elsewhere", "us-1")
 
 	require.NoError(t, h.Delete(t.Context(), h.get("eu-1")))
-	kc := h.until("eu-1", reason(v1alpha1.InstallationsRemainReason), "it waits")
+	kc := h.until("eu-1", reason(v1alpha1.InUseReason), "it waits")
 	message := condition(kc, v1alpha1.ReadyCondition).Message
 	assert.Contains(t, message, "KubernetesApplication "+h.ns+"/web (of the hub), KubernetesApplicationResource "+h.ns+"/stray (of the hub)")
 	assert.NotContains(t, message, "elsewhere")

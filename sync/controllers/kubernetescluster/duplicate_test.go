@@ -57,7 +57,7 @@ func TestKubernetesCluster_youngerIsDeleted(t *testing.T) {
 	gs := h.delivering("apps", "b-second")
 
 	require.NoError(t, h.Delete(t.Context(), h.get("b-second")))
-	h.until("b-second", reason(v1alpha1.InstallationsRemainReason), "the GitSync holds it")
+	h.until("b-second", reason(v1alpha1.InUseReason), "the GitSync holds it")
 	h.left(gs)
 	h.gone("b-second")
 	h.until("a-first", drives, "the first goes on")

@@ -141,7 +141,7 @@ func waiting(names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return reconcile.Waiting(v1alpha1.InstallationsRemainReason, 0, "waiting for what is left in the cluster: %s: delete it", some(names))
+	return reconcile.Waiting(v1alpha1.InUseReason, 0, "waiting for what is left in the cluster: %s: delete it", some(names))
 }
 
 // delivering returns the GitSyncs that have objects in the cluster. They take them out by

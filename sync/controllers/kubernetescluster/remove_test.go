@@ -79,7 +79,7 @@ func TestKubernetesCluster_waitsForInstallations(t *testing.T) {
 	h.until("eu-1", func(kc *v1alpha1.KubernetesCluster) bool { return kc.Status.InstallationCount == 1 }, "it is seen")
 
 	require.NoError(t, h.Delete(t.Context(), h.get("eu-1")))
-	kc := h.until("eu-1", reason(v1alpha1.InstallationsRemainReason), "the installation holds it")
+	kc := h.until("eu-1", reason(v1alpha1.InUseReason), "the installation holds it")
 	assert.Equal(t, "waiting for what is left in the cluster: ApplicationInstallation "+ns+"/left: delete it; "+
 		"set spec.onDelete to Abandon to let the cluster go with all that runs in it", condition(kc, v1alpha1.ReadyCondition).Message)
 	assert.True(t, exists(t, user, "ours"))
@@ -98,7 +98,7 @@ func TestKubernetesCluster_waitsForGitSyncs(t *testing.T) {
 	gs := h.delivering("apps", "eu-1")
 
 	require.NoError(t, h.Delete(t.Context(), h.get("eu-1")))
-	kc := h.until("eu-1", reason(v1alpha1.InstallationsRemainReason), "the GitSync holds it")
+	kc := h.until("eu-1", reason(v1alpha1.InUseReason), "the GitSync holds it")
 	assert.Contains(t, condition(kc, v1alpha1.ReadyCondition).Message, "GitSync "+h.ns+"/apps (of the hub)")
 
 	h.left(gs)
@@ -174,7 +174,7 @@ func TestKubernetesCluster_secretGoesFirst(t *testing.T) {
 	require.True(t, eventually(func() bool {
 		return apierrors.IsNotFound(h.Get(t.Context(), h.key("eu-1"), &corev1.Secret{}))
 	}), "the namespace controller deletes the Secret")
-	h.until("eu-1", reason(v1alpha1.InstallationsRemainReason), "the GitSync holds it")
+	h.until("eu-1", reason(v1alpha1.InUseReason), "the GitSync holds it")
 	_, err := h.registry.Get(h.key("eu-1"))
 	require.NoError(t, err, "what is delivered can still be taken out")
 
