@@ -52,7 +52,10 @@ type Kernel struct {
 }
 
 type memory struct {
-	written  Object
+	// status is what was last written, nil before the first write, and version what it was
+	// written as. The rest of the object would only take up room.
+	status   any
+	version  string
 	failures int
 }
 
@@ -75,8 +78,9 @@ type Pass struct {
 // computed against the past and the wrong half be written.
 func (k *Kernel) Begin(c client.Client, recorder events.EventRecorder, obj Object) *Pass {
 	k.mu.Lock()
-	if m := k.known[obj.GetUID()]; m != nil && m.written != nil && isOlder(obj, m.written) {
-		restoreStatus(obj, m.written)
+	if m := k.known[obj.GetUID()]; m != nil && m.status != nil && isOlder(obj.GetResourceVersion(), m.version) {
+		setStatus(obj, m.status)
+		obj.SetResourceVersion(m.version)
 	}
 	k.mu.Unlock()
 	return &Pass{kernel: k, client: c, recorder: recorder, obj: obj, before: obj.DeepCopyObject().(Object)}
@@ -200,14 +204,33 @@ func (k *Kernel) Record(ctx context.Context, c client.Client, obj Object) error 
 		return fmt.Errorf("write status of %s: %w", client.ObjectKeyFromObject(obj), err)
 	}
 	obj.SetResourceVersion(written.GetResourceVersion())
-	k.remember(obj.DeepCopyObject().(Object))
+	k.remember(obj)
 	return nil
 }
 
-func (k *Kernel) remember(written Object) {
+// RecordChange is Record of no more than what differs between before and obj: the rest of the
+// status may be written by passes meanwhile, and stays as they leave it.
+func (k *Kernel) RecordChange(ctx context.Context, c client.Client, before, obj Object) error {
+	change, err := client.MergeFrom(before).Data(obj)
+	if err != nil {
+		return fmt.Errorf("compute change of %s: %w", client.ObjectKeyFromObject(obj), err)
+	}
+	answer := obj.DeepCopyObject().(Object)
+	clearStatus(answer)
+	if err := c.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, change), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		return fmt.Errorf("write status of %s: %w", client.ObjectKeyFromObject(obj), err)
+	}
+	k.remember(answer)
+	return nil
+}
+
+// remember keeps a copy of the status that obj was written with.
+func (k *Kernel) remember(obj Object) {
+	status := statusOf(obj)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.of(written.GetUID()).written = written
+	m := k.of(obj.GetUID())
+	m.status, m.version = status, obj.GetResourceVersion()
 }
 
 func (k *Kernel) succeeded(uid types.UID) {
@@ -250,7 +273,7 @@ func earlier(a, b time.Duration) time.Duration {
 	return a
 }
 
-func isOlder(cached, written client.Object) bool {
-	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), written.GetResourceVersion())
+func isOlder(cached, written string) bool {
+	order, err := resourceversion.CompareResourceVersion(cached, written)
 	return err == nil && order < 0
 }

@@ -4,15 +4,30 @@ import (
 	"reflect"
 )
 
-// restoreStatus copies the field Status of from, which is of the same type, into to, and
-// the resource version with it.
-func restoreStatus(to, from Object) {
-	source := reflect.ValueOf(from.DeepCopyObject()).Elem().FieldByName("Status")
-	reflect.ValueOf(to).Elem().FieldByName("Status").Set(source)
-	to.SetResourceVersion(from.GetResourceVersion())
+// Every kind of ours copies its status with a method of the status, which is generated.
+
+// statusOf returns a copy of the field Status of obj.
+func statusOf(obj Object) any {
+	return copyOf(status(obj))
+}
+
+// setStatus writes a copy of what statusOf returned for an object of the same type.
+func setStatus(obj Object, kept any) {
+	status(obj).Set(reflect.ValueOf(copyOf(reflect.ValueOf(kept).Elem())).Elem())
 }
 
 // clearStatus sets the field Status to its zero value.
 func clearStatus(obj Object) {
-	reflect.ValueOf(obj).Elem().FieldByName("Status").SetZero()
+	status(obj).SetZero()
+}
+
+func status(obj Object) reflect.Value {
+	return reflect.ValueOf(obj).Elem().FieldByName("Status")
+}
+
+// copyOf returns a pointer to a deep copy of a status.
+func copyOf(status reflect.Value) any {
+	made := reflect.New(status.Type())
+	status.Addr().MethodByName("DeepCopyInto").Call([]reflect.Value{made})
+	return made.Interface()
 }
