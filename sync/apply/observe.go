@@ -16,7 +16,8 @@ type Observation struct {
 	// Health of the objects.
 	Health health.Summary
 	// Statuses are those of the objects that Options.Status names, by ID.Key. An object
-	// that no watch has shown yet, or whose kind has none, is not in it.
+	// that no watch has shown yet, or whose kind has none, is not in it; one that is gone,
+	// or somebody else's, is in it without a status.
 	Statuses map[manifest.ID]Status
 }
 

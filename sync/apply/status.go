@@ -64,12 +64,16 @@ func (l *live) statusDiffers(other *live) bool {
 	return l.reported.TooLarge != other.reported.TooLarge || !bytes.Equal(l.reported.JSON, other.reported.JSON)
 }
 
-// statusOf returns the status of an object as far as it is the holder's, and known.
+// statusOf returns the status of an object as far as it is the holder's, and known. Of one
+// that is gone, or somebody else's by now, it is known that there is none.
 func (k *kind) statusOf(name types.NamespacedName, h *holder) *Status {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if o := k.objects[name]; o != nil && o.live != nil && o.live.owner == h.mark {
 		return o.live.reported
+	}
+	if k.covered(name.Namespace) && k.applier.wantsStatus(h.owner, k) {
+		return &Status{}
 	}
 	return nil
 }
