@@ -139,29 +139,29 @@ func (w *world) ref(name string) census.Ref {
 // A64, A97: a kind is watched from when somebody asks for it, and few words are kept.
 func TestCensus_knowsWhatIsWanted(t *testing.T) {
 	w := newWorld(t)
-	w.create("before", map[string]string{mark: "x", "other": "y"})
+	w.create("before", map[string]string{mark: w.namespace, "other": "y"})
 	w.Want(someone, sets.New(configMaps))
 	assert.Equal(t, "configmaps", w.awaitPhase(configMaps, census.Watched).Resource.Resource)
 	o := w.Get(w.ref("before"))
 	require.NotNil(t, o)
-	assert.Equal(t, map[string]string{mark: "x"}, o.Annotations)
-	assert.Len(t, w.By("x"), 1)
+	assert.Equal(t, map[string]string{mark: w.namespace}, o.Annotations)
+	assert.Len(t, w.By(w.namespace), 1)
 
 	after := w.create("after", nil)
 	require.Eventually(t, func() bool { return w.Get(w.ref("after")) != nil }, limit, often)
-	after.Annotations = map[string]string{mark: "x"}
+	after.Annotations = map[string]string{mark: w.namespace}
 	after, err := w.admin.CoreV1().ConfigMaps(w.namespace).Update(t.Context(), after, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return len(w.By("x")) == 2 }, limit, often)
+	require.Eventually(t, func() bool { return len(w.By(w.namespace)) == 2 }, limit, often)
 	require.NoError(t, w.admin.CoreV1().ConfigMaps(w.namespace).Delete(t.Context(), "before", metav1.DeleteOptions{}))
-	require.Eventually(t, func() bool { return len(w.By("x")) == 1 }, limit, often)
+	require.Eventually(t, func() bool { return len(w.By(w.namespace)) == 1 }, limit, often)
 	assert.Equal(t, after.ResourceVersion, w.Get(w.ref("after")).Version)
 }
 
 // A kind that nobody wants any more is let go of, with all that is known of it.
 func TestCensus_letsGo(t *testing.T) {
 	w := newWorld(t)
-	w.create("one", map[string]string{mark: "x"})
+	w.create("one", map[string]string{mark: w.namespace})
 	other := types.NamespacedName{Name: "other"}
 	w.Want(someone, sets.New(configMaps))
 	w.Want(other, sets.New(configMaps))
@@ -171,7 +171,7 @@ func TestCensus_letsGo(t *testing.T) {
 	w.Want(other, nil)
 	w.awaitPhase(configMaps, census.Starting)
 	assert.Nil(t, w.Get(w.ref("one")))
-	assert.Empty(t, w.By("x"))
+	assert.Empty(t, w.By(w.namespace))
 
 	w.Want(someone, sets.New(configMaps))
 	w.awaitPhase(configMaps, census.Watched)
@@ -189,12 +189,12 @@ func TestCensus_believesAnswers(t *testing.T) {
 
 	newer := o.DeepCopy()
 	newer.ResourceVersion = o.ResourceVersion + "0"
-	newer.Annotations = map[string]string{mark: "x"}
+	newer.Annotations = map[string]string{mark: w.namespace}
 	w.Written(configMaps, newer)
 	w.awaitTold("changed one")
-	assert.Len(t, w.By("x"), 1)
+	assert.Len(t, w.By(w.namespace), 1)
 	w.Written(configMaps, o)
-	assert.Len(t, w.By("x"), 1, "what is older is not believed")
+	assert.Len(t, w.By(w.namespace), 1, "what is older is not believed")
 
 	require.NoError(t, w.admin.CoreV1().ConfigMaps(w.namespace).Delete(context.Background(), "one", metav1.DeleteOptions{}))
 	w.awaitTold("went one")
