@@ -195,3 +195,18 @@ func (w *world) assertUntold(texts ...string) {
 		}
 	}
 }
+
+// The type of a Secret cannot be changed: the copy of one that was made anew is made anew too.
+func TestSecrets_madeAnewWithAnotherType(t *testing.T) {
+	w := newWorld(t)
+	source := w.secret("mysql", "one")
+	kar := hub.AwaitReady(w.World, w.submit(w.resource("web", w.berlin.configMap("web", "x"), "mysql")))
+	w.berlin.awaitPassword("web-mysql", "one")
+	require.NoError(t, w.Client.Delete(t.Context(), source))
+	w.Create(&corev1.Secret{ObjectMeta: named("mysql"), Type: "example.com/other", Data: map[string][]byte{"password": []byte("two")}})
+	w.berlin.awaitPassword("web-mysql", "two")
+	copied := &corev1.Secret{}
+	require.True(t, w.berlin.Exists(copied, "web-mysql"))
+	assert.Equal(t, corev1.SecretType("example.com/other"), copied.Type)
+	hub.AwaitReady(w.World, kar)
+}

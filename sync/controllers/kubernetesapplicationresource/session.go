@@ -39,6 +39,9 @@ type session struct {
 	attempted string
 	result    submission
 
+	// corrections of the same digest, each soon after the one before, and when the last was.
+	corrections int
+	correctedAt time.Time
 	// failures in a row, and when to try again.
 	failures int
 	retryAt  time.Time
@@ -57,6 +60,8 @@ type submission struct {
 	waiting  []manifest.ID
 	// unseen: no event tells of something that is waited for, or that was delivered.
 	unseen bool
+	// corrected: somebody else had changed what is as it should be again.
+	corrected bool
 	// err is why the job could not do anything.
 	err error
 }
@@ -64,6 +69,37 @@ type submission struct {
 func (s *session) failed(backoff func(int) time.Duration) {
 	s.failures++
 	s.retryAt = time.Now().Add(backoff(s.failures))
+}
+
+// Limits of a fight with somebody who keeps changing what was submitted.
+const (
+	// freeCorrections are those that follow one another without a pause.
+	freeCorrections = 3
+	// maxCorrectionPause is the longest pause before a correction.
+	maxCorrectionPause = time.Minute
+	// fightOver is how long there is peace before corrections are counted anew.
+	fightOver = 2 * time.Minute
+)
+
+// corrected counts a correction.
+func (s *session) corrected(now time.Time) {
+	if now.Sub(s.correctedAt) > fightOver {
+		s.corrections = 0
+	}
+	s.corrections, s.correctedAt = s.corrections+1, now
+}
+
+// fighting says whether somebody else keeps changing what was submitted.
+func (s *session) fighting(now time.Time) bool {
+	return s.corrections > freeCorrections && now.Sub(s.correctedAt) <= fightOver
+}
+
+// nextCorrection is when to put right again what somebody else has changed.
+func (s *session) nextCorrection(now time.Time, backoff func(int) time.Duration) time.Time {
+	if !s.fighting(now) {
+		return now
+	}
+	return s.correctedAt.Add(min(backoff(s.corrections-freeCorrections), maxCorrectionPause))
 }
 
 // unwatched has the resource be looked at again in a while: no event will have that be done.

@@ -2,11 +2,13 @@ package kubernetesapplicationresource
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -42,6 +44,11 @@ func (s *scope) report() (reconcile.Outcome, error) {
 		return outcome, nil
 	}
 	outcome.Message = s.message(got)
+	if s.session.fighting(time.Now()) {
+		outcome.Message += "; somebody else keeps changing it there, so it is put right after ever longer pauses: " +
+			"find out who does in its metadata.managedFields, and leave the fields to one of the two"
+		outcome.RequeueAfter = cmp.Or(outcome.RequeueAfter, fightOver)
+	}
 	return outcome, nil
 }
 

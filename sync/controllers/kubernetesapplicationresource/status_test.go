@@ -7,6 +7,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -62,6 +63,18 @@ func (w *world) awaitRemote(kar *v1alpha1.KubernetesApplicationResource, want st
 	hub.Await(w.World, kar, "status.remote is not "+want, func(k *v1alpha1.KubernetesApplicationResource) bool {
 		return k.Status.Remote != nil && string(k.Status.Remote.Raw) == want
 	})
+}
+
+// W19, W20: a status is shown of our own object alone.
+func TestResource_showsNoStatusOfWhatIsNotOurs(t *testing.T) {
+	w := newWorld(t)
+	kar := hub.AwaitReady(w.World, w.submit(w.resource("web", w.berlin.service("web"))))
+	w.awaitRemote(kar, `{"loadBalancer":{}}`)
+	hub.Change(w.berlin.World, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: w.berlin.Namespace, Name: "web"}}, func(s *corev1.Service) {
+		s.Annotations[v1alpha1.OwnerAnnotation] = "other-hub/GitSync/a/b"
+	})
+	hub.AwaitReason(w.World, kar, v1alpha1.ObjectConflictReason)
+	hub.Await(w.World, kar, "the status is that of another's object", func(k *v1alpha1.KubernetesApplicationResource) bool { return k.Status.Remote == nil })
 }
 
 // W1, W2, W19-W21, W43, W44: the status of a kind that the hub has never heard of.

@@ -75,7 +75,7 @@ func (s *scope) inputDigest() string {
 
 // needsWork says whether there is anything to do in the cluster: something else is wanted
 // than was, a failure is due again, somebody changed what was delivered, or something that
-// was waited for is there.
+// was waited for is there. Who changes it again and again is answered ever more slowly.
 func (r *Reconciler) needsWork(s *scope) bool {
 	switch {
 	case s.session.working || s.session.attempted != s.digest:
@@ -84,10 +84,17 @@ func (r *Reconciler) needsWork(s *scope) bool {
 		return true
 	case r.told.Rings(s.session.key.NamespacedName) == s.session.toldBefore:
 		return false
-	default:
-		seen, known := s.session.applier.Observe(s.owner)
-		return !known || !seen.Settled
 	}
+	if seen, known := s.session.applier.Observe(s.owner); known && seen.Settled {
+		return false
+	}
+	now := time.Now()
+	next := s.session.nextCorrection(now, r.kernel.Backoff)
+	if next.After(now) {
+		s.session.retryAt = next
+		return false
+	}
+	return true
 }
 
 // do runs a job in the lane of the cluster and takes in its result; it returns false while
@@ -107,6 +114,12 @@ func (r *Reconciler) do(s *scope, input string, work func(context.Context) submi
 		return false
 	}
 	s.session.working, s.session.result = false, got
+	switch {
+	case got.corrected:
+		s.session.corrected(time.Now())
+	case s.session.attempted != s.digest:
+		s.session.corrections = 0
+	}
 	if r.told.Rings(name) != s.session.toldBefore {
 		r.waker.Wake(ctrl.Request{NamespacedName: name})
 	}

@@ -136,6 +136,21 @@ func TestResource_putsDriftRight(t *testing.T) {
 	require.True(t, w.berlin.Eventually(func() bool { return w.berlin.Exists(cm, "web") && cm.UID != uid }), "it is made anew")
 }
 
+// Two that want different things of one object do not take turns as fast as they can.
+func TestResource_slowsDownInAFight(t *testing.T) {
+	w := newWorld(t)
+	kar := hub.AwaitReady(w.World, w.submit(w.resource("web", w.berlin.configMap("web", "wanted"))))
+	for range 5 {
+		cm := w.berlin.awaitValue("web", "wanted")
+		cm.Data["key"] = "theirs"
+		require.NoError(t, w.berlin.Client.Update(t.Context(), cm))
+	}
+	hub.Await(w.World, kar, "the fight is not told of", func(k *v1alpha1.KubernetesApplicationResource) bool {
+		return strings.Contains(conditions.GetMessage(k, v1alpha1.ReadyCondition), "somebody else keeps changing it there")
+	})
+	w.berlin.awaitValue("web", "wanted")
+}
+
 // W52, C13
 func TestResource_leavesWhatIsNotOursAlone(t *testing.T) {
 	w := newWorld(t)

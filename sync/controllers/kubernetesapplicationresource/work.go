@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -117,17 +118,45 @@ func (w *work) apply(ctx context.Context, object manifest.Object, secrets []secr
 		objects = append(objects, w.copyOf(source))
 	}
 	kept := w.kept(secrets)
-	result := w.applier.Apply(ctx, apply.Request{
+	request := apply.Request{
 		Owner:            w.owner,
 		Objects:          objects,
 		Inventory:        inventory.Diff(w.delivered, kept),
 		Prune:            true,
 		DefaultNamespace: metav1.NamespaceDefault,
 		Intent:           func(ctx context.Context, ids []manifest.ID) error { return w.declare(ctx, inventory.Merge(kept, ids)) },
-	})
+	}
+	result := w.applier.Apply(ctx, request)
+	if w.takeAway(ctx, w.immutable(result.Problems, secrets)) {
+		result = w.applier.Apply(ctx, request)
+	}
 	got := w.take(result)
 	got.inventory = inventory.Merge(kept, result.Inventory)
 	return got
+}
+
+// immutable returns the copies that cannot become what they should be: their Secret was made
+// anew with another type.
+func (w *work) immutable(problems []manifest.Problem, secrets []secret) []manifest.ID {
+	var ids []manifest.ID
+	for _, source := range secrets {
+		id := w.copyID(source.name)
+		if slices.ContainsFunc(problems, func(p manifest.Problem) bool {
+			return p.ID == id && p.Reason == apply.ReasonInvalid && strings.Contains(p.Message, "immutable")
+		}) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// takeAway deletes copies, and says whether they are gone.
+func (w *work) takeAway(ctx context.Context, copies []manifest.ID) bool {
+	if len(copies) == 0 {
+		return false
+	}
+	result := w.applier.Delete(ctx, w.owner, copies)
+	return result.Err == nil && len(result.Inventory) == 0
 }
 
 // kept are the copies that are neither to be applied nor to be taken away: those of Secrets
@@ -158,9 +187,11 @@ func (w *work) declare(ctx context.Context, ids []manifest.ID) error {
 	if !slices.ContainsFunc(fresh, func(id manifest.ID) bool { return !w.sameObject(id) }) {
 		return nil
 	}
-	kar := w.kar.DeepCopy()
-	kar.Status.Inventory, kar.Status.State = recorded(ids), stateOf(kar)
-	if err := w.reconciler.kernel.Record(ctx, w.reconciler.Client, kar); err != nil {
+	before := w.kar.DeepCopy()
+	before.Status.Inventory = nil
+	kar := before.DeepCopy()
+	kar.Status.Inventory = recorded(ids)
+	if err := w.reconciler.kernel.RecordChange(ctx, w.reconciler.Client, before, kar); err != nil {
 		return recordFailed(err)
 	}
 	return nil
@@ -189,6 +220,7 @@ func (w *work) take(result apply.Result) submission {
 	if slices.ContainsFunc(result.Problems, troubled) || slices.ContainsFunc(result.Waiting, w.sameObject) {
 		return got
 	}
+	got.corrected = slices.ContainsFunc(result.Changes, func(c apply.Change) bool { return c.Action == apply.Corrected })
 	if i := slices.IndexFunc(result.Inventory, w.sameObject); i >= 0 {
 		got.namespace, got.placed = result.Inventory[i].Namespace, true
 	}
