@@ -120,6 +120,31 @@ func TestChart_rolesShareNoRights(t *testing.T) {
 	}
 }
 
+// C44: the agent may do with components what its values say, and no more.
+func TestChart_agentRights(t *testing.T) {
+	for name, tc := range map[string]struct {
+		agent map[string]any
+		verbs []any
+	}{
+		"by default":                 {map[string]any{}, []any{"get", "list", "watch", "patch"}},
+		"where owning takes a right": {map[string]any{"mayDelete": true}, []any{"get", "list", "watch", "patch", "delete"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects, err := renderWaybill(t, map[string]any{"agent": tc.agent})
+			require.NoError(t, err)
+			at := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool {
+				return o.GetKind() == "ClusterRole" && o.GetName() == "waybill-agent-components"
+			})
+			require.GreaterOrEqual(t, at, 0)
+			rules, _, _ := unstructured.NestedSlice(objects[at].Object, "rules")
+			require.NotEmpty(t, rules)
+			for _, rule := range rules {
+				assert.Equal(t, tc.verbs, rule.(map[string]any)["verbs"])
+			}
+		})
+	}
+}
+
 // What the chart passes to a program is a flag of that program.
 func TestChart_flagsExist(t *testing.T) {
 	objects, err := renderWaybill(t, map[string]any{"sync": map[string]any{
