@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -136,12 +137,14 @@ func (a *Applier) leave(h *holder, k *kind) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(h.kinds, k)
+	var applied []types.NamespacedName
 	for key := range h.records {
 		if key.kind == k {
 			delete(h.records, key)
+			applied = append(applied, key.name)
 		}
 	}
-	if k.leave(h) && a.kinds[k.gvk] == k {
+	if k.leave(h, applied) && a.kinds[k.gvk] == k {
 		delete(a.kinds, k.gvk)
 	}
 }

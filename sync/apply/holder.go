@@ -124,6 +124,7 @@ func (a *Applier) Forget(owner Owner) {
 	a.mu.Lock()
 	delete(a.holders, owner)
 	a.mu.Unlock()
+	a.unwatch(h)
 	for k := range h.kinds {
 		a.leave(h, k)
 	}

@@ -31,6 +31,8 @@ type kind struct {
 	users map[*holder]map[string]bool
 	// waiting are to be told when the kind is served.
 	waiting map[*holder]bool
+	// waits has the objects that each holder waits for to be gone.
+	waits map[*holder]map[types.NamespacedName]bool
 }
 
 // everywhere is the scope of a feed that covers all namespaces.
@@ -46,6 +48,7 @@ func newKind(a *Applier, gvk schema.GroupVersionKind, mapping *meta.RESTMapping)
 		feeds:      make(map[string]*feed),
 		users:      make(map[*holder]map[string]bool),
 		waiting:    make(map[*holder]bool),
+		waits:      make(map[*holder]map[types.NamespacedName]bool),
 	}
 }
 
@@ -87,7 +90,7 @@ func (k *kind) put(f *feed, seen *observed) {
 	f.version = seen.live.version
 	var concerned []*holder
 	if o := k.object(seen.name); o.live == nil || !watch.Older(seen.live.version, o.live.version) {
-		concerned = o.show(seen.live)
+		concerned = k.show(seen.name, o, seen.live)
 	}
 	k.mu.Unlock()
 	k.applier.tell(concerned)
@@ -106,6 +109,27 @@ func (k *kind) drop(f *feed, seen *observed) {
 	k.applier.tell(concerned)
 }
 
+// show takes in what became of a live object and returns whom that concerns. The
+// caller holds the lock.
+func (k *kind) show(name types.NamespacedName, o *object, now *live) []*holder {
+	waiting := o.waiting
+	concerned := o.show(now)
+	if len(o.waiting) == 0 {
+		k.endWaits(name, waiting)
+	}
+	return concerned
+}
+
+// endWaits takes in that holders need not wait for an object any more. The caller
+// holds the lock.
+func (k *kind) endWaits(name types.NamespacedName, waiting []*holder) {
+	for _, h := range waiting {
+		if delete(k.waits[h], name); len(k.waits[h]) == 0 {
+			delete(k.waits, h)
+		}
+	}
+}
+
 // vanish takes in that an object was not there any more at a version. The caller
 // holds the lock.
 func (k *kind) vanish(name types.NamespacedName, version string) []*holder {
@@ -116,7 +140,7 @@ func (k *kind) vanish(name types.NamespacedName, version string) []*holder {
 	if o.writes > 0 {
 		o.gone = version
 	}
-	concerned := o.show(nil)
+	concerned := k.show(name, o, nil)
 	k.tidy(name)
 	return concerned
 }
@@ -139,7 +163,7 @@ func (k *kind) replace(f *feed, all []*observed, version string) {
 	for _, seen := range all {
 		listed[seen.name] = true
 		if o := k.object(seen.name); o.live == nil || !watch.Older(seen.live.version, o.live.version) {
-			concerned = append(concerned, o.show(seen.live)...)
+			concerned = append(concerned, k.show(seen.name, o, seen.live)...)
 		}
 	}
 	for name, o := range k.objects {
@@ -169,6 +193,7 @@ func (k *kind) void(scope string) []*holder {
 			concerned = append(concerned, o.record.holder)
 		}
 		concerned = append(concerned, o.waiting...)
+		k.endWaits(name, o.waiting)
 		*o = object{writes: o.writes}
 		k.tidy(name)
 	}
@@ -296,6 +321,10 @@ func (k *kind) awaitGone(name types.NamespacedName, uid types.UID, h *holder) bo
 		}
 	}
 	k.object(name).wait(h)
+	if k.waits[h] == nil {
+		k.waits[h] = make(map[types.NamespacedName]bool)
+	}
+	k.waits[h][name] = true
 	return true
 }
 

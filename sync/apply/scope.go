@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/watch"
 )
@@ -158,13 +160,18 @@ func (k *kind) use(h *holder, namespaces map[string]bool) {
 	}
 }
 
-// leave drops all that is known on behalf of a holder. It returns true where
-// nobody uses the kind any more; then its watches have ended.
-func (k *kind) leave(h *holder) bool {
+// leave drops all that is known on behalf of a holder: what it applied, by name, and
+// what it waits for. It returns true where nobody uses the kind any more; then its
+// watches have ended.
+func (k *kind) leave(h *holder, applied []types.NamespacedName) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	for name := range k.waits[h] {
+		applied = append(applied, name)
+	}
 	delete(k.users, h)
 	delete(k.waiting, h)
+	delete(k.waits, h)
 	if len(k.users) == 0 {
 		for _, f := range k.feeds {
 			f.End()
@@ -173,7 +180,11 @@ func (k *kind) leave(h *holder) bool {
 		clear(k.objects)
 		return true
 	}
-	for name, o := range k.objects {
+	for _, name := range applied {
+		o := k.objects[name]
+		if o == nil {
+			continue
+		}
 		if o.record != nil && o.record.holder == h {
 			o.record = nil
 		}
