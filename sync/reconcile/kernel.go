@@ -224,12 +224,15 @@ func (k *Kernel) RecordChange(ctx context.Context, c client.Client, before, obj 
 	return nil
 }
 
-// remember keeps a copy of the status that obj was written with.
+// remember keeps a copy of the status that obj was written with, unless a newer one is kept.
 func (k *Kernel) remember(obj Object) {
 	status := statusOf(obj)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	m := k.of(obj.GetUID())
+	if m.status != nil && isOlder(obj.GetResourceVersion(), m.version) {
+		return // a pass was faster to write and to remember than a job was to remember
+	}
 	m.status, m.version = status, obj.GetResourceVersion()
 }
 
