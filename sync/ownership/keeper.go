@@ -3,13 +3,11 @@ package ownership
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/metadata"
@@ -26,8 +24,6 @@ const (
 	writeLimit = 30 * time.Second
 	// firstRetry and lastRetry bound the wait after a write that was refused.
 	firstRetry, lastRetry = time.Second, 2 * time.Minute
-	// believed is how long a kind that may not be patched is not tried again.
-	believed = 10 * time.Second
 	// calm writes of one object within period are no sign that somebody undoes them.
 	calm   = 4
 	period = time.Minute
@@ -57,14 +53,8 @@ type Keeper struct {
 	claims    map[types.NamespacedName]sets.Set[census.Ref]
 	// writes counts those of an object, to notice that somebody undoes them.
 	writes map[census.Ref]spell
-	// denied are kinds that may not be patched, as far as was seen lately.
-	denied map[schema.GroupKind]denial
-}
-
-// denial is why a kind may not be patched, and until when that is believed.
-type denial struct {
-	err   error
-	until time.Time
+	// denied is what may not be written to the objects of a kind, as far as was seen lately.
+	denied map[attempt]denial
 }
 
 // spell is a number of writes within a period.
@@ -83,7 +73,7 @@ func New(options Options) *Keeper {
 		contested: make(map[census.Ref][]types.NamespacedName),
 		claims:    make(map[types.NamespacedName]sets.Set[census.Ref]),
 		writes:    make(map[census.Ref]spell),
-		denied:    make(map[schema.GroupKind]denial),
+		denied:    make(map[attempt]denial),
 	}
 }
 
@@ -152,7 +142,8 @@ func (k *Keeper) settle(ctx context.Context, ref census.Ref) {
 		k.note(object, nil)
 		return
 	}
-	if d := k.denial(ref.GroupKind); d.err != nil {
+	attempt := attemptOf(ref.GroupKind, d)
+	if d := k.denial(attempt); d.err != nil {
 		k.queue.AddAfter(ref, time.Until(d.until)+time.Second)
 		k.note(object, d.err)
 		return
@@ -168,7 +159,7 @@ func (k *Keeper) settle(ctx context.Context, ref census.Ref) {
 		k.count(ref)
 	case lacksRight(err):
 		err = deniedError{err}
-		k.deny(ref.GroupKind, err)
+		k.deny(attempt, err)
 		k.queue.AddAfter(ref, believed+time.Second)
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return // the watch tells what became of it
@@ -197,42 +188,6 @@ func (k *Keeper) write(ctx context.Context, object *census.Object, d decision) e
 	}
 	k.options.Census.Written(object.GroupKind, answer)
 	return nil
-}
-
-// lacksRight tells whether it is us who may not patch, and not the object that must not be.
-func lacksRight(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot patch resource")
-}
-
-// deniedError says which right is missing on a kind, in the same words for all of its objects.
-type deniedError struct{ cause error }
-
-func (e deniedError) Unwrap() error { return e.cause }
-
-func (e deniedError) Error() string {
-	what, who, _ := strings.Cut(e.cause.Error(), " is forbidden: ")
-	what, _, _ = strings.Cut(what, ` "`)
-	who, _, _ = strings.Cut(who, " in the namespace ")
-	return what + " is forbidden: " + who
-}
-
-// denial returns why the objects of a kind are not worth a try at the moment.
-func (k *Keeper) denial(kind schema.GroupKind) denial {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	d := k.denied[kind]
-	if d.err != nil && time.Now().After(d.until) {
-		delete(k.denied, kind)
-		return denial{}
-	}
-	return d
-}
-
-// deny has the objects of a kind be left alone for a while: they would all be refused.
-func (k *Keeper) deny(kind schema.GroupKind, err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.denied[kind] = denial{err: err, until: time.Now().Add(believed)}
 }
 
 // undone returns how long to wait where an object was written too often lately: then

@@ -28,3 +28,21 @@ func TestDeniedError_isStable(t *testing.T) {
 	quota := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("exceeded quota"))
 	assert.False(t, lacksRight(quota), "that is about one object")
 }
+
+// What API servers refuse for other reasons of rights is recognised, and comes with a way out.
+func TestDeniedError_saysWhatToGrant(t *testing.T) {
+	for name, tc := range map[string]struct{ resource, cause, want string }{
+		"roles": {"roles",
+			"user \"agent\" (groups=[\"system:authenticated\"]) is attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"get\"]}",
+			"patch roles is forbidden: who changes it must hold what it grants: annotate it with kubernetes.io/application yourself, or grant the agent escalate and bind"},
+		"owners": {"rolebindings", "cannot set an ownerRef on a resource you can't delete: , <nil>",
+			"patch rolebindings is forbidden: who sets its ownerReferences must be allowed to delete it: grant the agent delete"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := fmt.Errorf("patch %s: %w", tc.resource, apierrors.NewForbidden(
+				schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: tc.resource}, "a", errors.New(tc.cause)))
+			assert.True(t, lacksRight(err))
+			assert.Equal(t, tc.want, deniedError{err}.Error())
+		})
+	}
+}
