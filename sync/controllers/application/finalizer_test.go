@@ -89,3 +89,15 @@ func TestDeletion_doesNotWaitForWhatCannotBeSeen(t *testing.T) {
 	w.delete(app)
 	w.AwaitGone(&corev1.ConfigMap{}, "settings")
 }
+
+// A selector that means nothing gets past the schema where no webhook is registered. It must not
+// hold the Application, or its namespace, for ever.
+func TestDeletion_ofAnInvalidSpec(t *testing.T) {
+	w := newWorld(t)
+	app := shop(named("ConfigMap", ""))
+	app.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}}}
+	w.Create(app)
+	hub.AwaitReason(w.World, app, v1alpha1.InvalidSpecReason)
+	w.delete(app)
+	w.AwaitGone(&v1alpha1.Application{}, "shop")
+}
