@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,30 +37,48 @@ func (j *job) ofKubernetesApplication(ctx context.Context, app *v1alpha1.Kuberne
 	if err != nil {
 		return nil, err
 	}
-	var changes []change
-	for _, t := range app.Spec.ResourceTemplates {
-		wanted := &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: t.Metadata.Name}}
-		if i := slices.IndexFunc(live, func(kar v1alpha1.KubernetesApplicationResource) bool { return kar.Name == t.Metadata.Name }); i >= 0 {
-			wanted = live[i].DeepCopy()
-			live = slices.Delete(live, i, i+1)
-		} else {
-			wanted.Annotations = t.Metadata.Annotations
-		}
-		wanted.Spec.Template = t.Spec.Template
-		one, err := predictResource(ctx, cluster, wanted)
-		if err != nil {
-			return nil, err
-		}
-		changes = append(changes, one)
+	wanted, left := placed(app, live)
+	changes := make([]change, len(wanted))
+	var group errgroup.Group
+	group.SetLimit(requests)
+	for i := range wanted {
+		group.Go(func() (err error) {
+			changes[i], err = predictResource(ctx, cluster, wanted[i])
+			return err
+		})
 	}
-	for i := range live {
-		removal, err := predictDeletion(ctx, cluster, &live[i])
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	for i := range left {
+		removal, err := predictDeletion(ctx, cluster, &left[i])
 		if err != nil {
 			return nil, err
 		}
 		changes = append(changes, removal...)
 	}
 	return changes, nil
+}
+
+// placed returns the resources as the templates make them, in their order, and the live ones
+// that no template is left of. Annotations of a template, such as the one that allows to take
+// an object over, are put beside those that somebody has set in the hub.
+func placed(app *v1alpha1.KubernetesApplication, live []v1alpha1.KubernetesApplicationResource) (wanted []*v1alpha1.KubernetesApplicationResource, left []v1alpha1.KubernetesApplicationResource) {
+	left = slices.Clone(live)
+	for _, t := range app.Spec.ResourceTemplates {
+		one := &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: t.Metadata.Name}}
+		if i := slices.IndexFunc(left, func(kar v1alpha1.KubernetesApplicationResource) bool { return kar.Name == t.Metadata.Name }); i >= 0 {
+			one = left[i].DeepCopy()
+			left = slices.Delete(left, i, i+1)
+		}
+		if one.Annotations == nil {
+			one.Annotations = map[string]string{}
+		}
+		maps.Copy(one.Annotations, t.Metadata.Annotations)
+		one.Spec.Template = t.Spec.Template
+		wanted = append(wanted, one)
+	}
+	return wanted, left
 }
 
 // clusterOf returns the name of the cluster that an application is scheduled to; of one from
