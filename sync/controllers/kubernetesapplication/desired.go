@@ -21,12 +21,17 @@ type templated struct {
 }
 
 // desired is the resource as its template says it should be: a new one where live is nil.
-// live is left as it is.
+// live is left as it is, and shares with the answer what no template says: whoever writes the
+// answer copies it first.
 func (s *scope) desired(live *v1alpha1.KubernetesApplicationResource, t *v1alpha1.ResourceTemplate) *v1alpha1.KubernetesApplicationResource {
-	wanted := live.DeepCopy()
+	wanted := &v1alpha1.KubernetesApplicationResource{}
 	if live == nil {
-		wanted = &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{Namespace: s.app.Namespace, Name: t.Metadata.Name}}
+		wanted.Namespace, wanted.Name = s.app.Namespace, t.Metadata.Name
 		controllerutil.AddFinalizer(wanted, v1alpha1.Finalizer)
+	} else {
+		*wanted = *live
+		wanted.Labels, wanted.Annotations = maps.Clone(live.Labels), maps.Clone(live.Annotations)
+		wanted.OwnerReferences = slices.Clone(live.OwnerReferences)
 	}
 	s.mark(wanted, t)
 	wanted.OwnerReferences = append(slices.DeleteFunc(wanted.OwnerReferences, s.isSelf), s.reference())

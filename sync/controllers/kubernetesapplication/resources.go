@@ -150,6 +150,7 @@ func (r *Reconciler) update(ctx context.Context, s *scope, t *v1alpha1.ResourceT
 	if equality.Semantic.DeepEqual(live, wanted) {
 		return resource{live: live}
 	}
+	wanted = wanted.DeepCopy()
 	err := r.Client.Update(ctx, wanted, client.FieldOwner(v1alpha1.FieldManager))
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return resource{live: live}

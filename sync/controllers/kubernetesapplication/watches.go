@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -157,7 +158,9 @@ func (r *Reconciler) resourceEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { enqueue(q, e.Object) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			enqueue(q, e.ObjectNew)
+			if concerns(e.ObjectOld.(*v1alpha1.KubernetesApplicationResource), e.ObjectNew.(*v1alpha1.KubernetesApplicationResource)) {
+				enqueue(q, e.ObjectNew)
+			}
 			if !equality.Semantic.DeepEqual(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences()) {
 				enqueue(q, e.ObjectOld)
 				r.wakeAll(ctx, templateIndex, client.ObjectKeyFromObject(e.ObjectNew))
@@ -168,6 +171,35 @@ func (r *Reconciler) resourceEvents() handler.EventHandler {
 			r.wakeStrangers(ctx, e.Object)
 		},
 	}
+}
+
+// concerns says whether an application has to look at a change of one of its resources. What
+// the object in the cluster says of itself, which may change many times a second, is nothing
+// that it reads.
+func concerns(was, is *v1alpha1.KubernetesApplicationResource) bool {
+	return was.Generation != is.Generation ||
+		was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero() ||
+		!maps.Equal(was.Labels, is.Labels) ||
+		!maps.Equal(was.Annotations, is.Annotations) ||
+		!equality.Semantic.DeepEqual(was.OwnerReferences, is.OwnerReferences) ||
+		was.Status.State != is.Status.State ||
+		was.Status.ObservedGeneration != is.Status.ObservedGeneration ||
+		says(was, v1alpha1.SubmittedCondition) != says(is, v1alpha1.SubmittedCondition) ||
+		says(was, v1alpha1.ReadyCondition) != says(is, v1alpha1.ReadyCondition)
+}
+
+// said is what a condition says, whatever the time.
+type said struct {
+	status          metav1.ConditionStatus
+	reason, message string
+}
+
+func says(kar *v1alpha1.KubernetesApplicationResource, condition string) said {
+	c := conditions.Get(kar, condition)
+	if c == nil {
+		return said{}
+	}
+	return said{status: c.Status, reason: c.Reason, message: c.Message}
 }
 
 // wakeStrangers wakes the applications that want the name of a resource that is gone, beside
