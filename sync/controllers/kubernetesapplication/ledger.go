@@ -20,6 +20,9 @@ type ledger struct {
 	byApp map[types.NamespacedName]entry
 	// placed counts the templates per cluster.
 	placed map[types.NamespacedName]int
+	// uids are those of the applications that were worked on, also of those that are
+	// nowhere: when one is gone, its name is all that is left to know it by.
+	uids map[types.NamespacedName]types.UID
 }
 
 type entry struct {
@@ -31,7 +34,10 @@ type entry struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{byApp: map[types.NamespacedName]entry{}, placed: map[types.NamespacedName]int{}}
+	return &ledger{
+		byApp: map[types.NamespacedName]entry{}, placed: map[types.NamespacedName]int{},
+		uids: map[types.NamespacedName]types.UID{},
+	}
 }
 
 // fill notes every application that there is. Without it, the first decisions after a start
@@ -77,7 +83,31 @@ func (l *ledger) assumed(key types.NamespacedName, uid types.UID) bool {
 	return known.assumed && known.uid == uid
 }
 
-// forget takes an application out.
+// met notes that an application is worked on, and returns the UID of another that had its
+// name before; empty where none had.
+func (l *ledger) met(key types.NamespacedName, uid types.UID) types.UID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.uids[key]
+	l.uids[key] = uid
+	if before == uid {
+		return ""
+	}
+	return before
+}
+
+// leave takes out an application that is gone, and returns the UID that it had; empty where
+// it was never worked on.
+func (l *ledger) leave(key types.NamespacedName) types.UID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	uid := l.uids[key]
+	delete(l.uids, key)
+	l.drop(key)
+	return uid
+}
+
+// forget takes a decision back.
 func (l *ledger) forget(key types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

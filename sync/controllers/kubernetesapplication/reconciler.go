@@ -83,10 +83,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	s := r.newScope(app)
-	if err := r.prepare(ctx, s); err != nil || s.skip {
+	err := r.prepare(ctx, s)
+	if s.skip || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return retried(err)
 	}
 	pass := r.kernel.Begin(r.Client, r.Recorder, app)
+	r.kernel.Forget(r.ledger.met(s.key, app.UID))
+	if err != nil {
+		return pass.Finish(ctx, reconcile.Outcome{}, err)
+	}
 	outcome, err := r.run(ctx, s)
 	if s.released {
 		return retried(r.release(ctx, app))
@@ -101,8 +106,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // prepare looks the cluster up, and writes down what has to be there before anything else
 // happens: the cluster, where one was found, and the finalizer.
 func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
+	r.ledger.note(s.key, s.app)
 	if served, err := r.lookUpCluster(ctx, s); err != nil || !served {
-		s.skip = true
+		s.skip = err == nil
 		return err
 	}
 	held := controllerutil.ContainsFinalizer(s.app, v1alpha1.Finalizer)
@@ -139,7 +145,6 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 // lookUpCluster finds the KubernetesCluster that the application is scheduled to, and says
 // whether this process serves it. One that does not exist is everybody's.
 func (r *Reconciler) lookUpCluster(ctx context.Context, s *scope) (bool, error) {
-	r.ledger.note(s.key, s.app)
 	if s.app.Spec.ClusterName == "" {
 		return true, nil
 	}
@@ -164,13 +169,14 @@ func (r *Reconciler) serves(kc *v1alpha1.KubernetesCluster) bool {
 // write puts the cluster and the finalizer into the application, in one write. The finalizer
 // is there before the first resource is, so that none is left behind (C11).
 func (r *Reconciler) write(ctx context.Context, s *scope, cluster string) error {
-	before := s.app.DeepCopy()
-	s.app.Spec.ClusterName = cluster
-	controllerutil.AddFinalizer(s.app, v1alpha1.Finalizer)
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, s.app, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+	written := s.app.DeepCopy()
+	written.Spec.ClusterName = cluster
+	controllerutil.AddFinalizer(written, v1alpha1.Finalizer)
+	patch := client.MergeFromWithOptions(s.app.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, written, patch, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 		return fmt.Errorf("write application: %w", err)
 	}
+	written.DeepCopyInto(s.app)
 	return nil
 }
 
@@ -182,13 +188,12 @@ func (r *Reconciler) release(ctx context.Context, app *v1alpha1.KubernetesApplic
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("release application: %w", err)
 	}
-	r.kernel.Forget(app.UID)
 	return nil
 }
 
 // forget drops everything of an application that is gone.
 func (r *Reconciler) forget(key types.NamespacedName) {
-	r.ledger.forget(key)
+	r.kernel.Forget(r.ledger.leave(key))
 	r.kinds.leave(key)
 	forgetMetrics(key)
 }

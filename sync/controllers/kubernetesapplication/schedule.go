@@ -49,6 +49,10 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	}
 	workload := placement.Workload{Selector: selector, Kinds: requiredKinds(s.app.Spec.ResourceTemplates)}
 	fitting, err := r.filters.Fit(workload, found.candidates)
+	if wait := time.Until(s.app.CreationTimestamp.Add(warmUp)); err != nil && found.elsewhere && wait > 0 {
+		s.undecided, s.requeueAfter = true, wait // others are to choose first
+		return nil
+	}
 	if err != nil {
 		s.misfit(err, found.elsewhere)
 		return nil
@@ -63,16 +67,16 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 		r.ledger.forget(s.key)
 		return err
 	}
-	r.kinds.leave(s.key)
+	// The cluster was chosen; that no cache shows it yet is for the ledger to remember.
 	_, err = r.lookUpCluster(ctx, s)
 	return err
 }
 
-// misfit says why the application fits nowhere, unless other processes have clusters for it.
+// misfit says why the application fits nowhere, as far as is known: other processes may have
+// clusters for it.
 func (s *scope) misfit(err error, elsewhere bool) {
 	if elsewhere {
-		s.skip = true
-		return
+		err = fmt.Errorf("%w; clusters that another process serves may fit", err)
 	}
 	var after time.Duration
 	if fit := (*placement.FitError)(nil); errors.As(err, &fit) && fit.Has(placement.KindNotServed) {
