@@ -24,7 +24,7 @@ func (u *user) awaitPassword(name, password string) *corev1.Secret {
 	return secret
 }
 
-// W31-W34: two resources that name one Secret have a copy each, under the documents' names.
+// W31, W32, W33, W34: two resources that name one Secret have a copy each, under the documents' names.
 func TestSecrets_areCopied(t *testing.T) {
 	w := newWorld(t)
 	source := &corev1.Secret{
