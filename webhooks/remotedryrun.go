@@ -172,7 +172,7 @@ func (d *remoteDryRun) kubeconfig(ctx context.Context, kc *v1alpha1.KubernetesCl
 			return content, nil
 		}
 	}
-	return nil, fmt.Errorf("Secret %s has no key %q", ref.Name, keys[0])
+	return nil, fmt.Errorf("read its kubeconfig: Secret %s has no key %q", ref.Name, keys[0])
 }
 
 func (d *remoteDryRun) build(kubeconfig []byte) (*remote, error) {

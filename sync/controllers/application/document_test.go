@@ -2,6 +2,7 @@ package application_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"slices"
@@ -27,7 +28,7 @@ func (w *world) create(file string) {
 	for {
 		object := &unstructured.Unstructured{}
 		err := decoder.Decode(object)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return
 		}
 		require.NoError(w.T, err)

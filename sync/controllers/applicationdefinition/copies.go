@@ -131,7 +131,7 @@ func (l *lane) last(name string) verified {
 // apply writes a copy, and then the part of its status that tables show.
 func (l *lane) apply(ctx context.Context, name string, offered *offer, force bool) error {
 	options := metav1.PatchOptions{FieldManager: v1alpha1.FieldManager, Force: ptr.To(force)}
-	written, err := l.copies.Patch(ctx, name, types.ApplyPatchType, offered.body, options)
+	_, err := l.copies.Patch(ctx, name, types.ApplyPatchType, offered.body, options)
 	switch {
 	case !force && apierrors.IsConflict(err):
 		return errForeign // it appeared a moment ago
@@ -139,7 +139,8 @@ func (l *lane) apply(ctx context.Context, name string, offered *offer, force boo
 		return fmt.Errorf("write the copy: %w", err)
 	}
 	options.Force = ptr.To(true)
-	if written, err = l.copies.Patch(ctx, name, types.ApplyPatchType, offered.statusBody, options, "status"); err != nil {
+	written, err := l.copies.Patch(ctx, name, types.ApplyPatchType, offered.statusBody, options, "status")
+	if err != nil {
 		return fmt.Errorf("write the status of the copy: %w", err)
 	}
 	l.mu.Lock()

@@ -55,7 +55,7 @@ func TestCluster_lostAndBack(t *testing.T) {
 	assert.Contains(t, message, "cluster oslo cannot be looked at: its API server does not answer")
 	assert.Equal(t, v1alpha1.StateSubmitted, app.Status.State)
 	assert.EqualValues(t, 1, app.Status.SubmittedResources)
-	oslo.gate.Open()
+	require.NoError(t, oslo.gate.Open())
 	hub.AwaitReady(w.World, app)
 }
 

@@ -65,7 +65,7 @@ func TestSchedule_waitsForAClusterThatFits(t *testing.T) {
 				w.process.Clusters.Probe(u.key)
 				require.True(w.T, w.Eventually(func() bool { s, _ := w.process.Clusters.State(u.key); return s.Contacted && !s.Reachable }))
 			}, "no cluster fits: cluster oslo: its API server does not answer",
-			func(_ *world, u *user) { u.gate.Open() },
+			func(w *world, u *user) { require.NoError(w.T, u.gate.Open()) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -48,9 +48,9 @@ func TestSecrets_areRotatedAndKept(t *testing.T) {
 	w := newWorld(t)
 	source := w.secret("mysql", "one")
 	kar := hub.AwaitReady(w.World, w.submit(w.resource("web", w.berlin.configMap("web", "x"), "mysql")))
-	made := w.berlin.awaitPassword("web-mysql", "one")
+	w.berlin.awaitPassword("web-mysql", "one")
 	hub.Change(w.World, source, func(s *corev1.Secret) { s.Data["password"] = []byte("two") })
-	made = w.berlin.awaitPassword("web-mysql", "two")
+	made := w.berlin.awaitPassword("web-mysql", "two")
 
 	made.Data["password"] = []byte("edited")
 	require.NoError(t, w.berlin.Client.Update(t.Context(), made))
