@@ -24,11 +24,11 @@ func TestGeneration_isObserved(t *testing.T) {
 	w.awaitObserved(app)
 
 	for generation := int64(2); generation <= 4; generation++ {
-		hub.Change(w.World, app, func(app *applicationType) { app.Spec.Description += "more" })
+		hub.Change(w.World, app, func(app *v1alpha1.Application) { app.Spec.Description += "more" })
 		require.Equal(t, generation, app.Generation)
 		w.awaitObserved(app)
 	}
-	hub.Change(w.World, app, func(app *applicationType) { app.Labels = map[string]string{"team": "a"} })
+	hub.Change(w.World, app, func(app *v1alpha1.Application) { app.Labels = map[string]string{"team": "a"} })
 	w.Create(configMap(member("settings")))
 	w.awaitComponents(app, "1/1")
 	assert.EqualValues(t, 4, app.Generation, "neither metadata nor status count")

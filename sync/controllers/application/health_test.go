@@ -59,7 +59,7 @@ func TestHealth_byExpression(t *testing.T) {
 			component(app, "ConfigMap", "settings").Health == string(health.InProgress)
 	})
 	hub.Change(w.World, web, func(d *appsv1.Deployment) { d.Spec.Paused = true })
-	hub.Change(w.World, settings, func(c *configMapType) { c.Labels["approved"] = "" })
+	hub.Change(w.World, settings, func(c *corev1.ConfigMap) { c.Labels["approved"] = "" })
 	w.awaitComponents(app, "2/2")
 	hub.Change(w.World, web, func(d *appsv1.Deployment) { d.Labels["broken"] = "yes" })
 	hub.Await(w.World, app, "not failed", func(app *v1alpha1.Application) bool {
@@ -86,7 +86,7 @@ func TestHealth_terminating(t *testing.T) {
 		c := component(app, "ConfigMap", "settings")
 		return c.Installed && c.Health == string(health.Terminating)
 	})
-	hub.Change(w.World, settings, func(o *configMapType) { o.Finalizers = nil })
+	hub.Change(w.World, settings, func(o *corev1.ConfigMap) { o.Finalizers = nil })
 	w.awaitComponents(app, "0/1")
 }
 

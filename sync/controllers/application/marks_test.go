@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
@@ -19,7 +20,7 @@ func TestMarks_areFilledIn(t *testing.T) {
 	app := shop(named("ConfigMap", ""))
 	w.Create(app)
 	w.Create(after)
-	for _, o := range []*configMapType{before, after} {
+	for _, o := range []*corev1.ConfigMap{before, after} {
 		w.awaitOwned(o, app, true)
 		assert.Equal(t, map[string]string{v1alpha1.ApplicationAnnotation: "shop", v1alpha1.InjectedAnnotation: "shop"}, o.Annotations)
 		assert.Equal(t, map[string]string{"app": "shop", v1alpha1.PartOfLabel: "shop"}, o.Labels)
@@ -40,8 +41,8 @@ func TestMarks_areTakenBack(t *testing.T) {
 	w.awaitOwned(filled, app, true)
 	w.awaitOwned(explicit, app, true)
 
-	for _, o := range []*configMapType{filled, explicit} {
-		hub.Change(w.World, o, func(o *configMapType) { o.Labels["app"] = "other" })
+	for _, o := range []*corev1.ConfigMap{filled, explicit} {
+		hub.Change(w.World, o, func(o *corev1.ConfigMap) { o.Labels["app"] = "other" })
 		w.awaitOwned(o, app, false)
 	}
 	assert.Empty(t, filled.Annotations)

@@ -40,26 +40,26 @@ func TestOwnership_isGiven(t *testing.T) {
 // A66, A78, A79, A80, C7: what is no component any more loses the reference, for whatever
 // reason it is none.
 func TestOwnership_isTakenBack(t *testing.T) {
-	for name, change := range map[string]func(w *world, app *v1alpha1.Application, o *configMapType){
-		"label changed": func(w *world, _ *v1alpha1.Application, o *configMapType) {
-			hub.Change(w.World, o, func(o *configMapType) { o.Labels["app"] = "other" })
+	for name, change := range map[string]func(w *world, app *v1alpha1.Application, o *corev1.ConfigMap){
+		"label changed": func(w *world, _ *v1alpha1.Application, o *corev1.ConfigMap) {
+			hub.Change(w.World, o, func(o *corev1.ConfigMap) { o.Labels["app"] = "other" })
 		},
-		"annotation removed and label changed": func(w *world, _ *v1alpha1.Application, o *configMapType) {
-			hub.Change(w.World, o, func(o *configMapType) { o.Annotations, o.Labels = nil, nil })
+		"annotation removed and label changed": func(w *world, _ *v1alpha1.Application, o *corev1.ConfigMap) {
+			hub.Change(w.World, o, func(o *corev1.ConfigMap) { o.Annotations, o.Labels = nil, nil })
 		},
-		"annotation emptied": func(w *world, _ *v1alpha1.Application, o *configMapType) {
-			hub.Change(w.World, o, func(o *configMapType) { o.Annotations[v1alpha1.ApplicationAnnotation] = "" })
+		"annotation emptied": func(w *world, _ *v1alpha1.Application, o *corev1.ConfigMap) {
+			hub.Change(w.World, o, func(o *corev1.ConfigMap) { o.Annotations[v1alpha1.ApplicationAnnotation] = "" })
 		},
-		"annotation pointed elsewhere": func(w *world, _ *v1alpha1.Application, o *configMapType) {
-			hub.Change(w.World, o, func(o *configMapType) { o.Annotations[v1alpha1.ApplicationAnnotation] = "nobody" })
+		"annotation pointed elsewhere": func(w *world, _ *v1alpha1.Application, o *corev1.ConfigMap) {
+			hub.Change(w.World, o, func(o *corev1.ConfigMap) { o.Annotations[v1alpha1.ApplicationAnnotation] = "nobody" })
 		},
-		"not listed any more": func(w *world, app *v1alpha1.Application, _ *configMapType) {
+		"not listed any more": func(w *world, app *v1alpha1.Application, _ *corev1.ConfigMap) {
 			hub.Change(w.World, app, func(app *v1alpha1.Application) { app.Spec.Components = app.Spec.Components[:1] })
 		},
-		"kind not listed any more": func(w *world, app *v1alpha1.Application, _ *configMapType) {
+		"kind not listed any more": func(w *world, app *v1alpha1.Application, _ *corev1.ConfigMap) {
 			hub.Change(w.World, app, func(app *v1alpha1.Application) { app.Spec.Components = nil })
 		},
-		"observed only": func(w *world, app *v1alpha1.Application, _ *configMapType) {
+		"observed only": func(w *world, app *v1alpha1.Application, _ *corev1.ConfigMap) {
 			hub.Change(w.World, app, func(app *v1alpha1.Application) { app.Spec.Ownership = v1alpha1.OwnershipObserve })
 		},
 	} {
@@ -151,7 +151,7 @@ func TestOwnership_ofApplicationMadeAnew(t *testing.T) {
 	w.awaitOwned(settings, first, true)
 	require.NoError(t, w.Client.Delete(t.Context(), first, orphan()))
 	w.AwaitGone(&v1alpha1.Application{}, "shop")
-	hub.Change(w.World, settings, func(o *configMapType) {
+	hub.Change(w.World, settings, func(o *corev1.ConfigMap) {
 		o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{
 			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ApplicationKind, Name: "shop", UID: "gone",
 		})

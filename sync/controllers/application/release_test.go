@@ -39,5 +39,5 @@ func TestRelease_withoutAnAgent(t *testing.T) {
 	require.Error(t, release())
 	require.True(t, w.Exists(foreign, "shop"))
 	assert.Equal(t, []string{"example.com/hold"}, foreign.Finalizers)
-	hub.Change(w.World, foreign, func(app *applicationType) { app.Finalizers = nil })
+	hub.Change(w.World, foreign, func(app *v1alpha1.Application) { app.Finalizers = nil })
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/hub"
 )
 
@@ -52,7 +53,7 @@ func TestRestart_ofTheProcess(t *testing.T) {
 	stop()
 
 	w.Create(settings)
-	hub.Change(w.World, app, func(app *applicationType) { app.Spec.Components = app.Spec.Components[1:] })
+	hub.Change(w.World, app, func(app *v1alpha1.Application) { app.Spec.Components = app.Spec.Components[1:] })
 	w.startAgent()
 	w.awaitOwned(password, app, false)
 	w.awaitOwned(settings, app, true)

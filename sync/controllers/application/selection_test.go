@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
@@ -80,7 +81,7 @@ func TestSelection_overlapIsDecidedByTheAnnotation(t *testing.T) {
 	w.awaitComponents(one, "1/1")
 	w.awaitComponents(two, "0/1")
 
-	hub.Change(w.World, settings, func(c *configMapType) { c.Annotations[v1alpha1.ApplicationAnnotation] = "two" })
+	hub.Change(w.World, settings, func(c *corev1.ConfigMap) { c.Annotations[v1alpha1.ApplicationAnnotation] = "two" })
 	w.awaitComponents(one, "0/1")
 	w.awaitComponents(two, "1/1")
 	w.awaitOwned(settings, two, true)

@@ -154,11 +154,6 @@ func (w *world) delete(o client.Object, options ...client.DeleteOption) {
 	}), "%T %s is not deleted", o, o.GetName())
 }
 
-type (
-	configMapType   = corev1.ConfigMap
-	applicationType = v1alpha1.Application
-)
-
 func reasonOf(app *v1alpha1.Application, condition string) string {
 	return conditions.GetReason(app, condition)
 }
