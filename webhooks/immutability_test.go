@@ -67,7 +67,7 @@ var changes = map[string]change{
 		"spec.method",
 	},
 	"cluster selector": {
-		"W55: everything would have to move",
+		"P4, W55: everything would have to move",
 		func(ns, _ string) client.Object { return newKubernetesApplication(ns) },
 		func(o client.Object) {
 			o.(*v1alpha1.KubernetesApplication).Spec.ClusterSelector = &metav1.LabelSelector{}

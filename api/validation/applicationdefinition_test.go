@@ -58,7 +58,7 @@ func withVersions(names ...string) func(*v1alpha1.ApplicationDefinition) {
 	}
 }
 
-// K13-K19, C25, C45
+// K11, K12, K13, K14, K15, K16, K17, K18, K19, C25, C45
 func TestValidateApplicationDefinition_accepts(t *testing.T) {
 	for reason, change := range map[string]func(*v1alpha1.ApplicationDefinition){
 		"a helm repository and a registry": nil,

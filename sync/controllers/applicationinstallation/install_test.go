@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-// K3, K41, K42, K46, K47, K50, K53, C55
+// P8, K3, K34, K41, K42, K46, K47, K50, K53, C55
 func TestInstallation_isInstalledUpgradedAndUninstalled(t *testing.T) {
 	w := newWorld(t)
 	w.define(nil)
