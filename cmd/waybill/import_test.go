@@ -81,6 +81,7 @@ func TestImport_fromTheCluster(t *testing.T) {
 		old := &unstructured.Unstructured{}
 		require.NoError(t, yaml.Unmarshal([]byte(document), &old.Object))
 		old.SetNamespace(namespace)
+		old.SetOwnerReferences(nil) // else the garbage collector deletes it
 		create(t, c, old)
 	}
 
