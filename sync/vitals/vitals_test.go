@@ -102,6 +102,20 @@ func (w *world) claim(name string) vitals.Question {
 	return question("PersistentVolumeClaim", "persistentvolumeclaims", claim)
 }
 
+// pod creates a Pod, which nobody schedules.
+func (w *world) pod(name string) *corev1.Pod {
+	w.t.Helper()
+	_, err := w.admin.CoreV1().ServiceAccounts(w.namespace).Create(w.t.Context(),
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	require.NoError(w.t, err)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
+		ServiceAccountName: name, Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}},
+	}}
+	pod, err = w.admin.CoreV1().Pods(w.namespace).Create(w.t.Context(), pod, metav1.CreateOptions{})
+	require.NoError(w.t, err)
+	return pod
+}
+
 func question(kind, plural string, o metav1.Object) vitals.Question {
 	return vitals.Question{
 		Ref: census.Ref{
@@ -146,7 +160,8 @@ func (w *world) mark() env.AuditMark {
 // What is known is not read again, until somebody has seen a newer version.
 func TestVitals_readsOncePerVersion(t *testing.T) {
 	w := newWorld(t, administrator)
-	q := w.claim("data")
+	pod := w.pod("data")
+	q := question("Pod", "pods", pod)
 	mark := w.mark()
 	w.await(q, health.InProgress)
 	for range 10 {
@@ -154,12 +169,11 @@ func TestVitals_readsOncePerVersion(t *testing.T) {
 	}
 	assert.Equal(t, []string{"get"}, w.requests(mark))
 
-	claim, err := w.admin.CoreV1().PersistentVolumeClaims(w.namespace).Get(t.Context(), "data", metav1.GetOptions{})
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	pod, err := w.admin.CoreV1().Pods(w.namespace).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	claim.Status.Phase = corev1.ClaimBound
-	claim, err = w.admin.CoreV1().PersistentVolumeClaims(w.namespace).UpdateStatus(t.Context(), claim, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	w.await(question("PersistentVolumeClaim", "persistentvolumeclaims", claim), health.Current)
+	w.await(question("Pod", "pods", pod), health.Current)
 	assert.Equal(t, []string{"get", "get"}, w.requests(mark))
 	w.mu.Lock()
 	defer w.mu.Unlock()
