@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -100,18 +101,20 @@ func because(p *pod) string {
 
 // createPod makes the Pod, unless that was tried a moment ago.
 func (r *Reconciler) createPod(ctx context.Context, s *scope, wanted *corev1.Pod) error {
-	creating := reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, 0, "Pod %s is being made", wanted.Name)
+	creating := func(after time.Duration) error {
+		return reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, after, "Pod %s is being made", wanted.Name)
+	}
 	if wait := r.pods.try(s.app.UID, wanted.Name, r.kernel.Backoff); wait > 0 {
 		s.requeueAfter = wait
-		if last := s.app.GetConditions(); refusedBefore(last) != "" {
-			return reconcile.Waiting(v1alpha1.HealthCheckRefusedReason, wait, "%s", refusedBefore(last))
+		if refused := refusedBefore(s.app.GetConditions()); refused != "" {
+			return reconcile.Waiting(v1alpha1.HealthCheckRefusedReason, wait, "%s", refused)
 		}
-		return reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, wait, "Pod %s is being made", wanted.Name)
+		return creating(wait)
 	}
 	err := r.Client.Create(ctx, wanted, client.FieldOwner(v1alpha1.OwnershipFieldManager))
 	switch {
 	case err == nil:
-		return creating
+		return creating(0)
 	case apierrors.IsAlreadyExists(err):
 		return reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "Pod %s exists, and is not of this Application: delete it", wanted.Name)
 	default:
