@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/reference"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,6 +47,7 @@ type Outcome struct {
 // One kernel serves one controller. The zero value is not usable; see NewKernel.
 type Kernel struct {
 	min, max time.Duration
+	herald   *herald
 
 	mu    sync.Mutex
 	known map[types.UID]*memory
@@ -61,7 +63,7 @@ type memory struct {
 
 // NewKernel returns a kernel whose back-off starts at min and doubles up to max.
 func NewKernel(min, max time.Duration) *Kernel {
-	return &Kernel{min: min, max: max, known: map[types.UID]*memory{}}
+	return &Kernel{min: min, max: max, herald: newHerald(), known: map[types.UID]*memory{}}
 }
 
 // Pass is one reconciliation of one object, from Begin to Finish.
@@ -174,14 +176,22 @@ func (p *Pass) readyChanged() bool {
 	return was.Status != is.Status || was.Reason != is.Reason || (is.Status != metav1.ConditionUnknown && was.Message != is.Message)
 }
 
-// emit records the condition Ready as an event: the event's reason is the condition's.
+// emit records the condition Ready as an event: the event's reason is the condition's. It is a
+// reference that waits to be told of, not the object.
 func (p *Pass) emit() {
 	ready := conditions.Get(p.obj, v1alpha1.ReadyCondition)
 	kind := corev1.EventTypeNormal
 	if ready.Status == metav1.ConditionFalse {
 		kind = corev1.EventTypeWarning
 	}
-	p.recorder.Eventf(p.obj, nil, kind, ready.Reason, "Reconcile", "%s", shorten(ready.Message))
+	regarding, err := reference.GetReference(p.client.Scheme(), p.obj)
+	if err != nil {
+		return // a kind that the scheme does not have cannot have been written either
+	}
+	recorder, reason, note := p.recorder, ready.Reason, shorten(ready.Message)
+	p.kernel.herald.tell(p.obj.GetUID(), func() {
+		recorder.Eventf(regarding, nil, kind, reason, "Reconcile", "%s", note)
+	})
 }
 
 // maxEventNote is the API server's limit on the note of an event, in bytes.
