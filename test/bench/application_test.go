@@ -158,20 +158,41 @@ func application1000Cold(b *testing.B, s *sheet) {
 
 // applicationChange is how long a change of a component takes to show in the status of its
 // Application, while 100 such changes a second go on: ConfigMaps are deleted, and come back.
+// The floor is a bare program that knows what changes, and writes no more than that: where the
+// API server takes long for this, nobody can be told sooner.
 func applicationChange(b *testing.B, s *sheet) {
 	c := startCrowd(b)
+	fewer, all := fmt.Sprintf("%d/%[1]d", parts-1), fmt.Sprintf("%d/%[1]d", parts)
+	floor := append(c.change(b, c.delete, c.write(fewer), fewer), c.change(b, c.bring, c.write(all), all)...)
 	process := startAgent(b, c.hub)
 	c.await(b, members, allThere)
 	<-time.After(settling)
 	var took samples
-	for run := 0; b.Loop(); run++ {
-		took = append(took, c.change(b, c.delete, fmt.Sprintf("%d/%[1]d", parts-1))...)
-		took = append(took, c.change(b, c.bring, fmt.Sprintf("%d/%[1]d", parts))...)
+	for b.Loop() {
+		took = append(took, c.change(b, c.delete, nothing, fewer)...)
+		took = append(took, c.change(b, c.bring, nothing, all)...)
 	}
-	s.atMost("", 1000*took.percentile(99), "ms at p99", 500)
+	least := 1000 * floor.percentile(99)
+	s.atMost("", 1000*took.percentile(99), "ms at p99", max(500, 2*least))
+	s.inform("floor", least, "ms at p99")
 	s.inform("p50", 1000*took.median(), "ms")
 	s.inform("changes", float64(len(took)), "changes")
 	s.rss(process)
+}
+
+// step is something that is done to the i-th Application, or to what it has.
+type step func(ctx context.Context, i int) error
+
+func nothing(context.Context, int) error { return nil }
+
+// write writes a status as small as can be.
+func (c *crowd) write(components string) step {
+	patch := []byte(`{"status":{"componentsReady":"` + components + `"}}`)
+	return func(ctx context.Context, i int) error {
+		_, err := c.client.Resource(applications).Namespace(memberSpace(i)).Patch(ctx, memberName(i), types.MergePatchType,
+			patch, metav1.PatchOptions{}, "status")
+		return err
+	}
 }
 
 func (c *crowd) delete(ctx context.Context, i int) error {
@@ -187,8 +208,9 @@ func (c *crowd) bring(ctx context.Context, i int) error {
 }
 
 // change does something to a component of many Applications, at a pace, and returns how long
-// each took, from the answer of the API server on, until the status said so.
-func (c *crowd) change(b *testing.B, do func(context.Context, int) error, want string) samples {
+// each took, from the answer of the API server on, until the status said so. That begins with
+// what the row itself does then.
+func (c *crowd) change(b *testing.B, do, then step, want string) samples {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
@@ -203,6 +225,9 @@ func (c *crowd) change(b *testing.B, do func(context.Context, int) error, want s
 				return err
 			}
 			began := time.Now()
+			if err := then(ctx, i); err != nil {
+				return err
+			}
 			err := c.apps.Until(ctx, 1, observe.Named(memberName(i), ready(want)))
 			took[i] = time.Since(began).Seconds()
 			return err
