@@ -104,6 +104,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 	if s.gs.Spec.Suspend {
 		return reconcile.Outcome{Unknown: v1alpha1.SuspendedReason, Message: "suspended: what was delivered stays as it is"}, nil
 	}
+	before := s.gs.Status.DeepCopy()
 	for _, step := range []func(context.Context, *scope) error{
 		r.restore,
 		r.selectTargets,
@@ -119,7 +120,12 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 			return reconcile.Outcome{Pending: true, RequeueAfter: s.requeueAfter()}, nil
 		}
 	}
-	return s.report()
+	outcome, err := s.report()
+	if left := s.settling(before); err == nil && left > 0 {
+		s.gs.Status = *before
+		return reconcile.Outcome{Pending: true, RequeueAfter: left}, nil
+	}
+	return outcome, err
 }
 
 // owner is what delivered objects are marked with.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/health"
 	"waybill.dev/waybill/sync/manifest"
@@ -134,6 +136,24 @@ func (s *scope) reportSick(outcome reconcile.Outcome, sick health.Summary) (reco
 		outcome.RequeueAfter = left
 	}
 	return outcome, nil
+}
+
+// settlesWithin is how long objects may take to be healthy without that being told: most do at
+// once, and are spared a write.
+const settlesWithin = 2 * time.Second
+
+// settling returns for how long there is no need to write that objects are not healthy yet;
+// zero where there is more to tell than that.
+func (s *scope) settling(before *v1alpha1.GitSyncStatus) time.Duration {
+	if s.session.sickSince.IsZero() {
+		return 0
+	}
+	after := s.gs.Status.DeepCopy()
+	after.AttemptedRevision = before.AttemptedRevision
+	if !equality.Semantic.DeepEqual(before, after) {
+		return 0
+	}
+	return settlesWithin - time.Since(s.session.sickSince)
 }
 
 // clusterStatuses is empty for a GitSync that delivers to its own cluster alone.
