@@ -96,9 +96,9 @@ func loadConfig(kubeconfig string) (*rest.Config, error) {
 	return config, nil
 }
 
-// agentGC makes an agent collect garbage at half again of what it needs, not at twice that: it
-// runs in every cluster and has little to do, so memory is dearer there than CPU.
-const agentGC = 50
+// gcPercent makes a process collect garbage at half again of what it needs, not at twice that:
+// it waits most of the time, so memory is dearer than CPU. GOGC in the environment wins.
+const gcPercent = 50
 
 // shared is what several controllers use.
 type shared struct {
@@ -113,6 +113,9 @@ type shared struct {
 
 // setup adds the selected controllers, and what they share, to the manager.
 func setup(ctx context.Context, mgr ctrl.Manager, o *options, selected map[string]bool) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	drain := reconcile.NewDrain(jobGrace)
 	if err := mgr.Add(drain); err != nil {
 		return err
@@ -125,9 +128,6 @@ func setup(ctx context.Context, mgr ctrl.Manager, o *options, selected map[strin
 		return err
 	}
 	if onlyAgent(selected) {
-		if os.Getenv("GOGC") == "" {
-			debug.SetGCPercent(agentGC)
-		}
 		return nil
 	}
 	s, err := newShared(ctx, mgr, o, shared{drain: drain, local: local})

@@ -201,6 +201,10 @@ func (r *Reconciler) renderRevision(ctx context.Context, o order, revision git.R
 	if err != nil {
 		return nil, sourceError(err)
 	}
+	if err := r.renders.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer r.renders.Release(1)
 	objects, problems, err := render.Folder(root, o.path, o.ignore)
 	if err != nil {
 		return nil, renderError(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,6 +60,9 @@ type Reconciler struct {
 	loads    *reconcile.Jobs[sessionKey, loaded]
 	delivers *reconcile.Jobs[targetKey, apply.Result]
 	appliers *appliers
+	// renders bounds how many folders are rendered at a time: that takes CPU and memory, and no
+	// time in which another could go on.
+	renders *semaphore.Weighted
 	// told counts, per cluster, the changes by others to what a GitSync delivered.
 	told *reconcile.Bell[toldKey]
 	// inventories keeps what does not fit into a status.

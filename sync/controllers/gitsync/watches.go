@@ -2,8 +2,10 @@ package gitsync
 
 import (
 	"context"
+	"runtime"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,6 +51,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.delivers.DrainedBy(r.Drain)
 	r.appliers, r.told = newAppliers(r.notify), reconcile.NewBell[toldKey]()
 	r.inventories = &inventory.Store{}
+	r.renders = semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0)))
 	r.Clusters.Subscribe(func(key types.NamespacedName, _ bool) { r.wakeSelecting(ctx, key) })
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.GitSync{}, secretIndex, secretName); err != nil {
 		return err
