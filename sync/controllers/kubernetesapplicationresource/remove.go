@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply/inventory"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 )
@@ -25,11 +26,13 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 		s.released = true
 		return reconcile.Outcome{}, nil
 	}
-	meant, err := r.meaning(ctx, s)
-	switch {
-	case err != nil:
+	heir, err := r.heir(ctx, s)
+	if err != nil {
 		return reconcile.Outcome{}, err
-	case meant == handOver:
+	}
+	leaving, staying := s.leaving(heir)
+	switch {
+	case len(leaving) == 0:
 		s.released = true
 		return reconcile.Outcome{}, nil
 	case s.kc.Spec.Paused:
@@ -43,16 +46,39 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 	if s.outcome != nil {
 		return *s.outcome, nil
 	}
-	if !r.do(s, "delete", r.plan(s).remove) {
+	work := r.plan(s)
+	if !r.do(s, "delete "+list(leaving), func(ctx context.Context) submission { return work.remove(ctx, leaving) }) {
 		return reconcile.Outcome{Pending: true}, nil
 	}
 	got := s.session.result
 	s.session.attempted = ""
 	s.released = got.err == nil && len(got.problems) == 0 && len(got.inventory) == 0
 	if got.inventory != nil {
-		s.kar.Status.Inventory = recorded(got.inventory)
+		s.kar.Status.Inventory = recorded(inventory.Merge(staying, got.inventory))
 	}
 	return reconcile.Outcome{}, s.remaining(got)
+}
+
+// leaving is what is to be taken out of the cluster, and staying what was delivered and is left
+// there for an heir, which names the same object: that and the copies of the Secrets that it
+// names too. Where there is no heir, nothing stays (W53).
+func (s *scope) leaving(heir *v1alpha1.ResourceTemplate) (leaving, staying []manifest.ID) {
+	everything := inventory.Merge(s.inventory(), []manifest.ID{s.object()})
+	for _, ref := range s.kar.Spec.Secrets {
+		everything = inventory.Merge(everything, []manifest.ID{s.copyID(ref.Name)})
+	}
+	if heir == nil {
+		return everything, nil
+	}
+	for _, id := range everything {
+		named := func(ref v1alpha1.ResourceSecretReference) bool { return s.copyID(ref.Name) == id }
+		if s.sameObject(id) || slices.ContainsFunc(heir.Spec.Secrets, named) {
+			staying = append(staying, id)
+			continue
+		}
+		leaving = append(leaving, id)
+	}
+	return leaving, staying
 }
 
 // remaining says what a deletion waits for.
@@ -78,49 +104,43 @@ func list(ids []manifest.ID) string {
 	return strings.Join(names, ", ")
 }
 
-// meaning is what the deletion of a resource says about what it delivered.
-type meaning int
-
-const (
-	// takeAway: the application dropped the template or is being deleted itself, or a user
-	// deleted the resource.
-	takeAway meaning = iota
-	// handOver: the application was made anew, as by a restore, and will have a resource of
-	// that name again, which takes over what this one delivered.
-	handOver
-)
-
-// meaning finds out why the resource is being deleted. Where its application is gone, without
-// having deleted it, it was the garbage collector, and nothing says that the object is not
-// wanted any more: OwnerMissing (C40).
-func (r *Reconciler) meaning(ctx context.Context, s *scope) (meaning, error) {
+// heir finds out why the resource is being deleted. Where its application was made anew, as by
+// a restore, and is in the same cluster, the template there of the same name and of the same
+// object will have a resource again, which takes over what this one delivered. There is none
+// where the application dropped the template or is being deleted itself, or a user deleted the
+// resource. Where the application is gone, without having deleted the resource, it was the
+// garbage collector, and nothing says that the object is not wanted any more: OwnerMissing (C40).
+func (r *Reconciler) heir(ctx context.Context, s *scope) (*v1alpha1.ResourceTemplate, error) {
 	owner := metav1.GetControllerOf(s.kar)
 	if owner == nil || owner.Kind != v1alpha1.KubernetesApplicationKind {
-		return takeAway, nil
+		return nil, nil
 	}
 	app := &v1alpha1.KubernetesApplication{}
 	err := r.Client.Get(ctx, types.NamespacedName{Namespace: s.kar.Namespace, Name: owner.Name}, app)
 	switch {
 	case apierrors.IsNotFound(err):
-		return 0, reconcile.Stalled(v1alpha1.OwnerMissingReason,
+		return nil, reconcile.Stalled(v1alpha1.OwnerMissingReason,
 			"KubernetesApplication %s is gone without having deleted this resource, so %s stays in the cluster: create the application again to go on, "+
 				"remove the ownerReference to have it deleted, or remove finalizer %s to leave it there",
 			owner.Name, s.object(), v1alpha1.Finalizer)
 	case err != nil:
-		return 0, fmt.Errorf("get application %s: %w", owner.Name, err)
-	case app.UID == owner.UID, !app.DeletionTimestamp.IsZero(), !hasTemplate(app, s.kar.Name):
-		return takeAway, nil
-	case app.Spec.ClusterName == "":
-		return 0, reconcile.Waiting(v1alpha1.NotScheduledReason, 0, "KubernetesApplication %s was made anew and is not scheduled yet", owner.Name)
-	case app.Spec.ClusterName != s.kar.Spec.ClusterName:
-		return takeAway, nil
-	default:
-		return handOver, nil
+		return nil, fmt.Errorf("get application %s: %w", owner.Name, err)
+	case app.UID == owner.UID, !app.DeletionTimestamp.IsZero():
+		return nil, nil
 	}
-}
-
-func hasTemplate(app *v1alpha1.KubernetesApplication, name string) bool {
-	return slices.ContainsFunc(app.Spec.ResourceTemplates, func(t v1alpha1.ResourceTemplate) bool { return t.Metadata.Name == name })
+	i := slices.IndexFunc(app.Spec.ResourceTemplates, func(t v1alpha1.ResourceTemplate) bool {
+		return t.Metadata.Name == s.kar.Name && t.Spec.Template.SameObject(s.kar.Spec.Template)
+	})
+	switch {
+	case i < 0:
+		return nil, nil
+	case app.Spec.ClusterName == "":
+		return nil, reconcile.Waiting(v1alpha1.NotScheduledReason, 0, "KubernetesApplication %s was made anew and is not scheduled yet", owner.Name)
+	case app.Spec.ClusterName != s.kar.Spec.ClusterName:
+		return nil, nil
+	default:
+		return &app.Spec.ResourceTemplates[i], nil
+	}
 }
 
 // release lets the resource go and forgets it.

@@ -13,8 +13,8 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-// application creates an application with one template, scheduled to a cluster.
-func (w *world) application(name, clusterName, template string, manifest v1alpha1.ObjectTemplate) *v1alpha1.KubernetesApplication {
+// application creates an application with one template, with Secrets, scheduled to a cluster.
+func (w *world) application(name, clusterName, template string, manifest v1alpha1.ObjectTemplate, secrets ...v1alpha1.ResourceSecretReference) *v1alpha1.KubernetesApplication {
 	w.T.Helper()
 	app := &v1alpha1.KubernetesApplication{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -23,7 +23,7 @@ func (w *world) application(name, clusterName, template string, manifest v1alpha
 			ClusterName:     clusterName,
 			ResourceTemplates: []v1alpha1.ResourceTemplate{{
 				Metadata: v1alpha1.ResourceTemplateMetadata{Name: template},
-				Spec:     v1alpha1.ResourceTemplateSpec{Template: manifest},
+				Spec:     v1alpha1.ResourceTemplateSpec{Template: manifest, Secrets: secrets},
 			}},
 		},
 	}
@@ -82,9 +82,9 @@ func TestRemove_waitsForTheRemoteEnd(t *testing.T) {
 
 // orphan submits a resource whose application is gone without having deleted it, so that the
 // garbage collector does, and waits until that shows.
-func (w *world) orphan() *v1alpha1.KubernetesApplicationResource {
+func (w *world) orphan(secrets ...string) *v1alpha1.KubernetesApplicationResource {
 	w.T.Helper()
-	kar := hub.AwaitReady(w.World, w.submit(w.resource("web", w.berlin.configMap("web", "x"))))
+	kar := hub.AwaitReady(w.World, w.submit(w.resource("web", w.berlin.configMap("web", "x"), secrets...)))
 	gone := &v1alpha1.KubernetesApplication{ObjectMeta: metav1.ObjectMeta{Name: "app", UID: "00000000-0000-0000-0000-000000000001"}}
 	hub.Change(w.World, kar, func(k *v1alpha1.KubernetesApplicationResource) { controlled(k, gone) })
 	hub.AwaitReason(w.World, kar, v1alpha1.OwnerMissingReason)
@@ -127,4 +127,27 @@ func TestRemove_madeAnewWithoutTheTemplate(t *testing.T) {
 	w.application("app", "berlin", "other", kar.Spec.Template)
 	w.AwaitGone(kar, "web")
 	assert.False(t, w.berlin.Exists(&corev1.ConfigMap{}, "web"))
+}
+
+// W53, C40: an application that was made anew with another object, or without a Secret, under
+// the name of the template does not inherit what the old one delivered: it is deleted.
+func TestRemove_madeAnewWithOther(t *testing.T) {
+	t.Run("object", func(t *testing.T) {
+		w := newWorld(t)
+		kar := w.orphan()
+		w.application("app", "berlin", "web", template(t, w.berlin.configMap("other", "x")))
+		w.AwaitGone(kar, "web")
+		assert.False(t, w.berlin.Exists(&corev1.ConfigMap{}, "web"))
+	})
+	t.Run("Secrets", func(t *testing.T) {
+		w := newWorld(t)
+		w.secret("kept", "one")
+		w.secret("sql", "one")
+		kar := w.orphan("kept", "sql")
+		w.application("app", "berlin", "web", kar.Spec.Template, v1alpha1.ResourceSecretReference{Name: "kept"})
+		w.AwaitGone(kar, "web")
+		assert.False(t, w.berlin.Exists(&corev1.Secret{}, "web-sql"))
+		assert.True(t, w.berlin.Exists(&corev1.Secret{}, "web-kept"))
+		assert.True(t, w.berlin.Exists(&corev1.ConfigMap{}, "web"))
+	})
 }

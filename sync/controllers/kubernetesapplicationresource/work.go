@@ -237,13 +237,9 @@ func (w *work) failed(err error) error {
 	return reconcile.Failed(v1alpha1.ClusterUnreachableReason, "cluster %s: %w", w.clusterKey(), err)
 }
 
-// remove deletes the object and the copies of its Secrets, as far as they are ours (W53).
-func (w *work) remove(ctx context.Context) submission {
-	everything := inventory.Merge(w.delivered, []manifest.ID{w.object()})
-	for _, ref := range w.kar.Spec.Secrets {
-		everything = inventory.Merge(everything, []manifest.ID{w.copyID(ref.Name)})
-	}
-	result := w.applier.Delete(ctx, w.owner, everything)
+// remove deletes some of what was delivered, as far as it is ours (W53).
+func (w *work) remove(ctx context.Context, ids []manifest.ID) submission {
+	result := w.applier.Delete(ctx, w.owner, ids)
 	// What was refused is in no Waiting: no event tells when it would not be any more.
 	got := submission{inventory: result.Inventory, problems: result.Problems, waiting: result.Waiting, unseen: result.Unseen}
 	if result.Err != nil {
