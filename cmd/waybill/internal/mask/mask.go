@@ -1,8 +1,12 @@
-// Package mask hides the data of Secrets before it is shown.
+// Package mask hides the data of Secrets, and of templates of Secrets, before it is shown.
 package mask
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -18,71 +22,136 @@ const (
 // lastApplied is where `kubectl apply` keeps all of an object, secrets included.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// Secret returns a copy of a Secret with its data hidden; other objects as they are.
+// Secret returns a copy of an object with the data of Secrets hidden: its own, where it is one,
+// and that of those that it templates, at whatever depth. An object without any is returned as
+// it is.
 func Secret(object *unstructured.Unstructured) *unstructured.Unstructured {
-	if !isSecret(object) {
+	if object == nil || !tells(object.Object) {
 		return object
 	}
 	hidden := object.DeepCopy()
-	for _, field := range []string{"data", "stringData"} {
-		if value, odd := hidden.Object[field]; odd && dataOf(hidden, field) == nil && value != nil {
-			hidden.Object[field] = Hidden // nonsense that may be secret all the same
+	walk(hidden.Object, "", func(_ string, inner map[string]any) {
+		if isSecret(inner) {
+			hideData(inner)
 		}
-		for key := range dataOf(hidden, field) {
-			setData(hidden, field, key, Hidden)
+		if annotations := annotationsOf(inner); tellsLastApplied(inner) {
+			annotations[lastApplied] = Hidden
 		}
-	}
-	hideLastApplied(hidden)
+	})
 	return hidden
 }
 
-// Pair returns copies of two states of a Secret with their data hidden, in which values that
-// differ still do. Either may be nil.
+// Pair returns copies of two states of an object with the data of Secrets hidden, as Secret does,
+// in which values that differ still do. Either may be nil.
 func Pair(before, after *unstructured.Unstructured) (*unstructured.Unstructured, *unstructured.Unstructured) {
-	if !isSecret(before) && !isSecret(after) {
-		return before, after
-	}
-	hiddenBefore, hiddenAfter := before, after
-	if before != nil {
-		hiddenBefore = Secret(before)
-	}
-	if after != nil {
-		hiddenAfter = Secret(after)
-	}
+	hiddenBefore, hiddenAfter := Secret(before), Secret(after)
 	if before == nil || after == nil {
 		return hiddenBefore, hiddenAfter
 	}
-	for _, field := range []string{"data", "stringData"} {
-		was, is := dataOf(before, field), dataOf(after, field)
-		for key, value := range was {
-			if other, both := is[key]; both && !same(value, other) {
-				setData(hiddenBefore, field, key, Before)
-				setData(hiddenAfter, field, key, After)
+	was, is := secretsOf(before), secretsOf(after)
+	wasHidden, isHidden := secretsOf(hiddenBefore), secretsOf(hiddenAfter)
+	for key, one := range was {
+		other, both := is[key]
+		if !both {
+			continue
+		}
+		for _, field := range dataFields {
+			for name, value := range dataOf(one, field) {
+				if changed, both := dataOf(other, field)[name]; both && !same(value, changed) {
+					dataOf(wasHidden[key], field)[name] = Before
+					dataOf(isHidden[key], field)[name] = After
+				}
 			}
 		}
 	}
 	return hiddenBefore, hiddenAfter
 }
 
-func isSecret(object *unstructured.Unstructured) bool {
-	return object != nil && object.GetKind() == "Secret" && object.GroupVersionKind().Group == ""
+// dataFields are where a Secret has what is secret.
+var dataFields = []string{"data", "stringData"}
+
+// walk visits every map in a value, each with its path, in which entries of lists have no
+// number: they move.
+func walk(value any, path string, visit func(path string, inner map[string]any)) {
+	switch value := value.(type) {
+	case map[string]any:
+		visit(path, value)
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			walk(value[key], path+"."+key, visit)
+		}
+	case []any:
+		for _, entry := range value {
+			walk(entry, path+"[]", visit)
+		}
+	}
 }
 
-func dataOf(object *unstructured.Unstructured, field string) map[string]any {
-	data, _ := object.Object[field].(map[string]any) // nil where a manifest has nonsense there
+// tells says whether there is something to hide in a value.
+func tells(value any) bool {
+	found := false
+	walk(value, "", func(_ string, inner map[string]any) { found = found || isSecret(inner) || tellsLastApplied(inner) })
+	return found
+}
+
+// tellsLastApplied says whether an object has a copy of an earlier state of itself in which
+// there is something to hide. What is not understood is.
+func tellsLastApplied(inner map[string]any) bool {
+	text, present := annotationsOf(inner)[lastApplied]
+	if !present {
+		return false
+	}
+	encoded, _ := text.(string)
+	var earlier any
+	return isSecret(inner) || json.Unmarshal([]byte(encoded), &earlier) != nil || tells(earlier)
+}
+
+// secretsOf finds the Secrets in an object, by where they are and what they are called; those
+// that are alike in that are told apart by their order.
+func secretsOf(object *unstructured.Unstructured) map[string]map[string]any {
+	found := map[string]map[string]any{}
+	walk(object.Object, "", func(path string, inner map[string]any) {
+		if !isSecret(inner) {
+			return
+		}
+		namespace, _, _ := unstructured.NestedString(inner, "metadata", "namespace")
+		name, _, _ := unstructured.NestedString(inner, "metadata", "name")
+		for n := 0; ; n++ {
+			key := fmt.Sprintf("%s %s/%s %d", path, namespace, name, n)
+			if found[key] == nil {
+				found[key] = inner
+				return
+			}
+		}
+	})
+	return found
+}
+
+func isSecret(inner map[string]any) bool {
+	version, _ := inner["apiVersion"].(string)
+	return inner["kind"] == "Secret" && !strings.Contains(version, "/")
+}
+
+func hideData(secret map[string]any) {
+	for _, field := range dataFields {
+		data := dataOf(secret, field)
+		if data == nil && secret[field] != nil {
+			secret[field] = Hidden // nonsense that may be secret all the same
+		}
+		for key := range data {
+			data[key] = Hidden
+		}
+	}
+}
+
+func dataOf(secret map[string]any, field string) map[string]any {
+	data, _ := secret[field].(map[string]any) // nil where a manifest has nonsense there
 	return data
 }
 
-func setData(object *unstructured.Unstructured, field, key, value string) {
-	dataOf(object, field)[key] = value
-}
-
-func hideLastApplied(object *unstructured.Unstructured) {
-	annotations := object.GetAnnotations()
-	if _, ok := annotations[lastApplied]; ok {
-		annotations[lastApplied] = Hidden
-		object.SetAnnotations(annotations)
-	}
+func annotationsOf(inner map[string]any) map[string]any {
+	metadata, _ := inner["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	return annotations
 }
 
 func same(a, b any) bool {
