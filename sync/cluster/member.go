@@ -16,9 +16,9 @@ import (
 const (
 	// versionEvery is the number of quiet probes after which the version is asked for anew.
 	versionEvery = 20
-	// notReadyTwice and a third answer of "not ready" in a row make a server lost: one that
-	// is just being restarted behind a load balancer says so once or twice.
-	notReadyTwice = 2
+	// notReadyLimit is how many answers of "not ready" in a row are borne; one more makes a
+	// server lost. One that is just being restarted behind a load balancer says so once or twice.
+	notReadyLimit = 2
 	// probeApart is the least time between two probes that failing requests ask for.
 	probeApart = 200 * time.Millisecond
 )
@@ -129,7 +129,7 @@ func (m *member) look(asked bool) time.Duration {
 	case err == nil:
 		m.failures, m.unready = 0, 0
 		m.answered(id, nil)
-	case notReady(err) && m.engaged() && m.unready < notReadyTwice:
+	case notReady(err) && m.engaged() && m.unready < notReadyLimit:
 		m.unready++
 		return o.RetryAfter
 	case isAnswer(err) && !notReady(err):

@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// width is how many objects of a kind are read at a time.
-	width = 4
-	// many is how many open questions of a kind are worth a list, if its objects are no more
-	// than worthwhile times as many.
-	many, worthwhile = 50, 4
+	// readsPerKind is how many objects of a kind are read at a time.
+	readsPerKind = 4
+	// listThreshold is how many open questions of a kind are worth a list, if its objects are
+	// no more than listRatio times as many.
+	listThreshold, listRatio = 50, 4
 	// listPause is how long after a list of a kind there is no other.
 	listPause = 10 * time.Second
 	// pageSize is the number of objects that one page of a list has. All of a page are in
@@ -35,8 +35,8 @@ const (
 	readLimit = 30 * time.Second
 	// firstRetry and lastRetry bound the wait after a read that failed.
 	firstRetry, lastRetry = time.Second, 2 * time.Minute
-	// patience is how many reads in a row may fail before what was known counts no more.
-	patience = 3
+	// maxFailedReads is how many reads in a row may fail before what was known counts no more.
+	maxFailedReads = 3
 )
 
 // lane reads the objects of one kind, so that a kind whose server hangs holds up no other. It
@@ -64,7 +64,7 @@ func (v *Vitals) lane(resource schema.GroupVersionResource) *lane {
 // add has an object be read. The caller holds the lock.
 func (l *lane) add(ref census.Ref) {
 	l.open[ref] = true
-	if l.readers < width && !l.listing {
+	if l.readers < readsPerKind && !l.listing {
 		l.readers++
 		go l.read()
 	}
@@ -112,7 +112,7 @@ func (l *lane) any() (census.Ref, bool) {
 // worthListing tells whether a list answers what is open with less effort, and in which
 // namespace; everywhere where that is empty. The caller holds the lock.
 func (l *lane) worthListing() (namespace string, worth bool) {
-	if len(l.open) < many || time.Since(l.listed) < listPause {
+	if len(l.open) < listThreshold || time.Since(l.listed) < listPause {
 		return "", false
 	}
 	var kind schema.GroupKind
@@ -126,7 +126,7 @@ func (l *lane) worthListing() (namespace string, worth bool) {
 			break
 		}
 	}
-	return namespace, l.vitals.options.Count(kind, namespace) <= worthwhile*len(l.open)
+	return namespace, l.vitals.options.Count(kind, namespace) <= listRatio*len(l.open)
 }
 
 // list answers what is open from pages of all objects, as far as they can be had.
@@ -253,7 +253,7 @@ func (l *lane) failed(q Question, err error) {
 	failures := e.failures
 	known := e.fits(q)
 	v.mu.Unlock()
-	if !known || failures > patience {
+	if !known || failures > maxFailedReads {
 		v.answer(q, Answer{Status: health.Unknown, Message: fmt.Sprintf("cannot be read: %s", err)}, "")
 	}
 	time.AfterFunc(min(firstRetry<<min(failures-1, 10), lastRetry), func() {
