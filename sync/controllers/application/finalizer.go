@@ -89,7 +89,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 	}
 	waiting := len(s.stale) > 0 || r.unseen(s)
 	if !waiting || left <= 0 {
-		r.warnOfStale(s)
+		s.warnOfStale()
 		s.released = true
 		return reconcile.Outcome{}, nil
 	}
@@ -115,10 +115,10 @@ func (r *Reconciler) unseen(s *scope) bool {
 }
 
 // warnOfStale says what is deleted with the Application although it is not listed.
-func (r *Reconciler) warnOfStale(s *scope) {
+func (s *scope) warnOfStale() {
 	if len(s.stale) > 0 {
-		r.Recorder.Eventf(s.app, nil, corev1.EventTypeWarning, v1alpha1.DeleteFailedReason, "Delete",
-			"ownerReferences could not be taken off %s, which are no components: the garbage collector deletes them with the Application", s.staleNames())
+		s.pass.Tell(reconcile.Event{Type: corev1.EventTypeWarning, Reason: v1alpha1.DeleteFailedReason, Action: "Delete", Note: fmt.Sprintf(
+			"ownerReferences could not be taken off %s, which are no components: the garbage collector deletes them with the Application", s.staleNames())})
 	}
 }
 

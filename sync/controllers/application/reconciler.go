@@ -46,6 +46,8 @@ type Reconciler struct {
 	// observing is held while the book and what hangs on it take in an Application, so that
 	// they take in the same last.
 	observing sync.Mutex
+	// filled is closed when the book has all Applications: none is reconciled before.
+	filled chan struct{}
 
 	kernel *reconcile.Kernel
 	waker  *reconcile.Waker[ctrl.Request]
@@ -77,12 +79,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, r.outdated(req.NamespacedName, err)
 	}
 	s := &scope{app: app, key: req.NamespacedName, entry: r.observe(app)}
-	pass := r.kernel.Begin(r.Client, r.Recorder, app)
+	s.pass = r.kernel.Begin(r.Client, r.Recorder, app)
 	outcome, err := r.run(ctx, s)
 	if s.released {
 		return ctrl.Result{}, r.outdated(req.NamespacedName, r.release(ctx, app))
 	}
-	result, err := pass.Finish(ctx, outcome, err)
+	result, err := s.pass.Finish(ctx, outcome, err)
 	if err != nil || outcome.Pending {
 		return result, err
 	}
@@ -178,6 +180,7 @@ func (r *Reconciler) vanish(key types.NamespacedName, uid types.UID) {
 	}
 	r.kernel.Forget(before.uid)
 	r.pods.forget(before.uid)
+	r.pace.forget(key)
 	r.owners.Delete(key)
 	r.lookAfter(key, before, nil)
 	r.census.Want(key, nil)

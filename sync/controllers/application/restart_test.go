@@ -1,6 +1,7 @@
 package application_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/hub"
 )
 
@@ -60,4 +62,31 @@ func TestRestart_ofTheProcess(t *testing.T) {
 	hub.AwaitReady(w.World, app)
 	assert.Equal(t, []string{"ConfigMap/settings"}, app.Status.Installed)
 	assert.Equal(t, metav1.ConditionTrue, statusOf(app, "ComponentsReady"))
+}
+
+// A58, A74: no process says of a dependency that it is missing before it knows all Applications:
+// one that starts anew writes nothing where all is as it was.
+func TestRestart_knowsAllApplicationsFirst(t *testing.T) {
+	const chain = 60
+	w, stop := newStoppableAgentWorld(t)
+	apps := []*v1alpha1.Application{depending(name("app", 0))}
+	for i := 1; i < chain; i++ {
+		apps = append(apps, depending(name("app", i), name("app", i-1)))
+	}
+	for _, app := range apps {
+		w.Create(app)
+	}
+	for _, app := range apps {
+		hub.AwaitReady(w.World, app)
+	}
+	stop()
+
+	mark := w.mark()
+	w.startAgent()
+	first, last := apps[0], apps[chain-1]
+	hub.Reconcile(w.World, first)
+	hub.Reconcile(w.World, last)
+	w.settle(last)
+	writes := slices.DeleteFunc(w.requests(mark, agentUser), func(r env.Request) bool { return !env.Writes(r) })
+	assert.Len(t, writes, 2, "only what was asked for: %+v", writes)
 }

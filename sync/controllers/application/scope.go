@@ -7,6 +7,7 @@ import (
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/census"
+	"waybill.dev/waybill/sync/reconcile"
 )
 
 // scope is what the steps of one pass share.
@@ -14,6 +15,8 @@ type scope struct {
 	// app is the object of the pass; steps write its status.
 	app *v1alpha1.Application
 	key types.NamespacedName
+	// pass writes the status and tells events.
+	pass *reconcile.Pass
 	// entry is what is prepared of the spec.
 	entry *entry
 
@@ -36,6 +39,8 @@ type scope struct {
 	// wrong.
 	total, healthy int
 	unhealthy      []string
+	// size is about how many bytes the status has; set by summarize.
+	size int
 
 	// cycle leads from the Application to itself; set by checkDependencies.
 	cycle []string

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/health"
 	"waybill.dev/waybill/sync/reconcile"
 )
@@ -30,7 +31,7 @@ func (s *scope) summarize() {
 	s.total = len(status.Components)
 	for i := range status.Components {
 		c := &status.Components[i]
-		c.Message = cut(c.Message)
+		c.Message = excerpt.Of(c.Message, maxMessage)
 		if c.Installed && c.Health == string(health.Current) {
 			s.healthy++
 		} else if len(s.unhealthy) < maxInMessage {
@@ -38,7 +39,7 @@ func (s *scope) summarize() {
 		}
 	}
 	status.ComponentsReady = fmt.Sprintf("%d/%d", s.healthy, s.total)
-	status.Components = bound(status.Components)
+	status.Components, s.size = bound(status.Components)
 	status.Installed = nil
 	for _, c := range status.Components {
 		if c.Installed && c.Name != "" {
@@ -72,30 +73,24 @@ func componentName(group, kind, name string) string {
 	return kind + "/" + name
 }
 
-// cut shortens a message at a whole rune.
-func cut(message string) string {
-	if len(message) <= maxMessage {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
-}
-
-// bound leaves out components past maxStatusBytes, and says for each kind how many.
-func bound(components []v1alpha1.ComponentStatus) []v1alpha1.ComponentStatus {
-	size, kept := 0, 0
+// bound leaves out components past maxStatusBytes, and says for each kind how many. It returns
+// about how many bytes the rest has.
+func bound(components []v1alpha1.ComponentStatus) (short []v1alpha1.ComponentStatus, size int) {
+	kept := 0
 	for i := range components {
 		c := &components[i]
 		// Once in the list, once more in installed; and the names of the fields.
-		size += 2*(len(c.Group)+len(c.Kind)+len(c.Name)) + len(c.Message) + 110
-		if size > maxStatusBytes {
+		one := 2*(len(c.Group)+len(c.Kind)+len(c.Name)) + len(c.Message) + 110
+		if size+one > maxStatusBytes {
 			break
 		}
+		size += one
 		kept++
 	}
 	if kept == len(components) {
-		return components
+		return components, size
 	}
-	short := components[:kept:kept]
+	short = components[:kept:kept]
 	for rest := components[kept:]; len(rest) > 0; {
 		first, count, unhealthy := rest[0], 0, 0
 		for count < len(rest) && rest[count].Group == first.Group && rest[count].Kind == first.Kind {
@@ -110,7 +105,7 @@ func bound(components []v1alpha1.ComponentStatus) []v1alpha1.ComponentStatus {
 			Message: fmt.Sprintf("%d more, of which %d are not healthy: there are too many for one status", count, unhealthy),
 		})
 	}
-	return short
+	return short, size
 }
 
 // judge sets the conditions of components and dependencies, and says what keeps the

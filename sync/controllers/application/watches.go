@@ -2,14 +2,13 @@ package application
 
 import (
 	"context"
-	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -34,7 +33,7 @@ const defaultWorkers = 16
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
 	r.waker = &reconcile.Waker[ctrl.Request]{}
-	r.pace = &pace{wake: func(key types.NamespacedName) { r.waker.Wake(ctrl.Request{NamespacedName: key}) }}
+	r.pace = newPace(func(key types.NamespacedName) { r.waker.Wake(ctrl.Request{NamespacedName: key}) })
 	r.book = newBook()
 	r.owners = ownership.NewOwners()
 	r.census = census.New(ctx, r.Cluster, census.Options{
@@ -49,6 +48,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Owners: r.owners, Census: r.census, Metadata: r.Cluster.Metadata(), Changed: r.pace.soon,
 	})
 	r.pods = newPods(ctx, r.Cluster, r.pace.soon)
+	r.filled = make(chan struct{})
 	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return r.keep(ctx, mgr.GetCache()) })); err != nil {
 		return err
 	}
@@ -60,11 +60,13 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Named("application").
 		For(&v1alpha1.Application{}, builder.WithPredicates(changed())).
 		WatchesRawSource(r.waker.Source()).
+		WatchesRawSource(&prerequisite{met: r.filled}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 }
 
-// keep follows all Applications, and has their objects be marked and owned once all are known.
+// keep follows all Applications. Once all are known it lets them be reconciled, and has their
+// objects be marked and owned.
 func (r *Reconciler) keep(ctx context.Context, from cache.Cache) error {
 	informer, err := from.GetInformer(ctx, &v1alpha1.Application{})
 	if err != nil {
@@ -86,9 +88,29 @@ func (r *Reconciler) keep(ctx context.Context, from cache.Cache) error {
 		return err
 	}
 	if toolscache.WaitForCacheSync(ctx.Done(), followed.HasSynced) {
+		close(r.filled)
 		r.keeper.Run(ctx)
 	}
 	return nil
+}
+
+// prerequisite is a source of no events that holds the workers of a controller back until
+// something is met.
+type prerequisite struct{ met <-chan struct{} }
+
+// Start implements source.Source.
+func (p *prerequisite) Start(context.Context, workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+	return nil
+}
+
+// WaitForSync implements source.SyncingSource.
+func (p *prerequisite) WaitForSync(ctx context.Context) error {
+	select {
+	case <-p.met:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // changed lets through what an Application is reconciled for, and keeps its own status writes
@@ -191,35 +213,4 @@ func (r *Reconciler) wakeAll(keys []types.NamespacedName) {
 	for _, key := range keys {
 		r.pace.soon(key)
 	}
-}
-
-// gather is how long what happens to one Application is gathered before it is looked at, so
-// that what comes at once, as from one `kubectl apply`, is one write.
-const gather = 100 * time.Millisecond
-
-// pace wakes each Application once for all that happens within gather.
-type pace struct {
-	wake func(types.NamespacedName)
-
-	mu      sync.Mutex
-	waiting map[types.NamespacedName]bool
-}
-
-// soon wakes an Application, not at once.
-func (p *pace) soon(key types.NamespacedName) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.waiting[key] {
-		return
-	}
-	if p.waiting == nil {
-		p.waiting = make(map[types.NamespacedName]bool)
-	}
-	p.waiting[key] = true
-	time.AfterFunc(gather, func() {
-		p.mu.Lock()
-		delete(p.waiting, key)
-		p.mu.Unlock()
-		p.wake(key)
-	})
 }

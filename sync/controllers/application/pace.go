@@ -1,0 +1,80 @@
+package application
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// gather is how long what happens to one Application is gathered before it is looked at, so
+	// that what comes at once, as from one `kubectl apply`, is one write.
+	gather = 100 * time.Millisecond
+	// writeRate bounds what is written of the status of one Application, in bytes a second: a
+	// status of maxStatusBytes is written every four seconds at most.
+	writeRate = maxStatusBytes / 4
+)
+
+// pace wakes each Application once for all that happens within gather; and after its status was
+// written once for all that happens until that many bytes may be written again.
+type pace struct {
+	wake func(types.NamespacedName)
+
+	mu      sync.Mutex
+	waiting map[types.NamespacedName]bool
+	// rests says until when an Application that was written rests, where that is longer than
+	// gather.
+	rests map[types.NamespacedName]time.Time
+}
+
+func newPace(wake func(types.NamespacedName)) *pace {
+	return &pace{wake: wake, waiting: make(map[types.NamespacedName]bool), rests: make(map[types.NamespacedName]time.Time)}
+}
+
+// soon wakes an Application, not at once.
+func (p *pace) soon(key types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting[key] {
+		return
+	}
+	p.waiting[key] = true
+	time.AfterFunc(max(gather, time.Until(p.rests[key])), func() { p.end(key) })
+}
+
+// end ends the gathering, unless the Application was written meanwhile and rests.
+func (p *pace) end(key types.NamespacedName) {
+	p.mu.Lock()
+	if rest := time.Until(p.rests[key]); rest > 0 {
+		p.mu.Unlock()
+		time.AfterFunc(rest, func() { p.end(key) })
+		return
+	}
+	delete(p.waiting, key)
+	p.mu.Unlock()
+	p.wake(key)
+}
+
+// wrote takes in that a status of a size, in bytes, was written: the larger it is, the longer
+// changes are gathered before the next.
+func (p *pace) wrote(key types.NamespacedName, size int) {
+	rest := restAfter(size)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if delete(p.rests, key); rest > gather {
+		p.rests[key] = time.Now().Add(rest)
+	}
+}
+
+// forget drops what is known of an Application that is gone.
+func (p *pace) forget(key types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.rests, key)
+}
+
+// restAfter is how long nothing is written after a status of a size.
+func restAfter(size int) time.Duration {
+	return time.Duration(size) * time.Second / writeRate
+}

@@ -1,0 +1,70 @@
+package application
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A97: the larger a status is, the less often it is written, however often something happens;
+// what happens to an Application that rests is looked at in time.
+func TestPace_boundsWhatIsWritten(t *testing.T) {
+	for name, tc := range map[string]struct {
+		size, most int
+		reason     string
+	}{
+		"small":   {2 << 10, 600, "as often as changes are gathered"},
+		"medium":  {100 << 10, 60, "once a second"},
+		"largest": {maxStatusBytes, 15, "every four seconds; but at once after a rest"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var wakes atomic.Int64
+				app := types.NamespacedName{Namespace: "blog", Name: "shop"}
+				var p *pace
+				p = newPace(func(key types.NamespacedName) {
+					assert.Equal(t, app, key)
+					wakes.Add(1)
+					p.wrote(key, tc.size)
+				})
+				for range 60 * 100 { // a minute of a change every 10 ms
+					p.soon(app)
+					time.Sleep(10 * time.Millisecond)
+				}
+				assert.LessOrEqual(t, int(wakes.Load()), tc.most+1, tc.reason)
+				assert.GreaterOrEqual(t, int(wakes.Load()), tc.most*4/5, tc.reason)
+
+				time.Sleep(time.Minute)
+				before := wakes.Load()
+				p.soon(app)
+				time.Sleep(gather)
+				synctest.Wait()
+				assert.Equal(t, before+1, wakes.Load(), "one change after a quiet minute is not held back")
+			})
+		})
+	}
+}
+
+// What happens while a status is on its way is not looked at before the rest is over.
+func TestPace_restsAfterAWriteThatTook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var wakes atomic.Int64
+		app := types.NamespacedName{Name: "shop"}
+		p := newPace(func(types.NamespacedName) { wakes.Add(1) })
+		p.soon(app)
+		p.wrote(app, maxStatusBytes)
+		time.Sleep(restAfter(maxStatusBytes) - time.Millisecond)
+		synctest.Wait()
+		assert.Zero(t, wakes.Load())
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		assert.EqualValues(t, 1, wakes.Load())
+		p.forget(app)
+		assert.Empty(t, p.rests)
+		assert.Empty(t, p.waiting)
+	})
+}
