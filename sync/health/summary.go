@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/manifest"
 )
 
@@ -49,7 +50,7 @@ func Summarize(items []Item) Summary {
 	for _, item := range items {
 		s.Counts[item.Status]++
 		if item.Status != Current && len(s.Unhealthy) < MaxUnhealthy {
-			item.Message = shorten(item.Message)
+			item.Message = excerpt.Of(item.Message, maxMessage)
 			s.Unhealthy = append(s.Unhealthy, item)
 		}
 	}
@@ -98,14 +99,6 @@ func (i Item) String() string {
 		text += ": " + i.Message
 	}
 	return text
-}
-
-// shorten cuts a message that some controller wrote too long, at a whole rune.
-func shorten(message string) string {
-	if len(message) <= maxMessage {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxMessage], "") + "..."
 }
 
 // Add adds the objects of another summary, as those of another cluster.

@@ -29,7 +29,7 @@ var rules = []rule{
 	{"api/v1alpha1", []string{module + "sync/", module + "webhooks", "sigs.k8s.io/controller-runtime", "helm.sh/"}, nil,
 		"any Go program may import the kinds without a controller runtime"},
 	{"api/validation", []string{module + "sync/", module + "webhooks", "helm.sh/"}, nil, "validation is pure"},
-	{"webhooks", []string{module + "sync/"}, []string{module + "sync/placement", module + "sync/health", module + "sync/membership", module + "sync/manifest"},
+	{"webhooks", []string{module + "sync/"}, []string{module + "sync/placement", module + "sync/health", module + "sync/membership", module + "sync/manifest", module + "sync/excerpt"},
 		"admission needs no engine"},
 	{"sync/membership", []string{module + "sync/", module + "webhooks", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, []string{module + "sync/membership"},
 		"admission and controllers ask the same pure functions"},

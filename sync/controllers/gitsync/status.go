@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/health"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
@@ -233,7 +233,7 @@ func toStatus(problems []manifest.Problem) []v1alpha1.Problem {
 			Line:            int32(p.Line),
 			Cluster:         p.Cluster,
 			Reason:          p.Reason,
-			Message:         strings.ToValidUTF8(p.Message[:min(len(p.Message), maxMessage)], ""),
+			Message:         excerpt.Of(p.Message, maxMessage),
 		})
 	}
 	return list

@@ -15,6 +15,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"golang.org/x/crypto/ssh/knownhosts"
+
+	"waybill.dev/waybill/sync/excerpt"
 )
 
 // What can be wrong, for errors.Is. Every error of this package that has to do
@@ -188,9 +190,5 @@ func isTimeout(err error) bool {
 // oneLine shortens what a server said to something that fits a condition.
 func oneLine(s string) string {
 	const most = 300
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "..."
-	}
-	return s
+	return excerpt.Of(strings.Join(strings.Fields(s), " "), most)
 }

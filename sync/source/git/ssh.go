@@ -108,7 +108,7 @@ type sshSession struct {
 	session *ssh.Session
 	stdin   io.WriteCloser
 	stdout  io.Reader
-	stderr  excerpt
+	stderr  beginning
 }
 
 func (s *sshSession) start(conn net.Conn, d *sshDialer) error {
@@ -213,24 +213,24 @@ func contextFirst(ctx context.Context, err error) error {
 	return err
 }
 
-// excerpt keeps the first kilobytes that are written to it.
-type excerpt struct {
+// beginning keeps the first kilobytes that are written to it.
+type beginning struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-func (e *excerpt) Write(p []byte) (int, error) {
+func (b *beginning) Write(p []byte) (int, error) {
 	const most = 4 << 10
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if room := most - e.buf.Len(); room > 0 {
-		e.buf.Write(p[:min(len(p), room)])
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if room := most - b.buf.Len(); room > 0 {
+		b.buf.Write(p[:min(len(p), room)])
 	}
 	return len(p), nil
 }
 
-func (e *excerpt) String() string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.buf.String()
+func (b *beginning) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
 }
