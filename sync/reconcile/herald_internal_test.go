@@ -16,7 +16,7 @@ func TestHerald_pacesEvents(t *testing.T) {
 		h := newHerald()
 		var told []string
 		tell := func(uid int, what string) {
-			h.tell(types.UID(fmt.Sprint(uid)), func() { told = append(told, fmt.Sprint(uid, what)) })
+			h.tell(topic{uid: types.UID(fmt.Sprint(uid))}, func() { told = append(told, fmt.Sprint(uid, what)) })
 		}
 		for uid := range eventBurst {
 			tell(uid, " failed")
@@ -27,7 +27,7 @@ func TestHerald_pacesEvents(t *testing.T) {
 		}
 		tell(0, " failed again")
 		assert.Len(t, told, eventBurst)
-		<-time.After(time.Second)
+		<-time.After(time.Second + time.Millisecond) // the event that is due at the second is out
 		assert.Len(t, told, eventBurst+eventsPerSecond)
 		assert.Equal(t, []string{"0 failed again", "1 recovered"}, told[eventBurst:eventBurst+2])
 		<-time.After(time.Minute)
@@ -43,10 +43,29 @@ func TestHerald_isBounded(t *testing.T) {
 		h := newHerald()
 		told := make(map[int]bool)
 		for uid := range eventBurst + maxWaiting + 1 {
-			h.tell(types.UID(fmt.Sprint(uid)), func() { told[uid] = true })
+			h.tell(topic{uid: types.UID(fmt.Sprint(uid))}, func() { told[uid] = true })
 		}
 		<-time.After(time.Hour)
 		assert.Len(t, told, eventBurst+maxWaiting)
 		assert.False(t, told[eventBurst], "the one that had waited longest")
+	})
+}
+
+// What was done with an object is not superseded by how it is now.
+func TestHerald_keepsApartWhatEventsAreAbout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHerald()
+		var told []string
+		tell := func(action, what string) {
+			h.tell(topic{"1", action}, func() { told = append(told, what) })
+		}
+		for range eventBurst {
+			tell("Reconcile", "ready")
+		}
+		tell("Correct", "corrected")
+		tell("Reconcile", "failed")
+		tell("Reconcile", "ready again")
+		<-time.After(time.Minute)
+		assert.Equal(t, []string{"corrected", "ready again"}, told[eventBurst:])
 	})
 }

@@ -7,13 +7,11 @@ import (
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/tools/reference"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -137,7 +135,7 @@ func (p *Pass) Finish(ctx context.Context, outcome Outcome, err error) (ctrl.Res
 		return ctrl.Result{}, err
 	}
 	if changed {
-		p.emit()
+		p.tellReady()
 	}
 	return result, nil
 }
@@ -174,34 +172,6 @@ func (p *Pass) readyChanged() bool {
 		return is != nil
 	}
 	return was.Status != is.Status || was.Reason != is.Reason || (is.Status != metav1.ConditionUnknown && was.Message != is.Message)
-}
-
-// emit records the condition Ready as an event: the event's reason is the condition's. It is a
-// reference that waits to be told of, not the object.
-func (p *Pass) emit() {
-	ready := conditions.Get(p.obj, v1alpha1.ReadyCondition)
-	kind := corev1.EventTypeNormal
-	if ready.Status == metav1.ConditionFalse {
-		kind = corev1.EventTypeWarning
-	}
-	regarding, err := reference.GetReference(p.client.Scheme(), p.obj)
-	if err != nil {
-		return // a kind that the scheme does not have cannot have been written either
-	}
-	recorder, reason, note := p.recorder, ready.Reason, shorten(ready.Message)
-	p.kernel.herald.tell(p.obj.GetUID(), func() {
-		recorder.Eventf(regarding, nil, kind, reason, "Reconcile", "%s", note)
-	})
-}
-
-// maxEventNote is the API server's limit on the note of an event, in bytes.
-const maxEventNote = 1024
-
-func shorten(message string) string {
-	if len(message) <= maxEventNote {
-		return message
-	}
-	return message[:maxEventNote-3] + "..."
 }
 
 // Record writes the whole status of obj from a job that a pass has started, where intent has

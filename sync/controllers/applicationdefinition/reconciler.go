@@ -8,7 +8,6 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
@@ -60,8 +59,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if definition.IsCopy() {
 		return ctrl.Result{}, nil // another hub's, and kept by it
 	}
-	if definition.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(definition, v1alpha1.Finalizer) {
-		if err := r.addFinalizer(ctx, definition); err != nil {
+	if definition.DeletionTimestamp.IsZero() {
+		if err := reconcile.AddFinalizer(ctx, r.Client, definition); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
 	}
@@ -142,12 +141,4 @@ func (r *Reconciler) forget(name string) {
 		r.lanes.look(name)
 	}
 	forgetMetrics(name)
-}
-
-// addFinalizer is written before the definition is offered, so that a deletion is guarded
-// from the first installation on.
-func (r *Reconciler) addFinalizer(ctx context.Context, definition *v1alpha1.ApplicationDefinition) error {
-	before := definition.DeepCopy()
-	controllerutil.AddFinalizer(definition, v1alpha1.Finalizer)
-	return r.Client.Patch(ctx, definition, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }

@@ -1,6 +1,7 @@
 package applicationinstallation_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/env"
@@ -38,6 +41,28 @@ func TestInstallation_driftIsPutRightWithoutARevision(t *testing.T) {
 
 	hub.AwaitReady(w.World, inst)
 	assert.EqualValues(t, 1, inst.Status.Release.Revision)
+	w.awaitCorrected("Deployment.apps " + w.Namespace + "/web was missing")
+}
+
+// An event says which fields were put right, and of which object.
+func TestInstallation_driftThatWasPutRightIsTold(t *testing.T) {
+	w := newWorld(t)
+	w.define(nil)
+	hub.AwaitReady(w.World, w.install(nil))
+	hub.Change(w.World, w.deployment("web"), func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](7) })
+	w.awaitCorrected("Deployment.apps " + w.Namespace + "/web differed in spec.replicas")
+}
+
+// awaitCorrected waits for the event that says what of the installation was put right.
+func (w *world) awaitCorrected(note string) {
+	w.T.Helper()
+	told := &eventsv1.EventList{}
+	require.True(w.T, w.Eventually(func() bool {
+		require.NoError(w.T, w.Client.List(w.T.Context(), told, client.InNamespace(w.Namespace)))
+		return slices.ContainsFunc(told.Items, func(e eventsv1.Event) bool {
+			return e.Reason == v1alpha1.DriftCorrectedReason && e.Regarding.Kind == v1alpha1.ApplicationInstallationKind && e.Note == note
+		})
+	}), "no event says that %s", note)
 }
 
 func TestInstallation_driftIsOnlyReportedWhereThatIsAskedFor(t *testing.T) {
@@ -50,7 +75,7 @@ func TestInstallation_driftIsOnlyReportedWhereThatIsAskedFor(t *testing.T) {
 	hub.Await(w.World, inst, "drift is reported", func(i *v1alpha1.ApplicationInstallation) bool {
 		return conditions.IsTrue(i, v1alpha1.DriftedCondition)
 	})
-	assert.Contains(t, conditions.GetMessage(inst, v1alpha1.DriftedCondition), "replicas")
+	assert.Equal(t, "Deployment.apps "+w.Namespace+"/web differed in spec.replicas", conditions.GetMessage(inst, v1alpha1.DriftedCondition))
 	assert.EqualValues(t, 7, *w.deployment("web").Spec.Replicas, "and left alone")
 }
 

@@ -82,8 +82,11 @@ func (m *helmMethod) correct(ctx context.Context, p plan, drifted []manifest.ID)
 	case v1alpha1.DriftEnabled:
 	}
 	drift, err := fix(ctx, m.cluster, identity(p), dirty)
-	for _, o := range drift.Objects {
-		got.drifted = append(got.drifted, o.String())
+	switch {
+	case p.options.GetDriftDetection() == v1alpha1.DriftWarn:
+		got.drifted = described(drift)
+	case err == nil:
+		got.corrected = described(drift)
 	}
 	if release.ReasonOf(err) == release.ReasonGone {
 		return acted{done: true, gone: true, inventory: p.inventory}
@@ -94,6 +97,15 @@ func (m *helmMethod) correct(ctx context.Context, p plan, drifted []manifest.ID)
 	}
 	got.inventory = slices.DeleteFunc(slices.Clone(p.inventory), isApplication)
 	return m.describe(ctx, p, got)
+}
+
+// described says of each object how it differed.
+func described(drift release.Drift) []string {
+	lines := make([]string, 0, len(drift.Objects))
+	for _, o := range drift.Objects {
+		lines = append(lines, o.String())
+	}
+	return lines
 }
 
 // rollback gives up a revision whose objects did not become healthy in time.

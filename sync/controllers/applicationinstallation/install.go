@@ -134,6 +134,7 @@ func (d *driver) act(_ context.Context, s *scope) error {
 		s.session.healthSince = time.Now()
 	}
 	d.take(s, result)
+	s.tellCorrected(result)
 	if result.gone {
 		s.session.attempted, s.session.result.input, s.pending = "", "", true
 		d.waker.Wake(ctrl.Request{NamespacedName: s.key()})

@@ -3,6 +3,7 @@ package applicationinstallation
 import (
 	"context"
 	"errors"
+	"slices"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
@@ -45,9 +46,15 @@ func (m kustomizeMethod) fetch(ctx context.Context, p plan) (*files, error) {
 }
 
 func (m kustomizeMethod) install(ctx context.Context, p plan, f *files) acted {
+	got, _ := m.apply(ctx, p, f)
+	return got
+}
+
+// apply is install, and says what it changed.
+func (m kustomizeMethod) apply(ctx context.Context, p plan, f *files) (acted, []apply.Change) {
 	app, err := application(p, m.applier.Intent(f.objects, p.resolved.Namespace))
 	if err != nil {
-		return acted{err: err}
+		return acted{err: err}, nil
 	}
 	result := m.applier.Apply(ctx, apply.Request{
 		Owner:            p.owner,
@@ -64,11 +71,11 @@ func (m kustomizeMethod) install(ctx context.Context, p plan, f *files) acted {
 	if result.Err != nil {
 		got.err = reconcile.Failed(v1alpha1.InstallFailedReason, "%w", prefixed("install", p, result.Err))
 	}
-	return got
+	return got, result.Changes
 }
 
 // correct fetches anew: what was delivered is not kept in memory.
-func (m kustomizeMethod) correct(ctx context.Context, p plan, _ []manifest.ID) acted {
+func (m kustomizeMethod) correct(ctx context.Context, p plan, drifted []manifest.ID) acted {
 	if p.definition == nil {
 		return acted{err: errors.New("the definition is gone, so drift is not corrected")}
 	}
@@ -76,7 +83,16 @@ func (m kustomizeMethod) correct(ctx context.Context, p plan, _ []manifest.ID) a
 	if err != nil {
 		return acted{err: err}
 	}
-	return m.install(ctx, p, found)
+	got, changes := m.apply(ctx, p, found)
+	for _, c := range changes {
+		switch {
+		case c.Action == apply.Created && slices.Contains(drifted, c.ID):
+			got.corrected = append(got.corrected, c.ID.String()+" was missing")
+		case c.Action == apply.Corrected:
+			got.corrected = append(got.corrected, c.ID.String()+" differed")
+		}
+	}
+	return got
 }
 
 // rollback leaves what was applied: there is no earlier revision to go back to.

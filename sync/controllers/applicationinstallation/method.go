@@ -71,9 +71,10 @@ type acted struct {
 	problems  []manifest.Problem
 	// waiting is what will arrive as an event: a kind, a namespace, the end of an object.
 	waiting []manifest.ID
-	// drifted is what was, or would have been, put right.
-	drifted []string
-	err     error
+	// drifted is what was found and left as it is, corrected what was put right: how each object
+	// differed.
+	drifted, corrected []string
+	err                error
 }
 
 func (d *driver) plan(s *scope) plan {

@@ -91,8 +91,8 @@ func (d *driver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	if deleting && !controllerutil.ContainsFinalizer(inst, v1alpha1.Finalizer) {
 		return ctrl.Result{}, nil
 	}
-	if !deleting && !controllerutil.ContainsFinalizer(inst, v1alpha1.Finalizer) {
-		if err := d.addFinalizer(ctx, inst); err != nil {
+	if !deleting {
+		if err := reconcile.AddFinalizer(ctx, d.client, inst); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
 	}
@@ -137,11 +137,4 @@ func (d *driver) run(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 // owner is what the objects of an installation are marked with.
 func (d *driver) owner(inst *v1alpha1.ApplicationInstallation) apply.Owner {
 	return apply.Owner{HubID: d.HubID, Kind: v1alpha1.ApplicationInstallationKind, Namespace: inst.Namespace, Name: inst.Name}
-}
-
-// addFinalizer is written before anything is installed, so that nothing is left behind (K53).
-func (d *driver) addFinalizer(ctx context.Context, inst *v1alpha1.ApplicationInstallation) error {
-	before := inst.DeepCopy()
-	controllerutil.AddFinalizer(inst, v1alpha1.Finalizer)
-	return d.client.Patch(ctx, inst, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }

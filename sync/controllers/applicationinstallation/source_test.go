@@ -95,6 +95,7 @@ func TestInstallation_ofAKustomization(t *testing.T) {
 
 	require.NoError(t, w.Client.Delete(t.Context(), cm))
 	w.AwaitThere(cm, "my-cm")
+	w.awaitCorrected("ConfigMap " + w.Namespace + "/my-cm was missing")
 	require.NoError(t, w.Client.Delete(t.Context(), inst))
 	w.AwaitGone(&v1alpha1.ApplicationInstallation{}, "web")
 	assert.False(t, w.Exists(cm, "my-cm"))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
+	corev1 "k8s.io/api/core/v1"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/health"
@@ -99,6 +100,15 @@ func (s *scope) markInstalled(installed bool, err error) {
 		conditions.MarkFalse(s.inst, v1alpha1.InstalledCondition, known.Reason, "%s", err)
 	default:
 		conditions.MarkFalse(s.inst, v1alpha1.InstalledCondition, v1alpha1.InstallFailedReason, "%s", err)
+	}
+}
+
+// tellCorrected records what was put right as an event: the status shows what is, not what was.
+func (s *scope) tellCorrected(result acted) {
+	if len(result.corrected) > 0 {
+		s.pass.Tell(reconcile.Event{
+			Type: corev1.EventTypeNormal, Reason: v1alpha1.DriftCorrectedReason, Action: "Correct", Note: strings.Join(result.corrected, "; "),
+		})
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
@@ -81,8 +80,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, gs); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if gs.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(gs, v1alpha1.Finalizer) {
-		if err := r.addFinalizer(ctx, gs); err != nil {
+	if gs.DeletionTimestamp.IsZero() {
+		if err := reconcile.AddFinalizer(ctx, r.Client, gs); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
 	}
@@ -135,11 +134,4 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 // owner is what delivered objects are marked with.
 func (r *Reconciler) owner(gs *v1alpha1.GitSync) apply.Owner {
 	return apply.Owner{HubID: r.HubID, Kind: v1alpha1.GitSyncKind, Namespace: gs.Namespace, Name: gs.Name}
-}
-
-// addFinalizer is written before anything is delivered, so that nothing is left behind.
-func (r *Reconciler) addFinalizer(ctx context.Context, gs *v1alpha1.GitSync) error {
-	before := gs.DeepCopy()
-	controllerutil.AddFinalizer(gs, v1alpha1.Finalizer)
-	return r.Client.Patch(ctx, gs, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }

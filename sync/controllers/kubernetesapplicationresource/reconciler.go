@@ -82,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case deleting && !held:
 		return ctrl.Result{}, nil // others may still hold it; nothing of ours is left
 	case !deleting && !held && kar.Spec.ClusterName != "":
-		if err := r.addFinalizer(ctx, kar); err != nil {
+		if err := reconcile.AddFinalizer(ctx, r.Client, kar); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
 	}
@@ -122,11 +122,4 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 // owner is what delivered objects are marked with (C13).
 func (r *Reconciler) owner(name types.NamespacedName) apply.Owner {
 	return apply.Owner{HubID: r.HubID, Kind: v1alpha1.KubernetesApplicationResourceKind, Namespace: name.Namespace, Name: name.Name}
-}
-
-// addFinalizer is written before anything is delivered, so that nothing is left behind (C11).
-func (r *Reconciler) addFinalizer(ctx context.Context, kar *v1alpha1.KubernetesApplicationResource) error {
-	before := kar.DeepCopy()
-	controllerutil.AddFinalizer(kar, v1alpha1.Finalizer)
-	return r.Client.Patch(ctx, kar, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }

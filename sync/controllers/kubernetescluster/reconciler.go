@@ -9,7 +9,6 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
@@ -78,13 +77,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if r.ConnectOnly {
 		return ctrl.Result{}, r.connectOnly(ctx, kc)
 	}
-	if kc.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(kc, v1alpha1.Finalizer) {
-		if err := r.addFinalizer(ctx, kc); err != nil {
+	if kc.DeletionTimestamp.IsZero() {
+		if err := reconcile.AddFinalizer(ctx, r.Client, kc); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}
 	}
 	pass := r.kernel.Begin(r.Client, r.Recorder, kc)
-	s := &scope{kc: kc, key: req.NamespacedName}
+	s := &scope{kc: kc, key: req.NamespacedName, pass: pass}
 	outcome, err := r.run(ctx, s)
 	if s.released {
 		return ctrl.Result{}, r.release(ctx, s)
@@ -155,11 +154,4 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.kubeconfigs.forget(key)
 	r.claims.forget(key)
 	forgetMetrics(key)
-}
-
-// addFinalizer is written before the cluster is engaged, so that nothing is left behind.
-func (r *Reconciler) addFinalizer(ctx context.Context, kc *v1alpha1.KubernetesCluster) error {
-	before := kc.DeepCopy()
-	controllerutil.AddFinalizer(kc, v1alpha1.Finalizer)
-	return r.Client.Patch(ctx, kc, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }

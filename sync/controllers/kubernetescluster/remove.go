@@ -187,8 +187,8 @@ func (r *Reconciler) abandon(ctx context.Context, s *scope) (reconcile.Outcome, 
 		err = failed
 	}
 	if err != nil {
-		r.Recorder.Eventf(s.kc, nil, corev1.EventTypeWarning, v1alpha1.DeleteFailedReason, "Abandon",
-			"the cluster is let go, but not cleaned up: %v; finalizer %s of the ApplicationInstallations there is to be removed by hand", err, v1alpha1.Finalizer)
+		s.pass.Tell(reconcile.Event{Type: corev1.EventTypeWarning, Reason: v1alpha1.DeleteFailedReason, Action: "Abandon", Note: fmt.Sprintf(
+			"the cluster is let go, but not cleaned up: %v; finalizer %s of the ApplicationInstallations there is to be removed by hand", err, v1alpha1.Finalizer)})
 	}
 	s.released = true
 	return reconcile.Outcome{}, nil

@@ -13,6 +13,8 @@ type scope struct {
 	// kc is the object of the pass; steps write its status.
 	kc  *v1alpha1.KubernetesCluster
 	key types.NamespacedName
+	// pass tells events; nil where clusters are only connected.
+	pass *reconcile.Pass
 
 	// state is what the registry knows; set by look.
 	state cluster.State

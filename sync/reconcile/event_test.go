@@ -1,0 +1,33 @@
+package reconcile_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// The API server refuses notes past 1024 bytes, and what is no UTF-8 is mangled.
+func TestFinish_tellsNoMoreThanAnEventHolds(t *testing.T) {
+	w := newWorld(t, newGitSync())
+	_, err := w.begin(w.get(t)).Finish(t.Context(), reconcile.Outcome{Message: "a" + strings.Repeat("ä", 600)}, nil)
+	require.NoError(t, err)
+	note := strings.TrimPrefix(<-w.events.Events, "Normal Succeeded ")
+	assert.LessOrEqual(t, len(note), 1024)
+	assert.Greater(t, len(note), 1000)
+	assert.True(t, utf8.ValidString(note))
+	assert.NotContains(t, note, string(utf8.RuneError))
+}
+
+func TestTell_recordsAnEventOfTheObject(t *testing.T) {
+	w := newWorld(t, newGitSync())
+	w.begin(w.get(t)).Tell(reconcile.Event{Type: corev1.EventTypeWarning, Reason: v1alpha1.DeleteFailedReason, Action: "Abandon", Note: "100% let go"})
+	assert.Equal(t, "Warning DeleteFailed 100% let go", <-w.events.Events)
+	assert.Zero(t, w.writes, "the status has nothing to do with it")
+}
