@@ -12,10 +12,9 @@ export CGO_ENABLED := $(if $(RACE),1,0)
 # Who runs what, and so needs which permissions: one ClusterRole each.
 HUB := gitsync applicationdefinition
 DRIVER := kubernetescluster applicationinstallation kubernetesapplication kubernetesapplicationresource
-AGENT := application statefulapplication snapshot rollback backup hook
-existing = $(patsubst %,paths=./%/...,$(wildcard $(1)))
+AGENT := application
 comma := ,
-role = $(if $(2),$(CONTROLLER_GEN) rbac:roleName=waybill-$(1)$(comma)fileName=$(1).yaml $(2) output:dir=charts/waybill/files/rbac)
+role = $(CONTROLLER_GEN) rbac:roleName=waybill-$(1)$(comma)fileName=$(1).yaml $(2:%=paths=./%/...) output:dir=charts/waybill/files/rbac
 
 ##@ Use
 build: ## Build the programs into bin/ (statically linked)
@@ -35,10 +34,10 @@ generate: ## Regenerate deepcopy functions, CRDs and ClusterRoles from the code'
 	rm -f charts/waybill/crds/*.yaml charts/waybill/files/rbac/*.yaml
 	$(CONTROLLER_GEN) object paths=./api/...
 	$(CONTROLLER_GEN) crd paths=./api/... output:dir=charts/waybill/crds
-	$(call role,hub,$(call existing,$(HUB:%=sync/controllers/%)))
-	$(call role,driver,$(call existing,$(DRIVER:%=sync/controllers/%)))
-	$(call role,agent,$(call existing,$(AGENT:%=sync/controllers/%)))
-	$(call role,webhook,$(call existing,webhooks))
+	$(call role,hub,$(HUB:%=sync/controllers/%))
+	$(call role,driver,$(DRIVER:%=sync/controllers/%))
+	$(call role,agent,$(AGENT:%=sync/controllers/%))
+	$(call role,webhook,webhooks)
 verify: generate ## Fail when anything generated, formatted or tidied differs from what is committed
 	gofmt -l -w $$(git ls-files --cached --others --exclude-standard '*.go')
 	for module in . test/controlplane test/controlplane/kwok; do (cd $$module && go mod tidy) || exit 1; done
