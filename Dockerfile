@@ -1,6 +1,6 @@
 # One image with all programs; what runs is said by the command of the container.
 #
-#   docker build --build-arg VERSION=v0.1.0 -t ghcr.io/waybill-dev/waybill:v0.1.0 .
+#   docker build --build-arg VERSION=0.1.0 -t ghcr.io/waybill-dev/waybill:0.1.0 .
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
