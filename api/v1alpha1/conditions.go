@@ -88,8 +88,13 @@ const (
 	// ApplyFailedReason: at least one object was refused; status.problems names it.
 	ApplyFailedReason = "ApplyFailed"
 
-	// PruneFailedReason: at least one object could not be deleted.
+	// PruneFailedReason: at least one object that is not wanted any more could not be deleted;
+	// status.problems names it.
 	PruneFailedReason = "PruneFailed"
+
+	// InventoryUnreadableReason: a Secret of status.inventory is gone or damaged. Without it
+	// nobody knows what was delivered, so nothing is applied or deleted.
+	InventoryUnreadableReason = "InventoryUnreadable"
 
 	// ForbiddenReason: the identity that is used lacks a right; the message names both.
 	ForbiddenReason = "Forbidden"

@@ -48,7 +48,7 @@ func (rm *removal) name() types.NamespacedName {
 }
 
 func (rm *removal) refuse(reason, message string) {
-	rm.problem = &manifest.Problem{ID: rm.id, Reason: reason, Message: message}
+	rm.problem = &manifest.Problem{ID: rm.id, Removal: true, Reason: reason, Message: message}
 }
 
 // prune deletes what was delivered before and is not wanted any more.

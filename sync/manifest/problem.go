@@ -39,6 +39,8 @@ type Problem struct {
 	// of the source itself, and for problems found before any cluster was
 	// asked.
 	Cluster string
+	// Removal says that the object is not wanted any more, and could not be deleted.
+	Removal bool
 	// Reason is one of the documented constants.
 	Reason string
 	// Message says what is wrong and what to do, without a trailing period. It

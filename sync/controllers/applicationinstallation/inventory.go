@@ -17,7 +17,7 @@ func (d *driver) restore(ctx context.Context, s *scope) error {
 	}
 	ids, err := d.inventories.Load(ctx, d.client, s.inst, recorded(s.inst))
 	if err != nil {
-		return reconcile.Failed(v1alpha1.InstallFailedReason, "read the inventory: %w", err)
+		return reconcile.Failed(v1alpha1.InventoryUnreadableReason, "%w", err)
 	}
 	s.session.inventory, s.session.restored = ids, true
 	return nil

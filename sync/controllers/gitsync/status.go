@@ -53,7 +53,7 @@ func (s *scope) firstError(problems []manifest.Problem) error {
 		return s.waiting(err)
 	}
 	if len(problems) > 0 {
-		reason := v1alpha1.ApplyFailedReason
+		reason := reasonOf(problems)
 		if len(s.session.problems) > 0 {
 			reason = v1alpha1.InvalidManifestReason
 		}
@@ -69,6 +69,15 @@ func (s *scope) firstError(problems []manifest.Problem) error {
 		}
 	}
 	return nil
+}
+
+// reasonOf says whether problems of a cluster are about what is wanted, or only about what is not
+// wanted any more.
+func reasonOf(problems []manifest.Problem) string {
+	if slices.ContainsFunc(problems, func(p manifest.Problem) bool { return !p.Removal }) {
+		return v1alpha1.ApplyFailedReason
+	}
+	return v1alpha1.PruneFailedReason
 }
 
 // waiting keeps the reason of an error, and replaces its back-off by that of the session:
@@ -173,7 +182,7 @@ func (s *scope) clusterStatuses() []v1alpha1.GitSyncClusterStatus {
 		case t.result.Err != nil:
 			c.Reason, c.Message = v1alpha1.ApplyFailedReason, t.result.Err.Error()
 		case len(t.result.Problems) > 0:
-			c.Reason, c.Message = v1alpha1.ApplyFailedReason, summarize(t.result.Problems, s.session.count)
+			c.Reason, c.Message = reasonOf(t.result.Problems), summarize(t.result.Problems, s.session.count)
 		case t.attempted != s.session.digest || len(t.result.Waiting) > 0:
 			c.Reason = v1alpha1.ProgressingReason
 		default:

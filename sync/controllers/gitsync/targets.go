@@ -24,7 +24,7 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) error {
 	}
 	delivered, err := r.inventories.Load(ctx, r.Client, s.gs, recorded(s.gs))
 	if err != nil {
-		return reconcile.Failed(v1alpha1.PruneFailedReason, "read the inventory: %w", err)
+		return reconcile.Failed(v1alpha1.InventoryUnreadableReason, "%w", err)
 	}
 	s.session.inventory = delivered
 	for _, c := range s.gs.Status.Clusters {
