@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -27,7 +26,8 @@ const (
 	Denied
 	// Failing: it could not be watched yet. Tried again soon.
 	Failing
-	// ClusterScoped: its objects have no namespace, and are not watched.
+	// ClusterScoped: its objects have no namespace, and are not watched. Whether that changes,
+	// as when the kind is defined anew, is.
 	ClusterScoped
 )
 
@@ -66,6 +66,11 @@ type kind struct {
 	resolving, again bool
 	// sink is that of the present watch; nil without one.
 	sink *sink
+	// lost is how the API server called the kind before it stopped to serve that; empty while
+	// it does.
+	lost schema.GroupVersionResource
+	// defined: a CustomResourceDefinition said last how the kind is called.
+	defined bool
 	// failures counts tries in a row that came to nothing. retry is the next try.
 	failures int
 	retry    *time.Timer
@@ -81,7 +86,7 @@ func newKind(c *Census, gk schema.GroupKind) *kind {
 func (k *kind) resolve() {
 	k.census.mu.Lock()
 	defer k.census.mu.Unlock()
-	if k.ended || k.sink != nil {
+	if k.ended || k.sink != nil || k.state.Phase == ClusterScoped && !k.defined {
 		return
 	}
 	if k.resolving {
@@ -97,10 +102,7 @@ func (k *kind) resolve() {
 
 // find asks what there is to ask, which takes its time.
 func (k *kind) find() {
-	mapping, err := k.census.target.Mapper().RESTMapping(k.gk)
-	if meta.IsNoMatchError(err) {
-		mapping, err = k.census.definitions.Find(k.census.ctx, k, k.gk.WithVersion(""))
-	}
+	mapping, err := k.locate()
 	if k.census.ctx.Err() != nil {
 		return
 	}
@@ -113,30 +115,45 @@ func (k *kind) find() {
 	}
 	again := k.again
 	k.again = false
-	var changed bool
+	var (
+		changed bool
+		gone    []transition
+	)
 	switch {
 	case err != nil:
-		changed = k.unresolved(err)
-	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
-		changed = k.become(State{Phase: ClusterScoped, Resource: mapping.Resource})
+		changed, gone = k.unresolved(err)
+	case !namespaced(mapping):
+		k.lost = schema.GroupVersionResource{}
+		changed, gone = k.become(State{Phase: ClusterScoped, Resource: mapping.Resource}), k.unsetAllBut(nil)
 	default:
-		k.state.Resource = mapping.Resource
+		changed = k.state.Phase == Watched // under another name from now on
+		k.state.Resource, k.lost = mapping.Resource, schema.GroupVersionResource{}
 		k.start()
 	}
+	follow := err != nil || !namespaced(mapping) && k.defined
 	k.census.mu.Unlock()
-	if err == nil {
+	if !follow {
 		k.census.definitions.Leave(k, nil)
 	}
-	if changed {
-		k.census.kindChanged(k.gk)
-	}
-	if again && err != nil {
+	k.tell(gone, changed)
+	if again && follow {
 		k.resolve()
 	}
 }
 
-// unresolved takes in why the kind could not be found. The caller holds the lock.
-func (k *kind) unresolved(err error) (changed bool) {
+// tell tells of objects that are gone, and of another state.
+func (k *kind) tell(gone []transition, changed bool) {
+	for _, t := range gone {
+		k.census.changed(t.before, nil)
+	}
+	if changed {
+		k.census.kindChanged(k.gk)
+	}
+}
+
+// unresolved takes in why the kind could not be found. The caller holds the lock, and tells of
+// objects that are gone with it.
+func (k *kind) unresolved(err error) (changed bool, gone []transition) {
 	var (
 		missing watch.NoDefinitionError
 		pending watch.NotEstablishedError
@@ -144,21 +161,29 @@ func (k *kind) unresolved(err error) (changed bool) {
 	)
 	switch {
 	case errors.As(err, &missing):
-		k.tryAfter(retryUnknown) // a definition that arrives wakes us up before
-		return k.become(State{Phase: Unknown, Err: k.unknown()})
+		if k.lost.Empty() {
+			k.tryAfter(retryUnknown) // a definition that arrives wakes us up before
+		} else {
+			k.tryLater() // what is no CustomResourceDefinition comes back unannounced
+		}
+		err = k.unknown()
 	case errors.As(err, &pending):
-		return k.become(State{Phase: Unknown, Err: err})
 	case errors.As(err, &hidden):
 		k.tryLater()
-		return k.become(State{Phase: Unknown, Err: k.unknown()})
+		err = k.unknown()
 	default:
 		k.tryLater()
+		if k.state.Phase == Watched || k.state.Phase == ClusterScoped {
+			return false, nil // what was known counts until more is
+		}
 		phase := Failing
 		if k.state.Phase == Starting {
 			phase = Starting // overdue tells when that takes too long
 		}
-		return k.become(State{Phase: phase, Err: fmt.Errorf("find kind %s: %w", k.gk, err)})
+		return k.become(State{Phase: phase, Err: fmt.Errorf("find kind %s: %w", k.gk, watch.Stable(err))}), nil
 	}
+	k.lost, k.defined = schema.GroupVersionResource{}, false
+	return k.become(State{Phase: Unknown, Err: err}), k.unsetAllBut(nil)
 }
 
 // overdue takes in that nobody has answered for long: whoever waits is told.

@@ -3,8 +3,6 @@ package census
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"waybill.dev/waybill/sync/watch"
 )
 
@@ -12,6 +10,8 @@ import (
 type sink struct {
 	kind *kind
 	feed *watch.Feed[*Object]
+	// synced: the watch has shown all there is once.
+	synced bool
 }
 
 // current tells whether the watch is the present one of its kind. The caller holds the lock.
@@ -106,14 +106,13 @@ func (s *sink) fared(state watch.State) {
 		return
 	}
 	before := k.state.Phase
-	next, gone := State{Phase: before, Resource: k.state.Resource, Err: k.state.Err}, []transition(nil)
+	next := k.state
 	switch {
 	case state.Synced:
+		s.synced = true
 		k.failures = 0
 		next = State{Phase: Watched, Resource: k.state.Resource}
-	case watch.IsKindNotFound(state.Err) && (before == Watched || state.Ended):
-		next = State{Phase: Unknown, Err: k.unknown()}
-		gone = k.unsetAllBut(nil)
+	case watch.IsKindNotFound(state.Err) && (s.synced || state.Ended):
 		s.replace()
 	case watch.IsKindNotFound(state.Err): // what was defined a moment ago is served a moment later
 	case state.Ended:
@@ -123,28 +122,23 @@ func (s *sink) fared(state watch.State) {
 		k.sink = nil
 		k.tryLater()
 	case before == Starting: // whoever waits is told when that takes too long
-		next.Err = fmt.Errorf("watch %s: %w", k.resource(), state.Err)
+		next.Err = fmt.Errorf("watch %s: %w", k.resource(), watch.Stable(state.Err))
 	case before != Watched && before != Denied:
-		next.Phase, next.Err = Failing, fmt.Errorf("watch %s: %w", k.resource(), state.Err)
+		next.Phase, next.Err = Failing, fmt.Errorf("watch %s: %w", k.resource(), watch.Stable(state.Err))
 	}
 	changed := k.become(next)
 	c.mu.Unlock()
-	for _, t := range gone {
-		c.changed(t.before, nil)
-	}
-	if changed {
-		c.kindChanged(k.gk)
-	}
+	k.tell(nil, changed)
 }
 
-// replace ends the watch of a kind that is not served any more, and looks whether another
-// version of it is. The caller holds the lock.
+// replace ends the watch of a kind that is not served any more as it was, and looks whether it
+// is otherwise: under another version, say. Until that is known, what was known counts. The
+// caller holds the lock.
 func (s *sink) replace() {
 	k := s.kind
-	k.sink = nil
+	k.sink, k.lost = nil, k.state.Resource
 	go func() {
 		s.feed.End()
-		meta.MaybeResetRESTMapper(k.census.target.Mapper())
 		k.resolve()
 	}()
 }
@@ -152,5 +146,5 @@ func (s *sink) replace() {
 func (k *kind) resource() string { return k.state.Resource.GroupResource().String() }
 
 func (k *kind) denied(err error) error {
-	return fmt.Errorf("cannot list and watch %s: %w", k.resource(), err)
+	return fmt.Errorf("cannot list and watch %s: %w", k.resource(), watch.Stable(err))
 }

@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/metadata"
@@ -15,11 +16,12 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/census"
+	"waybill.dev/waybill/sync/watch"
 )
 
 const (
-	// width is how many objects are written at a time.
-	width = 16
+	// maxWrites is how many objects are written at a time.
+	maxWrites = 16
 	// writeLimit is how long the API server may take to answer.
 	writeLimit = 30 * time.Second
 	// firstRetry and lastRetry bound the wait after a write that was refused.
@@ -107,7 +109,7 @@ func (k *Keeper) Contested(app types.NamespacedName) []census.Ref {
 // an object can be told only of all of them.
 func (k *Keeper) Run(ctx context.Context) {
 	var workers sync.WaitGroup
-	for range width {
+	for range maxWrites {
 		workers.Go(func() {
 			for k.next(ctx) {
 			}
@@ -152,7 +154,11 @@ func (k *Keeper) settle(ctx context.Context, ref census.Ref) {
 		k.queue.AddAfter(ref, wait)
 		return
 	}
-	err := k.write(ctx, object, d)
+	resource := k.options.Census.State(ref.GroupKind).Resource
+	if resource.Empty() {
+		return // not served any more; so there is no object either
+	}
+	err := k.write(ctx, resource, object, d)
 	switch {
 	case err == nil:
 		k.queue.Forget(ref)
@@ -161,6 +167,10 @@ func (k *Keeper) settle(ctx context.Context, ref census.Ref) {
 		err = deniedError{err}
 		k.deny(attempt, err)
 		k.queue.AddAfter(ref, believed+time.Second)
+	case watch.IsKindNotFound(err): // it is by another version, or not at all
+		k.options.Census.Missing(resource)
+		k.queue.AddRateLimited(ref)
+		return
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return // the watch tells what became of it
 	case ctx.Err() == nil:
@@ -170,21 +180,17 @@ func (k *Keeper) settle(ctx context.Context, ref census.Ref) {
 }
 
 // write sends one patch, and makes its answer known.
-func (k *Keeper) write(ctx context.Context, object *census.Object, d decision) error {
+func (k *Keeper) write(ctx context.Context, resource schema.GroupVersionResource, object *census.Object, d decision) error {
 	patch, err := d.patch(object)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
-	resource := k.options.Census.State(object.GroupKind).Resource
-	if resource.Empty() {
-		return nil // not served any more; so there is no object either
-	}
 	answer, err := k.options.Metadata.Resource(resource).Namespace(object.Namespace).Patch(
 		ctx, object.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.OwnershipFieldManager})
 	if err != nil {
-		return fmt.Errorf("patch %s: %w", resource.GroupResource(), err)
+		return fmt.Errorf("patch %s: %w", resource.GroupResource(), watch.Stable(err))
 	}
 	k.options.Census.Written(object.GroupKind, answer)
 	return nil

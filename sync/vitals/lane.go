@@ -16,6 +16,7 @@ import (
 
 	"waybill.dev/waybill/sync/census"
 	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/watch"
 )
 
 const (
@@ -96,7 +97,7 @@ func (l *lane) read() {
 		delete(l.open, ref)
 		q, open := v.wanted(ref)
 		v.mu.Unlock()
-		if open {
+		if open && q.Resource == l.resource { // else it is read under another name by now
 			l.get(q)
 		}
 	}
@@ -201,6 +202,9 @@ func (l *lane) get(q Question) {
 		if !l.vitals.take(q.Ref, object) {
 			l.vitals.settle(q)
 		}
+	case watch.IsKindNotFound(err):
+		l.vitals.options.Missing(l.resource)
+		l.failed(q, err)
 	case apierrors.IsNotFound(err):
 		l.vitals.settle(q)
 	default:
@@ -253,13 +257,14 @@ func (l *lane) failed(q Question, err error) {
 	failures := e.failures
 	known := e.fits(q)
 	v.mu.Unlock()
-	if !known || failures > maxFailedReads {
-		v.answer(q, Answer{Status: health.Unknown, Message: fmt.Sprintf("cannot be read: %s", err)}, "")
+	moves := watch.IsKindNotFound(err) // to another version, or is gone
+	if !known && !moves || failures > maxFailedReads {
+		v.answer(q, Answer{Status: health.Unknown, Message: fmt.Sprintf("cannot be read: %s", watch.Stable(err))}, "")
 	}
 	time.AfterFunc(min(firstRetry<<min(failures-1, 10), lastRetry), func() {
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		if _, open := v.wanted(q.Ref); open && v.ctx.Err() == nil {
+		if now, open := v.wanted(q.Ref); open && now.Resource == l.resource && v.ctx.Err() == nil {
 			l.add(q.Ref)
 		}
 	})

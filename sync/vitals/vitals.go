@@ -29,6 +29,8 @@ type Options struct {
 	// Count is how many objects of a kind there are in a namespace; in all of them where
 	// that is empty. It decides between reading one by one and reading in pages.
 	Count func(kind schema.GroupKind, namespace string) int
+	// Missing is told that the API server does not serve a kind under a name any more.
+	Missing func(schema.GroupVersionResource)
 }
 
 // Question asks for the health of an object.

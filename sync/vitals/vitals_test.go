@@ -76,7 +76,8 @@ func newWorld(t *testing.T, config func(*env.Cluster, string) *rest.Config) *wor
 			defer w.mu.Unlock()
 			w.told[ref.Name]++
 		},
-		Count: func(schema.GroupKind, string) int { return w.count },
+		Count:   func(schema.GroupKind, string) int { return w.count },
+		Missing: func(r schema.GroupVersionResource) { w.t.Errorf("%s is told to be missing", r) },
 	})
 	return w
 }

@@ -140,7 +140,7 @@ func readError(doing string, err error) error {
 	if apierrors.IsForbidden(err) && !IsImpersonation(err) {
 		return HiddenError{err}
 	}
-	return fmt.Errorf("%s: %w", doing, err)
+	return fmt.Errorf("%s: %w", doing, Stable(err))
 }
 
 // Await notes who waits for a group, and returns the watch that tells.

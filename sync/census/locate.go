@@ -1,0 +1,87 @@
+package census
+
+import (
+	"errors"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"waybill.dev/waybill/sync/watch"
+)
+
+// Missing takes in that the API server does not serve a kind under a name any more, as somebody
+// was told who read or wrote an object of it: the watch may last for minutes yet.
+func (c *Census) Missing(resource schema.GroupVersionResource) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.kinds {
+		if k.sink != nil && k.state.Resource == resource {
+			k.sink.replace()
+		}
+	}
+}
+
+func namespaced(mapping *meta.RESTMapping) bool {
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace
+}
+
+// locate finds out how the API server calls the kind. Discovery may be behind, so of a kind
+// that is not served any more as it was, or may have got another scope, what defines it is
+// asked first.
+func (k *kind) locate() (*meta.RESTMapping, error) {
+	k.census.mu.RLock()
+	lost, scoped := k.lost, k.state.Phase == ClusterScoped
+	k.census.mu.RUnlock()
+	if lost.Empty() && !scoped {
+		return k.discover()
+	}
+	mapping, err := k.define()
+	if err == nil && scoped && !namespaced(mapping) {
+		return mapping, nil // as it was
+	}
+	meta.MaybeResetRESTMapper(k.census.target.Mapper())
+	if err == nil || scoped || isNotEstablished(err) {
+		return mapping, err
+	}
+	mapping, err = k.discover()
+	if err == nil && mapping.Resource == lost {
+		return nil, watch.NoDefinitionError{Kind: mapping.GroupVersionKind}
+	}
+	return mapping, err
+}
+
+// discover asks discovery first. What it calls cluster-scoped is followed from then on, if a
+// CustomResourceDefinition defines it.
+func (k *kind) discover() (*meta.RESTMapping, error) {
+	mapping, err := k.census.target.Mapper().RESTMapping(k.gk)
+	if meta.IsNoMatchError(err) {
+		return k.define()
+	}
+	if err != nil || namespaced(mapping) {
+		return mapping, err
+	}
+	defined, err := k.define()
+	_, builtIn := errors.AsType[watch.NoDefinitionError](err)
+	_, hidden := errors.AsType[watch.HiddenError](err)
+	if builtIn || hidden {
+		return mapping, nil
+	}
+	return defined, err
+}
+
+// define asks the CustomResourceDefinition of the kind. Where there is none, or none that is
+// served, the kind is resolved anew when that changes.
+func (k *kind) define() (*meta.RESTMapping, error) {
+	mapping, err := k.census.definitions.Find(k.census.ctx, k, k.gk.WithVersion(""))
+	if err == nil {
+		k.census.mu.Lock()
+		k.defined = true
+		k.census.mu.Unlock()
+	}
+	return mapping, err
+}
+
+func isNotEstablished(err error) bool {
+	_, found := errors.AsType[watch.NotEstablishedError](err)
+	return found
+}
