@@ -63,9 +63,9 @@ func watchingPods(err error) error {
 	case err == nil:
 		return nil
 	case watch.IsUnwatchable(err):
-		return reconcile.Stalled(v1alpha1.ForbiddenReason, "cannot list and watch pods: %w", err)
+		return reconcile.Stalled(v1alpha1.ForbiddenReason, "cannot list and watch pods: %w", watch.Stable(err))
 	default:
-		return reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, 0, "watch pods: %w", err)
+		return reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, 0, "watch pods: %w", watch.Stable(err))
 	}
 }
 
@@ -118,7 +118,7 @@ func (r *Reconciler) createPod(ctx context.Context, s *scope, wanted *corev1.Pod
 	case apierrors.IsAlreadyExists(err):
 		return reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "Pod %s exists, and is not of this Application: delete it", wanted.Name)
 	default:
-		return reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "create the Pod of the health check: %w", err)
+		return reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "create the Pod of the health check: %w", watch.Stable(err))
 	}
 }
 
@@ -149,7 +149,7 @@ func (r *Reconciler) deletePod(ctx context.Context, p *pod) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // it is gone, or another one
 	}
-	return err
+	return watch.Stable(err)
 }
 
 // healthCheckPod is the Pod of the health check (A81).

@@ -43,7 +43,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		KindChanged: func(gk schema.GroupKind) { r.wakeAll(r.census.Wanting(gk)) },
 		Linger:      r.Linger,
 	})
-	r.vitals = vitals.New(ctx, r.Cluster, vitals.Options{Changed: r.healthChanged, Count: r.census.Count})
+	r.vitals = vitals.New(ctx, r.Cluster, vitals.Options{
+		Changed: r.healthChanged, Count: r.census.Count, Missing: r.census.Missing,
+	})
 	r.keeper = ownership.New(ownership.Options{
 		Owners: r.owners, Census: r.census, Metadata: r.Cluster.Metadata(), Changed: r.pace.soon,
 	})
