@@ -47,7 +47,7 @@ func startCrowd(b *testing.B) *crowd {
 	for i := range members {
 		objects = append(objects, partManifests(i)...)
 	}
-	newFloor(b, c.hub).apply(b, prepare(b, objects))
+	newFloor(b, c.RESTConfig(), connections).apply(b, prepare(b, objects))
 	require.NoError(b, parallel(members, func(i int) error {
 		app := memberApplication(i)
 		_, err := c.client.Resource(applications).Namespace(app.GetNamespace()).Create(b.Context(), app, metav1.CreateOptions{})
@@ -64,9 +64,7 @@ const crowdPatience = 10 * time.Minute
 
 func (c *crowd) await(b *testing.B, want int, match observe.Match) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), crowdPatience)
-	defer cancel()
-	require.NoError(b, c.apps.Until(ctx, want, match))
+	awaitFor(b, crowdPatience, c.apps, want, match)
 }
 
 func memberSpace(i int) string { return fmt.Sprintf("team-%02d", i%memberSpaces) }
@@ -212,29 +210,35 @@ func (c *crowd) bring(ctx context.Context, i int) error {
 // what the row itself does then.
 func (c *crowd) change(b *testing.B, do, then step, want string) samples {
 	b.Helper()
+	took := make(samples, changes)
+	paced(b, changes, pace, func(ctx context.Context, i int) error {
+		if err := do(ctx, i); err != nil {
+			return err
+		}
+		began := time.Now()
+		if err := then(ctx, i); err != nil {
+			return err
+		}
+		err := c.apps.Until(ctx, 1, observe.Named(memberName(i), ready(want)))
+		took[i] = time.Since(began).Seconds()
+		return err
+	})
+	return took
+}
+
+// paced takes a step for 0 to n-1, so many in a second, however long each takes.
+func paced(b *testing.B, n, perSecond int, do step) {
+	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
-	took := make(samples, changes)
-	ticker := time.NewTicker(time.Second / pace)
+	ticker := time.NewTicker(time.Second / time.Duration(perSecond))
 	defer ticker.Stop()
 	var group errgroup.Group
-	for i := range changes {
+	for i := range n {
 		<-ticker.C
-		group.Go(func() error {
-			if err := do(ctx, i); err != nil {
-				return err
-			}
-			began := time.Now()
-			if err := then(ctx, i); err != nil {
-				return err
-			}
-			err := c.apps.Until(ctx, 1, observe.Named(memberName(i), ready(want)))
-			took[i] = time.Since(began).Seconds()
-			return err
-		})
+		group.Go(func() error { return do(ctx, i) })
 	}
 	require.NoError(b, group.Wait())
-	return took
 }
 
 // applicationIdle is what is asked when nothing changes.

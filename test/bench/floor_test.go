@@ -30,10 +30,10 @@ type patch struct {
 	body []byte
 }
 
-func newFloor(b *testing.B, h *hub) *floor {
+func newFloor(b *testing.B, config *rest.Config, connections int) *floor {
 	b.Helper()
-	f := &floor{host: h.RESTConfig().Host}
-	tlsConfig, err := rest.TLSConfigFor(h.RESTConfig())
+	f := &floor{host: config.Host}
+	tlsConfig, err := rest.TLSConfigFor(config)
 	require.NoError(b, err)
 	for range connections {
 		transport := &http.Transport{TLSClientConfig: tlsConfig.Clone(), ForceAttemptHTTP2: true}
@@ -75,13 +75,24 @@ func prepare(b *testing.B, manifests []string) []patch {
 // apply applies everything, and returns when the last answer is there.
 func (f *floor) apply(b *testing.B, patches []patch) {
 	b.Helper()
-	f.each(b, patches, func(p patch) (*http.Request, error) {
-		request, err := http.NewRequest(http.MethodPatch, f.host+p.path+"?fieldManager=floor&force=true", bytes.NewReader(p.body))
-		if err == nil {
-			request.Header.Set("Content-Type", "application/apply-patch+yaml")
-		}
-		return request, err
-	})
+	f.each(b, patches, f.applying)
+}
+
+func (f *floor) applying(p patch) (*http.Request, error) {
+	request, err := http.NewRequest(http.MethodPatch, f.host+p.path+"?fieldManager=floor&force=true", bytes.NewReader(p.body))
+	if err == nil {
+		request.Header.Set("Content-Type", "application/apply-patch+yaml")
+	}
+	return request, err
+}
+
+// merging is the request of a merge patch.
+func (f *floor) merging(p patch) (*http.Request, error) {
+	request, err := http.NewRequest(http.MethodPatch, f.host+p.path, bytes.NewReader(p.body))
+	if err == nil {
+		request.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	return request, err
 }
 
 // remove deletes everything; what depends on it is collected later.
@@ -104,11 +115,7 @@ func (f *floor) each(b *testing.B, patches []patch, build func(patch) (*http.Req
 	for _, line := range f.lines {
 		group.Go(func() error {
 			for p := range queue {
-				request, err := build(p)
-				if err != nil {
-					return err
-				}
-				if err := send(line, request); err != nil {
+				if err := send(line, build, p); err != nil {
 					return err
 				}
 			}
@@ -118,7 +125,11 @@ func (f *floor) each(b *testing.B, patches []patch, build func(patch) (*http.Req
 	require.NoError(b, group.Wait())
 }
 
-func send(line *http.Client, request *http.Request) error {
+func send(line *http.Client, build func(patch) (*http.Request, error), p patch) error {
+	request, err := build(p)
+	if err != nil {
+		return err
+	}
 	response, err := line.Do(request)
 	if err != nil {
 		return err

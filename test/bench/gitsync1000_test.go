@@ -66,7 +66,7 @@ func marked(mark string) observe.Match { return observe.Has(mark, "data", "mark"
 
 func gitSync1000Create(b *testing.B, s *sheet) {
 	t := startThousand(b)
-	bare := newFloor(b, t.hub)
+	bare := newFloor(b, t.RESTConfig(), connections)
 	t.namespace(b, "floor")
 	var took, least, perObject samples
 	for run := 1; b.Loop(); run++ {

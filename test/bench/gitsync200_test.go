@@ -34,7 +34,7 @@ func startTwoHundred(b *testing.B) *twoHundred {
 	t.namespace(b, delivered)
 	t.namespace(b, "floor")
 	t.source = startSource(b, t.hub)
-	t.bare = newFloor(b, t.hub)
+	t.bare = newFloor(b, t.RESTConfig(), connections)
 	t.syncs = t.view(b, gitSyncs, system)
 	t.workers, t.onFloor = t.view(b, deployments, delivered), t.view(b, deployments, "floor")
 	t.process = startSync(b, t.hub)

@@ -35,7 +35,7 @@ func startHundred(b *testing.B) *hundred {
 		t.namespace(b, ownNamespace(i))
 		t.namespace(b, floorNamespace(i))
 	}
-	t.bare = newFloor(b, t.hub)
+	t.bare = newFloor(b, t.RESTConfig(), connections)
 	t.wanted, t.workers, t.pods = t.view(b, installations, ""), t.view(b, deployments, ""), t.view(b, pods, "")
 	t.process = startSync(b, t.hub)
 	t.offer(b, "sized")

@@ -38,6 +38,7 @@ var (
 	pods          = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	services      = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 	accounts      = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
+	replicaSets   = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
 	deployments   = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	ingresses     = schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"}
 	gitSyncs      = v1alpha1.GroupVersion.WithResource("gitsyncs")
@@ -45,6 +46,8 @@ var (
 	definitions   = v1alpha1.GroupVersion.WithResource("applicationdefinitions")
 	installations = v1alpha1.GroupVersion.WithResource("applicationinstallations")
 	applications  = v1alpha1.GroupVersion.WithResource("applications")
+	placements    = v1alpha1.GroupVersion.WithResource("kubernetesapplications")
+	placedObjects = v1alpha1.GroupVersion.WithResource("kubernetesapplicationresources")
 )
 
 // hub is a cluster whose requests are counted, with Waybill's CRDs.
@@ -98,7 +101,13 @@ const patience = 3 * time.Minute
 // await waits until exactly want objects of a view match.
 func await(b *testing.B, v *observe.View, want int, match observe.Match) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	awaitFor(b, patience, v, want, match)
+}
+
+// awaitFor is await with another patience.
+func awaitFor(b *testing.B, limit time.Duration, v *observe.View, want int, match observe.Match) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), limit)
 	defer cancel()
 	require.NoError(b, v.Until(ctx, want, match))
 }

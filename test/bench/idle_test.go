@@ -40,7 +40,7 @@ func idleRequests(b *testing.B, s *sheet) {
 	var here, there samples
 	for b.Loop() {
 		looks := len(p.server.Requests())
-		hubMark, userMarks := p.mark(b), p.userMarks(b)
+		hubMark, userMarks := p.mark(b), marksOf(b, p.users)
 		<-time.After(window)
 		here.add(p.requests(b, hubMark).count())
 		for i, user := range p.users {
@@ -53,10 +53,11 @@ func idleRequests(b *testing.B, s *sheet) {
 	s.rss(p.process)
 }
 
-func (p *pair) userMarks(b *testing.B) []env.AuditMark {
+// marksOf marks the audit logs of several clusters.
+func marksOf(b *testing.B, users []*hub) []env.AuditMark {
 	b.Helper()
-	marks := make([]env.AuditMark, len(p.users))
-	for i, user := range p.users {
+	marks := make([]env.AuditMark, len(users))
+	for i, user := range users {
 		marks[i] = user.mark(b)
 	}
 	return marks

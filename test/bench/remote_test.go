@@ -8,18 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/observe"
 )
 
-// fleet is a hub and user clusters, all of which are one API server behind a gate each:
-// what is measured is the hub's side.
+// fleet is a hub that delivers to a farm by GitSyncs.
 type fleet struct {
 	*hub
+	*farm
 	source
 	process waybill
-	user    *hub
-	gates   []*env.Gate
 	syncs   *observe.View
 }
 
@@ -28,49 +25,16 @@ const unit = 100
 
 func startFleet(b *testing.B, size int, args ...string) *fleet {
 	b.Helper()
-	f := &fleet{hub: startHub(b, false), user: startCluster(b, env.Options{Name: "user"})}
+	f := &fleet{farm: startFarm(b), hub: startHub(b, false)}
+	for i := range size {
+		lend(b, remoteName(i), f.user(i))
+	}
+	lend(b, delivered, f.users...)
 	f.source = startSource(b, f.hub)
 	f.syncs = f.view(b, gitSyncs, system)
 	f.process = startSync(b, f.hub, args...)
-	for i := range size {
-		f.user.namespace(b, remoteName(i))
-		f.gates = append(f.gates, f.connect(b, i))
-	}
-	await(b, f.view(b, clusters, system), size, observe.Ready)
+	f.join(b, f.hub, size)
 	return f
-}
-
-func remoteName(i int) string { return fmt.Sprintf("remote-%02d", i) }
-
-// connect registers the user cluster once more, behind a gate of its own.
-func (f *fleet) connect(b *testing.B, i int) *env.Gate {
-	b.Helper()
-	gate, err := env.NewGate(f.user.Address())
-	require.NoError(b, err)
-	b.Cleanup(gate.Close)
-	kubeconfig, err := env.Kubeconfig("user", env.Via(gate, f.user.RESTConfig()))
-	require.NoError(b, err)
-	f.register(b, remoteName(i), kubeconfig, map[string]any{"fleet": "all", "name": remoteName(i)})
-	return gate
-}
-
-func selecting(labels map[string]any) map[string]any {
-	return map[string]any{"clusterSelector": map[string]any{"matchLabels": labels}}
-}
-
-// hang has the first clusters accept connections and never answer.
-func (f *fleet) hang(b *testing.B, count int) {
-	b.Helper()
-	for _, gate := range f.gates[:count] {
-		require.NoError(b, gate.Hang())
-	}
-}
-
-func (f *fleet) open(b *testing.B) {
-	b.Helper()
-	for _, gate := range f.gates {
-		require.NoError(b, gate.Open())
-	}
 }
 
 const (
@@ -133,7 +97,7 @@ const ten = 10
 
 func deadOneOfTen(b *testing.B, s *sheet) {
 	f := startFleet(b, ten)
-	f.push(b, "all", configMapFiles(remoteName(0), unit, "first"))
+	f.push(b, "all", configMapFiles(delivered, unit, "first"))
 	f.create(b, gitSyncs, gitSync("all", "all", f.source, selecting(map[string]any{"fleet": "all"})))
 	await(b, f.syncs, 1, observe.Ready)
 	var healthy, withDead samples
@@ -156,7 +120,7 @@ func deadOneOfTen(b *testing.B, s *sheet) {
 // GitSync says that the nine which never die hold it.
 func (f *fleet) pushAll(b *testing.B, mark string) float64 {
 	b.Helper()
-	commit, at := f.push(b, "all", configMapFiles(remoteName(0), unit, mark))
+	commit, at := f.push(b, "all", configMapFiles(delivered, unit, mark))
 	f.reconcile(b, gitSyncs, system, "all")
 	await(b, f.syncs, 1, func(o *observe.Object) bool {
 		list, _, _ := unstructured.NestedSlice(o.Object, "status", "clusters") // none is none at the commit

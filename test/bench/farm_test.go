@@ -1,0 +1,111 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+
+	"waybill.dev/waybill/test/env"
+	"waybill.dev/waybill/test/observe"
+)
+
+const (
+	// servers is how many API servers the user clusters of a farm are.
+	servers = 10
+	// starting is how many of them start at a time: on two cores, ten at once would not be
+	// there in the time that each has.
+	starting = 3
+)
+
+// farm is the user clusters of a hub, each behind a gate: a cluster is an API server of its
+// own, up to ten. A farm of 20, which a machine of two cores does not bear, is two clusters in
+// each: they have namespaces of their own.
+type farm struct {
+	users []*hub // the API servers
+	gates []*env.Gate
+}
+
+// startFarm starts the API servers, unless a row before has: as that takes longer than what
+// is measured, rows share them. What a row leaves there is in namespaces that go with it.
+func startFarm(b *testing.B) *farm {
+	b.Helper()
+	var options []env.Options
+	for i := range servers {
+		options = append(options, env.Options{Name: fmt.Sprintf("user-%02d", i), Audit: true})
+	}
+	f := &farm{}
+	for some := range slices.Chunk(options, starting) {
+		for _, cluster := range env.SharedAll(b, some...) {
+			client, err := dynamic.NewForConfig(cluster.RESTConfig())
+			require.NoError(b, err)
+			f.users = append(f.users, &hub{Cluster: cluster, client: client})
+		}
+	}
+	for _, user := range f.users {
+		await(b, user.view(b, namespaces, ""), 0, observe.Has("Terminating", "status", "phase"))
+	}
+	return f
+}
+
+// lend creates a namespace in API servers that rows share; it goes with the row.
+func lend(b *testing.B, name string, users ...*hub) {
+	b.Helper()
+	for _, user := range users {
+		user.namespace(b, name)
+	}
+	b.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // the row's own has ended
+		defer cancel()
+		for _, user := range users {
+			require.NoError(b, user.client.Resource(namespaces).Delete(ctx, name, metav1.DeleteOptions{}))
+		}
+	})
+}
+
+func remoteName(i int) string { return fmt.Sprintf("remote-%02d", i) }
+
+// user is the API server that the i-th cluster is.
+func (f *farm) user(i int) *hub { return f.users[i%servers] }
+
+// join registers clusters with a hub, labelled with their names, and waits until they are Ready.
+func (f *farm) join(b *testing.B, h *hub, size int) {
+	b.Helper()
+	for i := range size {
+		gate, err := env.NewGate(f.user(i).Address())
+		require.NoError(b, err)
+		b.Cleanup(gate.Close)
+		f.gates = append(f.gates, gate)
+		config, err := f.user(i).AddUser(syncUser, "system:masters")
+		require.NoError(b, err)
+		kubeconfig, err := env.Kubeconfig(remoteName(i), env.Via(gate, config))
+		require.NoError(b, err)
+		h.register(b, remoteName(i), kubeconfig, map[string]any{"fleet": "all", "name": remoteName(i)})
+	}
+	await(b, h.view(b, clusters, system), size, observe.Ready)
+}
+
+// selecting is the part of a spec that selects clusters.
+func selecting(labels map[string]any) map[string]any {
+	return map[string]any{"clusterSelector": map[string]any{"matchLabels": labels}}
+}
+
+// hang has the first clusters accept connections and never answer.
+func (f *farm) hang(b *testing.B, count int) {
+	b.Helper()
+	for _, gate := range f.gates[:count] {
+		require.NoError(b, gate.Hang())
+	}
+}
+
+func (f *farm) open(b *testing.B) {
+	b.Helper()
+	for _, gate := range f.gates {
+		require.NoError(b, gate.Open())
+	}
+}
