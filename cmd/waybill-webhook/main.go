@@ -5,32 +5,29 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/logger"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/logging"
+	"waybill.dev/waybill/cmd/internal/startup"
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/webhooks"
 	"waybill.dev/waybill/webhooks/registration"
 )
 
+const programName = "waybill-webhook"
+
 // version is set when the program is built.
 var version = "unknown"
 
 func main() {
-	err := run(ctrl.SetupSignalHandler(), os.Args[1:])
-	if err != nil && !errors.Is(err, pflag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "waybill-webhook:", err)
-		os.Exit(1)
-	}
+	os.Exit(startup.ExitCode(os.Stderr, programName, run(ctrl.SetupSignalHandler(), os.Args[1:])))
 }
 
 // options of the program; the text of each flag says what it means.
@@ -45,33 +42,46 @@ type options struct {
 	drain           time.Duration
 	unregister      bool
 	remoteDryRun    bool
+	allowInsecure   bool
 	log             logger.Options
 }
 
 func parse(args []string) (*options, error) {
 	o := &options{}
-	flags := pflag.NewFlagSet("waybill-webhook", pflag.ContinueOnError)
+	flags := pflag.NewFlagSet(programName, pflag.ContinueOnError)
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; default: $KUBECONFIG, else the cluster that the program runs in")
 	flags.StringVar(&o.systemNamespace, "system-namespace", v1alpha1.DefaultSystemNamespace, "namespace of the certificate authority, the lease, and of source credentials")
 	flags.StringVar(&o.url, "url", "", "https://host:port that the API server reaches this program at; default: by --service")
-	flags.StringVar(&o.service, "service", "waybill-webhook", "Service of the system namespace that the API server reaches this program by, at port 443")
+	flags.StringVar(&o.service, "service", programName, "Service of the system namespace that the API server reaches this program by, at port 443")
 	flags.StringVar(&o.listen, "listen", ":9443", "host:port to listen at")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 for none")
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 for none")
 	flags.DurationVar(&o.drain, "drain", 5*time.Second, "how long to go on answering after a signal, until the API server asks another replica")
 	flags.BoolVar(&o.unregister, "unregister-on-exit", false, "with --url: delete the webhook configurations at the end, where no other process has taken over; for demos and tests, as nothing is checked from then on")
 	flags.BoolVar(&o.remoteDryRun, "remote-dry-run", false, "try changed templates of a KubernetesApplication out in the cluster that it is scheduled to, and warn of what that refuses; the program then reads the kubeconfigs of clusters")
+	flags.BoolVar(&o.allowInsecure, "allow-kubeconfig-insecure", false, "with --remote-dry-run: accept kubeconfigs that do not check the server's certificate; those that run programs are never accepted")
 	o.log.BindFlags(flags)
-	if err := flags.Parse(args); err != nil {
+	if err := startup.Parse(flags, args); err != nil {
 		return nil, err
-	}
-	if flags.NArg() > 0 {
-		return nil, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	if o.unregister && o.url == "" {
 		return nil, errors.New("--unregister-on-exit needs --url: a chart's configurations go with the chart")
 	}
+	if o.allowInsecure && !o.remoteDryRun {
+		return nil, errors.New("--allow-kubeconfig-insecure needs --remote-dry-run: no kubeconfig is read without")
+	}
 	return o, nil
+}
+
+// kubeconfigParser reads the kubeconfigs of user clusters; nil where none are to be read. None may
+// run a program: whoever waits for an admission decision would wait for that, too.
+func (o *options) kubeconfigParser() func([]byte) (*rest.Config, error) {
+	if !o.remoteDryRun {
+		return nil
+	}
+	return func(content []byte) (*rest.Config, error) {
+		return cluster.ParseKubeconfig(content, cluster.KubeconfigOptions{AllowInsecure: o.allowInsecure})
+	}
 }
 
 // run serves until ctx ends, or with what went wrong.
@@ -87,17 +97,11 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	config, err := loadConfig(o.kubeconfig)
+	config, err := startup.LoadConfig(o.kubeconfig, programName, version)
 	if err != nil {
 		return err
 	}
 	ctrl.Log.Info("start", "version", version, "endpoint", endpoint.String())
-	var parse func([]byte) (*rest.Config, error)
-	if o.remoteDryRun {
-		parse = func(content []byte) (*rest.Config, error) {
-			return cluster.ParseKubeconfig(content, cluster.KubeconfigOptions{})
-		}
-	}
 	return webhooks.Run(ctx, config, webhooks.Options{
 		Registration: registration.Options{
 			Namespace: o.systemNamespace, Endpoint: endpoint, Listen: o.listen, Drain: o.drain, Unregister: o.unregister,
@@ -105,21 +109,6 @@ func run(ctx context.Context, args []string) error {
 		MetricsAddress: o.metricsAddress,
 		HealthAddress:  o.healthAddress,
 
-		ParseKubeconfig: parse,
+		ParseKubeconfig: o.kubeconfigParser(),
 	})
-}
-
-// loadConfig leaves rate limits to the API server, which knows better (priority and fairness).
-func loadConfig(kubeconfig string) (*rest.Config, error) {
-	load := ctrl.GetConfig // logs an error where it finds nothing, so it is not asked in vain
-	if kubeconfig != "" {
-		load = func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", kubeconfig) }
-	}
-	config, err := load()
-	if err != nil {
-		return nil, fmt.Errorf("load kubeconfig: %w", err)
-	}
-	config.QPS = -1
-	config.UserAgent = "waybill-webhook/" + version
-	return config, nil
 }

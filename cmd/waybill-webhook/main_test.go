@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,16 +18,56 @@ import (
 func TestMain(m *testing.M) { env.Main(m) }
 
 func TestRun_refusesWhatCannotWork(t *testing.T) {
-	for reason, args := range map[string][]string{
-		"unknown flag":                     {"--nope"},
-		"an argument":                      {"now"},
-		"API servers ask for TLS":          {"--url=http://127.0.0.1:9443"},
-		"a chart's configurations go with": {"--unregister-on-exit"},
-		"no such file":                     {"--kubeconfig=/does/not/exist"},
-		"a port is missing":                {"--url=https://127.0.0.1", "--listen=127.0.0.1"},
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(kubeconfig, []byte(`{clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}], contexts: [{name: c, context: {cluster: c}}], current-context: c}`), 0o600))
+	for reason, tc := range map[string]struct {
+		args []string
+		says string
+	}{
+		"unknown flag":                     {[]string{"--nope"}, "unknown flag: --nope"},
+		"an argument":                      {[]string{"now"}, `unexpected argument "now"`},
+		"API servers ask for TLS":          {[]string{"--url=http://127.0.0.1:9443"}, "http"},
+		"a chart's configurations go with": {[]string{"--unregister-on-exit"}, "--unregister-on-exit needs --url"},
+		"no such file":                     {[]string{"--kubeconfig=/does/not/exist"}, "load kubeconfig: stat /does/not/exist"},
+		"a port is missing":                {[]string{"--kubeconfig=" + kubeconfig, "--url=https://127.0.0.1:1", "--listen=127.0.0.1"}, "parse listen address: address 127.0.0.1: missing port in address"},
+		"no kubeconfig is read without":    {[]string{"--allow-kubeconfig-insecure"}, "--allow-kubeconfig-insecure needs --remote-dry-run"},
 	} {
-		require.Error(t, run(t.Context(), args), reason)
+		assert.ErrorContains(t, run(t.Context(), tc.args), tc.says, reason)
 	}
+}
+
+// C38: kubeconfigs are read where templates are to be tried out, insecure ones where that is
+// allowed, and no program is ever run.
+func TestOptions_kubeconfigParser(t *testing.T) {
+	const (
+		insecure = `clusters: [{name: c, cluster: {server: "https://127.0.0.1:6443", insecure-skip-tls-verify: true}}]
+users: [{name: u, user: {token: t}}]`
+		exec = `clusters: [{name: c, cluster: {server: "https://127.0.0.1:6443"}}]
+users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, interactiveMode: Never}}}]`
+		current = "\napiVersion: v1\nkind: Config\ncontexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\n"
+	)
+	for reason, tc := range map[string]struct {
+		args       []string
+		kubeconfig string
+		says       string
+	}{
+		"certificates are checked":   {nil, insecure, "insecure-skip-tls-verify"},
+		"unless it is said not to":   {[]string{"--allow-kubeconfig-insecure"}, insecure, ""},
+		"a program is never run":     {nil, exec, "exec"},
+		"not even then is it either": {[]string{"--allow-kubeconfig-insecure"}, exec, "exec"},
+	} {
+		o, err := parse(append([]string{"--remote-dry-run"}, tc.args...))
+		require.NoError(t, err)
+		_, err = o.kubeconfigParser()([]byte(tc.kubeconfig + current))
+		if tc.says == "" {
+			assert.NoError(t, err, reason)
+			continue
+		}
+		assert.ErrorContains(t, err, tc.says, reason)
+	}
+	o, err := parse(nil)
+	require.NoError(t, err)
+	assert.Nil(t, o.kubeconfigParser(), "no kubeconfig is read where none is asked for")
 }
 
 func TestParse_defaults(t *testing.T) {
