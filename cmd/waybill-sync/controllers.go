@@ -24,7 +24,7 @@ func addAgent(ctx context.Context, mgr ctrl.Manager, local *cluster.Cluster, sel
 	}
 	return (&application.Reconciler{
 		Client:   mgr.GetClient(),
-		Recorder: mgr.GetEventRecorder(userAgent),
+		Recorder: mgr.GetEventRecorder(programName),
 		Cluster:  local,
 	}).SetupWithManager(ctx, mgr)
 }
@@ -39,7 +39,7 @@ func (s *shared) addControllers(ctx context.Context, mgr ctrl.Manager, o *option
 	}
 	clusters := &kubernetescluster.Reconciler{
 		Client:          mgr.GetClient(),
-		Recorder:        mgr.GetEventRecorder(userAgent),
+		Recorder:        mgr.GetEventRecorder(programName),
 		Clusters:        s.clusters,
 		Secrets:         s.secrets,
 		HubID:           s.hubID,
@@ -72,7 +72,7 @@ func (s *shared) hubControllers(mgr ctrl.Manager, o *options) []controller {
 	return []controller{
 		{gitSync, (&gitsync.Reconciler{
 			Client:          mgr.GetClient(),
-			Recorder:        mgr.GetEventRecorder(userAgent),
+			Recorder:        mgr.GetEventRecorder(programName),
 			Clusters:        s.clusters,
 			Secrets:         s.secrets,
 			HubID:           s.hubID,
@@ -83,7 +83,7 @@ func (s *shared) hubControllers(mgr ctrl.Manager, o *options) []controller {
 		}).SetupWithManager},
 		{applicationDefinition, (&applicationdefinition.Reconciler{
 			Client:   mgr.GetClient(),
-			Recorder: mgr.GetEventRecorder(userAgent),
+			Recorder: mgr.GetEventRecorder(programName),
 			Clusters: s.clusters,
 			HubID:    s.hubID,
 		}).SetupWithManager},
@@ -106,7 +106,7 @@ func (s *shared) driverControllers(mgr ctrl.Manager, o *options, selector labels
 		}).SetupWithManager},
 		{kubernetesApplication, (&kubernetesapplication.Reconciler{
 			Client:          mgr.GetClient(),
-			Recorder:        mgr.GetEventRecorder(userAgent),
+			Recorder:        mgr.GetEventRecorder(programName),
 			Clusters:        s.clusters,
 			HubID:           s.hubID,
 			Direct:          mgr.GetAPIReader(),
@@ -115,7 +115,7 @@ func (s *shared) driverControllers(mgr ctrl.Manager, o *options, selector labels
 		}).SetupWithManager},
 		{kubernetesApplicationResource, (&kubernetesapplicationresource.Reconciler{
 			Client:          mgr.GetClient(),
-			Recorder:        mgr.GetEventRecorder(userAgent),
+			Recorder:        mgr.GetEventRecorder(programName),
 			Clusters:        s.clusters,
 			Secrets:         s.secrets,
 			HubID:           s.hubID,

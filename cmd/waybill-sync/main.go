@@ -4,22 +4,24 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/fluxcd/pkg/runtime/logger"
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"waybill.dev/waybill/cmd/internal/logging"
+	"waybill.dev/waybill/cmd/internal/startup"
 )
 
+// version is set when the program is built.
+var version = "unknown"
+
 func main() {
-	if err := run(ctrl.SetupSignalHandler(), os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "waybill-sync:", err)
-		os.Exit(1)
-	}
+	os.Exit(startup.ExitCode(os.Stderr, programName, run(ctrl.SetupSignalHandler(), os.Args[1:])))
 }
 
 // options of the program; the text of each flag says what it means.
@@ -32,6 +34,7 @@ type options struct {
 	metricsAddress  string
 	healthAddress   string
 	leaderElect     bool
+	leaderID        string
 	workers         int
 	actions         int
 	allowExec       bool
@@ -41,7 +44,7 @@ type options struct {
 
 func parse(args []string) (*options, error) {
 	o := &options{}
-	flags := pflag.NewFlagSet("waybill-sync", pflag.ContinueOnError)
+	flags := pflag.NewFlagSet(programName, pflag.ContinueOnError)
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the hub; default: $KUBECONFIG, else the cluster that the program runs in")
 	flags.StringVar(&o.systemNamespace, "system-namespace", defaultSystemNamespace, "namespace of Waybill's own objects and of source credentials")
 	flags.StringSliceVar(&o.controllers, "controllers", []string{roleAll}, "controllers, or roles, to run: "+known())
@@ -50,12 +53,13 @@ func parse(args []string) (*options, error) {
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 for none")
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 for none")
 	flags.BoolVar(&o.leaderElect, "leader-elect", false, "let one process of several lead, by a Lease in the system namespace")
+	flags.StringVar(&o.leaderID, "leader-election-id", programName, "name of that Lease; processes that run other controllers need another one")
 	flags.IntVar(&o.workers, "workers", 0, "GitSyncs, and resources of applications, that are reconciled at a time; default: 8")
 	flags.IntVar(&o.actions, "actions-per-cluster", 0, "Helm actions and applies of installations, and resources of applications, at a time in each cluster; default: 10")
 	flags.BoolVar(&o.allowExec, "allow-kubeconfig-exec", false, "accept kubeconfigs that run programs of this machine")
 	flags.BoolVar(&o.allowInsecure, "allow-kubeconfig-insecure", false, "accept kubeconfigs that do not check the server's certificate")
 	o.log.BindFlags(flags)
-	if err := flags.Parse(args); err != nil {
+	if err := startup.Parse(flags, args); err != nil {
 		return nil, err
 	}
 	return o, nil
@@ -72,7 +76,12 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := newManager(o)
+	config, err := startup.LoadConfig(o.kubeconfig, programName, version)
+	if err != nil {
+		return err
+	}
+	ctrl.Log.Info("start", "version", version, "controllers", slices.Sorted(maps.Keys(selected)))
+	mgr, err := newManager(config, o)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -32,7 +31,7 @@ import (
 
 const (
 	defaultSystemNamespace = v1alpha1.DefaultSystemNamespace
-	userAgent              = "waybill-sync"
+	programName            = "waybill-sync"
 )
 
 // unusedMirror is how long a git mirror is kept that nobody asks for.
@@ -47,11 +46,7 @@ const (
 
 // newManager returns a manager over the hub. Caches hold our own kinds, without managed
 // fields, and the metadata of Secrets.
-func newManager(o *options) (ctrl.Manager, error) {
-	config, err := loadConfig(o.kubeconfig)
-	if err != nil {
-		return nil, err
-	}
+func newManager(config *rest.Config, o *options) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -65,7 +60,7 @@ func newManager(o *options) (ctrl.Manager, error) {
 		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:        o.healthAddress,
 		LeaderElection:                o.leaderElect,
-		LeaderElectionID:              "waybill-sync",
+		LeaderElectionID:              o.leaderID,
 		LeaderElectionNamespace:       o.systemNamespace,
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       ptr.To(shutdownGrace),
@@ -73,27 +68,13 @@ func newManager(o *options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the hub: %w", err)
 	}
-	for _, add := range []func(string, healthz.Checker) error{mgr.AddHealthzCheck, mgr.AddReadyzCheck} {
-		if err := add("ping", healthz.Ping); err != nil {
-			return nil, err
-		}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, err
+	}
+	if err := mgr.AddReadyzCheck("caches", cachesSynced(mgr.GetCache())); err != nil {
+		return nil, err
 	}
 	return mgr, nil
-}
-
-// loadConfig leaves rate limits to the API server, which knows better (priority and fairness).
-func loadConfig(kubeconfig string) (*rest.Config, error) {
-	load := ctrl.GetConfig // logs an error where it finds nothing, so it is not asked in vain
-	if kubeconfig != "" {
-		load = func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", kubeconfig) }
-	}
-	config, err := load()
-	if err != nil {
-		return nil, fmt.Errorf("load kubeconfig: %w", err)
-	}
-	config.QPS = -1
-	config.UserAgent = userAgent
-	return config, nil
 }
 
 // gcPercent makes a process collect garbage at half again of what it needs, not at twice that:
@@ -146,7 +127,7 @@ func newShared(ctx context.Context, mgr ctrl.Manager, o *options, s shared) (*sh
 	if s.hubID, err = cluster.EnsureHubID(ctx, direct, o.systemNamespace); err != nil {
 		return nil, err
 	}
-	s.clusters = cluster.NewRegistry(s.local, cluster.Options{UserAgent: userAgent, Log: ctrl.Log.WithName("cluster")})
+	s.clusters = cluster.NewRegistry(s.local, cluster.Options{UserAgent: mgr.GetConfig().UserAgent, Log: ctrl.Log.WithName("cluster")})
 	s.secrets = content.NewReader(mgr.GetCache(), direct)
 	if s.git, err = git.NewStore(filepath.Join(o.cacheDir, "git")); err != nil {
 		return nil, fmt.Errorf("open --cache-dir: %w", err)

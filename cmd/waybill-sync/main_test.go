@@ -1,0 +1,71 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/env"
+)
+
+func TestMain(m *testing.M) { env.Main(m) }
+
+func TestRun_refusesWhatCannotWork(t *testing.T) {
+	for reason, tc := range map[string]struct {
+		args []string
+		says string
+	}{
+		"unknown flag":            {[]string{"--nope"}, "unknown flag: --nope"},
+		"an argument is no flag":  {[]string{"gitsync"}, `unexpected argument "gitsync"`},
+		"unknown controller":      {[]string{"--controllers=gitsync,gitsink"}, `--controllers: "gitsink" is unknown, use agent, all, driver, hub, gitsync,`},
+		"no controller":           {[]string{"--controllers="}, "--controllers: name at least one of agent, all,"},
+		"no such file":            {[]string{"--kubeconfig=/does/not/exist"}, "load kubeconfig: stat /does/not/exist: no such file or directory"},
+		"not the type of a value": {[]string{"--workers=many"}, `invalid argument "many" for "--workers"`},
+	} {
+		assert.ErrorContains(t, run(t.Context(), tc.args), tc.says, reason)
+	}
+}
+
+func TestParse_defaults(t *testing.T) {
+	o, err := parse(nil)
+	require.NoError(t, err)
+	assert.Equal(t, "waybill-system", o.systemNamespace)
+	assert.Equal(t, []string{"all"}, o.controllers)
+	assert.Equal(t, "waybill-sync", o.leaderID)
+	assert.False(t, o.leaderElect)
+	assert.Equal(t, ":8080", o.metricsAddress)
+	assert.Equal(t, ":8081", o.healthAddress)
+	assert.False(t, o.allowExec)
+	assert.False(t, o.allowInsecure)
+}
+
+func TestParse_help(t *testing.T) {
+	stderr := os.Stderr
+	t.Cleanup(func() { os.Stderr = stderr })
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	os.Stderr = write
+	_, err = parse([]string{"--help"})
+	require.NoError(t, write.Close())
+	require.ErrorIs(t, err, pflag.ErrHelp)
+	text := make([]byte, 1<<14)
+	n, err := read.Read(text)
+	require.NoError(t, err)
+	for _, flag := range []string{"--controllers", "--leader-election-id", "--log-level"} {
+		assert.Contains(t, string(text[:n]), flag)
+	}
+}
+
+// C44: a role is its controllers, and one controller can be named twice.
+func TestSelectControllers(t *testing.T) {
+	selected, err := selectControllers([]string{"hub", "gitsync", "application"})
+	require.NoError(t, err)
+	assert.Equal(t, map[string]bool{"gitsync": true, "applicationdefinition": true, "application": true}, selected)
+	assert.False(t, onlyAgent(selected))
+	selected, err = selectControllers([]string{"agent"})
+	require.NoError(t, err)
+	assert.True(t, onlyAgent(selected))
+}
