@@ -62,6 +62,61 @@ priorityClassName: {{ . }}
 {{- end }}
 {{- end }}
 
+{{/* Replicas run on several nodes where they can. Takes {root, component}. */}}
+{{- define "waybill.spread" -}}
+topologySpreadConstraints:
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- include "waybill.common" .root | nindent 8 }}
+        app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{/* How many Pods may be evicted at a time. Takes {root, component, values}, those of the component. */}}
+{{- define "waybill.podDisruptionBudget" }}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ .component }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "waybill.labels" .root | nindent 4 }}
+spec:
+  maxUnavailable: {{ .values.podDisruptionBudget.maxUnavailable }}
+  selector:
+    matchLabels:
+      {{- include "waybill.common" .root | nindent 6 }}
+      app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{/* The ServiceAccount of a component. Takes {root, component}. */}}
+{{- define "waybill.serviceAccount" -}}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ .component }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "waybill.labels" .root | nindent 4 }}
+  {{- with .root.Values.serviceAccount.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+
+{{/* Lets in who reads metrics, for a NetworkPolicy. */}}
+{{- define "waybill.metricsIngress" -}}
+- ports:
+    - {port: metrics}
+  {{- with .Values.networkPolicy.metricsFrom }}
+  from:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+
 {{- define "waybill.probes" -}}
 livenessProbe:
   httpGet: {path: /healthz, port: health}
