@@ -31,7 +31,7 @@ func (*kubernetesApplications) fill(_ context.Context, obj, old *v1alpha1.Kubern
 }
 
 func (*kubernetesApplications) validate(obj, old *v1alpha1.KubernetesApplication) (admission.Warnings, field.ErrorList) {
-	return validation.KubernetesApplicationWarnings(obj), validation.ValidateKubernetesApplication(obj, old)
+	return validation.KubernetesApplicationWarnings(obj, old), validation.ValidateKubernetesApplication(obj, old)
 }
 
 func (*kubernetesApplications) specChanged(obj, old *v1alpha1.KubernetesApplication) bool {

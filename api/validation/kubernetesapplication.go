@@ -35,13 +35,10 @@ func ValidateKubernetesApplication(obj, old *v1alpha1.KubernetesApplication) fie
 	return append(errs, immutableIdentities(spec.ResourceTemplates, old.Spec.ResourceTemplates, specPath.Child("resourceTemplates"))...)
 }
 
-// KubernetesApplicationWarnings returns what is allowed in a KubernetesApplication and unwise.
-func KubernetesApplicationWarnings(obj *v1alpha1.KubernetesApplication) []string {
-	type identity struct {
-		kind            string
-		namespace, name string
-	}
-	var warnings []string
+// KubernetesApplicationWarnings returns what is allowed in a KubernetesApplication and unwise. old
+// is nil on create.
+func KubernetesApplicationWarnings(obj, old *v1alpha1.KubernetesApplication) []string {
+	warnings := renamed(obj, old)
 	firsts := map[identity]string{}
 	for i, t := range obj.Spec.ResourceTemplates {
 		path := specPath.Child("resourceTemplates").Index(i)
@@ -49,13 +46,51 @@ func KubernetesApplicationWarnings(obj *v1alpha1.KubernetesApplication) []string
 			warnings = append(warnings, path.Child("metadata", "namespace").String()+
 				" is ignored: resources are created in the namespace of their application")
 		}
-		template := t.Spec.Template
-		id := identity{template.GroupVersionKind().GroupKind().String(), template.Metadata.Namespace, template.Metadata.Name}
+		id := templated(t)
 		if first, taken := firsts[id]; taken {
 			warnings = append(warnings, fmt.Sprintf("%s is of the same object as the resource template %s: only one of them can own it", path, first))
 			continue
 		}
 		firsts[id] = t.Metadata.Name
+	}
+	return warnings
+}
+
+// identity is what tells an object in a cluster apart from others.
+type identity struct{ kind, namespace, name string }
+
+func templated(t v1alpha1.ResourceTemplate) identity {
+	template := t.Spec.Template
+	return identity{
+		kind:      template.GroupVersionKind().GroupKind().String(),
+		namespace: template.Metadata.Namespace,
+		name:      template.Metadata.Name,
+	}
+}
+
+// renamed warns of resource templates whose object goes on under another name: with the resource
+// of the old name the object is deleted, and that of the new one makes it anew.
+func renamed(obj, old *v1alpha1.KubernetesApplication) []string {
+	if old == nil {
+		return nil
+	}
+	left := map[string]bool{}
+	for _, t := range obj.Spec.ResourceTemplates {
+		left[t.Metadata.Name] = true
+	}
+	before, names := map[identity]string{}, map[string]bool{}
+	for _, t := range old.Spec.ResourceTemplates {
+		names[t.Metadata.Name] = true
+		if !left[t.Metadata.Name] {
+			before[templated(t)] = t.Metadata.Name
+		}
+	}
+	var warnings []string
+	for i, t := range obj.Spec.ResourceTemplates {
+		if was, gone := before[templated(t)]; gone && !names[t.Metadata.Name] {
+			warnings = append(warnings, fmt.Sprintf("%s is of the object that the resource template %s was of: the object is deleted with that, and then made anew; "+
+				"keep the name %s to keep the object", specPath.Child("resourceTemplates").Index(i), was, was))
+		}
 	}
 	return warnings
 }

@@ -201,11 +201,27 @@ func TestKubernetesApplicationWarnings(t *testing.T) {
 	one, two := template(t, configMap), template(t, configMap)
 	one.Metadata.Namespace, two.Metadata.Namespace = "team", "elsewhere"
 	two.Metadata.Name = "two"
-	assert.Empty(t, validation.KubernetesApplicationWarnings(newKubernetesApplication(one)))
-	warnings := validation.KubernetesApplicationWarnings(newKubernetesApplication(one, two))
+	assert.Empty(t, validation.KubernetesApplicationWarnings(newKubernetesApplication(one), nil))
+	warnings := validation.KubernetesApplicationWarnings(newKubernetesApplication(one, two), nil)
 	require.Len(t, warnings, 2)
 	assert.Contains(t, warnings[0], "spec.resourceTemplates[1].metadata.namespace is ignored")
 	assert.Contains(t, warnings[1], "spec.resourceTemplates[1] is of the same object as the resource template web")
+}
+
+// W40: a resource template that gets another name is one that is removed and one that is added,
+// which whoever only wanted a nicer name does not expect.
+func TestKubernetesApplicationWarnings_renamed(t *testing.T) {
+	was, is := template(t, configMap), template(t, configMap)
+	is.Metadata.Name = "frontend"
+	other := template(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"other","namespace":"shop"}}`)
+	other.Metadata.Name = "other"
+	warnings := validation.KubernetesApplicationWarnings(newKubernetesApplication(other, is), newKubernetesApplication(was, other))
+	require.Len(t, warnings, 1)
+	assert.Contains(t, warnings[0], "spec.resourceTemplates[1] is of the object that the resource template web was of: the object is deleted with that")
+
+	assert.Empty(t, validation.KubernetesApplicationWarnings(newKubernetesApplication(was, other), newKubernetesApplication(other, was)), "they moved")
+	assert.Empty(t, validation.KubernetesApplicationWarnings(newKubernetesApplication(is), newKubernetesApplication(other)), "another object")
+	assert.Empty(t, validation.KubernetesApplicationWarnings(newKubernetesApplication(is), nil))
 }
 
 // W17, W41, W56, C58

@@ -31,7 +31,7 @@ var checks = map[string]check{
 		return validation.ValidateApplication(o, nil), validation.ApplicationWarnings(o)
 	}),
 	v1alpha1.KubernetesApplicationKind: rules(func(o *v1alpha1.KubernetesApplication, _ catalog) (field.ErrorList, []string) {
-		return validation.ValidateKubernetesApplication(o, nil), validation.KubernetesApplicationWarnings(o)
+		return validation.ValidateKubernetesApplication(o, nil), validation.KubernetesApplicationWarnings(o, nil)
 	}),
 	v1alpha1.KubernetesApplicationResourceKind: rules(func(o *v1alpha1.KubernetesApplicationResource, _ catalog) (field.ErrorList, []string) {
 		return validation.ValidateKubernetesApplicationResource(o, nil), nil
