@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -27,7 +28,7 @@ import (
 )
 
 const (
-	// remoteTimeout bounds the dry runs of one decision, the connection included.
+	// remoteTimeout is the timeout of a remoteDryRun.
 	remoteTimeout = 3 * time.Second
 	// remoteParallel is how many templates of one decision are tried at a time.
 	remoteParallel = 8
@@ -38,6 +39,8 @@ const (
 // template is applied.
 type remoteDryRun struct {
 	reader client.Reader
+	// timeout bounds the dry runs of one decision, the connection included.
+	timeout time.Duration
 	// parse reads a kubeconfig.
 	parse func([]byte) (*rest.Config, error)
 
@@ -53,7 +56,7 @@ type remote struct {
 }
 
 func newRemoteDryRun(reader client.Reader, parse func([]byte) (*rest.Config, error)) *remoteDryRun {
-	return &remoteDryRun{reader: reader, parse: parse, known: map[types.NamespacedName]*remote{}}
+	return &remoteDryRun{reader: reader, timeout: remoteTimeout, parse: parse, known: map[types.NamespacedName]*remote{}}
 }
 
 // try warns of every template that is new, or another than in old, and that the user cluster would
@@ -67,43 +70,44 @@ func (d *remoteDryRun) try(ctx context.Context, obj, old *v1alpha1.KubernetesApp
 	if len(changed) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, remoteTimeout)
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	tried := make(chan admission.Warnings, 1)
-	go func() { tried <- d.tryAll(ctx, obj.Namespace, cluster, changed) }() // discovery knows of no context
+	t := &trial{templates: changed, refusals: make([]error, len(changed))}
+	ended := make(chan error, 1)
+	go func() { ended <- d.tryAll(ctx, types.NamespacedName{Namespace: obj.Namespace, Name: cluster}, t) }() // discovery knows of no context
+	var err error
 	select {
-	case warnings := <-tried:
-		return warnings
+	case err = <-ended:
 	case <-ctx.Done():
-		return admission.Warnings{fmt.Sprintf("templates could not be tried out in cluster %s: it did not answer within %s", cluster, remoteTimeout)}
 	}
-}
-
-func (d *remoteDryRun) tryAll(ctx context.Context, namespace, cluster string, templates []v1alpha1.ResourceTemplate) admission.Warnings {
-	target, err := d.connect(ctx, types.NamespacedName{Namespace: namespace, Name: cluster})
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		return admission.Warnings{fmt.Sprintf("templates could not be tried out in cluster %s: %v", cluster, err)}
 	}
+	return t.warnings(cluster, d.timeout)
+}
+
+// tryAll tries templates out, until time is up.
+func (d *remoteDryRun) tryAll(ctx context.Context, cluster types.NamespacedName, t *trial) error {
+	target, err := d.connect(ctx, cluster)
+	if err != nil {
+		return err
+	}
 	if target == nil {
+		t.skip()
 		return nil
 	}
-	refusals := make([]error, len(templates))
 	group := errgroup.Group{}
 	group.SetLimit(remoteParallel)
-	for i := range templates {
+	for i := range t.templates {
 		group.Go(func() error {
-			refusals[i] = target.refuses(ctx, templates[i].Spec.Template)
+			refusal := target.refuses(ctx, t.templates[i].Spec.Template)
+			if answered := new(apierrors.StatusError); ctx.Err() == nil || errors.As(refusal, &answered) {
+				t.take(i, refusal)
+			}
 			return nil
 		})
 	}
-	_ = group.Wait() // refusals are no errors of ours
-	var warnings admission.Warnings
-	for i, refusal := range refusals {
-		if refusal != nil {
-			warnings = append(warnings, fmt.Sprintf("resource template %s: cluster %s would refuse it: %v", templates[i].Metadata.Name, cluster, refusal))
-		}
-	}
-	return warnings
+	return group.Wait() // refusals are no errors of ours
 }
 
 func changedTemplates(obj, old *v1alpha1.KubernetesApplication) []v1alpha1.ResourceTemplate {
@@ -143,9 +147,7 @@ func (d *remoteDryRun) connect(ctx context.Context, key types.NamespacedName) (*
 		return nil, err
 	}
 	hash := sha256.Sum256(content)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if known := d.known[key]; known != nil && known.hash == hash {
+	if known := d.connected(key); known != nil && known.hash == hash {
 		return known, nil
 	}
 	made, err := d.build(content)
@@ -153,8 +155,30 @@ func (d *remoteDryRun) connect(ctx context.Context, key types.NamespacedName) (*
 		return nil, err
 	}
 	made.hash = hash
-	d.known[key] = made
+	d.keep(ctx, key, made)
 	return made, nil
+}
+
+func (d *remoteDryRun) connected(key types.NamespacedName) *remote {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.known[key]
+}
+
+// keep keeps a new connection, and lets go of those to clusters that do not exist any more.
+func (d *remoteDryRun) keep(ctx context.Context, key types.NamespacedName, made *remote) {
+	clusters := &v1alpha1.KubernetesClusterList{}
+	err := d.reader.List(ctx, clusters)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err == nil { // else with the next one
+		there := map[types.NamespacedName]bool{}
+		for i := range clusters.Items {
+			there[client.ObjectKeyFromObject(&clusters.Items[i])] = true
+		}
+		maps.DeleteFunc(d.known, func(key types.NamespacedName, _ *remote) bool { return !there[key] })
+	}
+	d.known[key] = made
 }
 
 func (d *remoteDryRun) kubeconfig(ctx context.Context, kc *v1alpha1.KubernetesCluster) ([]byte, error) {

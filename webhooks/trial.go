@@ -1,0 +1,53 @@
+package webhooks
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// trial is what is known of templates that are tried out, at any moment of it.
+type trial struct {
+	templates []v1alpha1.ResourceTemplate
+
+	mu    sync.Mutex
+	tried int
+	// refusals are what the cluster said, by template; nil where it would take it.
+	refusals []error
+}
+
+// take takes in what the cluster said to a template.
+func (t *trial) take(i int, refusal error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tried++
+	t.refusals[i] = refusal
+}
+
+// skip takes in that there is nothing to try.
+func (t *trial) skip() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tried = len(t.templates)
+}
+
+// warnings are the refusals so far, and how many templates were not tried out in the time that
+// there was.
+func (t *trial) warnings(cluster string, timeout time.Duration) admission.Warnings {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var warnings admission.Warnings
+	for i, refusal := range t.refusals {
+		if refusal != nil {
+			warnings = append(warnings, fmt.Sprintf("resource template %s: cluster %s would refuse it: %v", t.templates[i].Metadata.Name, cluster, refusal))
+		}
+	}
+	if untried := len(t.templates) - t.tried; untried > 0 {
+		warnings = append(warnings, fmt.Sprintf("%d of %d changed resource templates were not tried out in cluster %s within %s", untried, len(t.templates), cluster, timeout))
+	}
+	return warnings
+}
