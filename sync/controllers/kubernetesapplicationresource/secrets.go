@@ -26,8 +26,8 @@ type secret struct {
 
 // readSecrets reads the Secrets that the spec names from the namespace of the resource, and
 // from no other (W31). Those that KubernetesClusters are reached with, and credentials of
-// sources, may not leave the hub; admission said so already, but they may have become that
-// since (C36).
+// sources, may not leave the hub (C36). Of the former admission said so already, but they may
+// have become that since; of the latter nobody did, because admission reads no Secrets.
 func (r *Reconciler) readSecrets(ctx context.Context, s *scope) error {
 	if len(s.kar.Spec.Secrets) == 0 {
 		return nil
