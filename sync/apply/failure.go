@@ -65,7 +65,8 @@ func isNamespaceNotFound(err error) bool {
 // that it was meant for: deleted, made anew, or written by somebody else before
 // us.
 func isOutdated(err error) bool {
-	if apierrors.IsConflict(err) {
+	var rival *rivalError
+	if apierrors.IsConflict(err) || errors.As(err, &rival) {
 		return true
 	}
 	var status apierrors.APIStatus

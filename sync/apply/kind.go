@@ -137,7 +137,7 @@ func (k *kind) vanish(name types.NamespacedName, version string) []*holder {
 	if o == nil || o.live != nil && watch.Older(version, o.live.version) {
 		return nil // what is known is newer: we created it again
 	}
-	if o.writes > 0 {
+	if len(o.writes) > 0 {
 		o.gone = version
 	}
 	concerned := k.show(name, o, nil)
@@ -243,30 +243,13 @@ func (s sight) upToDate(desired digest) bool {
 	return s.known && s.current && s.own.desired == desired && s.own.matches(s.live)
 }
 
-// begin announces a write, so that what it causes is not taken for drift.
-func (k *kind) begin(name types.NamespacedName) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.object(name).writes++
-}
-
-// abort takes back begin, where nothing was written.
-func (k *kind) abort(name types.NamespacedName) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	o := k.object(name)
-	o.writes--
-	o.gone = ""
-	k.tidy(name)
-}
-
 // settle ends a write with the object that the API server answered, and records
 // it for the holder. Whoever applied it before is told, and so is the holder
 // where the object has already been changed again.
 func (k *kind) settle(name types.NamespacedName, applied *live, r *record) {
 	k.mu.Lock()
 	o := k.object(name)
-	o.writes--
+	o.end(r.holder)
 	if k.covered(name.Namespace) && o.outdatedBy(applied) {
 		if k.full && health.HasStatus(k.gvk.GroupKind()) {
 			applied.status, applied.message = health.InProgress, "has just been applied"
@@ -298,16 +281,22 @@ func (o *object) outdatedBy(applied *live) bool {
 	return o.live == nil || watch.Older(o.live.version, applied.version)
 }
 
-// forget drops what a holder applied, and what it waits for.
+// forget drops what a holder applied. Those who wait for an object that is not there are told:
+// nobody else is about to make it any more.
 func (k *kind) forget(name types.NamespacedName, h *holder) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
+	var concerned []*holder
 	if o := k.objects[name]; o != nil {
 		if o.record != nil && o.record.holder == h {
-			o.record = nil
+			if o.record = nil; o.live == nil {
+				concerned, o.waiting = o.waiting, nil
+				k.endWaits(name, concerned)
+			}
 		}
 		k.tidy(name)
 	}
+	k.mu.Unlock()
+	k.applier.tell(concerned)
 }
 
 // awaitGone has a holder told when an object is gone or somebody else's. It
@@ -320,12 +309,17 @@ func (k *kind) awaitGone(name types.NamespacedName, uid types.UID, h *holder) bo
 			return false
 		}
 	}
-	k.object(name).wait(h)
+	k.waitFor(name, k.object(name), h)
+	return true
+}
+
+// waitFor adds a holder to those who wait for an object to be free. The caller holds the lock.
+func (k *kind) waitFor(name types.NamespacedName, o *object, h *holder) {
+	o.wait(h)
 	if k.waits[h] == nil {
 		k.waits[h] = make(map[types.NamespacedName]bool)
 	}
 	k.waits[h][name] = true
-	return true
 }
 
 // observe returns the health of an object as far as it is known, and how it

@@ -71,7 +71,7 @@ func seen(version string, uid types.UID, fields byte) *observed {
 // write applies the object with an answer; meanwhile plays what comes before the
 // answer does.
 func (s *script) write(answer *observed, meanwhile func()) {
-	s.begin(name)
+	s.begin(name, s.holder)
 	meanwhile()
 	r := &record{holder: s.holder, desired: digest{9}, uid: answer.live.uid, fields: answer.live.fields}
 	s.settle(name, answer.live, r)
@@ -214,8 +214,8 @@ func TestKind_keepsNothingOfWhatIsGone(t *testing.T) {
 	s := newScript(t)
 	s.put(s.feed, seen("10", "u", 1))
 	s.drop(s.feed, seen("11", "u", 1))
-	s.begin(name)
-	s.abort(name)
+	s.begin(name, s.holder)
+	s.abort(name, s.holder)
 	s.write(seen("12", "v", 1), nothing)
 	s.forget(name, s.holder)
 	s.drop(s.feed, seen("13", "v", 1))

@@ -16,9 +16,9 @@ type object struct {
 	live *live
 	// record is what we applied last; nil where we did not.
 	record *record
-	// writes counts those that are under way. While there are any, changes are not
+	// writes are those that are under way. While there are any, changes are not
 	// compared with record: they may well be ours.
-	writes int
+	writes []write
 	// gone is the resource version at which the object vanished during a write, so
 	// that the answer to that write is not mistaken for something newer.
 	gone string
@@ -51,7 +51,7 @@ func (o *object) show(now *live) []*holder {
 	if now == nil || before != nil && (before.uid != now.uid || before.owner != now.owner) {
 		concerned, o.waiting = o.waiting, nil
 	}
-	if o.record == nil || o.writes > 0 {
+	if o.record == nil || len(o.writes) > 0 {
 		return concerned
 	}
 	drifted := !o.record.matches(now) && !before.alike(now)
@@ -88,5 +88,5 @@ func (o *object) wait(h *holder) {
 
 // idle tells whether nothing is known of the object.
 func (o *object) idle() bool {
-	return o.live == nil && o.record == nil && o.writes == 0 && len(o.waiting) == 0
+	return o.live == nil && o.record == nil && len(o.writes) == 0 && len(o.waiting) == 0
 }

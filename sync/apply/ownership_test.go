@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -91,6 +92,59 @@ func TestOwnership_handedOver(t *testing.T) {
 	require.Equal(t, second.Owner, <-f.notified)
 	requireClean(t, f.Apply(t.Context(), second))
 	assert.Equal(t, second.Owner.String(), f.live("configmaps", "settings").GetAnnotations()[v1alpha1.OwnerAnnotation])
+}
+
+// race has a second owner apply an object while the first write of it by the owner of the
+// fixture is on its way, and returns what came of both.
+func (f *fixture) race(second apply.Request, object manifest.Object) (firstResult, secondResult apply.Result) {
+	f.t.Helper()
+	done := make(chan apply.Result, 1)
+	f.requests.interfere(http.MethodPatch, func() {
+		looked := make(chan struct{})
+		f.requests.interfere(answered+http.MethodGet, func() { close(looked) })
+		go func() { done <- f.Apply(f.t.Context(), second) }()
+		<-looked
+	})
+	return f.apply(nil, object), <-done
+}
+
+// W51: of two owners that look at the same moment, and find nothing, one creates the object;
+// the other sees that, and leaves it.
+func TestOwnership_createdByTwoAtOnce(t *testing.T) {
+	f := newFixture(t)
+	second := f.request(nil, configMap(t, "settings", "second"))
+	second.Owner.Name = "second"
+	defer f.Forget(second.Owner)
+	won, lost := f.race(second, configMap(t, "settings", "first"))
+	requireClean(t, won)
+	require.Len(t, lost.Problems, 1)
+	assert.Equal(t, apply.ReasonConflict, lost.Problems[0].Reason)
+	assert.Contains(t, lost.Problems[0].Message, "it belongs to GitSync team/"+f.namespace+"; ")
+	assert.Equal(t, "first", f.value("settings"))
+	assert.Equal(t, f.owner.String(), f.live("configmaps", "settings").GetAnnotations()[v1alpha1.OwnerAnnotation])
+}
+
+// W51: an object that somebody deletes is its owner's to make anew, also where another waits
+// for it; that one has it when the owner wants it no more.
+func TestOwnership_deletedByOthers(t *testing.T) {
+	f := newFixture(t)
+	object := configMap(t, "settings", "one")
+	first := f.mustApply(nil, object, configMap(t, "rest", "one"))
+	second := f.request(nil, object)
+	second.Owner.Name = "second"
+	defer f.Forget(second.Owner)
+	require.Len(t, f.Apply(t.Context(), second).Problems, 1)
+
+	f.delete("configmaps", "settings")
+	require.ElementsMatch(t, []apply.Owner{f.owner, second.Owner}, []apply.Owner{<-f.notified, <-f.notified})
+	lost := f.Apply(t.Context(), second)
+	require.Len(t, lost.Problems, 1)
+	assert.Contains(t, lost.Problems[0].Message, "it belongs to GitSync team/"+f.namespace+"; ")
+	require.Nil(t, f.live("configmaps", "settings"))
+
+	f.mustApply(first.Inventory, configMap(t, "rest", "one"))
+	require.Equal(t, second.Owner, <-f.notified, "nobody else is about to make it")
+	requireClean(t, f.Apply(t.Context(), second))
 }
 
 // Two that adopt one object do not take it from one another for ever.

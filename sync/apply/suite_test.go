@@ -65,12 +65,15 @@ func newTarget(t testing.TB, config *rest.Config) *target {
 type requests struct {
 	mu   sync.Mutex
 	made []string
-	// before is called once, before the next request of a method is passed on.
+	// before is called once, before the next request of a method is passed on, or after.
 	method string
 	before func()
 }
 
-// interfere has something done just before the next request of a method.
+// answered, before a method, stands for the moment at which such a request has been answered.
+const answered = "answered "
+
+// interfere has something done just before the next request of a method, or after it.
 func (r *requests) interfere(method string, before func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,7 +101,9 @@ func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 			r.mu.Unlock()
 		}
 		r.interference(request.Method)()
-		return next.RoundTrip(request)
+		response, err := next.RoundTrip(request)
+		r.interference(answered + request.Method)()
+		return response, err
 	})
 }
 

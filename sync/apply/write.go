@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/go-logr/logr"
@@ -69,14 +70,19 @@ func (r *run) patch(ctx context.Context, it *item, force bool) error {
 	if err != nil {
 		return err
 	}
-	it.kind.begin(it.name())
+	if force {
+		it.kind.begin(it.name(), r.holder)
+	} else if rival := it.kind.claim(it.name(), r.holder, it.adopt); rival != nil {
+		rival.await(ctx)
+		return rival
+	}
 	answer, err := it.kind.client(it.id.Namespace).Patch(ctx, it.id.Name, types.ApplyPatchType, payload, metav1.PatchOptions{
 		FieldManager:    v1alpha1.FieldManager,
 		FieldValidation: metav1.FieldValidationStrict,
 		Force:           ptr.To(force),
 	})
 	if err != nil {
-		it.kind.abort(it.name())
+		it.kind.abort(it.name(), r.holder)
 		return err
 	}
 	applied := observe(answer, false).live
@@ -112,6 +118,11 @@ func (r *run) conflict(it *item) {
 
 // refused notes why the API server did not apply an item.
 func (r *run) refused(ctx context.Context, it *item, err error) {
+	var rival *rivalError
+	if errors.As(err, &rival) {
+		it.refuse(ReasonConflict, fmt.Sprintf("%s; %s", r.request.Owner.describeOwner(rival.mark, nil), adoptionHint))
+		return
+	}
 	if failure := r.failureOf(it.kind, err); failure != nil {
 		r.fail(failure)
 		return
