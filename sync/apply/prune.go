@@ -131,7 +131,7 @@ func (r *run) remove(ctx context.Context, rm *removal) {
 		case live == nil:
 			rm.done = true
 			return
-		case live.owner != r.holder.mark || live.keep:
+		case live.owner != r.holder.mark || live.keep && !r.unkept[rm.id.Key()]:
 			rm.done, rm.action = true, Released
 			return
 		case live.deleting:

@@ -146,3 +146,19 @@ func TestDelete(t *testing.T) {
 	requireClean(t, again)
 	assert.Empty(t, again.Inventory, "deleting twice is fine")
 }
+
+// What somebody in the cluster has annotated is kept, unless the owner says that it was not to
+// be his to decide.
+func TestPrune_unkept(t *testing.T) {
+	f := newFixture(t)
+	first := f.mustApply(nil, configMaps(t, 2)...)
+	for _, id := range first.Inventory {
+		f.edit("configmaps", id.Name, `{"metadata":{"annotations":{"apps.waybill.dev/prune":"disabled"}},"data":{"key":"edited"}}`)
+		f.awaitNotice() // the edit has been seen
+	}
+	request := f.request(first.Inventory)
+	request.Unkept = first.Inventory[:1]
+	requireClean(t, f.until(request, clean))
+	assert.Nil(t, f.live("configmaps", first.Inventory[0].Name))
+	assert.NotNil(t, f.live("configmaps", first.Inventory[1].Name))
+}

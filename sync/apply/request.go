@@ -20,6 +20,9 @@ type Request struct {
 	// something of Objects could not be applied, all of that stays in the cluster
 	// and in Result.Inventory.
 	Prune bool
+	// Unkept names objects that are pruned although they carry the prune annotation: no
+	// manifest gave it to them, so it was somebody in the cluster, who is not to decide.
+	Unkept []manifest.ID
 	// DefaultNamespace is where namespaced objects go that name none (C59).
 	DefaultNamespace string
 	// Health asks for Result.Health, and for Notify when it changes.
@@ -53,6 +56,10 @@ type Result struct {
 	// Unseen: something that is waited for, or that was delivered, cannot be watched, so that no
 	// Notify comes. To look again now and then is all that is left to the owner.
 	Unseen bool
+	// Unannounced: a kind that is waited for is in a group that no CustomResourceDefinition
+	// defines. One may come, and Notify with it; but it may be that an aggregated API server is
+	// to serve the kind, of which no Notify comes. To look again every few minutes finds it.
+	Unannounced bool
 	// Health of the requested objects; zero unless it was asked for.
 	Health health.Summary
 	// Err is not nil where the cluster as a whole let us down: it is unreachable,

@@ -153,6 +153,11 @@ func (r *run) awaitKind(it *item, message string) {
 	it.waiting = true
 	if definition := r.defined[kindName{it.id.Group, it.id.Kind}]; definition == nil || definition.undone() {
 		it.refuse(ReasonKindNotFound, message)
+		if !r.applier.definitions.Defines(it.id.Group) {
+			r.mu.Lock()
+			r.unannounced = true
+			r.mu.Unlock()
+		}
 	}
 }
 

@@ -24,6 +24,9 @@ type run struct {
 	// delivered has what the inventory of the request names.
 	delivered map[manifest.ID]bool
 
+	// unkept has what is pruned although it carries the prune annotation.
+	unkept map[manifest.ID]bool
+
 	// items are the requested objects, in their order. Set by prepare.
 	items []*item
 	// defined has the CustomResourceDefinition among the items that defines a kind.
@@ -49,6 +52,8 @@ type run struct {
 	warnings []manifest.Problem
 	// unseen: something that the owner has to know of cannot be watched.
 	unseen bool
+	// unannounced is Result.Unannounced.
+	unannounced bool
 	// groups and spaces are what the run waits for: definitions by their group and
 	// namespaces by their name.
 	groups, spaces map[string]bool
@@ -80,6 +85,7 @@ func (a *Applier) newRun(ctx context.Context, request Request) (*run, error) {
 		holder:    h,
 		request:   request,
 		delivered: make(map[manifest.ID]bool, len(request.Inventory)),
+		unkept:    make(map[manifest.ID]bool, len(request.Unkept)),
 		defined:   make(map[kindName]*item),
 		needed:    make(scopes),
 		groups:    make(map[string]bool),
@@ -87,6 +93,9 @@ func (a *Applier) newRun(ctx context.Context, request Request) (*run, error) {
 	}
 	for _, id := range request.Inventory {
 		r.delivered[id.Key()] = true
+	}
+	for _, id := range request.Unkept {
+		r.unkept[id.Key()] = true
 	}
 	return r, nil
 }
@@ -149,7 +158,7 @@ func (r *run) wanted() []manifest.ID {
 // finish sums up, and lets go of what is not needed any more.
 func (r *run) finish() Result {
 	slices.SortFunc(r.warnings, func(a, b manifest.Problem) int { return cmp.Compare(a.Error(), b.Error()) })
-	result := Result{Err: r.err, Warnings: r.warnings, Unseen: r.unseen}
+	result := Result{Err: r.err, Warnings: r.warnings, Unseen: r.unseen, Unannounced: r.unannounced}
 	for _, it := range r.items {
 		result.add(it.id, it.outcome)
 	}

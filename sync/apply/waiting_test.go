@@ -99,6 +99,7 @@ func TestWaiting_kindOfSomebodyElse(t *testing.T) {
 	require.NoError(t, first.Err)
 	require.Len(t, first.Problems, 1)
 	assert.Equal(t, apply.ReasonKindNotFound, first.Problems[0].Reason)
+	assert.True(t, first.Unannounced, "an aggregated API server may be what is missing")
 	assert.Equal(t, "the API server has no kind Thing in "+f.namespace+".example.com/v1: install what defines it", first.Problems[0].Message)
 	assert.Len(t, first.Waiting, 1)
 

@@ -136,6 +136,10 @@ func (d *Definitions[W]) Find(ctx context.Context, w W, gvk schema.GroupVersionK
 	return nil, NoDefinitionError{gvk}
 }
 
+// Defines tells whether definitions of a group are there, as far as they can be seen: then
+// whatever happens to the kinds of that group is announced.
+func (d *Definitions[W]) Defines(group string) bool { return len(d.ofGroup(group)) > 0 }
+
 func readError(doing string, err error) error {
 	if apierrors.IsForbidden(err) && !IsImpersonation(err) {
 		return HiddenError{err}
