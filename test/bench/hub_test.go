@@ -35,6 +35,7 @@ var (
 	configMaps    = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	secrets       = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	namespaces    = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	events        = schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}
 	pods          = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	services      = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 	accounts      = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}

@@ -1,0 +1,284 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/observe"
+)
+
+const (
+	// placed is how many KubernetesApplications there are, and templates how many templates
+	// each has.
+	placed    = 500
+	templates = 5
+	// deadServers is how many clusters hang in the row with dead ones.
+	deadServers = 2
+	// statusPace is how many statuses change in a second, one of each application in a run.
+	statusPace = 25
+	// placing is how long 2,500 objects may take to come, or to go.
+	placing = 6 * time.Minute
+)
+
+// placement is a hub that delivers to ten API servers by KubernetesApplications.
+type placement struct {
+	*hub
+	*farm
+	process waybill
+	apps    *observe.View
+	objects *observe.View   // the KubernetesApplicationResources
+	sets    []*observe.View // ReplicaSets, in each user cluster: what is collected last
+}
+
+func startPlacement(b *testing.B) *placement {
+	b.Helper()
+	p := &placement{farm: startFarm(b), hub: startHub(b, false)}
+	lend(b, delivered, p.users...)
+	p.apps, p.objects = p.view(b, placements, system), p.view(b, placedObjects, system)
+	for _, user := range p.users {
+		p.sets = append(p.sets, user.view(b, replicaSets, ""))
+	}
+	p.process = startSync(b, p.hub)
+	p.join(b, p.hub, servers)
+	return p
+}
+
+// anywhere lets the scheduler choose, for each application.
+func anywhere(int) map[string]any { return map[string]any{"fleet": "all"} }
+
+// pinned leaves it no choice.
+func pinned(i int) map[string]any { return map[string]any{"name": remoteName(i % servers)} }
+
+// placedManifests are the objects of an application. The Deployment has no replicas.
+func placedManifests(namespace string, i int) []string {
+	return append(appManifests(namespace, appName(i), 0), fmt.Sprintf(
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\ndata: {text: %s}\n",
+		appName(i), namespace, strings.Repeat("x", 512)))
+}
+
+// objectName is that of the KubernetesApplicationResource of a kind.
+func objectName(i int, kind string) string { return appName(i) + "-" + strings.ToLower(kind) }
+
+func placedApplication(i int, labels map[string]any) (*unstructured.Unstructured, error) {
+	spec := selecting(labels)
+	var list []any
+	for _, manifest := range placedManifests(delivered, i) {
+		object := map[string]any{}
+		if err := yaml.Unmarshal([]byte(manifest), &object); err != nil {
+			return nil, err
+		}
+		list = append(list, map[string]any{
+			"metadata": map[string]any{"name": objectName(i, fmt.Sprint(object["kind"]))},
+			"spec":     map[string]any{"template": object},
+		})
+	}
+	spec["resourceTemplates"] = list
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.KubernetesApplicationKind,
+		"metadata": map[string]any{"name": appName(i), "namespace": system},
+		"spec":     spec,
+	}}, nil
+}
+
+// place creates all applications.
+func (p *placement) place(b *testing.B, labels func(int) map[string]any) {
+	b.Helper()
+	require.NoError(b, parallel(placed, func(i int) error {
+		app, err := placedApplication(i, labels(i))
+		if err != nil {
+			return err
+		}
+		_, err = p.client.Resource(placements).Namespace(system).Create(b.Context(), app, metav1.CreateOptions{})
+		return err
+	}))
+}
+
+// submitted matches an application all of whose objects are in its cluster.
+func submitted(o *observe.Object) bool {
+	there, _, _ := unstructured.NestedInt64(o.Object, "status", "submittedResources") // none is not all
+	return there == templates && observe.Both(observe.Ready, observe.Has(string(v1alpha1.StateSubmitted), "status", "state"))(o)
+}
+
+func (p *placement) await(b *testing.B, want int, match observe.Match) {
+	b.Helper()
+	awaitFor(b, placing, p.apps, want, match)
+}
+
+// clear deletes all applications, and waits until they and all that they delivered are gone.
+func (p *placement) clear(b *testing.B) {
+	b.Helper()
+	require.NoError(b, parallel(placed, func(i int) error {
+		return p.client.Resource(placements).Namespace(system).Delete(b.Context(), appName(i), metav1.DeleteOptions{})
+	}))
+	p.await(b, 0, observe.Any)
+	p.settle(b)
+}
+
+// told waits until no event is sent any more: there may be many left to send, at a pace.
+func (p *placement) told(b *testing.B) {
+	b.Helper()
+	for deadline := time.Now().Add(placing); ; {
+		before := p.mark(b)
+		<-time.After(settling)
+		if p.requests(b, before).count(of(events)) == 0 {
+			return
+		}
+		require.True(b, time.Now().Before(deadline), "events are still being sent")
+	}
+}
+
+// settle waits until nothing is left in any user cluster of what was deleted.
+func (p *placement) settle(b *testing.B) {
+	b.Helper()
+	for _, sets := range p.sets {
+		awaitFor(b, placing, sets, 0, observe.Any)
+	}
+}
+
+// kubernetesApplication500Create is how long it takes from the first application until all say
+// that they are submitted.
+func kubernetesApplication500Create(b *testing.B, s *sheet) {
+	p := startPlacement(b)
+	bare := p.newBareProgram(b)
+	var took, least, calls, writes samples
+	for run := 1; b.Loop(); run++ {
+		p.told(b)
+		bare.say(b, run)
+		least.add(bare.run(b))
+		bare.remove(b)
+		p.settle(b)
+
+		before := p.mark(b)
+		began := time.Now()
+		p.place(b, anywhere)
+		p.await(b, placed, submitted)
+		took.since(began)
+		all := p.requests(b, before)
+		calls.add(all.count() / placed / templates)
+		writes.add(all.count(statusWrite) / placed / templates)
+		p.clear(b)
+	}
+	s.atMost("", took.median()/least.median(), "x floor", 3)
+	s.inform("time", took.median(), "s")
+	s.inform("floor", least.median(), "s")
+	s.inform("requests", calls.median(), "to the hub, each object")
+	s.inform("status-writes", writes.median(), "each object")
+	s.rss(p.process)
+}
+
+// kubernetesApplicationStatus is how long a status of a Deployment in a user cluster takes,
+// from the answer of its API server on, until it is on the hub.
+func kubernetesApplicationStatus(b *testing.B, s *sheet) {
+	p := startPlacement(b)
+	p.place(b, pinned)
+	p.await(b, placed, submitted)
+	<-time.After(settling)
+	var took samples
+	for run := 1; b.Loop(); run++ {
+		took = append(took, p.changeStatuses(b, fmt.Sprint("run ", run))...)
+	}
+	s.atMost("", took.percentile(99), "s at p99", 1)
+	s.inform("p50", took.median(), "s")
+	s.inform("events", float64(len(took)), "events")
+	s.rss(p.process)
+}
+
+// changeStatuses adds a condition to the status of each Deployment, which the controller of
+// Deployments leaves there, and returns how long each takes.
+func (p *placement) changeStatuses(b *testing.B, says string) samples {
+	b.Helper()
+	change := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Bench","status":"True","reason":"Bench","message":%q}]}}`, says)
+	took := make(samples, placed)
+	paced(b, placed, statusPace, func(ctx context.Context, i int) error {
+		_, err := p.user(i).client.Resource(deployments).Namespace(delivered).Patch(ctx, appName(i),
+			types.StrategicMergePatchType, change, metav1.PatchOptions{}, "status")
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		err = p.objects.Until(ctx, 1, observe.Named(objectName(i, "Deployment"), remotely(says)))
+		took[i] = time.Since(began).Seconds()
+		return err
+	})
+	return took
+}
+
+// remotely matches an object of whose status in the user cluster a condition says something.
+func remotely(says string) observe.Match {
+	return func(o *observe.Object) bool {
+		list, _, _ := unstructured.NestedSlice(o.Object, "status", "remote", "conditions") // none says nothing
+		return slices.ContainsFunc(list, func(item any) bool {
+			condition, ok := item.(map[string]any)
+			return ok && condition["message"] == says
+		})
+	}
+}
+
+// kubernetesApplication2Dead is how much longer the applications of eight clusters take while
+// the other two hang.
+func kubernetesApplication2Dead(b *testing.B, s *sheet) {
+	p := startPlacement(b)
+	var healthy, withDead samples
+	for b.Loop() {
+		healthy.add(p.placeHealthy(b))
+		p.await(b, placed, submitted)
+		p.clear(b)
+
+		p.hang(b, deadServers)
+		withDead.add(p.placeHealthy(b))
+		p.open(b)
+		p.await(b, placed, submitted)
+		p.clear(b)
+	}
+	s.atMost("", withDead.median()/healthy.median(), "x none dead", 1.1)
+	s.inform("none-dead", healthy.median(), "s")
+	s.inform("2-dead", withDead.median(), "s")
+	s.rss(p.process)
+}
+
+// placeHealthy creates all applications, and returns how long those take whose clusters never
+// die.
+func (p *placement) placeHealthy(b *testing.B) float64 {
+	b.Helper()
+	var took samples
+	began := time.Now()
+	p.place(b, pinned)
+	p.await(b, placed/servers*(servers-deadServers), observe.Both(submitted, func(o *observe.Object) bool {
+		name, _, _ := unstructured.NestedString(o.Object, "status", "cluster") // none is no healthy one
+		return name >= remoteName(deadServers)
+	}))
+	took.since(began)
+	return took[0]
+}
+
+// kubernetesApplicationIdle is what is asked of the hub and of user clusters when nothing
+// changes.
+func kubernetesApplicationIdle(b *testing.B, s *sheet) {
+	p := startPlacement(b)
+	p.place(b, pinned)
+	p.await(b, placed, submitted)
+	p.told(b)
+	var here, there samples
+	for b.Loop() {
+		hubMark, userMarks := p.mark(b), marksOf(b, p.users)
+		<-time.After(window)
+		here.add(p.requests(b, hubMark).count())
+		for i, user := range p.users {
+			there.add(user.requests(b, userMarks[i]).count())
+		}
+	}
+	s.atMost("", here.max(), "requests", 0)
+	s.atMost("user-cluster", there.max(), "requests", 0)
+	s.rss(p.process)
+}
