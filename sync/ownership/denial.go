@@ -33,12 +33,14 @@ type denial struct {
 // it, what is to be done. The first are those of any authorizer. The second are said of Roles and
 // RoleBindings, which only those may change who hold what they grant, but for their
 // ownerReferences. The third are said where admission plugin OwnerReferencesPermissionEnforcement
-// is on. What is said instead is short enough for the status of one component.
+// is on, the last of those who make an object that holds up the deletion of its owner. What is said instead is short enough for the status of one component.
 var missingRights = []struct{ words, remedy string }{
 	{"cannot patch resource", ""},
 	{"attempting to grant RBAC permissions not currently held", "who changes it must hold what it grants: annotate it with " +
 		v1alpha1.ApplicationAnnotation + " yourself, or grant the agent escalate and bind"},
 	{"cannot set an ownerRef on a resource you can't delete", "who sets its ownerReferences must be allowed to delete it: grant the agent delete"},
+	{"cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on",
+		"who makes it an Application's must be allowed to update applications/finalizers: grant the agent that"},
 }
 
 // lacksRight tells whether it is us who may not patch, and not the object that must not be.
@@ -52,6 +54,15 @@ func lacksRight(err error) bool {
 		}
 	}
 	return false
+}
+
+// Denied returns an error that says which right we lack, and how to come by it, where err is about
+// that; else err.
+func Denied(err error) error {
+	if lacksRight(err) {
+		return deniedError{err}
+	}
+	return err
 }
 
 // deniedError says which right is missing on a kind, in the same words for all of its objects.

@@ -44,13 +44,19 @@ func newAgentWorld(t *testing.T, rights ...rbacv1.PolicyRule) *world {
 func newStoppableAgentWorld(t *testing.T, rights ...rbacv1.PolicyRule) (w *world, stop func()) {
 	t.Helper()
 	w = &world{hub.NewWorld(t, agentCluster(t))}
-	own := &rbacv1.ClusterRole{}
-	content, err := os.ReadFile("../../../charts/waybill/files/rbac/agent.yaml")
-	require.NoError(t, err)
-	require.NoError(t, yaml.UnmarshalStrict(content, own))
-	w.grant("waybill-agent", own.Rules...)
+	w.grant("waybill-agent", agentRights(t)...)
 	w.grant("waybill-agent-components", rights...)
 	return w, w.startAgent()
+}
+
+// agentRights are those that the chart gives every agent.
+func agentRights(t *testing.T) []rbacv1.PolicyRule {
+	t.Helper()
+	role := &rbacv1.ClusterRole{}
+	content, err := os.ReadFile("../../../charts/waybill/files/rbac/agent.yaml")
+	require.NoError(t, err)
+	require.NoError(t, yaml.UnmarshalStrict(content, role))
+	return role.Rules
 }
 
 // grant has the agent have just these rights by a ClusterRole of that name.

@@ -19,6 +19,7 @@ import (
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
 	validate "waybill.dev/waybill/api/validation"
+	"waybill.dev/waybill/sync/ownership"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/watch"
 )
@@ -118,7 +119,7 @@ func (r *Reconciler) createPod(ctx context.Context, s *scope, wanted *corev1.Pod
 	case apierrors.IsAlreadyExists(err):
 		return reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "Pod %s exists, and is not of this Application: delete it", wanted.Name)
 	default:
-		return reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "create the Pod of the health check: %w", watch.Stable(err))
+		return reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "create the Pod of the health check: %w", ownership.Denied(watch.Stable(err)))
 	}
 }
 
