@@ -75,3 +75,12 @@ func assertAccepted(t *testing.T, files map[string][]string) {
 		}
 	}
 }
+
+// A60, A61: what a health check must and must not do nobody can check for its author; so the
+// page of the kind says it.
+func TestDocs_sayWhatAHealthCheckPromises(t *testing.T) {
+	content, err := os.ReadFile("../api/docs/application.md")
+	require.NoError(t, err)
+	page := strings.Join(strings.Fields(string(content)), " ")
+	require.Contains(t, page, "The probe should succeed only when the whole application is ready, and the Pod should do nothing else")
+}
