@@ -14,7 +14,8 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-// P8, K3, K34, K41, K42, K46, K47, K50, K53, C55
+// P8, K1, K3, K34, K41, K42, K46, K47, K50, K53, C55: what is installed is data that somebody
+// publishes, and no part of a release of ours.
 func TestInstallation_isInstalledUpgradedAndUninstalled(t *testing.T) {
 	w := newWorld(t)
 	w.define(nil)

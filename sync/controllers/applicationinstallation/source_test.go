@@ -68,7 +68,7 @@ func TestInstallation_fromGitWithDependencies(t *testing.T) {
 	assert.Len(t, sets.Items, 2, "WordPress and the MySQL that it depends on")
 }
 
-// C25
+// C25, K26: another method is another implementation of the same few functions.
 func TestInstallation_ofAKustomization(t *testing.T) {
 	w := newWorld(t)
 	_, repo := hub.NewRepo(t)
