@@ -1,10 +1,12 @@
 package placement
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -29,8 +31,9 @@ type Candidate struct {
 	Paused bool
 	// Unreachable is why the cluster cannot be used; nil where it can.
 	Unreachable error
-	// Serves says why a kind is not served; nil where it is. It is asked last, and only where
-	// nothing else is against the cluster.
+	// Serves says why a kind is not served; nil where it is, and an ErrUnanswered where that
+	// could not be found out. It is asked last, and only where nothing else is against the
+	// cluster. It may ask the cluster, and wait: others are asked meanwhile.
 	Serves func(schema.GroupVersionKind) error
 	// Placed is how much runs in the cluster already; see Spread.
 	Placed int
@@ -51,7 +54,15 @@ const (
 	Unreachable Reason = "Unreachable"
 	// KindNotServed: the API server does not serve a kind of the workload.
 	KindNotServed Reason = "KindNotServed"
+	// Unanswered: the API server does not say whether it serves a kind of the workload.
+	Unanswered Reason = "Unanswered"
 )
+
+// ErrUnanswered says that a cluster did not answer a question.
+var ErrUnanswered = errors.New("no answer")
+
+// askedAtATime is how many candidates are judged at a time.
+const askedAtATime = 32
 
 // Filter says why a candidate cannot take a workload; the reason is empty where it can.
 type Filter func(Workload, Candidate) (Reason, string)
@@ -70,18 +81,28 @@ func DefaultFilters() Filters {
 	}
 }
 
-// Fit returns the candidates that can take the workload. Where none can, the error is a
-// *FitError that says of each why not.
+// Fit returns the candidates that can take the workload, in their order. Where none can, the
+// error is a *FitError that says of each why not. It takes as long as the slowest candidate.
 func (f Filters) Fit(w Workload, candidates []Candidate) ([]Candidate, error) {
+	findings := make([]Misfit, len(candidates))
+	group := errgroup.Group{}
+	group.SetLimit(askedAtATime)
+	for i, c := range candidates {
+		group.Go(func() error {
+			reason, message := f.objection(w, c)
+			findings[i] = Misfit{Cluster: c.Name, Reason: reason, Message: message}
+			return nil
+		})
+	}
+	_ = group.Wait() // findings are no errors
 	var fitting []Candidate
 	diagnosis := &FitError{}
-	for _, c := range candidates {
-		reason, message := f.objection(w, c)
-		if reason == "" {
-			fitting = append(fitting, c)
+	for i, finding := range findings {
+		if finding.Reason == "" {
+			fitting = append(fitting, candidates[i])
 			continue
 		}
-		diagnosis.Clusters = append(diagnosis.Clusters, Misfit{Cluster: c.Name, Reason: reason, Message: message})
+		diagnosis.Clusters = append(diagnosis.Clusters, finding)
 	}
 	if len(fitting) > 0 {
 		return fitting, nil
@@ -128,15 +149,27 @@ func reachable(_ Workload, c Candidate) (Reason, string) {
 }
 
 func serving(w Workload, c Candidate) (Reason, string) {
-	var missing []string
+	var missing, unknown []string
 	for _, kind := range w.Kinds {
-		if err := c.Serves(kind); err != nil {
-			missing = append(missing, fmt.Sprintf("%s in %s: %v", kind.Kind, kind.GroupVersion(), err))
+		err := c.Serves(kind)
+		if err == nil {
+			continue
+		}
+		text := fmt.Sprintf("%s in %s: %v", kind.Kind, kind.GroupVersion(), err)
+		if errors.Is(err, ErrUnanswered) {
+			unknown = append(unknown, text)
+		} else {
+			missing = append(missing, text)
 		}
 	}
-	if missing == nil {
+	slices.Sort(missing)
+	slices.Sort(unknown)
+	switch {
+	case missing != nil:
+		return KindNotServed, "it does not serve " + strings.Join(missing, "; ")
+	case unknown != nil:
+		return Unanswered, "it does not say whether it serves " + strings.Join(unknown, "; ")
+	default:
 		return "", ""
 	}
-	slices.Sort(missing)
-	return KindNotServed, "it does not serve " + strings.Join(missing, "; ")
 }

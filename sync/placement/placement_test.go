@@ -3,6 +3,7 @@ package placement_test
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -58,6 +59,9 @@ func TestFit_oneObjectionIsEnough(t *testing.T) {
 		"kind": {"C57", func(c *placement.Candidate) {
 			c.Serves = func(gvk schema.GroupVersionKind) error { return errors.New("not installed") }
 		}, placement.KindNotServed, "it does not serve Deployment in apps/v1: not installed"},
+		"unanswered": {"nobody knows", func(c *placement.Candidate) {
+			c.Serves = func(schema.GroupVersionKind) error { return fmt.Errorf("%w in time", placement.ErrUnanswered) }
+		}, placement.Unanswered, "it does not say whether it serves Deployment in apps/v1: no answer in time"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fitting, err := placement.DefaultFilters().Fit(workload(t, north), []placement.Candidate{candidate("berlin", tc.change)})
@@ -74,6 +78,26 @@ func TestFit_oneObjectionIsEnough(t *testing.T) {
 			assert.Contains(t, fit.Clusters[0].Message, tc.message)
 		})
 	}
+}
+
+// A cluster that takes its time holds up nobody but itself.
+func TestFit_asksClustersSideBySide(t *testing.T) {
+	var asked sync.WaitGroup
+	var candidates []placement.Candidate
+	for _, name := range []string{"berlin", "oslo", "rome"} {
+		asked.Add(1)
+		candidates = append(candidates, candidate(name, func(c *placement.Candidate) {
+			c.Serves = func(schema.GroupVersionKind) error {
+				asked.Done()
+				asked.Wait() // until all are asked
+				return nil
+			}
+		}))
+	}
+	fitting, err := placement.DefaultFilters().Fit(workload(t, north), candidates)
+	require.NoError(t, err)
+	assert.Len(t, fitting, 3)
+	assert.Equal(t, "berlin", fitting[0].Name, "in their order")
 }
 
 // W7: matchLabels and matchExpressions.
