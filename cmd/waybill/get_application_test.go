@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +29,7 @@ func TestGet_applicationsByType(t *testing.T) {
 	typ := one // so that nobody else's are found
 	mysql := application(one, "mysql", typ)
 	mysql.Status = v1alpha1.ApplicationStatus{Ready: metav1.ConditionUnknown, ComponentsReady: "5/6"}
+	conditions.MarkFalse(mysql, v1alpha1.ReadyCondition, v1alpha1.NotHealthyReason, "one is not")
 	create(t, c, mysql, application(two, "db", typ), application(one, "web", "web"))
 
 	cases := map[string]struct {
@@ -52,7 +54,7 @@ func TestGet_applicationsByType(t *testing.T) {
 	got := waybill(t, cluster, "get", "applications", "--type", typ, "-n", one)
 	require.Equal(t, 0, got.code, got.errOut)
 	assert.Equal(t, []string{"NAME", "TYPE", "VERSION", "READY", "COMPONENTS", "AGE"}, columns(got.out)[0])
-	assert.Equal(t, []string{"mysql", typ, "1.0", "Unknown", "5/6"}, columns(got.out)[1][:5])
+	assert.Equal(t, []string{"mysql", typ, "1.0", "False", "5/6"}, columns(got.out)[1][:5])
 	kubectl, err := cluster.Kubectl(t.Context(), "", "get", "applications.apps.waybill.dev", "-n", one, "--field-selector", "spec.type="+typ)
 	require.NoError(t, err)
 	assert.Equal(t, columns(got.out)[0], columns(kubectl)[0], "as kubectl prints them")

@@ -37,10 +37,12 @@ func TestKubectl_works(t *testing.T) {
 	app := &v1alpha1.Application{}
 	app.Namespace, app.Name = w.Namespace, "shop"
 	w.awaitComponents(app, "1/1")
+	hub.AwaitReady(w.World, app)
 
 	lines := strings.Split(kubectl("", "get", resource), "\n")
 	assert.Equal(t, []string{"NAME", "TYPE", "VERSION", "READY", "COMPONENTS", "AGE"}, strings.Fields(lines[0]))
-	assert.Subset(t, strings.Fields(lines[1]), []string{"shop", "Unknown", "1/1"})
+	assert.Subset(t, strings.Fields(lines[1]), []string{"shop", "True", "1/1"}, "what has no health check is ready as well")
+	assert.Contains(t, strings.Join(strings.Fields(kubectl("", "get", resource, "-o", "wide")), " "), "AGE HEALTH-CHECK STATUS shop shop True 1/1")
 	assert.Equal(t, "application.apps.waybill.dev/shop\n", kubectl("", "get", v1alpha1.Category, "-o", "name"))
 
 	changed := strings.Replace(manifest, "type: shop", "type: store", 1)
