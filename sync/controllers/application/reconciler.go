@@ -88,6 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || outcome.Pending {
 		return result, err
 	}
+	observeMetrics(app)
 	r.record(s)
 	return result, r.outdated(req.NamespacedName, r.letGo(ctx, app))
 }
@@ -178,6 +179,7 @@ func (r *Reconciler) vanish(key types.NamespacedName, uid types.UID) {
 	if before == nil {
 		return
 	}
+	forgetMetrics(key)
 	r.kernel.Forget(before.uid)
 	r.pods.forget(before.uid)
 	r.pace.forget(key)

@@ -31,6 +31,7 @@ const defaultWorkers = 16
 
 // SetupWithManager adds the controller to a manager. ctx ends the watches of components.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	registerMetrics()
 	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
 	r.waker = &reconcile.Waker[ctrl.Request]{}
 	r.pace = newPace(func(key types.NamespacedName) { r.waker.Wake(ctrl.Request{NamespacedName: key}) })

@@ -21,12 +21,14 @@ var (
 // registerMetrics registers the series of this package, once per process.
 var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(copiesGauge, installationsGauge) })
 
-func observe(definition *v1alpha1.ApplicationDefinition) {
+// observeMetrics takes in what the status of a definition says after a pass.
+func observeMetrics(definition *v1alpha1.ApplicationDefinition) {
 	_, count := users(definition.Status.UsedBy)
 	copiesGauge.WithLabelValues(definition.Name).Set(float64(definition.Status.Clusters))
 	installationsGauge.WithLabelValues(definition.Name).Set(float64(count))
 }
 
+// forgetMetrics drops the series of a definition that is gone.
 func forgetMetrics(name string) {
 	copiesGauge.DeleteLabelValues(name)
 	installationsGauge.DeleteLabelValues(name)

@@ -70,7 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if s.released {
 		return ctrl.Result{}, r.release(ctx, definition)
 	}
-	observe(definition)
+	observeMetrics(definition)
 	return pass.Finish(ctx, outcome, err)
 }
 

@@ -25,19 +25,21 @@ var (
 // registerMetrics registers the series of this package, once per process.
 var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(readyGauge, failuresTotal) })
 
-func observe(c *cluster.Cluster, s *scope, err error) {
+// observeMetrics takes in what the status says after a pass, and the error that the pass ended with.
+func observeMetrics(c *cluster.Cluster, inst *v1alpha1.ApplicationInstallation, err error) {
 	ready := 0.0
-	if conditions.IsReady(s.inst) {
+	if conditions.IsReady(inst) {
 		ready = 1
 	}
-	readyGauge.WithLabelValues(c.Name().String(), s.inst.Namespace, s.inst.Name).Set(ready)
+	readyGauge.WithLabelValues(c.Name().String(), inst.Namespace, inst.Name).Set(ready)
 	var known *reconcile.Error
 	if errors.As(err, &known) {
-		failuresTotal.WithLabelValues(c.Name().String(), s.inst.Namespace, s.inst.Name, known.Reason).Inc()
+		failuresTotal.WithLabelValues(c.Name().String(), inst.Namespace, inst.Name, known.Reason).Inc()
 	}
 }
 
-func forget(c *cluster.Cluster, inst *v1alpha1.ApplicationInstallation) {
+// forgetMetrics drops the series of an installation that is gone.
+func forgetMetrics(c *cluster.Cluster, inst *v1alpha1.ApplicationInstallation) {
 	readyGauge.DeleteLabelValues(c.Name().String(), inst.Namespace, inst.Name)
 	failuresTotal.DeletePartialMatch(prometheus.Labels{"cluster": c.Name().String(), "namespace": inst.Namespace, "name": inst.Name})
 }

@@ -99,11 +99,12 @@ func (d *driver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	pass := d.kernel.Begin(d.client, d.recorder, inst)
 	s := &scope{inst: inst, pass: pass, session: d.sessions.of(inst), owner: d.owner(inst)}
 	outcome, err := d.run(ctx, s)
-	observe(d.cluster, s, err)
 	if deleting && err == nil && !outcome.Pending {
 		return ctrl.Result{}, d.release(ctx, s)
 	}
-	result, err := pass.Finish(ctx, outcome, err)
+	failure := err
+	result, err := pass.Finish(ctx, outcome, failure)
+	observeMetrics(d.cluster, inst, failure)
 	if err == nil && s.obsolete != nil {
 		err = d.inventories.Clean(ctx, d.client, inst, *s.obsolete, recorded(inst))
 	}

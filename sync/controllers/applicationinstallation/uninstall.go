@@ -76,6 +76,6 @@ func (d *driver) release(ctx context.Context, s *scope) error {
 	d.acts.Drop(d.jobKey(s))
 	d.sessions.drop(s.inst.UID)
 	d.kernel.Forget(s.inst.UID)
-	forget(d.cluster, s.inst)
+	forgetMetrics(d.cluster, s.inst)
 	return nil
 }

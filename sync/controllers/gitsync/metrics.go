@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -12,6 +13,9 @@ import (
 )
 
 var (
+	readyGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "waybill_gitsync_ready", Help: "Whether a GitSync is ready (1) or not (0); none while it is suspended.",
+	}, []string{"namespace", "name"})
 	objectsGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "waybill_gitsync_objects", Help: "Objects in the inventory of a GitSync.",
 	}, []string{"namespace", "name"})
@@ -24,10 +28,19 @@ var (
 )
 
 // registerMetrics registers the series of this package, once per process.
-var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(objectsGauge, problemsGauge, failuresTotal) })
+var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(readyGauge, objectsGauge, problemsGauge, failuresTotal) })
 
-func observe(s *scope, err error) {
+// observeMetrics takes in what the status says after a pass, and the error that the pass ended with.
+func observeMetrics(s *scope, err error) {
 	labels := prometheus.Labels{"namespace": s.gs.Namespace, "name": s.gs.Name}
+	switch {
+	case s.gs.Spec.Suspend:
+		readyGauge.Delete(labels)
+	case conditions.IsReady(s.gs):
+		readyGauge.With(labels).Set(1)
+	default:
+		readyGauge.With(labels).Set(0)
+	}
 	objectsGauge.With(labels).Set(float64(len(s.session.inventory)))
 	problemsGauge.With(labels).Set(float64(s.gs.Status.ProblemCount))
 	var known *reconcile.Error
@@ -36,8 +49,10 @@ func observe(s *scope, err error) {
 	}
 }
 
+// forgetMetrics drops the series of a GitSync that is gone.
 func forgetMetrics(gs *v1alpha1.GitSync) {
 	labels := prometheus.Labels{"namespace": gs.Namespace, "name": gs.Name}
+	readyGauge.Delete(labels)
 	objectsGauge.Delete(labels)
 	problemsGauge.Delete(labels)
 	failuresTotal.DeletePartialMatch(labels)

@@ -88,11 +88,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	pass := r.kernel.Begin(r.Client, r.Recorder, gs)
 	s := &scope{gs: gs, pass: pass, session: r.sessions.of(gs), apply: r.owner(gs)}
 	outcome, err := r.run(ctx, s)
-	observe(s, err)
 	if !gs.DeletionTimestamp.IsZero() && err == nil && !outcome.Pending {
 		return ctrl.Result{}, r.release(ctx, s)
 	}
-	result, err := pass.Finish(ctx, outcome, err)
+	failure := err
+	result, err := pass.Finish(ctx, outcome, failure)
+	observeMetrics(s, failure)
 	if err == nil && s.obsolete != nil {
 		err = r.inventories.Clean(ctx, r.Client, gs, *s.obsolete, recorded(gs))
 	}

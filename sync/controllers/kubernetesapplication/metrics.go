@@ -22,11 +22,13 @@ var (
 // registerMetrics registers the series of this package, once per process.
 var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(desiredGauge, submittedGauge) })
 
-func observe(app *v1alpha1.KubernetesApplication) {
+// observeMetrics takes in what the status of a KubernetesApplication says after a pass.
+func observeMetrics(app *v1alpha1.KubernetesApplication) {
 	desiredGauge.WithLabelValues(app.Namespace, app.Name).Set(float64(app.Status.DesiredResources))
 	submittedGauge.WithLabelValues(app.Namespace, app.Name).Set(float64(app.Status.SubmittedResources))
 }
 
+// forgetMetrics drops the series of a KubernetesApplication that is gone.
 func forgetMetrics(key types.NamespacedName) {
 	desiredGauge.DeleteLabelValues(key.Namespace, key.Name)
 	submittedGauge.DeleteLabelValues(key.Namespace, key.Name)

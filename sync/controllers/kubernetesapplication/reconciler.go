@@ -99,7 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || !outcome.Pending {
 		s.conclude(err)
 	}
-	observe(app)
+	observeMetrics(app)
 	return pass.Finish(ctx, outcome, err)
 }
 

@@ -24,7 +24,8 @@ var (
 // registerMetrics registers the series of this package, once per process.
 var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(submittedGauge, failuresTotal) })
 
-func observe(kar *v1alpha1.KubernetesApplicationResource, err error) {
+// observeMetrics takes in what the status of a resource says after a pass, and the error that the pass ended with.
+func observeMetrics(kar *v1alpha1.KubernetesApplicationResource, err error) {
 	submitted := 0.0
 	if kar.Status.State == v1alpha1.StateSubmitted {
 		submitted = 1
@@ -36,6 +37,7 @@ func observe(kar *v1alpha1.KubernetesApplicationResource, err error) {
 	}
 }
 
+// forgetMetrics drops the series of a resource that is gone.
 func forgetMetrics(name types.NamespacedName) {
 	submittedGauge.DeleteLabelValues(name.Namespace, name.Name)
 }

@@ -95,7 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil || !outcome.Pending {
 		s.conclude(outcome, err)
 	}
-	observe(kar, err)
+	observeMetrics(kar, err)
 	return pass.Finish(ctx, outcome, err)
 }
 

@@ -22,7 +22,8 @@ var (
 // registerMetrics registers the series of this package, once per process.
 var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(reachableGauge, installationsGauge) })
 
-func observe(kc *v1alpha1.KubernetesCluster) {
+// observeMetrics takes in what the status of a KubernetesCluster says after a pass.
+func observeMetrics(kc *v1alpha1.KubernetesCluster) {
 	reachable := 0.0
 	if kc.Status.Reachable {
 		reachable = 1
@@ -31,6 +32,7 @@ func observe(kc *v1alpha1.KubernetesCluster) {
 	installationsGauge.WithLabelValues(kc.Namespace, kc.Name).Set(float64(kc.Status.InstallationCount))
 }
 
+// forgetMetrics drops the series of a KubernetesCluster that is gone.
 func forgetMetrics(key types.NamespacedName) {
 	reachableGauge.DeleteLabelValues(key.Namespace, key.Name)
 	installationsGauge.DeleteLabelValues(key.Namespace, key.Name)

@@ -88,7 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if s.released {
 		return ctrl.Result{}, r.release(ctx, s)
 	}
-	observe(kc)
+	observeMetrics(kc)
 	return pass.Finish(ctx, outcome, err)
 }
 

@@ -1,0 +1,31 @@
+package application
+
+import (
+	"sync"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+)
+
+var readyGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	Name: "waybill_application_ready", Help: "Whether an Application is ready (1) or not (0).",
+}, []string{"namespace", "name"})
+
+// registerMetrics registers the series of this package, once per process.
+var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(readyGauge) })
+
+// observeMetrics takes in what the status of an Application says after a pass.
+func observeMetrics(app *v1alpha1.Application) {
+	ready := 0.0
+	if conditions.IsReady(app) {
+		ready = 1
+	}
+	readyGauge.WithLabelValues(app.Namespace, app.Name).Set(ready)
+}
+
+// forgetMetrics drops the series of an Application that is gone.
+func forgetMetrics(key types.NamespacedName) { readyGauge.DeleteLabelValues(key.Namespace, key.Name) }
