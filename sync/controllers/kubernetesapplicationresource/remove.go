@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/apply/inventory"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
@@ -56,6 +57,9 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 	if got.inventory != nil {
 		s.kar.Status.Inventory = recorded(inventory.Merge(staying, got.inventory))
 	}
+	if got.err == nil && !slices.ContainsFunc(slices.Concat(staying, got.inventory), s.sameObject) {
+		s.show(apply.Status{}) // it is gone, and its status with it
+	}
 	return reconcile.Outcome{}, s.remaining(got)
 }
 
@@ -88,6 +92,9 @@ func (s *scope) remaining(got submission) error {
 		return nil
 	case got.err != nil:
 		return reconcile.Waiting(v1alpha1.DeleteFailedReason, s.requeueAfter(), "%w", got.err)
+	case slices.ContainsFunc(got.problems, func(p manifest.Problem) bool { return p.Reason == apply.ReasonForbidden }):
+		return reconcile.Waiting(v1alpha1.DeleteFailedReason, s.requeueAfter(), "%s; grant it in the cluster, or remove finalizer %s to leave there what may be there",
+			describe(got.problems), v1alpha1.Finalizer)
 	case len(got.problems) > 0:
 		return reconcile.Waiting(v1alpha1.DeleteFailedReason, s.requeueAfter(), "%s", describe(got.problems))
 	default:

@@ -74,9 +74,30 @@ func TestRemove_waitsForTheRemoteEnd(t *testing.T) {
 	require.NoError(t, w.Client.Delete(t.Context(), kar))
 	assert.Contains(t, hub.AwaitReason(w.World, kar, v1alpha1.DeletingReason), "ConfigMap "+w.berlin.Namespace+"/web")
 	assert.Equal(t, v1alpha1.StateDeleting, kar.Status.State)
+	assert.Equal(t, v1alpha1.DeletingReason, conditions.GetReason(kar, v1alpha1.SubmittedCondition))
+	assert.True(t, conditions.IsFalse(kar, v1alpha1.SubmittedCondition), "it is not as it is templated any more")
 
 	hub.Change(w.berlin.World, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.berlin.Namespace, Name: "web"}},
 		func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
+	w.AwaitGone(kar, "web")
+}
+
+// W19: while copies of Secrets still hold up a deletion, the status of the object that is gone
+// is not shown any more.
+func TestRemove_showsNoStatusOfWhatIsGone(t *testing.T) {
+	w := newWorld(t)
+	w.secret("mysql", "one")
+	kar := hub.AwaitReady(w.World, w.submit(w.resource("web", w.berlin.service("web"), "mysql")))
+	w.awaitRemote(kar, `{"loadBalancer":{}}`)
+	held := w.berlin.awaitPassword("web-mysql", "one")
+	held.Finalizers = []string{"example.com/hold"}
+	require.NoError(t, w.berlin.Client.Update(t.Context(), held))
+
+	require.NoError(t, w.Client.Delete(t.Context(), kar))
+	hub.Await(w.World, kar, "the status is that of an object which is gone", func(k *v1alpha1.KubernetesApplicationResource) bool {
+		return k.Status.Remote == nil && conditions.IsFalse(k, v1alpha1.SubmittedCondition)
+	})
+	hub.Change(w.berlin.World, held, func(s *corev1.Secret) { s.Finalizers = nil })
 	w.AwaitGone(kar, "web")
 }
 

@@ -28,6 +28,9 @@ type scope struct {
 	// digest of everything that is to be delivered is set by submit.
 	digest string
 
+	// showAfter is set by showStatus where there is a status to show, and it is too early.
+	showAfter time.Duration
+
 	// outcome is set by a step after which the pass ends.
 	outcome *reconcile.Outcome
 	// released is set by remove when nothing of ours is left.

@@ -134,6 +134,48 @@ func TestSecrets_thatMayNotLeave(t *testing.T) {
 	}
 }
 
+// An object that was refused is not in the cluster: it waits for all of its Secrets.
+func TestSecrets_areWaitedForAfterARefusal(t *testing.T) {
+	w := newWorld(t)
+	w.secret("there", "one")
+	kar := w.submit(w.resource("web", "{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: "+w.berlin.Namespace+"}, data: 7}", "there"))
+	hub.AwaitReason(w.World, kar, v1alpha1.ApplyFailedReason)
+	hub.Change(w.World, kar, func(k *v1alpha1.KubernetesApplicationResource) {
+		k.Spec.Template = template(t, w.berlin.configMap("web", "x"))
+		k.Spec.Secrets = append(k.Spec.Secrets, v1alpha1.ResourceSecretReference{Name: "late"})
+	})
+	hub.AwaitReason(w.World, kar, v1alpha1.SecretNotFoundReason)
+	assert.False(t, w.berlin.Exists(&corev1.ConfigMap{}, "web"))
+	w.secret("late", "two")
+	hub.AwaitReady(w.World, kar)
+}
+
+// C36, W53: who may write in the user cluster does not decide that a copy outlives its resource.
+func TestSecrets_areDeletedWhoeverWantsToKeepThem(t *testing.T) {
+	cases := map[string]func(*world, *v1alpha1.KubernetesApplicationResource, *corev1.Secret){
+		"Revoked": func(w *world, _ *v1alpha1.KubernetesApplicationResource, source *corev1.Secret) {
+			hub.Change(w.World, source, func(s *corev1.Secret) { s.Annotations = map[string]string{v1alpha1.SecretTypeAnnotation: "git"} })
+		},
+		"NotNamed": func(w *world, kar *v1alpha1.KubernetesApplicationResource, _ *corev1.Secret) {
+			hub.Change(w.World, kar, func(k *v1alpha1.KubernetesApplicationResource) { k.Spec.Secrets = nil })
+		},
+		"Deleted": func(w *world, kar *v1alpha1.KubernetesApplicationResource, _ *corev1.Secret) {
+			require.NoError(w.T, w.Client.Delete(w.T.Context(), kar))
+		},
+	}
+	for name, end := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			source := w.secret("mysql", "one")
+			kar := hub.AwaitReady(w.World, w.submit(w.resource("web", w.berlin.configMap("web", "x"), "mysql")))
+			made := w.berlin.awaitPassword("web-mysql", "one")
+			hub.Change(w.berlin.World, made, func(s *corev1.Secret) { s.Annotations[v1alpha1.PruneAnnotation] = "disabled" })
+			end(w, kar, source)
+			w.berlin.AwaitGone(&corev1.Secret{}, "web-mysql")
+		})
+	}
+}
+
 // C36: taking it back does not wait for an object that is refused.
 func TestSecrets_areTakenBackFromWhatIsRefused(t *testing.T) {
 	w := newWorld(t)

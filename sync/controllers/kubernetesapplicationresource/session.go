@@ -42,9 +42,13 @@ type session struct {
 	// corrections of the same digest, each soon after the one before, and when the last was.
 	corrections int
 	correctedAt time.Time
+	// shownAt is when another status of the object was shown last.
+	shownAt time.Time
 	// failures in a row, and when to try again.
 	failures int
 	retryAt  time.Time
+	// lookups is how often in a row a kind was looked for of which no event may tell.
+	lookups int
 }
 
 // submission is what became of a job in a cluster.
@@ -60,6 +64,8 @@ type submission struct {
 	waiting  []manifest.ID
 	// unseen: no event tells of something that is waited for, or that was delivered.
 	unseen bool
+	// unannounced: an aggregated API server may come to serve the kind, and no event tells.
+	unannounced bool
 	// corrected: somebody else had changed what is as it should be again.
 	corrected bool
 	// err is why the job could not do anything.
@@ -105,7 +111,19 @@ func (s *session) nextCorrection(now time.Time, backoff func(int) time.Duration)
 // unwatched has the resource be looked at again in a while: no event will have that be done.
 func (s *session) unwatched() { s.failures, s.retryAt = 0, time.Now().Add(unwatchedInterval) }
 
-func (s *session) succeeded() { s.failures, s.retryAt = 0, time.Time{} }
+// How often a kind is looked for that nothing defines: ever more seldom, for most never come.
+const (
+	minLookup = 2 * time.Minute
+	maxLookup = 30 * time.Minute
+)
+
+// unannounced has the resource be looked at again in a while, and then in ever longer ones.
+func (s *session) unannounced() {
+	pause := min(minLookup<<min(s.lookups, 8), maxLookup)
+	s.failures, s.retryAt, s.lookups = 0, time.Now().Add(pause), s.lookups+1
+}
+
+func (s *session) succeeded() { s.failures, s.retryAt, s.lookups = 0, time.Time{}, 0 }
 
 func (s *session) retryDue() bool { return !s.retryAt.IsZero() && !time.Now().Before(s.retryAt) }
 

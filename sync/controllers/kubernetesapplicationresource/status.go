@@ -30,8 +30,11 @@ func (s *scope) report() (reconcile.Outcome, error) {
 	if got.placed {
 		s.kar.Status.Namespace = got.namespace
 	}
-	s.showStatus()
+	s.showStatus(time.Now())
 	outcome := reconcile.Outcome{RequeueAfter: s.requeueAfter()}
+	if s.showAfter > 0 && (outcome.RequeueAfter == 0 || s.showAfter < outcome.RequeueAfter) {
+		outcome.RequeueAfter = s.showAfter
+	}
 	switch err := s.withheld(); {
 	case got.err != nil:
 		return outcome, s.retried(got.err)
@@ -107,11 +110,17 @@ func (s *scope) message(got submission) string {
 // unlooked are the reasons of errors that say nothing about what is in the cluster.
 var unlooked = []string{v1alpha1.ClusterUnreachableReason, v1alpha1.NotScheduledReason, v1alpha1.ProgressingWithRetryReason}
 
+// deletion are the reasons of errors that say what became of a deletion that was begun.
+var deletion = []string{v1alpha1.DeletingReason, v1alpha1.DeleteFailedReason}
+
 // conclude sets the condition Submitted and the state of a pass that came to an end.
 func (s *scope) conclude(outcome reconcile.Outcome, err error) {
 	var known *reconcile.Error
 	switch {
 	case !s.kar.DeletionTimestamp.IsZero():
+		if errors.As(err, &known) && slices.Contains(deletion, known.Reason) {
+			conditions.MarkFalse(s.kar, v1alpha1.SubmittedCondition, known.Reason, "%s", err)
+		}
 	case err == nil && outcome.Unknown == "":
 		conditions.MarkTrue(s.kar, v1alpha1.SubmittedCondition, v1alpha1.SucceededReason, "%s", outcome.Message)
 	case err == nil:
@@ -154,16 +163,43 @@ func stateOf(kar *v1alpha1.KubernetesApplicationResource) v1alpha1.ApplicationSt
 
 // showStatus copies the status of the object as it was last seen (W19, W20). While it is not
 // known, because the cluster is lost or the object was made this moment, what was known stays.
-func (s *scope) showStatus() {
-	seen, _ := s.session.applier.Observe(s.owner)
-	for _, status := range seen.Statuses { // there is one at most: Secrets have none
-		s.show(status)
+func (s *scope) showStatus(now time.Time) {
+	status, known := s.seenStatus()
+	if !known || s.shows(status) {
 		return
 	}
-	unserved := func(p manifest.Problem) bool { return p.Reason == apply.ReasonKindNotFound && s.sameObject(p.ID) }
-	if slices.ContainsFunc(s.session.result.problems, unserved) {
-		s.show(apply.Status{})
+	if next := s.session.shownAt.Add(statusDistance); next.After(now) {
+		s.showAfter = next.Sub(now)
+		return
 	}
+	s.session.shownAt = now
+	s.show(status)
+}
+
+// statusDistance is how far apart two statuses of an object are shown: of one that changes all
+// the time each is a write on the hub. The first after some quiet is shown at once.
+const statusDistance = 200 * time.Millisecond
+
+// seenStatus is the status of the object, as far as it is known.
+func (s *scope) seenStatus() (apply.Status, bool) {
+	seen, _ := s.session.applier.Observe(s.owner)
+	for _, status := range seen.Statuses { // there is one at most: Secrets have none
+		return status, true
+	}
+	unserved := func(p manifest.Problem) bool { return p.Reason == apply.ReasonKindNotFound && s.sameObject(p.ID) }
+	return apply.Status{}, slices.ContainsFunc(s.session.result.problems, unserved)
+}
+
+// shows says whether that status is shown already.
+func (s *scope) shows(status apply.Status) bool {
+	if status.TooLarge != conditions.IsTrue(s.kar, v1alpha1.RemoteStatusTooLargeCondition) {
+		return false
+	}
+	remote := withoutNulls(status.JSON)
+	if remote == nil || s.kar.Status.Remote == nil {
+		return remote == nil && s.kar.Status.Remote == nil
+	}
+	return sameJSON(s.kar.Status.Remote.Raw, remote)
 }
 
 func (s *scope) show(status apply.Status) {
@@ -173,11 +209,8 @@ func (s *scope) show(status apply.Status) {
 	} else {
 		conditions.Delete(s.kar, v1alpha1.RemoteStatusTooLargeCondition)
 	}
-	remote := withoutNulls(status.JSON)
-	switch {
-	case remote == nil:
-		s.kar.Status.Remote = nil
-	case s.kar.Status.Remote == nil || !sameJSON(s.kar.Status.Remote.Raw, remote):
+	s.kar.Status.Remote = nil
+	if remote := withoutNulls(status.JSON); remote != nil {
 		s.kar.Status.Remote = &apiextensionsv1.JSON{Raw: remote}
 	}
 }

@@ -1,8 +1,10 @@
 package kubernetesapplicationresource_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
@@ -75,6 +77,26 @@ func TestResource_showsNoStatusOfWhatIsNotOurs(t *testing.T) {
 	})
 	hub.AwaitReason(w.World, kar, v1alpha1.ObjectConflictReason)
 	hub.Await(w.World, kar, "the status is that of another's object", func(k *v1alpha1.KubernetesApplicationResource) bool { return k.Status.Remote == nil })
+}
+
+// W19: a status that changes all the time costs the hub a few writes a second, and the last of
+// its changes is shown.
+func TestResource_gathersChangesOfAStatus(t *testing.T) {
+	w := newWorld(t)
+	kar := hub.AwaitReady(w.World, w.submit(w.resource("web", w.berlin.service("web"))))
+	w.awaitRemote(kar, `{"loadBalancer":{}}`)
+	live := &corev1.Service{}
+	require.True(t, w.berlin.Exists(live, "web"))
+	before, start := w.count(), time.Now()
+	const changes = 200
+	for i := range changes {
+		live.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{Hostname: fmt.Sprintf("web-%d.example.com", i)}}
+		require.NoError(t, w.berlin.Client.Status().Update(t.Context(), live))
+	}
+	w.awaitRemote(kar, fmt.Sprintf(`{"loadBalancer":{"ingress":[{"hostname":"web-%d.example.com"}]}}`, changes-1))
+	most := int(time.Since(start)/(200*time.Millisecond)) + 1
+	assert.LessOrEqual(t, len(before.onHub()), most)
+	assert.Less(t, most, changes, "else nothing was seen")
 }
 
 // W1, W2, W19-W21, W43, W44: the status of a kind that the hub has never heard of.

@@ -23,7 +23,7 @@ const jobTimeout = time.Minute
 // them as they should be. An object is not submitted before all of its Secrets are there;
 // one that is in the cluster already is kept as it is templated all the same.
 func (r *Reconciler) submit(_ context.Context, s *scope) error {
-	if err := s.withheld(); err != nil && !s.delivered() {
+	if err := s.withheld(); err != nil && !s.placed() {
 		return err
 	}
 	s.digest = s.inputDigest()
@@ -39,10 +39,9 @@ func (r *Reconciler) submit(_ context.Context, s *scope) error {
 	return nil
 }
 
-// delivered says whether the object is in the cluster, or may be.
-func (s *scope) delivered() bool {
-	return slices.ContainsFunc(s.inventory(), s.sameObject)
-}
+// placed says whether the object was submitted once, with its Secrets: then it has a namespace.
+// That the inventory names it says no more than that it was tried.
+func (s *scope) placed() bool { return s.kar.Status.Namespace != "" }
 
 // inventory is what the status says is in the cluster, or may be.
 func (s *scope) inventory() []manifest.ID {
@@ -128,6 +127,8 @@ func (r *Reconciler) do(s *scope, input string, work func(context.Context) submi
 		s.session.failed(r.kernel.Backoff)
 	case got.unseen:
 		s.session.unwatched()
+	case got.unannounced:
+		s.session.unannounced()
 	default:
 		s.session.succeeded()
 	}

@@ -98,7 +98,7 @@ func (w *work) revoke(ctx context.Context) *submission {
 	if revoked = w.amongDelivered(revoked); len(revoked) == 0 {
 		return nil
 	}
-	result := w.applier.Delete(ctx, w.owner, revoked)
+	result := w.delete(ctx, revoked)
 	w.delivered = inventory.Merge(inventory.Diff(w.delivered, revoked), result.Inventory)
 	switch {
 	case result.Err != nil:
@@ -122,6 +122,7 @@ func (w *work) apply(ctx context.Context, object manifest.Object, secrets []secr
 		Owner:            w.owner,
 		Objects:          objects,
 		Inventory:        inventory.Diff(w.delivered, kept),
+		Unkept:           w.copies(w.delivered),
 		Prune:            true,
 		DefaultNamespace: metav1.NamespaceDefault,
 		Intent:           func(ctx context.Context, ids []manifest.ID) error { return w.declare(ctx, inventory.Merge(kept, ids)) },
@@ -155,8 +156,18 @@ func (w *work) takeAway(ctx context.Context, copies []manifest.ID) bool {
 	if len(copies) == 0 {
 		return false
 	}
-	result := w.applier.Delete(ctx, w.owner, copies)
+	result := w.delete(ctx, copies)
 	return result.Err == nil && len(result.Inventory) == 0
+}
+
+// delete deletes some of what was delivered, as far as it is ours.
+func (w *work) delete(ctx context.Context, ids []manifest.ID) apply.Result {
+	return w.applier.Apply(ctx, apply.Request{Owner: w.owner, Inventory: ids, Prune: true, Unkept: w.copies(ids)})
+}
+
+// copies are those of some identities that are not of the object.
+func (w *work) copies(ids []manifest.ID) []manifest.ID {
+	return slices.DeleteFunc(slices.Clone(ids), w.sameObject)
 }
 
 // kept are the copies that are neither to be applied nor to be taken away: those of Secrets
@@ -211,7 +222,7 @@ func recorded(ids []manifest.ID) *v1alpha1.Inventory {
 
 // take sums up what became of a request.
 func (w *work) take(result apply.Result) submission {
-	got := submission{problems: result.Problems, warnings: result.Warnings, waiting: result.Waiting, unseen: result.Unseen}
+	got := submission{problems: result.Problems, warnings: result.Warnings, waiting: result.Waiting, unseen: result.Unseen, unannounced: result.Unannounced}
 	if result.Err != nil {
 		got.err = w.failed(result.Err)
 		return got
@@ -239,7 +250,7 @@ func (w *work) failed(err error) error {
 
 // remove deletes some of what was delivered, as far as it is ours (W53).
 func (w *work) remove(ctx context.Context, ids []manifest.ID) submission {
-	result := w.applier.Delete(ctx, w.owner, ids)
+	result := w.delete(ctx, ids)
 	// What was refused is in no Waiting: no event tells when it would not be any more.
 	got := submission{inventory: result.Inventory, problems: result.Problems, waiting: result.Waiting, unseen: result.Unseen}
 	if result.Err != nil {
