@@ -6,7 +6,9 @@
 // when one of its resources changes (at most five times a second), when a resource that stood
 // in the way of a template is gone, and when its cluster comes, goes, is paused, lost or back.
 // While it fits nowhere, it is also reconciled when the labels of any cluster of its namespace
-// change, and when a kind that it needs appears in one.
+// change, and when a kind that it needs appears in one: at once where a CustomResourceDefinition
+// announces that, and within two minutes where not. A cluster that does not say what it serves
+// is asked again after half a minute.
 //
 // It owns the conditions Ready, Scheduled, Submitted, Reconciling and Stalled of
 // KubernetesApplication.

@@ -2,10 +2,9 @@ package kubernetesapplication
 
 import (
 	"context"
+	"errors"
 	"sync"
-	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,9 +13,6 @@ import (
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/watch"
 )
-
-// askTimeout bounds a question to a cluster that stops to answer meanwhile.
-const askTimeout = 5 * time.Second
 
 var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
@@ -42,26 +38,43 @@ type definitions = watch.Definitions[types.NamespacedName]
 type kinds struct {
 	// tell wakes an application.
 	tell func(types.NamespacedName)
+	// lookouts are for kinds that no CustomResourceDefinition may ever announce.
+	lookouts *lookouts
 
 	mu        sync.Mutex
 	byCluster map[*cluster.Cluster]*definitions
 }
 
 func newKinds(tell func(types.NamespacedName)) *kinds {
-	return &kinds{tell: tell, byCluster: map[*cluster.Cluster]*definitions{}}
+	return &kinds{tell: tell, lookouts: newLookouts(tell), byCluster: map[*cluster.Cluster]*definitions{}}
 }
 
-// serves returns nil where the cluster serves a kind, in that version. Else the application
-// is woken when that may have changed.
-func (k *kinds) serves(ctx context.Context, c *cluster.Cluster, app types.NamespacedName, gvk schema.GroupVersionKind) error {
-	_, err := c.Mapper().RESTMapping(gvk.GroupKind(), gvk.Version)
-	if !meta.IsNoMatchError(err) {
+// absent says why a kind is not served that discovery does not know. It returns nil where a
+// definition of it is there already. The application is woken when that may have changed.
+func (k *kinds) absent(ctx context.Context, c *cluster.Cluster, app types.NamespacedName, gvk schema.GroupVersionKind) error {
+	var (
+		undefined watch.NoDefinitionError
+		pending   watch.NotEstablishedError
+		hidden    watch.HiddenError
+	)
+	known := k.of(c)
+	_, err := known.Find(ctx, app, gvk)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &pending):
 		return err
+	case errors.As(err, &undefined):
+		if !known.Defines(gvk.Group) {
+			k.lookouts.add(c, app, gvk)
+		}
+		return err
+	case errors.As(err, &hidden):
+		k.lookouts.add(c, app, gvk)
+		return watch.NoDefinitionError{Kind: gvk}
+	default:
+		return unanswered(ctx, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	_, err = k.of(c).Find(ctx, app, gvk)
-	return err
 }
 
 // of returns the definitions of a cluster, which end when it is disengaged.
@@ -87,6 +100,7 @@ func (k *kinds) of(c *cluster.Cluster) *definitions {
 
 // leave has an application wait for nothing any more.
 func (k *kinds) leave(app types.NamespacedName) {
+	k.lookouts.leave(app)
 	k.mu.Lock()
 	all := make([]*definitions, 0, len(k.byCluster))
 	for _, d := range k.byCluster {

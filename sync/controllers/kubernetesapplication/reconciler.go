@@ -84,7 +84,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	s := r.newScope(app)
 	err := r.prepare(ctx, s)
-	if s.skip || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	switch {
+	case s.skip:
+		return ctrl.Result{RequeueAfter: s.requeueAfter}, nil
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return retried(err)
 	}
 	pass := r.kernel.Begin(r.Client, r.Recorder, app)

@@ -22,16 +22,17 @@ const (
 	// warmUp is how long after a start a cluster that was not contacted yet is waited for:
 	// without it, everything would go to the cluster that answers first.
 	warmUp = 10 * time.Second
-	// retryKinds is how often clusters are asked again for kinds that no
-	// CustomResourceDefinition announces: those of aggregated API servers.
-	retryKinds = 2 * time.Minute
+	// retryUnanswered is after how long a cluster is asked again that did not say what it
+	// serves.
+	retryUnanswered = 30 * time.Second
 )
 
 // schedule finds the application a cluster and writes it down, once and for all (W36, W60).
 // Where it finds none, unplaced says why.
 func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	if r.ledger.assumed(s.key, s.app.UID) {
-		s.skip = true // the cache is behind our own write
+		// The cache is behind our own write, whose event wakes nobody: it is ours.
+		s.skip, s.requeueAfter = true, retryConflict
 		return nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(s.app.Spec.ClusterSelector)
@@ -39,7 +40,9 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 		s.unplaced = reconcile.Stalled(v1alpha1.InvalidSpecReason, "spec.clusterSelector: %w", err)
 		return nil
 	}
-	found, err := r.candidates(ctx, s, selector)
+	asking, cancel := context.WithTimeoutCause(ctx, askTimeout, errTooSlow)
+	defer cancel()
+	found, err := r.candidates(asking, s, selector)
 	if err != nil {
 		return err
 	}
@@ -48,7 +51,7 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 		return nil
 	}
 	workload := placement.Workload{Selector: selector, Kinds: requiredKinds(s.app.Spec.ResourceTemplates)}
-	fitting, err := r.filters.Fit(workload, found.candidates)
+	chosen, err := r.choose(ctx, s, workload, found)
 	if wait := time.Until(s.app.CreationTimestamp.Add(warmUp)); err != nil && found.elsewhere && wait > 0 {
 		s.undecided, s.requeueAfter = true, wait // others are to choose first
 		return nil
@@ -57,12 +60,6 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 		s.misfit(err, found.elsewhere)
 		return nil
 	}
-	chosen := r.ledger.assume(s.key, s.app, func(placed func(string) int) string {
-		for i := range fitting {
-			fitting[i].Placed = placed(fitting[i].Name)
-		}
-		return r.scores.Select(workload, fitting).Name
-	})
 	if err := r.write(ctx, s, chosen); err != nil {
 		r.ledger.forget(s.key)
 		return err
@@ -72,6 +69,28 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	return err
 }
 
+// choose decides for a cluster. The decision is for good, and what is remembered of a cluster
+// may be long past: the one that is chosen is asked once more, and is not chosen where it does
+// not serve what it did.
+func (r *Reconciler) choose(ctx context.Context, s *scope, w placement.Workload, f found) (string, error) {
+	for {
+		fitting, err := r.filters.Fit(w, f.candidates)
+		if err != nil {
+			return "", err
+		}
+		chosen := r.ledger.assume(s.key, s.app, func(placed func(string) int) string {
+			for i := range fitting {
+				fitting[i].Placed = placed(fitting[i].Name)
+			}
+			return r.scores.Select(w, fitting).Name
+		})
+		if f.surveys[chosen].confirm(ctx, w.Kinds) {
+			return chosen, nil
+		}
+		r.ledger.forget(s.key)
+	}
+}
+
 // misfit says why the application fits nowhere, as far as is known: other processes may have
 // clusters for it.
 func (s *scope) misfit(err error, elsewhere bool) {
@@ -79,8 +98,8 @@ func (s *scope) misfit(err error, elsewhere bool) {
 		err = fmt.Errorf("%w; clusters that another process serves may fit", err)
 	}
 	var after time.Duration
-	if fit := (*placement.FitError)(nil); errors.As(err, &fit) && fit.Has(placement.KindNotServed) {
-		after = retryKinds
+	if fit := (*placement.FitError)(nil); errors.As(err, &fit) && fit.Has(placement.Unanswered) {
+		after = retryUnanswered
 	}
 	s.unplaced = reconcile.Waiting(v1alpha1.NoClusterFitsReason, after, "%w", err)
 }
@@ -88,19 +107,22 @@ func (s *scope) misfit(err error, elsewhere bool) {
 // found are the clusters of the application's namespace.
 type found struct {
 	candidates []placement.Candidate
+	// surveys are what the candidates are asked, by name.
+	surveys map[string]*survey
 	// uncontacted says that a cluster may turn out to fit that is about to be contacted.
 	uncontacted bool
 	// elsewhere says that another process serves a cluster that the selector matches.
 	elsewhere bool
 }
 
-// candidates gathers what is known of the clusters, without asking any of them.
+// candidates gathers what is known of the clusters, without asking any of them: what they are
+// asked later ends with ctx.
 func (r *Reconciler) candidates(ctx context.Context, s *scope, selector labels.Selector) (found, error) {
 	list := &v1alpha1.KubernetesClusterList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(s.app.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return found{}, fmt.Errorf("list clusters: %w", err)
 	}
-	var f found
+	f := found{surveys: make(map[string]*survey, len(list.Items))}
 	for i := range list.Items {
 		kc := &list.Items[i]
 		usable := selector.Matches(labels.Set(kc.Labels)) && kc.DeletionTimestamp.IsZero() && !kc.Spec.Paused
@@ -110,21 +132,19 @@ func (r *Reconciler) candidates(ctx context.Context, s *scope, selector labels.S
 		}
 		state, known := r.Clusters.State(client.ObjectKeyFromObject(kc))
 		f.uncontacted = f.uncontacted || usable && (!known || !state.Contacted)
-		f.candidates = append(f.candidates, r.candidate(ctx, s, kc))
+		c, err := r.Clusters.Get(client.ObjectKeyFromObject(kc))
+		asked := r.kinds.survey(c, s.key)
+		f.surveys[kc.Name] = asked
+		f.candidates = append(f.candidates, placement.Candidate{
+			Name:        kc.Name,
+			Labels:      kc.Labels,
+			Deleting:    !kc.DeletionTimestamp.IsZero(),
+			Paused:      kc.Spec.Paused,
+			Unreachable: withoutName(err),
+			Serves:      func(gvk schema.GroupVersionKind) error { return asked.serves(ctx, gvk) },
+		})
 	}
 	return f, nil
-}
-
-func (r *Reconciler) candidate(ctx context.Context, s *scope, kc *v1alpha1.KubernetesCluster) placement.Candidate {
-	c, err := r.Clusters.Get(client.ObjectKeyFromObject(kc))
-	return placement.Candidate{
-		Name:        kc.Name,
-		Labels:      kc.Labels,
-		Deleting:    !kc.DeletionTimestamp.IsZero(),
-		Paused:      kc.Spec.Paused,
-		Unreachable: withoutName(err),
-		Serves:      func(gvk schema.GroupVersionKind) error { return r.kinds.serves(ctx, c, s.key, gvk) },
-	}
 }
 
 // withoutName is why a cluster cannot be used, for a text that names it already.

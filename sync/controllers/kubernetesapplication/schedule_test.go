@@ -1,6 +1,7 @@
 package kubernetesapplication_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -8,10 +9,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/hub"
 )
 
@@ -129,6 +133,52 @@ func TestSchedule_waitsForTheKind(t *testing.T) {
 	require.NoError(t, inOslo.Create(t.Context(), crd))
 	t.Cleanup(func() { _ = inOslo.Delete(t.Context(), crd) })
 	w.awaitState(app, v1alpha1.StateScheduled)
+}
+
+// define has a cluster serve a kind, until what is returned is called, or the end of the test.
+func (w *world) define(c *env.Cluster, crd *apiextensionsv1.CustomResourceDefinition) (undefine func()) {
+	w.T.Helper()
+	inside, err := client.New(c.RESTConfig(), client.Options{Scheme: schemeWithDefinitions(w.T)})
+	require.NoError(w.T, err)
+	asking, err := discovery.NewDiscoveryClientForConfig(c.RESTConfig())
+	require.NoError(w.T, err)
+	served := func() bool {
+		_, err := asking.ServerResourcesForGroupVersion(crd.Spec.Group + "/v1")
+		require.True(w.T, err == nil || apierrors.IsNotFound(err), "%v", err)
+		return err == nil
+	}
+	made := crd.DeepCopy()
+	require.NoError(w.T, inside.Create(w.T.Context(), made))
+	w.T.Cleanup(func() { _ = inside.Delete(context.Background(), made) })
+	require.True(w.T, w.Eventually(served))
+	return func() {
+		require.NoError(w.T, inside.Delete(w.T.Context(), made))
+		require.True(w.T, w.Eventually(func() bool { return !served() }))
+	}
+}
+
+// W60, C57: a kind that is gone since it was seen is not taken to be served: the decision could
+// not be taken back.
+func TestSchedule_notWhereTheKindIsGone(t *testing.T) {
+	w := newWorld(t)
+	oslo := w.addCluster("oslo", nil)
+	w.addOther("rome")
+	crd := definition(w, "Wheel", "wheels")
+	undefine := w.define(oslo.cluster, crd)
+	w.define(w.Cluster, crd)
+	require.True(t, w.Eventually(func() bool { return w.reachable("oslo", "rome") }))
+	wheel := func(name string) v1alpha1.ResourceTemplate {
+		return template(t, name, "{apiVersion: "+w.Namespace+".example.com/v1, kind: Wheel, metadata: {name: "+name+"}}")
+	}
+	full := application("full", configMap(t, "full-1"), configMap(t, "full-2"), configMap(t, "full-3"))
+	full.Spec.ClusterName = "rome"
+	w.awaitState(w.submit(full), v1alpha1.StateScheduled)
+	first := w.awaitState(w.submit(application("first", wheel("first"))), v1alpha1.StateScheduled)
+	require.Equal(t, "oslo", first.Spec.ClusterName, "where less is placed")
+
+	undefine()
+	second := w.awaitState(w.submit(application("second", wheel("second"))), v1alpha1.StateScheduled)
+	assert.Equal(t, "rome", second.Spec.ClusterName)
 }
 
 // C57: what the application brings along is not asked for.

@@ -89,7 +89,17 @@ type user struct {
 // with labels, and connects it.
 func (w *world) addCluster(name string, labels map[string]string) *user {
 	w.T.Helper()
-	c := env.Shared(w.T, env.Options{Name: "user"})
+	return w.addClusterOf(env.Shared(w.T, env.Options{Name: "user"}), name, labels)
+}
+
+// addOther makes a KubernetesCluster of another API server than addCluster: that of the hub.
+func (w *world) addOther(name string) *user {
+	w.T.Helper()
+	return w.addClusterOf(w.Cluster, name, nil)
+}
+
+func (w *world) addClusterOf(c *env.Cluster, name string, labels map[string]string) *user {
+	w.T.Helper()
 	gate, err := env.NewGate(c.Address())
 	require.NoError(w.T, err)
 	w.T.Cleanup(gate.Close)

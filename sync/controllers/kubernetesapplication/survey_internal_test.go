@@ -1,0 +1,133 @@
+package kubernetesapplication
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/placement"
+	"waybill.dev/waybill/test/env"
+)
+
+var widget = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
+
+// hanging is a mapper of a cluster that does not answer.
+type hanging struct {
+	meta.RESTMapper
+	till <-chan struct{}
+}
+
+func (h hanging) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
+	<-h.till
+	return nil, errors.New("too late")
+}
+
+// A cluster that hangs does not hold up a worker for longer than a question may take.
+func TestMapped_endsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errTooSlow)
+	defer cancel()
+	err := mapped(ctx, hanging{till: t.Context().Done()}, widget)
+	require.ErrorIs(t, err, errTooSlow)
+	err = unanswered(ctx, err)
+	require.ErrorIs(t, err, placement.ErrUnanswered)
+	assert.EqualError(t, err, "no answer: it does not answer in time")
+}
+
+// W36: what an event will announce is not asked for meanwhile; what none will, is.
+func TestMisfit_looksAgainWhereNothingIsAnnounced(t *testing.T) {
+	for reason, after := range map[placement.Reason]time.Duration{
+		placement.NotSelected:   0,
+		placement.Paused:        0,
+		placement.Unreachable:   0,
+		placement.KindNotServed: 0,
+		placement.Unanswered:    retryUnanswered,
+	} {
+		r := newReconciler(t, interceptor.Funcs{})
+		r.filters = placement.Filters{func(placement.Workload, placement.Candidate) (placement.Reason, string) { return reason, "said" }}
+		app, result := reconciled(t, r)
+		assert.Equal(t, v1alpha1.NoClusterFitsReason, conditions.GetReason(app, v1alpha1.ReadyCondition))
+		assert.Equal(t, after, result.RequeueAfter, reason)
+	}
+}
+
+// C57
+func TestIsBuiltIn(t *testing.T) {
+	for _, group := range []string{"", "apps", "rbac.authorization.k8s.io", "apiextensions.k8s.io"} {
+		assert.True(t, isBuiltIn(group), group)
+	}
+	for _, group := range []string{"example.com", "apps.waybill.dev", "gateway.networking.k8s.io", "metrics.k8s.io"} {
+		assert.False(t, isBuiltIn(group), group)
+	}
+}
+
+// newLookedAt returns a cluster, and lookouts there that look all the time.
+func newLookedAt(t *testing.T) (*cluster.Cluster, *lookouts, <-chan types.NamespacedName) {
+	t.Helper()
+	server := env.Shared(t, env.Options{Name: "user"})
+	c, err := cluster.NewLocal(t.Context(), server.RESTConfig(), nil, nil)
+	require.NoError(t, err)
+	told := make(chan types.NamespacedName, 8)
+	l := newLookouts(func(app types.NamespacedName) { told <- app })
+	l.every = 10 * time.Millisecond
+	return c, l, told
+}
+
+func (l *lookouts) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.at)
+}
+
+// C57: whoever waits for a kind is woken when it is served, whatever serves it; one question
+// does for all.
+func TestLookouts_wakeWhoWaits(t *testing.T) {
+	c, l, told := newLookedAt(t)
+	blog := types.NamespacedName{Namespace: web.Namespace, Name: "blog"}
+	deployment := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	unheardOf := deployment.GroupVersion().WithKind("Widget")
+	l.add(c, blog, unheardOf)
+	l.add(c, blog, widget)
+	assert.Equal(t, 2, l.count())
+	l.add(c, web, unheardOf)
+	l.add(c, web, deployment)
+	assert.Equal(t, web, <-told)
+	assert.Equal(t, 2, l.count(), "one for each version")
+	l.leave(blog)
+	assert.Zero(t, l.count(), "nobody waits any more")
+	assert.Empty(t, told)
+}
+
+// What waits for a cluster ends with it.
+func TestLookouts_endWithTheCluster(t *testing.T) {
+	server := env.Shared(t, env.Options{Name: "user"})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c, err := cluster.NewLocal(ctx, server.RESTConfig(), nil, nil)
+	require.NoError(t, err)
+	l := newLookouts(func(types.NamespacedName) {})
+	l.add(c, web, widget)
+	cancel()
+	require.Eventually(t, func() bool { return l.count() == 0 }, time.Minute, time.Millisecond)
+}
+
+// Whoever has got a cluster waits for none.
+func TestLookouts_areLeftWithTheKinds(t *testing.T) {
+	c, l, _ := newLookedAt(t)
+	k := newKinds(func(types.NamespacedName) {})
+	k.lookouts = l
+	require.ErrorContains(t, k.survey(c, web).serves(t.Context(), widget), "install what defines it")
+	assert.Equal(t, 1, l.count())
+	k.leave(web)
+	assert.Zero(t, l.count())
+}
