@@ -27,6 +27,8 @@ func TestDelete_waitsForItsResources(t *testing.T) {
 			hub.AwaitReady(w.World, app)
 			require.NoError(t, w.Client.Delete(t.Context(), app, client.PropagationPolicy(policy)))
 			w.awaitState(app, v1alpha1.StateDeleting)
+			assert.EqualValues(t, 2, app.Status.SubmittedResources)
+			assert.Equal(t, v1alpha1.DeletingReason, conditions.GetReason(app, v1alpha1.SubmittedCondition), "nothing is submitted any more")
 
 			for _, name := range []string{"one", "two"} {
 				require.True(t, w.Exists(app, "web"), "still waited for: "+name)
@@ -54,6 +56,40 @@ func TestDelete_saysWhatItWaitsFor(t *testing.T) {
 	conditions.MarkFalse(kar, v1alpha1.ReadyCondition, v1alpha1.ClusterUnreachableReason, "cluster oslo does not answer")
 	require.NoError(t, w.Client.Status().Patch(t.Context(), kar, client.MergeFrom(before)))
 	w.awaitMessage(app, "resource one: cluster oslo does not answer")
+
+	w.release(w.resource("two"))
+	hub.Await(w.World, app, "one is left", func(app *v1alpha1.KubernetesApplication) bool { return app.Status.SubmittedResources == 1 })
+	assert.Equal(t, "1 resources are left", conditions.GetMessage(app, v1alpha1.SubmittedCondition))
+	assert.True(t, conditions.IsUnknown(app, v1alpha1.SubmittedCondition))
+}
+
+// W48, C57: an operator that came with the application is there until it has let go of what is
+// deleted with it.
+func TestDelete_ofAnOperatorAndItsObjects(t *testing.T) {
+	w := newWorld(t)
+	w.addCluster("oslo", nil)
+	crd, err := v1alpha1.NewObjectTemplate(toUnstructured(t, definition(w, "Valve", "valves")))
+	require.NoError(t, err)
+	app := w.submit(application("web",
+		template(t, "operator", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: operator}}"),
+		v1alpha1.ResourceTemplate{Metadata: v1alpha1.ResourceTemplateMetadata{Name: "crd"}, Spec: v1alpha1.ResourceTemplateSpec{Template: crd}},
+		template(t, "valve", "{apiVersion: "+w.Namespace+".example.com/v1, kind: Valve, metadata: {name: one}}"),
+	))
+	w.awaitState(app, v1alpha1.StateScheduled)
+	require.NoError(t, w.Client.Delete(t.Context(), app))
+	w.awaitState(app, v1alpha1.StateDeleting)
+	valve := w.resource("valve")
+	require.False(t, valve.DeletionTimestamp.IsZero())
+	for _, name := range []string{"operator", "crd"} {
+		require.True(t, w.resource(name).DeletionTimestamp.IsZero(), name+" goes when the objects of its kind are gone")
+	}
+	w.release(valve)
+	for _, name := range []string{"operator", "crd"} {
+		kar := &v1alpha1.KubernetesApplicationResource{}
+		require.True(t, w.Eventually(func() bool { return w.Exists(kar, name) && !kar.DeletionTimestamp.IsZero() }))
+		w.release(kar)
+	}
+	w.AwaitGone(app, "web")
 }
 
 // W37, C11: an application that never had a cluster is held by nothing.

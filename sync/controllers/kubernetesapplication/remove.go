@@ -8,6 +8,7 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
@@ -15,21 +16,43 @@ import (
 )
 
 // remove deletes every resource of the application and lets it go when none is left, which is
-// when nothing of it is left in the cluster (W48, C11).
+// when nothing of it is left in the cluster (W48, C11). The deletion of each wakes us.
 func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	ours, err := r.ours(ctx, s)
 	if err != nil {
 		return reconcile.Outcome{}, err
 	}
-	s.surplus = slices.Collect(maps.Values(ours))
-	if len(s.surplus) == 0 {
+	if len(ours) == 0 {
 		return r.confirm(ctx, s)
 	}
+	s.left, s.surplus = ours, firstToGo(slices.Collect(maps.Values(ours)))
 	r.keep(ctx, s)
 	if s.failed != nil {
 		return reconcile.Outcome{}, reconcile.Failed(v1alpha1.DeleteFailedReason, "%w", s.failed)
 	}
 	return reconcile.Outcome{}, reconcile.Waiting(v1alpha1.DeletingReason, 0, "waiting for what is left: %s", some(remaining(ours), "; "))
+}
+
+// firstToGo are those of some resources that are to be deleted before the others: objects of
+// kinds that others define. What lets go of them, such as an operator that comes with its kinds,
+// has to be there until they are gone.
+func firstToGo(all []*v1alpha1.KubernetesApplicationResource) []*v1alpha1.KubernetesApplicationResource {
+	defined := map[schema.GroupKind]bool{}
+	for _, live := range all {
+		if kind, ok := definedKind(live.Spec.Template); ok {
+			defined[kind] = true
+		}
+	}
+	var first []*v1alpha1.KubernetesApplicationResource
+	for _, live := range all {
+		if defined[live.Spec.Template.GroupVersionKind().GroupKind()] {
+			first = append(first, live)
+		}
+	}
+	if len(first) == 0 {
+		return all
+	}
+	return first
 }
 
 // confirm asks past the cache whether a resource is left: one that was made a moment ago must

@@ -37,6 +37,7 @@ func (r *Reconciler) list(ctx context.Context, s *scope) error {
 	for _, live := range ours {
 		s.surplus = append(s.surplus, live)
 	}
+	s.surplus = firstToGo(s.surplus)
 	return nil
 }
 
@@ -124,27 +125,34 @@ func (r *Reconciler) bring(ctx context.Context, s *scope, i int) {
 // ourselves, a moment ago (W46).
 func (r *Reconciler) create(ctx context.Context, s *scope, t *v1alpha1.ResourceTemplate) resource {
 	key := types.NamespacedName{Namespace: s.app.Namespace, Name: t.Metadata.Name}
-	if r.Client.Get(ctx, key, &v1alpha1.KubernetesApplicationResource{}, &client.GetOptions{UnsafeDisableDeepCopy: new(true)}) == nil {
-		return resource{conflict: true}
+	live := &v1alpha1.KubernetesApplicationResource{}
+	if r.Client.Get(ctx, key, live, &client.GetOptions{UnsafeDisableDeepCopy: new(true)}) == nil {
+		return s.arrived(live)
 	}
 	made := s.desired(nil, t)
 	err := r.Client.Create(ctx, made, client.FieldOwner(v1alpha1.FieldManager))
 	if !apierrors.IsAlreadyExists(err) {
 		return written(made, err)
 	}
-	live := &v1alpha1.KubernetesApplicationResource{}
-	switch err := r.Direct.Get(ctx, key, live); {
-	case err != nil:
+	live = &v1alpha1.KubernetesApplicationResource{}
+	if err := r.Direct.Get(ctx, key, live); err != nil {
 		return written(nil, err)
-	case !s.owns(live):
-		return resource{conflict: true}
-	default:
-		return resource{live: live}
 	}
+	return s.arrived(live)
+}
+
+// arrived is a resource that was not there when ours were listed: a stranger, or one of ours
+// that the cache had not shown, and that was not compared with its template.
+func (s *scope) arrived(live *v1alpha1.KubernetesApplicationResource) resource {
+	if !s.owns(live) {
+		return resource{conflict: true}
+	}
+	return resource{live: live, stale: true}
 }
 
 // update writes a resource where it is not as it should be. Of two writers who saw the same,
-// the second is refused; the event of the first wakes us.
+// the second is refused. The event of the first need not wake us, which may be one of those
+// that no application looks at.
 func (r *Reconciler) update(ctx context.Context, s *scope, t *v1alpha1.ResourceTemplate, live *v1alpha1.KubernetesApplicationResource) resource {
 	wanted := s.desired(live, t)
 	if equality.Semantic.DeepEqual(live, wanted) {
@@ -152,13 +160,14 @@ func (r *Reconciler) update(ctx context.Context, s *scope, t *v1alpha1.ResourceT
 	}
 	wanted = wanted.DeepCopy()
 	err := r.Client.Update(ctx, wanted, client.FieldOwner(v1alpha1.FieldManager))
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return resource{live: live}
-	}
-	if err != nil {
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return resource{live: live, stale: true}
+	case err != nil:
 		return resource{live: live, refused: err}
+	default:
+		return resource{live: wanted}
 	}
-	return resource{live: wanted}
 }
 
 func written(made *v1alpha1.KubernetesApplicationResource, err error) resource {

@@ -1,6 +1,7 @@
 package kubernetesapplication
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -24,15 +25,19 @@ type scope struct {
 	skip bool
 	// undecided says that not all clusters were looked at yet, and unplaced why none was
 	// found. Set by schedule.
-	undecided    bool
+	undecided bool
+	unplaced  error
+	// requeueAfter is when to look again at what is skipped or undecided; zero for never. Set
+	// by schedule.
 	requeueAfter time.Duration
-	unplaced     error
 
 	// resources are those of the templates, in their order. Set by list and keep.
 	resources []resource
 	// surplus are resources of ours without a template, or with another object than the
 	// template's. Set by list.
 	surplus []*v1alpha1.KubernetesApplicationResource
+	// left are the resources that a deletion waits for, by name. Set by remove.
+	left map[string]*v1alpha1.KubernetesApplicationResource
 	// failed is the first failure to write resources that is worth another try.
 	failed error
 	// released says that nothing holds a deletion any more. Set by remove.
@@ -45,6 +50,9 @@ type resource struct {
 	live *v1alpha1.KubernetesApplicationResource
 	// conflict says that somebody else has the name.
 	conflict bool
+	// stale says that the cache is behind: whether the resource is as its template says is
+	// for the next pass to find out.
+	stale bool
 	// refused is what the API server of the hub said to a write.
 	refused error
 }
@@ -69,6 +77,11 @@ func (s *scope) submitted() int {
 		}
 	}
 	return n
+}
+
+// stale says whether the cache was behind for any of the resources.
+func (s *scope) stale() bool {
+	return slices.ContainsFunc(s.resources, func(r resource) bool { return r.stale })
 }
 
 func (r resource) submitted() bool {

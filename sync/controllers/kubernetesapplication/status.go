@@ -11,6 +11,7 @@ import (
 
 	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -22,10 +23,13 @@ const (
 	maxMessage = 4096
 )
 
-// judge says how far the application is, by what its resources say of themselves.
+// judge says how far the application is, by what its resources say of themselves. Nothing is
+// said while a cache is behind: it would be said of another generation.
 func (r *Reconciler) judge(s *scope) (reconcile.Outcome, error) {
 	name := s.app.Spec.ClusterName
 	switch {
+	case s.stale():
+		return reconcile.Outcome{Pending: true, RequeueAfter: retryConflict}, nil
 	case s.cluster == nil:
 		return reconcile.Outcome{}, reconcile.Stalled(v1alpha1.ClusterNotFoundReason,
 			"KubernetesCluster %s does not exist; the application is not moved to another: create the cluster, or delete the application and create it anew", name)
@@ -34,7 +38,7 @@ func (r *Reconciler) judge(s *scope) (reconcile.Outcome, error) {
 	case s.cluster.Spec.Paused:
 		return reconcile.Outcome{Unknown: v1alpha1.SuspendedReason, Message: fmt.Sprintf("cluster %s is paused: nothing is submitted to it", name)}, nil
 	}
-	for _, err := range []error{r.reach(s), s.trouble()} {
+	for _, err := range []error{r.reach(s), s.unusable(), s.trouble()} {
 		if err != nil {
 			return reconcile.Outcome{}, err
 		}
@@ -77,7 +81,19 @@ func (s *scope) trouble() error {
 	}
 }
 
-// saidOnce are the reasons of what is wrong with the cluster, and so with all its resources.
+// unusable is what resources say of the cluster as a whole: that it refuses our credentials, or
+// does not answer them although it answers. It is said once, however many resources say it.
+func (s *scope) unusable() error {
+	for _, found := range s.resources {
+		if ready := found.unready(); ready != nil && ready.Reason == v1alpha1.ClusterUnreachableReason {
+			return reconcile.Waiting(ready.Reason, 0, "%s", excerpt.Of(ready.Message, maxMessage))
+		}
+	}
+	return nil
+}
+
+// saidOnce are the reasons of what is wrong with the cluster, and so with all its resources:
+// judge says it of the application.
 var saidOnce = []string{v1alpha1.ClusterUnreachableReason, v1alpha1.SuspendedReason, v1alpha1.ClusterNotFoundReason}
 
 // failed is what the resource says is wrong with it; empty where nothing is, or that is not
@@ -90,11 +106,22 @@ func (r resource) failed() string {
 	if submitted != nil && submitted.Status == metav1.ConditionFalse {
 		return submitted.Message
 	}
-	ready := conditions.Get(r.live, v1alpha1.ReadyCondition)
-	if ready == nil || ready.Status != metav1.ConditionFalse || slices.Contains(saidOnce, ready.Reason) {
-		return ""
+	if ready := r.unready(); ready != nil && !slices.Contains(saidOnce, ready.Reason) {
+		return ready.Message
 	}
-	return ready.Message
+	return ""
+}
+
+// unready is the condition Ready where it is False, and nil where it is not.
+func (r resource) unready() *metav1.Condition {
+	if r.live == nil {
+		return nil
+	}
+	ready := conditions.Get(r.live, v1alpha1.ReadyCondition)
+	if ready == nil || ready.Status != metav1.ConditionFalse {
+		return nil
+	}
+	return ready
 }
 
 // reach says whether the cluster answers. One that was not contacted since the start of the
@@ -117,7 +144,9 @@ func (s *scope) conclude(err error) {
 	status := &s.app.Status
 	status.Cluster = s.app.Spec.ClusterName
 	status.DesiredResources = int32(len(s.app.Spec.ResourceTemplates))
-	if !s.deleting() {
+	if s.deleting() {
+		s.markDeleting()
+	} else {
 		status.SubmittedResources = int32(s.submitted())
 		s.markScheduled(err)
 		s.markSubmitted(err)
@@ -148,6 +177,15 @@ func (s *scope) markSubmitted(err error) {
 	default:
 		conditions.MarkUnknown(s.app, v1alpha1.SubmittedCondition, v1alpha1.ProgressingReason, "%d of %d resources are submitted", submitted, len(s.resources))
 	}
+}
+
+// markDeleting counts what is left, as far as that is known.
+func (s *scope) markDeleting() {
+	if s.left == nil {
+		return
+	}
+	s.app.Status.SubmittedResources = int32(len(s.left))
+	conditions.MarkUnknown(s.app, v1alpha1.SubmittedCondition, v1alpha1.DeletingReason, "%d resources are left", len(s.left))
 }
 
 // state is the state that follows from the conditions and the counts (W15).
@@ -181,10 +219,7 @@ func reasonOf(err error) string {
 }
 
 func describe(name, message string) string {
-	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage], "") + "..."
-	}
-	return "resource " + name + ": " + message
+	return "resource " + name + ": " + excerpt.Of(message, maxMessage)
 }
 
 // some joins at most five, and counts the rest.
