@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
@@ -14,7 +13,7 @@ func (w *World) AwaitMetric(name string, labels map[string]string, value float64
 	w.T.Helper()
 	require.True(w.T, w.Eventually(func() bool {
 		found := w.series(name, labels)
-		return len(found) == 1 && found[0].GetGauge().GetValue() == value
+		return len(found) == 1 && found[0] == value
 	}), "%s of %v is not %g, but %v", name, labels, value, w.series(name, labels))
 }
 
@@ -24,12 +23,13 @@ func (w *World) AwaitNoMetric(name string, labels map[string]string) {
 	require.True(w.T, w.Eventually(func() bool { return len(w.series(name, labels)) == 0 }), "%s of %v is still there", name, labels)
 }
 
-// series are those of a metric that have these labels, and maybe more.
-func (w *World) series(name string, labels map[string]string) []*dto.Metric {
+// series are the values of those of a metric that have these labels, and maybe more; those of
+// counters are left at zero.
+func (w *World) series(name string, labels map[string]string) []float64 {
 	w.T.Helper()
 	families, err := metrics.Registry.Gather()
 	require.NoError(w.T, err)
-	var found []*dto.Metric
+	var found []float64
 	for _, family := range families {
 		if family.GetName() != name {
 			continue
@@ -40,7 +40,7 @@ func (w *World) series(name string, labels map[string]string) []*dto.Metric {
 				has[pair.GetName()] = pair.GetValue()
 			}
 			if !slices.ContainsFunc(slices.Collect(maps.Keys(labels)), func(label string) bool { return has[label] != labels[label] }) {
-				found = append(found, m)
+				found = append(found, m.GetGauge().GetValue())
 			}
 		}
 	}
