@@ -99,7 +99,7 @@ const (
 	DefaultSystemNamespace = "waybill-system"
 
 	// HubConfigMap is the ConfigMap of the system namespace whose key HubIDKey
-	// holds the id of the hub, a UUID. It belongs into every backup (C40).
+	// holds the id of the hub, a UUID. It belongs in every backup (C40).
 	HubConfigMap = "waybill-hub"
 
 	// HubIDKey is the key of HubConfigMap.

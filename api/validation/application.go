@@ -22,8 +22,8 @@ const (
 	maxTypeLength        = 253
 )
 
-// ValidateApplication returns what is wrong with an Application as it shall become (A27-A32,
-// C2, C59), and whether it may follow old (A33).
+// ValidateApplication returns what is wrong with the new Application (A27-A32, C2, C59), and
+// whether it may follow old (A33).
 func ValidateApplication(obj, old *v1alpha1.Application) field.ErrorList {
 	spec := &obj.Spec
 	errs := validateMetadata(obj.ObjectMeta, namespaced)

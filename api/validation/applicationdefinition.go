@@ -18,8 +18,8 @@ const (
 	maxLogoBytes = 64 << 10
 )
 
-// ValidateApplicationDefinition returns what is wrong with an ApplicationDefinition as it
-// shall become (K13-K20, C27, C45, C59), and whether it may follow old.
+// ValidateApplicationDefinition returns what is wrong with the new ApplicationDefinition
+// (K13-K20, C27, C45, C59), and whether it may follow old.
 func ValidateApplicationDefinition(obj, old *v1alpha1.ApplicationDefinition) field.ErrorList {
 	spec := &obj.Spec
 	errs := validateMetadata(obj.ObjectMeta, clusterScoped)

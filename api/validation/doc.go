@@ -2,8 +2,8 @@
 // without asking anybody: no client, no clock, no file. Admission, the reconcilers and the
 // command line share it, so that all three say the same.
 //
-// Each ValidateX takes the object as it shall become and the object as it is, nil when it is
-// being created, and returns every error that it finds, each with the path of its field. The
+// Each ValidateX takes the new object and the object as it is, nil when it is being created, and
+// returns every error that it finds, each with the path of its field. The
 // shape rules stand in the CRD schemas too (C9, C48); what only Go can say (selectors, Pod
 // templates, semantic versions, paths, URLs) stands here alone. Each XWarnings returns what is
 // allowed and unwise.

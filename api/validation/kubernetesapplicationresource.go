@@ -6,9 +6,8 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// ValidateKubernetesApplicationResource returns what is wrong with a
-// KubernetesApplicationResource as it shall become (W17, C58), and whether it may follow old
-// (W56).
+// ValidateKubernetesApplicationResource returns what is wrong with the new
+// KubernetesApplicationResource (W17, C58), and whether it may follow old (W56).
 func ValidateKubernetesApplicationResource(obj, old *v1alpha1.KubernetesApplicationResource) field.ErrorList {
 	spec := &obj.Spec
 	errs := validateMetadata(obj.ObjectMeta, namespaced)

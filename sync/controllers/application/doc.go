@@ -1,5 +1,5 @@
-// Package application is the Application controller: it selects components as document A
-// says, owns them or observes them, knows whether each is there and healthy, and which
+// Package application is the Application controller: it selects components by kind, selector
+// and annotation, owns them or observes them, knows whether each is there and healthy, and which
 // dependencies are, and runs the Pod of the health check (A49-A88).
 //
 // A pass reads everything from memory: what there is of the kinds that Applications list

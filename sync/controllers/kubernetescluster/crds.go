@@ -87,7 +87,7 @@ func newCRD(e *apiextensionsv1.CustomResourceDefinition) (crd, error) {
 }
 
 // installCRDs brings the CRDs of a cluster up to date, and returns when they are served.
-// Those that are need one request each, and no write.
+// CRDs that are up to date cost one request and no write.
 func (r *Reconciler) installCRDs(ctx context.Context, c *cluster.Cluster) error {
 	changed := false
 	for _, one := range r.crds {

@@ -115,7 +115,7 @@ func TestCredentialsFromSecret(t *testing.T) {
 	}{
 		"Empty":          {reason: "anonymous access is fine"},
 		"Basic":          {reason: "user and password", data: map[string]string{"username": "u", "password": "p"}, want: chart.Credentials{Username: "u", Password: "p"}},
-		"RegistryConfig": {reason: "the key of document K", data: map[string]string{"registryConfigFile": `{"auths":{}}`}, want: chart.Credentials{RegistryConfig: []byte(`{"auths":{}}`)}},
+		"RegistryConfig": {reason: "the Docker configuration of a registry, under its other key", data: map[string]string{"registryConfigFile": `{"auths":{}}`}, want: chart.Credentials{RegistryConfig: []byte(`{"auths":{}}`)}},
 		"DockerSecret":   {reason: "a pull secret as it is", data: map[string]string{".dockerconfigjson": `{"auths":{}}`}, want: chart.Credentials{RegistryConfig: []byte(`{"auths":{}}`)}},
 		"OtherKeys":      {reason: "a Secret may serve git as well", data: map[string]string{"identity": "key"}},
 		"HalfBasic":      {reason: "a typo in a key must not end in anonymous access", data: map[string]string{"username": "u"}, fails: "both or none"},
