@@ -31,6 +31,8 @@ var rules = []rule{
 	{"api/validation", []string{module + "sync/", module + "webhooks", "helm.sh/"}, nil, "validation is pure"},
 	{"webhooks", []string{module + "sync/"}, []string{module + "sync/placement", module + "sync/health", module + "sync/membership", module + "sync/manifest", module + "sync/excerpt"},
 		"admission needs no engine"},
+	{"sync/controllers/application", []string{module + "sync/source", module + "sync/render", module + "sync/release", "helm.sh/"}, nil,
+		"what runs in a user cluster contacts no source (K43, K45)"},
 	{"sync/membership", []string{module + "sync/", module + "webhooks", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, []string{module + "sync/membership"},
 		"admission and controllers ask the same pure functions"},
 	{"sync/source", []string{module + "sync/render", module + "sync/apply", module + "sync/controllers"}, nil, "sources, renderers and delivery meet in a controller"},
@@ -70,6 +72,8 @@ func list(t *testing.T) []goPackage {
 	}
 }
 
+// K43, K45: only the hub's side has the code to contact a source; admission and the agent, which
+// run in user clusters, have none of it.
 func TestImports_followTheRules(t *testing.T) {
 	packages := list(t)
 	require.NotEmpty(t, packages)
