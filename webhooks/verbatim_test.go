@@ -15,16 +15,16 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// corrections make an Application of document A one of ours as far as its first lines go; what
+// corrections make an Application of the proposal one of ours as far as its first lines go; what
 // is left shows what else is wrong with it.
 var corrections = strings.NewReplacer(
 	"apiVersion: v1\nKind:", "apiVersion: apps.waybill.dev/v1alpha1\nkind:",
 	"\n   dependencies:", "\n  dependencies:",
 )
 
-// C5: the Applications of document A do not apply as they are written; the corrected ones are
-// in examples/application. Verbatim none of them is even an object, and behind that is more.
-func TestDocumentA_verbatim(t *testing.T) {
+// C5: the Applications of the proposal that the kind comes from do not apply as they are written;
+// the corrected ones are in examples/application. Verbatim none of them is even an object, and behind that is more.
+func TestApplication_verbatimFromTheProposal(t *testing.T) {
 	c := admission(t)
 	admin, _ := c.admin(t)
 	typos := []string{"spec.selector.matchLables", "spec.components[0].", "spec.version", "spec.components[0].kind"}
@@ -34,7 +34,7 @@ func TestDocumentA_verbatim(t *testing.T) {
 		"aggregation-wordpress": "did not find expected key",
 	} {
 		t.Run(name, func(t *testing.T) {
-			content, err := os.ReadFile("testdata/document-a/" + name + ".yaml")
+			content, err := os.ReadFile("testdata/proposal/" + name + ".yaml")
 			require.NoError(t, err)
 			require.ErrorContains(t, decode(string(content), &unstructured.Unstructured{}), verbatim)
 
