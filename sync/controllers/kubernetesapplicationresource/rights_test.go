@@ -56,7 +56,9 @@ func TestRights_deletionGrantedLater(t *testing.T) {
 	w.berlin.grant(name, "write", "get", "list", "watch", "create", "patch")
 	kar := hub.AwaitReady(w.World, w.submit(w.resource("web", w.berlin.configMap("web", "x"))))
 	require.NoError(t, w.Client.Delete(t.Context(), kar))
-	assert.Contains(t, hub.AwaitReason(w.World, kar, v1alpha1.DeleteFailedReason), `User "`+name+`" cannot delete resource "configmaps"`)
+	message := hub.AwaitReason(w.World, kar, v1alpha1.DeleteFailedReason)
+	assert.Contains(t, message, `User "`+name+`" cannot delete resource "configmaps"`)
+	assert.Contains(t, message, "or remove finalizer "+v1alpha1.Finalizer, "where nobody can grant it")
 
 	w.berlin.grant(name, "delete", "delete")
 	w.AwaitGone(kar, "web")
