@@ -1,4 +1,4 @@
-# Needs Go, git and make; with RACE=1 also a C compiler.
+# Needs Go, git and make; with RACE=1 also a C compiler, and perl to generate.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -34,6 +34,8 @@ generate: ## Regenerate deepcopy functions, CRDs and ClusterRoles from the code'
 	rm -f charts/waybill/crds/*.yaml charts/waybill/files/rbac/*.yaml
 	$(CONTROLLER_GEN) object paths=./api/...
 	$(CONTROLLER_GEN) crd paths=./api/... output:dir=charts/waybill/crds
+	@# What requirement a field comes from is for those who read the code.
+	perl -0pi -e 's/\s+\((?:[ACKPW]\d+(?:-[ACKPW]?\d+)?(?:,\s*)?)+\)//g' charts/waybill/crds/*.yaml
 	$(call role,hub,$(HUB:%=sync/controllers/%))
 	$(call role,driver,$(DRIVER:%=sync/controllers/%))
 	$(call role,agent,$(AGENT:%=sync/controllers/%))

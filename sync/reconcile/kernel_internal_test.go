@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/v1alpha1"
 )
 
 // Of an object its status is remembered and nothing else, and shared with nobody.

@@ -11,7 +11,7 @@ import (
 
 	"helm.sh/helm/v3/pkg/chart"
 
-	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/render/helm"
 )
 

@@ -9,7 +9,7 @@ import (
 	"path"
 	"strings"
 
-	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render/kustomize"
 	"waybill.dev/waybill/sync/render/plain"

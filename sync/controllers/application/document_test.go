@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/hub"
 )
 

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/v1alpha1"
 	validate "waybill.dev/waybill/api/validation"
 	"waybill.dev/waybill/sync/ownership"
 	"waybill.dev/waybill/sync/reconcile"

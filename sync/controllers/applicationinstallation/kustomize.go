@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"

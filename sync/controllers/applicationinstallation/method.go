@@ -3,7 +3,7 @@ package applicationinstallation
 import (
 	"context"
 
-	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/source/chart"

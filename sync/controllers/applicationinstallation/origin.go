@@ -3,7 +3,7 @@ package applicationinstallation
 import (
 	"context"
 
-	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/content"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/source/chart"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
-	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply/inventory"
 	"waybill.dev/waybill/sync/manifest"
 )

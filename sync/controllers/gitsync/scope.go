@@ -3,7 +3,7 @@ package gitsync
 import (
 	"time"
 
-	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/source/git"

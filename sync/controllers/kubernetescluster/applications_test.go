@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/v1alpha1"
 )
 
 var manifest = v1alpha1.ObjectTemplate{APIVersion: "v1", Kind: "ConfigMap", Metadata: v1alpha1.ObjectTemplateMetadata{Name: "web"}}

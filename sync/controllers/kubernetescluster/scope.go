@@ -3,7 +3,7 @@ package kubernetescluster
 import (
 	"k8s.io/apimachinery/pkg/types"
 
-	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/reconcile"
 )

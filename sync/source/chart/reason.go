@@ -3,7 +3,7 @@ package chart
 import (
 	"errors"
 
-	v1alpha1 "waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/v1alpha1"
 )
 
 // Reason is what conditions call an error of this package.
