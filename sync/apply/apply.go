@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/watch"
 )
 
 // Apply brings the cluster to what a request wants: Namespaces and
@@ -15,7 +16,7 @@ func (a *Applier) Apply(ctx context.Context, request Request) Result {
 	defer cancel()
 	r, err := a.newRun(ctx, request)
 	if err != nil {
-		return Result{Inventory: request.Inventory, Err: failureError{err}}
+		return Result{Inventory: request.Inventory, Err: watch.Stable(err)}
 	}
 	defer r.holder.release()
 	r.holder.health.Store(request.Health || r.holder.watched.Load().wantsHealth())
@@ -34,7 +35,7 @@ func (a *Applier) Delete(ctx context.Context, owner Owner, ids []manifest.ID) Re
 	defer cancel()
 	r, err := a.newRun(ctx, Request{Owner: owner, Inventory: ids, Prune: true})
 	if err != nil {
-		return Result{Inventory: ids, Err: failureError{err}}
+		return Result{Inventory: ids, Err: watch.Stable(err)}
 	}
 	defer r.holder.release()
 	r.prune(ctx)

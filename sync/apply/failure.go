@@ -1,10 +1,7 @@
 package apply
 
 import (
-	"context"
 	"errors"
-	"net"
-	"net/url"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,37 +15,12 @@ import (
 func clusterFailure(err error) error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return failureError{err}
+		return watch.Stable(err)
 	}
 	if apierrors.IsUnauthorized(err) || watch.IsImpersonation(err) {
-		return failureError{err}
+		return watch.Stable(err)
 	}
 	return nil
-}
-
-// failureError is an error without what differs from one request to the next: the
-// URL and the port we came from. What it wraps is as it was.
-type failureError struct{ cause error }
-
-func (e failureError) Unwrap() error { return e.cause }
-
-func (e failureError) Error() string {
-	if errors.Is(e.cause, context.DeadlineExceeded) {
-		return "API server: no answer in time"
-	}
-	var operation *net.OpError
-	if errors.As(e.cause, &operation) && operation.Err != nil {
-		where := "API server"
-		if operation.Addr != nil {
-			where += " " + operation.Addr.String()
-		}
-		return where + ": " + operation.Err.Error()
-	}
-	var request *url.Error
-	if errors.As(e.cause, &request) {
-		return "API server: " + request.Err.Error()
-	}
-	return e.cause.Error()
 }
 
 // isNamespaceNotFound tells whether an object was not created for want of its

@@ -299,14 +299,20 @@ func (k *kind) forget(name types.NamespacedName, h *holder) {
 	k.applier.tell(concerned)
 }
 
-// awaitGone has a holder told when an object is gone or somebody else's. It
-// returns false where that is so already.
-func (k *kind) awaitGone(name types.NamespacedName, uid types.UID, h *holder) bool {
+// awaitGone has a holder told when an object, which looked like seen, is gone or somebody else's.
+// It returns false where that is so already.
+func (k *kind) awaitGone(name types.NamespacedName, seen *live, h *holder) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.covered(name.Namespace) {
-		if o := k.objects[name]; o == nil || o.live == nil || o.live.uid != uid {
+		o := k.objects[name]
+		if o == nil || o.live == nil || o.live.uid != seen.uid {
 			return false
+		}
+		if seen.deleting && !o.live.deleting { // the watch is behind: else it is deleted once more
+			now := *o.live
+			now.deleting = true
+			o.live = &now
 		}
 	}
 	k.waitFor(name, k.object(name), h)

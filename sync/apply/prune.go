@@ -196,7 +196,7 @@ func (r *run) delete(ctx context.Context, rm *removal) error {
 
 // awaitRemoval has the owner told when an object that is terminating is gone.
 func (r *run) awaitRemoval(rm *removal) {
-	rm.waiting = rm.kind.awaitGone(rm.name(), rm.sight.live.uid, r.holder)
+	rm.waiting = rm.kind.awaitGone(rm.name(), rm.sight.live, r.holder)
 	rm.done = !rm.waiting
 	if rm.waiting && rm.kind.denial(rm.id.Namespace) != nil {
 		r.missWatch()

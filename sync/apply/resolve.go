@@ -36,7 +36,7 @@ func (a *Applier) Namespaced(ctx context.Context, gvk schema.GroupVersionKind) (
 	case meta.IsNoMatchError(err):
 		return false, false, nil
 	default:
-		return false, false, failureError{err}
+		return false, false, watch.Stable(err)
 	}
 }
 
@@ -222,7 +222,7 @@ func (r *run) failureOf(k *kind, err error) error {
 	}
 	overloaded := apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
 	if overloaded && isBuiltIn(k.gvk.Group) {
-		return failureError{err}
+		return watch.Stable(err)
 	}
 	return nil
 }

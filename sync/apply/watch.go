@@ -12,6 +12,7 @@ import (
 
 	"waybill.dev/waybill/sync/health"
 	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/watch"
 )
 
 // Watched names objects that Helm writes on behalf of an owner (C53, C54). They
@@ -32,7 +33,7 @@ func (a *Applier) Watch(ctx context.Context, owner Owner, watched Watched) error
 	defer cancel()
 	h, err := a.take(ctx, owner)
 	if err != nil {
-		return failureError{err}
+		return watch.Stable(err)
 	}
 	defer h.release()
 	v := &view{settled: true, health: watched.Health}
@@ -45,7 +46,7 @@ func (a *Applier) Watch(ctx context.Context, owner Owner, watched Watched) error
 	}
 	for k, namespaces := range v.scopes() {
 		if err := k.cover(ctx, slices.Sorted(maps.Keys(namespaces))); err != nil {
-			errs = append(errs, fmt.Errorf("watch %s: %w", k.gvk.Kind, failureError{err}))
+			errs = append(errs, fmt.Errorf("watch %s: %w", k.gvk.Kind, watch.Stable(err)))
 		}
 	}
 	a.unwatch(h)

@@ -26,7 +26,7 @@ func (r *run) write(ctx context.Context, it *item) {
 			r.conflict(it)
 			return
 		case await:
-			it.waiting = it.kind.awaitGone(it.name(), it.sight.live.uid, r.holder)
+			it.waiting = it.kind.awaitGone(it.name(), it.sight.live, r.holder)
 			if it.waiting || try > 0 {
 				it.refuse(ReasonTerminating, "an object of that name is being deleted; it is created anew once that one is gone")
 				return
@@ -112,7 +112,7 @@ func (it *item) actionFor(applied *live) Action {
 // an owner mark too, the owner is told when it goes.
 func (r *run) conflict(it *item) {
 	live := it.sight.live
-	it.kind.awaitGone(it.name(), live.uid, r.holder)
+	it.kind.awaitGone(it.name(), live, r.holder)
 	it.refuse(ReasonConflict, fmt.Sprintf("%s; %s", r.request.Owner.describeOwner(live.owner, it.sight.managers), adoptionHint))
 }
 

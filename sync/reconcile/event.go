@@ -35,7 +35,7 @@ func (p *Pass) Tell(e Event) {
 		return // a kind that the scheme does not have cannot have been written either
 	}
 	recorder, note := p.recorder, excerpt.Of(e.Note, maxEventNote)
-	p.kernel.herald.tell(topic{p.obj.GetUID(), e.Action}, func() {
+	p.kernel.events.add(topic{p.obj.GetUID(), e.Action}, func() {
 		recorder.Eventf(regarding, nil, e.Type, e.Reason, e.Action, "%s", note)
 	})
 }

@@ -45,7 +45,7 @@ type Outcome struct {
 // One kernel serves one controller. The zero value is not usable; see NewKernel.
 type Kernel struct {
 	min, max time.Duration
-	herald   *herald
+	events   *eventQueue
 
 	mu    sync.Mutex
 	known map[types.UID]*memory
@@ -61,7 +61,7 @@ type memory struct {
 
 // NewKernel returns a kernel whose back-off starts at min and doubles up to max.
 func NewKernel(min, max time.Duration) *Kernel {
-	return &Kernel{min: min, max: max, herald: newHerald(), known: map[types.UID]*memory{}}
+	return &Kernel{min: min, max: max, events: newEventQueue(), known: map[types.UID]*memory{}}
 }
 
 // Pass is one reconciliation of one object, from Begin to Finish.

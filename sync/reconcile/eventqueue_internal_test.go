@@ -11,12 +11,12 @@ import (
 )
 
 // A storm of changes is told at a pace, each object once, as what it has become.
-func TestHerald_pacesEvents(t *testing.T) {
+func TestEventQueue_pacesEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHerald()
+		q := newEventQueue()
 		var told []string
 		tell := func(uid int, what string) {
-			h.tell(topic{uid: types.UID(fmt.Sprint(uid))}, func() { told = append(told, fmt.Sprint(uid, what)) })
+			q.add(topic{uid: types.UID(fmt.Sprint(uid))}, func() { told = append(told, fmt.Sprint(uid, what)) })
 		}
 		for uid := range eventBurst {
 			tell(uid, " failed")
@@ -38,12 +38,12 @@ func TestHerald_pacesEvents(t *testing.T) {
 }
 
 // What waits is bounded, and the oldest gives way.
-func TestHerald_isBounded(t *testing.T) {
+func TestEventQueue_isBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHerald()
+		q := newEventQueue()
 		told := make(map[int]bool)
 		for uid := range eventBurst + maxWaiting + 1 {
-			h.tell(topic{uid: types.UID(fmt.Sprint(uid))}, func() { told[uid] = true })
+			q.add(topic{uid: types.UID(fmt.Sprint(uid))}, func() { told[uid] = true })
 		}
 		<-time.After(time.Hour)
 		assert.Len(t, told, eventBurst+maxWaiting)
@@ -52,12 +52,12 @@ func TestHerald_isBounded(t *testing.T) {
 }
 
 // What was done with an object is not superseded by how it is now.
-func TestHerald_keepsApartWhatEventsAreAbout(t *testing.T) {
+func TestEventQueue_keepsApartWhatEventsAreAbout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHerald()
+		q := newEventQueue()
 		var told []string
 		tell := func(action, what string) {
-			h.tell(topic{"1", action}, func() { told = append(told, what) })
+			q.add(topic{"1", action}, func() { told = append(told, what) })
 		}
 		for range eventBurst {
 			tell("Reconcile", "ready")
