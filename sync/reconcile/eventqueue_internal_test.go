@@ -2,6 +2,8 @@ package reconcile
 
 import (
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,62 +12,79 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// audience remembers what it was told. Its queue sends from goroutines of its own.
+type audience struct {
+	queue *eventQueue
+
+	mu    sync.Mutex
+	heard []string
+}
+
+func newAudience() *audience { return &audience{queue: newEventQueue()} }
+
+func (a *audience) tell(uid int, action, what string) {
+	a.queue.add(topic{types.UID(fmt.Sprint(uid)), action}, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.heard = append(a.heard, fmt.Sprint(uid, " ", what))
+	})
+}
+
+// after passes time, and returns what was heard until then.
+func (a *audience) after(d time.Duration) []string {
+	<-time.After(d)
+	synctest.Wait()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.heard)
+}
+
 // A storm of changes is told at a pace, each object once, as what it has become.
 func TestEventQueue_pacesEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newEventQueue()
-		var told []string
-		tell := func(uid int, what string) {
-			q.add(topic{uid: types.UID(fmt.Sprint(uid))}, func() { told = append(told, fmt.Sprint(uid, what)) })
-		}
+		a := newAudience()
 		for uid := range eventBurst {
-			tell(uid, " failed")
+			a.tell(uid, "Reconcile", "failed")
 		}
-		assert.Len(t, told, eventBurst, "a burst is told at once")
+		assert.Len(t, a.after(0), eventBurst, "a burst is told at once")
 		for uid := range 2 * eventsPerSecond {
-			tell(uid, " recovered")
+			a.tell(uid, "Reconcile", "recovered")
 		}
-		tell(0, " failed again")
-		assert.Len(t, told, eventBurst)
-		<-time.After(time.Second + time.Millisecond) // the event that is due at the second is out
-		assert.Len(t, told, eventBurst+eventsPerSecond)
-		assert.Equal(t, []string{"0 failed again", "1 recovered"}, told[eventBurst:eventBurst+2])
-		<-time.After(time.Minute)
-		assert.Len(t, told, eventBurst+2*eventsPerSecond)
-		tell(0, " recovered")
-		assert.Equal(t, "0 recovered", told[len(told)-1], "after a rest there is a burst again")
+		a.tell(0, "Reconcile", "failed again")
+		assert.Len(t, a.after(0), eventBurst)
+		heard := a.after(time.Second)
+		assert.Len(t, heard, eventBurst+eventsPerSecond)
+		assert.Equal(t, []string{"0 failed again", "1 recovered"}, heard[eventBurst:eventBurst+2])
+		assert.Len(t, a.after(time.Minute), eventBurst+2*eventsPerSecond)
+		a.tell(0, "Reconcile", "recovered")
+		heard = a.after(0)
+		assert.Equal(t, "0 recovered", heard[len(heard)-1], "after a rest there is a burst again")
 	})
 }
 
 // What waits is bounded, and the oldest gives way.
 func TestEventQueue_isBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newEventQueue()
-		told := make(map[int]bool)
+		a := newAudience()
 		for uid := range eventBurst + maxWaiting + 1 {
-			q.add(topic{uid: types.UID(fmt.Sprint(uid))}, func() { told[uid] = true })
+			a.tell(uid, "Reconcile", "ready")
 		}
-		<-time.After(time.Hour)
-		assert.Len(t, told, eventBurst+maxWaiting)
-		assert.False(t, told[eventBurst], "the one that had waited longest")
+		heard := a.after(time.Hour)
+		assert.Len(t, heard, eventBurst+maxWaiting)
+		assert.NotContains(t, heard, fmt.Sprint(eventBurst, " ready"), "the one that had waited longest")
 	})
 }
 
 // What was done with an object is not superseded by how it is now.
 func TestEventQueue_keepsApartWhatEventsAreAbout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newEventQueue()
-		var told []string
-		tell := func(action, what string) {
-			q.add(topic{"1", action}, func() { told = append(told, what) })
-		}
+		a := newAudience()
 		for range eventBurst {
-			tell("Reconcile", "ready")
+			a.tell(1, "Reconcile", "ready")
 		}
-		tell("Correct", "corrected")
-		tell("Reconcile", "failed")
-		tell("Reconcile", "ready again")
-		<-time.After(time.Minute)
-		assert.Equal(t, []string{"corrected", "ready again"}, told[eventBurst:])
+		a.tell(1, "Correct", "corrected")
+		a.tell(1, "Reconcile", "failed")
+		a.tell(1, "Reconcile", "ready again")
+		assert.Equal(t, []string{"1 corrected", "1 ready again"}, a.after(time.Minute)[eventBurst:])
 	})
 }

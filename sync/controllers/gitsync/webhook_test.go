@@ -80,7 +80,7 @@ func TestGitSync_waitsForAWebhookThatIsDown(t *testing.T) {
 	gate.Shut()
 	w.remove("a.yaml")
 	hub.Reconcile(w.World, gs)
-	hub.AwaitReason(w.World, gs, v1alpha1.ApplyFailedReason)
+	hub.AwaitReason(w.World, gs, v1alpha1.PruneFailedReason)
 	assert.True(t, w.Exists(&corev1.ConfigMap{}, "a"), "a removal waits as well")
 	require.NoError(t, gate.Open())
 	w.AwaitGone(&corev1.ConfigMap{}, "a")
