@@ -55,7 +55,7 @@ var numbering = []struct {
 	// HTTP/2: `stream ID 15`, `LastStreamID=15`.
 	{regexp.MustCompile(`(?i)\b(last)?stream ?id[ =:]+\d+[,;]? ?`), ""},
 	{regexp.MustCompile(`(?i)[,;]? ?\(?\b(request|correlation|trace|audit)[-_ ]?id"?[ =:]+"?[0-9a-z][-0-9a-z]*"?\)?`), ""},
-	{regexp.MustCompile(`(?i)[,;]? ?\(?\b(after |on )?(attempts?|retry|retries|try)[ #:=]*\d+( ?(of|/) ?\d+)?\)?`), ""},
+	{regexp.MustCompile(`(?i)[,;]? ?\(?\b(after |on )?(attempts?|retry|retries|try)[ #:=]+\d+( ?(of|/) ?\d+)?\)?`), ""},
 	{regexp.MustCompile(`(?i)[,;]? ?\(?\bafter \d+ (attempts?|retries|tries)\)?`), ""},
 	// `current time 2026-11-21T10:00:00Z is after ...`, of a certificate behind a webhook.
 	{regexp.MustCompile(`\bcurrent time \S+ is\b`), "it is"},

@@ -55,6 +55,9 @@ func TestStable(t *testing.T) {
 			return apierrors.NewInternalError(fmt.Errorf("upstream failed, attempt %d of 9", try))
 		}, "Internal error occurred: upstream failed"},
 		"tries": {func(try int) error { return fmt.Errorf("giving up after %d attempts: no route", try) }, "giving up: no route"},
+		"name that ends in a number": {func(int) error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web-try2", errors.New("denied"))
+		}, `pods "web-try2" is forbidden: denied`},
 		"plain": {func(int) error {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web-1", errors.New("exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2"))
 		}, `pods "web-1" is forbidden: exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2`},
