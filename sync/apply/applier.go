@@ -94,31 +94,11 @@ func (a *Applier) kindOf(ctx context.Context, h *holder, gvk schema.GroupVersion
 	if k := a.attach(h, gvk, nil); k != nil {
 		return k, nil
 	}
-	mapping, err := a.discover(ctx, gvk.GroupKind(), gvk.Version)
+	mapping, err := watch.Mapping(ctx, a.target.Mapper(), gvk.GroupKind(), gvk.Version)
 	if err != nil {
 		return nil, err
 	}
 	return a.attach(h, gvk, mapping), nil
-}
-
-// discover asks the mapper. That may take it to the API server, and it knows no
-// context: what hangs there is left behind until the mapper gives it up.
-func (a *Applier) discover(ctx context.Context, kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	type answer struct {
-		mapping *meta.RESTMapping
-		err     error
-	}
-	answers := make(chan answer, 1)
-	go func() {
-		mapping, err := a.target.Mapper().RESTMapping(kind, versions...)
-		answers <- answer{mapping, err}
-	}()
-	select {
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case got := <-answers:
-		return got.mapping, got.err
-	}
 }
 
 // keepOnly has a holder use no other kinds and namespaces than some.

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"errors"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -61,14 +60,4 @@ func rootCause(err error) string {
 		return status.ErrStatus.Message
 	}
 	return err.Error()
-}
-
-// isBuiltIn tells whether a group is served by kube-apiserver itself.
-func isBuiltIn(group string) bool {
-	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") && !aggregated[group]
-}
-
-// aggregated lists the groups of Kubernetes that come from servers of their own.
-var aggregated = map[string]bool{
-	"metrics.k8s.io": true, "custom.metrics.k8s.io": true, "external.metrics.k8s.io": true,
 }

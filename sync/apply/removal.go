@@ -57,7 +57,7 @@ func (r *run) removalKind(ctx context.Context, id manifest.ID) (*kind, error) {
 	if err == nil || !meta.IsNoMatchError(err) {
 		return k, r.note(err)
 	}
-	mapping, err := r.applier.discover(ctx, id.GroupVersionKind().GroupKind())
+	mapping, err := watch.Mapping(ctx, r.applier.target.Mapper(), id.GroupVersionKind().GroupKind())
 	if err == nil {
 		return r.applier.attach(r.holder, mapping.GroupVersionKind, mapping), nil
 	}

@@ -29,7 +29,7 @@ func (a *Applier) Namespaced(ctx context.Context, gvk schema.GroupVersionKind) (
 	if k != nil {
 		return k.namespaced, true, nil
 	}
-	mapping, err := a.discover(ctx, gvk.GroupKind(), gvk.Version)
+	mapping, err := watch.Mapping(ctx, a.target.Mapper(), gvk.GroupKind(), gvk.Version)
 	switch {
 	case err == nil:
 		return isNamespaced(mapping), true, nil
@@ -221,7 +221,7 @@ func (r *run) failureOf(k *kind, err error) error {
 		return failure
 	}
 	overloaded := apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
-	if overloaded && isBuiltIn(k.gvk.Group) {
+	if overloaded && watch.IsBuiltIn(k.gvk.Group) {
 		return watch.Stable(err)
 	}
 	return nil

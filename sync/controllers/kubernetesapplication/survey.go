@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/placement"
+	"waybill.dev/waybill/sync/watch"
 )
 
 // askTimeout bounds what a pass asks of clusters that stop to answer meanwhile.
@@ -42,7 +41,7 @@ func (q *survey) serves(ctx context.Context, gvk schema.GroupVersionKind) error 
 	if asked {
 		return answer
 	}
-	switch err := mapped(ctx, q.cluster.Mapper(), gvk); {
+	switch _, err := watch.Mapping(ctx, q.cluster.Mapper(), gvk.GroupKind(), gvk.Version); {
 	case meta.IsNoMatchError(err):
 		answer = q.kinds.absent(ctx, q.cluster, q.app, gvk)
 	case err != nil:
@@ -60,7 +59,7 @@ func (q *survey) confirm(ctx context.Context, kinds []schema.GroupVersionKind) b
 	defer cancel()
 	byVersion := map[schema.GroupVersion][]schema.GroupVersionKind{}
 	for _, gvk := range kinds {
-		if !isBuiltIn(gvk.Group) {
+		if !watch.IsBuiltIn(gvk.Group) {
 			byVersion[gvk.GroupVersion()] = append(byVersion[gvk.GroupVersion()], gvk)
 		}
 	}
@@ -86,31 +85,10 @@ func (q *survey) gone(ctx context.Context, gvk schema.GroupVersionKind) error {
 	return q.kinds.absent(ctx, q.cluster, q.app, gvk)
 }
 
-// mapped asks a mapper for a kind. The mapper may ask the cluster, and heeds no context: it is
-// left to its own where it takes too long.
-func mapped(ctx context.Context, mapper meta.RESTMapper, gvk schema.GroupVersionKind) error {
-	answer := make(chan error, 1)
-	go func() {
-		_, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-		answer <- err
-	}()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case err := <-answer:
-		return err
-	}
-}
-
 // unanswered is the error of a question that the cluster did not answer.
 func unanswered(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
 	return fmt.Errorf("%w: %w", placement.ErrUnanswered, err)
-}
-
-// isBuiltIn says whether a group comes with every API server.
-func isBuiltIn(group string) bool {
-	return !strings.Contains(group, ".") || group == definitionKind.Group || clientgoscheme.Scheme.IsGroupRegistered(group)
 }

@@ -2,14 +2,12 @@ package kubernetesapplication
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -22,24 +20,11 @@ import (
 
 var widget = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}
 
-// hanging is a mapper of a cluster that does not answer.
-type hanging struct {
-	meta.RESTMapper
-	till <-chan struct{}
-}
-
-func (h hanging) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
-	<-h.till
-	return nil, errors.New("too late")
-}
-
-// A cluster that hangs does not hold up a worker for longer than a question may take.
-func TestMapped_endsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errTooSlow)
-	defer cancel()
-	err := mapped(ctx, hanging{till: t.Context().Done()}, widget)
-	require.ErrorIs(t, err, errTooSlow)
-	err = unanswered(ctx, err)
+// A question that takes too long is none that was answered with no.
+func TestUnanswered_saysWhy(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errTooSlow)
+	err := unanswered(ctx, context.Canceled)
 	require.ErrorIs(t, err, placement.ErrUnanswered)
 	assert.EqualError(t, err, "no answer: it does not answer in time")
 }
@@ -58,16 +43,6 @@ func TestMisfit_looksAgainWhereNothingIsAnnounced(t *testing.T) {
 		app, result := reconciled(t, r)
 		assert.Equal(t, v1alpha1.NoClusterFitsReason, conditions.GetReason(app, v1alpha1.ReadyCondition))
 		assert.Equal(t, after, result.RequeueAfter, reason)
-	}
-}
-
-// C57
-func TestIsBuiltIn(t *testing.T) {
-	for _, group := range []string{"", "apps", "rbac.authorization.k8s.io", "apiextensions.k8s.io"} {
-		assert.True(t, isBuiltIn(group), group)
-	}
-	for _, group := range []string{"example.com", "apps.waybill.dev", "gateway.networking.k8s.io", "metrics.k8s.io"} {
-		assert.False(t, isBuiltIn(group), group)
 	}
 }
 
