@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -228,21 +229,69 @@ func TestAccess_isCheckedWhenTheSpecChanges(t *testing.T) {
 	app.Spec.Description = "mine"
 	require.True(t, apierrors.IsForbidden(user.Update(t.Context(), app)), "spec")
 
-	require.NoError(t, user.Get(t.Context(), client.ObjectKeyFromObject(app), app))
-	require.NoError(t, user.Delete(t.Context(), app))
-	require.NoError(t, user.Get(t.Context(), client.ObjectKeyFromObject(app), app))
-	app.Finalizers = nil
-	app.Spec.Description = "on its way out"
-	require.NoError(t, user.Update(t.Context(), app), "what is being deleted is let go")
 }
 
-// C37, C38: who writes in the system namespace has Waybill's rights already.
+// C35, C49: a spec is looked at for as long as there is somebody who acts on it, which is until
+// the object is gone; nothing else of what is being deleted is.
+func TestAccess_isCheckedToTheEnd(t *testing.T) {
+	c := admission(t)
+	admin, _ := c.admin(t)
+	def := definition(t, admin, nil)
+	ns := c.Namespace(t)
+	user := c.with(t, ns, nil)
+	for name, tc := range map[string]struct {
+		object client.Object
+		edit   func(client.Object)
+	}{
+		"Application": {newApplication(ns), func(o client.Object) {
+			o.(*v1alpha1.Application).Spec.Components = []v1alpha1.ApplicationComponent{{Kind: "Secret"}}
+		}},
+		"ApplicationDefinition": {newDefinition("v1.0.0"), func(o client.Object) {
+			o.(*v1alpha1.ApplicationDefinition).Spec.Versions[0].Template.Source.Helm.Credentials =
+				&v1alpha1.SourceCredentials{SecretRef: v1alpha1.LocalReference{Name: "charts"}}
+		}},
+		"ApplicationInstallation": {newInstallation(ns, def.Name, "v1.0.0"), func(o client.Object) {
+			o.(*v1alpha1.ApplicationInstallation).Spec.ValuesBlock = "a: 1"
+		}},
+		"GitSync": {newGitSync(ns), func(o client.Object) {
+			o.(*v1alpha1.GitSync).Spec.ServiceAccountName = "deployer"
+		}},
+		"KubernetesCluster": {newCluster(ns, "berlin"), func(o client.Object) {
+			o.(*v1alpha1.KubernetesCluster).Spec.KubeconfigSecretRef = nil
+		}},
+		"KubernetesCluster, without a spec": {&v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Name: "hub", Namespace: ns}}, func(o client.Object) {
+			o.(*v1alpha1.KubernetesCluster).Spec.Paused = true
+		}},
+		"KubernetesApplication": {newKubernetesApplication(ns), func(o client.Object) {
+			o.(*v1alpha1.KubernetesApplication).Spec.ResourceTemplates[0].Spec.Secrets = []v1alpha1.ResourceSecretReference{{Name: "sql"}}
+		}},
+		"KubernetesApplicationResource": {newKubernetesApplicationResource(ns, newObject("v1", "ConfigMap", "web")), func(o client.Object) {
+			o.(*v1alpha1.KubernetesApplicationResource).Spec.Secrets = []v1alpha1.ResourceSecretReference{{Name: "sql"}}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj := tc.object
+			obj.SetFinalizers([]string{"example.com/hold"})
+			require.NoError(t, admin.Create(t.Context(), obj))
+			require.NoError(t, admin.Delete(t.Context(), obj))
+			require.NoError(t, user.Get(t.Context(), client.ObjectKeyFromObject(obj), obj))
+			edited := obj.DeepCopyObject().(client.Object)
+			tc.edit(edited)
+			err := user.Update(t.Context(), edited)
+			assert.True(t, apierrors.IsForbidden(err), "its spec: %v", err)
+			obj.SetFinalizers(nil)
+			require.NoError(t, user.Update(t.Context(), obj), "its finalizer")
+		})
+	}
+}
+
+// C35, C37, C38: who writes in the system namespace has no more rights than elsewhere.
 func TestAccess_inTheSystemNamespace(t *testing.T) {
 	c := admission(t)
 	admin, _ := c.admin(t)
 	ns := v1alpha1.DefaultSystemNamespace
 	user := c.with(t, ns, nil)
-	created(t, admin, user, newCluster(ns, ""))
+	require.True(t, apierrors.IsForbidden(user.Create(t.Context(), newCluster(ns, ""))), "Waybill's rights, for `create` and `use`")
 	sync := newGitSync(ns)
 	require.True(t, apierrors.IsForbidden(user.Create(t.Context(), sync)), "Waybill's own account is one of many there")
 	created(t, admin, c.with(t, ns, []permission{in("", "serviceaccounts", "impersonate")}), newGitSync(ns))

@@ -16,8 +16,7 @@ const kubernetesClusterResource = "kubernetesclusters"
 
 // kubernetesClusters are the rules of KubernetesCluster.
 type kubernetesClusters struct {
-	access          *access
-	systemNamespace string
+	access *access
 }
 
 func (*kubernetesClusters) validate(obj, old *v1alpha1.KubernetesCluster) (admission.Warnings, field.ErrorList) {
@@ -33,14 +32,10 @@ func (k *kubernetesClusters) review(ctx context.Context, obj, _ *v1alpha1.Kubern
 }
 
 // needs are the rights that whoever may `use` the cluster gets through it (C35, C38): those of
-// the kubeconfig or, without one, Waybill's own in this very cluster. Who may write in the system
-// namespace holds those already.
-func (k *kubernetesClusters) needs(obj *v1alpha1.KubernetesCluster) []need {
+// the kubeconfig or, without one, Waybill's own in this very cluster, in whichever namespace.
+func (*kubernetesClusters) needs(obj *v1alpha1.KubernetesCluster) []need {
 	if ref := obj.Spec.KubeconfigSecretRef; ref != nil {
 		return []need{needsSecret("spec.kubeconfigSecretRef", obj.Namespace, ref.Name)}
-	}
-	if obj.Namespace == k.systemNamespace {
-		return nil
 	}
 	return []need{needs("without kubeconfigSecretRef it is this cluster, with full rights in it",
 		authorizationv1.ResourceAttributes{Verb: "*", Group: "*", Resource: "*"})}

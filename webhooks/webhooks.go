@@ -75,7 +75,7 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, o Options, index
 	}
 	for _, err := range []error{
 		serve(mgr, v1alpha1.GitSyncKind, gitSyncResource, &gitSyncs{access: reviews, systemNamespace: systemNamespace}),
-		serve(mgr, v1alpha1.KubernetesClusterKind, kubernetesClusterResource, &kubernetesClusters{access: reviews, systemNamespace: systemNamespace}),
+		serve(mgr, v1alpha1.KubernetesClusterKind, kubernetesClusterResource, &kubernetesClusters{access: reviews}),
 		serve(mgr, v1alpha1.ApplicationDefinitionKind, applicationDefinitionResource, &applicationDefinitions{access: reviews, systemNamespace: systemNamespace}),
 		serve(mgr, v1alpha1.ApplicationInstallationKind, applicationInstallationResource, installations),
 		serve(mgr, v1alpha1.ApplicationKind, applicationResource, &applications{

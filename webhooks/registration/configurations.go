@@ -22,6 +22,10 @@ const timeoutSeconds = 10
 // removal up (C49). Of a deletion there is only an old object.
 const notBeingDeleted = "!has((object == null ? oldObject : object).metadata.deletionTimestamp)"
 
+// wantsSomethingElse looks at a spec that changes while its object is on its way out: controllers
+// act on the spec until the object is gone, so that it must not say then what it never might (C35).
+const wantsSomethingElse = "(object != null && oldObject != null && object.?spec != oldObject.?spec)"
+
 // Hook is one resource of our group that is looked at, at one path.
 type Hook struct {
 	// Resource of our group, in the plural. Its subresources are never looked at: status and
@@ -64,7 +68,7 @@ func (h Hooks) mutating(e Endpoint, bundle []byte, inject []Injection) []admissi
 			TimeoutSeconds:          ptr.To[int32](timeoutSeconds),
 			AdmissionReviewVersions: []string{"v1"},
 			ReinvocationPolicy:      ptr.To(admissionregistrationv1.NeverReinvocationPolicy),
-			MatchConditions:         matchConditions(),
+			MatchConditions:         matchConditions(notBeingDeleted + " || " + wantsSomethingElse),
 		})
 	}
 	for _, i := range inject {
@@ -89,7 +93,7 @@ func (h Hooks) validating(e Endpoint, bundle []byte) []admissionregistrationv1.V
 			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
 			TimeoutSeconds:          ptr.To[int32](timeoutSeconds),
 			AdmissionReviewVersions: []string{"v1"},
-			MatchConditions:         matchConditions(),
+			MatchConditions:         matchConditions(notBeingDeleted + " || " + wantsSomethingElse),
 		})
 	}
 	slices.SortFunc(webhooks, func(a, b admissionregistrationv1.ValidatingWebhook) int { return cmp.Compare(a.Name, b.Name) })
@@ -108,6 +112,6 @@ func (h Hook) rules() []admissionregistrationv1.RuleWithOperations {
 	}}
 }
 
-func matchConditions() []admissionregistrationv1.MatchCondition {
-	return []admissionregistrationv1.MatchCondition{{Name: "not-being-deleted", Expression: notBeingDeleted}}
+func matchConditions(expression string) []admissionregistrationv1.MatchCondition {
+	return []admissionregistrationv1.MatchCondition{{Name: "not-being-deleted", Expression: expression}}
 }

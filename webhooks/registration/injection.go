@@ -64,7 +64,7 @@ func (i Injection) webhook(client admissionregistrationv1.WebhookClientConfig) a
 		TimeoutSeconds:          ptr.To[int32](injectionTimeout),
 		AdmissionReviewVersions: []string{"v1"},
 		ReinvocationPolicy:      ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy),
-		MatchConditions: append(matchConditions(),
+		MatchConditions: append(matchConditions(notBeingDeleted),
 			admissionregistrationv1.MatchCondition{Name: "undecided", Expression: undecided}),
 	}
 }

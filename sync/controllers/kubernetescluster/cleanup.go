@@ -26,12 +26,12 @@ const cleanupTimeout = 30 * time.Second
 
 // direct returns a client past the registry, which has let the cluster go already.
 func (r *Reconciler) direct(ctx context.Context, s *scope) (metadata.Interface, error) {
-	if s.kc.Spec.KubeconfigSecretRef == nil {
-		return r.Clusters.Local().Metadata(), nil
-	}
 	found, err := r.kubeconfig(ctx, s)
 	if err != nil {
 		return nil, err
+	}
+	if found.config == nil {
+		return r.Clusters.Local().Metadata(), nil
 	}
 	config := rest.CopyConfig(found.config)
 	config.QPS, config.Timeout = -1, cleanupTimeout/2

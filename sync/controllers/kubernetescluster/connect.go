@@ -25,10 +25,6 @@ const localHash = "local"
 // with an older one: its credentials were taken away. One that goes together with the
 // KubernetesCluster does not: it is needed to the end.
 func (r *Reconciler) connect(ctx context.Context, s *scope) error {
-	if s.kc.Spec.KubeconfigSecretRef == nil {
-		r.Clusters.Ensure(s.key, localHash, nil)
-		return nil
-	}
 	found, err := r.kubeconfig(ctx, s)
 	if isSecretGone(err) && r.engaged(s.key) {
 		ending, failed := r.ending(ctx, s)
@@ -72,9 +68,13 @@ func (r *Reconciler) ending(ctx context.Context, s *scope) (bool, error) {
 	return !namespace.DeletionTimestamp.IsZero(), nil
 }
 
-// kubeconfig reads the kubeconfig; it is parsed once per content.
+// kubeconfig reads the kubeconfig; it is parsed once per content. That of the local cluster
+// has no config.
 func (r *Reconciler) kubeconfig(ctx context.Context, s *scope) (kubeconfig, error) {
 	ref := s.kc.Spec.KubeconfigSecretRef
+	if ref == nil {
+		return kubeconfig{hash: localHash}, r.mayBeLocal(s)
+	}
 	name := types.NamespacedName{Namespace: s.kc.Namespace, Name: ref.Name}
 	secret, err := r.Secrets.Get(ctx, content.Secret, name)
 	if apierrors.IsNotFound(err) {
@@ -96,6 +96,24 @@ func (r *Reconciler) kubeconfig(ctx context.Context, s *scope) (kubeconfig, erro
 	})
 }
 
+// mayBeLocal refuses to take a KubernetesCluster that is being deleted for the local cluster
+// where it was another, or none: whoever took its kubeconfig away would have what is delivered
+// by its name be delivered here, with Waybill's own rights. Admission refuses that first.
+func (r *Reconciler) mayBeLocal(s *scope) error {
+	if s.kc.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	was := s.kc.Status.UID
+	if seen, ok := r.claims.get(s.key); ok {
+		was = seen // the status may be behind
+	}
+	if was == r.Clusters.Local().UID() {
+		return nil
+	}
+	return reconcile.Stalled(v1alpha1.InvalidKubeconfigReason,
+		"it is being deleted, and was not the cluster that it lives in: put spec.kubeconfigSecretRef back")
+}
+
 // value returns the kubeconfig of a Secret, and the key that it is, or should be, under.
 func value(data map[string][]byte, key string) ([]byte, string, bool) {
 	if key != "" {
@@ -110,7 +128,7 @@ func value(data map[string][]byte, key string) ([]byte, string, bool) {
 	return nil, "value", false
 }
 
-// kubeconfig is one that was parsed.
+// kubeconfig is one that was parsed; config is nil for the local cluster.
 type kubeconfig struct {
 	hash   string
 	config *rest.Config

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster"
 )
 
 func inNamespace(ns string) client.DeleteAllOfOption { return client.InNamespace(ns) }
@@ -194,4 +195,39 @@ func TestKubernetesCluster_neverReachedIsDeleted(t *testing.T) {
 	h.until("eu-1", reason(v1alpha1.ClusterUnreachableReason), "it is down")
 	require.NoError(t, h.Delete(t.Context(), h.get("eu-1")))
 	h.gone("eu-1")
+}
+
+// C35, C38: who takes the kubeconfig away from a KubernetesCluster that is being deleted does not
+// get this cluster for it, with Waybill's rights, and not its clean-up either.
+func TestKubernetesCluster_doesNotBecomeTheHub(t *testing.T) {
+	h := newHub(t, options{})
+	h.add("eu-1", userCluster(t).Kubeconfig())
+	h.until("eu-1", isReady, "it is engaged")
+	copied(t, h.Client, "of-the-hub", hubID)
+	h.delivering("apps", "eu-1")
+	require.NoError(t, h.Delete(t.Context(), h.get("eu-1")))
+	h.until("eu-1", reason(v1alpha1.InUseReason), "the GitSync holds it")
+
+	h.change("eu-1", func(kc *v1alpha1.KubernetesCluster) { kc.Spec.KubeconfigSecretRef = nil })
+	kc := h.until("eu-1", reason(v1alpha1.InvalidKubeconfigReason), "it leads nowhere")
+	assert.Equal(t, "it is being deleted, and was not the cluster that it lives in: put spec.kubeconfigSecretRef back; "+
+		"set spec.onDelete to Abandon to let the cluster go with all that runs in it", condition(kc, v1alpha1.ReadyCondition).Message)
+	_, err := h.registry.Get(h.key("eu-1"))
+	require.ErrorIs(t, err, cluster.ErrNotEngaged)
+
+	h.change("eu-1", func(kc *v1alpha1.KubernetesCluster) { kc.Spec.OnDelete = v1alpha1.DeleteAbandon })
+	h.gone("eu-1")
+	assert.True(t, exists(t, h.Client, "of-the-hub"))
+}
+
+// The hub itself can be let go as any other cluster.
+func TestKubernetesCluster_hubIsDeleted(t *testing.T) {
+	h := newHub(t, options{})
+	h.add("hub", nil)
+	h.until("hub", isReady, "it is engaged")
+	gs := h.delivering("apps", "hub")
+	require.NoError(t, h.Delete(t.Context(), h.get("hub")))
+	h.until("hub", reason(v1alpha1.InUseReason), "the GitSync holds it")
+	h.left(gs)
+	h.gone("hub")
 }
