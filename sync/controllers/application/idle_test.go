@@ -1,7 +1,9 @@
 package application_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,21 +83,55 @@ func TestIdle_gathersWhatComesAtOnce(t *testing.T) {
 	app := shop(named("ConfigMap", ""))
 	w.Create(app)
 	w.awaitComponents(app, "0/1")
-	mark := w.mark()
+	mark, start := w.mark(), time.Now()
 	for i := range 10 {
 		w.Create(configMap(member(name("settings", i))))
 	}
 	w.awaitComponents(app, "10/10")
 	hub.AwaitReady(w.World, app)
-	var status, patches int
-	for _, r := range w.requests(mark, agentUser) {
-		switch {
-		case r.Resource == "configmaps":
-			patches++
-		case r.Subresource == "status":
-			status++
+	most := 1 + int(time.Since(start)/(100*time.Millisecond))
+	status, others := w.statusWrites(mark)
+	assert.Equal(t, 10, others, "one for each ownerReference")
+	assert.LessOrEqual(t, status, most, "one in 100 ms")
+}
+
+// A97: the larger a status is, the less often it is written: of an object that comes and goes
+// all the time, one of 200 KB tells every two seconds.
+func TestIdle_largeStatusIsWrittenSeldom(t *testing.T) {
+	w := newAgentWorld(t, right("", "configmaps"))
+	const objects = 320 // of about 640 bytes each in the status
+	for i := range objects {
+		w.Create(configMap(member(name(strings.Repeat("n", 245), i))))
+	}
+	app := shop(named("ConfigMap", ""))
+	w.Create(app)
+	w.awaitComponents(app, fmt.Sprintf("%d/%d", objects, objects))
+	hub.AwaitReady(w.World, app)
+
+	mark, start := w.mark(), time.Now()
+	for i := range 100 {
+		flapping := configMap(member("flapping"))
+		w.Create(flapping)
+		if i < 99 {
+			require.NoError(t, w.Client.Delete(t.Context(), flapping))
 		}
 	}
-	assert.Equal(t, 10, patches, "one for each ownerReference")
-	assert.LessOrEqual(t, status, 8)
+	w.awaitComponents(app, fmt.Sprintf("%d/%d", objects+1, objects+1))
+	most := 2 + int(time.Since(start)/(2*time.Second))
+	status, _ := w.statusWrites(mark)
+	assert.LessOrEqual(t, status, most, "in %s", time.Since(start))
+}
+
+// statusWrites counts those of the agent, and its other writes.
+func (w *world) statusWrites(since env.AuditMark) (status, others int) {
+	w.T.Helper()
+	for _, r := range w.requests(since, agentUser) {
+		switch {
+		case r.Subresource == "status":
+			status++
+		case env.Writes(r):
+			others++
+		}
+	}
+	return status, others
 }

@@ -80,11 +80,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	s := &scope{app: app, key: req.NamespacedName, entry: r.observe(app)}
 	s.pass = r.kernel.Begin(r.Client, r.Recorder, app)
+	before := app.ResourceVersion
 	outcome, err := r.run(ctx, s)
 	if s.released {
 		return ctrl.Result{}, r.outdated(req.NamespacedName, r.release(ctx, app))
 	}
 	result, err := s.pass.Finish(ctx, outcome, err)
+	if app.ResourceVersion != before {
+		r.pace.wrote(s.key, sizeOf(app.Status.Components))
+	}
 	if err != nil || outcome.Pending {
 		return result, err
 	}

@@ -22,6 +22,8 @@ type scope struct {
 
 	// components are the objects that belong to the Application; set by survey.
 	components map[census.Ref]*census.Object
+	// entries says where in the status a component stands; set by survey, which sorts them last.
+	entries map[census.Ref]int
 	// stale are objects that refer to the Application as an owner and should not; set by survey.
 	stale []*census.Object
 	// starting are kinds of which nothing is known yet; set by survey. unread says the same of
@@ -39,8 +41,6 @@ type scope struct {
 	// wrong.
 	total, healthy int
 	unhealthy      []string
-	// size is about how many bytes the status has; set by summarize.
-	size int
 
 	// cycle leads from the Application to itself; set by checkDependencies.
 	cycle []string

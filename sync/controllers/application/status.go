@@ -39,7 +39,7 @@ func (s *scope) summarize() {
 		}
 	}
 	status.ComponentsReady = fmt.Sprintf("%d/%d", s.healthy, s.total)
-	status.Components, s.size = bound(status.Components)
+	status.Components = bound(status.Components)
 	status.Installed = nil
 	for _, c := range status.Components {
 		if c.Installed && c.Name != "" {
@@ -73,24 +73,29 @@ func componentName(group, kind, name string) string {
 	return kind + "/" + name
 }
 
-// bound leaves out components past maxStatusBytes, and says for each kind how many. It returns
-// about how many bytes the rest has.
-func bound(components []v1alpha1.ComponentStatus) (short []v1alpha1.ComponentStatus, size int) {
-	kept := 0
+// sizeOf is about how many bytes a status of these components has.
+func sizeOf(components []v1alpha1.ComponentStatus) int {
+	size := 0
 	for i := range components {
 		c := &components[i]
 		// Once in the list, once more in installed; and the names of the fields.
-		one := 2*(len(c.Group)+len(c.Kind)+len(c.Name)) + len(c.Message) + 110
-		if size+one > maxStatusBytes {
+		size += 2*(len(c.Group)+len(c.Kind)+len(c.Name)) + len(c.Message) + 110
+	}
+	return size
+}
+
+// bound leaves out components past maxStatusBytes, and says for each kind how many.
+func bound(components []v1alpha1.ComponentStatus) []v1alpha1.ComponentStatus {
+	kept := 0
+	for size := 0; kept < len(components); kept++ {
+		if size += sizeOf(components[kept : kept+1]); size > maxStatusBytes {
 			break
 		}
-		size += one
-		kept++
 	}
 	if kept == len(components) {
-		return components, size
+		return components
 	}
-	short = components[:kept:kept]
+	short := components[:kept:kept]
 	for rest := components[kept:]; len(rest) > 0; {
 		first, count, unhealthy := rest[0], 0, 0
 		for count < len(rest) && rest[count].Group == first.Group && rest[count].Kind == first.Kind {
@@ -105,7 +110,7 @@ func bound(components []v1alpha1.ComponentStatus) (short []v1alpha1.ComponentSta
 			Message: fmt.Sprintf("%d more, of which %d are not healthy: there are too many for one status", count, unhealthy),
 		})
 	}
-	return short, size
+	return short
 }
 
 // judge sets the conditions of components and dependencies, and says what keeps the

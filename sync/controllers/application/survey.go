@@ -32,7 +32,7 @@ func (r *Reconciler) survey(s *scope) {
 		}
 	}
 	previous := s.app.Status.Components
-	s.app.Status.Components = nil
+	s.app.Status.Components, s.entries = nil, make(map[census.Ref]int, len(s.components))
 	for gk := range s.entry.wanted {
 		if r.census.State(gk).Phase == census.Starting {
 			s.starting = append(s.starting, gk.String())
@@ -80,7 +80,14 @@ func (s *scope) surveyListed(r *Reconciler) {
 	}
 }
 
+// add adds a status, in place of the one of its object.
 func (s *scope) add(c v1alpha1.ComponentStatus) {
+	ref := refOf(s.key.Namespace, v1alpha1.ApplicationComponent{Group: c.Group, Kind: c.Kind, Name: c.Name})
+	if at, known := s.entries[ref]; known {
+		s.app.Status.Components[at] = c
+		return
+	}
+	s.entries[ref] = len(s.app.Status.Components)
 	s.app.Status.Components = append(s.app.Status.Components, c)
 }
 
@@ -233,20 +240,8 @@ func (s *scope) surveyStale() {
 		}
 		c := absent(o.Ref, health.Unknown, "is no component any more: its ownerReference is being taken off")
 		c.Owned = true
-		s.replace(c)
+		s.add(c)
 	}
-}
-
-// replace adds a status in place of the one of its object.
-func (s *scope) replace(c v1alpha1.ComponentStatus) {
-	for i := range s.app.Status.Components {
-		old := &s.app.Status.Components[i]
-		if old.Group == c.Group && old.Kind == c.Kind && old.Name == c.Name {
-			*old = c
-			return
-		}
-	}
-	s.add(c)
 }
 
 // keepUnseen keeps what was owned of kinds that are no longer listed and cannot be seen at the
@@ -261,6 +256,6 @@ func (s *scope) keepUnseen(r *Reconciler, previous []v1alpha1.ComponentStatus) {
 		ref := census.Ref{GroupKind: gk, NamespacedName: types.NamespacedName{Name: c.Name}}
 		kept := absent(ref, health.Unknown, "is no component any more, and cannot be seen: "+state.Err.Error())
 		kept.Owned = true
-		s.replace(kept)
+		s.add(kept)
 	}
 }
