@@ -67,9 +67,9 @@ func (r *Reconciler) isGoing(ctx context.Context, name string) (bool, error) {
 // toTakeOut is what a target is to be rid of.
 func (s *scope) toTakeOut(t *target) []manifest.ID {
 	if t.name != "" || !s.namespaceGoes {
-		return s.session.inventory
+		return s.known()
 	}
-	return slices.DeleteFunc(slices.Clone(s.session.inventory), func(id manifest.ID) bool { return id.Namespace == s.gs.Namespace })
+	return slices.DeleteFunc(slices.Clone(s.known()), func(id manifest.ID) bool { return id.Namespace == s.gs.Namespace })
 }
 
 // deletionLook is how often a deletion is looked at for which events should tell: the right to
@@ -85,7 +85,7 @@ func (s *scope) remaining(kernel *reconcile.Kernel) error {
 		}
 	}
 	if problems := s.problems(); len(problems) > 0 {
-		return s.retryDelete(kernel, reconcile.Failed(v1alpha1.DeleteFailedReason, "%s", summarize(problems, len(s.session.inventory))))
+		return s.retryDelete(kernel, reconcile.Failed(v1alpha1.DeleteFailedReason, "%s", summarize(problems, len(s.known()))))
 	}
 	var left []string
 	for _, t := range s.targets() {

@@ -60,7 +60,7 @@ func (r *Reconciler) handOver(s *scope, t *target) {
 	request := apply.Request{
 		Owner:            s.apply,
 		Objects:          got.objects,
-		Inventory:        s.session.inventory,
+		Inventory:        s.known(),
 		DefaultNamespace: s.defaultNamespace(),
 		Health:           s.gs.Spec.Wait,
 		Intent:           r.intend(s).declare,

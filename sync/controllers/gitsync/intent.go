@@ -60,6 +60,17 @@ func (i *intent) declare(ctx context.Context, ids []manifest.ID) error {
 	return nil
 }
 
+// known is what may be in the clusters: what was delivered, and what deliveries have declared since
+// that are under way, or whose end something else was wanted at.
+func (s *scope) known() []manifest.ID {
+	if s.session.intent == nil {
+		return s.session.inventory
+	}
+	s.session.intent.mu.Lock()
+	defer s.session.intent.mu.Unlock()
+	return s.session.intent.inventory
+}
+
 // showEvery is the least time between two writes of how far the clusters are.
 const showEvery = 50 * time.Millisecond
 
@@ -90,13 +101,7 @@ func (i *intent) show(ctx context.Context, clusters []v1alpha1.GitSyncClusterSta
 
 // settle ends the intent: what it recorded is now what may be in the clusters.
 func (s *scope) settle() {
-	if s.session.intent == nil {
-		return
-	}
-	s.session.intent.mu.Lock()
-	defer s.session.intent.mu.Unlock()
-	s.session.inventory = s.session.intent.inventory
-	s.session.intent = nil
+	s.session.inventory, s.session.intent = s.known(), nil
 }
 
 // saveInventory keeps the inventory and puts it, or where it is, into the status.

@@ -38,8 +38,8 @@ type session struct {
 
 	// restored says that inventory and targets were read back from the status.
 	restored bool
-	// inventory is what was delivered, or is about to be; intent is what the deliveries that
-	// are under way add to it.
+	// inventory is what was delivered when no delivery was under way; intent is what those that
+	// are have added to it.
 	inventory []manifest.ID
 	intent    *intent
 
