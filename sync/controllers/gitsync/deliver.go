@@ -30,7 +30,7 @@ func (s *scope) needsDelivery(t *target) bool {
 		return false
 	case t.attempted != s.session.digest || t.delivering:
 		return true
-	case s.session.retryDue() && (t.result.Err != nil || len(t.result.Problems) > 0):
+	case s.retryDue(t):
 		return true
 	case t.told == t.toldBefore:
 		return false
@@ -88,7 +88,8 @@ func (r *Reconciler) handOver(s *scope, t *target) {
 // begin notes, before a job, how often the cluster has told of changes by others.
 func (r *Reconciler) begin(s *scope, t *target) {
 	if !t.delivering {
-		t.delivering, t.toldBefore = true, r.told.Rings(toldKey{s.session.key.NamespacedName, t.name})
+		t.delivering, t.tried = true, s.now
+		t.toldBefore = r.told.Rings(toldKey{s.session.key.NamespacedName, t.name})
 	}
 }
 

@@ -73,7 +73,7 @@ func (r *Reconciler) readSecret(ctx context.Context, s *scope) error {
 // that fails does not end the pass: what was delivered is still kept as it was (P13).
 func (r *Reconciler) load(ctx context.Context, s *scope) error {
 	asked := s.asked()
-	look := asked != s.session.asked || !time.Now().Before(s.session.nextLook)
+	look := asked != s.session.asked || !s.session.nextLook.After(s.now)
 	if !look && !s.needsObjects() {
 		return nil
 	}

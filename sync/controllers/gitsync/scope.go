@@ -15,6 +15,8 @@ type scope struct {
 	gs *v1alpha1.GitSync
 	// pass writes the status.
 	pass *reconcile.Pass
+	// now is when the pass began: what was due by then, it sees to.
+	now time.Time
 	// session is what is remembered between passes.
 	session *session
 	// repository is set by readSecret.
@@ -39,11 +41,12 @@ func (s *scope) outcome() reconcile.Outcome {
 }
 
 // requeueAfter is the time until the next look at the repository, until the next try, or until
-// there is something to show.
+// there is something to show. What was due when the pass began is not in it: the pass has seen to
+// that or, where it could not, waits for a job or for a cluster, which end as events.
 func (s *scope) requeueAfter() time.Duration {
-	next := s.session.nextLook
-	for _, due := range []time.Time{s.session.retryAt, s.session.showDue} {
-		if !due.IsZero() && (next.IsZero() || due.Before(next)) {
+	var next time.Time
+	for _, due := range []time.Time{s.session.nextLook, s.session.retryAt, s.session.showDue} {
+		if due.After(s.now) && (next.IsZero() || due.Before(next)) {
 			next = due
 		}
 	}

@@ -94,6 +94,8 @@ type target struct {
 	// attempted is the digest that was last handed to the cluster, and result how that went.
 	attempted string
 	result    apply.Result
+	// tried is when the last delivery began.
+	tried time.Time
 	// revision that was last delivered without a problem.
 	revision string
 	// told is how often the cluster has told of a change by others; toldBefore is that count
@@ -145,7 +147,9 @@ func (s *session) succeeded() {
 	s.failures, s.retryAt = 0, time.Time{}
 }
 
-// retryDue says whether a failed delivery is to be tried again.
-func (s *session) retryDue() bool {
-	return !s.retryAt.IsZero() && !time.Now().Before(s.retryAt)
+// retryDue says whether a delivery that failed is to be tried again: once each time that is due,
+// however long other clusters take.
+func (s *scope) retryDue(t *target) bool {
+	failed := t.result.Err != nil || len(t.result.Problems) > 0
+	return failed && !s.session.retryAt.After(s.now) && t.tried.Before(s.session.retryAt)
 }
