@@ -109,7 +109,7 @@ func (d *driver) recordIntent(ctx context.Context, s *scope) error {
 type action struct {
 	// input identifies it: an action that is under way is taken up again by it.
 	input string
-	work  func(context.Context) acted
+	work  func(context.Context, plan) acted
 	// installs says that it brings what was prepared.
 	installs bool
 }
@@ -144,11 +144,15 @@ func (d *driver) act(_ context.Context, s *scope) error {
 
 // do runs an action beside the workers. Where the cluster told of a change by others while it
 // ran, the installation is looked at once more: that wake was spent on the end of the action.
-func (d *driver) do(s *scope, input string, work func(context.Context) acted) (acted, bool) {
+func (d *driver) do(s *scope, input string, work func(context.Context, plan) acted) (acted, bool) {
 	if !s.session.acting {
 		s.session.acting, s.session.toldBefore = true, d.told.Rings(s.key())
 	}
-	result, done := d.acts.Do(d.cluster.Name().String(), d.jobKey(s), input, work)
+	p := d.plan(s)
+	result, done := d.acts.Do(d.cluster.Name().String(), d.jobKey(s), input, func(ctx context.Context) acted {
+		p.inventory = p.ledger.all() // now that the job before has ended
+		return work(ctx, p)
+	})
 	if done {
 		s.session.acting = false
 		if d.told.Rings(s.key()) != s.session.toldBefore {
@@ -160,15 +164,15 @@ func (d *driver) do(s *scope, input string, work func(context.Context) acted) (a
 
 // next is the action that is due; nil where there is none.
 func (d *driver) next(s *scope) *action {
-	p, m := d.plan(s), d.methods[s.method()]
+	m := d.methods[s.method()]
 	if got := s.session.prepared; got != nil && (got.moved() != s.session.attempted || s.session.retryDue()) {
-		return &action{got.moved(), func(ctx context.Context) acted { return d.installOnce(ctx, m, p, got.files) }, true}
+		return &action{got.moved(), func(ctx context.Context, p plan) acted { return d.installOnce(ctx, m, p, got.files) }, true}
 	}
 	if why := s.session.giveUp; why != "" {
-		return &action{"rollback", func(ctx context.Context) acted { return m.rollback(ctx, p, why) }, false}
+		return &action{"rollback", func(ctx context.Context, p plan) acted { return m.rollback(ctx, p, why) }, false}
 	}
 	if drifted, due := d.drifted(s); due {
-		return &action{"correct", func(ctx context.Context) acted { return m.correct(ctx, p, drifted) }, false}
+		return &action{"correct", func(ctx context.Context, p plan) acted { return m.correct(ctx, p, drifted) }, false}
 	}
 	return nil
 }

@@ -19,7 +19,8 @@ func (d *driver) restore(ctx context.Context, s *scope) error {
 	if err != nil {
 		return reconcile.Failed(v1alpha1.InventoryUnreadableReason, "%w", err)
 	}
-	s.session.inventory, s.session.restored = ids, true
+	s.session.inventory.set(ids)
+	s.session.restored = true
 	return nil
 }
 
@@ -33,14 +34,18 @@ func (d *driver) declare(p plan) func(context.Context, []manifest.ID) error {
 			return err
 		}
 		inst.Status.Inventory = &saved
-		return d.kernel.Record(ctx, d.client, inst)
+		if err := d.kernel.Record(ctx, d.client, inst); err != nil {
+			return err
+		}
+		p.ledger.add(ids)
+		return nil
 	}
 }
 
 // keepInventory puts what is installed, or where that is listed, into the status.
 func (d *driver) keepInventory(ctx context.Context, s *scope) error {
 	ids := s.session.result.inventory
-	if ids == nil || s.inst.Status.Inventory != nil && slices.Equal(inventory.Encode(ids), inventory.Encode(s.session.inventory)) {
+	if ids == nil || s.inst.Status.Inventory != nil && slices.Equal(inventory.Encode(ids), inventory.Encode(s.session.inventory.all())) {
 		return nil
 	}
 	current := recorded(s.inst)
@@ -48,7 +53,8 @@ func (d *driver) keepInventory(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	s.inst.Status.Inventory, s.session.inventory, s.obsolete = &saved, ids, &current
+	s.session.inventory.set(ids)
+	s.inst.Status.Inventory, s.obsolete = &saved, &current
 	return nil
 }
 

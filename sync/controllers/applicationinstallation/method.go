@@ -34,8 +34,10 @@ type plan struct {
 	options    *v1alpha1.HelmDeployOptions
 	values     map[string]any
 	source     origin
-	inventory  []manifest.ID
 	digest     string
+	// ledger is that of the session, and inventory what it listed when the job began.
+	ledger    *ledger
+	inventory []manifest.ID
 }
 
 // files are what a method fetched: a chart, or the objects of a kustomization.
@@ -87,7 +89,7 @@ func (d *driver) plan(s *scope) plan {
 		options:    s.options(),
 		values:     s.values,
 		source:     origin{version: s.version, credentials: s.credentials, authorities: s.authorities},
-		inventory:  s.session.inventory,
 		digest:     s.digest,
+		ledger:     &s.session.inventory,
 	}
 }

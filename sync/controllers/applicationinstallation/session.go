@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/manifest"
 )
 
 // jobKey identifies an installation of a cluster; the UID keeps one apart from another of
@@ -19,7 +18,7 @@ type jobKey struct {
 }
 
 // session is what is remembered of an installation between passes. Only the pass of the
-// installation itself touches it, so it needs no lock.
+// installation itself touches it, so it needs no lock; but its jobs write to the inventory.
 type session struct {
 	// prepared is what the digest was prepared to, until it was acted on.
 	prepared *prepared
@@ -28,10 +27,9 @@ type session struct {
 	looked   string
 	nextLook time.Time
 
-	// restored says that inventory was read back from the status; it is what was installed,
-	// or is about to be.
+	// restored says that inventory was read back from the status.
 	restored  bool
-	inventory []manifest.ID
+	inventory ledger
 	// acting says that an action is under way; toldBefore is how often the cluster had told of
 	// a change by others when it, or the last one, began.
 	acting     bool

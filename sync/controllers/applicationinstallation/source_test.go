@@ -34,6 +34,25 @@ func (w *world) secret(data map[string][]byte, annotated bool) v1alpha1.LocalRef
 	return v1alpha1.LocalReference{Name: s.Name}
 }
 
+// kustomizations defines the versions 1.0.0 and 1.1.0 with method kustomize, each a folder of
+// that name in a repository with these files. It returns the repository, and its server.
+func (w *world) kustomizations(files map[string]string) (*env.GitRepo, *env.GitServer) {
+	w.T.Helper()
+	server, repo := hub.NewRepo(w.T)
+	_, err := repo.Commit(w.T.Context(), files)
+	require.NoError(w.T, err)
+	credentials := &v1alpha1.SourceCredentials{SecretRef: w.secret(map[string][]byte{"ca.crt": hub.Authority(w.T)}, true)}
+	w.define(func(d *v1alpha1.ApplicationDefinitionSpec) {
+		d.Method = v1alpha1.MethodKustomize
+		for i := range d.Versions {
+			d.Versions[i].Template.Source = v1alpha1.ApplicationSource{
+				Git: &v1alpha1.GitSource{Remote: repo.URL(), Path: d.Versions[i].Version, Credentials: credentials},
+			}
+		}
+	})
+	return repo, server
+}
+
 // K17
 func TestInstallation_fromARegistry(t *testing.T) {
 	w := newWorld(t)
@@ -71,16 +90,9 @@ func TestInstallation_fromGitWithDependencies(t *testing.T) {
 // C25, K26: another method is another implementation of the same few functions.
 func TestInstallation_ofAKustomization(t *testing.T) {
 	w := newWorld(t)
-	_, repo := hub.NewRepo(t)
-	_, err := repo.Commit(t.Context(), map[string]string{
-		"app/kustomization.yaml": "resources: [cm.yaml]\nnamePrefix: my-\n",
-		"app/cm.yaml":            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\ndata: {key: one}\n",
-	})
-	require.NoError(t, err)
-	credentials := &v1alpha1.SourceCredentials{SecretRef: w.secret(map[string][]byte{"ca.crt": hub.Authority(t)}, true)}
-	w.define(func(d *v1alpha1.ApplicationDefinitionSpec) {
-		d.Method = v1alpha1.MethodKustomize
-		only(v1alpha1.ApplicationSource{Git: &v1alpha1.GitSource{Remote: repo.URL(), Path: "app", Credentials: credentials}})(d)
+	repo, _ := w.kustomizations(map[string]string{
+		"1.0.0/kustomization.yaml": "resources: [cm.yaml]\nnamePrefix: my-\n",
+		"1.0.0/cm.yaml":            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\ndata: {key: one}\n",
 	})
 	inst := hub.AwaitReady(w.World, w.install(nil))
 	cm := &corev1.ConfigMap{}
@@ -88,7 +100,7 @@ func TestInstallation_ofAKustomization(t *testing.T) {
 	assert.EqualValues(t, 2, inst.Status.Inventory.Count, "the object and the Application")
 	require.True(t, w.Exists(&v1alpha1.Application{}, "web"))
 
-	_, err = repo.Commit(t.Context(), map[string]string{"app/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\ndata: {key: two}\n"})
+	_, err := repo.Commit(t.Context(), map[string]string{"1.0.0/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\ndata: {key: two}\n"})
 	require.NoError(t, err)
 	hub.Reconcile(w.World, inst)
 	require.True(t, w.Eventually(func() bool { return w.Exists(cm, "my-cm") && cm.Data["key"] == "two" }), "a moving branch is followed")

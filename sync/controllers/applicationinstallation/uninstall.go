@@ -32,8 +32,7 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 	if !s.session.retryAt.IsZero() && !s.session.retryDue() {
 		return reconcile.Outcome{}, d.remaining(s)
 	}
-	p, m := d.plan(s), d.methods[app.Method]
-	result, done := d.do(s, "uninstall", func(ctx context.Context) acted { return m.uninstall(ctx, p) })
+	result, done := d.do(s, "uninstall", d.methods[app.Method].uninstall)
 	if !done {
 		return reconcile.Outcome{Pending: true}, nil
 	}

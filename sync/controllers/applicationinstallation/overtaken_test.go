@@ -1,0 +1,114 @@
+package applicationinstallation_test
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env"
+	"waybill.dev/waybill/test/hub"
+)
+
+// admission registers a webhook that has to let every ConfigMap of the test's namespace pass,
+// and does, and returns the gate in front of it.
+func (w *world) admission() *env.Gate {
+	w.T.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		review := &admissionv1.AdmissionReview{}
+		if !assert.NoError(w.T, json.NewDecoder(r.Body).Decode(review)) {
+			return
+		}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+		assert.NoError(w.T, json.NewEncoder(rw).Encode(review))
+	}))
+	w.T.Cleanup(server.Close)
+	gate, err := env.NewGate(server.Listener.Addr().String())
+	require.NoError(w.T, err)
+	w.T.Cleanup(gate.Close)
+	w.Create(&admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: objectMeta(w.Namespace),
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "configmaps.example.com",
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{
+				URL:      ptr.To("https://" + gate.Address()),
+				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+			},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+			}},
+			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.Namespace}},
+			FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
+			TimeoutSeconds:          ptr.To[int32](30),
+			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+			AdmissionReviewVersions: []string{"v1"},
+		}},
+	})
+	return gate
+}
+
+// slowKustomization defines two versions, each a ServiceAccount that is called as the version is
+// and a ConfigMap of that name, and installs the first, whose ConfigMap waits behind the gate.
+func (w *world) slowKustomization() (*v1alpha1.ApplicationInstallation, *env.Gate) {
+	w.T.Helper()
+	files := map[string]string{}
+	for _, version := range []string{"1.0.0", "1.1.0"} {
+		for _, kind := range []string{"ServiceAccount", "ConfigMap"} {
+			files[version+"/"+kind+".yaml"] = "apiVersion: v1\nkind: " + kind + "\nmetadata: {name: v" + version + "}\n"
+		}
+	}
+	w.kustomizations(files)
+	gate := w.admission()
+	require.NoError(w.T, gate.Hang())
+	inst := w.install(nil)
+	w.AwaitThere(&corev1.ServiceAccount{}, "v1.0.0")
+	return inst, gate
+}
+
+// K53, C34, C41: what the first apply makes is taken away also by who deletes the installation
+// while that runs, and so never learns how it ended.
+func TestInstallation_isDeletedDuringItsFirstApply(t *testing.T) {
+	w := newWorld(t)
+	inst, gate := w.slowKustomization()
+	require.NoError(t, w.Client.Delete(t.Context(), inst))
+	cached := shared.process.Clusters.Local().Client()
+	require.True(t, w.Eventually(func() bool {
+		return cached.Get(t.Context(), client.ObjectKeyFromObject(inst), inst) == nil && inst.DeletionTimestamp != nil
+	}), "every pass from now on knows that it is deleted")
+	require.NoError(t, gate.Open())
+
+	w.AwaitGone(&v1alpha1.ApplicationInstallation{}, "web")
+	assert.False(t, w.Exists(&corev1.ServiceAccount{}, "v1.0.0"))
+	assert.False(t, w.Exists(&corev1.ConfigMap{}, "v1.0.0"))
+	assert.False(t, w.Exists(&v1alpha1.Application{}, "web"))
+}
+
+// C41: what an apply makes for a version that is not wanted any more goes with the next one.
+func TestInstallation_changesItsVersionDuringItsFirstApply(t *testing.T) {
+	w := newWorld(t)
+	inst, gate := w.slowKustomization()
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.ApplicationRef.Version = "1.1.0" })
+	hub.Await(w.World, inst, "the second version waits for the first", func(i *v1alpha1.ApplicationInstallation) bool {
+		return i.Status.Application.Version == "1.1.0"
+	})
+	require.NoError(t, gate.Open())
+
+	hub.AwaitReady(w.World, inst)
+	for version, want := range map[string]bool{"v1.0.0": false, "v1.1.0": true} {
+		assert.Equal(t, want, w.Exists(&corev1.ServiceAccount{}, version))
+		assert.Equal(t, want, w.Exists(&corev1.ConfigMap{}, version))
+	}
+	assert.EqualValues(t, 3, inst.Status.Inventory.Count, "two objects and the Application")
+}
