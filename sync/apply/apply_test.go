@@ -3,6 +3,7 @@ package apply_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -186,4 +187,17 @@ func TestForget_watchesNoMore(t *testing.T) {
 	f.requests.take()
 	f.mustApply(nil, configMap(t, "a", "one"))
 	assert.Len(t, f.requests.take(), 1, "it is applied as by a new process")
+}
+
+// Whoever forgets an owner does not wait for a cluster that is slow to answer.
+func TestForget_doesNotWaitForAnApply(t *testing.T) {
+	f := newFixture(t)
+	objects := configMaps(t, 2)
+	first := f.mustApply(nil, objects[0])
+	f.requests.interfere(http.MethodPatch, func() { f.Forget(f.owner) })
+	f.mustApply(first.Inventory, objects...)
+
+	f.requests.take()
+	f.mustApply(first.Inventory, objects...)
+	assert.Len(t, f.requests.take(), 2, "what the Apply that was under way found out is forgotten too")
 }

@@ -17,10 +17,11 @@ type holder struct {
 	// there was none.
 	applied, watched atomic.Pointer[view]
 
+	// forgotten: Forget was called; a call that waited for its turn starts anew.
+	forgotten atomic.Bool
+
 	// turn is held by the one call that works for the owner. It guards the rest.
 	turn chan struct{}
-	// forgotten: Forget was called; a call that waited for its turn starts anew.
-	forgotten bool
 	// records has what was applied for the owner, by object.
 	records map[recordKey]*record
 	// kinds are those that the owner uses, needed what of them Apply needs.
@@ -103,27 +104,49 @@ func (a *Applier) take(ctx context.Context, owner Owner) (*holder, error) {
 			return nil, context.Cause(ctx)
 		case h.turn <- struct{}{}:
 		}
-		if !h.forgotten {
+		if !h.forgotten.Load() {
 			return h, nil
 		}
-		h.release()
+		a.drop(h)
 	}
 }
 
 func (h *holder) release() { <-h.turn }
 
 // Forget drops what is known of an owner, and ends the watches that nobody else
-// uses. The objects stay as they are. It waits for an Apply that is under way.
+// uses. The objects stay as they are. It does not wait: where a call for the owner
+// is under way, that happens at its end, and before another begins.
 func (a *Applier) Forget(owner Owner) {
-	h, err := a.take(context.Background(), owner)
-	if err != nil {
+	a.mu.Lock()
+	h := a.holders[owner]
+	a.mu.Unlock()
+	if h == nil {
 		return
 	}
+	h.forgotten.Store(true)
+	select {
+	case h.turn <- struct{}{}:
+		a.drop(h)
+	default:
+		go func() {
+			h.turn <- struct{}{}
+			a.drop(h)
+		}()
+	}
+}
+
+// drop drops a holder that is forgotten, unless that is done, and ends the turn of the caller.
+func (a *Applier) drop(h *holder) {
 	defer h.release()
-	h.forgotten = true
 	a.mu.Lock()
-	delete(a.holders, owner)
+	known := a.holders[h.owner] == h
+	if known {
+		delete(a.holders, h.owner)
+	}
 	a.mu.Unlock()
+	if !known {
+		return
+	}
 	a.unwatch(h)
 	for k := range h.kinds {
 		a.leave(h, k)
