@@ -31,7 +31,7 @@ import (
 func TestMain(m *testing.M) { env.Main(m) }
 
 // patience is how long a test waits for what happens in its own time.
-const patience = 6 * time.Second
+const patience = 30 * time.Second
 
 // target is an API server under one identity.
 type target struct {
