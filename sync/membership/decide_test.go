@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/membership"
@@ -166,4 +167,32 @@ func TestMarks_mergePatch(t *testing.T) {
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"metadata": {"uid": "u-1", "labels": {"app.kubernetes.io/part-of": null},
 		"annotations": {"kubernetes.io/application": null, "apps.waybill.dev/injected": null}}}`, string(patch))
+}
+
+// C52: what nobody chose an Application for is claimed by those that match, whoever it was injected
+// for; the label that was injected with that does not count.
+func TestClaims(t *testing.T) {
+	bare := app("bare", "app", "web")
+	bare.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: partOf, Operator: metav1.LabelSelectorOpDoesNotExist}}
+	named := app("named", "app", "web")
+	named.Spec.Components[0].Name = "other"
+	x := index(t, app("web", "app", "web"), bare, named)
+	for _, c := range []struct {
+		reason              string
+		app                 string
+		labels, annotations values
+		want                bool
+	}{
+		{"it names none", "web", values{"app": "web"}, nil, true},
+		{"its labels do not match", "web", values{"app": "other"}, nil, false},
+		{"another object is listed", "named", values{"app": "web"}, nil, false},
+		{"somebody chose another one", "web", values{"app": "web"}, values{application: "gone"}, false},
+		{"somebody chose none", "web", values{"app": "web"}, values{application: "", injected: "gone"}, false},
+		{"another one was injected", "web", values{"app": "web", partOf: "gone"}, values{application: "gone", injected: "gone"}, true},
+		{"its label was injected", "bare", values{"app": "web", partOf: "gone"}, values{application: "gone", injected: "gone"}, true},
+		{"its label is its own", "bare", values{"app": "web", partOf: "suite"}, values{application: "gone", injected: "gone"}, false},
+	} {
+		claims := x.Get(types.NamespacedName{Namespace: "a", Name: c.app}).Claims(deployments, object("web", c.labels, c.annotations))
+		assert.Equal(t, c.want, claims, c.reason)
+	}
 }

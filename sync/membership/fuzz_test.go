@@ -6,13 +6,15 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/membership"
 )
 
 // Decide is idempotent, whatever an object carries and Applications select on; it touches nothing
-// but its marks, and never an annotation that somebody else wrote (C52).
+// but its marks, and never an annotation that somebody else wrote (C52). Whoever gets an object
+// claims it.
 func FuzzDecide(f *testing.F) {
 	for seed := range uint64(2000) {
 		f.Add(seed)
@@ -40,6 +42,9 @@ func FuzzDecide(f *testing.F) {
 		name, annotated := before.Annotations[application]
 		if annotated && (name == "" || name != before.Annotations[injected]) {
 			assert.Equal(t, name, obj.Annotations[application])
+		}
+		if owner := x.Get(types.NamespacedName{Namespace: "a", Name: obj.Annotations[application]}); owner != nil && obj.Annotations[application] != name {
+			assert.True(t, owner.Claims(deployments, before), "labels %v annotations %v became %v %v", before.Labels, before.Annotations, obj.Labels, obj.Annotations)
 		}
 		if given, ok := before.Labels[partOf]; ok && given != before.Annotations[injected] {
 			assert.Equal(t, given, obj.Labels[partOf])

@@ -155,6 +155,17 @@ func Decide(x *Index, gk schema.GroupKind, obj metav1.Object) Marks {
 	return m.leave()
 }
 
+// Claims says whether the Application matches an object that nobody has chosen one for (C52): Decide
+// may make it the Application's own, also where it was injected that it is another one's.
+func (a *Application) Claims(gk schema.GroupKind, obj metav1.Object) bool {
+	if !a.Lists(gk, obj.GetName()) {
+		return false
+	}
+	m := memberOf(gk, obj)
+	m.dropOurLabel()
+	return !m.explicit() && a.Selects(m.labels)
+}
+
 // keep leaves an explicit annotation as it is, says where it is wrong, and takes back what of
 // an earlier injection is left.
 func (m *member) keep(x *Index) Marks {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -67,4 +68,26 @@ func TestMarks_leaveOthersAlone(t *testing.T) {
 	w.Exists(other, "other")
 	assert.Equal(t, noneVersion, none.ResourceVersion)
 	assert.Equal(t, otherVersion, other.ResourceVersion)
+}
+
+// C52, A67, A79: what was filled in for an Application that is gone moves to one that comes to
+// match later: a selector is changed by creating a new Application.
+func TestMarks_moveToAnApplicationMadeLater(t *testing.T) {
+	w := newWorld(t)
+	settings := configMap(metav1.ObjectMeta{Name: "settings", Labels: labels()})
+	w.Create(settings)
+	app := shop(named("ConfigMap", ""))
+	app.Spec.Ownership = v1alpha1.OwnershipObserve
+	w.Create(app)
+	w.awaitComponents(app, "1/1")
+	w.delete(app)
+	require.True(t, w.Exists(settings, "settings"))
+	require.Equal(t, "shop", settings.Annotations[v1alpha1.ApplicationAnnotation])
+
+	store := shop(named("ConfigMap", ""))
+	store.Name = "store"
+	w.Create(store)
+	w.awaitOwned(settings, store, true)
+	assert.Equal(t, map[string]string{v1alpha1.ApplicationAnnotation: "store", v1alpha1.InjectedAnnotation: "store"}, settings.Annotations)
+	hub.AwaitReady(w.World, store)
 }

@@ -194,7 +194,7 @@ func (r *Reconciler) vanish(key types.NamespacedName, uid types.UID) {
 }
 
 // lookAfter has the objects be looked at that a change of an Application may concern: its own,
-// what it contended for, and in its namespace what names none.
+// what it contended for, and in its namespace what nobody chose another one for.
 func (r *Reconciler) lookAfter(key types.NamespacedName, before, after *entry) {
 	for _, ref := range r.keeper.Contested(key) {
 		r.keeper.Look(ref)
@@ -215,7 +215,7 @@ func (r *Reconciler) lookAfter(key types.NamespacedName, before, after *entry) {
 	}
 	for _, gk := range affected(before, after) {
 		for _, o := range r.census.In(gk, key.Namespace) {
-			if _, named := o.Annotations[v1alpha1.ApplicationAnnotation]; !named && after.member.Matches(gk, o.GetObjectMeta()) {
+			if after.member.Claims(gk, o.GetObjectMeta()) {
 				r.keeper.Look(o.Ref)
 			}
 		}
