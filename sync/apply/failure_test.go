@@ -7,20 +7,26 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"waybill.dev/waybill/test/env"
+	"k8s.io/client-go/rest"
 
 	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/test/env"
 )
 
 // newGated applies through a gate that can be shut.
 func newGated(t *testing.T) (*fixture, *env.Gate) {
 	t.Helper()
+	return newGatedAs(t, shared(t).RESTConfig())
+}
+
+// newGatedAs applies through a gate with the rights of a configuration.
+func newGatedAs(t *testing.T, config *rest.Config) (*fixture, *env.Gate) {
+	t.Helper()
 	cluster := shared(t)
 	gate, err := env.NewGate(cluster.Address())
 	require.NoError(t, err)
 	t.Cleanup(gate.Close)
-	return newFixtureAs(t, cluster, env.Via(gate, cluster.RESTConfig())), gate
+	return newFixtureAs(t, cluster, env.Via(gate, config)), gate
 }
 
 // A server that is gone and comes back costs nothing but the time in between, and

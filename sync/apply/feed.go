@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -15,6 +17,8 @@ type sink interface {
 	drop(*feed, *observed)
 	// replace: this is all there is at a resource version.
 	replace(f *feed, all []*observed, version string)
+	// lost: the feed has given up, after others have relied on it.
+	lost(f *feed, err error)
 }
 
 // feed is the watch of one scope. Its sink tells it from the one that took its place.
@@ -28,12 +32,29 @@ type feed struct {
 	statuses func(Owner) bool
 	// version is the last that the sink was shown. Guarded by the sink.
 	version string
+	// answered: the first try is over, or there was a feed before that others rely on. Of
+	// fared alone, once the feed has started.
+	answered bool
 }
 
 func newFeed(scope string, source *cache.ListWatch, s sink) *feed {
 	f := &feed{scope: scope, sink: s}
 	f.Feed = watch.New(source, f, f.reduce)
+	f.OnChange(f.fared)
 	return f
+}
+
+// fared takes in how the watch is doing, and tells the sink where it has given up. What comes
+// of the first try is waited for by whoever started it.
+func (f *feed) fared(state watch.State) {
+	if errors.Is(state.Err, watch.ErrStopped) {
+		return
+	}
+	first := !f.answered
+	f.answered = true
+	if state.Ended && !first {
+		f.sink.lost(f, state.Err)
+	}
 }
 
 func (f *feed) reduce(object metav1.Object) *observed {

@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -116,6 +118,17 @@ func (s namespaceSink) replace(f *feed, all []*observed, _ string) {
 		return
 	}
 	s.put(f, all[0])
+}
+
+// lost has those who wait ask once more, and so find out that nobody tells them.
+func (s namespaceSink) lost(f *feed, _ error) {
+	s.all.mu.Lock()
+	var concerned []*holder
+	if ns := s.all.watched[s.name]; ns != nil && ns.feed == f {
+		concerned = slices.Collect(maps.Keys(ns.waiting))
+	}
+	s.all.mu.Unlock()
+	s.all.applier.tell(concerned)
 }
 
 func (s namespaceSink) show(f *feed, seen phase) {

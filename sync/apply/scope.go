@@ -3,9 +3,11 @@ package apply
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -68,7 +70,9 @@ func (k *kind) feed(scope string) *feed {
 // start starts a watch, in place of one that may be there. The caller holds the
 // lock.
 func (k *kind) start(scope string) *feed {
+	relied := false // others have relied on the one before
 	if old := k.feeds[scope]; old != nil {
+		relied = !old.State().Ended
 		old.End()
 	}
 	target, labels := k.applier.target, v1alpha1.OwnerHashLabel
@@ -77,10 +81,28 @@ func (k *kind) start(scope string) *feed {
 		source = watch.Objects(target.Dynamic().Resource(k.gvr).Namespace(scope), labels)
 	}
 	f := newFeed(scope, source, k)
-	f.full, f.statuses = k.full, k.applier.status
+	f.full, f.statuses, f.answered = k.full, k.applier.status, relied
 	k.feeds[scope] = f
 	f.Start(k.applier.ctx)
 	return f
+}
+
+// lost implements sink: nobody sees any more what becomes of the objects of a scope. Those who
+// use the kind are told, to find out at their next Apply what that means for them: nothing,
+// where it is about other namespaces.
+func (k *kind) lost(f *feed, err error) {
+	k.mu.Lock()
+	notServed := apierrors.IsNotFound(err)
+	if k.feeds[f.scope] != f || notServed && f.version == "" {
+		k.mu.Unlock()
+		return // it never was served: its definition tells when it is
+	}
+	concerned := slices.Collect(maps.Keys(k.users))
+	k.mu.Unlock()
+	if notServed {
+		k.applier.discard(k)
+	}
+	k.applier.tell(concerned)
 }
 
 // covered tells whether a watch shows the objects of a namespace. The caller holds

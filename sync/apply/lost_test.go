@@ -1,0 +1,131 @@
+package apply_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"waybill.dev/waybill/sync/apply"
+)
+
+// revoke leaves rules to the user restricted in place of what it was granted.
+func (f *fixture) revoke(rules ...rbacv1.PolicyRule) {
+	f.t.Helper()
+	admin, err := kubernetes.NewForConfig(f.cluster.RESTConfig())
+	require.NoError(f.t, err)
+	roles, err := admin.RbacV1().Roles(f.namespace).List(f.t.Context(), metav1.ListOptions{})
+	require.NoError(f.t, err)
+	for i := range roles.Items {
+		roles.Items[i].Rules = rules
+		_, err = admin.RbacV1().Roles(f.namespace).Update(f.t.Context(), &roles.Items[i], metav1.UpdateOptions{})
+		require.NoError(f.t, err)
+	}
+}
+
+// drain forgets the notices so far.
+func (f *fixture) drain() {
+	for len(f.notified) > 0 {
+		<-f.notified
+	}
+}
+
+// C37: the right to watch is taken away. The owner is told, and that nobody sees drift any more
+// is said, rather than that all is well.
+func TestLost_rightToWatch(t *testing.T) {
+	config, err := shared(t).AddUser("restricted")
+	require.NoError(t, err)
+	f, gate := newGatedAs(t, config)
+	f.grant(mayDo("*"))
+	object := configMap(t, "settings", "one")
+	require.Eventually(t, func() bool { return clean(f.apply(nil, object)) }, patience, patience/300, "rights arrive late")
+	f.mustApply(nil, object)
+	f.drain()
+
+	gate.Shut()
+	f.revoke(mayDo("get", "create", "patch", "delete"))
+	require.NoError(t, gate.Open())
+	f.awaitNotice()
+	seen, known := f.Observe(f.owner)
+	require.True(t, known)
+	assert.False(t, seen.Settled)
+	result := f.until(f.request(nil, object), clean)
+	require.Len(t, result.Warnings, 1)
+	assert.Equal(t, apply.ReasonNotWatched, result.Warnings[0].Reason)
+	assert.True(t, result.Unseen, "to look again now and then is left to the owner")
+	assert.Empty(t, f.notified, "once is enough")
+}
+
+// C57: a kind is not served any more, and its objects are still there.
+func TestLost_kindIsNotServedAnyMore(t *testing.T) {
+	f, gate := newGated(t)
+	crd, custom := definition(t, f)
+	serve := func(version string) {
+		text := `{"spec":{"versions":[{"name":"v1","served":` + version + `,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}},` +
+			`{"name":"v2","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`
+		_, err := f.admin.dynamic.Resource(definitions).Patch(t.Context(), crd.GetName(), mergePatch, []byte(text), metav1.PatchOptions{})
+		require.NoError(t, err)
+	}
+	_, err := f.admin.dynamic.Resource(definitions).Create(t.Context(), crd.Unstructured, metav1.CreateOptions{})
+	require.NoError(t, err)
+	request := f.request(nil, custom)
+	f.until(request, clean)
+	f.drain()
+
+	gate.Shut()
+	serve("false")
+	require.NoError(t, gate.Open())
+	f.awaitNotice()
+	result := f.until(request, func(r apply.Result) bool { return r.Err == nil && len(r.Problems) == 1 })
+	assert.Equal(t, apply.ReasonKindNotFound, result.Problems[0].Reason)
+	assert.Equal(t, result.Inventory, result.Waiting)
+	seen, _ := f.Observe(f.owner)
+	assert.Empty(t, seen.Statuses)
+
+	serve("true")
+	f.until(request, clean)
+}
+
+// Nobody tells any more of a Namespace that is waited for.
+func TestLost_rightToWatchNamespaces(t *testing.T) {
+	config, err := shared(t).AddUser("everything-else")
+	require.NoError(t, err)
+	f, gate := newGatedAs(t, config)
+	admin, err := kubernetes.NewForConfig(f.cluster.RESTConfig())
+	require.NoError(t, err)
+	name := f.namespace + "-late"
+	watching := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}}
+	role, err := admin.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{mayDo("*"), watching},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "everything-else"}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_ = admin.RbacV1().ClusterRoleBindings().Delete(cleanup(t), name, metav1.DeleteOptions{})
+		_ = admin.RbacV1().ClusterRoles().Delete(cleanup(t), name, metav1.DeleteOptions{})
+	})
+	object := parse(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: "+name+"}}")
+	var result apply.Result
+	require.Eventually(t, func() bool {
+		result = f.apply(nil, object)
+		return len(result.Problems) == 1 && result.Problems[0].Reason == apply.ReasonNamespaceNotFound && !result.Unseen
+	}, patience, patience/300, "rights arrive late")
+
+	f.drain()
+	gate.Shut()
+	role.Rules = role.Rules[:1]
+	_, err = admin.RbacV1().ClusterRoles().Update(t.Context(), role, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, gate.Open())
+	f.awaitNotice()
+	result = f.until(f.request(nil, object), func(r apply.Result) bool { return r.Unseen })
+	assert.Len(t, result.Waiting, 1)
+}
