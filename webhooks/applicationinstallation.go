@@ -26,20 +26,35 @@ type applicationInstallations struct {
 var _ defaults[*v1alpha1.ApplicationInstallation] = &applicationInstallations{}
 
 // fill takes the version, the namespace and the deploy options from the definition (K36, C59).
-// Where it is not known nothing is filled in: validation says so, or the controller does it later.
+// Where it is not known nothing is filled in: review says what that takes. Who touches only
+// metadata settles nothing, and is asked for no permission (C49).
 func (i *applicationInstallations) fill(ctx context.Context, obj, old *v1alpha1.ApplicationInstallation) error {
 	spec := &obj.Spec
+	if old != nil && !i.specChanged(obj, old) {
+		return nil
+	}
 	if spec.ApplicationRef.Version != "" && spec.Namespace != nil && spec.DeployOptions != nil {
 		return nil
 	}
-	var def *v1alpha1.ApplicationDefinition
 	if old != nil {
-		def = i.definitions.peek(ctx, spec.ApplicationRef.Name)
-	} else if found, err := i.definitions.get(ctx, spec.ApplicationRef.Name, ""); err == nil {
-		def = found
+		validation.DefaultApplicationInstallation(obj, old, i.definitions.peek(ctx, spec.ApplicationRef.Name))
+		return nil
 	}
-	validation.DefaultApplicationInstallation(obj, old, def)
+	def, err := i.definition(ctx, spec.ApplicationRef.Name, "")
+	if err != nil {
+		return err
+	}
+	validation.DefaultApplicationInstallation(obj, nil, def)
 	return nil
+}
+
+// definition returns the definition as definitions.get does; its error is an answer.
+func (i *applicationInstallations) definition(ctx context.Context, name, version string) (*v1alpha1.ApplicationDefinition, error) {
+	def, err := i.definitions.get(ctx, name, version)
+	if err != nil {
+		return nil, apierrors.NewServiceUnavailable("cannot look the definition up, try again: " + err.Error())
+	}
+	return def, nil
 }
 
 func (*applicationInstallations) validate(obj, old *v1alpha1.ApplicationInstallation) (admission.Warnings, field.ErrorList) {
@@ -54,20 +69,25 @@ func (i *applicationInstallations) review(ctx context.Context, obj, old *v1alpha
 	if err := i.access.check(ctx, obj, applicationInstallationResource, i.needs(obj)); err != nil {
 		return nil, err
 	}
-	if old != nil && old.Spec.ApplicationRef == obj.Spec.ApplicationRef {
-		return nil, nil // stays what it was, also when its definition is gone
+	warnings, err := i.reviewReference(ctx, obj, old)
+	if err != nil || obj.Spec.Namespace != nil {
+		return warnings, err
 	}
-	return i.reviewReference(ctx, obj, old)
+	return warnings, i.access.check(ctx, obj, applicationInstallationResource, needsAnyNamespace())
 }
 
 // reviewReference checks the definition and the version (K35, K49). What comes by git, or with
-// the cluster, may be here before its definition is, and waits for it (C46).
+// the cluster, may be here before its definition is, and waits for it (C46). What was there before
+// stays, also when its definition is gone.
 func (i *applicationInstallations) reviewReference(ctx context.Context, obj, old *v1alpha1.ApplicationInstallation) (admission.Warnings, error) {
 	ref := obj.Spec.ApplicationRef
+	if old != nil && old.Spec.ApplicationRef == ref {
+		return nil, nil
+	}
 	path := field.NewPath("spec", "applicationRef")
-	def, err := i.definitions.get(ctx, ref.Name, ref.Version)
+	def, err := i.definition(ctx, ref.Name, ref.Version)
 	if err != nil {
-		return nil, apierrors.NewServiceUnavailable("cannot look the definition up, try again: " + err.Error())
+		return nil, err
 	}
 	var errs field.ErrorList
 	if def == nil {
@@ -105,6 +125,17 @@ func (*applicationInstallations) needs(obj *v1alpha1.ApplicationInstallation) []
 		}))
 	}
 	return distinct(wanted)
+}
+
+// needsAnyNamespace is asked for where no namespace was named, and none could be filled in: it will
+// be the one that the definition says once it is here, made and labelled as that says.
+func needsAnyNamespace() []need {
+	var wanted []need
+	for _, verb := range []string{verbInstallInto, "create", "patch"} {
+		wanted = append(wanted, needs("the definition, which is not known yet, may say any: name spec.namespace",
+			authorizationv1.ResourceAttributes{Verb: verb, Resource: "namespaces"}))
+	}
+	return wanted
 }
 
 // needsNamespace is asked for in the target namespace, so that a Role there can grant it.

@@ -159,3 +159,64 @@ func TestInstallation_outlivesItsDefinition(t *testing.T) {
 	obj.Spec.ValuesBlock = "a: 1"
 	require.NoError(t, admin.Update(t.Context(), obj))
 }
+
+// C35: what was delivered before its definition goes wherever that says later. Who may not install
+// into any namespace says where to.
+func TestInstallation_ofAnUnknownDefinitionNamesItsNamespace(t *testing.T) {
+	c := admission(t)
+	const unknown = "yet-to-come"
+	install := inCluster(in(v1alpha1.Group, "applicationdefinitions", "install", unknown))
+	anywhere := []permission{
+		inCluster(in("", "namespaces", "install-into")), inCluster(in("", "namespaces", "create")), inCluster(in("", "namespaces", "patch")),
+	}
+	ns := c.Namespace(t)
+	tenant := c.with(t, ns, []permission{install})
+	obj := newInstallation(ns, unknown, "v1.0.0")
+	err := tenant.Create(t.Context(), obj, client.FieldOwner(v1alpha1.FieldManager))
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	for _, missing := range []string{"install-into namespaces", "create namespaces", "patch namespaces", "name spec.namespace"} {
+		assert.ErrorContains(t, err, missing)
+	}
+	err = tenant.Create(t.Context(), newInstallation(ns, unknown, "v1.0.0"))
+	assert.True(t, apierrors.IsInvalid(err), "that there is no such definition is what helps: %v", err)
+
+	obj.Spec.Namespace = &v1alpha1.TargetNamespace{Name: ns}
+	require.NoError(t, tenant.Create(t.Context(), obj, client.FieldOwner(v1alpha1.FieldManager)))
+	other := c.Namespace(t)
+	platform := c.with(t, other, []permission{install}, anywhere)
+	require.NoError(t, platform.Create(t.Context(), newInstallation(other, unknown, "v1.0.0"), client.FieldOwner(v1alpha1.FieldManager)))
+}
+
+// C49: who touches only metadata settles nothing that was left open, and needs no right for it.
+func TestInstallation_isNotFilledByMetadata(t *testing.T) {
+	c := admission(t)
+	admin, _ := c.admin(t)
+	ns := c.Namespace(t)
+	open := newInstallation(ns, "to-be-named", "")
+	require.NoError(t, admin.Create(t.Context(), open, client.FieldOwner(v1alpha1.FieldManager)), "before its definition")
+	settled := newInstallation(ns, "to-be-named", "v1.0.0")
+	settled.Name, settled.Spec.Namespace = "settled", &v1alpha1.TargetNamespace{Name: ns}
+	require.NoError(t, admin.Create(t.Context(), settled, client.FieldOwner(v1alpha1.FieldManager)))
+	definition(t, admin, func(d *v1alpha1.ApplicationDefinition) {
+		d.Name, d.GenerateName = "to-be-named", ""
+		d.Spec.DefaultVersion = "v1.0.0"
+		d.Spec.DefaultDeployOptions = &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{HistoryLimit: 3}}
+	})
+	require.Eventually(t, func() bool {
+		edited := open.DeepCopy()
+		edited.Spec.ValuesBlock = "a: 1"
+		require.NoError(t, admin.Update(t.Context(), edited, client.DryRunAll))
+		return edited.Spec.ApplicationRef.Version == "v1.0.0"
+	}, patience, often, "who says something settles the rest, once the definition is known")
+
+	user := c.with(t, ns, nil)
+	for _, obj := range []*v1alpha1.ApplicationInstallation{open, settled} {
+		before := obj.Spec.DeepCopy()
+		obj.Annotations = map[string]string{v1alpha1.ReconcileAtAnnotation: "now"}
+		obj.Finalizers = []string{v1alpha1.Finalizer}
+		require.NoError(t, user.Update(t.Context(), obj), obj.Name)
+		assert.Equal(t, *before, obj.Spec, obj.Name)
+		obj.Finalizers = nil
+		require.NoError(t, user.Update(t.Context(), obj))
+	}
+}

@@ -311,16 +311,19 @@ func (i *ApplicationInstallation) GetConditions() []metav1.Condition { return i.
 func (i *ApplicationInstallation) SetConditions(c []metav1.Condition) { i.Status.Conditions = c }
 
 // GetTarget returns the namespace that the workload goes to, as the installation or else its
-// definition says (K36). definition may be nil.
+// definition says (K36). A default that changes later moves nobody. definition may be nil.
 func (i *ApplicationInstallation) GetTarget(definition *ApplicationDefinition) TargetNamespace {
-	switch {
-	case i.Spec.Namespace != nil:
+	if i.Spec.Namespace != nil {
 		return *i.Spec.Namespace
-	case definition != nil && definition.Spec.DefaultNamespace != nil:
-		return *definition.Spec.DefaultNamespace
-	default:
-		return TargetNamespace{Name: i.Namespace}
 	}
+	target := TargetNamespace{Name: i.Namespace}
+	if definition != nil && definition.Spec.DefaultNamespace != nil {
+		target = *definition.Spec.DefaultNamespace
+	}
+	if resolved := i.Status.Application; resolved != nil && resolved.Namespace != target.Name {
+		return TargetNamespace{Name: resolved.Namespace}
+	}
+	return target
 }
 
 // GetHelmOptions returns the Helm options of the installation, or else those of its

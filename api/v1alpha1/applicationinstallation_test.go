@@ -1,0 +1,37 @@
+package v1alpha1_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// K36, C49: the target namespace is settled by the spec, or else by what was resolved first.
+func TestApplicationInstallation_target(t *testing.T) {
+	labelled := &v1alpha1.TargetNamespace{Name: "web", Create: true, Labels: map[string]string{"a": "b"}}
+	for name, tc := range map[string]struct {
+		reason    string
+		named     *v1alpha1.TargetNamespace
+		byDefault *v1alpha1.TargetNamespace
+		resolved  string // empty: nothing was
+		want      v1alpha1.TargetNamespace
+	}{
+		"named":                      {"the installation comes first", &v1alpha1.TargetNamespace{Name: "shop"}, labelled, "", v1alpha1.TargetNamespace{Name: "shop"}},
+		"by default":                 {"then the definition", nil, labelled, "", *labelled},
+		"its own":                    {"then its own", nil, nil, "", v1alpha1.TargetNamespace{Name: "team-a"}},
+		"by default, resolved":       {"the definition goes on to say what it looks like", nil, labelled, "web", *labelled},
+		"another default since":      {"nobody is moved", nil, labelled, "before", v1alpha1.TargetNamespace{Name: "before"}},
+		"its own, and a default now": {"nobody is moved", nil, labelled, "team-a", v1alpha1.TargetNamespace{Name: "team-a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inst, def := &v1alpha1.ApplicationInstallation{}, &v1alpha1.ApplicationDefinition{}
+			inst.Namespace, inst.Spec.Namespace, def.Spec.DefaultNamespace = "team-a", tc.named, tc.byDefault
+			if tc.resolved != "" {
+				inst.Status.Application = &v1alpha1.ResolvedApplication{Namespace: tc.resolved}
+			}
+			assert.Equal(t, tc.want, inst.GetTarget(def), tc.reason)
+		})
+	}
+}
