@@ -8,32 +8,50 @@ import (
 	"waybill.dev/waybill/sync/cluster"
 )
 
-// appliers has one applier per cluster and identity, for as long as the cluster is engaged.
+// appliers has one applier per cluster and identity, for as long as a target holds it.
 type appliers struct {
 	notify func(cluster string, owner apply.Owner)
 
 	mu     sync.Mutex
-	byView map[*cluster.Cluster]*apply.Applier
+	byView map[*cluster.Cluster]*sharedApplier
+}
+
+// sharedApplier is an applier with the owners that hold it.
+type sharedApplier struct {
+	*apply.Applier
+	end     context.CancelFunc
+	holders map[apply.Owner]bool
 }
 
 func newAppliers(notify func(string, apply.Owner)) *appliers {
-	return &appliers{notify: notify, byView: map[*cluster.Cluster]*apply.Applier{}}
+	return &appliers{notify: notify, byView: map[*cluster.Cluster]*sharedApplier{}}
 }
 
-// of returns the applier of a cluster under one identity.
-func (a *appliers) of(view *cluster.Cluster) *apply.Applier {
+// hold returns the applier of a cluster under one identity. It is there until each owner that holds
+// it has let it go.
+func (a *appliers) hold(view *cluster.Cluster, owner apply.Owner) *apply.Applier {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if found := a.byView[view]; found != nil {
-		return found
+	found := a.byView[view]
+	if found == nil {
+		ctx, end := context.WithCancel(view.Context())
+		name := view.Name().Name
+		options := apply.Options{Notify: func(o apply.Owner) { a.notify(name, o) }}
+		found = &sharedApplier{Applier: apply.New(ctx, view, options), end: end, holders: map[apply.Owner]bool{}}
+		a.byView[view] = found
 	}
-	name := view.Name().Name
-	made := apply.New(view.Context(), view, apply.Options{Notify: func(o apply.Owner) { a.notify(name, o) }})
-	a.byView[view] = made
-	context.AfterFunc(view.Context(), func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
+	found.holders[owner] = true
+	return found.Applier
+}
+
+// letGo has the applier forget an owner, and drops it where no other holds it.
+func (a *appliers) letGo(view *cluster.Cluster, owner apply.Owner) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	found := a.byView[view]
+	found.Forget(owner)
+	if delete(found.holders, owner); len(found.holders) == 0 {
+		found.end()
 		delete(a.byView, view)
-	})
-	return made
+	}
 }

@@ -63,3 +63,11 @@ func TestGitSync_secondCommitDuringADeliveryPrunes(t *testing.T) {
 	assert.True(t, berlin.ExistsIn(w.Namespace, &corev1.ConfigMap{}, "b"))
 	assert.False(t, berlin.ExistsIn(w.Namespace, &corev1.ConfigMap{}, "a"))
 }
+
+// C37: an account that is named during a delivery is the one that delivers.
+func TestGitSync_accountThatIsNamedDuringADeliveryDelivers(t *testing.T) {
+	w := newWorld(t)
+	gs, _ := w.slowDelivery()
+	hub.Change(w.World, gs, func(gs *v1alpha1.GitSync) { gs.Spec.ServiceAccountName = "nobody" })
+	assert.Contains(t, hub.AwaitReason(w.World, gs, v1alpha1.ApplyFailedReason), "system:serviceaccount:"+w.Namespace+":nobody")
+}

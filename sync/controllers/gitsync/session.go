@@ -84,9 +84,10 @@ type rendered struct {
 // target is one cluster that a GitSync delivers to.
 type target struct {
 	name string
-	// cluster under the identity that is impersonated, and its applier; nil while the
-	// cluster cannot be used, and then err says why.
+	// cluster under the identity that is impersonated, whose applier is held; nil until it was
+	// first there.
 	cluster *cluster.Cluster
+	// applier of the cluster; nil while the cluster cannot be used, and then err says why.
 	applier *apply.Applier
 	err     error
 	// leaving says that the cluster is no longer selected.

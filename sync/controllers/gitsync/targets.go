@@ -53,9 +53,9 @@ func (r *Reconciler) selectTargets(ctx context.Context, s *scope) error {
 		if t.leaving {
 			t.leaving, t.attempted = false, ""
 		}
-		r.engage(s.gs, t)
+		r.engage(s, t)
 		if paused {
-			t.cluster, t.applier, t.err = nil, nil, errPaused
+			t.unusable(errPaused)
 		}
 	}
 	for name, t := range s.session.targets {
@@ -106,23 +106,29 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, t *target) error {
 			return nil
 		}
 	}
-	r.engage(s.gs, t)
+	r.engage(s, t)
 	return nil
 }
 
 // engage finds the cluster of a target under the identity that the GitSync acts as. A
-// cluster that was engaged anew, or an identity that changed, is delivered to anew.
-func (r *Reconciler) engage(gs *v1alpha1.GitSync, t *target) {
-	found, err := r.view(gs, t.name)
+// cluster that was engaged anew or is back, or an identity that changed, is delivered to anew.
+func (r *Reconciler) engage(s *scope, t *target) {
+	found, err := r.view(s.gs, t.name)
 	if err != nil {
-		t.cluster, t.applier, t.err = nil, nil, err
+		t.unusable(err)
 		return
 	}
-	t.err = nil
-	if t.cluster == found {
-		return
+	if t.cluster != found {
+		r.letGo(s, t)
+		t.cluster, t.attempted = found, ""
 	}
-	t.cluster, t.applier, t.attempted = found, r.appliers.of(found), ""
+	t.applier, t.err = r.appliers.hold(found, s.apply), nil
+}
+
+// unusable notes why a cluster cannot be delivered to. Its applier is held on to: the cluster may be
+// back.
+func (t *target) unusable(err error) {
+	t.applier, t.err, t.attempted = nil, err, ""
 }
 
 func (r *Reconciler) view(gs *v1alpha1.GitSync, name string) (*cluster.Cluster, error) {
@@ -148,12 +154,18 @@ func (r *Reconciler) view(gs *v1alpha1.GitSync, name string) (*cluster.Cluster, 
 
 // forgetTarget drops all that is remembered of a target.
 func (r *Reconciler) forgetTarget(s *scope, t *target) {
-	if t.applier != nil {
-		t.applier.Forget(s.apply)
-	}
-	r.delivers.Drop(targetKey{s.session.key, t.name})
+	r.letGo(s, t)
 	r.told.Forget(toldKey{s.session.key.NamespacedName, t.name})
 	delete(s.session.targets, t.name)
+}
+
+// letGo ends what is done in a cluster under one identity, whatever came of it, and lets go of the
+// applier.
+func (r *Reconciler) letGo(s *scope, t *target) {
+	r.delivers.Drop(targetKey{s.session.key, t.name})
+	if t.cluster != nil {
+		r.appliers.letGo(t.cluster, s.apply)
+	}
 }
 
 // defaultNamespace is filled in where a namespaced manifest names none (C59).
