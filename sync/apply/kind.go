@@ -237,6 +237,9 @@ func (k *kind) see(name types.NamespacedName, h *holder) sight {
 	return s
 }
 
+// appliedAs tells whether the holder applied the object before as it is wanted now.
+func (s sight) appliedAs(desired digest) bool { return s.own != nil && s.own.desired == desired }
+
 // upToDate tells whether an item needs no write: it is what the holder applied
 // last, and a watch shows that it still is.
 func (s sight) upToDate(desired digest) bool {

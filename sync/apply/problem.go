@@ -48,8 +48,8 @@ const (
 	// are applied at each Apply, and between two of them nobody notices when they
 	// are edited or deleted.
 	ReasonNotWatched = "NotWatched"
-	// ReasonPruneHeld: objects that are not wanted any more stay until everything
-	// that is wanted could be applied.
+	// ReasonPruneHeld: objects that may not be wanted any more stay until everything
+	// that is wanted could be read and applied.
 	ReasonPruneHeld = "PruneHeld"
 )
 

@@ -57,7 +57,7 @@ func (r *run) prune(ctx context.Context) {
 	if len(stale) == 0 {
 		return
 	}
-	if undone := len(r.items) - len(usable(r.items)); !r.request.Prune || r.failed() || undone > 0 {
+	if undone := len(r.items) - len(usable(r.items)); !r.request.Prune || r.request.Partial || r.failed() || undone > 0 {
 		r.hold(stale)
 		return
 	}
@@ -80,13 +80,13 @@ func (r *run) prune(ctx context.Context) {
 }
 
 // hold keeps what is not wanted any more: where it is not to be pruned, or where
-// that which replaces it may be among what could not be applied.
+// that which replaces it may be among what could not be read or applied.
 func (r *run) hold(stale []manifest.ID) {
 	r.left = stale
 	if r.request.Prune && !r.failed() {
 		r.warnings = append(r.warnings, manifest.Problem{
 			Reason:  ReasonPruneHeld,
-			Message: fmt.Sprintf("%d objects that are not wanted any more stay until everything that is wanted is applied", len(stale)),
+			Message: fmt.Sprintf("nothing is deleted until every manifest is applied: %d objects stay that may not be wanted any more", len(stale)),
 		})
 	}
 }

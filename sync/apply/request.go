@@ -20,6 +20,9 @@ type Request struct {
 	// something of Objects could not be applied, all of that stays in the cluster
 	// and in Result.Inventory.
 	Prune bool
+	// Partial says that Objects is not all that the owner wants: some of it could not be read.
+	// Nothing is pruned then, as where something could not be applied.
+	Partial bool
 	// Unkept names objects that are pruned although they carry the prune annotation: no
 	// manifest gave it to them, so it was somebody in the cluster, who is not to decide.
 	Unkept []manifest.ID
@@ -89,4 +92,6 @@ const (
 type Change struct {
 	ID     manifest.ID
 	Action Action
+	// Again: what was Created had been applied just so before, and somebody else deleted it.
+	Again bool
 }

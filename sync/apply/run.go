@@ -70,6 +70,8 @@ type outcome struct {
 	waiting bool
 	// action is what was done to it; empty for nothing.
 	action Action
+	// again is Change.Again.
+	again bool
 }
 
 // undone tells whether an object is not what it should be.
@@ -192,7 +194,7 @@ func (r *Result) add(id manifest.ID, o outcome) {
 		r.Waiting = append(r.Waiting, id)
 	}
 	if o.action != "" {
-		r.Changes = append(r.Changes, Change{ID: id, Action: o.action})
+		r.Changes = append(r.Changes, Change{ID: id, Action: o.action, Again: o.again})
 	}
 }
 

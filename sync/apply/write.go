@@ -87,6 +87,7 @@ func (r *run) patch(ctx context.Context, it *item, force bool) error {
 	}
 	applied := observe(answer, false).live
 	it.action = it.actionFor(applied)
+	it.again = it.action == Created && it.sight.appliedAs(it.desired)
 	it.applied = &record{holder: r.holder, desired: it.desired, uid: applied.uid, fields: applied.fields}
 	it.kind.settle(it.name(), applied, it.applied)
 	logr.FromContextOrDiscard(ctx).V(1).Info("Applied", "object", it.id.String(), "action", it.action)
@@ -95,13 +96,13 @@ func (r *run) patch(ctx context.Context, it *item, force bool) error {
 
 // actionFor says what an apply has done, from before and after.
 func (it *item) actionFor(applied *live) Action {
-	before, own := it.sight.live, it.sight.own
+	before := it.sight.live
 	switch {
 	case before == nil:
 		return Created
 	case before.version == applied.version:
 		return ""
-	case own != nil && own.desired == it.desired:
+	case it.sight.appliedAs(it.desired):
 		return Corrected
 	default:
 		return Configured

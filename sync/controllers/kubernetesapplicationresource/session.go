@@ -66,7 +66,7 @@ type submission struct {
 	unseen bool
 	// unannounced: an aggregated API server may come to serve the kind, and no event tells.
 	unannounced bool
-	// corrected: somebody else had changed what is as it should be again.
+	// corrected: somebody else had changed or deleted what is as it should be again.
 	corrected bool
 	// err is why the job could not do anything.
 	err error

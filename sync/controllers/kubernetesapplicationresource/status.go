@@ -48,8 +48,8 @@ func (s *scope) report() (reconcile.Outcome, error) {
 	}
 	outcome.Message = s.message(got)
 	if s.session.fighting(time.Now()) {
-		outcome.Message += "; somebody else keeps changing it there, so it is put right after ever longer pauses: " +
-			"find out who does in its metadata.managedFields, and leave the fields to one of the two"
+		outcome.Message += "; somebody else keeps changing or deleting it there, so it is put right after ever longer pauses: " +
+			"find out who does, for changes in its metadata.managedFields, and leave it to one of the two"
 		outcome.RequeueAfter = cmp.Or(outcome.RequeueAfter, fightOver)
 	}
 	return outcome, nil

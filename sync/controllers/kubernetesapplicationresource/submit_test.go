@@ -139,16 +139,26 @@ func TestResource_putsDriftRight(t *testing.T) {
 // Two that want different things of one object do not take turns as fast as they can.
 func TestResource_slowsDownInAFight(t *testing.T) {
 	w := newWorld(t)
-	kar := hub.AwaitReady(w.World, w.submit(w.resource("web", w.berlin.configMap("web", "wanted"))))
-	for range 5 {
-		cm := w.berlin.awaitValue("web", "wanted")
-		cm.Data["key"] = "theirs"
-		require.NoError(t, w.berlin.Client.Update(t.Context(), cm))
+	cases := map[string]func(*corev1.ConfigMap) error{
+		"changes": func(cm *corev1.ConfigMap) error {
+			cm.Data["key"] = "theirs"
+			return w.berlin.Client.Update(t.Context(), cm)
+		},
+		"deletes": func(cm *corev1.ConfigMap) error { return w.berlin.Client.Delete(t.Context(), cm) },
 	}
-	hub.Await(w.World, kar, "the fight is not told of", func(k *v1alpha1.KubernetesApplicationResource) bool {
-		return strings.Contains(conditions.GetMessage(k, v1alpha1.ReadyCondition), "somebody else keeps changing it there")
-	})
-	w.berlin.awaitValue("web", "wanted")
+	for name, spoil := range cases {
+		t.Run(name, func(t *testing.T) {
+			kar := hub.AwaitReady(w.World, w.submit(w.resource(name, w.berlin.configMap(name, "wanted"))))
+			for range 5 {
+				cm := w.berlin.awaitValue(name, "wanted")
+				require.NoError(t, spoil(cm))
+			}
+			hub.Await(w.World, kar, "the fight is not told of", func(k *v1alpha1.KubernetesApplicationResource) bool {
+				return strings.Contains(conditions.GetMessage(k, v1alpha1.ReadyCondition), "somebody else keeps changing or deleting it there")
+			})
+			w.berlin.awaitValue(name, "wanted")
+		})
+	}
 }
 
 // W52, C13

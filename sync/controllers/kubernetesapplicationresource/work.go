@@ -231,7 +231,7 @@ func (w *work) take(result apply.Result) submission {
 	if slices.ContainsFunc(result.Problems, troubled) || slices.ContainsFunc(result.Waiting, w.sameObject) {
 		return got
 	}
-	got.corrected = slices.ContainsFunc(result.Changes, func(c apply.Change) bool { return c.Action == apply.Corrected })
+	got.corrected = slices.ContainsFunc(result.Changes, func(c apply.Change) bool { return c.Action == apply.Corrected || c.Again })
 	if i := slices.IndexFunc(result.Inventory, w.sameObject); i >= 0 {
 		got.namespace, got.placed = result.Inventory[i].Namespace, true
 	}
