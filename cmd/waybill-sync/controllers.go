@@ -43,6 +43,7 @@ func (s *shared) addControllers(ctx context.Context, mgr ctrl.Manager, o *option
 		Clusters:        s.clusters,
 		Secrets:         s.secrets,
 		HubID:           s.hubID,
+		SystemNamespace: o.systemNamespace,
 		Kubeconfigs:     cluster.KubeconfigOptions{AllowExec: o.allowExec, AllowInsecure: o.allowInsecure},
 		ClusterSelector: selector,
 		ConnectOnly:     !selected[kubernetesCluster],

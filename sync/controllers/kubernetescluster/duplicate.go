@@ -14,17 +14,18 @@ import (
 )
 
 // Several KubernetesClusters may lead to one cluster: teams that deliver to it from
-// namespaces, and with rights, of their own. The oldest of them drives it (C45): it brings
+// namespaces, and with rights, of their own. The first of them drives it (C45): it brings
 // CRDs and copies of definitions, and its installations are installed. The others can be
-// delivered to, no more.
+// delivered to, no more. One of the system namespace comes before all others, so that no team
+// takes a cluster from whoever runs Waybill; else the oldest comes first.
 
 // yieldError has a KubernetesCluster not drive its cluster.
 type yieldError struct {
-	elder types.NamespacedName
+	first types.NamespacedName
 }
 
 func (e *yieldError) Error() string {
-	return fmt.Sprintf("KubernetesCluster %s leads to the same cluster and is older", e.elder)
+	return fmt.Sprintf("KubernetesCluster %s leads to the same cluster and comes first", e.first)
 }
 
 // guard is asked by the registry whether a KubernetesCluster drives its cluster.
@@ -37,16 +38,16 @@ func (r *Reconciler) guard(key types.NamespacedName, uid string) error {
 		return err
 	}
 	kc.Status.UID = uid // it is not written yet, or it is that of a cluster from before
-	elder, err := r.elder(ctx, kc)
+	first, err := r.first(ctx, kc)
 	if err != nil {
 		return err
 	}
-	if elder != nil {
-		return &yieldError{elder: *elder}
+	if first != nil {
+		return &yieldError{first: *first}
 	}
 	for _, other := range r.claims.of(uid) {
 		if state, ok := r.Clusters.State(other); ok && other != key && state.Engaged && state.Yields == nil {
-			r.Clusters.Probe(other) // it is younger, and has yet to learn of us
+			r.Clusters.Probe(other) // it comes after us, and has yet to learn of us
 		}
 	}
 	return nil
@@ -55,11 +56,11 @@ func (r *Reconciler) guard(key types.NamespacedName, uid string) error {
 // recheck has the guard decide anew where another KubernetesCluster of the same cluster has
 // come or gone since.
 func (r *Reconciler) recheck(ctx context.Context, s *scope) error {
-	elder, err := r.elder(ctx, s.kc)
+	first, err := r.first(ctx, s.kc)
 	if err != nil {
 		return err
 	}
-	if s.state.Engaged && (s.state.Yields != nil) != (elder != nil) {
+	if s.state.Engaged && (s.state.Yields != nil) != (first != nil) {
 		r.Clusters.Probe(s.key)
 	}
 	return nil
@@ -68,23 +69,23 @@ func (r *Reconciler) recheck(ctx context.Context, s *scope) error {
 // readTimeout bounds a read from a cache that is synced.
 const readTimeout = 10 * time.Second
 
-// elder returns the oldest other KubernetesCluster that leads to the same cluster and is
-// older; nil where there is none.
-func (r *Reconciler) elder(ctx context.Context, kc *v1alpha1.KubernetesCluster) (*types.NamespacedName, error) {
+// first returns the KubernetesCluster that comes first of those that lead to the same cluster; nil
+// where that is kc itself.
+func (r *Reconciler) first(ctx context.Context, kc *v1alpha1.KubernetesCluster) (*types.NamespacedName, error) {
 	others, err := r.sameCluster(ctx, kc)
 	if err != nil {
 		return nil, err
 	}
-	var oldest *v1alpha1.KubernetesCluster
+	first := kc
 	for _, other := range others {
-		if precedes(other, kc) && (oldest == nil || precedes(other, oldest)) {
-			oldest = other
+		if r.precedes(other, first) {
+			first = other
 		}
 	}
-	if oldest == nil {
+	if first == kc {
 		return nil, nil
 	}
-	key := client.ObjectKeyFromObject(oldest)
+	key := client.ObjectKeyFromObject(first)
 	return &key, nil
 }
 
@@ -119,7 +120,10 @@ func (r *Reconciler) sameCluster(ctx context.Context, kc *v1alpha1.KubernetesClu
 	return others, nil
 }
 
-func precedes(a, b *v1alpha1.KubernetesCluster) bool {
+func (r *Reconciler) precedes(a, b *v1alpha1.KubernetesCluster) bool {
+	if platform := a.Namespace == r.SystemNamespace; platform != (b.Namespace == r.SystemNamespace) {
+		return platform
+	}
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.CreationTimestamp.Before(&b.CreationTimestamp)
 	}

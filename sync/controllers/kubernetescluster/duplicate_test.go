@@ -30,7 +30,7 @@ func TestKubernetesCluster_twiceTheSame(t *testing.T) {
 	h.add("b-second", userCluster(t).Kubeconfig())
 	kc := h.until("b-second", yields, "the second does not drive it")
 	assert.Equal(t, "the cluster is engaged, Kubernetes "+kc.Status.Version+"; GitSyncs are delivered, and nothing is installed: "+
-		"KubernetesCluster "+h.key("a-first").String()+" leads to the same cluster and is older", condition(kc, v1alpha1.ReadyCondition).Message)
+		"KubernetesCluster "+h.key("a-first").String()+" leads to the same cluster and comes first", condition(kc, v1alpha1.ReadyCondition).Message)
 	c, err := h.registry.Get(h.key("b-second"))
 	require.NoError(t, err)
 	require.NoError(t, c.Client().List(t.Context(), &corev1.NamespaceList{}))
@@ -62,4 +62,21 @@ func TestKubernetesCluster_youngerIsDeleted(t *testing.T) {
 	h.gone("b-second")
 	h.until("a-first", drives, "the first goes on")
 	require.NoError(t, user.Delete(t.Context(), inst))
+}
+
+// C45: a team that was there before gives way to whoever runs Waybill, and does not come back
+// before them by being older.
+func TestKubernetesCluster_platformComesFirst(t *testing.T) {
+	h := newHub(t, options{})
+	team := &hub{Client: h.Client, t: t, ns: hubCluster(t).Namespace(t), registry: h.registry}
+	t.Cleanup(team.clear)
+	team.add("a-first", userCluster(t).Kubeconfig(), func(kc *v1alpha1.KubernetesCluster) { kc.Labels[label] = h.ns })
+	team.until("a-first", drives, "there is no other yet")
+	h.add("b-second", userCluster(t).Kubeconfig())
+	h.until("b-second", drives, "it is of the system namespace")
+	kc := team.until("a-first", yields, "it gives way")
+	assert.Contains(t, condition(kc, v1alpha1.ReadyCondition).Message, "KubernetesCluster "+h.key("b-second").String()+" leads to the same cluster and comes first")
+	require.NoError(t, h.Delete(t.Context(), h.get("b-second")))
+	h.gone("b-second")
+	team.until("a-first", drives, "it takes over")
 }

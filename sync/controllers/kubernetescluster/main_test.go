@@ -112,6 +112,7 @@ func start(t *testing.T, ns string, o options) *cluster.Registry {
 		Clusters:        registry,
 		Secrets:         content.NewReader(mgr.GetCache(), mgr.GetAPIReader()),
 		HubID:           hubID,
+		SystemNamespace: ns,
 		Kubeconfigs:     o.kubeconfigs,
 		ConnectOnly:     o.connectOnly,
 		ClusterSelector: labels.SelectorFromSet(labels.Set{label: ns}),

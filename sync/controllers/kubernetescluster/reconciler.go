@@ -34,6 +34,8 @@ type Reconciler struct {
 	Clusters *cluster.Registry
 	Secrets  *content.Reader
 	HubID    string
+	// SystemNamespace holds the KubernetesClusters that come before those of other namespaces.
+	SystemNamespace string
 
 	// Kubeconfigs says what a kubeconfig may hold beyond inline data (C38). Default: nothing.
 	Kubeconfigs cluster.KubeconfigOptions

@@ -61,7 +61,7 @@ func (r *Reconciler) untouched(ctx context.Context, s *scope) (bool, error) {
 func (r *Reconciler) handover(ctx context.Context, s *scope) (bool, error) {
 	others, err := r.sameCluster(ctx, s.kc)
 	return slices.ContainsFunc(others, func(other *v1alpha1.KubernetesCluster) bool {
-		return precedes(other, s.kc) || other.DeletionTimestamp.IsZero()
+		return r.precedes(other, s.kc) || other.DeletionTimestamp.IsZero()
 	}), err
 }
 
