@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,7 +33,8 @@ type rank int
 const (
 	// custom objects go first when what defines them goes too: as long as their
 	// controller is there, it can take down what they stand for. Nothing else goes
-	// before they are gone.
+	// before they are gone, also where one of them is refused: with its definition it
+	// would go all the same, past whoever refused.
 	custom rank = iota
 	// namespaced objects.
 	namespaced
@@ -45,6 +47,11 @@ const (
 
 func (rm *removal) name() types.NamespacedName {
 	return types.NamespacedName{Namespace: rm.id.Namespace, Name: rm.id.Name}
+}
+
+// isDefinition tells whether the object defines a kind.
+func (rm *removal) isDefinition() bool {
+	return rm.id.Group == crdKind.Group && rm.id.Kind == crdKind.Kind
 }
 
 func (rm *removal) refuse(reason, message string) {
@@ -69,9 +76,12 @@ func (r *run) prune(ctx context.Context) {
 		}
 	}
 	for step := custom; step < ranks && !r.failed(); step++ {
-		batch := r.pending(step)
-		each(ctx, r, batch, r.remove)
-		if step == custom && len(r.pending(step)) > 0 {
+		each(ctx, r, r.pending(step), r.remove)
+		if step > custom {
+			continue
+		}
+		r.keepDefinitions()
+		if !r.over(custom) {
 			r.waitForCustom()
 			break
 		}
@@ -91,7 +101,28 @@ func (r *run) hold(stale []manifest.ID) {
 	}
 }
 
-// pending returns the removals of a rank that are not over.
+// keepDefinitions releases the definitions of custom objects that stay: they would take the
+// objects along.
+func (r *run) keepDefinitions() {
+	kept := make(map[string]bool)
+	for _, rm := range r.removals {
+		if rm.rank == custom && rm.action == Released {
+			kept[rm.kind.gvr.Resource+"."+rm.id.Group] = true
+		}
+	}
+	for _, rm := range r.removals {
+		if rm.isDefinition() && kept[rm.id.Name] {
+			rm.done, rm.action, rm.problem = true, Released, nil
+		}
+	}
+}
+
+// over tells whether all removals of a rank are.
+func (r *run) over(step rank) bool {
+	return !slices.ContainsFunc(r.removals, func(rm *removal) bool { return rm.rank == step && !rm.done })
+}
+
+// pending returns the removals of a rank that are to be tried.
 func (r *run) pending(step rank) []*removal {
 	var pending []*removal
 	for _, rm := range r.removals {

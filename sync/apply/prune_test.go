@@ -50,7 +50,14 @@ func TestPrune_heldUntilAllIsApplied(t *testing.T) {
 	assert.NotNil(t, f.live("configmaps", "before"))
 
 	f.delete("configmaps", "after")
-	third := f.mustApply(second.Inventory, configMap(t, "after", "one"))
+	request := f.request(second.Inventory, configMap(t, "after", "one"))
+	request.Partial = true
+	partial := f.Apply(t.Context(), request)
+	require.Len(t, partial.Warnings, 1, "what could not be read may replace it too")
+	assert.Equal(t, apply.ReasonPruneHeld, partial.Warnings[0].Reason)
+	assert.NotNil(t, f.live("configmaps", "before"))
+
+	third := f.mustApply(partial.Inventory, configMap(t, "after", "one"))
 	assert.Len(t, third.Inventory, 1)
 	assert.Nil(t, f.live("configmaps", "before"))
 }

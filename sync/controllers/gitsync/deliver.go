@@ -23,14 +23,15 @@ func (s *scope) targets() []*target {
 }
 
 // needsDelivery says whether a cluster is to be handed the objects: it never was, a failure
-// is due again, an object of it was changed by others, or something it waited for is there.
+// is due again, an object of it was changed by others, something it waited for is there, or
+// nobody would tell.
 func (s *scope) needsDelivery(t *target) bool {
 	switch {
 	case t.applier == nil || t.leaving:
 		return false
 	case t.attempted != s.session.digest || t.delivering:
 		return true
-	case s.retryDue(t):
+	case s.retryDue(t), s.unwatchedDue(t):
 		return true
 	case t.told == t.toldBefore:
 		return false
@@ -64,8 +65,9 @@ func (r *Reconciler) handOver(s *scope, t *target) {
 		DefaultNamespace: s.defaultNamespace(),
 		Health:           s.gs.Spec.Wait,
 		Intent:           r.intend(s).declare,
+		Prune:            s.gs.GetPrune(),
 		// What a broken file held is not known, so nothing may be taken for removed.
-		Prune: s.gs.GetPrune() && len(got.problems) == 0,
+		Partial: len(got.problems) > 0,
 	}
 	r.begin(s, t)
 	applier, timeout := t.applier, s.gs.GetTimeout()

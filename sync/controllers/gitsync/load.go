@@ -87,6 +87,9 @@ func (r *Reconciler) load(ctx context.Context, s *scope) error {
 		s.looked(asked, result.err, r.kernel.Backoff)
 	}
 	if result.err != nil {
+		if result.looked && s.needsObjects() {
+			return r.load(ctx, s) // of the revision that is known: the mirror has it
+		}
 		return nil
 	}
 	s.session.revision = result.revision
@@ -113,7 +116,7 @@ func (s *scope) asked() string {
 
 // looked records how a look ended and when the next one is due.
 func (s *scope) looked(asked string, err error, backoff func(int) time.Duration) {
-	s.session.asked, s.session.lookErr = asked, err
+	s.session.asked, s.session.lookErr, s.session.lookedAt = asked, err, s.now
 	wait := s.gs.GetInterval()
 	wait += time.Duration(rand.Int64N(int64(wait)/10 + 1))
 	s.session.lookFailures++

@@ -47,6 +47,8 @@ type session struct {
 	asked        string
 	lookErr      error
 	lookFailures int
+	// lookedAt is the now of the pass that the last look ended in.
+	lookedAt time.Time
 	// nextLook is when the interval, or the back-off of lookErr, is over.
 	nextLook time.Time
 
@@ -153,4 +155,10 @@ func (s *session) succeeded() {
 func (s *scope) retryDue(t *target) bool {
 	failed := t.result.Err != nil || len(t.result.Problems) > 0
 	return failed && !s.session.retryAt.After(s.now) && t.tried.Before(s.session.retryAt)
+}
+
+// unwatchedDue says whether a cluster is to be looked at because there is something in it that
+// nobody tells of: once after each look at the repository.
+func (s *scope) unwatchedDue(t *target) bool {
+	return (t.result.Unseen || t.result.Unannounced) && t.tried.Before(s.session.lookedAt)
 }

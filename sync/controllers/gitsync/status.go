@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/health"
 	"waybill.dev/waybill/sync/manifest"
@@ -33,7 +34,7 @@ func (s *scope) report() (reconcile.Outcome, error) {
 		return outcome, err
 	}
 	if waiting := s.unfinished(); waiting != "" {
-		outcome.Unknown, outcome.Message = v1alpha1.ProgressingReason, waiting
+		outcome.Unknown, outcome.Message = v1alpha1.ProgressingReason, waiting+s.warnings(apply.ReasonPruneHeld)
 		return outcome, nil
 	}
 	if s.gs.Spec.Wait {
@@ -43,7 +44,7 @@ func (s *scope) report() (reconcile.Outcome, error) {
 	}
 	s.session.sickSince = time.Time{}
 	s.gs.Status.Revision = s.session.revision.String()
-	outcome.Message = s.message()
+	outcome.Message = s.message() + s.warnings(apply.ReasonNotWatched)
 	return outcome, nil
 }
 
@@ -57,7 +58,7 @@ func (s *scope) firstError(problems []manifest.Problem) error {
 		if len(s.session.problems) > 0 {
 			reason = v1alpha1.InvalidManifestReason
 		}
-		return s.waiting(reconcile.Failed(reason, "%s", summarize(problems, s.session.count+len(s.session.problems))))
+		return s.waiting(reconcile.Failed(reason, "%s%s", summarize(problems, s.session.count+len(s.session.problems)), s.warnings(apply.ReasonPruneHeld)))
 	}
 	for _, t := range s.targets() {
 		switch {
@@ -203,6 +204,22 @@ func (s *scope) message() string {
 	default:
 		return message + " in " + counted(len(s.session.targets), "cluster")
 	}
+}
+
+// warnings of one reason, of every cluster, in a stable order; to be put behind a message.
+func (s *scope) warnings(reason string) string {
+	var all []manifest.Problem
+	for _, t := range s.targets() {
+		for _, w := range t.result.Warnings {
+			if w.Cluster = t.name; w.Reason == reason {
+				all = append(all, w)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return "; " + all[0].Error() + andMore(len(all)-1)
 }
 
 func counted(n int, noun string) string {
