@@ -23,9 +23,6 @@ type Request struct {
 	// Partial says that Objects is not all that the owner wants: some of it could not be read.
 	// Nothing is pruned then, as where something could not be applied.
 	Partial bool
-	// Partial says that Objects is not all that the owner wants: some of it could not be read.
-	// Nothing is pruned then, as where something could not be applied.
-	Partial bool
 	// Unkept names objects that are pruned although they carry the prune annotation: no
 	// manifest gave it to them, so it was somebody in the cluster, who is not to decide.
 	Unkept []manifest.ID
