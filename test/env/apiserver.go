@@ -19,6 +19,9 @@ import (
 // serviceCIDR holds 65,536 Services: benchmarks create thousands.
 const serviceCIDR = "10.96.0.0/16"
 
+// auditLogFile is the name of the audit log in the cluster's directory.
+const auditLogFile = "audit.log"
+
 // file is the path of one of the cluster's own files.
 func (c *Cluster) file(name string) string { return filepath.Join(c.dir, name) }
 
@@ -113,7 +116,10 @@ func (c *Cluster) KillAPIServer() error {
 	}
 	p := c.apiServer
 	c.apiServer = nil
-	return p.Kill()
+	if err := p.Kill(); err != nil {
+		return err
+	}
+	return c.noteCrash()
 }
 
 func (c *Cluster) apiServerFlags() []string {
@@ -136,7 +142,7 @@ func (c *Cluster) apiServerFlags() []string {
 	if c.options.Audit {
 		flags = append(flags,
 			"--audit-policy-file="+c.file("audit.yaml"),
-			"--audit-log-path="+c.file("audit.log"),
+			"--audit-log-path="+c.file(auditLogFile),
 			"--audit-log-maxsize=0", // never rotated: readers remember offsets
 		)
 	}

@@ -1,23 +1,18 @@
 package env
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
-	"os"
+	"maps"
+	"net/http"
 	"slices"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
-
-	"k8s.io/client-go/rest"
 )
 
-// auditPolicy logs one line per request: for a watch when it begins, for anything
-// else when it has ended. The control plane's own requests stay out.
+// auditPolicy logs for a watch one line, when it begins, and for anything else two:
+// when it was received and when it has ended. What may go on for as long as the
+// client likes is logged at its end only, so that nobody waits for it. The control
+// plane's own requests stay out.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 rules:
@@ -27,7 +22,11 @@ rules:
   verbs: [watch]
   omitStages: [RequestReceived]
 - level: Metadata
+  resources:
+  - resources: [pods/attach, pods/exec, pods/log, pods/portforward, pods/proxy, services/proxy]
   omitStages: [RequestReceived, ResponseStarted]
+- level: Metadata
+  omitStages: [ResponseStarted]
 `
 
 // Request is one request that the API server answered.
@@ -47,24 +46,38 @@ type Request struct {
 }
 
 // AuditMark is a point in a cluster's audit log.
-type AuditMark struct{ offset int64 }
+type AuditMark struct {
+	offset  int64
+	pending map[string]int64 // offsets of the requests that were received but had not ended, by audit ID
+}
 
 // AuditMark returns the present end of the audit log. Only for clusters that were
 // started with Audit.
 func (c *Cluster) AuditMark(ctx context.Context) (AuditMark, error) {
-	_, end, err := c.readAudit(ctx, 0, func(Request) bool { return false })
-	return AuditMark{offset: end}, err
+	c.audit.Lock()
+	from := c.audit.marked
+	c.audit.Unlock()
+	log := auditLog{offset: from.offset, pending: maps.Clone(from.pending)}
+	if err := c.readAudit(ctx, &log); err != nil {
+		return AuditMark{}, err
+	}
+	mark := AuditMark{offset: log.offset, pending: log.pending}
+	c.audit.Lock()
+	defer c.audit.Unlock()
+	if mark.offset > c.audit.marked.offset {
+		c.audit.marked = mark
+	}
+	return mark, nil
 }
 
-// Requests returns the requests that ended after the mark and for which every
-// keep function is true, in the order in which they ended. Watches are there as
-// soon as they have begun. All requests that were answered before the call are
-// included.
+// Requests returns the requests that the API server received after the mark and
+// before the call, and for which every keep function is true, in the order in which
+// they ended. It waits for those that have not ended. Watches are there as soon as
+// they have begun.
 func (c *Cluster) Requests(ctx context.Context, since AuditMark, keep ...func(Request) bool) ([]Request, error) {
-	requests, _, err := c.readAudit(ctx, since.offset, func(r Request) bool {
-		return !slices.ContainsFunc(keep, func(k func(Request) bool) bool { return !k(r) })
-	})
-	return requests, err
+	log := auditLog{offset: since.offset, earlier: since.pending, keep: keep, ends: true}
+	err := c.readAudit(ctx, &log)
+	return log.requests, err
 }
 
 // ByUser keeps the requests of one authenticated user.
@@ -87,128 +100,6 @@ func Writes(r Request) bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb)
 }
 
-var sentinels atomic.Int64
-
-// sentinelPath is requested to find out whether the log is complete: a request's
-// line may be written after its answer was sent, but the line of a later request
-// comes after it.
-const sentinelPath = "/livez/ping?audit-sentinel="
-
-func (c *Cluster) readAudit(ctx context.Context, from int64, keep func(Request) bool) ([]Request, int64, error) {
-	if !c.options.Audit {
-		return nil, 0, fmt.Errorf("read audit log: cluster %s was started without Audit", c.options.Name)
-	}
-	sentinel := sentinelPath + strconv.FormatInt(sentinels.Add(1), 10) + "." + strconv.Itoa(os.Getpid())
-	if err := c.ping(ctx, sentinel); err != nil {
-		return nil, 0, fmt.Errorf("read audit log: %w", err)
-	}
-	file, err := os.Open(c.file("audit.log"))
-	if err != nil {
-		return nil, 0, fmt.Errorf("read audit log: %w", err)
-	}
-	defer func() { _ = file.Close() }()
-	reader := auditReader{file: file, offset: from, keep: keep, sentinel: sentinel}
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if err := reader.read(); err != nil {
-			return nil, 0, fmt.Errorf("read audit log: %w", err)
-		}
-		if reader.complete {
-			return reader.requests, reader.offset, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, 0, fmt.Errorf("read audit log: %w", ctx.Err())
-		case <-tick.C:
-		}
-	}
-}
-
-func (c *Cluster) ping(ctx context.Context, uri string) error {
-	client, err := rest.HTTPClientFor(c.admin)
-	if err != nil {
-		return err
-	}
-	defer client.CloseIdleConnections()
-	return getOK(ctx, client, c.admin.Host+uri)
-}
-
-// auditReader reads the log in steps, whole lines only, up to the sentinel's.
-type auditReader struct {
-	file     *os.File
-	offset   int64
-	keep     func(Request) bool
-	sentinel string
-	requests []Request
-	complete bool
-}
-
-func (a *auditReader) read() error {
-	content, err := io.ReadAll(io.NewSectionReader(a.file, a.offset, 1<<62))
-	if err != nil {
-		return err
-	}
-	for !a.complete {
-		end := bytes.IndexByte(content, '\n')
-		if end < 0 {
-			return nil
-		}
-		if err := a.line(content[:end]); err != nil {
-			return err
-		}
-		content = content[end+1:]
-		a.offset += int64(end) + 1
-	}
-	return nil
-}
-
-func (a *auditReader) line(line []byte) error {
-	var e auditEvent
-	if err := json.Unmarshal(line, &e); err != nil {
-		return fmt.Errorf("decode line at byte %d: %w", a.offset, err)
-	}
-	switch {
-	case e.RequestURI == a.sentinel:
-		a.complete = true
-	case strings.HasPrefix(e.RequestURI, sentinelPath), e.Verb == "watch" && e.Stage != "ResponseStarted":
-	default:
-		if r := e.request(); a.keep(r) {
-			a.requests = append(a.requests, r)
-		}
-	}
-	return nil
-}
-
-// auditEvent is the part of audit.k8s.io/v1 Event that Request shows.
-type auditEvent struct {
-	Stage      string    `json:"stage"`
-	RequestURI string    `json:"requestURI"`
-	Verb       string    `json:"verb"`
-	UserAgent  string    `json:"userAgent"`
-	Received   time.Time `json:"requestReceivedTimestamp"`
-	User       auditUser `json:"user"`
-	As         auditUser `json:"impersonatedUser"`
-	Object     struct {
-		Resource    string `json:"resource"`
-		Namespace   string `json:"namespace"`
-		Name        string `json:"name"`
-		Group       string `json:"apiGroup"`
-		Subresource string `json:"subresource"`
-	} `json:"objectRef"`
-	Status struct {
-		Code int `json:"code"`
-	} `json:"responseStatus"`
-}
-
-type auditUser struct {
-	Name string `json:"username"`
-}
-
-func (e auditEvent) request() Request {
-	return Request{
-		Time: e.Received, User: e.User.Name, As: e.As.Name, UserAgent: e.UserAgent, Verb: e.Verb,
-		Group: e.Object.Group, Resource: e.Object.Resource, Subresource: e.Object.Subresource,
-		Namespace: e.Object.Namespace, Name: e.Object.Name, URI: e.RequestURI, Code: e.Status.Code,
-	}
-}
+// Accepted keeps what the API server carried out. Whoever counts requests counts
+// those: one that is busy, or knows better, refuses a write, which is tried again.
+func Accepted(r Request) bool { return r.Code < http.StatusBadRequest }

@@ -30,8 +30,8 @@ type Options struct {
 	// Stages are further kwok stages, as YAML, for Pods that should fail or be
 	// slow. Only with Pods.
 	Stages string
-	// Audit keeps the audit log that AuditLog reads. On for clusters that count
-	// requests; it costs every request a line in a file.
+	// Audit keeps the audit log that Requests reads. On for clusters that count
+	// requests; it costs every request two lines in a file.
 	Audit bool
 	// CRDs are files or directories with CustomResourceDefinitions to install.
 	CRDs []string
@@ -55,6 +55,12 @@ type Cluster struct {
 	manager   *Process   // kube-controller-manager, also in others
 	others    []*Process // everything but the API server
 	stopOnce  sync.Once
+
+	audit struct {
+		sync.Mutex
+		marked AuditMark // the latest, so that the next need not read the log from its beginning
+		crash  int64     // where the log ended when the API server was last killed
+	}
 }
 
 // StartCluster starts a control plane and returns when it can be used: the API
@@ -115,10 +121,12 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.StartAPIServer(ctx); err != nil {
 		return err
 	}
-	if err := c.startControllers(ctx); err != nil {
+	// Before the controllers: the garbage collector looks for new kinds when it starts,
+	// and then every half a minute.
+	if err := c.InstallCRDs(ctx, c.options.CRDs...); err != nil {
 		return err
 	}
-	return c.InstallCRDs(ctx, c.options.CRDs...)
+	return c.startControllers(ctx)
 }
 
 // prepare makes what needs no running process: port, certificates, users.
