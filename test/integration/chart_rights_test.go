@@ -81,6 +81,19 @@ func TestChart_agentRights(t *testing.T) {
 	}
 }
 
+// What gives much in Waybill's name is given to administrators of namespaces by a value alone (C35).
+func TestChart_adminRights(t *testing.T) {
+	const aggregate = "rbac.authorization.k8s.io/aggregate-to-admin"
+	for value, role := range map[string]string{"installForAdmins": "waybill-installer", "clustersForAdmins": "waybill-cluster-admin"} {
+		objects, err := renderWaybill(t, nil)
+		require.NoError(t, err)
+		assert.NotContains(t, find(t, objects, "ClusterRole", role).GetLabels(), aggregate, role)
+		objects, err = renderWaybill(t, map[string]any{"userRoles": map[string]any{value: true}})
+		require.NoError(t, err)
+		assert.Contains(t, find(t, objects, "ClusterRole", role).GetLabels(), aggregate, role)
+	}
+}
+
 // assertPeopleMay: the user roles reach people through the ClusterRoles that they have anyway (C35).
 func assertPeopleMay(t *testing.T, clientset kubernetes.Interface) {
 	t.Helper()
@@ -97,8 +110,9 @@ func assertPeopleMay(t *testing.T, clientset kubernetes.Interface) {
 	for _, r := range []right{
 		{"view", "get", v1alpha1.Group, "gitsyncs"},
 		{"edit", "create", v1alpha1.Group, "applicationinstallations"},
-		{"admin", "use", v1alpha1.Group, "kubernetesclusters"},
 		{"admin", "install-into", "", "namespaces"},
+		{"waybill-cluster-admin", "create", v1alpha1.Group, "kubernetesclusters"},
+		{"waybill-cluster-admin", "use", v1alpha1.Group, "kubernetesclusters"},
 		{"waybill-installer", "install", v1alpha1.Group, "applicationdefinitions"},
 	} {
 		bindRole(t, clientset, r.role)
@@ -110,6 +124,8 @@ func assertPeopleMay(t *testing.T, clientset kubernetes.Interface) {
 		{"view", "create", v1alpha1.Group, "applications"},
 		{"edit", "use", v1alpha1.Group, "kubernetesclusters"},
 		{"admin", "install", v1alpha1.Group, "applicationdefinitions"},
+		{"admin", "create", v1alpha1.Group, "kubernetesclusters"},
+		{"admin", "use", v1alpha1.Group, "kubernetesclusters"},
 	} {
 		assert.False(t, may(r), "%+v", r)
 	}

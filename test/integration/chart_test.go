@@ -99,7 +99,7 @@ func TestChart_isAccepted(t *testing.T) {
 			"networkPolicy":    map[string]any{"enabled": true, "metricsFrom": []any{map[string]any{"namespaceSelector": map[string]any{}}}},
 			"serviceAccount":   map[string]any{"annotations": map[string]any{"a": "b"}},
 			"webhook":          map[string]any{"env": []any{map[string]any{"name": "NO_PROXY", "value": "10.0.0.0/8"}}, "remoteDryRun": true},
-			"userRoles":        map[string]any{"installForAdmins": true},
+			"userRoles":        map[string]any{"installForAdmins": true, "clustersForAdmins": true},
 			"sync": map[string]any{
 				"clusterSelector": "region=eu", "allowKubeconfigExec": true, "allowKubeconfigInsecure": true, "extraArgs": []any{"--v"},
 				"nodeSelector": map[string]any{"a": "b"}, "tolerations": []any{map[string]any{"operator": "Exists"}},
