@@ -88,7 +88,7 @@ func (r *Reconciler) newDriver(ctx context.Context, c *cluster.Cluster) (*driver
 		cluster:    c,
 		client:     c.Client(),
 		recorder:   broadcaster.NewRecorder(c.Client().Scheme(), "waybill-sync"),
-		values:     content.NewReader(c.Cache(), c.Client()),
+		values:     content.NewReader(ctx, c.Cache(), c.Client()),
 		kernel:     reconcile.NewKernel(minBackoff, maxBackoff),
 		waker:      &reconcile.Waker[ctrl.Request]{},
 		sessions:   newSessions(),

@@ -64,7 +64,7 @@ func (s *scope) lookDue() bool {
 	if !(origin{version: s.version}).moves() && s.inst.Spec.ReconciliationInterval.Duration <= 0 {
 		return false
 	}
-	return s.session.looked != s.requestedAt() || !s.session.nextLook.IsZero() && !time.Now().Before(s.session.nextLook)
+	return s.session.looked != s.requestedAt() || s.isDue(s.session.nextLook)
 }
 
 func (s *scope) looked() {
@@ -86,7 +86,7 @@ func (s *scope) needsFiles() bool {
 	if s.session.prepared != nil && s.session.prepared.digest == s.digest {
 		return false
 	}
-	return s.session.result.input != s.digest || s.session.retryDue()
+	return s.session.result.input != s.digest || s.isDue(s.session.retryAt)
 }
 
 // recordIntent writes what is about to be installed before the first write to the cluster:
@@ -165,7 +165,7 @@ func (d *driver) do(s *scope, input string, work func(context.Context, plan) act
 // next is the action that is due; nil where there is none.
 func (d *driver) next(s *scope) *action {
 	m := d.methods[s.method()]
-	if got := s.session.prepared; got != nil && (got.moved() != s.session.attempted || s.session.retryDue()) {
+	if got := s.session.prepared; got != nil && (got.moved() != s.session.attempted || s.isDue(s.session.retryAt)) {
 		return &action{got.moved(), func(ctx context.Context, p plan) acted { return d.installOnce(ctx, m, p, got.files) }, true}
 	}
 	if why := s.session.giveUp; why != "" {

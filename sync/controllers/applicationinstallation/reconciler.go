@@ -97,7 +97,7 @@ func (d *driver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 		}
 	}
 	pass := d.kernel.Begin(d.client, d.recorder, inst)
-	s := &scope{inst: inst, pass: pass, session: d.sessions.of(inst), owner: d.owner(inst)}
+	s := &scope{inst: inst, pass: pass, now: time.Now(), session: d.sessions.of(inst), owner: d.owner(inst)}
 	outcome, err := d.run(ctx, s)
 	if deleting && err == nil && !outcome.Pending {
 		return ctrl.Result{}, d.release(ctx, s)
@@ -129,7 +129,7 @@ func (d *driver) run(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 			return s.failed(err)
 		}
 		if s.pending {
-			return reconcile.Outcome{Pending: true, RequeueAfter: s.requeueAfter()}, nil
+			return reconcile.Outcome{Pending: true}, nil
 		}
 	}
 	return d.report(s)

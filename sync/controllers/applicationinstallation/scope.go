@@ -15,6 +15,8 @@ type scope struct {
 	inst *v1alpha1.ApplicationInstallation
 	// pass writes the status.
 	pass *reconcile.Pass
+	// now is when the pass began: what was due by then, it sees to.
+	now time.Time
 	// session is what is remembered between passes.
 	session *session
 	// owner is what objects of the installation are marked with.
@@ -58,11 +60,16 @@ func (s *scope) method() v1alpha1.Method {
 	}
 }
 
-// requeueAfter is the time until the next look at a moving source, or until the next try.
+// isDue says whether a time was set, and had come when the pass began.
+func (s *scope) isDue(at time.Time) bool { return !at.IsZero() && !at.After(s.now) }
+
+// requeueAfter is the time until the next look at a moving source, until the next try, or until
+// objects have to be healthy. What was due when the pass began is not in it: the pass has seen to
+// that or, where it could not, waits for what ends as an event.
 func (s *scope) requeueAfter() time.Duration {
 	var next time.Time
 	for _, due := range []time.Time{s.session.nextLook, s.session.retryAt, s.session.healthDue} {
-		if !due.IsZero() && (next.IsZero() || due.Before(next)) {
+		if due.After(s.now) && (next.IsZero() || due.Before(next)) {
 			next = due
 		}
 	}

@@ -59,7 +59,13 @@ func (s *session) failed(backoff func(int) time.Duration) {
 
 func (s *session) succeeded() { s.failures, s.retryAt = 0, time.Time{} }
 
-func (s *session) retryDue() bool { return !s.retryAt.IsZero() && !time.Now().Before(s.retryAt) }
+// beginUninstall forgets, once, what was due: what held up the install does not hold up the
+// uninstall, and there is nothing to look at any more.
+func (s *session) beginUninstall() {
+	if !s.uninstalling {
+		s.uninstalling, s.retryAt, s.nextLook, s.healthDue = true, time.Time{}, time.Time{}, time.Time{}
+	}
+}
 
 // sessions by UID of the installation.
 type sessions struct {

@@ -18,13 +18,15 @@ import (
 // maxProblems is how many problems a status lists.
 const maxProblems = 50
 
-// failed is the outcome of a step that failed. What is installed is still kept as it was.
+// failed is the outcome of a step that failed. What is installed is still kept as it was. A try
+// that has a due time is not put off by passes for other reasons, as by the kernel's back-off.
 func (s *scope) failed(err error) (reconcile.Outcome, error) {
+	after := s.requeueAfter()
 	var known *reconcile.Error
-	if errors.As(err, &known) && !reconcile.IsStalled(err) {
-		err = reconcile.Waiting(known.Reason, s.requeueAfter(), "%w", err)
+	if errors.As(err, &known) && !reconcile.IsStalled(err) && after > 0 {
+		err = reconcile.Waiting(known.Reason, after, "%w", err)
 	}
-	return reconcile.Outcome{RequeueAfter: s.requeueAfter()}, err
+	return reconcile.Outcome{RequeueAfter: after}, err
 }
 
 // report turns the session into the status and the outcome of the pass.
@@ -67,7 +69,7 @@ func (s *scope) notHealthy(sick health.Summary) (reconcile.Outcome, error) {
 	message := sick.String()
 	if o := s.options(); o != nil && o.Wait {
 		s.session.healthDue = s.session.healthSince.Add(o.GetTimeout())
-		if !time.Now().Before(s.session.healthDue) {
+		if s.isDue(s.session.healthDue) {
 			s.session.healthDue = time.Time{}
 			if o.Atomic && s.session.result.err == nil {
 				s.session.giveUp = fmt.Sprintf("after %s: %s", o.GetTimeout(), message)

@@ -3,7 +3,6 @@ package applicationinstallation
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -25,11 +24,8 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 	}
 	s.resolved = *app
 	s.session.prepared = nil
-	if !s.session.uninstalling {
-		// What held up the install does not hold up the uninstall.
-		s.session.uninstalling, s.session.retryAt = true, time.Time{}
-	}
-	if !s.session.retryAt.IsZero() && !s.session.retryDue() {
+	s.session.beginUninstall()
+	if s.session.retryAt.After(s.now) {
 		return reconcile.Outcome{}, d.remaining(s)
 	}
 	result, done := d.do(s, "uninstall", d.methods[app.Method].uninstall)
