@@ -94,24 +94,10 @@ func TestLost_rightToWatchNamespaces(t *testing.T) {
 	config, err := shared(t).AddUser("everything-else")
 	require.NoError(t, err)
 	f, gate := newGatedAs(t, config)
-	admin, err := kubernetes.NewForConfig(f.cluster.RESTConfig())
-	require.NoError(t, err)
-	name := f.namespace + "-late"
-	watching := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}}
-	role, err := admin.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{mayDo("*"), watching},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	_, err = admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "everything-else"}},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		_ = admin.RbacV1().ClusterRoleBindings().Delete(cleanup(t), name, metav1.DeleteOptions{})
-		_ = admin.RbacV1().ClusterRoles().Delete(cleanup(t), name, metav1.DeleteOptions{})
+	change := f.grantEverywhere("everything-else", mayDo("*"), rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"},
 	})
+	name := f.namespace + "-late"
 	object := parse(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: "+name+"}}")
 	var result apply.Result
 	require.Eventually(t, func() bool {
@@ -121,9 +107,7 @@ func TestLost_rightToWatchNamespaces(t *testing.T) {
 
 	f.drain()
 	gate.Shut()
-	role.Rules = role.Rules[:1]
-	_, err = admin.RbacV1().ClusterRoles().Update(t.Context(), role, metav1.UpdateOptions{})
-	require.NoError(t, err)
+	change(mayDo("*"))
 	require.NoError(t, gate.Open())
 	f.awaitNotice()
 	result = f.until(f.request(nil, object), func(r apply.Result) bool { return r.Unseen })

@@ -120,7 +120,7 @@ spec: {policyName: `+policy+`, validationActions: [Deny]}
 		_ = f.admin.dynamic.Resource(resource("configmaps")).Namespace(f.namespace).Delete(t.Context(), "bad", deleteNow)
 		result = f.Apply(t.Context(), second)
 		return len(result.Problems) > 0
-	}, patience, patience/300, "a policy takes effect late")
+	}, patience, often, "a policy takes effect late")
 	assert.Equal(t, apply.ReasonRefused, result.Problems[0].Reason)
 	assert.Equal(t, `configmaps "bad" is forbidden: ValidatingAdmissionPolicy '`+policy+`' with binding '`+policy+
 		`' denied request: no bad names here`, result.Problems[0].Message)
@@ -138,7 +138,7 @@ func TestRefusal_quota(t *testing.T) {
 		_ = f.admin.dynamic.Resource(resource("services")).Namespace(f.namespace).Delete(t.Context(), "web", deleteNow)
 		result = f.Apply(t.Context(), second)
 		return len(result.Problems) > 0 && result.Problems[0].Reason == apply.ReasonRefused
-	}, patience, patience/300, "the quota controller fills in the status first")
+	}, patience, often, "the quota controller fills in the status first")
 	assert.Contains(t, result.Problems[0].Message, "exceeded quota: none")
 }
 

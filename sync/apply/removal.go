@@ -16,12 +16,12 @@ import (
 	"waybill.dev/waybill/sync/watch"
 )
 
-// resolveRemovals turns identities into removals: with their kinds, and without
-// those that are wanted under the name that the API server has for them.
+// resolveRemovals turns identities into removals, one for each object: with their kinds, and
+// without those that are wanted under the name that the API server has for them.
 func (r *run) resolveRemovals(ctx context.Context, stale []manifest.ID) {
-	wanted := make(map[manifest.ID]bool, len(r.items))
+	known := make(map[manifest.ID]bool, len(r.items))
 	for _, id := range r.wanted() {
-		wanted[id.Key()] = true
+		known[id.Key()] = true
 	}
 	found := make(map[kindName]lookup)
 	for _, id := range stale {
@@ -37,9 +37,10 @@ func (r *run) resolveRemovals(ctx context.Context, stale []manifest.ID) {
 		if answer.kind != nil && !answer.kind.namespaced {
 			id.Namespace = ""
 		}
-		if wanted[id.Key()] {
+		if known[id.Key()] {
 			continue
 		}
+		known[id.Key()] = true
 		rm := &removal{id: id, kind: answer.kind, done: answer.kind == nil && answer.err == nil}
 		r.removals = append(r.removals, rm)
 		if answer.err != nil {
@@ -117,7 +118,7 @@ func (r *run) served(ctx context.Context, kind schema.GroupKind) (bool, error) {
 func (r *run) rankRemovals() {
 	defined := make(map[string]bool)
 	for _, rm := range r.removals {
-		if rm.id.Group == crdKind.Group && rm.id.Kind == crdKind.Kind {
+		if rm.isDefinition() {
 			_, group, _ := strings.Cut(rm.id.Name, ".") // `<plural>.<group>`, always
 			defined[group] = true
 		}

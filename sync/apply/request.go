@@ -84,7 +84,7 @@ const (
 	// Deleted: the object was told to go, because it is not wanted any more.
 	Deleted Action = "Deleted"
 	// Released: the object is not wanted any more and stays: its prune annotation
-	// says so, or it belongs to somebody else by now.
+	// says so, it belongs to somebody else by now, or it defines the kind of such an object.
 	Released Action = "Released"
 )
 

@@ -41,6 +41,32 @@ func (f *fixture) grant(rules ...rbacv1.PolicyRule) {
 	require.NoError(f.t, err)
 }
 
+// grantEverywhere gives a user rights in all namespaces until the end of the test. It returns
+// what takes some of them away again: it leaves others in their place.
+func (f *fixture) grantEverywhere(user string, rules ...rbacv1.PolicyRule) func(...rbacv1.PolicyRule) {
+	f.t.Helper()
+	admin, err := kubernetes.NewForConfig(f.cluster.RESTConfig())
+	require.NoError(f.t, err)
+	roles, bindings := admin.RbacV1().ClusterRoles(), admin.RbacV1().ClusterRoleBindings()
+	role, err := roles.Create(f.t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}, Rules: rules}, metav1.CreateOptions{})
+	require.NoError(f.t, err)
+	_, err = bindings.Create(f.t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: f.namespace},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: f.namespace},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	}, metav1.CreateOptions{})
+	require.NoError(f.t, err)
+	f.t.Cleanup(func() {
+		_ = bindings.Delete(cleanup(f.t), f.namespace, metav1.DeleteOptions{})
+		_ = roles.Delete(cleanup(f.t), f.namespace, metav1.DeleteOptions{})
+	})
+	return func(rules ...rbacv1.PolicyRule) {
+		role.Rules = rules
+		role, err = roles.Update(f.t.Context(), role, metav1.UpdateOptions{})
+		require.NoError(f.t, err)
+	}
+}
+
 func mayDo(verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}
 }
@@ -49,7 +75,7 @@ func mayDo(verbs ...string) rbacv1.PolicyRule {
 func TestRights_oneNamespace(t *testing.T) {
 	f := newRestricted(t, mayDo("*"))
 	objects := configMaps(t, 10)
-	require.Eventually(t, func() bool { return clean(f.apply(nil, objects...)) }, patience, patience/300, "rights arrive late")
+	require.Eventually(t, func() bool { return clean(f.apply(nil, objects...)) }, patience, often, "rights arrive late")
 	inventory := f.mustApply(nil, objects...).Inventory
 	f.requests.take()
 	f.mustApply(inventory, objects...)
@@ -72,7 +98,7 @@ func TestRights_oneNamespace(t *testing.T) {
 func TestRights_noWatch(t *testing.T) {
 	f := newRestricted(t, mayDo("get", "create", "patch", "delete"))
 	object := configMap(t, "settings", "one")
-	require.Eventually(t, func() bool { return clean(f.apply(nil, object)) }, patience, patience/300, "rights arrive late")
+	require.Eventually(t, func() bool { return clean(f.apply(nil, object)) }, patience, often, "rights arrive late")
 	f.requests.take()
 	result := f.apply(nil, object)
 	require.True(t, clean(result))
@@ -106,29 +132,14 @@ func TestRights_noWatch(t *testing.T) {
 // A namespace that nobody may watch comes unseen.
 func TestRights_namespaceIsNotWatched(t *testing.T) {
 	f := newRestricted(t, mayDo("*"))
-	admin, err := kubernetes.NewForConfig(f.cluster.RESTConfig())
-	require.NoError(t, err)
+	f.grantEverywhere("restricted", mayDo("*"))
 	name := f.namespace + "-late"
-	_, err = admin.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{mayDo("*")},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	_, err = admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "restricted"}},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		_ = admin.RbacV1().ClusterRoleBindings().Delete(cleanup(t), name, metav1.DeleteOptions{})
-		_ = admin.RbacV1().ClusterRoles().Delete(cleanup(t), name, metav1.DeleteOptions{})
-	})
 	object := parse(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: "+name+"}}")
 	var result apply.Result
 	require.Eventually(t, func() bool {
 		result = f.apply(nil, object)
 		return len(result.Problems) == 1 && result.Problems[0].Reason == apply.ReasonNamespaceNotFound
-	}, patience, patience/300, "rights arrive late")
+	}, patience, often, "rights arrive late")
 	assert.Len(t, result.Waiting, 1)
 	assert.True(t, result.Unseen)
 }

@@ -30,8 +30,12 @@ import (
 
 func TestMain(m *testing.M) { env.Main(m) }
 
-// patience is how long a test waits for what happens in its own time.
-const patience = 30 * time.Second
+// patience is how long a test waits for what happens in its own time, and often how often it
+// looks.
+const (
+	patience = env.Limit
+	often    = 100 * time.Millisecond
+)
 
 // target is an API server under one identity.
 type target struct {
