@@ -87,7 +87,11 @@ func (o *options) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return o.print(changes)
+	err = o.print(changes)
+	if j.omitted > 0 && (err == nil || errors.Is(err, cli.ErrNegative)) {
+		return fmt.Errorf("the comparison is not complete: %d left out", j.omitted)
+	}
+	return err
 }
 
 // print writes the changes and says how many there are.

@@ -12,15 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/cmd/waybill/internal/cli"
 	"waybill.dev/waybill/cmd/waybill/internal/fleet"
 	"waybill.dev/waybill/cmd/waybill/internal/installation"
 	"waybill.dev/waybill/cmd/waybill/internal/kinds"
 	"waybill.dev/waybill/cmd/waybill/internal/manifests"
 	"waybill.dev/waybill/sync/manifest"
 )
-
-// cliManager is the field manager of somebody at a terminal.
-const cliManager = "waybill-cli"
 
 // job is one run of the verb.
 type job struct {
@@ -33,6 +31,9 @@ type job struct {
 
 	// wanted are the objects of --filename; definitions of --definition are in lookup alone.
 	wanted []manifest.Object
+
+	// omitted counts what could not be compared.
+	omitted int
 }
 
 func newJob(ctx context.Context, o *options) (*job, error) {
@@ -65,6 +66,12 @@ func newJob(ctx context.Context, o *options) (*job, error) {
 }
 
 func (j *job) close() { _ = j.sources.Close() } // it holds nothing that is worth an error
+
+// omit tells of something that cannot be compared, so that the answer is not complete.
+func (j *job) omit(format string, args ...any) {
+	j.env.Warnf(format, args...)
+	j.omitted++
+}
 
 // readAll reads files; what could not be used of them is an error, since a part of the
 // answer would be missing.
@@ -129,7 +136,7 @@ func (j *job) ofFiles(ctx context.Context) ([]change, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := delivery{cluster: j.target, manager: cliManager, namespace: namespace}
+	d := delivery{cluster: j.target, manager: cli.FieldManager, namespace: namespace}
 	changes, err := d.predict(ctx, j.wanted)
 	if err != nil {
 		return nil, err

@@ -55,9 +55,9 @@ func (c change) print(w io.Writer) error {
 	}
 	b.WriteString("\n")
 	if act != kept {
-		b.WriteString(printers.EscapeTerminal(c.unified()))
+		b.WriteString(c.unified())
 	}
-	out := b.String()
+	out := printers.EscapeTerminal(b.String()) // notes and objects are the cluster's own words
 	if printers.AllowsColorOutput(w) {
 		out = colour(out)
 	}

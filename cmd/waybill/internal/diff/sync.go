@@ -22,7 +22,7 @@ func (j *job) ofGitSync(ctx context.Context, gs *v1alpha1.GitSync) ([]change, er
 		return nil, err
 	}
 	for _, p := range objects.Problems {
-		j.env.Warnf("%s; nothing is deleted while this is so", p)
+		j.omit("%s; nothing is deleted while this is so", p)
 	}
 	if len(objects.Objects) == 0 && !gs.Spec.AllowEmpty {
 		return nil, fmt.Errorf("%s holds no manifest, and spec.allowEmpty is not set: nothing would be applied or deleted", objects.Source)
@@ -51,7 +51,7 @@ func (j *job) ofGitSync(ctx context.Context, gs *v1alpha1.GitSync) ([]change, er
 		d.cluster = cluster
 		there, err := d.predict(ctx, objects.Objects)
 		if err != nil {
-			j.env.Warnf("cluster %s is left out: %s", cluster.Name(), err)
+			j.omit("cluster %s is left out: %s", cluster.Name(), err)
 			continue
 		}
 		changes = append(changes, there...)
@@ -113,7 +113,7 @@ func (j *job) clustersOf(ctx context.Context, gs *v1alpha1.GitSync) ([]*fleet.Cl
 		}
 		cluster, err := j.hub.UserCluster(ctx, client.ObjectKeyFromObject(k))
 		if err != nil {
-			j.env.Warnf("cluster %s is left out: %s", k.Name, err)
+			j.omit("cluster %s is left out: %s", k.Name, err)
 			continue
 		}
 		clusters = append(clusters, cluster)
