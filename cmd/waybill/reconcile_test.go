@@ -61,6 +61,11 @@ func TestReconcile_waitsForTheOutcome(t *testing.T) {
 			conditions: []metav1.Condition{condition("Ready", "False", "NotHealthy", "web"), condition("Stalled", "True", "NotHealthy", "web")},
 			code:       1, out: "not ready: NotHealthy",
 		},
+		"suspended": {
+			reason:     "nothing will happen before somebody resumes it",
+			conditions: []metav1.Condition{condition("Ready", "Unknown", "Suspended", "spec.suspend is set")},
+			code:       1, out: "not ready: Suspended: spec.suspend is set",
+		},
 		"waiting": {
 			reason:     "health is waited for until the time is over",
 			conditions: []metav1.Condition{condition("Ready", "False", "NotHealthy", "web is InProgress")},

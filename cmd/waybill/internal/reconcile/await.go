@@ -80,8 +80,9 @@ func watchOne(target *fleet.Cluster, object *unstructured.Unstructured) (cache.L
 	if err != nil {
 		return nil, err
 	}
-	config.Timeout = 0 // a watch takes as long as it takes
-	client, err := dynamic.NewForConfigAndClient(config, httpClient)
+	unlimited := *httpClient
+	unlimited.Timeout = 0 // a watch takes as long as it takes
+	client, err := dynamic.NewForConfigAndClient(config, &unlimited)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
@@ -144,12 +145,13 @@ func read(object *unstructured.Unstructured, token string) state {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &status); err != nil {
 		return state{message: err.Error()}
 	}
-	s := state{handled: status.LastHandledReconcileAt == token && status.ObservedGeneration >= object.GetGeneration()}
+	s := state{handled: handles(status.LastHandledReconcileAt, token) && status.ObservedGeneration >= object.GetGeneration()}
 	for _, c := range status.Conditions {
 		if c.Type == v1alpha1.ReadyCondition {
 			s.ready = c.Status == metav1.ConditionTrue
 			s.reason, s.message = c.Reason, c.Message
-			s.done = s.handled && c.Status != metav1.ConditionUnknown && (s.ready || !slices.Contains(patient, c.Reason))
+			s.done = s.handled && (c.Status != metav1.ConditionUnknown || c.Reason == v1alpha1.SuspendedReason) &&
+				(s.ready || !slices.Contains(patient, c.Reason))
 		}
 		if c.Type == v1alpha1.StalledCondition && c.Status == metav1.ConditionTrue {
 			s.done = s.handled
@@ -157,4 +159,15 @@ func read(object *unstructured.Unstructured, token string) state {
 	}
 	s.revision, _, _ = unstructured.NestedString(raw, "revision")
 	return s
+}
+
+// handles reports whether a request that was handled answers ours too: it is ours, or somebody
+// asked after us and took its place.
+func handles(handled, token string) bool {
+	last, err := time.Parse(time.RFC3339Nano, handled)
+	if err != nil {
+		return handled == token
+	}
+	own, err := time.Parse(time.RFC3339Nano, token)
+	return err == nil && !last.Before(own)
 }
