@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // ExitCode says what went wrong, if anything did, and returns the code that the program ends
@@ -35,14 +36,18 @@ func Parse(flags *pflag.FlagSet, args []string) error {
 }
 
 // LoadConfig returns how to reach the API server: by the file, else by $KUBECONFIG, else as the
-// ServiceAccount of the Pod. Rate limits are left to the API server, which knows better
+// ServiceAccount of the Pod. ~/.kube/config is not read: a program that is started to see what
+// it does must not take the cluster at hand for its hub. Rate limits are left to the API server, which knows better
 // (priority and fairness); the user agent is program/version.
 func LoadConfig(kubeconfig, program, version string) (*rest.Config, error) {
-	load := ctrl.GetConfig // logs an error where it finds nothing, so it is not asked in vain
-	if kubeconfig != "" {
-		load = func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", kubeconfig) }
+	rules := &clientcmd.ClientConfigLoadingRules{
+		ExplicitPath: kubeconfig,
+		Precedence:   filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)),
 	}
-	config, err := load()
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, errors.New("load kubeconfig: this is no Pod, and neither --kubeconfig nor $KUBECONFIG is given")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("load kubeconfig: %w", err)
 	}

@@ -72,5 +72,22 @@ current-context: c
 
 	_, err = startup.LoadConfig(file+".missing", "waybill-x", "0.1.0")
 	require.ErrorIs(t, err, os.ErrNotExist)
-	assert.ErrorContains(t, err, "load kubeconfig: ")
+	require.ErrorContains(t, err, "load kubeconfig: ")
+
+	t.Setenv("KUBECONFIG", file)
+	config, err = startup.LoadConfig("", "waybill-x", "0.1.0")
+	require.NoError(t, err)
+	assert.Equal(t, "https://127.0.0.1:6443", config.Host)
+}
+
+// A program that is started to see what it does leaves the cluster at hand alone.
+func TestLoadConfig_asksForOne(t *testing.T) {
+	home := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(home, ".kube"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(home, ".kube", "config"), []byte("apiVersion: v1\nkind: Config\n"), 0o600))
+	t.Setenv("HOME", home)
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	_, err := startup.LoadConfig("", "waybill-x", "0.1.0")
+	require.EqualError(t, err, "load kubeconfig: this is no Pod, and neither --kubeconfig nor $KUBECONFIG is given")
 }
