@@ -4,6 +4,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/logger"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"waybill.dev/waybill/cmd/internal/logging"
@@ -61,6 +64,12 @@ func parse(args []string) (*options, error) {
 	o.log.BindFlags(flags)
 	if err := startup.Parse(flags, args); err != nil {
 		return nil, err
+	}
+	if o.workers < 0 || o.actions < 0 {
+		return nil, errors.New("--workers and --actions-per-cluster cannot be negative")
+	}
+	if _, err := labels.Parse(o.clusterSelector); err != nil {
+		return nil, fmt.Errorf("--cluster-selector: %w", err)
 	}
 	return o, nil
 }

@@ -43,6 +43,17 @@ func TestParse_defaults(t *testing.T) {
 	assert.False(t, o.allowInsecure)
 }
 
+func TestParse_refuses(t *testing.T) {
+	for flag, says := range map[string]string{
+		"--workers=-1":                  "--workers and --actions-per-cluster cannot be negative",
+		"--actions-per-cluster=-1":      "--workers and --actions-per-cluster cannot be negative",
+		"--cluster-selector=region in ": "--cluster-selector: unable to parse requirement",
+	} {
+		_, err := parse([]string{flag})
+		assert.ErrorContains(t, err, says, flag)
+	}
+}
+
 func TestParse_help(t *testing.T) {
 	stderr := os.Stderr
 	t.Cleanup(func() { os.Stderr = stderr })
