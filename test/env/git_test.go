@@ -10,6 +10,10 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/config"
+	"github.com/go-git/go-git/v5/plumbing/transport/ssh"
+	"github.com/go-git/go-git/v5/storage/memory"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -69,18 +73,23 @@ func TestGitServer_https(t *testing.T) {
 func TestGitServer_ssh(t *testing.T) {
 	server, repo := startGit(t, env.GitOptions{SSH: true})
 	other, _ := startGit(t, env.GitOptions{SSH: true})
-	dir := t.TempDir()
-	for name, content := range map[string][]byte{"key": server.Identity(), "other": other.Identity(), "hosts": server.KnownHosts()} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
-	}
-	command := func(key string) string {
-		return "GIT_SSH_COMMAND=ssh -F none -o IdentitiesOnly=yes -o BatchMode=yes -o UserKnownHostsFile=" +
-			filepath.Join(dir, "hosts") + " -i " + filepath.Join(dir, key)
-	}
-	_, err := clone(t, repo.SSHURL(), command("key"))
+	_, err := repo.Commit(t.Context(), map[string]string{"a.yaml": "a: 1\n"})
 	require.NoError(t, err)
-	_, err = clone(t, repo.SSHURL(), command("other"))
-	assert.Error(t, err, "another key is refused")
+	hosts := filepath.Join(t.TempDir(), "known_hosts")
+	require.NoError(t, os.WriteFile(hosts, server.KnownHosts(), 0o600))
+	list := func(identity []byte) error {
+		auth, err := ssh.NewPublicKeys("git", identity, "")
+		require.NoError(t, err)
+		auth.HostKeyCallback, err = ssh.NewKnownHostsCallback(hosts)
+		require.NoError(t, err)
+		remote := git.NewRemote(memory.NewStorage(), &config.RemoteConfig{Name: "origin", URLs: []string{repo.SSHURL()}})
+		_, err = remote.ListContext(t.Context(), &git.ListOptions{Auth: auth})
+		return err
+	}
+	require.NoError(t, list(server.Identity()))
+	require.Error(t, list(other.Identity()), "another key is refused")
+	require.NoError(t, os.WriteFile(hosts, other.KnownHosts(), 0o600))
+	assert.Error(t, list(server.Identity()), "an unknown host is not talked to")
 }
 
 func TestGitServer_goesAwayAndLies(t *testing.T) {
