@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/cmd/waybill/internal/application"
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
 	"waybill.dev/waybill/cmd/waybill/internal/output"
 )
@@ -48,13 +47,13 @@ func (w writer) write(ctx context.Context, p *plan) error {
 
 func (w writer) application(ctx context.Context, p *plan) (done string, err error) {
 	if p.there != nil {
-		options := []client.UpdateOption{client.FieldOwner(application.FieldManager)}
+		options := []client.UpdateOption{client.FieldOwner(cli.FieldManager)}
 		if w.dryRun {
 			options = append(options, client.DryRunAll)
 		}
 		return "changed", w.client.Update(ctx, p.wanted, options...)
 	}
-	options := []client.CreateOption{client.FieldOwner(application.FieldManager)}
+	options := []client.CreateOption{client.FieldOwner(cli.FieldManager)}
 	if w.dryRun {
 		options = append(options, client.DryRunAll)
 	}
@@ -94,7 +93,7 @@ func (w writer) annotate(ctx context.Context, v verdict, app string) error {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(v.GroupVersionKind)
 	object.Namespace, object.Name = v.object.Namespace, v.object.Name
-	options := []client.PatchOption{client.FieldOwner(application.FieldManager)}
+	options := []client.PatchOption{client.FieldOwner(cli.FieldManager)}
 	if w.dryRun {
 		options = append(options, client.DryRunAll)
 	}

@@ -10,10 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/cmd/waybill/internal/cli"
 )
-
-// FieldManager is what the API server knows this program by.
-const FieldManager = "waybill-cli"
 
 // Name names an Application for people, with its namespace where it has one.
 func Name(key client.ObjectKey) string {
@@ -27,7 +25,7 @@ func Name(key client.ObjectKey) string {
 // Create creates an Application and says what became of it: created, or there already as it
 // should be. One of the name with another spec is an error, and left alone.
 func Create(ctx context.Context, c client.Client, app *v1alpha1.Application, options ...client.CreateOption) (outcome string, err error) {
-	err = c.Create(ctx, app.DeepCopy(), append(options, client.FieldOwner(FieldManager))...)
+	err = c.Create(ctx, app.DeepCopy(), append(options, client.FieldOwner(cli.FieldManager))...)
 	if err == nil {
 		return "created", nil
 	}

@@ -20,6 +20,9 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/fleet"
 )
 
+// FieldManager is what API servers record as the author of what this program writes.
+const FieldManager = "waybill-cli"
+
 // Env is what a verb is given: its streams and the flags that all verbs take.
 type Env struct {
 	genericiooptions.IOStreams

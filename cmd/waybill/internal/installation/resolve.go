@@ -1,6 +1,7 @@
 package installation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -58,7 +59,7 @@ func (l *Lookup) Resolve(ctx context.Context, w Wish) (*Resolved, error) {
 	if definition.IsCopy() {
 		return nil, fmt.Errorf("ApplicationDefinition %s is a copy without sources: use a kubeconfig of the hub, and --cluster for the user cluster", ref.Name)
 	}
-	wanted := firstOf(w.Version, ref.Version, definition.Spec.DefaultVersion)
+	wanted := cmp.Or(w.Version, ref.Version, definition.Spec.DefaultVersion)
 	version := definition.GetVersion(wanted)
 	switch {
 	case wanted == "":
@@ -75,15 +76,6 @@ func (l *Lookup) Resolve(ctx context.Context, w Wish) (*Resolved, error) {
 	}
 	r.secrets, err = l.sourceSecrets(ctx, version.Template.Source)
 	return r, err
-}
-
-func firstOf(words ...string) string {
-	for _, word := range words {
-		if word != "" {
-			return word
-		}
-	}
-	return ""
 }
 
 func offered(definition *v1alpha1.ApplicationDefinition) string {
@@ -156,7 +148,7 @@ func (v valuesSource) Cluster(ctx context.Context) (*v1alpha1.KubernetesCluster,
 	return found, nil
 }
 
-// sourceSecrets reads what a source names: Secrets of the system namespace, annotated (K56).
+// sourceSecrets reads what a source names: Secrets of the system namespace.
 func (l *Lookup) sourceSecrets(ctx context.Context, source v1alpha1.ApplicationSource) (secrets, error) {
 	var credentials *v1alpha1.SourceCredentials
 	var found secrets
@@ -165,7 +157,7 @@ func (l *Lookup) sourceSecrets(ctx context.Context, source v1alpha1.ApplicationS
 	case source.Helm != nil:
 		credentials = source.Helm.Credentials
 		if ca := source.Helm.CASecretRef; ca != nil {
-			if found.authorities, err = l.sourceSecret(ctx, ca.Name); err != nil {
+			if found.authorities, err = l.sourceSecret(ctx, ca.Name, false); err != nil {
 				return found, err
 			}
 		}
@@ -173,12 +165,14 @@ func (l *Lookup) sourceSecrets(ctx context.Context, source v1alpha1.ApplicationS
 		credentials = source.Git.Credentials
 	}
 	if credentials != nil {
-		found.credentials, err = l.sourceSecret(ctx, credentials.SecretRef.Name)
+		found.credentials, err = l.sourceSecret(ctx, credentials.SecretRef.Name, true)
 	}
 	return found, err
 }
 
-func (l *Lookup) sourceSecret(ctx context.Context, name string) (*contentData, error) {
+// sourceSecret reads a Secret by the rule of waybill-sync: credentials have to be annotated as
+// such (K56), authorities do not.
+func (l *Lookup) sourceSecret(ctx context.Context, name string, annotated bool) (*contentData, error) {
 	key := client.ObjectKey{Namespace: l.SystemNamespace, Name: name}
 	secret, err := l.content(ctx, l.Hub, "Secret", key)
 	if err != nil {
@@ -187,7 +181,7 @@ func (l *Lookup) sourceSecret(ctx context.Context, name string) (*contentData, e
 	if secret == nil {
 		return nil, fmt.Errorf("credentials of the source: Secret %s does not exist on the hub", key)
 	}
-	if _, ok := secret.annotations[v1alpha1.SecretTypeAnnotation]; !ok {
+	if _, marked := secret.annotations[v1alpha1.SecretTypeAnnotation]; annotated && !marked {
 		return nil, fmt.Errorf("credentials of the source: Secret %s lacks the annotation %s", key, v1alpha1.SecretTypeAnnotation)
 	}
 	return secret, nil

@@ -119,7 +119,7 @@ func request(ctx context.Context, c client.Client, object *unstructured.Unstruct
 	if err != nil {
 		return fmt.Errorf("write patch: %w", err)
 	}
-	if err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("waybill-cli")); err != nil {
+	if err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(cli.FieldManager)); err != nil {
 		return fmt.Errorf("annotate %s: %w", kinds.Describe(object), err)
 	}
 	return nil

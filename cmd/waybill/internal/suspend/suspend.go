@@ -100,7 +100,7 @@ func (v verb) flip(ctx context.Context, env *cli.Env, c client.Client, object *u
 	if err != nil {
 		return fmt.Errorf("write patch: %w", err)
 	}
-	if err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("waybill-cli")); err != nil {
+	if err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(cli.FieldManager)); err != nil {
 		return fmt.Errorf("%s %s: %w", v.name, kinds.Describe(object), err)
 	}
 	fmt.Fprintf(env.Out, "%s %s\n", kinds.Describe(object), v.done)

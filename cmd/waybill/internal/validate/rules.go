@@ -2,7 +2,6 @@ package validate
 
 import (
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -62,16 +61,5 @@ func checkInstallation(o *v1alpha1.ApplicationInstallation, known catalog) (fiel
 	if definition == nil {
 		return errs, warnings
 	}
-	var offered []string
-	for _, v := range definition.Spec.Versions {
-		offered = append(offered, v.Version)
-	}
-	at := field.NewPath("spec", "applicationRef", "version")
-	switch version := o.Spec.ApplicationRef.Version; {
-	case version == "":
-		errs = append(errs, field.Required(at, "ApplicationDefinition "+definition.Name+" has no defaultVersion"))
-	case !slices.Contains(offered, version):
-		errs = append(errs, field.NotSupported(at, version, offered))
-	}
-	return errs, warnings
+	return append(errs, validation.ValidateInstallationVersion(o, definition)...), warnings
 }
