@@ -25,10 +25,13 @@ const applicationResource = "applications"
 // is not known yet cannot be told, so that less than all would be a guess (C35).
 const everyResource = "*"
 
+// maxUnknownGroups is how many groups with kinds that are not known yet one Application may list.
+const maxUnknownGroups = 20
+
 // applications are the rules of Application.
 type applications struct {
 	access *access
-	mapper meta.RESTMapper
+	kinds  *kinds
 	dryRun *podDryRun
 	index  *membership.Index
 }
@@ -59,7 +62,7 @@ func (*applications) specChanged(obj, old *v1alpha1.Application) bool {
 func (a *applications) review(ctx context.Context, obj, old *v1alpha1.Application) (admission.Warnings, error) {
 	wanted, warnings, err := a.needs(obj)
 	if err != nil {
-		return nil, apierrors.NewServiceUnavailable("cannot look kinds up, try again: " + err.Error())
+		return nil, err
 	}
 	if err := a.access.check(ctx, obj, applicationResource, wanted); err != nil {
 		return warnings, err
@@ -70,7 +73,7 @@ func (a *applications) review(ctx context.Context, obj, old *v1alpha1.Applicatio
 	more, errs := a.dryRun.try(ctx, obj)
 	warnings = append(warnings, more...)
 	if len(errs) > 0 {
-		return warnings, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationKind).GroupKind(), obj.Name, errs)
+		return warnings, invalidApplication(obj, errs)
 	}
 	return warnings, nil
 }
@@ -79,20 +82,29 @@ func (a *applications) review(ctx context.Context, obj, old *v1alpha1.Applicatio
 // there is of each kind, marks it with labels and annotations, owns it, so that it is deleted with
 // the Application, and runs a Pod.
 func (a *applications) needs(obj *v1alpha1.Application) (wanted []need, warnings admission.Warnings, err error) {
+	unknown := map[string]bool{} // groups
 	for _, gk := range validation.ComponentKinds(obj) {
-		mapping, err := a.mapper.RESTMapping(gk)
+		mapping, err := a.kinds.find(gk)
 		switch {
 		case meta.IsNoMatchError(err):
 			warnings = append(warnings, fmt.Sprintf("kind %s is not known to the cluster: its components are missing until it is", gk))
-			wanted = append(wanted, componentNeeds(obj, gk.Group, everyResource, fmt.Sprintf(
-				"kind %s is not known yet: create what defines it first, or hold the right on its whole group", gk))...)
+			if !unknown[gk.Group] {
+				unknown[gk.Group] = true
+				wanted = append(wanted, componentNeeds(obj, gk.Group, everyResource, fmt.Sprintf(
+					"kind %s is not known yet: create what defines it first, or hold the right on its whole group", gk))...)
+			}
 		case err != nil:
-			return nil, nil, fmt.Errorf("find resource of kind %s: %w", gk, err)
+			return nil, nil, apierrors.NewServiceUnavailable(fmt.Sprintf("cannot find the resource of kind %s, try again: %v", gk, err))
 		case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
 			warnings = append(warnings, fmt.Sprintf("kind %s is cluster-scoped: an Application has components in its own namespace only", gk))
 		default:
 			wanted = append(wanted, componentNeeds(obj, gk.Group, mapping.Resource.Resource, "")...)
 		}
+	}
+	if len(unknown) > maxUnknownGroups {
+		return nil, nil, invalidApplication(obj, field.ErrorList{field.Forbidden(field.NewPath("spec", "components"), fmt.Sprintf(
+			"%d groups have kinds that are not known to the cluster: create what defines them first, at most %d may be yet to come",
+			len(unknown), maxUnknownGroups))})
 	}
 	if obj.Spec.HealthCheck != nil {
 		wanted = append(wanted, needs("spec.healthCheck runs one", authorizationv1.ResourceAttributes{
@@ -100,6 +112,10 @@ func (a *applications) needs(obj *v1alpha1.Application) (wanted []need, warnings
 		}))
 	}
 	return wanted, warnings, nil
+}
+
+func invalidApplication(obj *v1alpha1.Application, errs field.ErrorList) error {
+	return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationKind).GroupKind(), obj.Name, errs)
 }
 
 // componentNeeds are the rights on the components of one kind. What is not said by because is

@@ -1,6 +1,7 @@
 package webhooks_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -114,6 +115,22 @@ func TestApplication_warnsOfKinds(t *testing.T) {
 	require.Len(t, got, 2)
 	assert.Contains(t, got[0], "Widget.example.com is not known")
 	assert.Contains(t, got[1], "Node is cluster-scoped")
+}
+
+// C50: kinds that may come later are few: each takes permissions of its own to be asked for.
+func TestApplication_limitsKindsToCome(t *testing.T) {
+	c := admission(t)
+	admin, _ := c.admin(t)
+	app := newApplication(c.Namespace(t))
+	for i := range 21 {
+		app.Spec.Components = append(app.Spec.Components, v1alpha1.ApplicationComponent{Group: fmt.Sprintf("g%d.example.com", i), Kind: "Widget"})
+	}
+	err := admin.Create(t.Context(), app)
+	require.True(t, apierrors.IsInvalid(err), "%v", err)
+	require.ErrorContains(t, err, "21 groups have kinds that are not known to the cluster: create what defines them first, at most 20 may be yet to come")
+	app.Spec.Components[20].Group = "g0.example.com"
+	app.Spec.Components[20].Kind = "Gadget"
+	require.NoError(t, admin.Create(t.Context(), app), "of one group any number")
 }
 
 // A9: who needs whom in a circle is told when the circle closes, and when it is changed.

@@ -65,6 +65,10 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, o Options, index
 		return fmt.Errorf("make client: %w", err)
 	}
 	reviews := &access{reviews: clientset.AuthorizationV1().SubjectAccessReviews()}
+	known, err := newKinds(mgr.GetConfig())
+	if err != nil {
+		return err
+	}
 	installations := &applicationInstallations{
 		access: reviews, definitions: &definitions{cached: mgr.GetClient(), live: mgr.GetAPIReader()},
 	}
@@ -79,7 +83,7 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, o Options, index
 		serve(mgr, v1alpha1.ApplicationDefinitionKind, applicationDefinitionResource, &applicationDefinitions{access: reviews, systemNamespace: systemNamespace}),
 		serve(mgr, v1alpha1.ApplicationInstallationKind, applicationInstallationResource, installations),
 		serve(mgr, v1alpha1.ApplicationKind, applicationResource, &applications{
-			access: reviews, mapper: mgr.GetRESTMapper(), dryRun: &podDryRun{client: clientset}, index: index,
+			access: reviews, kinds: known, dryRun: &podDryRun{client: clientset}, index: index,
 		}),
 		serve(mgr, v1alpha1.KubernetesApplicationKind, kubernetesApplicationResource, scheduled),
 		serve(mgr, v1alpha1.KubernetesApplicationResourceKind, kubernetesApplicationResourceResource, &kubernetesApplicationResources{access: reviews, secrets: secrets}),

@@ -1,0 +1,70 @@
+package webhooks
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// missBelieved is how long kinds that were not found are not asked for again, whoever names
+	// how many of them: discovery is for everybody who writes Applications here.
+	missBelieved = time.Second
+
+	// kindsTimeout bounds a request of discovery, which knows of no context.
+	kindsTimeout = 3 * time.Second
+)
+
+// kinds finds the resources of kinds in what the API server had when it was last asked for all.
+type kinds struct {
+	mapper *restmapper.DeferredDiscoveryRESTMapper
+	clock  clock.PassiveClock
+
+	mu    sync.Mutex
+	asked time.Time // because of a miss
+}
+
+func newKinds(config *rest.Config) (*kinds, error) {
+	config = rest.CopyConfig(config)
+	config.Timeout = kindsTimeout
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make discovery client: %w", err)
+	}
+	return kindsOf(client, clock.RealClock{}), nil
+}
+
+func kindsOf(client discovery.DiscoveryInterface, now clock.PassiveClock) *kinds {
+	return &kinds{mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client)), clock: now}
+}
+
+// find returns the resource of a kind and its scope. The error satisfies meta.IsNoMatchError where
+// there is none, or was none within missBelieved.
+func (k *kinds) find(gk schema.GroupKind) (*meta.RESTMapping, error) {
+	mapping, err := k.mapper.RESTMapping(gk)
+	if meta.IsNoMatchError(err) && k.forget() {
+		return k.mapper.RESTMapping(gk)
+	}
+	return mapping, err
+}
+
+// forget has the API server be asked anew, unless that was done a moment ago.
+func (k *kinds) forget() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.clock.Now()
+	if now.Sub(k.asked) < missBelieved {
+		return false
+	}
+	k.asked = now
+	k.mapper.Reset()
+	return true
+}
