@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 func afterwards(t *testing.T) context.Context { return context.WithoutCancel(t.Context()) }
 
 // patience is how long a test waits for what takes a second on an idle machine.
-const patience = 60 * time.Second
+const patience = env.Limit
 
 // often is how often it looks.
 const often = 20 * time.Millisecond

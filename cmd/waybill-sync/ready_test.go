@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	limit = time.Minute
+	limit = env.Limit
 	often = 20 * time.Millisecond
 )
 

@@ -97,7 +97,7 @@ func TestRun_becomesReady(t *testing.T) {
 		}
 		defer resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
-	}, time.Minute, 20*time.Millisecond)
+	}, env.Limit, 20*time.Millisecond)
 	cancel()
 	require.NoError(t, <-ended)
 }

@@ -21,7 +21,7 @@ import (
 
 // How long a test waits for what happens by itself, and how often it looks.
 const (
-	limit = 30 * time.Second
+	limit = env.Limit
 	often = 20 * time.Millisecond
 )
 

@@ -27,7 +27,7 @@ import (
 func TestMain(m *testing.M) { env.Main(m) }
 
 const (
-	limit = time.Minute
+	limit = env.Limit
 	often = 10 * time.Millisecond
 	mark  = "example.com/mark"
 )

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	limit = 30 * time.Second
+	limit = env.Limit
 	often = 5 * time.Millisecond
 )
 

@@ -9,10 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/test/env"
 )
 
 // limit is how long a test waits for what should come at once.
-const limit = 10 * time.Second
+const limit = env.Limit
 
 func awaitKey(t *testing.T, woken <-chan string) string {
 	t.Helper()

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"time"
 
+	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/observe"
 )
 
 // Limits of the steps. They are for machines that do much else: an idle one needs
 // a fraction.
 const (
-	short = 30 * time.Second
+	short = env.Limit
 	long  = 3 * time.Minute
 )
 

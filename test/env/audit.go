@@ -100,6 +100,9 @@ func Writes(r Request) bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb)
 }
 
-// Accepted keeps what the API server carried out. Whoever counts requests counts
-// those: one that is busy, or knows better, refuses a write, which is tried again.
-func Accepted(r Request) bool { return r.Code < http.StatusBadRequest }
+// Accepted keeps what the API server did not refuse. Whoever counts requests counts
+// those: one that is busy, or knows better, refuses a write, which is tried again. That
+// an object does not exist is an answer to who asks for it.
+func Accepted(r Request) bool {
+	return r.Code < http.StatusBadRequest || r.Code == http.StatusNotFound && !Writes(r)
+}

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	limit = 30 * time.Second
+	limit = env.Limit
 	often = 50 * time.Millisecond
 )
 

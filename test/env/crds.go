@@ -19,7 +19,7 @@ import (
 
 // crdOptions bounds how long a CRD may take to be served.
 func crdOptions() envtest.CRDInstallOptions {
-	return envtest.CRDInstallOptions{ErrorIfPathMissing: true, MaxTime: 30 * time.Second, PollInterval: 20 * time.Millisecond}
+	return envtest.CRDInstallOptions{ErrorIfPathMissing: true, MaxTime: Limit, PollInterval: 20 * time.Millisecond}
 }
 
 // InstallCRDs creates or updates the CustomResourceDefinitions in the given files

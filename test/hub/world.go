@@ -18,10 +18,8 @@ import (
 	"waybill.dev/waybill/test/env"
 )
 
-// Limit is how long a test waits for what should come within a second or two, on a machine
-// that does much else; it is only ever
-// reached by a test that fails.
-const Limit = 2 * time.Minute
+// Limit is how long a test waits.
+const Limit = env.Limit
 
 // World is what one test has: a namespace of its own on a hub, and a client that reads the
 // API server itself.

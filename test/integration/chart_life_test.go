@@ -177,7 +177,7 @@ func runWebhook(t *testing.T, admin *rest.Config) func() {
 		}
 		defer resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
-	}, 2*limit, often, "the webhook does not become ready")
+	}, limit, often, "the webhook does not become ready")
 	return func() {
 		cancel()
 		require.NoError(t, <-ended)

@@ -113,7 +113,7 @@ func serveAdmission(t *testing.T, config *rest.Config) {
 		}
 		defer resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
-	}, 2*limit, often, "the webhook does not become ready")
+	}, limit, often, "the webhook does not become ready")
 }
 
 // application creates one that lists every ConfigMap of a label, and returns when they are marked.

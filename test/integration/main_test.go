@@ -9,7 +9,7 @@ import (
 
 // How long a test waits for what happens by itself, and how often it looks.
 const (
-	limit = 30 * time.Second
+	limit = env.Limit
 	often = 50 * time.Millisecond
 )
 

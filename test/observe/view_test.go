@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { env.Main(m) }
 
-const limit = 30 * time.Second
+const limit = env.Limit
 
 func open(t *testing.T) (*env.Cluster, typedcorev1.ConfigMapInterface, *observe.View) {
 	t.Helper()

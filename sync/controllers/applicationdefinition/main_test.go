@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	limit = 30 * time.Second
+	limit = env.Limit
 	often = 10 * time.Millisecond
 	// probeTimeout is how long it takes at least to find out that a cluster hangs.
 	probeTimeout = 4 * time.Second
