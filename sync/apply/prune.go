@@ -173,11 +173,11 @@ func (r *run) remove(ctx context.Context, rm *removal) {
 		if err == nil {
 			return
 		}
-		if try > 0 || !apierrors.IsConflict(err) {
+		if try == maxLooks || !apierrors.IsConflict(err) {
 			r.notRemoved(rm, err)
 			return
 		}
-		rm.sight.known = false // another object has that name by now: look again, once
+		rm.sight.known = false // it has changed since: it may be another, or another's
 	}
 }
 
@@ -196,11 +196,15 @@ func (r *run) lookUpRemoval(ctx context.Context, rm *removal) bool {
 	return true
 }
 
-// delete tells the API server to delete an object: the very one that was looked
-// at, and what it owns in the background.
+// maxLooks is how often an object is looked at again that has changed since a watch saw it.
+const maxLooks = 3
+
+// delete tells the API server to delete an object, and what it owns in the background: the
+// very one that was looked at, as it was then. A watch may be behind, and the object be handed
+// over to another owner meanwhile (C41).
 func (r *run) delete(ctx context.Context, rm *removal) error {
 	err := rm.kind.client(rm.id.Namespace).Delete(ctx, rm.id.Name, metav1.DeleteOptions{
-		Preconditions:     &metav1.Preconditions{UID: ptr.To(rm.sight.live.uid)},
+		Preconditions:     &metav1.Preconditions{UID: ptr.To(rm.sight.live.uid), ResourceVersion: ptr.To(rm.sight.live.version)},
 		PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
 	})
 	if apierrors.IsNotFound(err) {
