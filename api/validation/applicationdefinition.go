@@ -185,10 +185,11 @@ func RemovedVersions(obj, old *v1alpha1.ApplicationDefinition) []string {
 	return removed
 }
 
-// ForceRemoved says whether the definition lets this version go although installations use it (C28).
+// ForceRemoved reports whether the definition lets this version go although installations use
+// it (C28, C47); an empty one is only meant by "*".
 func ForceRemoved(obj *v1alpha1.ApplicationDefinition, version string) bool {
 	for item := range strings.SplitSeq(obj.Annotations[v1alpha1.ForceRemoveAnnotation], ",") {
-		if item = strings.TrimSpace(item); item == "*" || item == version {
+		if item = strings.TrimSpace(item); item == "*" || item != "" && item == version {
 			return true
 		}
 	}

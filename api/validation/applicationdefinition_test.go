@@ -188,4 +188,5 @@ func TestForceRemoved(t *testing.T) {
 		assert.Equal(t, want, validation.ForceRemoved(d, "1"), "annotation %q", annotation)
 	}
 	assert.False(t, validation.ForceRemoved(definition(nil), "1"), "no annotation")
+	assert.False(t, validation.ForceRemoved(definition(nil), ""), "no annotation, and no version")
 }
