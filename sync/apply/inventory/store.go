@@ -193,7 +193,8 @@ func readSecret(ctx context.Context, c client.Client, owner client.Object, name 
 }
 
 // writeSecret creates a Secret, or overwrites one that a run left behind which
-// ended before the status named it. One of somebody else is not touched.
+// ended before the status named it, or an owner of that name which was deleted. One of somebody
+// else is not touched.
 func writeSecret(ctx context.Context, c client.Client, owner client.Object, name string, data []byte) error {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: owner.GetNamespace(), Name: name},
@@ -213,6 +214,10 @@ func writeSecret(ctx context.Context, c client.Client, owner client.Object, name
 	}
 	if owned, err := controllerutil.HasOwnerReference(existing.OwnerReferences, owner, c.Scheme()); err != nil || !owned {
 		return errors.Join(err, fmt.Errorf("secret %s/%s exists and is not an inventory of %s", secret.Namespace, name, owner.GetName()))
+	}
+	// The owner may be another of the same name than the one that left it behind.
+	if err := controllerutil.SetOwnerReference(owner, existing, c.Scheme()); err != nil {
+		return err
 	}
 	existing.Data = secret.Data
 	return c.Update(ctx, existing)

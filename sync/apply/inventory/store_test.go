@@ -160,6 +160,22 @@ func TestStore_shrinksBackIntoStatus(t *testing.T) {
 	assert.Empty(t, f.secrets(t))
 }
 
+// An owner that was deleted leaves Secrets behind for the garbage collector, which must not collect
+// what another of that name has written into them since.
+func TestStore_takesOverFromAnOwnerThatIsGone(t *testing.T) {
+	f := newFixture(t)
+	first, err := (&inventory.Store{}).Save(t.Context(), f, f.owner, v1alpha1.Inventory{}, many(5000))
+	require.NoError(t, err)
+	f.owner.UID = "u2"
+	second, err := (&inventory.Store{}).Save(t.Context(), f, f.owner, v1alpha1.Inventory{}, many(6000))
+	require.NoError(t, err)
+	require.Contains(t, second.Secrets, first.Secrets[0], "the same names")
+	for name, secret := range f.secrets(t) {
+		require.Len(t, secret.OwnerReferences, 1)
+		assert.Equal(t, f.owner.UID, secret.OwnerReferences[0].UID, name)
+	}
+}
+
 func TestStore_refusesForeignSecret(t *testing.T) {
 	f := newFixture(t)
 	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "waybill-inventory-gitsync-site-0"}}
