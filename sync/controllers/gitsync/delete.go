@@ -120,6 +120,7 @@ func (r *Reconciler) release(ctx context.Context, s *scope) error {
 	r.loads.Drop(s.session.key)
 	r.sessions.drop(s.session.key)
 	r.kernel.Forget(s.gs.UID)
+	r.inventories.Forget(s.gs)
 	forgetMetrics(s.gs)
 	return nil
 }
