@@ -128,7 +128,7 @@ func newShared(ctx context.Context, mgr ctrl.Manager, o *options, s shared) (*sh
 		return nil, err
 	}
 	s.clusters = cluster.NewRegistry(s.local, cluster.Options{UserAgent: mgr.GetConfig().UserAgent, Log: ctrl.Log.WithName("cluster")})
-	s.secrets = content.NewReader(mgr.GetCache(), direct)
+	s.secrets = content.NewReader(ctx, mgr.GetCache(), direct)
 	if s.git, err = git.NewStore(filepath.Join(o.cacheDir, "git")); err != nil {
 		return nil, fmt.Errorf("open --cache-dir: %w", err)
 	}

@@ -1,6 +1,6 @@
 // Package content reads Secrets and ConfigMaps without asking the API server again while
 // they do not change: a metadata-only watch tells the resource version, and content is
-// fetched once per version.
+// fetched once per version, and kept until the watch tells that the object is deleted.
 package content
 
 import (
@@ -15,6 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -41,11 +43,15 @@ type Content struct {
 
 // Reader reads Secrets and ConfigMaps of one cluster. It is safe for concurrent use.
 type Reader struct {
-	metadata client.Reader
+	// ctx is the life of the reader.
+	ctx      context.Context
+	metadata cache.Cache
 	content  client.Reader
 
 	mu    sync.Mutex
 	known map[key]entry
+	// followed are the kinds whose deletions are told.
+	followed map[Kind]bool
 }
 
 type key struct {
@@ -58,10 +64,10 @@ type entry struct {
 	content *Content
 }
 
-// NewReader returns a reader that learns resource versions from metadata, which is a cache,
-// and fetches content from content, which is not.
-func NewReader(metadata, content client.Reader) *Reader {
-	return &Reader{metadata: metadata, content: content, known: map[key]entry{}}
+// NewReader returns a reader that learns resource versions and deletions from metadata, and
+// fetches content from content, which is no cache. It may be used until ctx ends.
+func NewReader(ctx context.Context, metadata cache.Cache, content client.Reader) *Reader {
+	return &Reader{ctx: ctx, metadata: metadata, content: content, known: map[key]entry{}, followed: map[Kind]bool{}}
 }
 
 // Metadata returns the empty object that metadata of a kind is read into and watched with.
@@ -74,6 +80,9 @@ func Metadata(kind Kind) *metav1.PartialObjectMetadata {
 // Get returns the content of the object of that kind and name. Where it does not exist, the
 // error is one that apierrors.IsNotFound knows.
 func (r *Reader) Get(ctx context.Context, kind Kind, name types.NamespacedName) (*Content, error) {
+	if err := r.follow(kind); err != nil {
+		return nil, fmt.Errorf("watch %ss: %w", kind, err)
+	}
 	k := key{kind, name}
 	seen := Metadata(kind)
 	if err := r.metadata.Get(ctx, name, seen); err != nil {
@@ -83,13 +92,6 @@ func (r *Reader) Get(ctx context.Context, kind Kind, name types.NamespacedName) 
 	if known := r.lookup(k, seen.ResourceVersion); known != nil {
 		return known, nil
 	}
-	return r.Fetch(ctx, kind, name)
-}
-
-// Fetch is Get where metadata is not there to tell the version: it asks the API server each
-// time.
-func (r *Reader) Fetch(ctx context.Context, kind Kind, name types.NamespacedName) (*Content, error) {
-	k := key{kind, name}
 	read, version, err := r.fetch(ctx, k)
 	if err != nil {
 		r.forget(k)
@@ -99,6 +101,41 @@ func (r *Reader) Fetch(ctx context.Context, kind Kind, name types.NamespacedName
 	defer r.mu.Unlock()
 	r.known[k] = entry{version: version, content: read}
 	return read, nil
+}
+
+// Fetch is Get where metadata is not there to tell the version: it asks the API server each
+// time, and keeps nothing.
+func (r *Reader) Fetch(ctx context.Context, kind Kind, name types.NamespacedName) (*Content, error) {
+	read, _, err := r.fetch(ctx, key{kind, name})
+	if err != nil {
+		return nil, fmt.Errorf("get %s %s: %w", kind, name, err)
+	}
+	return read, nil
+}
+
+// follow has the content of objects of a kind dropped when they are deleted: whoever named them may
+// be gone, so that nobody asks for them again.
+func (r *Reader) follow(kind Kind) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.followed[kind] {
+		return nil
+	}
+	informer, err := r.metadata.GetInformer(r.ctx, Metadata(kind), cache.BlockUntilSynced(false))
+	if err != nil {
+		return err
+	}
+	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(gone any) {
+		if name, err := toolscache.DeletionHandlingObjectToName(gone); err == nil {
+			r.forget(key{kind, types.NamespacedName{Namespace: name.Namespace, Name: name.Name}})
+		}
+	}})
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(r.ctx, func() { _ = informer.RemoveEventHandler(registration) }) // fails only where the informer has ended
+	r.followed[kind] = true
+	return nil
 }
 
 func (r *Reader) fetch(ctx context.Context, k key) (*Content, string, error) {

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -37,7 +39,21 @@ func newReader(t *testing.T, objects ...client.Object) (*content.Reader, client.
 	require.NoError(t, clientgoscheme.AddToScheme(scheme))
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 	direct := &counting{Reader: c}
-	return content.NewReader(c, direct), c, direct
+	return content.NewReader(t.Context(), &metadataCache{reader: c}, direct), c, direct
+}
+
+// metadataCache is a cache of metadata that tells of deletions when it is told to.
+type metadataCache struct {
+	informertest.FakeInformers
+	reader client.Reader
+}
+
+func (m *metadataCache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	return m.reader.Get(ctx, key, obj, opts...)
+}
+
+func (m *metadataCache) GetInformer(ctx context.Context, obj client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+	return m.GetInformerForKind(ctx, obj.GetObjectKind().GroupVersionKind(), opts...)
 }
 
 func secret(data string) *corev1.Secret {
@@ -61,6 +77,43 @@ func TestReader_readsOncePerVersion(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "two", string(got.Data["key"]))
 	assert.Equal(t, 2, direct.reads)
+}
+
+// What was deleted is not kept for those who might still ask: there may be none.
+func TestReader_dropsWhatIsDeleted(t *testing.T) {
+	_, c, direct := newReader(t, secret("one"))
+	metadata := &metadataCache{reader: c}
+	reader := content.NewReader(t.Context(), metadata, direct)
+	get := func() {
+		_, err := reader.Get(t.Context(), content.Secret, name)
+		require.NoError(t, err)
+	}
+	get()
+	informer, err := metadata.FakeInformerFor(t.Context(), &corev1.Secret{})
+	require.NoError(t, err)
+	gone := content.Metadata(content.Secret)
+	gone.SetNamespace(name.Namespace)
+	gone.SetName("another")
+	informer.Delete(gone)
+	get()
+	require.Equal(t, 1, direct.reads)
+
+	gone.SetName(name.Name)
+	informer.Delete(gone)
+	get()
+	assert.Equal(t, 2, direct.reads)
+}
+
+func TestReader_fetchKeepsNothing(t *testing.T) {
+	reader, _, direct := newReader(t, secret("one"))
+	for range 2 {
+		got, err := reader.Fetch(t.Context(), content.Secret, name)
+		require.NoError(t, err)
+		assert.Equal(t, "one", string(got.Data["key"]))
+	}
+	_, err := reader.Get(t.Context(), content.Secret, name)
+	require.NoError(t, err)
+	assert.Equal(t, 3, direct.reads)
 }
 
 func TestReader_readsConfigMaps(t *testing.T) {

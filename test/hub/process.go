@@ -134,7 +134,7 @@ func newShared(ctx context.Context, t testing.TB, mgr ctrl.Manager) Shared {
 	return Shared{
 		HubID:    id,
 		Clusters: cluster.NewRegistry(local, cluster.Options{Log: log.Log}),
-		Secrets:  content.NewReader(mgr.GetCache(), direct),
+		Secrets:  content.NewReader(ctx, mgr.GetCache(), direct),
 		Git:      store,
 		Charts:   charts,
 	}

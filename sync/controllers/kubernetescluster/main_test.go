@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	limit = 30 * time.Second
+	limit = env.Limit
 	often = 10 * time.Millisecond
 	hubID = "6e0a7c5c-1f0f-4b0e-9d53-000000000001"
 	label = "test"
@@ -110,7 +110,7 @@ func start(t *testing.T, ns string, o options) *cluster.Registry {
 		Client:          mgr.GetClient(),
 		Recorder:        mgr.GetEventRecorder("kubernetescluster"),
 		Clusters:        registry,
-		Secrets:         content.NewReader(mgr.GetCache(), mgr.GetAPIReader()),
+		Secrets:         content.NewReader(ctx, mgr.GetCache(), mgr.GetAPIReader()),
 		HubID:           hubID,
 		SystemNamespace: ns,
 		Kubeconfigs:     o.kubeconfigs,
