@@ -38,7 +38,7 @@ func (d *defaulter[T]) Handle(ctx context.Context, req admission.Request) admiss
 		return admission.Allowed("")
 	}
 	var filled []byte
-	_, err := observe(d.kind, operationDefault, func() (_ admission.Warnings, err error) {
+	_, err := observe(ctx, d.kind, operationDefault, func(ctx context.Context) (_ admission.Warnings, err error) {
 		filled, err = d.filled(admission.NewContextWithRequest(ctx, req), req)
 		return nil, err
 	})

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/webhooks/registration"
 )
 
 // object is a pointer to one of our types.
@@ -49,12 +50,14 @@ var _ admission.Validator[*v1alpha1.GitSync] = &validator[*v1alpha1.GitSync]{}
 // ValidateCreate implements admission.Validator.
 func (v *validator[T]) ValidateCreate(ctx context.Context, obj T) (admission.Warnings, error) {
 	var none T
-	return observe(v.kind, admissionv1.Create, func() (admission.Warnings, error) { return v.decide(ctx, obj, none) })
+	return observe(ctx, v.kind, admissionv1.Create, func(ctx context.Context) (admission.Warnings, error) {
+		return v.decide(ctx, obj, none)
+	})
 }
 
 // ValidateUpdate implements admission.Validator.
 func (v *validator[T]) ValidateUpdate(ctx context.Context, old, obj T) (admission.Warnings, error) {
-	return observe(v.kind, admissionv1.Update, func() (admission.Warnings, error) {
+	return observe(ctx, v.kind, admissionv1.Update, func(ctx context.Context) (admission.Warnings, error) {
 		var errs field.ErrorList
 		if g, ok := v.rules.(guard[T]); ok {
 			errs = g.guardUpdate(obj, old)
@@ -65,7 +68,7 @@ func (v *validator[T]) ValidateUpdate(ctx context.Context, old, obj T) (admissio
 
 // ValidateDelete implements admission.Validator.
 func (v *validator[T]) ValidateDelete(ctx context.Context, old T) (admission.Warnings, error) {
-	return observe(v.kind, admissionv1.Delete, func() (admission.Warnings, error) {
+	return observe(ctx, v.kind, admissionv1.Delete, func(ctx context.Context) (admission.Warnings, error) {
 		if g, ok := v.rules.(guard[T]); ok {
 			return nil, g.guardDelete(ctx, old)
 		}
@@ -86,11 +89,19 @@ func (v *validator[T]) decide(ctx context.Context, obj, old T, found ...*field.E
 	return append(warnings, more...), err
 }
 
-// observe counts a decision, whatever becomes of it.
-func observe(kind string, operation admissionv1.Operation, decide func() (admission.Warnings, error)) (warnings admission.Warnings, err error) {
+// decisionTimeout bounds a decision, with all that it asks: so that whoever writes is told what did
+// not answer, rather than that nobody did.
+const decisionTimeout = registration.Timeout - time.Second
+
+// observe has a decision be made in time, and counts it, whatever becomes of it.
+func observe(
+	ctx context.Context, kind string, operation admissionv1.Operation, decide func(context.Context) (admission.Warnings, error),
+) (warnings admission.Warnings, err error) {
+	ctx, cancel := context.WithTimeout(ctx, decisionTimeout)
+	defer cancel()
 	start, decision := time.Now(), failed
 	defer func() { count(kind, string(operation), start, decision) }()
-	warnings, err = decide()
+	warnings, err = decide(ctx)
 	decision = decisionOf(err)
 	return warnings, err
 }

@@ -3,6 +3,7 @@ package registration
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,9 +15,9 @@ import (
 // ConfigurationName is the name of both webhook configurations.
 const ConfigurationName = "waybill"
 
-// timeoutSeconds is how long an API server waits for an answer; all our own time limits are
-// shorter.
-const timeoutSeconds = 10
+// Timeout is how long an API server waits for an answer about one of our kinds. Whoever decides has
+// to be done before.
+const Timeout = 10 * time.Second
 
 // notBeingDeleted lets everything pass that is on its way out: nothing may hold a finalizer's
 // removal up (C49). Of a deletion there is only an old object.
@@ -65,7 +66,7 @@ func (h Hooks) mutating(e Endpoint, bundle []byte, inject []Injection) []admissi
 			NamespaceSelector:       &metav1.LabelSelector{},
 			ObjectSelector:          &metav1.LabelSelector{},
 			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
-			TimeoutSeconds:          ptr.To[int32](timeoutSeconds),
+			TimeoutSeconds:          ptr.To(int32(Timeout / time.Second)),
 			AdmissionReviewVersions: []string{"v1"},
 			ReinvocationPolicy:      ptr.To(admissionregistrationv1.NeverReinvocationPolicy),
 			MatchConditions:         matchConditions(notBeingDeleted + " || " + wantsSomethingElse),
@@ -91,7 +92,7 @@ func (h Hooks) validating(e Endpoint, bundle []byte) []admissionregistrationv1.V
 			NamespaceSelector:       &metav1.LabelSelector{},
 			ObjectSelector:          &metav1.LabelSelector{},
 			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
-			TimeoutSeconds:          ptr.To[int32](timeoutSeconds),
+			TimeoutSeconds:          ptr.To(int32(Timeout / time.Second)),
 			AdmissionReviewVersions: []string{"v1"},
 			MatchConditions:         matchConditions(notBeingDeleted + " || " + wantsSomethingElse),
 		})
