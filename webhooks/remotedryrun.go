@@ -100,9 +100,9 @@ func (d *remoteDryRun) tryAll(ctx context.Context, cluster types.NamespacedName,
 	group.SetLimit(remoteParallel)
 	for i := range t.templates {
 		group.Go(func() error {
-			refusal := target.refuses(ctx, t.templates[i].Spec.Template)
-			if answered := new(apierrors.StatusError); ctx.Err() == nil || errors.As(refusal, &answered) {
-				t.take(i, refusal)
+			err := target.refuses(ctx, t.templates[i].Spec.Template)
+			if answered := new(apierrors.StatusError); ctx.Err() == nil || errors.As(err, &answered) {
+				t.take(i, err)
 			}
 			return nil
 		})
@@ -224,8 +224,19 @@ func newRemote(config *rest.Config, shared *http.Client) (*remote, error) {
 	return &remote{dynamic: objects, mapper: mapper}, nil
 }
 
-// refuses is what the cluster answers to a dry run of a template. What is not there yet, a kind or
-// a namespace, may come with the application, and is no refusal.
+// isRefusal says whether an error is what the cluster says of a template, rather than of itself, or
+// of whoever asks.
+func isRefusal(err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return false
+	}
+	code := answer.Status().Code
+	return code >= 400 && code < 500 && code != http.StatusUnauthorized && code != http.StatusTooManyRequests
+}
+
+// refuses is what the cluster answers to a dry run of a template, or why there is no answer. What is
+// not there yet, a kind or a namespace, may come with the application, and is no refusal.
 func (r *remote) refuses(ctx context.Context, template v1alpha1.ObjectTemplate) error {
 	if ctx.Err() != nil {
 		return nil // nobody listens any more
@@ -236,7 +247,7 @@ func (r *remote) refuses(ctx context.Context, template v1alpha1.ObjectTemplate) 
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("it could not be tried out: %w", err)
+		return fmt.Errorf("find resource of kind %s: %w", gvk.Kind, err)
 	}
 	object, err := template.Object()
 	if err != nil {

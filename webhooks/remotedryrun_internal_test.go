@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,14 +26,18 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// halfDead is a cluster that refuses the ConfigMap bad, takes others, and never answers about
-// the ConfigMap slow.
+// halfDead is a cluster that refuses the ConfigMap bad, takes others, is broken where it is asked
+// about a ConfigMap broken-*, and never answers about the ConfigMap slow.
 func halfDead(t *testing.T) *remote {
 	t.Helper()
 	ended := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		switch path.Base(r.URL.Path) {
+		switch name, _, _ := strings.Cut(path.Base(r.URL.Path), "-"); name {
+		case "broken":
+			w.WriteHeader(http.StatusBadGateway)
+		case "busy":
+			w.WriteHeader(http.StatusTooManyRequests)
 		case "slow":
 			<-ended
 		case "bad":
@@ -91,6 +96,17 @@ func TestRemoteDryRun_halfWay(t *testing.T) {
 		"resource template bad: cluster berlin would refuse it: it is bad",
 		"1 of 3 changed resource templates were not tried out in cluster berlin within 500ms",
 	}, []string(d.try(t.Context(), app, nil)))
+}
+
+// What says nothing of a template is no refusal, and is told once however many templates there are.
+func TestRemoteDryRun_ofABrokenCluster(t *testing.T) {
+	d := dryRun(t)
+	d.known[types.NamespacedName{Namespace: "team", Name: "berlin"}] = halfDead(t)
+	app := scheduled(configMapTemplate(t, "broken-1"), configMapTemplate(t, "bad"), configMapTemplate(t, "broken-2"), configMapTemplate(t, "busy"))
+	warned := d.try(t.Context(), app, nil)
+	require.Len(t, warned, 2)
+	assert.Equal(t, "resource template bad: cluster berlin would refuse it: it is bad", warned[0])
+	assert.Contains(t, warned[1], "3 of 4 changed resource templates could not be tried out in cluster berlin: ")
 }
 
 // A connection to a cluster that is gone goes with the next new one.

@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"time"
@@ -18,14 +19,24 @@ type trial struct {
 	tried int
 	// refusals are what the cluster said, by template; nil where it would take it.
 	refusals []error
+	// failed is how many templates the cluster said nothing about, and failure why, of the first.
+	failed  int
+	failure error
 }
 
-// take takes in what the cluster said to a template.
-func (t *trial) take(i int, refusal error) {
+// take takes in what came of trying a template out.
+func (t *trial) take(i int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tried++
-	t.refusals[i] = refusal
+	switch {
+	case err == nil:
+	case isRefusal(err):
+		t.refusals[i] = err
+	default:
+		t.failed++
+		t.failure = cmp.Or(t.failure, err)
+	}
 }
 
 // skip takes in that there is nothing to try.
@@ -35,8 +46,8 @@ func (t *trial) skip() {
 	t.tried = len(t.templates)
 }
 
-// warnings are the refusals so far, and how many templates were not tried out in the time that
-// there was.
+// warnings are the refusals so far, and how many templates could not be tried out, or not in the
+// time that there was.
 func (t *trial) warnings(cluster string, timeout time.Duration) admission.Warnings {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -45,6 +56,9 @@ func (t *trial) warnings(cluster string, timeout time.Duration) admission.Warnin
 		if refusal != nil {
 			warnings = append(warnings, fmt.Sprintf("resource template %s: cluster %s would refuse it: %v", t.templates[i].Metadata.Name, cluster, refusal))
 		}
+	}
+	if t.failed > 0 {
+		warnings = append(warnings, fmt.Sprintf("%d of %d changed resource templates could not be tried out in cluster %s: %v", t.failed, len(t.templates), cluster, t.failure))
 	}
 	if untried := len(t.templates) - t.tried; untried > 0 {
 		warnings = append(warnings, fmt.Sprintf("%d of %d changed resource templates were not tried out in cluster %s within %s", untried, len(t.templates), cluster, timeout))
