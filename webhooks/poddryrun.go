@@ -3,6 +3,7 @@ package webhooks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -37,7 +38,12 @@ func (p *podDryRun) try(ctx context.Context, obj *v1alpha1.Application) (admissi
 	}
 	ctx, cancel := context.WithTimeout(ctx, dryRunTimeout)
 	defer cancel()
-	if !p.permitted(ctx, obj.Namespace) {
+	path := field.NewPath("spec", "healthCheck", "template")
+	permitted, err := p.permitted(ctx, obj.Namespace)
+	if err != nil {
+		return untried(path, err), nil
+	}
+	if !permitted {
 		return nil, nil
 	}
 	pod := &corev1.Pod{
@@ -47,27 +53,33 @@ func (p *podDryRun) try(ctx context.Context, obj *v1alpha1.Application) (admissi
 		},
 		Spec: template.Spec,
 	}
-	_, err := p.client.CoreV1().Pods(obj.Namespace).Create(ctx, pod, metav1.CreateOptions{
+	_, err = p.client.CoreV1().Pods(obj.Namespace).Create(ctx, pod, metav1.CreateOptions{
 		DryRun: []string{metav1.DryRunAll}, FieldManager: v1alpha1.FieldManager,
 	})
-	path := field.NewPath("spec", "healthCheck", "template")
 	switch {
 	case err == nil:
 		return nil, nil
 	case apierrors.IsInvalid(err):
 		return nil, invalidPod(path, err)
 	}
-	return admission.Warnings{path.String() + " could not be tried out: " + err.Error()}, nil
+	return untried(path, err), nil
 }
 
-// permitted says whether this process may create Pods there, and false when nobody answers.
-func (p *podDryRun) permitted(ctx context.Context, namespace string) bool {
+func untried(path *field.Path, err error) admission.Warnings {
+	return admission.Warnings{path.String() + " could not be tried out: " + err.Error()}
+}
+
+// permitted says whether this process may create Pods there.
+func (p *podDryRun) permitted(ctx context.Context, namespace string) (bool, error) {
 	review, err := p.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: "create", Resource: "pods", Namespace: namespace,
 		}},
 	}, metav1.CreateOptions{})
-	return err == nil && review.Status.Allowed
+	if err != nil {
+		return false, fmt.Errorf("review access: %w", err)
+	}
+	return review.Status.Allowed, nil
 }
 
 // invalidPod carries every cause over to the field of the template that it is about.
