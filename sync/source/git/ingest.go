@@ -34,18 +34,18 @@ func (in *intake) ingest(ctx context.Context, g *generation, pack io.Reader) err
 	if size > room {
 		return limitError("MirrorBytes", in.limits.MirrorBytes, "the repository is too large")
 	}
+	found, err := scan(heeding{f, ctx}, in.limits)
+	if err != nil || found.objects == 0 {
+		return err
+	}
 	if err := in.turn.acquire(ctx); err != nil {
 		return err
 	}
 	defer in.turn.release()
-	found, err := scan(f, in.limits)
-	if err != nil || found.objects == 0 {
+	if err := thicken(ctx, f, found, g); err != nil {
 		return err
 	}
-	if err := thicken(f, found, g); err != nil {
-		return err
-	}
-	if err := index(f, packs); err != nil {
+	if err := index(ctx, f, packs); err != nil {
 		return err
 	}
 	g.added(size)
@@ -55,8 +55,24 @@ func (in *intake) ingest(ctx context.Context, g *generation, pack io.Reader) err
 // intake is what all fetches of a Store share.
 type intake struct {
 	limits Limits
-	// turn is held while a pack is indexed, which is what takes memory.
+	// turn is held while a pack is indexed, which is what takes memory. A pack that is not within
+	// the limits never gets it.
 	turn lock
+}
+
+// heeding is a file whose reading ends with a context: what is read little by little may take long
+// to unpack.
+type heeding struct {
+	io.ReadSeeker
+	ctx context.Context
+}
+
+// Read implements io.Reader.
+func (h heeding) Read(p []byte) (int, error) {
+	if err := h.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return h.ReadSeeker.Read(p)
 }
 
 // temporaryPack is the pattern for packs that are not in place yet, as git
@@ -85,15 +101,14 @@ func scan(f io.ReadSeeker, l Limits) (contents, error) {
 	if int64(objects) > int64(l.Objects) {
 		return contents{}, limitError("Objects", int64(l.Objects), fmt.Sprintf("the revision has %d files and directories", objects))
 	}
-	found := contents{objects: objects}
+	found, unpacked := contents{objects: objects}, int64(0)
 	for range objects {
-		header, size, err := next(s)
+		header, size, err := next(s, l)
 		if err != nil {
 			return contents{}, fmt.Errorf("read pack: %w", err)
 		}
-		if size > l.FileBytes {
-			return contents{}, limitError("FileBytes", l.FileBytes, fmt.Sprintf(
-				"the revision has a file of %d bytes, and the server does not support leaving it out (uploadpack.allowFilter)", size))
+		if unpacked += size; unpacked > l.UnpackedBytes {
+			return contents{}, limitError("UnpackedBytes", l.UnpackedBytes, "the revision is too large once it is unpacked")
 		}
 		if header.Type == plumbing.REFDeltaObject {
 			found.bases = append(found.bases, header.Reference)
@@ -102,11 +117,14 @@ func scan(f io.ReadSeeker, l Limits) (contents, error) {
 	return found, nil
 }
 
-// next moves past the next object and returns its size once unpacked; for a
-// delta, the larger of its own and that of what it makes.
-func next(s *packfile.Scanner) (*packfile.ObjectHeader, int64, error) {
+// next moves past the next object and returns its size once unpacked; for a delta, the larger of
+// its own and that of what it makes. An object that is too large is not unpacked.
+func next(s *packfile.Scanner, l Limits) (*packfile.ObjectHeader, int64, error) {
 	header, err := s.NextObjectHeader()
 	if err != nil {
+		return nil, 0, err
+	}
+	if err := l.file(header.Length); err != nil {
 		return nil, 0, err
 	}
 	start := &prefix{}
@@ -120,7 +138,16 @@ func next(s *packfile.Scanner) (*packfile.ObjectHeader, int64, error) {
 	// seven-bit groups.
 	_, n := groups(start.head[:start.n])
 	result, _ := groups(start.head[n:start.n])
-	return header, max(header.Length, result), nil
+	return header, max(header.Length, result), l.file(result)
+}
+
+// file refuses a file of a pack that is too large; a size below zero is one that no number holds.
+func (l Limits) file(size int64) error {
+	if size >= 0 && size <= l.FileBytes {
+		return nil
+	}
+	return limitError("FileBytes", l.FileBytes, fmt.Sprintf(
+		"the revision has a file of %d bytes, and the server does not support leaving it out (uploadpack.allowFilter)", uint64(size)))
 }
 
 // prefix keeps the first bytes written to it.
@@ -149,12 +176,12 @@ func groups(b []byte) (value int64, n int) {
 }
 
 // index makes the index of a pack and puts both in place.
-func index(f *os.File, packs string) error {
+func index(ctx context.Context, f *os.File, packs string) error {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
 	writer := &idxfile.Writer{}
-	parser, err := packfile.NewParser(packfile.NewScanner(f), writer)
+	parser, err := packfile.NewParser(packfile.NewScanner(heeding{f, ctx}), writer)
 	if err != nil {
 		return fmt.Errorf("index pack: %w", err)
 	}

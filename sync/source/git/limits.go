@@ -14,6 +14,8 @@ type Limits struct {
 	FileBytes int64
 	// Objects is the number of files, directories and commits in one fetch.
 	Objects int
+	// UnpackedBytes is the size of all of them together once they are unpacked.
+	UnpackedBytes int64
 	// Files is the number of files that one Tree lists.
 	Files int
 	// Depth is the number of directories above a file.
@@ -25,14 +27,15 @@ type Limits struct {
 }
 
 // DefaultLimits returns the limits for a manifest repository of any sane size:
-// mirrors of 512 MiB, files of 10 MiB, 200,000 objects in a fetch, 50,000
-// files in a tree, 64 directories deep, 40 symbolic links in a path, and
-// 64 MiB of references.
+// mirrors of 512 MiB, files of 10 MiB, 200,000 objects and 2 GiB unpacked in a
+// fetch, 50,000 files in a tree, 64 directories deep, 40 symbolic links in a
+// path, and 64 MiB of references.
 func DefaultLimits() Limits {
 	return Limits{
 		MirrorBytes:        512 << 20,
 		FileBytes:          10 << 20,
 		Objects:            200_000,
+		UnpackedBytes:      2 << 30,
 		Files:              50_000,
 		Depth:              64,
 		Links:              40,
@@ -47,6 +50,7 @@ func (l Limits) orDefault() Limits {
 		MirrorBytes:        positive(l.MirrorBytes, d.MirrorBytes),
 		FileBytes:          positive(l.FileBytes, d.FileBytes),
 		Objects:            positive(l.Objects, d.Objects),
+		UnpackedBytes:      positive(l.UnpackedBytes, d.UnpackedBytes),
 		Files:              positive(l.Files, d.Files),
 		Depth:              positive(l.Depth, d.Depth),
 		Links:              positive(l.Links, d.Links),

@@ -2,6 +2,7 @@ package git
 
 import (
 	"compress/zlib"
+	"context"
 	"crypto"
 	"encoding/binary"
 	"errors"
@@ -17,7 +18,7 @@ import (
 // thicken completes a thin pack, in which objects are differences to objects
 // that the mirror has already: it appends those, so that the pack can be read
 // by itself. This is what git does with such packs (index-pack --fix-thin).
-func thicken(f *os.File, found contents, g *generation) error {
+func thicken(ctx context.Context, f *os.File, found contents, g *generation) error {
 	if len(found.bases) == 0 {
 		return nil
 	}
@@ -31,7 +32,7 @@ func thicken(f *os.File, found contents, g *generation) error {
 	if _, err := f.Seek(-hash.Size, io.SeekEnd); err != nil {
 		return fmt.Errorf("complete pack: %w", err)
 	}
-	count, err := appendBases(f, found, o.storage)
+	count, err := appendBases(ctx, f, found, o.storage)
 	if err != nil {
 		return fmt.Errorf("complete pack: %w", err)
 	}
@@ -41,7 +42,7 @@ func thicken(f *os.File, found contents, g *generation) error {
 // appendBases writes each base that is in the mirror once, and returns how many
 // objects the pack has then. A base that is not in the mirror must be in the
 // pack.
-func appendBases(w io.Writer, found contents, from storer.EncodedObjectStorer) (uint32, error) {
+func appendBases(ctx context.Context, w io.Writer, found contents, from storer.EncodedObjectStorer) (uint32, error) {
 	count := found.objects
 	done := make(map[plumbing.Hash]bool)
 	for _, base := range found.bases {
@@ -49,6 +50,9 @@ func appendBases(w io.Writer, found contents, from storer.EncodedObjectStorer) (
 			continue
 		}
 		done[base] = true
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
 		object, err := from.EncodedObject(plumbing.AnyObject, base)
 		if isMissing(err) {
 			continue
