@@ -107,8 +107,7 @@ func describeConnection(err error) string {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
 		errors.As(err, &timeout) && timeout.Timeout():
 		return "it does not answer in time"
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed),
-		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case isCut(err):
 		return "the connection was closed"
 	}
 	var operation *net.OpError
@@ -116,6 +115,13 @@ func describeConnection(err error) string {
 		return operation.Err.Error() // without the addresses, and so the port, of this try
 	}
 	return innermost(err).Error()
+}
+
+// isCut says whether err is the end of a connection, which need not be that of the server: what
+// is between may give up connections that were idle for a while.
+func isCut(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 func innermost(err error) error {

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,8 +25,12 @@ import (
 func TestRegistry_downFromTheStart(t *testing.T) {
 	gate, config := gated(t, user(t))
 	gate.Shut()
+	var tries, changes atomic.Int32
+	config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		tries.Add(1)
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}
 	r := newRegistry(t, fast())
-	var changes atomic.Int32
 	r.Subscribe(func(_ types.NamespacedName, reachable bool) {
 		assert.False(t, reachable)
 		changes.Add(1)
@@ -35,6 +40,7 @@ func TestRegistry_downFromTheStart(t *testing.T) {
 	state, _ := r.State(one)
 	assert.True(t, state.LastSeen.IsZero(), "never seen")
 	assert.True(t, state.Contacted)
+	require.Eventually(t, func() bool { return tries.Load() > 3 }, limit, often)
 	assert.EqualValues(t, 1, changes.Load(), "tries that end the same are no news")
 }
 
@@ -47,7 +53,7 @@ func TestRegistry_engagesWhatComesUpLater(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			gate, config := gated(t, user(t))
 			require.NoError(t, block(gate))
-			r := newRegistry(t, fast())
+			r := newRegistry(t, hasty())
 			r.Ensure(one, "a", config)
 			require.Error(t, lost(t, r, one))
 			require.NoError(t, gate.Open())
@@ -79,12 +85,14 @@ func TestRegistry_diesAndComesBack(t *testing.T) {
 	require.ErrorIs(t, c.Reachable(), cluster.ErrUnreachable)
 	require.ErrorIs(t, c.Client().List(t.Context(), &corev1.NamespaceList{}), cluster.ErrUnreachable, "requests fail at once")
 	require.NoError(t, c.Client().List(t.Context(), &v1alpha1.ApplicationDefinitionList{}), "what is known is still known")
+	watching := make(chan error, 1)
+	go func() { watching <- watchNamespaces(t.Context(), c) }()
 
 	name := createDefinition(t, user(t).RESTConfig())
+	assert.Empty(t, watching, "a watch does not fail but waits: informers have no back-off of their own to wait for")
 	require.NoError(t, gate.Open())
-	back := time.Now()
+	require.NoError(t, <-watching)
 	require.Eventually(t, func() bool { return seen.has(name) }, limit, often)
-	assert.Less(t, time.Since(back), 10*time.Second, "informers do not wait for a back-off of their own")
 	assert.NoError(t, c.Context().Err())
 	assert.NoError(t, c.Reachable())
 	assert.EqualValues(t, 1, hooked.Load())
@@ -94,12 +102,16 @@ func TestRegistry_diesAndComesBack(t *testing.T) {
 // and those wait no longer than that.
 func TestRegistry_hanging(t *testing.T) {
 	gate, config := gated(t, user(t))
-	o := fast()
+	o := hasty()
 	o.ProbeInterval = time.Hour // the requests alone have to find out
 	r := newRegistry(t, o)
 	r.Ensure(one, "a", config)
 	c := engaged(t, r, one)
-	require.NoError(t, c.Client().List(t.Context(), &corev1.NamespaceList{}))
+	answered := func() bool {
+		r.Probe(one) // on a machine that does much else, it may look as if it hung
+		return c.Client().List(t.Context(), &corev1.NamespaceList{}) == nil
+	}
+	require.Eventually(t, answered, limit, often)
 
 	require.NoError(t, gate.Hang())
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -108,12 +120,10 @@ func TestRegistry_hanging(t *testing.T) {
 	err := c.Client().List(ctx, &corev1.NamespaceList{})
 	require.ErrorIs(t, err, cluster.ErrUnreachable)
 	assert.Contains(t, err.Error(), "cluster team-a/one is unreachable: it does not answer in time")
-	assert.Less(t, time.Since(began), 20*time.Second, "patience and one probe, rather than the time limit of a request")
+	assert.Less(t, time.Since(began), time.Minute, "patience and one probe, rather than the 90 s that a request may take")
 
 	require.NoError(t, gate.Open())
-	r.Probe(one)
-	engaged(t, r, one)
-	require.NoError(t, c.Client().List(t.Context(), &corev1.NamespaceList{}))
+	require.Eventually(t, answered, limit, often)
 }
 
 // One dead cluster adds nothing to the time of the others.
@@ -121,22 +131,20 @@ func TestRegistry_deadClusterHoldsUpNobody(t *testing.T) {
 	gate, config := gated(t, user(t))
 	require.NoError(t, gate.Hang())
 	o := fast()
-	o.ProbeTimeout = time.Minute
+	o.ProbeTimeout = time.Hour // whoever is held up by one of them is so for good
 	r := newRegistry(t, o)
 	for i := range 20 {
 		r.Ensure(types.NamespacedName{Namespace: "dead", Name: string(rune('a' + i))}, "a", config)
 	}
 	r.Ensure(two, "a", user(t).RESTConfig())
-	began := time.Now()
 	engaged(t, r, two)
-	assert.Less(t, time.Since(began), o.ProbeTimeout/2, "less than one probe of a dead one takes")
 }
 
 // A slow answer, and an answer that says no, are answers.
 func TestRegistry_slowAndRefusingIsNotDead(t *testing.T) {
 	gate, config := gated(t, user(t))
 	o := fast()
-	o.ProbeTimeout = 10 * time.Second
+	o.Patience = 100 * time.Millisecond
 	r := newRegistry(t, o)
 	var lost atomic.Bool
 	r.Subscribe(func(_ types.NamespacedName, reachable bool) { lost.Store(!reachable) })
@@ -176,6 +184,15 @@ func TestClient_readDoesNotWaitForALostCluster(t *testing.T) {
 	gate.Shut()
 	require.Error(t, lost(t, r, one))
 	require.ErrorIs(t, c.Client().List(t.Context(), &v1alpha1.ApplicationInstallationList{}), cluster.ErrUnreachable)
+}
+
+// watchNamespaces returns when a watch has begun, or why it has not.
+func watchNamespaces(ctx context.Context, c *cluster.Cluster) error {
+	w, err := c.Metadata().Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Watch(ctx, metav1.ListOptions{})
+	if err == nil {
+		w.Stop()
+	}
+	return err
 }
 
 // watchDefinitions starts an informer on the ApplicationDefinitions of a cluster.

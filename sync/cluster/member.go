@@ -123,6 +123,10 @@ func (m *member) look(asked bool) time.Duration {
 	ctx, cancel := context.WithTimeout(m.ctx, o.ProbeTimeout)
 	defer cancel()
 	id, err := m.probe(ctx)
+	if isCut(err) {
+		m.link.base.CloseIdleConnections() // the others may have ended with it
+		id, err = m.probe(ctx)
+	}
 	switch {
 	case m.ctx.Err() != nil:
 		return o.ProbeInterval // the member has ended
