@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -27,6 +28,9 @@ type entry struct {
 	deleting   bool
 	// since is when this process first saw that the Application is being deleted.
 	since time.Time
+	// orphaning: it is deleted with --cascade=orphan, so it owns nothing any more. That stays,
+	// as the garbage collector takes its finalizer off before ours.
+	orphaning bool
 
 	// member is nil where the spec makes no sense; err says why.
 	member *membership.Application
@@ -76,7 +80,7 @@ func (b *book) put(key types.NamespacedName, app *v1alpha1.Application) (before,
 	if before != nil && before.uid == app.UID {
 		wanted := wantedKinds(app)
 		if watch.Older(app.ResourceVersion, before.version) || before.generation == app.Generation &&
-			before.deleting == (app.DeletionTimestamp != nil) && before.wanted.Equal(wanted) {
+			before.deleting == (app.DeletionTimestamp != nil) && before.wanted.Equal(wanted) && (before.orphaning || !orphans(app)) {
 			return before, before
 		}
 	}
@@ -160,7 +164,11 @@ func prepare(app *v1alpha1.Application, before *entry) *entry {
 			e.since = before.since
 		}
 	}
+	e.orphaning = orphans(app) || same && before.orphaning
 	e.member, e.err = membership.Compile(app)
+	if e.orphaning && e.member != nil {
+		e.member.Ownership = v1alpha1.OwnershipObserve
+	}
 	for _, c := range app.Spec.Components {
 		e.listed.Insert(kindOf(c))
 		if c.Name != "" {
@@ -197,6 +205,12 @@ func (e *entry) compile(expressions []v1alpha1.HealthExpression, before *entry) 
 		}
 		e.expressions[gk] = compiled
 	}
+}
+
+// orphans tells whether the Application is deleted with --cascade=orphan. The garbage collector
+// takes the ownerReferences off that it knows of; one that was given a moment ago, it does not.
+func orphans(app *v1alpha1.Application) bool {
+	return app.DeletionTimestamp != nil && slices.Contains(app.Finalizers, metav1.FinalizerOrphanDependents)
 }
 
 // wantedKinds are those of the spec, and those that the status says something is owned of.

@@ -28,16 +28,33 @@ func TestDeletion_takesComponentsAlong(t *testing.T) {
 	assert.True(t, w.Exists(other, "other"), "what is not listed stays")
 }
 
-// C42: with --cascade=orphan everything stays, and nothing is owned.
+// C42: with --cascade=orphan everything stays, and nothing is owned, also what was given an
+// ownerReference so lately that the garbage collector has not seen it yet.
 func TestDeletion_orphaning(t *testing.T) {
 	w := newWorld(t)
-	settings := w.keptSettings()
-	app := shop(named("ConfigMap", "settings"))
+	app := shop(named("ConfigMap", ""))
 	w.Create(app)
-	hub.AwaitReady(w.World, app)
+	const objects = 20
+	for i := range objects {
+		w.Create(configMap(member(name("settings", i))))
+	}
+	last := configMap(member("last"))
+	w.Create(last)
+	w.awaitOwned(last, app, true)
 	w.delete(app, orphan())
-	w.awaitOwned(settings, app, false)
-	assert.True(t, settings.DeletionTimestamp.IsZero())
+
+	marker := configMap(metav1.ObjectMeta{Name: "marker", OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ApplicationKind, Name: app.Name, UID: app.UID},
+	}})
+	w.Create(marker)
+	w.AwaitGone(marker, "marker") // the garbage collector knows by then that the Application is gone
+	list := &corev1.ConfigMapList{}
+	require.NoError(t, w.Client.List(t.Context(), list, inNamespace(w), client.MatchingLabels(labels())))
+	require.Len(t, list.Items, objects+1)
+	for i := range list.Items {
+		assert.Empty(t, list.Items[i].OwnerReferences, list.Items[i].Name)
+		assert.True(t, list.Items[i].DeletionTimestamp.IsZero(), list.Items[i].Name)
+	}
 }
 
 // C7, C42: what is no component any more is not deleted with the Application, also when that

@@ -173,8 +173,8 @@ func namespaceUID(w *world) types.UID {
 	return ns.UID
 }
 
-// keptSettings creates a component of the shop that the garbage collector does not delete, as
-// its namespace owns it too: it learns of owners later than a test goes on.
+// keptSettings creates a component of the shop that its namespace owns too: so the garbage collector
+// does not delete it for a reference to what is no more.
 func (w *world) keptSettings() *corev1.ConfigMap {
 	w.T.Helper()
 	settings := configMap(member("settings"))
