@@ -53,3 +53,20 @@ func TestInstallation_goesWithAVersionThatIsRemovedByForce(t *testing.T) {
 	w.AwaitGone(&v1alpha1.ApplicationInstallation{}, "web")
 	assert.False(t, w.Exists(&appsv1.Deployment{}, "web"))
 }
+
+// C47: that an older version was removed by force says nothing about one that was never offered:
+// what is installed stays until that is there.
+func TestInstallation_staysWhenItsNextVersionIsNotThereYet(t *testing.T) {
+	w := newWorld(t)
+	definition := w.define(nil)
+	inst := hub.AwaitReady(w.World, w.install(nil))
+	hub.Change(w.World, definition, func(d *v1alpha1.ApplicationDefinition) {
+		d.Annotations = map[string]string{v1alpha1.ForceRemoveAnnotation: "*"}
+	})
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.ApplicationRef.Version = "1.2.0" })
+	hub.AwaitReason(w.World, inst, v1alpha1.DefinitionNotFoundReason)
+	assert.True(t, w.Exists(&appsv1.Deployment{}, "web"))
+
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.ApplicationRef.Version = "1.1.0" })
+	hub.AwaitReady(w.World, inst)
+}

@@ -33,10 +33,10 @@ func (d *driver) resolve(ctx context.Context, s *scope) error {
 		wanted = definition.Spec.DefaultVersion
 	}
 	s.version = definition.GetVersion(wanted)
-	if s.version == nil || !definition.DeletionTimestamp.IsZero() {
-		if forced(definition, wanted) {
-			return d.withdraw(ctx, s, wanted)
-		}
+	// A version that is not offered was withdrawn only from who has it: to others it may yet come.
+	withdrawn := s.version == nil && s.has(wanted) || !definition.DeletionTimestamp.IsZero()
+	if withdrawn && forced(definition, wanted) {
+		return d.withdraw(ctx, s, wanted)
 	}
 	if s.version == nil {
 		return s.unresolved("ApplicationDefinition %q has no version %q, it offers %s", ref.Name, wanted, offered(definition))
@@ -48,6 +48,11 @@ func (d *driver) resolve(ctx context.Context, s *scope) error {
 		Name: ref.Name, Version: wanted, Method: definition.GetMethod(), Namespace: s.namespace().Name,
 	}
 	return d.readCredentials(ctx, s)
+}
+
+// has says whether that version is what the installation was last resolved to.
+func (s *scope) has(version string) bool {
+	return s.inst.Status.Application != nil && s.inst.Status.Application.Version == version
 }
 
 // unresolved waits for a definition that was never there, and stalls on one that is gone:
