@@ -254,10 +254,23 @@ func TestInjection_leavesWhatIsBeingDeleted(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(admin.Get(t.Context(), client.ObjectKeyFromObject(obj), obj)))
 }
 
+// awaitRootCA returns when the controller manager has written its ConfigMap into every namespace, so
+// that nobody but the test writes any.
+func awaitRootCA(t *testing.T, admin client.Client) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		namespaces, written := &corev1.NamespaceList{}, &corev1.ConfigMapList{}
+		require.NoError(t, admin.List(t.Context(), namespaces))
+		require.NoError(t, admin.List(t.Context(), written, client.MatchingFields{"metadata.name": "kube-root-ca.crt"}))
+		return len(written.Items) == len(namespaces.Items)
+	}, patience, often)
+}
+
 // C50: an update that leaves labels and annotations alone is not asked about, once it is said
 // whose the object is.
 func TestInjection_isAskedWhereItMayMatter(t *testing.T) {
 	_, admin, _, ns := blogAndShop(t)
+	awaitRootCA(t, admin)
 	asked := func(do func() error) float64 {
 		before := injections(t)
 		require.NoError(t, do())
