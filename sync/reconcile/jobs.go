@@ -25,6 +25,8 @@ type job[R any] struct {
 	cancel context.CancelFunc
 	done   bool
 	result R
+	// dropped: nobody may ever ask for the result.
+	dropped bool
 }
 
 type lane struct {
@@ -89,7 +91,7 @@ func (j *Jobs[K, R]) Drop(key K) {
 		delete(j.jobs, key)
 		return
 	}
-	current.input = ""
+	current.dropped = true
 	current.cancel()
 }
 
@@ -107,7 +109,7 @@ func (j *Jobs[K, R]) run(ctx context.Context, laneName string, l *lane, key K, c
 	if !begun {
 		j.Drop(key)
 	}
-	j.end(laneName, current, result)
+	j.end(laneName, key, current, result)
 	if j.ctx.Err() == nil && !refused {
 		j.wake(key)
 	}
@@ -134,10 +136,13 @@ func (j *Jobs[K, R]) enter(name string) *lane {
 	return l
 }
 
-func (j *Jobs[K, R]) end(laneName string, current *job[R], result R) {
+func (j *Jobs[K, R]) end(laneName string, key K, current *job[R], result R) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	current.done, current.result = true, result
+	if current.dropped {
+		delete(j.jobs, key)
+	}
 	l := j.lanes[laneName]
 	if l.users--; l.users == 0 {
 		delete(j.lanes, laneName)
