@@ -9,7 +9,8 @@
 // A GitSync is reconciled when its spec or the annotation reconcile-at changes, when its
 // interval is over, when an object of it was changed or deleted by others, when the health
 // of one changed and spec.wait is set, when a KubernetesCluster that it selects comes, goes,
-// is lost or is back, and when its Secret changes.
+// is lost or is back, and when its Secret changes. What becomes of objects that the account of a
+// GitSync may not watch is looked at after each look at the repository.
 //
 // It owns the conditions Ready, Reconciling and Stalled of GitSync.
 package gitsync

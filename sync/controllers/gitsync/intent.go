@@ -60,8 +60,8 @@ func (i *intent) declare(ctx context.Context, ids []manifest.ID) error {
 	return nil
 }
 
-// known is what may be in the clusters: what was delivered, and what deliveries have declared since
-// that are under way, or whose end something else was wanted at.
+// known is what may be in the clusters: what was delivered, and what deliveries have declared since,
+// whether they are under way or something else was wanted before they ended.
 func (s *scope) known() []manifest.ID {
 	if s.session.intent == nil {
 		return s.session.inventory
