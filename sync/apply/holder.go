@@ -147,7 +147,7 @@ func (a *Applier) drop(h *holder) {
 	if !known {
 		return
 	}
-	a.unwatch(h)
+	a.unwatch(h, nil)
 	for k := range h.kinds {
 		a.leave(h, k)
 	}

@@ -19,6 +19,9 @@ import (
 // carry the owner's marks; their fields are managed by v1alpha1.HelmFieldManager.
 type Watched struct {
 	IDs []manifest.ID
+	// Anew are those of IDs that were just written, or are about to be compared with what they
+	// should be: they are right as they are now, also where they were watched before.
+	Anew []manifest.ID
 	// Health has changes of health told too.
 	Health bool
 }
@@ -27,7 +30,9 @@ type Watched struct {
 // they are now is how they should be: Notify comes, and Observe tells, when one of
 // them is deleted, made anew, or loses a field that is managed by Helm to somebody
 // else. An object that is missing is drift at once. A second Watch takes the place
-// of the first. An error says what could not be watched; the rest is.
+// of the first; how an object should be that was watched already stays what it was,
+// so that an edit in between is not taken for right. An error says what could not
+// be watched; the rest is.
 func (a *Applier) Watch(ctx context.Context, owner Owner, watched Watched) error {
 	ctx, cancel := a.bind(ctx)
 	defer cancel()
@@ -49,10 +54,16 @@ func (a *Applier) Watch(ctx context.Context, owner Owner, watched Watched) error
 			errs = append(errs, fmt.Errorf("watch %s: %w", k.gvk.Kind, watch.Stable(err)))
 		}
 	}
-	a.unwatch(h)
+	a.unwatch(h, v.objects)
+	anew := make(map[recordKey]bool, len(watched.Anew))
+	for _, id := range watched.Anew {
+		if k := kinds[id.GroupVersionKind()]; k != nil {
+			anew[k.key(id)] = true
+		}
+	}
 	for _, key := range v.objects {
 		if h.records[key] == nil {
-			key.kind.baseline(key.name, h)
+			key.kind.baseline(key.name, h, anew[key])
 		}
 	}
 	h.watched.Store(v)
@@ -68,18 +79,24 @@ func (a *Applier) Unwatch(owner Owner) {
 		return
 	}
 	defer h.release()
-	a.unwatch(h)
+	a.unwatch(h, nil)
 	h.health.Store(h.applied.Load().wantsHealth())
 	a.keepOnly(h, h.needed)
 }
 
-// unwatch drops what the last Watch took for right.
-func (a *Applier) unwatch(h *holder) {
-	if v := h.watched.Swap(nil); v != nil {
-		for _, key := range v.objects {
-			if h.records[key] == nil {
-				key.kind.forget(key.name, h)
-			}
+// unwatch drops what the last Watch took for right, but of those that are watched on.
+func (a *Applier) unwatch(h *holder, on []recordKey) {
+	v := h.watched.Swap(nil)
+	if v == nil {
+		return
+	}
+	kept := make(map[recordKey]bool, len(on))
+	for _, key := range on {
+		kept[key] = true
+	}
+	for _, key := range v.objects {
+		if h.records[key] == nil && !kept[key] {
+			key.kind.forget(key.name, h)
 		}
 	}
 }
@@ -114,11 +131,15 @@ func (k *kind) key(id manifest.ID) recordKey {
 	return recordKey{k, name}
 }
 
-// baseline takes an object as it is for how it should be.
-func (k *kind) baseline(name types.NamespacedName, h *holder) {
+// baseline takes an object as it is for how it should be; where that is known already, only
+// anew.
+func (k *kind) baseline(name types.NamespacedName, h *holder, anew bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	o := k.object(name)
+	if o.record != nil && o.record.holder == h && !anew {
+		return
+	}
 	r := &record{holder: h}
 	if o.live != nil && o.live.owner == h.mark {
 		r.uid, r.fields = o.live.uid, o.live.fields

@@ -11,6 +11,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -77,6 +79,55 @@ func TestInstallation_driftIsOnlyReportedWhereThatIsAskedFor(t *testing.T) {
 	})
 	assert.Equal(t, "Deployment.apps "+w.Namespace+"/web differed in spec.replicas", conditions.GetMessage(inst, v1alpha1.DriftedCondition))
 	assert.EqualValues(t, 7, *w.deployment("web").Spec.Replicas, "and left alone")
+}
+
+// disengaged edits while nobody watches: no process is engaged in the cluster.
+func (w *world) disengaged(edit func()) {
+	w.T.Helper()
+	key := types.NamespacedName{Namespace: hub.SystemNamespace, Name: "local"}
+	shared.process.Clusters.Remove(key)
+	edit()
+	shared.process.Clusters.Ensure(key, w.Namespace, nil)
+}
+
+// K3, C53: what was edited while nobody watched is put right when somebody does again.
+func TestInstallation_driftWhileNobodyWatchedIsPutRight(t *testing.T) {
+	w := newWorld(t)
+	w.define(nil)
+	hub.AwaitReady(w.World, w.install(nil))
+	w.disengaged(func() {
+		hub.Change(w.World, w.deployment("web"), func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](7) })
+	})
+	require.True(t, w.Eventually(func() bool { return *w.deployment("web").Spec.Replicas == 2 }))
+	w.awaitCorrected("Deployment.apps " + w.Namespace + "/web differed in spec.replicas")
+}
+
+// What was reported is reported on, also by who did not see it come.
+func TestInstallation_driftWhileNobodyWatchedIsReported(t *testing.T) {
+	w := newWorld(t)
+	w.define(nil)
+	inst := hub.AwaitReady(w.World, w.install(func(s *v1alpha1.ApplicationInstallationSpec) {
+		s.DeployOptions = &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{DriftDetection: v1alpha1.DriftWarn}}
+	}))
+	w.disengaged(func() {
+		hub.Change(w.World, w.deployment("web"), func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](7) })
+	})
+	hub.Reconcile(w.World, inst)
+	assert.True(t, conditions.IsTrue(inst, v1alpha1.DriftedCondition))
+}
+
+// K3: what is edited while something else is put right is put right as well.
+func TestInstallation_driftDuringACorrectionIsPutRight(t *testing.T) {
+	w := newWorld(t)
+	w.define(nil)
+	hub.AwaitReady(w.World, w.install(nil))
+	held := w.admission()
+	require.NoError(t, w.Client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "web"}}))
+	<-held.asked
+	hub.Change(w.World, w.deployment("web"), func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](7) })
+	held.release()
+	require.True(t, w.Eventually(func() bool { return *w.deployment("web").Spec.Replicas == 2 }))
+	assert.True(t, w.Exists(&corev1.ConfigMap{}, "web"))
 }
 
 func TestInstallation_releaseDeletedByHandIsInstalledAnew(t *testing.T) {

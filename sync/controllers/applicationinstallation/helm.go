@@ -43,17 +43,33 @@ func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 		return got
 	}
 	got.inventory = slices.Clone(result.Objects)
+	if result.Action == release.ActionNone {
+		// Nothing was written, and what others did while nobody watched shows in no event.
+		return m.compare(ctx, p, got, nil)
+	}
 	return m.describe(ctx, p, got)
 }
 
-// describe watches the objects of a release, and writes the Application that names them.
+// describe watches the objects of a release that were all just written, and writes the
+// Application that names them.
 func (m *helmMethod) describe(ctx context.Context, p plan, got acted) acted {
-	objects := got.inventory
-	if err := m.applier.Watch(ctx, p.owner, apply.Watched{IDs: objects, Health: true}); err != nil {
-		got.err = reconcile.Failed(v1alpha1.InstallFailedReason, "watch the objects of the release: %w", err)
+	if got.err = m.watch(ctx, p, got.inventory, got.inventory); got.err != nil {
 		return got
 	}
-	app, err := application(p, objects)
+	return m.name(ctx, p, got)
+}
+
+// watch has the objects of a release watched; anew are right as they are now.
+func (m *helmMethod) watch(ctx context.Context, p plan, objects, anew []manifest.ID) error {
+	if err := m.applier.Watch(ctx, p.owner, apply.Watched{IDs: objects, Anew: anew, Health: true}); err != nil {
+		return reconcile.Failed(v1alpha1.InstallFailedReason, "watch the objects of the release: %w", err)
+	}
+	return nil
+}
+
+// name writes the Application that names the objects of a release.
+func (m *helmMethod) name(ctx context.Context, p plan, got acted) acted {
+	app, err := application(p, got.inventory)
 	if err != nil {
 		got.err = err
 		return got
@@ -69,8 +85,26 @@ func (m *helmMethod) describe(ctx context.Context, p plan, got acted) acted {
 
 // correct puts right what differs from the release, without another revision (C53).
 func (m *helmMethod) correct(ctx context.Context, p plan, drifted []manifest.ID) acted {
-	got := acted{done: true, inventory: p.inventory}
+	got := acted{done: true, inventory: slices.DeleteFunc(slices.Clone(p.inventory), isApplication)}
 	dirty := slices.DeleteFunc(slices.Clone(drifted), isApplication)
+	if len(drifted) > 0 && len(dirty) == 0 {
+		return m.name(ctx, p, got) // the Application alone
+	}
+	return m.compare(ctx, p, got, dirty)
+}
+
+// compare puts right, or says, how objects differ from the release; without dirty, all of them
+// are looked at. They count as right from before they are looked at, so that no edit falls in
+// between: what is written now is drift in its turn, and found to be right when it is looked at
+// for that.
+func (m *helmMethod) compare(ctx context.Context, p plan, got acted, dirty []manifest.ID) acted {
+	anew := dirty
+	if len(dirty) == 0 || p.options.GetDriftDetection() == v1alpha1.DriftWarn {
+		anew = got.inventory
+	}
+	if got.err = m.watch(ctx, p, got.inventory, anew); got.err != nil {
+		return got
+	}
 	fix := m.engine.Correct
 	switch p.options.GetDriftDetection() {
 	case v1alpha1.DriftWarn:
@@ -95,8 +129,7 @@ func (m *helmMethod) correct(ctx context.Context, p plan, drifted []manifest.ID)
 		got.err = releaseError(release.Result{}, err)
 		return got
 	}
-	got.inventory = slices.DeleteFunc(slices.Clone(p.inventory), isApplication)
-	return m.describe(ctx, p, got)
+	return m.name(ctx, p, got)
 }
 
 // described says of each object how it differed.

@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -17,15 +18,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/hub"
 )
 
-// admission registers a webhook that has to let every ConfigMap of the test's namespace pass,
-// and does, and returns the gate in front of it.
-func (w *world) admission() *env.Gate {
+// held is a webhook that has to let every new ConfigMap of a namespace pass, and does when it is
+// released. asked gets a value when it is asked for one.
+type held struct {
+	asked   chan struct{}
+	release func()
+}
+
+// admission registers the webhook, for the test's namespace.
+func (w *world) admission() held {
 	w.T.Helper()
+	h, released := held{asked: make(chan struct{}, 1)}, make(chan struct{})
+	h.release = sync.OnceFunc(func() { close(released) })
 	server := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		select {
+		case h.asked <- struct{}{}:
+		default:
+		}
+		<-released
 		review := &admissionv1.AdmissionReview{}
 		if !assert.NoError(w.T, json.NewDecoder(r.Body).Decode(review)) {
 			return
@@ -34,15 +47,13 @@ func (w *world) admission() *env.Gate {
 		assert.NoError(w.T, json.NewEncoder(rw).Encode(review))
 	}))
 	w.T.Cleanup(server.Close)
-	gate, err := env.NewGate(server.Listener.Addr().String())
-	require.NoError(w.T, err)
-	w.T.Cleanup(gate.Close)
+	w.T.Cleanup(h.release)
 	w.Create(&admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: objectMeta(w.Namespace),
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name: "configmaps.example.com",
 			ClientConfig: admissionregistrationv1.WebhookClientConfig{
-				URL:      ptr.To("https://" + gate.Address()),
+				URL:      ptr.To(server.URL),
 				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 			},
 			Rules: []admissionregistrationv1.RuleWithOperations{{
@@ -56,12 +67,12 @@ func (w *world) admission() *env.Gate {
 			AdmissionReviewVersions: []string{"v1"},
 		}},
 	})
-	return gate
+	return h
 }
 
 // slowKustomization defines two versions, each a ServiceAccount that is called as the version is
-// and a ConfigMap of that name, and installs the first, whose ConfigMap waits behind the gate.
-func (w *world) slowKustomization() (*v1alpha1.ApplicationInstallation, *env.Gate) {
+// and a ConfigMap of that name, and installs the first, whose ConfigMap is held.
+func (w *world) slowKustomization() (*v1alpha1.ApplicationInstallation, held) {
 	w.T.Helper()
 	files := map[string]string{}
 	for _, version := range []string{"1.0.0", "1.1.0"} {
@@ -70,24 +81,24 @@ func (w *world) slowKustomization() (*v1alpha1.ApplicationInstallation, *env.Gat
 		}
 	}
 	w.kustomizations(files)
-	gate := w.admission()
-	require.NoError(w.T, gate.Hang())
+	held := w.admission()
 	inst := w.install(nil)
 	w.AwaitThere(&corev1.ServiceAccount{}, "v1.0.0")
-	return inst, gate
+	<-held.asked
+	return inst, held
 }
 
 // K53, C34, C41: what the first apply makes is taken away also by who deletes the installation
 // while that runs, and so never learns how it ended.
 func TestInstallation_isDeletedDuringItsFirstApply(t *testing.T) {
 	w := newWorld(t)
-	inst, gate := w.slowKustomization()
+	inst, held := w.slowKustomization()
 	require.NoError(t, w.Client.Delete(t.Context(), inst))
 	cached := shared.process.Clusters.Local().Client()
 	require.True(t, w.Eventually(func() bool {
 		return cached.Get(t.Context(), client.ObjectKeyFromObject(inst), inst) == nil && inst.DeletionTimestamp != nil
 	}), "every pass from now on knows that it is deleted")
-	require.NoError(t, gate.Open())
+	held.release()
 
 	w.AwaitGone(&v1alpha1.ApplicationInstallation{}, "web")
 	assert.False(t, w.Exists(&corev1.ServiceAccount{}, "v1.0.0"))
@@ -98,12 +109,12 @@ func TestInstallation_isDeletedDuringItsFirstApply(t *testing.T) {
 // C41: what an apply makes for a version that is not wanted any more goes with the next one.
 func TestInstallation_changesItsVersionDuringItsFirstApply(t *testing.T) {
 	w := newWorld(t)
-	inst, gate := w.slowKustomization()
+	inst, held := w.slowKustomization()
 	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.ApplicationRef.Version = "1.1.0" })
 	hub.Await(w.World, inst, "the second version waits for the first", func(i *v1alpha1.ApplicationInstallation) bool {
 		return i.Status.Application.Version == "1.1.0"
 	})
-	require.NoError(t, gate.Open())
+	held.release()
 
 	hub.AwaitReady(w.World, inst)
 	for version, want := range map[string]bool{"v1.0.0": false, "v1.1.0": true} {
