@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/assert"
@@ -83,7 +84,9 @@ func TestIngest_refusesWithoutItsTurn(t *testing.T) {
 	require.NoError(t, err)
 	in := &intake{limits: Limits{FileBytes: 100}.orDefault(), turn: newLock()}
 	require.NoError(t, in.turn.acquire(t.Context()))
-	err = in.ingest(t.Context(), g, pack(blob(strings.Repeat("x", 900))))
+	ctx, end := context.WithTimeout(t.Context(), 10*time.Second)
+	defer end()
+	err = in.ingest(ctx, g, pack(blob(strings.Repeat("x", 900))))
 	require.ErrorIs(t, err, ErrLimit)
 
 	ended, cancel := context.WithCancel(t.Context())
