@@ -53,6 +53,24 @@ func TestFinish_turnsOutcomesIntoConditions(t *testing.T) {
 			reason: "a try is repeated after the back-off", err: reconcile.Failed(v1alpha1.GitFailedReason, "broken"),
 			ready: metav1.ConditionFalse, readyReason: v1alpha1.GitFailedReason, reconciling: true, requeue: time.Second,
 		},
+		"failed beside what is waited for": {
+			reason:  "the try is repeated, though the status tells of something else",
+			outcome: reconcile.Outcome{RequeueAfter: time.Minute, Beside: reconcile.Failed(v1alpha1.GitFailedReason, "broken")},
+			err:     reconcile.Waiting(v1alpha1.SecretNotFoundReason, 0, "no Secret"),
+			ready:   metav1.ConditionFalse, readyReason: v1alpha1.SecretNotFoundReason, reconciling: true, requeue: time.Second,
+		},
+		"failed beside what a person has to do": {
+			reason:  "the try is repeated, though nothing else is",
+			outcome: reconcile.Outcome{Beside: reconcile.Failed(v1alpha1.GitFailedReason, "broken")},
+			err:     reconcile.Stalled(v1alpha1.InvalidSpecReason, "spec.path: bad"),
+			ready:   metav1.ConditionFalse, readyReason: v1alpha1.InvalidSpecReason, stalled: true, requeue: time.Second,
+		},
+		"waiting beside what a person has to do": {
+			reason:  "an event wakes it",
+			outcome: reconcile.Outcome{Beside: reconcile.Waiting(v1alpha1.SecretNotFoundReason, 0, "no Secret")},
+			err:     reconcile.Stalled(v1alpha1.InvalidSpecReason, "spec.path: bad"),
+			ready:   metav1.ConditionFalse, readyReason: v1alpha1.InvalidSpecReason, stalled: true,
+		},
 		"failed without a reason": {
 			reason: "an error that nobody has sorted is retried", err: errors.New("odd"),
 			ready: metav1.ConditionFalse, readyReason: v1alpha1.ProgressingWithRetryReason, reconciling: true, requeue: time.Second,

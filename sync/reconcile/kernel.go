@@ -39,6 +39,9 @@ type Outcome struct {
 	Message string
 	// RequeueAfter is when to look again; zero for never.
 	RequeueAfter time.Duration
+	// Beside is what failed beside the error of the pass, which conditions tell of as it is
+	// graver. Where a try is worth repeating, it is repeated all the same.
+	Beside error
 }
 
 // Kernel remembers, per object, what was last written and how often in a row it failed.
@@ -147,15 +150,26 @@ func (p *Pass) failed(ctx context.Context, e *Error, outcome Outcome) ctrl.Resul
 	if e.reaction == stall {
 		conditions.MarkStalled(p.obj, e.Reason, "%s", e.Error())
 		conditions.Delete(p.obj, v1alpha1.ReconcilingCondition)
-		return ctrl.Result{RequeueAfter: outcome.RequeueAfter}
+	} else {
+		conditions.MarkReconciling(p.obj, v1alpha1.ProgressingWithRetryReason, "%s", e.Error())
+		conditions.Delete(p.obj, v1alpha1.StalledCondition)
 	}
-	conditions.MarkReconciling(p.obj, v1alpha1.ProgressingWithRetryReason, "%s", e.Error())
-	conditions.Delete(p.obj, v1alpha1.StalledCondition)
-	if e.reaction == wait {
-		return ctrl.Result{RequeueAfter: earlier(e.after, outcome.RequeueAfter)}
+	if e.reaction == retry {
+		return ctrl.Result{RequeueAfter: p.again(ctx, e)}
 	}
+	after := earlier(e.after, outcome.RequeueAfter)
+	if outcome.Beside != nil {
+		if beside := asError(outcome.Beside, e.Reason); beside.reaction == retry {
+			after = earlier(after, p.again(ctx, beside))
+		}
+	}
+	return ctrl.Result{RequeueAfter: after}
+}
+
+// again logs a try that failed, and returns when the next follows.
+func (p *Pass) again(ctx context.Context, e *Error) time.Duration {
 	ctrl.LoggerFrom(ctx).Info("try failed", "reason", e.Reason, "error", e.Error())
-	return ctrl.Result{RequeueAfter: p.kernel.backoff(p.obj.GetUID())}
+	return p.kernel.backoff(p.obj.GetUID())
 }
 
 func (p *Pass) observe() {

@@ -105,10 +105,10 @@ func (r *Reconciler) createPod(ctx context.Context, s *scope, wanted *corev1.Pod
 	creating := func(after time.Duration) error {
 		return reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, after, "Pod %s is being made", wanted.Name)
 	}
-	if wait := r.pods.try(s.app.UID, wanted.Name, r.kernel.Backoff); wait > 0 {
+	if wait, refusal := r.pods.try(s.app.UID, wanted.Name, r.kernel.Backoff); wait > 0 {
 		s.requeueAfter = wait
-		if refused := refusedBefore(s.app.GetConditions()); refused != "" {
-			return reconcile.Waiting(v1alpha1.HealthCheckRefusedReason, wait, "%s", refused)
+		if refusal != nil {
+			return reconcile.Waiting(v1alpha1.HealthCheckRefusedReason, wait, "%w", refusal)
 		}
 		return creating(wait)
 	}
@@ -117,20 +117,12 @@ func (r *Reconciler) createPod(ctx context.Context, s *scope, wanted *corev1.Pod
 	case err == nil:
 		return creating(0)
 	case apierrors.IsAlreadyExists(err):
-		return reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "Pod %s exists, and is not of this Application: delete it", wanted.Name)
+		err = reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "Pod %s exists, and is not of this Application: delete it", wanted.Name)
 	default:
-		return reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "create the Pod of the health check: %w", ownership.Denied(watch.Stable(err)))
+		err = reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "create the Pod of the health check: %w", ownership.Denied(watch.Stable(err)))
 	}
-}
-
-// refusedBefore is what the API server answered when the Pod was last tried.
-func refusedBefore(conditions []metav1.Condition) string {
-	for _, c := range conditions {
-		if c.Type == v1alpha1.ReadyCondition && c.Reason == v1alpha1.HealthCheckRefusedReason {
-			return c.Message
-		}
-	}
-	return ""
+	r.pods.refused(s.app.UID, err)
+	return err
 }
 
 // deletePods deletes all of some Pods but the one of a name.

@@ -3,6 +3,7 @@ package application_test
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/hub"
 )
 
@@ -173,6 +175,43 @@ func TestHealthCheck_refused(t *testing.T) {
 	restricted.Create(other)
 	message = hub.AwaitReason(restricted.World, other, v1alpha1.HealthCheckRefusedReason)
 	assert.Contains(t, message, `violates PodSecurity "restricted:latest"`)
+}
+
+// A42: a Pod that was refused is tried again, and its refusal told when nothing else is, also
+// where a dependency is missing all the time.
+func TestHealthCheck_refusedBesideAMissingDependency(t *testing.T) {
+	w := newWorld(t)
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}}
+	quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
+	w.Create(quota)
+	require.True(t, w.Eventually(func() bool { return w.Exists(quota, "none") && len(quota.Status.Hard) > 0 }))
+	mark := w.mark()
+	app := shop()
+	app.Spec.Dependencies = []string{"cart"}
+	app.Spec.HealthCheck = healthCheck("check")
+	w.Create(app)
+	hub.AwaitReason(w.World, app, v1alpha1.DependencyNotInstalledReason)
+	require.True(t, w.Eventually(func() bool { return w.refusedPods(mark) > 1 }), "it is not tried again")
+
+	cart := shop()
+	cart.Name = "cart"
+	w.Create(cart)
+	message := hub.AwaitReason(w.World, app, v1alpha1.HealthCheckRefusedReason)
+	assert.Contains(t, message, "exceeded quota: none")
+	w.delete(cart)
+	hub.AwaitReason(w.World, app, v1alpha1.DependencyNotInstalledReason)
+	require.NoError(t, w.Client.Delete(context.Background(), quota))
+	w.awaitPod(anyPod)
+}
+
+// refusedPods counts the Pods that the controller was not allowed to make.
+func (w *world) refusedPods(since env.AuditMark) int {
+	w.T.Helper()
+	refused, err := w.Cluster.Requests(w.T.Context(), since, env.ByUser(hub.Identity), func(r env.Request) bool {
+		return r.Namespace == w.Namespace && r.Resource == "pods" && r.Verb == "create" && r.Code == http.StatusForbidden
+	})
+	require.NoError(w.T, err)
+	return len(refused)
 }
 
 // A82: names are unique and fit, however long that of the Application is.

@@ -71,6 +71,8 @@ type tries struct {
 	pod   string
 	count int
 	last  time.Time
+	// refusal is what the API server answered last; nil where it made the Pod.
+	refusal error
 }
 
 func newPods(ctx context.Context, target watch.Target, wake func(types.NamespacedName)) *pods {
@@ -207,9 +209,9 @@ func (p *pods) Replace(all []*pod, _ string) {
 	}
 }
 
-// try returns how long to wait before the Pod is made once more, and counts where that is
-// not at all.
-func (p *pods) try(app types.UID, name string, backoff func(int) time.Duration) time.Duration {
+// try returns how long to wait before the Pod is made once more, and why it was refused last. It
+// counts where that is not at all.
+func (p *pods) try(app types.UID, name string, backoff func(int) time.Duration) (wait time.Duration, refusal error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := p.tries[app]
@@ -218,13 +220,21 @@ func (p *pods) try(app types.UID, name string, backoff func(int) time.Duration) 
 	}
 	if t.count > 0 {
 		if wait := backoff(t.count) - time.Since(t.last); wait > 0 {
-			return wait
+			return wait, t.refusal
 		}
 	}
-	t.count++
-	t.last = time.Now()
-	p.tries[app] = t
-	return 0
+	p.tries[app] = tries{pod: name, count: t.count + 1, last: time.Now()}
+	return 0, nil
+}
+
+// refused takes in why the last try came to nothing.
+func (p *pods) refused(app types.UID, why error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t, tried := p.tries[app]; tried {
+		t.refusal = why
+		p.tries[app] = t
+	}
 }
 
 // forget drops what is known of the Pods of an Application that is gone.

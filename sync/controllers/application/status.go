@@ -119,17 +119,28 @@ func (s *scope) judge() (reconcile.Outcome, error) {
 	components := s.judgeComponents()
 	dependencies := s.judgeDependencies()
 	outcome := reconcile.Outcome{RequeueAfter: s.requeueAfter}
-	for _, err := range []error{components, s.judgeOwnership(), dependencies, s.checkup} {
+	for _, err := range []error{components, s.judgeOwnership(), dependencies} {
 		if err != nil {
+			outcome.Beside = s.checkup
 			return outcome, err
 		}
+	}
+	if s.checkup != nil {
+		return outcome, s.checkup
 	}
 	outcome.Message = s.allHealthy()
 	if s.unowned > 0 {
 		outcome.Unknown = v1alpha1.ProgressingReason
-		outcome.Message = fmt.Sprintf("%d components are being given an ownerReference", s.unowned)
+		outcome.Message = plural(s.unowned, "component is", "components are") + " being given an ownerReference"
 	}
 	return outcome, nil
+}
+
+func plural(count int, one, many string) string {
+	if count == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", count, many)
 }
 
 func (s *scope) allHealthy() string {

@@ -52,3 +52,17 @@ func TestHealthCheckName(t *testing.T) {
 	}
 	assert.Len(t, names, 8)
 }
+
+// One component is one, and several are several.
+func TestJudge_saysWhatIsBeingOwned(t *testing.T) {
+	for unowned, message := range map[int]string{
+		0: "there are no components",
+		1: "1 component is being given an ownerReference",
+		2: "2 components are being given an ownerReference",
+	} {
+		s := &scope{app: &v1alpha1.Application{}, unowned: unowned}
+		outcome, err := s.judge()
+		require.NoError(t, err)
+		assert.Equal(t, message, outcome.Message)
+	}
+}
