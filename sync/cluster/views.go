@@ -3,7 +3,6 @@ package cluster
 import (
 	"fmt"
 	"runtime"
-	"strings"
 	"sync"
 	"weak"
 
@@ -17,27 +16,27 @@ type views struct {
 	byUser map[string]weak.Pointer[Cluster]
 }
 
-// As returns the cluster as another user sees it, by impersonation (C37). It shares name,
+// As returns the cluster as another user sees it, by impersonation (C37), in the groups that the API
+// server puts such a user in: a ServiceAccount in those of its namespace. It shares name,
 // context, connections, breaker, mapper and discovery; discovery answers everybody the
 // same. As is cheap, and returns the same view for the same user as long as it is in use.
-func (c *Cluster) As(user string, groups ...string) (*Cluster, error) {
-	key := strings.Join(append([]string{user}, groups...), "\n")
+func (c *Cluster) As(user string) (*Cluster, error) {
 	c.views.mu.Lock()
 	defer c.views.mu.Unlock()
-	if view := c.views.byUser[key].Value(); view != nil {
+	if view := c.views.byUser[user].Value(); view != nil {
 		return view, nil
 	}
-	view, err := c.impersonate(user, groups)
+	view, err := c.impersonate(user)
 	if err != nil {
 		return nil, fmt.Errorf("impersonate %s: %w", user, err)
 	}
 	pointer := weak.Make(view)
-	c.views.byUser[key] = pointer
-	runtime.AddCleanup(view, c.views.forget, forgotten{key: key, view: pointer})
+	c.views.byUser[user] = pointer
+	runtime.AddCleanup(view, c.views.forget, forgotten{user: user, view: pointer})
 	return view, nil
 }
 
-func (c *Cluster) impersonate(user string, groups []string) (*Cluster, error) {
+func (c *Cluster) impersonate(user string) (*Cluster, error) {
 	view := &Cluster{
 		name: c.name, uid: c.uid, ctx: c.ctx, kinds: c.kinds,
 		lost: c.lost, returned: c.returned,
@@ -45,7 +44,7 @@ func (c *Cluster) impersonate(user string, groups []string) (*Cluster, error) {
 		views: newViews(),
 	}
 	view.config = rest.CopyConfig(c.config)
-	view.config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+	view.config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	httpClient, err := rest.HTTPClientFor(view.config)
 	if err != nil {
 		return nil, fmt.Errorf("build http client: %w", err)
@@ -60,7 +59,7 @@ func newViews() *views { return &views{byUser: map[string]weak.Pointer[Cluster]{
 
 // forgotten is a view that is garbage.
 type forgotten struct {
-	key  string
+	user string
 	view weak.Pointer[Cluster]
 }
 
@@ -68,7 +67,7 @@ type forgotten struct {
 func (v *views) forget(f forgotten) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.byUser[f.key] == f.view {
-		delete(v.byUser, f.key)
+	if v.byUser[f.user] == f.view {
+		delete(v.byUser, f.user)
 	}
 }

@@ -146,10 +146,7 @@ func (r *Reconciler) view(gs *v1alpha1.GitSync, name string) (*cluster.Cluster, 
 		}
 		account = "default"
 	}
-	return found.As(
-		"system:serviceaccount:"+gs.Namespace+":"+account,
-		"system:serviceaccounts", "system:serviceaccounts:"+gs.Namespace, "system:authenticated",
-	)
+	return found.As("system:serviceaccount:" + gs.Namespace + ":" + account)
 }
 
 // forgetTarget drops all that is remembered of a target.
