@@ -15,8 +15,7 @@ import (
 // viewOf is the hub as the controller sees it that acts as a ServiceAccount.
 func (w *world) viewOf(account string) weak.Pointer[cluster.Cluster] {
 	w.T.Helper()
-	group := "system:serviceaccounts"
-	view, err := w.process.Clusters.Local().As("system:serviceaccount:"+w.Namespace+":"+account, group, group+":"+w.Namespace, "system:authenticated")
+	view, err := w.process.Clusters.Local().As("system:serviceaccount:" + w.Namespace + ":" + account)
 	require.NoError(w.T, err)
 	return weak.Make(view)
 }
