@@ -102,7 +102,7 @@ func start(t *testing.T, ns string, o options) *cluster.Registry {
 	require.NoError(t, err)
 	registry := cluster.NewRegistry(local, cluster.Options{
 		ProbeInterval: 300 * time.Millisecond,
-		ProbeTimeout:  time.Second,
+		ProbeTimeout:  30 * time.Second,
 		RetryAfter:    50 * time.Millisecond,
 	})
 	require.NoError(t, mgr.Add(registry))

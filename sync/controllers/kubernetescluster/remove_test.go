@@ -118,7 +118,8 @@ func TestKubernetesCluster_unreachableIsAbandoned(t *testing.T) {
 
 	require.NoError(t, h.Delete(t.Context(), h.get("eu-1")))
 	kc := h.until("eu-1", func(kc *v1alpha1.KubernetesCluster) bool {
-		return strings.Contains(condition(kc, v1alpha1.ReadyCondition).Message, "Abandon")
+		message := condition(kc, v1alpha1.ReadyCondition).Message
+		return strings.Contains(message, "Abandon") && strings.Contains(message, "connection refused")
 	}, "the way out is named")
 	assert.Equal(t, "the API server does not answer: connection refused; nothing can be taken out of the cluster until it does; "+
 		"set spec.onDelete to Abandon to let the cluster go with all that runs in it", condition(kc, v1alpha1.ReadyCondition).Message)

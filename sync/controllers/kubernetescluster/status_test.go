@@ -1,6 +1,7 @@
 package kubernetescluster_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -124,7 +125,9 @@ func TestKubernetesCluster_isLostAndBack(t *testing.T) {
 	require.NotNil(t, kc.Status.LastSeen)
 
 	gate.Shut()
-	kc = h.until("eu-1", reason(v1alpha1.ClusterUnreachableReason), "it died")
+	kc = h.until("eu-1", func(kc *v1alpha1.KubernetesCluster) bool {
+		return strings.Contains(condition(kc, v1alpha1.ReadyCondition).Message, "connection refused")
+	}, "it died")
 	assert.False(t, kc.Status.Reachable)
 	assert.WithinDuration(t, time.Now(), kc.Status.LastSeen.Time, limit)
 	assert.NotEmpty(t, kc.Status.UID, "what was known stays")
