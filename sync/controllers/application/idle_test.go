@@ -15,10 +15,10 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-// requests are those of one user to the API server, but for watches, events and leases.
+// requests are those of one user that the API server accepted, but for watches, events and leases.
 func (w *world) requests(since env.AuditMark, user string) []env.Request {
 	w.T.Helper()
-	got, err := w.Cluster.Requests(w.T.Context(), since, env.Calls, env.ByUser(user), func(r env.Request) bool { return r.Resource != "events" })
+	got, err := w.Cluster.Requests(w.T.Context(), since, env.Calls, env.Accepted, env.ByUser(user), func(r env.Request) bool { return r.Resource != "events" })
 	require.NoError(w.T, err)
 	return got
 }
