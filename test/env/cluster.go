@@ -24,6 +24,10 @@ type Options struct {
 	// Name appears in errors, in the kubeconfig's context and in file names.
 	// Defaults to "cluster".
 	Name string
+	// NoControllers leaves kube-controller-manager out, which most of a cluster's start is
+	// spent on: nothing is collected as garbage, namespaces do not end, and workloads stay
+	// as they are. Not with Pods.
+	NoControllers bool
 	// Pods adds kube-scheduler and kwok with one fake Node, on which Pods become
 	// Running and Ready, and Jobs complete, within a second.
 	Pods bool
@@ -64,11 +68,15 @@ type Cluster struct {
 }
 
 // StartCluster starts a control plane and returns when it can be used: the API
-// server is ready, kube-controller-manager runs and, with Pods, the Node is Ready.
+// server is ready, kube-controller-manager runs (but for NoControllers) and, with Pods,
+// the Node is Ready.
 // The CRDs of o are established.
 func StartCluster(ctx context.Context, o Options) (*Cluster, error) {
 	if o.Name == "" {
 		o.Name = "cluster"
+	}
+	if o.NoControllers && o.Pods {
+		return nil, fmt.Errorf("start cluster %s: Pods need controllers", o.Name)
 	}
 	bin, err := Binaries(ctx)
 	if err != nil {
@@ -125,6 +133,9 @@ func (c *Cluster) start(ctx context.Context) error {
 	// and then every half a minute.
 	if err := c.InstallCRDs(ctx, c.options.CRDs...); err != nil {
 		return err
+	}
+	if c.options.NoControllers {
+		return nil
 	}
 	return c.startControllers(ctx)
 }

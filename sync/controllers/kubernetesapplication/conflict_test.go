@@ -103,7 +103,7 @@ func TestRestore_takesUpItsOwn(t *testing.T) {
 		"without one":                    nil,
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newOwnWorld(t) // whose garbage collector takes half a minute to learn of our kinds
+			w := newOwnWorld(t) // where no garbage collector comes first
 			w.start()
 			w.addCluster("oslo", nil)
 			kept := w.stranger("kept", func(k *v1alpha1.KubernetesApplicationResource) {

@@ -96,6 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return pass.Finish(ctx, reconcile.Outcome{}, err)
 	}
 	outcome, err := r.run(ctx, s)
+	outcome.Unhandled = s.refused() // else the next try would not pass it on
 	if s.released {
 		return retried(r.release(ctx, app))
 	}

@@ -46,6 +46,10 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
+	if found.matching && !found.matchingOurs {
+		s.skip = true // the processes whose clusters they are know more of them than we do
+		return nil
+	}
 	if wait := time.Until(r.started().Add(warmUp)); found.uncontacted && wait > 0 {
 		s.undecided, s.requeueAfter = true, wait
 		return nil
@@ -111,8 +115,11 @@ type found struct {
 	surveys map[string]*survey
 	// uncontacted says that a cluster may turn out to fit that is about to be contacted.
 	uncontacted bool
-	// elsewhere says that another process serves a cluster that the selector matches.
+	// elsewhere says that another process serves a cluster that the application may fit in.
 	elsewhere bool
+	// matching says that the selector matches a cluster, in whatever state, and matchingOurs
+	// that it matches one that this process serves.
+	matching, matchingOurs bool
 }
 
 // candidates gathers what is known of the clusters, without asking any of them: what they are
@@ -125,7 +132,9 @@ func (r *Reconciler) candidates(ctx context.Context, s *scope, selector labels.S
 	f := found{surveys: make(map[string]*survey, len(list.Items))}
 	for i := range list.Items {
 		kc := &list.Items[i]
-		usable := selector.Matches(labels.Set(kc.Labels)) && kc.DeletionTimestamp.IsZero() && !kc.Spec.Paused
+		matches := selector.Matches(labels.Set(kc.Labels))
+		f.matching, f.matchingOurs = f.matching || matches, f.matchingOurs || matches && r.serves(kc)
+		usable := matches && kc.DeletionTimestamp.IsZero() && !kc.Spec.Paused
 		if !r.serves(kc) {
 			f.elsewhere = f.elsewhere || usable
 			continue

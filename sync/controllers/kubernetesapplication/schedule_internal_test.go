@@ -114,12 +114,36 @@ func TestReconcile_forgetsWhatIsGone(t *testing.T) {
 	assert.Equal(t, types.UID("2"), r.ledger.leave(web))
 }
 
-// W36: clusters of other processes may fit, and what is known of the own ones is told.
-func TestSchedule_saysWhatIsKnownWhereOthersHaveClusters(t *testing.T) {
-	r := newReconciler(t, interceptor.Funcs{})
-	r.filters = placement.DefaultFilters()
-	r.ClusterSelector = labels.SelectorFromSet(labels.Set{"shard": "one"})
-	app, _ := reconciled(t, r)
-	assert.Equal(t, "there is no cluster; clusters that another process serves may fit", conditions.GetMessage(app, v1alpha1.ReadyCondition))
-	assert.Equal(t, v1alpha1.NoClusterFitsReason, conditions.GetReason(app, v1alpha1.ScheduledCondition))
+// W36: why an application fits nowhere is said by those processes whose clusters it asks for.
+func TestSchedule_whereOthersHaveClusters(t *testing.T) {
+	newOther := func(t *testing.T) *Reconciler {
+		r := newReconciler(t, interceptor.Funcs{}) // with a cluster of another process
+		r.filters = placement.DefaultFilters()
+		r.ClusterSelector = labels.SelectorFromSet(labels.Set{"shard": "one"})
+		return r
+	}
+	t.Run("and we have none", func(t *testing.T) {
+		app, _ := reconciled(t, newOther(t))
+		assert.Empty(t, app.Status.Conditions, "they know why")
+	})
+	t.Run("and so have we", func(t *testing.T) {
+		r := newOther(t)
+		require.NoError(t, r.Client.Create(t.Context(), &v1alpha1.KubernetesCluster{
+			ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: "bergen", Labels: map[string]string{"shard": "one"}},
+		}))
+		app, _ := reconciled(t, r)
+		message := conditions.GetMessage(app, v1alpha1.ReadyCondition)
+		assert.Contains(t, message, "cluster bergen: ")
+		assert.Contains(t, message, "; clusters that another process serves may fit")
+		assert.Equal(t, v1alpha1.NoClusterFitsReason, conditions.GetReason(app, v1alpha1.ScheduledCondition))
+	})
+	t.Run("that it does not ask for", func(t *testing.T) {
+		r := newOther(t)
+		app := &v1alpha1.KubernetesApplication{}
+		require.NoError(t, r.Client.Get(t.Context(), web, app))
+		app.Spec.ClusterSelector.MatchLabels = map[string]string{"region": "north"}
+		require.NoError(t, r.Client.Update(t.Context(), app))
+		app, _ = reconciled(t, r)
+		assert.Equal(t, v1alpha1.NoClusterFitsReason, conditions.GetReason(app, v1alpha1.ReadyCondition), "else nobody would say it")
+	})
 }

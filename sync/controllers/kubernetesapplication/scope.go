@@ -84,6 +84,11 @@ func (s *scope) stale() bool {
 	return slices.ContainsFunc(s.resources, func(r resource) bool { return r.stale })
 }
 
+// refused says whether the hub has refused to take in any of the resources as they should be.
+func (s *scope) refused() bool {
+	return slices.ContainsFunc(s.resources, func(r resource) bool { return r.refused != nil })
+}
+
 func (r resource) submitted() bool {
 	return r.live != nil && r.live.DeletionTimestamp.IsZero() && r.live.IsSubmitted()
 }

@@ -114,3 +114,30 @@ func TestSchedule_comesBackUntilACacheShowsIt(t *testing.T) {
 	assert.Empty(t, app.Status.Conditions)
 	assert.Equal(t, retryConflict, result.RequeueAfter)
 }
+
+// W38: a reconciliation that was asked for while the hub refused a write of a resource is passed on
+// by the next try: until then it is not said to be handled.
+func TestUpdate_thatIsRefusedPassesTheRequestOn(t *testing.T) {
+	refusing := false
+	r := newReconciler(t, interceptor.Funcs{Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+		if _, ok := o.(*v1alpha1.KubernetesApplicationResource); ok && refusing {
+			return apierrors.NewForbidden(someResource, "one", nil)
+		}
+		return c.Update(ctx, o, opts...)
+	}})
+	give(t, r, before)
+	reconciled(t, r)
+	submit(t, r)
+	app, _ := reconciled(t, r)
+	app.Annotations = map[string]string{v1alpha1.ReconcileAtAnnotation: "noon"}
+	require.NoError(t, r.Client.Update(t.Context(), app))
+
+	refusing = true
+	app, _ = reconciled(t, r)
+	require.Equal(t, v1alpha1.ResourcesFailedReason, conditions.GetReason(app, v1alpha1.ReadyCondition))
+	assert.Empty(t, app.Status.LastHandledReconcileAt)
+	refusing = false
+	app, _ = reconciled(t, r)
+	assert.Equal(t, "noon", oneResource(t, r).Annotations[v1alpha1.ReconcileAtAnnotation])
+	assert.Equal(t, "noon", app.Status.LastHandledReconcileAt)
+}

@@ -50,11 +50,12 @@ func newWorld(t *testing.T) *world {
 	return &world{World: hub.NewWorld(t, c), process: shared.process}
 }
 
-// newOwnWorld returns a world on a hub of its own, which no other test disturbs. Nothing runs
-// there before start.
+// newOwnWorld returns a world on a hub where nothing runs before start: no process of another
+// test, and nobody who collects what is owned by what is gone.
 func newOwnWorld(t *testing.T) *world {
 	t.Helper()
-	return &world{World: hub.NewWorld(t, env.Start(t, env.Options{Name: "own", Audit: true, CRDs: []string{crds}}))}
+	c := env.Shared(t, env.Options{Name: "own", Audit: true, NoControllers: true, CRDs: []string{crds}})
+	return &world{World: hub.NewWorld(t, c)}
 }
 
 // start runs the controller, after the end of an earlier one.
@@ -89,7 +90,7 @@ type user struct {
 // with labels, and connects it.
 func (w *world) addCluster(name string, labels map[string]string) *user {
 	w.T.Helper()
-	return w.addClusterOf(env.Shared(w.T, env.Options{Name: "user"}), name, labels)
+	return w.addClusterOf(env.Shared(w.T, env.Options{Name: "user", NoControllers: true}), name, labels)
 }
 
 // addOther makes a KubernetesCluster of another API server than addCluster: that of the hub.
@@ -187,7 +188,16 @@ func (w *world) resource(name string) *v1alpha1.KubernetesApplicationResource {
 // message, refused with another.
 func (w *world) say(name, refusal string) {
 	w.T.Helper()
-	kar := w.resource(name)
+	w.resource(name)
+	require.NoError(w.T, w.trySay(name, refusal))
+}
+
+// trySay is say of a resource that is there.
+func (w *world) trySay(name, refusal string) error {
+	kar := &v1alpha1.KubernetesApplicationResource{}
+	if err := w.Client.Get(w.T.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, kar); err != nil {
+		return err
+	}
 	before := kar.DeepCopy()
 	kar.Status.ObservedGeneration = kar.Generation
 	if refusal == "" {
@@ -199,7 +209,7 @@ func (w *world) say(name, refusal string) {
 		conditions.MarkFalse(kar, v1alpha1.SubmittedCondition, v1alpha1.ApplyFailedReason, "%s", refusal)
 		conditions.MarkFalse(kar, v1alpha1.ReadyCondition, v1alpha1.ApplyFailedReason, "%s", refusal)
 	}
-	require.NoError(w.T, w.Client.Status().Patch(w.T.Context(), kar, client.MergeFrom(before)))
+	return w.Client.Status().Patch(w.T.Context(), kar, client.MergeFrom(before))
 }
 
 // awaitState waits until an application is in a state.

@@ -49,7 +49,7 @@ func TestMisfit_looksAgainWhereNothingIsAnnounced(t *testing.T) {
 // newLookedAt returns a cluster, and lookouts there that look all the time.
 func newLookedAt(t *testing.T) (*cluster.Cluster, *lookouts, <-chan types.NamespacedName) {
 	t.Helper()
-	server := env.Shared(t, env.Options{Name: "user"})
+	server := env.Shared(t, env.Options{Name: "user", NoControllers: true})
 	c, err := cluster.NewLocal(t.Context(), server.RESTConfig(), nil, nil)
 	require.NoError(t, err)
 	told := make(chan types.NamespacedName, 8)
@@ -85,7 +85,7 @@ func TestLookouts_wakeWhoWaits(t *testing.T) {
 
 // What waits for a cluster ends with it.
 func TestLookouts_endWithTheCluster(t *testing.T) {
-	server := env.Shared(t, env.Options{Name: "user"})
+	server := env.Shared(t, env.Options{Name: "user", NoControllers: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c, err := cluster.NewLocal(ctx, server.RESTConfig(), nil, nil)
