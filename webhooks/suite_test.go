@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"sync"
 	"testing"
@@ -90,8 +89,8 @@ type server struct {
 // start runs a server that is registered by URL.
 func start(ctx context.Context, t *testing.T, config *rest.Config, change func(*webhooks.Options)) *server {
 	t.Helper()
-	listen := freeAddress(t)
-	s := &server{url: "https://" + listen, health: freeAddress(t), ended: make(chan error, 1)}
+	listen := env.Address(t)
+	s := &server{url: "https://" + listen, health: env.Address(t), ended: make(chan error, 1)}
 	endpoint, err := registration.ParseURL(s.url)
 	require.NoError(t, err)
 	o := webhooks.Options{
@@ -155,14 +154,6 @@ func (s *server) awaitReady(t *testing.T) {
 	require.Eventually(t, func() bool { err = s.ready(t.Context()); return err == nil }, patience, 20*time.Millisecond,
 		"the server does not become ready")
 	require.NoError(t, err)
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // warnings are what the API server said beside its answers.

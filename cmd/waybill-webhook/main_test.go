@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -81,7 +80,7 @@ func TestParse_defaults(t *testing.T) {
 // The program as the demo starts it: on its own outside of a cluster, with nothing prepared.
 func TestRun_becomesReady(t *testing.T) {
 	cluster := env.Start(t, env.Options{Name: "webhook-program", CRDs: []string{"../../charts/waybill/crds"}})
-	listen, health := freeAddress(t), freeAddress(t)
+	listen, health := env.Address(t), env.Address(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
@@ -100,12 +99,4 @@ func TestRun_becomesReady(t *testing.T) {
 	}, env.Limit, 20*time.Millisecond)
 	cancel()
 	require.NoError(t, <-ended)
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }

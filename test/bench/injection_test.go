@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/test/program"
+	"waybill.dev/waybill/test/env"
 )
 
 const (
@@ -71,7 +71,7 @@ func (h *hub) awaitInjection(b *testing.B, wanted bool) {
 func injectP99(b *testing.B, s *sheet) {
 	h := startHub(b, false)
 	h.listConfigMaps(b)
-	address, err := program.FreeAddress()
+	address, err := env.FreeAddress()
 	require.NoError(b, err)
 	process := startWebhook(b, h, "--metrics-bind-address="+address)
 	h.awaitInjection(b, true)

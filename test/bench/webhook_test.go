@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/program"
 )
 
@@ -53,7 +54,7 @@ func startWebhook(b *testing.B, h *hub, args ...string) waybill {
 	b.Helper()
 	bin, err := program.Build(b.Context(), program.Webhook)
 	require.NoError(b, err)
-	address, err := program.FreeAddress()
+	address, err := env.FreeAddress()
 	require.NoError(b, err)
 	process, err := program.Start(b.Context(), program.Options{
 		Name: program.Webhook, Bin: bin, Kubeconfig: h.kubeconfigOf(b, "waybill-webhook"),

@@ -123,7 +123,7 @@ func (s *stage) startSync(ctx context.Context) error {
 
 // startWebhook registers by URL: there is no Service in front of a process beside the cluster.
 func (s *stage) startWebhook(ctx context.Context, p *place) error {
-	address, err := program.FreeAddress()
+	address, err := env.FreeAddress()
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -44,6 +48,50 @@ func bind(fd int) (int, error) {
 		return 0, err
 	}
 	return address.(*unix.SockaddrInet4).Port, nil
+}
+
+// FreeAddress finds a port for programs that cannot share the reservation of one: they lie
+// below those that the kernel gives to whoever asks for any, so that no connection of
+// anybody takes one before the program listens.
+const (
+	firstFreePort = 20_000
+	freePorts     = 10_000
+)
+
+// given holds the locks of the addresses that this process has given away.
+var given struct {
+	sync.Mutex
+	locks []*os.File
+}
+
+// FreeAddress returns an address of 127.0.0.1 that nobody listens on, and that no process
+// with this package is given again as long as this one lives.
+func FreeAddress() (string, error) {
+	base, err := baseDir()
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	for range freePorts {
+		number := firstFreePort + rand.IntN(freePorts)
+		lock, err := lockFile(filepath.Join(base, fmt.Sprintf("port-%d", number)), try)
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			continue
+		}
+		if err != nil {
+			return "", fmt.Errorf("find a free port: %w", err)
+		}
+		address := fmt.Sprintf("127.0.0.1:%d", number)
+		l, err := net.Listen("tcp4", address)
+		if err != nil {
+			_ = lock.Close()
+			continue
+		}
+		given.Lock()
+		defer given.Unlock()
+		given.locks = append(given.locks, lock)
+		return address, l.Close()
+	}
+	return "", errors.New("find a free port: all are taken")
 }
 
 // addr is the port as host:port.

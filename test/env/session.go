@@ -106,8 +106,8 @@ func tempDir(name string) (string, error) {
 // removes those whose owner has died. Both happen under one lock: a directory
 // without a locked owner is a dead one.
 func openSession() error {
-	base := filepath.Join(os.TempDir(), fmt.Sprintf("waybill-env-%d", os.Getuid()))
-	if err := os.MkdirAll(base, 0o700); err != nil {
+	base, err := baseDir()
+	if err != nil {
 		return err
 	}
 	guard, err := lockFile(filepath.Join(base, "lock"), wait)
@@ -126,6 +126,12 @@ func openSession() error {
 	}
 	session.dir, session.lock = dir, lock
 	return nil
+}
+
+// baseDir makes the directory that is shared by all processes of this user.
+func baseDir() (string, error) {
+	base := filepath.Join(os.TempDir(), fmt.Sprintf("waybill-env-%d", os.Getuid()))
+	return base, os.MkdirAll(base, 0o700)
 }
 
 // reap removes the directories of processes that ended without StopAll.

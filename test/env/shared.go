@@ -117,3 +117,11 @@ func (c *Cluster) Namespace(t testing.TB) string {
 	})
 	return ns.Name
 }
+
+// Address is FreeAddress for a test.
+func Address(t testing.TB) string {
+	t.Helper()
+	address, err := FreeAddress()
+	require.NoError(t, err)
+	return address
+}

@@ -2,7 +2,6 @@ package integration_test
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -159,13 +158,13 @@ func runWebhook(t *testing.T, admin *rest.Config) func() {
 		UserName: "system:serviceaccount:" + namespace + ":waybill-webhook",
 		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
 	}
-	health := freeAddress(t)
+	health := env.Address(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
 		ended <- webhooks.Run(ctx, config, webhooks.Options{
 			Registration: registration.Options{
-				Namespace: namespace, Endpoint: registration.ServiceEndpoint(namespace, "waybill-webhook"), Listen: freeAddress(t),
+				Namespace: namespace, Endpoint: registration.ServiceEndpoint(namespace, "waybill-webhook"), Listen: env.Address(t),
 			},
 			MetricsAddress: "0", HealthAddress: health,
 		})
@@ -182,14 +181,6 @@ func runWebhook(t *testing.T, admin *rest.Config) func() {
 		cancel()
 		require.NoError(t, <-ended)
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // filledConfiguration is what the webhook wrote into the chart's configuration.

@@ -92,7 +92,7 @@ func newMarked(t *testing.T) *marked {
 // serveAdmission runs the webhook, registered by URL, as long as the test.
 func serveAdmission(t *testing.T, config *rest.Config) {
 	t.Helper()
-	listen, health := freeAddress(t), freeAddress(t)
+	listen, health := env.Address(t), env.Address(t)
 	endpoint, err := registration.ParseURL("https://" + listen)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -36,7 +35,7 @@ func Start(ctx context.Context, o Options) (*env.Process, error) {
 	if o.As == "" {
 		o.As = o.Name
 	}
-	health, err := FreeAddress()
+	health, err := env.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -96,16 +95,6 @@ func ask(ctx context.Context, client *http.Client, url string) error {
 		return fmt.Errorf("%s answered %s", url, response.Status)
 	}
 	return nil
-}
-
-// FreeAddress returns an address of 127.0.0.1 that nobody listens on at the moment.
-func FreeAddress() (string, error) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	address := l.Addr().String()
-	return address, l.Close()
 }
 
 // Cache is a fresh folder for --cache-dir, which goes away with remove.
