@@ -31,10 +31,13 @@ type Options struct {
 	// return at once, as putting the owner into a queue does. May be nil.
 	Notify func(Owner)
 	// Status says whose objects are kept with their field status, for Observation.Statuses.
-	// Their kinds are then watched in full, and Notify comes when a status changes. It is
-	// called from the goroutines of watches, and must give the same answer each time. Nil
-	// means nobody's.
+	// Their kinds are then watched in full. It is called from the goroutines of watches, and
+	// must give the same answer each time. Nil means nobody's.
 	Status func(Owner) bool
+	// NotifyStatus is told of an owner of whom Status says so when the status of an object with
+	// its mark changes, also of one that could not be applied as it is wanted now. Another Apply
+	// would do nothing for that. As Notify, it must return at once. May be nil.
+	NotifyStatus func(Owner)
 }
 
 // Applier delivers objects to one API server under one identity, and watches what
@@ -44,8 +47,9 @@ type Applier struct {
 	ctx    context.Context
 	target Target
 	notify func(Owner)
-	// status is Options.Status.
-	status func(Owner) bool
+	// status and notifyStatus are Options.Status and NotifyStatus.
+	status       func(Owner) bool
+	notifyStatus func(Owner)
 
 	definitions *watch.Definitions[*holder]
 	namespaces  *namespaces
@@ -59,12 +63,13 @@ type Applier struct {
 // Apply after that returns an error.
 func New(ctx context.Context, target Target, options Options) *Applier {
 	a := &Applier{
-		ctx:     ctx,
-		target:  target,
-		notify:  options.Notify,
-		status:  options.Status,
-		holders: make(map[Owner]*holder),
-		kinds:   make(map[schema.GroupVersionKind]*kind),
+		ctx:          ctx,
+		target:       target,
+		notify:       options.Notify,
+		status:       options.Status,
+		notifyStatus: options.NotifyStatus,
+		holders:      make(map[Owner]*holder),
+		kinds:        make(map[schema.GroupVersionKind]*kind),
 	}
 	a.definitions = watch.NewDefinitions(ctx, target, a.tell)
 	a.namespaces = newNamespaces(a)
@@ -148,6 +153,23 @@ func (a *Applier) tell(concerned []*holder) {
 	for i, h := range concerned {
 		if !slices.Contains(concerned[:i], h) {
 			a.notify(h.owner)
+		}
+	}
+}
+
+// tellStatus notifies the owners of some marks, as far as they are known, that the status of
+// an object changed.
+func (a *Applier) tellStatus(marks ...string) {
+	if a.notifyStatus == nil || a.ctx.Err() != nil {
+		return
+	}
+	for _, mark := range marks {
+		owner, _ := parseOwner(mark)
+		a.mu.Lock()
+		_, known := a.holders[owner]
+		a.mu.Unlock()
+		if known {
+			a.notifyStatus(owner)
 		}
 	}
 }

@@ -62,6 +62,8 @@ type recordKey struct {
 // view is what an owner has in the cluster.
 type view struct {
 	objects []recordKey
+	// leaving are on their way out of the cluster.
+	leaving []recordKey
 	// settled: everything was applied, and there is nothing to wait for.
 	settled bool
 	// health: the owner asked to be told of it.

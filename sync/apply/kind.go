@@ -89,11 +89,15 @@ func (k *kind) put(f *feed, seen *observed) {
 	}
 	f.version = seen.live.version
 	var concerned []*holder
+	reported := false
 	if o := k.object(seen.name); o.live == nil || !watch.Older(seen.live.version, o.live.version) {
-		concerned = k.show(seen.name, o, seen.live)
+		concerned, reported = k.show(seen.name, o, seen.live)
 	}
 	k.mu.Unlock()
 	k.applier.tell(concerned)
+	if reported {
+		k.applier.tellStatus(seen.live.owner)
+	}
 }
 
 // drop implements sink.
@@ -111,13 +115,13 @@ func (k *kind) drop(f *feed, seen *observed) {
 
 // show takes in what became of a live object and returns whom that concerns. The
 // caller holds the lock.
-func (k *kind) show(name types.NamespacedName, o *object, now *live) []*holder {
+func (k *kind) show(name types.NamespacedName, o *object, now *live) (concerned []*holder, reported bool) {
 	waiting := o.waiting
-	concerned := o.show(now)
+	concerned, reported = o.show(now)
 	if len(o.waiting) == 0 {
 		k.endWaits(name, waiting)
 	}
-	return concerned
+	return concerned, reported
 }
 
 // endWaits takes in that holders need not wait for an object any more. The caller
@@ -140,7 +144,7 @@ func (k *kind) vanish(name types.NamespacedName, version string) []*holder {
 	if len(o.writes) > 0 {
 		o.gone = version
 	}
-	concerned := k.show(name, o, nil)
+	concerned, _ := k.show(name, o, nil)
 	k.tidy(name)
 	return concerned
 }
@@ -159,11 +163,16 @@ func (k *kind) replace(f *feed, all []*observed, version string) {
 		concerned = k.void(f.scope)
 	}
 	f.version = version
+	var marks []string
 	listed := make(map[types.NamespacedName]bool, len(all))
 	for _, seen := range all {
 		listed[seen.name] = true
 		if o := k.object(seen.name); o.live == nil || !watch.Older(seen.live.version, o.live.version) {
-			concerned = append(concerned, k.show(seen.name, o, seen.live)...)
+			told, reported := k.show(seen.name, o, seen.live)
+			concerned = append(concerned, told...)
+			if reported {
+				marks = append(marks, seen.live.owner)
+			}
 		}
 	}
 	for name, o := range k.objects {
@@ -177,6 +186,7 @@ func (k *kind) replace(f *feed, all []*observed, version string) {
 	clear(k.waiting)
 	k.mu.Unlock()
 	k.applier.tell(concerned)
+	k.applier.tellStatus(marks...)
 }
 
 // void drops all that is known of a scope, and returns whom that concerns: the API
@@ -331,12 +341,15 @@ func (k *kind) waitFor(name types.NamespacedName, o *object, h *holder) {
 	k.waits[h][name] = true
 }
 
+// id identifies an object of the kind.
+func (k *kind) id(name types.NamespacedName) manifest.ID {
+	return manifest.ID{Group: k.gvk.Group, Version: k.gvk.Version, Kind: k.gvk.Kind, Namespace: name.Namespace, Name: name.Name}
+}
+
 // observe returns the health of an object as far as it is known, and how it
 // compares with what the holder applied.
 func (k *kind) observe(name types.NamespacedName, h *holder) (health.Item, condition) {
-	item := health.Item{ID: manifest.ID{
-		Group: k.gvk.Group, Version: k.gvk.Version, Kind: k.gvk.Kind, Namespace: name.Namespace, Name: name.Name,
-	}}
+	item := health.Item{ID: k.id(name)}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	o := k.objects[name]

@@ -42,23 +42,25 @@ func (r *record) matches(l *live) bool {
 }
 
 // show takes in what became of the live object and returns whom it concerns: the
-// owner, where the object is not what was applied any more or its health or status
-// changed, and those who waited for it to go.
-func (o *object) show(now *live) []*holder {
+// owner, where the object is not what was applied any more or its health changed, and
+// those who waited for it to go. Where reported is set its status is another one, which
+// concerns whoever it is marked as owned by.
+func (o *object) show(now *live) (concerned []*holder, reported bool) {
 	before := o.live
 	o.live = now
-	var concerned []*holder
 	if now == nil || before != nil && (before.uid != now.uid || before.owner != now.owner) {
 		concerned, o.waiting = o.waiting, nil
 	}
-	if o.record == nil || len(o.writes) > 0 {
-		return concerned
+	if len(o.writes) > 0 {
+		return concerned, false
 	}
-	drifted := !o.record.matches(now) && !before.alike(now)
-	if drifted || before.statusDiffers(now) || o.record.holder.health.Load() && before.healthDiffers(now) {
-		concerned = append(concerned, o.record.holder)
+	if o.record != nil {
+		drifted := !o.record.matches(now) && !before.alike(now)
+		if drifted || o.record.holder.health.Load() && before.healthDiffers(now) {
+			concerned = append(concerned, o.record.holder)
+		}
 	}
-	return concerned
+	return concerned, before.statusDiffers(now)
 }
 
 // alike tells whether two states of a live object are one for drift.

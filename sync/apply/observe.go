@@ -15,16 +15,16 @@ type Observation struct {
 	Drifted []manifest.ID
 	// Health of the objects.
 	Health health.Summary
-	// Statuses are those of the objects that Options.Status names, by ID.Key. An object
-	// that no watch has shown yet, or whose kind has none, is not in it; one that is gone,
-	// or somebody else's, is in it without a status.
+	// Statuses are those of the objects that Options.Status names, by ID.Key, also of those
+	// that are being deleted. An object that no watch has shown yet, or whose kind has none, is
+	// not in it; one that is gone, or somebody else's, is in it without a status.
 	Statuses map[manifest.ID]Status
 }
 
 // Observe tells how the objects of the last Apply and the last Watch are. It is
 // cheap, and it is how to find out what a Notify was about: where Settled is set,
 // it was about health alone. It returns false for an owner that nothing is known
-// of.
+// of, or nothing but what is being deleted.
 func (a *Applier) Observe(owner Owner) (Observation, bool) {
 	a.mu.Lock()
 	h := a.holders[owner]
@@ -49,14 +49,17 @@ func (a *Applier) Observe(owner Owner) (Observation, bool) {
 			if condition == drifted {
 				o.Drifted = append(o.Drifted, item.ID)
 			}
-			if status := key.kind.statusOf(key.name, h); status != nil {
-				o.addStatus(item.ID, *status)
-			}
+			o.addStatus(key, h)
 			o.Settled = o.Settled && (condition == asApplied || condition == unseen && v == watched)
 		}
 	}
 	o.Health = health.Summarize(items)
-	return o, true
+	if applied != nil {
+		for _, key := range applied.leaving {
+			o.addStatus(key, h)
+		}
+	}
+	return o, len(items) > 0
 }
 
 // condition is how a live object compares with what was applied.

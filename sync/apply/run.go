@@ -209,7 +209,12 @@ func (r *run) publish(result Result) {
 			v.objects = append(v.objects, it.key())
 		}
 	}
-	if len(v.objects) == 0 {
+	for _, rm := range r.removals {
+		if rm.kind != nil && !rm.done {
+			v.leaving = append(v.leaving, recordKey{rm.kind, rm.name()})
+		}
+	}
+	if len(v.objects)+len(v.leaving) == 0 {
 		v = nil
 	}
 	r.holder.applied.Store(v)

@@ -78,9 +78,14 @@ func (k *kind) statusOf(name types.NamespacedName, h *holder) *Status {
 	return nil
 }
 
-func (o *Observation) addStatus(id manifest.ID, status Status) {
+// addStatus adds the status of an object, as far as it is known.
+func (o *Observation) addStatus(key recordKey, h *holder) {
+	status := key.kind.statusOf(key.name, h)
+	if status == nil {
+		return
+	}
 	if o.Statuses == nil {
 		o.Statuses = make(map[manifest.ID]Status)
 	}
-	o.Statuses[id.Key()] = status
+	o.Statuses[key.kind.id(key.name).Key()] = *status
 }

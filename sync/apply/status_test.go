@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -13,29 +14,52 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// newStatusFixture applies for an owner whose objects are kept with their status.
-func newStatusFixture(t *testing.T) *fixture {
+// statusFixture applies for an owner whose objects are kept with their status.
+type statusFixture struct {
+	*fixture
+	// reported has the notices of another status.
+	reported chan apply.Owner
+}
+
+func newStatusFixture(t *testing.T) *statusFixture {
 	t.Helper()
-	f := newFixture(t)
+	f := &statusFixture{fixture: newFixture(t)}
 	f.owner.Kind = "KubernetesApplicationResource"
-	notified := make(chan apply.Owner, 10000)
-	f.notified = notified
-	f.Applier = apply.New(t.Context(), f.target, apply.Options{
-		Notify: func(o apply.Owner) { notified <- o },
-		Status: func(o apply.Owner) bool { return o.Kind == "KubernetesApplicationResource" },
-	})
+	f.restart()
 	return f
 }
 
+// restart makes a new Applier, as a new process would.
+func (f *statusFixture) restart() {
+	notified, reported := make(chan apply.Owner, 10000), make(chan apply.Owner, 10000)
+	f.notified, f.reported = notified, reported
+	f.Applier = apply.New(f.t.Context(), f.target, apply.Options{
+		Notify:       func(o apply.Owner) { notified <- o },
+		NotifyStatus: func(o apply.Owner) { reported <- o },
+		Status:       func(o apply.Owner) bool { return o.Kind == "KubernetesApplicationResource" },
+	})
+}
+
 // awaitStatus waits, notice by notice, until the status of an object is as wanted.
-func (f *fixture) awaitStatus(id manifest.ID, wanted func(apply.Status) bool) {
+func (f *statusFixture) awaitStatus(id manifest.ID, wanted func(apply.Status) bool) {
 	f.t.Helper()
 	for {
 		seen, _ := f.Observe(f.owner)
 		if status, known := seen.Statuses[id.Key()]; known && wanted(status) {
 			return
 		}
-		f.awaitNotice()
+		f.awaitReport()
+	}
+}
+
+// awaitReport waits until the owner of the fixture is told of another status.
+func (f *statusFixture) awaitReport() {
+	f.t.Helper()
+	select {
+	case owner := <-f.reported:
+		require.Equal(f.t, f.owner, owner)
+	case <-time.After(patience):
+		require.Fail(f.t, "no notice of a status")
 	}
 }
 
@@ -57,6 +81,7 @@ func TestStatus_comesByWatch(t *testing.T) {
 	f.awaitStatus(id, jsonEq(`{"loadBalancer":{"ingress":[{"ip":"192.0.2.1","ipMode":"VIP"}]}}`))
 	seen, _ := f.Observe(f.owner)
 	assert.True(t, seen.Settled, "a status is no drift")
+	assert.Empty(t, f.notified, "nor anything to apply for")
 	f.mustApply(result.Inventory, parse(t, serviceText))
 	assert.Empty(t, f.requests.take())
 }
@@ -105,6 +130,24 @@ func TestStatus_ofOtherOwners(t *testing.T) {
 	f.assertQuiet("settings")
 	seen, _ := f.Observe(f.owner)
 	assert.Empty(t, seen.Statuses)
+	assert.Empty(t, f.reported)
+}
+
+// W19: the status of an object comes also where what is wanted of it now is refused, and nothing
+// was applied since the start of the process.
+func TestStatus_ofWhatIsRefused(t *testing.T) {
+	f := newStatusFixture(t)
+	first := f.mustApply(nil, parse(t, serviceText))
+	f.restart()
+	refused := f.apply(first.Inventory, parse(t, strings.Replace(serviceText, "port: 80", "port: 70000", 1)))
+	require.Len(t, refused.Problems, 1)
+	f.awaitStatus(first.Inventory[0], jsonEq(`{"loadBalancer":{}}`))
+	for len(f.reported) > 0 {
+		<-f.reported
+	}
+	f.setStatus("services", "web", `{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.1"}]}}}`)
+	f.awaitReport()
+	f.awaitStatus(first.Inventory[0], jsonEq(`{"loadBalancer":{"ingress":[{"ip":"192.0.2.1","ipMode":"VIP"}]}}`))
 }
 
 // C12

@@ -69,7 +69,7 @@ func (r *Reconciler) engage(s *scope) error {
 		if ready := conditions.Get(s.kc, v1alpha1.ReadyCondition); ready != nil && ready.Status == metav1.ConditionFalse {
 			return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, 0, "cluster %s cannot be used: %s", s.clusterKey(), ready.Message)
 		}
-		s.pending()
+		s.outcome = &reconcile.Outcome{Pending: true}
 		return nil
 	}
 	if s.session.cluster == found {

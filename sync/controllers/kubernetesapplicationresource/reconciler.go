@@ -50,7 +50,8 @@ type Reconciler struct {
 	sessions *sessions
 	jobs     *reconcile.Jobs[jobKey, submission]
 	appliers *appliers
-	// told counts the changes by others to what a resource delivered, and those of its status.
+	// told counts the changes by others to what a resource delivered, and the ends of what it
+	// waits for.
 	told *reconcile.Bell[types.NamespacedName]
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,20 +48,35 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 	if s.outcome != nil {
 		return *s.outcome, nil
 	}
-	work := r.plan(s)
-	if !r.do(s, "delete "+list(leaving), func(ctx context.Context) submission { return work.remove(ctx, leaving) }) {
-		return reconcile.Outcome{Pending: true}, nil
+	if !r.takeOut(s, leaving) {
+		return s.pending(), nil
 	}
 	got := s.session.result
-	s.session.attempted = ""
 	s.released = got.err == nil && len(got.problems) == 0 && len(got.inventory) == 0
 	if got.inventory != nil {
 		s.kar.Status.Inventory = recorded(inventory.Merge(staying, got.inventory))
 	}
 	if got.err == nil && !slices.ContainsFunc(slices.Concat(staying, got.inventory), s.sameObject) {
 		s.show(apply.Status{}) // it is gone, and its status with it
+	} else {
+		s.showStatus(time.Now())
 	}
-	return reconcile.Outcome{}, s.remaining(got)
+	return reconcile.Outcome{RequeueAfter: s.showAfter}, s.remaining(got)
+}
+
+// takeOut deletes what is leaving, where that is not known to be in vain; it returns false
+// while that goes on.
+func (r *Reconciler) takeOut(s *scope, leaving []manifest.ID) bool {
+	s.digest = fmt.Sprintf("delete %s %q", list(leaving), s.kar.Annotations[v1alpha1.ReconcileAtAnnotation])
+	if !s.session.isDue(s.digest) && !r.toldMore(s) {
+		return true
+	}
+	work := r.plan(s)
+	if !r.do(s, s.digest, func(ctx context.Context) submission { return work.remove(ctx, leaving) }) {
+		return false
+	}
+	s.session.attempted = s.digest
+	return true
 }
 
 // leaving is what is to be taken out of the cluster, and staying what was delivered and is left

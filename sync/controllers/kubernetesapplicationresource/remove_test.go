@@ -1,6 +1,7 @@
 package kubernetesapplicationresource_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -79,6 +80,22 @@ func TestRemove_waitsForTheRemoteEnd(t *testing.T) {
 
 	hub.Change(w.berlin.World, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.berlin.Namespace, Name: "web"}},
 		func(cm *corev1.ConfigMap) { cm.Finalizers = nil })
+	w.AwaitGone(kar, "web")
+}
+
+// C11, W19: what a deletion waits for is named once, and its status tells on the hub why it hangs.
+func TestRemove_showsTheStatusOfWhatHangs(t *testing.T) {
+	w := newWorld(t)
+	name := w.berlin.Namespace + "-held"
+	kar := hub.AwaitReady(w.World, w.submit(w.resource("web", "{apiVersion: v1, kind: Namespace, metadata: {name: "+name+", finalizers: [example.com/hold]}}")))
+	w.awaitRemote(kar, `{"phase":"Active"}`)
+	require.NoError(t, w.Client.Delete(t.Context(), kar))
+	hub.Await(w.World, kar, "the status is that from before", func(k *v1alpha1.KubernetesApplicationResource) bool {
+		return k.Status.Remote != nil && strings.Contains(string(k.Status.Remote.Raw), `"phase":"Terminating"`)
+	})
+	assert.Equal(t, "waiting for Namespace "+name+" to be gone", hub.AwaitReason(w.World, kar, v1alpha1.DeletingReason))
+
+	hub.Change(w.berlin.World, &corev1.Namespace{ObjectMeta: named(name)}, func(ns *corev1.Namespace) { ns.Finalizers = nil })
 	w.AwaitGone(kar, "web")
 }
 

@@ -25,7 +25,7 @@ type scope struct {
 	// copy, those that do not exist, and those that may not leave the hub.
 	secrets         []secret
 	missing, barred []string
-	// digest of everything that is to be delivered is set by submit.
+	// digest of everything that is to be delivered, or deleted, is set by submit and takeOut.
 	digest string
 
 	// showAfter is set by showStatus where there is a status to show, and it is too early.
@@ -37,8 +37,12 @@ type scope struct {
 	released bool
 }
 
-// pending ends the pass: an event will go on.
-func (s *scope) pending() { s.outcome = &reconcile.Outcome{Pending: true} }
+// pending ends a pass while a job is under way: its end is an event. What is known of the status
+// of the object is shown all the same.
+func (s *scope) pending() reconcile.Outcome {
+	s.showStatus(time.Now())
+	return reconcile.Outcome{Pending: true, RequeueAfter: s.showAfter}
+}
 
 // requeueAfter is the time until the next try; zero where none is to come. To be asked once
 // a try that is due was made.

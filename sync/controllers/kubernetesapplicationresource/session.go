@@ -35,7 +35,7 @@ type session struct {
 	// toldBefore is how often the cluster had told of a change by others when the job that is
 	// under way, or was the last, began.
 	toldBefore int
-	// attempted is the digest of what was submitted last, and result how that went.
+	// attempted is the digest of what was submitted or deleted last, and result how that went.
 	attempted string
 	result    submission
 
@@ -124,6 +124,12 @@ func (s *session) unannounced() {
 }
 
 func (s *session) succeeded() { s.failures, s.retryAt, s.lookups = 0, time.Time{}, 0 }
+
+// isDue says whether a job with an input is to be run, or has been and its result is to be taken
+// in: there was none with that input yet, or what failed is to be tried again.
+func (s *session) isDue(input string) bool {
+	return s.working || s.attempted != input || s.retryDue()
+}
 
 func (s *session) retryDue() bool { return !s.retryAt.IsZero() && !time.Now().Before(s.retryAt) }
 

@@ -32,7 +32,8 @@ func (r *Reconciler) submit(_ context.Context, s *scope) error {
 	}
 	work := r.plan(s)
 	if !r.do(s, s.digest, work.submit) {
-		s.pending()
+		outcome := s.pending()
+		s.outcome = &outcome
 		return nil
 	}
 	s.session.attempted = s.digest
@@ -77,11 +78,9 @@ func (s *scope) inputDigest() string {
 // was waited for is there. Who changes it again and again is answered ever more slowly.
 func (r *Reconciler) needsWork(s *scope) bool {
 	switch {
-	case s.session.working || s.session.attempted != s.digest:
+	case s.session.isDue(s.digest):
 		return true
-	case s.session.retryDue():
-		return true
-	case r.told.Rings(s.session.key.NamespacedName) == s.session.toldBefore:
+	case !r.toldMore(s):
 		return false
 	}
 	if seen, known := s.session.applier.Observe(s.owner); known && seen.Settled {
@@ -94,6 +93,11 @@ func (r *Reconciler) needsWork(s *scope) bool {
 		return false
 	}
 	return true
+}
+
+// toldMore says whether the cluster told of a change by others since the last job began.
+func (r *Reconciler) toldMore(s *scope) bool {
+	return r.told.Rings(s.session.key.NamespacedName) != s.session.toldBefore
 }
 
 // do runs a job in the lane of the cluster and takes in its result; it returns false while
@@ -119,7 +123,7 @@ func (r *Reconciler) do(s *scope, input string, work func(context.Context) submi
 	case s.session.attempted != s.digest:
 		s.session.corrections = 0
 	}
-	if r.told.Rings(name) != s.session.toldBefore {
+	if r.toldMore(s) {
 		r.waker.Wake(ctrl.Request{NamespacedName: name})
 	}
 	switch {

@@ -46,7 +46,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.waker = &reconcile.Waker[ctrl.Request]{}
 	r.sessions = newSessions()
 	r.told = reconcile.NewBell[types.NamespacedName]()
-	r.appliers = newAppliers(apply.Options{Notify: r.notify, Status: r.isOurs})
+	r.appliers = newAppliers(apply.Options{Notify: r.notify, Status: r.isOurs, NotifyStatus: r.notifyStatus})
 	r.jobs = reconcile.NewJobs[jobKey, submission](ctx, cmp.Or(r.JobsPerCluster, defaultJobsPerCluster), func(k jobKey) {
 		r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName})
 	}).DrainedBy(r.Drain)
@@ -68,11 +68,17 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Complete(r)
 }
 
-// notify wakes the resource whose object was changed by others, or has another status.
+// notify wakes the resource whose object was changed by others, or for which something that
+// was waited for is there.
 func (r *Reconciler) notify(owner apply.Owner) {
-	key := owner.ObjectKey()
-	r.told.Ring(key)
-	r.waker.Wake(ctrl.Request{NamespacedName: key})
+	r.told.Ring(owner.ObjectKey())
+	r.notifyStatus(owner)
+}
+
+// notifyStatus wakes the resource whose object has another status. That is no reason to apply
+// it: one that is refused would be at each change of its status.
+func (r *Reconciler) notifyStatus(owner apply.Owner) {
+	r.waker.Wake(ctrl.Request{NamespacedName: owner.ObjectKey()})
 }
 
 // isOurs says whether a delivered object is that of a resource of this hub.
