@@ -146,3 +146,28 @@ func TestBegin_looksPastAStaleCache(t *testing.T) {
 	assert.True(t, conditions.IsReady(got))
 	assert.False(t, conditions.IsReconciling(got), "what the write before had set is taken back")
 }
+
+// An object that was deleted during its pass has no status to be written, which is no error, and
+// nothing to tell.
+func TestFinish_ofWhatIsGone(t *testing.T) {
+	w := newWorld(t, newGitSync())
+	gs := w.get(t)
+	pass := w.begin(gs)
+	require.NoError(t, w.client.Delete(t.Context(), gs.DeepCopy()))
+	result, err := pass.Finish(t.Context(), reconcile.Outcome{Message: "applied", RequeueAfter: time.Minute}, nil)
+	require.NoError(t, err)
+	assert.Zero(t, result)
+	assert.Empty(t, w.events.Events)
+}
+
+// A request that was not handled everywhere is not said to be.
+func TestFinish_unhandled(t *testing.T) {
+	w := newWorld(t, newGitSync())
+	gs := w.get(t)
+	_, err := w.begin(gs).Finish(t.Context(), reconcile.Outcome{Unhandled: true}, reconcile.Waiting(v1alpha1.ResourcesFailedReason, 0, "refused"))
+	require.NoError(t, err)
+	assert.Empty(t, w.get(t).Status.LastHandledReconcileAt)
+	_, err = w.begin(gs).Finish(t.Context(), reconcile.Outcome{}, nil)
+	require.NoError(t, err)
+	assert.Equal(t, "noon", w.get(t).Status.LastHandledReconcileAt)
+}

@@ -37,6 +37,9 @@ type Outcome struct {
 	Unknown string
 	// Message of the condition Ready.
 	Message string
+	// Unhandled says that what the annotation reconcile-at asks for was not done everywhere:
+	// it is not said to be handled.
+	Unhandled bool
 	// RequeueAfter is when to look again; zero for never.
 	RequeueAfter time.Duration
 	// Beside is what failed beside the error of the pass, which conditions tell of as it is
@@ -97,15 +100,18 @@ func (k *Kernel) Forget(uid types.UID) {
 }
 
 // Write patches the status in the middle of a pass, where intent has to be recorded before
-// the act, or progress shown. Without a difference it writes nothing.
-func (p *Pass) Write(ctx context.Context) error {
+// the act, or progress shown. Without a difference it writes nothing. That the object is gone
+// is no error.
+func (p *Pass) Write(ctx context.Context) error { return client.IgnoreNotFound(p.write(ctx)) }
+
+func (p *Pass) write(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(p.before, p.obj) {
 		return nil
 	}
 	desired := p.obj.DeepCopyObject().(Object)
 	err := p.client.Status().Patch(ctx, desired, client.MergeFrom(p.before), client.FieldOwner(v1alpha1.FieldManager))
 	if err != nil {
-		return fmt.Errorf("write status of %s: %w", client.ObjectKeyFromObject(p.obj), client.IgnoreNotFound(err))
+		return fmt.Errorf("write status of %s: %w", client.ObjectKeyFromObject(p.obj), err)
 	}
 	p.obj.SetResourceVersion(desired.GetResourceVersion())
 	p.before = p.obj.DeepCopyObject().(Object)
@@ -125,17 +131,17 @@ func (p *Pass) Finish(ctx context.Context, outcome Outcome, err error) (ctrl.Res
 		conditions.MarkUnknown(p.obj, v1alpha1.ReadyCondition, outcome.Unknown, "%s", outcome.Message)
 		conditions.MarkTrue(p.obj, v1alpha1.ReconcilingCondition, v1alpha1.ProgressingReason, "%s", outcome.Message)
 		conditions.Delete(p.obj, v1alpha1.StalledCondition)
-		p.observe()
+		p.observe(outcome)
 	default:
 		p.kernel.succeeded(p.obj.GetUID())
 		conditions.MarkTrue(p.obj, v1alpha1.ReadyCondition, v1alpha1.SucceededReason, "%s", outcome.Message)
 		conditions.Delete(p.obj, v1alpha1.ReconcilingCondition)
 		conditions.Delete(p.obj, v1alpha1.StalledCondition)
-		p.observe()
+		p.observe(outcome)
 	}
 	changed := p.readyChanged()
-	if err := p.Write(ctx); err != nil {
-		return ctrl.Result{}, err
+	if err := p.write(ctx); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err) // of one that is gone there is nothing to tell
 	}
 	if changed {
 		p.tellReady()
@@ -146,7 +152,7 @@ func (p *Pass) Finish(ctx context.Context, outcome Outcome, err error) (ctrl.Res
 // failed sets the conditions of an error and says when to try again.
 func (p *Pass) failed(ctx context.Context, e *Error, outcome Outcome) ctrl.Result {
 	conditions.MarkFalse(p.obj, v1alpha1.ReadyCondition, e.Reason, "%s", e.Error())
-	p.observe()
+	p.observe(outcome)
 	if e.reaction == stall {
 		conditions.MarkStalled(p.obj, e.Reason, "%s", e.Error())
 		conditions.Delete(p.obj, v1alpha1.ReconcilingCondition)
@@ -172,10 +178,10 @@ func (p *Pass) again(ctx context.Context, e *Error) time.Duration {
 	return p.kernel.backoff(p.obj.GetUID())
 }
 
-func (p *Pass) observe() {
+func (p *Pass) observe(outcome Outcome) {
 	s := p.obj.GetReconcileStatus()
 	s.ObservedGeneration = p.obj.GetGeneration()
-	if at, ok := p.obj.GetAnnotations()[v1alpha1.ReconcileAtAnnotation]; ok {
+	if at, ok := p.obj.GetAnnotations()[v1alpha1.ReconcileAtAnnotation]; ok && !outcome.Unhandled {
 		s.LastHandledReconcileAt = at
 	}
 }
