@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,6 +43,9 @@ func (d *driver) resolve(ctx context.Context, s *scope) error {
 	if s.version == nil {
 		return s.unresolved("ApplicationDefinition %q has no version %q, it offers %s", ref.Name, wanted, offered(definition))
 	}
+	if err := d.checkOffer(ctx, s); err != nil {
+		return err
+	}
 	if s.version.Template == nil {
 		return reconcile.Stalled(v1alpha1.InvalidSpecReason, "version %q of ApplicationDefinition %q has no template", wanted, ref.Name)
 	}
@@ -48,6 +53,27 @@ func (d *driver) resolve(ctx context.Context, s *scope) error {
 		Name: ref.Name, Version: wanted, Method: definition.GetMethod(), Namespace: s.namespace().Name,
 	}
 	return d.readCredentials(ctx, s)
+}
+
+// checkOffer waits where the definition is not offered to the cluster (C59). What was begun while
+// it was is kept.
+func (d *driver) checkOffer(ctx context.Context, s *scope) error {
+	if s.definition.Spec.ClusterSelector == nil || s.inst.Status.Application != nil {
+		return nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(s.definition.Spec.ClusterSelector)
+	if err != nil {
+		return reconcile.Stalled(v1alpha1.InvalidSpecReason, "clusterSelector of ApplicationDefinition %q: %w", s.definition.Name, err)
+	}
+	kc := &v1alpha1.KubernetesCluster{}
+	if err := d.Hub.Get(ctx, d.cluster.Name(), kc); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("get cluster: %w", err)
+	}
+	if !selector.Matches(labels.Set(kc.Labels)) {
+		return reconcile.Waiting(v1alpha1.DefinitionNotFoundReason, 0,
+			"ApplicationDefinition %q is not offered to KubernetesCluster %s: its labels do not match %q", s.definition.Name, d.cluster.Name(), selector)
+	}
+	return nil
 }
 
 // has says whether that version is what the installation was last resolved to.

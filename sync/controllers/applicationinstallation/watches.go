@@ -41,8 +41,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	return nil
 }
 
-// watchHub wakes the installations of a definition that changes, and those whose source
-// credentials change.
+// watchHub wakes the installations of a definition that changes, those of a cluster that is
+// labelled otherwise, and those whose source credentials change.
 func (r *Reconciler) watchHub(ctx context.Context, mgr ctrl.Manager) error {
 	definitions, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.ApplicationDefinition{})
 	if err != nil {
@@ -55,6 +55,18 @@ func (r *Reconciler) watchHub(ctx context.Context, mgr ctrl.Manager) error {
 	}))
 	if err != nil {
 		return fmt.Errorf("watch definitions: %w", err)
+	}
+	clusters, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.KubernetesCluster{})
+	if err != nil {
+		return fmt.Errorf("watch clusters: %w", err)
+	}
+	_, err = clusters.AddEventHandler(handle(factsDiffer, func(o client.Object) {
+		if d := r.drivers.get(client.ObjectKeyFromObject(o)); d != nil {
+			d.wakeAll(ctx)
+		}
+	}))
+	if err != nil {
+		return fmt.Errorf("watch clusters: %w", err)
 	}
 	secrets, err := mgr.GetCache().GetInformer(ctx, content.Metadata(content.Secret))
 	if err != nil {
@@ -196,6 +208,13 @@ func (w *contentWatches) start(kind content.Kind) (known bool, err error) {
 func differs(was, is client.Object) bool {
 	return was.GetGeneration() != is.GetGeneration() || !maps.Equal(was.GetAnnotations(), is.GetAnnotations()) ||
 		was.GetDeletionTimestamp().IsZero() != is.GetDeletionTimestamp().IsZero()
+}
+
+// factsDiffer says whether a cluster is another for what is installed in it: by what decides
+// whether a definition is offered to it, and by what values are made of.
+func factsDiffer(was, is client.Object) bool {
+	before, after := was.(*v1alpha1.KubernetesCluster), is.(*v1alpha1.KubernetesCluster)
+	return !maps.Equal(before.Labels, after.Labels) || before.Status.Version != after.Status.Version
 }
 
 // always takes every change for one that matters.
