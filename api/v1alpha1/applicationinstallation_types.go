@@ -237,6 +237,26 @@ type ReleaseStatus struct {
 	// Status of the release in Helm's words, e.g. deployed, failed.
 	// +optional
 	Status string `json:"status,omitempty"`
+
+	// RecordDigest is that of the manifest and the hooks of the revision, as Waybill wrote them
+	// into Helm's record in the target namespace. A record that differs is neither run nor applied.
+	// +optional
+	RecordDigest string `json:"recordDigest,omitempty"`
+
+	// Fallback is the revision that a rollback goes back to.
+	// +optional
+	Fallback *ReleaseRecord `json:"fallback,omitempty"`
+}
+
+// ReleaseRecord is what is known of the record of a revision.
+type ReleaseRecord struct {
+	// Revision of the release, from 1.
+	// +required
+	Revision int32 `json:"revision"`
+
+	// RecordDigest is that of the manifest and the hooks of the revision.
+	// +required
+	RecordDigest string `json:"recordDigest"`
 }
 
 // ApplicationInstallationStatus says what of an installation is in the cluster.

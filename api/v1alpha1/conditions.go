@@ -178,6 +178,11 @@ const (
 	// ReleaseConflictReason: a release or Application of that name belongs to somebody else (C55).
 	ReleaseConflictReason = "ReleaseConflict"
 
+	// ReleaseAlteredReason: Helm's record of the release is not as Waybill wrote it, and is neither
+	// run nor applied. On the condition Ready where a rollback needs that record; an event where
+	// another revision was made from the chart, or the release was uninstalled without its delete hooks.
+	ReleaseAlteredReason = "ReleaseAltered"
+
 	// DriftDetectedReason: objects differ from the release.
 	DriftDetectedReason = "DriftDetected"
 

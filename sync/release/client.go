@@ -34,6 +34,8 @@ type client struct {
 	id      Identity
 
 	mu sync.Mutex
+	// strict says that what is to be deleted may have been named by anybody.
+	strict bool
 	// rendered is set when Helm has objects to work with: what fails before that failed in the chart.
 	rendered bool
 	// failures are the errors that were returned to Helm, which does not hand on all of them.

@@ -109,7 +109,13 @@ func decode(secret *corev1.Secret) (*helmrelease.Release, error) {
 	if found.Info == nil || found.Version < 1 {
 		return nil, errors.New("decode: holds no release")
 	}
-	found.Labels = maps.Clone(secret.Labels)
-	maps.DeleteFunc(found.Labels, func(key, _ string) bool { return slices.Contains(driver.GetSystemLabels(), key) })
+	found.Labels = ownLabels(secret)
 	return &found, nil
+}
+
+// ownLabels are those of a record that Helm does not put there.
+func ownLabels(secret *corev1.Secret) map[string]string {
+	labels := maps.Clone(secret.Labels)
+	maps.DeleteFunc(labels, func(key, _ string) bool { return slices.Contains(driver.GetSystemLabels(), key) })
+	return labels
 }

@@ -40,7 +40,8 @@ func (o ObjectDrift) String() string {
 
 // Correct brings objects of the deployed revision back to what its manifest says, without making another: what is missing is
 // created, what differs is patched, and what others have added stays. Without dirty all objects are looked at. It returns what
-// differed, also where not all of it could be put right. ReasonGone says that there is no deployed release to go by (C53, K3).
+// differed, also where not all of it could be put right. ReasonGone says that there is no deployed release to go by, ReasonAltered
+// that its record is not as it was noted (C53, K3).
 func (e *Engine) Correct(ctx context.Context, t Target, id Identity, dirty []manifest.ID) (Drift, error) {
 	return e.drift(ctx, t, id, dirty, nil)
 }
@@ -66,8 +67,7 @@ func (e *Engine) drift(ctx context.Context, t Target, id Identity, dirty []manif
 }
 
 func (s *session) correct(dirty []manifest.ID, dryRun []string) (Drift, error) {
-	newest, _ := s.observed.newest()
-	current, err := s.store.Get(s.store.key(newest.Number))
+	current, err := s.current()
 	if err != nil {
 		return Drift{}, err
 	}

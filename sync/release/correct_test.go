@@ -78,7 +78,7 @@ func TestCorrect_needsADeployedRelease(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.engine.Correct(t.Context(), w.target, w.identity("web"), nil)
 	assert.Equal(t, release.ReasonGone, release.ReasonOf(err))
-	_, err = w.engine.Ensure(t.Context(), w.target, w.desired("web", values{"broken": true}))
+	_, err = w.try(t.Context(), w.desired("web", values{"broken": true}))
 	require.Error(t, err)
 	_, err = w.engine.Correct(t.Context(), w.target, w.identity("web"), nil)
 	assert.Equal(t, release.ReasonGone, release.ReasonOf(err))

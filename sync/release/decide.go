@@ -56,7 +56,7 @@ func (s situation) neverDeployed() bool {
 	return !ok
 }
 func (s situation) inSync() bool {
-	return s.in(helmrelease.StatusDeployed) && s.newest.Input == s.input
+	return s.in(helmrelease.StatusDeployed) && s.newest.Input == s.input && !s.observed.Altered
 }
 
 // rules in their order: the first that holds decides.
@@ -74,6 +74,7 @@ var rules = []struct {
 	{func(s situation) bool { return s.in(helmrelease.StatusUninstalled) }, ActionInstall, "the release was uninstalled"},
 	{situation.neverDeployed, ActionInstall, "no install has succeeded yet"},
 	{func(s situation) bool { return s.in(helmrelease.StatusFailed) }, ActionUpgrade, "the last action failed"},
+	{func(s situation) bool { return s.observed.Altered }, ActionUpgrade, "the record of the release is not as it was noted"},
 	{func(situation) bool { return true }, ActionUpgrade, "the release is not as it is wanted"},
 }
 

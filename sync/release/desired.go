@@ -22,6 +22,9 @@ type Identity struct {
 	// Owner and OwnerHash are the values of the owner annotation and label (C53). A release is ours when its record carries
 	// OwnerHash.
 	Owner, OwnerHash string
+	// Known is what the last Result said of the release, from where nobody but Waybill writes, as a status is. A record that it
+	// does not vouch for is neither run nor applied; nil vouches for none.
+	Known *v1alpha1.ReleaseStatus
 }
 
 // stamp is what every object of the release carries (C53, C55).

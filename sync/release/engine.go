@@ -21,10 +21,7 @@ type Engine struct {
 	busy map[busyKey]bool
 }
 
-type busyKey struct {
-	host string
-	id   Identity
-}
+type busyKey struct{ host, release string }
 
 // NewEngine returns an engine.
 func NewEngine() *Engine {
@@ -47,12 +44,14 @@ type Result struct {
 	Notes string
 	// Kept are objects of an earlier revision that were not deleted, and why.
 	Kept []Kept
+	// Altered are revisions whose records are not as they were noted: they were neither run nor applied.
+	Altered []int
 	// Warnings are what the API server, or the chart's schema, let pass only just.
 	Warnings []string
 }
 
 // maxSteps is how many actions may follow one another until a release is as it is wanted: what was broken off is ended
-// first, an uninstall that was broken off too.
+// first, an uninstall that was broken off too; what others made of a record shows when it is read.
 const maxSteps = 4
 
 // Ensure brings a release to what is wanted: observe, decide, act, until there is nothing more to do. A second call changes
@@ -64,13 +63,19 @@ func (e *Engine) Ensure(ctx context.Context, t Target, d Desired) (Result, error
 		return Result{}, err
 	}
 	var result Result
+	altered := false
 	for range maxSteps {
 		observed, err := e.Observe(ctx, t, d.Identity)
 		if err != nil {
 			return result, err
 		}
+		observed.Altered = altered
 		decision := Decide(observed, d.Identity, digest)
 		step, err := e.Act(ctx, t, d, observed, decision)
+		if decision.Action == ActionNone && ReasonOf(err) == ReasonAltered {
+			altered = true
+			continue
+		}
 		if step.Release.Name != "" || err != nil {
 			result = step
 		}
@@ -143,7 +148,7 @@ func run[T any](ctx context.Context, j job, act func(context.Context) (T, error)
 	}
 	var none T
 	e, id, timeout := j.engine, j.desired.Identity, j.desired.Options.timeout()
-	key := busyKey{host: j.target.Config().Host, id: id}
+	key := busyKey{host: j.target.Config().Host, release: id.String()}
 	if !e.begin(key) {
 		return none, &Error{Reason: ReasonBusy, Err: fmt.Errorf("an earlier action on release %s has not ended", id)}
 	}
@@ -198,8 +203,7 @@ func (e *Engine) end(key busyKey) {
 
 // keep reads what is there.
 func keep(_ context.Context, s *session, _ Decision) (Result, error) {
-	newest, _ := s.observed.newest()
-	current, err := s.store.Get(s.store.key(newest.Number))
+	current, err := s.current()
 	if err != nil {
 		return Result{}, s.failed("read release", err)
 	}

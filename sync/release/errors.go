@@ -35,6 +35,9 @@ const (
 	ReasonBusy Reason = "Busy"
 	// ReasonGone: there is no such release, or none that is deployed.
 	ReasonGone Reason = "Gone"
+	// ReasonAltered: the record of a release is not as it was noted, and so is neither run nor applied. Ensure makes another
+	// revision from the chart.
+	ReasonAltered Reason = "Altered"
 	// ReasonInterrupted: the context ended before the action did.
 	ReasonInterrupted Reason = "Interrupted"
 	// ReasonUnavailable: the API server did not do what it was asked for, and may do so later.

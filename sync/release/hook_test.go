@@ -37,7 +37,7 @@ func TestEnsure_runsHooks(t *testing.T) {
 
 	d.Values = values{"events": "post-delete", "policy": "before-hook-creation,hook-succeeded"}
 	w.ensure(d)
-	_, err = w.engine.Uninstall(t.Context(), w.target, d.Identity, release.Options{})
+	_, err = w.engine.Uninstall(t.Context(), w.target, w.identity(d.Name), release.Options{})
 	require.NoError(t, err)
 	assert.Empty(t, w.revisions("hooked"))
 }
@@ -54,7 +54,7 @@ func TestEnsure_disableHooksRunsNone(t *testing.T) {
 // A hook that fails, or does not end, is named, and worth another try.
 func TestEnsure_namesTheHookThatFailed(t *testing.T) {
 	w := newWorld(t)
-	_, err := w.engine.Ensure(t.Context(), w.target, w.desired("hooked", values{"fail": true}))
+	_, err := w.try(t.Context(), w.desired("hooked", values{"fail": true}))
 	require.Error(t, err)
 	assert.Equal(t, release.ReasonHook, release.ReasonOf(err))
 	assert.False(t, release.IsTerminal(err))
@@ -72,7 +72,7 @@ func TestEnsure_hooksHaveATimeLimit(t *testing.T) {
 	d := w.desired("hooked", nil)
 	d.Chart.Templates[0].Data = append(d.Chart.Templates[0].Data, []byte("      nodeName: none\n")...)
 	d.Options.Timeout = 2 * time.Second
-	_, err := w.engine.Ensure(t.Context(), w.target, d)
+	_, err := w.try(t.Context(), d)
 	require.Error(t, err)
 	assert.Equal(t, release.ReasonHook, release.ReasonOf(err))
 	assert.Contains(t, err.Error(), "did not end within 2s")
@@ -85,7 +85,7 @@ func TestEnsure_atomicUndoesAnInstallWhoseTimeIsUp(t *testing.T) {
 	d := w.desired("hooked", values{"events": "post-install"})
 	d.Chart.Templates[0].Data = append(d.Chart.Templates[0].Data, []byte("      nodeName: none\n")...)
 	d.Options.Timeout, d.Options.Atomic = 2*time.Second, true
-	_, err := w.engine.Ensure(t.Context(), w.target, d)
+	_, err := w.try(t.Context(), d)
 	assert.Equal(t, release.ReasonHook, release.ReasonOf(err))
 	assert.Contains(t, err.Error(), "and was uninstalled")
 	assert.Empty(t, w.revisions("hooked"))
@@ -107,7 +107,7 @@ func TestEnsure_endsInTheMiddleOfAHook(t *testing.T) {
 			watch.Stop()
 		}
 	}()
-	_, err := w.engine.Ensure(ctx, w.target, d)
+	_, err := w.try(ctx, d)
 	require.Error(t, err)
 	assert.Equal(t, []string{"1 failed"}, w.revisions("hooked"))
 	result := w.ensure(w.desired("hooked", nil))

@@ -2,8 +2,10 @@ package release
 
 import (
 	"context"
+	"slices"
 
 	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/kube"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"waybill.dev/waybill/sync/render/helm"
@@ -60,26 +62,28 @@ func (s *session) prepare(ctx context.Context) error {
 	return s.applyCRDs(ctx)
 }
 
-// leftovers are the contents of the revisions that failed since the last one that did not: they may have made objects that no
-// later revision knows of.
-func (s *session) leftovers() ([]*helmrelease.Release, error) {
-	var found []*helmrelease.Release
-	for i := len(s.observed.Revisions) - 1; i >= 0; i-- {
-		r := s.observed.Revisions[i]
-		if r.Status != helmrelease.StatusFailed {
+// leftovers are the objects of the revisions that failed since the last one that did not: they may have made some that no later
+// revision knows of. Of altered revisions Helm is told nothing, so that theirs are among them.
+func (s *session) leftovers() ([]kube.ResourceList, error) {
+	var found []kube.ResourceList
+	for _, r := range slices.Backward(s.observed.Revisions) {
+		if _, err := s.store.Get(s.store.key(r.Number)); err != nil {
+			return nil, err
+		}
+		if r.Status != helmrelease.StatusFailed && !s.store.isAltered(r.Number) {
 			break
 		}
-		full, err := s.store.Get(s.store.key(r.Number))
+		had, err := s.had(r.Number)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, full)
+		found = append(found, had)
 	}
 	return found, nil
 }
 
 // prune deletes what leftovers have and made has not.
-func (s *session) prune(leftovers []*helmrelease.Release, made *helmrelease.Release) error {
+func (s *session) prune(leftovers []kube.ResourceList, made *helmrelease.Release) error {
 	if len(leftovers) == 0 {
 		return nil
 	}
@@ -87,11 +91,7 @@ func (s *session) prune(leftovers []*helmrelease.Release, made *helmrelease.Rele
 	if err != nil {
 		return err
 	}
-	for _, old := range leftovers {
-		had, err := s.build(old)
-		if err != nil {
-			return err
-		}
+	for _, had := range leftovers {
 		if _, errs := s.client.Delete(reversed(had.Difference(wanted))); len(errs) > 0 {
 			return errs[0]
 		}

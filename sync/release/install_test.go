@@ -26,8 +26,10 @@ func TestEnsure_installs(t *testing.T) {
 	assert.Equal(t, release.ActionInstall, result.Action)
 	digest, err := d.Digest()
 	require.NoError(t, err)
+	assert.Len(t, result.Release.RecordDigest, 64)
 	assert.Equal(t, v1alpha1.ReleaseStatus{
 		Name: "web", Namespace: w.namespace, Revision: 1, Chart: "web-1.0.0", Digest: digest, Status: "deployed",
+		RecordDigest: result.Release.RecordDigest,
 	}, result.Release)
 	assert.Equal(t, "Welcome to web.\n", result.Notes)
 	assert.ElementsMatch(t, []manifest.ID{
@@ -96,7 +98,7 @@ func TestEnsure_leavesForeignReleasesAlone(t *testing.T) {
 	d := w.desired("web", nil)
 	w.ensure(d)
 	d.OwnerHash, d.Owner = "another", "hub/ApplicationInstallation/other/web"
-	_, err := w.engine.Ensure(t.Context(), w.target, d)
+	_, err := w.try(t.Context(), d)
 	assert.Equal(t, release.ReasonConflict, release.ReasonOf(err))
 	left, err := w.engine.Uninstall(t.Context(), w.target, d.Identity, release.Options{})
 	require.NoError(t, err)
@@ -108,7 +110,7 @@ func TestEnsure_leavesForeignObjectsAlone(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.client.CoreV1().Services(w.namespace).Create(t.Context(), service("web"), metav1.CreateOptions{})
 	require.NoError(t, err)
-	_, err = w.engine.Ensure(t.Context(), w.target, w.desired("web", nil))
+	_, err = w.try(t.Context(), w.desired("web", nil))
 	assert.Equal(t, release.ReasonConflict, release.ReasonOf(err))
 	assert.Contains(t, err.Error(), `Service "web"`)
 	assert.False(t, release.IsTerminal(err))
@@ -138,7 +140,7 @@ func TestEnsure_saysWhatIsWrongWithTheInput(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := w.engine.Ensure(t.Context(), w.target, tc.desired)
+			_, err := w.try(t.Context(), tc.desired)
 			require.Error(t, err)
 			assert.Equal(t, tc.reason, release.ReasonOf(err), err.Error())
 			assert.Equal(t, tc.terminal, release.IsTerminal(err))
@@ -150,7 +152,7 @@ func TestEnsure_saysWhatIsWrongWithTheInput(t *testing.T) {
 // A failed install is taken up again as an install, and what it left and nobody wants any more goes.
 func TestEnsure_takesAFailedInstallUpAgain(t *testing.T) {
 	w := newWorld(t)
-	failed, err := w.engine.Ensure(t.Context(), w.target, w.desired("web", values{"broken": true, "extra": true}))
+	failed, err := w.try(t.Context(), w.desired("web", values{"broken": true, "extra": true}))
 	require.Error(t, err)
 	assert.Equal(t, "failed", failed.Release.Status)
 	_, err = w.configMap("web-extra")
@@ -167,7 +169,7 @@ func TestEnsure_atomicUninstallsAFailedInstall(t *testing.T) {
 	w := newWorld(t)
 	d := w.desired("web", values{"broken": true})
 	d.Options.Atomic = true
-	_, err := w.engine.Ensure(t.Context(), w.target, d)
+	_, err := w.try(t.Context(), d)
 	require.Error(t, err)
 	assert.Equal(t, release.ReasonInvalidObject, release.ReasonOf(err))
 	assert.Contains(t, err.Error(), "and was uninstalled")
@@ -181,7 +183,7 @@ func TestEnsure_endsWithItsContext(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := w.engine.Ensure(ctx, w.target, w.desired("web", nil))
+	_, err := w.try(ctx, w.desired("web", nil))
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Empty(t, w.revisions("web"))
 }

@@ -23,6 +23,8 @@ type Observed struct {
 	Revisions []Revision
 	// At is when this was observed.
 	At time.Time
+	// Altered says that the newest record was read, and is not as it was noted; Observe itself reads no contents.
+	Altered bool
 }
 
 // Revision is one record of a release, as its labels describe it.

@@ -83,11 +83,7 @@ func (s *session) deployed() (kube.ResourceList, error) {
 		if r.Status != helmrelease.StatusDeployed {
 			continue
 		}
-		current, err := s.store.Get(s.store.key(r.Number))
-		if err != nil {
-			return nil, err
-		}
-		return s.build(current)
+		return s.had(r.Number)
 	}
 	return nil, nil
 }

@@ -1,17 +1,20 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
 	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/kube"
 	helmrelease "helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/storage/driver"
 )
 
 // Rollback gives a revision up that was installed, and turned out not to work: the last one before it that was, is installed
 // again as a revision of its own; where there is none, the release is uninstalled. why is recorded with the revision. This is
 // what Atomic means once objects do not become healthy in time. The next Ensure takes the input up again: its caller decides
-// when.
+// when. ReasonAltered says that there is one, whose record is not as it was noted: then what is installed stays.
 func (e *Engine) Rollback(ctx context.Context, t Target, id Identity, o Options, why string) (Result, error) {
 	observed, err := e.observeOurs(ctx, t, id)
 	if err != nil {
@@ -22,10 +25,11 @@ func (e *Engine) Rollback(ctx context.Context, t Target, id Identity, o Options,
 		if err := s.giveUp(why); err != nil {
 			return Result{}, s.failed("roll back", err)
 		}
-		if _, ok := s.fallback(); !ok {
+		good, err := s.fallback()
+		if err == nil && good == 0 {
 			return s.takeAway(ctx)
 		}
-		return s.goBack()
+		return s.goBack(good, err)
 	})
 }
 
@@ -35,16 +39,21 @@ func (s *session) takeAway(ctx context.Context) (Result, error) {
 	return s.outcome(nil, s.failed("uninstall", err))
 }
 
-// goBack installs the last good revision again and describes it.
-func (s *session) goBack() (Result, error) {
-	if err := s.failed("roll back", s.rollback()); err != nil {
-		return Result{}, err
+// goBack installs a revision again and describes it; with an error it describes what is there. What an altered one since then has
+// beyond it goes, as after an upgrade.
+func (s *session) goBack(good int, err error) (Result, error) {
+	var leftovers []kube.ResourceList
+	if err == nil {
+		leftovers, err = s.leftovers()
 	}
-	restored, err := s.store.Get(s.store.key(s.store.newest()))
-	if err != nil {
-		return Result{}, s.failed("roll back", err)
+	if err == nil {
+		err = s.rollback(good)
 	}
-	return s.result(restored)
+	newest, readErr := s.store.Get(s.store.key(s.store.newest()))
+	if err = cmp.Or(err, readErr); err == nil {
+		err = s.prune(leftovers, newest)
+	}
+	return s.outcome(newest, s.failed("roll back", err))
 }
 
 // giveUp records the newest revision as failed.
@@ -59,32 +68,34 @@ func (s *session) giveUp(why string) error {
 	return s.store.Update(key, current)
 }
 
-// errNoGoodRevision: nothing to go back to is recorded.
-var errNoGoodRevision = errors.New("no earlier revision was installed completely")
-
-// rollback runs Helm's action, to the last good revision.
-func (s *session) rollback() error {
-	good, ok := s.fallback()
-	if !ok {
-		return errNoGoodRevision
-	}
+// rollback runs Helm's action, to that revision.
+func (s *session) rollback(good int) error {
 	cfg, err := s.configuration()
 	if err != nil {
 		return err
 	}
 	run := action.NewRollback(cfg)
-	run.Version = good.Number
+	run.Version = good
 	run.Timeout = s.desired.Options.timeout()
 	run.DisableHooks = s.desired.Options.DisableHooks
 	run.MaxHistory = s.desired.Options.historyLimit()
 	return run.Run(s.id.Name)
 }
 
-// fallback is the last revision before the newest that was installed completely.
-func (s *session) fallback() (Revision, bool) {
-	if len(s.observed.Revisions) == 0 {
-		return Revision{}, false
+// fallback returns the revision to go back to: the last before the newest that was installed completely; 0 where none was. One that
+// is altered, or gone, is an error, and no reason to go back further, or to uninstall what worked before.
+func (s *session) fallback() (int, error) {
+	if s.id.Known == nil || s.id.Known.Fallback == nil {
+		earlier := Observed{Revisions: s.observed.Revisions[:max(len(s.observed.Revisions)-1, 0)]}
+		if unknown, ok := earlier.lastGood(); ok {
+			return 0, s.id.altered(unknown.Number)
+		}
+		return 0, nil
 	}
-	earlier := Observed{Revisions: s.observed.Revisions[:len(s.observed.Revisions)-1]}
-	return earlier.lastGood()
+	good := int(s.id.Known.Fallback.Revision)
+	_, err := s.store.Get(s.store.key(good))
+	if errors.Is(err, driver.ErrReleaseNotFound) || err == nil && s.store.isAltered(good) {
+		err = s.id.altered(good)
+	}
+	return good, err
 }

@@ -12,8 +12,6 @@ import (
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/kube"
 	helmrelease "helm.sh/helm/v3/pkg/release"
-
-	"waybill.dev/waybill/api/v1alpha1"
 )
 
 // session is what one action works with.
@@ -83,22 +81,13 @@ func (s *session) failed(what string, err error) error {
 	return &Error{Reason: reason, Err: fmt.Errorf("%s %s: %w", what, s.id, seen)}
 }
 
-// result describes a release and its objects.
+// result describes a release and its objects; of an altered one there is nothing to say.
 func (s *session) result(r *helmrelease.Release) (Result, error) {
-	result := Result{Kept: s.client.kept, Warnings: slices.Concat(s.warnings, s.client.warnings)}
-	if r == nil {
+	result := Result{Kept: s.client.kept, Warnings: slices.Concat(s.warnings, s.client.warnings), Altered: s.store.allAltered()}
+	if r == nil || s.store.isAltered(r.Version) {
 		return result, nil
 	}
-	result.Release = v1alpha1.ReleaseStatus{
-		Name:      r.Name,
-		Namespace: r.Namespace,
-		Revision:  int32(r.Version),
-		Digest:    inputOf(r.Version, r.Labels[inputLabel]),
-		Status:    string(r.Info.Status),
-	}
-	if r.Chart != nil && r.Chart.Metadata != nil {
-		result.Release.Chart = r.Chart.Metadata.Name + "-" + r.Chart.Metadata.Version
-	}
+	result.Release = s.store.status(r)
 	result.Notes = r.Info.Notes
 	list, err := s.build(r)
 	if err != nil {
@@ -113,4 +102,23 @@ func (s *session) result(r *helmrelease.Release) (Result, error) {
 // build returns the objects of a release as it is recorded.
 func (s *session) build(r *helmrelease.Release) (kube.ResourceList, error) {
 	return s.client.Build(strings.NewReader(r.Manifest), false)
+}
+
+// had returns the objects of a revision, for them to be deleted. An altered record may name just any. Of these no more than what
+// carries our own mark is deleted; hooks carry none and are left out, and so is what cannot be read.
+func (s *session) had(revision int) (kube.ResourceList, error) {
+	found, err := s.store.Get(s.store.key(revision))
+	if err != nil {
+		return nil, err
+	}
+	if !s.store.isAltered(revision) {
+		return s.build(found)
+	}
+	s.client.beStrict()
+	list, err := s.client.build(strings.NewReader(s.store.claimed(revision)), "manifest", false)
+	if err != nil {
+		s.client.warn(fmt.Sprintf("left out the objects of revision %d, whose record cannot be read: %s", revision, err))
+		return nil, nil
+	}
+	return slices.DeleteFunc(list, isHook), nil
 }

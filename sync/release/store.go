@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -20,7 +21,8 @@ import (
 
 // store is the storage of one release for one action: the Secrets of Helm's own driver, and a history that was observed
 // already. Helm lists the whole history, contents included, up to four times in one upgrade; of most revisions it wants no
-// more than what their labels say.
+// more than what their labels say. It is where a record is told from what others made of it: of an altered one Helm is shown
+// nothing but that there is such a revision.
 type store struct {
 	secrets corev1.SecretInterface
 	id      Identity
@@ -28,6 +30,10 @@ type store struct {
 	mu        sync.Mutex
 	revisions []Revision
 	contents  map[int]*helmrelease.Release
+	// seals are the digests of the records that may be executed: of those that are known, and those made in this session.
+	seals map[int]string
+	// altered are the records that are others, as far as they can be read.
+	altered map[int]*helmrelease.Release
 	// failed is the first error of a write, which Helm may only log.
 	failed error
 }
@@ -42,6 +48,8 @@ func newStore(config *rest.Config, id Identity, observed Observed) (*store, erro
 		id:        id,
 		revisions: slices.Clone(observed.Revisions),
 		contents:  map[int]*helmrelease.Release{},
+		seals:     sealsOf(id.Known),
+		altered:   map[int]*helmrelease.Release{},
 	}, nil
 }
 
@@ -64,10 +72,13 @@ func (s *store) Get(key string) (*helmrelease.Release, error) {
 }
 
 func (s *store) get(key string) (*helmrelease.Release, error) {
-	for number, known := range s.contents {
-		if s.key(number) == key {
-			return known, nil
-		}
+	i := slices.IndexFunc(s.revisions, func(r Revision) bool { return s.key(r.Number) == key })
+	if i < 0 {
+		return nil, driver.ErrReleaseNotFound
+	}
+	r := s.revisions[i]
+	if known := s.contents[r.Number]; known != nil {
+		return known, nil
 	}
 	secret, err := s.secrets.Get(context.Background(), key, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -77,11 +88,18 @@ func (s *store) get(key string) (*helmrelease.Release, error) {
 		return nil, err
 	}
 	found, err := decode(secret)
-	if err != nil {
-		return nil, fmt.Errorf("record %s: %w", key, err)
+	if want := s.seals[r.Number]; err == nil && want != "" && want == seal(found) {
+		found.Info.Status = r.Status // as was observed, and decided by
+		s.contents[r.Number] = found
+		return found, nil
 	}
-	s.contents[found.Version] = found
-	return found, nil
+	if err != nil {
+		found = s.outline(r) // of what cannot be read
+		found.Labels = ownLabels(secret)
+	}
+	found.Name, found.Namespace, found.Version = s.id.Name, s.id.Namespace, r.Number
+	s.altered[r.Number], s.contents[r.Number] = found, s.outline(r)
+	return s.contents[r.Number], nil
 }
 
 // Query implements Helm's driver.Driver. Asked for a status it returns releases with their contents; asked for a history,
@@ -142,7 +160,7 @@ func (s *store) Create(key string, r *helmrelease.Release) error {
 		return s.note(err)
 	}
 	s.revisions = append(s.revisions, Revision{Number: r.Version, Status: r.Info.Status})
-	s.contents[r.Version] = r
+	s.contents[r.Version], s.seals[r.Version] = r, seal(r)
 	return nil
 }
 
@@ -150,7 +168,11 @@ func (s *store) Create(key string, r *helmrelease.Release) error {
 func (s *store) Update(key string, r *helmrelease.Release) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.Chart == nil && r.Manifest == "" {
+	if was := s.altered[r.Version]; was != nil {
+		// What others wrote stays to be looked at, as a revision that Waybill does not go by.
+		was.SetStatus(r.Info.Status, r.Info.Description)
+		r = was
+	} else if r.Chart == nil && r.Manifest == "" {
 		return s.note(fmt.Errorf("refuse to overwrite %s with an outline of it", key))
 	}
 	secret, err := encode(key, r, labelModified, s.id)
@@ -203,4 +225,49 @@ func (s *store) newest() int {
 		newest = max(newest, r.Number)
 	}
 	return newest
+}
+
+// isAltered tells whether the record of a revision, which was read before, is not as it was written.
+func (s *store) isAltered(revision int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.altered[revision] != nil
+}
+
+// claimed returns the manifest of an altered record, as whoever altered it has it.
+func (s *store) claimed(revision int) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.altered[revision].Manifest
+}
+
+// allAltered returns the revisions whose records were read, and are not as they were written.
+func (s *store) allAltered() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.altered))
+}
+
+// status describes a revision with what has to be known to recognise its record, and that of the revision that a rollback goes to.
+func (s *store) status(r *helmrelease.Release) v1alpha1.ReleaseStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	status := v1alpha1.ReleaseStatus{
+		Name:         r.Name,
+		Namespace:    r.Namespace,
+		Revision:     int32(r.Version),
+		Digest:       inputOf(r.Version, r.Labels[inputLabel]),
+		Status:       string(r.Info.Status),
+		RecordDigest: s.seals[r.Version],
+	}
+	if r.Chart != nil && r.Chart.Metadata != nil {
+		status.Chart = r.Chart.Metadata.Name + "-" + r.Chart.Metadata.Version
+	}
+	for _, earlier := range slices.Backward(s.revisions) {
+		if earlier.Number < r.Version && earlier.good() && s.seals[earlier.Number] != "" && s.altered[earlier.Number] == nil {
+			status.Fallback = &v1alpha1.ReleaseRecord{Revision: int32(earlier.Number), RecordDigest: s.seals[earlier.Number]}
+			break
+		}
+	}
+	return status
 }

@@ -1,6 +1,7 @@
 package release_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/restmapper"
 	"k8s.io/utils/ptr"
 
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/release"
 	"waybill.dev/waybill/test/env"
 )
@@ -50,6 +52,8 @@ type world struct {
 	client    kubernetes.Interface
 	namespace string
 	engine    *release.Engine
+	// known is what a status would say of the releases.
+	known map[string]v1alpha1.ReleaseStatus
 }
 
 func newWorld(t *testing.T) *world {
@@ -60,7 +64,8 @@ func newWorld(t *testing.T) *world {
 	config.QPS = -1
 	client, err := kubernetes.NewForConfig(c.RESTConfig())
 	require.NoError(t, err)
-	w := &world{T: t, cluster: c, target: newTarget(t, config), client: client, namespace: c.Namespace(t), engine: release.NewEngine()}
+	w := &world{T: t, cluster: c, target: newTarget(t, config), client: client, namespace: c.Namespace(t), engine: release.NewEngine(),
+		known: map[string]v1alpha1.ReleaseStatus{}}
 	// What a process does once, before its first action.
 	_, _, err = w.target.discovery.ServerGroupsAndResources()
 	require.NoError(t, err)
@@ -89,10 +94,14 @@ func (t *target) Discovery() discovery.CachedDiscoveryInterface { return t.disco
 type values = map[string]any
 
 func (w *world) identity(name string) release.Identity {
-	return release.Identity{
+	id := release.Identity{
 		Namespace: w.namespace, Name: name,
 		OwnerHash: "hash-of-" + name, Owner: "hub/ApplicationInstallation/default/" + name,
 	}
+	if known, ok := w.known[name]; ok {
+		id.Known = &known
+	}
+	return id
 }
 
 // desired is a release of a chart of testdata, named as the chart.
@@ -117,9 +126,19 @@ func (w *world) template(text string) release.Desired {
 
 func (w *world) ensure(d release.Desired) release.Result {
 	w.Helper()
-	result, err := w.engine.Ensure(w.Context(), w.target, d)
+	result, err := w.try(w.Context(), d)
 	require.NoError(w, err)
 	return result
+}
+
+// try is Ensure as a controller calls it, that notes what it is told of the release.
+func (w *world) try(ctx context.Context, d release.Desired) (release.Result, error) {
+	d.Known = w.identity(d.Name).Known
+	result, err := w.engine.Ensure(ctx, w.target, d)
+	if result.Release.Name != "" {
+		w.known[d.Name] = result.Release
+	}
+	return result, err
 }
 
 // calls counts what the engine asks for while do runs.
@@ -186,12 +205,12 @@ func (w *world) refuseDeletes() func() {
 		return apierrors.IsForbidden(err)
 	}
 	// The API server reads policies from a cache.
-	require.Eventually(w, refused, time.Minute, 20*time.Millisecond)
+	require.Eventually(w, refused, env.Limit, 20*time.Millisecond)
 	return func() {
 		w.Helper()
 		require.NoError(w, admission.ValidatingAdmissionPolicyBindings().Delete(w.Context(), w.namespace, metav1.DeleteOptions{}))
 		require.NoError(w, admission.ValidatingAdmissionPolicies().Delete(w.Context(), w.namespace, metav1.DeleteOptions{}))
-		require.Eventually(w, func() bool { return !refused() }, time.Minute, 20*time.Millisecond)
+		require.Eventually(w, func() bool { return !refused() }, env.Limit, 20*time.Millisecond)
 	}
 }
 

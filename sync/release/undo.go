@@ -12,7 +12,8 @@ func (e *Engine) undo(ctx context.Context, j job, action Action, failed Result, 
 	if ctx.Err() != nil {
 		return failed, err
 	}
-	done, do := "and was rolled back", func(_ context.Context, s *session) (Result, error) { return s.goBack() }
+	j.desired.Known = &failed.Release // vouches for what was just recorded
+	done, do := "and was rolled back", func(_ context.Context, s *session) (Result, error) { return s.goBack(s.fallback()) }
 	if action == ActionInstall {
 		done, do = "and was uninstalled", func(ctx context.Context, s *session) (Result, error) { return s.takeAway(ctx) }
 	}

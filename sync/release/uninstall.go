@@ -2,10 +2,10 @@ package release
 
 import (
 	"context"
+	"slices"
 
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/kube"
-	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"waybill.dev/waybill/sync/manifest"
 )
@@ -16,6 +16,9 @@ type Uninstalled struct {
 	Objects []manifest.ID
 	// Kept are objects that stay, and why.
 	Kept []Kept
+	// Altered are revisions whose records are not as they were noted. Of what these name, only what carries the marks of the
+	// release was deleted, and with the newest among them no delete hooks were run.
+	Altered []int
 }
 
 // Uninstall takes a release away, with its record, and runs its delete hooks. Neither chart nor values are needed. A release that
@@ -43,24 +46,27 @@ func finishUninstall(ctx context.Context, s *session, _ Decision) (Result, error
 }
 
 // uninstall runs Helm's action, which looks at the newest revision only. Where that one failed, what the others before it, down
-// to the last good one, have beyond it is taken away first.
+// to the last good one, have beyond it is taken away first; and all of it where that one is altered. The delete hooks are those of
+// the newest revision that is known, or none are run.
 func (s *session) uninstall(ctx context.Context) (Uninstalled, error) {
 	var left Uninstalled
 	revisions, err := s.standing()
 	if err != nil {
 		return left, err
 	}
-	newest, err := s.build(revisions[0])
-	if err != nil {
-		return left, err
-	}
-	left.add(newest)
-	for _, older := range revisions[1:] {
-		had, err := s.build(older)
+	left.Altered = s.store.allAltered()
+	var helms kube.ResourceList // what Helm's action deletes
+	for i, r := range revisions {
+		had, err := s.had(r)
 		if err != nil {
 			return left, err
 		}
-		beyond := had.Difference(newest)
+		if i == 0 && !s.store.isAltered(r) {
+			helms = had
+			left.add(had)
+			continue
+		}
+		beyond := had.Difference(helms)
 		left.add(beyond)
 		if _, errs := s.client.Delete(reversed(beyond)); len(errs) > 0 {
 			return left, errs[0]
@@ -72,13 +78,18 @@ func (s *session) uninstall(ctx context.Context) (Uninstalled, error) {
 }
 
 func (s *session) runUninstall(ctx context.Context) error {
+	_, err := s.current()
+	known := err == nil
+	if err != nil && ReasonOf(err) != ReasonAltered {
+		return err
+	}
 	cfg, err := s.configuration()
 	if err != nil {
 		return err
 	}
 	run := action.NewUninstall(cfg)
 	run.IgnoreNotFound = true
-	run.DisableHooks = s.desired.Options.DisableHooks
+	run.DisableHooks = s.desired.Options.DisableHooks || !known
 	run.Timeout = s.desired.Options.timeout()
 	if _, err = run.Run(s.id.Name); err != nil {
 		return err
@@ -86,18 +97,16 @@ func (s *session) runUninstall(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// standing are the contents of the revisions whose objects may be in the cluster, the newest first: where it is deployed that
-// one alone, else all back to the last good one.
-func (s *session) standing() ([]*helmrelease.Release, error) {
-	var found []*helmrelease.Release
-	for i := len(s.observed.Revisions) - 1; i >= 0; i-- {
-		r := s.observed.Revisions[i]
-		full, err := s.store.Get(s.store.key(r.Number))
-		if err != nil {
+// standing are the revisions whose objects may be in the cluster, the newest first: where it is deployed that one alone, else all
+// back to the last good one. An altered one says nothing about those before it.
+func (s *session) standing() ([]int, error) {
+	var found []int
+	for _, r := range slices.Backward(s.observed.Revisions) {
+		if _, err := s.store.Get(s.store.key(r.Number)); err != nil {
 			return nil, err
 		}
-		found = append(found, full)
-		if r.good() {
+		found = append(found, r.Number)
+		if r.good() && !s.store.isAltered(r.Number) {
 			break
 		}
 	}

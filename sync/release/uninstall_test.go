@@ -76,7 +76,7 @@ func TestUninstall_namesWhatItCannotDelete(t *testing.T) {
 func TestUninstall_looksBehindAFailedUpgrade(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.desired("web", values{"extra": true}))
-	_, err := w.engine.Ensure(t.Context(), w.target, w.desired("web", values{"broken": true}))
+	_, err := w.try(t.Context(), w.desired("web", values{"broken": true}))
 	require.Error(t, err)
 	_, err = w.configMap("web-extra")
 	require.NoError(t, err)

@@ -166,23 +166,38 @@ func (c *client) isGone(info *resource.Info) bool {
 
 const keepWhy = "it has the annotation " + kube.ResourcePolicyAnno + ": " + kube.KeepPolicy
 
-// keep says why a live object must not be deleted with the release, or nothing.
+// keep says why a live object must not be deleted with the release, or nothing. Helm's annotations are enough of a mark where a
+// genuine record names the object; else it must be our own, which a release of that name does not have that somebody made by hand.
 func (c *client) keep(live *unstructured.Unstructured) string {
 	annotations := live.GetAnnotations()
 	if annotations[kube.ResourcePolicyAnno] == kube.KeepPolicy {
 		return keepWhy
 	}
 	name, namespace := annotations[releaseNameAnnotation], annotations[releaseNamespaceAnnotation]
+	named := name == c.id.Name && namespace == c.id.Namespace
 	switch {
-	case name == c.id.Name && namespace == c.id.Namespace:
-		return ""
-	case name != "":
+	case name != "" && !named:
 		return fmt.Sprintf("it belongs to the release %s/%s now", namespace, name)
 	case live.GetLabels()[v1alpha1.OwnerHashLabel] == c.id.OwnerHash:
+		return ""
+	case named && !c.isStrict():
 		return ""
 	default:
 		return "it does not carry the marks of the release any more"
 	}
+}
+
+// beStrict is called before anything is deleted that just anybody may have named.
+func (c *client) beStrict() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.strict = true
+}
+
+func (c *client) isStrict() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.strict
 }
 
 func isHook(info *resource.Info) bool {

@@ -243,9 +243,10 @@ func configMapObject(name, value string) manifest.Object {
 func TestInjection_isNoDriftOfARelease(t *testing.T) {
 	m := newMarked(t)
 	engine := release.NewEngine()
+	var known *v1alpha1.ReleaseStatus
 	desired := func(value string) release.Desired {
 		return release.Desired{
-			Identity: release.Identity{Namespace: m.namespace, Name: "web", Owner: "hub/ApplicationInstallation/team/web", OwnerHash: "hash"},
+			Identity: release.Identity{Namespace: m.namespace, Name: "web", Owner: "hub/ApplicationInstallation/team/web", OwnerHash: "hash", Known: known},
 			Chart: &chart.Chart{
 				Metadata: &chart.Metadata{APIVersion: "v2", Name: "web", Version: "1.0.0"},
 				Templates: []*chart.File{{Name: "templates/all.yaml", Data: []byte(`
@@ -280,8 +281,9 @@ data: {key: {{ $.Values.value }}}
 			assert.Contains(t, w, "dryRun=All", reason)
 		}
 	}
-	_, err := engine.Ensure(t.Context(), m, desired("one"))
+	result, err := engine.Ensure(t.Context(), m, desired("one"))
 	require.NoError(t, err)
+	known = &result.Release
 	m.application("web", v1alpha1.ReleaseLabel, "web")
 	settled("older than its Application")
 
@@ -290,8 +292,9 @@ data: {key: {{ $.Values.value }}}
 	require.Equal(t, "web", m.configMap("newer").Annotations[v1alpha1.ApplicationAnnotation])
 	settled("marked by others")
 
-	_, err = engine.Ensure(t.Context(), m, desired("two"))
+	result, err = engine.Ensure(t.Context(), m, desired("two"))
 	require.NoError(t, err)
+	known = &result.Release
 	assert.Equal(t, "two", m.configMap("older").Data["key"])
 	assert.Equal(t, "web", m.configMap("older").Annotations[v1alpha1.ApplicationAnnotation], "an upgrade leaves marks")
 	settled("upgraded")

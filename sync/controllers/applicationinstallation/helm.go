@@ -2,7 +2,9 @@ package applicationinstallation
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
@@ -27,17 +29,16 @@ func (m *helmMethod) fetch(ctx context.Context, p plan) (*files, error) {
 }
 
 func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
+	id := identity(p)
 	result, err := m.engine.Ensure(ctx, m.cluster, release.Desired{
-		Identity:    identity(p),
+		Identity:    id,
 		Chart:       f.chart.Chart,
 		ChartDigest: f.chart.Digest,
 		Values:      p.values,
 		Options:     releaseOptions(p.options),
 	})
-	got := acted{done: true}
-	if result.Release.Name != "" {
-		got.release = &result.Release
-	}
+	got := acted{done: true, release: noted(result)}
+	p.ledger.note(got.release, altered(id, result.Altered, "it was not used, and another revision was made from the chart"))
 	if err != nil {
 		got.err = releaseError(result, err)
 		return got
@@ -122,7 +123,7 @@ func (m *helmMethod) compare(ctx context.Context, p plan, got acted, dirty []man
 	case err == nil:
 		got.corrected = described(drift)
 	}
-	if release.ReasonOf(err) == release.ReasonGone {
+	if reason := release.ReasonOf(err); reason == release.ReasonGone || reason == release.ReasonAltered {
 		return acted{done: true, gone: true, inventory: p.inventory}
 	}
 	if err != nil {
@@ -143,15 +144,19 @@ func described(drift release.Drift) []string {
 
 // rollback gives up a revision whose objects did not become healthy in time.
 func (m *helmMethod) rollback(ctx context.Context, p plan, why string) acted {
-	result, err := m.engine.Rollback(ctx, m.cluster, identity(p), releaseOptions(p.options), why)
-	got := acted{done: true, inventory: slices.Clone(result.Objects)}
-	if result.Release.Name != "" {
-		got.release = &result.Release
+	id := identity(p)
+	result, err := m.engine.Rollback(ctx, m.cluster, id, releaseOptions(p.options), why)
+	got := acted{done: true, release: noted(result)}
+	p.ledger.note(got.release, altered(id, result.Altered, "it was not used"))
+	if release.ReasonOf(err) == release.ReasonAltered {
+		got.err = reconcile.Stalled(v1alpha1.ReleaseAlteredReason, "%s; not rolled back: %w; change the installation to try again", why, err)
+		return got
 	}
 	if err != nil {
 		got.err = releaseError(result, err)
 		return got
 	}
+	got.inventory = slices.Clone(result.Objects)
 	got = m.describe(ctx, p, got)
 	if got.err == nil {
 		got.err = reconcile.Stalled(v1alpha1.NotHealthyReason, "rolled back: %s; change the installation to try again", why)
@@ -162,7 +167,10 @@ func (m *helmMethod) rollback(ctx context.Context, p plan, why string) acted {
 func (m *helmMethod) uninstall(ctx context.Context, p plan) acted {
 	got := acted{done: true, inventory: p.inventory}
 	m.applier.Unwatch(p.owner)
-	if _, err := m.engine.Uninstall(ctx, m.cluster, identity(p), releaseOptions(p.options)); err != nil {
+	id := identity(p)
+	left, err := m.engine.Uninstall(ctx, m.cluster, id, releaseOptions(p.options))
+	p.ledger.note(nil, altered(id, left.Altered, "its delete hooks were not run"))
+	if err != nil {
 		got.err = reconcile.Failed(v1alpha1.UninstallFailedReason, "%w", prefixed("uninstall", p, err))
 		return got
 	}
@@ -185,7 +193,26 @@ func identity(p plan) release.Identity {
 		Name:      p.inst.Name,
 		Owner:     p.owner.String(),
 		OwnerHash: p.owner.Hash(),
+		Known:     p.ledger.known(),
 	}
+}
+
+// noted is what the status says of a release; nil where nothing came of the action.
+func noted(result release.Result) *v1alpha1.ReleaseStatus {
+	if result.Release.Name == "" {
+		return nil
+	}
+	return &result.Release
+}
+
+// altered says which records of a release are not as they were noted, and what came of it;
+// nothing where all are.
+func altered(id release.Identity, revisions []int, came string) string {
+	if len(revisions) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Helm's record of revision %s of release %s is not as Waybill noted it: %s",
+		strings.Trim(fmt.Sprint(revisions), "[]"), id, came)
 }
 
 func releaseOptions(o *v1alpha1.HelmDeployOptions) release.Options {

@@ -4,15 +4,20 @@ import (
 	"context"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply/inventory"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// restore reads back, once after a start, what was installed.
+// restore reads back, once after a start, what was installed. From then on it is the session that
+// says what is known of the release, also where a status could not be written.
 func (d *driver) restore(ctx context.Context, s *scope) error {
 	if s.session.restored {
+		s.inst.Status.Release = s.session.inventory.known()
+		s.tellAltered()
 		return nil
 	}
 	ids, err := d.inventories.Load(ctx, d.client, s.inst, recorded(s.inst))
@@ -20,8 +25,19 @@ func (d *driver) restore(ctx context.Context, s *scope) error {
 		return reconcile.Failed(v1alpha1.InventoryUnreadableReason, "%w", err)
 	}
 	s.session.inventory.set(ids)
+	s.session.inventory.note(s.inst.Status.Release, "")
 	s.session.restored = true
 	return nil
+}
+
+// tellAltered records as an event that a record of Helm was not as it was noted: that was made
+// good, and somebody should know that others write there.
+func (s *scope) tellAltered() {
+	if altered := s.session.inventory.tell(); altered != "" {
+		s.pass.Tell(reconcile.Event{
+			Type: corev1.EventTypeWarning, Reason: v1alpha1.ReleaseAlteredReason, Action: "Verify", Note: altered,
+		})
+	}
 }
 
 // declare returns what records, from within a job, objects that are about to be created, so

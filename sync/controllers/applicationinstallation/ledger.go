@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply/inventory"
 	"waybill.dev/waybill/sync/manifest"
 )
@@ -14,6 +15,10 @@ import (
 type ledger struct {
 	mu  sync.Mutex
 	ids []manifest.ID
+	// release is what is known of the Helm release: what its records are held against. altered says
+	// that one is not as it was noted, until somebody was told.
+	release *v1alpha1.ReleaseStatus
+	altered string
 }
 
 // all returns what is listed.
@@ -35,4 +40,32 @@ func (l *ledger) set(ids []manifest.ID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ids = slices.Clone(ids)
+}
+
+// known returns what is known of the release; nil where nothing is. It is not to be changed.
+func (l *ledger) known() *v1alpha1.ReleaseStatus {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.release
+}
+
+// note keeps what an action has made of the release, and what it found altered.
+func (l *ledger) note(release *v1alpha1.ReleaseStatus, altered string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if release != nil {
+		l.release = release
+	}
+	if altered != "" {
+		l.altered = altered
+	}
+}
+
+// tell returns, once, what was found altered.
+func (l *ledger) tell() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	altered := l.altered
+	l.altered = ""
+	return altered
 }

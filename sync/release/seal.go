@@ -1,0 +1,83 @@
+package release
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// seal returns the digest of what may be executed of a record: the manifest and the hooks of that revision of that release, as 64
+// hexadecimal digits. What changes while Helm acts, as the status and when a hook ran last, is no part of it; nor are the chart and
+// the values, from which nothing is ever rendered again.
+func seal(r *helmrelease.Release) string {
+	executable := struct {
+		Namespace, Name string
+		Version         int
+		Manifest        string
+		Hooks           []helmrelease.Hook
+	}{r.Namespace, r.Name, r.Version, stored(r.Manifest), nil}
+	for _, h := range r.Hooks {
+		if h == nil {
+			return "" // which no record is known by
+		}
+		hook := *h
+		hook.Manifest = stored(h.Manifest)
+		hook.LastRun = helmrelease.HookExecution{}
+		if len(hook.DeletePolicies) == 0 { // Helm fills in its default when a hook runs
+			hook.DeletePolicies = []helmrelease.HookDeletePolicy{helmrelease.HookBeforeHookCreation}
+		}
+		executable.Hooks = append(executable.Hooks, hook)
+	}
+	data, err := json.Marshal(executable)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// stored returns text as it comes back from JSON, which replaces bytes that are no UTF-8.
+func stored(text string) string {
+	if utf8.ValidString(text) {
+		return text
+	}
+	return string([]rune(text))
+}
+
+// sealsOf returns the digests that are known, by revision.
+func sealsOf(known *v1alpha1.ReleaseStatus) map[int]string {
+	seals := map[int]string{}
+	if known == nil {
+		return seals
+	}
+	if known.Fallback != nil {
+		seals[int(known.Fallback.Revision)] = known.Fallback.RecordDigest
+	}
+	seals[int(known.Revision)] = known.RecordDigest
+	return seals
+}
+
+// altered is the error of a revision whose record is not to be used.
+func (i Identity) altered(revision int) error {
+	return &Error{Reason: ReasonAltered, Err: fmt.Errorf("the record of revision %d of release %s is not as it was noted", revision, i)}
+}
+
+// current returns the newest revision, if it is the one that is known and is as it was written: what an earlier one says is not
+// what is wanted any more.
+func (s *session) current() (*helmrelease.Release, error) {
+	newest, _ := s.observed.newest()
+	found, err := s.store.Get(s.store.key(newest.Number))
+	if err != nil {
+		return nil, err
+	}
+	if s.id.Known == nil || int(s.id.Known.Revision) != newest.Number || s.store.isAltered(newest.Number) {
+		return nil, s.id.altered(newest.Number)
+	}
+	return found, nil
+}
