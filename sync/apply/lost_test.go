@@ -36,9 +36,9 @@ func (f *fixture) drain() {
 // C37: the right to watch is taken away. The owner is told, and that nobody sees drift any more
 // is said, rather than that all is well.
 func TestLost_rightToWatch(t *testing.T) {
-	config, err := shared(t).AddUser("restricted")
-	require.NoError(t, err)
+	user, config := newUser(t)
 	f, gate := newGatedAs(t, config)
+	f.user = user
 	f.grant(mayDo("*"))
 	object := configMap(t, "settings", "one")
 	require.Eventually(t, func() bool { return clean(f.apply(nil, object)) }, patience, patience/300, "rights arrive late")

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/storage/names"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -17,15 +18,23 @@ import (
 // newRestricted applies with rights in one namespace alone.
 func newRestricted(t *testing.T, rules ...rbacv1.PolicyRule) *fixture {
 	t.Helper()
-	cluster := shared(t)
-	config, err := cluster.AddUser("restricted")
-	require.NoError(t, err)
-	f := newFixtureAs(t, cluster, config)
+	user, config := newUser(t)
+	f := newFixtureAs(t, shared(t), config)
+	f.user = user
 	f.grant(rules...)
 	return f
 }
 
-// grant gives the user restricted rights in the fixture's namespace.
+// newUser is one that no other test grants anything.
+func newUser(t *testing.T) (string, *rest.Config) {
+	t.Helper()
+	name := names.SimpleNameGenerator.GenerateName("restricted-")
+	config, err := shared(t).AddUser(name)
+	require.NoError(t, err)
+	return name, config
+}
+
+// grant gives the fixture's user rights in the fixture's namespace.
 func (f *fixture) grant(rules ...rbacv1.PolicyRule) {
 	f.t.Helper()
 	admin, err := kubernetes.NewForConfig(f.cluster.RESTConfig())
@@ -36,7 +45,7 @@ func (f *fixture) grant(rules ...rbacv1.PolicyRule) {
 	_, err = admin.RbacV1().RoleBindings(f.namespace).Create(f.t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "restricted"}},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: f.user}},
 	}, metav1.CreateOptions{})
 	require.NoError(f.t, err)
 }
@@ -90,7 +99,7 @@ func TestRights_oneNamespace(t *testing.T) {
 	require.NoError(t, result.Err)
 	require.Len(t, result.Problems, 1)
 	assert.Equal(t, apply.ReasonForbidden, result.Problems[0].Reason)
-	assert.Contains(t, result.Problems[0].Message, `User "restricted" cannot get resource "namespaces"`)
+	assert.Contains(t, result.Problems[0].Message, `User "`+f.user+`" cannot get resource "namespaces"`)
 }
 
 // C37: without the right to watch, everything is applied each time, and it is said
@@ -107,7 +116,7 @@ func TestRights_noWatch(t *testing.T) {
 		ID:     manifest.ID{Version: "v1", Kind: "ConfigMap", Namespace: f.namespace},
 		Reason: apply.ReasonNotWatched,
 		Message: "edits and deletions by others are put right only at the next reconciliation: " +
-			`configmaps is forbidden: User "restricted" cannot list resource "configmaps" in API group "" in the namespace "` + f.namespace + `"`,
+			`configmaps is forbidden: User "` + f.user + `" cannot list resource "configmaps" in API group "" in the namespace "` + f.namespace + `"`,
 	}, result.Warnings[0])
 	assert.True(t, result.Unseen)
 	assert.Len(t, f.requests.take(), 2, "a look whose it is, and the apply")
@@ -132,7 +141,7 @@ func TestRights_noWatch(t *testing.T) {
 // A namespace that nobody may watch comes unseen.
 func TestRights_namespaceIsNotWatched(t *testing.T) {
 	f := newRestricted(t, mayDo("*"))
-	f.grantEverywhere("restricted", mayDo("*"))
+	f.grantEverywhere(f.user, mayDo("*"))
 	name := f.namespace + "-late"
 	object := parse(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: "+name+"}}")
 	var result apply.Result
@@ -150,7 +159,7 @@ func TestRights_writeOnly(t *testing.T) {
 	result := f.apply(nil, configMap(t, "settings", "one"))
 	require.Len(t, result.Problems, 1)
 	assert.Equal(t, apply.ReasonForbidden, result.Problems[0].Reason)
-	assert.Contains(t, result.Problems[0].Message, `User "restricted" cannot get resource "configmaps"`)
+	assert.Contains(t, result.Problems[0].Message, `User "`+f.user+`" cannot get resource "configmaps"`)
 	assert.Nil(t, f.live("configmaps", "settings"))
 }
 

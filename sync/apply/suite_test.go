@@ -134,6 +134,7 @@ type fixture struct {
 	t         testing.TB
 	cluster   *env.Cluster
 	target    *target
+	user      string // that rights are granted to, where it is not an administrator
 	admin     *target
 	namespace string
 	owner     apply.Owner

@@ -3,11 +3,14 @@ package application_test
 import (
 	"context"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/transport"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -23,9 +26,9 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-// agentUser is who the agent is in its cluster: its rights are those of the chart, and what a
-// test grants.
-const agentUser = "agent"
+// agent is who the agent of the test is in its cluster: its rights are those of the chart, and
+// what the test grants.
+func (w *world) agent() string { return w.Namespace }
 
 // agentCluster is one on which each test runs an agent of its own.
 func agentCluster(t *testing.T) *env.Cluster {
@@ -62,16 +65,37 @@ func agentRights(t *testing.T) []rbacv1.PolicyRule {
 // grant has the agent have just these rights by a ClusterRole of that name.
 func (w *world) grant(name string, rules ...rbacv1.PolicyRule) {
 	w.T.Helper()
-	ctx := context.Background()
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	ctx := w.T.Context()
+	meta := metav1.ObjectMeta{Name: w.Namespace + "-" + name}
+	role := &rbacv1.ClusterRole{ObjectMeta: meta}
 	_, err := ctrl.CreateOrUpdate(ctx, w.Client, role, func() error { role.Rules = rules; return nil })
 	require.NoError(w.T, err)
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: agentUser}},
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: w.agent()}},
 	}
 	require.NoError(w.T, client.IgnoreAlreadyExists(w.Client.Create(ctx, binding)))
+	w.T.Cleanup(func() {
+		_ = w.Client.Delete(context.Background(), binding)
+		_ = w.Client.Delete(context.Background(), role)
+	})
+	for _, rule := range rules {
+		require.True(w.T, w.Eventually(func() bool { return w.allowed(rule) }), "%+v is not granted", rule)
+	}
+}
+
+// allowed tells whether the API server knows of a right of the agent: it reads them from a cache.
+func (w *world) allowed(rule rbacv1.PolicyRule) bool {
+	w.T.Helper()
+	asked := &authorizationv1.ResourceAttributes{Group: rule.APIGroups[0], Verb: rule.Verbs[0]}
+	asked.Resource, asked.Subresource, _ = strings.Cut(rule.Resources[0], "/")
+	if len(rule.ResourceNames) > 0 {
+		asked.Name = rule.ResourceNames[0]
+	}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: w.agent(), ResourceAttributes: asked}}
+	require.NoError(w.T, w.Client.Create(w.T.Context(), review))
+	return review.Status.Allowed
 }
 
 // right is what the chart gives on a kind of components.
@@ -80,12 +104,15 @@ func right(group, resource string) rbacv1.PolicyRule {
 }
 
 // startAgent runs an agent until the end of the test, or until the function is called that it
-// returns.
-func (w *world) startAgent() (stop func()) {
+// returns. Its requests go through wraps.
+func (w *world) startAgent(wraps ...transport.WrapperFunc) (stop func()) {
 	t := w.T
 	t.Helper()
-	user, err := w.Cluster.AddUser(agentUser)
+	user, err := w.Cluster.AddUser(w.agent())
 	require.NoError(t, err)
+	for _, wrap := range wraps {
+		user.Wrap(wrap)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	mgr, err := ctrl.NewManager(user, ctrl.Options{
 		Scheme:     hub.NewScheme(t),

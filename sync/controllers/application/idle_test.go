@@ -51,7 +51,7 @@ func TestIdle_costsNothing(t *testing.T) {
 	stranger.Labels, stranger.Annotations = nil, nil
 	w.Create(stranger)
 	hub.Reconcile(w.World, app)
-	got := w.requests(mark, agentUser)
+	got := w.requests(mark, w.agent())
 	require.Len(t, got, 1, "%+v", got)
 	assert.Equal(t, "status", got[0].Subresource)
 
@@ -60,7 +60,7 @@ func TestIdle_costsNothing(t *testing.T) {
 	w.startAgent()
 	hub.Reconcile(w.World, app)
 	w.settle(app)
-	writes := slices.DeleteFunc(w.requests(mark, agentUser), func(r env.Request) bool { return !env.Writes(r) })
+	writes := slices.DeleteFunc(w.requests(mark, w.agent()), func(r env.Request) bool { return !env.Writes(r) })
 	require.Len(t, writes, 1, "%+v", writes)
 }
 
@@ -125,7 +125,7 @@ func TestIdle_largeStatusIsWrittenSeldom(t *testing.T) {
 // statusWrites counts those of the agent, and its other writes.
 func (w *world) statusWrites(since env.AuditMark) (status, others int) {
 	w.T.Helper()
-	for _, r := range w.requests(since, agentUser) {
+	for _, r := range w.requests(since, w.agent()) {
 		switch {
 		case r.Subresource == "status":
 			status++

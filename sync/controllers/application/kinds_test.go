@@ -109,7 +109,7 @@ func TestKinds_forbidden(t *testing.T) {
 	w.Create(app)
 	message := hub.AwaitReason(w.World, app, v1alpha1.ForbiddenReason)
 	assert.Contains(t, message, "cannot list and watch secrets")
-	assert.Contains(t, message, `User "agent" cannot list resource "secrets" in API group "" at the cluster scope`)
+	assert.Contains(t, message, `User "`+w.agent()+`" cannot list resource "secrets" in API group "" at the cluster scope`)
 	assert.Equal(t, v1alpha1.ForbiddenReason, reasonOf(app, v1alpha1.StalledCondition))
 	assert.Equal(t, v1alpha1.ForbiddenReason, reasonOf(app, v1alpha1.ComponentsReadyCondition))
 	c := component(app, "ConfigMap", "settings")

@@ -40,7 +40,7 @@ func TestRestart_ofTheAPIServer(t *testing.T) {
 	hub.Change(w.World, settings, func(o *corev1.ConfigMap) { o.Labels["app"] = "other" })
 	w.awaitOwned(settings, app, false)
 	w.awaitComponents(app, "2/2")
-	assert.Less(t, len(w.requests(mark, agentUser)), 30)
+	assert.Less(t, len(w.requests(mark, w.agent())), 30)
 }
 
 // Whatever the process was doing when it was killed, the next one ends it: here a reference
@@ -87,6 +87,6 @@ func TestRestart_knowsAllApplicationsFirst(t *testing.T) {
 	hub.Reconcile(w.World, first)
 	hub.Reconcile(w.World, last)
 	w.settle(last)
-	writes := slices.DeleteFunc(w.requests(mark, agentUser), func(r env.Request) bool { return !env.Writes(r) })
+	writes := slices.DeleteFunc(w.requests(mark, w.agent()), func(r env.Request) bool { return !env.Writes(r) })
 	assert.Len(t, writes, 2, "only what was asked for: %+v", writes)
 }
