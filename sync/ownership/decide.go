@@ -21,6 +21,8 @@ type decision struct {
 	// owners are the references that the object shall have, where reown is set.
 	owners []metav1.OwnerReference
 	reown  bool
+	// given is the Application that gets a reference; nil for none.
+	given *membership.Application
 	// contenders all match an object that names no Application; less than two of them are none.
 	contenders []types.NamespacedName
 }
@@ -50,7 +52,7 @@ func (o *Owners) decide(object *census.Object) decision {
 	if !d.marks.Empty() && o.awaits(object, app) {
 		return decision{contenders: d.contenders}
 	}
-	d.owners = o.owners(object, app)
+	d.owners, d.given = o.owners(object, app)
 	d.reown = !slices.EqualFunc(d.owners, object.Owners, func(a, b metav1.OwnerReference) bool { return a.UID == b.UID })
 	return d
 }
@@ -77,11 +79,11 @@ func (o *Owners) contenders(kind schema.GroupKind, object metav1.Object) []types
 }
 
 // owners are the references that an object shall have, which is a component of app, or of
-// none where that is nil: those of others as they are, ours where it belongs.
-func (o *Owners) owners(object *census.Object, app *membership.Application) []metav1.OwnerReference {
+// none where that is nil: those of others as they are, ours where it belongs. given is app where
+// one is added for it.
+func (o *Owners) owners(object *census.Object, app *membership.Application) (owners []metav1.OwnerReference, given *membership.Application) {
 	gives := app != nil && !app.Deleting && app.Ownership == v1alpha1.OwnershipOwn &&
 		object.Controller() == nil && o.gives(app, object.GroupKind)
-	var owners []metav1.OwnerReference
 	for _, reference := range object.Owners {
 		switch {
 		case !isOurs(reference):
@@ -94,14 +96,14 @@ func (o *Owners) owners(object *census.Object, app *membership.Application) []me
 		}
 		owners = append(owners, reference)
 	}
-	if gives {
-		owners = append(owners, metav1.OwnerReference{
-			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ApplicationKind,
-			Name: app.Key.Name, UID: app.UID,
-			Controller: ptr.To(false), BlockOwnerDeletion: ptr.To(false), // C42
-		})
+	if !gives {
+		return owners, nil
 	}
-	return owners
+	return append(owners, metav1.OwnerReference{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ApplicationKind,
+		Name: app.Key.Name, UID: app.UID,
+		Controller: ptr.To(false), BlockOwnerDeletion: ptr.To(false), // C42
+	}), app
 }
 
 // isOurs tells whether a reference is of the kind that this package writes.

@@ -8,20 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/census"
 )
 
 // believed is how long what may not be written is not tried again.
 const believed = 10 * time.Second
 
-// attempt is what is written to objects of a kind, as far as rights go by that.
-type attempt struct {
-	kind          schema.GroupKind
-	marks, owners bool
+// place is a kind in a namespace: rights are given by that.
+type place struct {
+	kind      schema.GroupKind
+	namespace string
 }
 
-func attemptOf(kind schema.GroupKind, d decision) attempt {
-	return attempt{kind: kind, marks: !d.marks.Empty(), owners: d.reown}
-}
+func placeOf(ref census.Ref) place { return place{ref.GroupKind, ref.Namespace} }
 
 // denial is why something may not be written, and until when that is believed.
 type denial struct {
@@ -29,19 +28,24 @@ type denial struct {
 	until time.Time
 }
 
-// The words of API servers for rights that are missing, and in place of them, where they do not say
-// it, what is to be done. The first are those of any authorizer. The second are said of Roles and
-// RoleBindings, which only those may change who hold what they grant, but for their
-// ownerReferences. The third are said where admission plugin OwnerReferencesPermissionEnforcement
-// is on, the last of those who make an object that holds up the deletion of its owner. What is said instead is short enough for the status of one component.
+// missingRights are the words of API servers for rights that are missing and, in place of them where
+// they do not say it, what is to be done, short enough for the status of one component.
 var missingRights = []struct{ words, remedy string }{
-	{"cannot patch resource", ""},
+	// Any authorizer.
+	{cannotPatch, ""},
+	// Of Roles and RoleBindings, which only those may change who hold what they grant, but for
+	// their ownerReferences.
 	{"attempting to grant RBAC permissions not currently held", "who changes it must hold what it grants: annotate it with " +
 		v1alpha1.ApplicationAnnotation + " yourself, or grant the agent escalate and bind"},
+	// Admission plugin OwnerReferencesPermissionEnforcement, where it is on.
 	{"cannot set an ownerRef on a resource you can't delete", "who sets its ownerReferences must be allowed to delete it: grant the agent delete"},
+	// The same plugin, of those who make an object that holds up the deletion of its owner.
 	{"cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on",
 		"who makes it an Application's must be allowed to update applications/finalizers: grant the agent that"},
 }
+
+// cannotPatch is said of a kind in a namespace; the other words are of one object.
+const cannotPatch = "cannot patch resource"
 
 // lacksRight tells whether it is us who may not patch, and not the object that must not be.
 func lacksRight(err error) bool {
@@ -83,21 +87,27 @@ func (e deniedError) Error() string {
 	return what + " is forbidden: " + who
 }
 
-// denial returns why what is the same for objects of a kind is not worth a try at the moment.
-func (k *Keeper) denial(a attempt) denial {
+// denial returns why a try is not worth it at the moment.
+func (k *Keeper) denial(at place) denial {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	d := k.denied[a]
+	d := k.denied[at]
 	if d.err != nil && time.Now().After(d.until) {
-		delete(k.denied, a)
+		delete(k.denied, at)
 		return denial{}
 	}
 	return d
 }
 
-// deny has the objects of a kind be left alone for a while: they would all be refused.
-func (k *Keeper) deny(a attempt, err error) {
+// deny takes in that a right is missing, and has the object be tried again. Where the right is one on
+// all objects of the kind in the namespace they are left alone for a while: they would be refused too.
+func (k *Keeper) deny(ref census.Ref, err error) {
+	if !strings.Contains(err.Error(), cannotPatch) {
+		k.queue.AddRateLimited(ref)
+		return
+	}
+	k.queue.AddAfter(ref, believed+time.Second)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.denied[a] = denial{err: err, until: time.Now().Add(believed)}
+	k.denied[placeOf(ref)] = denial{err: deniedError{err}, until: time.Now().Add(believed)}
 }

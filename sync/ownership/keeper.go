@@ -2,6 +2,7 @@ package ownership
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/census"
+	"waybill.dev/waybill/sync/membership"
 	"waybill.dev/waybill/sync/watch"
 )
 
@@ -55,8 +57,10 @@ type Keeper struct {
 	claims    map[types.NamespacedName]sets.Set[census.Ref]
 	// writes counts those of an object, to notice that somebody undoes them.
 	writes map[census.Ref]spell
-	// denied is what may not be written to the objects of a kind, as far as was seen lately.
-	denied map[attempt]denial
+	// denied is where nothing may be written, as far as was seen lately.
+	denied map[place]denial
+	// giving counts, for each Application, the references to it that are being written.
+	giving map[types.UID]int
 }
 
 // spell is a number of writes within a period.
@@ -75,7 +79,8 @@ func New(options Options) *Keeper {
 		contested: make(map[census.Ref][]types.NamespacedName),
 		claims:    make(map[types.NamespacedName]sets.Set[census.Ref]),
 		writes:    make(map[census.Ref]spell),
-		denied:    make(map[attempt]denial),
+		denied:    make(map[place]denial),
+		giving:    make(map[types.UID]int),
 	}
 }
 
@@ -103,6 +108,14 @@ func (k *Keeper) Contested(app types.NamespacedName) []census.Ref {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.claims[app].UnsortedList()
+}
+
+// Giving tells whether a reference to an Application may still be on its way: no longer is when
+// Changed is told of it. Of one that Owners know to be deleted no other follows.
+func (k *Keeper) Giving(app types.UID) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.giving[app] > 0
 }
 
 // Run works until ctx ends. To be called once, when Owners have all Applications: who matches
@@ -137,21 +150,22 @@ func (k *Keeper) settle(ctx context.Context, ref census.Ref) {
 		k.forget(ref)
 		return
 	}
-	d := k.options.Owners.decide(object)
+	d := k.decide(object)
+	defer k.given(d.given)
 	k.contend(ref, d.contenders)
 	if d.nothing() {
 		k.queue.Forget(ref)
 		k.note(object, nil)
 		return
 	}
-	attempt := attemptOf(ref.GroupKind, d)
-	if d := k.denial(attempt); d.err != nil {
+	if d := k.denial(placeOf(ref)); d.err != nil {
 		k.queue.AddAfter(ref, time.Until(d.until)+time.Second)
 		k.note(object, d.err)
 		return
 	}
 	if wait := k.undone(ref); wait > 0 {
 		k.queue.AddAfter(ref, wait)
+		k.note(object, errUndone)
 		return
 	}
 	resource := k.options.Census.State(ref.GroupKind).Resource
@@ -164,9 +178,8 @@ func (k *Keeper) settle(ctx context.Context, ref census.Ref) {
 		k.queue.Forget(ref)
 		k.count(ref)
 	case lacksRight(err):
+		k.deny(ref, err)
 		err = deniedError{err}
-		k.deny(attempt, err)
-		k.queue.AddAfter(ref, believed+time.Second)
 	case watch.IsKindNotFound(err): // it is by another version, or not at all
 		k.options.Census.Missing(resource)
 		k.queue.AddRateLimited(ref)
@@ -177,6 +190,31 @@ func (k *Keeper) settle(ctx context.Context, ref census.Ref) {
 		k.queue.AddRateLimited(ref)
 	}
 	k.note(object, err)
+}
+
+// decide decides on an object, and counts the reference that is given with that. Both are one, so
+// that who knows an Application to be deleted, and then asks Giving, misses none.
+func (k *Keeper) decide(object *census.Object) decision {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	d := k.options.Owners.decide(object)
+	if d.given != nil {
+		k.giving[d.given.UID]++
+	}
+	return d
+}
+
+// given takes in that a reference was written, or will not be, by the decision of before.
+func (k *Keeper) given(app *membership.Application) {
+	if app == nil {
+		return
+	}
+	k.mu.Lock()
+	if k.giving[app.UID]--; k.giving[app.UID] == 0 {
+		delete(k.giving, app.UID)
+	}
+	k.mu.Unlock()
+	k.options.Changed(app.Key)
 }
 
 // write sends one patch, and makes its answer known.
@@ -195,6 +233,9 @@ func (k *Keeper) write(ctx context.Context, resource schema.GroupVersionResource
 	k.options.Census.Written(object.GroupKind, answer)
 	return nil
 }
+
+// errUndone says that writes are in vain.
+var errUndone = errors.New("somebody keeps undoing what is written to it: metadata.managedFields says who")
 
 // undone returns how long to wait where an object was written too often lately: then
 // somebody undoes it.

@@ -4,10 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/census"
 )
 
 // What is said of a right that is missing is the same for every object of the kind, so that it
@@ -47,4 +55,78 @@ func TestDeniedError_saysWhatToGrant(t *testing.T) {
 			assert.Equal(t, tc.want, deniedError{err}.Error())
 		})
 	}
+}
+
+// A right on a kind in a namespace says nothing of another namespace, and what is refused of one
+// object says nothing of another one.
+func TestKeeper_believesRefusals(t *testing.T) {
+	refused := func(cause string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "roles"}, "a", errors.New(cause))
+	}
+	role := func(namespace, name string) census.Ref {
+		return census.Ref{GroupKind: schema.GroupKind{Kind: "Role"}, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+	}
+	for name, tc := range map[string]struct {
+		cause  string
+		beside bool
+	}{
+		"right":      {`User "agent" cannot patch resource "roles"`, true},
+		"escalation": {`user "agent" is attempting to grant RBAC permissions not currently held`, false},
+		"ownerRef":   {"cannot set an ownerRef on a resource you can't delete: , <nil>", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := New(Options{})
+				defer k.queue.ShutDown()
+				k.deny(role("one", "a"), refused(tc.cause))
+				assert.Equal(t, tc.beside, k.denial(placeOf(role("one", "b"))).err != nil, "beside it")
+				assert.NoError(t, k.denial(placeOf(role("two", "a"))).err, "in another namespace")
+				<-time.After(believed + time.Minute)
+				assert.NoError(t, k.denial(placeOf(role("one", "b"))).err, "after a while")
+				assert.Equal(t, 1, k.queue.Len(), "the object is tried again")
+			})
+		})
+	}
+}
+
+// C42: a reference that is being written is known to be on its way, from when it was decided; an
+// Application that is deleted gets none any more.
+func TestKeeper_countsWhatIsOnItsWay(t *testing.T) {
+	owners := NewOwners()
+	web := app(t, "web", nil)
+	owners.Set(web)
+	owners.Record(web.UID, sets.New(configMaps))
+	var told []types.NamespacedName
+	k := New(Options{Owners: owners, Changed: func(key types.NamespacedName) { told = append(told, key) }})
+	defer k.queue.ShutDown()
+	assert.False(t, k.Giving(web.UID))
+	first, second := k.decide(object(nil)), k.decide(object(nil))
+	owners.Set(app(t, "web", func(a *v1alpha1.Application) { a.DeletionTimestamp = &metav1.Time{Time: time.Now()} }))
+	assert.Nil(t, k.decide(object(nil)).given)
+	k.given(first.given)
+	assert.True(t, k.Giving(web.UID), "one of two")
+	told = nil
+	k.given(second.given)
+	assert.False(t, k.Giving(web.UID))
+	assert.Equal(t, []types.NamespacedName{web.Key}, told)
+	assert.Empty(t, k.giving)
+}
+
+// Somebody who undoes what is written makes no endless fight.
+func TestKeeper_calmsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := New(Options{})
+		defer k.queue.ShutDown()
+		ref := object(nil).Ref
+		for range calm {
+			assert.Zero(t, k.undone(ref))
+			k.count(ref)
+		}
+		<-time.After(period / 4)
+		assert.Equal(t, period*3/4, k.undone(ref), "the rest of the period")
+		<-time.After(period)
+		assert.Zero(t, k.undone(ref))
+		k.count(ref)
+		assert.Zero(t, k.undone(ref), "counted anew")
+	})
 }

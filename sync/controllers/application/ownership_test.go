@@ -1,6 +1,8 @@
 package application_test
 
 import (
+	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/hub"
 )
 
@@ -177,4 +180,22 @@ func TestOwnership_ofObjectMadeAnew(t *testing.T) {
 		w.delete(settings)
 		w.awaitComponents(app, "0/1")
 	}
+}
+
+// Somebody who takes off what we write is told of, instead of being fought all the time.
+func TestOwnership_tellsOfAFight(t *testing.T) {
+	w := newAgentWorld(t, right("", "configmaps"))
+	settings := configMap(member("settings"))
+	w.Create(settings)
+	app := shop(named("ConfigMap", "settings"))
+	w.Create(app)
+	mark := w.mark()
+	require.True(t, w.Eventually(func() bool {
+		hub.Change(w.World, settings, func(o *corev1.ConfigMap) { o.OwnerReferences = nil })
+		return w.Exists(app, "shop") && reasonOf(app, v1alpha1.ReadyCondition) == v1alpha1.OwnershipFailedReason
+	}), "%+v", app.Status)
+	assert.Equal(t, "cannot be owned: somebody keeps undoing what is written to it: metadata.managedFields says who",
+		component(app, "ConfigMap", "settings").Message)
+	patches := slices.DeleteFunc(w.requests(mark, w.agent()), func(r env.Request) bool { return r.Resource != "configmaps" || r.Code != http.StatusOK })
+	assert.Len(t, patches, 4)
 }
