@@ -1,10 +1,13 @@
 package validation
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -24,15 +27,35 @@ func ValidateKubernetesApplication(obj, old *v1alpha1.KubernetesApplication) fie
 	}
 	errs = append(errs, validateSelector(spec.ClusterSelector, selector)...)
 	errs = append(errs, validateClusterName(spec.ClusterName)...)
-	errs = append(errs, validateResourceTemplates(spec.ResourceTemplates, specPath.Child("resourceTemplates"))...)
+	templates := specPath.Child("resourceTemplates")
+	errs = append(errs, validateResourceTemplates(spec.ResourceTemplates, templates)...)
 	if old == nil {
-		return errs
+		return append(errs, validateRoom(spec.ResourceTemplates, templates)...)
+	}
+	if !apiequality.Semantic.DeepEqual(spec.ResourceTemplates, old.Spec.ResourceTemplates) {
+		errs = append(errs, validateRoom(spec.ResourceTemplates, templates)...)
 	}
 	if !apiequality.Semantic.DeepEqual(spec.ClusterSelector, old.Spec.ClusterSelector) {
 		errs = append(errs, immutable(selector, field.OmitValueType{}, "delete the application and create it anew to move it"))
 	}
 	errs = append(errs, immutableClusterName(spec.ClusterName, old.Spec.ClusterName)...)
-	return append(errs, immutableIdentities(spec.ResourceTemplates, old.Spec.ResourceTemplates, specPath.Child("resourceTemplates"))...)
+	return append(errs, immutableIdentities(spec.ResourceTemplates, old.Spec.ResourceTemplates, templates)...)
+}
+
+// maxTemplates is how large, as JSON, what is templated may be. An API server stores a megabyte
+// and a half of an object: this leaves room for its metadata, and for what is written into its
+// status (C58).
+const maxTemplates = 1 << 20
+
+func validateRoom(templated any, path *field.Path) field.ErrorList {
+	text, err := json.Marshal(templated)
+	if err != nil {
+		return nil // the manifest is no object, which is said of it
+	}
+	if len(text) <= maxTemplates {
+		return nil
+	}
+	return field.ErrorList{field.TooLong(path, "", maxTemplates)}
 }
 
 // KubernetesApplicationWarnings returns what is allowed in a KubernetesApplication and unwise. old
@@ -52,6 +75,33 @@ func KubernetesApplicationWarnings(obj, old *v1alpha1.KubernetesApplication) []s
 			continue
 		}
 		firsts[id] = t.Metadata.Name
+	}
+	return append(warnings, colliding(obj.Spec.ResourceTemplates)...)
+}
+
+// colliding warns of copies of Secrets that have the name of another copy, or of a Secret that is
+// templated (W33): only one of them can be in the cluster.
+func colliding(templates []v1alpha1.ResourceTemplate) []string {
+	taken := map[identity]string{}
+	for _, t := range templates {
+		if id := templated(t); id.kind == "Secret" {
+			id.namespace = cmp.Or(id.namespace, metav1.NamespaceDefault)
+			taken[id] = "the object of the resource template " + t.Metadata.Name
+		}
+	}
+	var warnings []string
+	for i, t := range templates {
+		resource := v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{Name: t.Metadata.Name}}
+		namespace := cmp.Or(t.Spec.Template.Metadata.Namespace, metav1.NamespaceDefault)
+		for j, ref := range t.Spec.Secrets {
+			id := identity{kind: "Secret", namespace: namespace, name: resource.PropagatedSecretName(ref.Name)}
+			if other, collides := taken[id]; collides {
+				warnings = append(warnings, fmt.Sprintf("%s: the copy is Secret %s/%s, and so is %s: give one of the resource templates another name",
+					specPath.Child("resourceTemplates").Index(i).Child("spec", "secrets").Index(j), id.namespace, id.name, other))
+				continue
+			}
+			taken[id] = fmt.Sprintf("the copy of %s of the resource template %s", ref.Name, t.Metadata.Name)
+		}
 	}
 	return warnings
 }
@@ -88,7 +138,7 @@ func renamed(obj, old *v1alpha1.KubernetesApplication) []string {
 	var warnings []string
 	for i, t := range obj.Spec.ResourceTemplates {
 		if was, gone := before[templated(t)]; gone && !names[t.Metadata.Name] {
-			warnings = append(warnings, fmt.Sprintf("%s is of the object that the resource template %s was of: the object is deleted with that, and then made anew; "+
+			warnings = append(warnings, fmt.Sprintf("%s names the object of the removed resource template %s: renaming a resource template deletes its object and creates it again; "+
 				"keep the name %s to keep the object", specPath.Child("resourceTemplates").Index(i), was, was))
 		}
 	}

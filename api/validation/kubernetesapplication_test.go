@@ -217,11 +217,90 @@ func TestKubernetesApplicationWarnings_renamed(t *testing.T) {
 	other.Metadata.Name = "other"
 	warnings := validation.KubernetesApplicationWarnings(newKubernetesApplication(other, is), newKubernetesApplication(was, other))
 	require.Len(t, warnings, 1)
-	assert.Contains(t, warnings[0], "spec.resourceTemplates[1] is of the object that the resource template web was of: the object is deleted with that")
+	assert.Contains(t, warnings[0], "spec.resourceTemplates[1] names the object of the removed resource template web: renaming a resource template deletes its object")
 
 	assert.Empty(t, validation.KubernetesApplicationWarnings(newKubernetesApplication(was, other), newKubernetesApplication(other, was)), "they moved")
 	assert.Empty(t, validation.KubernetesApplicationWarnings(newKubernetesApplication(is), newKubernetesApplication(other)), "another object")
 	assert.Empty(t, validation.KubernetesApplicationWarnings(newKubernetesApplication(is), nil))
+}
+
+// W33: copies of Secrets whose names are the same.
+func TestKubernetesApplicationWarnings_copies(t *testing.T) {
+	named := func(name, manifest string, secrets ...string) v1alpha1.ResourceTemplate {
+		made := template(t, manifest)
+		made.Metadata.Name = name
+		for _, secret := range secrets {
+			made.Spec.Secrets = append(made.Spec.Secrets, v1alpha1.ResourceSecretReference{Name: secret})
+		}
+		return made
+	}
+	const (
+		here  = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"web","namespace":"default"}}`
+		also  = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"web2"}}`
+		there = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"web3","namespace":"there"}}`
+		same  = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a-b-c"}}`
+	)
+	for name, tc := range map[string]struct {
+		reason    string
+		templates []v1alpha1.ResourceTemplate
+		want      []string
+	}{
+		"two copies": {"a-b with c is a with b-c", []v1alpha1.ResourceTemplate{named("a-b", here, "c"), named("a", also, "b-c")}, []string{
+			"spec.resourceTemplates[1].spec.secrets[0]: the copy is Secret default/a-b-c, and so is the copy of c of the resource template a-b: give one of the resource templates another name",
+		}},
+		"a templated Secret": {"wherever it stands", []v1alpha1.ResourceTemplate{named("a-b", here, "c"), named("other", same)}, []string{
+			"spec.resourceTemplates[0].spec.secrets[0]: the copy is Secret default/a-b-c, and so is the object of the resource template other: give one of the resource templates another name",
+		}},
+		"other namespaces": {"they are two", []v1alpha1.ResourceTemplate{named("a-b", here, "c"), named("a", there, "b-c")}, nil},
+		"other names":      {"they are two", []v1alpha1.ResourceTemplate{named("a", here, "c"), named("b", also, "c")}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, tc.want, validation.KubernetesApplicationWarnings(newKubernetesApplication(tc.templates...), nil), tc.reason)
+		})
+	}
+}
+
+// sized is a ConfigMap whose manifest has that many bytes, as JSON.
+func sized(t *testing.T, name string, size int) v1alpha1.ResourceTemplate {
+	t.Helper()
+	manifest := func(fill int) string {
+		return `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"` + name + `"},"data":{"a":"` + strings.Repeat("x", fill) + `"}}`
+	}
+	made := template(t, manifest(size-len(manifest(0))))
+	made.Metadata.Name = name
+	return made
+}
+
+// C58: what leaves no room for what is written beside the spec is refused before it is stored.
+func TestValidate_leavesRoom(t *testing.T) {
+	const limit = 1 << 20
+	t.Run("KubernetesApplication", func(t *testing.T) {
+		text, err := json.Marshal([]v1alpha1.ResourceTemplate{sized(t, "one", 1000), sized(t, "two", 1000)})
+		require.NoError(t, err)
+		of := func(over int) *v1alpha1.KubernetesApplication {
+			return newKubernetesApplication(sized(t, "one", 1000), sized(t, "two", 1000+limit-len(text)+over))
+		}
+		large := field.ErrorList{field.TooLong(templates, "", limit)}
+		assertErrors(t, nil, validation.ValidateKubernetesApplication(of(0), nil), "just small enough")
+		assertErrors(t, large, validation.ValidateKubernetesApplication(of(1), nil), "too large by a byte")
+		assertErrors(t, large, validation.ValidateKubernetesApplication(of(1), of(0)), "an edit")
+		scheduled := of(1)
+		scheduled.Spec.ClusterName = "berlin"
+		assertErrors(t, nil, validation.ValidateKubernetesApplication(scheduled, of(1)), "one that is stored already can be worked on, and deleted")
+	})
+	t.Run("KubernetesApplicationResource", func(t *testing.T) {
+		of := func(size int) *v1alpha1.KubernetesApplicationResource {
+			return &v1alpha1.KubernetesApplicationResource{
+				ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "team"},
+				Spec:       v1alpha1.KubernetesApplicationResourceSpec{Template: sized(t, "web", size).Spec.Template},
+			}
+		}
+		large := field.ErrorList{field.TooLong(spec.Child("template"), "", limit)}
+		assertErrors(t, nil, validation.ValidateKubernetesApplicationResource(of(limit), nil), "just small enough")
+		assertErrors(t, large, validation.ValidateKubernetesApplicationResource(of(limit+1), nil), "too large by a byte")
+		assertErrors(t, large, validation.ValidateKubernetesApplicationResource(of(limit+1), of(limit)), "an edit")
+		assertErrors(t, nil, validation.ValidateKubernetesApplicationResource(of(limit+1), of(limit+1)), "one that is stored already")
+	})
 }
 
 // W17, W41, W56, C58

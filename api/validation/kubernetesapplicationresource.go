@@ -1,6 +1,7 @@
 package validation
 
 import (
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -17,7 +18,10 @@ func ValidateKubernetesApplicationResource(obj, old *v1alpha1.KubernetesApplicat
 	errs = append(errs, validateObjectTemplate(spec.Template, template)...)
 	errs = append(errs, validateResourceSecrets(spec.Secrets, spec.Template.GroupVersionKind().GroupKind(), specPath.Child("secrets"))...)
 	if old == nil {
-		return errs
+		return append(errs, validateRoom(spec.Template, template)...)
+	}
+	if !apiequality.Semantic.DeepEqual(spec.Template, old.Spec.Template) {
+		errs = append(errs, validateRoom(spec.Template, template)...)
 	}
 	errs = append(errs, immutableClusterName(spec.ClusterName, old.Spec.ClusterName)...)
 	return append(errs, immutableIdentity(spec.Template, old.Spec.Template, template)...)
