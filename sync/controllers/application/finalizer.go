@@ -3,16 +3,20 @@ package application
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/census"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/watch"
 )
 
 // removalLimit is how long a deletion waits for references that cannot be taken off.
@@ -23,9 +27,15 @@ func holds(app *v1alpha1.Application) bool {
 	return controllerutil.ContainsFinalizer(app, v1alpha1.OwnershipFinalizer)
 }
 
-// hold gives an Application that owns the finalizer, before it owns anything (C42).
+// needsHold tells whether something has to be done before the Application may go: it owns, or has
+// the Pod of a health check, which --cascade=orphan would leave behind (A84).
+func needsHold(app *v1alpha1.Application) bool {
+	return app.Spec.Ownership != v1alpha1.OwnershipObserve || app.Spec.HealthCheck != nil
+}
+
+// hold gives an Application the finalizer, before it owns anything (C42) or has a Pod.
 func (r *Reconciler) hold(ctx context.Context, app *v1alpha1.Application) error {
-	if !app.DeletionTimestamp.IsZero() || app.Spec.Ownership == v1alpha1.OwnershipObserve || holds(app) {
+	if !app.DeletionTimestamp.IsZero() || !needsHold(app) || holds(app) {
 		return nil
 	}
 	before := app.DeepCopy()
@@ -33,10 +43,13 @@ func (r *Reconciler) hold(ctx context.Context, app *v1alpha1.Application) error 
 	return r.patchMetadata(ctx, app, before)
 }
 
-// letGo takes the finalizer off an Application that does not own any more, when nothing is
-// left of that, and its status says so.
+// letGo takes the finalizer off an Application that does not need it any more, when nothing is
+// left of what it was for, and its status says so.
 func (r *Reconciler) letGo(ctx context.Context, app *v1alpha1.Application) error {
-	if !app.DeletionTimestamp.IsZero() || app.Spec.Ownership != v1alpha1.OwnershipObserve || !holds(app) || !r.ownsNothing(app) {
+	if !app.DeletionTimestamp.IsZero() || needsHold(app) || !holds(app) || !r.ownsNothing(app) {
+		return nil
+	}
+	if pods, known, failure := r.pods.of(client.ObjectKeyFromObject(app), app.UID); !known && failure == nil || len(pods) > 0 {
 		return nil
 	}
 	return r.release(ctx, app)
@@ -54,7 +67,7 @@ func (r *Reconciler) patchMetadata(ctx context.Context, app, before *v1alpha1.Ap
 // ownsNothing tells whether it is certain that no object refers to the Application: all kinds
 // are seen, and what was written of them last says so too.
 func (r *Reconciler) ownsNothing(app *v1alpha1.Application) bool {
-	if len(r.census.By(ownerKey(app.Namespace, app.UID))) > 0 {
+	if r.keeper.Giving(app.UID) || len(r.census.By(ownerKey(app.Namespace, app.UID))) > 0 {
 		return false
 	}
 	for _, c := range app.Status.Components {
@@ -71,67 +84,134 @@ func (r *Reconciler) ownsNothing(app *v1alpha1.Application) bool {
 	return true
 }
 
-// remove lets a deleted Application go when no object refers to it that is not its component:
-// else the garbage collector would delete more than was listed (C42). Kinds that are not
-// served, or may not be watched, are not waited for; what cannot be taken off is, for
-// removalLimit, and then named in an event.
+// remove lets a deleted Application go when no object refers to it that is not its component, or
+// that is to be orphaned: else the garbage collector would delete more than was listed (C42). Kinds
+// that are not served, or may not be watched, are not waited for; what cannot be taken off is, for
+// removalLimit. What is not certain then is named in an event.
 func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	if !holds(s.app) {
 		return reconcile.Outcome{Pending: true}, nil
 	}
 	left := removalLimit - time.Since(s.entry.since)
-	pods, known, failure := r.pods.of(s.key, s.app.UID)
-	if !known && failure == nil && left > 0 {
-		return reconcile.Outcome{Pending: true, RequeueAfter: left + time.Second}, nil
+	if message := r.waitsFor(s); message != "" && left > 0 {
+		return reconcile.Outcome{Unknown: v1alpha1.DeletingReason, Message: message, RequeueAfter: left + time.Second}, nil
 	}
-	if err := r.deletePods(ctx, pods, ""); err != nil && left > 0 { // the garbage collector deletes them as well
+	if err := r.removePods(ctx, s.app); err != nil && left > 0 {
 		return reconcile.Outcome{}, reconcile.Failed(v1alpha1.DeleteFailedReason, "delete the Pod of the health check: %w", err)
 	}
-	waiting := len(s.stale) > 0 || r.unseen(s)
-	if !waiting || left <= 0 {
-		s.warnOfStale()
-		s.released = true
-		return reconcile.Outcome{}, nil
-	}
-	message := "ownerReferences are being taken off objects that are no components: " + s.staleNames()
-	for _, o := range s.stale {
-		if problem := r.keeper.Problem(o.Ref); problem != nil {
-			message = fmt.Sprintf("%s; %s", message, problem)
-			break
-		}
-	}
-	return reconcile.Outcome{Unknown: v1alpha1.DeletingReason, Message: message, RequeueAfter: left + time.Second}, nil
+	r.warnOfLeftovers(s)
+	s.released = true
+	return reconcile.Outcome{}, nil
 }
 
-// unseen tells whether there is a kind of which it will soon be known what refers to the
-// Application.
-func (r *Reconciler) unseen(s *scope) bool {
+// waitsFor says what a deletion waits for; empty where nothing is in its way.
+func (r *Reconciler) waitsFor(s *scope) string {
+	unseen := r.unseen(s, census.Starting, census.Failing)
+	switch {
+	case len(s.stale) > 0:
+		message := "ownerReferences are being taken off objects that are not deleted with the Application: " + s.staleNames()
+		for _, o := range s.stale {
+			if problem := r.keeper.Problem(o.Ref); problem != nil {
+				return fmt.Sprintf("%s; %s", message, problem)
+			}
+		}
+		return message
+	case r.keeper.Giving(s.app.UID):
+		return "an ownerReference that was to be given is still on its way"
+	case len(unseen) > 0:
+		return "it is not known what refers to the Application: " + strings.Join(unseen, "; ")
+	default:
+		return ""
+	}
+}
+
+// unseen says of which kinds it is not known what refers to the Application, as they are in one of
+// some phases, and why.
+func (r *Reconciler) unseen(s *scope, phases ...census.Phase) []string {
+	var kinds []string
 	for gk := range s.entry.wanted {
-		if phase := r.census.State(gk).Phase; phase == census.Starting || phase == census.Failing {
-			return true
+		state := r.census.State(gk)
+		switch {
+		case !slices.Contains(phases, state.Phase):
+		case state.Err == nil:
+			kinds = append(kinds, gk.String()+" is not listed yet")
+		default:
+			kinds = append(kinds, state.Err.Error())
 		}
 	}
-	return false
+	slices.Sort(kinds)
+	return kinds
 }
 
-// warnOfStale says what is deleted with the Application although it is not listed.
-func (s *scope) warnOfStale() {
-	if len(s.stale) > 0 {
-		s.pass.Tell(reconcile.Event{Type: corev1.EventTypeWarning, Reason: v1alpha1.DeleteFailedReason, Action: "Delete", Note: fmt.Sprintf(
-			"ownerReferences could not be taken off %s, which are no components: the garbage collector deletes them with the Application", s.staleNames())})
+// removePods deletes the Pods of the health check, as the API server has them: what is known of them
+// may be behind, and --cascade=orphan has the garbage collector take their ownerReference off.
+func (r *Reconciler) removePods(ctx context.Context, app *v1alpha1.Application) error {
+	if known, _, _ := r.pods.of(client.ObjectKeyFromObject(app), app.UID); app.Spec.HealthCheck == nil && len(known) == 0 {
+		return nil
 	}
+	list, err := r.Cluster.Metadata().Resource(podResource).Namespace(app.Namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: v1alpha1.HealthCheckLabel + "=" + healthCheckLabel(app)})
+	if err != nil {
+		return watch.Stable(err)
+	}
+	var pods []*pod
+	for i := range list.Items {
+		p := reducePod(&list.Items[i])
+		orphaned := len(list.Items[i].OwnerReferences) == 0 && list.Items[i].Annotations[v1alpha1.ApplicationAnnotation] == app.Name
+		if p.ownerUID == app.UID || orphaned {
+			pods = append(pods, p)
+		}
+	}
+	return r.deletePods(ctx, pods, "")
+}
+
+// warnOfLeftovers says what may be deleted with the Application although it should not be.
+func (r *Reconciler) warnOfLeftovers(s *scope) {
+	var notes []string
+	if len(s.stale) > 0 {
+		notes = append(notes, "ownerReferences could not be taken off "+s.staleNames())
+	}
+	if unseen := r.unseen(s, census.Starting, census.Failing, census.Denied); len(unseen) > 0 {
+		notes = append(notes, "it is not known what refers to the Application: "+shortList(unseen))
+	}
+	if owned := r.lastSeenOwned(s); len(owned) > 0 {
+		notes = append(notes, "it was last seen to own "+shortList(owned)+", which are no components")
+	}
+	if len(notes) > 0 {
+		s.pass.Tell(reconcile.Event{Type: corev1.EventTypeWarning, Reason: v1alpha1.DeleteFailedReason, Action: "Delete",
+			Note: strings.Join(notes, "; ") + "; the garbage collector deletes with the Application what refers to it, listed or not"})
+	}
+}
+
+// lastSeenOwned are the objects that were no components and referred to the Application still, when
+// they could last be seen.
+func (r *Reconciler) lastSeenOwned(s *scope) []string {
+	var names []string
+	for _, c := range s.app.Status.Components {
+		phase := r.census.State(schema.GroupKind{Group: c.Group, Kind: c.Kind}).Phase
+		if c.Owned && !c.Installed && phase != census.Watched && phase != census.Unknown {
+			names = append(names, componentName(c.Group, c.Kind, c.Name))
+		}
+	}
+	return names
 }
 
 // maxNames is how many names one message has.
 const maxNames = 5
 
 func (s *scope) staleNames() string {
-	names := make([]string, 0, maxNames)
-	for _, o := range s.stale[:min(len(s.stale), maxNames)] {
+	names := make([]string, 0, len(s.stale))
+	for _, o := range s.stale {
 		names = append(names, componentName(o.Group, o.Kind, o.Name))
 	}
-	text := strings.Join(names, ", ")
-	if more := len(s.stale) - len(names); more > 0 {
+	slices.Sort(names)
+	return shortList(names)
+}
+
+// shortList is a list of maxNames, and how many there are beside.
+func shortList(names []string) string {
+	text := strings.Join(names[:min(len(names), maxNames)], ", ")
+	if more := len(names) - maxNames; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

@@ -2,11 +2,15 @@ package application_test
 
 import (
 	"context"
+	"net/http"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -105,6 +109,58 @@ func TestDeletion_doesNotWaitForWhatCannotBeSeen(t *testing.T) {
 	hub.AwaitReason(w.World, app, v1alpha1.ForbiddenReason)
 	w.delete(app)
 	w.AwaitGone(&corev1.ConfigMap{}, "settings")
+	require.True(t, w.Eventually(func() bool {
+		events := &eventsv1.EventList{}
+		require.NoError(t, w.Client.List(t.Context(), events, inNamespace(w)))
+		return slices.ContainsFunc(events.Items, func(e eventsv1.Event) bool {
+			return e.Reason == v1alpha1.DeleteFailedReason && strings.Contains(e.Note, "cannot list and watch services")
+		})
+	}), "it is not told that Services may go with it")
+}
+
+// patches holds the PATCH of an object back, on its way to the API server, until it is let through.
+type patches struct {
+	http.RoundTripper
+	object      string
+	held, going chan struct{}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (p *patches) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method == http.MethodPatch && strings.HasSuffix(request.URL.Path, "/"+p.object) {
+		select {
+		case p.held <- struct{}{}:
+		default:
+		}
+		<-p.going
+	}
+	return p.RoundTripper.RoundTrip(request)
+}
+
+// C42: a reference that is on its way when the Application is deleted is waited for, and taken off
+// where the object is no component any more.
+func TestDeletion_waitsForWhatIsOnItsWay(t *testing.T) {
+	w, stop := newStoppableAgentWorld(t, right("", "configmaps"))
+	stop()
+	late := configMap(member("late"))
+	w.Create(late)
+	app := shop(named("ConfigMap", "late"), named("ConfigMap", "other"))
+	w.Create(app)
+	held, going := make(chan struct{}, 1), make(chan struct{})
+	w.startAgent(func(through http.RoundTripper) http.RoundTripper {
+		return &patches{RoundTripper: through, object: "late", held: held, going: going}
+	})
+	<-held
+
+	hub.Change(w.World, app, func(app *v1alpha1.Application) { app.Spec.Components = app.Spec.Components[1:] })
+	require.NoError(t, w.Client.Delete(t.Context(), app))
+	message := hub.AwaitReason(w.World, app, v1alpha1.DeletingReason)
+	assert.Equal(t, "an ownerReference that was to be given is still on its way", message)
+	close(going)
+	w.AwaitGone(&v1alpha1.Application{}, "shop")
+	require.True(t, w.Exists(late, "late"))
+	assert.Empty(t, late.OwnerReferences)
+	assert.True(t, late.DeletionTimestamp.IsZero())
 }
 
 // A selector that means nothing gets past the schema where no webhook is registered. It must not

@@ -164,12 +164,16 @@ func healthCheckPod(app *v1alpha1.Application) (*corev1.Pod, error) {
 	if p.Labels == nil {
 		p.Labels = make(map[string]string, 1)
 	}
-	p.Labels[v1alpha1.HealthCheckLabel] = shorten(app.Name, validation.LabelValueMaxLength)
+	p.Labels[v1alpha1.HealthCheckLabel] = healthCheckLabel(app)
 	if p.Annotations == nil {
 		p.Annotations = make(map[string]string, 1)
 	}
 	p.Annotations[v1alpha1.ApplicationAnnotation] = app.Name
 	return p, nil
+}
+
+func healthCheckLabel(app *v1alpha1.Application) string {
+	return shorten(app.Name, validation.LabelValueMaxLength)
 }
 
 // healthCheckName is `<application>-health-<hash of the template>`, at most as long as the

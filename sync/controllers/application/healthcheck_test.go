@@ -104,17 +104,53 @@ func TestHealthCheck_lifeOfThePod(t *testing.T) {
 
 // A84: the Pod goes with the Application, however that is deleted.
 func TestHealthCheck_goesWithTheApplication(t *testing.T) {
-	for name, options := range map[string][]client.DeleteOption{"default": nil, "orphaning": {orphan()}} {
+	for name, tc := range map[string]struct {
+		ownership v1alpha1.Ownership
+		options   []client.DeleteOption
+	}{
+		"default":                 {v1alpha1.OwnershipOwn, nil},
+		"orphaning":               {v1alpha1.OwnershipOwn, []client.DeleteOption{orphan()}},
+		"observing":               {v1alpha1.OwnershipObserve, nil},
+		"observing and orphaning": {v1alpha1.OwnershipObserve, []client.DeleteOption{orphan()}},
+	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			app := shop()
+			app.Spec.Ownership = tc.ownership
 			app.Spec.HealthCheck = healthCheck("check")
 			w.Create(app)
 			w.awaitStatusReady(app, metav1.ConditionTrue)
-			w.delete(app, options...)
+			w.delete(app, tc.options...)
 			require.True(t, w.Eventually(func() bool { return len(w.pods()) == 0 }))
 		})
 	}
+}
+
+// A84: a Pod goes that the garbage collector has taken from its Application before we looked; an
+// Application that observes is held for that, and no longer than it has a health check.
+func TestHealthCheck_goesThoughItWasOrphaned(t *testing.T) {
+	w, stop := newStoppableAgentWorld(t)
+	w.AwaitThere(&corev1.ServiceAccount{}, "default")
+	app := shop()
+	app.Spec.Ownership = v1alpha1.OwnershipObserve
+	app.Spec.HealthCheck = healthCheck("check")
+	w.Create(app)
+	pod := w.awaitPod(anyPod)
+	stop()
+	require.NoError(t, w.Client.Delete(t.Context(), app, orphan()))
+	require.True(t, w.Eventually(func() bool { return w.Exists(pod, pod.Name) && len(pod.OwnerReferences) == 0 }), "%+v", pod)
+	w.startAgent()
+	w.AwaitGone(&v1alpha1.Application{}, "shop")
+	require.True(t, w.Eventually(func() bool { return len(w.pods()) == 0 }))
+
+	app = shop()
+	app.Spec.Ownership = v1alpha1.OwnershipObserve
+	app.Spec.HealthCheck = healthCheck("check")
+	w.Create(app)
+	w.awaitPod(anyPod)
+	hub.Change(w.World, app, func(app *v1alpha1.Application) { app.Spec.HealthCheck = nil })
+	hub.Await(w.World, app, "still held", func(app *v1alpha1.Application) bool { return len(app.Finalizers) == 0 })
+	assert.Empty(t, w.pods())
 }
 
 // A6, A86, A87: readiness is mirrored as the Pod says it; what says nothing is Unknown.
