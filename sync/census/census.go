@@ -140,7 +140,7 @@ func (c *Census) State(gk schema.GroupKind) State {
 	return State{}
 }
 
-// Get returns an object, nil where there is none, or its kind is not Watched.
+// Get returns an object, nil where there is none, or its kind was never Watched.
 func (c *Census) Get(ref Ref) *Object {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

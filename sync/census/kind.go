@@ -24,7 +24,8 @@ const (
 	Unknown
 	// Denied: it may not be watched. Tried again now and then.
 	Denied
-	// Failing: it could not be watched yet. Tried again soon.
+	// Failing: it could not be watched yet, or not for minutes. Tried again soon. What was known
+	// of its objects is kept.
 	Failing
 	// ClusterScoped: its objects have no namespace, and are not watched. Whether that changes,
 	// as when the kind is defined anew, is.
@@ -51,6 +52,9 @@ const (
 	// tolerated is how often in a row a kind that was watched may be denied before that is
 	// believed: an API server that has just started does not know all rights yet.
 	tolerated = 3
+	// trusted is how long what was seen of a kind counts that cannot be listed any more, as while
+	// the webhook that converts it is broken.
+	trusted = 3 * time.Minute
 )
 
 // kind is one kind of objects. All of it is guarded by the lock of the Census.

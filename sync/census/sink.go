@@ -1,7 +1,11 @@
 package census
 
 import (
+	"errors"
 	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"waybill.dev/waybill/sync/watch"
 )
@@ -12,6 +16,8 @@ type sink struct {
 	feed *watch.Feed[*Object]
 	// synced: the watch has shown all there is once.
 	synced bool
+	// refused is since when the API server has answered with errors only; zero while it does not.
+	refused time.Time
 }
 
 // current tells whether the watch is the present one of its kind. The caller holds the lock.
@@ -109,7 +115,7 @@ func (s *sink) fared(state watch.State) {
 	next := k.state
 	switch {
 	case state.Synced:
-		s.synced = true
+		s.synced, s.refused = true, time.Time{}
 		k.failures = 0
 		next = State{Phase: Watched, Resource: k.state.Resource}
 	case watch.IsKindNotFound(state.Err) && (s.synced || state.Ended):
@@ -123,12 +129,27 @@ func (s *sink) fared(state watch.State) {
 		k.tryLater()
 	case before == Starting: // whoever waits is told when that takes too long
 		next.Err = fmt.Errorf("watch %s: %w", k.resource(), watch.Stable(state.Err))
-	case before != Watched && before != Denied:
+	case before == Denied, before == Watched && !s.distrusts(state.Err): // what was known counts
+	default:
 		next.Phase, next.Err = Failing, fmt.Errorf("watch %s: %w", k.resource(), watch.Stable(state.Err))
 	}
 	changed := k.become(next)
 	c.mu.Unlock()
 	k.tell(nil, changed)
+}
+
+// distrusts takes in an error of the watch, and tells whether what it has shown counts no more, as the
+// API server has refused for long to show it again. One that does not answer at all says nothing
+// about the kind.
+func (s *sink) distrusts(err error) bool {
+	var answer apierrors.APIStatus
+	switch {
+	case !errors.As(err, &answer):
+		s.refused = time.Time{}
+	case s.refused.IsZero():
+		s.refused = time.Now()
+	}
+	return !s.refused.IsZero() && time.Since(s.refused) > trusted
 }
 
 // replace ends the watch of a kind that is not served any more as it was, and looks whether it

@@ -119,6 +119,8 @@ func (s *scope) stranger(r *Reconciler, o *census.Object) string {
 		return "exists, and belongs to Application " + name
 	case !s.entry.member.Selects(o.Labels):
 		return "exists, and its labels do not match the selector"
+	case o.Deleting:
+		return "exists, and is being deleted"
 	case r.keeper.Problem(o.Ref) != nil:
 		return "exists, and cannot be annotated: " + r.keeper.Problem(o.Ref).Error()
 	default:
@@ -166,8 +168,11 @@ func absent(ref census.Ref, status health.Status, message string) v1alpha1.Compo
 
 // installed is the status of a component that is there, or was when it could last be seen.
 func (s *scope) installed(r *Reconciler, o *census.Object) v1alpha1.ComponentStatus {
-	if state := r.census.State(o.GroupKind); state.Phase == census.Denied {
+	state := r.census.State(o.GroupKind)
+	if state.Phase == census.Denied {
 		s.deny(o.GroupKind, state.Err)
+	}
+	if state.Phase == census.Denied || state.Phase == census.Failing {
 		c := absent(o.Ref, health.Unknown, state.Err.Error())
 		c.Installed, c.Owned = true, refersTo(o, s.app.UID)
 		return c
