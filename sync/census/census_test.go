@@ -62,7 +62,7 @@ func (t target) Dynamic() dynamic.Interface   { return t.dynamic }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	c := env.Shared(t, env.Options{Name: "census", Audit: true})
+	c := env.Shared(t, env.Options{Name: "census", NoControllers: true, Audit: true})
 	w := &world{t: t, cluster: c, namespace: c.Namespace(t)}
 	w.user = "census-" + w.namespace
 	config, err := c.AddUser(w.user, "system:masters")

@@ -36,11 +36,11 @@ var (
 
 // hub is the cluster that registries of all tests are local to; user is any other.
 func hub(t testing.TB) *env.Cluster {
-	return env.Shared(t, env.Options{Name: "hub", CRDs: []string{"../../charts/waybill/crds"}, Audit: true})
+	return env.Shared(t, env.Options{Name: "hub", NoControllers: true, CRDs: []string{"../../charts/waybill/crds"}, Audit: true})
 }
 
 func user(t testing.TB) *env.Cluster {
-	return env.Shared(t, env.Options{Name: "user", CRDs: []string{"../../charts/waybill/crds"}, Audit: true})
+	return env.Shared(t, env.Options{Name: "user", NoControllers: true, CRDs: []string{"../../charts/waybill/crds"}, Audit: true})
 }
 
 // fast has the registry find out in milliseconds what takes seconds otherwise, but for a

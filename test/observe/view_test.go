@@ -22,7 +22,7 @@ const limit = env.Limit
 
 func open(t *testing.T) (*env.Cluster, typedcorev1.ConfigMapInterface, *observe.View) {
 	t.Helper()
-	cluster := env.Shared(t, env.Options{Name: "observed"})
+	cluster := env.Shared(t, env.Options{Name: "observed", NoControllers: true})
 	client, err := kubernetes.NewForConfig(cluster.RESTConfig())
 	require.NoError(t, err)
 	namespace := cluster.Namespace(t)

@@ -46,7 +46,7 @@ func hubCluster(t testing.TB) *env.Cluster {
 
 // userCluster has no CRDs: the product brings them.
 func userCluster(t testing.TB) *env.Cluster {
-	return env.Shared(t, env.Options{Name: "user", Audit: true})
+	return env.Shared(t, env.Options{Name: "user", NoControllers: true, Audit: true})
 }
 
 // hub is the hub of one test: a namespace, and the controller that serves just that.
