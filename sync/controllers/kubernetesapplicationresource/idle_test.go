@@ -31,7 +31,7 @@ func (w *world) count() requests {
 
 func (r requests) of(u *hub.World, since env.AuditMark) []string {
 	r.w.T.Helper()
-	got, err := u.Cluster.Requests(r.w.T.Context(), since, env.Calls, func(q env.Request) bool {
+	got, err := u.Cluster.Requests(r.w.T.Context(), since, env.Calls, env.Accepted, func(q env.Request) bool {
 		return strings.Contains(q.User, hub.Identity) && q.Namespace == u.Namespace && q.Resource != "events"
 	})
 	require.NoError(r.w.T, err)
@@ -51,8 +51,8 @@ func TestIdle_whatASubmissionCosts(t *testing.T) {
 	hub.AwaitReady(w.World, w.submit(w.resource("warm-up", w.berlin.configMap("warm-up", "x"))))
 	before := w.count()
 	kar := hub.AwaitReady(w.World, w.submit(w.resource("web", w.berlin.configMap("web", "x"))))
-	assert.Equal(t, []string{"patch kubernetesapplicationresources  web", "patch kubernetesapplicationresources status web"}, before.onHub())
-	assert.Equal(t, []string{"get configmaps  web", "patch configmaps  web"}, before.inUser())
+	assert.ElementsMatch(t, []string{"patch kubernetesapplicationresources  web", "patch kubernetesapplicationresources status web"}, before.onHub())
+	assert.ElementsMatch(t, []string{"get configmaps  web", "patch configmaps  web"}, before.inUser())
 
 	before = w.count()
 	hub.Change(w.World, kar, func(k *v1alpha1.KubernetesApplicationResource) {
@@ -71,7 +71,7 @@ func TestIdle_whatSecretsCost(t *testing.T) {
 	before := w.count()
 	hub.AwaitReady(w.World, w.submit(w.resource("web", w.berlin.configMap("web", "x"), "mysql")))
 	status := "patch kubernetesapplicationresources status web"
-	assert.Equal(t, []string{"patch kubernetesapplicationresources  web", status, status}, before.onHub(), "the Secret itself is read once")
+	assert.ElementsMatch(t, []string{"patch kubernetesapplicationresources  web", status, status}, before.onHub(), "the Secret itself is read once")
 	assert.ElementsMatch(t, []string{"get configmaps  web", "patch configmaps  web", "get secrets  web-mysql", "patch secrets  web-mysql"}, before.inUser())
 }
 
