@@ -17,7 +17,7 @@ import (
 )
 
 // scheduled returns the KubernetesApplications of the namespace that are scheduled to the
-// cluster, and the resources there that no application controls, sorted.
+// cluster, and the resources there that none of those that exist controls, sorted.
 func (r *Reconciler) scheduled(ctx context.Context, s *scope) ([]string, error) {
 	found := map[string]bool{}
 	add := func(kind, name string) {
@@ -27,7 +27,9 @@ func (r *Reconciler) scheduled(ctx context.Context, s *scope) ([]string, error) 
 	if err := r.Client.List(ctx, apps, client.InNamespace(s.kc.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list KubernetesApplications: %w", err)
 	}
+	exist := map[types.UID]bool{}
 	for i := range apps.Items {
+		exist[apps.Items[i].UID] = true
 		if apps.Items[i].Spec.ClusterName == s.kc.Name {
 			add(v1alpha1.KubernetesApplicationKind, apps.Items[i].Name)
 		}
@@ -41,7 +43,7 @@ func (r *Reconciler) scheduled(ctx context.Context, s *scope) ([]string, error) 
 		if resource.Spec.ClusterName != s.kc.Name {
 			continue
 		}
-		if controller := metav1.GetControllerOf(resource); controller != nil {
+		if controller := metav1.GetControllerOf(resource); controller != nil && exist[controller.UID] {
 			add(controller.Kind, controller.Name)
 		} else {
 			add(v1alpha1.KubernetesApplicationResourceKind, resource.Name)
