@@ -61,6 +61,17 @@ func (d *Drain) close() {
 	d.signal()
 }
 
+// Draining says that the process is about to end: of what a job comes to now, no pass can be relied
+// on to write a status.
+func (d *Drain) Draining() bool {
+	if d == nil {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.closed
+}
+
 // begin counts a job in; false where none may begin any more.
 func (d *Drain) begin() bool {
 	if d == nil {

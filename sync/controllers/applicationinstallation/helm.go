@@ -2,9 +2,7 @@ package applicationinstallation
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
@@ -38,7 +36,7 @@ func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 		Options:     releaseOptions(p.options),
 	})
 	got := acted{done: true, release: noted(result)}
-	p.ledger.note(got.release, altered(id, result.Altered, "it was not used, and another revision was made from the chart"))
+	m.note(ctx, p, got.release, altered(id, result.Altered, "it was not used, and another revision was made from the chart"))
 	if err != nil {
 		got.err = releaseError(result, err)
 		return got
@@ -147,7 +145,7 @@ func (m *helmMethod) rollback(ctx context.Context, p plan, why string) acted {
 	id := identity(p)
 	result, err := m.engine.Rollback(ctx, m.cluster, id, releaseOptions(p.options), why)
 	got := acted{done: true, release: noted(result)}
-	p.ledger.note(got.release, altered(id, result.Altered, "it was not used"))
+	m.note(ctx, p, got.release, altered(id, result.Altered, "it was not used"))
 	if release.ReasonOf(err) == release.ReasonAltered {
 		got.err = reconcile.Stalled(v1alpha1.ReleaseAlteredReason, "%s; not rolled back: %w; change the installation to try again", why, err)
 		return got
@@ -169,7 +167,7 @@ func (m *helmMethod) uninstall(ctx context.Context, p plan) acted {
 	m.applier.Unwatch(p.owner)
 	id := identity(p)
 	left, err := m.engine.Uninstall(ctx, m.cluster, id, releaseOptions(p.options))
-	p.ledger.note(nil, altered(id, left.Altered, "its delete hooks were not run"))
+	m.note(ctx, p, nil, altered(id, left.Altered, "its delete hooks were not run"))
 	if err != nil {
 		got.err = reconcile.Failed(v1alpha1.UninstallFailedReason, "%w", prefixed("uninstall", p, err))
 		return got
@@ -195,24 +193,6 @@ func identity(p plan) release.Identity {
 		OwnerHash: p.owner.Hash(),
 		Known:     p.ledger.known(),
 	}
-}
-
-// noted is what the status says of a release; nil where nothing came of the action.
-func noted(result release.Result) *v1alpha1.ReleaseStatus {
-	if result.Release.Name == "" {
-		return nil
-	}
-	return &result.Release
-}
-
-// altered says which records of a release are not as they were noted, and what came of it;
-// nothing where all are.
-func altered(id release.Identity, revisions []int, came string) string {
-	if len(revisions) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("Helm's record of revision %s of release %s is not as Waybill noted it: %s",
-		strings.Trim(fmt.Sprint(revisions), "[]"), id, came)
 }
 
 func releaseOptions(o *v1alpha1.HelmDeployOptions) release.Options {
