@@ -8,7 +8,7 @@ import (
 	"waybill.dev/waybill/sync/cluster"
 )
 
-// appliers has one applier per cluster and identity, for as long as a target holds it.
+// appliers holds one applier per cluster and identity, for as long as a target holds it.
 type appliers struct {
 	notify func(cluster string, owner apply.Owner)
 
@@ -16,7 +16,7 @@ type appliers struct {
 	byView map[*cluster.Cluster]*sharedApplier
 }
 
-// sharedApplier is an applier with the owners that hold it.
+// sharedApplier is an applier and the owners that hold it.
 type sharedApplier struct {
 	*apply.Applier
 	end     context.CancelFunc
@@ -27,8 +27,8 @@ func newAppliers(notify func(string, apply.Owner)) *appliers {
 	return &appliers{notify: notify, byView: map[*cluster.Cluster]*sharedApplier{}}
 }
 
-// hold returns the applier of a cluster under one identity. It is there until each owner that holds
-// it has let it go.
+// hold returns the applier of a cluster under one identity. The applier exists until every owner
+// that holds it has let it go.
 func (a *appliers) hold(view *cluster.Cluster, owner apply.Owner) *apply.Applier {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -44,7 +44,7 @@ func (a *appliers) hold(view *cluster.Cluster, owner apply.Owner) *apply.Applier
 	return found.Applier
 }
 
-// letGo has the applier forget an owner, and drops it where no other holds it.
+// letGo makes the applier forget an owner, and drops the applier if no other owner holds it.
 func (a *appliers) letGo(view *cluster.Cluster, owner apply.Owner) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -17,13 +17,13 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// remove takes everything that was delivered out of every cluster, unless spec.prune is
-// false: then it stays. A cluster that cannot be reached holds the GitSync until it is back
-// or its KubernetesCluster is deleted.
+// remove deletes everything that was delivered from every cluster. If spec.prune is false, it
+// deletes nothing. A cluster that cannot be reached blocks the deletion of the GitSync until it is
+// back or its KubernetesCluster is deleted.
 //
-// What is in the namespace of the GitSync is left to the namespace where that is being deleted:
-// the rights that the GitSync acts with go with it, and would have it wait for ever. What is
-// anywhere else is still taken out with the rights that are left, and with no others.
+// If the namespace of the GitSync is being deleted, the objects in it are left to that deletion:
+// the rights that the GitSync acts with go with the namespace, and it would wait forever. Objects
+// elsewhere are still deleted, with the rights that are left and no others.
 func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	if err := r.restore(ctx, s); err != nil {
 		return reconcile.Outcome{}, err
@@ -54,7 +54,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 	return reconcile.Outcome{}, s.remaining(r.kernel)
 }
 
-// isGoing says whether a namespace of this cluster is being deleted.
+// isGoing reports whether a namespace of this cluster is being deleted.
 func (r *Reconciler) isGoing(ctx context.Context, name string) (bool, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -64,7 +64,7 @@ func (r *Reconciler) isGoing(ctx context.Context, name string) (bool, error) {
 	return !namespace.DeletionTimestamp.IsZero(), nil
 }
 
-// toTakeOut is what a target is to be rid of.
+// toTakeOut returns the objects to delete from a target.
 func (s *scope) toTakeOut(t *target) []manifest.ID {
 	if t.name != "" || !s.namespaceGoes {
 		return s.known()
@@ -72,8 +72,8 @@ func (s *scope) toTakeOut(t *target) []manifest.ID {
 	return slices.DeleteFunc(slices.Clone(s.known()), func(id manifest.ID) bool { return id.Namespace == s.gs.Namespace })
 }
 
-// deletionLook is how often a deletion is looked at for which events should tell: the right to
-// see them may go before the objects do.
+// deletionLook is how often a deletion is checked even though events should announce its progress:
+// the right to watch the objects may go before they do.
 const deletionLook = time.Minute
 
 // remaining says what a deletion waits for.
@@ -109,7 +109,7 @@ func (s *scope) retryDelete(kernel *reconcile.Kernel, err error) error {
 	return s.waiting(err)
 }
 
-// release lets the GitSync go and forgets it.
+// release removes the finalizer of the GitSync and forgets it.
 func (r *Reconciler) release(ctx context.Context, s *scope) error {
 	before := s.gs.DeepCopy()
 	if controllerutil.RemoveFinalizer(s.gs, v1alpha1.Finalizer) {

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// targets in the order of their names, so that everything that lists them is stable.
+// targets returns the targets sorted by name, so that everything that lists them is stable.
 func (s *scope) targets() []*target {
 	sorted := make([]*target, 0, len(s.session.targets))
 	for _, name := range slices.Sorted(maps.Keys(s.session.targets)) {
@@ -22,9 +22,9 @@ func (s *scope) targets() []*target {
 	return sorted
 }
 
-// needsDelivery says whether a cluster is to be handed the objects: it never was, a failure
-// is due again, an object of it was changed by others, something it waited for is there, or
-// nobody would tell.
+// needsDelivery reports whether a cluster needs the objects: it never got them, a failed delivery
+// is due again, others changed an object, something that it waited for is there, or it is time to
+// check what cannot be watched.
 func (s *scope) needsDelivery(t *target) bool {
 	switch {
 	case t.applier == nil || t.leaving:
@@ -41,8 +41,8 @@ func (s *scope) needsDelivery(t *target) bool {
 	}
 }
 
-// deliver hands the objects to every cluster that needs them, and takes everything out of
-// those that leave. It is done when no job is left.
+// deliver hands the objects to every cluster that needs them, and deletes everything from those
+// that are leaving. It is done when no job is left.
 func (r *Reconciler) deliver(ctx context.Context, s *scope) error {
 	for _, t := range s.targets() {
 		switch {
@@ -66,7 +66,7 @@ func (r *Reconciler) handOver(s *scope, t *target) {
 		Health:           s.gs.Spec.Wait,
 		Intent:           r.intend(s).declare,
 		Prune:            s.gs.GetPrune(),
-		// What a broken file held is not known, so nothing may be taken for removed.
+		// The content of a broken file is not known, so no object may be considered removed.
 		Partial: len(got.problems) > 0,
 	}
 	r.begin(s, t)
@@ -87,7 +87,7 @@ func (r *Reconciler) handOver(s *scope, t *target) {
 	}
 }
 
-// begin notes, before a job, how often the cluster has told of changes by others.
+// begin records, before a job, how many changes by others the cluster has reported.
 func (r *Reconciler) begin(s *scope, t *target) {
 	if !t.delivering {
 		t.delivering, t.tried = true, s.now
@@ -95,8 +95,8 @@ func (r *Reconciler) begin(s *scope, t *target) {
 	}
 }
 
-// end has the GitSync looked at once more where the cluster told of a change while the job
-// ran: its wake was spent on the end of the job.
+// end wakes the GitSync once more if the cluster reported a change while the job ran: the wake-up
+// for that change coincided with the end of the job.
 func (r *Reconciler) end(s *scope, t *target) {
 	t.delivering, s.delivered = false, true
 	if r.told.Rings(toldKey{s.session.key.NamespacedName, t.name}) != t.toldBefore {
@@ -131,8 +131,8 @@ func (r *Reconciler) takeOut(s *scope, t *target) {
 // lane keeps clusters apart: one that hangs holds up only its own deliveries.
 func (t *target) lane() string { return t.cluster.Name().String() }
 
-// collect works out, from the results of all clusters, what is delivered now and whether a
-// try is left to repeat.
+// collect derives from the results of all clusters what is delivered now and whether anything must
+// be retried.
 func (r *Reconciler) collect(ctx context.Context, s *scope) error {
 	if !s.delivered {
 		return nil

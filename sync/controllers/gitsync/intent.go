@@ -13,21 +13,21 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// intent records what the deliveries of one revision are about to create, before they do:
-// after a crash at any later line, nothing is left behind that is not in the inventory (C41).
-// The deliveries to all clusters share it.
+// intent records what the deliveries of one revision are about to create before they create it: if
+// the process crashes at any later point, every object left behind is in the inventory (C41). The
+// deliveries to all clusters share it.
 type intent struct {
 	reconciler *Reconciler
 
 	mu sync.Mutex
-	// gs is the GitSync as it was last written, with what the deliveries started from.
+	// gs is the GitSync as last written, with the state that the deliveries started from.
 	gs *v1alpha1.GitSync
-	// inventory is what is recorded.
+	// inventory is the recorded inventory.
 	inventory []manifest.ID
 }
 
-// intend returns the intent of the deliveries that are under way, and begins it where there
-// are none yet.
+// intend returns the intent of the deliveries that are under way. If there is none yet, it begins
+// one.
 func (r *Reconciler) intend(s *scope) *intent {
 	if s.session.intent == nil {
 		gs := s.gs.DeepCopy()
@@ -39,7 +39,7 @@ func (r *Reconciler) intend(s *scope) *intent {
 	return s.session.intent
 }
 
-// declare is called by a delivery before it creates what the inventory does not name.
+// declare is called by a delivery before it creates objects that the inventory does not list.
 func (i *intent) declare(ctx context.Context, ids []manifest.ID) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -60,8 +60,8 @@ func (i *intent) declare(ctx context.Context, ids []manifest.ID) error {
 	return nil
 }
 
-// known is what may be in the clusters: what was delivered, and what deliveries have declared since,
-// whether they are under way or something else was wanted before they ended.
+// known returns what may be in the clusters: what was delivered, and what deliveries have declared
+// since, whether they are still under way or were superseded before they ended.
 func (s *scope) known() []manifest.ID {
 	if s.session.intent == nil {
 		return s.session.inventory
@@ -71,11 +71,11 @@ func (s *scope) known() []manifest.ID {
 	return s.session.intent.inventory
 }
 
-// showEvery is the least time between two writes of how far the clusters are.
+// showEvery is the minimum time between two writes of the clusters' progress.
 const showEvery = 50 * time.Millisecond
 
-// show says in the status how far the clusters are while some are still at work: one that is
-// slow, or does not answer, does not keep from sight what the others have.
+// show writes the clusters' progress to the status while some are still at work, so that one that
+// is slow or does not answer does not hide the results of the others.
 func (s *scope) show(ctx context.Context) error {
 	now, clusters := time.Now(), s.clusterStatuses()
 	news := s.delivered || !s.session.showDue.IsZero()
@@ -91,7 +91,7 @@ func (s *scope) show(ctx context.Context) error {
 	return s.session.intent.show(ctx, clusters)
 }
 
-// show writes the status by way of the intent, whose writes would take it back otherwise.
+// show writes the status through the intent, whose own writes would otherwise revert it.
 func (i *intent) show(ctx context.Context, clusters []v1alpha1.GitSyncClusterStatus) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *scope) settle() {
 	s.session.inventory, s.session.intent = s.known(), nil
 }
 
-// saveInventory keeps the inventory and puts it, or where it is, into the status.
+// saveInventory saves the inventory and records it, or a reference to it, in the status.
 func (r *Reconciler) saveInventory(ctx context.Context, s *scope, ids []manifest.ID) error {
 	current := recorded(s.gs)
 	if s.gs.Status.Inventory != nil && slices.Equal(inventory.Encode(ids), inventory.Encode(s.session.inventory)) {
@@ -119,7 +119,7 @@ func (r *Reconciler) saveInventory(ctx context.Context, s *scope, ids []manifest
 	return nil
 }
 
-// recorded is the inventory of the status.
+// recorded returns the inventory in the status.
 func recorded(gs *v1alpha1.GitSync) v1alpha1.Inventory {
 	if gs.Status.Inventory == nil {
 		return v1alpha1.Inventory{}

@@ -20,7 +20,7 @@ import (
 	"waybill.dev/waybill/sync/source/git"
 )
 
-// order is what a load job is to do.
+// order describes a load job.
 type order struct {
 	repository git.Repository
 	ref        git.Ref
@@ -28,16 +28,16 @@ type order struct {
 	ignore     string
 	namespace  string
 	timeout    time.Duration
-	// how is what decides on the delivery beside the objects.
+	// how identifies everything but the objects that affects the delivery.
 	how string
-	// look asks the repository for its newest revision; without it, revision is loaded.
+	// look asks the repository for its newest revision; if it is false, revision is loaded.
 	look     bool
 	revision git.Revision
 	// have is the digest that need not be rendered again.
 	have string
 }
 
-// loaded is what a load job brings back. rendered is nil where nothing was to be rendered.
+// loaded is the result of a load job. rendered is nil if nothing had to be rendered.
 type loaded struct {
 	looked   bool
 	revision git.Revision
@@ -46,7 +46,7 @@ type loaded struct {
 	err      error
 }
 
-// readSecret sets the repository with its credentials.
+// readSecret sets the repository, including its credentials.
 func (r *Reconciler) readSecret(ctx context.Context, s *scope) error {
 	s.repository = git.Repository{URL: s.gs.Spec.URL}
 	ref := s.gs.Spec.SecretRef
@@ -69,8 +69,8 @@ func (r *Reconciler) readSecret(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// load looks at the repository when that is due, and renders what clusters need. A look
-// that fails does not end the pass: what was delivered is still kept as it was (P13).
+// load checks the repository when that is due, and renders what the clusters need. A failed check
+// does not end the pass: what was delivered is still maintained (P13).
 func (r *Reconciler) load(ctx context.Context, s *scope) error {
 	asked := s.asked()
 	look := asked != s.session.asked || !s.session.nextLook.After(s.now)
@@ -88,7 +88,7 @@ func (r *Reconciler) load(ctx context.Context, s *scope) error {
 	}
 	if result.err != nil {
 		if result.looked && s.needsObjects() {
-			return r.load(ctx, s) // of the revision that is known: the mirror has it
+			return r.load(ctx, s) // of the known revision: the mirror has it
 		}
 		return nil
 	}
@@ -107,14 +107,14 @@ func (r *Reconciler) load(ctx context.Context, s *scope) error {
 	return s.guardEmpty()
 }
 
-// asked identifies the question to the repository: another one is asked at once.
+// asked identifies the question to the repository: if it changes, the repository is asked at once.
 func (s *scope) asked() string {
 	ref := s.gs.GetRef()
 	return fmt.Sprintf("%q %q %s %q %d %q", s.gs.Spec.URL, ref, s.secretHash, s.gs.Spec.Path, s.gs.Generation,
 		s.gs.Annotations[v1alpha1.ReconcileAtAnnotation])
 }
 
-// looked records how a look ended and when the next one is due.
+// looked records how a check of the repository ended and when the next one is due.
 func (s *scope) looked(asked string, err error, backoff func(int) time.Duration) {
 	s.session.asked, s.session.lookErr, s.session.lookedAt = asked, err, s.now
 	wait := s.gs.GetInterval()
@@ -128,7 +128,7 @@ func (s *scope) looked(asked string, err error, backoff func(int) time.Duration)
 	s.session.nextLook = time.Now().Add(wait)
 }
 
-// needsObjects says whether a cluster waits for objects that are not at hand.
+// needsObjects reports whether a cluster waits for objects that are not in memory.
 func (s *scope) needsObjects() bool {
 	if s.session.rendered != nil || s.session.revision.Commit == "" {
 		return false
@@ -136,7 +136,7 @@ func (s *scope) needsObjects() bool {
 	return slices.ContainsFunc(s.targets(), s.needsDelivery)
 }
 
-// guardEmpty refuses to take an empty path for the wish to delete everything.
+// guardEmpty refuses to interpret an empty path as a request to delete everything.
 func (s *scope) guardEmpty() error {
 	got := s.session.rendered
 	if got == nil || s.gs.Spec.AllowEmpty || len(got.objects) > 0 || len(got.problems) > 0 {
@@ -167,7 +167,7 @@ func (s *scope) order(look bool) order {
 	return o
 }
 
-// fetch is the load job.
+// fetch runs the load job.
 func (r *Reconciler) fetch(ctx context.Context, o order) loaded {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
@@ -215,8 +215,8 @@ func (r *Reconciler) renderRevision(ctx context.Context, o order, revision git.R
 	return &rendered{objects: objects, problems: problems}, nil
 }
 
-// renderError gives an error of rendering its reason. What a revision renders to does not
-// change, so only another look can help.
+// renderError adds the reason to a rendering error. The result for a revision does not change, so
+// only the next check of the repository can help.
 func renderError(err error) error {
 	var known *render.Error
 	if errors.As(err, &known) {
@@ -225,5 +225,5 @@ func renderError(err error) error {
 	return err
 }
 
-// sourceError gives an error of the git source its reason.
+// sourceError adds the reason to an error of the git source.
 func sourceError(err error) error { return reconcile.Failed(git.Reason(err), "%w", err) }

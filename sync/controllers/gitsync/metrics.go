@@ -30,7 +30,7 @@ var (
 // registerMetrics registers the series of this package, once per process.
 var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(readyGauge, objectsGauge, problemsGauge, failuresTotal) })
 
-// observeMetrics takes in what the status says after a pass, and the error that the pass ended with.
+// observeMetrics exports the status after a pass, and the error that the pass ended with.
 func observeMetrics(s *scope, err error) {
 	labels := prometheus.Labels{"namespace": s.gs.Namespace, "name": s.gs.Name}
 	switch {

@@ -11,19 +11,20 @@ import (
 
 // scope is the state of one pass.
 type scope struct {
-	// gs is the GitSync; its status is changed by the steps recordIntent and collect, and by report.
+	// gs is the GitSync. Its status is changed by the steps recordIntent and collect, and by
+	// report.
 	gs *v1alpha1.GitSync
 	// pass writes the status.
 	pass *reconcile.Pass
-	// now is when the pass began: what was due by then, it sees to.
+	// now is when the pass began; the pass handles everything that was due by then.
 	now time.Time
-	// session is what is remembered between passes.
+	// session is the state kept between passes.
 	session *session
 	// repository is set by readSecret.
 	repository git.Repository
 	// secretHash is set by readSecret; empty without a secretRef.
 	secretHash string
-	// apply is what delivered objects are marked with.
+	// apply is the mark of delivered objects.
 	apply apply.Owner
 	// delivered is set by deliver when a job has ended since the last pass.
 	delivered bool
@@ -31,18 +32,19 @@ type scope struct {
 	namespaceGoes bool
 	// obsolete is the inventory that the status named before collect replaced it.
 	obsolete *v1alpha1.Inventory
-	// pending is set by a step that waits for a job to end as an event.
+	// pending is set by a step that waits for a job whose end is an event.
 	pending bool
 }
 
-// outcome is that of a pass that failed: when to look again, beside what the error asks for.
+// outcome returns the outcome of a failed pass: when to look again, in addition to what the error
+// asks for.
 func (s *scope) outcome() reconcile.Outcome {
 	return reconcile.Outcome{RequeueAfter: s.requeueAfter()}
 }
 
-// requeueAfter is the time until the next look at the repository, until the next try, or until
-// there is something to show. What was due when the pass began is not in it: the pass has seen to
-// that or, where it could not, waits for a job or for a cluster, which end as events.
+// requeueAfter returns the time until the next check of the repository, the next retry, or the next
+// write of the clusters' progress. It ignores what was due when the pass began: the pass has either
+// handled that or waits for a job or a cluster, which wake the GitSync.
 func (s *scope) requeueAfter() time.Duration {
 	var next time.Time
 	for _, due := range []time.Time{s.session.nextLook, s.session.retryAt, s.session.showDue} {

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/sync/source/git"
 )
 
-// sessionKey identifies a GitSync; the UID keeps one apart from another of the same name.
+// sessionKey identifies a GitSync; the UID distinguishes it from a later one of the same name.
 type sessionKey struct {
 	types.NamespacedName
 	uid types.UID
@@ -25,59 +25,59 @@ type targetKey struct {
 	cluster string
 }
 
-// toldKey is a GitSync, by name, and a cluster that it delivers to.
+// toldKey identifies a GitSync, by name, and a cluster that it delivers to.
 type toldKey struct {
 	types.NamespacedName
 	cluster string
 }
 
-// session is what is remembered of a GitSync between passes. Only the pass of the GitSync
-// itself touches it, so it needs no lock.
+// session is the state of a GitSync that is kept between passes. Only the pass of that GitSync
+// touches it, so it needs no lock.
 type session struct {
 	key sessionKey
 
 	// restored says that inventory and targets were read back from the status.
 	restored bool
-	// inventory is what was delivered when no delivery was under way; intent is what those that
-	// are have added to it.
+	// inventory is what had been delivered when no delivery was under way; intent adds what the
+	// current deliveries have declared.
 	inventory []manifest.ID
 	intent    *intent
 
-	// asked is what the repository was last looked at with, and lookErr how that ended.
+	// asked is the question that the repository was last asked, and lookErr the result.
 	asked        string
 	lookErr      error
 	lookFailures int
-	// lookedAt is the now of the pass that the last look ended in.
+	// lookedAt is the now of the pass in which the last check of the repository ended.
 	lookedAt time.Time
 	// nextLook is when the interval, or the back-off of lookErr, is over.
 	nextLook time.Time
 
-	// revision is the newest that was seen; digest identifies what it renders to.
+	// revision is the newest revision seen; digest identifies what it renders to.
 	revision git.Revision
 	digest   string
-	// rendered is kept only until it was handed to every cluster.
+	// rendered is kept only until it has been handed to every cluster.
 	rendered *rendered
-	// count and problems are those of what was rendered last.
+	// count and problems are those of the last rendering.
 	count    int
 	problems []manifest.Problem
 
-	// targets by name of the cluster; empty for the cluster of the GitSync.
+	// targets by name of the cluster; the name is empty for the GitSync's own cluster.
 	targets map[string]*target
 
-	// sickSince is since when objects of sickDigest are not healthy.
+	// sickSince is the time since which objects of sickDigest are not healthy.
 	sickSince  time.Time
 	sickDigest string
 
-	// shown is when it was last shown how far the clusters are while some are at work, and
-	// showDue when to show it again; zero where there is nothing new.
+	// shown is when the clusters' progress was last written while some are at work, and showDue is
+	// when to write it again; zero if there is nothing new.
 	shown, showDue time.Time
 
-	// failures in a row of deliveries, and when to try again.
+	// failures is the number of failed deliveries in a row, and retryAt is when to try again.
 	failures int
 	retryAt  time.Time
 }
 
-// rendered is what a revision holds.
+// rendered is the content of a revision.
 type rendered struct {
 	objects  []manifest.Object
 	problems []manifest.Problem
@@ -86,29 +86,29 @@ type rendered struct {
 // target is one cluster that a GitSync delivers to.
 type target struct {
 	name string
-	// cluster under the identity that is impersonated, whose applier is held; nil until it was
-	// first there.
+	// cluster is the cluster under the impersonated identity, whose applier is held; nil until the
+	// cluster was first available.
 	cluster *cluster.Cluster
-	// applier of the cluster; nil while the cluster cannot be used, and then err says why.
+	// applier of the cluster; nil while the cluster cannot be used, in which case err says why.
 	applier *apply.Applier
 	err     error
 	// leaving says that the cluster is no longer selected.
 	leaving bool
-	// attempted is the digest that was last handed to the cluster, and result how that went.
+	// attempted is the digest that was last handed to the cluster, and result the outcome.
 	attempted string
 	result    apply.Result
 	// tried is when the last delivery began.
 	tried time.Time
-	// revision that was last delivered without a problem.
+	// revision is the last one that was delivered without a problem.
 	revision string
-	// told is how often the cluster has told of a change by others; toldBefore is that count
-	// when the delivery that is under way, or was the last, began.
+	// told is how many changes by others the cluster has reported; toldBefore is that count at the
+	// start of the current or last delivery.
 	told, toldBefore int
 	// delivering says that a delivery is under way.
 	delivering bool
 }
 
-// sessions by GitSync.
+// sessions holds the session of each GitSync.
 type sessions struct {
 	mu    sync.Mutex
 	byKey map[sessionKey]*session
@@ -120,7 +120,7 @@ func keyOf(gs *v1alpha1.GitSync) sessionKey {
 	return sessionKey{types.NamespacedName{Namespace: gs.Namespace, Name: gs.Name}, gs.UID}
 }
 
-// of returns the session of a GitSync, a new one where there is none.
+// of returns the session of a GitSync. If there is none, it creates one.
 func (s *sessions) of(gs *v1alpha1.GitSync) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,26 +139,26 @@ func (s *sessions) drop(key sessionKey) {
 	delete(s.byKey, key)
 }
 
-// failed records a failed delivery and says when to try again.
+// failed records a failed delivery and schedules the retry.
 func (s *session) failed(backoff func(int) time.Duration) {
 	s.failures++
 	s.retryAt = time.Now().Add(backoff(s.failures))
 }
 
-// succeeded records that nothing is left to retry.
+// succeeded records that nothing needs a retry.
 func (s *session) succeeded() {
 	s.failures, s.retryAt = 0, time.Time{}
 }
 
-// retryDue says whether a delivery that failed is to be tried again: once each time that is due,
-// however long other clusters take.
+// retryDue reports whether a failed delivery must be retried: once each time that is due, however
+// long other clusters take.
 func (s *scope) retryDue(t *target) bool {
 	failed := t.result.Err != nil || len(t.result.Problems) > 0
 	return failed && !s.session.retryAt.After(s.now) && t.tried.Before(s.session.retryAt)
 }
 
-// unwatchedDue says whether a cluster is to be looked at because there is something in it that
-// nobody tells of: once after each look at the repository.
+// unwatchedDue reports whether a cluster must be checked because it has objects whose changes are
+// not announced: once after each check of the repository.
 func (s *scope) unwatchedDue(t *target) bool {
 	return (t.result.Unseen || t.result.Unannounced) && t.tried.Before(s.session.lookedAt)
 }

@@ -48,7 +48,7 @@ func (s *scope) report() (reconcile.Outcome, error) {
 	return outcome, nil
 }
 
-// firstError says why the GitSync is not ready; the causes that hide others come first.
+// firstError returns why the GitSync is not ready; causes that hide others come first.
 func (s *scope) firstError(problems []manifest.Problem) error {
 	if err := s.session.lookErr; err != nil {
 		return s.waiting(err)
@@ -72,8 +72,8 @@ func (s *scope) firstError(problems []manifest.Problem) error {
 	return nil
 }
 
-// reasonOf says whether problems of a cluster are about what is wanted, or only about what is not
-// wanted any more.
+// reasonOf returns the reason for the problems of a cluster: ApplyFailed if any is about an object
+// that is wanted, and PruneFailed if all are about objects to be removed.
 func reasonOf(problems []manifest.Problem) string {
 	if slices.ContainsFunc(problems, func(p manifest.Problem) bool { return !p.Removal }) {
 		return v1alpha1.ApplyFailedReason
@@ -81,8 +81,8 @@ func reasonOf(problems []manifest.Problem) string {
 	return v1alpha1.PruneFailedReason
 }
 
-// waiting keeps the reason of an error, and replaces its back-off by that of the session:
-// a pass that was woken by something else is not another failure.
+// waiting keeps the reason of an error, and replaces its back-off by that of the session: a pass
+// that was woken by something else does not count as another failure.
 func (s *scope) waiting(err error) error {
 	var known *reconcile.Error
 	if errors.As(err, &known) {
@@ -91,7 +91,7 @@ func (s *scope) waiting(err error) error {
 	return err
 }
 
-// problems of the manifests and of every cluster, in a stable order.
+// problems returns those of the manifests and of every cluster, in a stable order.
 func (s *scope) problems() []manifest.Problem {
 	all := slices.Clone(s.session.problems)
 	for _, t := range s.targets() {
@@ -103,7 +103,7 @@ func (s *scope) problems() []manifest.Problem {
 	return all
 }
 
-// unfinished says what the GitSync waits for; empty where it waits for nothing.
+// unfinished returns what the GitSync waits for; empty if it waits for nothing.
 func (s *scope) unfinished() string {
 	for _, t := range s.targets() {
 		if n := len(t.result.Waiting); n > 0 {
@@ -116,7 +116,7 @@ func (s *scope) unfinished() string {
 	return ""
 }
 
-// health of all objects in all clusters.
+// health returns the health of all objects in all clusters.
 func (s *scope) health() health.Summary {
 	var all health.Summary
 	for _, t := range s.targets() {
@@ -130,7 +130,7 @@ func (s *scope) health() health.Summary {
 	return all
 }
 
-// reportSick is the outcome while objects are not healthy: progress within spec.timeout, a
+// reportSick returns the outcome while objects are not healthy: progress within spec.timeout, a
 // failure after it. Their watches wake the GitSync.
 func (s *scope) reportSick(outcome reconcile.Outcome, sick health.Summary) (reconcile.Outcome, error) {
 	now := time.Now()
@@ -148,12 +148,12 @@ func (s *scope) reportSick(outcome reconcile.Outcome, sick health.Summary) (reco
 	return outcome, nil
 }
 
-// settlesWithin is how long objects may take to be healthy without that being told: most do at
-// once, and are spared a write.
+// settlesWithin is how long objects may take to become healthy before that is written to the
+// status: most are healthy at once, which saves a write.
 const settlesWithin = 2 * time.Second
 
-// settling returns for how long there is no need to write that objects are not healthy yet;
-// zero where there is more to tell than that.
+// settling returns for how long it need not be written that objects are not healthy yet; zero if
+// the status has other changes.
 func (s *scope) settling(before *v1alpha1.GitSyncStatus) time.Duration {
 	if s.session.sickSince.IsZero() {
 		return 0
@@ -166,7 +166,8 @@ func (s *scope) settling(before *v1alpha1.GitSyncStatus) time.Duration {
 	return settlesWithin - time.Since(s.session.sickSince)
 }
 
-// clusterStatuses is empty for a GitSync that delivers to its own cluster alone.
+// clusterStatuses returns the status of each cluster; nil for a GitSync that delivers to its own
+// cluster only.
 func (s *scope) clusterStatuses() []v1alpha1.GitSyncClusterStatus {
 	var list []v1alpha1.GitSyncClusterStatus
 	targets := s.targets()
@@ -206,7 +207,8 @@ func (s *scope) message() string {
 	}
 }
 
-// warnings of one reason, of every cluster, in a stable order; to be put behind a message.
+// warnings returns those of one reason, of every cluster, in a stable order, to be appended to a
+// message.
 func (s *scope) warnings(reason string) string {
 	var all []manifest.Problem
 	for _, t := range s.targets() {

@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// errPaused stands in for a cluster that spec.paused keeps us out of.
+// errPaused is the error of a cluster in which spec.paused forbids any work.
 var errPaused = errors.New("the KubernetesCluster is paused")
 
 // restore reads back, once after a start, what was delivered and where.
@@ -37,8 +37,8 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// selectTargets brings the targets to what the selector matches; those that it no longer
-// matches are leaving, and stay until nothing of ours is left in them.
+// selectTargets updates the targets to the clusters that the selector matches. Targets that it no
+// longer matches are leaving, and stay until none of our objects is left in them.
 func (r *Reconciler) selectTargets(ctx context.Context, s *scope) error {
 	selected, err := r.selected(ctx, s.gs)
 	if err != nil {
@@ -92,8 +92,8 @@ func (r *Reconciler) selected(ctx context.Context, gs *v1alpha1.GitSync) (map[st
 	return names, nil
 }
 
-// leave marks a target as leaving, or forgets it where its KubernetesCluster is gone: what
-// happens to the objects of a cluster that goes is decided by its spec.onDelete (C38).
+// leave marks a target as leaving, or forgets it if its KubernetesCluster is gone: what happens to
+// the objects in a deleted cluster is decided by its spec.onDelete (C38).
 func (r *Reconciler) leave(ctx context.Context, s *scope, t *target) error {
 	t.leaving = true
 	if t.name != "" {
@@ -110,8 +110,8 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, t *target) error {
 	return nil
 }
 
-// engage finds the cluster of a target under the identity that the GitSync acts as. A
-// cluster that was engaged anew or is back, or an identity that changed, is delivered to anew.
+// engage finds the cluster of a target under the identity that the GitSync acts as. If the cluster
+// was engaged again or is back, or if the identity changed, everything is delivered again.
 func (r *Reconciler) engage(s *scope, t *target) {
 	found, err := r.view(s.gs, t.name)
 	if err != nil {
@@ -125,8 +125,8 @@ func (r *Reconciler) engage(s *scope, t *target) {
 	t.applier, t.err = r.appliers.hold(found, s.apply), nil
 }
 
-// unusable notes why a cluster cannot be delivered to. Its applier is held on to: the cluster may be
-// back.
+// unusable records why a cluster cannot be delivered to. Its applier is kept, since the cluster may
+// come back.
 func (t *target) unusable(err error) {
 	t.applier, t.err, t.attempted = nil, err, ""
 }
@@ -149,14 +149,14 @@ func (r *Reconciler) view(gs *v1alpha1.GitSync, name string) (*cluster.Cluster, 
 	return found.As("system:serviceaccount:" + gs.Namespace + ":" + account)
 }
 
-// forgetTarget drops all that is remembered of a target.
+// forgetTarget drops all state of a target.
 func (r *Reconciler) forgetTarget(s *scope, t *target) {
 	r.letGo(s, t)
 	r.told.Forget(toldKey{s.session.key.NamespacedName, t.name})
 	delete(s.session.targets, t.name)
 }
 
-// letGo ends what is done in a cluster under one identity, whatever came of it, and lets go of the
+// letGo drops the job in a cluster under one identity, whatever its result, and lets go of the
 // applier.
 func (r *Reconciler) letGo(s *scope, t *target) {
 	r.delivers.Drop(targetKey{s.session.key, t.name})
@@ -165,7 +165,7 @@ func (r *Reconciler) letGo(s *scope, t *target) {
 	}
 }
 
-// defaultNamespace is filled in where a namespaced manifest names none (C59).
+// defaultNamespace is used for namespaced manifests that name no namespace (C59).
 func (s *scope) defaultNamespace() string {
 	switch {
 	case s.gs.Spec.TargetNamespace != "":

@@ -29,10 +29,11 @@ const (
 	defaultJobsPerLane = 8
 )
 
-// secretIndex finds the GitSyncs that a Secret is named by.
+// secretIndex finds the GitSyncs that name a Secret.
 const secretIndex = "spec.secretRef.name"
 
-// SetupWithManager adds the controller to a manager. ctx ends the jobs beside the workers.
+// SetupWithManager adds the controller to a manager. The jobs that run beside the workers end with
+// ctx.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
 	r.waker = &reconcile.Waker[ctrl.Request]{}
@@ -70,14 +71,15 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Complete(r)
 }
 
-// notify wakes the GitSync whose object was changed by others.
+// notify wakes a GitSync when others changed one of its objects.
 func (r *Reconciler) notify(cluster string, owner apply.Owner) {
 	key := owner.ObjectKey()
 	r.told.Ring(toldKey{key, cluster})
 	r.waker.Wake(ctrl.Request{NamespacedName: key})
 }
 
-// changed lets through what a GitSync is reconciled for, and keeps its own status writes out.
+// changed passes the events that a GitSync must be reconciled for, and filters out its own status
+// writes.
 func changed() predicate.Predicate {
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -86,7 +88,7 @@ func changed() predicate.Predicate {
 	})
 }
 
-// placementChanged lets through what decides whether a cluster is delivered to.
+// placementChanged passes the events that affect whether a cluster is delivered to.
 func placementChanged() predicate.Predicate {
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
 }
@@ -136,7 +138,7 @@ func delivers(gs *v1alpha1.GitSync, name string, set labels.Set) bool {
 	return err == nil && (set == nil || selector.Matches(set))
 }
 
-// wakeSelecting wakes the GitSyncs of a cluster that was lost, or is back.
+// wakeSelecting wakes the GitSyncs of a cluster that became unreachable, or is back.
 func (r *Reconciler) wakeSelecting(ctx context.Context, key types.NamespacedName) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
