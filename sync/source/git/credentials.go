@@ -9,16 +9,15 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Credentials authenticate against a git server and say whom to trust. The zero
-// value is anonymous, with the system's certificate authorities. They never
-// show their values when printed or logged.
+// Credentials authenticate against a git server and hold the trust anchors for it. The zero value
+// is anonymous, with the system's certificate authorities. Credentials never show their values when
+// printed or logged.
 type Credentials struct {
 	// Username and Password are for https. Password may be an access token.
 	Username, Password string
 	// BearerToken is for https servers that take a token instead.
 	BearerToken string
-	// CAFile holds PEM certificates that are trusted for https besides the
-	// system's.
+	// CAFile holds PEM certificates that are trusted for https in addition to the system's.
 	CAFile []byte
 	// Identity is a private key for ssh, in PEM or OpenSSH format, and
 	// IdentityPassword its passphrase, if it has one.
@@ -40,12 +39,11 @@ const (
 	keyKnownHosts       = "known_hosts"
 )
 
-// CredentialsFromSecret reads credentials from the data of a Secret with Flux's
-// keys: username and password, or bearerToken, and ca.crt (or caFile) for
-// https; identity, with identity.password where it is encrypted (Flux's
-// password is taken too), and known_hosts for ssh (K24). Other keys are
-// ignored. It fails with ErrInvalid when nothing is there, when the parts do
-// not fit together, or when ssh comes without known_hosts.
+// CredentialsFromSecret reads credentials from the data of a Secret with Flux's keys: username and
+// password, or bearerToken, and ca.crt (or caFile) for https; identity, with identity.password if
+// it is encrypted (Flux's password is accepted too), and known_hosts for ssh (K24). Other keys are
+// ignored. It fails with ErrInvalid if there are no credentials, if the parts do not fit together,
+// or if ssh comes without known_hosts.
 func CredentialsFromSecret(data map[string][]byte) (Credentials, error) {
 	c := Credentials{
 		Username:         string(data[keyUsername]),
@@ -94,13 +92,12 @@ func (c Credentials) isZero() bool {
 		len(c.CAFile) == 0 && len(c.Identity) == 0 && len(c.KnownHosts) == 0
 }
 
-// sendsSecret tells whether a request over http carries something secret.
+// sendsSecret reports whether an http request with these credentials carries a secret.
 func (c Credentials) sendsSecret() bool {
 	return c.Username != "" || c.Password != "" || c.BearerToken != ""
 }
 
-// signer parses the ssh key. The errors of the parser are replaced, since they
-// may quote it.
+// signer parses the ssh key. Parser errors are replaced, since they may quote the key.
 func (c Credentials) signer() (ssh.Signer, error) {
 	if len(c.IdentityPassword) > 0 {
 		signer, err := ssh.ParsePrivateKeyWithPassphrase(c.Identity, c.IdentityPassword)

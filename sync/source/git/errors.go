@@ -19,50 +19,46 @@ import (
 	"waybill.dev/waybill/sync/excerpt"
 )
 
-// What can be wrong, for errors.Is. Every error of this package that has to do
-// with the repository, and not with the local disk, wraps one of these; its
-// message says the way out and holds no credentials.
+// Kinds of errors, for errors.Is. Every error of this package that concerns the repository, and not
+// the local disk, wraps one of these. Its message says what to do and holds no credentials.
 var (
-	// ErrInvalid: the URL, the reference or the credentials cannot be used as
-	// they are. Trying again without a change is pointless.
+	// ErrInvalid: the URL, the reference or the credentials cannot be used as they are. Retrying
+	// without a change is pointless.
 	ErrInvalid = errors.New("invalid git source")
-	// ErrAuthentication: the server refused the credentials, or asks for some.
+	// ErrAuthentication: the server refused the credentials, or requires some.
 	ErrAuthentication = errors.New("authentication failed")
 	// ErrRepositoryNotFound: the server knows no such repository, or hides it
 	// from these credentials.
 	ErrRepositoryNotFound = errors.New("repository not found")
-	// ErrRefNotFound: the repository has no such branch, tag, reference or
-	// commit, or does not hand the commit out.
+	// ErrRefNotFound: the repository has no such branch, tag, reference or commit, or does not
+	// serve the commit.
 	ErrRefNotFound = errors.New("reference not found")
-	// ErrUnreachable: no answer, a broken one, or none in time. Trying again
+	// ErrUnreachable: the server did not answer, or not in time, or the answer was broken. Retrying
 	// later makes sense.
 	ErrUnreachable = errors.New("git server unreachable")
-	// ErrHostKey: known_hosts does not vouch for the key that the ssh server
-	// shows.
+	// ErrHostKey: known_hosts does not list the key that the ssh server presents.
 	ErrHostKey = errors.New("ssh host key not trusted")
 	// ErrTLS: the certificate of the https server is not trusted.
 	ErrTLS = errors.New("TLS certificate not trusted")
-	// ErrLimit: one of Limits was hit; the message names which.
-	// errors.Is finds fs.ErrInvalid in it too.
+	// ErrLimit: one of Limits was hit; the message names it. errors.Is also matches fs.ErrInvalid.
 	ErrLimit error = contentError("limit exceeded")
-	// ErrOutside: a path or a symbolic link leads out of the repository.
-	// errors.Is finds fs.ErrInvalid in it too.
+	// ErrOutside: a path or a symbolic link leads out of the repository. errors.Is also matches
+	// fs.ErrInvalid.
 	ErrOutside error = contentError("path leads out of the repository")
 	// ErrCorrupt: the local mirror is damaged. The next Open replaces it.
 	ErrCorrupt = errors.New("local mirror damaged")
 )
 
-// contentError is the fault of what the repository holds: reading it again
-// gives the same error. Those who read a Tree as any other file system know
-// that by fs.ErrInvalid.
+// contentError is a fault in the content of the repository: reading it again gives the same error.
+// Callers that read a Tree like any other file system recognise it by fs.ErrInvalid.
 type contentError string
 
 func (e contentError) Error() string { return string(e) }
 
 func (e contentError) Is(target error) bool { return target == fs.ErrInvalid }
 
-// classify turns what a transport reports into one of the errors above. what
-// says, with the scrubbed URL, what was being done.
+// classify turns a transport error into one of the errors above. what describes, with the scrubbed
+// URL, the operation that failed.
 func (r *remote) classify(what string, err error) error {
 	hint, kind := r.diagnose(err)
 	if kind == nil {
@@ -75,8 +71,8 @@ func (r *remote) classify(what string, err error) error {
 	return &sourceError{msg: r.scrub(what + ": " + msg), kind: kind, cause: cause(err)}
 }
 
-// sourceError keeps the message that was scrubbed apart from the chain that
-// errors.Is walks, so that no wrapped message can bring credentials back.
+// sourceError separates the scrubbed message from the chain that errors.Is walks, so that no
+// wrapped message can bring credentials back.
 type sourceError struct {
 	msg   string
 	kind  error
@@ -92,7 +88,7 @@ func (e *sourceError) Unwrap() []error {
 	return []error{e.kind, e.cause}
 }
 
-// cause keeps the errors of a context visible to errors.Is, and nothing else.
+// cause keeps context errors visible to errors.Is, and nothing else.
 func cause(err error) error {
 	for _, known := range []error{context.DeadlineExceeded, context.Canceled} {
 		if errors.Is(err, known) {
@@ -102,8 +98,8 @@ func cause(err error) error {
 	return nil
 }
 
-// diagnose finds the kind of err and a sentence for the user. A nil kind says
-// that err already carries one, or has nothing to do with the server.
+// diagnose returns the kind of err and a sentence for the user. A nil kind means that err already
+// carries one, or has nothing to do with the server.
 func (r *remote) diagnose(err error) (hint string, kind error) {
 	if ownKind(err) != nil || isLocal(err) {
 		return "", nil
@@ -130,7 +126,7 @@ func (r *remote) diagnose(err error) (hint string, kind error) {
 	}
 }
 
-// detail is what err says, without the URL, which the message has already.
+// detail returns the text of err without the URL, which the message has already.
 func detail(err error) string {
 	var request *url.Error
 	if errors.As(err, &request) {
@@ -139,7 +135,7 @@ func detail(err error) string {
 	return oneLine(err.Error())
 }
 
-// diagnoseTrust recognises servers that are not who they should be.
+// diagnoseTrust recognises errors about servers that are not trusted.
 func diagnoseTrust(err error) (hint string, kind error) {
 	var (
 		verify  *tls.CertificateVerificationError
@@ -175,7 +171,7 @@ func ownKind(err error) error {
 	return nil
 }
 
-// isLocal tells whether the disk is to blame.
+// isLocal reports whether err is an error of the local disk.
 func isLocal(err error) bool {
 	var file *fs.PathError
 	var link *os.LinkError
@@ -187,7 +183,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// oneLine shortens what a server said to something that fits a condition.
+// oneLine shortens the server's words to something that fits a condition.
 func oneLine(s string) string {
 	const most = 300
 	return excerpt.Of(strings.Join(strings.Fields(s), " "), most)

@@ -19,18 +19,17 @@ type attempt struct {
 	want plumbing.Hash
 	// depth is how many commits to fetch from there; 0 means all.
 	depth int
-	// guess says that the server may refuse, or that the commit may not be in
-	// what comes; the next attempt follows then.
+	// guess says that the server may refuse, or that the commit may not be in the answer; then the
+	// next attempt follows.
 	guess bool
 }
 
-// historyDepth is how far a branch is searched for a commit before all of it is
-// fetched.
+// historyDepth is how far a branch is searched for a commit before all of it is fetched.
 const historyDepth = 100
 
-// plan lists the ways to get a revision, cheapest first. Servers hand out what
-// they advertise; some hand out any commit; and what neither gives is looked
-// for in the history of the branch that the revision names (C56).
+// plan lists the ways to get a revision, cheapest first. Servers serve the commits that they
+// advertise, and some serve any commit; otherwise the commit is looked for in the history of the
+// branch that the revision names (C56).
 func plan(adv *packp.AdvRefs, rev Revision, stateless bool) []attempt {
 	commit := plumbing.NewHash(rev.Commit)
 	if adv.Head != nil && *adv.Head == commit {
@@ -58,7 +57,7 @@ func plan(adv *packp.AdvRefs, rev Revision, stateless bool) []attempt {
 	return attempts
 }
 
-// tipOf finds where the reference of a revision is now.
+// tipOf returns the commit that the reference of a revision points to now.
 func tipOf(adv *packp.AdvRefs, ref string) (plumbing.Hash, bool) {
 	for _, name := range []plumbing.ReferenceName{plumbing.NewBranchReferenceName(ref), plumbing.ReferenceName(ref)} {
 		if hash, ok := adv.References[name.String()]; ok {
@@ -68,7 +67,7 @@ func tipOf(adv *packp.AdvRefs, ref string) (plumbing.Hash, bool) {
 	return plumbing.ZeroHash, false
 }
 
-// unobtainable is the error when every attempt was in vain.
+// unobtainable is the error if every attempt failed.
 func unobtainable(rev Revision) error {
 	if rev.Ref == "" {
 		return fmt.Errorf("%w: the server does not hand out commit %s by its hash; set the branch that holds it",
@@ -77,8 +76,8 @@ func unobtainable(rev Revision) error {
 	return fmt.Errorf("%w: commit %s is not, or no longer, in the history of %q", ErrRefNotFound, rev.Commit, rev.Ref)
 }
 
-// refused tells whether the server declined to hand out what was asked for, in
-// the words of git, JGit and libgit2. There is no other way to know.
+// refused reports whether the server declined to serve what was asked for, in the words of git,
+// JGit and libgit2. There is no other way to know.
 func refused(err error) bool {
 	text := err.Error()
 	for _, phrase := range []string{"not our ref", "unadvertised object", "is not valid", "not valid"} {
@@ -89,8 +88,8 @@ func refused(err error) bool {
 	return false
 }
 
-// request asks for what the attempt wants and nothing that is here already:
-// have, unless it is zero, is a commit whose objects are complete.
+// request asks for what the attempt wants and nothing that is here already: unless it is zero, have
+// is a commit whose objects are complete.
 func request(caps *capability.List, a attempt, have plumbing.Hash, l Limits) (*packp.UploadPackRequest, error) {
 	req := packp.NewUploadPackRequestFromCapabilities(caps)
 	req.Wants = []plumbing.Hash{a.want}
@@ -112,11 +111,11 @@ func request(caps *capability.List, a attempt, have plumbing.Hash, l Limits) (*p
 	}
 	req.Depth = packp.DepthCommits(a.depth)
 	if !have.IsZero() && a.depth == 1 {
-		// The server must know that we have nothing of what came before it.
+		// The server must know that we have none of its ancestors.
 		req.Haves = []plumbing.Hash{have}
 		req.Shallows = []plumbing.Hash{have}
-		// Without it the server sends all files at every depth of one. Every
-		// server has it, although go-git hides that.
+		// Without thin packs the server sends all files for every fetch of depth one. Every server
+		// supports them, although go-git hides that.
 		return req, req.Capabilities.Set(capability.ThinPack)
 	}
 	return req, nil
@@ -151,8 +150,8 @@ func (m *mirror) transfer(ctx context.Context, g *generation, s session, adv *pa
 	return contextFirst(ctx, m.intake.ingest(ctx, g, demultiplexed(req, res)))
 }
 
-// demultiplexed returns the pack alone. An error that the server sends beside
-// it becomes an error of the reader.
+// demultiplexed returns the pack only. An error that the server sends beside it becomes an error of
+// the reader.
 func demultiplexed(req *packp.UploadPackRequest, res io.Reader) io.Reader {
 	switch {
 	case req.Capabilities.Supports(capability.Sideband64k):

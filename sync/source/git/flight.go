@@ -5,13 +5,11 @@ import (
 	"sync"
 )
 
-// flights lets concurrent callers of the same thing share one call. A call goes
-// on for as long as one of its callers waits, whoever began it; every caller
-// returns when its own context ends.
+// flights lets concurrent callers of the same thing share one call. A call continues for as long as
+// one of its callers waits, whoever started it; every caller returns when its own context ends.
 type flights[V any] struct {
-	// fresh makes a caller share only calls that begin after it has asked, so
-	// that the answer is never older than the question. Callers that find a
-	// call under way share the next one.
+	// fresh makes a caller share only calls that begin after it has asked, so that the answer is
+	// never older than the question. Callers that find a call under way share the next one.
 	fresh bool
 
 	mu      sync.Mutex
@@ -19,7 +17,7 @@ type flights[V any] struct {
 	queued  map[string]*flight[V]
 }
 
-// flight is one call and those who wait for it.
+// flight is one call and its waiting callers.
 type flight[V any] struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -38,9 +36,8 @@ func newFlights[V any](fresh bool) *flights[V] {
 	}
 }
 
-// do returns what call returns for key, from a call of its own or of another
-// caller. The context that call receives has the values of one caller and the
-// deadline of none.
+// do returns the result of call for key, either its own or one that it shares with another caller.
+// The context passed to call has the values of one caller and no deadline.
 func (g *flights[V]) do(ctx context.Context, key string, call func(context.Context) (V, error)) (V, error) {
 	f := g.join(ctx, key, call)
 	select {
@@ -53,7 +50,7 @@ func (g *flights[V]) do(ctx context.Context, key string, call func(context.Conte
 	}
 }
 
-// join finds the flight to wait for, or begins one.
+// join finds the flight to wait for, or starts one.
 func (g *flights[V]) join(ctx context.Context, key string, call func(context.Context) (V, error)) *flight[V] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -77,7 +74,7 @@ func newFlight[V any](ctx context.Context, call func(context.Context) (V, error)
 	return &flight[V]{ctx: ctx, cancel: cancel, call: call, done: make(chan struct{})}
 }
 
-// leave stops waiting; the last one to leave ends the call.
+// leave stops waiting; the last caller to leave ends the call.
 func (g *flights[V]) leave(key string, f *flight[V]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -92,7 +89,7 @@ func (g *flights[V]) leave(key string, f *flight[V]) {
 	g.finish(key, f)
 }
 
-// start runs the call. The lock is held.
+// start runs the call. The caller must hold the lock.
 func (g *flights[V]) start(key string, f *flight[V]) {
 	g.running[key] = f
 	go func() {
@@ -101,12 +98,12 @@ func (g *flights[V]) start(key string, f *flight[V]) {
 		g.mu.Lock()
 		g.finish(key, f)
 		g.mu.Unlock()
-		// Only now: whoever comes back at once must not meet this call again.
+		// Only now: a caller that comes back at once must not get this call again.
 		close(f.done)
 	}()
 }
 
-// finish makes room for the next call, once. The lock is held.
+// finish makes room for the next call, once. The caller must hold the lock.
 func (g *flights[V]) finish(key string, f *flight[V]) {
 	if g.running[key] != f {
 		return

@@ -14,43 +14,43 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
-// generation is one bare repository on disk. A mirror has one that is current,
-// and may have older ones that somebody still reads.
+// generation is one bare repository on disk. A mirror has one current generation, and may have
+// older ones that are still read.
 type generation struct {
 	dir string
 	// number orders the generations of a mirror.
 	number int
 
 	mu sync.Mutex
-	// commits are those of which every object is here.
+	// commits are those whose objects are all here.
 	commits map[plumbing.Hash]bool
-	// newest is the commit that was fetched last, or, after a restart, one of
-	// commits; zero when there is none.
+	// newest is the commit that was fetched last or, after a restart, one of commits; zero if there
+	// is none.
 	newest plumbing.Hash
-	// packs and bytes say how many packs there are and how large they are.
+	// packs and bytes are the number and the total size of the packs.
 	packs int
 	bytes int64
-	// filtered says that files above the limit were left out by the server.
+	// filtered says that the server left out files above the limit.
 	filtered bool
-	// broken says that something could not be read although it must be here.
+	// broken says that something that must be here could not be read.
 	broken bool
 	// readers counts open trees; retired says that the last one removes dir.
 	readers int
 	retired bool
-	// shared is what readers of the packs of this moment share; nil when
-	// nobody reads, or when packs were added since it was opened.
+	// shared is what current readers of the current packs share; nil if there are no readers, or if
+	// packs were added since it was opened.
 	shared *objects
 }
 
-// Layout of a generation, beside what git puts there.
+// Layout of a generation, in addition to git's own files.
 const (
-	// completeRefs holds a reference for each complete commit, named by it.
+	// completeRefs holds a reference for each complete commit, named after it.
 	completeRefs = "refs/waybill/"
-	// filteredMark exists when the server left files out.
+	// filteredMark exists if the server left files out.
 	filteredMark = "waybill-filtered"
 )
 
-// createGeneration makes an empty bare repository.
+// createGeneration creates an empty bare repository.
 func createGeneration(dir string, number int) (*generation, error) {
 	g := &generation{dir: dir, number: number, commits: make(map[plumbing.Hash]bool)}
 	storage := g.storage(0)
@@ -60,8 +60,7 @@ func createGeneration(dir string, number int) (*generation, error) {
 	return g, nil
 }
 
-// loadGeneration reads one that an earlier process left, and removes the packs
-// that it did not finish.
+// loadGeneration reads a generation that an earlier process left, and removes its unfinished packs.
 func loadGeneration(dir string, number int) (*generation, error) {
 	g := &generation{dir: dir, number: number, commits: make(map[plumbing.Hash]bool)}
 	refs, err := g.storage(0).IterReferences()
@@ -107,8 +106,8 @@ func (g *generation) measure() error {
 	return nil
 }
 
-// cacheBytes bounds the objects that one reader's storage keeps unpacked, which
-// are above all the bases of deltas.
+// cacheBytes bounds the unpacked objects that one reader's storage keeps, which are mainly the
+// bases of deltas.
 const cacheBytes = 8 * cache.MiByte
 
 // storage opens the repository. largeBytes is the size from which objects are
@@ -121,21 +120,21 @@ func (g *generation) storage(largeBytes int64) *filesystem.Storage {
 	})
 }
 
-// has tells whether the commit can be opened.
+// has reports whether the commit can be opened.
 func (g *generation) has(commit plumbing.Hash) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.commits[commit] && !g.broken
 }
 
-// usable tells whether a fetch may add to this generation.
+// usable reports whether a fetch may add to this generation.
 func (g *generation) usable() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return !g.broken && g.packs < maxPacks
 }
 
-// added records a pack that was ingested.
+// added records that a pack was ingested.
 func (g *generation) added(size int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -177,8 +176,7 @@ func (g *generation) markBroken() {
 	g.broken = true
 }
 
-// retain counts a reader and hands it the objects of this moment. It fails when
-// the generation is about to go.
+// retain adds a reader and returns the current objects. It fails if the generation is about to go.
 func (g *generation) retain() (*objects, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -193,7 +191,7 @@ func (g *generation) retain() (*objects, bool) {
 	return g.shared, true
 }
 
-// release ends what retain began.
+// release reverts retain.
 func (g *generation) release(o *objects) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -210,7 +208,7 @@ func (g *generation) release(o *objects) {
 	}
 }
 
-// retire removes the generation as soon as nobody reads it.
+// retire removes the generation as soon as it has no readers.
 func (g *generation) retire() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -221,7 +219,7 @@ func (g *generation) retire() error {
 	return os.RemoveAll(g.dir)
 }
 
-// idle tells whether nobody reads.
+// idle reports whether there are no readers.
 func (g *generation) idle() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

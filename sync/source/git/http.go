@@ -16,8 +16,8 @@ import (
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 )
 
-// httpDialer speaks to one repository over http or https and reuses
-// connections, so that an ls-remote rarely costs a handshake.
+// httpDialer talks to one repository over http or https and reuses connections, so that an
+// ls-remote rarely costs a handshake.
 type httpDialer struct {
 	transport transport.Transport
 	auth      transport.AuthMethod
@@ -65,7 +65,7 @@ func tlsConfig(pem []byte) (*tls.Config, error) {
 }
 
 func (d *httpDialer) dial(context.Context) (session, error) {
-	// A session follows a redirect by changing its endpoint: give it its own.
+	// A session follows a redirect by changing its endpoint, so it gets its own.
 	endpoint := d.endpoint
 	s, err := d.transport.NewUploadPackSession(&endpoint, d.auth)
 	if err != nil {
@@ -78,8 +78,7 @@ func (d *httpDialer) close() {
 	d.client.CloseIdleConnections()
 }
 
-// httpSession tells refusals in words apart, which some servers send with
-// status 200.
+// httpSession recognises refusals in the text, which some servers send with status 200.
 type httpSession struct {
 	transport.UploadPackSession
 }
@@ -93,8 +92,8 @@ func (s httpSession) AdvertisedReferencesContext(ctx context.Context) (*packp.Ad
 	return adv, err
 }
 
-// boundedTransport keeps a server from filling the memory with what is read as
-// a whole: the list of references, and the text of an error.
+// boundedTransport keeps a server from filling the memory with responses that are read as a whole:
+// the list of references, and error texts.
 type boundedTransport struct {
 	next *http.Transport
 	most int64
@@ -123,7 +122,7 @@ func (t *boundedTransport) CloseIdleConnections() {
 	t.next.CloseIdleConnections()
 }
 
-// boundedBody ends with over after left bytes.
+// boundedBody fails with over after left bytes.
 type boundedBody struct {
 	io.ReadCloser
 	left int64

@@ -13,9 +13,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 )
 
-// ingest writes a pack into a generation and indexes it. Nothing is visible to
-// readers before all of it is in place: files are written under temporary
-// names, and the pack, by which readers find the index, is renamed last.
+// ingest writes a pack into a generation and indexes it. Nothing is visible to readers before all
+// of it is in place: files are written under temporary names, and the pack, by which readers find
+// the index, is renamed last.
 func (in *intake) ingest(ctx context.Context, g *generation, pack io.Reader) error {
 	packs := filepath.Join(g.dir, "objects", "pack")
 	f, err := os.CreateTemp(packs, temporaryPack)
@@ -52,16 +52,16 @@ func (in *intake) ingest(ctx context.Context, g *generation, pack io.Reader) err
 	return nil
 }
 
-// intake is what all fetches of a Store share.
+// intake is shared by all fetches of a Store.
 type intake struct {
 	limits Limits
-	// turn is held while a pack is indexed, which is what takes memory. A pack that is not within
-	// the limits never gets it.
+	// turn is held while a pack is indexed, which is what takes memory. A pack that exceeds the
+	// limits never gets it.
 	turn lock
 }
 
-// heeding is a file whose reading ends with a context: what is read little by little may take long
-// to unpack.
+// heeding is a file whose reads fail once a context has ended: a pack that is read in small pieces
+// may take long to unpack.
 type heeding struct {
 	io.ReadSeeker
 	ctx context.Context
@@ -75,20 +75,19 @@ func (h heeding) Read(p []byte) (int, error) {
 	return h.ReadSeeker.Read(p)
 }
 
-// temporaryPack is the pattern for packs that are not in place yet, as git
-// names them; what a killed process leaves behind goes by it.
+// temporaryPack is the pattern for packs that are not in place yet, as git names them; what a
+// killed process left behind is recognised by it.
 const temporaryPack = "tmp_pack_*"
 
-// contents is what scan learns about a pack.
+// contents is what scan finds in a pack.
 type contents struct {
 	objects uint32
-	// bases are the objects that deltas name by hash, and not by their place in
-	// the pack.
+	// bases are the objects that deltas name by hash, not by offset in the pack.
 	bases []plumbing.Hash
 }
 
-// scan reads the headers of all objects, and refuses a pack that would need
-// more memory or time than the limits allow, before anything is unpacked.
+// scan reads the headers of all objects, and rejects a pack that would need more memory or time
+// than the limits allow before anything is unpacked.
 func scan(f io.ReadSeeker, l Limits) (contents, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return contents{}, err
@@ -117,8 +116,8 @@ func scan(f io.ReadSeeker, l Limits) (contents, error) {
 	return found, nil
 }
 
-// next moves past the next object and returns its size once unpacked; for a delta, the larger of
-// its own and that of what it makes. An object that is too large is not unpacked.
+// next moves past the next object and returns its unpacked size; for a delta, the larger of its own
+// size and the size of its result. An object that is too large is not unpacked.
 func next(s *packfile.Scanner, l Limits) (*packfile.ObjectHeader, int64, error) {
 	header, err := s.NextObjectHeader()
 	if err != nil {
@@ -141,7 +140,8 @@ func next(s *packfile.Scanner, l Limits) (*packfile.ObjectHeader, int64, error) 
 	return header, max(header.Length, result), l.file(result)
 }
 
-// file refuses a file of a pack that is too large; a size below zero is one that no number holds.
+// file rejects a file of a pack that is too large; a negative size is one that does not fit into an
+// int64.
 func (l Limits) file(size int64) error {
 	if size >= 0 && size <= l.FileBytes {
 		return nil
@@ -161,8 +161,7 @@ func (p *prefix) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// groups decodes a number in little-endian groups of seven bits and returns
-// how many bytes it took.
+// groups decodes a number in little-endian groups of seven bits and returns how many bytes it took.
 func groups(b []byte) (value int64, n int) {
 	for n < len(b) {
 		c := b[n]
@@ -175,7 +174,7 @@ func groups(b []byte) (value int64, n int) {
 	return value, n
 }
 
-// index makes the index of a pack and puts both in place.
+// index writes the index of a pack and puts both in place.
 func index(ctx context.Context, f *os.File, packs string) error {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err

@@ -2,19 +2,18 @@ package git
 
 import "fmt"
 
-// Limits bound what a repository may make us store, read and follow. Zero
-// fields take the value of DefaultLimits. Whatever is hit fails with ErrLimit
-// and its name.
+// Limits bound what a repository may make us store, read and follow. Zero fields take the value of
+// DefaultLimits. Exceeding a limit fails with ErrLimit and the name of the limit.
 type Limits struct {
 	// MirrorBytes is the size of all packs of one mirror on disk.
 	MirrorBytes int64
-	// FileBytes is the size of one file. Where the server supports it, larger
-	// ones are not even transferred, and only reading them fails; otherwise
-	// the fetch does, since a pack can be indexed only as a whole.
+	// FileBytes is the size of one file. If the server supports it, larger files are not even
+	// transferred, and only reading them fails. Otherwise the fetch fails, since a pack can be
+	// indexed only as a whole.
 	FileBytes int64
 	// Objects is the number of files, directories and commits in one fetch.
 	Objects int
-	// UnpackedBytes is the size of all of them together once they are unpacked.
+	// UnpackedBytes is the total unpacked size of all of them.
 	UnpackedBytes int64
 	// Files is the number of files that one Tree lists.
 	Files int
@@ -26,10 +25,9 @@ type Limits struct {
 	AdvertisementBytes int64
 }
 
-// DefaultLimits returns the limits for a manifest repository of any sane size:
-// mirrors of 512 MiB, files of 10 MiB, 200,000 objects and 2 GiB unpacked in a
-// fetch, 50,000 files in a tree, 64 directories deep, 40 symbolic links in a
-// path, and 64 MiB of references.
+// DefaultLimits returns the limits for a manifest repository of any sane size: mirrors of 512 MiB,
+// files of 10 MiB, 200,000 objects and 2 GiB unpacked in a fetch, 50,000 files in a tree, 64
+// directories deep, 40 symbolic links in a path, and 64 MiB of references.
 func DefaultLimits() Limits {
 	return Limits{
 		MirrorBytes:        512 << 20,
@@ -43,7 +41,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// orDefault fills in what is zero.
+// orDefault returns the limits with defaults for zero fields.
 func (l Limits) orDefault() Limits {
 	d := DefaultLimits()
 	return Limits{
@@ -65,7 +63,7 @@ func positive[T int | int64](value, otherwise T) T {
 	return otherwise
 }
 
-// limitError says which limit was hit by what.
+// limitError names the limit and what exceeded it.
 func limitError(name string, most int64, what string) error {
 	return fmt.Errorf("%w: %s (limit %s is %d)", ErrLimit, what, name, most)
 }

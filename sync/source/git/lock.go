@@ -2,7 +2,7 @@ package git
 
 import "context"
 
-// lock is a mutex whose wait ends with a context.
+// lock is a mutex; waiting for it ends with a context.
 type lock chan struct{}
 
 func newLock() lock {

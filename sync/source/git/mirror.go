@@ -15,12 +15,12 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 )
 
-// mirrorLayout changes whenever mirrors of an earlier version of this package
-// cannot be read any more; they are then simply not found, and swept.
+// mirrorLayout changes whenever mirrors of an earlier version of this package cannot be read any
+// more; they are then simply not found, and swept.
 const mirrorLayout = "1"
 
-// maxPacks is how many fetches a generation takes before it is replaced; more
-// packs make every read slower (C56).
+// maxPacks is how many fetches a generation takes before it is replaced; more packs make every read
+// slower (C56).
 const maxPacks = 50
 
 const (
@@ -31,7 +31,7 @@ const (
 // errAbsent says that a commit is not in the mirror.
 var errAbsent = errors.New("commit is not in the mirror")
 
-// errNotSent says that a fetch went well and yet did not bring the commit.
+// errNotSent says that a fetch succeeded but did not bring the commit.
 var errNotSent = fmt.Errorf("%w: the server sent a pack without the commit", ErrUnreachable)
 
 // mirror is the local copy of one repository, as one set of credentials sees
@@ -43,15 +43,15 @@ type mirror struct {
 	dialer dialer
 	intake *intake
 
-	// writing is held by the one who changes what is on disk.
+	// writing is held while the files on disk are changed.
 	writing lock
 
 	mu sync.Mutex
 	// current is nil until the first fetch.
 	current *generation
 
-	// calls and used are guarded by the Store: how many calls are under way,
-	// and when the last one began.
+	// calls and used are guarded by the Store: calls is the number of calls under way, and used is
+	// when the last one began.
 	calls int
 	used  time.Time
 }
@@ -69,8 +69,8 @@ func newMirror(dir string, r *remote, in *intake) (*mirror, error) {
 	return m, m.load()
 }
 
-// load takes the newest readable generation and removes everything else, which
-// a killed process must have left.
+// load takes the newest readable generation and removes everything else, which a killed process
+// must have left.
 func (m *mirror) load() error {
 	entries, err := os.ReadDir(m.dir)
 	if err != nil {
@@ -91,7 +91,7 @@ func (m *mirror) load() error {
 	return nil
 }
 
-// loadNamed returns nil for what is not a readable generation.
+// loadNamed returns nil if path is not a readable generation.
 func loadNamed(path string) *generation {
 	suffix, ok := strings.CutPrefix(filepath.Base(path), generationPrefix)
 	if !ok {
@@ -114,8 +114,8 @@ func (m *mirror) generation() *generation {
 	return m.current
 }
 
-// open hands out a commit that is in the mirror, or fails with errAbsent. A
-// commit that cannot be read counts as absent, and the mirror as broken.
+// open returns a commit that is in the mirror, or fails with errAbsent. A commit that cannot be
+// read counts as absent, and the mirror as broken.
 func (m *mirror) open(rev Revision) (*Tree, error) {
 	commit := plumbing.NewHash(rev.Commit)
 	g := m.generation()
@@ -135,9 +135,8 @@ func (m *mirror) open(rev Revision) (*Tree, error) {
 	return m.newTree(rev, root, g, o), nil
 }
 
-// fetch brings a commit into the mirror. When an existing mirror cannot take
-// it, for whatever reason that is not the server's, a fresh one is made beside
-// it and swapped in (C56).
+// fetch brings a commit into the mirror. If an existing mirror cannot take it, for a reason that is
+// not the server's, a fresh one is created beside it and swapped in (C56).
 func (m *mirror) fetch(ctx context.Context, rev Revision) error {
 	if err := m.writing.acquire(ctx); err != nil {
 		return err
@@ -160,7 +159,7 @@ func (m *mirror) fetch(ctx context.Context, rev Revision) error {
 	return err
 }
 
-// transferError is an error that a fresh mirror may not have.
+// transferError is an error that may not occur with a fresh mirror.
 type transferError struct{ error }
 
 func (e *transferError) Unwrap() error { return e.error }
@@ -206,7 +205,7 @@ func (m *mirror) fill(ctx context.Context, g *generation, rev Revision) error {
 	stateless := m.remote.endpoint.Protocol != "ssh"
 	for i, a := range plan(adv, rev, stateless) {
 		if i > 0 {
-			// A session takes one request.
+			// A session takes only one request.
 			if s, adv, err = advertised(ctx, m.dialer); err != nil {
 				return err
 			}
@@ -238,7 +237,7 @@ func (m *mirror) accept(g *generation, rev Revision) error {
 	return g.complete(commit)
 }
 
-// list asks the server what it has.
+// list asks the server for its references.
 func (m *mirror) list(ctx context.Context) (*packp.AdvRefs, error) {
 	s, adv, err := advertised(ctx, m.dialer)
 	if err != nil {
@@ -247,7 +246,7 @@ func (m *mirror) list(ctx context.Context) (*packp.AdvRefs, error) {
 	return adv, s.Close()
 }
 
-// idle tells whether no tree is open.
+// idle reports whether no tree is open.
 func (m *mirror) idle() bool {
 	g := m.generation()
 	return g == nil || g.idle()

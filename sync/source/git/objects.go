@@ -14,14 +14,13 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
-// objects reads from the packs that a generation had when it was opened. Trees
-// that are open at the same time share it, and with it the indexes and one
-// bounded cache.
+// objects reads from the packs that a generation had when it was opened. Trees that are open at the
+// same time share it, including the indexes and one bounded cache.
 type objects struct {
-	// mu guards storage: go-git's is not made for concurrent readers.
+	// mu guards storage: go-git's is not safe for concurrent readers.
 	mu      sync.Mutex
 	storage *filesystem.Storage
-	// filtered is that of the generation.
+	// filtered is copied from the generation.
 	filtered bool
 	// users is guarded by the generation.
 	users int
@@ -44,8 +43,8 @@ func (o *objects) root(commit plumbing.Hash) (plumbing.Hash, error) {
 	return c.TreeHash, nil
 }
 
-// entries returns what a directory holds, sorted by name, without submodules.
-// A directory above the size limit of a file is refused before it is decoded.
+// entries returns the entries of a directory, sorted by name, without submodules. A directory
+// larger than the size limit of a file is rejected before it is decoded.
 func (o *objects) entries(hash plumbing.Hash, l Limits) ([]object.TreeEntry, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -108,7 +107,7 @@ func (o *objects) read(hash plumbing.Hash, l Limits) ([]byte, error) {
 	return content, nil
 }
 
-// missing says why a file is not in the packs.
+// missing returns why a file is not in the packs.
 func (o *objects) missing(hash plumbing.Hash, l Limits, err error) error {
 	if o.filtered && isMissing(err) {
 		return limitError("FileBytes", l.FileBytes, "the file is too large")
@@ -121,7 +120,7 @@ func (o *objects) close() {
 	_ = o.storage.Close()
 }
 
-// isMissing tells whether an object is not in the packs.
+// isMissing reports whether an object is not in the packs.
 func isMissing(err error) bool {
 	return errors.Is(err, plumbing.ErrObjectNotFound)
 }

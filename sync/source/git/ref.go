@@ -12,16 +12,16 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 )
 
-// Ref says which commit is wanted (K21). Where several fields are set the first
-// of Commit, Name, SemVer, Tag and Branch decides, as in Flux. When all are
-// empty the server's default branch is meant.
+// Ref says which commit is wanted (K21). If several fields are set, the first of Commit, Name,
+// SemVer, Tag and Branch decides, as in Flux. If all are empty, it means the server's default
+// branch.
 type Ref struct {
-	// Branch is a short name, such as main. With Commit it says where to look
-	// for it on servers that do not hand out commits by hash (C56).
+	// Branch is a short name, such as main. With Commit, it is the branch to search for the commit
+	// on servers that do not serve commits by hash (C56).
 	Branch string
 	// Tag is a short name, such as v1.2.0.
 	Tag string
-	// SemVer is a range, such as >=1.0.0 <2.0.0; the highest tag within wins.
+	// SemVer is a range, such as >=1.0.0 <2.0.0; the highest tag in it wins.
 	SemVer string
 	// Name is a full name, such as refs/heads/main or refs/pull/420/head.
 	Name string
@@ -31,15 +31,15 @@ type Ref struct {
 
 // Revision is a commit and the reference that led to it.
 type Revision struct {
-	// Ref is the short name of a branch or tag, or a full name where Ref.Name
-	// was used; empty for a bare commit.
+	// Ref is the short name of a branch or tag, or a full name if Ref.Name was used; empty for a
+	// bare commit.
 	Ref string
 	// Commit is a full SHA-1.
 	Commit string
 }
 
-// String returns main@sha1:abc..., or sha1:abc... when no reference is known.
-// The same commit by the same reference always gives the same string.
+// String returns main@sha1:abc..., or sha1:abc... if no reference is known. The same commit by the
+// same reference always gives the same string.
 func (r Revision) String() string {
 	s := "sha1:" + r.Commit
 	if r.Ref != "" {
@@ -48,7 +48,7 @@ func (r Revision) String() string {
 	return s
 }
 
-// find picks the commit out of what the server advertises.
+// find picks the commit from the references that the server advertises.
 func (r Ref) find(adv *packp.AdvRefs) (Revision, error) {
 	switch {
 	case r.Name != "":
@@ -64,8 +64,7 @@ func (r Ref) find(adv *packp.AdvRefs) (Revision, error) {
 	}
 }
 
-// pinned returns the revision of a commit that is named in full, for which no
-// server need be asked.
+// pinned returns the revision of a commit that is given in full, so that no server need be asked.
 func (r Ref) pinned() (Revision, error) {
 	if !plumbing.IsHash(r.Commit) {
 		return Revision{}, fmt.Errorf("%w: commit %q is not a full SHA-1 of 40 hexadecimal digits", ErrInvalid, r.Commit)
@@ -86,7 +85,7 @@ func lookup(adv *packp.AdvRefs, full, shown, what string) (Revision, error) {
 	return Revision{Ref: shown, Commit: hash.String()}, nil
 }
 
-// head finds the default branch. Old servers do not tell its name.
+// head finds the default branch. Old servers do not send its name.
 func head(adv *packp.AdvRefs) (Revision, error) {
 	if adv.Head == nil {
 		return Revision{}, fmt.Errorf("%w: the repository has no default branch with a commit; set a branch", ErrRefNotFound)
@@ -100,9 +99,8 @@ func head(adv *packp.AdvRefs) (Revision, error) {
 	return Revision{Ref: name, Commit: adv.Head.String()}, nil
 }
 
-// newest finds the highest tag within the range. Tags that differ only in
-// build metadata or in a leading v are ordered by name, so that the answer
-// does not change from call to call.
+// newest finds the highest tag in the range. Tags that differ only in build metadata or in a
+// leading v are ordered by name, so that the answer does not change from call to call.
 func (r Ref) newest(adv *packp.AdvRefs) (Revision, error) {
 	within, err := semver.NewConstraint(r.SemVer)
 	if err != nil {

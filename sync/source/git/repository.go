@@ -12,17 +12,17 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 )
 
-// Repository says where a git repository is and how to get in.
+// Repository is the address of a git repository and the credentials for it.
 type Repository struct {
 	// URL is https://host/path, http://host/path (only without credentials),
-	// ssh://[user@]host[:port]/path or [user@]host:path. The ssh user is git
-	// unless the URL says otherwise. A password in it is refused.
+	// ssh://[user@]host[:port]/path or [user@]host:path. The ssh user is git unless the URL says
+	// otherwise. A password in it is rejected.
 	URL string
 	// Credentials authenticate; they are required for ssh.
 	Credentials Credentials
 }
 
-// remote is a Repository that was checked.
+// remote is a Repository that has been checked.
 type remote struct {
 	endpoint    transport.Endpoint
 	credentials Credentials
@@ -30,8 +30,7 @@ type remote struct {
 	url string
 }
 
-// parse checks the URL and that the credentials suit it. Everything that it
-// finds is ErrInvalid.
+// parse checks the URL and that the credentials suit it. All its errors are ErrInvalid.
 func (r Repository) parse() (*remote, error) {
 	endpoint, err := transport.NewEndpoint(strings.TrimSpace(r.URL))
 	if err != nil {
@@ -98,8 +97,8 @@ func (r *remote) address() string {
 	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// key names the mirror: one for each URL and content of the credentials (C56).
-// What decides which objects a mirror holds is in it too.
+// key names the mirror: one for each URL and content of the credentials (C56). The limits that
+// decide which objects a mirror holds are part of it too.
 func (r *remote) key(l Limits) string {
 	credentials := r.credentials.hash()
 	h := sha256.New()
@@ -107,7 +106,7 @@ func (r *remote) key(l Limits) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// scrub takes out of a message what must not be shown.
+// scrub removes from a message what must not be shown.
 func (r *remote) scrub(message string) string {
 	for _, secret := range r.credentials.secrets() {
 		message = strings.ReplaceAll(message, secret, redacted)

@@ -10,8 +10,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 )
 
-// dialer opens conversations with one repository. It keeps what can be kept
-// between them: parsed keys, connections.
+// dialer opens conversations with one repository. It keeps what can be reused between them: parsed
+// keys, connections.
 type dialer interface {
 	// dial returns a session that lasts at most as long as ctx.
 	dial(ctx context.Context) (session, error)
@@ -21,10 +21,10 @@ type dialer interface {
 
 // session is one conversation in git's upload-pack protocol, version 0.
 type session interface {
-	// AdvertisedReferencesContext returns what the server has.
+	// AdvertisedReferencesContext returns the references of the server.
 	AdvertisedReferencesContext(ctx context.Context) (*packp.AdvRefs, error)
-	// UploadPack asks for a pack and returns the answer up to the pack's first
-	// byte. At most one call, after AdvertisedReferencesContext.
+	// UploadPack asks for a pack and returns the answer up to the pack's first byte. It may be
+	// called at most once, after AdvertisedReferencesContext.
 	UploadPack(ctx context.Context, req *packp.UploadPackRequest) (*packp.UploadPackResponse, error)
 	io.Closer
 }
@@ -38,8 +38,8 @@ func newDialer(r *remote, l Limits, dir string) (dialer, error) {
 	return newHTTPDialer(r, l)
 }
 
-// advertised opens a session and returns what the server has. The caller closes
-// the session.
+// advertised opens a session and returns the references of the server. The caller closes the
+// session.
 func advertised(ctx context.Context, d dialer) (session, *packp.AdvRefs, error) {
 	s, err := d.dial(ctx)
 	if err != nil {
@@ -53,9 +53,8 @@ func advertised(ctx context.Context, d dialer) (session, *packp.AdvRefs, error) 
 	return s, adv, nil
 }
 
-// refusal turns what a server says in words, on stderr or in an error packet,
-// into an error that can be told apart. The phrases are those of GitHub,
-// GitLab, Bitbucket, Gitea and git itself.
+// refusal turns the words of a server, on stderr or in an error packet, into an error that can be
+// classified. The phrases are those of GitHub, GitLab, Bitbucket, Gitea and git itself.
 func refusal(said string) error {
 	said = oneLine(said)
 	lower := strings.ToLower(said)

@@ -19,9 +19,8 @@ import (
 	"golang.org/x/net/proxy"
 )
 
-// sshDialer speaks to one repository over ssh. It is our own, and not go-git's,
-// because go-git's cannot be interrupted while it connects: a server that
-// accepts and then says nothing would hold us for ever.
+// sshDialer talks to one repository over ssh. It is our own because go-git's cannot be interrupted
+// while it connects: a server that accepts and then says nothing would block us forever.
 type sshDialer struct {
 	address string
 	command string
@@ -51,8 +50,8 @@ func newSSHDialer(r *remote, l Limits, dir string) (*sshDialer, error) {
 			User:            r.endpoint.User,
 			Auth:            []ssh.AuthMethod{ssh.PublicKeys(signer)},
 			HostKeyCallback: hosts.HostKeyCallback(),
-			// Asking for the kinds of key that we know keeps the server from
-			// showing another of its keys.
+			// Asking for the key types that we know keeps the server from presenting another of its
+			// keys.
 			HostKeyAlgorithms: algorithms,
 		},
 		limits: l,
@@ -78,7 +77,7 @@ func parseKnownHosts(data []byte, dir string) (*knownhosts.HostKeyDB, error) {
 	return hosts, nil
 }
 
-// quote makes one word of s for the shell at the other end.
+// quote makes s a single word for the remote shell.
 func quote(s string) string {
 	return "'" + strings.NewReplacer("'", `'\''`, "!", `'\!'`).Replace(s) + "'"
 }
@@ -90,8 +89,7 @@ func (d *sshDialer) dial(ctx context.Context) (session, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Closing the connection is what makes every read and write below return
-	// when ctx ends.
+	// Closing the connection makes every read and write below return when ctx ends.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	s := &sshSession{limits: d.limits, close: func() error { stop(); return conn.Close() }}
 	if err := s.start(conn, d); err != nil {
@@ -101,7 +99,7 @@ func (d *sshDialer) dial(ctx context.Context) (session, error) {
 	return s, nil
 }
 
-// sshSession is one run of git-upload-pack at the other end.
+// sshSession is one run of git-upload-pack on the server.
 type sshSession struct {
 	limits  Limits
 	close   func() error
@@ -150,7 +148,7 @@ func (s *sshSession) AdvertisedReferencesContext(ctx context.Context) (*packp.Ad
 	return adv, nil
 }
 
-// explain prefers what the server said to what failed to decode.
+// explain prefers what the server said to the decoding error.
 func (s *sshSession) explain(ctx context.Context, err error) error {
 	var said *pktline.ErrorLine
 	switch {
@@ -159,8 +157,7 @@ func (s *sshSession) explain(ctx context.Context, err error) error {
 	case errors.As(err, &said):
 		return refusal(said.Text)
 	case errors.Is(err, packp.ErrEmptyInput), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		// The other end has closed its output: what it wrote to stderr is
-		// complete once the session has ended.
+		// The server has closed its output: its stderr is complete once the session has ended.
 		_ = s.session.Wait()
 		if text := s.stderr.String(); text != "" {
 			return refusal(text)
@@ -199,13 +196,13 @@ func (s *sshSession) send(req *packp.UploadPackRequest) error {
 	return s.stdin.Close()
 }
 
-// Close implements session. It does not wait for the other end.
+// Close implements session. It does not wait for the server.
 func (s *sshSession) Close() error {
 	return s.close()
 }
 
-// contextFirst returns the error of ctx when it has ended: what a connection
-// says that was closed for that reason is of no use.
+// contextFirst returns the error of ctx if it has ended: the error of a connection that was closed
+// for that reason is useless.
 func contextFirst(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()

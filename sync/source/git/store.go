@@ -14,8 +14,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Store keeps mirrors of repositories in a directory. It is safe for concurrent
-// use; one process at a time may use a directory.
+// Store keeps mirrors of repositories in a directory. It is safe for concurrent use; only one
+// process at a time may use a directory.
 type Store struct {
 	dir    string
 	clock  clock.PassiveClock
@@ -30,7 +30,7 @@ type Store struct {
 	mirrors map[string]*mirror
 }
 
-// Option changes what NewStore makes.
+// Option configures the Store that NewStore returns.
 type Option func(*Store)
 
 // WithLimits replaces DefaultLimits; zero fields keep their default.
@@ -43,9 +43,8 @@ func WithClock(c clock.PassiveClock) Option {
 	return func(s *Store) { s.clock = c }
 }
 
-// NewStore opens dir, creating it when it does not exist, and takes it for this
-// process: it fails when another one has it. What an earlier process left in it
-// is used again.
+// NewStore opens dir, creating it if it does not exist, and locks it for this process: it fails if
+// another process has it. What an earlier process left in it is used again.
 func NewStore(dir string, opts ...Option) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open git store: %w", err)
@@ -70,8 +69,7 @@ func NewStore(dir string, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// Close gives the directory up. Mirrors stay for the next process. Trees must
-// be closed before.
+// Close releases the directory. Mirrors stay for the next process. Trees must be closed before.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,10 +79,9 @@ func (s *Store) Close() error {
 	return s.guard.Close()
 }
 
-// Resolve returns the commit that ref stands for on the server now. It costs
-// one ls-remote, or nothing when ref names a commit in full. Callers that ask
-// about one repository at the same time share it, but never get an answer that
-// is older than their question.
+// Resolve returns the commit that ref stands for on the server now. It costs one ls-remote, or
+// nothing if ref names a commit in full. Callers that ask about one repository at the same time
+// share it, but never get an answer that is older than their question.
 func (s *Store) Resolve(ctx context.Context, repo Repository, ref Ref) (Revision, error) {
 	m, err := s.enter(repo)
 	if err != nil {
@@ -104,9 +101,9 @@ func (s *Store) Resolve(ctx context.Context, repo Repository, ref Ref) (Revision
 	return Revision{}, m.remote.classify("resolve reference of "+m.remote.url, err)
 }
 
-// Open returns the files of a revision that Resolve has found, fetching them
-// when the mirror does not hold them. Callers that want the same revision at
-// the same time share the fetch. The caller must close the Tree.
+// Open returns the files of a revision that Resolve has found, fetching them if the mirror does not
+// hold them. Callers that want the same revision at the same time share the fetch. The caller must
+// close the Tree.
 func (s *Store) Open(ctx context.Context, repo Repository, rev Revision) (*Tree, error) {
 	m, err := s.enter(repo)
 	if err != nil {
@@ -117,8 +114,8 @@ func (s *Store) Open(ctx context.Context, repo Repository, rev Revision) (*Tree,
 		return nil, fmt.Errorf("%w: commit %q is not a full SHA-1 of 40 hexadecimal digits", ErrInvalid, rev.Commit)
 	}
 	what := "fetch " + rev.String() + " of " + m.remote.url
-	// A commit that was just fetched is gone again only when another fetch has
-	// replaced the mirror in between.
+	// A commit that was just fetched is gone again only if another fetch has replaced the mirror in
+	// between.
 	for range 3 {
 		t, err := m.open(rev)
 		if !errors.Is(err, errAbsent) {
@@ -134,8 +131,8 @@ func (s *Store) Open(ctx context.Context, repo Repository, rev Revision) (*Tree,
 	return nil, fmt.Errorf("%s: %w: it was replaced while the commit was being opened", what, ErrCorrupt)
 }
 
-// Sweep removes the mirrors that nobody has asked for in that time, and returns
-// how many. Mirrors of which a Tree is open stay.
+// Sweep removes the mirrors that have not been used for that time, and returns how many. Mirrors
+// with an open Tree stay.
 func (s *Store) Sweep(unused time.Duration) (int, error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -162,9 +159,8 @@ func (s *Store) Sweep(unused time.Duration) (int, error) {
 // trashPrefix marks directories that are being removed.
 const trashPrefix = "trash-"
 
-// forget drops a mirror that was not used since then, and moves its directory
-// out of the way, so that a new mirror of the same name does not meet the
-// remains. It tells whether it did.
+// forget drops a mirror that was not used since then, and moves its directory out of the way, so
+// that a new mirror of the same name does not find the remains. It reports whether it did.
 func (s *Store) forget(key string, since time.Time) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +179,7 @@ func (s *Store) forget(key string, since time.Time) (bool, error) {
 	return true, nil
 }
 
-// enter finds or makes the mirror and keeps it from being swept until leave.
+// enter finds or creates the mirror and protects it from Sweep until leave.
 func (s *Store) enter(repo Repository) (*mirror, error) {
 	r, err := repo.parse()
 	if err != nil {

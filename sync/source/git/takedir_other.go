@@ -4,8 +4,8 @@ package git
 
 import "os"
 
-// takeDirectory opens the file without locking it: where there are no advisory
-// locks, whoever runs two processes must give them two directories.
+// takeDirectory opens the file without locking it: on platforms without advisory locks, two
+// processes must be given two directories.
 func takeDirectory(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 }

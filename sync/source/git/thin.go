@@ -15,9 +15,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 )
 
-// thicken completes a thin pack, in which objects are differences to objects
-// that the mirror has already: it appends those, so that the pack can be read
-// by itself. This is what git does with such packs (index-pack --fix-thin).
+// thicken completes a thin pack, whose deltas refer to objects that only the mirror has: it appends
+// those objects, so that the pack can be read by itself. This is what git does with such packs
+// (index-pack --fix-thin).
 func thicken(ctx context.Context, f *os.File, found contents, g *generation) error {
 	if len(found.bases) == 0 {
 		return nil
@@ -39,9 +39,8 @@ func thicken(ctx context.Context, f *os.File, found contents, g *generation) err
 	return sign(f, count)
 }
 
-// appendBases writes each base that is in the mirror once, and returns how many
-// objects the pack has then. A base that is not in the mirror must be in the
-// pack.
+// appendBases writes each base that is in the mirror once, and returns the number of objects that
+// the pack then has. A base that is not in the mirror must be in the pack.
 func appendBases(ctx context.Context, w io.Writer, found contents, from storer.EncodedObjectStorer) (uint32, error) {
 	count := found.objects
 	done := make(map[plumbing.Hash]bool)
@@ -68,8 +67,8 @@ func appendBases(ctx context.Context, w io.Writer, found contents, from storer.E
 	return count, nil
 }
 
-// appendObject writes an object as packs hold it: its type and size, four bits
-// of it and then groups of seven, and its compressed content.
+// appendObject writes an object in the pack format: its type and size, four bits of it and then
+// groups of seven, and its compressed content.
 func appendObject(w io.Writer, object plumbing.EncodedObject) error {
 	size := object.Size()
 	header := []byte{byte(object.Type())<<4 | byte(size&0x0f)}
@@ -92,8 +91,8 @@ func appendObject(w io.Writer, object plumbing.EncodedObject) error {
 	return z.Close()
 }
 
-// sign corrects the number of objects in the head of a pack and writes the
-// checksum at its end, where f stands.
+// sign corrects the number of objects in the header of a pack and writes the checksum at its end,
+// which is the current position of f.
 func sign(f *os.File, count uint32) error {
 	const countAt = 8
 	if _, err := f.WriteAt(binary.BigEndian.AppendUint32(nil, count), countAt); err != nil {

@@ -15,9 +15,8 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// Tree is the files of one revision, read from the mirror when they are asked
-// for. It is safe for concurrent use. What it shows does not change, whatever
-// is fetched meanwhile.
+// Tree holds the files of one revision, read from the mirror on demand. It is safe for concurrent
+// use. Its content does not change, whatever is fetched meanwhile.
 type Tree struct {
 	revision   Revision
 	root       node
@@ -25,7 +24,7 @@ type Tree struct {
 	generation *generation
 	objects    *objects
 
-	// directories holds the last directories that were read, by hash.
+	// directories holds the most recently read directories, by hash.
 	directories *lru.Cache
 
 	mu     sync.Mutex
@@ -35,11 +34,11 @@ type Tree struct {
 	files  int
 }
 
-// cachedDirectories is how many directories a Tree remembers: enough for the
-// ancestors of what is being read.
+// cachedDirectories is how many directories a Tree remembers: enough for the ancestors of the file
+// being read.
 const cachedDirectories = 128
 
-// newTree takes over what retain has begun.
+// newTree takes over the reader that retain has counted.
 func (m *mirror) newTree(rev Revision, root plumbing.Hash, g *generation, o *objects) *Tree {
 	return &Tree{
 		revision:    rev,
@@ -52,13 +51,13 @@ func (m *mirror) newTree(rev Revision, root plumbing.Hash, g *generation, o *obj
 	}
 }
 
-// Revision returns what the tree was opened for.
+// Revision returns the revision that the tree was opened for.
 func (t *Tree) Revision() Revision {
 	return t.revision
 }
 
-// Close lets the mirror go. File systems made by FS fail from then on. Closing
-// twice is harmless.
+// Close releases the mirror. File systems returned by FS fail from then on. Closing twice is
+// harmless.
 func (t *Tree) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,14 +67,11 @@ func (t *Tree) Close() {
 	}
 }
 
-// FS returns the files below a directory of the repository; "", "." and "/"
-// mean all of it. A file of the result may be a symbolic link that leads
-// elsewhere in the repository, which is followed; out of the repository none
-// leads (ErrOutside). It fails with fs.ErrNotExist when there is no such
-// directory.
+// FS returns the files below a directory of the repository; "", "." and "/" mean all of it.
+// Symbolic links that lead elsewhere in the repository are followed; links that lead out of it fail
+// with ErrOutside. FS fails with fs.ErrNotExist if there is no such directory.
 //
-// The result also implements fs.ReadDirFS, fs.ReadFileFS, fs.StatFS and
-// fs.ReadLinkFS.
+// The result also implements fs.ReadDirFS, fs.ReadFileFS, fs.StatFS and fs.ReadLinkFS.
 func (t *Tree) FS(dir string) (fs.FS, error) {
 	cleaned, err := inside(dir)
 	if err != nil {
@@ -91,7 +87,7 @@ func (t *Tree) FS(dir string) (fs.FS, error) {
 	return &treeFS{tree: t, dir: n.path}, nil
 }
 
-// inside cleans a path that a user wrote, relative to the repository's root.
+// inside cleans a user-supplied path, relative to the repository's root.
 func inside(p string) (string, error) {
 	cleaned := path.Clean(strings.TrimLeft(p, "/"))
 	if cleaned == ".." || strings.HasPrefix(cleaned, "../") {
@@ -102,7 +98,7 @@ func inside(p string) (string, error) {
 
 // node is a file, directory or symbolic link of the tree.
 type node struct {
-	// path is where it is in the repository once links are followed.
+	// path is the path in the repository once links are followed.
 	path string
 	mode filemode.FileMode
 	hash plumbing.Hash
@@ -110,15 +106,15 @@ type node struct {
 
 // walk is the state of following one path.
 type walk struct {
-	// trail is the nodes from the root to where we are.
+	// trail is the nodes from the root to the current position.
 	trail []node
 	// pending is the names still to follow.
 	pending []string
 	links   int
 }
 
-// find follows a path from the root of the repository, and the symbolic links
-// in it; the last one only when follow is set.
+// find follows a path from the root of the repository, including the symbolic links in it; the last
+// one only if follow is set.
 func (t *Tree) find(name string, follow bool) (node, error) {
 	w := &walk{trail: []node{t.root}, pending: strings.Split(name, "/")}
 	for len(w.pending) > 0 {
@@ -152,7 +148,7 @@ func (t *Tree) find(name string, follow bool) (node, error) {
 	return w.trail[len(w.trail)-1], nil
 }
 
-// followLink puts the target of a link in place of its name.
+// followLink replaces the name of a link by its target.
 func (t *Tree) followLink(w *walk, link node, name string) error {
 	w.links++
 	if w.links > t.limits.Links {
@@ -201,7 +197,7 @@ func (n node) child(e object.TreeEntry) node {
 	return node{path: path.Join(n.path, e.Name), mode: e.Mode, hash: e.Hash}
 }
 
-// entries returns what a directory holds, sorted by name.
+// entries returns the entries of a directory, sorted by name.
 func (t *Tree) entries(dir node) ([]object.TreeEntry, error) {
 	if cached, ok := t.directories.Get(dir.hash); ok {
 		return cached.([]object.TreeEntry), t.open()

@@ -26,7 +26,7 @@ var (
 	_ fs.ReadLinkFS = (*treeFS)(nil)
 )
 
-// find returns what is at name. Errors are *fs.PathError.
+// find returns the node at name. Errors are *fs.PathError.
 func (f *treeFS) find(op, name string, follow bool) (node, error) {
 	if !fs.ValidPath(name) {
 		return node{}, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
@@ -159,7 +159,7 @@ func modeOf(m filemode.FileMode) fs.FileMode {
 	}
 }
 
-// fileInfo describes a node. Git keeps no times.
+// fileInfo describes a node. Git stores no times.
 type fileInfo struct {
 	name string
 	node node
@@ -188,7 +188,7 @@ func (i *fileInfo) Stat() (fs.FileInfo, error) {
 	return &out, nil
 }
 
-// openFile reads the content of a file with the first Read.
+// openFile reads the content of a file on the first Read.
 type openFile struct {
 	fileInfo
 	content *bytes.Reader
