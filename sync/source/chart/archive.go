@@ -13,7 +13,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 )
 
-// budget is what one chart may still take, shared by all the charts that are packed inside it.
+// budget is how much one chart may still take, shared by all the charts that are packed inside it.
 type budget struct {
 	limits Limits
 	bytes  int64
@@ -24,7 +24,8 @@ func newBudget(limits Limits) *budget {
 	return &budget{limits: limits, bytes: limits.UnpackedBytes, files: limits.Files}
 }
 
-// file takes one file out of the budget. The size is what a header claims; read holds the file to it.
+// file deducts one file from the budget. The size is the one that a header claims; read enforces
+// it.
 func (b *budget) file(name string, size int64) error {
 	if size > b.limits.FileBytes && !isNestedArchive(name) {
 		return errTooLarge("size of chart file "+name, "FileBytes", b.limits.FileBytes)
@@ -41,8 +42,9 @@ func (b *budget) file(name string, size int64) error {
 	return nil
 }
 
-// unpack reads a chart archive, and the archives in its charts folder, into files below the chart's own folder. Helm's own
-// reader bounds each archive but not the archives inside archives, and reads links as empty files.
+// unpack reads a chart archive, and the archives in its charts folder, into files below the chart's
+// own folder. Helm's own reader bounds each archive but not the archives inside archives, and reads
+// links as empty files.
 func unpack(r io.Reader, b *budget) ([]*loader.BufferedFile, error) {
 	return unpackNested(r, b, 0)
 }
@@ -81,8 +83,8 @@ func unpackNested(r io.Reader, b *budget, depth int64) ([]*loader.BufferedFile, 
 	return unpackSubcharts(files, b, depth)
 }
 
-// memberName returns where in the chart a member of an archive belongs, or "" for what is no file. Members lie in one folder,
-// named as the chart, which is taken off.
+// memberName returns the path in the chart of an archive member, or "" if the member is not a file.
+// All members lie in one folder, named like the chart, which is stripped.
 func memberName(header *tar.Header) (string, error) {
 	switch header.Typeflag {
 	case tar.TypeReg:
@@ -127,7 +129,8 @@ func readFile(r io.Reader, name string, size int64, b *budget) ([]byte, error) {
 
 var utf8BOM = []byte{0xEF, 0xBB, 0xBF}
 
-// unpackSubcharts replaces every archive in the charts folder by its files, so that the budget sees them all.
+// unpackSubcharts replaces every archive in the charts folder by its files, so that the budget sees
+// them all.
 func unpackSubcharts(files []*loader.BufferedFile, b *budget, depth int64) ([]*loader.BufferedFile, error) {
 	flat := make([]*loader.BufferedFile, 0, len(files))
 	for _, f := range files {
@@ -148,7 +151,8 @@ func unpackSubcharts(files []*loader.BufferedFile, b *budget, depth int64) ([]*l
 	return flat, nil
 }
 
-// isNestedArchive tells whether a chart's file is the archive of a subchart. Helm leaves out names that begin with _ or a dot.
+// isNestedArchive reports whether a chart's file is the archive of a subchart. Helm ignores names
+// that begin with _ or a dot.
 func isNestedArchive(name string) bool {
 	dir, base := path.Split(name)
 	return dir == "charts/" && path.Ext(base) == ".tgz" && base[0] != '.' && base[0] != '_'

@@ -11,23 +11,25 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 )
 
-// fetchTimeout ends a fetch that nobody gave a shorter time: a source that trickles must not hold its users for ever.
+// fetchTimeout bounds a fetch whose caller set no shorter limit: a source that only trickles must
+// not block its users forever.
 const fetchTimeout = 2 * time.Minute
 
-// parallelLoads is how many charts are unpacked at a time, which is what takes memory.
+// parallelLoads is how many charts are unpacked at a time. Unpacking is what takes memory.
 const parallelLoads = 4
 
-// Cache fetches charts and remembers them. It is safe for concurrent use; two processes may share a directory.
+// Cache fetches charts and remembers them. It is safe for concurrent use, and two processes may
+// share a directory.
 type Cache struct {
 	limits    Limits
 	store     *store
 	transport *http.Transport
 	loading   chan struct{}
 
-	// charts by their digest, and the digests of directories by revision and path.
+	// charts holds charts by digest, and the digests of directories by revision and path.
 	charts *lru[string, *Chart]
 	trees  *lru[string, string]
-	// indexes by the hash of their content, and where each was found.
+	// indexes holds indexes by the hash of their content, and where each was found.
 	indexes      *lru[[sha256.Size]byte, *index]
 	indexSources *lru[string, indexSource]
 
@@ -40,14 +42,15 @@ type Option func(*Cache)
 // WithLimits replaces DefaultLimits.
 func WithLimits(l Limits) Option { return func(c *Cache) { c.limits = l } }
 
-// How many repositories, and how many directories at their revisions, are remembered; what they hold is bounded by size.
+// How many repositories, and how many directories at their revisions, are remembered; what they
+// hold is bounded by size.
 const (
 	maxIndexSources = 1000
 	maxTrees        = 10_000
 )
 
-// NewCache returns a cache that keeps archives in dir, which is made when it is not there. What an earlier process left in it
-// is used.
+// NewCache returns a cache that keeps archives in dir, which is created if it does not exist.
+// Archives that an earlier process left in dir are used.
 func NewCache(dir string, opts ...Option) (*Cache, error) {
 	c := &Cache{limits: DefaultLimits(), transport: newTransport(), loading: make(chan struct{}, parallelLoads)}
 	for _, opt := range opts {
@@ -64,10 +67,11 @@ func NewCache(dir string, opts ...Option) (*Cache, error) {
 	return c, nil
 }
 
-// Get returns the chart that ref names. A version is taken as unchangeable: what was fetched once with the same credentials
-// is returned without a request, also by another process later. Concurrent calls for one chart fetch it once; the end of ctx
-// ends the wait of this caller only. Errors wrap ErrAuth, ErrNotFound, ErrUnreachable, ErrInvalidChart or
-// ErrInvalidReference (K16-K18, K45, K47).
+// Get returns the chart that ref names. Versions are considered immutable: a chart that was fetched
+// once is returned to callers with the same credentials without a request, even by a later process.
+// Concurrent calls for one chart fetch it once; the end of ctx ends the wait of this caller only.
+// Errors wrap ErrAuth, ErrNotFound, ErrUnreachable, ErrInvalidChart or ErrInvalidReference
+// (K16-K18, K45, K47).
 func (c *Cache) Get(ctx context.Context, ref Reference, cred Credentials) (*Chart, error) {
 	if err := ref.validate(); err != nil {
 		return nil, err
@@ -90,7 +94,7 @@ func (c *Cache) Get(ctx context.Context, ref Reference, cred Credentials) (*Char
 	return loaded, nil
 }
 
-// fetch makes sure that the archive that ref names is in the store, and returns its digest.
+// fetch ensures that the archive that ref names is in the store, and returns its digest.
 func (c *Cache) fetch(ctx context.Context, ref Reference, cred Credentials) (string, error) {
 	key := c.store.key("chart", ref.URL+"\n"+ref.Name+"\n"+ref.Version, cred)
 	if digest, ok := c.store.lookup(key); ok {
@@ -112,7 +116,7 @@ func (c *Cache) download(ctx context.Context, ref Reference, cred Credentials) (
 	return c.fetchFromRepository(ctx, ref, cred)
 }
 
-// load parses the archive with that digest once, whoever asked for it.
+// load parses the archive with that digest once for all callers.
 func (c *Cache) load(ctx context.Context, digest string) (*Chart, error) {
 	if known, ok := c.charts.get(digest); ok {
 		return known, nil
@@ -131,7 +135,7 @@ func (c *Cache) load(ctx context.Context, digest string) (*Chart, error) {
 	})
 }
 
-// parseArchive unpacks and parses an archive of the store into a chart of the caller's own.
+// parseArchive unpacks and parses an archive of the store into a chart that belongs to the caller.
 func (c *Cache) parseArchive(digest string, b *budget) (*chart.Chart, int64, error) {
 	c.loading <- struct{}{}
 	defer func() { <-c.loading }()
@@ -147,8 +151,8 @@ func (c *Cache) parseArchive(digest string, b *budget) (*chart.Chart, int64, err
 	return parse(files)
 }
 
-// once runs fn for all concurrent callers with one key. fn outlives the context of the caller that happened to be first,
-// and is ended by fetchTimeout; each caller waits as long as its own context lasts.
+// once runs fn for all concurrent callers with one key. fn outlives the context of the first
+// caller, and is bounded by fetchTimeout; each caller waits as long as its own context lasts.
 func once[T any](ctx context.Context, flight *singleflight.Group, key string, fn func(context.Context) (T, error)) (T, error) {
 	var none T
 	done := flight.DoChan(key, func() (any, error) {

@@ -12,23 +12,26 @@ import (
 	"oras.land/oras-go/v2/registry/remote/credentials"
 )
 
-// Credentials is what a source may want to see, and how it is to be spoken to. The zero value is anonymous access over
-// verified TLS. User name and password go to the host of the repository alone, never to another that it points or redirects
-// to; a registry configuration names the host of each of its entries itself (K18).
+// Credentials are the credentials and the TLS options for a source. The zero value is anonymous
+// access over verified TLS. User name and password are sent to the host of the repository only,
+// never to another host that it points or redirects to; a registry configuration names the host of
+// each of its entries itself (K18).
 type Credentials struct {
-	// Username and Password are for basic authentication, and for getting a registry's token.
+	// Username and Password are for basic authentication, and for obtaining a registry's token.
 	Username, Password string
-	// RegistryConfig is a docker config.json with an `auths` section; it is used with OCI registries, and where Username is empty.
+	// RegistryConfig is a docker config.json with an `auths` section. It is used with OCI
+	// registries, if Username is empty.
 	RegistryConfig []byte
-	// CAFile holds PEM certificates that are trusted beside those of the system.
+	// CAFile holds PEM certificates that are trusted in addition to those of the system.
 	CAFile []byte
-	// InsecureSkipTLS leaves the server's certificate unverified.
+	// InsecureSkipTLS skips the verification of the server's certificate.
 	InsecureSkipTLS bool
-	// PlainHTTP speaks http to an OCI registry. For an HTTP repository its URL says so.
+	// PlainHTTP uses http for an OCI registry. For an HTTP repository the URL decides.
 	PlainHTTP bool
 }
 
-// The keys of a Secret with credentials for charts, the same as for git where they mean the same (C59).
+// The keys of a Secret with credentials for charts. Those that git also has are named the same
+// (C59).
 const (
 	keyUsername         = "username"
 	keyPassword         = "password"
@@ -37,9 +40,10 @@ const (
 	keyCA               = "ca.crt"
 )
 
-// CredentialsFromSecret reads the data of a Secret with the keys username and password, or registryConfigFile (also as
-// .dockerconfigjson, the key of a kubernetes.io/dockerconfigjson Secret), and ca.crt. All are optional, other keys are left
-// alone. It returns ErrInvalidReference when a value cannot be used; the error names the key and never the value (K18).
+// CredentialsFromSecret reads the data of a Secret with the keys username and password, or
+// registryConfigFile (also as .dockerconfigjson, the key of a kubernetes.io/dockerconfigjson
+// Secret), and ca.crt. All are optional; other keys are ignored. It returns ErrInvalidReference if
+// a value cannot be used; the error names the key and never the value (K18).
 func CredentialsFromSecret(data map[string][]byte) (Credentials, error) {
 	cred := Credentials{
 		Username:       string(data[keyUsername]),
@@ -58,7 +62,7 @@ func (c Credentials) validate() error {
 		return fmt.Errorf("%w: Secret must hold both or none of %s and %s", ErrInvalidReference, keyUsername, keyPassword)
 	}
 	if len(c.RegistryConfig) > 0 {
-		// The parser's error may quote the file, so it stays here.
+		// The parser's error may quote the file, so it is not wrapped.
 		if _, err := credentials.NewMemoryStoreFromDockerConfig(c.RegistryConfig); err != nil {
 			return fmt.Errorf("%w: Secret key %s is no docker config.json", ErrInvalidReference, keyRegistryConfig)
 		}
@@ -69,7 +73,8 @@ func (c Credentials) validate() error {
 	return nil
 }
 
-// hash tells two credentials apart without keeping them: what was fetched with one is not served to another.
+// hash distinguishes credentials without storing them: content fetched with one is not served to
+// another.
 func (c Credentials) hash() [sha256.Size]byte {
 	var flags byte
 	if c.InsecureSkipTLS {
@@ -81,7 +86,7 @@ func (c Credentials) hash() [sha256.Size]byte {
 	return hashOf([]byte(c.Username), []byte(c.Password), c.RegistryConfig, c.CAFile, []byte{flags})
 }
 
-// hashOf hashes parts so that no two different lists of parts look the same.
+// hashOf hashes parts so that different lists of parts never collide by concatenation.
 func hashOf(parts ...[]byte) [sha256.Size]byte {
 	h := sha256.New()
 	var length [8]byte
@@ -93,7 +98,7 @@ func hashOf(parts ...[]byte) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// tlsConfig returns nil where the defaults will do, so that connections can be shared.
+// tlsConfig returns nil if the defaults will do, so that connections can be shared.
 func (c Credentials) tlsConfig() (*tls.Config, error) {
 	if len(c.CAFile) == 0 && !c.InsecureSkipTLS {
 		return nil, nil
@@ -106,7 +111,8 @@ func (c Credentials) tlsConfig() (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, InsecureSkipVerify: c.InsecureSkipTLS}, nil
 }
 
-// forRegistry answers a registry client's question for credentials by host. User name and password are for host alone.
+// forRegistry returns the function with which a registry client looks up credentials by host. User
+// name and password are for host only.
 func (c Credentials) forRegistry(host string) (auth.CredentialFunc, error) {
 	if c.Username != "" {
 		return auth.StaticCredential(host, auth.Credential{Username: c.Username, Password: c.Password}), nil

@@ -14,7 +14,8 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 )
 
-// attachDependencies adds to c what it declares and its charts folder does not hold. It returns the digests of what it added.
+// attachDependencies adds to c the dependencies that it declares and its charts folder lacks. It
+// returns the digests of what it added.
 func (r *treeReader) attachDependencies(ctx context.Context, c *chart.Chart, dir string, depth int64) ([][]byte, error) {
 	var digests [][]byte
 	for _, dep := range c.Metadata.Dependencies {
@@ -31,17 +32,18 @@ func (r *treeReader) attachDependencies(ctx context.Context, c *chart.Chart, dir
 	return digests, nil
 }
 
-// vendored tells whether c's charts folder holds what dep asks for.
+// vendored reports whether c's charts folder holds the chart that dep asks for.
 func vendored(c *chart.Chart, dep *chart.Dependency) bool {
 	return slices.ContainsFunc(c.Dependencies(), func(sub *chart.Chart) bool { return fits(sub, dep) })
 }
 
-// fits is Helm's rule for which chart a dependency means.
+// fits implements Helm's rule for which chart a dependency means.
 func fits(sub *chart.Chart, dep *chart.Dependency) bool {
 	return sub.Name() == dep.Name && (dep.Version == "" || chartutil.IsCompatibleRange(dep.Version, sub.Metadata.Version))
 }
 
-// replaceSubchart adds sub, and drops what has its name but was of no use, which Helm would render all the same.
+// replaceSubchart adds sub, and drops unsuitable charts of the same name, which Helm would render
+// too.
 func replaceSubchart(c, sub *chart.Chart) {
 	declared := c.Metadata.Dependencies
 	kept := slices.DeleteFunc(slices.Clone(c.Dependencies()), func(old *chart.Chart) bool {
@@ -68,7 +70,7 @@ func (r *treeReader) dependency(ctx context.Context, c *chart.Chart, dep *chart.
 	if err != nil {
 		return nil, nil, err
 	}
-	// Loaded anew, not shared: a chart knows its parent.
+	// Parsed again, not shared: a chart knows its parent.
 	sub, _, err := r.cache.parseArchive(digest, r.budget)
 	if err != nil {
 		return nil, nil, err
@@ -79,7 +81,7 @@ func (r *treeReader) dependency(ctx context.Context, c *chart.Chart, dep *chart.
 	return sub, []byte(digest), nil
 }
 
-// fileDependency loads a chart that lies elsewhere in the same repository.
+// fileDependency loads a chart from elsewhere in the same repository.
 func (r *treeReader) fileDependency(ctx context.Context, dep *chart.Dependency, dir string, depth int64) (*chart.Chart, []byte, error) {
 	target := strings.TrimPrefix(dep.Repository, "file://")
 	inside := path.Join(dir, target)
@@ -100,7 +102,8 @@ func (r *treeReader) fileDependency(ctx context.Context, dep *chart.Dependency, 
 	return sub, digest, nil
 }
 
-// lockedVersion is the version that Chart.lock pins for dep, where it still fits, else what Chart.yaml asks for.
+// lockedVersion returns the version that Chart.lock pins for dep if it still fits, otherwise the
+// one that Chart.yaml asks for.
 func lockedVersion(c *chart.Chart, dep *chart.Dependency) string {
 	if c.Lock == nil {
 		return dep.Version
@@ -114,7 +117,7 @@ func lockedVersion(c *chart.Chart, dep *chart.Dependency) string {
 	return dep.Version
 }
 
-// resolve makes an exact reference of one whose version may be a range.
+// resolve turns a reference whose version may be a range into an exact one.
 func (c *Cache) resolve(ctx context.Context, ref Reference, cred Credentials) (Reference, error) {
 	if ref.Version == "" {
 		ref.Version = "*"
@@ -134,7 +137,7 @@ func (c *Cache) resolve(ctx context.Context, ref Reference, cred Credentials) (R
 	return ref, err
 }
 
-// versions asks a repository which versions of a chart there are now.
+// versions asks a repository for the current versions of a chart.
 func (c *Cache) versions(ctx context.Context, ref Reference, cred Credentials) ([]string, error) {
 	if ref.isOCI() {
 		address := ref.URL + "/" + ref.Name

@@ -8,17 +8,21 @@ import (
 	"net/http"
 )
 
-// Every error of this package wraps one of these sentinels, or the error of a context that ended, or an error of the local disk.
+// Every error of this package wraps one of these sentinels, the error of a context that ended, or
+// an error of the local disk.
 var (
-	// ErrAuth: the source refused the credentials, or wants some and got none. A user must act.
+	// ErrAuth: the source refused the credentials, or requires some and got none. A user must act.
 	ErrAuth = errors.New("access denied")
-	// ErrNotFound: the source answered, and has no such repository, chart or version. The message names what it has instead.
+	// ErrNotFound: the source answered, but has no such repository, chart or version. The message
+	// names what it has instead.
 	ErrNotFound = errors.New("not found")
-	// ErrUnreachable: the source did not answer, or not with anything useful. Worth trying again.
+	// ErrUnreachable: the source did not answer, or not with anything useful. Worth retrying.
 	ErrUnreachable = errors.New("source unreachable")
-	// ErrInvalidChart: what came is no chart that can be installed, or it hits a limit. It stays so until the source changes.
+	// ErrInvalidChart: the content is not an installable chart, or it hits a limit. Retrying does
+	// not help until the source changes.
 	ErrInvalidChart = errors.New("invalid chart")
-	// ErrInvalidReference: the URL, the chart name, the version or the credentials cannot be used as they are written.
+	// ErrInvalidReference: the URL, the chart name, the version or the credentials cannot be used
+	// as written.
 	ErrInvalidReference = errors.New("invalid chart reference")
 )
 
@@ -27,7 +31,8 @@ func errTooLarge(what, field string, limit int64) error {
 	return fmt.Errorf("%w: %s exceeds the limit of %d (%s)", ErrInvalidChart, what, limit, field)
 }
 
-// transportError makes ErrUnreachable of a failed round trip, and keeps the end of a context recognisable.
+// transportError turns a failed round trip into ErrUnreachable, and keeps context errors
+// recognisable.
 func transportError(what string, err error) error {
 	var untrusted *tls.CertificateVerificationError
 	switch {
@@ -40,7 +45,7 @@ func transportError(what string, err error) error {
 	}
 }
 
-// statusError sorts the answer of a server that is not the one asked for.
+// statusError classifies an unexpected HTTP status.
 func statusError(what string, status int) error {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -52,7 +57,7 @@ func statusError(what string, status int) error {
 	}
 }
 
-// isOurs tells whether err has been sorted already.
+// isOurs reports whether err is classified already.
 func isOurs(err error) bool {
 	for _, sentinel := range []error{ErrAuth, ErrNotFound, ErrUnreachable, ErrInvalidChart, ErrInvalidReference} {
 		if errors.Is(err, sentinel) {

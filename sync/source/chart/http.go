@@ -20,11 +20,11 @@ const (
 	maxRedirects  = 10
 )
 
-// session speaks to one source with one set of credentials, for as long as one fetch takes.
+// session talks to one source with one set of credentials for the duration of one fetch.
 type session struct {
 	client *http.Client
 	cred   Credentials
-	// origin is the only place that sees the user name and password.
+	// origin is the only server that receives the user name and password.
 	origin *url.URL
 	close  func()
 }
@@ -59,15 +59,16 @@ func newTransport() *http.Transport {
 		ForceAttemptHTTP2:     true,
 		MaxIdleConnsPerHost:   4,
 		IdleConnTimeout:       time.Minute,
-		// A repository may send archives with a Content-Encoding of their own; they must arrive as they were signed.
+		// A repository may send archives with a Content-Encoding of their own; they must arrive as
+		// they were signed.
 		DisableCompression: true,
 	}
 }
 
 var errDowngrade = errors.New("redirect from https to http refused")
 
-// checkRedirect keeps credentials from every origin but the first. The standard library does that by host name only, and
-// lets them through to another port, to a subdomain and to plain http.
+// checkRedirect keeps credentials from every origin but the first. The standard library does that
+// by host name only, and lets them through to another port, to a subdomain and to plain http.
 func (s *session) checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) >= maxRedirects {
 		return fmt.Errorf("stopped after %d redirects", maxRedirects)
@@ -98,8 +99,8 @@ func port(u *url.URL) string {
 	}
 }
 
-// get requests target. It returns the answer when its status is 200, or 304 where header makes the request conditional;
-// everything else is an error. The caller must close the body.
+// get requests target. It returns the response if its status is 200, or 304 if header makes the
+// request conditional; everything else is an error. The caller must close the body.
 func (s *session) get(ctx context.Context, target *url.URL, header http.Header) (*http.Response, error) {
 	what := redact(target.String())
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
@@ -124,7 +125,7 @@ func (s *session) get(ctx context.Context, target *url.URL, header http.Header) 
 	return nil, statusError(what, resp.StatusCode)
 }
 
-// withoutURL takes the URL, whose query may be a secret, out of an error of the HTTP client.
+// withoutURL removes the URL, whose query may be a secret, from an error of the HTTP client.
 func withoutURL(err error) error {
 	var urlErr *url.Error
 	if errors.As(err, &urlErr) {
@@ -133,7 +134,7 @@ func withoutURL(err error) error {
 	return err
 }
 
-// limitedReader fails with err, rather than ending, when more than left bytes come.
+// limitedReader fails with err, rather than ending, if more than left bytes come.
 type limitedReader struct {
 	r    io.Reader
 	left int64

@@ -10,10 +10,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// index is what we need of a repository's index.yaml: a hundredth of what stands in it. It is shared and never changed.
+// index is the small part of a repository's index.yaml that we need. It is shared and never
+// changed.
 type index struct {
 	charts map[string][]release
-	// cost is roughly what the index takes in memory, in bytes.
+	// cost is the approximate memory that the index takes, in bytes.
 	cost int64
 }
 
@@ -21,7 +22,7 @@ type index struct {
 type release struct {
 	version string
 	url     string
-	// digest is the hex SHA-256 of the archive, or empty where the index does not say.
+	// digest is the hex SHA-256 of the archive, or empty if the index does not have it.
 	digest string
 }
 
@@ -36,7 +37,8 @@ type indexEntry struct {
 	Digest  string   `json:"digest" yaml:"digest"`
 }
 
-// parseIndex reads an index, JSON or YAML. Entries without a version or an address are of no use to anybody and left out.
+// parseIndex reads an index, JSON or YAML. Entries without a version or an address are useless and
+// left out.
 func parseIndex(data []byte, limits Limits) (*index, error) {
 	var doc indexDocument
 	var err error
@@ -69,7 +71,7 @@ func (x *index) releases(entries []*indexEntry) []release {
 		if e == nil || e.Version == "" || len(e.URLs) == 0 || e.URLs[0] == "" {
 			continue
 		}
-		// Cloned, so that the few strings that we keep do not keep the whole document.
+		// Cloned, so that the few strings that we keep do not keep the whole document in memory.
 		r := release{
 			version: strings.Clone(e.Version),
 			url:     strings.Clone(e.URLs[0]),
@@ -81,7 +83,7 @@ func (x *index) releases(entries []*indexEntry) []release {
 	return list
 }
 
-// find returns the release with exactly that version, or one that is the same as semver.
+// find returns the release with exactly that version, or one that is equal as semver.
 func (x *index) find(name, version string) (release, error) {
 	releases, ok := x.charts[name]
 	if !ok || len(releases) == 0 {
@@ -98,7 +100,7 @@ func (x *index) find(name, version string) (release, error) {
 	return releases[slices.Index(versions, found)], nil
 }
 
-// similar lists names that have something of name in them, or all when they are few.
+// similar lists names that resemble name, or all names if there are few.
 func (x *index) similar(name string) []string {
 	var all, like []string
 	for other := range x.charts {
@@ -124,7 +126,8 @@ func didYouMean(what string, names []string) string {
 	return fmt.Sprintf("; it has the %s %s", what, strings.Join(names, ", "))
 }
 
-// matchVersion picks version of versions: the same string, else the same as semver. The error lists the nearest.
+// matchVersion picks version from versions: the same string, otherwise one that is equal as semver.
+// The error lists the nearest.
 func matchVersion(name, version string, versions []string) (string, error) {
 	if slices.Contains(versions, version) {
 		return version, nil
@@ -140,7 +143,7 @@ func matchVersion(name, version string, versions []string) (string, error) {
 		ErrNotFound, name, version, didYouMean("versions", nearestVersions(version, versions)))
 }
 
-// newestMatch picks the highest of versions that constraint allows, as `helm dependency update` does.
+// newestMatch picks the highest of versions that constraint allows, like `helm dependency update`.
 func newestMatch(name, constraint string, versions []string) (string, error) {
 	allowed, err := semver.NewConstraint(constraint)
 	if err != nil {
@@ -160,7 +163,8 @@ func newestMatch(name, constraint string, versions []string) (string, error) {
 	return best.Original(), nil
 }
 
-// nearestVersions lists a few of versions around version in their order, newest first; the newest where it is no version.
+// nearestVersions lists a few of versions around version in their order, newest first. If version
+// is not a valid version, it lists the newest.
 func nearestVersions(version string, versions []string) []string {
 	var sorted []*semver.Version
 	for _, v := range versions {

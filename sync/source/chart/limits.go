@@ -1,31 +1,33 @@
 package chart
 
-// Limits bounds what is accepted from a source and what is kept of it. All sizes are bytes.
+// Limits bounds what is accepted from a source and what is kept of it. All sizes are in bytes.
 type Limits struct {
 	// IndexBytes is the largest repository index.
 	IndexBytes int64
 	// IndexVersions is how many chart versions an index may list.
 	IndexVersions int64
-	// ArchiveBytes is the largest chart archive, as it is downloaded.
+	// ArchiveBytes is the largest chart archive, as downloaded.
 	ArchiveBytes int64
-	// UnpackedBytes is how much one chart may unpack to, the charts inside it included.
+	// UnpackedBytes is how much one chart may unpack to, including the charts inside it.
 	UnpackedBytes int64
 	// FileBytes is the largest single file of a chart.
 	FileBytes int64
-	// Files is how many files one chart may hold, those of the charts inside it included.
+	// Files is how many files one chart may hold, including those of the charts inside it.
 	Files int64
-	// NestedCharts is how deep charts may be packed, or depend by path, inside one another.
+	// NestedCharts is how deep charts may be packed inside one another, or depend on one another by
+	// path.
 	NestedCharts int64
 	// PathDepth is how many directories deep a file may lie in a chart.
 	PathDepth int64
-	// Tags is how many tags of an OCI repository are looked through for a version.
+	// Tags is how many tags of an OCI repository are searched for a version.
 	Tags int64
 
-	// DiskBytes is what the archives kept on disk may take; the least recently used go first.
+	// DiskBytes is how much the archives kept on disk may take; the least recently used go first.
 	DiskBytes int64
-	// MemoryBytes is what parsed charts may take, measured by their files; the least recently used go first.
+	// MemoryBytes is how much parsed charts may take, measured by their files; the least recently
+	// used go first.
 	MemoryBytes int64
-	// IndexMemoryBytes is what parsed indexes may take, measured roughly.
+	// IndexMemoryBytes is how much parsed indexes may take, measured approximately.
 	IndexMemoryBytes int64
 }
 

@@ -10,18 +10,18 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 )
 
-// Chart is a chart that can be installed, all its dependencies inside. It is shared by everybody who asked for it and must not
-// be changed; Helm's actions do change charts, so they get a copy.
+// Chart is an installable chart with all its dependencies. It is shared by all callers and must not
+// be changed. Helm's actions do change charts, so give them a copy.
 type Chart struct {
 	*chart.Chart
-	// Digest is `sha256:` and the hash of the archive; for a directory the hash of its files and dependencies. Charts with
-	// one digest render the same.
+	// Digest is `sha256:` and the hash of the archive; for a directory, the hash of its files and
+	// dependencies. Charts with the same digest render the same.
 	Digest string
 	// size is the sum of the sizes of all files.
 	size int64
 }
 
-// parse makes a chart of its files and checks that it can be parsed at all.
+// parse builds a chart from its files and checks that it can be parsed at all.
 func parse(files []*loader.BufferedFile) (*chart.Chart, int64, error) {
 	var size int64
 	for _, f := range files {
@@ -35,7 +35,7 @@ func parse(files []*loader.BufferedFile) (*chart.Chart, int64, error) {
 	return parsed, size, nil
 }
 
-// dropRaw forgets the second list of all files that the loader keeps and nobody reads.
+// dropRaw drops the second list of all files that the loader keeps and nothing reads.
 func dropRaw(c *chart.Chart) {
 	c.Raw = nil
 	for _, d := range c.Dependencies() {
@@ -43,7 +43,7 @@ func dropRaw(c *chart.Chart) {
 	}
 }
 
-// checkInstallable refuses a library chart, and one that lacks a dependency that it declares.
+// checkInstallable rejects a library chart, and a chart that lacks a dependency that it declares.
 func checkInstallable(c *chart.Chart) error {
 	if strings.EqualFold(c.Metadata.Type, "library") {
 		return fmt.Errorf("%w: %s is a library chart, which cannot be installed by itself", ErrInvalidChart, c.Name())
@@ -57,7 +57,7 @@ func checkInstallable(c *chart.Chart) error {
 	return nil
 }
 
-// checkIdentity makes sure that an archive holds what was asked for.
+// checkIdentity ensures that an archive holds the chart that was asked for.
 func checkIdentity(c *chart.Chart, ref Reference) error {
 	if c.Name() != ref.Name {
 		return fmt.Errorf("%w: %s: archive holds the chart %s", ErrInvalidChart, ref, c.Name())

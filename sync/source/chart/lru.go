@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// lru remembers values up to a total cost, the least recently used go first. The latest one stays whatever it costs.
+// lru keeps values up to a total cost and evicts the least recently used first. The latest one
+// stays whatever it costs.
 type lru[K comparable, V any] struct {
 	mu      sync.Mutex
 	room    int64

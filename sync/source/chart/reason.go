@@ -6,7 +6,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// Reason is what conditions call an error of this package.
+// Reason returns the condition reason for an error of this package.
 func Reason(err error) string {
 	switch {
 	case errors.Is(err, ErrAuth):

@@ -10,20 +10,22 @@ import (
 
 // Reference names one version of one chart (K16, K17).
 type Reference struct {
-	// URL is a chart repository, http(s)://host/path, or the part of an OCI registry above the chart, oci://host/path.
+	// URL is a chart repository, http(s)://host/path, or the part of an OCI reference above the
+	// chart, oci://host/path.
 	URL string
 	// Name is the chart's name in the repository; in a registry it is the last part of the path.
 	Name string
-	// Version is exact, as the repository lists it; `v1.2.3` and `1.2.3` are one version.
+	// Version is exact, as the repository lists it; `v1.2.3` and `1.2.3` are the same version.
 	Version string
 }
 
-// String says what is referred to, in a form for messages.
+// String returns the reference in a form for messages.
 func (r Reference) String() string {
 	return fmt.Sprintf("chart %s %s from %s", r.Name, r.Version, redact(r.URL))
 }
 
-// validate refuses what no source could answer, and what would put a secret where messages show it.
+// validate rejects references that no source could resolve, and those that would show a secret in
+// messages.
 func (r Reference) validate() error {
 	u, err := url.Parse(r.URL)
 	switch {
@@ -43,7 +45,7 @@ func (r Reference) validate() error {
 	return nil
 }
 
-// normalised has one form for what is one repository.
+// normalised returns the same form for all spellings of one repository.
 func (r Reference) normalised() Reference {
 	r.URL = strings.TrimRight(r.URL, "/")
 	return r
@@ -51,7 +53,8 @@ func (r Reference) normalised() Reference {
 
 func (r Reference) isOCI() bool { return registry.IsOCI(r.URL) }
 
-// redact leaves of a URL what may be shown: neither user information nor a query, either of which may be a secret.
+// redact returns the parts of a URL that may be shown: neither user information nor a query, either
+// of which may be a secret.
 func redact(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {

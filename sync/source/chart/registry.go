@@ -17,8 +17,8 @@ import (
 	"oras.land/oras-go/v2/registry/remote/errcode"
 )
 
-// fetchFromRegistry downloads the chart layer of address at version into the store and returns its digest. address is
-// oci://host/path, the chart's name included (K17).
+// fetchFromRegistry downloads the chart layer of address at version into the store and returns its
+// digest. address is oci://host/path, including the chart's name (K17).
 func (c *Cache) fetchFromRegistry(ctx context.Context, address, version string, cred Credentials) (string, error) {
 	repo, s, err := c.openRegistry(address, cred)
 	if err != nil {
@@ -36,7 +36,8 @@ func (c *Cache) fetchFromRegistry(ctx context.Context, address, version string, 
 	if layer.Size > c.limits.ArchiveBytes {
 		return "", errTooLarge("archive "+address, "ArchiveBytes", c.limits.ArchiveBytes)
 	}
-	// The registry showed us the manifest, so it would show us this too: no need to ask twice for one content.
+	// The registry showed us the manifest, so it would show us the layer too: no need to fetch the
+	// same content twice.
 	if digest := layer.Digest.String(); c.store.has(digest) {
 		return digest, nil
 	}
@@ -48,10 +49,11 @@ func (c *Cache) fetchFromRegistry(ctx context.Context, address, version string, 
 	return c.store.put(c.archiveReader(blob, address), layer.Digest.Encoded())
 }
 
-// openRegistry prepares a client for one repository of a registry. The caller must close the session.
+// openRegistry prepares a client for one repository of a registry. The caller must close the
+// session.
 func (c *Cache) openRegistry(address string, cred Credentials) (*remote.Repository, *session, error) {
 	path := strings.TrimPrefix(address, registry.OCIScheme+"://")
-	// Tag and digest come from the version alone.
+	// Tag and digest are derived from the version only.
 	if i := strings.LastIndexAny(path, ":@"); i > strings.Index(path, "/") {
 		path = path[:i]
 	}
@@ -78,7 +80,8 @@ func (c *Cache) openRegistry(address string, cred Credentials) (*remote.Reposito
 	return repo, s, nil
 }
 
-// fetchManifest fetches the manifest that is tagged with version; where none is, another spelling of it is looked for.
+// fetchManifest fetches the manifest that is tagged with version. If there is none, it looks for
+// another spelling of the version.
 func (c *Cache) fetchManifest(ctx context.Context, repo *remote.Repository, address, version string) (*ocispec.Manifest, error) {
 	desc, body, err := repo.FetchReference(ctx, tagOf(version))
 	if errors.Is(err, errdef.ErrNotFound) {
@@ -110,7 +113,7 @@ func (c *Cache) fetchManifest(ctx context.Context, repo *remote.Repository, addr
 	return &manifest, nil
 }
 
-// maxManifestBytes is what registries themselves take at most.
+// maxManifestBytes is the maximum that registries themselves accept.
 const maxManifestBytes = 4 << 20
 
 // listVersions lists the tags of a repository as versions.
@@ -131,7 +134,7 @@ func (c *Cache) listVersions(ctx context.Context, repo *remote.Repository, addre
 	return versions, nil
 }
 
-// tagOf spells a version as Helm tags it: a tag cannot hold a plus sign.
+// tagOf returns the tag that Helm uses for a version: a tag cannot hold a plus sign.
 func tagOf(version string) string { return strings.ReplaceAll(version, "+", "_") }
 
 func chartLayer(address string, manifest *ocispec.Manifest) (*ocispec.Descriptor, error) {
@@ -146,7 +149,7 @@ func chartLayer(address string, manifest *ocispec.Manifest) (*ocispec.Descriptor
 	return nil, fmt.Errorf("%w: %s holds no chart archive", ErrInvalidChart, address)
 }
 
-// registryError sorts what a registry client returns.
+// registryError classifies an error of a registry client.
 func registryError(address string, err error) error {
 	var response *errcode.ErrorResponse
 	switch {

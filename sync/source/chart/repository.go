@@ -13,13 +13,14 @@ import (
 	"helm.sh/helm/v3/pkg/registry"
 )
 
-// indexSource is where an index was found, and what to ask whether it is still the same.
+// indexSource is where an index was found, with what is needed to ask whether it is unchanged.
 type indexSource struct {
 	digest             [sha256.Size]byte
 	etag, lastModified string
 }
 
-// fetchFromRepository downloads the archive of an exact version into the store and returns its digest.
+// fetchFromRepository downloads the archive of an exact version into the store and returns its
+// digest.
 func (c *Cache) fetchFromRepository(ctx context.Context, ref Reference, cred Credentials) (string, error) {
 	idx, fresh, err := c.index(ctx, ref.URL, cred, false)
 	if err != nil {
@@ -34,7 +35,8 @@ func (c *Cache) fetchFromRepository(ctx context.Context, ref Reference, cred Cre
 	} else if fresh {
 		return "", err
 	}
-	// The index that we remember does not have it, or leads nowhere: the repository may have moved on.
+	// The index that we remember does not have it, or its address does not work: the repository may
+	// have changed.
 	if idx, _, err = c.index(ctx, ref.URL, cred, true); err != nil {
 		return "", err
 	}
@@ -44,7 +46,8 @@ func (c *Cache) fetchFromRepository(ctx context.Context, ref Reference, cred Cre
 	return c.fetchRelease(ctx, ref, rel, cred)
 }
 
-// fetchRelease downloads what an index points to, which may lie on another host or in a registry.
+// fetchRelease downloads the archive that an index entry points to, possibly from another host or
+// from a registry.
 func (c *Cache) fetchRelease(ctx context.Context, ref Reference, rel release, cred Credentials) (string, error) {
 	base, err := url.Parse(ref.URL + "/")
 	if err != nil {
@@ -79,14 +82,14 @@ func (c *Cache) fetchRelease(ctx context.Context, ref Reference, rel release, cr
 	return c.store.put(c.archiveReader(resp.Body, redact(target.String())), rel.digest)
 }
 
-// archiveReader bounds an archive while it is downloaded.
+// archiveReader bounds the size of an archive during the download.
 func (c *Cache) archiveReader(r io.Reader, from string) io.Reader {
 	limit := c.limits.ArchiveBytes
 	return &fetchReader{what: from, r: &limitedReader{r: r, left: limit, err: errTooLarge("archive "+from, "ArchiveBytes", limit)}}
 }
 
-// index returns the index of a repository, and whether it was asked for just now. Without refresh a remembered one will do:
-// it may lack what is new, but what it has is exact.
+// index returns the index of a repository, and whether it was requested just now. Without refresh a
+// remembered index will do: it may lack new entries, but those that it has are exact.
 func (c *Cache) index(ctx context.Context, repository string, cred Credentials, refresh bool) (*index, bool, error) {
 	key := c.store.key("index", repository, cred)
 	if !refresh {
@@ -108,7 +111,8 @@ func (c *Cache) rememberedIndex(key string) (*index, bool) {
 	return c.indexes.get(source.digest)
 }
 
-// fetchIndex asks for an index, saying which one we have, and parses what comes unless its content is known already.
+// fetchIndex requests an index, conditional on the one we have, and parses the answer unless its
+// content is known already.
 func (c *Cache) fetchIndex(ctx context.Context, key, repository string, cred Credentials) (*index, error) {
 	target, err := url.Parse(repository)
 	if err != nil {
@@ -170,7 +174,7 @@ func setIfAny(h http.Header, name, value string) {
 	}
 }
 
-// fetchReader makes ErrUnreachable of a body that breaks off.
+// fetchReader turns an error in the middle of a body into ErrUnreachable.
 type fetchReader struct {
 	what string
 	r    io.Reader

@@ -18,11 +18,12 @@ import (
 	"time"
 )
 
-// store keeps archives on disk by their digest, and remembers which reference, seen with which credentials, led to which.
+// store keeps archives on disk by digest, and remembers which reference, seen with which
+// credentials, led to which archive.
 //
 //	archives/<hex sha256>   an archive
 //	references/<key>        the digest that a key led to
-//	secret                  what keys are made with, so that they say nothing about the credentials in them
+//	secret                  used to derive keys, so that they reveal nothing about the credentials
 type store struct {
 	dir    string
 	limit  int64
@@ -37,7 +38,7 @@ const (
 	secretFile    = "secret"
 	tempPattern   = "incoming-*"
 
-	// staleTemp is the age at which a file that is being written is taken for left behind.
+	// staleTemp is the age at which a file that is being written is considered left behind.
 	staleTemp = 10 * fetchTimeout
 )
 
@@ -77,7 +78,7 @@ func (s *store) loadSecret() error {
 	return s.writeFile(file, s.secret)
 }
 
-// key identifies what, of the given kind, as it is seen with cred.
+// key identifies what, of the given kind, as seen with cred.
 func (s *store) key(kind, what string, cred Credentials) string {
 	mac := hmac.New(sha256.New, s.secret)
 	credHash := cred.hash()
@@ -104,7 +105,7 @@ func (s *store) link(key, digest string) error {
 	return nil
 }
 
-// has tells whether the archive is there, and counts as a use of it.
+// has reports whether the archive is there, and marks it as used.
 func (s *store) has(digest string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +117,7 @@ func (s *store) archive(digest string) string {
 	return filepath.Join(s.dir, archivesDir, strings.TrimPrefix(digest, "sha256:"))
 }
 
-// put stores what r yields and returns its digest. A wanted hash, where given, must be met.
+// put stores what r yields and returns its digest. If wantHex is given, the hash must match it.
 func (s *store) put(r io.Reader, wantHex string) (string, error) {
 	temp, err := os.CreateTemp(s.dir, tempPattern)
 	if err != nil {
@@ -145,7 +146,7 @@ func (s *store) put(r io.Reader, wantHex string) (string, error) {
 	return digest, s.evict(got)
 }
 
-// open returns the archive with that digest, checked against it: disks forget too.
+// open returns the archive with that digest, after verifying it: disks forget too.
 func (s *store) open(digest string) (io.ReadCloser, error) {
 	f, err := os.Open(s.archive(digest))
 	if err != nil {
@@ -166,7 +167,8 @@ func (s *store) open(digest string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// evict removes the archives that were not used for longest until the rest, and the one just stored, fits.
+// evict removes the least recently used archives until the rest fits; it never removes the one just
+// stored.
 func (s *store) evict(latest string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,7 +199,7 @@ func (s *store) evict(latest string) error {
 	return s.dropDeadReferences()
 }
 
-// dropDeadReferences removes what leads to archives that are gone.
+// dropDeadReferences removes references to archives that are gone.
 func (s *store) dropDeadReferences() error {
 	entries, err := os.ReadDir(filepath.Join(s.dir, referencesDir))
 	if err != nil {
@@ -216,7 +218,7 @@ func (s *store) dropDeadReferences() error {
 	return nil
 }
 
-// writeFile writes a small file so that a reader sees all of it or nothing.
+// writeFile writes a small file atomically: a reader sees all of it or nothing.
 func (s *store) writeFile(name string, data []byte) error {
 	temp, err := os.CreateTemp(s.dir, tempPattern)
 	if err != nil {

@@ -18,19 +18,24 @@ import (
 
 // Tree is a chart's directory in a snapshot of a repository (K54).
 type Tree struct {
-	// FS is the root of the repository. It must not follow links out of itself, as os.DirFS does; os.Root does not.
+	// FS is the root of the repository. It must not follow links that lead out of it, as os.DirFS
+	// does; os.Root does not.
 	FS fs.FS
-	// Path is the chart's directory below the root, with slashes; empty for the root itself.
+	// Path is the slash-separated path of the chart's directory below the root; empty for the root
+	// itself.
 	Path string
-	// Revision names the content of FS, such as its address and commit. Charts of one revision and path are loaded once and
-	// remembered; an empty revision is loaded every time.
+	// Revision identifies the content of FS, such as its address and commit. Charts of one revision
+	// and path are loaded once and remembered; with an empty revision, a chart is loaded every
+	// time.
 	Revision string
 }
 
-// FromFS loads a chart from a directory, as `helm package` would see it: .helmignore is obeyed, and dependencies come from its
-// charts folder, from `file://` paths inside the repository, or from http(s):// and oci:// repositories, as Chart.lock pins
-// them or else the newest that Chart.yaml allows. cred is shown to those repositories; leave user name and password out of
-// it unless all of them may see both. It returns ErrNotFound where there is no chart, and the other sentinels as Get does (K54).
+// FromFS loads a chart from a directory, as `helm package` would see it: .helmignore is obeyed, and
+// dependencies come from its charts folder, from `file://` paths inside the repository, or from
+// http(s):// and oci:// repositories, in the version that Chart.lock pins or else the newest that
+// Chart.yaml allows. cred is sent to those repositories; leave user name and password out of it
+// unless all of them may see both. It returns ErrNotFound if there is no chart, and otherwise the
+// same sentinels as Get (K54).
 func (c *Cache) FromFS(ctx context.Context, tree Tree, cred Credentials) (*Chart, error) {
 	dir := path.Clean(strings.Trim(tree.Path, "/"))
 	if !fs.ValidPath(dir) {
@@ -55,7 +60,7 @@ func (c *Cache) FromFS(ctx context.Context, tree Tree, cred Credentials) (*Chart
 		if err != nil {
 			return nil, err
 		}
-		// Most commits leave most charts as they were: those share one.
+		// Most commits do not change most charts: unchanged ones are shared.
 		if known, ok := c.charts.get(loaded.Digest); ok {
 			loaded = known
 		}
@@ -85,7 +90,8 @@ type treeReader struct {
 	budget *budget
 }
 
-// load reads the chart in dir, completes its dependencies, and returns it with the hash of all that went into it.
+// load reads the chart in dir, completes its dependencies, and returns it with the hash of
+// everything in it.
 func (r *treeReader) load(ctx context.Context, dir string, depth int64) (*chart.Chart, []byte, error) {
 	if depth > r.budget.limits.NestedCharts {
 		return nil, nil, errTooLarge("nesting of file:// dependencies", "NestedCharts", r.budget.limits.NestedCharts)
@@ -110,7 +116,7 @@ func (r *treeReader) load(ctx context.Context, dir string, depth int64) (*chart.
 	return loaded, sum[:], nil
 }
 
-// readDir reads the files of a chart's directory that .helmignore leaves, in the order of their names.
+// readDir reads the files of a chart's directory that .helmignore does not exclude, sorted by name.
 func (r *treeReader) readDir(ctx context.Context, dir string) ([]*loader.BufferedFile, error) {
 	if _, err := fs.Stat(r.fsys, path.Join(dir, "Chart.yaml")); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -153,8 +159,8 @@ type treeWalk struct {
 	files []*loader.BufferedFile
 }
 
-// walk reads the directory that has the given name in the chart. Links are followed as far as the file system lets them be:
-// fs.Stat does, a directory entry does not.
+// walk reads the directory with the given name in the chart. Links are followed if the file system
+// allows it: fs.Stat follows them, a directory entry does not.
 func (w *treeWalk) walk(ctx context.Context, name string) error {
 	if err := ctx.Err(); err != nil {
 		return err
