@@ -2,7 +2,10 @@ package applicationdefinition
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -131,7 +134,10 @@ func (l *lane) last(name string) verified {
 // apply writes a copy, and then the part of its status that tables show.
 func (l *lane) apply(ctx context.Context, name string, offered *offer, force bool) error {
 	options := metav1.PatchOptions{FieldManager: v1alpha1.FieldManager, Force: ptr.To(force)}
-	_, err := l.copies.Patch(ctx, name, types.ApplyPatchType, offered.body, options)
+	written, err := l.copies.Patch(ctx, name, types.ApplyPatchType, offered.body, options)
+	if err == nil && force && shared(written) {
+		err = l.replaceSpec(ctx, name, offered)
+	}
 	switch {
 	case !force && apierrors.IsConflict(err):
 		return errForeign // it appeared a moment ago
@@ -139,7 +145,7 @@ func (l *lane) apply(ctx context.Context, name string, offered *offer, force boo
 		return fmt.Errorf("write the copy: %w", err)
 	}
 	options.Force = ptr.To(true)
-	written, err := l.copies.Patch(ctx, name, types.ApplyPatchType, offered.statusBody, options, "status")
+	written, err = l.copies.Patch(ctx, name, types.ApplyPatchType, offered.statusBody, options, "status")
 	if err != nil {
 		return fmt.Errorf("write the status of the copy: %w", err)
 	}
@@ -147,6 +153,31 @@ func (l *lane) apply(ctx context.Context, name string, offered *offer, force boo
 	defer l.mu.Unlock()
 	l.known[name] = l.known[name].next(written, offered)
 	return nil
+}
+
+// shared says whether others own fields of a copy's spec: what they have added to it, an apply
+// leaves alone.
+func shared(copied *metav1.PartialObjectMetadata) bool {
+	return slices.ContainsFunc(copied.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+		ours := e.Manager == v1alpha1.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply
+		return !ours && e.FieldsV1 != nil && strings.Contains(e.FieldsV1.GetRawString(), `"f:spec"`)
+	})
+}
+
+// replaceSpec leaves nothing in the spec of a copy that the hub does not offer (K32).
+func (l *lane) replaceSpec(ctx context.Context, name string, offered *offer) error {
+	wanted := struct {
+		Spec json.RawMessage `json:"spec"`
+	}{}
+	if err := json.Unmarshal(offered.body, &wanted); err != nil {
+		return err
+	}
+	patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec", "value": wanted.Spec}})
+	if err != nil {
+		return err
+	}
+	_, err = l.copies.Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
+	return err
 }
 
 // delete takes a copy away (K33), unless it was replaced since we looked.
