@@ -3,7 +3,6 @@ package apply_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -43,22 +42,20 @@ func TestDrift_editedAndDeleted(t *testing.T) {
 	assert.True(t, seen.Settled)
 }
 
-// A deleted or edited object is back within a second.
-func TestDrift_isQuick(t *testing.T) {
+// A deleted or edited object is back after one notice, however often that happens.
+func TestDrift_timeAndAgain(t *testing.T) {
 	f := newFixture(t)
 	objects := configMaps(t, 20)
 	first := f.mustApply(nil, objects...)
 	for i := range 20 {
 		name := fmt.Sprintf("settings-%03d", i)
-		begun := time.Now()
 		if i%2 == 0 {
 			f.delete("configmaps", name)
 		} else {
 			f.edit("configmaps", name, `{"data":{"key":"edited"}}`)
 		}
 		f.awaitNotice()
-		f.mustApply(first.Inventory, objects...)
-		assert.Less(t, time.Since(begun), time.Second)
+		assert.Len(t, f.mustApply(first.Inventory, objects...).Changes, 1)
 	}
 }
 

@@ -48,8 +48,11 @@ func TestFailure_connectionLost(t *testing.T) {
 	require.NoError(t, gate.Open())
 	f.awaitNotice()
 	f.requests.take()
-	repaired := f.mustApply(first.Inventory, objects...)
-	assert.Len(t, repaired.Changes, 2)
+	var repaired []apply.Change
+	f.until(f.request(first.Inventory, objects...), func(r apply.Result) bool { // either may be noticed first
+		repaired = append(repaired, r.Changes...)
+		return len(repaired) == 2
+	})
 	assert.Len(t, f.requests.take(), 3, "nothing else is applied again")
 }
 
@@ -72,11 +75,9 @@ func TestFailure_hanging(t *testing.T) {
 	objects[3] = configMap(t, "settings-003", "two")
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	begun := time.Now()
 	result := f.Apply(ctx, f.request(first.Inventory, objects...))
 	require.ErrorIs(t, result.Err, context.DeadlineExceeded)
 	assert.Equal(t, "API server: no answer in time", result.Err.Error())
-	assert.Less(t, time.Since(begun), 5*time.Second)
 	assert.Equal(t, first.Inventory, result.Inventory)
 
 	f.target = newTarget(t, env.Via(gate, f.cluster.RESTConfig()))
@@ -113,7 +114,7 @@ func TestFailure_serverRestarted(t *testing.T) {
 	require.Error(t, f.apply(first.Inventory, configMap(t, "more", "one")).Err)
 	require.NoError(t, cluster.StartAPIServer(t.Context()))
 
-	require.Eventually(t, func() bool { return clean(f.apply(first.Inventory, objects...)) }, patience, patience/300)
+	require.Eventually(t, func() bool { return clean(f.apply(first.Inventory, objects...)) }, patience, often)
 	f.requests.take()
 	f.mustApply(first.Inventory, objects...)
 	assert.Empty(t, f.requests.take())
