@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/sync/membership"
 )
 
-// parts is what an Application is made of, while it is looked for.
+// parts holds an Application while its parts are looked up.
 type parts struct {
 	*builder
 	at      *site
@@ -27,9 +27,9 @@ type parts struct {
 	level   int                                     // of the components
 }
 
-// ofApplication returns the components of an Application, with what names it and is none of
-// them (A49-A52, A56), its health-check Pod (A81) and its dependencies (A93). What is below
-// the dependencies is put there when all else is.
+// ofApplication returns the components of an Application, the objects that name it without being
+// its components (A49-A52, A56), its health-check Pod (A81) and its dependencies (A93). The
+// subtrees of the dependencies are added when everything else is there.
 func (b *builder) ofApplication(ctx context.Context, at *site, app *v1alpha1.Application, level int) ([]*Node, error) {
 	members, err := membership.Compile(app)
 	if err != nil {
@@ -50,12 +50,13 @@ func (b *builder) ofApplication(ctx context.Context, at *site, app *v1alpha1.App
 	return nodes, nil
 }
 
-// rules returns what is healthy for the kinds that the Application says it of.
+// rules returns the health expressions of the Application by kind.
 func (b *builder) rules(app *v1alpha1.Application) map[schema.GroupKind]*health.Expression {
 	rules := map[schema.GroupKind]*health.Expression{}
 	for _, x := range app.Spec.HealthExpressions {
 		compiled, err := health.NewExpression(x.Current, x.Failed)
-		if err != nil { // admission refuses it; without admission its kind is judged as it is elsewhere
+		// Admission rejects this. Without admission, the kind is judged as elsewhere.
+		if err != nil {
 			b.note(fmt.Sprintf("Application %s in %s: healthExpressions of %s: %s", app.Name, app.Namespace, x.Kind, err))
 			continue
 		}
@@ -64,7 +65,7 @@ func (b *builder) rules(app *v1alpha1.Application) map[schema.GroupKind]*health.
 	return rules
 }
 
-// healthCheck returns the Pod that was made from spec.healthCheck.
+// healthCheck returns the Pod that was created from spec.healthCheck.
 func (p *parts) healthCheck(ctx context.Context) []*Node {
 	if p.app.Spec.HealthCheck == nil {
 		return nil
@@ -86,7 +87,7 @@ func (p *parts) healthCheck(ctx context.Context) []*Node {
 	return nodes
 }
 
-// isHealthCheck says whether an object is the Pod of a health check, which is no component.
+// isHealthCheck reports whether an object is the Pod of a health check, which is not a component.
 func isHealthCheck(object metav1.Object) bool {
 	_, found := object.GetLabels()[v1alpha1.HealthCheckLabel]
 	return found
@@ -107,26 +108,26 @@ func (p *parts) dependencies(ctx context.Context) []*Node {
 	return nodes
 }
 
-// names says whether an object's annotation names the Application (A54).
+// names reports whether an object's annotation names the Application (A54).
 func (p *parts) names(object metav1.Object) bool {
 	return object.GetAnnotations()[v1alpha1.ApplicationAnnotation] == p.app.Name
 }
 
-// owns says whether an object has an ownerReference to this very Application (A57).
+// owns reports whether an object has an ownerReference to this very Application (A57).
 func (p *parts) owns(object metav1.Object) bool {
 	return slices.ContainsFunc(object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == p.app.UID })
 }
 
-// rest is what is still to be put below a node.
+// rest is what is still to be added below a node.
 type rest struct {
 	at     *site
 	object *unstructured.Unstructured
 	level  int
 }
 
-// complete puts below each dependency what it is made of. That is done in the order in which
-// the tree is read, so that one that several depend on is shown in full at the same place
-// every time, and a cycle ends.
+// complete adds the subtree of each dependency. It does so in the order in which the tree is read,
+// so that a dependency of several Applications is always shown in full at the same place, and a
+// cycle ends.
 func (b *builder) complete(ctx context.Context, node *Node, above []*Node) {
 	if r := node.rest; r != nil {
 		node.rest = nil

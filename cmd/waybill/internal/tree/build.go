@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// builder builds one tree. It reads clusters side by side, and each object once.
+// builder builds one tree. It reads clusters concurrently, and each object once.
 type builder struct {
 	depth int // levels below the root; 0 for all
 	home  *site
@@ -31,21 +31,21 @@ type builder struct {
 	claimed map[visit]bool
 }
 
-// visit is an object that has been descended into, so that a second way to it ends there, or
-// that is shown as the component of an Application, and so not beside it.
+// visit is an object that has been descended into, so that a second path to it ends there, or that
+// is shown as a component of an Application, and therefore not beside it.
 type visit struct {
 	site *site
 	id   manifest.ID
 }
 
-// leadsToOthers are the kinds whose trees may lead to all user clusters. That of a
-// KubernetesApplication leads to one, which is looked up when it is met.
+// leadsToOthers are the kinds whose trees may lead to all user clusters. The tree of a
+// KubernetesApplication leads to only one, which is looked up when needed.
 var leadsToOthers = map[string]bool{
 	v1alpha1.GitSyncKind: true, v1alpha1.ApplicationDefinitionKind: true, v1alpha1.KubernetesClusterKind: true,
 }
 
-// newBuilder returns a builder for a tree that begins at an object of that kind. Clusters
-// beside the home cluster are asked for only where its tree may lead there.
+// newBuilder returns a builder for a tree with a root of that kind. It looks up clusters other than
+// the home cluster only if the tree may lead there.
 func newBuilder(ctx context.Context, home *fleet.Cluster, rootKind string, depth int) *builder {
 	b := &builder{depth: depth, notes: map[string]bool{}, visited: map[visit]bool{}, claimed: map[visit]bool{}}
 	clusters := []*fleet.Cluster{home}
@@ -53,7 +53,7 @@ func newBuilder(ctx context.Context, home *fleet.Cluster, rootKind string, depth
 		all, err := home.UserClusters(ctx)
 		if err == nil {
 			clusters = all
-		} else { // a user cluster knows of no others, or we may not see them
+		} else { // a user cluster knows no others, or we may not see them
 			b.note("other clusters are left out: " + err.Error())
 		}
 	}
@@ -64,7 +64,7 @@ func newBuilder(ctx context.Context, home *fleet.Cluster, rootKind string, depth
 	return b
 }
 
-// note keeps a warning, once.
+// note adds a warning, once.
 func (b *builder) note(warning string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -93,7 +93,7 @@ func (b *builder) build(ctx context.Context, root *unstructured.Unstructured) (*
 	return node, err
 }
 
-// descend returns what is below an object at a level; nothing below the last one.
+// descend returns the nodes below an object at a level; none below the last level.
 func (b *builder) descend(ctx context.Context, at *site, object *unstructured.Unstructured, level int) ([]*Node, error) {
 	if b.depth > 0 && level > b.depth || !b.first(at, object) {
 		return nil, nil
@@ -108,7 +108,8 @@ func (b *builder) descend(ctx context.Context, at *site, object *unstructured.Un
 		return below(ctx, b.ofDefinition, at, object, level)
 	case v1alpha1.KubernetesClusterKind:
 		if level > 1 {
-			return nil, nil // what runs in a cluster is not made by what delivers its KubernetesCluster
+			// Objects in the cluster are not delivered by what delivers its KubernetesCluster.
+			return nil, nil
 		}
 		return below(ctx, b.ofCluster, at, object, level)
 	case v1alpha1.KubernetesApplicationKind:
@@ -132,31 +133,31 @@ func (b *builder) first(at *site, object *unstructured.Unstructured) bool {
 	return !seen
 }
 
-// seen says whether an object has been descended into.
+// seen reports whether an object has been descended into.
 func (b *builder) seen(at *site, id manifest.ID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.visited[visit{site: at, id: id.Key()}]
 }
 
-// claim says that an object is shown as a component.
+// claim records that an object is shown as a component.
 func (b *builder) claim(at *site, id manifest.ID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.claimed[visit{site: at, id: id.Key()}] = true
 }
 
-// unclaimed returns those that are not shown as components.
+// unclaimed returns the objects that are not shown as components.
 func (b *builder) unclaimed(at *site, ids []manifest.ID) []manifest.ID {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(ids), func(id manifest.ID) bool { return b.claimed[visit{site: at, id: id.Key()}] })
 }
 
-// of returns what is below an object of a type, at a level.
+// of returns the nodes below an object of a type, at a level.
 type of[T any] func(ctx context.Context, at *site, object *T, level int) ([]*Node, error)
 
-// below hands an object to what knows its type.
+// below converts an object to its type and calls next.
 func below[T any](ctx context.Context, next of[T], at *site, object *unstructured.Unstructured, level int) ([]*Node, error) {
 	typed := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
@@ -165,7 +166,7 @@ func below[T any](ctx context.Context, next of[T], at *site, object *unstructure
 	return next(ctx, at, typed, level)
 }
 
-// ofGitSync returns what a GitSync delivers, by cluster where it delivers to others.
+// ofGitSync returns what a GitSync delivers, by cluster if it delivers to others.
 func (b *builder) ofGitSync(ctx context.Context, at *site, gs *v1alpha1.GitSync, level int) ([]*Node, error) {
 	ids, err := b.inventory(ctx, at, gs, gs.Status.Inventory)
 	if err != nil {
@@ -200,7 +201,7 @@ func (b *builder) ofGitSync(ctx context.Context, at *site, gs *v1alpha1.GitSync,
 	})
 }
 
-// inventory reads what an object of ours has delivered, from its status or its Secrets.
+// inventory reads what one of our objects has delivered, from its status or its Secrets.
 func (b *builder) inventory(ctx context.Context, at *site, owner client.Object, in *v1alpha1.Inventory) ([]manifest.ID, error) {
 	if in == nil {
 		return nil, nil
@@ -212,8 +213,8 @@ func (b *builder) inventory(ctx context.Context, at *site, owner client.Object, 
 	return new(inventory.Store).Load(ctx, c, owner, *in)
 }
 
-// objects returns the objects of an inventory as they are now, and what is below them. An
-// object that is a component of an Application among them is shown there alone.
+// objects returns the current objects of an inventory, and what is below them. An object that is a
+// component of an Application among them is shown only there.
 func (b *builder) objects(ctx context.Context, at *site, ids []manifest.ID, level int) []*Node {
 	var apps, others []manifest.ID
 	for _, id := range ids {
@@ -245,7 +246,7 @@ func (b *builder) readAll(ctx context.Context, at *site, ids []manifest.ID, leve
 	return nodes
 }
 
-// each builds siblings side by side and sorts them; those that are nil are left out.
+// each builds siblings concurrently and sorts them; nil nodes are left out.
 func (b *builder) each(n int, build func(int) (*Node, error)) ([]*Node, error) {
 	nodes := make([]*Node, n)
 	var group errgroup.Group
@@ -263,7 +264,7 @@ func (b *builder) each(n int, build func(int) (*Node, error)) ([]*Node, error) {
 	return nodes, nil
 }
 
-// site returns the user cluster of that name; nil where there is none.
+// site returns the user cluster of that name; nil if there is none.
 func (b *builder) site(key client.ObjectKey) *site {
 	for _, s := range b.sites {
 		if s.cluster.Key == key {
@@ -285,7 +286,7 @@ func describe(object *unstructured.Unstructured, cluster string) *Node {
 	}
 	node.Version = versionOf(object)
 	if object.GetKind() == v1alpha1.ApplicationKind {
-		return node // its health is that of its components, where anybody looks at them
+		return node // its health is that of its components, if a controller reports on them
 	}
 	_, copied := object.GetAnnotations()[v1alpha1.CopyOfAnnotation]
 	switch ready := readyMessage(object); {
@@ -316,7 +317,7 @@ func readyMessage(object *unstructured.Unstructured) string {
 	return ""
 }
 
-// versionOf returns what of an object of ours is newest: a revision, or a version.
+// versionOf returns the newest revision or version of one of our objects.
 func versionOf(object *unstructured.Unstructured) string {
 	for _, path := range [][]string{
 		{"status", "revision"}, {"status", "application", "version"}, {"spec", "applicationRef", "version"}, {"spec", "version"}, {"status", "version"},

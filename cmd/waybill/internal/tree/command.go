@@ -26,14 +26,14 @@ const examples = `  # What the repository of a GitSync became, in every cluster
   # What is installed in a cluster, without what it consists of
   waybill tree cluster/berlin -n waybill-system --depth 1`
 
-// options are what the command line says.
+// options are the flags of the command.
 type options struct {
 	env    *cli.Env
 	depth  int
 	format *output.Format
 }
 
-// New returns the verb.
+// New returns the command.
 func New(env *cli.Env) *cobra.Command {
 	o := &options{env: env, format: output.NewFormat()}
 	cmd := &cobra.Command{

@@ -17,8 +17,8 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// ofKind returns the components of one kind, those that are listed and missing among them.
-// A kind that may not be listed, or is not there, holds up no other.
+// ofKind returns the components of one kind, including those that are listed but missing. A kind
+// that may not be listed, or does not exist, does not affect the others.
 func (p *parts) ofKind(ctx context.Context, gk schema.GroupKind) []*Node {
 	kind, err := p.at.kindIn(gk)
 	if err != nil {
@@ -42,8 +42,8 @@ func (p *parts) ofKind(ctx context.Context, gk schema.GroupKind) []*Node {
 	return append(nodes, p.missing(gk, found)...)
 }
 
-// look returns the metadata of the objects of a kind in the namespace. Who may only get them
-// is shown those that are listed by name.
+// look returns the metadata of the objects of a kind in the namespace. A user who may only get them
+// sees those that are listed by name.
 func (p *parts) look(ctx context.Context, kind schema.GroupVersionKind) ([]metav1.PartialObjectMetadata, error) {
 	found, err := p.at.metadata(ctx, place{kind: kind, namespace: p.app.Namespace})
 	names, every := p.listed(kind.GroupKind())
@@ -71,7 +71,7 @@ func (p *parts) look(ctx context.Context, kind schema.GroupVersionKind) ([]metav
 }
 
 // live returns the members of a kind in full, by name, from one list; none for a kind whose
-// metadata says it all.
+// metadata suffices.
 func (p *parts) live(ctx context.Context, kind schema.GroupVersionKind, found []metav1.PartialObjectMetadata) (map[string]*unstructured.Unstructured, error) {
 	gk := kind.GroupKind()
 	member := func(o metav1.PartialObjectMetadata) bool { return p.names(&o) && p.members.Matches(gk, &o) }
@@ -93,20 +93,20 @@ func (p *parts) live(ctx context.Context, kind schema.GroupVersionKind, found []
 	return live, err
 }
 
-// shows says whether an object of a listed kind is worth a line: a component, one that says it
-// is, and one that should be.
+// shows reports whether an object of a listed kind is worth a line: a component, an object that
+// claims to be one, and one that should be.
 func (p *parts) shows(gk schema.GroupKind, object metav1.Object) bool {
 	names, _ := p.listed(gk)
 	return slices.Contains(names, object.GetName()) || p.names(object) && !isHealthCheck(object)
 }
 
-// inFull says whether objects of a kind are read in full, because their health stands in more
+// inFull reports whether objects of a kind are read in full, because their health depends on more
 // than their metadata. Secrets never are (C39).
 func (p *parts) inFull(gk schema.GroupKind) bool {
 	return gk != schema.GroupKind{Kind: "Secret"} && (p.rules[gk] != nil || health.HasStatus(gk))
 }
 
-// component returns the node of an object that there is.
+// component returns the node of an existing object.
 func (p *parts) component(ctx context.Context, kind schema.GroupVersionKind, meta *metav1.PartialObjectMetadata, live map[string]*unstructured.Unstructured) *Node {
 	id := manifest.ID{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: meta.Namespace, Name: meta.Name}
 	object, node := live[meta.Name], newNode(id, p.at.name())
@@ -133,8 +133,8 @@ func (p *parts) component(ctx context.Context, kind schema.GroupVersionKind, met
 	return node
 }
 
-// standing says how far an object belongs to the Application; nothing for one that does in
-// every way.
+// standing returns what keeps an object from fully belonging to the Application; empty if nothing
+// does.
 func (p *parts) standing(gk schema.GroupKind, object metav1.Object) string {
 	whose, annotated := object.GetAnnotations()[v1alpha1.ApplicationAnnotation]
 	switch {
@@ -154,7 +154,7 @@ func (p *parts) standing(gk schema.GroupKind, object metav1.Object) string {
 	return ""
 }
 
-// missing returns the components that are listed and not there.
+// missing returns the components that are listed but do not exist.
 func (p *parts) missing(gk schema.GroupKind, found []metav1.PartialObjectMetadata) []*Node {
 	names, every := p.listed(gk)
 	var nodes []*Node
@@ -174,7 +174,7 @@ func (p *parts) missing(gk schema.GroupKind, found []metav1.PartialObjectMetadat
 	return nodes
 }
 
-// unread returns the components of a kind that could not be looked at, with the reason.
+// unread returns the components of a kind that could not be read, with the reason.
 func (p *parts) unread(gk schema.GroupKind, err error) []*Node {
 	names, every := p.listed(gk)
 	if every {
@@ -192,8 +192,8 @@ func (p *parts) node(gk schema.GroupKind, name string) *Node {
 	return newNode(manifest.ID{Group: gk.Group, Kind: gk.Kind, Namespace: p.app.Namespace, Name: name}, p.at.name())
 }
 
-// listed returns the names that spec.components has of a kind, and whether it also has every
-// object of it (C2).
+// listed returns the names that spec.components lists for a kind, and whether it also lists every
+// object of the kind (C2).
 func (p *parts) listed(gk schema.GroupKind) (names []string, every bool) {
 	for _, c := range p.app.Spec.Components {
 		switch {
@@ -207,7 +207,7 @@ func (p *parts) listed(gk schema.GroupKind) (names []string, every bool) {
 	return names, every
 }
 
-// joined puts together what there is to say.
+// joined joins the parts that are not empty.
 func joined(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }

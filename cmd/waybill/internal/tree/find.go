@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/kinds"
 )
 
-// rootKinds are the kinds that a tree begins at, in the order in which a name is looked for.
+// rootKinds are the kinds that a tree can start at, in the order in which a name is looked up.
 var rootKinds = []string{
 	v1alpha1.GitSyncKind, v1alpha1.ApplicationDefinitionKind, v1alpha1.KubernetesClusterKind,
 	v1alpha1.KubernetesApplicationKind, v1alpha1.KubernetesApplicationResourceKind,
@@ -45,8 +45,8 @@ func find(ctx context.Context, env *cli.Env, target *fleet.Cluster, args []strin
 	return objects[0], nil
 }
 
-// findByName looks for a name among the root kinds. The first kind that has it counts; of
-// several objects of that kind none does.
+// findByName looks up a name among the root kinds. The first kind that has it wins; it is an error
+// if that kind has several such objects.
 func findByName(ctx context.Context, env *cli.Env, target *fleet.Cluster, name string) (*unstructured.Unstructured, error) {
 	set, err := kinds.Discover(ctx, target)
 	if err != nil {
@@ -77,7 +77,7 @@ func findByName(ctx context.Context, env *cli.Env, target *fleet.Cluster, name s
 	return nil, fmt.Errorf("no object of the kinds %s is called %s", strings.Join(rootKinds, ", "), name)
 }
 
-// search is how a name is looked for.
+// search describes how a name is looked up.
 type search struct {
 	target    *fleet.Cluster
 	name      string
@@ -86,8 +86,8 @@ type search struct {
 	forbidden []string // kinds that could not be listed
 }
 
-// among returns the object of a kind; nil where there is none. Who may not list all namespaces
-// finds what is in the one that the kubeconfig names (A40).
+// among returns the object of a kind; nil if there is none. Users who may not list all namespaces
+// find objects in the namespace of the kubeconfig (A40).
 func (s *search) among(ctx context.Context, kind kinds.Kind) (*unstructured.Unstructured, error) {
 	options := []client.ListOption{client.MatchingFields{"metadata.name": s.name}}
 	within := append(slices.Clone(options), client.InNamespace(s.namespace))

@@ -13,8 +13,8 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// ofDefinition returns the clusters that a definition is installed in, with the
-// installations below them. A copy in a user cluster leads to the installations there.
+// ofDefinition returns the clusters that a definition is installed in, with the installations below
+// them. A copy in a user cluster leads to the installations in that cluster.
 func (b *builder) ofDefinition(ctx context.Context, at *site, definition *v1alpha1.ApplicationDefinition, level int) ([]*Node, error) {
 	sites := b.sites
 	if definition.IsCopy() || at != b.home {
@@ -87,7 +87,7 @@ func (b *builder) ofCluster(ctx context.Context, _ *site, cluster *v1alpha1.Kube
 	return append(nodes, installations...), nil
 }
 
-// installations returns those installations of a cluster that keep wants.
+// installations returns the installations of a cluster that keep accepts.
 func (b *builder) installations(ctx context.Context, at *site, keep func(*unstructured.Unstructured) bool, level int) ([]*Node, error) {
 	kind := v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind)
 	found, err := at.list(ctx, kind)
@@ -103,7 +103,7 @@ func (b *builder) installations(ctx context.Context, at *site, keep func(*unstru
 	})
 }
 
-// ofInstallation returns the objects of an installation, and the Application that it made.
+// ofInstallation returns the objects of an installation, and the Application that it created.
 func (b *builder) ofInstallation(ctx context.Context, at *site, inst *v1alpha1.ApplicationInstallation, level int) ([]*Node, error) {
 	ids, err := b.inventory(ctx, at, inst, inst.Status.Inventory)
 	if err != nil {
@@ -111,7 +111,7 @@ func (b *builder) ofInstallation(ctx context.Context, at *site, inst *v1alpha1.A
 	}
 	if app := inst.Status.Application; app != nil {
 		id := applicationID(app.Namespace, inst.Name)
-		// Its components are the objects beside it: it is not descended into.
+		// Its components are the objects beside it, so it is not descended into.
 		b.mu.Lock()
 		b.visited[visit{site: at, id: id.Key()}] = true
 		b.mu.Unlock()

@@ -10,18 +10,18 @@ import (
 
 // Node is one object of the tree; -o json and yaml print it as it is.
 type Node struct {
-	// Group, Kind, Namespace and Name of the object; no name for a kind that an Application
-	// lists and has no object of.
+	// Group, Kind, Namespace and Name of the object. The name is empty for a kind that an
+	// Application lists and has no object of.
 	Group     string `json:"group,omitempty"`
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 
-	// Cluster that the object is in: the name of its KubernetesCluster, or that of the
-	// kubeconfig's context where the hub has none, or the tree leads to no other cluster.
+	// Cluster that the object is in: the name of its KubernetesCluster, or that of the kubeconfig's
+	// context if the hub has none or the tree leads to no other cluster.
 	Cluster string `json:"cluster"`
 
-	// Health in kstatus words, and what is to say about it.
+	// Health in kstatus terms, and a message about it.
 	Health  health.Status `json:"health"`
 	Message string        `json:"message,omitempty"`
 
@@ -31,11 +31,11 @@ type Node struct {
 	// Children are what the object delivers, installs or owns.
 	Children []*Node `json:"children,omitempty"`
 
-	// rest is put below the node when all else is there.
+	// rest is added below the node when everything else is there.
 	rest *rest
 }
 
-// same says whether two nodes stand for one object.
+// same reports whether two nodes stand for one object.
 func (n *Node) same(other *Node) bool {
 	return n.Group == other.Group && n.Kind == other.Kind && n.Namespace == other.Namespace &&
 		n.Name == other.Name && n.Cluster == other.Cluster
@@ -45,7 +45,7 @@ func newNode(id manifest.ID, cluster string) *Node {
 	return &Node{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Cluster: cluster}
 }
 
-// sortNodes brings siblings into an order that does not depend on who answered first.
+// sortNodes sorts siblings into an order that does not depend on who answered first.
 func sortNodes(nodes []*Node) {
 	slices.SortFunc(nodes, func(a, b *Node) int {
 		return cmp.Or(

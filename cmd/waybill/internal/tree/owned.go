@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The kinds that are looked at for owners: what the controllers of Kubernetes, and most
-// others, make.
+// The kinds that are searched for owners: those that the controllers of Kubernetes, and most
+// others, create.
 var (
 	deployments  = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 	statefulSets = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}
@@ -26,8 +26,8 @@ var (
 	ownedKinds = []schema.GroupVersionKind{deployments, statefulSets, daemonSets, replicaSets, cronJobs, jobs, pods}
 )
 
-// ofBuiltIn says for the kinds of Kubernetes that own others which ones; so nothing is listed
-// that nobody needs, and no right is asked for that is not needed (A40).
+// ofBuiltIn maps the kinds of Kubernetes that own others to the kinds that they own, so that
+// nothing is listed in vain and no unnecessary right is required (A40).
 var ofBuiltIn = map[schema.GroupKind][]schema.GroupVersionKind{
 	deployments.GroupKind():         {replicaSets},
 	statefulSets.GroupKind():        {pods},
@@ -38,14 +38,15 @@ var ofBuiltIn = map[schema.GroupKind][]schema.GroupVersionKind{
 	{Kind: "ReplicationController"}: {pods},
 }
 
-// builtIn are the groups of Kubernetes, none of whose other kinds own any of ownedKinds.
+// builtIn lists the groups of Kubernetes. Kinds in them that are not in ofBuiltIn own none of
+// ownedKinds.
 var builtIn = map[string]bool{
 	"": true, "apps": true, "batch": true,
 	"rbac.authorization.k8s.io": true, "networking.k8s.io": true, "policy": true, "autoscaling": true,
 	"apiextensions.k8s.io": true, "admissionregistration.k8s.io": true, "storage.k8s.io": true, "scheduling.k8s.io": true,
 }
 
-// childKinds returns the kinds that objects of a kind may own; for one that a
+// childKinds returns the kinds that objects of a kind may own; for a kind that a
 // CustomResourceDefinition defines, all of ownedKinds.
 func childKinds(gk schema.GroupKind) []schema.GroupVersionKind {
 	if builtIn[gk.Group] {
@@ -72,7 +73,7 @@ func (b *builder) owned(ctx context.Context, at *site, object *unstructured.Unst
 	return nodes
 }
 
-// children returns the objects that an object owns, of the kinds that those of its kind may.
+// children returns the objects that an object owns, of the kinds that its kind may own.
 func (s *site) children(ctx context.Context, of *unstructured.Unstructured) []*unstructured.Unstructured {
 	kinds := childKinds(of.GroupVersionKind().GroupKind())
 	found := make([][]*unstructured.Unstructured, len(kinds))
@@ -114,7 +115,7 @@ func (s *site) loadIndex(ctx context.Context, in place) index {
 	return byOwner
 }
 
-// retired says whether an object is a ReplicaSet that its Deployment keeps for a rollback.
+// retired reports whether an object is a ReplicaSet that its Deployment keeps for a rollback.
 func retired(object *unstructured.Unstructured) bool {
 	if object.GetKind() != "ReplicaSet" {
 		return false

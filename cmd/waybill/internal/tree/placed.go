@@ -19,8 +19,8 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// ofKubernetesApplication returns the resources of an application, of which each leads to its
-// object in the cluster that the application is scheduled to.
+// ofKubernetesApplication returns the resources of an application. Each leads to its object in the
+// cluster that the application is scheduled to.
 func (b *builder) ofKubernetesApplication(ctx context.Context, at *site, app *v1alpha1.KubernetesApplication, level int) ([]*Node, error) {
 	kind := v1alpha1.GroupVersion.WithKind(v1alpha1.KubernetesApplicationResourceKind)
 	found, err := at.list(ctx, kind, client.InNamespace(app.Namespace), client.MatchingLabels{v1alpha1.KubernetesApplicationLabel: app.Name})
@@ -49,8 +49,8 @@ func (b *builder) ofKubernetesApplication(ctx context.Context, at *site, app *v1
 	return nodes, err
 }
 
-// ofResource returns the object of a resource, and the copies of its Secrets, as they are in
-// the user cluster.
+// ofResource returns the object of a resource, and the copies of its Secrets, as they are in the
+// user cluster.
 func (b *builder) ofResource(ctx context.Context, at *site, kar *v1alpha1.KubernetesApplicationResource, level int) ([]*Node, error) {
 	if kar.Spec.ClusterName == "" {
 		return nil, nil
@@ -70,12 +70,12 @@ func (b *builder) ofResource(ctx context.Context, at *site, kar *v1alpha1.Kubern
 	return nodes, nil
 }
 
-// delivered are the objects of a resource: the templated one, whether or not it is there, and
-// what else its inventory has.
+// delivered returns the objects of a resource: the templated one, whether or not it exists, and the
+// rest of its inventory.
 func delivered(kar *v1alpha1.KubernetesApplicationResource, target *site) []manifest.ID {
 	var ids []manifest.ID
 	if in := kar.Status.Inventory; in != nil {
-		ids, _ = inventory.Decode(in.Entries) // what cannot be read is not of ours
+		ids, _ = inventory.Decode(in.Entries) // what cannot be read is not ours
 	}
 	gvk, metadata := kar.Spec.Template.GroupVersionKind(), kar.Spec.Template.Metadata
 	templated := func(id manifest.ID) bool {
@@ -94,7 +94,7 @@ func delivered(kar *v1alpha1.KubernetesApplicationResource, target *site) []mani
 	return append(ids, id)
 }
 
-// namespaced says whether the kind of an object is, as far as the cluster knows it.
+// namespaced reports whether the kind of an object is namespaced, and whether the cluster knows it.
 func (s *site) namespaced(id manifest.ID) (namespaced, known bool) {
 	mapper, err := s.cluster.Mapper()
 	if err != nil {
@@ -107,8 +107,8 @@ func (s *site) namespaced(id manifest.ID) (namespaced, known bool) {
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
 }
 
-// lastSeen is the node of an object in a cluster that does not answer, with what the hub has
-// of its status.
+// lastSeen returns the node of an object in a cluster that does not answer, with the status that
+// the hub has of it.
 func lastSeen(kar *v1alpha1.KubernetesApplicationResource, err error) *Node {
 	gvk, metadata := kar.Spec.Template.GroupVersionKind(), kar.Spec.Template.Metadata
 	node := newNode(manifest.ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: metadata.Namespace, Name: metadata.Name}, kar.Spec.ClusterName)
@@ -132,7 +132,7 @@ func lastSeen(kar *v1alpha1.KubernetesApplicationResource, err error) *Node {
 	return node
 }
 
-// siteOf returns the user cluster of that name, of the hub or seed that at is.
+// siteOf returns the user cluster of that name, of the hub or seed at.
 func (b *builder) siteOf(ctx context.Context, at *site, key types.NamespacedName) (*site, error) {
 	if at == b.home {
 		if known := b.site(key); known != nil {
@@ -148,7 +148,7 @@ func (b *builder) siteOf(ctx context.Context, at *site, key types.NamespacedName
 	})
 }
 
-// userSite returns what find found when it was asked for that cluster first.
+// userSite returns the result of find, which is called once per user cluster.
 func (s *site) userSite(key types.NamespacedName, find func() (*site, error)) (*site, error) {
 	s.mu.Lock()
 	load, ok := s.users[key]

@@ -38,7 +38,7 @@ type site struct {
 	alive func(context.Context) error
 }
 
-// place is where the objects of one kind are.
+// place identifies the objects of one kind in one namespace.
 type place struct {
 	kind      schema.GroupVersionKind
 	namespace string
@@ -63,10 +63,11 @@ func (s *site) name() string { return s.cluster.Name() }
 
 func (s *site) client() (client.Client, error) { return s.cluster.Client() }
 
-// reach says, from one request however often it is asked, why the cluster does not answer.
+// reach returns why the cluster does not answer; nil if it does. It sends one request, however
+// often it is called.
 func (s *site) reach(ctx context.Context) error { return s.alive(ctx) }
 
-// node is the cluster itself; the hub may have no KubernetesCluster of its own.
+// node returns the node of the cluster itself; the hub may have no KubernetesCluster of its own.
 func (s *site) node() *Node {
 	return &Node{
 		Group: v1alpha1.Group, Kind: v1alpha1.KubernetesClusterKind, Namespace: s.cluster.Key.Namespace, Name: s.name(),
@@ -74,14 +75,14 @@ func (s *site) node() *Node {
 	}
 }
 
-// acquire waits for the right to send a request; release gives it back.
+// acquire waits for a slot for a request; release frees it.
 func (s *site) acquire() (release func()) {
 	s.slots <- struct{}{}
 	return func() { <-s.slots }
 }
 
-// read returns a live object and its node; no object where it could not be read, or need
-// not be, because its metadata says it all.
+// read returns a live object and its node. The object is nil if it could not be read, or need not
+// be because its metadata suffices.
 func (s *site) read(ctx context.Context, id manifest.ID) (*unstructured.Unstructured, *Node) {
 	node := newNode(id, s.name())
 	c, err := s.client()
@@ -115,7 +116,7 @@ func (s *site) read(ctx context.Context, id manifest.ID) (*unstructured.Unstruct
 	return object, describe(object, s.name())
 }
 
-// unread is the health of an object that could not be read.
+// unread returns the health of an object that could not be read.
 func unread(err error) (health.Status, string) {
 	switch {
 	case apierrors.IsNotFound(err):
@@ -127,8 +128,8 @@ func unread(err error) (health.Status, string) {
 	}
 }
 
-// versionFor returns the version to read an object in: the one it was delivered in, where
-// the cluster still offers it.
+// versionFor returns the version to read an object in: the one that it was delivered in, if the
+// cluster still offers it.
 func (s *site) versionFor(id manifest.ID) (schema.GroupVersionKind, error) {
 	mapper, err := s.cluster.Mapper()
 	if err != nil {
@@ -171,7 +172,7 @@ func (s *site) kindIn(gk schema.GroupKind) (schema.GroupVersionKind, error) {
 	return mapping.GroupVersionKind, nil
 }
 
-// page is how many objects a list is read by at a time.
+// page is how many objects are listed per request.
 const page = 500
 
 // list returns all objects of a kind that the options select.
@@ -183,8 +184,8 @@ func (s *site) list(ctx context.Context, kind schema.GroupVersionKind, options .
 	return all, err
 }
 
-// metadata returns the metadata of all objects of a kind in a namespace, from one list however
-// often it is asked.
+// metadata returns the metadata of all objects of a kind in a namespace, from one list, however
+// often it is called.
 func (s *site) metadata(ctx context.Context, in place) ([]metav1.PartialObjectMetadata, error) {
 	s.mu.Lock()
 	load, ok := s.metas[in]
@@ -202,7 +203,7 @@ func (s *site) metadata(ctx context.Context, in place) ([]metav1.PartialObjectMe
 	return load()
 }
 
-// pages reads a list page by page into list, and calls each after every one.
+// pages reads a list page by page into list, and calls each after every page.
 func (s *site) pages(ctx context.Context, list client.ObjectList, each func(), options ...client.ListOption) error {
 	c, err := s.client()
 	if err != nil {
