@@ -22,21 +22,21 @@ const (
 	noChange action = ""
 )
 
-// change is how an object is, and how it would be.
+// change is the current and the future state of an object.
 type change struct {
 	cluster string
 	id      manifest.ID
 
-	// before and after; nil where there is none.
+	// before and after are the states; nil if there is none.
 	before, after *unstructured.Unstructured
 
-	// note says why the API server, or Waybill, would refuse the object, or why it would be
-	// kept although nobody wants it any more.
+	// note says why the API server, or Waybill, would refuse the object, or why it would be kept
+	// although it is not wanted any more.
 	note    string
 	refused bool
 }
 
-// action says in a word what would happen.
+// action returns in a word what would happen.
 func (c change) action() action {
 	switch {
 	case c.refused:
@@ -55,7 +55,7 @@ func (c change) action() action {
 	return noChange
 }
 
-// tidy takes off what says nothing about what somebody wants: the API server's own books, the
+// tidy removes what does not express anybody's intent: fields that the API server maintains, the
 // status, and our marks, which follow from who delivers the object.
 func tidy(object *unstructured.Unstructured) *unstructured.Unstructured {
 	if object == nil {
@@ -72,7 +72,7 @@ func tidy(object *unstructured.Unstructured) *unstructured.Unstructured {
 	return object
 }
 
-// removeKey removes a key of a map in the metadata, and the map where it becomes empty.
+// removeKey removes a key from a map in the metadata, and the map if it becomes empty.
 func removeKey(object *unstructured.Unstructured, field, key string) {
 	unstructured.RemoveNestedField(object.Object, "metadata", field, key)
 	if left, found, err := unstructured.NestedMap(object.Object, "metadata", field); found && err == nil && len(left) == 0 {
@@ -80,7 +80,7 @@ func removeKey(object *unstructured.Unstructured, field, key string) {
 	}
 }
 
-// sortChanges brings changes into an order that does not depend on who answered first.
+// sortChanges sorts changes into an order that does not depend on who answered first.
 func sortChanges(changes []change) {
 	slices.SortStableFunc(changes, func(a, b change) int {
 		return cmp.Or(

@@ -25,7 +25,7 @@ const examples = `  # What a working copy would change, before it is pushed
   # What a file would change, with the releases of the installations in it
   waybill diff -f installations/team-a/web.yaml --cluster berlin`
 
-// options are what the command line says.
+// options are the flags of the command.
 type options struct {
 	env         *cli.Env
 	files       []string
@@ -36,7 +36,7 @@ type options struct {
 	format      *output.Format
 }
 
-// New returns the verb.
+// New returns the command.
 func New(env *cli.Env) *cobra.Command {
 	o := &options{env: env, format: output.NewFormat()}
 	cmd := &cobra.Command{
@@ -94,7 +94,7 @@ func (o *options) run(ctx context.Context, args []string) error {
 	return err
 }
 
-// print writes the changes and says how many there are.
+// print prints the changes and their number.
 func (o *options) print(changes []change) error {
 	sortChanges(changes)
 	counts := map[action]int{}

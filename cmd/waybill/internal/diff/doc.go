@@ -1,3 +1,3 @@
-// Package diff is the verb `diff`: what would change in clusters, as their API servers say,
-// without changing it.
+// Package diff implements the command `diff`: it shows what would change in clusters, as their API
+// servers predict, without changing it.
 package diff

@@ -99,7 +99,7 @@ func (j *job) ofRelease(ctx context.Context, r *installation.Resolved, owner app
 	return changes, nil
 }
 
-// stamp is what every object of a release carries (C53, C55).
+// stamp returns the marks of every object of a release (C53, C55).
 func stamp(id release.Identity) helm.Stamp {
 	return helm.Stamp{
 		Labels:      map[string]string{v1alpha1.OwnerHashLabel: id.OwnerHash, v1alpha1.ReleaseLabel: id.Name},
@@ -107,7 +107,7 @@ func stamp(id release.Identity) helm.Stamp {
 	}
 }
 
-// ofCRDs returns what would become of the CRDs of a chart, by the policy for them.
+// ofCRDs returns what would happen to the CRDs of a chart under its CRD policy.
 func (j *job) ofCRDs(ctx context.Context, r *installation.Resolved, crds []manifest.Object) ([]change, error) {
 	policy := r.HelmOptions().GetCRDs()
 	if policy == v1alpha1.CRDSkip {
@@ -156,8 +156,8 @@ func (j *job) ofKustomization(ctx context.Context, r *installation.Resolved, own
 	return d.predict(ctx, objects.Objects)
 }
 
-// withoutApplication leaves out the Application that describes the installation: it is not
-// part of what is rendered.
+// withoutApplication removes the Application that describes the installation: it is not part of
+// what is rendered.
 func withoutApplication(ids []manifest.ID) []manifest.ID {
 	var rest []manifest.ID
 	for _, id := range ids {

@@ -20,7 +20,7 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// job is one run of the verb.
+// job is one run of the command.
 type job struct {
 	*options
 
@@ -29,7 +29,7 @@ type job struct {
 	lookup      *installation.Lookup
 	values      []map[string]any
 
-	// wanted are the objects of --filename; definitions of --definition are in lookup alone.
+	// wanted are the objects of --filename; the definitions of --definition are only in lookup.
 	wanted []manifest.Object
 
 	// omitted counts what could not be compared.
@@ -65,15 +65,15 @@ func newJob(ctx context.Context, o *options) (*job, error) {
 	return j, nil
 }
 
-func (j *job) close() { _ = j.sources.Close() } // it holds nothing that is worth an error
+func (j *job) close() { _ = j.sources.Close() } // a failure to clean up is not worth an error
 
-// omit tells of something that cannot be compared, so that the answer is not complete.
+// omit warns about something that cannot be compared, so that the answer is incomplete.
 func (j *job) omit(format string, args ...any) {
 	j.env.Warnf(format, args...)
 	j.omitted++
 }
 
-// readAll reads files; what could not be used of them is an error, since a part of the
+// readAll reads files. It is an error if anything in them cannot be used, since a part of the
 // answer would be missing.
 func readAll(o *options, paths []string) ([]manifest.Object, error) {
 	set, err := manifests.Read(paths, o.env.In)
@@ -83,7 +83,7 @@ func readAll(o *options, paths []string) ([]manifest.Object, error) {
 	return set.Objects, set.Err()
 }
 
-// changes works out everything that was asked for.
+// changes computes everything that was asked for.
 func (j *job) changes(ctx context.Context, args []string) ([]change, error) {
 	if len(args) == 0 {
 		return j.ofFiles(ctx)
@@ -116,7 +116,7 @@ func (j *job) changes(ctx context.Context, args []string) ([]change, error) {
 	return nil, fmt.Errorf("%s delivers nothing: name a GitSync, an ApplicationInstallation or a KubernetesApplication", kinds.Describe(object))
 }
 
-// with hands an object to what knows its type, and says in errors which object it is.
+// with converts an object to its type for of, and names the object in errors.
 func with[T any](ctx context.Context, object *unstructured.Unstructured, of func(context.Context, *T) ([]change, error)) ([]change, error) {
 	typed := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
@@ -129,8 +129,8 @@ func with[T any](ctx context.Context, object *unstructured.Unstructured, of func
 	return changes, nil
 }
 
-// ofFiles applies files to the target, and looks at what those among them deliver that do
-// not deliver files.
+// ofFiles applies the objects of the files to the target in a dry run, and adds what those among
+// them would deliver, except for objects that deliver files themselves.
 func (j *job) ofFiles(ctx context.Context) ([]change, error) {
 	namespace, _, err := j.env.Namespace()
 	if err != nil {
@@ -151,7 +151,7 @@ func (j *job) ofFiles(ctx context.Context) ([]change, error) {
 	return changes, nil
 }
 
-// ofFile returns what an object of a file would deliver as it would be in the target.
+// ofFile returns what an object of a file would deliver once it is in the target.
 func (j *job) ofFile(ctx context.Context, object manifest.Object, wouldBe func() *unstructured.Unstructured) ([]change, error) {
 	switch object.GroupVersionKind() {
 	case v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind):
@@ -167,8 +167,8 @@ func (j *job) ofFile(ctx context.Context, object manifest.Object, wouldBe func()
 	return nil, nil
 }
 
-// asItWouldBe returns an object as the API server would keep it; as it is in the file where
-// the API server would refuse it.
+// asItWouldBe returns an object as the API server would store it, or as it is in the file if the
+// API server would refuse it.
 func (j *job) asItWouldBe(changes []change, object manifest.Object, namespace string) *unstructured.Unstructured {
 	id := object.ID().Key()
 	if id.Namespace == "" {
@@ -183,7 +183,7 @@ func (j *job) asItWouldBe(changes []change, object manifest.Object, namespace st
 	return object.Unstructured
 }
 
-// hubID returns the id of the hub; empty where waybill-sync has not run yet.
+// hubID returns the id of the hub; empty if waybill-sync has not run yet.
 func (j *job) hubID(ctx context.Context) (string, error) {
 	c, err := j.hub.Client()
 	if err != nil {

@@ -19,11 +19,11 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// errNotScheduled is for an application of which there is no cluster to look into.
+// errNotScheduled says that an application has no cluster to compare with.
 var errNotScheduled = errors.New("it is not scheduled to a cluster yet, so there is nothing to compare with")
 
-// ofKubernetesApplication returns what the templates of an application would change in the
-// cluster that it is scheduled to, and what becomes of the objects whose templates have left.
+// ofKubernetesApplication returns what the templates of an application would change in the cluster
+// that it is scheduled to, including the objects whose templates were removed.
 func (j *job) ofKubernetesApplication(ctx context.Context, app *v1alpha1.KubernetesApplication) ([]change, error) {
 	name, err := j.clusterOf(ctx, app)
 	if err != nil {
@@ -60,9 +60,9 @@ func (j *job) ofKubernetesApplication(ctx context.Context, app *v1alpha1.Kuberne
 	return changes, nil
 }
 
-// placed returns the resources as the templates make them, in their order, and the live ones
-// that no template is left of. Annotations of a template, such as the one that allows to take
-// an object over, are put beside those that somebody has set in the hub.
+// placed returns the resources as the templates define them, in their order, and the live ones
+// whose template is gone. Annotations of a template, such as the one that allows taking over an
+// object, are added to those that users have set in the hub.
 func placed(app *v1alpha1.KubernetesApplication, live []v1alpha1.KubernetesApplicationResource) (wanted []*v1alpha1.KubernetesApplicationResource, left []v1alpha1.KubernetesApplicationResource) {
 	left = slices.Clone(live)
 	for _, t := range app.Spec.ResourceTemplates {
@@ -81,8 +81,8 @@ func placed(app *v1alpha1.KubernetesApplication, live []v1alpha1.KubernetesAppli
 	return wanted, left
 }
 
-// clusterOf returns the name of the cluster that an application is scheduled to; of one from
-// a file, where the one in the hub is.
+// clusterOf returns the name of the cluster that an application is scheduled to. For an application
+// from a file, that is the cluster of the one in the hub.
 func (j *job) clusterOf(ctx context.Context, app *v1alpha1.KubernetesApplication) (string, error) {
 	if app.Spec.ClusterName != "" {
 		return app.Spec.ClusterName, nil
@@ -133,20 +133,20 @@ func (j *job) ofResource(ctx context.Context, kar *v1alpha1.KubernetesApplicatio
 	return []change{one}, err
 }
 
-// deliveryOf is how the object of a resource is applied.
+// deliveryOf returns how the object of a resource is applied.
 func deliveryOf(cluster *fleet.Cluster, kar *v1alpha1.KubernetesApplicationResource) delivery {
 	d := delivery{
 		cluster: cluster, manager: v1alpha1.FieldManager, namespace: metav1.NamespaceDefault,
 		owner: &apply.Owner{Kind: v1alpha1.KubernetesApplicationResourceKind, Namespace: kar.Namespace, Name: kar.Name},
 	}
 	if in := kar.Status.Inventory; in != nil {
-		d.inventory, _ = inventory.Decode(in.Entries) // what cannot be read is not of ours
+		d.inventory, _ = inventory.Decode(in.Entries) // what cannot be read is not ours
 	}
 	return d
 }
 
-// predictResource asks the cluster what would become of a templated object. Whether it may be
-// taken over stands on the resource (C13).
+// predictResource asks the cluster what would happen to a templated object. Whether it may be taken
+// over is decided by the resource's annotation (C13).
 func predictResource(ctx context.Context, cluster *fleet.Cluster, kar *v1alpha1.KubernetesApplicationResource) (change, error) {
 	object, err := kar.Spec.Template.Object()
 	if err != nil {
@@ -163,8 +163,7 @@ func predictResource(ctx context.Context, cluster *fleet.Cluster, kar *v1alpha1.
 	return deliveryOf(cluster, kar).predictOne(ctx, manifest.Object{Unstructured: object})
 }
 
-// predictDeletion says what would become of what a resource delivered whose template is not
-// there any more.
+// predictDeletion returns what would happen to the objects of a resource whose template is gone.
 func predictDeletion(ctx context.Context, cluster *fleet.Cluster, kar *v1alpha1.KubernetesApplicationResource) ([]change, error) {
 	d := deliveryOf(cluster, kar)
 	var changes []change

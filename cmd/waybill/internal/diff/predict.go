@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// requests is how many objects of one cluster are looked at at a time.
+// requests is how many objects of one cluster are read at a time.
 const requests = 8
 
 // delivery is a set of objects that would be applied to one cluster.
@@ -28,20 +28,21 @@ type delivery struct {
 	// manager is the field manager of the apply.
 	manager string
 
-	// owner delivers the objects, so that those of others are left alone; nil for somebody
-	// at a terminal, who overwrites what is there.
+	// owner delivers the objects, so that those of others are left alone; nil for a user at a
+	// terminal, who overwrites existing objects.
 	owner *apply.Owner
 
-	// namespace of objects that name none.
+	// namespace is used for objects that name none.
 	namespace string
 
-	// inventory is what was delivered before, and prune whether what has left is deleted.
+	// inventory is what was delivered before, and prune says whether objects that are gone from the
+	// source are deleted.
 	inventory []manifest.ID
 	prune     bool
 }
 
-// predict asks the API server what would become of the objects, and of those in the
-// inventory that are not among them.
+// predict asks the API server what would happen to the objects, and to those in the inventory that
+// are not among them.
 func (d delivery) predict(ctx context.Context, objects []manifest.Object) ([]change, error) {
 	wanted := make([]manifest.ID, len(objects))
 	changes := make([]change, len(objects))
@@ -81,7 +82,9 @@ func (d delivery) predictOne(ctx context.Context, object manifest.Object) (chang
 	wanted := prepare(object.Unstructured)
 	namespaced, err := api.IsObjectNamespaced(wanted)
 	if meta.IsNoMatchError(err) {
-		c.after = wanted // its CustomResourceDefinition comes with it, or the note of waybill-sync will say that it does not
+		// Its CustomResourceDefinition comes with it, or the note of waybill-sync will say that it
+		// does not.
+		c.after = wanted
 		return c, nil
 	}
 	if err != nil {
@@ -111,11 +114,12 @@ func (d delivery) predictOne(ctx context.Context, object manifest.Object) (chang
 	return c, ctx.Err()
 }
 
-// dryRun has the API server apply an object without keeping the result.
+// dryRun applies an object without persisting the result.
 func (d delivery) dryRun(ctx context.Context, api client.Client, c *change, wanted *unstructured.Unstructured) {
 	manager := d.manager
 	if d.owner == nil && c.before != nil {
-		// What somebody tries out is delivered by a GitSync: it is its fields that will change.
+		// A GitSync delivers the object that the user is trying out, so the fields of the GitSync
+		// are those that will change.
 		if owner, ok := apply.OwnerOf(c.before); ok && owner.Kind == v1alpha1.GitSyncKind {
 			manager = v1alpha1.FieldManager
 		}
@@ -126,14 +130,13 @@ func (d delivery) dryRun(ctx context.Context, api client.Client, c *change, want
 	case err == nil:
 		c.after = applied
 	case apierrors.IsNotFound(err) && c.before == nil:
-		c.after = wanted // its namespace is not there yet
+		c.after = wanted // its namespace does not exist yet
 	default:
 		c.after, c.note, c.refused = wanted, err.Error(), true
 	}
 }
 
-// foreign says whose an object is that is not the owner's to write; empty where it may be
-// written.
+// foreign returns whose object it is if the owner may not write it; empty if it may.
 func (d delivery) foreign(live, wanted *unstructured.Unstructured, id manifest.ID) string {
 	if d.owner == nil || live == nil || wanted.GetAnnotations()[v1alpha1.AdoptAnnotation] == "true" {
 		return ""
@@ -145,12 +148,12 @@ func (d delivery) foreign(live, wanted *unstructured.Unstructured, id manifest.I
 	case marked:
 		return fmt.Sprintf("belongs to %s %s/%s", owner.Kind, owner.Namespace, owner.Name)
 	case d.delivered(id):
-		return "" // somebody took the mark off
+		return "" // someone removed the mark
 	}
 	return "exists and is not Waybill's; to take it over, annotate the manifest with " + v1alpha1.AdoptAnnotation + `: "true"`
 }
 
-// isOwner compares names alone: which hub is asked is known.
+// isOwner compares names only: it is known which hub is asked.
 func (d delivery) isOwner(other apply.Owner) bool {
 	return other.Kind == d.owner.Kind && other.Namespace == d.owner.Namespace && other.Name == d.owner.Name
 }
@@ -164,8 +167,8 @@ func (d delivery) delivered(id manifest.ID) bool {
 	return false
 }
 
-// predictRemoval says what would become of an object that has left; nil where nothing would,
-// because it is gone, or somebody else's by now.
+// predictRemoval returns what would happen to an object that is gone from the source; nil if
+// nothing would, because it does not exist any more or belongs to another owner.
 func (d delivery) predictRemoval(ctx context.Context, id manifest.ID) (*change, error) {
 	api, err := d.cluster.Client()
 	if err != nil {
@@ -190,11 +193,11 @@ func (d delivery) predictRemoval(ctx context.Context, id manifest.ID) (*change, 
 	return c, nil
 }
 
-// identity are fields of the metadata that the API server keeps itself.
+// identity lists the metadata fields that the API server maintains.
 var identity = []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"}
 
-// prepare copies a manifest as it is applied: without what the API server keeps itself, and
-// with stringData of a Secret where it ends up.
+// prepare copies a manifest as it is applied: without the fields that the API server maintains, and
+// with a Secret's stringData moved to data.
 func prepare(object *unstructured.Unstructured) *unstructured.Unstructured {
 	object = object.DeepCopy()
 	for _, field := range identity {
@@ -211,7 +214,7 @@ func prepare(object *unstructured.Unstructured) *unstructured.Unstructured {
 		object.Object["data"] = data
 	}
 	for key, value := range plain {
-		if s, ok := value.(string); ok { // the API server refuses what is none
+		if s, ok := value.(string); ok { // the API server rejects anything else
 			data[key] = base64.StdEncoding.EncodeToString([]byte(s))
 		}
 	}

@@ -17,19 +17,19 @@ import (
 // around is how many lines before and after a difference are shown.
 const around = 3
 
-// text is an object as YAML; empty for none.
+// text returns an object as YAML; empty for nil.
 func text(object *unstructured.Unstructured) string {
 	if object == nil {
 		return ""
 	}
 	content, err := yaml.Marshal(tidy(object).Object)
 	if err != nil {
-		return err.Error() // objects come from JSON, which always goes back into YAML
+		return err.Error() // objects come from JSON, which always converts back to YAML
 	}
 	return string(content)
 }
 
-// unified is the difference between the two states, with the data of Secrets hidden.
+// unified returns the difference between the two states, with the data of Secrets hidden.
 func (c change) unified() string {
 	before, after := mask.Pair(c.before, c.after)
 	diff, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
@@ -42,7 +42,7 @@ func (c change) unified() string {
 	return diff
 }
 
-// print writes a change for people; nothing for none.
+// print prints a change for people; nothing if there is no change.
 func (c change) print(w io.Writer) error {
 	act := c.action()
 	if act == noChange {
@@ -57,7 +57,7 @@ func (c change) print(w io.Writer) error {
 	if act != kept {
 		b.WriteString(c.unified())
 	}
-	out := printers.EscapeTerminal(b.String()) // notes and objects are the cluster's own words
+	out := printers.EscapeTerminal(b.String()) // notes and objects are text from the cluster
 	if printers.AllowsColorOutput(w) {
 		out = colour(out)
 	}
@@ -65,7 +65,7 @@ func (c change) print(w io.Writer) error {
 	return err
 }
 
-// colours of lines by how they begin.
+// colours of lines, by prefix.
 var colours = []struct{ prefix, code string }{
 	{"# ", "\x1b[1m"}, {"+", "\x1b[32m"}, {"-", "\x1b[31m"}, {"@@", "\x1b[36m"},
 }
@@ -88,7 +88,7 @@ func colour(text string) string {
 	return b.String()
 }
 
-// result is a change as programs read it.
+// result is the machine-readable form of a change.
 type result struct {
 	Cluster   string `json:"cluster"`
 	Group     string `json:"group,omitempty"`

@@ -74,7 +74,7 @@ func (j *job) contentOf(ctx context.Context, gs *v1alpha1.GitSync) (*installatio
 	return &installation.Objects{Objects: set.Objects, Problems: set.Problems, Source: j.path}, nil
 }
 
-// defaultNamespace is filled in where a manifest names none (C59).
+// defaultNamespace is used for manifests that name none (C59).
 func defaultNamespace(gs *v1alpha1.GitSync) string {
 	switch {
 	case gs.Spec.TargetNamespace != "":

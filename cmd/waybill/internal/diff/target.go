@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/fleet"
 )
 
-// target is a cluster in the form that the release engine wants.
+// target adapts a cluster to the release engine.
 type target struct {
 	config    *rest.Config
 	mapper    meta.RESTMapper
@@ -44,7 +44,7 @@ func (t *target) Mapper() meta.RESTMapper { return t.mapper }
 // Discovery implements release.Target.
 func (t *target) Discovery() discovery.CachedDiscoveryInterface { return t.discovery }
 
-// capabilities are what templates see of the cluster: its version, and what it offers.
+// capabilities returns what templates see of the cluster: its version, and the APIs that it offers.
 func (t *target) capabilities() (version string, apis []string, err error) {
 	info, err := t.discovery.ServerVersion()
 	if err != nil {
