@@ -27,7 +27,7 @@ const examples = `  # Look at what carries the label, of every kind, and make an
   # The manifest, for a git repository
   waybill adopt wordpress -n blog -l app=wordpress -o yaml > wordpress.yaml`
 
-// options are what the command line says.
+// options are the flags of the command.
 type options struct {
 	env       *cli.Env
 	selector  string
@@ -41,7 +41,7 @@ type options struct {
 	format    *output.Format
 }
 
-// New returns the verb.
+// New returns the command.
 func New(env *cli.Env) *cobra.Command {
 	o := &options{env: env, format: output.NewFormat()}
 	cmd := &cobra.Command{
@@ -101,7 +101,7 @@ func (o *options) run(ctx context.Context, name string) error {
 	return o.carryOut(ctx, target, p)
 }
 
-// check refuses what makes no sense before anybody is asked.
+// check rejects contradictory options before any cluster is asked.
 func (o *options) check() error {
 	ownership := v1alpha1.Ownership(o.ownership)
 	switch {
@@ -115,7 +115,7 @@ func (o *options) check() error {
 	return nil
 }
 
-// plan looks at what is there, and says what is to be done.
+// plan looks at the objects in the cluster and returns what to do.
 func (o *options) plan(ctx context.Context, target *fleet.Cluster, name string) (*plan, error) {
 	selector, err := metav1.ParseToLabelSelector(o.selector)
 	if err != nil {
@@ -142,7 +142,7 @@ func (o *options) plan(ctx context.Context, target *fleet.Cluster, name string) 
 	return newPlan(wanted, there, verdicts)
 }
 
-// describe sets what the command line says of the application.
+// describe sets the fields of the Application that the command line gives.
 func (o *options) describe(spec *v1alpha1.ApplicationSpec) {
 	if o.appType != "" {
 		spec.Type = o.appType
@@ -155,7 +155,7 @@ func (o *options) describe(spec *v1alpha1.ApplicationSpec) {
 	}
 }
 
-// existing returns the Application of the name; nil where there is none.
+// existing returns the Application of that name; nil if there is none.
 func (o *options) existing(ctx context.Context, target *fleet.Cluster, name string) (*v1alpha1.Application, error) {
 	c, err := target.Client()
 	if err != nil {
@@ -176,7 +176,7 @@ func (o *options) existing(ctx context.Context, target *fleet.Cluster, name stri
 	return app, nil
 }
 
-// carryOut shows the plan, asks, and does it.
+// carryOut shows the plan, asks for confirmation, and carries it out.
 func (o *options) carryOut(ctx context.Context, target *fleet.Cluster, p *plan) error {
 	c, err := target.Client()
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package adopt is the verb `adopt`: an Application is written from the objects that are there,
-// and they are annotated as its components (A89, A90).
+// Package adopt implements the command `adopt`: it writes an Application for existing objects, and
+// annotates them as its components (A89, A90).
 package adopt

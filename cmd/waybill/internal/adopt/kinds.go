@@ -18,12 +18,12 @@ import (
 type resource struct {
 	schema.GroupVersionKind
 
-	words      []string // what the kind is called in commands, in lower case
+	words      []string // names of the kind in commands, in lower case
 	namespaced bool
 	verbs      metav1.Verbs
 }
 
-// shown is the kind as it is written in commands: Deployment.apps, Service.
+// shown returns the kind as written in commands: Deployment.apps, Service.
 func (r resource) shown() string {
 	if r.Group == "" {
 		return r.Kind
@@ -31,7 +31,7 @@ func (r resource) shown() string {
 	return r.Kind + "." + r.Group
 }
 
-// adoptable says why objects of the kind cannot be components; nil where they can.
+// adoptable returns why objects of the kind cannot be components; nil if they can.
 func (r resource) adoptable() error {
 	switch {
 	case !r.namespaced:
@@ -44,8 +44,8 @@ func (r resource) adoptable() error {
 	return nil
 }
 
-// discover returns the kinds that a cluster offers, each in the version that it prefers, and a
-// note on those that it does not know at the moment.
+// discover returns the kinds that a cluster offers, each in its preferred version, and a note on
+// groups that could not be discovered.
 func discover(cluster *fleet.Cluster) (all []resource, note string, err error) {
 	config, httpClient, err := cluster.REST()
 	if err != nil {
@@ -81,8 +81,9 @@ func newResource(gv schema.GroupVersion, r metav1.APIResource) resource {
 	return resource{GroupVersionKind: gv.WithKind(r.Kind), words: append(words, r.ShortNames...), namespaced: r.Namespaced, verbs: r.Verbs}
 }
 
-// find returns the kind that a word means, as kubectl takes it: Deployment, deployments, deploy,
-// Deployment.apps or Deployment.v1.apps. Of several without a group the core group's counts.
+// find returns the kind that a word means, as in kubectl: Deployment, deployments, deploy,
+// Deployment.apps or Deployment.v1.apps. If several groups have the kind and none is given, the
+// core group wins.
 func find(all []resource, word string) (resource, error) {
 	name, group, qualified := strings.Cut(word, ".")
 	var found []resource
@@ -110,16 +111,16 @@ func find(all []resource, word string) (resource, error) {
 	return resource{}, fmt.Errorf("kind %q is in several groups: write %s", word, strings.Join(shown, " or "))
 }
 
-// derived are kinds whose objects the control plane makes from others, or that say what has
-// happened: nobody means them who does not name them.
+// derived are kinds whose objects the control plane derives from others, or that record events.
+// They are considered only if they are named.
 var derived = map[schema.GroupKind]bool{
 	{Kind: "Endpoints"}: true, {Kind: "Event"}: true, {Group: "events.k8s.io", Kind: "Event"}: true,
 	{Group: "discovery.k8s.io", Kind: "EndpointSlice"}: true, {Group: "coordination.k8s.io", Kind: "Lease"}: true,
 	{Group: "apps", Kind: "ControllerRevision"}: true,
 }
 
-// usual returns the kinds that are looked at where none is named: every one that may be a
-// component, without ours and those that are derived.
+// usual returns the kinds that are searched if none is named: every kind that may be a component,
+// except ours and the derived ones.
 func usual(all []resource) []resource {
 	return slices.DeleteFunc(slices.Clone(all), func(r resource) bool {
 		return r.adoptable() != nil || r.Group == v1alpha1.Group || derived[r.GroupVersionKind.GroupKind()]

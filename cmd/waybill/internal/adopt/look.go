@@ -16,7 +16,8 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/output"
 )
 
-// requests is how many kinds are listed at a time, and page how many objects by one request.
+// requests is how many kinds are listed at a time, and page how many objects are listed per
+// request.
 const (
 	requests = 16
 	page     = 500
@@ -29,10 +30,10 @@ type candidate struct {
 	object metav1.PartialObjectMetadata
 }
 
-// String names the object as commands do.
+// String returns the object as commands write it.
 func (c candidate) String() string { return c.shown() + "/" + c.object.Name }
 
-// search is what is looked for.
+// search describes which objects to look for.
 type search struct {
 	client    client.Client
 	namespace string
@@ -40,8 +41,8 @@ type search struct {
 	kinds     []resource
 }
 
-// run lists the metadata of what the selector matches, kind by kind, side by side. Kinds that
-// may not be listed are returned as well.
+// run lists the metadata of the objects that the selector matches, all kinds concurrently. It also
+// returns the kinds that may not be listed.
 func (s search) run(ctx context.Context) (found []candidate, forbidden []string, err error) {
 	lists := make([][]candidate, len(s.kinds))
 	denied := make([]bool, len(s.kinds))
@@ -90,7 +91,7 @@ func (s search) list(ctx context.Context, kind resource) ([]candidate, error) {
 	}
 }
 
-// look judges what the selector matches. Nothing to adopt is an error.
+// look judges the objects that the selector matches. It is an error if there is nothing to adopt.
 func (o *options) look(ctx context.Context, target *fleet.Cluster, r rules) ([]verdict, error) {
 	s, err := o.search(target)
 	if err != nil {
@@ -123,7 +124,7 @@ func (o *options) look(ctx context.Context, target *fleet.Cluster, r rules) ([]v
 	return verdicts, nil
 }
 
-// search returns what is to be looked for: the kinds of the command line, or all that are usual.
+// search returns what to look for: the kinds on the command line, or all usual ones.
 func (o *options) search(target *fleet.Cluster) (search, error) {
 	s := search{}
 	all, note, err := discover(target)

@@ -16,18 +16,18 @@ import (
 	"waybill.dev/waybill/sync/membership"
 )
 
-// what is to be done with an object.
+// what is the action for an object.
 type what int
 
 const (
 	annotate   what = iota // it gets the annotation
-	belongs                // it has it
+	belongs                // it has the annotation
 	leaveOut               // it stays as it is
-	controlled             // it goes with what controls it (A70)
-	conflict               // it belongs to somebody else
+	controlled             // it follows its controller (A70)
+	conflict               // it belongs to another Application, or to none
 )
 
-// verdict is what is to be done with an object, and why.
+// verdict is the action for an object, and the reason.
 type verdict struct {
 	candidate
 
@@ -35,14 +35,14 @@ type verdict struct {
 	why  string
 }
 
-// rules are what verdicts depend on.
+// rules are the inputs of a verdict besides the object.
 type rules struct {
 	name  string // of the Application
-	named bool   // whether the kinds were named, and not found
-	force bool   // whether objects of others are taken over
+	named bool   // whether the kinds were named rather than found
+	force bool   // whether to take over objects of others
 }
 
-// judge says what is to be done with an object.
+// judge decides what to do with an object.
 func (r rules) judge(c candidate) verdict {
 	whose, annotated := c.object.Annotations[v1alpha1.ApplicationAnnotation]
 	switch {
@@ -71,16 +71,16 @@ func quoted(name string) string {
 	return name
 }
 
-// plan is all that is to be done.
+// plan is everything that is to be done.
 type plan struct {
-	// there is the Application as it is; nil where there is none.
+	// there is the Application as it is; nil if there is none.
 	there *v1alpha1.Application
-	// wanted is the Application as it shall be.
+	// wanted is the Application as it should be.
 	wanted   *v1alpha1.Application
 	verdicts []verdict
 }
 
-// of returns the verdicts of a sort.
+// of returns the verdicts with one action.
 func (p *plan) of(w what) []verdict {
 	var some []verdict
 	for _, v := range p.verdicts {
@@ -91,8 +91,8 @@ func (p *plan) of(w what) []verdict {
 	return some
 }
 
-// newPlan completes the Application with a component for each object that becomes or is one.
-// there is the Application of the name, if any; its selector cannot be changed (A33).
+// newPlan completes the Application with a component for each object that becomes or is one. there
+// is the existing Application of that name, if any; its selector cannot be changed (A33).
 func newPlan(wanted, there *v1alpha1.Application, verdicts []verdict) (*plan, error) {
 	p := &plan{there: there, wanted: wanted, verdicts: verdicts}
 	if there != nil && !apiequality.Semantic.DeepEqual(there.Spec.Selector, wanted.Spec.Selector) {
@@ -118,12 +118,12 @@ func newPlan(wanted, there *v1alpha1.Application, verdicts []verdict) (*plan, er
 	return p, validation.ValidateApplication(wanted, there).ToAggregate()
 }
 
-// writes says whether the Application itself is to be written.
+// writes reports whether the Application itself must be written.
 func (p *plan) writes() bool {
 	return p.there == nil || !apiequality.Semantic.DeepEqual(p.there.Spec, p.wanted.Spec)
 }
 
-// nothing says whether all is as it should be.
+// nothing reports whether there is nothing to do.
 func (p *plan) nothing() bool { return !p.writes() && len(p.of(annotate)) == 0 }
 
 func nameOf(app *v1alpha1.Application) string {

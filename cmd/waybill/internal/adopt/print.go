@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/output"
 )
 
-// print says what is to be done.
+// print prints what is to be done.
 func (p *plan) print(w io.Writer) error {
 	spec := p.wanted.Spec
 	verb := "is as it should be"
@@ -43,8 +43,8 @@ func (p *plan) print(w io.Writer) error {
 	return nil
 }
 
-// ask asks a question that can be answered by yes or no. What is no yes is a no; without any
-// answer there is an error.
+// ask asks a yes-or-no question. Anything but yes counts as no; it is an error if there is no
+// answer at all.
 func ask(in io.Reader, out io.Writer, question string) (bool, error) {
 	fmt.Fprintf(out, "%s (y/N) ", question)
 	line, err := bufio.NewReader(in).ReadString('\n')

@@ -15,15 +15,15 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/output"
 )
 
-// writer does what a plan says, or has the API server try it.
+// writer carries out a plan, or has the API server try it.
 type writer struct {
 	env    *cli.Env
 	client client.Client
 	dryRun bool
 }
 
-// write writes the Application first: who may not own the objects is refused there (C35),
-// and nothing has happened. What is left undone by an error is done by running it again.
+// write writes the Application first: a user who may not own the objects is refused there (C35),
+// before anything has happened. After an error, running the command again does what is left.
 func (w writer) write(ctx context.Context, p *plan) error {
 	tried := ""
 	if w.dryRun {
@@ -60,7 +60,7 @@ func (w writer) application(ctx context.Context, p *plan) (done string, err erro
 	return "created", w.client.Create(ctx, p.wanted, options...)
 }
 
-// annotateAll annotates objects side by side, and reports those that could not be.
+// annotateAll annotates objects concurrently, and reports those that could not be annotated.
 func (w writer) annotateAll(ctx context.Context, objects []verdict, app string) (failed int) {
 	errs := make([]error, len(objects))
 	var group errgroup.Group
@@ -71,7 +71,7 @@ func (w writer) annotateAll(ctx context.Context, objects []verdict, app string) 
 			return nil
 		})
 	}
-	_ = group.Wait() // one that fails holds up no other
+	_ = group.Wait() // one that fails does not block the others
 	for i, err := range errs {
 		if err != nil {
 			failed++
@@ -81,8 +81,7 @@ func (w writer) annotateAll(ctx context.Context, objects []verdict, app string) 
 	return failed
 }
 
-// annotate writes the annotation on the object that was looked at, and on none that has taken
-// its name since.
+// annotate annotates exactly the object that was looked at, not one that has taken its name since.
 func (w writer) annotate(ctx context.Context, v verdict, app string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": v.object.UID, "annotations": map[string]string{v1alpha1.ApplicationAnnotation: app},

@@ -1,3 +1,3 @@
-// Package application writes Applications that this program made: as manifests, and into a
+// Package application writes the Applications that this program generates: as manifests, and into a
 // cluster.
 package application

@@ -12,8 +12,8 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// Manifest returns an Application as people would write it: without a status, what the API
-// server fills in, and fields that are empty.
+// Manifest returns an Application as people would write it: without a status, fields that the API
+// server fills in, and empty fields.
 func Manifest(app *v1alpha1.Application) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(app)
 	if err != nil {
@@ -31,7 +31,7 @@ func Manifest(app *v1alpha1.Application) (*unstructured.Unstructured, error) {
 	}
 	for i := range components {
 		component, _ := components[i].(map[string]any)
-		for _, key := range []string{"group", "name"} { // keys of the list, which defaults fill in
+		for _, key := range []string{"group", "name"} { // list keys, which defaults fill in
 			if component[key] == "" {
 				delete(component, key)
 			}

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
 )
 
-// Name names an Application for people, with its namespace where it has one.
+// Name returns the name of an Application for people, with its namespace if it has one.
 func Name(key client.ObjectKey) string {
 	name := v1alpha1.ApplicationKind + "/" + key.Name
 	if key.Namespace == "" {
@@ -22,8 +22,8 @@ func Name(key client.ObjectKey) string {
 	return name + " in " + key.Namespace
 }
 
-// Create creates an Application and says what became of it: created, or there already as it
-// should be. One of the name with another spec is an error, and left alone.
+// Create creates an Application and returns the outcome: created, or there already with the same
+// spec. An existing one with another spec is an error, and left alone.
 func Create(ctx context.Context, c client.Client, app *v1alpha1.Application, options ...client.CreateOption) (outcome string, err error) {
 	err = c.Create(ctx, app.DeepCopy(), append(options, client.FieldOwner(cli.FieldManager))...)
 	if err == nil {

@@ -23,7 +23,7 @@ const examples = `  # What the Applications of all namespaces would be, for a lo
   # Those of a file
   waybill import -f wordpress.yaml`
 
-// options are what the command line says.
+// options are the flags of the command.
 type options struct {
 	env           *cli.Env
 	files         []string
@@ -32,7 +32,7 @@ type options struct {
 	format        *output.Format
 }
 
-// New returns the verb.
+// New returns the command.
 func New(env *cli.Env) *cobra.Command {
 	o := &options{env: env, format: output.NewFormat()}
 	cmd := &cobra.Command{
@@ -91,7 +91,7 @@ func (o *options) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// convertAll converts what can be, and tells the rest on the way.
+// convertAll converts the Applications that it can, and reports the others.
 func (o *options) convertAll(found []source) (apps []*v1alpha1.Application, failed bool) {
 	for _, s := range found {
 		app, notes, err := convert(s.object)
@@ -108,7 +108,7 @@ func (o *options) convertAll(found []source) (apps []*v1alpha1.Application, fail
 	return apps, failed
 }
 
-// createAll creates the Applications, and says what became of each.
+// createAll creates the Applications, and prints the outcome of each.
 func (o *options) createAll(ctx context.Context, apps []*v1alpha1.Application) (all bool, err error) {
 	target, err := o.env.Target(ctx)
 	if err != nil {

@@ -16,16 +16,16 @@ import (
 	"waybill.dev/waybill/api/validation"
 )
 
-// conversion is one Application on its way, and what is to be said about it.
+// conversion is the conversion of one Application, with the notes on it.
 type conversion struct {
 	old   oldApplication
 	app   *v1alpha1.Application
 	notes []string
 }
 
-// convert returns an Application of app.k8s.io/v1beta1 as one of ours, with a note for each
-// field that could not be carried over, or not as it was. The error is for one that cannot be
-// an Application of ours at all.
+// convert turns an Application of app.k8s.io/v1beta1 into one of ours. It returns a note for each
+// field that could not be carried over unchanged. It fails if the object cannot be an Application
+// of ours at all.
 func convert(object *unstructured.Unstructured) (*v1alpha1.Application, []string, error) {
 	c := &conversion{}
 	if err := c.read(object); err != nil {
@@ -42,13 +42,13 @@ func convert(object *unstructured.Unstructured) (*v1alpha1.Application, []string
 	return c.app, c.notes, nil
 }
 
-// notef keeps what is to be said about a field.
+// notef adds a note on a field.
 func (c *conversion) notef(field, format string, args ...any) {
 	c.notes = append(c.notes, field+": "+fmt.Sprintf(format, args...))
 }
 
-// read decodes the object. Fields that the kind does not have are noted, as is a value of
-// another type than the field's an error.
+// read decodes the object. Fields that the kind does not have are noted; a value of the wrong type
+// is an error.
 func (c *conversion) read(object *unstructured.Unstructured) error {
 	raw, err := object.MarshalJSON()
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *conversion) read(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// metadata takes over what is not of the old object alone.
+// metadata carries over the metadata that does not belong to the old object only.
 func (c *conversion) metadata() {
 	annotations := maps.Clone(c.old.Annotations)
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
@@ -106,7 +106,7 @@ func (c *conversion) descriptor() {
 	}
 }
 
-// String writes a contact as e-mail has it: Jane Doe <jane@example.com> (https://example.com).
+// String formats a contact as in an e-mail: Jane Doe <jane@example.com> (https://example.com).
 func (c oldContact) String() string {
 	var parts []string
 	if c.Name != "" {
@@ -121,15 +121,15 @@ func (c oldContact) String() string {
 	return strings.Join(parts, " ")
 }
 
-// What the descriptions of links say that are the ones we have fields for.
+// The descriptions of links that we have fields for.
 var (
 	ofLicense   = regexp.MustCompile(`(?i)licen[cs]e`)
 	ofDashboard = regexp.MustCompile(`(?i)dashboard|console|admin|monitoring`)
 	ofAbout     = regexp.MustCompile(`(?i)about|home|website|web ?site`)
 )
 
-// links fills url, license and dashboard by what the descriptions say; the first link that is
-// none of them is the url where no description says so.
+// links fills url, license and dashboard according to the descriptions. If no description says
+// which link is the url, it is the first one that is none of these.
 func (c *conversion) links() {
 	left := slices.Clone(c.old.Spec.Descriptor.Links)
 	take := func(description *regexp.Regexp) string {
@@ -151,8 +151,8 @@ func (c *conversion) links() {
 	}
 }
 
-// components takes over the selector, and each kind as a component without a name, which is
-// every selected object of it.
+// components carries over the selector, and each kind as a component without a name, which stands
+// for every selected object of the kind.
 func (c *conversion) components() {
 	spec := &c.app.Spec
 	spec.Selector = c.old.Spec.Selector
@@ -176,8 +176,8 @@ func (c *conversion) components() {
 
 var version = regexp.MustCompile(`^v[0-9]`)
 
-// groupOf reads what manifests say for a group: the group, with a version behind it, or the
-// version alone, which like the word core means the core group.
+// groupOf parses what manifests write as a group: a group, a group followed by a version, or a
+// version only, which like the word core means the core group.
 func groupOf(written string) string {
 	group, _, _ := strings.Cut(written, "/")
 	if group == "core" || version.MatchString(group) {
@@ -186,10 +186,10 @@ func groupOf(written string) string {
 	return group
 }
 
-// leftBehind notes what else there is no field for.
+// leftBehind notes the other fields that have no counterpart.
 func (c *conversion) leftBehind() {
 	for _, info := range c.old.Spec.Info {
-		// A value may be a password: it stays where it is.
+		// A value may be a password, so it is not shown.
 		c.notef("spec.info", "not carried over, there is no such field: %q", info.Name)
 	}
 	if phase := c.old.Spec.AssemblyPhase; phase != "" {

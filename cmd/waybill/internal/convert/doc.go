@@ -1,3 +1,3 @@
-// Package convert is the verb `import`: Applications of the group app.k8s.io, which grew out
-// of the same document, become ours (C1).
+// Package convert implements the command `import`: it converts Applications of the group
+// app.k8s.io, which grew out of the same document, to ours (C1).
 package convert

@@ -8,8 +8,8 @@ import (
 // oldKind is the kind that is converted.
 var oldKind = schema.GroupVersionKind{Group: "app.k8s.io", Version: "v1beta1", Kind: "Application"}
 
-// oldApplication is an Application of app.k8s.io/v1beta1, as far as it has fields at all that
-// could be carried over. What stands in other fields is reported as unknown.
+// oldApplication is an Application of app.k8s.io/v1beta1, limited to fields that could be carried
+// over. All other fields are reported as unknown.
 type oldApplication struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -27,7 +27,7 @@ type oldSpec struct {
 	AssemblyPhase  string                `json:"assemblyPhase,omitempty"`
 }
 
-// oldComponentKind is a kind whose every selected object is a component.
+// oldComponentKind is a kind whose selected objects are all components.
 type oldComponentKind struct {
 	Group string `json:"group"`
 	Kind  string `json:"kind"`
@@ -56,7 +56,7 @@ type oldLink struct {
 	URL         string `json:"url,omitempty"`
 }
 
-// oldInfo is something to know about the application; its value may be in another object.
+// oldInfo is a piece of information about the application; its value may be in another object.
 type oldInfo struct {
 	Name      string         `json:"name,omitempty"`
 	Type      string         `json:"type,omitempty"`

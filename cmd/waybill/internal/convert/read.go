@@ -17,10 +17,10 @@ import (
 // source is an object to convert, and where it was found.
 type source struct {
 	object *unstructured.Unstructured
-	place  string // file and line; empty for the cluster
+	place  string // file and line; empty for an object in the cluster
 }
 
-// String names the object with its place.
+// String returns the object with its place.
 func (s source) String() string {
 	name := application.Name(client.ObjectKeyFromObject(s.object))
 	if s.place != "" {
@@ -29,7 +29,7 @@ func (s source) String() string {
 	return name
 }
 
-// find reads the Applications that the command line means; none is an error.
+// find reads the Applications that the command line means. It is an error if there are none.
 func (o *options) find(ctx context.Context, names []string) ([]source, error) {
 	if len(o.files) > 0 {
 		return o.fromFiles()
