@@ -1,4 +1,4 @@
-// Package buildinfo is the verb `version`.
+// Package buildinfo implements the command `version`.
 package buildinfo
 
 import (
@@ -23,7 +23,7 @@ type build struct {
 	API      string `json:"api"`
 }
 
-// New returns the verb.
+// New returns the command.
 func New(env *cli.Env) *cobra.Command {
 	format := output.NewFormat()
 	cmd := &cobra.Command{
@@ -43,7 +43,7 @@ func New(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// describe says which build this is, as far as that is known.
+// describe returns which build this is, as far as it is known.
 func (b build) describe() string {
 	text := b.Version
 	if b.Commit != "" {

@@ -1,4 +1,4 @@
-// Package complete offers kinds and names to the shell while a command is typed.
+// Package complete offers kinds and names for shell completion.
 package complete
 
 import (
@@ -14,12 +14,11 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/kinds"
 )
 
-// within is how long somebody waits for a completion; a cluster that does not answer by
-// then offers none.
+// within is the time limit of a completion; a cluster that does not answer by then offers none.
 const within = 3 * time.Second
 
-// References completes `KIND NAME...` and `KIND/NAME...`. Without kinds given, every kind
-// that the cluster offers is completed.
+// References completes `KIND NAME...` and `KIND/NAME...`. If no kinds are given, it completes every
+// kind that the cluster offers.
 func References(env *cli.Env, only ...string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), within)
@@ -45,7 +44,8 @@ func References(env *cli.Env, only ...string) cobra.CompletionFunc {
 	}
 }
 
-// offers returns the kinds of the target, and what lists the names of the objects of one.
+// offers returns the kinds of the target, and a function that lists the names of the objects of
+// one.
 func offers(ctx context.Context, env *cli.Env) (kinds.Set, func(kinds.Set, string) []string, error) {
 	target, err := env.Target(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/kinds"
 )
 
-// answer is what one cluster said: a result per reference of the query, or why there is none.
+// answer is the answer of one cluster: a result per reference of the query, or why there is none.
 type answer[T any] struct {
 	cluster *fleet.Cluster
 	results []T
@@ -22,9 +22,9 @@ type answer[T any] struct {
 // read reads one reference from one cluster.
 type read[T any] func(*reader, context.Context, kinds.Reference, query) (T, error)
 
-// ask reads the query from all clusters at once. With several clusters, one that fails has
-// its error in its answer, and an object that only some of them have is no error; with
-// one, any error is that of ask.
+// ask reads the query from all clusters concurrently. With several clusters, the error of one that
+// fails is in its answer, and an object that only some of them have is no error. With one cluster,
+// ask returns any error.
 func ask[T any](ctx context.Context, clusters []*fleet.Cluster, q query, get read[T]) ([]answer[T], error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -67,8 +67,8 @@ func askOne[T any](ctx context.Context, cluster *fleet.Cluster, q query, get rea
 	return a
 }
 
-// nothingFound turns answers of which each says NotFound into that error, and else takes
-// NotFound for an answer without results.
+// nothingFound returns the NotFound error if all answers have it; otherwise it treats NotFound as
+// an answer without results.
 func nothingFound[T any](answers []answer[T]) error {
 	found := false
 	for _, a := range answers {
@@ -85,7 +85,7 @@ func nothingFound[T any](answers []answer[T]) error {
 	return nil
 }
 
-// describe says which object an error is about.
+// describe adds to an error which object it is about.
 func describe(err error, ref kinds.Reference, q query) error {
 	var status *apierrors.StatusError
 	if ref.Name == "" || !errors.As(err, &status) {

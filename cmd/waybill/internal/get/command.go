@@ -30,7 +30,7 @@ const examples = `  # What there is, of every kind, in all namespaces
   # Every MySQL that runs, and how it is doing
   waybill get applications --type mysql -A`
 
-// options are what the command line says.
+// options are the flags of the command.
 type options struct {
 	env  *cli.Env
 	args []string
@@ -43,7 +43,7 @@ type options struct {
 	format        *genericclioptions.PrintFlags
 }
 
-// New returns the verb.
+// New returns the command.
 func New(env *cli.Env) *cobra.Command {
 	o := &options{env: env, format: genericclioptions.NewPrintFlags("")}
 	cmd := &cobra.Command{
@@ -72,7 +72,7 @@ asked. One that does not answer is reported and does not keep the others from be
 	return cmd
 }
 
-// query is what every cluster is asked.
+// query is the question to every cluster.
 type query struct {
 	refs      []kinds.Reference
 	namespace string // empty for all
@@ -135,7 +135,7 @@ func (o *options) query(set kinds.Set) (query, error) {
 	return q, o.contradiction(q)
 }
 
-// everyKind is what is listed where no kind is named.
+// everyKind returns the kinds that are listed if none is named.
 func (o *options) everyKind(set kinds.Set) kinds.Set {
 	if o.appType != "" {
 		return set.Only(v1alpha1.ApplicationKind)
@@ -143,7 +143,7 @@ func (o *options) everyKind(set kinds.Set) kinds.Set {
 	return set
 }
 
-// contradiction returns why the flags and what is asked for do not go together.
+// contradiction returns why the flags do not fit the query.
 func (o *options) contradiction(q query) error {
 	named := len(q.refs) > 0 && q.refs[0].Name != ""
 	switch {
@@ -162,5 +162,5 @@ func (o *options) contradiction(q query) error {
 	return nil
 }
 
-// patience is how long all user clusters together may take, beside their own limits.
+// patience is how long all user clusters together may take, in addition to their own limits.
 const patience = time.Minute

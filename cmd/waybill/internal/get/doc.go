@@ -1,2 +1,3 @@
-// Package get is the verb `get`: objects of our kinds, in one cluster or in all of them.
+// Package get implements the command `get`: it shows objects of our kinds, in one cluster or in all
+// of them.
 package get

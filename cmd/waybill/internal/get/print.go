@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/output"
 )
 
-// printTables prints a table per kind; rows of several clusters share it.
+// printTables prints a table per kind, with the rows of all clusters.
 func (o *options) printTables(ctx context.Context, clusters []*fleet.Cluster, q query) error {
 	answers, err := ask(ctx, clusters, q, (*reader).table)
 	if err != nil {
@@ -72,8 +72,8 @@ func reportFailures[T any](o *options, answers []answer[T]) {
 	}
 }
 
-// printObjects prints what programs read. One object, asked for by name, is printed as
-// such, others as a List; those of several clusters by cluster.
+// printObjects prints machine-readable output. One object that was asked for by name is printed as
+// such, others as a List; those of several clusters are grouped by cluster.
 func (o *options) printObjects(ctx context.Context, clusters []*fleet.Cluster, q query) error {
 	printer, err := o.format.ToPrinter()
 	if err != nil {
@@ -97,7 +97,7 @@ func (o *options) printObjects(ctx context.Context, clusters []*fleet.Cluster, q
 	return printer.PrintObj(byCluster(answers), o.env.Out)
 }
 
-// printNames puts the name of the cluster before that of the object.
+// printNames prints the name of the cluster before that of the object.
 func (o *options) printNames(printer printers.ResourcePrinter, answers []answer[[]unstructured.Unstructured]) error {
 	for _, a := range answers {
 		var names bytes.Buffer
@@ -126,7 +126,7 @@ func listOf(items []unstructured.Unstructured) *unstructured.UnstructuredList {
 	return list
 }
 
-// byCluster nests the objects under their clusters; a cluster that is missing says why.
+// byCluster nests the objects under their clusters. A cluster that is missing has an error instead.
 func byCluster(answers []answer[[]unstructured.Unstructured]) *unstructured.Unstructured {
 	clusters := make([]any, len(answers))
 	for i, a := range answers {

@@ -16,8 +16,8 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/kinds"
 )
 
-// asTable asks the API server for the columns that the CustomResourceDefinition declares,
-// so that they are the same as kubectl's, also for kinds that this program does not know.
+// asTable asks the API server for the columns that the CustomResourceDefinition declares, so that
+// they are the same as kubectl's, even for kinds that this program does not know.
 const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 // reader reads our kinds from one cluster.
@@ -45,7 +45,7 @@ func newReader(ctx context.Context, cluster *fleet.Cluster) (*reader, error) {
 	return &reader{rest: client, set: set}, nil
 }
 
-// request builds the GET of a reference; false where the cluster does not offer the kind.
+// request builds the GET of a reference; false if the cluster does not offer the kind.
 func (r *reader) request(ref kinds.Reference, q query) (*rest.Request, bool) {
 	kind, err := r.set.Find(ref.Kind.Kind)
 	if err != nil {
@@ -58,8 +58,7 @@ func (r *reader) request(ref kinds.Reference, q query) (*rest.Request, bool) {
 	return request.VersionedParams(&metav1.ListOptions{LabelSelector: q.selector, FieldSelector: q.fields}, metav1.ParameterCodec), true
 }
 
-// table reads a reference as the server prints it; nil where the cluster does not offer the
-// kind.
+// table reads a reference as the server prints it; nil if the cluster does not offer the kind.
 func (r *reader) table(ctx context.Context, ref kinds.Reference, q query) (*metav1.Table, error) {
 	request, offered := r.request(ref, q)
 	if !offered {
@@ -103,7 +102,7 @@ func (r *reader) objects(ctx context.Context, ref kinds.Reference, q query) ([]u
 	return list.Items, nil
 }
 
-// send returns the body of the answer, or the error that the API server gives in it.
+// send returns the body of the response, or the error that the API server reports in it.
 func send(ctx context.Context, request *rest.Request) ([]byte, error) {
 	result := request.Do(ctx)
 	if err := result.Error(); err != nil {

@@ -21,8 +21,8 @@ func kindsOf(q query) []kinds.Kind {
 	return distinct
 }
 
-// prepare adds to the server's columns what only we know: the cluster, the namespace where
-// several are shown, and the kind where several are.
+// prepare adds the columns that only we know: the cluster, the namespace if there are several, and
+// the kind if there are several.
 func (o *options) prepare(table *metav1.Table, cluster *fleet.Cluster, kind kinds.Kind, withKind bool) *metav1.Table {
 	if withKind {
 		prefixNames(table, kind.Singular+"/")
@@ -39,7 +39,7 @@ func (o *options) prepare(table *metav1.Table, cluster *fleet.Cluster, kind kind
 func metadataOf(row *metav1.TableRow) metav1.ObjectMeta {
 	object := metav1.PartialObjectMetadata{}
 	if err := json.UnmarshalCaseSensitivePreserveInts(row.Object.Raw, &object); err != nil {
-		return metav1.ObjectMeta{} // a server that leaves out what it was asked to include
+		return metav1.ObjectMeta{} // the server left out what it was asked to include
 	}
 	return object.ObjectMeta
 }
@@ -60,8 +60,8 @@ func columnOf(table *metav1.Table, name string) int {
 	return slices.IndexFunc(table.ColumnDefinitions, func(c metav1.TableColumnDefinition) bool { return c.Name == name })
 }
 
-// merge appends the rows of from, by the names of their columns: another cluster may have
-// another version of the CustomResourceDefinition.
+// merge appends the rows of from, matching columns by name: another cluster may have another
+// version of the CustomResourceDefinition.
 func merge(table, from *metav1.Table) {
 	if len(table.ColumnDefinitions) == 0 {
 		table.ColumnDefinitions = from.ColumnDefinitions

@@ -23,7 +23,7 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/output"
 )
 
-// outcome is what a reconciliation came to.
+// outcome is the result of a reconciliation.
 type outcome struct {
 	ready            bool
 	revision, reason string
@@ -31,7 +31,7 @@ type outcome struct {
 	took             time.Duration
 }
 
-// String says it in a line.
+// String returns the outcome in one line.
 func (o outcome) String() string {
 	if !o.ready {
 		return printers.EscapeTerminal(output.Shorten("not ready: " + o.reason + ": " + o.message))
@@ -46,7 +46,7 @@ func (o outcome) String() string {
 // errDeleted ends the wait for an object that is gone.
 var errDeleted = errors.New("was deleted meanwhile")
 
-// await watches an object until the reconciliation that token asked for is done.
+// await watches an object until the reconciliation requested with token is done.
 func await(ctx context.Context, target *fleet.Cluster, object *unstructured.Unstructured, token string, progress *output.Progress) (outcome, error) {
 	begin := time.Now()
 	source, err := watchOne(target, object)
@@ -81,7 +81,7 @@ func watchOne(target *fleet.Cluster, object *unstructured.Unstructured) (cache.L
 		return nil, err
 	}
 	unlimited := *httpClient
-	unlimited.Timeout = 0 // a watch takes as long as it takes
+	unlimited.Timeout = 0 // a watch has no time limit
 	client, err := dynamic.NewForConfigAndClient(config, &unlimited)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
@@ -111,13 +111,13 @@ func watchOne(target *fleet.Cluster, object *unstructured.Unstructured) (cache.L
 	}, nil
 }
 
-// overdue says what an object was waited for in vain.
+// overdue is what did not happen in time.
 type overdue string
 
-// Error returns what was not there in time.
+// Error returns what did not happen in time.
 func (o overdue) Error() string { return string(o) }
 
-// explain says why a wait ended early.
+// explain returns why a wait ended early.
 func explain(ctx context.Context, err error, last *unstructured.Unstructured, token string) error {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) || last == nil {
 		return err
@@ -129,14 +129,14 @@ func explain(ctx context.Context, err error, last *unstructured.Unstructured, to
 	return overdue(fmt.Sprintf("not ready in time: %s: %s", state.reason, state.message))
 }
 
-// state is what an object says about a reconciliation that was asked for.
+// state is what an object reports about a requested reconciliation.
 type state struct {
 	handled, done, ready      bool
 	reason, message, revision string
 }
 
-// patient are the reasons of Ready=False with which an object waits for others, and will
-// be Ready without a new try.
+// patient lists the reasons of Ready=False with which an object waits for others, and becomes Ready
+// without a new attempt.
 var patient = []string{v1alpha1.NotHealthyReason, v1alpha1.ProgressingReason}
 
 func read(object *unstructured.Unstructured, token string) state {
@@ -161,8 +161,8 @@ func read(object *unstructured.Unstructured, token string) state {
 	return s
 }
 
-// handles reports whether a request that was handled answers ours too: it is ours, or somebody
-// asked after us and took its place.
+// handles reports whether a handled request answers ours too: it is ours, or one that was made
+// later and replaced it.
 func handles(handled, token string) bool {
 	last, err := time.Parse(time.RFC3339Nano, handled)
 	if err != nil {

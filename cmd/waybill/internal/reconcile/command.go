@@ -29,14 +29,14 @@ const examples = `  # Look at the repository now, and wait until all of it is in
   # Only ask
   waybill reconcile gitsync/catalog --wait=false`
 
-// options are what the command line says.
+// options are the flags of the command.
 type options struct {
 	env     *cli.Env
 	wait    bool
 	timeout time.Duration
 }
 
-// New returns the verb.
+// New returns the command.
 func New(env *cli.Env) *cobra.Command {
 	o := &options{env: env}
 	cmd := &cobra.Command{
@@ -88,7 +88,7 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	return o.waitFor(ctx, target, objects, token)
 }
 
-// waitFor waits for one object after the other: they are reconciled side by side.
+// waitFor waits for one object after the other; they are reconciled concurrently.
 func (o *options) waitFor(ctx context.Context, target *fleet.Cluster, objects []*unstructured.Unstructured, token string) error {
 	var failed error
 	for _, object := range objects {

@@ -1,3 +1,3 @@
-// Package reconcile is the verb `reconcile`: ask for a reconciliation now, and wait until it
-// is done.
+// Package reconcile implements the command `reconcile`: it requests a reconciliation now, and waits
+// until it is done.
 package reconcile

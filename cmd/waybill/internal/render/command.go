@@ -27,7 +27,7 @@ const examples = `  # An installation from files, without a cluster
   waybill render --path kustomize/guestbook/overlays/production
   waybill render --path charts/web --name web --values values.yaml`
 
-// options are what the command line says.
+// options are the flags of the command.
 type options struct {
 	env         *cli.Env
 	files       []string
@@ -42,7 +42,7 @@ type options struct {
 	format      *output.Format
 }
 
-// New returns the verb.
+// New returns the command.
 func New(env *cli.Env) *cobra.Command {
 	o := &options{env: env, format: output.NewFormat("name")}
 	cmd := &cobra.Command{
@@ -89,7 +89,7 @@ func (o *options) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = sources.Close() }() // it holds nothing that is worth an error
+	defer func() { _ = sources.Close() }() // a failure to clean up is not worth an error
 	j := &job{options: o, sources: sources, values: values}
 	rendered, err := j.render(ctx, args)
 	if err != nil {

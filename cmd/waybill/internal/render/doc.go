@@ -1,2 +1,3 @@
-// Package render is the verb `render`: what would be applied, without applying it.
+// Package render implements the command `render`: it shows what would be applied, without applying
+// it.
 package render

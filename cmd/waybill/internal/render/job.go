@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/sync/render/helm"
 )
 
-// job is one run of the verb.
+// job is one run of the command.
 type job struct {
 	*options
 
@@ -76,8 +76,8 @@ func (j *job) renderPath(ctx context.Context) (*installation.Objects, error) {
 	return &installation.Objects{Objects: set.Objects, Problems: set.Problems, Source: j.path}, nil
 }
 
-// wishes returns what to render, from files or from a cluster, and sets lookup. Without a
-// kubeconfig, what is referred to has to be among the files.
+// wishes returns the objects to render, from files or from a cluster, and sets lookup. Without a
+// kubeconfig, everything that they refer to must be among the files.
 func (j *job) wishes(ctx context.Context, args []string) ([]*unstructured.Unstructured, error) {
 	set, err := manifests.Read(append(j.files, j.definitions...), j.env.In)
 	if err != nil {
@@ -126,8 +126,8 @@ func (j *job) live(ctx context.Context, args []string) ([]*unstructured.Unstruct
 	return objects, nil
 }
 
-// renderWish renders an installation or a GitSync; nil for objects of other kinds, which are
-// there to be referred to.
+// renderWish renders an installation or a GitSync; nil for objects of other kinds, which are only
+// referred to.
 func (j *job) renderWish(ctx context.Context, object *unstructured.Unstructured) (*installation.Objects, error) {
 	switch object.GroupVersionKind() {
 	case v1alpha1.GroupVersion.WithKind(v1alpha1.GitSyncKind):

@@ -16,7 +16,7 @@ import (
 // hookAnnotation says when Helm runs an object instead of keeping it.
 const hookAnnotation = "helm.sh/hook"
 
-// print writes what was rendered, and what could not be used.
+// print prints what was rendered, and what could not be used.
 func (o *options) print(rendered []*installation.Objects) error {
 	var all []manifest.Object
 	var problems []manifest.Problem
@@ -68,7 +68,7 @@ func (o *options) write(objects []manifest.Object) error {
 	return nil
 }
 
-// writeYAML writes a document that says where it comes from.
+// writeYAML writes a document with a comment on where it comes from.
 func writeYAML(w io.Writer, object manifest.Object) error {
 	content, err := yaml.Marshal(object.Object)
 	if err != nil {

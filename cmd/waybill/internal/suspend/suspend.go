@@ -1,4 +1,4 @@
-// Package suspend holds the verbs `suspend` and `resume`.
+// Package suspend implements the commands `suspend` and `resume`.
 package suspend
 
 import (
@@ -19,13 +19,13 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/kinds"
 )
 
-// switches names the field of spec that stops the work on an object, by kind.
+// switches holds, by kind, the field of spec that stops work on an object.
 var switches = map[string]string{
 	v1alpha1.GitSyncKind:           "suspend",
 	v1alpha1.KubernetesClusterKind: "paused",
 }
 
-// NewSuspend returns the verb `suspend`.
+// NewSuspend returns the command `suspend`.
 func NewSuspend(env *cli.Env) *cobra.Command {
 	return newVerb(env, verb{name: "suspend", done: "suspended", value: true}, &cobra.Command{
 		Short: "Stop a GitSync, or everything in a user cluster; what runs keeps running",
@@ -38,7 +38,7 @@ installed, upgraded or put right (spec.paused).`,
 	})
 }
 
-// NewResume returns the verb `resume`.
+// NewResume returns the command `resume`.
 func NewResume(env *cli.Env) *cobra.Command {
 	return newVerb(env, verb{name: "resume", done: "resumed", value: false}, &cobra.Command{
 		Short: "Go on with what was suspended",
@@ -83,7 +83,7 @@ func (v verb) run(ctx context.Context, env *cli.Env, args []string) error {
 	return nil
 }
 
-// flip writes the switch of an object, unless it stands right already.
+// flip sets the switch of an object, unless it is set already.
 func (v verb) flip(ctx context.Context, env *cli.Env, c client.Client, object *unstructured.Unstructured) error {
 	field, ok := switches[object.GetKind()]
 	if !ok {
@@ -115,7 +115,7 @@ func (v verb) state() string {
 	return "running"
 }
 
-// warnOwned says that a GitSync which delivers the object will undo the change.
+// warnOwned warns that a GitSync which delivers the object will revert the change.
 func (v verb) warnOwned(env *cli.Env, object metav1.Object) {
 	if owner := object.GetAnnotations()[v1alpha1.OwnerAnnotation]; owner != "" {
 		_, who, _ := strings.Cut(owner, "/")

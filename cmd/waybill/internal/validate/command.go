@@ -20,14 +20,14 @@ const examples = `  # A repository, before it is pushed
   waybill validate catalog/wordpress.yaml
   kustomize build overlays/production | waybill validate -`
 
-// options are what the command line says.
+// options are the flags of the command.
 type options struct {
 	env    *cli.Env
 	strict bool
 	format *output.Format
 }
 
-// New returns the verb.
+// New returns the command.
 func New(env *cli.Env) *cobra.Command {
 	o := &options{env: env, format: output.NewFormat()}
 	cmd := &cobra.Command{
@@ -92,7 +92,7 @@ func (o *options) print(r *report, set *manifests.Set, args []string) error {
 	return nil
 }
 
-// String returns the finding as compilers print theirs, so that editors find the place.
+// String returns the finding in the format of compilers, so that editors find the place.
 func (f finding) String() string {
 	var b strings.Builder
 	if f.File != "" {

@@ -1,3 +1,3 @@
-// Package validate is the verb `validate`: the rules of the CustomResourceDefinitions and of
-// the webhook, without a cluster.
+// Package validate implements the command `validate`: it checks the rules of the
+// CustomResourceDefinitions and of the webhook, without a cluster.
 package validate

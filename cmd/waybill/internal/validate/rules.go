@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/api/validation"
 )
 
-// check is what the webhook says about an object: errors, and warnings.
+// check returns the findings of the webhook about an object: errors and warnings.
 type check func(*unstructured.Unstructured, catalog) (field.ErrorList, []string, error)
 
 // checks are the webhook's rules by kind.
@@ -52,8 +52,8 @@ func rules[T any](of func(*T, catalog) (field.ErrorList, []string)) check {
 // catalog holds the definitions among the files, by name.
 type catalog map[string]*v1alpha1.ApplicationDefinition
 
-// checkInstallation looks the definition up among the files. Where they hold none of that
-// name nothing is said about it: it may be in the hub.
+// checkInstallation looks up the definition among the files. If they do not hold it, nothing is
+// said about it: it may be in the hub.
 func checkInstallation(o *v1alpha1.ApplicationInstallation, known catalog) (field.ErrorList, []string) {
 	definition := known[o.Spec.ApplicationRef.Name]
 	validation.DefaultApplicationInstallation(o, nil, definition)

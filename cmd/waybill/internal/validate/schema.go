@@ -30,8 +30,8 @@ type kindSchema struct {
 	rules      *cel.Validator
 }
 
-// schemas are those of all our kinds, from the CustomResourceDefinitions that this program
-// was built with.
+// schemas are those of all our kinds, from the CustomResourceDefinitions that this program was
+// built with.
 type schemas map[runtimeschema.GroupVersionKind]*kindSchema
 
 var loadSchemas = sync.OnceValues(func() (schemas, error) {
@@ -88,8 +88,8 @@ func (s schemas) find(gvk runtimeschema.GroupVersionKind) (*kindSchema, error) {
 	return nil, fmt.Errorf("no kind %s in %s: the kinds are %s", gvk.Kind, gvk.Group, strings.Join(names, ", "))
 }
 
-// check fills the defaults in and returns what an API server would refuse, unknown fields
-// among it.
+// check fills in the defaults and returns what an API server would reject, including unknown
+// fields.
 func (s *kindSchema) check(ctx context.Context, object map[string]any) field.ErrorList {
 	var errs field.ErrorList
 	unknown := pruning.PruneWithOptions(object, s.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
@@ -107,8 +107,8 @@ func (s *kindSchema) check(ctx context.Context, object map[string]any) field.Err
 	return append(errs, broken...)
 }
 
-// shapeless says whether an error leaves an object in a shape that rules cannot be asked
-// about; API servers ask none then.
+// shapeless reports whether an error leaves an object in a shape that rules cannot be evaluated
+// for; API servers evaluate none then.
 func shapeless(e *field.Error) bool {
 	switch e.Type {
 	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:

@@ -34,11 +34,11 @@ type finding struct {
 
 // report is what a run found.
 type report struct {
-	// Checked and Others count the objects of our kinds, and those of others.
+	// Checked and Others count the objects of our kinds, and those of other kinds.
 	Checked int `json:"checked"`
 	Others  int `json:"others"`
 
-	// Findings by file and line.
+	// Findings are sorted by file and line.
 	Findings []finding `json:"findings"`
 }
 
@@ -70,8 +70,8 @@ func inspect(ctx context.Context, set *manifests.Set) (*report, error) {
 	return r, nil
 }
 
-// object checks one object of our kinds. Of what the schema and the webhook both say about
-// a field, the schema's word is kept: it is the one that counts while the webhook is down.
+// object checks one object of our kinds. If both the schema and the webhook report a field, the
+// schema's error is kept: it also applies while the webhook is down.
 func (r *report) object(ctx context.Context, set *manifests.Set, all schemas, known catalog, object manifest.Object) {
 	add := func(severity, path, message string) {
 		r.Findings = append(r.Findings, finding{
@@ -98,14 +98,14 @@ func (r *report) object(ctx context.Context, set *manifests.Set, all schemas, kn
 	}
 }
 
-// withoutFields leaves out the errors about fields that others are about as well.
+// withoutFields returns the errors whose fields are not among those of others.
 func withoutFields(errs, others field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(slices.Clone(errs), func(e *field.Error) bool {
 		return slices.ContainsFunc(others, func(other *field.Error) bool { return other.Field == e.Field })
 	})
 }
 
-// unique leaves out what was said before.
+// unique leaves out errors that were reported before.
 func unique(errs field.ErrorList) field.ErrorList {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(errs, func(e *field.Error) bool {
@@ -115,8 +115,8 @@ func unique(errs field.ErrorList) field.ErrorList {
 	})
 }
 
-// definitions collects the definitions among the files; one that does not decode is
-// reported when its turn comes.
+// definitions collects the definitions among the files. One that does not decode is reported when
+// it is checked itself.
 func definitions(set *manifests.Set) catalog {
 	known := catalog{}
 	for _, object := range set.Objects {
