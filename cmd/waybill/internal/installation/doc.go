@@ -1,4 +1,4 @@
-// Package installation works out what an ApplicationInstallation, or a GitSync, comes to: the
-// same sources, values and objects as waybill-sync, from files and from clusters, without
-// writing anything.
+// Package installation computes what an ApplicationInstallation or a GitSync results in: the same
+// sources, values and objects as in waybill-sync, from files and from clusters, without writing
+// anything.
 package installation

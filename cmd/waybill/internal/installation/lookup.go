@@ -15,20 +15,20 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// Lookup finds what an installation refers to: among the files first, then in clusters.
+// Lookup finds what an installation refers to, first in the files, then in the clusters.
 type Lookup struct {
 	// Files are objects that were read from files.
 	Files []manifest.Object
 
-	// Hub holds definitions and the credentials of sources; Target holds installations and
-	// what their values come from. Nil where no cluster is to be asked.
+	// Hub holds definitions and the credentials of sources; Target holds installations and the
+	// objects that their values come from. Either is nil if no cluster is to be asked.
 	Hub, Target *fleet.Cluster
 
 	// SystemNamespace of the hub.
 	SystemNamespace string
 }
 
-// contentData is what a Secret or a ConfigMap holds.
+// contentData is the content of a Secret or a ConfigMap.
 type contentData struct {
 	data        map[string][]byte
 	annotations map[string]string
@@ -54,7 +54,7 @@ func (l *Lookup) definition(ctx context.Context, name string) (*v1alpha1.Applica
 	return definition, nil
 }
 
-// content returns what a Secret or ConfigMap holds; nil where it does not exist.
+// content returns the content of a Secret or ConfigMap; nil if it does not exist.
 func (l *Lookup) content(ctx context.Context, at *fleet.Cluster, kind string, key client.ObjectKey) (*contentData, error) {
 	object := newContent(kind)
 	found, err := l.inFiles(corev1.SchemeGroupVersion.WithKind(kind), key, object)
@@ -102,15 +102,14 @@ func dataOf(object client.Object) *contentData {
 		for key, value := range o.Data {
 			content.data[key] = value
 		}
-		for key, value := range o.StringData { // only files have it
+		for key, value := range o.StringData { // only objects from files have it
 			content.data[key] = []byte(value)
 		}
 	}
 	return content
 }
 
-// inFiles reads an object from the files. An object of a file that names no namespace may
-// be of any.
+// inFiles reads an object from the files. An object in a file that names no namespace matches any.
 func (l *Lookup) inFiles(kind schema.GroupVersionKind, key client.ObjectKey, into any) (bool, error) {
 	for _, object := range l.Files {
 		if object.GroupVersionKind() != kind || object.GetName() != key.Name || object.GetNamespace() != "" && object.GetNamespace() != key.Namespace {

@@ -15,36 +15,36 @@ import (
 	"waybill.dev/waybill/sync/source/chart"
 )
 
-// Objects is what something comes to in a cluster.
+// Objects are the objects that an installation, a chart or a GitSync renders to.
 type Objects struct {
-	// CRDs, Objects and Hooks, in the order in which they are written. Only charts have CRDs
-	// and hooks apart from the rest.
+	// CRDs, Objects and Hooks are in the order in which they are written. Only charts have separate
+	// CRDs and hooks.
 	CRDs, Objects, Hooks []manifest.Object
 
 	// Problems are files and documents that could not be used.
 	Problems []manifest.Problem
 
-	// Warnings say what was not checked.
+	// Warnings list what was not checked.
 	Warnings []string
 
-	// Source says what all of it was made of, e.g. `web 1.1.0` or a git revision.
+	// Source names what everything was rendered from, e.g. `web 1.1.0` or a git revision.
 	Source string
 }
 
-// Options say what charts see of the cluster, and what objects are marked with.
+// Options set what charts see of the cluster, and how objects are marked.
 type Options struct {
 	// KubeVersion and APIVersions of the cluster; empty for defaults.
 	KubeVersion string
 	APIVersions []string
 
-	// Revision of the release, from 1; above that it is an upgrade.
+	// Revision of the release, from 1; a higher one is an upgrade.
 	Revision int
 
 	// Stamp is put on every object; empty for none.
 	Stamp helm.Stamp
 }
 
-// Render makes the objects of an installation.
+// Render renders the objects of an installation.
 func (s *Sources) Render(ctx context.Context, r *Resolved, o Options) (*Objects, error) {
 	if r.Definition.GetMethod() == v1alpha1.MethodKustomize {
 		return s.renderFolder(ctx, r)
@@ -60,13 +60,13 @@ func (s *Sources) Render(ctx context.Context, r *Resolved, o Options) (*Objects,
 	return renderChart(ctx, loaded, release)
 }
 
-// RenderChart makes the objects of a chart in a local folder.
+// RenderChart renders the objects of a chart in a local folder.
 func (s *Sources) RenderChart(ctx context.Context, folder string, o helm.Options) (*Objects, error) {
 	dir, within, err := manifests.WorkingCopy(folder)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", folder, err)
 	}
-	root, err := os.OpenRoot(dir) // from which links do not lead out
+	root, err := os.OpenRoot(dir) // links do not lead out of it
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", folder, err)
 	}
@@ -89,7 +89,7 @@ func renderChart(ctx context.Context, loaded *chart.Chart, o helm.Options) (*Obj
 	}, nil
 }
 
-// renderFolder makes the objects of method kustomize.
+// renderFolder renders the objects for method kustomize.
 func (s *Sources) renderFolder(ctx context.Context, r *Resolved) (*Objects, error) {
 	source := r.Version.Template.Source.Git
 	if source == nil {
@@ -98,7 +98,7 @@ func (s *Sources) renderFolder(ctx context.Context, r *Resolved) (*Objects, erro
 	return s.folder(ctx, folderSource{url: source.Remote, ref: source.Ref, path: source.Path, secret: r.secrets.credentials})
 }
 
-// RenderSync makes the objects that a GitSync delivers.
+// RenderSync renders the objects that a GitSync delivers.
 func (s *Sources) RenderSync(ctx context.Context, l *Lookup, gs *v1alpha1.GitSync) (*Objects, error) {
 	source := folderSource{url: gs.Spec.URL, ref: gs.Spec.Ref, path: gs.Spec.Path, ignore: gs.GetIgnore()}
 	if ref := gs.Spec.SecretRef; ref != nil {

@@ -15,28 +15,28 @@ import (
 	"waybill.dev/waybill/sync/values"
 )
 
-// Wish is an installation as it is looked at: its own spec, and what to try instead.
+// Wish is an installation to resolve: its own spec, and what to try instead.
 type Wish struct {
-	// Installation as a file or a cluster has it.
+	// Installation as it is in a file or a cluster.
 	Installation *v1alpha1.ApplicationInstallation
 
 	// Version to try instead of the installation's own; empty for none.
 	Version string
 
-	// Values that lie above all others, in this order.
+	// Values take precedence over all others; later ones win.
 	Values []map[string]any
 }
 
-// Resolved is what an installation refers to.
+// Resolved is everything that an installation refers to.
 type Resolved struct {
 	// Installation that was resolved.
 	Installation *v1alpha1.ApplicationInstallation
 
-	// Definition and the version of it.
+	// Definition and its version.
 	Definition *v1alpha1.ApplicationDefinition
 	Version    *v1alpha1.ApplicationVersion
 
-	// Namespace that the workload goes to.
+	// Namespace of the workload.
 	Namespace string
 
 	// Values, merged from everything but the chart (C26).
@@ -49,7 +49,7 @@ type Resolved struct {
 type secrets struct{ credentials, authorities *contentData }
 
 // Resolve finds the definition, the version, the values and the credentials of a wish, as
-// waybill-sync does. The definition is never a copy: it has no sources (C45).
+// waybill-sync does. The definition is never a copy, since copies have no sources (C45).
 func (l *Lookup) Resolve(ctx context.Context, w Wish) (*Resolved, error) {
 	ref := w.Installation.Spec.ApplicationRef
 	definition, err := l.definition(ctx, ref.Name)
@@ -86,10 +86,10 @@ func offered(definition *v1alpha1.ApplicationDefinition) string {
 	return strings.Join(names, ", ")
 }
 
-// Target is the namespace that the workload goes to, and whether it is made (K36, K37).
+// Target returns the namespace of the workload, and whether it is created (K36, K37).
 func (r *Resolved) Target() v1alpha1.TargetNamespace { return r.Installation.GetTarget(r.Definition) }
 
-// HelmOptions are those of the installation, else those of the definition; nil for defaults.
+// HelmOptions returns those of the installation, else those of the definition; nil for defaults.
 func (r *Resolved) HelmOptions() *v1alpha1.HelmDeployOptions {
 	return r.Installation.GetHelmOptions(r.Definition)
 }
@@ -120,7 +120,7 @@ func ReadValues(files []string) ([]map[string]any, error) {
 	return all, nil
 }
 
-// valuesSource finds what values come from as everything else is found.
+// valuesSource looks up the sources of values in the same way as everything else.
 type valuesSource struct{ *Lookup }
 
 // Data implements values.Source.
@@ -148,7 +148,7 @@ func (v valuesSource) Cluster(ctx context.Context) (*v1alpha1.KubernetesCluster,
 	return found, nil
 }
 
-// sourceSecrets reads what a source names: Secrets of the system namespace.
+// sourceSecrets reads the Secrets that a source names, from the system namespace.
 func (l *Lookup) sourceSecrets(ctx context.Context, source v1alpha1.ApplicationSource) (secrets, error) {
 	var credentials *v1alpha1.SourceCredentials
 	var found secrets
@@ -170,8 +170,8 @@ func (l *Lookup) sourceSecrets(ctx context.Context, source v1alpha1.ApplicationS
 	return found, err
 }
 
-// sourceSecret reads a Secret by the rule of waybill-sync: credentials have to be annotated as
-// such (K56), authorities do not.
+// sourceSecret reads a Secret by the rules of waybill-sync: credentials must be annotated as such
+// (K56), authorities need not be.
 func (l *Lookup) sourceSecret(ctx context.Context, name string, annotated bool) (*contentData, error) {
 	key := client.ObjectKey{Namespace: l.SystemNamespace, Name: name}
 	secret, err := l.content(ctx, l.Hub, "Secret", key)

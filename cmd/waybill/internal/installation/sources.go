@@ -13,15 +13,15 @@ import (
 	"waybill.dev/waybill/sync/source/git"
 )
 
-// Sources fetches charts and repositories for one run of the program. Charts are kept in the
-// user's cache for the next one.
+// Sources fetches charts and repositories for one run of the program. Charts are kept in the user's
+// cache for the next run.
 type Sources struct {
 	charts *chart.Cache
 	git    *git.Store
-	dir    string // goes with Close
+	dir    string // removed by Close
 }
 
-// OpenSources returns sources; Close ends them.
+// OpenSources returns sources; the caller must call Close.
 func OpenSources() (*Sources, error) {
 	dir, err := os.MkdirTemp("", "waybill-")
 	if err != nil {
@@ -41,7 +41,7 @@ func OpenSources() (*Sources, error) {
 	return s, nil
 }
 
-// Close removes what need not be kept.
+// Close removes everything that need not be kept.
 func (s *Sources) Close() error {
 	return errors.Join(s.git.Close(), os.RemoveAll(s.dir))
 }

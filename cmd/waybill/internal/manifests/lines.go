@@ -20,13 +20,12 @@ type place struct {
 // document is a document with the lines of its fields.
 type document struct {
 	root  *yaml.Node
-	first int // line of the file that line 1 of root is
+	first int // line of the file that corresponds to line 1 of root
 }
 
-// Line returns the line of the file that a field of an object stands in; that of the
-// nearest field above it that is there where it is missing, and the object's own where the
-// file cannot be read any more. The field is written as validation errors have it:
-// spec.versions[1].values[a.b].
+// Line returns the line of the file in which a field of an object is. If the field is missing, it
+// is the line of the nearest existing parent field, and if the file cannot be read any more, that
+// of the object itself. The field is written as in validation errors: spec.versions[1].values[a.b].
 func (s *Set) Line(object manifest.Object, field string) int {
 	if object.File == "" || object.Line == 0 {
 		return object.Line
@@ -43,7 +42,7 @@ func (s *Set) Line(object manifest.Object, field string) int {
 	return doc.first + lineOf(doc.root, steps(field)) - 1
 }
 
-// parse reads the document that begins at a place; nil where it cannot.
+// parse parses the document that begins at a place; nil if that fails.
 func (s *Set) parse(at place) *document {
 	content := s.stdin
 	if at.file != Stdin {
@@ -66,7 +65,7 @@ func (s *Set) parse(at place) *document {
 	return &document{root: root.Content[0], first: at.line}
 }
 
-// lineOf follows the steps into a node as far as they lead.
+// lineOf follows the steps into a node as far as they lead, and returns the line.
 func lineOf(node *yaml.Node, steps []string) int {
 	line := node.Line
 	for _, step := range steps {
@@ -82,7 +81,7 @@ func lineOf(node *yaml.Node, steps []string) int {
 	return line
 }
 
-// child returns the node that says where a child is, and the child.
+// child returns the node that has the position of a child, and the child.
 func child(node *yaml.Node, step string) (key, value *yaml.Node) {
 	switch node.Kind {
 	case yaml.MappingNode:
@@ -99,7 +98,7 @@ func child(node *yaml.Node, step string) (key, value *yaml.Node) {
 	return nil, nil
 }
 
-// steps splits a path at its dots and brackets; what is in brackets stays whole.
+// steps splits a path at its dots and brackets; text in brackets stays whole.
 func steps(path string) []string {
 	var all []string
 	for path != "" {

@@ -14,10 +14,10 @@ import (
 	"waybill.dev/waybill/sync/render/plain"
 )
 
-// Stdin is how the standard input is called in arguments and in messages.
+// Stdin is the name of the standard input in arguments and in messages.
 const Stdin = "-"
 
-// maxInput is the most bytes that are read from the standard input.
+// maxInput is how many bytes are read from the standard input at most.
 const maxInput = 64 << 20
 
 // Set is what was read.
@@ -35,9 +35,9 @@ type Set struct {
 	lines map[place]*document
 }
 
-// Read reads files, folders and, for `-`, in. A folder is read with all that is in it: a
-// kustomization is built, a chart is left out, all else are plain manifests. The error is
-// for a path that is not there; what is wrong with its content is a problem.
+// Read reads files, folders and, for `-`, in. A folder is read recursively: kustomizations are
+// built, charts are left out, and everything else is plain manifests. It returns an error if a path
+// does not exist; faults in the content are problems.
 func Read(paths []string, in io.Reader) (*Set, error) {
 	s := &Set{lines: map[place]*document{}}
 	for _, name := range paths {
@@ -77,7 +77,7 @@ func (s *Set) add(name string, in io.Reader) error {
 	return s.render(name, content)
 }
 
-// render reads one file, whatever its name ends in.
+// render reads one file, whatever its extension.
 func (s *Set) render(name string, content []byte) error {
 	file := path.Base(filepath.ToSlash(name))
 	switch {
@@ -100,10 +100,10 @@ func (s *Set) render(name string, content []byte) error {
 	return nil
 }
 
-// Err returns what could not be used, as one error; nil where there is nothing.
+// Err returns the problems as one error; nil if there are none.
 func (s *Set) Err() error { return Join(s.Problems) }
 
-// Join makes one error of problems; nil of none.
+// Join turns problems into one error; nil if there are none.
 func Join(problems []manifest.Problem) error {
 	errs := make([]error, len(problems))
 	for i, p := range problems {
@@ -112,7 +112,7 @@ func Join(problems []manifest.Problem) error {
 	return errors.Join(errs...)
 }
 
-// isManifest says whether a file of that name is read when its folder is.
+// isManifest reports whether a file of that name is read when its folder is.
 func isManifest(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
 }

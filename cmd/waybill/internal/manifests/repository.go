@@ -8,9 +8,9 @@ import (
 	"waybill.dev/waybill/sync/render/kustomize"
 )
 
-// WorkingCopy returns the working copy that a folder is in, as an absolute path, and where
-// in it the folder is, with slashes: a kustomization or a chart may refer to folders beside
-// it. Outside of a working copy it is the folder alone.
+// WorkingCopy returns the absolute path of the working copy that a folder is in, and the
+// slash-separated path of the folder within it: a kustomization or a chart may refer to folders
+// beside it. Outside of a working copy, it returns the folder only.
 func WorkingCopy(folder string) (dir, within string, err error) {
 	absolute, err := filepath.Abs(folder)
 	if err != nil {
@@ -30,14 +30,14 @@ func WorkingCopy(folder string) (dir, within string, err error) {
 	return dir, filepath.ToSlash(within), err
 }
 
-// repository is a working copy that is open. Links do not lead out of it.
+// repository is an open working copy. Links do not lead out of it.
 type repository struct {
 	root *os.Root
-	// base is what files are named relative to; empty names them absolutely.
+	// base is the folder that file names are relative to; if it is empty, they are absolute.
 	base string
 }
 
-// openRepository opens the working copy of a folder, and says where in it the folder is.
+// openRepository opens the working copy of a folder, and returns the path of the folder within it.
 func openRepository(folder string) (r *repository, within string, err error) {
 	dir, within, err := WorkingCopy(folder)
 	if err != nil {
@@ -70,7 +70,7 @@ func (r *repository) kustomization(within string) ([]manifest.Object, []manifest
 	return objects, problems, err
 }
 
-// path returns a file of the repository as it is found from here.
+// path returns the path of a repository's file as seen from here.
 func (r *repository) path(file string) string {
 	if file == "" {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// single is a file system with one file, which need not be on a disk.
+// single is a file system with one file, which need not be on disk.
 type single struct {
 	name    string
 	content []byte
@@ -34,7 +34,7 @@ func (singleInfo) ModTime() time.Time { return time.Time{} }
 func (singleInfo) IsDir() bool        { return false }
 func (singleInfo) Sys() any           { return nil }
 
-// singleFile is the file when it is open.
+// singleFile is the open file.
 type singleFile struct {
 	*bytes.Reader
 	info singleInfo
@@ -43,7 +43,7 @@ type singleFile struct {
 func (f singleFile) Stat() (fs.FileInfo, error) { return f.info, nil }
 func (singleFile) Close() error                 { return nil }
 
-// singleFolder is the folder when it is open.
+// singleFolder is the open folder.
 type singleFolder struct {
 	entries []fs.DirEntry
 }

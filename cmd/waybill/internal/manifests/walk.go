@@ -15,10 +15,9 @@ import (
 	"waybill.dev/waybill/sync/render/plain"
 )
 
-// folder reads a folder with all that is in it. Which files count is up to the renderer of
-// plain manifests, ignore files included; here they are then read one by one, because a
-// folder of a working copy may hold what several GitSyncs deliver, and what they have twice
-// is no mistake.
+// folder reads a folder recursively. The renderer of plain manifests decides which files count,
+// including ignore files. The files are then read one by one, because a folder of a working copy
+// may hold what several GitSyncs deliver, and an object that occurs twice in it is no mistake.
 func (s *Set) folder(name string) error {
 	repo, within, err := openRepository(name)
 	if err != nil {
@@ -57,8 +56,8 @@ func (s *Set) folder(name string) error {
 	return s.files(name, opened, problems)
 }
 
-// files reads the files of a folder; problems are those of the folder as a whole, of which
-// only what is not about one of the files is news.
+// files reads the files of a folder. problems are those of the folder as a whole; only those that
+// are not about one of the files are added.
 func (s *Set) files(name string, opened *recorder, problems []manifest.Problem) error {
 	names := opened.names()
 	for _, p := range problems {
@@ -89,7 +88,7 @@ type recorder struct {
 	opened map[string]bool
 }
 
-// Open opens a file, and remembers it where it is a manifest.
+// Open opens a file, and records it if it is a manifest.
 func (r *recorder) Open(name string) (fs.File, error) {
 	file, err := r.FS.Open(name)
 	if err == nil && isManifest(name) {
@@ -116,9 +115,9 @@ func (r *recorder) names() []string {
 	return names
 }
 
-// twice reports objects that two documents describe, where the folder of one is that of the
-// other or above it: a GitSync of the upper folder would use neither (C59). In folders beside
-// each other they are usually for different clusters.
+// twice reports objects that two documents describe if the folder of one is that of the other or
+// above it: a GitSync of the upper folder would use neither (C59). Objects in sibling folders are
+// usually for different clusters.
 func twice(objects []manifest.Object) []manifest.Problem {
 	places := map[manifest.ID][]manifest.Object{}
 	for _, object := range objects {

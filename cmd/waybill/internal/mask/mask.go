@@ -11,20 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What stands in the place of a secret value; of one that two sides have differently, before
-// and after.
+// Replacements of a secret value; if it differs between two states, before and after.
 const (
 	Hidden = "***"
 	Before = "*** (before)"
 	After  = "*** (after)"
 )
 
-// lastApplied is where `kubectl apply` keeps all of an object, secrets included.
+// lastApplied is where `kubectl apply` keeps a copy of the whole object, including secrets.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// Secret returns a copy of an object with the data of Secrets hidden: its own, where it is one,
-// and that of those that it templates, at whatever depth. An object without any is returned as
-// it is.
+// Secret returns a copy of an object with the data of Secrets hidden: its own, if it is one, and
+// that of the Secrets that it templates, at any depth. An object without secrets is returned
+// unchanged.
 func Secret(object *unstructured.Unstructured) *unstructured.Unstructured {
 	if object == nil || !tells(object.Object) {
 		return object
@@ -41,8 +40,8 @@ func Secret(object *unstructured.Unstructured) *unstructured.Unstructured {
 	return hidden
 }
 
-// Pair returns copies of two states of an object with the data of Secrets hidden, as Secret does,
-// in which values that differ still do. Either may be nil.
+// Pair returns copies of two states of an object with the data of Secrets hidden, like Secret, but
+// so that values that differ still do. Either may be nil.
 func Pair(before, after *unstructured.Unstructured) (*unstructured.Unstructured, *unstructured.Unstructured) {
 	hiddenBefore, hiddenAfter := Secret(before), Secret(after)
 	if before == nil || after == nil {
@@ -67,11 +66,11 @@ func Pair(before, after *unstructured.Unstructured) (*unstructured.Unstructured,
 	return hiddenBefore, hiddenAfter
 }
 
-// dataFields are where a Secret has what is secret.
+// dataFields are the secret fields of a Secret.
 var dataFields = []string{"data", "stringData"}
 
-// walk visits every map in a value, each with its path, in which entries of lists have no
-// number: they move.
+// walk visits every map in a value, each with its path. List entries have no index in the path,
+// because they move.
 func walk(value any, path string, visit func(path string, inner map[string]any)) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -86,15 +85,15 @@ func walk(value any, path string, visit func(path string, inner map[string]any))
 	}
 }
 
-// tells says whether there is something to hide in a value.
+// tells reports whether there is something to hide in a value.
 func tells(value any) bool {
 	found := false
 	walk(value, "", func(_ string, inner map[string]any) { found = found || isSecret(inner) || tellsLastApplied(inner) })
 	return found
 }
 
-// tellsLastApplied says whether an object has a copy of an earlier state of itself in which
-// there is something to hide. What is not understood is.
+// tellsLastApplied reports whether an object has a copy of an earlier state of itself with
+// something to hide. A copy that cannot be parsed counts as such.
 func tellsLastApplied(inner map[string]any) bool {
 	text, present := annotationsOf(inner)[lastApplied]
 	if !present {
@@ -105,8 +104,8 @@ func tellsLastApplied(inner map[string]any) bool {
 	return isSecret(inner) || json.Unmarshal([]byte(encoded), &earlier) != nil || tells(earlier)
 }
 
-// secretsOf finds the Secrets in an object, by where they are and what they are called; those
-// that are alike in that are told apart by their order.
+// secretsOf returns the Secrets in an object by path, namespace and name; those that are equal in
+// that are distinguished by their order.
 func secretsOf(object *unstructured.Unstructured) map[string]map[string]any {
 	found := map[string]map[string]any{}
 	walk(object.Object, "", func(path string, inner map[string]any) {
@@ -135,7 +134,7 @@ func hideData(secret map[string]any) {
 	for _, field := range dataFields {
 		data := dataOf(secret, field)
 		if data == nil && secret[field] != nil {
-			secret[field] = Hidden // nonsense that may be secret all the same
+			secret[field] = Hidden // malformed, but may be secret nevertheless
 		}
 		for key := range data {
 			data[key] = Hidden
@@ -144,7 +143,7 @@ func hideData(secret map[string]any) {
 }
 
 func dataOf(secret map[string]any, field string) map[string]any {
-	data, _ := secret[field].(map[string]any) // nil where a manifest has nonsense there
+	data, _ := secret[field].(map[string]any) // nil if it is malformed
 	return data
 }
 
