@@ -1,5 +1,5 @@
-// The program waybill, also `kubectl waybill`, is how people see and steer what Waybill
-// keeps running in their clusters.
+// The program waybill, also `kubectl waybill`, lets people see and control what Waybill keeps
+// running in their clusters.
 package main
 
 import (
@@ -25,8 +25,8 @@ func main() {
 	os.Exit(run(os.Args, streams))
 }
 
-// silenceLibraries keeps what libraries log for operators off the terminal. It is to be
-// called once, before anything else runs.
+// silenceLibraries keeps library logs meant for operators off the terminal. It must be called once,
+// before anything else runs.
 func silenceLibraries() {
 	klog.SetLogger(logr.Discard())
 	log.SetLogger(logr.Discard())

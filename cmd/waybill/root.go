@@ -19,8 +19,8 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/validate"
 )
 
-// newRoot returns the program with all of its verbs. name is what it was called as: a file
-// called kubectl-waybill is the plugin `kubectl waybill`.
+// newRoot returns the program with all of its commands. name is the name that it was called by: a
+// file called kubectl-waybill is the plugin `kubectl waybill`.
 func newRoot(env *cli.Env, name string) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "waybill",

@@ -1,3 +1,3 @@
-// Package cli holds what every verb of the program waybill shares: where it reads and
-// writes, which cluster it talks to, and how it ends.
+// Package cli holds what all commands of the program waybill share: its streams, the cluster it
+// talks to, and its exit codes.
 package cli

@@ -20,32 +20,32 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/fleet"
 )
 
-// FieldManager is what API servers record as the author of what this program writes.
+// FieldManager is the field manager of this program's writes.
 const FieldManager = "waybill-cli"
 
-// Env is what a verb is given: its streams and the flags that all verbs take.
+// Env is the environment of a command: its streams and the flags that all commands have.
 type Env struct {
 	genericiooptions.IOStreams
 
 	// Version of the program.
 	Version string
 
-	// SystemNamespace is where Waybill keeps the credentials of sources.
+	// SystemNamespace is the namespace in which Waybill keeps the credentials of sources.
 	SystemNamespace string
 
 	flags   *genericclioptions.ConfigFlags
 	cluster string // --cluster
 }
 
-// NewEnv returns an environment that reads and writes these streams. version is what the
-// program was linked as; where it is empty, what Go knows of the build counts.
+// NewEnv returns an environment with these streams. version is the one that the linker set; if it
+// is empty, Go's build information is used.
 func NewEnv(streams genericiooptions.IOStreams, version string) *Env {
 	if version == "" {
 		version = buildVersion()
 	}
 	flags := genericclioptions.NewConfigFlags(false)
-	// The rest of kubectl's flags says how to build a kubeconfig on the command line; a
-	// kubeconfig says it better, and --cluster means something else here.
+	// The rest of kubectl's flags describe a kubeconfig on the command line. An actual kubeconfig
+	// is better for that, and --cluster means something else here.
 	flags.CacheDir, flags.ClusterName, flags.AuthInfoName = nil, nil, nil
 	flags.BearerToken, flags.Username, flags.Password = nil, nil, nil
 	flags.APIServer, flags.TLSServerName, flags.Insecure = nil, nil, nil
@@ -54,7 +54,7 @@ func NewEnv(streams genericiooptions.IOStreams, version string) *Env {
 	return &Env{IOStreams: streams, Version: version, flags: flags}
 }
 
-// AddFlags adds the flags that all verbs take.
+// AddFlags adds the flags that all commands have.
 func (e *Env) AddFlags(flags *pflag.FlagSet) {
 	e.flags.AddFlags(flags)
 	flags.StringVar(&e.cluster, "cluster", "",
@@ -63,8 +63,8 @@ func (e *Env) AddFlags(flags *pflag.FlagSet) {
 		"Namespace that Waybill runs in")
 }
 
-// Namespace returns the namespace that the command line or the kubeconfig names, and
-// whether the command line did.
+// Namespace returns the namespace that the command line or the kubeconfig gives, and whether it is
+// from the command line.
 func (e *Env) Namespace() (name string, explicit bool, err error) {
 	name, _, err = e.flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -80,27 +80,27 @@ func (e *Env) Hub() (*fleet.Cluster, error) {
 		return nil, explainConfig(err)
 	}
 	if !e.Configured() {
-		return nil, errNoCluster // what was returned is a server on localhost that nobody named
+		return nil, errNoCluster // the default is a server on localhost that nobody configured
 	}
 	config = rest.CopyConfig(config)
-	config.QPS = -1 // how much is too much is the API server's business
+	config.QPS = -1 // limiting requests is up to the API server
 	config.UserAgent = "waybill/" + e.Version
 	config.WarningHandler = rest.NewWarningWriter(e.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	return fleet.NewHub(e.contextName(), config), nil
 }
 
-// Configured says whether a kubeconfig, or the Pod that the program runs in, names a cluster.
+// Configured reports whether a kubeconfig, or the Pod that the program runs in, provides a cluster.
 func (e *Env) Configured() bool {
 	raw, err := e.flags.ToRawKubeConfigLoader().RawConfig()
 	if err != nil || len(raw.Clusters) > 0 {
-		return true // an error is told when the cluster is used
+		return true // the error is reported when the cluster is used
 	}
 	config, err := e.flags.ToRESTConfig()
 	return err == nil && config.BearerTokenFile != ""
 }
 
-// Target returns the cluster to act in: the one that --cluster names, else the one that
-// the kubeconfig points at.
+// Target returns the cluster to act in: the one that --cluster names, else the one that the
+// kubeconfig points at.
 func (e *Env) Target(ctx context.Context) (*fleet.Cluster, error) {
 	hub, err := e.Hub()
 	if err != nil || e.cluster == "" {
@@ -113,7 +113,7 @@ func (e *Env) Target(ctx context.Context) (*fleet.Cluster, error) {
 	return hub.UserCluster(ctx, types.NamespacedName{Namespace: namespace, Name: name})
 }
 
-// Context returns the context of a command, which ends after timeout where that is not zero.
+// Context returns the context of a command. It ends after timeout, unless that is zero.
 func (e *Env) Context(cmd *cobra.Command, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout == 0 {
 		return context.WithCancel(cmd.Context())
@@ -121,12 +121,12 @@ func (e *Env) Context(cmd *cobra.Command, timeout time.Duration) (context.Contex
 	return context.WithTimeout(cmd.Context(), timeout)
 }
 
-// Warnf writes a line that is no result to the error stream.
+// Warnf writes a line to the error stream.
 func (e *Env) Warnf(format string, args ...any) {
 	fmt.Fprintf(e.ErrOut, "warning: "+format+"\n", args...)
 }
 
-// contextName is the context of the kubeconfig that is used.
+// contextName returns the kubeconfig context in use.
 func (e *Env) contextName() string {
 	if name := e.flags.Context; name != nil && *name != "" {
 		return *name
@@ -138,8 +138,8 @@ func (e *Env) contextName() string {
 	return raw.CurrentContext
 }
 
-// buildVersion is the version of the module, `devel` where the program was built from a
-// working copy.
+// buildVersion returns the version of the module, `devel` if the program was built from a working
+// copy.
 func buildVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
@@ -150,7 +150,7 @@ func buildVersion() string {
 
 var errNoCluster = errors.New("no cluster is configured: set --kubeconfig or the variable KUBECONFIG to a kubeconfig of the hub")
 
-// explainConfig says what to do about a kubeconfig that cannot be used.
+// explainConfig explains what to do about a kubeconfig that cannot be used.
 func explainConfig(err error) error {
 	if clientcmd.IsEmptyConfig(err) {
 		return errNoCluster

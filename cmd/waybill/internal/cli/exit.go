@@ -19,11 +19,11 @@ const (
 	ExitError = 2
 )
 
-// ErrNegative ends a command that has done its work and printed all there is to say, with
-// ExitNegative. Other errors end it with ExitError and are printed.
+// ErrNegative ends a command that has done its work and printed everything, with ExitNegative.
+// Other errors end it with ExitError and are printed.
 var ErrNegative = errors.New("negative result")
 
-// Finish prints err, unless ErrNegative says that all is said, and returns the exit code.
+// Finish prints err, unless it is ErrNegative, and returns the exit code.
 func Finish(err error, errOut io.Writer) int {
 	switch {
 	case err == nil:

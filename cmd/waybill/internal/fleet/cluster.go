@@ -23,8 +23,8 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// answerWithin bounds each request to a user cluster, so that one that hangs does not
-// keep the terminal from what the others say. --request-timeout sets it for the hub.
+// answerWithin bounds each request to a user cluster, so that one that hangs does not delay the
+// answers of the others. For the hub, --request-timeout sets the limit.
 const answerWithin = 10 * time.Second
 
 // secretReads is how many kubeconfigs are read at a time.
@@ -32,10 +32,10 @@ const secretReads = 16
 
 // Cluster is one API server. It is safe for concurrent use.
 type Cluster struct {
-	// Key of the KubernetesCluster; zero for a hub that has none for itself.
+	// Key of the KubernetesCluster; zero for a hub that has no KubernetesCluster of its own.
 	Key types.NamespacedName
 
-	shown   string // name where there is no key
+	shown   string // name if there is no key
 	config  *rest.Config
 	invalid error // why there is no config
 	connect func() (*connection, error)
@@ -58,7 +58,7 @@ func newCluster(key types.NamespacedName, config *rest.Config) *Cluster {
 	return &Cluster{Key: key, config: config, connect: sync.OnceValues(func() (*connection, error) { return dial(config) })}
 }
 
-// newInvalid returns a cluster that cannot be reached, and why.
+// newInvalid returns a cluster that cannot be reached, for the reason in err.
 func newInvalid(key types.NamespacedName, err error) *Cluster {
 	return &Cluster{Key: key, invalid: err, connect: func() (*connection, error) { return nil, err }}
 }
@@ -83,13 +83,13 @@ func dial(config *rest.Config) (*connection, error) {
 	return &connection{http: httpClient, mapper: mapper, client: c}, nil
 }
 
-// scheme knows our kinds and those of Kubernetes.
+// scheme has our kinds and those of Kubernetes.
 var scheme = sync.OnceValues(func() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	return s, errors.Join(clientgoscheme.AddToScheme(s), v1alpha1.AddToScheme(s))
 })
 
-// Name returns how people call the cluster: the name of its KubernetesCluster, and that of
+// Name returns the name that people use for the cluster: that of its KubernetesCluster, or that of
 // the kubeconfig's context for a hub that has none.
 func (c *Cluster) Name() string {
 	if c.Key.Name == "" {
@@ -107,7 +107,7 @@ func (c *Cluster) Client() (client.Client, error) {
 	return conn.client, nil
 }
 
-// Mapper returns what maps kinds to resources; it asks the API server group by group.
+// Mapper returns the mapper from kinds to resources. It asks the API server group by group.
 func (c *Cluster) Mapper() (meta.RESTMapper, error) {
 	conn, err := c.connect()
 	if err != nil {
@@ -116,8 +116,8 @@ func (c *Cluster) Mapper() (meta.RESTMapper, error) {
 	return conn.mapper, nil
 }
 
-// REST returns the configuration and the HTTP client of the cluster, for requests that no
-// other client can make. The configuration is the caller's own.
+// REST returns the configuration and the HTTP client of the cluster, for requests that no other
+// client can make. The caller owns the configuration.
 func (c *Cluster) REST() (*rest.Config, *http.Client, error) {
 	conn, err := c.connect()
 	if err != nil {
@@ -126,8 +126,8 @@ func (c *Cluster) REST() (*rest.Config, *http.Client, error) {
 	return rest.CopyConfig(c.config), conn.http, nil
 }
 
-// Explain says of a request that was not answered, by a cluster or by what is between, just
-// that; other errors are returned as they are.
+// Explain turns the error of a request that neither the cluster nor anything in between answered
+// into one that says so; other errors are returned unchanged.
 func (c *Cluster) Explain(err error) error {
 	var failed *url.Error
 	if !errors.As(err, &failed) {
@@ -139,9 +139,9 @@ func (c *Cluster) Explain(err error) error {
 	return fmt.Errorf("the API server of %s does not answer: %w", c.Name(), failed.Err)
 }
 
-// UserClusters returns the user clusters of the hub, sorted by namespace and name. One
-// whose kubeconfig cannot be used is among them and says so when it is used. The hub itself
-// is the first, whether or not it has a KubernetesCluster.
+// UserClusters returns the user clusters of the hub, sorted by namespace and name. A cluster whose
+// kubeconfig cannot be used is included and returns the error when it is used. The hub itself comes
+// first, whether or not it has a KubernetesCluster.
 func (c *Cluster) UserClusters(ctx context.Context) ([]*Cluster, error) {
 	conn, err := c.connect()
 	if err != nil {
@@ -173,8 +173,8 @@ func (c *Cluster) UserClusters(ctx context.Context) ([]*Cluster, error) {
 	return append([]*Cluster{&hub}, others...), nil
 }
 
-// UserCluster returns the user cluster of that name. An empty namespace stands for any, as
-// long as there is only one of that name.
+// UserCluster returns the user cluster of that name. An empty namespace means any, if there is only
+// one cluster of that name.
 func (c *Cluster) UserCluster(ctx context.Context, key types.NamespacedName) (*Cluster, error) {
 	conn, err := c.connect()
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package fleet is the hub and its user clusters, as somebody at a terminal reaches them:
-// the hub by a kubeconfig, the others by the Secrets that its KubernetesClusters name.
+// Package fleet gives access to the hub and its user clusters from a terminal: to the hub by a
+// kubeconfig, to the others by the Secrets that its KubernetesClusters name.
 package fleet

@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/fleet"
 )
 
-// Kind is one kind of ours, as an API server offers it.
+// Kind is one of our kinds, as an API server offers it.
 type Kind struct {
 	// Kind in singular, e.g. GitSync.
 	Kind string
@@ -31,18 +31,18 @@ func (k Kind) GroupVersionKind() schema.GroupVersionKind {
 	return v1alpha1.GroupVersion.WithKind(k.Kind)
 }
 
-// Set is every kind of ours that one API server offers, in the order in which people read
-// them: sources first, what runs last.
+// Set holds all of our kinds that one API server offers, in the order in which people read them:
+// sources first, what runs last.
 type Set []Kind
 
-// order of the kinds that people look at first; others follow by name.
+// order lists the kinds that people look at first; others follow by name.
 var order = []string{
 	v1alpha1.GitSyncKind, v1alpha1.KubernetesClusterKind, v1alpha1.ApplicationDefinitionKind,
 	v1alpha1.KubernetesApplicationKind, v1alpha1.KubernetesApplicationResourceKind,
 	v1alpha1.ApplicationInstallationKind, v1alpha1.ApplicationKind,
 }
 
-// shorter words for kinds whose names are long. `app` is not among them: others use it.
+// aliases are shorter words for kinds with long names. `app` is not among them: others use it.
 var aliases = map[string]string{
 	"sync": v1alpha1.GitSyncKind, "syncs": v1alpha1.GitSyncKind,
 	"cluster": v1alpha1.KubernetesClusterKind, "clusters": v1alpha1.KubernetesClusterKind,
@@ -50,7 +50,7 @@ var aliases = map[string]string{
 	"installation": v1alpha1.ApplicationInstallationKind, "installations": v1alpha1.ApplicationInstallationKind,
 }
 
-// Discover asks an API server for our kinds; the answer is empty where it has none.
+// Discover asks an API server for our kinds; the result is empty if it has none.
 func Discover(ctx context.Context, cluster *fleet.Cluster) (Set, error) {
 	config, httpClient, err := cluster.REST()
 	if err != nil {
@@ -75,7 +75,7 @@ func Discover(ctx context.Context, cluster *fleet.Cluster) (Set, error) {
 	return fromResources(list.APIResources), nil
 }
 
-// ErrNotInstalled returns the error for an API server without any kind of ours.
+// ErrNotInstalled returns the error for an API server that has none of our kinds.
 func ErrNotInstalled(cluster *fleet.Cluster) error {
 	return fmt.Errorf("cluster %s offers no kinds of Waybill: install charts/waybill there, or choose another cluster with --context", cluster.Name())
 }
@@ -84,7 +84,7 @@ func fromResources(resources []metav1.APIResource) Set {
 	var set Set
 	for _, r := range resources {
 		if strings.Contains(r.Name, "/") || !slices.Contains(r.Categories, v1alpha1.Category) {
-			continue // a subresource, or none of ours
+			continue // a subresource, or not one of our kinds
 		}
 		set = append(set, Kind{Kind: r.Kind, Singular: r.SingularName, Resource: r.Name, Namespaced: r.Namespaced})
 	}
@@ -104,8 +104,7 @@ func rank(kind string) int {
 	return len(order)
 }
 
-// Find returns the kind that a word means: its kind, singular or plural in any case, or an
-// alias.
+// Find returns the kind that a word means: its kind, singular or plural in any case, or an alias.
 func (s Set) Find(word string) (Kind, error) {
 	wanted := strings.ToLower(word)
 	wanted, _ = strings.CutSuffix(wanted, "."+v1alpha1.Group)
@@ -120,7 +119,7 @@ func (s Set) Find(word string) (Kind, error) {
 	return Kind{}, fmt.Errorf("%q is none of the kinds of Waybill here: %s", word, strings.Join(s.words(), ", "))
 }
 
-// words lists what the kinds are called in commands.
+// words lists the names of the kinds in commands.
 func (s Set) words() []string {
 	words := make([]string, len(s))
 	for i, k := range s {

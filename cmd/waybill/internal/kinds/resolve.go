@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/fleet"
 )
 
-// Namespacer knows the namespace that a command line means; *cli.Env does.
+// Namespacer returns the namespace that a command line means; *cli.Env implements it.
 type Namespacer interface {
 	Namespace() (name string, explicit bool, err error)
 }
@@ -47,7 +47,7 @@ func Resolve(ctx context.Context, env Namespacer, target *fleet.Cluster, args []
 	return objects, nil
 }
 
-// Describe names an object as arguments do, with its namespace.
+// Describe returns an object as arguments name it, with its namespace.
 func Describe(object *unstructured.Unstructured) string {
 	name := fmt.Sprintf("%s/%s", object.GetKind(), object.GetName())
 	if ns := object.GetNamespace(); ns != "" {

@@ -11,18 +11,18 @@ const (
 	reset  = "\x1b[0m"
 )
 
-// colours of the words that stand in columns which say how things are.
+// colours of the words in columns that show a state.
 var colours = map[string]string{
 	"True": green, "true": green, "Current": green, "Ready": green,
 	"Unknown": yellow, "InProgress": yellow, "Terminating": yellow, "Suspended": yellow,
 	"False": red, "false": red, "Failed": red, "NotFound": red, "NotReady": red, "Unreachable": red,
 }
 
-// coloured names the columns whose words have a colour.
+// coloured lists the columns whose words are coloured.
 var coloured = map[string]bool{"READY": true, "HEALTH": true, "REACHABLE": true}
 
-// colour colours a printed table, whose first line names the columns. It works on what is
-// printed, because escape codes in cells would be shown, and count when columns are aligned.
+// colour colours a printed table, whose first line holds the column names. It works on the printed
+// text, because escape codes in cells would be shown, and counted when columns are aligned.
 func colour(text string) string {
 	header, rows, _ := strings.Cut(text, "\n")
 	spans := columnSpans([]rune(header))
@@ -34,7 +34,7 @@ func colour(text string) string {
 	return b.String()
 }
 
-// span is where a column stands in each line, in runes; end is -1 for the last one.
+// span is the position of a column in each line, in runes; end is -1 for the last one.
 type span struct{ start, end int }
 
 func columnSpans(header []rune) []span {

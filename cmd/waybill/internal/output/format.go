@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Format is the flag -o of a verb that has a form for people and forms for programs.
+// Format is the flag -o of a command that has a form for people and forms for programs.
 type Format struct {
 	value   string
 	allowed []string
@@ -25,16 +25,17 @@ func NewFormat(others ...string) *Format {
 // AddFlag adds the flag to a command.
 func (f *Format) AddFlag(cmd *cobra.Command) {
 	cmd.Flags().VarP(f, "output", "o", "Format of the output: "+strings.Join(f.allowed, ", "))
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(f.allowed, cobra.ShellCompDirectiveNoFileComp)) // fails for flags that do not exist
+	// This fails only for flags that do not exist.
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(f.allowed, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// String returns the format, empty where none was chosen.
+// String returns the format; empty if none was chosen.
 func (f *Format) String() string { return f.value }
 
-// Type is what help shows as the flag's value.
+// Type returns the flag's value as shown in the help.
 func (f *Format) Type() string { return "FORMAT" }
 
-// Set takes a format that is allowed.
+// Set sets the format, if it is allowed.
 func (f *Format) Set(value string) error {
 	if !slices.Contains(f.allowed, value) {
 		return fmt.Errorf("must be one of %s", strings.Join(f.allowed, ", "))
@@ -43,7 +44,7 @@ func (f *Format) Set(value string) error {
 	return nil
 }
 
-// Structured says whether the output is for programs.
+// Structured reports whether the output is for programs.
 func (f *Format) Structured() bool { return f.value == "json" || f.value == "yaml" }
 
 // Print writes value as JSON or YAML; its JSON tags name the fields.

@@ -10,8 +10,8 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 )
 
-// Progress shows in a line of a terminal what is being waited for. Where the writer is no
-// terminal it writes nothing: a log wants results.
+// Progress shows on one line of a terminal what is being waited for. If the writer is not a
+// terminal, it writes nothing, since logs should hold only results.
 type Progress struct {
 	w     io.Writer
 	title string
@@ -22,7 +22,7 @@ type Progress struct {
 	stopped sync.WaitGroup
 }
 
-// frames of the sign of life, one per tick.
+// frames of the spinner, one per tick.
 var frames = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 
 const (
@@ -30,7 +30,7 @@ const (
 	maxWidth = 76 // runes; a line that wraps cannot be overwritten
 )
 
-// NewProgress starts to show title. Stop ends it.
+// NewProgress starts to show title. The caller must call Stop.
 func NewProgress(w io.Writer, title string) *Progress {
 	p := &Progress{w: w, title: title, stop: make(chan struct{})}
 	if printers.IsTerminal(w) {
@@ -39,7 +39,7 @@ func NewProgress(w io.Writer, title string) *Progress {
 	return p
 }
 
-// Update sets what is shown behind the title.
+// Update sets the text after the title.
 func (p *Progress) Update(message string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

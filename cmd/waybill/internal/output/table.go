@@ -12,16 +12,16 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 )
 
-// TableOptions says how a table is printed.
+// TableOptions set how a table is printed.
 type TableOptions struct {
-	// Wide shows columns of lower priority as well, and commits in full.
+	// Wide also shows columns of lower priority, and commits in full.
 	Wide bool
-	// NoHeaders leaves the line with the names of the columns out.
+	// NoHeaders leaves out the line with the column names.
 	NoHeaders bool
 }
 
-// PrintTable prints a table with aligned columns. Where w is a terminal, and NO_COLOR is
-// not set, the words of columns that say how things are have a colour.
+// PrintTable prints a table with aligned columns. If w is a terminal and NO_COLOR is not set, words
+// in columns that show a state are coloured.
 func PrintTable(w io.Writer, table *metav1.Table, o TableOptions) error {
 	if !o.Wide {
 		shortenCells(table)
@@ -53,7 +53,7 @@ func AddRow(table *metav1.Table, cells ...any) {
 	table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
 }
 
-// Prepend puts a column before the others; value says what its cells hold.
+// Prepend puts a column before the others; value returns the content of its cells.
 func Prepend(table *metav1.Table, name string, value func(*metav1.TableRow) string) {
 	column := metav1.TableColumnDefinition{Name: name, Type: "string"}
 	table.ColumnDefinitions = slices.Insert(table.ColumnDefinitions, 0, column)
@@ -63,10 +63,10 @@ func Prepend(table *metav1.Table, name string, value func(*metav1.TableRow) stri
 	}
 }
 
-// commit is a git commit as revisions have it.
+// commit matches a git commit in a revision.
 var commit = regexp.MustCompile(`\b(sha1:[0-9a-f]{7}|sha256:[0-9a-f]{7})[0-9a-f]{33,57}\b`)
 
-// Shorten cuts the commits in a text to what people compare.
+// Shorten cuts the commits in a text to the part that people compare.
 func Shorten(text string) string { return commit.ReplaceAllString(text, "$1") }
 
 func shortenCells(table *metav1.Table) {
@@ -79,7 +79,7 @@ func shortenCells(table *metav1.Table) {
 	}
 }
 
-// trimLines takes the blanks off the ends of lines, which alignment leaves there.
+// trimLines removes trailing blanks, which alignment leaves.
 func trimLines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
