@@ -8,9 +8,9 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Setup has everything in this process log as the options say: our own code, the Kubernetes
-// libraries, and those that know only Go's standard log, Helm's among them. The latter are
-// shown at level debug.
+// Setup makes everything in this process log as the options say: our own code, the Kubernetes
+// libraries, and libraries that use Go's standard log, such as Helm. The latter are logged at level
+// debug.
 func Setup(o logger.Options) {
 	l := logger.NewLogger(o)
 	logger.SetLogger(l)
@@ -18,15 +18,15 @@ func Setup(o logger.Options) {
 	log.SetOutput(&Writer{Log: l.WithName("library").V(1)})
 }
 
-// Writer is what Go's standard log writes to, a line at a time. It leaves out what may be a
+// Writer receives the output of Go's standard log, line by line. It leaves out what may be a
 // secret: Helm prints the values of a chart in brackets, and the words of its templates.
 type Writer struct {
 	// Log receives the lines.
 	Log logr.Logger
 }
 
-// fromTemplates begins lines whose words are those of a template. They are in the error that
-// the template causes, too.
+// fromTemplates begins lines whose words come from a template. They are also in the error that the
+// template causes.
 var fromTemplates = []byte("[INFO]")
 
 // Write logs a line. It never fails.

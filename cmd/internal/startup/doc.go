@@ -1,3 +1,3 @@
-// Package startup is how a program that runs in a cluster begins: what it is called with, how it
-// reaches its API server, and what it says when it cannot go on.
+// Package startup holds the first steps of a program that runs in a cluster: reading its arguments,
+// finding its API server, and reporting why it cannot go on.
 package startup

@@ -12,18 +12,18 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// ExitCode says what went wrong, if anything did, and returns the code that the program ends
-// with: 0 or 1. Who asked for help has got it, which is no failure.
+// ExitCode prints err, if there is one, and returns the exit code of the program: 0 or 1. A request
+// for help has been answered already and is not a failure.
 func ExitCode(stderr io.Writer, program string, err error) int {
 	if err == nil || errors.Is(err, pflag.ErrHelp) {
 		return 0
 	}
-	_, _ = fmt.Fprintf(stderr, "%s: %v\n", program, err) // there is nobody left to tell
+	_, _ = fmt.Fprintf(stderr, "%s: %v\n", program, err) // there is nowhere left to report this
 	return 1
 }
 
-// Parse reads flags, and refuses everything that is none: a program that is called with more
-// than it knows does not do what its caller meant. Asked for help it prints that, and returns
+// Parse reads flags, and rejects all other arguments: a program that is given arguments it does not
+// know does not do what its caller meant. If asked for help, it prints it and returns
 // pflag.ErrHelp.
 func Parse(flags *pflag.FlagSet, args []string) error {
 	if err := flags.Parse(args); err != nil {
@@ -35,10 +35,10 @@ func Parse(flags *pflag.FlagSet, args []string) error {
 	return nil
 }
 
-// LoadConfig returns how to reach the API server: by the file, else by $KUBECONFIG, else as the
-// ServiceAccount of the Pod. ~/.kube/config is not read: a program that is started to see what
-// it does must not take the cluster at hand for its hub. Rate limits are left to the API server, which knows better
-// (priority and fairness); the user agent is program/version.
+// LoadConfig returns the configuration for reaching the API server: from the file, else from
+// $KUBECONFIG, else from the ServiceAccount of the Pod. ~/.kube/config is not read: a program that
+// is started just to try it out must not use the cluster at hand as its hub. Rate limiting is left
+// to the API server, which knows better (priority and fairness); the user agent is program/version.
 func LoadConfig(kubeconfig, program, version string) (*rest.Config, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{
 		ExplicitPath: kubeconfig,
