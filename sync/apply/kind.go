@@ -263,12 +263,13 @@ func (k *kind) settle(name types.NamespacedName, applied *live, r *record) {
 	k.mu.Lock()
 	o := k.object(name)
 	o.end(r.holder)
+	o.answered = applied.reported
 	if k.covered(name.Namespace) && o.outdatedBy(applied) {
 		if k.full && health.HasStatus(k.gvk.GroupKind()) {
 			applied.status, applied.message = health.InProgress, "has just been applied"
 		}
 		if o.live != nil && o.live.uid == applied.uid {
-			applied.reported = o.live.reported // the answer does not tell
+			applied.reported = o.live.reported // no answer tells of what a watch shows
 		}
 		o.live = applied
 	}

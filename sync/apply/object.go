@@ -16,6 +16,8 @@ type object struct {
 	live *live
 	// record is what we applied last; nil where we did not.
 	record *record
+	// answered is the status in the answer to our last write, nil where a watch tells.
+	answered *Status
 	// writes are those that are under way. While there are any, changes are not
 	// compared with record: they may well be ours.
 	writes []write
@@ -47,20 +49,19 @@ func (r *record) matches(l *live) bool {
 // concerns whoever it is marked as owned by.
 func (o *object) show(now *live) (concerned []*holder, reported bool) {
 	before := o.live
-	o.live = now
+	o.live, o.answered = now, nil
 	if now == nil || before != nil && (before.uid != now.uid || before.owner != now.owner) {
 		concerned, o.waiting = o.waiting, nil
 	}
-	if len(o.writes) > 0 {
-		return concerned, false
+	reported = before.statusDiffers(now)
+	if o.record == nil || len(o.writes) > 0 {
+		return concerned, reported
 	}
-	if o.record != nil {
-		drifted := !o.record.matches(now) && !before.alike(now)
-		if drifted || o.record.holder.health.Load() && before.healthDiffers(now) {
-			concerned = append(concerned, o.record.holder)
-		}
+	drifted := !o.record.matches(now) && !before.alike(now)
+	if drifted || o.record.holder.health.Load() && before.healthDiffers(now) {
+		concerned = append(concerned, o.record.holder)
 	}
-	return concerned, before.statusDiffers(now)
+	return concerned, reported
 }
 
 // alike tells whether two states of a live object are one for drift.

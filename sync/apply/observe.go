@@ -17,7 +17,8 @@ type Observation struct {
 	Health health.Summary
 	// Statuses are those of the objects that Options.Status names, by ID.Key, also of those
 	// that are being deleted. An object that no watch has shown yet, or whose kind has none, is
-	// not in it; one that is gone, or somebody else's, is in it without a status.
+	// not in it; one that is gone, or somebody else's, is in it without a status. Where a kind may
+	// not be watched it is the status at the last Apply.
 	Statuses map[manifest.ID]Status
 }
 

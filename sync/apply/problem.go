@@ -56,8 +56,8 @@ const (
 // wayOut is what to do about an immutable field.
 const wayOut = "change it back, or delete the object: it is then created anew"
 
-// adoptionHint is what to do about a conflict.
-const adoptionHint = `to take it over, annotate the manifest with ` + v1alpha1.AdoptAnnotation + `: "true"`
+// AdoptionHint ends the message of a ReasonConflict: what to do about it.
+const AdoptionHint = `to take it over, annotate the manifest with ` + v1alpha1.AdoptAnnotation + `: "true"`
 
 // classify says why the API server did not do what it was asked for one object,
 // word for word, so that the message is the same each time.

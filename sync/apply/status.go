@@ -69,10 +69,13 @@ func (l *live) statusDiffers(other *live) bool {
 func (k *kind) statusOf(name types.NamespacedName, h *holder) *Status {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if o := k.objects[name]; o != nil && o.live != nil && o.live.owner == h.mark {
+	o, covered := k.objects[name], k.covered(name.Namespace)
+	switch {
+	case o != nil && !covered && o.answered != nil && o.record != nil && o.record.holder == h:
+		return o.answered
+	case o != nil && o.live != nil && o.live.owner == h.mark:
 		return o.live.reported
-	}
-	if k.covered(name.Namespace) && k.applier.wantsStatus(h.owner, k) {
+	case covered && k.applier.wantsStatus(h.owner, k):
 		return &Status{}
 	}
 	return nil

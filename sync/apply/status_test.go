@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"waybill.dev/waybill/sync/apply"
@@ -23,7 +24,11 @@ type statusFixture struct {
 
 func newStatusFixture(t *testing.T) *statusFixture {
 	t.Helper()
-	f := &statusFixture{fixture: newFixture(t)}
+	return statusFixtureOf(newFixture(t))
+}
+
+func statusFixtureOf(base *fixture) *statusFixture {
+	f := &statusFixture{fixture: base}
 	f.owner.Kind = "KubernetesApplicationResource"
 	f.restart()
 	return f
@@ -148,6 +153,25 @@ func TestStatus_ofWhatIsRefused(t *testing.T) {
 	f.setStatus("services", "web", `{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.1"}]}}}`)
 	f.awaitReport()
 	f.awaitStatus(first.Inventory[0], jsonEq(`{"loadBalancer":{"ingress":[{"ip":"192.0.2.1","ipMode":"VIP"}]}}`))
+}
+
+// W19, C37: where nobody may watch, the status comes with each apply.
+func TestStatus_withoutAWatch(t *testing.T) {
+	f := statusFixtureOf(newRestricted(t, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"services"}, Verbs: []string{"get", "create", "patch"}}))
+	service := parse(t, serviceText)
+	require.Eventually(t, func() bool { return clean(f.apply(nil, service)) }, patience, often, "rights arrive late")
+	result := f.apply(nil, service)
+	id := result.Inventory[0]
+	require.True(t, result.Unseen)
+	seen, _ := f.Observe(f.owner)
+	assert.Equal(t, `{"loadBalancer":{}}`, string(seen.Statuses[id.Key()].JSON))
+
+	f.setStatus("services", "web", `{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.1"}]}}}`)
+	f.requests.take()
+	require.True(t, clean(f.apply(result.Inventory, service)))
+	assert.Len(t, f.requests.take(), 2, "it costs no request: a look whose it is, and the apply")
+	seen, _ = f.Observe(f.owner)
+	assert.Equal(t, `{"loadBalancer":{"ingress":[{"ip":"192.0.2.1","ipMode":"VIP"}]}}`, string(seen.Statuses[id.Key()].JSON))
 }
 
 // C12

@@ -76,22 +76,34 @@ func (r *run) patch(ctx context.Context, it *item, force bool) error {
 		rival.await(ctx)
 		return rival
 	}
-	answer, err := it.kind.client(it.id.Namespace).Patch(ctx, it.id.Name, types.ApplyPatchType, payload, metav1.PatchOptions{
-		FieldManager:    v1alpha1.FieldManager,
-		FieldValidation: metav1.FieldValidationStrict,
-		Force:           ptr.To(force),
-	})
+	answer, err := r.send(ctx, it, payload, force)
 	if err != nil {
 		it.kind.abort(it.name(), r.holder)
 		return err
 	}
 	applied := observe(answer, false).live
+	applied.reported = reported(answer, applied.owner, r.applier.status)
 	it.action = it.actionFor(applied)
 	it.again = it.action == Created && it.sight.appliedAs(it.desired)
 	it.applied = &record{holder: r.holder, desired: it.desired, uid: applied.uid, fields: applied.fields}
 	it.kind.settle(it.name(), applied, it.applied)
 	logr.FromContextOrDiscard(ctx).V(1).Info("Applied", "object", it.id.String(), "action", it.action)
 	return nil
+}
+
+// send applies an item and returns the answer: the metadata of the object, or all of it where
+// its status is asked for and no watch shows that.
+func (r *run) send(ctx context.Context, it *item, payload []byte, force bool) (metav1.Object, error) {
+	options := metav1.PatchOptions{
+		FieldManager:    v1alpha1.FieldManager,
+		FieldValidation: metav1.FieldValidationStrict,
+		Force:           ptr.To(force),
+	}
+	if !it.sight.covered && r.applier.wantsStatus(r.request.Owner, it.kind) {
+		whole := r.applier.target.Dynamic().Resource(it.kind.gvr).Namespace(it.id.Namespace)
+		return whole.Patch(ctx, it.id.Name, types.ApplyPatchType, payload, options)
+	}
+	return it.kind.client(it.id.Namespace).Patch(ctx, it.id.Name, types.ApplyPatchType, payload, options)
 }
 
 // actionFor says what an apply has done, from before and after.
@@ -114,14 +126,14 @@ func (it *item) actionFor(applied *live) Action {
 func (r *run) conflict(it *item) {
 	live := it.sight.live
 	it.kind.awaitGone(it.name(), live, r.holder)
-	it.refuse(ReasonConflict, fmt.Sprintf("%s; %s", r.request.Owner.describeOwner(live.owner, it.sight.managers), adoptionHint))
+	it.refuse(ReasonConflict, fmt.Sprintf("%s; %s", r.request.Owner.describeOwner(live.owner, it.sight.managers), AdoptionHint))
 }
 
 // refused notes why the API server did not apply an item.
 func (r *run) refused(ctx context.Context, it *item, err error) {
 	var rival *rivalError
 	if errors.As(err, &rival) {
-		it.refuse(ReasonConflict, fmt.Sprintf("%s; %s", r.request.Owner.describeOwner(rival.mark, nil), adoptionHint))
+		it.refuse(ReasonConflict, fmt.Sprintf("%s; %s", r.request.Owner.describeOwner(rival.mark, nil), AdoptionHint))
 		return
 	}
 	if failure := r.failureOf(it.kind, err); failure != nil {
@@ -140,7 +152,7 @@ func (r *run) refused(ctx context.Context, it *item, err error) {
 		r.awaitServed(it.kind)
 		r.awaitKind(it, watch.NoDefinitionError{Kind: it.kind.gvk}.Error())
 	case reason == ReasonConflict:
-		it.refuse(reason, fmt.Sprintf("%s; %s", message, adoptionHint))
+		it.refuse(reason, fmt.Sprintf("%s; %s", message, AdoptionHint))
 	case apierrors.IsConflict(err):
 		it.refuse(ReasonFailed, "somebody else writes the object at the same time; it is tried again")
 	default:

@@ -208,7 +208,10 @@ func TestSecrets_leaveWhatIsNotOursAlone(t *testing.T) {
 	w.secret("mysql", "ours")
 	w.berlin.Create(&corev1.Secret{ObjectMeta: named("web-mysql"), Data: map[string][]byte{"password": []byte("theirs")}})
 	kar := w.submit(w.resource("web", w.berlin.configMap("web", "x"), "mysql"))
-	assert.Contains(t, hub.AwaitReason(w.World, kar, v1alpha1.ObjectConflictReason), "Secret "+w.berlin.Namespace+"/web-mysql")
+	message := hub.AwaitReason(w.World, kar, v1alpha1.ObjectConflictReason)
+	assert.Contains(t, message, "Secret "+w.berlin.Namespace+"/web-mysql")
+	assert.Contains(t, message, "; delete that Secret, or give the resource template another name")
+	assert.NotContains(t, message, v1alpha1.AdoptAnnotation, "a copy has no manifest to annotate")
 	w.berlin.awaitPassword("web-mysql", "theirs")
 }
 

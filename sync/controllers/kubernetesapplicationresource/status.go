@@ -104,6 +104,9 @@ func (s *scope) message(got submission) string {
 	if len(got.warnings) > 0 {
 		message += "; " + describe(got.warnings)
 	}
+	if got.unseen {
+		message += "; it is looked at once a minute"
+	}
 	return message
 }
 

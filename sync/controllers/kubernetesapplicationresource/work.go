@@ -222,7 +222,7 @@ func recorded(ids []manifest.ID) *v1alpha1.Inventory {
 
 // take sums up what became of a request.
 func (w *work) take(result apply.Result) submission {
-	got := submission{problems: result.Problems, warnings: result.Warnings, waiting: result.Waiting, unseen: result.Unseen, unannounced: result.Unannounced}
+	got := submission{problems: w.advised(result.Problems), warnings: result.Warnings, waiting: result.Waiting, unseen: result.Unseen, unannounced: result.Unannounced}
 	if result.Err != nil {
 		got.err = w.failed(result.Err)
 		return got
@@ -236,6 +236,17 @@ func (w *work) take(result apply.Result) submission {
 		got.namespace, got.placed = result.Inventory[i].Namespace, true
 	}
 	return got
+}
+
+// advised has problems with copies of Secrets say what to do about a conflict: no manifest of a
+// copy can be annotated.
+func (w *work) advised(problems []manifest.Problem) []manifest.Problem {
+	for i, p := range problems {
+		if what, found := strings.CutSuffix(p.Message, apply.AdoptionHint); found && !w.sameObject(p.ID) {
+			problems[i].Message = what + "delete that Secret, or give the resource template another name"
+		}
+	}
+	return problems
 }
 
 // failed is the error of the cluster as a whole: it says nothing about the object. What the
