@@ -56,8 +56,8 @@ type access struct {
 	reviews authorizationclient.SubjectAccessReviewInterface
 }
 
-// check refuses with all that is missing, unless the user of the request holds every need. An API
-// server that does not answer is no decision: nothing is allowed for that.
+// check refuses with all that is missing, unless the user of the request holds every need. When the
+// API server does not answer, the request is refused.
 func (a *access) check(ctx context.Context, obj client.Object, resource string, wanted []need) error {
 	req, err := admission.RequestFromContext(ctx)
 	if err != nil {
@@ -129,7 +129,7 @@ func extra(in map[string]authenticationv1.ExtraValue) map[string]authorizationv1
 	return out
 }
 
-// describe is how a permission is read aloud: `delete statefulsets.apps in namespace "a"`.
+// describe is a permission in words: `delete statefulsets.apps in namespace "a"`.
 func describe(p authorizationv1.ResourceAttributes) string {
 	s := p.Verb + " " + p.Resource
 	if p.Group != "" {

@@ -187,16 +187,11 @@ func (d *remoteDryRun) kubeconfig(ctx context.Context, kc *v1alpha1.KubernetesCl
 	if err := d.reader.Get(ctx, types.NamespacedName{Namespace: kc.Namespace, Name: ref.Name}, secret); err != nil {
 		return nil, fmt.Errorf("get its kubeconfig: %w", err)
 	}
-	keys := []string{ref.Key}
-	if ref.Key == "" {
-		keys = []string{"value", "kubeconfig"}
+	content, key := ref.Find(secret.Data)
+	if content == nil {
+		return nil, fmt.Errorf("read its kubeconfig: Secret %s has no key %q", ref.Name, key)
 	}
-	for _, key := range keys {
-		if content := secret.Data[key]; len(content) > 0 {
-			return content, nil
-		}
-	}
-	return nil, fmt.Errorf("read its kubeconfig: Secret %s has no key %q", ref.Name, keys[0])
+	return content, nil
 }
 
 func (d *remoteDryRun) build(kubeconfig []byte) (*remote, error) {

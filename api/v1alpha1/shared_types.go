@@ -28,6 +28,21 @@ type SecretKeyReference struct {
 	Key string `json:"key,omitempty"`
 }
 
+// Find returns the kubeconfig in the data of the Secret, and the key that it is, or should be, under.
+// An empty one is none.
+func (r SecretKeyReference) Find(data map[string][]byte) (kubeconfig []byte, key string) {
+	keys := []string{r.Key}
+	if r.Key == "" {
+		keys = []string{"value", "kubeconfig"}
+	}
+	for _, key := range keys {
+		if found := data[key]; len(found) > 0 {
+			return found, key
+		}
+	}
+	return nil, keys[0]
+}
+
 // GitReference says which commit of a repository is meant. Where several fields are
 // set, the first of commit, name, semver, tag and branch counts; where none is set,
 // the branch that the repository's HEAD names.

@@ -31,7 +31,8 @@ const (
 const recreate = "delete the installation and create it anew"
 
 // ValidateApplicationInstallation returns what is wrong with the new ApplicationInstallation
-// (K34-K39, C59), and whether it may follow old. A missing version is no error here: it may still be filled in from the definition.
+// (K34-K39, C59), and whether it may follow old. A missing version is no error here: it may still
+// be filled in from the definition.
 func ValidateApplicationInstallation(obj, old *v1alpha1.ApplicationInstallation) field.ErrorList {
 	spec := &obj.Spec
 	errs := validateMetadata(obj.ObjectMeta, namespaced)

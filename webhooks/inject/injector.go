@@ -64,9 +64,9 @@ func CacheObjects() map[client.Object]cache.ByObject {
 	return objects
 }
 
-// Setup adds an Injector to a manager whose cache keeps CacheObjects and uses Trim, at Path of its webhook server, and a check to its
-// readiness that all Applications are read. systemNamespace is where we run ourselves: nothing is
-// registered there.
+// Setup adds an Injector to a manager whose cache keeps CacheObjects and uses Trim, at Path of its
+// webhook server, and a check to its readiness that all Applications are read. systemNamespace is
+// where we run ourselves: nothing is registered there.
 func Setup(mgr manager.Manager, systemNamespace string) (*Injector, error) {
 	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {

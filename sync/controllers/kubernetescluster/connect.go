@@ -83,8 +83,8 @@ func (r *Reconciler) kubeconfig(ctx context.Context, s *scope) (kubeconfig, erro
 	if err != nil {
 		return kubeconfig{}, fmt.Errorf("read kubeconfig: %w", err)
 	}
-	data, key, ok := value(secret.Data, ref.Key)
-	if !ok {
+	data, key := ref.Find(secret.Data)
+	if data == nil {
 		return kubeconfig{}, reconcile.Stalled(v1alpha1.InvalidSecretReason, "Secret %s has no key %q", name, key)
 	}
 	return r.kubeconfigs.of(s.key, secret.Hash+"/"+key, func() (*rest.Config, error) {
@@ -112,20 +112,6 @@ func (r *Reconciler) mayBeLocal(s *scope) error {
 	}
 	return reconcile.Stalled(v1alpha1.InvalidKubeconfigReason,
 		"it is being deleted, and was not the cluster that it lives in: put spec.kubeconfigSecretRef back")
-}
-
-// value returns the kubeconfig of a Secret, and the key that it is, or should be, under.
-func value(data map[string][]byte, key string) ([]byte, string, bool) {
-	if key != "" {
-		found, ok := data[key]
-		return found, key, ok
-	}
-	for _, fallback := range []string{"value", "kubeconfig"} {
-		if found, ok := data[fallback]; ok {
-			return found, fallback, true
-		}
-	}
-	return nil, "value", false
 }
 
 // kubeconfig is one that was parsed; config is nil for the local cluster.
