@@ -1,5 +1,5 @@
-// Package render turns a folder of a repository into objects: by kustomize where the folder
-// holds a kustomization, and as plain manifests otherwise.
+// Package render turns a folder of a repository into objects: with kustomize if the folder holds a
+// kustomization, and as plain manifests otherwise.
 package render
 
 import (
@@ -15,22 +15,22 @@ import (
 	"waybill.dev/waybill/sync/render/plain"
 )
 
-// Error carries the reason for conditions beside what went wrong with a folder as a whole:
-// PathNotFound, BuildFailed or InvalidManifest.
+// Error is the error of a folder as a whole, with the reason for conditions: PathNotFound,
+// BuildFailed or InvalidManifest.
 type Error struct {
 	Reason string
 	Err    error
 }
 
-// Error returns the text of what went wrong.
+// Error returns the text of the error.
 func (e *Error) Error() string { return e.Err.Error() }
 
-// Unwrap returns what went wrong.
+// Unwrap returns the error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Folder renders a folder of the repository whose root is given; empty means the root. ignore
-// holds lines in the format of .gitignore, for plain manifests. What single files are wrong
-// about comes back as problems; an error is an *Error and means that nothing can be said.
+// Folder renders a folder of the repository with the given root; empty means the root. ignore holds
+// lines in the format of .gitignore, for plain manifests. Faults of single files are returned as
+// problems; an error is an *Error and means that there is no result.
 func Folder(root fs.FS, folder, ignore string) ([]manifest.Object, []manifest.Problem, error) {
 	folder = path.Clean("./" + folder)
 	info, err := fs.Stat(root, folder)
@@ -52,8 +52,8 @@ func Folder(root fs.FS, folder, ignore string) ([]manifest.Object, []manifest.Pr
 	return manifests(root, folder, ignore)
 }
 
-// manifests renders the plain manifests below a folder. Folders in it that hold a kustomization
-// are built.
+// manifests renders the plain manifests below a folder. Folders in it that hold a kustomization are
+// built.
 func manifests(root fs.FS, folder, ignore string) ([]manifest.Object, []manifest.Problem, error) {
 	sub, err := fs.Sub(root, folder)
 	if err != nil {

@@ -11,22 +11,22 @@ import (
 	"waybill.dev/waybill/sync/render/internal/yamlvalue"
 )
 
-// document is one document of a file, decoded.
+// document is one decoded document of a file.
 type document struct {
 	// line is where its content begins.
 	line int
-	// value is what it holds, in the types that unstructured objects are made
-	// of; nil for an empty document.
+	// value is its content, in the types that unstructured objects are made of; nil for an empty
+	// document.
 	value any
-	// itemLines are where the items of a list begin; empty when unknown.
+	// itemLines are the lines where the items of a list begin; empty if unknown.
 	itemLines []int
-	// flaw is set when it could not be decoded, and id to the object that it is
-	// about, as far as that is known.
+	// flaw is set if the document could not be decoded, and id is the object that it is about, as
+	// far as known.
 	flaw *yamlvalue.Flaw
 	id   manifest.ID
 }
 
-// objects returns the objects of a document: one, or those of a list.
+// objects returns the objects of a document: one, or the items of a list.
 func (d document) objects(file string) ([]manifest.Object, []manifest.Problem) {
 	if d.flaw != nil {
 		return nil, []manifest.Problem{{ID: d.id, File: file, Line: d.flaw.Line, Reason: d.flaw.Reason, Message: d.flaw.Message}}
@@ -47,19 +47,18 @@ func (d document) objects(file string) ([]manifest.Object, []manifest.Problem) {
 	}
 }
 
-// notAManifest is the way out for files that are about something else.
+// notAManifest says what to do about files that are not manifests.
 const notAManifest = "if the file is not a manifest, add it to " + ignoreFile + " or to spec.ignore"
 
-// listItems returns the items of a List, or of a typed one such as a
-// ConfigMapList.
+// listItems returns the items of a List, or of a typed one such as a ConfigMapList.
 func listItems(value map[string]any) ([]any, bool) {
 	kind, _ := value["kind"].(string)
 	items, ok := value["items"].([]any)
 	return items, ok && strings.HasSuffix(kind, "List")
 }
 
-// unfold returns the items of a list as objects of their own. The items of a
-// typed list need not say what they are.
+// unfold returns the items of a list as separate objects. The items of a typed list need not have
+// apiVersion and kind.
 func (d document) unfold(list map[string]any, items []any, file string) ([]manifest.Object, []manifest.Problem) {
 	var objects []manifest.Object
 	var problems []manifest.Problem
@@ -86,7 +85,7 @@ func inherit(object map[string]any, field string, value any) {
 	}
 }
 
-// check makes an object of a value that has what every object must have.
+// check turns a value into an object, if it has what every object must have.
 func check(value map[string]any, file string, line int) ([]manifest.Object, []manifest.Problem) {
 	object := manifest.Object{Unstructured: &unstructured.Unstructured{Object: value}, File: file, Line: line}
 	if message := wrongWith(value); message != "" {
@@ -97,7 +96,7 @@ func check(value map[string]any, file string, line int) ([]manifest.Object, []ma
 	return []manifest.Object{object}, nil
 }
 
-// wrongWith says what a value lacks to be an object, or "".
+// wrongWith returns what a value lacks to be an object, or "".
 func wrongWith(value map[string]any) string {
 	apiVersion, _ := value["apiVersion"].(string)
 	kind, _ := value["kind"].(string)

@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// file reads one file and has it decoded.
+// file reads one file and schedules its decoding.
 func (r *renderer) file(name string) error {
 	content, err := r.content(name)
 	if content == nil || err != nil {
@@ -55,8 +55,7 @@ func (r *renderer) content(name string) ([]byte, error) {
 	return content, nil
 }
 
-// unreadable turns an error that the repository is to blame for into a Problem
-// and returns any other.
+// unreadable turns an error that is the repository's fault into a Problem and returns any other.
 func (r *renderer) unreadable(name string, err error) error {
 	if !isContent(err) {
 		return err
@@ -69,7 +68,7 @@ func (r *renderer) unreadable(name string, err error) error {
 	return nil
 }
 
-// isContent tells whether reading again gives the same error.
+// isContent reports whether reading again gives the same error.
 func isContent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) || errors.Is(err, fs.ErrPermission)
 }

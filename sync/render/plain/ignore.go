@@ -12,11 +12,11 @@ import (
 // ignoreFile is the name of files with patterns of what not to render.
 const ignoreFile = ".waybillignore"
 
-// ignorer knows what not to render. Patterns are added while directories are
-// walked, each in force below the directory that it comes from.
+// ignorer decides what not to render. Patterns are added while directories are walked; each applies
+// below the directory that it comes from.
 type ignorer struct {
-	// found holds the built-in patterns and those of ignore files; option, what
-	// the user gave, wins over them.
+	// found holds the built-in patterns and those of ignore files; option holds those of the user,
+	// which win.
 	found, option []gitignore.Pattern
 	matcher       gitignore.Matcher
 }
@@ -30,7 +30,7 @@ func newIgnorer(option string) *ignorer {
 	return i
 }
 
-// add takes the patterns of a file in dir.
+// add adds the patterns of a file in dir.
 func (i *ignorer) add(dir, patterns string) {
 	var domain []string
 	if dir != "." {
@@ -45,12 +45,12 @@ func (i *ignorer) update() {
 	i.matcher = sourceignore.NewMatcher(all)
 }
 
-// match tells whether to leave out what is at name.
+// match reports whether to leave out the file or directory name.
 func (i *ignorer) match(name string, isDir bool) bool {
 	return i.matcher.Match(strings.Split(name, "/"), isDir)
 }
 
-// readIgnoreFile takes the patterns of a directory, if it has any.
+// readIgnoreFile adds the patterns of a directory, if it has any.
 func (r *renderer) readIgnoreFile(dir string, entries []fs.DirEntry) error {
 	for _, e := range entries {
 		if e.Name() != ignoreFile || e.IsDir() {

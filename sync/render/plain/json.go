@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/sync/render/internal/yamlvalue"
 )
 
-// jsonDocuments decodes a file of one JSON document after the other.
+// jsonDocuments decodes a file with any number of JSON documents.
 func jsonDocuments(content []byte, l Limits) iter.Seq[document] {
 	return func(yield func(document) bool) {
 		decoder := json.NewDecoder(bytes.NewReader(content))
@@ -68,7 +68,7 @@ func lineAt(content []byte, offset int64) int {
 	return 1 + bytes.Count(content[:offset], []byte("\n"))
 }
 
-// deeper tells whether maps and lists are nested more than most deep.
+// deeper reports whether maps and lists are nested deeper than most levels.
 func deeper(value any, most int) bool {
 	if most < 0 {
 		return true

@@ -1,7 +1,7 @@
 package plain
 
-// Limits bound what is accepted. Zero fields take the value of DefaultLimits.
-// What is hit is named in the Problem or error.
+// Limits bound what is accepted. Zero fields take the value of DefaultLimits. The Problem or error
+// names the limit that was hit.
 type Limits struct {
 	// FileBytes is the size of one file; a larger one is a Problem.
 	FileBytes int64
@@ -12,13 +12,13 @@ type Limits struct {
 	// Depth is the number of directories above a file, and of maps and lists
 	// around a value; more is a Problem.
 	Depth int
-	// AliasNodes is how many values the aliases of one document may stand for,
-	// which is what makes small documents large; more is a Problem.
+	// AliasNodes is how many values the aliases of one document may stand for, which is how small
+	// documents become large; more is a Problem.
 	AliasNodes int
 }
 
-// DefaultLimits returns what any sane set of manifests stays below: files of
-// 5 MiB, 32 MiB in total, 20,000 objects, 100 levels, 50,000 aliased values.
+// DefaultLimits returns limits that no sane set of manifests reaches: files of 5 MiB, 32 MiB in
+// total, 20,000 objects, 100 levels, 50,000 aliased values.
 func DefaultLimits() Limits {
 	return Limits{FileBytes: 5 << 20, TotalBytes: 32 << 20, Objects: 20_000, Depth: 100, AliasNodes: 50_000}
 }

@@ -12,36 +12,33 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// Options say what to render and how much of it to accept.
+// Options set what to render and how much of it to accept.
 type Options struct {
-	// Dir is where the file system is within the source; it is put before the
-	// file names in the results. Empty for the root.
+	// Dir is the path of the file system within the source; it is put before the file names in the
+	// results. Empty for the root.
 	Dir string
-	// Ignore holds lines in the format of .gitignore, relative to the root of
-	// the file system. They come after, and win over, the files named
-	// .waybillignore in it, which work like .gitignore in the directory that
-	// holds them, and the built-in ones: what version control, continuous
-	// integration and image files are called. A line that begins with ! takes
-	// a file back in.
+	// Ignore holds lines in the format of .gitignore, relative to the root of the file system. They
+	// come after, and win over, the built-in patterns and the files named .waybillignore, which
+	// work like .gitignore in the directory that holds them. The built-in patterns are the names of
+	// version control, continuous integration and image files. A line that begins with ! includes a
+	// file again.
 	Ignore string
-	// Kustomization renders a directory below the root that holds a
-	// kustomization, given its slash-separated path in the file system. With
-	// nil, such a directory is a Problem.
+	// Kustomization renders a directory below the root that holds a kustomization, given its
+	// slash-separated path in the file system. If it is nil, such a directory is a Problem.
 	Kustomization func(dir string) ([]manifest.Object, []manifest.Problem, error)
 	// Limits bound what is accepted; zero fields take the default.
 	Limits Limits
 }
 
-// Render returns the objects in all files named *.yaml, *.yml and *.json,
-// recursively, in the order of their paths, and a Problem for everything that
-// could not be used: syntax errors, keys that occur twice, documents that are
-// not Kubernetes objects, and objects that two documents describe, of which
-// neither is returned (C59). Empty documents are skipped, and lists unfolded.
+// Render returns the objects in all files named *.yaml, *.yml and *.json, recursively, in the order
+// of their paths, and a Problem for everything that could not be used: syntax errors, duplicate
+// keys, documents that are not Kubernetes objects, and objects that two documents describe, of
+// which neither is returned (C59). Empty documents are skipped, and lists are split into their
+// items.
 //
-// The error is for what leaves the whole result in doubt: a file system that
-// cannot be read now (as opposed to a file that does not exist, that the file
-// system refuses as invalid, or that may not be read: those are Problems), or
-// more objects or bytes in total than allowed.
+// The error is for faults that leave the whole result in doubt: a file system that cannot be read
+// now (as opposed to a file that does not exist, that the file system refuses as invalid, or that
+// may not be read: those are Problems), or more objects or bytes in total than allowed.
 func Render(fsys fs.FS, opts Options) ([]manifest.Object, []manifest.Problem, error) {
 	r := &renderer{fsys: fsys, opts: opts, limits: opts.Limits.orDefault(), ignore: newIgnorer(opts.Ignore)}
 	r.decoders.SetLimit(runtime.GOMAXPROCS(0))
@@ -62,22 +59,22 @@ func Render(fsys fs.FS, opts Options) ([]manifest.Object, []manifest.Problem, er
 	return objects, append(problems, duplicates...), nil
 }
 
-// renderer is the state of one Render: one goroutine walks and reads, and as
-// many as there are processors decode, since that is what takes the time.
+// renderer is the state of one Render call: one goroutine walks and reads, and as many as there are
+// processors decode, since that is what takes the time.
 type renderer struct {
 	fsys   fs.FS
 	opts   Options
 	limits Limits
 	ignore *ignorer
 
-	// read is how many bytes were read so far.
+	// read is the number of bytes read so far.
 	read     int64
 	decoders errgroup.Group
 	// results are in the order of the files.
 	results []*result
 }
 
-// result is what one file, or one kustomization, gives.
+// result is the result of one file, or of one kustomization.
 type result struct {
 	objects  []manifest.Object
 	problems []manifest.Problem
@@ -127,8 +124,8 @@ func (r *renderer) entry(name string, e fs.DirEntry, depth int) error {
 	return nil
 }
 
-// link renders the file that a symbolic link leads to. Directories are not
-// followed: what they hold would be rendered twice, or without end.
+// link renders the file that a symbolic link leads to. Links to directories are not followed: their
+// content would be rendered twice, or without end.
 func (r *renderer) link(name string) error {
 	info, err := fs.Stat(r.fsys, name)
 	if err != nil {
@@ -148,7 +145,7 @@ func (r *renderer) link(name string) error {
 	return r.file(name)
 }
 
-// kustomization renders a directory that brings its own way to be rendered.
+// kustomization renders a directory that holds a kustomization.
 func (r *renderer) kustomization(dir string) error {
 	if r.opts.Kustomization == nil {
 		r.problem(dir, manifest.ReasonInvalidManifest, "the directory is a kustomization among plain manifests; "+
@@ -163,7 +160,7 @@ func (r *renderer) kustomization(dir string) error {
 	return nil
 }
 
-// problem notes what is wrong with a file or directory as a whole.
+// problem records a fault of a file or directory as a whole.
 func (r *renderer) problem(name, reason, message string) {
 	r.results = append(r.results, &result{problems: []manifest.Problem{{
 		File: r.place(name), Reason: reason, Message: message,
@@ -175,7 +172,7 @@ func (r *renderer) place(name string) string {
 	return path.Join(r.opts.Dir, name)
 }
 
-// isManifest tells by its name whether a file holds manifests.
+// isManifest reports whether a file holds manifests, by its name.
 func isManifest(name string) bool {
 	switch path.Ext(name) {
 	case ".yaml", ".yml", ".json":
@@ -184,7 +181,7 @@ func isManifest(name string) bool {
 	return false
 }
 
-// holdsKustomization tells whether a directory is for kustomize.
+// holdsKustomization reports whether a directory is for kustomize.
 func holdsKustomization(entries []fs.DirEntry) bool {
 	for _, e := range entries {
 		switch e.Name() {

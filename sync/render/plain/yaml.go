@@ -28,16 +28,15 @@ func yamlDocuments(content []byte, l Limits) iter.Seq[document] {
 	}
 }
 
-// part is a piece of a stream, of one document in all but odd cases.
+// part is a piece of a stream: one document in all but odd cases.
 type part struct {
 	content []byte
-	// skipped is how many lines of the file come before it.
+	// skipped is the number of lines in the file before it.
 	skipped int
 }
 
-// split cuts a stream before each line that begins a document and after each
-// that ends one. Comments and directives stay with the document that follows
-// them.
+// split cuts a stream before each line that begins a document and after each that ends one.
+// Comments and directives stay with the document that follows them.
 func split(content []byte) iter.Seq[part] {
 	return func(yield func(part) bool) {
 		start, skipped, line, filled := 0, 0, 0, false
@@ -67,15 +66,15 @@ func split(content []byte) iter.Seq[part] {
 	}
 }
 
-// isMarker tells whether a line begins or ends a document. Within a document no
-// line can look like that, not even in a block of text.
+// isMarker reports whether a line begins or ends a document. Within a document no line can look
+// like that, not even in a block scalar.
 func isMarker(line []byte, marker string) bool {
 	rest, ok := bytes.CutPrefix(line, []byte(marker))
 	return ok && (len(rest) == 0 || rest[0] == ' ' || rest[0] == '\t' || rest[0] == '\n' || rest[0] == '\r')
 }
 
-// isContentLine tells whether there is more in a line than a comment, a
-// directive, or the bare marker of a document.
+// isContentLine reports whether a line has more than a comment, a directive, or the bare marker of
+// a document.
 func isContentLine(line []byte) bool {
 	if isMarker(line, "---") || isMarker(line, "...") {
 		line = line[len("---"):]
@@ -84,7 +83,7 @@ func isContentLine(line []byte) bool {
 	return len(text) > 0 && text[0] != '#' && line[0] != '%'
 }
 
-// documents decodes a part; false says to stop.
+// documents decodes a part; false means to stop.
 func (p part) documents(l Limits, yield func(document) bool) bool {
 	decoder := yaml.NewDecoder(bytes.NewReader(p.content))
 	for {
@@ -117,7 +116,7 @@ func (p part) document(root *yaml.Node, l Limits) document {
 	return d
 }
 
-// identify finds out which object a document is about that cannot be decoded.
+// identify returns which object a document is about that cannot be decoded.
 func identify(object *yaml.Node) manifest.ID {
 	metadata := field(object, "metadata")
 	gvk := schema.FromAPIVersionAndKind(text(field(object, "apiVersion")), text(field(object, "kind")))
@@ -151,7 +150,7 @@ func text(n *yaml.Node) string {
 	return n.Value
 }
 
-// itemLines finds where the items of a list begin.
+// itemLines returns the lines where the items of a list begin.
 func (p part) itemLines(object *yaml.Node) []int {
 	items := field(object, "items")
 	if items == nil || items.Kind != yaml.SequenceNode {
@@ -166,7 +165,7 @@ func (p part) itemLines(object *yaml.Node) []int {
 
 var syntaxError = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)$`)
 
-// syntaxError takes the line out of an error of the parser.
+// syntaxError extracts the line from an error of the parser.
 func (p part) syntaxError(err error) *yamlvalue.Flaw {
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	line := 1

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// Limits bound what a document may become.
+// Limits bound what a document may expand to.
 type Limits struct {
 	// Depth is the number of maps and lists around a value.
 	Depth int
@@ -20,9 +20,9 @@ type Limits struct {
 	AliasNodes int
 }
 
-// Flaw is what is wrong with a document.
+// Flaw is a fault in a document.
 type Flaw struct {
-	// Line is where, 1-based.
+	// Line is where it is, 1-based.
 	Line int
 	// Reason is one of the reasons of manifest.Problem.
 	Reason string
@@ -33,29 +33,29 @@ type Flaw struct {
 // Error returns the message.
 func (f *Flaw) Error() string { return f.Message }
 
-// Invalid makes a Flaw for something that is no manifest.
+// Invalid returns a Flaw for something that is not a manifest.
 func Invalid(line int, format string, args ...any) *Flaw {
 	return &Flaw{Line: line, Reason: manifest.ReasonInvalidManifest, Message: fmt.Sprintf(format, args...)}
 }
 
-// Exceeded makes a Flaw for a limit that was hit.
+// Exceeded returns a Flaw for a limit that was exceeded.
 func Exceeded(line int, format string, args ...any) *Flaw {
 	return &Flaw{Line: line, Reason: manifest.ReasonLimitExceeded, Message: fmt.Sprintf(format, args...)}
 }
 
-// FromNode returns the value of a node and what is below it. skipped is how many
-// lines of the file come before the document. The error is a *Flaw.
+// FromNode returns the value of a node and everything below it. skipped is the number of lines in
+// the file before the document. The error is a *Flaw.
 func FromNode(n *yaml.Node, skipped int, l Limits) (any, error) {
 	c := &converter{limits: l, skipped: skipped}
 	return c.value(n, 0)
 }
 
-// converter is the state of one FromNode.
+// converter is the state of one FromNode call.
 type converter struct {
 	limits  Limits
 	skipped int
-	// aliased counts the values that aliases stand for; within says whether we
-	// are in one.
+	// aliased counts the values that aliases stand for; within says whether the current node is in
+	// one.
 	aliased int
 	within  bool
 }
@@ -133,8 +133,7 @@ func (c *converter) mapping(n *yaml.Node, depth int) (any, error) {
 	return out, nil
 }
 
-// merge adds the entries of another mapping, or of several, that are not there
-// yet (<<).
+// merge adds the entries of one or several other mappings that are not there yet (<<).
 func (c *converter) merge(into map[string]any, n *yaml.Node, depth int) error {
 	from := n
 	if from.Kind == yaml.AliasNode {
@@ -162,7 +161,7 @@ func (c *converter) merge(into map[string]any, n *yaml.Node, depth int) error {
 	return nil
 }
 
-// key returns a key of a mapping as JSON has it: a string.
+// key returns a key of a mapping as in JSON: a string.
 func (c *converter) key(n *yaml.Node) (string, error) {
 	line := c.line(n)
 	if n.Kind == yaml.AliasNode {
@@ -193,7 +192,7 @@ func (c *converter) key(n *yaml.Node) (string, error) {
 func (c *converter) scalar(n *yaml.Node) (any, error) {
 	switch tag := n.ShortTag(); tag {
 	case "!!str":
-		// The parser knows YAML 1.2 only, in which yes and on are strings.
+		// The parser knows only YAML 1.2, in which yes and on are strings.
 		if n.Style == 0 {
 			if b, ok := oldBool(n.Value); ok {
 				return b, nil
@@ -219,7 +218,7 @@ func (c *converter) scalar(n *yaml.Node) (any, error) {
 	}
 }
 
-// oldBool knows the booleans of YAML 1.1, which Kubernetes takes.
+// oldBool parses the booleans of YAML 1.1, which Kubernetes accepts.
 func oldBool(s string) (value, ok bool) {
 	switch s {
 	case "true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y":
@@ -230,8 +229,8 @@ func oldBool(s string) (value, ok bool) {
 	return false, false
 }
 
-// integer reads numbers with a base prefix, and those with a leading zero as
-// octal, which is how file modes are written.
+// integer parses numbers with a base prefix, and those with a leading zero as octal, which is how
+// file modes are written.
 func (c *converter) integer(n *yaml.Node) (any, error) {
 	text := strings.ReplaceAll(n.Value, "_", "")
 	if i, err := strconv.ParseInt(text, 0, 64); err == nil {
@@ -243,8 +242,8 @@ func (c *converter) integer(n *yaml.Node) (any, error) {
 	return c.float(n)
 }
 
-// float reads a number. JSON does not know the difference between 1 and 1.0, so
-// a whole number becomes an integer where it fits.
+// float parses a number. JSON does not distinguish 1 and 1.0, so a whole number becomes an integer
+// if it fits.
 func (c *converter) float(n *yaml.Node) (any, error) {
 	f, err := strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
