@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/sync/render/internal/yamlvalue"
 )
 
-// convert makes objects of what kustomize has built.
+// convert returns the objects that kustomize has built.
 func convert(built resmap.ResMap, v *view) ([]manifest.Object, []manifest.Problem) {
 	if built.Size() > v.limits.Objects {
 		refused := exceeded(v.top, "the build makes too many objects (limit Objects is %d)", v.limits.Objects)
@@ -32,8 +32,8 @@ func convert(built resmap.ResMap, v *view) ([]manifest.Object, []manifest.Proble
 	return objects, append(problems, duplicates...)
 }
 
-// object makes one object. Its values are what kubectl makes of the output of
-// kustomize build.
+// object converts one object. Its values are the same as those that kubectl reads from the output
+// of kustomize build.
 func (v *view) object(r *resource.Resource) (manifest.Object, *manifest.Problem) {
 	file := v.origin(r)
 	id := manifest.ID{
@@ -54,9 +54,8 @@ func (v *view) object(r *resource.Resource) (manifest.Object, *manifest.Problem)
 	return manifest.Object{Unstructured: &unstructured.Unstructured{Object: content}, File: file}, nil
 }
 
-// origin returns the file that an object is from, or, for a generated one, the
-// kustomization that generates it. It takes the annotation that says so off,
-// unless the user wants it.
+// origin returns the file that an object is from or, for a generated one, the kustomization that
+// generates it. It removes the annotation with this information, unless the user wants it.
 func (v *view) origin(r *resource.Resource) string {
 	origin, err := r.GetOrigin()
 	if err != nil || origin == nil {

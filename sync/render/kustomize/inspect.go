@@ -13,9 +13,8 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// kustomization checks a kustomization file for what is not done here. The top
-// one comes back changed: with the request to annotate each object with the
-// file that it is from.
+// kustomization checks a kustomization file for unsupported features. The top one is returned with
+// a change: it asks kustomize to annotate each object with the file that it is from.
 func (v *view) kustomization(name string, content []byte) ([]byte, error) {
 	var k types.Kustomization
 	if err := k.Unmarshal(content); err != nil {
@@ -41,7 +40,7 @@ func (v *view) kustomization(name string, content []byte) ([]byte, error) {
 	return content, nil
 }
 
-// unsupported says what a kustomization asks for that is not done here, or "".
+// unsupported returns what a kustomization asks for that is not supported here, or "".
 func unsupported(k *types.Kustomization) string {
 	switch {
 	case len(k.HelmCharts) > 0, len(k.HelmChartInflationGenerator) > 0, k.HelmGlobals != nil:
@@ -60,8 +59,7 @@ func unsupported(k *types.Kustomization) string {
 	return ""
 }
 
-// loads lists everything that a kustomization makes kustomize load, by old names
-// of fields too.
+// loads lists everything that a kustomization makes kustomize load, including by deprecated fields.
 //
 //nolint:staticcheck // deprecated fields are read as any other
 func loads(k *types.Kustomization) []string {
@@ -99,8 +97,8 @@ func sources(s types.KvPairSources) []string {
 	return out
 }
 
-// isRemote tells whether kustomize would take a path for something that is not
-// in the repository: a URL, or what git clones. It errs on the safe side.
+// isRemote reports whether kustomize would take a path for something that is not in the repository:
+// a URL, or something that git clones. It errs on the safe side.
 func isRemote(p string) bool {
 	lower := strings.TrimPrefix(strings.ToLower(p), "git::")
 	for _, prefix := range []string{"http:", "https:", "ssh:", "file:", "git:", "github.com/", "github.com:"} {
@@ -112,8 +110,7 @@ func isRemote(p string) bool {
 	return strings.Index(first, "@") > 0
 }
 
-// inspect refuses files whose aliases stand for too much: kustomize writes them
-// out.
+// inspect rejects files whose aliases expand to too much: kustomize writes them out.
 func (v *view) inspect(name string, content []byte) error {
 	if !bytes.ContainsRune(content, '&') || !bytes.ContainsRune(content, '*') {
 		return nil
@@ -122,7 +119,7 @@ func (v *view) inspect(name string, content []byte) error {
 	for {
 		var root yaml.Node
 		if err := decoder.Decode(&root); err != nil {
-			// The end, or what is not YAML: kustomize makes nothing of it.
+			// The end, or not YAML: kustomize makes nothing of it.
 			return nil //nolint:nilerr // as it says
 		}
 		size := expansion{known: make(map[*yaml.Node]int), most: v.limits.AliasNodes}
@@ -132,7 +129,7 @@ func (v *view) inspect(name string, content []byte) error {
 	}
 }
 
-// expansion measures nodes with their aliases written out.
+// expansion measures nodes with their aliases expanded.
 type expansion struct {
 	// known holds the sizes of nodes; 0 for those being measured.
 	known   map[*yaml.Node]int
@@ -142,7 +139,7 @@ type expansion struct {
 
 var errTooLarge = errors.New("too large")
 
-// of returns how many nodes n stands for.
+// of returns the number of nodes that n expands to.
 func (e *expansion) of(n *yaml.Node) (int, error) {
 	if size, ok := e.known[n]; ok {
 		if size == 0 {

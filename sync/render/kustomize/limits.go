@@ -1,12 +1,12 @@
 package kustomize
 
-// Limits bound what a build may read and make. Zero fields take the value of
-// DefaultLimits. What is hit is named in the Problem.
+// Limits bound what a build may read and produce. Zero fields take the value of DefaultLimits. The
+// Problem names the limit that was hit.
 type Limits struct {
 	// FileBytes is the size of one file.
 	FileBytes int64
-	// TotalBytes is the size of everything that kustomize reads. A file counts
-	// each time that it is read: a base used by two overlays counts twice.
+	// TotalBytes is the size of everything that kustomize reads. A file counts each time it is
+	// read: a base used by two overlays counts twice.
 	TotalBytes int64
 	// Reads is how many times kustomize may read a file.
 	Reads int
@@ -20,9 +20,8 @@ type Limits struct {
 	Depth int
 }
 
-// DefaultLimits returns what any sane kustomization stays below: files of 5 MiB,
-// 32 MiB and 20,000 reads in total, 20,000 objects, 40 links, 50,000 aliased
-// values, 100 levels.
+// DefaultLimits returns limits that no sane kustomization reaches: files of 5 MiB, 32 MiB and
+// 20,000 reads in total, 20,000 objects, 40 links, 50,000 aliased values, 100 levels.
 func DefaultLimits() Limits {
 	return Limits{
 		FileBytes: 5 << 20, TotalBytes: 32 << 20, Reads: 20_000, Objects: 20_000, Links: 40, AliasNodes: 50_000, Depth: 100,

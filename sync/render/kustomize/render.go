@@ -21,9 +21,8 @@ type Options struct {
 	Limits Limits
 }
 
-// IsKustomization tells whether a directory of the repository holds a
-// kustomization: one of the files kustomization.yaml, kustomization.yml and
-// Kustomization.
+// IsKustomization reports whether a directory of the repository holds a kustomization: one of the
+// files kustomization.yaml, kustomization.yml and Kustomization.
 func IsKustomization(fsys fs.FS, dir string) bool {
 	return kustomizationFile(fsys, path.Clean(dir)) != ""
 }
@@ -39,17 +38,16 @@ func kustomizationFile(fsys fs.FS, dir string) string {
 	return ""
 }
 
-// Render builds the kustomization in a directory of the repository whose root
-// is fsys. It returns the objects in the order that kustomize gives them, each
-// with the file that it comes from, but without a line. A kustomization that
-// does not build is one Problem, with nothing rendered: what kustomize cannot
-// put together has no good part.
+// Render builds the kustomization in a directory of the repository whose root is fsys. It returns
+// the objects in kustomize's order, each with the file that it comes from, but without a line. A
+// kustomization that does not build is one Problem, and nothing is rendered: kustomize has no
+// partial results.
 //
-// The error is for what leaves the result in doubt, above all a file system
-// that cannot be read now. Render may be called concurrently.
+// The error is for faults that leave the result in doubt, above all a file system that cannot be
+// read now. Render may be called concurrently.
 func Render(fsys fs.FS, dir string, opts Options) ([]manifest.Object, []manifest.Problem, error) {
 	view := &view{fsys: fsys, limits: opts.Limits.orDefault()}
-	// Where the directory really is: kustomize counts from there.
+	// The real path of the directory: kustomize resolves relative paths from there.
 	dir, err := view.resolve(dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("render kustomization: %w", err)
@@ -76,8 +74,8 @@ func Render(fsys fs.FS, dir string, opts Options) ([]manifest.Object, []manifest
 	return nil, []manifest.Problem{refused.problem()}, nil
 }
 
-// build runs kustomize. It is known to panic on some malformed inputs, which
-// must not take down what else runs in this process.
+// build runs kustomize. It is known to panic on some malformed inputs, which must not crash the
+// process.
 func build(view *view, dir string) (built resmap.ResMap, err error) {
 	defer func() {
 		if crash := recover(); crash != nil {
@@ -89,7 +87,7 @@ func build(view *view, dir string) (built resmap.ResMap, err error) {
 	}
 	return krusty.MakeKustomizer(&krusty.Options{
 		Reorder: krusty.ReorderOptionNone,
-		// What may be loaded is up to the view: anything in the repository.
+		// The view decides what may be loaded: anything in the repository.
 		LoadRestrictions: types.LoadRestrictionsNone,
 		PluginConfig:     types.DisabledPluginConfig(),
 	}).Run(view, path.Join("/", dir))
@@ -109,8 +107,8 @@ func (r *refusal) problem() manifest.Problem {
 	return manifest.Problem{File: r.file, Line: r.line, Reason: r.reason, Message: r.message}
 }
 
-// tidy makes one line of an error of kustomize, which tells all the way down to
-// the cause, twice: of a long one the beginning and the end are kept.
+// tidy turns a kustomize error, which repeats everything down to the cause, into one line: of a
+// long one it keeps the beginning and the end.
 func tidy(err error) string {
 	const head, tail = 200, 800
 	text := strings.Join(strings.Fields(err.Error()), " ")
@@ -120,8 +118,7 @@ func tidy(err error) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// isContent tells whether an error is the repository's fault: reading again
-// gives the same.
+// isContent reports whether an error is the repository's fault: reading again gives the same error.
 func isContent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) || errors.Is(err, fs.ErrPermission)
 }

@@ -7,9 +7,9 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 )
 
-// parseSchema has kyaml parse the schema of the built-in kinds, once for the
-// process. Kustomize parses it when a build first needs it, in a way that is not
-// safe while other builds read it.
+// parseSchema makes kyaml parse the schema of the built-in kinds, once per process. Otherwise
+// kustomize parses it when a build first needs it, in a way that is not safe while other builds
+// read it.
 var parseSchema = sync.OnceValue(func() (err error) {
 	defer func() {
 		if crash := recover(); crash != nil {

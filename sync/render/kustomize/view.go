@@ -16,29 +16,28 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// view is a repository as kustomize sees it: read-only, rooted at /, counted,
-// and with an eye on what the files ask for. It serves one build.
+// view is a repository as kustomize sees it: read-only, rooted at /, with reads counted and files
+// inspected. It serves one build.
 type view struct {
 	fsys   fs.FS
 	limits Limits
-	// top is the kustomization that the build begins with.
+	// top is the kustomization that the build starts with.
 	top string
 
 	reads int
 	bytes int64
-	// origins says that the user, and not only we, asked for the annotations
-	// that say where an object comes from.
+	// origins says that the user, and not only we, asked for the annotations that say where an
+	// object comes from.
 	origins bool
-	// refusal is the first reason for not building, and failure the first error
-	// that says nothing about the repository. Kustomize loses errors, and
-	// these must not be lost.
+	// refusal is the first reason for not building, and failure the first error that is not about
+	// the repository. Kustomize loses errors, and these must not be lost.
 	refusal *refusal
 	failure error
 }
 
 var _ filesys.FileSystem = (*view)(nil)
 
-// errReadOnly is what every attempt to write gets.
+// errReadOnly is the error of every attempt to write.
 var errReadOnly = fmt.Errorf("the repository cannot be written: %w", fs.ErrPermission)
 
 // Create implements filesys.FileSystem.
@@ -56,17 +55,15 @@ func (v *view) RemoveAll(string) error { return errReadOnly }
 // WriteFile implements filesys.FileSystem.
 func (v *view) WriteFile(string, []byte) error { return errReadOnly }
 
-// Open implements filesys.FileSystem. Kustomize reads files whole, so that
-// nothing needs it.
+// Open implements filesys.FileSystem. Kustomize reads files as a whole, so nothing needs it.
 func (v *view) Open(name string) (filesys.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: errors.ErrUnsupported}
 }
 
-// Glob implements filesys.FileSystem. Kustomize takes no patterns in what it
-// loads.
+// Glob implements filesys.FileSystem. Kustomize accepts no patterns in what it loads.
 func (v *view) Glob(string) ([]string, error) { return nil, errors.ErrUnsupported }
 
-// Walk implements filesys.FileSystem. Kustomize does not walk when it builds.
+// Walk implements filesys.FileSystem. Kustomize does not walk during a build.
 func (v *view) Walk(string, filepath.WalkFunc) error { return errors.ErrUnsupported }
 
 // Exists implements filesys.FileSystem.
@@ -115,8 +112,8 @@ func (v *view) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
 	return filesys.ConfirmedDir(path.Dir(full)), path.Base(full), nil
 }
 
-// ReadFile implements filesys.FileSystem. It fails once anything was refused:
-// that is how a build is stopped.
+// ReadFile implements filesys.FileSystem. It fails once anything was rejected: that stops the
+// build.
 func (v *view) ReadFile(name string) ([]byte, error) {
 	if v.refusal != nil {
 		return nil, v.refusal
@@ -197,9 +194,9 @@ func exceeded(file, format string, args ...any) *refusal {
 	return &refusal{file: file, reason: manifest.ReasonLimitExceeded, message: fmt.Sprintf(format, args...)}
 }
 
-// resolve turns a path that kustomize uses into one of the repository, with no
-// symbolic links in it: kustomize takes relative paths from where a directory
-// really is. No path leads out of the repository.
+// resolve turns a path that kustomize uses into one of the repository, without symbolic links in
+// it: kustomize resolves relative paths from the real path of a directory. No path leads out of the
+// repository.
 func (v *view) resolve(name string) (string, error) {
 	pending := strings.Split(strings.TrimLeft(filepath.ToSlash(name), "/"), "/")
 	at, links := ".", 0
@@ -229,7 +226,7 @@ func (v *view) resolve(name string) (string, error) {
 	return at, nil
 }
 
-// target returns where a symbolic link leads, and "" for what is none.
+// target returns where a symbolic link leads, or "" if it is not a link.
 func (v *view) target(name string) (string, error) {
 	info, err := fs.Lstat(v.fsys, name)
 	if errors.Is(err, fs.ErrNotExist) {
