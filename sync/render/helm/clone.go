@@ -6,8 +6,9 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 )
 
-// Clone copies of a chart what Helm changes while it works with it: metadata, values, and which charts it depends on. The
-// contents of files are shared, nobody changes those. Charts that are shared are cloned before every use.
+// Clone copies the parts of a chart that Helm changes while it works with it: metadata, values, and
+// the list of dependencies. The contents of files are shared, since they are never changed. Shared
+// charts are cloned before every use.
 func Clone(c *chart.Chart) *chart.Chart {
 	clone := &chart.Chart{
 		Lock:      c.Lock,

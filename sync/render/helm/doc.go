@@ -1,6 +1,6 @@
-// Package helm makes manifests of a chart and its values, as Helm does, without a cluster. It is pure: nothing is fetched and
-// nothing is written, and templates that look things up in a cluster find nothing.
+// Package helm renders a chart and its values to manifests, as Helm does, without a cluster. It is
+// pure: nothing is fetched or written, and lookups of templates find nothing.
 //
-// What installing a release shares with rendering one lives here too: merging values, checking them against a chart's schema,
-// and stamping the marks of an owner on what was rendered.
+// It also holds what installing a release shares with rendering one: merging values, checking them
+// against a chart's schema, and stamping the marks of an owner on the rendered objects.
 package helm

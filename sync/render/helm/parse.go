@@ -15,7 +15,8 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// appendObjects parses the documents of a file and appends their objects; lists are taken apart.
+// appendObjects parses the documents of a file and appends their objects; lists are split into
+// their items.
 func appendObjects(to []manifest.Object, file string, data []byte) ([]manifest.Object, error) {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
 	for {

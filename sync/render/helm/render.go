@@ -17,23 +17,25 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// DefaultKubeVersion is of the line that this program is made for. Helm's own default is years old.
+// DefaultKubeVersion is a version of the line that this program is made for. Helm's own default is
+// years old.
 const DefaultKubeVersion = "v1.36.0"
 
-// Options says what templates see beside their values.
+// Options set what templates see in addition to the values.
 type Options struct {
 	// ReleaseName and Namespace are .Release.Name and .Release.Namespace.
 	ReleaseName, Namespace string
-	// Values are merged over those of the chart by Helm's rules. They are data: what looks like a template in them stays as it
-	// is, unless the chart itself passes it to `tpl` (C26, C33, K48).
+	// Values are merged over those of the chart by Helm's rules. They are data: template syntax in
+	// them is left as it is, unless the chart itself passes it to `tpl` (C26, C33, K48).
 	Values map[string]any
-	// KubeVersion is .Capabilities.KubeVersion, such as v1.30.1; empty is DefaultKubeVersion.
+	// KubeVersion is .Capabilities.KubeVersion, such as v1.30.1. Default: DefaultKubeVersion.
 	KubeVersion string
-	// APIVersions are what .Capabilities.APIVersions has: groups with versions, and those with kinds. Empty are Kubernetes' own.
+	// APIVersions is .Capabilities.APIVersions: groups with versions, and those with kinds.
+	// Default: those of Kubernetes itself.
 	APIVersions []string
-	// Revision of the release, from 1; a revision above 1 is an upgrade. Zero is 1.
+	// Revision of the release, from 1; a revision above 1 is an upgrade. Default: 1.
 	Revision int
-	// Stamp is written on every object except hooks and CRDs.
+	// Stamp is applied to every object except hooks and CRDs.
 	Stamp Stamp
 }
 
@@ -43,18 +45,19 @@ type Result struct {
 	Objects []manifest.Object
 	// Hooks are the objects with a hook annotation, in no order of execution.
 	Hooks []manifest.Object
-	// CRDs from the crds folders of the chart and of those in it; Helm does not render them.
+	// CRDs are from the crds folders of the chart and of its subcharts; Helm does not render them.
 	CRDs []manifest.Object
-	// Notes are those of the chart itself.
+	// Notes are those of the chart itself, not of its subcharts.
 	Notes string
-	// Warnings say what was not checked.
+	// Warnings list what was not checked.
 	Warnings []string
 }
 
-// Render renders a chart. It returns ErrInvalidValues or ErrRender, or the error of ctx. The chart is not changed.
+// Render renders a chart. It returns ErrInvalidValues or ErrRender, or the error of ctx. The chart
+// is not changed.
 //
-// A template cannot be stopped: when ctx ends first, Render returns, and the rendering goes on in the background until it is
-// done.
+// A template cannot be interrupted: if ctx ends first, Render returns, and the rendering continues
+// in the background until it is done.
 func Render(ctx context.Context, c *chart.Chart, o Options) (*Result, error) {
 	type answer struct {
 		result *Result
@@ -102,7 +105,8 @@ func render(c *chart.Chart, values map[string]any, o Options) (*Result, error) {
 		return nil, fmt.Errorf("%w: %w", ErrRender, err)
 	}
 	for _, m := range manifests {
-		// Helm ends each manifest with a line break, which a block at its end may count as its own.
+		// Helm ends each manifest with a line break, which a block scalar at its end may count as
+		// its own.
 		stamped, err := o.Stamp.Run(bytes.NewBufferString(m.Content + "\n"))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.Name, err)
@@ -135,7 +139,8 @@ func (o Options) release() chartutil.ReleaseOptions {
 	}
 }
 
-// capabilities of the cluster that is pretended, which c must be made for.
+// capabilities returns those of the simulated cluster. They must satisfy the Kubernetes version
+// that c requires.
 func (o Options) capabilities(c *chart.Chart) (*chartutil.Capabilities, error) {
 	capabilities := chartutil.DefaultCapabilities.Copy()
 	version, err := chartutil.ParseKubeVersion(cmp.Or(o.KubeVersion, DefaultKubeVersion))

@@ -18,11 +18,13 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 )
 
-// ValidateValues checks values, merged with the chart's own, against the values.schema.json of the chart and of the charts
-// in it. It returns ErrInvalidValues with a line for each value that does not fit.
+// ValidateValues checks values, merged with the chart's own, against the values.schema.json of the
+// chart and of its subcharts. It returns ErrInvalidValues with a line for each value that does not
+// fit.
 //
-// Helm would fetch what a schema refers to by URL, or read it from the local disk. Here such a part is not checked, and the
-// warnings name it: a chart must not make us call anybody.
+// Helm would fetch parts of a schema that are referenced by URL, or read them from the local disk.
+// Here they are not checked, and the warnings name them: a chart must not make us contact other
+// servers.
 func ValidateValues(c *chart.Chart, values map[string]any) (warnings []string, err error) {
 	if err := checkSubcharts(c, values, ""); err != nil {
 		return nil, err
@@ -55,20 +57,20 @@ func hasSchema(c *chart.Chart) bool {
 	return c.Schema != nil || slices.ContainsFunc(c.Dependencies(), hasSchema)
 }
 
-// validation collects what is wrong with the values of a chart and of those in it.
+// validation collects the faults in the values of a chart and of its subcharts.
 type validation struct {
 	problems []string
-	// remote is what schemas refer to and was not fetched.
+	// remote are the references of schemas that were not fetched.
 	remote map[string]bool
 }
 
-// Load gives a compiler a schema that allows everything for what lies elsewhere.
+// Load returns a schema that allows everything in place of a referenced one.
 func (v *validation) Load(url string) (any, error) {
 	v.remote[url] = true
 	return true, nil
 }
 
-// chart checks the values at path, which are those of c, and the values below it of the charts in c.
+// chart checks the values at path, which are those of c, and the values of c's subcharts below it.
 func (v *validation) chart(c *chart.Chart, values map[string]any, path []string) error {
 	if c.Schema != nil {
 		if err := v.schema(c, values, path); err != nil {
@@ -88,8 +90,8 @@ func (v *validation) chart(c *chart.Chart, values map[string]any, path []string)
 	return nil
 }
 
-// checkSubcharts refuses what is no object where the values of a chart inside the chart belong. Helm does so too, but shows
-// the value.
+// checkSubcharts rejects anything but an object as the values of a subchart. Helm does so too, but
+// shows the value.
 func checkSubcharts(c *chart.Chart, values map[string]any, path string) error {
 	for _, sub := range c.Dependencies() {
 		for _, name := range namesOf(c, sub) {
@@ -106,7 +108,7 @@ func checkSubcharts(c *chart.Chart, values map[string]any, path string) error {
 	return nil
 }
 
-// namesOf are the names under which c uses sub.
+// namesOf returns the names under which c uses sub.
 func namesOf(c, sub *chart.Chart) []string {
 	var names []string
 	for _, dep := range c.Metadata.Dependencies {
@@ -123,7 +125,7 @@ func namesOf(c, sub *chart.Chart) []string {
 func (v *validation) schema(c *chart.Chart, values map[string]any, path []string) (err error) {
 	const name = "chart:///values.schema.json"
 	defer func() {
-		// The library has been seen to panic over schemas that nobody should write.
+		// The library has been seen to panic on absurd schemas.
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%w: read values.schema.json of chart %s: %v", ErrRender, c.Name(), r)
 		}
@@ -154,7 +156,8 @@ func (v *validation) schema(c *chart.Chart, values map[string]any, path []string
 	return nil
 }
 
-// asJSON turns values, which hold types of Helm's and Go's, into what a schema can be held against.
+// asJSON converts values, which hold Helm's and Go's types, to a form that can be validated against
+// a schema.
 func asJSON(values map[string]any) (any, error) {
 	data, err := json.Marshal(values)
 	if err != nil {
@@ -163,7 +166,8 @@ func asJSON(values map[string]any) (any, error) {
 	return jsonschema.UnmarshalJSON(bytes.NewReader(data))
 }
 
-// collect writes one line for each innermost cause. A text among the values is never shown: it may be a secret.
+// collect writes one line for each innermost cause. Strings among the values are never shown: they
+// may be secret.
 func (v *validation) collect(invalid *jsonschema.ValidationError, path []string) {
 	for _, cause := range invalid.Causes {
 		v.collect(cause, path)
@@ -178,8 +182,8 @@ func (v *validation) collect(invalid *jsonschema.ValidationError, path []string)
 	v.problems = append(v.problems, where+": "+describe(invalid.ErrorKind))
 }
 
-// describe says what is wrong. Most texts of the library name only the type or the bound; those that would show the value
-// are said in other words.
+// describe describes a fault. Most texts of the library name only the type or the bound; those that
+// would show the value are replaced.
 func describe(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Pattern:

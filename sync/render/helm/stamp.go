@@ -11,18 +11,20 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// MaxManifestBytes is what all manifests of one release may take together. Helm stores them, compressed, in one Secret of a
-// megabyte; ten times that is never meant.
+// MaxManifestBytes bounds all manifests of one release together. Helm stores them, compressed, in
+// one Secret of a megabyte; ten times that is never intended.
 const MaxManifestBytes = 10 << 20
 
-// Stamp marks every object of rendered manifests as an owner's (C53). It touches the metadata of objects and nothing else:
-// selectors and the templates of Pods stay as the chart has them. It is Helm's post-renderer, which hooks do not pass.
+// Stamp marks every object of rendered manifests with its owner (C53). It changes only the metadata
+// of objects: selectors and Pod templates stay as they are in the chart. It is a Helm
+// post-renderer, which hooks do not pass through.
 type Stamp struct {
 	Labels      map[string]string
 	Annotations map[string]string
 }
 
-// Run implements Helm's postrender.PostRenderer. It returns ErrRender for what is no YAML, or too much of it.
+// Run implements Helm's postrender.PostRenderer. It returns ErrRender for invalid or too large
+// YAML.
 func (s Stamp) Run(manifests *bytes.Buffer) (*bytes.Buffer, error) {
 	if manifests.Len() > MaxManifestBytes {
 		return nil, fmt.Errorf("%w: manifests take %d bytes, and the limit is %d", ErrRender, manifests.Len(), MaxManifestBytes)
@@ -62,7 +64,8 @@ func (s Stamp) document(node *yaml.RNode, out *bytes.Buffer) error {
 	return nil
 }
 
-// objects returns the objects of a document: those of a list, or the document itself. What has items is a list to all clients.
+// objects returns the objects of a document: the items of a list, or the document itself. All
+// clients treat an object with items as a list.
 func objects(node *yaml.RNode) []*yaml.RNode {
 	items, err := node.Pipe(yaml.Lookup("items"))
 	if err != nil || items.IsNil() {
@@ -99,7 +102,7 @@ func (s Stamp) object(node *yaml.RNode) error {
 	return nil
 }
 
-// dropNull removes `labels:` without a value, which templates like to leave.
+// dropNull removes a field without a value, such as `labels:`, which templates often leave.
 func dropNull(node *yaml.RNode, parent, field string) error {
 	holder, err := node.Pipe(yaml.Lookup(parent))
 	if err != nil || holder.IsNil() {

@@ -2,9 +2,9 @@ package helm
 
 import "maps"
 
-// MergeValues merges layers of values, later ones win: maps merge key by key, everything else, lists included, replaces. A
-// null stays in the result, because it is for Helm to delete a chart's default with (C26, K48). The layers are not changed,
-// and the result shares nothing with them.
+// MergeValues merges layers of values; later ones win. Maps are merged key by key, everything else,
+// including lists, is replaced. A null stays in the result, because it tells Helm to delete a
+// chart's default (C26, K48). The layers are not changed, and the result shares nothing with them.
 func MergeValues(layers ...map[string]any) map[string]any {
 	merged := map[string]any{}
 	for _, layer := range layers {
@@ -29,7 +29,7 @@ func mergeInto(dst, src map[string]any) {
 	}
 }
 
-// copyValue copies what YAML and JSON can say.
+// copyValue copies a value of the types that YAML and JSON have.
 func copyValue(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
