@@ -10,10 +10,10 @@ import (
 	"github.com/google/cel-go/ext"
 )
 
-// checkEvery is after how many steps of a loop the time limit of an evaluation is looked at.
+// checkEvery is the number of loop steps after which the time limit of an evaluation is checked.
 const checkEvery = 100
 
-// environment is what expressions are written in: CEL with what admission accepts.
+// environment is the CEL environment of expressions: the one that admission accepts.
 var environment = sync.OnceValues(func() (*celgo.Env, error) {
 	options := []celgo.EnvOption{
 		celgo.HomogeneousAggregateLiterals(),
@@ -29,7 +29,7 @@ var environment = sync.OnceValues(func() (*celgo.Env, error) {
 	return celgo.NewEnv(options...)
 })
 
-// compile makes a program of an expression that results in a boolean.
+// compile compiles an expression whose result is a boolean.
 func compile(text string) (celgo.Program, error) {
 	env, err := environment()
 	if err != nil {
@@ -54,11 +54,11 @@ func compile(text string) (celgo.Program, error) {
 	return program, nil
 }
 
-// stringCost has functions that make long strings of short ones, such as replace, cost what they
-// make.
+// stringCost makes functions that build long strings from short ones, such as replace, cost as much
+// as the length of the result.
 type stringCost struct{}
 
-// CallCost returns the cost of a call that makes a string, nil to leave it to CEL.
+// CallCost returns the cost of a call whose result is a string; nil leaves the cost to CEL.
 func (stringCost) CallCost(_, _ string, _ []ref.Val, result ref.Val) *uint64 {
 	made, ok := result.(types.String)
 	if !ok {

@@ -1,4 +1,4 @@
-// Package health reads how an object is doing from the object itself, in the
-// words of kstatus, and sums many of them up into something that fits a status
-// and a condition message. It is pure: it asks no cluster.
+// Package health derives the health of an object from the object itself, in the terms of kstatus,
+// and summarizes the health of many objects for a status and a condition message. It is pure: it
+// asks no cluster.
 package health

@@ -16,21 +16,22 @@ import (
 const (
 	// evaluationLimit bounds how long one expression may take on one object.
 	evaluationLimit = 100 * time.Millisecond
-	// costLimit bounds what one expression may cost on one object, in the units of CEL, of which
-	// API servers allow a million: whoever writes one must not hold up the objects of others.
+	// costLimit bounds the cost of one expression on one object, in CEL's units, of which API
+	// servers allow a million: the author of an expression must not be able to delay the objects of
+	// others.
 	costLimit = 200_000
 )
 
 // seen are the parts of an object that expressions see: never its data (C39).
 var seen = []string{"metadata", "spec", "status"}
 
-// Expression says in CEL what is healthy, for kinds whose status has words of its own.
+// Expression defines health in CEL, for kinds whose status has terms of its own.
 type Expression struct {
 	current, failed celgo.Program // failed may be nil
 }
 
-// NewExpression compiles what is Current and, unless it is empty, what is Failed. Both see
-// metadata, spec and status of an object, and result in a boolean.
+// NewExpression compiles the condition for Current and, unless it is empty, the one for Failed.
+// Both see metadata, spec and status of an object, and must result in a boolean.
 func NewExpression(current, failed string) (*Expression, error) {
 	e := &Expression{}
 	var err error
@@ -45,9 +46,9 @@ func NewExpression(current, failed string) (*Expression, error) {
 	return e, nil
 }
 
-// Of is the health of a live object by the expression. What is being deleted is Terminating.
-// An expression that has no answer, as long as the status lacks what it asks for, leaves the
-// object InProgress. No message has a value of the object in it.
+// Of returns the health of a live object according to the expression. An object that is being
+// deleted is Terminating. If an expression cannot be evaluated because the status lacks fields that
+// it uses, the object is InProgress. Messages never contain values of the object.
 func (e *Expression) Of(object *unstructured.Unstructured) (Status, string) {
 	if object.GetDeletionTimestamp() != nil {
 		return OfMetadata(true)
@@ -69,8 +70,8 @@ func (e *Expression) Of(object *unstructured.Unstructured) (Status, string) {
 	return Current, ""
 }
 
-// visible is what expressions see of an object. What `kubectl apply` writes down in metadata is
-// left out, as it holds a copy of all data, and so are the managed fields, which name its keys.
+// visible returns the parts of an object that expressions see. The annotation of `kubectl apply` is
+// left out, since it holds a copy of all data, and so are the managed fields, which name its keys.
 func visible(object *unstructured.Unstructured) map[string]any {
 	data := make(map[string]any, len(seen))
 	for _, part := range seen {
@@ -105,7 +106,7 @@ func evaluate(program celgo.Program, data map[string]any) (bool, error) {
 	return yes, nil
 }
 
-// isCancelled tells whether an evaluation ended at one of the limits.
+// isCancelled reports whether an evaluation ended at one of the limits.
 func isCancelled(err error) bool {
 	cancelled := interpreter.EvalCancelledError{}
 	return errors.As(err, &cancelled)

@@ -7,7 +7,7 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 )
 
-// Status is how one object is doing. The words are those of kstatus.
+// Status is the health of one object, in the terms of kstatus.
 type Status string
 
 const (
@@ -30,9 +30,9 @@ var severity = map[Status]int{
 	Current: 0, InProgress: 1, Terminating: 2, Unknown: 3, NotFound: 4, Failed: 5,
 }
 
-// Of computes the health of a live object from its metadata, spec and status,
-// and says why. A nil object is NotFound. The message is made of what the object
-// says and never of the time, so the same object gives the same message.
+// Of computes the health of a live object from its metadata, spec and status, and returns the
+// reason. A nil object is NotFound. The message depends only on the object and never on the time,
+// so the same object gives the same message.
 func Of(object *unstructured.Unstructured) (Status, string) {
 	if object == nil {
 		return NotFound, "does not exist"
@@ -49,8 +49,8 @@ func Of(object *unstructured.Unstructured) (Status, string) {
 	return Status(result.Status), result.Message
 }
 
-// OfMetadata is Of for kinds that HasStatus denies: an object that exists and is
-// not being deleted is Current.
+// OfMetadata is Of for kinds for which HasStatus is false: an object that exists and is not being
+// deleted is Current.
 func OfMetadata(deleting bool) (Status, string) {
 	if deleting {
 		return Terminating, "is being deleted"
@@ -58,22 +58,22 @@ func OfMetadata(deleting bool) (Status, string) {
 	return Current, ""
 }
 
-// HasStatus tells whether the health of a kind stands in more than its metadata.
-// Where it is false, existence is health, and it is enough to watch metadata. It
-// is false for kinds without a status, for those whose status says nothing of
-// health, and for Secrets, which are never read in full (C39). Kinds that are not
-// known, so all that a CustomResourceDefinition defines, have a status.
+// HasStatus reports whether the health of a kind depends on more than its metadata. If it is false,
+// an object that exists is healthy, and it is enough to watch metadata. It is false for kinds
+// without a status, for those whose status does not express health, and for Secrets, which are
+// never read in full (C39). Unknown kinds, and therefore all that a CustomResourceDefinition
+// defines, have a status.
 func HasStatus(kind schema.GroupKind) bool {
 	return !withoutStatus[kind]
 }
 
-// ReportsStatus tells whether objects of a kind have a field status, whatever it says of
-// health. Kinds that are not known may have one.
+// ReportsStatus reports whether objects of a kind have a field status, whether or not it expresses
+// health. Unknown kinds may have one.
 func ReportsStatus(kind schema.GroupKind) bool {
 	return HasStatus(kind) || statusWithoutHealth[kind]
 }
 
-// statusWithoutHealth lists those of withoutStatus that have a status all the same.
+// statusWithoutHealth lists those of withoutStatus that have a status nevertheless.
 var statusWithoutHealth = kindSet(map[string][]string{
 	"":                             {"Namespace", "ResourceQuota", "Service"},
 	"admissionregistration.k8s.io": {"ValidatingAdmissionPolicy"},
@@ -83,7 +83,7 @@ var statusWithoutHealth = kindSet(map[string][]string{
 	"networking.k8s.io":            {"Ingress", "ServiceCIDR"},
 })
 
-// withoutStatus lists the built-in kinds whose existence is their health.
+// withoutStatus lists the built-in kinds whose objects are healthy if they exist.
 var withoutStatus = kindSet(map[string][]string{
 	"": {
 		"ConfigMap", "Endpoints", "Event", "LimitRange", "Namespace", "PodTemplate", "ResourceQuota", "Secret",

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// A rule knows of one kind what kstatus does not. Where decided is false, kstatus
-// has the word.
+// A rule adds to kstatus what it does not know about one kind. If decided is false, kstatus
+// decides.
 type rule func(object map[string]any) (s Status, message string, decided bool)
 
 var rules = map[schema.GroupKind]rule{
@@ -18,8 +18,8 @@ var rules = map[schema.GroupKind]rule{
 	{Group: "apps.waybill.dev", Kind: "Application"}:      application,
 }
 
-// application is healthy when its components are, and where nobody reports on them: the
-// controller of Applications need not run (C43). What its health-check Pod says is for users.
+// application is healthy if its components are, or if nothing reports on them: the controller of
+// Applications need not run (C43). The result of its health-check Pod is for users.
 func application(object map[string]any) (Status, string, bool) {
 	c, found := condition(object, "ComponentsReady")
 	if !found {
@@ -37,8 +37,8 @@ func application(object map[string]any) (Status, string, bool) {
 	}
 }
 
-// job is healthy when it has completed. For kstatus it is so from its start,
-// which would call a release healthy whose migration is still running.
+// job is healthy when it has completed. According to kstatus it is healthy from its start, which
+// would make a release healthy while its migration is still running.
 func job(object map[string]any) (Status, string, bool) {
 	if c, found := condition(object, "Complete"); found && c.status == "True" {
 		return Current, "Job completed", true
@@ -52,7 +52,7 @@ func job(object map[string]any) (Status, string, bool) {
 	return InProgress, "Job has not completed", true
 }
 
-// apiService is healthy when the server behind it answers.
+// apiService is healthy if the server behind it answers.
 func apiService(object map[string]any) (Status, string, bool) {
 	c, found := condition(object, "Available")
 	switch {
@@ -65,7 +65,7 @@ func apiService(object map[string]any) (Status, string, bool) {
 	}
 }
 
-// persistentVolume fails when it could not be reclaimed.
+// persistentVolume fails if it could not be reclaimed.
 func persistentVolume(object map[string]any) (Status, string, bool) {
 	phase, _, _ := unstructured.NestedString(object, "status", "phase")
 	switch phase {
@@ -82,7 +82,7 @@ func persistentVolume(object map[string]any) (Status, string, bool) {
 // cond is one entry of status.conditions.
 type cond struct{ status, reason, message string }
 
-// describe puts what the condition says behind a headline.
+// describe appends the reason and message of the condition to a headline.
 func (c cond) describe(headline string) string {
 	if c.message != "" {
 		return fmt.Sprintf("%s: %s", headline, c.message)

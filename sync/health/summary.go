@@ -26,20 +26,20 @@ type Item struct {
 	Message string
 }
 
-// Summary is the health of many objects in short. The zero value is the summary
-// of no objects, which is healthy.
+// Summary summarizes the health of many objects. The zero value is the summary of no objects, which
+// is healthy.
 type Summary struct {
 	// Total is the number of objects.
 	Total int
-	// Counts has the number of objects of each status that occurs.
+	// Counts is the number of objects of each status that occurs.
 	Counts map[Status]int
-	// Unhealthy names objects that are not Current: the worst first, then by kind,
-	// namespace and name, and at most MaxUnhealthy of them.
+	// Unhealthy lists objects that are not Current: the worst first, then by kind, namespace and
+	// name, and at most MaxUnhealthy of them.
 	Unhealthy []Item
 }
 
-// Summarize sums up. Equal items in any order give an equal Summary. It sorts
-// items in place.
+// Summarize summarizes items. Equal items in any order give an equal Summary. It sorts items in
+// place.
 func Summarize(items []Item) Summary {
 	s := Summary{Total: len(items)}
 	if len(items) == 0 {
@@ -68,14 +68,14 @@ func compareItems(a, b Item) int {
 	)
 }
 
-// Healthy tells whether every object is Current.
+// Healthy reports whether every object is Current.
 func (s Summary) Healthy() bool { return s.Counts[Current] == s.Total }
 
-// Failed tells whether an object has failed, so that waiting alone will not help.
+// Failed reports whether an object has failed, so that waiting alone will not help.
 func (s Summary) Failed() bool { return s.Counts[Failed] > 0 }
 
-// String says it in one line for a condition: how many are healthy and which,
-// of the worst, are not.
+// String returns the summary in one line for a condition: how many are healthy, and the worst of
+// those that are not.
 func (s Summary) String() string {
 	if s.Healthy() {
 		return fmt.Sprintf("all %d objects are healthy", s.Total)
@@ -101,7 +101,7 @@ func (i Item) String() string {
 	return text
 }
 
-// Add adds the objects of another summary, as those of another cluster.
+// Add adds the objects of another summary, such as that of another cluster.
 func (s *Summary) Add(other Summary) {
 	counts := make(map[Status]int, len(s.Counts)+len(other.Counts))
 	for _, one := range []Summary{*s, other} {
