@@ -1,4 +1,4 @@
-// Package placement says where a workload runs: it filters the clusters that could take it,
-// scores those that are left and selects the best. It is pure: whoever calls it gathers what
-// is known of the clusters, and writes down what was decided.
+// Package placement decides where a workload runs: it filters the clusters that could take it,
+// scores the remaining ones and selects the best. It is pure: the caller gathers the facts about
+// the clusters, and records the decision.
 package placement

@@ -13,36 +13,36 @@ import (
 
 // Workload is what is to be placed, as a unit, in one cluster (W3).
 type Workload struct {
-	// Selector that the labels of the cluster match.
+	// Selector must match the labels of the cluster.
 	Selector labels.Selector
-	// Kinds that the cluster serves, each in that version (C57).
+	// Kinds must be served by the cluster, each in that version (C57).
 	Kinds []schema.GroupVersionKind
 }
 
-// Candidate is one cluster, as it is known.
+// Candidate is one cluster with the facts that are known about it.
 type Candidate struct {
 	// Name of the cluster, unique among candidates.
 	Name string
 	// Labels that selectors see.
 	Labels labels.Set
-	// Deleting says that the cluster is about to go.
+	// Deleting says that the cluster is being deleted.
 	Deleting bool
 	// Paused says that nothing may be done in the cluster.
 	Paused bool
-	// Unreachable is why the cluster cannot be used; nil where it can.
+	// Unreachable is why the cluster cannot be used; nil if it can.
 	Unreachable error
-	// Serves says why a kind is not served; nil where it is, and an ErrUnanswered where that
-	// could not be found out. It is asked last, and only where nothing else is against the
-	// cluster. It may ask the cluster, and wait: others are asked meanwhile.
+	// Serves returns why a kind is not served; nil if it is, and an ErrUnanswered if that could not
+	// be found out. It is called last, and only if nothing else rules out the cluster. It may ask
+	// the cluster and wait; meanwhile others are asked.
 	Serves func(schema.GroupVersionKind) error
 	// Placed is how much runs in the cluster already; see Spread.
 	Placed int
 }
 
-// Reason says, in a word, why a cluster does not fit.
+// Reason is a one-word reason why a cluster does not fit.
 type Reason string
 
-// The reasons, in the order in which they are looked for; the first that holds counts.
+// The reasons, in the order in which they are checked; the first that applies counts.
 const (
 	// NotSelected: the labels do not match the selector.
 	NotSelected Reason = "NotSelected"
@@ -54,7 +54,7 @@ const (
 	Unreachable Reason = "Unreachable"
 	// KindNotServed: the API server does not serve a kind of the workload.
 	KindNotServed Reason = "KindNotServed"
-	// Unanswered: the API server does not say whether it serves a kind of the workload.
+	// Unanswered: the API server did not answer whether it serves a kind of the workload.
 	Unanswered Reason = "Unanswered"
 )
 
@@ -64,13 +64,13 @@ var ErrUnanswered = errors.New("no answer")
 // askedAtATime is how many candidates are judged at a time.
 const askedAtATime = 32
 
-// Filter says why a candidate cannot take a workload; the reason is empty where it can.
+// Filter returns why a candidate cannot take a workload; the reason is empty if it can.
 type Filter func(Workload, Candidate) (Reason, string)
 
-// Filters is a chain: the first that objects counts.
+// Filters is a chain: the first filter that objects counts.
 type Filters []Filter
 
-// DefaultFilters are what a cluster has to pass: cheap questions before dear ones.
+// DefaultFilters returns the filters that a cluster has to pass: cheap ones before expensive ones.
 func DefaultFilters() Filters {
 	return Filters{
 		selected,
@@ -81,8 +81,8 @@ func DefaultFilters() Filters {
 	}
 }
 
-// Fit returns the candidates that can take the workload, in their order. Where none can, the
-// error is a *FitError that says of each why not. It takes as long as the slowest candidate.
+// Fit returns the candidates that can take the workload, in their order. If there is none, the
+// error is a *FitError with the reason for each. It takes as long as the slowest candidate.
 func (f Filters) Fit(w Workload, candidates []Candidate) ([]Candidate, error) {
 	findings := make([]Misfit, len(candidates))
 	group := errgroup.Group{}
@@ -94,7 +94,7 @@ func (f Filters) Fit(w Workload, candidates []Candidate) ([]Candidate, error) {
 			return nil
 		})
 	}
-	_ = group.Wait() // findings are no errors
+	_ = group.Wait() // the functions return no errors
 	var fitting []Candidate
 	diagnosis := &FitError{}
 	for i, finding := range findings {

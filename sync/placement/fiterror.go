@@ -6,27 +6,27 @@ import (
 	"strings"
 )
 
-// shown is how many clusters a FitError's text names.
+// shown is how many clusters the text of a FitError names.
 const shown = 20
 
 // Misfit is why one cluster cannot take a workload.
 type Misfit struct {
-	// Cluster by name.
+	// Cluster is the name of the cluster.
 	Cluster string
-	// Reason in a word.
+	// Reason is the reason in one word.
 	Reason Reason
-	// Message for people, without the name of the cluster.
+	// Message is for people and does not include the name of the cluster.
 	Message string
 }
 
-// FitError says of every candidate why it cannot take a workload.
+// FitError has the reason of every candidate that cannot take a workload.
 type FitError struct {
-	// Clusters, sorted by name; empty where there was no candidate.
+	// Clusters, sorted by name; empty if there was no candidate.
 	Clusters []Misfit
 }
 
-// Error names the clusters that the selector matches, at most 20, with what is against each,
-// and counts the rest. It is the same for the same findings.
+// Error names the clusters that the selector matches, at most 20, each with its reason, and counts
+// the rest. The same findings give the same text.
 func (e *FitError) Error() string {
 	var selected []string
 	for _, c := range e.Clusters {
@@ -50,7 +50,7 @@ func (e *FitError) Error() string {
 	return text
 }
 
-// Has says whether a reason is against any of the clusters.
+// Has reports whether any of the clusters has that reason.
 func (e *FitError) Has(reason Reason) bool {
 	return slices.ContainsFunc(e.Clusters, func(c Misfit) bool { return c.Reason == reason })
 }
