@@ -1,6 +1,6 @@
-// Package content reads Secrets and ConfigMaps without asking the API server again while
-// they do not change: a metadata-only watch tells the resource version, and content is
-// fetched once per version, and kept until the watch tells that the object is deleted.
+// Package content reads Secrets and ConfigMaps without asking the API server again while they do
+// not change: a metadata-only watch provides the resource version, and the content is fetched once
+// per version and kept until the watch reports that the object was deleted.
 package content
 
 import (
@@ -29,28 +29,28 @@ const (
 	ConfigMap Kind = "ConfigMap"
 )
 
-// Content is what a Secret or ConfigMap holds at one resource version.
+// Content is the content of a Secret or ConfigMap at one resource version.
 type Content struct {
-	// Data by key; not to be changed.
+	// Data by key; must not be changed.
 	Data map[string][]byte
-	// Annotations of the object; not to be changed.
+	// Annotations of the object; must not be changed.
 	Annotations map[string]string
 	// Type of a Secret; empty for a ConfigMap.
 	Type corev1.SecretType
-	// Hash of the data, in hex. Safe to log: it does not tell the data.
+	// Hash of the data, in hex. It is safe to log: it does not reveal the data.
 	Hash string
 }
 
 // Reader reads Secrets and ConfigMaps of one cluster. It is safe for concurrent use.
 type Reader struct {
-	// ctx is the life of the reader.
+	// ctx is the lifetime of the reader.
 	ctx      context.Context
 	metadata cache.Cache
 	content  client.Reader
 
 	mu    sync.Mutex
 	known map[key]entry
-	// followed are the kinds whose deletions are told.
+	// followed are the kinds whose deletions are watched.
 	followed map[Kind]bool
 }
 
@@ -64,21 +64,21 @@ type entry struct {
 	content *Content
 }
 
-// NewReader returns a reader that learns resource versions and deletions from metadata, and
-// fetches content from content, which is no cache. It may be used until ctx ends.
+// NewReader returns a reader that gets resource versions and deletions from metadata, and fetches
+// content from content, which must not be a cache. It may be used until ctx ends.
 func NewReader(ctx context.Context, metadata cache.Cache, content client.Reader) *Reader {
 	return &Reader{ctx: ctx, metadata: metadata, content: content, known: map[key]entry{}, followed: map[Kind]bool{}}
 }
 
-// Metadata returns the empty object that metadata of a kind is read into and watched with.
+// Metadata returns an empty object for reading and watching the metadata of a kind.
 func Metadata(kind Kind) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(kind)))
 	return m
 }
 
-// Get returns the content of the object of that kind and name. Where it does not exist, the
-// error is one that apierrors.IsNotFound knows.
+// Get returns the content of the object of that kind and name. If the object does not exist,
+// apierrors.IsNotFound reports true for the error.
 func (r *Reader) Get(ctx context.Context, kind Kind, name types.NamespacedName) (*Content, error) {
 	if err := r.follow(kind); err != nil {
 		return nil, fmt.Errorf("watch %ss: %w", kind, err)
@@ -103,8 +103,8 @@ func (r *Reader) Get(ctx context.Context, kind Kind, name types.NamespacedName) 
 	return read, nil
 }
 
-// Fetch is Get where metadata is not there to tell the version: it asks the API server each
-// time, and keeps nothing.
+// Fetch is like Get, but for callers without metadata that has the version: it asks the API server
+// each time, and keeps nothing.
 func (r *Reader) Fetch(ctx context.Context, kind Kind, name types.NamespacedName) (*Content, error) {
 	read, _, err := r.fetch(ctx, key{kind, name})
 	if err != nil {
@@ -113,8 +113,8 @@ func (r *Reader) Fetch(ctx context.Context, kind Kind, name types.NamespacedName
 	return read, nil
 }
 
-// follow has the content of objects of a kind dropped when they are deleted: whoever named them may
-// be gone, so that nobody asks for them again.
+// follow drops the content of objects of a kind when they are deleted: the objects that named them
+// may be gone too, so that Get is never called for them again.
 func (r *Reader) follow(kind Kind) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +133,8 @@ func (r *Reader) follow(kind Kind) error {
 	if err != nil {
 		return err
 	}
-	context.AfterFunc(r.ctx, func() { _ = informer.RemoveEventHandler(registration) }) // fails only where the informer has ended
+	// This fails only if the informer has ended.
+	context.AfterFunc(r.ctx, func() { _ = informer.RemoveEventHandler(registration) })
 	r.followed[kind] = true
 	return nil
 }
@@ -175,8 +176,8 @@ func (r *Reader) forget(k key) {
 	delete(r.known, k)
 }
 
-// hash tells two contents apart; every part is written with its length, so that no two
-// contents run into the same bytes.
+// hash distinguishes contents. Every part is preceded by its length, so that different contents
+// never result in the same bytes.
 func hash(data map[string][]byte) string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(data)) {

@@ -1,2 +1,3 @@
-// Package excerpt cuts texts that others wrote too long for a status, a condition or an event.
+// Package excerpt shortens texts from elsewhere that are too long for a status, a condition or an
+// event.
 package excerpt

@@ -4,9 +4,9 @@ import "strings"
 
 const ellipsis = "..."
 
-// Of returns text where it has no more than most bytes, and else as much of its beginning as fits
-// with "..." after it. It never splits a rune, and what is no UTF-8 is left out of what it cuts.
-// A most of less than three bytes has no room for the dots, which are left out then.
+// Of returns text if it has at most most bytes, and otherwise as much of its beginning as fits,
+// followed by "...". It never splits a rune, and removes invalid UTF-8 from what it shortens. If
+// most is less than three bytes, the dots are left out.
 func Of(text string, most int) string {
 	if len(text) <= most {
 		return text

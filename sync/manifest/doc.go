@@ -1,5 +1,4 @@
-// Package manifest holds what travels between fetching, rendering and applying:
-// an object together with the file it came from, its identity, and a problem
-// that kept a file or an object from being used. It is a leaf: every engine may
-// import it, and it imports none of them.
+// Package manifest holds the types that fetching, rendering and applying exchange: an object
+// together with the file it came from, its identity, and a problem that kept a file or an object
+// from being used. It is a leaf: every engine may import it, and it imports none of them.
 package manifest

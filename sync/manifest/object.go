@@ -9,16 +9,16 @@ import (
 type Object struct {
 	*unstructured.Unstructured
 
-	// File is the slash-separated path relative to the root of the source;
-	// empty when the object was not read from a file.
+	// File is the slash-separated path relative to the root of the source; empty if the object was
+	// not read from a file.
 	File string
-	// Line is the 1-based line of File at which the document starts; 0 when it
-	// is not known, for example after a kustomize build.
+	// Line is the 1-based line of File at which the document starts; 0 if it is not known, for
+	// example after a kustomize build.
 	Line int
 }
 
-// ID returns the identity of the object. The namespace is the one that the
-// manifest names: whether the kind is namespaced at all is not known here.
+// ID returns the identity of the object. The namespace is the one in the manifest: whether the kind
+// is namespaced at all is not known here.
 func (o Object) ID() ID {
 	gvk := o.GroupVersionKind()
 	return ID{
@@ -30,7 +30,7 @@ func (o Object) ID() ID {
 	}
 }
 
-// Place returns `file:line`, as far as it is known.
+// Place returns `file:line`, or the part of it that is known.
 func (o Object) Place() string {
 	return place(o.File, o.Line)
 }
@@ -48,7 +48,7 @@ func (id ID) Key() ID {
 	return id
 }
 
-// IsZero tells whether nothing is known about the object.
+// IsZero reports whether nothing is known about the object.
 func (id ID) IsZero() bool {
 	return id == ID{}
 }
@@ -58,8 +58,8 @@ func (id ID) GroupVersionKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: id.Group, Version: id.Version, Kind: id.Kind}
 }
 
-// String returns the identity as a user reads it, `Deployment.apps default/web`,
-// without the parts that are empty. It does not name the version.
+// String returns the identity as users read it, `Deployment.apps default/web`, without parts that
+// are empty. It does not include the version.
 func (id ID) String() string {
 	s := id.Kind
 	if id.Group != "" {

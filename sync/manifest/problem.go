@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Reasons of a Problem found while files are rendered. Engines that use objects
-// later, to apply or to check them, document reasons of their own.
+// Reasons of a Problem found while files are rendered. Engines that use objects later, to apply or
+// to check them, document their own reasons.
 const (
 	// ReasonInvalidManifest: the document is not a Kubernetes object. It does
 	// not parse, has a key twice, or lacks apiVersion, kind or metadata.name.
@@ -17,8 +17,8 @@ const (
 	// ReasonLimitExceeded: the file or document is larger, deeper or more
 	// numerous than allowed; the message names the limit.
 	ReasonLimitExceeded = "LimitExceeded"
-	// ReasonUnreadableFile: the file is listed but cannot be read, for example
-	// because it is a symbolic link that leads out of the repository.
+	// ReasonUnreadableFile: the file is listed but cannot be read, for example because it is a
+	// symbolic link that leads out of the repository.
 	ReasonUnreadableFile = "UnreadableFile"
 	// ReasonBuildFailed: kustomize could not build the path, so nothing of it
 	// was rendered.
@@ -29,8 +29,8 @@ const (
 // (P12). It is an error, so that it can be returned, joined and unwrapped as
 // one.
 type Problem struct {
-	// ID is the object as far as it is known; zero when the file never got that
-	// far.
+	// ID is the object, or the part of its identity that is known; zero if the file could not be
+	// parsed that far.
 	ID ID
 	// File and Line are as in Object.
 	File string
@@ -39,7 +39,7 @@ type Problem struct {
 	// of the source itself, and for problems found before any cluster was
 	// asked.
 	Cluster string
-	// Removal says that the object is not wanted any more, and could not be deleted.
+	// Removal says that the object is not wanted any more and could not be deleted.
 	Removal bool
 	// Reason is one of the documented constants.
 	Reason string
@@ -48,8 +48,8 @@ type Problem struct {
 	Message string
 }
 
-// Error returns `file:line: Kind ns/name: message`, leaving out what is not
-// known. The cluster, where there is one, stands behind the object.
+// Error returns `file:line: Kind ns/name: message`, without the parts that are not known. The
+// cluster, if there is one, follows the object.
 func (p Problem) Error() string {
 	var parts []string
 	if where := place(p.File, p.Line); where != "" {
@@ -74,7 +74,7 @@ func (p Problem) subject() string {
 	}
 }
 
-// place returns `file:line`, or what is known of it.
+// place returns `file:line`, or the part of it that is known.
 func place(file string, line int) string {
 	if file == "" || line == 0 {
 		return file

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Unique splits objects into those that are described once and, for each that
-// several documents describe, one Problem that names all places; of those,
-// nobody can say which is meant, so none is kept (C59). Both results keep the
-// order of the input. Versions of a kind do not make different objects.
+// Unique splits objects into those that are described once and, for each that several documents
+// describe, one Problem that names all places. Of the latter it is unknown which one is meant, so
+// none is kept (C59). Both results keep the order of the input. Versions of a kind do not make
+// objects different.
 func Unique(objects []Object) ([]Object, []Problem) {
 	places := make(map[ID][]int, len(objects))
 	for i, o := range objects {

@@ -1,4 +1,4 @@
-// Package values works out the values that an installation is rendered with, from everything
-// that they come from but the chart: for waybill-sync, which installs with them, and for the
-// command line, which shows what they come to.
+// Package values computes the values that an installation is rendered with, from all their sources
+// except the chart: for waybill-sync, which installs with them, and for the command line, which
+// shows the result.
 package values

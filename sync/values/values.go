@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/sync/render/helm"
 )
 
-// Input is what has values of its own, or names where they are. All fields are required.
+// Input holds the specs that have values, or name where they are. All fields are required.
 type Input struct {
 	Definition   *v1alpha1.ApplicationDefinition
 	Version      *v1alpha1.ApplicationVersion
@@ -23,17 +23,17 @@ type Input struct {
 
 // Source reads what an Input names.
 type Source interface {
-	// Data returns what a Secret or a ConfigMap of the user cluster holds; found is false
-	// where it does not exist.
+	// Data returns the content of a Secret or a ConfigMap of the user cluster; found is false if it
+	// does not exist.
 	Data(ctx context.Context, kind string, name types.NamespacedName) (data map[string][]byte, found bool, err error)
-	// Cluster returns the cluster as its hub knows it; an empty one where it has none.
+	// Cluster returns the cluster as its hub knows it; an empty one if the hub has none for it.
 	Cluster(ctx context.Context) (*v1alpha1.KubernetesCluster, error)
 }
 
-// InvalidError says that values cannot be used. Its message never repeats them: they may be
+// InvalidError says that values cannot be used. Its message never repeats them, since they may be
 // secret.
 type InvalidError struct {
-	// Elsewhere says that not the definition or the installation is at fault, but an object
+	// Elsewhere says that the fault is not in the definition or the installation, but in an object
 	// that the installation names: its next change may help.
 	Elsewhere bool
 
@@ -43,10 +43,10 @@ type InvalidError struct {
 // Error returns what is wrong, and where.
 func (e *InvalidError) Error() string { return e.message }
 
-// Of merges the layers of values, of which later ones win (C26): those of the definition, of
-// its version, facts about the cluster where the version asks for them (C33), valuesFrom in
-// its order, and the installation's own (C59). They are data and nothing in them is executed.
-// An error is an *InvalidError, or what the source returned.
+// Of merges the layers of values, of which later ones win (C26): those of the definition, of its
+// version, facts about the cluster if the version asks for them (C33), valuesFrom in its order, and
+// the installation's own (C59). Values are data: nothing in them is executed. An error is an
+// *InvalidError, or what the source returned.
 func Of(ctx context.Context, in Input, from Source) (map[string]any, error) {
 	var layers []map[string]any
 	for _, read := range []func() ([]map[string]any, error){
@@ -64,7 +64,7 @@ func Of(ctx context.Context, in Input, from Source) (map[string]any, error) {
 	return helm.MergeValues(layers...), nil
 }
 
-// offered are those of the definition and of its version.
+// offered returns the values of the definition and of its version.
 func (in Input) offered() ([]map[string]any, error) {
 	general, err := fromJSON(in.Definition.Spec.DefaultValues)
 	if err != nil {
@@ -77,7 +77,7 @@ func (in Input) offered() ([]map[string]any, error) {
 	return []map[string]any{general, special}, nil
 }
 
-// facts are offered as .Values.waybill.cluster.
+// facts returns the facts about the cluster, as .Values.waybill.cluster.
 func (in Input) facts(ctx context.Context, from Source) ([]map[string]any, error) {
 	if !in.Version.ClusterFacts {
 		return nil, nil
@@ -94,7 +94,7 @@ func (in Input) facts(ctx context.Context, from Source) ([]map[string]any, error
 	return []map[string]any{{"waybill": map[string]any{"cluster": facts}}}, nil
 }
 
-// named are those of valuesFrom, in its order.
+// named returns the values of valuesFrom, in its order.
 func (in Input) named(ctx context.Context, from Source) ([]map[string]any, error) {
 	var layers []map[string]any
 	for i, reference := range in.Installation.Spec.ValuesFrom {
@@ -134,7 +134,7 @@ func read(ctx context.Context, from Source, namespace string, reference v1alpha1
 	return values, nil
 }
 
-// own are those that the installation itself holds.
+// own returns the values in the installation itself.
 func (in Input) own() ([]map[string]any, error) {
 	values, err := fromJSON(in.Installation.Spec.Values)
 	if err != nil {
@@ -147,7 +147,7 @@ func (in Input) own() ([]map[string]any, error) {
 	return []map[string]any{values, block}, nil
 }
 
-// Parse reads values from YAML. The error does not repeat them.
+// Parse parses values from YAML. The error does not repeat them.
 func Parse(content []byte) (map[string]any, error) {
 	values := map[string]any{}
 	if err := yaml.Unmarshal(content, &values); err != nil {
