@@ -29,10 +29,10 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 
-// Reconciler delivers what a git path holds. Fields without a comment are required.
+// Reconciler delivers the content of a git path. Fields without a comment are required.
 //
-// It impersonates ServiceAccounts: what a tenant commits is applied with the rights of the
-// tenant (C37). Its own rights are used by GitSyncs of the system namespace alone.
+// It impersonates ServiceAccounts: what a tenant commits is applied with the tenant's rights (C37).
+// Its own rights are used only for GitSyncs in the system namespace.
 type Reconciler struct {
 	// Kubernetes options.
 	Client   client.Client
@@ -44,9 +44,10 @@ type Reconciler struct {
 	// Sources.
 	Git *git.Store
 
-	// Drain lets deliveries end before the process does. Default: they are told to end with it.
+	// Drain lets deliveries finish before the process exits. Default: they are told to end with the
+	// process.
 	Drain *reconcile.Drain
-	// SystemNamespace is where a GitSync acts with Waybill's own rights (C37).
+	// SystemNamespace is the namespace in which a GitSync acts with Waybill's own rights (C37).
 	SystemNamespace string
 	// Workers is how many GitSyncs are reconciled at a time. Default: 8.
 	Workers int
@@ -59,22 +60,22 @@ type Reconciler struct {
 	loads    *reconcile.Jobs[sessionKey, loaded]
 	delivers *reconcile.Jobs[targetKey, apply.Result]
 	appliers *appliers
-	// renders bounds how many folders are rendered at a time: that takes CPU and memory, and no
-	// time in which another could go on.
+	// renders limits how many folders are rendered at a time: rendering takes CPU and memory and
+	// never waits, so that more at a time would not be faster.
 	renders *semaphore.Weighted
 	// told counts, per cluster, the changes by others to what a GitSync delivered.
 	told *reconcile.Bell[toldKey]
-	// inventories keeps what does not fit into a status.
+	// inventories stores what does not fit into a status.
 	inventories *inventory.Store
 }
 
-// Back-off of a GitSync that fails for a reason that no event will end.
+// Back-off of a GitSync whose failure will not be resolved by an event.
 const (
 	minBackoff = time.Second
 	maxBackoff = 5 * time.Minute
 )
 
-// Reconcile brings the clusters to what the repository says, one step per pass.
+// Reconcile brings the clusters to the state in the repository, one step per pass.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	gs := &v1alpha1.GitSync{}
 	if err := r.Client.Get(ctx, req.NamespacedName, gs); err != nil {
@@ -100,7 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return result, err
 }
 
-// run takes the steps of a pass, in order, until one has nothing more to do before an event.
+// run executes the steps of a pass, in order, until one cannot continue before an event.
 func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	if !s.gs.DeletionTimestamp.IsZero() {
 		return r.remove(ctx, s)
@@ -132,7 +133,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 	return outcome, err
 }
 
-// owner is what delivered objects are marked with.
+// owner returns the mark of delivered objects.
 func (r *Reconciler) owner(gs *v1alpha1.GitSync) apply.Owner {
 	return apply.Owner{HubID: r.HubID, Kind: v1alpha1.GitSyncKind, Namespace: gs.Namespace, Name: gs.Name}
 }
