@@ -74,6 +74,34 @@ func TestChart_replicasArePlaced(t *testing.T) {
 	}
 }
 
+// API servers reach the webhook where their network, or a firewall, leaves them one way only.
+func TestChart_webhookWhereAPIServersReachIt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		webhook     map[string]any
+		listen      string
+		port        int64
+		hostNetwork any
+		dns         any
+	}{
+		"by default":       {map[string]any{}, "--listen=:9443", 9443, nil, nil},
+		"behind firewalls": {map[string]any{"port": 10250}, "--listen=:10250", 10250, nil, nil},
+		"without Pods":     {map[string]any{"hostNetwork": true}, "--listen=:9443", 9443, true, "ClusterFirstWithHostNet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects, err := renderWaybill(t, map[string]any{"webhook": tc.webhook})
+			require.NoError(t, err)
+			deployment := find(t, objects, "Deployment", "waybill-webhook")
+			runs := container(t, deployment)
+			assert.Contains(t, runs["args"], tc.listen)
+			assert.Contains(t, runs["ports"], map[string]any{"name": "webhook", "containerPort": tc.port})
+			pod, _, err := unstructured.NestedMap(deployment.Object, "spec", "template", "spec")
+			require.NoError(t, err)
+			assert.Equal(t, tc.hostNetwork, pod["hostNetwork"])
+			assert.Equal(t, tc.dns, pod["dnsPolicy"])
+		})
+	}
+}
+
 func TestChart_environmentAndAccounts(t *testing.T) {
 	env := func(name string) []any { return []any{map[string]any{"name": name, "value": "x"}} }
 	objects, err := renderWaybill(t, map[string]any{

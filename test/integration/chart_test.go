@@ -98,7 +98,7 @@ func TestChart_isAccepted(t *testing.T) {
 			"imagePullSecrets": []any{"registry"},
 			"networkPolicy":    map[string]any{"enabled": true, "metricsFrom": []any{map[string]any{"namespaceSelector": map[string]any{}}}},
 			"serviceAccount":   map[string]any{"annotations": map[string]any{"a": "b"}},
-			"webhook":          map[string]any{"env": []any{map[string]any{"name": "NO_PROXY", "value": "10.0.0.0/8"}}, "remoteDryRun": true},
+			"webhook":          map[string]any{"env": []any{map[string]any{"name": "NO_PROXY", "value": "10.0.0.0/8"}}, "remoteDryRun": true, "port": 10250, "hostNetwork": true},
 			"userRoles":        map[string]any{"installForAdmins": true, "clustersForAdmins": true},
 			"sync": map[string]any{
 				"clusterSelector": "region=eu", "allowKubeconfigExec": true, "allowKubeconfigInsecure": true, "extraArgs": []any{"--v"},
