@@ -23,9 +23,9 @@ type conversion struct {
 	notes []string
 }
 
-// convert turns an Application of app.k8s.io/v1beta1 into one of ours. It returns a note for each
-// field that could not be carried over unchanged. It fails if the object cannot be an Application
-// of ours at all.
+// convert turns an Application of app.k8s.io/v1beta1 into our kind. It returns a note for each
+// field that could not be carried over unchanged, and fails if the object cannot be converted at
+// all.
 func convert(object *unstructured.Unstructured) (*v1alpha1.Application, []string, error) {
 	c := &conversion{}
 	if err := c.read(object); err != nil {

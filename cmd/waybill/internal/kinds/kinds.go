@@ -22,7 +22,7 @@ type Kind struct {
 	Kind string
 	// Singular and Resource name the kind in commands and in URLs, e.g. gitsync, gitsyncs.
 	Singular, Resource string
-	// Namespaced says whether objects of the kind are in namespaces.
+	// Namespaced is true if objects of the kind are in namespaces.
 	Namespaced bool
 }
 
