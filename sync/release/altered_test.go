@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/release"
 )
 
@@ -59,7 +61,7 @@ func TestUninstall_runsNoHooksOfAnAlteredRecord(t *testing.T) {
 			&helmrelease.Hook{Name: "bystander", Kind: "ConfigMap", Manifest: configMap("bystander", "a"), Events: []helmrelease.HookEvent{helmrelease.HookPostDelete}},
 		)
 	})
-	left, err := w.engine.Uninstall(t.Context(), w.target, w.identity("hooked"), release.Options{})
+	left, err := w.engine.Uninstall(t.Context(), w.target, w.identity("hooked"), release.Options{}, nil)
 	require.NoError(t, err)
 	w.assertNoBinding()
 	assert.Equal(t, []int{1}, left.Altered)
@@ -79,7 +81,7 @@ func TestUninstall_runsHooks(t *testing.T) {
 	w.ensure(w.desired("hooked", values{"events": "post-install,pre-delete"}))
 	before, err := w.hookJob()
 	require.NoError(t, err)
-	left, err := w.engine.Uninstall(t.Context(), w.target, w.identity("hooked"), release.Options{})
+	left, err := w.engine.Uninstall(t.Context(), w.target, w.identity("hooked"), release.Options{}, nil)
 	require.NoError(t, err)
 	assert.Empty(t, left.Altered)
 	after, err := w.hookJob()
@@ -96,7 +98,7 @@ func TestUninstall_deletesNothingElseThatAnAlteredRecordNames(t *testing.T) {
 		r.Manifest += "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: bystander, annotations: {helm.sh/hook: pre-delete}}\n" +
 			"---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: default}\n"
 	})
-	_, err := w.engine.Uninstall(t.Context(), w.target, w.identity("web"), release.Options{})
+	_, err := w.engine.Uninstall(t.Context(), w.target, w.identity("web"), release.Options{}, nil)
 	require.NoError(t, err)
 	_, err = w.configMap("bystander")
 	require.NoError(t, err)
@@ -105,6 +107,39 @@ func TestUninstall_deletesNothingElseThatAnAlteredRecordNames(t *testing.T) {
 	_, err = w.configMap("web-extra")
 	assert.True(t, apierrors.IsNotFound(err))
 	assert.Empty(t, w.revisions("web"))
+}
+
+// K53, C34: what a record does not say any more, the caller has noted. What wants to be kept is kept, and others' objects stay.
+func TestUninstall_goesByWhatTheCallerNoted(t *testing.T) {
+	cases := map[string]func(*world){
+		"RecordEmptied": func(w *world) { w.alter("web", 1, func(r *helmrelease.Release) { r.Manifest = "" }) },
+		"RecordDamaged": func(w *world) { w.alter("web", 1, func(r *helmrelease.Release) { r.Manifest = "{{" }) },
+		"RecordGone": func(w *world) {
+			require.NoError(w, w.client.CoreV1().Secrets(w.namespace).Delete(w.Context(), "sh.helm.release.v1.web.v1", metav1.DeleteOptions{}))
+		},
+		"OwnerChanged": func(w *world) {
+			w.label("sh.helm.release.v1.web.v1", map[string]string{v1alpha1.OwnerHashLabel: "them"})
+		},
+	}
+	for name, change := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.bystander()
+			installed := w.ensure(w.desired("web", values{"extra": true, "keep": true})).Objects
+			change(w)
+			installed = append(installed, manifest.ID{Version: "v1", Kind: "ConfigMap", Namespace: w.namespace, Name: "bystander"},
+				manifest.ID{Group: "example.com", Version: "v1", Kind: "Unknown", Name: "gone"})
+			left, err := w.engine.Uninstall(t.Context(), w.target, w.identity("web"), release.Options{}, installed)
+			require.NoError(t, err)
+			assert.Len(t, left.Kept, 2)
+			_, err = w.configMap("web")
+			assert.True(t, apierrors.IsNotFound(err))
+			_, err = w.configMap("web-extra")
+			require.NoError(t, err)
+			_, err = w.configMap("bystander")
+			require.NoError(t, err)
+		})
+	}
 }
 
 // K47: a revision that somebody altered is not gone back to, and nothing is uninstalled instead.
@@ -182,6 +217,19 @@ func TestCorrect_doesNotGoByAnAlteredRecord(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Nor are the hooks of an earlier revision those of what is installed.
+func TestUninstall_runsNoHooksOfAnEarlierRecord(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(w.desired("hooked", values{"events": "pre-delete"}))
+	w.ensure(w.desired("hooked", values{"events": "test"}))
+	require.NoError(t, w.client.CoreV1().Secrets(w.namespace).Delete(t.Context(), "sh.helm.release.v1.hooked.v2", metav1.DeleteOptions{}))
+	left, err := w.engine.Uninstall(t.Context(), w.target, w.identity("hooked"), release.Options{}, nil)
+	require.NoError(t, err)
+	assert.Equal(t, []int{1}, left.Altered)
+	_, err = w.hookJob()
+	assert.True(t, apierrors.IsNotFound(err))
+}
+
 // An earlier revision that is genuine is not what is wanted now.
 func TestCorrect_doesNotGoByAnEarlierRecord(t *testing.T) {
 	w := newWorld(t)
@@ -247,7 +295,7 @@ func TestUninstall_afterACrashBeforeTheReleaseWasNoted(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.desired("web", nil))
 	delete(w.known, "web")
-	left, err := w.engine.Uninstall(t.Context(), w.target, w.identity("web"), release.Options{})
+	left, err := w.engine.Uninstall(t.Context(), w.target, w.identity("web"), release.Options{}, nil)
 	require.NoError(t, err)
 	assert.Len(t, left.Objects, 4)
 	assert.Empty(t, w.revisions("web"))

@@ -68,7 +68,7 @@ func TestEnsure_createsAndUpgradesCRDs(t *testing.T) {
 	require.Len(t, result.Warnings, 1)
 	assert.Contains(t, result.Warnings[0], "is delivered by hub/GitSync/a/b, and is left to it")
 
-	_, err = w.engine.Uninstall(t.Context(), w.target, w.identity(d.Name), release.Options{})
+	_, err = w.engine.Uninstall(t.Context(), w.target, w.identity(d.Name), release.Options{}, nil)
 	require.NoError(t, err)
 	_, err = client.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err, "a CRD outlives the releases that use it")

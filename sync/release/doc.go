@@ -18,8 +18,8 @@
 //   - Rollback does not go back to it, nor uninstalls instead (ReasonAltered);
 //   - Uninstall runs no delete hooks, and removes the record.
 //
-// What it names is still taken for a list of what may have to be deleted, beside the caller's inventory: of that only what carries
-// our own mark goes. Labels are not vouched for. They decide which action is next, and so at worst that a release is upgraded, or
+// What it names is still taken for a list of what may have to be deleted, and so is, for an uninstall, what the caller noted as
+// installed: of that only what carries our own mark goes. Labels are not vouched for. They decide which action is next, and so at worst that a release is upgraded, or
 // installed anew, to what is wanted, or left alone as somebody else's.
 //
 // A crash between the record and the note leaves a revision that nobody vouches for. It is treated alike: the next Ensure makes

@@ -37,7 +37,7 @@ func TestEnsure_runsHooks(t *testing.T) {
 
 	d.Values = values{"events": "post-delete", "policy": "before-hook-creation,hook-succeeded"}
 	w.ensure(d)
-	_, err = w.engine.Uninstall(t.Context(), w.target, w.identity(d.Name), release.Options{})
+	_, err = w.engine.Uninstall(t.Context(), w.target, w.identity(d.Name), release.Options{}, nil)
 	require.NoError(t, err)
 	assert.Empty(t, w.revisions("hooked"))
 }

@@ -100,7 +100,7 @@ func TestEnsure_leavesForeignReleasesAlone(t *testing.T) {
 	d.OwnerHash, d.Owner = "another", "hub/ApplicationInstallation/other/web"
 	_, err := w.try(t.Context(), d)
 	assert.Equal(t, release.ReasonConflict, release.ReasonOf(err))
-	left, err := w.engine.Uninstall(t.Context(), w.target, d.Identity, release.Options{})
+	left, err := w.engine.Uninstall(t.Context(), w.target, d.Identity, release.Options{}, nil)
 	require.NoError(t, err)
 	assert.Empty(t, left.Objects)
 	assert.Equal(t, []string{"1 deployed"}, w.revisions("web"))

@@ -35,7 +35,7 @@ func (e *Engine) Rollback(ctx context.Context, t Target, id Identity, o Options,
 
 // takeAway uninstalls what an install has made.
 func (s *session) takeAway(ctx context.Context) (Result, error) {
-	_, err := s.uninstall(ctx)
+	_, err := s.uninstall(ctx, nil)
 	return s.outcome(nil, s.failed("uninstall", err))
 }
 

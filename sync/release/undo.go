@@ -23,6 +23,9 @@ func (e *Engine) undo(ctx context.Context, j job, action Action, failed Result, 
 		if undone, undoErr = inSession(ctx, j, do); undoErr == nil {
 			return undone, &Error{Reason: ReasonOf(err), Err: fmt.Errorf("%w; %s", err, done)}
 		}
+		if undone.Release.Name != "" {
+			failed = undone
+		}
 	}
 	return failed, &Error{Reason: ReasonOf(err), Err: fmt.Errorf("%w; and could not be undone: %w", err, undoErr)}
 }

@@ -2,10 +2,15 @@ package release
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/kube"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/resource"
 
 	"waybill.dev/waybill/sync/manifest"
 )
@@ -16,45 +21,49 @@ type Uninstalled struct {
 	Objects []manifest.ID
 	// Kept are objects that stay, and why.
 	Kept []Kept
-	// Altered are revisions whose records are not as they were noted. Of what these name, only what carries the marks of the
-	// release was deleted, and with the newest among them no delete hooks were run.
+	// Altered are the revisions that were gone by where the newest is not as it was noted. Of what they, and the caller, named only
+	// what carries our own mark was deleted, and no delete hooks were run.
 	Altered []int
 }
 
-// Uninstall takes a release away, with its record, and runs its delete hooks. Neither chart nor values are needed. A release that
-// is not there, or is somebody else's, is no error: there is nothing of ours to take away. An error names what could not be
-// deleted; the record stays, so that the next call goes on (K47, K53, C34).
-func (e *Engine) Uninstall(ctx context.Context, t Target, id Identity, o Options) (Uninstalled, error) {
+// Uninstall takes a release away, with its record, and runs its delete hooks. Neither chart nor values are needed. installed is
+// what the caller noted as the objects of the release: where a record does not say, because it is gone, altered, or somebody
+// else's, what of them carries our own mark is deleted. That there is nothing of ours to take away is no error. An error names what
+// could not be deleted; the record stays, so that the next call goes on (K47, K53, C34).
+func (e *Engine) Uninstall(ctx context.Context, t Target, id Identity, o Options, installed []manifest.ID) (Uninstalled, error) {
 	observed, err := e.observeOurs(ctx, t, id)
-	if reason := ReasonOf(err); reason == ReasonGone || reason == ReasonConflict {
+	reason := ReasonOf(err)
+	none := reason == ReasonGone || reason == ReasonConflict
+	switch {
+	case none && len(installed) == 0:
 		return Uninstalled{}, nil
-	}
-	if err != nil {
+	case none:
+		observed = Observed{}
+	case err != nil:
 		return Uninstalled{}, err
 	}
 	j := job{engine: e, target: t, desired: Desired{Identity: id, Options: o}, observed: observed}
 	return inSession(ctx, j, func(ctx context.Context, s *session) (Uninstalled, error) {
-		left, err := s.uninstall(ctx)
+		left, err := s.uninstall(ctx, installed)
 		return left, s.failed("uninstall", err)
 	})
 }
 
 // finishUninstall ends an uninstall that was broken off.
 func finishUninstall(ctx context.Context, s *session, _ Decision) (Result, error) {
-	_, err := s.uninstall(ctx)
+	_, err := s.uninstall(ctx, nil)
 	return Result{}, s.failed("uninstall", err)
 }
 
 // uninstall runs Helm's action, which looks at the newest revision only. Where that one failed, what the others before it, down
-// to the last good one, have beyond it is taken away first; and all of it where that one is altered. The delete hooks are those of
-// the newest revision that is known, or none are run.
-func (s *session) uninstall(ctx context.Context) (Uninstalled, error) {
+// to the last good one, have beyond it is taken away first; and all of it where that one is altered. Delete hooks are run where the
+// newest is as it was noted.
+func (s *session) uninstall(ctx context.Context, installed []manifest.ID) (Uninstalled, error) {
 	var left Uninstalled
 	revisions, err := s.standing()
 	if err != nil {
 		return left, err
 	}
-	left.Altered = s.store.allAltered()
 	var helms kube.ResourceList // what Helm's action deletes
 	for i, r := range revisions {
 		had, err := s.had(r)
@@ -72,24 +81,54 @@ func (s *session) uninstall(ctx context.Context) (Uninstalled, error) {
 			return left, errs[0]
 		}
 	}
-	err = s.runUninstall(ctx)
+	known := false
+	if len(revisions) > 0 {
+		if _, err = s.current(); err != nil && ReasonOf(err) != ReasonAltered {
+			return left, err
+		}
+		known = err == nil
+	}
+	if !known {
+		left.Altered = revisions
+		swept, err := s.sweep(left.without(installed))
+		left.add(swept)
+		if err != nil {
+			return left, err
+		}
+	}
+	if len(revisions) > 0 {
+		err = s.runUninstall(ctx, known)
+	}
 	left.Kept = append(left.Kept, s.client.kept...)
 	return left, err
 }
 
-func (s *session) runUninstall(ctx context.Context) error {
-	_, err := s.current()
-	known := err == nil
-	if err != nil && ReasonOf(err) != ReasonAltered {
-		return err
+// sweep deletes what was installed without a record to go by. What is of a kind that the cluster does not know is gone.
+func (s *session) sweep(installed []manifest.ID) (kube.ResourceList, error) {
+	s.client.beStrict()
+	var list kube.ResourceList
+	for _, id := range installed {
+		mapping, err := s.target.Mapper().RESTMapping(schema.GroupKind{Group: id.Group, Kind: id.Kind})
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("find resource of %s: %w", id, err)
+		}
+		list = append(list, &resource.Info{Mapping: mapping, Namespace: id.Namespace, Name: id.Name, Object: &unstructured.Unstructured{}})
 	}
+	_, errs := s.client.Delete(reversed(list))
+	return list, join(errs)
+}
+
+func (s *session) runUninstall(ctx context.Context, hooks bool) error {
 	cfg, err := s.configuration()
 	if err != nil {
 		return err
 	}
 	run := action.NewUninstall(cfg)
 	run.IgnoreNotFound = true
-	run.DisableHooks = s.desired.Options.DisableHooks || !known
+	run.DisableHooks = s.desired.Options.DisableHooks || !hooks
 	run.Timeout = s.desired.Options.timeout()
 	if _, err = run.Run(s.id.Name); err != nil {
 		return err
@@ -111,6 +150,15 @@ func (s *session) standing() ([]int, error) {
 		}
 	}
 	return found, nil
+}
+
+// without returns the objects that are not noted yet.
+func (u *Uninstalled) without(installed []manifest.ID) []manifest.ID {
+	noted := make(map[manifest.ID]bool, len(u.Objects))
+	for _, id := range u.Objects {
+		noted[id.Key()] = true
+	}
+	return slices.DeleteFunc(slices.Clone(installed), func(id manifest.ID) bool { return noted[id.Key()] })
 }
 
 // add notes what is to be deleted; what the chart wants kept, Helm does not touch.

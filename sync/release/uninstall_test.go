@@ -17,7 +17,7 @@ func TestUninstall_takesEverythingAway(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.desired("web", nil))
 	w.ensure(w.desired("web", values{"replicas": 2}))
-	left, err := w.engine.Uninstall(t.Context(), w.target, w.identity("web"), release.Options{})
+	left, err := w.engine.Uninstall(t.Context(), w.target, w.identity("web"), release.Options{}, nil)
 	require.NoError(t, err)
 	assert.Len(t, left.Objects, 4)
 	assert.Empty(t, left.Kept)
@@ -28,7 +28,7 @@ func TestUninstall_takesEverythingAway(t *testing.T) {
 
 func TestUninstall_ofNothingIsDone(t *testing.T) {
 	w := newWorld(t)
-	left, err := w.engine.Uninstall(t.Context(), w.target, w.identity("web"), release.Options{})
+	left, err := w.engine.Uninstall(t.Context(), w.target, w.identity("web"), release.Options{}, nil)
 	require.NoError(t, err)
 	assert.Empty(t, left.Objects)
 }
@@ -40,7 +40,7 @@ func TestUninstall_leavesWhatIsNotItsToDelete(t *testing.T) {
 	patch := []byte(`{"metadata":{"annotations":{"meta.helm.sh/release-name":"other"}}}`)
 	_, err := w.client.CoreV1().Services(w.namespace).Patch(t.Context(), "web", types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(t, err)
-	left, err := w.engine.Uninstall(t.Context(), w.target, w.identity("web"), release.Options{})
+	left, err := w.engine.Uninstall(t.Context(), w.target, w.identity("web"), release.Options{}, nil)
 	require.NoError(t, err)
 	why := map[string]string{}
 	for _, k := range left.Kept {
@@ -61,13 +61,13 @@ func TestUninstall_namesWhatItCannotDelete(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.desired("web", nil))
 	reviveDeletes := w.refuseDeletes()
-	_, err := w.engine.Uninstall(t.Context(), w.target, w.identity("web"), release.Options{})
+	_, err := w.engine.Uninstall(t.Context(), w.target, w.identity("web"), release.Options{}, nil)
 	require.Error(t, err)
 	assert.Contains(t, err.Error(), "delete ConfigMap "+w.namespace+"/web")
 	assert.Equal(t, []string{"1 uninstalling"}, w.revisions("web"))
 
 	reviveDeletes()
-	_, err = w.engine.Uninstall(t.Context(), w.target, w.identity("web"), release.Options{})
+	_, err = w.engine.Uninstall(t.Context(), w.target, w.identity("web"), release.Options{}, nil)
 	require.NoError(t, err)
 	assert.Empty(t, w.revisions("web"))
 }
@@ -80,7 +80,7 @@ func TestUninstall_looksBehindAFailedUpgrade(t *testing.T) {
 	require.Error(t, err)
 	_, err = w.configMap("web-extra")
 	require.NoError(t, err)
-	_, err = w.engine.Uninstall(t.Context(), w.target, w.identity("web"), release.Options{})
+	_, err = w.engine.Uninstall(t.Context(), w.target, w.identity("web"), release.Options{}, nil)
 	require.NoError(t, err)
 	_, err = w.configMap("web-extra")
 	assert.True(t, apierrors.IsNotFound(err))
@@ -91,7 +91,7 @@ func TestEnsure_endsABrokenOffUninstall(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.desired("web", nil))
 	reviveDeletes := w.refuseDeletes()
-	_, err := w.engine.Uninstall(t.Context(), w.target, w.identity("web"), release.Options{})
+	_, err := w.engine.Uninstall(t.Context(), w.target, w.identity("web"), release.Options{}, nil)
 	require.Error(t, err)
 	reviveDeletes()
 	result := w.ensure(w.desired("web", nil))

@@ -63,6 +63,7 @@ func TestInstallation_runsNoHooksThatOthersWrote(t *testing.T) {
 	w.define(nil)
 	inst := hub.AwaitReady(w.World, w.install(nil))
 	w.alter(1, func(r *helmrelease.Release, binding string) {
+		r.Manifest = ""
 		r.Hooks = append(r.Hooks, &helmrelease.Hook{
 			Name: "theirs", Kind: "ClusterRoleBinding", Manifest: binding, Events: []helmrelease.HookEvent{helmrelease.HookPreDelete},
 		})

@@ -166,7 +166,8 @@ func (m *helmMethod) uninstall(ctx context.Context, p plan) acted {
 	got := acted{done: true, inventory: p.inventory}
 	m.applier.Unwatch(p.owner)
 	id := identity(p)
-	left, err := m.engine.Uninstall(ctx, m.cluster, id, releaseOptions(p.options))
+	installed := slices.DeleteFunc(slices.Clone(p.inventory), isApplication)
+	left, err := m.engine.Uninstall(ctx, m.cluster, id, releaseOptions(p.options), installed)
 	m.note(ctx, p, nil, altered(id, left.Altered, "its delete hooks were not run"))
 	if err != nil {
 		got.err = reconcile.Failed(v1alpha1.UninstallFailedReason, "%w", prefixed("uninstall", p, err))
