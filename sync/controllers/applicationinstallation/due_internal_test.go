@@ -71,3 +71,31 @@ func TestBeginUninstall_forgetsWhatWasDueOnce(t *testing.T) {
 	one.beginUninstall()
 	assert.Equal(t, later, one.retryAt, "a failed uninstall has its own back-off")
 }
+
+// Who asks for a reconciliation has what failed tried again, also while that is waited out.
+func TestRetryDue(t *testing.T) {
+	now := time.Now()
+	failed, well := acted{err: errors.New("refused")}, acted{}
+	cases := map[string]struct {
+		reason    string
+		result    acted
+		retryAt   time.Time
+		requested string
+		due       bool
+	}{
+		"waited out":      {"its time has not come", failed, now.Add(time.Minute), "asked", false},
+		"its time":        {"the back-off is over", failed, now, "asked", true},
+		"asked for":       {"somebody does not want to wait", failed, now.Add(time.Minute), "before", true},
+		"stalled":         {"nothing is tried by itself", failed, time.Time{}, "asked", false},
+		"stalled, asked":  {"somebody has acted elsewhere", failed, time.Time{}, "before", true},
+		"well, asked for": {"there is nothing to try again", well, time.Time{}, "before", false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			inst := &v1alpha1.ApplicationInstallation{}
+			inst.Annotations = map[string]string{v1alpha1.ReconcileAtAnnotation: "asked"}
+			s := &scope{inst: inst, now: now, session: &session{result: c.result, retryAt: c.retryAt, requested: c.requested}}
+			assert.Equal(t, c.due, s.retryDue(), c.reason)
+		})
+	}
+}

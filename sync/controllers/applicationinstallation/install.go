@@ -1,9 +1,11 @@
 package applicationinstallation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -12,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/content"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 )
@@ -23,30 +26,34 @@ const gitInterval = 5 * time.Minute
 // prepareTimeout bounds fetching a chart or building a kustomization.
 const prepareTimeout = 2 * time.Minute
 
-// prepare fetches what is to be installed, where the cluster does not have it yet.
+// prepare fetches what is to be installed, where the cluster does not have it yet, and looks
+// whether a source that moves has moved. A look holds up nothing: what is installed is kept as it
+// is while it lasts, and where it fails.
 func (d *driver) prepare(_ context.Context, s *scope) error {
-	look := s.lookDue()
-	if !look && !s.needsFiles() {
+	needed := s.needsFiles()
+	if !needed && !s.lookDue() {
 		return nil
 	}
 	p, m := d.plan(s), d.methods[s.method()]
-	got, done := d.fetches.Do(p.source.url(), d.jobKey(s), s.digest+s.requestedAt(), func(ctx context.Context) prepared {
+	got, done := d.fetches.Do(p.source.url(), d.jobKey(s), s.digest+s.asked(), func(ctx context.Context) prepared {
 		ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 		defer cancel()
 		found, err := m.fetch(ctx, p)
 		return prepared{digest: p.digest, files: found, err: err}
 	})
-	if !done {
-		s.pending = true
-		return nil
-	}
-	if got.err != nil {
+	switch {
+	case !done:
+		s.pending, s.looking = needed, !needed
+	case got.err != nil && needed:
 		s.session.failed(d.kernel.Backoff)
 		s.session.nextLook = s.session.retryAt
 		return got.err
+	default:
+		s.looked(got.err, d.kernel.Backoff)
 	}
-	s.looked()
-	s.session.prepared = &got
+	if done && got.err == nil {
+		s.session.prepared = &got
+	}
 	return nil
 }
 
@@ -59,34 +66,74 @@ func (p *prepared) moved() string {
 	return moved
 }
 
+// moves says whether the source can change without a change of the definition.
+func (s *scope) moves() bool { return origin{version: s.version}.moves() }
+
 // lookDue says whether a source that moves is to be asked where it points.
 func (s *scope) lookDue() bool {
-	if !(origin{version: s.version}).moves() && s.inst.Spec.ReconciliationInterval.Duration <= 0 {
-		return false
-	}
-	return s.session.looked != s.requestedAt() || s.isDue(s.session.nextLook)
+	return s.moves() && (s.session.asked != s.asked() || s.isDue(s.session.nextLook))
 }
 
-func (s *scope) looked() {
-	s.session.looked = s.requestedAt()
-	interval := s.inst.Spec.ReconciliationInterval.Duration
-	if interval <= 0 && (origin{version: s.version}).moves() {
-		interval = gitInterval
+// asked identifies the question to a source: another one is asked at once.
+func (s *scope) asked() string {
+	question := []string{s.requestedAt(), s.interval().String()}
+	for _, secret := range []*content.Content{s.credentials, s.authorities} {
+		if secret != nil {
+			question = append(question, secret.Hash)
+		}
 	}
-	s.session.nextLook = time.Time{}
-	if interval > 0 {
-		s.session.nextLook = time.Now().Add(interval + time.Duration(rand.Int64N(int64(interval)/10+1)))
+	return strings.Join(question, " ")
+}
+
+// looked records how a look ended, and when the next one is due.
+func (s *scope) looked(err error, backoff func(int) time.Duration) {
+	s.session.asked, s.session.lookErr = s.asked(), err
+	if err != nil {
+		s.session.lookFailures++
+		s.session.nextLook = time.Now().Add(backoff(s.session.lookFailures))
+		return
+	}
+	s.session.lookFailures, s.session.nextLook = 0, time.Time{}
+	if s.moves() {
+		s.session.nextLook = after(cmp.Or(s.interval(), gitInterval))
 	}
 }
 
 func (s *scope) requestedAt() string { return s.inst.Annotations[v1alpha1.ReconcileAtAnnotation] }
+
+// interval between full comparisons with the cluster, and between looks; zero for none.
+func (s *scope) interval() time.Duration { return max(s.inst.Spec.ReconciliationInterval.Duration, 0) }
+
+// after is the end of an interval that begins now, and up to a tenth later, so that not all
+// installations of a cluster are due at once; never, where there is none.
+func after(interval time.Duration) time.Time {
+	if interval == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(interval + time.Duration(rand.Int64N(int64(interval)/10+1)))
+}
+
+// retryDue says whether what failed is to be tried again: its time has come, or somebody asks for
+// it, whom also a failure is tried for that waits for a change.
+func (s *scope) retryDue() bool {
+	failed := s.session.result.err != nil || len(s.session.result.problems) > 0
+	return s.isDue(s.session.retryAt) || failed && s.requestedAt() != s.session.requested
+}
+
+// compareDue says whether the interval is over after which everything is compared with the cluster.
+func (s *scope) compareDue() bool {
+	if interval := s.interval(); interval != s.session.interval {
+		s.session.interval, s.session.compareAt = interval, after(interval)
+	}
+	return s.isDue(s.session.compareAt)
+}
 
 // needsFiles says whether there is something to install that is not at hand.
 func (s *scope) needsFiles() bool {
 	if s.session.prepared != nil && s.session.prepared.digest == s.digest {
 		return false
 	}
-	return s.session.result.input != s.digest || s.isDue(s.session.retryAt)
+	return s.session.result.input != s.digest || s.retryDue()
 }
 
 // recordIntent writes what is about to be installed before the first write to the cluster:
@@ -129,9 +176,13 @@ func (d *driver) act(_ context.Context, s *scope) error {
 	}
 	s.session.giveUp = ""
 	if next.installs {
+		s.session.revision = s.session.prepared.files.git
 		s.session.attempted, s.session.prepared = next.input, nil
 		result.input = s.digest
 		s.session.healthSince = time.Now()
+	}
+	if next.installs || next.input == compareEverything {
+		s.session.compareAt = after(s.interval())
 	}
 	d.take(s, result)
 	s.tellCorrected(result)
@@ -145,8 +196,8 @@ func (d *driver) act(_ context.Context, s *scope) error {
 // do runs an action beside the workers. Where the cluster told of a change by others while it
 // ran, the installation is looked at once more: that wake was spent on the end of the action.
 func (d *driver) do(s *scope, input string, work func(context.Context, plan) acted) (acted, bool) {
-	if !s.session.acting {
-		s.session.acting, s.session.toldBefore = true, d.told.Rings(s.key())
+	if s.session.acting != input {
+		s.session.acting, s.session.toldBefore, s.session.requested = input, s.told, s.requestedAt()
 	}
 	p := d.plan(s)
 	result, done := d.acts.Do(d.cluster.Name().String(), d.jobKey(s), input, func(ctx context.Context) acted {
@@ -154,25 +205,35 @@ func (d *driver) do(s *scope, input string, work func(context.Context, plan) act
 		return work(ctx, p)
 	})
 	if done {
-		s.session.acting = false
-		if d.told.Rings(s.key()) != s.session.toldBefore {
+		s.session.acting = ""
+		if d.told.Rings(s.key()) != s.session.toldBefore || s.isDue(s.session.compareAt) {
 			d.waker.Wake(ctrl.Request{NamespacedName: s.key()})
 		}
 	}
 	return result, done
 }
 
-// next is the action that is due; nil where there is none.
+// The actions that bring nothing new.
+const (
+	rollBack          = "rollback"
+	correctDrift      = "correct"
+	compareEverything = "compare"
+)
+
+// next is the action that is under way, or due; nil where there is none.
 func (d *driver) next(s *scope) *action {
 	m := d.methods[s.method()]
-	if got := s.session.prepared; got != nil && (got.moved() != s.session.attempted || s.isDue(s.session.retryAt)) {
+	if got := s.session.prepared; got != nil && (got.moved() != s.session.attempted || s.retryDue() || s.session.acting == got.moved()) {
 		return &action{got.moved(), func(ctx context.Context, p plan) acted { return d.installOnce(ctx, m, p, got.files) }, true}
 	}
 	if why := s.session.giveUp; why != "" {
-		return &action{"rollback", func(ctx context.Context, p plan) acted { return m.rollback(ctx, p, why) }, false}
+		return &action{rollBack, func(ctx context.Context, p plan) acted { return m.rollback(ctx, p, why) }, false}
 	}
 	if drifted, due := d.drifted(s); due {
-		return &action{"correct", func(ctx context.Context, p plan) acted { return m.correct(ctx, p, drifted) }, false}
+		return &action{correctDrift, func(ctx context.Context, p plan) acted { return m.correct(ctx, p, drifted) }, false}
+	}
+	if s.compareDue() || s.session.acting == compareEverything {
+		return &action{compareEverything, func(ctx context.Context, p plan) acted { return m.correct(ctx, p, nil) }, false}
 	}
 	return nil
 }
@@ -180,11 +241,12 @@ func (d *driver) next(s *scope) *action {
 // drifted says whether there is anything to put right, and which objects are known to be
 // changed; a correction that is under way is taken up again until it has ended.
 func (d *driver) drifted(s *scope) ([]manifest.ID, bool) {
-	if !s.session.acting && d.told.Rings(s.key()) == s.session.toldBefore {
+	correcting := s.session.acting == correctDrift
+	if s.session.acting == compareEverything || !correcting && s.told == s.session.toldBefore {
 		return nil, false
 	}
 	seen, known := d.applier.Observe(s.owner)
-	return seen.Drifted, s.session.acting || known && !seen.Settled
+	return seen.Drifted, correcting || known && !seen.Settled
 }
 
 // installOnce makes the namespace, installs, and describes the result as an Application.

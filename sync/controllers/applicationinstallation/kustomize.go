@@ -10,6 +10,7 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/render"
+	"waybill.dev/waybill/sync/source/git"
 )
 
 // kustomizeMethod builds a folder of a git repository and applies it (C25). Values play no
@@ -17,10 +18,15 @@ import (
 type kustomizeMethod struct{ *driver }
 
 func (m kustomizeMethod) fetch(ctx context.Context, p plan) (*files, error) {
+	return m.build(ctx, p, git.Revision{})
+}
+
+// build builds the folder at a revision; at the newest one where that is zero.
+func (m kustomizeMethod) build(ctx context.Context, p plan, at git.Revision) (*files, error) {
 	if p.source.version.Template.Source.Git == nil {
 		return nil, reconcile.Stalled(v1alpha1.InvalidSpecReason, "method kustomize needs a git source")
 	}
-	tree, revision, err := m.openTree(ctx, p.source)
+	tree, revision, err := m.openTree(ctx, p.source, at)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +35,7 @@ func (m kustomizeMethod) fetch(ctx context.Context, p plan) (*files, error) {
 	if err != nil {
 		return nil, gitError(err)
 	}
-	got := &files{revision: revision.String()}
+	got := &files{revision: revision.String(), git: revision}
 	path := p.source.version.Template.Source.Git.Path
 	got.objects, got.problems, err = render.Folder(root, path, "")
 	var known *render.Error
@@ -74,12 +80,9 @@ func (m kustomizeMethod) apply(ctx context.Context, p plan, f *files) (acted, []
 	return got, result.Changes
 }
 
-// correct fetches anew: what was delivered is not kept in memory.
+// correct builds anew what is installed, which is not kept in memory, and nothing newer.
 func (m kustomizeMethod) correct(ctx context.Context, p plan, drifted []manifest.ID) acted {
-	if p.definition == nil {
-		return acted{err: errors.New("the definition is gone, so drift is not corrected")}
-	}
-	found, err := m.fetch(ctx, p)
+	found, err := m.build(ctx, p, p.revision)
 	if err != nil {
 		return acted{err: err}
 	}

@@ -7,6 +7,7 @@ import (
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/source/chart"
+	"waybill.dev/waybill/sync/source/git"
 )
 
 // method is how the files of a source become objects in a cluster; another one is added by
@@ -16,7 +17,7 @@ type method interface {
 	fetch(ctx context.Context, p plan) (*files, error)
 	// install brings the cluster to what was planned. A second call changes nothing.
 	install(ctx context.Context, p plan, f *files) acted
-	// correct puts right the objects that others have changed.
+	// correct puts right the objects that others have changed; without any, all are looked at.
 	correct(ctx context.Context, p plan, drifted []manifest.ID) acted
 	// rollback gives up what was installed last, because it did not become healthy.
 	rollback(ctx context.Context, p plan, why string) acted
@@ -35,6 +36,8 @@ type plan struct {
 	values     map[string]any
 	source     origin
 	digest     string
+	// revision of a git source is that which is installed.
+	revision git.Revision
 	// ledger is that of the session, and inventory what it listed when the job began.
 	ledger    *ledger
 	inventory []manifest.ID
@@ -44,6 +47,8 @@ type plan struct {
 type files struct {
 	// revision of the source: the chart's version, or a git revision.
 	revision string
+	// git is the revision of a git source.
+	git git.Revision
 	// chart of method helm.
 	chart *chart.Chart
 	// objects and the problems with them, of method kustomize.
@@ -90,6 +95,7 @@ func (d *driver) plan(s *scope) plan {
 		values:     s.values,
 		source:     origin{version: s.version, credentials: s.credentials, authorities: s.authorities},
 		digest:     s.digest,
+		revision:   s.session.revision,
 		ledger:     &s.session.inventory,
 	}
 }

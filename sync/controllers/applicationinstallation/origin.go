@@ -52,8 +52,9 @@ func (r *Reconciler) fetchChart(ctx context.Context, s origin) (*files, error) {
 	return &files{revision: got.Metadata.Version, chart: got}, nil
 }
 
-// openTree brings the tree of a git source; the caller closes it.
-func (r *Reconciler) openTree(ctx context.Context, s origin) (*git.Tree, git.Revision, error) {
+// openTree brings the tree of a git source at a revision, or, where that is zero, at the one that
+// its reference points at now; the caller closes it.
+func (r *Reconciler) openTree(ctx context.Context, s origin, revision git.Revision) (*git.Tree, git.Revision, error) {
 	from := s.version.Template.Source.Git
 	repository := git.Repository{URL: from.Remote}
 	if s.credentials != nil {
@@ -67,9 +68,11 @@ func (r *Reconciler) openTree(ctx context.Context, s origin) (*git.Tree, git.Rev
 	if from.Ref != nil {
 		ref = git.Ref{Branch: from.Ref.Branch, Tag: from.Ref.Tag, SemVer: from.Ref.SemVer, Name: from.Ref.Name, Commit: from.Ref.Commit}
 	}
-	revision, err := r.Git.Resolve(ctx, repository, ref)
-	if err != nil {
-		return nil, git.Revision{}, gitError(err)
+	if revision.Commit == "" {
+		var err error
+		if revision, err = r.Git.Resolve(ctx, repository, ref); err != nil {
+			return nil, git.Revision{}, gitError(err)
+		}
 	}
 	tree, err := r.Git.Open(ctx, repository, revision)
 	if err != nil {
@@ -80,7 +83,7 @@ func (r *Reconciler) openTree(ctx context.Context, s origin) (*git.Tree, git.Rev
 
 // fetchChartFromGit loads a chart, with its dependencies, from a folder of a repository (K54).
 func (r *Reconciler) fetchChartFromGit(ctx context.Context, s origin) (*files, error) {
-	tree, revision, err := r.openTree(ctx, s)
+	tree, revision, err := r.openTree(ctx, s, git.Revision{})
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +97,7 @@ func (r *Reconciler) fetchChartFromGit(ctx context.Context, s origin) (*files, e
 	if err != nil {
 		return nil, chartError(err)
 	}
-	return &files{revision: revision.String(), chart: got}, nil
+	return &files{revision: revision.String(), git: revision, chart: got}, nil
 }
 
 // chartError gives an error of a chart source its reason.

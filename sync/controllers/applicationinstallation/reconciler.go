@@ -97,7 +97,9 @@ func (d *driver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 		}
 	}
 	pass := d.kernel.Begin(d.client, d.recorder, inst)
-	s := &scope{inst: inst, pass: pass, now: time.Now(), session: d.sessions.of(inst), owner: d.owner(inst)}
+	s := &scope{
+		inst: inst, pass: pass, now: time.Now(), told: d.told.Rings(req.NamespacedName), session: d.sessions.of(inst), owner: d.owner(inst),
+	}
 	outcome, err := d.run(ctx, s)
 	if deleting && err == nil && !outcome.Pending {
 		return ctrl.Result{}, d.release(ctx, s)
@@ -131,6 +133,9 @@ func (d *driver) run(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 		if s.pending {
 			return reconcile.Outcome{Pending: true}, nil
 		}
+	}
+	if s.looking {
+		return reconcile.Outcome{Pending: true}, nil
 	}
 	return d.report(s)
 }

@@ -86,7 +86,7 @@ func (s *scope) has(version string) bool {
 func (s *scope) unresolved(format string, args ...any) error {
 	installed := s.inst.Status.Application
 	wanted := s.inst.Spec.ApplicationRef.Version
-	if installed != nil && s.inst.Status.Release != nil && (wanted == "" || wanted == installed.Version) {
+	if installed != nil && s.inst.Status.Inventory != nil && (wanted == "" || wanted == installed.Version) {
 		return reconcile.Stalled(v1alpha1.DefinitionGoneReason, format+"; what is installed keeps running, delete the installation to uninstall it", args...)
 	}
 	return reconcile.Waiting(v1alpha1.DefinitionNotFoundReason, 0, format, args...)

@@ -17,6 +17,9 @@ type scope struct {
 	pass *reconcile.Pass
 	// now is when the pass began: what was due by then, it sees to.
 	now time.Time
+	// told is how often the cluster had told of a change by others when the pass began: what it
+	// tells later, another pass sees to.
+	told int
 	// session is what is remembered between passes.
 	session *session
 	// owner is what objects of the installation are marked with.
@@ -38,6 +41,8 @@ type scope struct {
 	obsolete *v1alpha1.Inventory
 	// pending is set by a step that waits for a job to end as an event.
 	pending bool
+	// looking is set by prepare where a source is being looked at, which ends as an event.
+	looking bool
 }
 
 // options of the installation, or else those of its definition.
@@ -63,12 +68,12 @@ func (s *scope) method() v1alpha1.Method {
 // isDue says whether a time was set, and had come when the pass began.
 func (s *scope) isDue(at time.Time) bool { return !at.IsZero() && !at.After(s.now) }
 
-// requeueAfter is the time until the next look at a moving source, until the next try, or until
-// objects have to be healthy. What was due when the pass began is not in it: the pass has seen to
+// requeueAfter is the time until the next look at a moving source, until the next comparison, until
+// the next try, or until objects have to be healthy. What was due when the pass began is not in it: the pass has seen to
 // that or, where it could not, waits for what ends as an event.
 func (s *scope) requeueAfter() time.Duration {
 	var next time.Time
-	for _, due := range []time.Time{s.session.nextLook, s.session.retryAt, s.session.healthDue} {
+	for _, due := range []time.Time{s.session.nextLook, s.session.compareAt, s.session.retryAt, s.session.healthDue} {
 		if due.After(s.now) && (next.IsZero() || due.Before(next)) {
 			next = due
 		}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/source/git"
 )
 
 // jobKey identifies an installation of a cluster; the UID keeps one apart from another of
@@ -22,18 +23,27 @@ type jobKey struct {
 type session struct {
 	// prepared is what the digest was prepared to, until it was acted on.
 	prepared *prepared
-	// looked is the annotation reconcile-at with which a moving source was last looked at,
-	// and nextLook when it is looked at again.
-	looked   string
-	nextLook time.Time
+	// asked is what a moving source was last looked at with, lookErr how that ended, and nextLook
+	// when it is looked at again.
+	asked        string
+	lookErr      error
+	lookFailures int
+	nextLook     time.Time
+	// revision of a git source is that which was last installed.
+	revision git.Revision
 
 	// restored says that inventory was read back from the status.
 	restored  bool
 	inventory ledger
-	// acting says that an action is under way; toldBefore is how often the cluster had told of
-	// a change by others when it, or the last one, began.
-	acting     bool
+	// acting is the input of the action that is under way, empty while there is none; toldBefore is
+	// how often the cluster had told of a change by others when it, or the last one, began, and
+	// requested the annotation reconcile-at then.
+	acting     string
 	toldBefore int
+	requested  string
+	// compareAt is when everything is compared with the cluster again, after an interval.
+	interval  time.Duration
+	compareAt time.Time
 
 	// attempted is the digest that was last acted on, and result how that went.
 	attempted string
@@ -63,7 +73,8 @@ func (s *session) succeeded() { s.failures, s.retryAt = 0, time.Time{} }
 // uninstall, and there is nothing to look at any more.
 func (s *session) beginUninstall() {
 	if !s.uninstalling {
-		s.uninstalling, s.retryAt, s.nextLook, s.healthDue = true, time.Time{}, time.Time{}, time.Time{}
+		s.uninstalling, s.retryAt = true, time.Time{}
+		s.nextLook, s.compareAt, s.healthDue = time.Time{}, time.Time{}, time.Time{}
 	}
 }
 

@@ -49,6 +49,9 @@ func (d *driver) report(s *scope) (reconcile.Outcome, error) {
 		}, nil
 	}
 	s.markInstalled(true, nil)
+	if s.session.lookErr != nil {
+		return s.failed(s.session.lookErr)
+	}
 	return d.reportHealth(s)
 }
 
