@@ -76,7 +76,8 @@ const (
 )
 
 // OwnershipFinalizer holds an Application until no object that is not its component refers to
-// it as an owner: else the garbage collector would delete what is not listed (C42).
+// it as an owner, else the garbage collector would delete what is not listed (C42), and until the
+// Pod of its health check is deleted (A84).
 const OwnershipFinalizer = "apps.waybill.dev/ownership"
 
 // Finalizer holds an object of ours until what it delivered is gone (C11).
