@@ -180,7 +180,9 @@ func TestKubernetesCluster_secretGoesFirst(t *testing.T) {
 	_, err := h.registry.Get(h.key("eu-1"))
 	require.NoError(t, err, "what is delivered can still be taken out")
 
-	require.NoError(t, h.Get(t.Context(), h.key("apps"), gs))
+	require.True(t, eventually(func() bool {
+		return assert.NoError(t, h.Get(t.Context(), h.key("apps"), gs)) && !gs.DeletionTimestamp.IsZero()
+	}), "the namespace controller deletes the GitSync, and has done with it")
 	h.left(gs)
 	h.gone("eu-1")
 	gs.Finalizers = nil
