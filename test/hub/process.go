@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +34,10 @@ const SystemNamespace = v1alpha1.DefaultSystemNamespace
 // Identity is the user that the processes under test are, so that their requests can be told
 // from others in the audit log.
 const Identity = "waybill-sync"
+
+// probeTimeout is more than a process has by default: a machine that does much else is not to
+// look like clusters that hang.
+const probeTimeout = 15 * time.Second
 
 // Shared is what a process hands to the controllers that it runs.
 type Shared struct {
@@ -133,7 +138,7 @@ func newShared(ctx context.Context, t testing.TB, mgr ctrl.Manager) Shared {
 	require.NoError(t, err)
 	return Shared{
 		HubID:    id,
-		Clusters: cluster.NewRegistry(local, cluster.Options{Log: log.Log}),
+		Clusters: cluster.NewRegistry(local, cluster.Options{Log: log.Log, ProbeTimeout: probeTimeout}),
 		Secrets:  content.NewReader(ctx, mgr.GetCache(), direct),
 		Git:      store,
 		Charts:   charts,

@@ -3,7 +3,6 @@ package gitsync_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
@@ -113,7 +112,7 @@ func TestGitSync_slowClusterHidesNoOther(t *testing.T) {
 	users := w.addClusters("quick", "slow")
 	w.commit(map[string]string{"a.yaml": configMapIn(w.Namespace, "a", "one")})
 	gs := hub.AwaitReady(w.World, w.sync(in("all", "yes")))
-	users["slow"].gate.Slow(500 * time.Millisecond)
+	require.NoError(t, users["slow"].gate.Hang())
 
 	commit := w.commit(map[string]string{"a.yaml": configMapIn(w.Namespace, "a", "two")})
 	hub.Change(w.World, gs, func(gs *v1alpha1.GitSync) {
@@ -123,7 +122,7 @@ func TestGitSync_slowClusterHidesNoOther(t *testing.T) {
 		quick, slow := gs.Status.Clusters[0], gs.Status.Clusters[1]
 		return quick.Ready && strings.HasSuffix(quick.Revision, commit) && !slow.Ready && slow.Reason == v1alpha1.ProgressingReason
 	})
-	users["slow"].gate.Slow(0)
+	require.NoError(t, users["slow"].gate.Open())
 	hub.Await(w.World, gs, "the slow cluster never gets there", func(gs *v1alpha1.GitSync) bool {
 		return conditions.IsReady(gs) && gs.Status.Clusters[1].Ready && strings.HasSuffix(gs.Status.Revision, commit)
 	})

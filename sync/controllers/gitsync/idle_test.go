@@ -14,10 +14,10 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-// requestsOf is what the controller asked of the API server because of a namespace.
+// requestsOf is what the controller asked of the API server because of a namespace, and got.
 func (w *world) requestsOf(since env.AuditMark) []env.Request {
 	w.T.Helper()
-	got, err := w.Cluster.Requests(w.T.Context(), since, env.Calls, func(r env.Request) bool {
+	got, err := w.Cluster.Requests(w.T.Context(), since, env.Calls, env.Accepted, func(r env.Request) bool {
 		return strings.Contains(r.User, hub.Identity) && r.Namespace == w.Namespace && r.Resource != "events"
 	})
 	require.NoError(w.T, err)
