@@ -39,8 +39,10 @@ const (
 	hubID = "6e0a7c5c-1f0f-4b0e-9d53-000000000001"
 )
 
-func shared(t testing.TB, name string) *env.Cluster {
-	return env.Shared(t, env.Options{Name: name, NoControllers: true, CRDs: []string{"../../../charts/waybill/crds"}, Audit: true})
+func shared(t testing.TB, name string) *env.Cluster { return env.Shared(t, clusterOptions(name)) }
+
+func clusterOptions(name string) env.Options {
+	return env.Options{Name: name, NoControllers: true, CRDs: []string{"../../../charts/waybill/crds"}, Audit: true}
 }
 
 // suite is one test: the hub with the controller, and what it created.
@@ -70,6 +72,7 @@ func newClient(t testing.TB, config *rest.Config) client.Client {
 // newSuite starts the controller on the hub. What the test leaves is removed after it.
 func newSuite(t *testing.T) *suite {
 	t.Helper()
+	env.SharedAll(t, clusterOptions("hub"), clusterOptions("user"), clusterOptions("other"))
 	s := &suite{Client: newClient(t, shared(t, "hub").RESTConfig()), t: t, ns: shared(t, "hub").Namespace(t)}
 	t.Cleanup(s.clear)
 	s.start()
