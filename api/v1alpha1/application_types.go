@@ -8,20 +8,21 @@ import (
 // ApplicationKind is the kind of an Application.
 const ApplicationKind = "Application"
 
-// Ownership says whether an Application owns its components (C8).
+// Ownership defines whether an Application owns its components (C8).
 // +kubebuilder:validation:Enum=Own;Observe
 type Ownership string
 
 const (
-	// OwnershipOwn gives components an ownerReference: they go with the Application (A62, A68).
+	// OwnershipOwn sets an ownerReference on components: they are deleted with the Application
+	// (A62, A68).
 	OwnershipOwn Ownership = "Own"
 
-	// OwnershipObserve reports components, and marks them as the Application's by annotation and
-	// label; they get no ownerReference, and stay when it is deleted.
+	// OwnershipObserve reports components and marks them as the Application's by annotation and
+	// label. They get no ownerReference, and stay when the Application is deleted.
 	OwnershipObserve Ownership = "Observe"
 )
 
-// ApplicationSpec says what an application is made of (A7-A18).
+// ApplicationSpec describes what an application is made of (A7-A18).
 type ApplicationSpec struct {
 	// Type of the application, e.g. WordPress, MySQL (A7).
 	// +required
@@ -38,7 +39,7 @@ type ApplicationSpec struct {
 	// +kubebuilder:validation:MaxItems=1000
 	Components []ApplicationComponent `json:"components,omitempty"`
 
-	// Dependencies are the names of other Applications of the same namespace (A9, A39).
+	// Dependencies are the names of other Applications in the same namespace (A9, A39).
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100
@@ -55,8 +56,8 @@ type ApplicationSpec struct {
 	// +optional
 	HealthCheck *ApplicationHealthCheck `json:"healthCheck,omitempty"`
 
-	// HealthExpressions say in CEL what is healthy for kinds that need it; they see
-	// metadata, spec and status, never data (C39).
+	// HealthExpressions define in CEL when objects of a kind are healthy. They see metadata, spec
+	// and status, never data (C39).
 	// +optional
 	// +listType=map
 	// +listMapKey=group
@@ -74,7 +75,7 @@ type ApplicationSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	Version string `json:"version,omitempty"`
 
-	// AboutURL points at more about the application (A13).
+	// AboutURL links to more information about the application (A13).
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	AboutURL string `json:"url,omitempty"`
@@ -96,12 +97,12 @@ type ApplicationSpec struct {
 	// +kubebuilder:validation:MaxItems=100
 	Keywords []string `json:"keywords,omitempty"`
 
-	// LicenseURL points at the licence of the application (A17).
+	// LicenseURL links to the licence of the application (A17).
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	LicenseURL string `json:"license,omitempty"`
 
-	// DashboardURL points at the dashboard of the application (A18).
+	// DashboardURL links to the dashboard of the application (A18).
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	DashboardURL string `json:"dashboard,omitempty"`
@@ -109,7 +110,7 @@ type ApplicationSpec struct {
 
 // ApplicationComponent is one object, or every selected object of a kind (C2).
 type ApplicationComponent struct {
-	// Name of the object, which must then exist. Empty: every selected object of the kind.
+	// Name of the object, which must then exist. If empty, every selected object of the kind.
 	// +optional
 	// +kubebuilder:default=""
 	// +kubebuilder:validation:MaxLength=253
@@ -133,7 +134,7 @@ type ApplicationComponent struct {
 	Kind string `json:"kind"`
 }
 
-// ApplicationHealthCheck is a Pod whose readiness is that of the application (A11, A59).
+// ApplicationHealthCheck is a Pod whose readiness stands for that of the application (A11, A59).
 type ApplicationHealthCheck struct {
 	// Template of the Pod, with a readinessProbe on a container (A30, A31, C10).
 	// +required
@@ -143,7 +144,7 @@ type ApplicationHealthCheck struct {
 	Template runtime.RawExtension `json:"template"`
 }
 
-// HealthExpression says in CEL what is healthy for one kind.
+// HealthExpression defines in CEL when objects of one kind are healthy.
 type HealthExpression struct {
 	// Group of the kind; empty for the core group.
 	// +optional
@@ -151,7 +152,7 @@ type HealthExpression struct {
 	// +kubebuilder:validation:MaxLength=253
 	Group string `json:"group"`
 
-	// Kind that the expressions are for.
+	// Kind that the expressions apply to.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -163,13 +164,13 @@ type HealthExpression struct {
 	// +kubebuilder:validation:MaxLength=4096
 	Current string `json:"current"`
 
-	// Failed is true when the object will not become healthy by itself.
+	// Failed is true when the object will not become healthy on its own.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Failed string `json:"failed,omitempty"`
 }
 
-// ComponentStatus is what is known of a component or of a dependency (C6).
+// ComponentStatus is the state of a component or of a dependency (C6).
 type ComponentStatus struct {
 	// Group of the kind; empty for the core group.
 	// +optional
@@ -183,29 +184,29 @@ type ComponentStatus struct {
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Installed says whether the object is there and belongs to the Application (A71, A73).
+	// Installed is true if the object exists and belongs to the Application (A71, A73).
 	// +required
 	Installed bool `json:"installed"`
 
-	// Owned says whether the object has an ownerReference to the Application (A65).
+	// Owned is true if the object has an ownerReference to the Application (A65).
 	// +optional
 	Owned bool `json:"owned,omitempty"`
 
-	// Health in kstatus words: Current, InProgress, Failed, Terminating, NotFound, Unknown.
+	// Health as kstatus reports it: Current, InProgress, Failed, Terminating, NotFound, Unknown.
 	// +optional
 	Health string `json:"health,omitempty"`
 
-	// Message says what is wrong, for people.
+	// Message explains what is wrong, for people.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// ApplicationStatus says what of an application is there and whether it works (A2-A6).
+// ApplicationStatus reports which parts of an application exist and whether it works (A2-A6).
 type ApplicationStatus struct {
 	ReconcileStatus `json:",inline"`
 
-	// Installed lists what is there: components as `<kind>.<group>/<name>`, dependencies
-	// as `Application/<name>` (A3, C59).
+	// Installed lists what exists: components as `<kind>.<group>/<name>`, dependencies as
+	// `Application/<name>` (A3, C59).
 	// +optional
 	// +listType=atomic
 	Installed []string `json:"installed,omitempty"`
@@ -230,8 +231,8 @@ type ApplicationStatus struct {
 	Dependencies []ComponentStatus `json:"dependencies,omitempty"`
 }
 
-// Application says what belongs together, owns it or observes it, and knows whether it is
-// there and works (A1).
+// Application groups the objects that make up an application, owns or observes them, and reports
+// whether they exist and work (A1).
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=waybill
@@ -247,10 +248,10 @@ type Application struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says what the application is made of.
+	// Spec describes what the application is made of.
 	Spec ApplicationSpec `json:"spec"`
 
-	// Status says what of it is there and whether it works.
+	// Status reports which parts of it exist and whether it works.
 	// +kubebuilder:default={"observedGeneration":-1}
 	Status ApplicationStatus `json:"status,omitempty"`
 }

@@ -8,7 +8,7 @@ import (
 // ApplicationDefinitionKind is the kind of an ApplicationDefinition.
 const ApplicationDefinitionKind = "ApplicationDefinition"
 
-// Method is how the files of a source become objects in a cluster (K13).
+// Method defines how the files of a source become objects in a cluster (K13).
 // +kubebuilder:validation:Enum=helm;kustomize
 type Method string
 
@@ -20,26 +20,26 @@ const (
 	MethodKustomize Method = "kustomize"
 )
 
-// ApplicationDefinitionSpec is one entry of the catalog with all its versions (K11).
+// ApplicationDefinitionSpec describes one entry of the catalog with all its versions (K11).
 // +kubebuilder:validation:XValidation:rule="self.method == 'helm' || self.versions.all(v, !has(v.template) || !has(v.template.source.helm))",message="a helm source needs method helm"
 // +kubebuilder:validation:XValidation:rule="!has(self.defaultVersion) || size(self.defaultVersion) == 0 || self.versions.exists(v, v.version == self.defaultVersion)",message="defaultVersion must be one of versions"
 type ApplicationDefinitionSpec struct {
-	// DisplayName for people. Default: the name of the object.
+	// DisplayName is the name shown to people. Default: the name of the object.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	DisplayName string `json:"displayName,omitempty"`
 
-	// Description says in a sentence or two what the application is (K12).
+	// Description of the application in a sentence or two (K12).
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Description string `json:"description,omitempty"`
 
-	// DocumentationURL points at the documentation of the application (C25).
+	// DocumentationURL links to the documentation of the application (C25).
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	DocumentationURL string `json:"documentationURL,omitempty"`
 
-	// SourceURL points at the source code of the application.
+	// SourceURL links to the source code of the application.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	SourceURL string `json:"sourceURL,omitempty"`
@@ -54,24 +54,24 @@ type ApplicationDefinitionSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="method is immutable"
 	Method Method `json:"method,omitempty"`
 
-	// DefaultValues lie below the values of every version (C26).
+	// DefaultValues apply to all versions; the values of a version override them (C26).
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
 	DefaultValues *apiextensionsv1.JSON `json:"defaultValues,omitempty"`
 
-	// DefaultNamespace is where an installation goes that names no namespace. Default:
-	// the namespace of the installation.
+	// DefaultNamespace is the target of installations that name no namespace. Default: the
+	// namespace of the installation.
 	// +optional
 	DefaultNamespace *TargetNamespace `json:"defaultNamespace,omitempty"`
 
-	// DefaultVersion is taken by an installation that names no version, when it is created.
+	// DefaultVersion is filled in when an installation is created that names no version.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	DefaultVersion string `json:"defaultVersion,omitempty"`
 
-	// DefaultDeployOptions are taken where an installation sets none.
+	// DefaultDeployOptions apply to installations that set none.
 	// +optional
 	DefaultDeployOptions *DeployOptions `json:"defaultDeployOptions,omitempty"`
 
@@ -80,7 +80,7 @@ type ApplicationDefinitionSpec struct {
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 
-	// Versions that are offered, each once (K27).
+	// Versions on offer, each listed once (K27).
 	// +required
 	// +listType=map
 	// +listMapKey=version
@@ -89,7 +89,7 @@ type ApplicationDefinitionSpec struct {
 	Versions []ApplicationVersion `json:"versions"`
 }
 
-// Logo is a picture in a format that browsers show.
+// Logo is a picture in a format that browsers can show.
 type Logo struct {
 	// Format of the picture.
 	// +required
@@ -104,35 +104,35 @@ type Logo struct {
 
 // ApplicationVersion is one version of an application.
 type ApplicationVersion struct {
-	// Version by which installations ask for it. Two versions that are equal as semantic
-	// versions are one (C27).
+	// Version is the name that installations refer to. Versions that are equal as semantic versions
+	// count as one (C27).
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Version string `json:"version"`
 
-	// Deprecated warns whoever starts to use this version (C28). Default: false.
+	// Deprecated warns users who start to use this version (C28). Default: false.
 	// +optional
 	Deprecated bool `json:"deprecated,omitempty"`
 
-	// ClusterFacts offers facts about the cluster as Helm values under
-	// `.Values.waybill.cluster`: name, labels, version (C33). Default: false.
+	// ClusterFacts provides facts about the cluster as Helm values under `.Values.waybill.cluster`:
+	// name, labels, version (C33). Default: false.
 	// +optional
 	ClusterFacts bool `json:"clusterFacts,omitempty"`
 
-	// Template says where the version comes from. Required, but for the copies that
-	// Waybill keeps in user clusters (C45).
+	// Template defines where the version comes from. Required, except in the copies that Waybill
+	// keeps in user clusters (C45).
 	// +optional
 	Template *ApplicationTemplate `json:"template,omitempty"`
 }
 
-// ApplicationTemplate says where a version comes from and with which values.
+// ApplicationTemplate defines where a version comes from and its values.
 type ApplicationTemplate struct {
 	// Source of the files.
 	// +required
 	Source ApplicationSource `json:"source"`
 
-	// Values lie above defaultValues and below those of an installation (K25, C26).
+	// Values override defaultValues, and are overridden by those of an installation (K25, C26).
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -140,15 +140,15 @@ type ApplicationTemplate struct {
 	Values *apiextensionsv1.JSON `json:"values,omitempty"`
 }
 
-// ApplicationSource is one of helm and git (K15).
+// ApplicationSource is either helm or git (K15).
 // +kubebuilder:validation:XValidation:rule="has(self.helm) != has(self.git)",message="exactly one of helm and git must be set"
 type ApplicationSource struct {
 	// Helm names a chart in a Helm repository or an OCI registry.
 	// +optional
 	Helm *HelmSource `json:"helm,omitempty"`
 
-	// Git names a folder in a git repository: a chart for method helm, a kustomization
-	// or plain manifests for method kustomize.
+	// Git names a folder in a git repository: a chart for method helm, or a kustomization or plain
+	// manifests for method kustomize.
 	// +optional
 	Git *GitSource `json:"git,omitempty"`
 }
@@ -163,13 +163,13 @@ type HelmSource struct {
 	// +kubebuilder:validation:Pattern=`^(https?|oci)://[^\s]+$`
 	URL string `json:"url"`
 
-	// ChartName of the chart within the repository.
+	// ChartName is the name of the chart within the repository.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	ChartName string `json:"chartName"`
 
-	// ChartVersion, exact (C59).
+	// ChartVersion is the exact version of the chart (C59).
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
@@ -179,16 +179,16 @@ type HelmSource struct {
 	// +optional
 	Credentials *SourceCredentials `json:"credentials,omitempty"`
 
-	// CASecretRef names a Secret of the system namespace whose key ca.crt holds the
-	// certificate authorities to trust.
+	// CASecretRef names a Secret in the system namespace whose key ca.crt holds the certificate
+	// authorities to trust.
 	// +optional
 	CASecretRef *LocalReference `json:"caSecretRef,omitempty"`
 
-	// PlainHTTP talks to an OCI registry without TLS. Default: false.
+	// PlainHTTP accesses an OCI registry without TLS. Default: false.
 	// +optional
 	PlainHTTP bool `json:"plainHTTP,omitempty"`
 
-	// InsecureSkipTLS does not check the certificate of the server. Default: false.
+	// InsecureSkipTLS skips verification of the server's certificate. Default: false.
 	// +optional
 	InsecureSkipTLS bool `json:"insecureSkipTLS,omitempty"`
 }
@@ -202,7 +202,7 @@ type GitSource struct {
 	// +kubebuilder:validation:Pattern=`^((https?|ssh)://[^\s]+|[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:[^\s]+)$`
 	Remote string `json:"remote"`
 
-	// Ref says which commit is meant. Default: the branch that HEAD names.
+	// Ref selects the commit. Default: the branch that HEAD names.
 	// +optional
 	Ref *GitReference `json:"ref,omitempty"`
 
@@ -217,18 +217,18 @@ type GitSource struct {
 	Credentials *SourceCredentials `json:"credentials,omitempty"`
 }
 
-// SourceCredentials says where the credentials of a source are.
+// SourceCredentials names where the credentials for a source are.
 type SourceCredentials struct {
-	// SecretRef names a Secret of the system namespace that carries the annotation
-	// apps.waybill.dev/secret-type (K55, K56): username and password, or registryConfigFile,
-	// for helm; the keys of GitSync's secretRef for git.
+	// SecretRef names a Secret in the system namespace that carries the annotation
+	// apps.waybill.dev/secret-type (K55, K56). Its keys are, for helm, username and password, or
+	// registryConfigFile; for git, those of GitSync's secretRef.
 	// +required
 	SecretRef LocalReference `json:"secretRef"`
 }
 
-// VersionUsage says who uses one version of a definition.
+// VersionUsage lists the installations that use one version of a definition.
 type VersionUsage struct {
-	// Version that is used.
+	// Version in use.
 	// +required
 	Version string `json:"version"`
 
@@ -244,11 +244,11 @@ type VersionUsage struct {
 	Installations []string `json:"installations,omitempty"`
 }
 
-// ApplicationDefinitionStatus says who uses a definition.
+// ApplicationDefinitionStatus reports where a definition is offered and used.
 type ApplicationDefinitionStatus struct {
 	ReconcileStatus `json:",inline"`
 
-	// UsedBy says who uses which version, as far as the clusters were last seen (C47).
+	// UsedBy lists the installations that use each version, as last seen in the clusters (C47).
 	// +optional
 	// +listType=map
 	// +listMapKey=version
@@ -258,13 +258,13 @@ type ApplicationDefinitionStatus struct {
 	// +optional
 	Clusters int32 `json:"clusters,omitempty"`
 
-	// Versions in short, for tables: the newest first, without the deprecated ones unless
-	// there are no others, at most five by name. Copies have it too.
+	// Versions is a summary for tables: newest first, deprecated ones only if there are no others,
+	// at most five by name. Copies have it too.
 	// +optional
 	Versions string `json:"versions,omitempty"`
 }
 
-// ApplicationDefinition is one entry of the catalog: an application in all its versions (K10).
+// ApplicationDefinition is one entry of the catalog: an application with all its versions (K10).
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=waybill
@@ -278,10 +278,10 @@ type ApplicationDefinition struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the entry of the catalog.
+	// Spec describes the entry of the catalog.
 	Spec ApplicationDefinitionSpec `json:"spec"`
 
-	// Status says who uses it.
+	// Status reports where it is offered and used.
 	// +kubebuilder:default={"observedGeneration":-1}
 	Status ApplicationDefinitionStatus `json:"status,omitempty"`
 }
@@ -305,7 +305,7 @@ func (d *ApplicationDefinition) GetConditions() []metav1.Condition { return d.St
 // SetConditions replaces the conditions of the status.
 func (d *ApplicationDefinition) SetConditions(c []metav1.Condition) { d.Status.Conditions = c }
 
-// GetMethod returns the method, helm where none is set.
+// GetMethod returns the method; helm if none is set.
 func (d *ApplicationDefinition) GetMethod() Method {
 	if d.Spec.Method == "" {
 		return MethodHelm
@@ -313,7 +313,7 @@ func (d *ApplicationDefinition) GetMethod() Method {
 	return d.Spec.Method
 }
 
-// GetVersion returns the version of that name, nil where there is none.
+// GetVersion returns the version of that name, or nil if there is none.
 func (d *ApplicationDefinition) GetVersion(version string) *ApplicationVersion {
 	for i := range d.Spec.Versions {
 		if d.Spec.Versions[i].Version == version {
@@ -323,7 +323,7 @@ func (d *ApplicationDefinition) GetVersion(version string) *ApplicationVersion {
 	return nil
 }
 
-// IsCopy says whether this is a copy of a hub's definition in a user cluster (C45).
+// IsCopy reports whether this is a copy of a hub's definition in a user cluster (C45).
 func (d *ApplicationDefinition) IsCopy() bool {
 	_, ok := d.Annotations[CopyOfAnnotation]
 	return ok

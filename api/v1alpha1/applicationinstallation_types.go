@@ -10,7 +10,7 @@ import (
 // ApplicationInstallationKind is the kind of an ApplicationInstallation.
 const ApplicationInstallationKind = "ApplicationInstallation"
 
-// ApplicationInstallationSpec says which application is wanted, where, and with which values.
+// ApplicationInstallationSpec defines which application to install, where, and with which values.
 // +kubebuilder:validation:XValidation:rule="!(has(self.values) && has(self.valuesBlock))",message="at most one of values and valuesBlock may be set"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.__namespace__) || (has(self.__namespace__) && self.__namespace__.name == oldSelf.__namespace__.name)",message="namespace.name is immutable: delete the installation and create it anew"
 type ApplicationInstallationSpec struct {
@@ -18,37 +18,37 @@ type ApplicationInstallationSpec struct {
 	// +required
 	ApplicationRef ApplicationReference `json:"applicationRef"`
 
-	// Namespace that the workload goes to; its name is immutable (K36). Default: the
-	// definition's defaultNamespace, else the namespace of the installation.
+	// Namespace to install the workload into; its name is immutable (K36). Default: the
+	// definition's defaultNamespace, otherwise the namespace of the installation.
 	// +optional
 	Namespace *TargetNamespace `json:"namespace,omitempty"`
 
-	// Values override those of the version (K39, C26). They are data: templates in them
-	// are never executed (C33).
+	// Values override those of the version (K39, C26). They are plain data: templates in them are
+	// never executed (C33).
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
 	Values *apiextensionsv1.JSON `json:"values,omitempty"`
 
-	// ValuesBlock is the same as values, written as a block of YAML so that comments survive.
+	// ValuesBlock is the same as values, written as a block of YAML to preserve comments.
 	// +optional
 	// +kubebuilder:validation:MaxLength=524288
 	ValuesBlock string `json:"valuesBlock,omitempty"`
 
-	// ValuesFrom are read from the installation's namespace, in this order, and lie below
-	// values and valuesBlock.
+	// ValuesFrom lists sources of values in the installation's namespace. Later ones override
+	// earlier ones; values and valuesBlock override them all.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	ValuesFrom []ValuesReference `json:"valuesFrom,omitempty"`
 
-	// ReconciliationInterval forces a full comparison with the cluster that often; drift is
-	// put right by watches in any case. Default: 0s, never.
+	// ReconciliationInterval forces a full comparison with the cluster at this interval. Watches
+	// detect drift in any case. Default: 0s, never.
 	// +optional
 	ReconciliationInterval metav1.Duration `json:"reconciliationInterval,omitzero"`
 
-	// DeployOptions of the method.
+	// DeployOptions are the options of the method.
 	// +optional
 	DeployOptions *DeployOptions `json:"deployOptions,omitempty"`
 }
@@ -69,7 +69,7 @@ type ApplicationReference struct {
 	Version string `json:"version,omitempty"`
 }
 
-// TargetNamespace is the namespace that a workload goes to.
+// TargetNamespace is the namespace that a workload is installed into.
 type TargetNamespace struct {
 	// Name of the namespace.
 	// +required
@@ -77,16 +77,16 @@ type TargetNamespace struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// Create the namespace where it does not exist (K37). Default: false.
+	// Create the namespace if it does not exist (K37). Default: false.
 	// +optional
 	Create bool `json:"create,omitempty"`
 
-	// Labels that the namespace gets (K38).
+	// Labels to set on the namespace (K38).
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// Annotations that the namespace gets (K38).
+	// Annotations to set on the namespace (K38).
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Annotations map[string]string `json:"annotations,omitempty"`
@@ -110,7 +110,7 @@ type ValuesReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Key string `json:"key,omitempty"`
 
-	// Optional lets the object or the key be absent. Default: false.
+	// Optional allows the object or the key to be absent. Default: false.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 }
@@ -122,12 +122,12 @@ type DeployOptions struct {
 	Helm *HelmDeployOptions `json:"helm,omitempty"`
 }
 
-// CRDPolicy says what is done with the CRDs of a chart.
+// CRDPolicy defines how the CRDs of a chart are handled.
 // +kubebuilder:validation:Enum=CreateReplace;Create;Skip
 type CRDPolicy string
 
 const (
-	// CRDCreateReplace creates CRDs, and upgrades them with the chart.
+	// CRDCreateReplace creates CRDs and upgrades them with the chart.
 	CRDCreateReplace CRDPolicy = "CreateReplace"
 
 	// CRDCreate creates CRDs that do not exist and never upgrades them.
@@ -137,15 +137,15 @@ const (
 	CRDSkip CRDPolicy = "Skip"
 )
 
-// DriftDetection says what is done when an object of a release was changed by others.
+// DriftDetection defines what happens when someone else changes an object of a release.
 // +kubebuilder:validation:Enum=Enabled;Warn;Disabled
 type DriftDetection string
 
 const (
-	// DriftEnabled puts drift right.
+	// DriftEnabled corrects drift.
 	DriftEnabled DriftDetection = "Enabled"
 
-	// DriftWarn reports drift and leaves it.
+	// DriftWarn reports drift without correcting it.
 	DriftWarn DriftDetection = "Warn"
 
 	// DriftDisabled does not look for drift.
@@ -155,41 +155,41 @@ const (
 // HelmDeployOptions are the options of method helm.
 // +kubebuilder:validation:XValidation:rule="!has(self.atomic) || !self.atomic || (has(self.wait) && self.wait)",message="atomic needs wait"
 type HelmDeployOptions struct {
-	// Wait makes an install or upgrade fail whose objects are not healthy within timeout.
-	// Without it, Ready follows their health however long it takes. Default: false.
+	// Wait makes an install or upgrade fail if its objects are not healthy within timeout. Without
+	// it, Ready follows their health however long that takes. Default: false.
 	// +optional
 	Wait bool `json:"wait,omitempty"`
 
-	// Timeout of one Helm action, its hooks included, and of wait. Default: 5m.
+	// Timeout of one Helm action including its hooks, and of wait. Default: 5m.
 	// +optional
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 
-	// Atomic rolls a failed upgrade back, and uninstalls a failed install. Needs wait.
-	// Default: false.
+	// Atomic rolls back a failed upgrade and uninstalls a failed install. Requires wait. Default:
+	// false.
 	// +optional
 	Atomic bool `json:"atomic,omitempty"`
 
-	// CRDs says what is done with the CRDs of the chart. Default: CreateReplace.
+	// CRDs defines how the CRDs of the chart are handled. Default: CreateReplace.
 	// +optional
 	CRDs CRDPolicy `json:"crds,omitempty"`
 
-	// DisableHooks runs no hooks. Default: false.
+	// DisableHooks skips all hooks. Default: false.
 	// +optional
 	DisableHooks bool `json:"disableHooks,omitempty"`
 
-	// HistoryLimit is the number of revisions that are kept. Default: 5.
+	// HistoryLimit is the number of revisions to keep. Default: 5.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	HistoryLimit int32 `json:"historyLimit,omitempty"`
 
-	// DriftDetection says what is done about drift. Default: Enabled.
+	// DriftDetection defines what is done about drift. Default: Enabled.
 	// +optional
 	DriftDetection DriftDetection `json:"driftDetection,omitempty"`
 }
 
-// ResolvedApplication is what an installation was resolved to; kept so that it can be
-// uninstalled when the definition is gone.
+// ResolvedApplication is what an installation was resolved to. It is kept so that the installation
+// can be uninstalled after the definition is gone.
 type ResolvedApplication struct {
 	// Name of the definition.
 	// +required
@@ -203,7 +203,7 @@ type ResolvedApplication struct {
 	// +required
 	Method Method `json:"method"`
 
-	// Namespace that the workload is in.
+	// Namespace of the workload.
 	// +required
 	Namespace string `json:"namespace"`
 
@@ -212,7 +212,7 @@ type ResolvedApplication struct {
 	Revision string `json:"revision,omitempty"`
 }
 
-// ReleaseStatus is what is known of the Helm release of an installation.
+// ReleaseStatus is the state of the Helm release of an installation.
 type ReleaseStatus struct {
 	// Name of the release.
 	// +required
@@ -234,32 +234,32 @@ type ReleaseStatus struct {
 	// +optional
 	Digest string `json:"digest,omitempty"`
 
-	// Status of the release in Helm's words, e.g. deployed, failed.
+	// Status of the release as Helm reports it, e.g. deployed, failed.
 	// +optional
 	Status string `json:"status,omitempty"`
 
-	// RecordDigest is that of the manifest and the hooks of the revision, as Waybill wrote them
-	// into Helm's record in the target namespace. A record that differs is neither run nor applied.
+	// RecordDigest is the digest of the revision's manifest and hooks as Waybill wrote them into
+	// Helm's record in the target namespace. A record that differs is neither run nor applied.
 	// +optional
 	RecordDigest string `json:"recordDigest,omitempty"`
 
-	// Fallback is the revision that a rollback goes back to.
+	// Fallback is the revision that a rollback returns to.
 	// +optional
 	Fallback *ReleaseRecord `json:"fallback,omitempty"`
 }
 
-// ReleaseRecord is what is known of the record of a revision.
+// ReleaseRecord identifies Helm's record of a revision.
 type ReleaseRecord struct {
 	// Revision of the release, from 1.
 	// +required
 	Revision int32 `json:"revision"`
 
-	// RecordDigest is that of the manifest and the hooks of the revision.
+	// RecordDigest is the digest of the revision's manifest and hooks.
 	// +required
 	RecordDigest string `json:"recordDigest"`
 }
 
-// ApplicationInstallationStatus says what of an installation is in the cluster.
+// ApplicationInstallationStatus reports what is installed in the cluster.
 type ApplicationInstallationStatus struct {
 	ReconcileStatus `json:",inline"`
 
@@ -267,7 +267,7 @@ type ApplicationInstallationStatus struct {
 	// +optional
 	Application *ResolvedApplication `json:"application,omitempty"`
 
-	// Release of method helm.
+	// Release is the Helm release, for method helm.
 	// +optional
 	Release *ReleaseStatus `json:"release,omitempty"`
 
@@ -275,13 +275,14 @@ type ApplicationInstallationStatus struct {
 	// +optional
 	Inventory *Inventory `json:"inventory,omitempty"`
 
-	// Problems with single objects, at most 50.
+	// Problems with individual objects, at most 50.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
 	Problems []Problem `json:"problems,omitempty"`
 
-	// Failures in a row since the last success; the wait before the next try grows with them.
+	// Failures is the number of failures in a row since the last success. The delay before the next
+	// attempt grows with it.
 	// +optional
 	Failures int32 `json:"failures,omitempty"`
 }
@@ -303,10 +304,10 @@ type ApplicationInstallation struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says what is wanted.
+	// Spec defines what to install.
 	Spec ApplicationInstallationSpec `json:"spec"`
 
-	// Status says what is there.
+	// Status reports what is installed.
 	// +kubebuilder:default={"observedGeneration":-1}
 	Status ApplicationInstallationStatus `json:"status,omitempty"`
 }
@@ -330,8 +331,9 @@ func (i *ApplicationInstallation) GetConditions() []metav1.Condition { return i.
 // SetConditions replaces the conditions of the status.
 func (i *ApplicationInstallation) SetConditions(c []metav1.Condition) { i.Status.Conditions = c }
 
-// GetTarget returns the namespace that the workload goes to, as the installation or else its
-// definition says (K36). A default that changes later moves nobody. definition may be nil.
+// GetTarget returns the namespace that the workload is installed into, as set by the installation
+// or else by its definition (K36). A default that changes later does not move existing
+// installations. definition may be nil.
 func (i *ApplicationInstallation) GetTarget(definition *ApplicationDefinition) TargetNamespace {
 	if i.Spec.Namespace != nil {
 		return *i.Spec.Namespace
@@ -346,8 +348,8 @@ func (i *ApplicationInstallation) GetTarget(definition *ApplicationDefinition) T
 	return target
 }
 
-// GetHelmOptions returns the Helm options of the installation, or else those of its
-// definition; nil for defaults. definition may be nil.
+// GetHelmOptions returns the Helm options of the installation, or else those of its definition; nil
+// means defaults. definition may be nil.
 func (i *ApplicationInstallation) GetHelmOptions(definition *ApplicationDefinition) *HelmDeployOptions {
 	if o := i.Spec.DeployOptions; o != nil && o.Helm != nil {
 		return o.Helm
@@ -358,7 +360,7 @@ func (i *ApplicationInstallation) GetHelmOptions(definition *ApplicationDefiniti
 	return nil
 }
 
-// GetKey returns the key that holds the values, values.yaml where none is set.
+// GetKey returns the key that holds the values; values.yaml if none is set.
 func (v ValuesReference) GetKey() string {
 	if v.Key == "" {
 		return "values.yaml"
@@ -366,7 +368,7 @@ func (v ValuesReference) GetKey() string {
 	return v.Key
 }
 
-// GetTimeout returns the timeout, 5 minutes where none is set.
+// GetTimeout returns the timeout; 5 minutes if none is set.
 func (o *HelmDeployOptions) GetTimeout() time.Duration {
 	if o == nil {
 		return 5 * time.Minute
@@ -374,7 +376,7 @@ func (o *HelmDeployOptions) GetTimeout() time.Duration {
 	return durationOr(o.Timeout, 5*time.Minute)
 }
 
-// GetCRDs returns the CRD policy, CreateReplace where none is set.
+// GetCRDs returns the CRD policy; CreateReplace if none is set.
 func (o *HelmDeployOptions) GetCRDs() CRDPolicy {
 	if o == nil || o.CRDs == "" {
 		return CRDCreateReplace
@@ -382,7 +384,7 @@ func (o *HelmDeployOptions) GetCRDs() CRDPolicy {
 	return o.CRDs
 }
 
-// GetHistoryLimit returns the number of revisions to keep, 5 where none is set.
+// GetHistoryLimit returns the number of revisions to keep; 5 if none is set.
 func (o *HelmDeployOptions) GetHistoryLimit() int {
 	if o == nil || o.HistoryLimit == 0 {
 		return 5
@@ -390,7 +392,7 @@ func (o *HelmDeployOptions) GetHistoryLimit() int {
 	return int(o.HistoryLimit)
 }
 
-// GetDriftDetection returns what is done about drift, Enabled where nothing is set.
+// GetDriftDetection returns what to do about drift; Enabled if nothing is set.
 func (o *HelmDeployOptions) GetDriftDetection() DriftDetection {
 	if o == nil || o.DriftDetection == "" {
 		return DriftEnabled

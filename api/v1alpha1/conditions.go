@@ -3,21 +3,21 @@ package v1alpha1
 // Condition types. Ready, Reconciling and Stalled are those of kstatus: Ready is always
 // present, Reconciling and Stalled only while they are true.
 const (
-	// ReadyCondition says whether the object is as its spec wants it.
+	// ReadyCondition reports whether the object matches its spec.
 	ReadyCondition = "Ready"
 
-	// ReconcilingCondition is present and True while work is going on or is retried.
+	// ReconcilingCondition is present and True while work is in progress or being retried.
 	ReconcilingCondition = "Reconciling"
 
-	// StalledCondition is present and True when nothing happens until somebody acts; its
-	// message says who and how.
+	// StalledCondition is present and True when nothing happens until somebody acts. Its message
+	// says who has to do what.
 	StalledCondition = "Stalled"
 
-	// ClusterReachableCondition of a KubernetesCluster says whether its API server answers.
-	// On an ApplicationInstallation it is present only while it is False.
+	// ClusterReachableCondition of a KubernetesCluster reports whether its API server answers. On
+	// an ApplicationInstallation it is present only while it is False.
 	ClusterReachableCondition = "ClusterReachable"
 
-	// InstalledCondition of an ApplicationInstallation says whether its release is deployed,
+	// InstalledCondition of an ApplicationInstallation reports whether its release is deployed,
 	// healthy or not (C43).
 	InstalledCondition = "Installed"
 
@@ -25,78 +25,78 @@ const (
 	// from the release and drift detection is Warn.
 	DriftedCondition = "Drifted"
 
-	// ComponentsReadyCondition of an Application says whether every component is installed
-	// and healthy.
+	// ComponentsReadyCondition of an Application reports whether every component is installed and
+	// healthy.
 	ComponentsReadyCondition = "ComponentsReady"
 
-	// DependenciesReadyCondition of an Application says whether every dependency is installed.
+	// DependenciesReadyCondition of an Application reports whether every dependency is installed.
 	DependenciesReadyCondition = "DependenciesReady"
 
-	// ScheduledCondition of a KubernetesApplication says whether it has a cluster, and where
-	// it has none, for each cluster why not.
+	// ScheduledCondition of a KubernetesApplication reports whether it has a cluster and, if not,
+	// why each cluster was rejected.
 	ScheduledCondition = "Scheduled"
 
-	// SubmittedCondition of a KubernetesApplicationResource says whether the cluster holds the
-	// object as it is templated, healthy or not; of a KubernetesApplication, whether that is
-	// so for all of its resources. What the cluster refused stands in it, word for word.
+	// SubmittedCondition of a KubernetesApplicationResource reports whether the cluster holds the
+	// object as templated, healthy or not; that of a KubernetesApplication reports the same for all
+	// of its resources. If the cluster refused an object, the message quotes its answer verbatim.
 	SubmittedCondition = "Submitted"
 
-	// RemoteStatusTooLargeCondition of a KubernetesApplicationResource is present and True
-	// while the status of the object is left out for its size (C58).
+	// RemoteStatusTooLargeCondition of a KubernetesApplicationResource is present and True while
+	// the status of the object is omitted because of its size (C58).
 	RemoteStatusTooLargeCondition = "RemoteStatusTooLarge"
 )
 
-// Reasons that several kinds use.
+// Reasons that several kinds share.
 const (
-	// SucceededReason: everything is as the spec wants it. Ready is True.
+	// SucceededReason: everything matches the spec. Ready is True.
 	SucceededReason = "Succeeded"
 
-	// ProgressingReason: work is going on.
+	// ProgressingReason: work is in progress.
 	ProgressingReason = "Progressing"
 
-	// ProgressingWithRetryReason: the last try failed and is repeated.
+	// ProgressingWithRetryReason: the last attempt failed and is being retried.
 	ProgressingWithRetryReason = "ProgressingWithRetry"
 
 	// SuspendedReason: spec.suspend or spec.paused is set.
 	SuspendedReason = "Suspended"
 
-	// DeletingReason: what was delivered is being deleted; the message says what is left.
+	// DeletingReason: delivered objects are being deleted; the message says what is left.
 	DeletingReason = "Deleting"
 
-	// DeleteFailedReason: something that was delivered could not be deleted (C34).
+	// DeleteFailedReason: a delivered object could not be deleted (C34).
 	DeleteFailedReason = "DeleteFailed"
 
-	// InvalidSpecReason: the spec is wrong in a way that admission could not see.
+	// InvalidSpecReason: the spec is invalid in a way that admission could not detect.
 	InvalidSpecReason = "InvalidSpec"
 
-	// SecretNotFoundReason: a Secret that the spec names does not exist.
+	// SecretNotFoundReason: a Secret named in the spec does not exist.
 	SecretNotFoundReason = "SecretNotFound"
 
-	// InvalidSecretReason: a Secret that the spec names lacks a key or holds nonsense.
+	// InvalidSecretReason: a Secret named in the spec lacks a key or has invalid content.
 	InvalidSecretReason = "InvalidSecret"
 
-	// ClusterUnreachableReason: an API server does not answer, or refuses whatever it is asked.
+	// ClusterUnreachableReason: an API server does not answer, or refuses every request.
 	ClusterUnreachableReason = "ClusterUnreachable"
 
-	// InUseReason: it is being deleted and something needs it still: installations of a
-	// definition, or what is left in a cluster (C38, C47).
+	// InUseReason: the object is being deleted but still in use: by installations of a definition,
+	// or by what is left in a cluster (C38, C47).
 	InUseReason = "InUse"
 
-	// NotHealthyReason: objects are applied and not, or not yet, healthy.
+	// NotHealthyReason: objects are applied, but not (or not yet) healthy.
 	NotHealthyReason = "NotHealthy"
 
 	// ApplyFailedReason: at least one object was refused; status.problems names it.
 	ApplyFailedReason = "ApplyFailed"
 
-	// PruneFailedReason: at least one object that is not wanted any more could not be deleted;
+	// PruneFailedReason: at least one object that is no longer wanted could not be deleted;
 	// status.problems names it.
 	PruneFailedReason = "PruneFailed"
 
-	// InventoryUnreadableReason: a Secret of status.inventory is gone or damaged. Without it
-	// nobody knows what was delivered, so nothing is applied or deleted.
+	// InventoryUnreadableReason: a Secret of status.inventory is missing or damaged. Without it
+	// there is no record of what was delivered, so nothing is applied or deleted.
 	InventoryUnreadableReason = "InventoryUnreadable"
 
-	// ForbiddenReason: the identity that is used lacks a right; the message names both.
+	// ForbiddenReason: the identity in use lacks a permission; the message names both.
 	ForbiddenReason = "Forbidden"
 )
 
@@ -123,7 +123,8 @@ const (
 	// BuildFailedReason: the kustomization does not build.
 	BuildFailedReason = "BuildFailed"
 
-	// InvalidManifestReason: at least one file is no manifest; status.problems names it (P12).
+	// InvalidManifestReason: at least one file is not a valid manifest; status.problems names it
+	// (P12).
 	InvalidManifestReason = "InvalidManifest"
 )
 
@@ -135,23 +136,23 @@ const (
 
 // Reasons of ApplicationDefinition.
 const (
-	// CopyFailedReason: a user cluster has no current copy; the message names it.
+	// CopyFailedReason: a user cluster has no up-to-date copy; the message names the cluster.
 	CopyFailedReason = "CopyFailed"
 )
 
 // Reasons of ApplicationInstallation.
 const (
-	// DefinitionNotFoundReason: there is no such definition, or no such version, yet (C46).
+	// DefinitionNotFoundReason: the definition, or its version, does not exist yet (C46).
 	DefinitionNotFoundReason = "DefinitionNotFound"
 
-	// DefinitionGoneReason: the definition or version was there and is gone; the
-	// installation keeps running (C47).
+	// DefinitionGoneReason: the definition or version existed and is gone; the installation keeps
+	// running (C47).
 	DefinitionGoneReason = "DefinitionGone"
 
-	// SourceUnreachableReason: the helm repository or registry does not answer.
+	// SourceUnreachableReason: the Helm repository or registry does not answer.
 	SourceUnreachableReason = "SourceUnreachable"
 
-	// SourceAuthenticationFailedReason: the helm repository or registry refused the credentials.
+	// SourceAuthenticationFailedReason: the Helm repository or registry refused the credentials.
 	SourceAuthenticationFailedReason = "SourceAuthenticationFailed"
 
 	// ChartNotFoundReason: there is no such chart, or no such version of it.
@@ -160,7 +161,7 @@ const (
 	// InvalidChartReason: the chart cannot be loaded, or is too large.
 	InvalidChartReason = "InvalidChart"
 
-	// InvalidValuesReason: values are no YAML, or do not fit the chart's schema.
+	// InvalidValuesReason: the values are not valid YAML, or do not match the chart's schema.
 	InvalidValuesReason = "InvalidValues"
 
 	// InstallFailedReason: the first install failed.
@@ -175,18 +176,19 @@ const (
 	// NamespaceNotFoundReason: the target namespace does not exist and create is not set (K37).
 	NamespaceNotFoundReason = "NamespaceNotFound"
 
-	// ReleaseConflictReason: a release or Application of that name belongs to somebody else (C55).
+	// ReleaseConflictReason: a release or Application of that name belongs to another owner (C55).
 	ReleaseConflictReason = "ReleaseConflict"
 
 	// ReleaseAlteredReason: Helm's record of the release is not as Waybill wrote it, and is neither
-	// run nor applied. On the condition Ready where a rollback needs that record; an event where
-	// another revision was made from the chart, or the release was uninstalled without its delete hooks.
+	// run nor applied. It appears on the condition Ready if a rollback needs that record, and as an
+	// event if another revision was created from the chart, or if the release was uninstalled
+	// without its delete hooks.
 	ReleaseAlteredReason = "ReleaseAltered"
 
 	// DriftDetectedReason: objects differ from the release.
 	DriftDetectedReason = "DriftDetected"
 
-	// DriftCorrectedReason: objects differed from the release and were put right. Events only.
+	// DriftCorrectedReason: objects differed from the release and were corrected. Events only.
 	DriftCorrectedReason = "DriftCorrected"
 )
 
@@ -195,7 +197,7 @@ const (
 	// DependencyNotInstalledReason: a dependency does not exist in the namespace (A58).
 	DependencyNotInstalledReason = "DependencyNotInstalled"
 
-	// DependencyCycleReason: the Application depends on itself, through others.
+	// DependencyCycleReason: the Application depends on itself through others.
 	DependencyCycleReason = "DependencyCycle"
 
 	// OwnershipFailedReason: the ownerReference of a component could not be written; the
@@ -205,27 +207,27 @@ const (
 	// HealthCheckNotReadyReason: the Pod of the health check is not ready, or not yet (A87).
 	HealthCheckNotReadyReason = "HealthCheckNotReady"
 
-	// HealthCheckRefusedReason: the API server refused the Pod of the health check, as quotas
-	// and Pod Security do; the message is its own (A42, C50).
+	// HealthCheckRefusedReason: the API server refused the Pod of the health check, for example
+	// because of a quota or Pod Security; the message is the API server's (A42, C50).
 	HealthCheckRefusedReason = "HealthCheckRefused"
 )
 
 // Reasons of KubernetesApplication.
 const (
-	// NoClusterFitsReason: no cluster can take the application; the message says why not, for
-	// each that the selector matches.
+	// NoClusterFitsReason: no cluster can take the application; the message says why, for each
+	// cluster that the selector matches.
 	NoClusterFitsReason = "NoClusterFits"
 
-	// ClusterNotFoundReason: the KubernetesCluster that it is scheduled to does not exist. It is
-	// not moved to another (W60).
+	// ClusterNotFoundReason: the KubernetesCluster that the application is scheduled to does not
+	// exist. The application is not moved to another cluster (W60).
 	ClusterNotFoundReason = "ClusterNotFound"
 
-	// ResourceConflictReason: a KubernetesApplicationResource with the name of a template
-	// belongs to somebody else; it is left alone (W46).
+	// ResourceConflictReason: a KubernetesApplicationResource with the name of a template belongs
+	// to another owner; it is left alone (W46).
 	ResourceConflictReason = "ResourceConflict"
 
-	// ResourcesFailedReason: at least one resource was not submitted; the message says which,
-	// and what was answered.
+	// ResourcesFailedReason: at least one resource was not submitted; the message says which, and
+	// what the API server answered.
 	ResourcesFailedReason = "ResourcesFailed"
 )
 
@@ -234,22 +236,22 @@ const (
 	// NotScheduledReason: there is no cluster yet (W41).
 	NotScheduledReason = "NotScheduled"
 
-	// ObjectConflictReason: the object in the cluster belongs to somebody else; it is left
-	// alone (W51, W52).
+	// ObjectConflictReason: the object in the cluster belongs to another owner; it is left alone
+	// (W51, W52).
 	ObjectConflictReason = "ObjectConflict"
 
-	// KindNotServedReason: the cluster does not serve the kind of the template, or not in that
-	// version (C57).
+	// KindNotServedReason: the cluster does not serve the kind of the template, at least not in
+	// that version (C57).
 	KindNotServedReason = "KindNotServed"
 
-	// SecretNotPropagatedReason: a Secret that the spec names may not leave the hub (C36).
+	// SecretNotPropagatedReason: a Secret named in the spec may not leave the hub (C36).
 	SecretNotPropagatedReason = "SecretNotPropagated"
 
 	// SecretsNeedNamespaceReason: the kind of the template is cluster-scoped, so there is no
 	// namespace to copy Secrets into (C58).
 	SecretsNeedNamespaceReason = "SecretsNeedNamespace"
 
-	// OwnerMissingReason: the resource is being deleted and its application is gone without
-	// having deleted it; the object stays until somebody says what is meant (C40).
+	// OwnerMissingReason: the resource is being deleted, but its application is gone without having
+	// deleted it. The object stays until somebody decides what should happen to it (C40).
 	OwnerMissingReason = "OwnerMissing"
 )

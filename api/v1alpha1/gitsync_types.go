@@ -9,7 +9,7 @@ import (
 // GitSyncKind is the kind of a GitSync.
 const GitSyncKind = "GitSync"
 
-// GitSyncSpec says what to pull from git, and where to apply it.
+// GitSyncSpec defines what to pull from git and where to apply it.
 // +kubebuilder:validation:XValidation:rule="!self.url.startsWith('http://') || !has(self.secretRef)",message="credentials are never sent over http: use https or ssh"
 type GitSyncSpec struct {
 	// URL of the repository: https://, http:// or ssh://, or git@host:path.
@@ -18,7 +18,7 @@ type GitSyncSpec struct {
 	// +kubebuilder:validation:Pattern=`^((https?|ssh)://[^\s]+|[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:[^\s]+)$`
 	URL string `json:"url"`
 
-	// Ref says which commit to apply. Default: the branch that HEAD names.
+	// Ref selects the commit to apply. Default: the branch that HEAD names.
 	// +optional
 	Ref *GitReference `json:"ref,omitempty"`
 
@@ -28,8 +28,8 @@ type GitSyncSpec struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Path string `json:"path,omitempty"`
 
-	// Interval between two looks at the repository; up to a tenth of it is added at
-	// random. Default: 1m.
+	// Interval at which the repository is checked; up to a tenth of it is added at random. Default:
+	// 1m.
 	// +optional
 	// +kubebuilder:default="1m0s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be 1s or more"
@@ -41,61 +41,61 @@ type GitSyncSpec struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be 1s or more"
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 
-	// SecretRef names a Secret of the same namespace with the credentials of the
-	// repository: username and password, or bearerToken, and ca.crt for https;
-	// identity, known_hosts and optionally identity.password for ssh.
+	// SecretRef names a Secret in the same namespace with the credentials for the repository:
+	// username and password, or bearerToken, and ca.crt for https; identity, known_hosts and
+	// optionally identity.password for ssh.
 	// +optional
 	SecretRef *LocalReference `json:"secretRef,omitempty"`
 
-	// Prune deletes what has left the repository. Default: true.
+	// Prune deletes objects that were removed from the repository. Default: true.
 	// +optional
 	// +kubebuilder:default=true
 	Prune *bool `json:"prune,omitempty"`
 
-	// AllowEmpty lets a path without a single manifest prune everything. Default: false,
-	// an empty path is then an error and nothing is deleted.
+	// AllowEmpty allows a path without any manifest, which prunes everything. Default: false: an
+	// empty path is an error and nothing is deleted.
 	// +optional
 	AllowEmpty bool `json:"allowEmpty,omitempty"`
 
-	// TargetNamespace is filled in where a namespaced manifest names no namespace (C59).
-	// Default: the namespace of the GitSync in its own cluster, `default` in others.
+	// TargetNamespace is the namespace of namespaced manifests that name none (C59). Default: the
+	// namespace of the GitSync in its own cluster, `default` in others.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	TargetNamespace string `json:"targetNamespace,omitempty"`
 
-	// ServiceAccountName is the ServiceAccount, of the GitSync's namespace, that is
-	// impersonated in the target cluster. Default: `default`; in the system namespace,
-	// Waybill's own rights (C37).
+	// ServiceAccountName is the ServiceAccount in the GitSync's namespace that is impersonated in
+	// the target cluster. Default: `default`; in the system namespace, Waybill's own identity
+	// (C37).
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// ClusterSelector selects the KubernetesClusters, of the GitSync's namespace, that
-	// the manifests are applied to. Default: the cluster that the GitSync lives in.
+	// ClusterSelector selects the KubernetesClusters in the GitSync's namespace that the manifests
+	// are applied to. Default: the cluster that the GitSync lives in.
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 
-	// Suspend stops everything but deletion. Default: false.
+	// Suspend stops everything except deletion. Default: false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
-	// Wait makes Ready wait until every object is healthy. Default: false.
+	// Wait delays Ready until every object is healthy. Default: false.
 	// +optional
 	Wait bool `json:"wait,omitempty"`
 
-	// Ignore holds lines in the format of .gitignore; what they match is not applied.
+	// Ignore holds patterns in the format of .gitignore; files that match are not applied.
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	Ignore *string `json:"ignore,omitempty"`
 }
 
-// GitSyncClusterStatus says how far one cluster is.
+// GitSyncClusterStatus is the state of one cluster.
 type GitSyncClusterStatus struct {
 	// Name of the KubernetesCluster; empty for the cluster that the GitSync lives in.
 	// +required
 	Name string `json:"name"`
 
-	// Ready says whether the cluster holds what the revision says.
+	// Ready is true if the cluster matches the revision.
 	// +required
 	Ready bool `json:"ready"`
 
@@ -103,7 +103,7 @@ type GitSyncClusterStatus struct {
 	// +optional
 	Revision string `json:"revision,omitempty"`
 
-	// Leaving says that the cluster is no longer selected and its objects are being deleted.
+	// Leaving is true while the objects of a cluster that is no longer selected are being deleted.
 	// +optional
 	Leaving bool `json:"leaving,omitempty"`
 
@@ -111,12 +111,12 @@ type GitSyncClusterStatus struct {
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Message says what is wrong, for people; empty when ready.
+	// Message explains what is wrong, for people; empty when ready.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// GitSyncStatus says what of the repository is in the clusters.
+// GitSyncStatus reports what was delivered to the clusters.
 type GitSyncStatus struct {
 	ReconcileStatus `json:",inline"`
 
@@ -124,7 +124,7 @@ type GitSyncStatus struct {
 	// +optional
 	Revision string `json:"revision,omitempty"`
 
-	// AttemptedRevision is the revision that was last tried.
+	// AttemptedRevision is the revision that was last attempted.
 	// +optional
 	AttemptedRevision string `json:"attemptedRevision,omitempty"`
 
@@ -132,7 +132,7 @@ type GitSyncStatus struct {
 	// +optional
 	Inventory *Inventory `json:"inventory,omitempty"`
 
-	// Problems of the attempted revision, at most 50; ProblemCount says how many there are.
+	// Problems of the attempted revision, at most 50; problemCount counts them all.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=50
@@ -142,7 +142,7 @@ type GitSyncStatus struct {
 	// +optional
 	ProblemCount int32 `json:"problemCount,omitempty"`
 
-	// Clusters says how far each target is.
+	// Clusters lists the state of each target cluster.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -165,10 +165,10 @@ type GitSync struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says what to pull and where to apply it.
+	// Spec defines what to pull and where to apply it.
 	Spec GitSyncSpec `json:"spec"`
 
-	// Status says what of it is in the clusters.
+	// Status reports what was delivered to the clusters.
 	// +kubebuilder:default={"observedGeneration":-1}
 	Status GitSyncStatus `json:"status,omitempty"`
 }
@@ -190,7 +190,7 @@ func (g *GitSync) GetConditions() []metav1.Condition { return g.Status.Condition
 // SetConditions replaces the conditions of the status.
 func (g *GitSync) SetConditions(c []metav1.Condition) { g.Status.Conditions = c }
 
-// GetRef returns the reference, the zero value where none is set.
+// GetRef returns the reference; the zero value if none is set.
 func (g *GitSync) GetRef() GitReference {
 	if g.Spec.Ref == nil {
 		return GitReference{}
@@ -198,16 +198,16 @@ func (g *GitSync) GetRef() GitReference {
 	return *g.Spec.Ref
 }
 
-// GetInterval returns the interval, 1 minute where none is set.
+// GetInterval returns the interval; 1 minute if none is set.
 func (g *GitSync) GetInterval() time.Duration { return durationOr(g.Spec.Interval, time.Minute) }
 
-// GetTimeout returns the timeout, 1 minute where none is set.
+// GetTimeout returns the timeout; 1 minute if none is set.
 func (g *GitSync) GetTimeout() time.Duration { return durationOr(g.Spec.Timeout, time.Minute) }
 
-// GetPrune says whether what left the repository is deleted; true where nothing is set.
+// GetPrune reports whether objects removed from the repository are deleted; true if nothing is set.
 func (g *GitSync) GetPrune() bool { return g.Spec.Prune == nil || *g.Spec.Prune }
 
-// GetIgnore returns the ignore lines, empty where none are set.
+// GetIgnore returns the ignore patterns; empty if none are set.
 func (g *GitSync) GetIgnore() string {
 	if g.Spec.Ignore == nil {
 		return ""

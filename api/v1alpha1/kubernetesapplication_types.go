@@ -7,27 +7,28 @@ import (
 // KubernetesApplicationKind is the kind of a KubernetesApplication.
 const KubernetesApplicationKind = "KubernetesApplication"
 
-// MaxResourceTemplates is how many resource templates a KubernetesApplication holds at most (C48).
+// MaxResourceTemplates is the maximum number of resource templates of a KubernetesApplication
+// (C48).
 const MaxResourceTemplates = 200
 
-// KubernetesApplicationSpec says what is to run, and which clusters it may run in.
+// KubernetesApplicationSpec defines what to run and which clusters it may run in.
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterName) || size(oldSelf.clusterName) == 0 || (has(self.clusterName) && self.clusterName == oldSelf.clusterName)",message="clusterName is immutable once it is set: delete the application and create it anew to move it"
 type KubernetesApplicationSpec struct {
-	// ClusterSelector selects the KubernetesClusters, of the application's namespace, that
-	// the application may be scheduled to; `{}` selects all of them. Immutable (W7, W55).
+	// ClusterSelector selects the KubernetesClusters in the application's namespace that the
+	// application may be scheduled to; `{}` selects all of them. Immutable (W7, W55).
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterSelector is immutable: delete the application and create it anew to move it"
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector"`
 
-	// ClusterName is the KubernetesCluster that the application runs in. Set once, by the
-	// scheduler, as the nodeName of a Pod is; whoever sets it goes past the scheduler.
-	// Immutable once set (C40, W60).
+	// ClusterName is the KubernetesCluster that the application runs in. The scheduler sets it
+	// once, like the nodeName of a Pod; setting it yourself bypasses the scheduler. Immutable once
+	// set (C40, W60).
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ClusterName string `json:"clusterName,omitempty"`
 
-	// ResourceTemplates are the resources that the application consists of, in no order. Of
-	// each a KubernetesApplicationResource is made (W8). Names are unique; apiVersion, kind,
+	// ResourceTemplates are the resources of the application, in no particular order. A
+	// KubernetesApplicationResource is created from each (W8). Names are unique; apiVersion, kind,
 	// metadata.name and metadata.namespace of the manifest under a name are immutable (C14).
 	// +required
 	// +listType=atomic
@@ -39,7 +40,7 @@ type KubernetesApplicationSpec struct {
 	ResourceTemplates []ResourceTemplate `json:"resourceTemplates"`
 }
 
-// ResourceTemplate is what one KubernetesApplicationResource is made from.
+// ResourceTemplate is the template of one KubernetesApplicationResource.
 type ResourceTemplate struct {
 	// Metadata of the KubernetesApplicationResource (W9).
 	// +required
@@ -82,7 +83,7 @@ type ResourceTemplateSpec struct {
 	// +required
 	Template ObjectTemplate `json:"template"`
 
-	// Secrets that the object needs beside it, see KubernetesApplicationResource.
+	// Secrets that the object needs; see KubernetesApplicationResource.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -90,44 +91,43 @@ type ResourceTemplateSpec struct {
 	Secrets []ResourceSecretReference `json:"secrets,omitempty"`
 }
 
-// ApplicationState is the state of a KubernetesApplication, or of one of its resources, in a
-// word. It follows from the conditions, which say more.
+// ApplicationState is the state of a KubernetesApplication, or of one of its resources, in one
+// word. It is derived from the conditions, which give more detail.
 // +kubebuilder:validation:Enum=Pending;Scheduled;PartiallySubmitted;Submitted;Failed;Deleting
 type ApplicationState string
 
 const (
-	// StatePending: no cluster was found yet.
+	// StatePending: no cluster has been found yet.
 	StatePending ApplicationState = "Pending"
 
-	// StateScheduled: there is a cluster, and nothing was submitted to it yet.
+	// StateScheduled: there is a cluster, but nothing has been submitted to it yet.
 	StateScheduled ApplicationState = "Scheduled"
 
-	// StatePartiallySubmitted: some templates were submitted, others not; failed or not yet
+	// StatePartiallySubmitted: some templates were submitted; others failed or are still to come
 	// (W15). A KubernetesApplicationResource is never in this state.
 	StatePartiallySubmitted ApplicationState = "PartiallySubmitted"
 
-	// StateSubmitted: what the cluster holds is what the template, or each of the templates,
-	// says.
+	// StateSubmitted: the cluster holds what the template, or every one of the templates,
+	// specifies.
 	StateSubmitted ApplicationState = "Submitted"
 
-	// StateFailed: nothing was submitted, or the cluster does not exist any more; the
-	// conditions say why.
+	// StateFailed: nothing was submitted, or the cluster no longer exists; the conditions say why.
 	StateFailed ApplicationState = "Failed"
 
-	// StateDeleting: it is being deleted, and what it delivered is not gone yet.
+	// StateDeleting: it is being deleted, and not all delivered objects are gone yet.
 	StateDeleting ApplicationState = "Deleting"
 )
 
-// KubernetesApplicationStatus says where an application runs and how far it is.
+// KubernetesApplicationStatus reports where an application runs and how far it has got.
 type KubernetesApplicationStatus struct {
 	ReconcileStatus `json:",inline"`
 
-	// State of the application in a word.
+	// State of the application in one word.
 	// +optional
 	State ApplicationState `json:"state,omitempty"`
 
 	// Cluster is the name of the KubernetesCluster that the application is scheduled to:
-	// spec.clusterName, as it was acted on (W11, C40).
+	// spec.clusterName as last acted on (W11, C40).
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
 
@@ -135,14 +135,14 @@ type KubernetesApplicationStatus struct {
 	// +optional
 	DesiredResources int32 `json:"desiredResources"`
 
-	// SubmittedResources is the number of resource templates that the cluster holds as they
-	// are now (W13).
+	// SubmittedResources is the number of resource templates that the cluster holds in their
+	// current form (W13).
 	// +optional
 	SubmittedResources int32 `json:"submittedResources"`
 }
 
-// KubernetesApplication is any set of Kubernetes resources, scheduled as a unit to exactly
-// one user cluster, and kept there as templated (W1, W3, W6).
+// KubernetesApplication is a set of Kubernetes resources that is scheduled as a unit to exactly one
+// user cluster, and kept there as templated (W1, W3, W6).
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=waybill
@@ -158,10 +158,10 @@ type KubernetesApplication struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says what is to run, and where it may.
+	// Spec defines what to run and where it may run.
 	Spec KubernetesApplicationSpec `json:"spec"`
 
-	// Status says where it runs and how far it is.
+	// Status reports where it runs and how far it has got.
 	// +kubebuilder:default={"observedGeneration":-1,"state":"Pending","desiredResources":0,"submittedResources":0}
 	Status KubernetesApplicationStatus `json:"status,omitempty"`
 }

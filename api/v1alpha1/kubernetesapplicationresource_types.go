@@ -8,11 +8,11 @@ import (
 // KubernetesApplicationResourceKind is the kind of a KubernetesApplicationResource.
 const KubernetesApplicationResourceKind = "KubernetesApplicationResource"
 
-// KubernetesApplicationResourceSpec says which object is to be in which cluster.
+// KubernetesApplicationResourceSpec defines an object and the cluster that it is delivered to.
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterName) || size(oldSelf.clusterName) == 0 || (has(self.clusterName) && self.clusterName == oldSelf.clusterName)",message="clusterName is immutable once it is set"
 type KubernetesApplicationResourceSpec struct {
-	// ClusterName is the KubernetesCluster, of the same namespace, that the object goes to:
-	// that of the application. While it is empty nothing is done (W41). Immutable once set.
+	// ClusterName is the KubernetesCluster in the same namespace that the object is delivered to:
+	// that of the application. Nothing is done while it is empty (W41). Immutable once set.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ClusterName string `json:"clusterName,omitempty"`
@@ -41,20 +41,20 @@ type ResourceSecretReference struct {
 	Name string `json:"name"`
 }
 
-// KubernetesApplicationResourceStatus says what of the object is in the cluster.
+// KubernetesApplicationResourceStatus reports what was delivered to the cluster.
 type KubernetesApplicationResourceStatus struct {
 	ReconcileStatus `json:",inline"`
 
-	// State of the resource in a word; never PartiallySubmitted (W23).
+	// State of the resource in one word; never PartiallySubmitted (W23).
 	// +optional
 	State ApplicationState `json:"state,omitempty"`
 
-	// Namespace that the object is in; empty for cluster-scoped kinds (C12).
+	// Namespace of the object in the cluster; empty for cluster-scoped kinds (C12).
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// Remote is the status of the object, verbatim. Absent where it has none (W19-W21), and
-	// where it is larger than 64 KiB (C58).
+	// Remote is the status of the object, verbatim. Absent if the object has none (W19-W21), or if
+	// it is larger than 64 KiB (C58).
 	// +optional
 	Remote *apiextensionsv1.JSON `json:"remote,omitempty"`
 
@@ -63,8 +63,8 @@ type KubernetesApplicationResourceStatus struct {
 	Inventory *Inventory `json:"inventory,omitempty"`
 }
 
-// KubernetesApplicationResource is one object of any kind in a user cluster, with the Secrets
-// that it needs, and with its status (W16).
+// KubernetesApplicationResource is one object of any kind in a user cluster, together with the
+// Secrets that it needs and its status (W16).
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=waybill
@@ -81,10 +81,10 @@ type KubernetesApplicationResource struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says which object is to be where.
+	// Spec defines the object and its cluster.
 	Spec KubernetesApplicationResourceSpec `json:"spec"`
 
-	// Status says what of it is there.
+	// Status reports what was delivered.
 	// +kubebuilder:default={"observedGeneration":-1,"state":"Pending"}
 	Status KubernetesApplicationResourceStatus `json:"status,omitempty"`
 }
@@ -112,12 +112,12 @@ func (r *KubernetesApplicationResource) SetConditions(c []metav1.Condition) {
 	r.Status.Conditions = c
 }
 
-// IsSubmitted says whether the cluster holds the object as it is templated now.
+// IsSubmitted reports whether the cluster holds the object as currently templated.
 func (r *KubernetesApplicationResource) IsSubmitted() bool {
 	return r.Status.State == StateSubmitted && r.Status.ObservedGeneration == r.Generation
 }
 
-// PropagatedSecretName is the name, in the user cluster, of the copy of a Secret (W33).
+// PropagatedSecretName returns the name of the copy of a Secret in the user cluster (W33).
 func (r *KubernetesApplicationResource) PropagatedSecretName(secret string) string {
 	return r.Name + "-" + secret
 }

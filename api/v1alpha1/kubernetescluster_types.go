@@ -7,8 +7,8 @@ import (
 // KubernetesClusterKind is the kind of a KubernetesCluster.
 const KubernetesClusterKind = "KubernetesCluster"
 
-// DeletePolicy says what happens to what runs in a cluster when its KubernetesCluster
-// is deleted (C38).
+// DeletePolicy defines what happens to the workloads in a cluster when its KubernetesCluster is
+// deleted (C38).
 // +kubebuilder:validation:Enum=Wait;Abandon
 type DeletePolicy string
 
@@ -17,30 +17,30 @@ const (
 	// left in the cluster.
 	DeleteWait DeletePolicy = "Wait"
 
-	// DeleteAbandon lets the KubernetesCluster go at once; what runs there stays.
+	// DeleteAbandon deletes the KubernetesCluster at once; workloads in the cluster stay.
 	DeleteAbandon DeletePolicy = "Abandon"
 )
 
-// KubernetesClusterSpec says how to reach a user cluster.
+// KubernetesClusterSpec defines how to reach a user cluster.
 type KubernetesClusterSpec struct {
-	// KubeconfigSecretRef names a Secret of the same namespace that holds a kubeconfig
-	// with inline data only (C38). Default: the cluster that this object lives in.
+	// KubeconfigSecretRef names a Secret in the same namespace that holds a kubeconfig with inline
+	// data only (C38). Default: the cluster that this object lives in.
 	// +optional
 	KubeconfigSecretRef *SecretKeyReference `json:"kubeconfigSecretRef,omitempty"`
 
-	// Paused stops everything that Waybill does in this cluster; what runs keeps running.
-	// Default: false.
+	// Paused stops everything that Waybill does in this cluster; workloads keep running. Default:
+	// false.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// OnDelete says what happens to what runs in the cluster when this object is
-	// deleted. Default: Wait.
+	// OnDelete defines what happens to the workloads in the cluster when this object is deleted.
+	// Default: Wait.
 	// +optional
 	// +kubebuilder:default=Wait
 	OnDelete DeletePolicy `json:"onDelete,omitempty"`
 }
 
-// InstallationSummary is one ApplicationInstallation of a cluster, in short (K69).
+// InstallationSummary is a summary of one ApplicationInstallation in a cluster (K69).
 type InstallationSummary struct {
 	// Namespace of the ApplicationInstallation.
 	// +required
@@ -54,7 +54,7 @@ type InstallationSummary struct {
 	// +required
 	Definition string `json:"definition"`
 
-	// Version of the definition that is installed, or asked for where none is yet.
+	// Version of the definition that is installed, or requested if none is installed yet.
 	// +optional
 	Version string `json:"version,omitempty"`
 
@@ -63,7 +63,7 @@ type InstallationSummary struct {
 	Ready metav1.ConditionStatus `json:"ready,omitempty"`
 }
 
-// KubernetesClusterStatus says what is known of a user cluster.
+// KubernetesClusterStatus is the last known state of a user cluster.
 type KubernetesClusterStatus struct {
 	ReconcileStatus `json:",inline"`
 
@@ -71,17 +71,17 @@ type KubernetesClusterStatus struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// UID is the UID of the cluster's namespace kube-system: two KubernetesClusters
-	// with the same UID are one cluster (C45).
+	// UID is the UID of the cluster's namespace kube-system. Two KubernetesClusters with the same
+	// UID are the same cluster (C45).
 	// +optional
 	UID string `json:"uid,omitempty"`
 
-	// Reachable says whether the API server answers.
+	// Reachable is true while the API server answers.
 	// +optional
 	Reachable bool `json:"reachable,omitempty"`
 
-	// LastSeen is when the API server last answered; written when it is lost and when
-	// it is back, never in between (C38).
+	// LastSeen is when the API server last answered. It is written only when the cluster is lost
+	// and when it is back (C38).
 	// +optional
 	LastSeen *metav1.Time `json:"lastSeen,omitempty"`
 
@@ -91,12 +91,12 @@ type KubernetesClusterStatus struct {
 	// +kubebuilder:validation:MaxItems=2000
 	Installations []InstallationSummary `json:"installations,omitempty"`
 
-	// InstallationCount is the number of installations, listed or not.
+	// InstallationCount is the total number of installations, listed or not.
 	// +optional
 	InstallationCount int32 `json:"installationCount,omitempty"`
 }
 
-// KubernetesCluster is one user cluster. Its labels are what selectors see (K29, K69).
+// KubernetesCluster is one user cluster. Selectors match its labels (K29, K69).
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=waybill
@@ -110,11 +110,11 @@ type KubernetesCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec says how to reach the cluster.
+	// Spec defines how to reach the cluster.
 	// +optional
 	Spec KubernetesClusterSpec `json:"spec,omitempty"`
 
-	// Status says what is known of it.
+	// Status is the last known state of the cluster.
 	// +kubebuilder:default={"observedGeneration":-1}
 	Status KubernetesClusterStatus `json:"status,omitempty"`
 }
@@ -138,7 +138,7 @@ func (k *KubernetesCluster) GetConditions() []metav1.Condition { return k.Status
 // SetConditions replaces the conditions of the status.
 func (k *KubernetesCluster) SetConditions(c []metav1.Condition) { k.Status.Conditions = c }
 
-// GetOnDelete returns the deletion policy, Wait where none is set.
+// GetOnDelete returns the deletion policy; Wait if none is set.
 func (k *KubernetesCluster) GetOnDelete() DeletePolicy {
 	if k.Spec.OnDelete == "" {
 		return DeleteWait

@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ObjectTemplate is the manifest of one object of any kind, also of kinds that only the user
-// cluster knows. Beside what identifies the object it is opaque (W17, W44).
+// ObjectTemplate is the manifest of one object of any kind, including kinds that only the user
+// cluster knows. Apart from the fields that identify the object it is opaque (W17, W44).
 //
-// The fields say what the manifest says of itself; Raw is all of it. A template is read from
-// JSON, or made with NewObjectTemplate, so that the two agree.
+// The fields are copied from the manifest; Raw is all of it. Templates are decoded from JSON or
+// created with NewObjectTemplate, so that the two agree.
 // +structType=atomic
 // +kubebuilder:pruning:PreserveUnknownFields
 type ObjectTemplate struct {
@@ -37,7 +37,7 @@ type ObjectTemplate struct {
 	Raw []byte `json:"-"`
 }
 
-// ObjectTemplateMetadata is what identifies a templated object within its kind.
+// ObjectTemplateMetadata identifies a templated object within its kind.
 // +kubebuilder:pruning:PreserveUnknownFields
 type ObjectTemplateMetadata struct {
 	// Name of the object.
@@ -53,14 +53,14 @@ type ObjectTemplateMetadata struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// identity has the fields of an ObjectTemplate and not its methods.
+// identity has the fields of an ObjectTemplate without its methods.
 type identity struct {
 	APIVersion string                 `json:"apiVersion"`
 	Kind       string                 `json:"kind"`
 	Metadata   ObjectTemplateMetadata `json:"metadata"`
 }
 
-// NewObjectTemplate returns the template that makes obj.
+// NewObjectTemplate returns the template of obj.
 func NewObjectTemplate(obj *unstructured.Unstructured) (ObjectTemplate, error) {
 	raw, err := obj.MarshalJSON()
 	if err != nil {
@@ -88,8 +88,8 @@ func (t ObjectTemplate) MarshalJSON() ([]byte, error) {
 	return json.Marshal(identity{APIVersion: t.APIVersion, Kind: t.Kind, Metadata: t.Metadata})
 }
 
-// Object returns the templated object, new with every call. It fails where the manifest is no
-// object with an apiVersion and a kind.
+// Object returns a new copy of the templated object with every call. It fails if the manifest is
+// not an object with an apiVersion and a kind.
 func (t ObjectTemplate) Object() (*unstructured.Unstructured, error) {
 	data, err := t.MarshalJSON()
 	if err != nil {
@@ -102,14 +102,14 @@ func (t ObjectTemplate) Object() (*unstructured.Unstructured, error) {
 	return obj, nil
 }
 
-// GroupVersionKind is the kind of the templated object; the group and version are empty where
-// apiVersion is no group and version.
+// GroupVersionKind returns the kind of the templated object. Group and version are empty if
+// apiVersion cannot be parsed.
 func (t ObjectTemplate) GroupVersionKind() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(t.APIVersion, t.Kind)
 }
 
-// SameObject says whether both are templates of one object: the four fields that identify it
-// are equal (W56).
+// SameObject reports whether both are templates of the same object: the four fields that identify
+// it are equal (W56).
 func (t ObjectTemplate) SameObject(o ObjectTemplate) bool {
 	return t.APIVersion == o.APIVersion && t.Kind == o.Kind && t.Metadata == o.Metadata
 }

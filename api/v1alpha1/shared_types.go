@@ -22,14 +22,14 @@ type SecretKeyReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// Key within the Secret. Default: `value`, or `kubeconfig` where `value` is absent.
+	// Key within the Secret. Default: `value`, or `kubeconfig` if `value` is absent.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Key string `json:"key,omitempty"`
 }
 
-// Find returns the kubeconfig in the data of the Secret, and the key that it is, or should be, under.
-// An empty one is none.
+// Find returns the kubeconfig in the data of the Secret, and the key that holds or should hold it.
+// An empty value counts as absent.
 func (r SecretKeyReference) Find(data map[string][]byte) (kubeconfig []byte, key string) {
 	keys := []string{r.Key}
 	if r.Key == "" {
@@ -43,9 +43,9 @@ func (r SecretKeyReference) Find(data map[string][]byte) (kubeconfig []byte, key
 	return nil, keys[0]
 }
 
-// GitReference says which commit of a repository is meant. Where several fields are
-// set, the first of commit, name, semver, tag and branch counts; where none is set,
-// the branch that the repository's HEAD names.
+// GitReference selects a commit of a repository. If several fields are set, the first of commit,
+// name, semver, tag and branch counts. If none is set, it is the branch that the repository's HEAD
+// names.
 type GitReference struct {
 	// Branch to follow.
 	// +optional
@@ -67,14 +67,14 @@ type GitReference struct {
 	// +kubebuilder:validation:MaxLength=255
 	Name string `json:"name,omitempty"`
 
-	// Commit to check out, as its full hash. Where the server refuses to serve bare
-	// hashes, `branch` must say where the commit is found (C56).
+	// Commit to check out, as its full hash. If the server refuses to serve bare hashes, `branch`
+	// must name a branch that contains the commit (C56).
 	// +optional
 	// +kubebuilder:validation:Pattern=`^([0-9a-f]{40}|[0-9a-f]{64})$`
 	Commit string `json:"commit,omitempty"`
 }
 
-// ObjectReference identifies one object of any kind and where its manifest stands.
+// ObjectReference identifies one object of any kind.
 type ObjectReference struct {
 	// Group of the kind; empty for the core group.
 	// +optional
@@ -97,11 +97,11 @@ type ObjectReference struct {
 type Problem struct {
 	ObjectReference `json:",inline"`
 
-	// File that the object stands in, relative to the root of the repository.
+	// File that contains the object, relative to the root of the repository.
 	// +optional
 	File string `json:"file,omitempty"`
 
-	// Line of the file that the object begins at, from 1.
+	// Line of the file where the object begins, from 1.
 	// +optional
 	Line int32 `json:"line,omitempty"`
 
@@ -114,14 +114,14 @@ type Problem struct {
 	// +required
 	Reason string `json:"reason"`
 
-	// Message says what is wrong and what to do, for people.
+	// Message explains what is wrong and what to do, for people.
 	// +required
 	Message string `json:"message"`
 }
 
-// InventoryEntry is one object that was delivered, in short.
+// InventoryEntry identifies one object that was delivered.
 type InventoryEntry struct {
-	// ID is `<namespace>_<name>_<group>_<kind>`, with empty parts for what is absent.
+	// ID is `<namespace>_<name>_<group>_<kind>`; absent parts are empty.
 	// +required
 	ID string `json:"id"`
 
@@ -130,36 +130,37 @@ type InventoryEntry struct {
 	Version string `json:"v,omitempty"`
 }
 
-// Inventory lists what was delivered, so that what leaves the source is found again.
+// Inventory lists the objects that were delivered, so that those that leave the source can be
+// pruned.
 type Inventory struct {
-	// Entries, sorted by id. Empty where the inventory is too large for a status.
+	// Entries, sorted by id. Empty if the inventory is too large for a status.
 	// +optional
 	// +listType=atomic
 	Entries []InventoryEntry `json:"entries,omitempty"`
 
-	// Secrets that hold the entries where they are too many for a status, by name, in
-	// the namespace of the owner (C41).
+	// Secrets are the names of the Secrets that hold the entries if these are too many for a
+	// status. They are in the namespace of the owner (C41).
 	// +optional
 	// +listType=atomic
 	Secrets []string `json:"secrets,omitempty"`
 
-	// Count of the entries, wherever they are.
+	// Count is the number of entries, wherever they are stored.
 	// +optional
 	Count int32 `json:"count,omitempty"`
 }
 
 // ReconcileStatus is the part of the status that every reconciled kind shares.
 type ReconcileStatus struct {
-	// ObservedGeneration is the newest generation that was acted on; -1 before the first.
+	// ObservedGeneration is the latest generation that was acted on; -1 before the first.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// LastHandledReconcileAt is the value of the annotation
-	// `apps.waybill.dev/reconcile-at` that was acted on last.
+	// LastHandledReconcileAt is the last value of the annotation `apps.waybill.dev/reconcile-at`
+	// that was acted on.
 	// +optional
 	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
 
-	// Conditions of the object; the page of its kind lists them.
+	// Conditions of the object; the documentation of its kind lists them.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
