@@ -1,0 +1,75 @@
+package application
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/census"
+	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/ownership"
+)
+
+var shopKey = types.NamespacedName{Namespace: "blog", Name: "shop"}
+
+// surveyed is the scope of an Application that selects everything, and an object of it.
+func surveyed(t *testing.T) (*scope, *census.Object) {
+	t.Helper()
+	app := &v1alpha1.Application{ObjectMeta: metav1.ObjectMeta{Namespace: shopKey.Namespace, Name: shopKey.Name, UID: "uid"}}
+	app.Spec.Selector = &metav1.LabelSelector{}
+	s := &scope{app: app, key: shopKey, entry: prepare(app, nil)}
+	require.NoError(t, s.entry.err)
+	return s, &census.Object{Ref: census.Ref{
+		GroupKind:      schema.GroupKind{Group: "example.com", Kind: "Widget"},
+		NamespacedName: types.NamespacedName{Namespace: shopKey.Namespace, Name: "one"},
+	}}
+}
+
+// An object that is on its way out is annotated no more, so nobody is told that it will be.
+func TestStranger_thatIsBeingDeleted(t *testing.T) {
+	r := &Reconciler{keeper: ownership.New(ownership.Options{})}
+	s, o := surveyed(t)
+	assert.Equal(t, "exists, and is about to be annotated", s.stranger(r, o))
+	o.Deleting = true
+	assert.Equal(t, "exists, and is being deleted", s.stranger(r, o))
+}
+
+// brokenDiscovery is an API server of which nobody knows what it serves.
+type brokenDiscovery struct{ meta.RESTMapper }
+
+func (b brokenDiscovery) Mapper() meta.RESTMapper    { return b }
+func (brokenDiscovery) Metadata() metadata.Interface { return nil }
+func (brokenDiscovery) Dynamic() dynamic.Interface   { return nil }
+func (brokenDiscovery) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
+	return nil, errors.New("it is broken")
+}
+
+// What is known of an object counts no more when its kind cannot be seen.
+func TestInstalled_ofAKindThatCannotBeSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &Reconciler{census: census.New(t.Context(), brokenDiscovery{}, census.Options{})}
+		s, o := surveyed(t)
+		o.Owners = []metav1.OwnerReference{{UID: s.app.UID}}
+		r.census.Want(shopKey, sets.New(o.GroupKind))
+		<-time.After(time.Minute)
+		require.Equal(t, census.Failing, r.census.State(o.GroupKind).Phase)
+
+		assert.Equal(t, v1alpha1.ComponentStatus{
+			Group: "example.com", Kind: "Widget", Name: "one", Installed: true, Owned: true,
+			Health: string(health.Unknown), Message: "find kind Widget.example.com: it is broken",
+		}, s.installed(r, o))
+		assert.Empty(t, s.denied, "no right is missing")
+	})
+}
