@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// breaker is the one way to an API server that every client of it shares. It is opened and
-// closed by the probe alone; a request that fails, or that is not answered for a while,
-// only asks for a probe. So neither one lost connection nor one slow request makes a
-// cluster unreachable, and a server that hangs is found out within seconds.
+// breaker is the transport to an API server that all its clients share. Only the probe opens and
+// closes it; a request that fails, or that gets no answer for a while, merely asks for a probe. So
+// neither a lost connection nor a slow request makes a cluster unreachable, and a server that hangs
+// is detected within seconds.
 type breaker struct {
 	base http.RoundTripper
-	// host that requests may go to; a redirect to another is refused, because it would
-	// carry the credentials there.
+	// host that requests may go to; a redirect to another host is refused, because it would carry
+	// the credentials there.
 	host string
-	// patience is how long a request may stay without an answer before suspect is called.
+	// patience is how long a request may go unanswered before suspect is called.
 	patience time.Duration
-	// suspect asks for a probe, without waiting for it.
+	// suspect asks for a probe without waiting for it.
 	suspect func()
 
 	answered atomic.Int64 // when the server last answered anything, in Unix nanoseconds
@@ -33,9 +33,9 @@ type breaker struct {
 	gone bool          // the breaker stays open for good
 }
 
-// RoundTrip sends a request unless the breaker is open. A watch does not fail then but
-// waits: informers go on the moment that the cluster is back, not when their own back-off
-// ends, and nobody but an informer waits with them.
+// RoundTrip sends a request unless the breaker is open. In that case a watch waits rather than
+// fails, so that informers continue as soon as the cluster is back, not when their own back-off
+// ends. Only informers watch, so nobody else has to wait.
 func (b *breaker) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Host != b.host {
 		return nil, fmt.Errorf("refuse request to %s: the API server is %s", req.URL.Host, b.host)
@@ -59,8 +59,8 @@ func (b *breaker) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, failed(req, err)
 }
 
-// failed gives an error a text that is the same for every request that fails so. One that
-// client-go compares, and the end of the caller's patience, stay as they are.
+// failed wraps err so that its text is the same for every request that fails in this way. Errors
+// that client-go compares, and those of a context that ended, are returned as they are.
 func failed(req *http.Request, err error) error {
 	if req.Context().Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return err
@@ -75,8 +75,8 @@ func (e *requestError) Error() string { return describe(e.cause) }
 
 func (e *requestError) Unwrap() error { return e.cause }
 
-// judge takes an answer as a sign of life. One that refuses the credentials is none, so
-// that the probe, which reports that, is not put off by requests that all fail.
+// judge treats an answer as a sign of life, unless it refuses the credentials: otherwise requests
+// that all fail would keep delaying the probe, which reports the refusal.
 func (b *breaker) judge(resp *http.Response) {
 	if resp.StatusCode == http.StatusUnauthorized {
 		b.suspect()
@@ -85,7 +85,7 @@ func (b *breaker) judge(resp *http.Response) {
 	b.answered.Store(time.Now().UnixNano())
 }
 
-// pass returns nil when the request may be sent.
+// pass returns nil as soon as the request may be sent.
 func (b *breaker) pass(req *http.Request) error {
 	for {
 		b.mu.Lock()
@@ -105,21 +105,22 @@ func (b *breaker) pass(req *http.Request) error {
 	}
 }
 
-// err is what requests get at the moment; nil while the breaker is closed.
+// err returns the error that requests currently get; nil while the breaker is closed.
 func (b *breaker) err() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.open
 }
 
-// returned is closed when the cluster is back, or gone for good; nil while it is there.
+// returned returns a channel that is closed when the cluster is back, or gone for good; nil while
+// the cluster answers.
 func (b *breaker) returned() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.back
 }
 
-// trip has requests fail with err until reset.
+// trip makes requests fail with err until reset.
 func (b *breaker) trip(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -143,7 +144,7 @@ func (b *breaker) reset() {
 	b.back = nil
 }
 
-// end has requests fail with err for good, watches included.
+// end makes all requests fail with err for good, including watches.
 func (b *breaker) end(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -157,7 +158,7 @@ func (b *breaker) end(err error) {
 	close(b.back)
 }
 
-// lastAnswer is when the server last answered a request; zero for never.
+// lastAnswer returns when the server last answered a request; zero if never.
 func (b *breaker) lastAnswer() time.Time {
 	if at := b.answered.Load(); at != 0 {
 		return time.Unix(0, at)

@@ -12,18 +12,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// syncPatience is how long a read waits for an informer that was only just started. A
-// worker that reads is never held up longer than that.
+// syncPatience is how long a read waits for an informer that was only just started. It bounds how
+// long a read can block a worker.
 const syncPatience = 2 * time.Second
 
-// cachedClient is a client that reads our own kinds from a cache, and everything else,
-// Secrets among it, from the API server: no cluster's Secrets are held in memory because
-// somebody once asked for one.
+// cachedClient is a client that reads our own kinds from a cache and everything else, including
+// Secrets, from the API server. So reading one Secret does not load all Secrets of a cluster into
+// memory.
 type cachedClient struct {
 	client.Client
 	cache cache.Cache
 	kinds *kinds
-	// lost is why the cluster does not answer; nil while it does.
+	// lost returns why the cluster does not answer; nil while it does.
 	lost func() error
 }
 
@@ -52,7 +52,7 @@ func (c *cachedClient) List(ctx context.Context, list client.ObjectList, opts ..
 	return c.cache.List(ctx, list, opts...)
 }
 
-// await returns nil when the informer of a kind has what it needs to answer.
+// await returns nil once the informer of a kind is able to answer.
 func (c *cachedClient) await(ctx context.Context, gvk schema.GroupVersionKind) error {
 	informer, err := c.cache.GetInformerForKind(ctx, gvk, cache.BlockUntilSynced(false))
 	if err != nil {

@@ -19,19 +19,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Cluster is one API server under one identity. It is safe for concurrent use. Everything
-// that it hands out is built once and shares the connections, and the breaker, of the
-// cluster.
+// Cluster is one API server accessed with one identity. It is safe for concurrent use. Everything
+// that it returns is built once and shares the connections and the breaker of the cluster.
 type Cluster struct {
 	name  types.NamespacedName
 	uid   string
 	ctx   context.Context
 	kinds *kinds
-	// version of the API server when a local cluster was built; empty for others.
+	// version of the API server at the time a local cluster was built; empty for others.
 	version string
-	// lost is why the cluster does not answer; nil while it does.
+	// lost returns why the cluster does not answer; nil while it does.
 	lost func() error
-	// returned is closed when a cluster that is lost is back; nil while it is there.
+	// returned returns a channel that is closed when a lost cluster is back; nil while it answers.
 	returned func() <-chan struct{}
 
 	config    *rest.Config
@@ -48,21 +47,22 @@ type Cluster struct {
 // Name returns the name of the KubernetesCluster; zero for the local cluster itself.
 func (c *Cluster) Name() types.NamespacedName { return c.name }
 
-// UID returns the UID of the cluster's namespace kube-system: what two names of one cluster
-// have in common (C45).
+// UID returns the UID of the cluster's namespace kube-system. It is the same for all names of one
+// cluster (C45).
 func (c *Cluster) UID() string { return c.uid }
 
-// Config returns what clients are built from: without a client-side rate limit, over the
-// connections and the breaker of the cluster. Not to be changed; rest.CopyConfig copies it.
+// Config returns the configuration for clients: it has no client-side rate limit, and uses the
+// connections and the breaker of the cluster. Callers must not modify it; rest.CopyConfig copies
+// it.
 func (c *Cluster) Config() *rest.Config { return c.config }
 
-// Mapper returns the cluster's mapper, which is shared by all identities. It asks the API
-// server for what it does not know, at most once in two seconds per kind; after a CRD has
-// appeared, meta.MaybeResetRESTMapper makes it forget.
+// Mapper returns the cluster's mapper, which is shared by all identities. It asks the API server
+// for kinds that it does not know, at most once every two seconds per kind. Call
+// meta.MaybeResetRESTMapper to reset it after a CRD has appeared.
 func (c *Cluster) Mapper() meta.RESTMapper { return c.mapper }
 
-// Discovery returns what the API server offers, from memory. Its Invalidate is heeded every
-// ten seconds at most; a reset of the mapper is always.
+// Discovery returns cached discovery of the API server. Its Invalidate takes effect at most every
+// ten seconds; a reset of the mapper always does.
 func (c *Cluster) Discovery() discovery.CachedDiscoveryInterface { return c.discovery }
 
 // Metadata returns a client for the metadata of objects of any kind.
@@ -71,24 +71,24 @@ func (c *Cluster) Metadata() metadata.Interface { return c.metadata }
 // Dynamic returns a client for objects of any kind.
 func (c *Cluster) Dynamic() dynamic.Interface { return c.dynamic }
 
-// Client returns a client that reads our own kinds from Cache and all else from the API
-// server. For an impersonated view nothing comes from the cache: that was filled with
-// other rights.
+// Client returns a client that reads our own kinds from Cache and everything else from the API
+// server. The client of an impersonated view reads nothing from the cache, which was filled with
+// other permissions.
 func (c *Cluster) Client() client.Client { return c.client }
 
 // Cache returns the cache of our own kinds, and of metadata that somebody watches; nil for
-// impersonated views. Informers start when they are first asked for. Ask with
-// cache.BlockUntilSynced(false): an informer of a cluster that was lost has no answer until
-// the cluster is back.
+// impersonated views. Informers start when they are first requested. Request them with
+// cache.BlockUntilSynced(false): an informer of a lost cluster does not sync until the cluster is
+// back.
 func (c *Cluster) Cache() cache.Cache { return c.cache }
 
 // Context ends when the cluster is disengaged: removed, or given other credentials.
 func (c *Cluster) Context() context.Context { return c.ctx }
 
-// Reachable returns nil while the API server answers, and an UnreachableError while not.
+// Reachable returns nil while the API server answers, and otherwise an UnreachableError.
 func (c *Cluster) Reachable() error { return c.lost() }
 
-// discover gives the cluster its discovery and its mapper. Neither sends anything yet.
+// discover sets the discovery and the mapper of the cluster. Neither sends a request yet.
 func (c *Cluster) discover(httpClient *http.Client) error {
 	plain, err := discovery.NewDiscoveryClientForConfigAndClient(c.config, httpClient)
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *Cluster) discover(httpClient *http.Client) error {
 	return nil
 }
 
-// connect gives the cluster the clients of its identity.
+// connect sets the clients of the cluster's identity.
 func (c *Cluster) connect(httpClient *http.Client) error {
 	var err error
 	if c.metadata, err = metadata.NewForConfigAndClient(c.config, httpClient); err != nil {
@@ -117,21 +117,21 @@ func (c *Cluster) connect(httpClient *http.Client) error {
 	return nil
 }
 
-// remember has our own kinds be read from a cache.
+// remember makes the client read our own kinds from a cache.
 func (c *Cluster) remember(from cache.Cache) {
 	c.cache = from
 	c.client = &cachedClient{Client: c.client, cache: from, kinds: c.kinds, lost: c.lost}
 }
 
-// ownFirst is the mapper with our own kinds known beforehand.
+// ownFirst returns the mapper with our own kinds already known.
 func (c *Cluster) ownFirst() meta.RESTMapper {
 	return meta.FirstHitRESTMapper{MultiRESTMapper: meta.MultiRESTMapper{c.kinds.own, c.mapper}}
 }
 
-// Trim is a transform for caches, also for that of the hub: it leaves out what nobody reads
-// there. The last applied configuration is left in our own kinds, which are written back; of
-// metadata it would be the largest part, and for Secrets it holds what metadata was asked for
-// to avoid.
+// Trim is a transform for caches, including that of the hub. It drops fields that nobody reads from
+// there. The last applied configuration stays in our own kinds, which are written back. It is
+// dropped from metadata: it would be the largest part, and for Secrets it holds the very data that
+// reading only metadata is meant to avoid.
 func Trim(in any) (any, error) {
 	object, err := meta.Accessor(in)
 	if err != nil {
@@ -144,7 +144,7 @@ func Trim(in any) (any, error) {
 	return in, nil
 }
 
-// newCache builds the cache of our own kinds; somebody has to start it.
+// newCache builds the cache of our own kinds. The caller must start it.
 func (c *Cluster) newCache(httpClient *http.Client) (cache.Cache, error) {
 	built, err := cache.New(c.config, cache.Options{
 		HTTPClient:       httpClient,

@@ -9,12 +9,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// hookBackoff is the wait before a function of OnEngage that failed is called again.
+// hookBackoff returns the back-off for functions of OnEngage that failed.
 func hookBackoff() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 10, Cap: 5 * time.Minute}
 }
 
-// engage builds the cluster and hands it out.
+// engage builds the cluster and makes it available.
 func (m *member) engage() error {
 	ctx, cancel := context.WithCancel(m.ctx)
 	c, err := m.build(ctx)
@@ -51,7 +51,7 @@ func (m *member) drop() {
 	m.cluster, m.disengage, m.driven, m.state.Engaged = nil, nil, false, false
 }
 
-// build makes the cluster of one engagement.
+// build builds the cluster of one engagement.
 func (m *member) build(ctx context.Context) (*Cluster, error) {
 	if m.link == nil {
 		return m.registry.local.named(ctx, m.key), nil
@@ -84,7 +84,7 @@ func (m *member) build(ctx context.Context) (*Cluster, error) {
 	return c, nil
 }
 
-// callAll calls the functions of OnEngage in order; one that fails goes on by itself.
+// callAll calls the functions of OnEngage in order. One that fails is retried in the background.
 func (m *member) callAll(ctx context.Context, c *Cluster, hooks []EngageFunc) {
 	for _, hook := range hooks {
 		err := hook(ctx, c)
@@ -95,8 +95,8 @@ func (m *member) callAll(ctx context.Context, c *Cluster, hooks []EngageFunc) {
 	}
 }
 
-// callAgain calls a function of OnEngage until it succeeds or the engagement ends. While
-// the cluster is lost it waits for its return.
+// callAgain calls a function of OnEngage until it succeeds or the engagement ends. While the
+// cluster is lost, it waits for it to come back.
 func (m *member) callAgain(ctx context.Context, c *Cluster, hook EngageFunc, err error) {
 	backoff := hookBackoff()
 	for err != nil {

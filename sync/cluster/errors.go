@@ -17,12 +17,12 @@ import (
 )
 
 var (
-	// ErrNotEngaged says that a cluster is not known, was not contacted yet, or is kept
-	// out; the error around it says which.
+	// ErrNotEngaged means that a cluster is not known, was not contacted yet, or is kept out; the
+	// error that wraps it says which.
 	ErrNotEngaged = errors.New("not engaged")
 
-	// ErrUnreachable says that the API server of a cluster does not answer. Whoever gets it
-	// need not try again: Registry.Subscribe tells when the cluster is back.
+	// ErrUnreachable means that the API server of a cluster does not answer. There is no need to
+	// retry: Registry.Subscribe notifies when the cluster is back.
 	ErrUnreachable = errors.New("unreachable")
 )
 
@@ -30,21 +30,21 @@ var (
 type UnreachableError struct {
 	// Cluster that does not answer.
 	Cluster types.NamespacedName
-	// Reason says how it does not answer, in words that stay the same from try to try.
+	// Reason says why it does not answer, in words that stay the same from attempt to attempt.
 	Reason string
-	// LastSeen is when it last answered; zero for never. It is not part of the message.
+	// LastSeen is when it last answered; zero if never. It is not part of the message.
 	LastSeen time.Time
 }
 
-// Error names the cluster and the reason, and no time: the message is stable.
+// Error names the cluster and the reason, but no time, so that the message is stable.
 func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("cluster %s is unreachable: %s", e.Cluster, e.Reason)
 }
 
-// Is makes the error one that errors.Is finds as ErrUnreachable.
+// Is makes errors.Is match ErrUnreachable.
 func (e *UnreachableError) Is(target error) bool { return target == ErrUnreachable }
 
-// statusError is an answer other than 2xx.
+// statusError is an answer with a status other than 2xx.
 type statusError struct {
 	path string
 	code int
@@ -60,14 +60,14 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("the API server answers %s with %d %s", e.path, e.code, http.StatusText(e.code))
 }
 
-// notReady says whether err is the answer of a server that cannot serve at the moment.
+// notReady reports whether err is the answer of a server that cannot currently serve.
 func notReady(err error) bool {
 	var status *statusError
 	return errors.As(err, &status) && (status.code >= http.StatusInternalServerError || status.code == http.StatusTooManyRequests)
 }
 
-// describe says why a server could not be talked to, in words that hold no port, time or
-// address of a single try, so that conditions do not change with every one of them.
+// describe returns why a request to a server failed, without the port, time or address of a single
+// attempt, so that conditions do not change with each attempt.
 func describe(err error) string {
 	var (
 		dns     *net.DNSError
@@ -117,8 +117,8 @@ func describeConnection(err error) string {
 	return innermost(err).Error()
 }
 
-// isCut says whether err is the end of a connection, which need not be that of the server: what
-// is between may give up connections that were idle for a while.
+// isCut reports whether err means that a connection was closed. That need not be the server's
+// doing: a load balancer, for example, may close connections that were idle for a while.
 func isCut(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)

@@ -13,10 +13,10 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// EnsureHubID returns the id of the hub, and makes one the first time: a UUID in ConfigMap
-// waybill-hub of the system namespace, which must exist (C40). Of several processes that
-// start at once, all get the id of the one that was first. An id that is there is never
-// changed: everything that was delivered is marked with it.
+// EnsureHubID returns the id of the hub and creates it the first time: a UUID in the ConfigMap
+// waybill-hub of the system namespace, which must exist (C40). If several processes start at once,
+// all get the id of the first. An existing id is never changed, because all delivered objects are
+// marked with it.
 func EnsureHubID(ctx context.Context, c client.Client, systemNamespace string) (string, error) {
 	key := client.ObjectKey{Namespace: systemNamespace, Name: v1alpha1.HubConfigMap}
 	id, err := readHubID(ctx, c, key)

@@ -13,19 +13,19 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// kinds is what all clients of all clusters know of types. It does not change once built.
+// kinds is the type information that the clients of all clusters share. It does not change once
+// built.
 type kinds struct {
 	scheme *runtime.Scheme
-	// own knows our own kinds without discovery, so that an idle cluster costs none and
-	// holds none of it in memory, and an informer on a kind whose CRD is not there yet just
-	// goes on trying.
+	// own maps our own kinds without discovery. So an idle cluster needs no discovery, neither
+	// requests nor memory, and an informer on a kind whose CRD does not exist yet simply retries.
 	own meta.RESTMapper
 }
 
-// clusterScoped are those of our kinds that have no namespace.
+// clusterScoped holds those of our kinds that have no namespace.
 var clusterScoped = map[string]bool{v1alpha1.ApplicationDefinitionKind: true}
 
-// newKinds builds on scheme, or on Kubernetes' own kinds and ours where that is nil.
+// newKinds builds on scheme or, if that is nil, on the kinds of Kubernetes and our own.
 func newKinds(scheme *runtime.Scheme) (*kinds, error) {
 	if scheme == nil {
 		scheme = runtime.NewScheme()
@@ -50,8 +50,8 @@ func newKinds(scheme *runtime.Scheme) (*kinds, error) {
 	return &kinds{scheme: scheme, own: own}, nil
 }
 
-// ownKind says whether obj is a Go type of one of our kinds, and which. Metadata alone and
-// unstructured objects are not: they would start informers of their own.
+// ownKind returns the kind of obj, and whether obj is a Go type of one of our kinds. Partial
+// metadata and unstructured objects are not: they would start informers of their own.
 func (k *kinds) ownKind(obj runtime.Object) (schema.GroupVersionKind, bool) {
 	switch obj.(type) {
 	case runtime.Unstructured, *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:

@@ -10,20 +10,20 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// KubeconfigOptions says what a kubeconfig may hold beyond inline data. The zero value
-// allows nothing: who may write a kubeconfig must not thereby run programs, or read files,
-// where the controllers run (C38).
+// KubeconfigOptions defines what a kubeconfig may hold besides inline data. The zero value allows
+// nothing: permission to write a kubeconfig must not imply permission to run programs, or read
+// files, where the controllers run (C38).
 type KubeconfigOptions struct {
-	// AllowExec allows users[].user.exec: a program that provides the credentials. It runs
-	// as the controllers do.
+	// AllowExec allows users[].user.exec: a program that provides the credentials. It runs with the
+	// rights of the controllers.
 	AllowExec bool
 	// AllowInsecure allows insecure-skip-tls-verify, and servers without TLS.
 	AllowInsecure bool
 }
 
-// ParseKubeconfig returns the configuration of the current context of a kubeconfig (C38).
-// The error names the field that is not allowed and what to do instead; it never holds
-// content of the kubeconfig that could be secret.
+// ParseKubeconfig returns the configuration of the current context of a kubeconfig (C38). The error
+// names the field that is not allowed and what to do instead. It never contains parts of the
+// kubeconfig that could be secret.
 func ParseKubeconfig(content []byte, o KubeconfigOptions) (*rest.Config, error) {
 	kubeconfig, err := clientcmd.Load(content)
 	if err != nil {
@@ -57,7 +57,7 @@ func ParseKubeconfig(content []byte, o KubeconfigOptions) (*rest.Config, error) 
 	return config, nil
 }
 
-// forbidden is a field of a kubeconfig that is not allowed, and the way out.
+// forbidden is a field of a kubeconfig that is not allowed, and what to do instead.
 type forbidden struct {
 	found      bool
 	field, way string

@@ -18,32 +18,32 @@ import (
 )
 
 const (
-	// connectTimeout bounds the dial and, again, the TLS handshake.
+	// connectTimeout bounds the dial and, separately, the TLS handshake.
 	connectTimeout = 5 * time.Second
-	// answerTimeout bounds the time to the first byte of an answer. The API server itself
-	// gives up after 60 s; a watch is answered at once and lasts as long as it likes.
+	// answerTimeout bounds the time to the first byte of an answer. The API server itself gives up
+	// after 60 s; a watch is answered at once and may last any time.
 	answerTimeout = 90 * time.Second
-	// maxProbeAnswer bounds what a probe reads of an answer.
+	// maxProbeAnswer bounds how many bytes of an answer a probe reads.
 	maxProbeAnswer = 256 << 10
 )
 
-// link is all connections to one API server with one set of credentials. It does not use
-// the transports that client-go shares between equal configurations: those stay for ever,
-// and they cannot be cut when the server hangs.
+// link holds all connections to one API server with one set of credentials. It does not use the
+// transports that client-go shares between equal configurations, because those live for ever and
+// cannot be cut when the server hangs.
 type link struct {
-	// config is what clients are built from; everything they send passes the breaker.
+	// config is the configuration for clients; all their requests go through the breaker.
 	config  *rest.Config
 	breaker *breaker
 
 	base  *http.Transport
 	conns *connrotation.Dialer
-	// straight passes the breaker by, for the probe.
+	// straight bypasses the breaker; the probe uses it.
 	straight *http.Client
 	url      string
 }
 
-// newLink prepares the connections to the server of config, and makes none. suspect is
-// called when a request makes the server look dead; patience is how long that may take.
+// newLink prepares the connections to the server of config without opening any. suspect is called
+// if a request fails or goes unanswered for longer than patience.
 func newLink(config *rest.Config, patience time.Duration, suspect func()) (*link, error) {
 	parts, err := config.TransportConfig()
 	if err != nil {
@@ -79,8 +79,8 @@ func newLink(config *rest.Config, patience time.Duration, suspect func()) (*link
 	return l, nil
 }
 
-// wrapped adds what the configuration itself wraps around a transport: the credentials
-// that a program provides, where that is allowed.
+// wrapped applies the configuration's own transport wrapper: the credentials that a program
+// provides, if that is allowed.
 func wrapped(parts *transport.Config, rt http.RoundTripper) http.RoundTripper {
 	if parts.WrapTransport == nil {
 		return rt
@@ -88,8 +88,8 @@ func wrapped(parts *transport.Config, rt http.RoundTripper) http.RoundTripper {
 	return parts.WrapTransport(rt)
 }
 
-// behind is config over a transport that is there already. Credentials that go into
-// headers stay in it; those that go into TLS are in the transport.
+// behind returns config with an existing transport. Credentials sent in headers stay in the
+// configuration; those of TLS are part of the transport.
 func (l *link) behind(config *rest.Config, rt http.RoundTripper) *rest.Config {
 	return &rest.Config{
 		Host:        l.url,
@@ -103,33 +103,33 @@ func (l *link) behind(config *rest.Config, rt http.RoundTripper) *rest.Config {
 	}
 }
 
-// cut opens the breaker and closes every connection, so that whoever waits for an answer
-// waits no longer, and the next try dials anew.
+// cut opens the breaker and closes every connection, so that pending requests fail at once and the
+// next attempt dials again.
 func (l *link) cut(err error) {
 	l.breaker.trip(err)
 	l.conns.CloseAll()
 	l.base.CloseIdleConnections()
 }
 
-// end is cut, for good.
+// end is like cut, but for good.
 func (l *link) end(err error) {
 	l.breaker.end(err)
 	l.conns.CloseAll()
 	l.base.CloseIdleConnections()
 }
 
-// ready asks whether the API server can serve. An answer that says no to us, rather than
-// to everybody, is an answer.
+// ready checks whether the API server can serve. An answer that refuses only us still means that
+// the server answers.
 func (l *link) ready(ctx context.Context) error { return l.get(ctx, "/readyz", nil) }
 
-// identity is what a cluster says about itself.
+// identity is what a cluster reports about itself.
 type identity struct {
 	version string
 	uid     string
 }
 
-// identify asks for the version of the API server, and for the UID of namespace
-// kube-system, which is what tells one cluster from another (C45).
+// identify reads the version of the API server and the UID of namespace kube-system, which
+// identifies the cluster (C45).
 func (l *link) identify(ctx context.Context) (identity, error) {
 	var id identity
 	version, err := l.version(ctx)
@@ -157,7 +157,7 @@ func (l *link) version(ctx context.Context) (string, error) {
 	return answer.GitVersion[:min(len(answer.GitVersion), longest)], nil
 }
 
-// get asks for a path, past the breaker, and decodes the answer where into is not nil.
+// get requests a path, bypassing the breaker, and decodes the answer unless into is nil.
 func (l *link) get(ctx context.Context, path string, into any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.url+path, nil)
 	if err != nil {

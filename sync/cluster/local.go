@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// NewLocal returns the cluster that the controllers' own objects live in. config and from
-// are those of the manager, whose cache is shared. scheme is that of all clients, of other
-// clusters too; nil means the kinds of Kubernetes and our own. The API server is asked for
-// its version and the UID of the cluster. The cluster's context is ctx.
+// NewLocal returns the cluster that the controllers' own objects live in. config and from are those
+// of the manager, whose cache is shared. scheme is used by all clients, including those of other
+// clusters; nil means the kinds of Kubernetes and our own. NewLocal reads the version and the UID
+// of the cluster from the API server. The cluster's context is ctx.
 func NewLocal(ctx context.Context, config *rest.Config, from cache.Cache, scheme *runtime.Scheme) (*Cluster, error) {
 	known, err := newKinds(scheme)
 	if err != nil {
@@ -54,7 +54,7 @@ func NewLocal(ctx context.Context, config *rest.Config, from cache.Cache, scheme
 	return c, nil
 }
 
-// named is the local cluster as a KubernetesCluster without a kubeconfig names it.
+// named returns the local cluster under the name of a KubernetesCluster without a kubeconfig.
 func (c *Cluster) named(ctx context.Context, name types.NamespacedName) *Cluster {
 	named := *c
 	named.name, named.ctx, named.views = name, ctx, newViews()

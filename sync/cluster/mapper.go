@@ -12,16 +12,15 @@ import (
 )
 
 const (
-	// missBelieved is how long a kind that was not found is not asked for again.
+	// missBelieved is how long a kind that was not found is not looked up again.
 	missBelieved = 2 * time.Second
-	// invalidateEvery is how often a caller of Invalidate has discovery start anew.
+	// invalidateEvery is the least time between two calls of Invalidate that take effect.
 	invalidateEvery = 10 * time.Second
 )
 
-// mapper is a RESTMapper that learns when it is first asked, keeps what it learnt, and asks
-// again for what it does not know: but not more often than every missBelieved, so that
-// manifests of a kind that does not exist cost next to nothing. Reset, which whoever sees a
-// CRD appear calls, has it forget everything.
+// mapper is a RESTMapper that loads discovery on first use, remembers the result, and asks again
+// for kinds that it does not know, but not more often than every missBelieved, so that manifests of
+// a kind that does not exist cost next to nothing. Callers that see a CRD appear must call Reset.
 type mapper struct {
 	build func() (meta.RESTMapper, error)
 	// onReset is called by Reset.
@@ -43,7 +42,7 @@ func newMapper(build func() (meta.RESTMapper, error), onReset func()) *mapper {
 	return &mapper{build: build, onReset: onReset, missed: map[string]miss{}}
 }
 
-// Reset forgets what was learnt. The next look-up learns it anew.
+// Reset forgets all mappings. The next look-up loads them again.
 func (m *mapper) Reset() {
 	m.mu.Lock()
 	m.inner = nil
@@ -52,7 +51,7 @@ func (m *mapper) Reset() {
 	m.onReset()
 }
 
-// current returns the mapper to ask, or the error that the question had a moment ago.
+// current returns the mapper to ask, or the error that the same question got a moment ago.
 func (m *mapper) current(question string) (meta.RESTMapper, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -80,7 +79,7 @@ func (m *mapper) remember(question string, err error) {
 	m.missed[question] = miss{err: err, till: now.Add(missBelieved)}
 }
 
-// ask puts a question to the mapper. notFound is the error where it knows no answer.
+// ask puts a question to the mapper. notFound is the error if there is no answer.
 func ask[A any](m *mapper, question string, notFound error, put func(meta.RESTMapper) (A, error)) (A, error) {
 	var none A
 	inner, err := m.current(question)
@@ -154,8 +153,8 @@ func kindQuestion(gk schema.GroupKind, versions []string) string {
 	return "kind " + gk.String() + " " + strings.Join(versions, ",")
 }
 
-// steadyDiscovery is discovery that is not started anew by every caller who likes it fresh:
-// Helm does so before each action.
+// steadyDiscovery limits how often callers can invalidate discovery: Helm does so before each
+// action.
 type steadyDiscovery struct {
 	discovery.CachedDiscoveryInterface
 

@@ -14,17 +14,18 @@ import (
 )
 
 const (
-	// versionEvery is the number of quiet probes after which the version is asked for anew.
+	// versionEvery is the number of quiet probes after which the version is read again.
 	versionEvery = 20
-	// notReadyLimit is how many answers of "not ready" in a row are borne; one more makes a
-	// server lost. One that is just being restarted behind a load balancer says so once or twice.
+	// notReadyLimit is how many answers of "not ready" in a row are tolerated; with one more, the
+	// server counts as lost. A server that is being restarted behind a load balancer gives one or
+	// two such answers.
 	notReadyLimit = 2
-	// probeApart is the least time between two probes that failing requests ask for.
+	// probeApart is the minimum time between two probes that are triggered by failing requests.
 	probeApart = 200 * time.Millisecond
 )
 
-// member is one name in the registry and the goroutine that looks after it: it probes,
-// engages and disengages. All that changes state happens in that goroutine.
+// member is one name in the registry and the goroutine that manages it: it probes, engages and
+// disengages. All changes of state happen in that goroutine.
 type member struct {
 	registry *Registry
 	key      types.NamespacedName
@@ -35,7 +36,7 @@ type member struct {
 	wake     chan struct{} // asks for a look; holds one
 	urgent   chan struct{} // asks for a look in spite of the back-off; holds one
 
-	// Of the goroutine alone.
+	// Used by the goroutine only.
 	failures  int       // probes in a row without an answer
 	unready   int       // answers in a row of "not ready"
 	quiet     int       // probes since the version was asked for
@@ -74,14 +75,14 @@ func signal(c chan struct{}) {
 	}
 }
 
-// suspect asks for a probe because a request failed. While the cluster is lost there is a
-// probe under way as it is.
+// suspect asks for a probe because a request failed. It has no effect while the cluster is lost,
+// because probes are then scheduled anyway.
 func (m *member) suspect() { signal(m.wake) }
 
 // ask asks for a probe now.
 func (m *member) ask() { signal(m.urgent) }
 
-// run looks after the member until it is cancelled.
+// run manages the member until it is cancelled.
 func (m *member) run() {
 	defer m.end()
 	timer := time.NewTimer(0)
@@ -108,7 +109,7 @@ func (m *member) run() {
 	}
 }
 
-// look probes the cluster, and returns when to do so again.
+// look probes the cluster and returns the time until the next probe.
 func (m *member) look(asked bool) time.Duration {
 	o := m.registry.options
 	if m.link == nil {
@@ -149,7 +150,7 @@ func (m *member) look(asked bool) time.Duration {
 	return wait.Jitter(backoff(o.RetryAfter, o.ProbeInterval, m.failures), 0.1)
 }
 
-// probe asks for readiness, and for the identity where that is not known or may be another.
+// probe checks readiness, and reads the identity if it is not known or may have changed.
 func (m *member) probe(ctx context.Context) (identity, error) {
 	if err := m.link.ready(ctx); err != nil && !mayNotAsk(err) {
 		return m.identity, err
@@ -166,13 +167,13 @@ func (m *member) probe(ctx context.Context) (identity, error) {
 	return id, nil
 }
 
-// mayNotAsk says whether err only means that our user has no right to readiness.
+// mayNotAsk reports whether err only means that our user may not read the readiness.
 func mayNotAsk(err error) bool {
 	var status *statusError
 	return errors.As(err, &status) && (status.code == http.StatusForbidden || status.code == http.StatusNotFound)
 }
 
-// isAnswer says whether err is something that the API server said.
+// isAnswer reports whether err is an answer of the API server.
 func isAnswer(err error) bool {
 	var status *statusError
 	return errors.As(err, &status)
@@ -186,7 +187,7 @@ func backoff(first, limit time.Duration, failures int) time.Duration {
 	return min(d, limit)
 }
 
-// lost records that the API server does not answer, and has requests fail at once.
+// lost records that the API server does not answer, and makes requests fail at once.
 func (m *member) lost(err error) {
 	unreachable := &UnreachableError{Cluster: m.key, Reason: describe(err), LastSeen: m.link.breaker.lastAnswer()}
 	m.link.cut(unreachable)
@@ -195,8 +196,8 @@ func (m *member) lost(err error) {
 	})
 }
 
-// answered records that the API server answers; refused is set where it refuses us. Then it
-// engages the cluster, anew where it is another one by now.
+// answered records that the API server answers. If it refuses us, refused is the error; otherwise
+// the cluster is engaged, and engaged again if it turns out to be a different cluster by now.
 func (m *member) answered(id identity, refused error) {
 	if m.link != nil {
 		m.link.breaker.reset()
@@ -222,10 +223,11 @@ func (m *member) answered(id identity, refused error) {
 	})
 }
 
-// keepEngaged engages the cluster where it is not, with or without the functions of OnEngage.
+// keepEngaged engages the cluster if it is not engaged yet; drive says whether to call the
+// functions of OnEngage.
 func (m *member) keepEngaged(drive bool) error {
 	if m.driven && !drive {
-		m.drop() // nothing else ends what they have started
+		m.drop() // nothing else stops what they have started
 	}
 	if !m.engaged() {
 		if err := m.engage(); err != nil {
@@ -238,7 +240,7 @@ func (m *member) keepEngaged(drive bool) error {
 	return nil
 }
 
-// change changes the state, and tells the listeners where that matters to them.
+// change changes the state and notifies the listeners if the change matters to them.
 func (m *member) change(apply func(*State)) {
 	m.mu.Lock()
 	before := m.state

@@ -12,23 +12,22 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options of a registry. The zero value has the defaults.
+// Options of a registry. The zero value selects the defaults.
 type Options struct {
-	// UserAgent of every request. Default: waybill.
+	// UserAgent is sent with every request. Default: waybill.
 	UserAgent string
-	// Log receives what goes wrong in the background. Default: nothing is logged.
+	// Log receives errors that occur in the background. Default: nothing is logged.
 	Log logr.Logger
 
-	// ProbeInterval is how often a cluster is probed that nobody talks to, give or take a
-	// tenth. Default: 30 s.
+	// ProbeInterval is the time between probes of a cluster that gets no other requests, plus up to
+	// a tenth at random. Default: 30 s.
 	ProbeInterval time.Duration
 	// ProbeTimeout bounds one probe. Default: 5 s.
 	ProbeTimeout time.Duration
-	// Patience is how long a request may stay without an answer before the cluster is
-	// probed. Default: 2 s.
+	// Patience is how long a request may go unanswered before the cluster is probed. Default: 2 s.
 	Patience time.Duration
-	// RetryAfter is the wait before a lost cluster is probed for the first time; it doubles
-	// up to ProbeInterval. Default: 1 s.
+	// RetryAfter is the delay before a lost cluster is probed for the first time; it doubles up to
+	// ProbeInterval. Default: 1 s.
 	RetryAfter time.Duration
 }
 
@@ -48,31 +47,31 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// State is what the registry knows of a cluster.
+// State is what the registry knows about a cluster.
 type State struct {
-	// Engaged says that Get hands the cluster out while it is reachable.
+	// Engaged is true if Get returns the cluster while it is reachable.
 	Engaged bool
-	// Contacted says that the API server answered, or failed to, at least once.
+	// Contacted is true once the API server has answered, or failed to answer, for the first time.
 	Contacted bool
-	// Reachable says that the API server answers.
+	// Reachable is true while the API server answers.
 	Reachable bool
-	// LastSeen is when it last answered; zero for never.
+	// LastSeen is when it last answered; zero if never.
 	LastSeen time.Time
 	// Version of the API server, e.g. v1.36.3; empty before first contact.
 	Version string
 	// UID of the cluster's namespace kube-system; empty before first contact.
 	UID string
-	// Err is why the cluster is not engaged, not reachable, or refuses us; nil when all is well.
+	// Err is why the cluster is not engaged, is not reachable, or refuses us; nil if all is well.
 	Err error
-	// Yields is why the functions of OnEngage are not called for it; nil where they are.
+	// Yields is why the functions of OnEngage are not called for it; nil if they are.
 	Yields error
 }
 
 // EngageFunc is called when a cluster is engaged. ctx ends when it is disengaged.
 type EngageFunc func(ctx context.Context, c *Cluster) error
 
-// Registry engages and disengages clusters. It is safe for concurrent use; no method waits
-// for a cluster.
+// Registry engages and disengages clusters. It is safe for concurrent use; no method waits for a
+// cluster.
 type Registry struct {
 	local   *Cluster
 	options Options
@@ -90,8 +89,8 @@ type Registry struct {
 	admission sync.Mutex // one decision of guard at a time
 }
 
-// NewRegistry returns an empty registry. local is the cluster that the registry's objects
-// live in. What it starts ends with Start's context, or with Close.
+// NewRegistry returns an empty registry. local is the cluster that the registry's objects live in.
+// Everything that the registry starts ends with Start's context, or with Close.
 func NewRegistry(local *Cluster, o Options) *Registry {
 	o.setDefaults()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -105,7 +104,7 @@ func (r *Registry) Start(ctx context.Context) error {
 	return nil
 }
 
-// Close disengages every cluster and returns when nothing runs any more.
+// Close disengages every cluster and returns when all goroutines have ended.
 func (r *Registry) Close() {
 	r.mu.Lock()
 	r.cancel() // under the lock, so that Ensure starts nothing after it
@@ -113,12 +112,12 @@ func (r *Registry) Close() {
 	r.work.Wait()
 }
 
-// Local returns the cluster that the registry's objects live in. It is always engaged and
-// never probed: where it does not answer, nothing can be done anyway.
+// Local returns the cluster that the registry's objects live in. It is always engaged and never
+// probed: if it does not answer, nothing can be done anyway.
 func (r *Registry) Local() *Cluster { return r.local }
 
-// Get returns an engaged cluster that answers. Else the error is ErrNotEngaged, for a
-// cluster that is not known, not contacted yet or kept out, or ErrUnreachable.
+// Get returns an engaged cluster that answers. Otherwise the error is ErrUnreachable, or
+// ErrNotEngaged for a cluster that is not known, not contacted yet or kept out.
 func (r *Registry) Get(key types.NamespacedName) (*Cluster, error) {
 	m := r.member(key)
 	if m == nil {
@@ -127,7 +126,7 @@ func (r *Registry) Get(key types.NamespacedName) (*Cluster, error) {
 	return m.get()
 }
 
-// State returns what is known of a cluster, and whether Ensure was called for it.
+// State returns what is known about a cluster, and whether Ensure was called for it.
 func (r *Registry) State(key types.NamespacedName) (State, bool) {
 	m := r.member(key)
 	if m == nil {
@@ -136,10 +135,9 @@ func (r *Registry) State(key types.NamespacedName) (State, bool) {
 	return m.snapshot(), true
 }
 
-// Ensure has a cluster be engaged under that name: at once where it answers, or as soon as
-// it does. hash identifies the kubeconfig; with the hash that is there already nothing
-// happens, with another the old engagement ends and a new one begins. A nil config means
-// the local cluster.
+// Ensure engages a cluster under that name in the background, as soon as it answers. hash
+// identifies the kubeconfig: if it is unchanged, Ensure does nothing; if it has changed, the old
+// engagement ends and a new one begins. A nil config means the local cluster.
 func (r *Registry) Ensure(key types.NamespacedName, hash string, config *rest.Config) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,35 +171,35 @@ func (r *Registry) Remove(key types.NamespacedName) {
 	}
 }
 
-// Probe has a cluster be looked at now, and Guard be asked again, without waiting for it.
+// Probe probes a cluster now, and calls Guard again, without waiting for it.
 func (r *Registry) Probe(key types.NamespacedName) {
 	if m := r.member(key); m != nil {
 		m.ask()
 	}
 }
 
-// Guard has f be asked, with the UID of the cluster, before the functions of OnEngage are
-// called for a cluster, and at every probe after that. An error has them not be called; the
-// cluster can be used all the same. Where they were called already, the cluster is disengaged
-// and engaged anew without them. f is called for one cluster at a time, and must not wait.
-// To be called before the first Ensure.
+// Guard sets a function that decides whether the functions of OnEngage are called for a cluster. f
+// is called with the UID of the cluster before they are first called, and at every probe after
+// that. If it returns an error, they are not called; the cluster can be used all the same. If they
+// were called already, the cluster is disengaged and engaged again without them. f is called for
+// one cluster at a time, and must not block. Guard must be called before the first Ensure.
 func (r *Registry) Guard(f func(key types.NamespacedName, uid string) error) { r.guard = f }
 
-// OnEngage has f be called for every cluster that Guard lets through: at first contact, and
-// anew when it was disengaged in between. Functions are called in the order in which they were added, in a
-// goroutine of the cluster; they should return soon, and leave what lasts to goroutines
-// that end with ctx. One that fails is called again, with a back-off from one second to
-// five minutes, and right away when the cluster is back; the others do not wait for that.
-// To be called before the first Ensure.
+// OnEngage adds a function that is called for every cluster that Guard allows: at first contact,
+// and again after the cluster was disengaged in between. Functions are called in the order in which
+// they were added, in a goroutine of the cluster. They should return soon, and start goroutines
+// that end with ctx for anything that lasts. A function that fails is called again, with a back-off
+// from one second to five minutes, and at once when a lost cluster is back; the others do not wait
+// for it. OnEngage must be called before the first Ensure.
 func (r *Registry) OnEngage(f EngageFunc) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.hooks = append(r.hooks, f)
 }
 
-// Subscribe has f be called when a cluster is engaged or disengaged, lost or back, or when
-// the reason why it is not usable changes; reachable says whether Get would hand it out.
-// f is called in a goroutine of the cluster and must not wait. To be called before the
+// Subscribe adds a function that is called when a cluster is engaged or disengaged, lost or back,
+// or when the reason why it is not usable changes; reachable says whether Get would return it. f is
+// called in a goroutine of the cluster and must not block. Subscribe must be called before the
 // first Ensure.
 func (r *Registry) Subscribe(f func(key types.NamespacedName, reachable bool)) {
 	r.mu.Lock()
@@ -224,7 +222,7 @@ func (r *Registry) notify(key types.NamespacedName, reachable bool) {
 	}
 }
 
-// admit asks the guard whether a cluster may be engaged.
+// admit asks the guard whether the functions of OnEngage may be called for a cluster.
 func (r *Registry) admit(key types.NamespacedName, uid string) error {
 	if r.guard == nil {
 		return nil

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Served asks the API server itself, past what Mapper and Discovery remember, which kinds it
-// serves in a version: none where it does not serve the version. Mapper never finds out by
-// itself that a kind is gone; whoever does has meta.MaybeResetRESTMapper make it forget.
+// Served asks the API server which kinds it serves in a version, bypassing the caches of Mapper and
+// Discovery. The set is empty if the API server does not serve the version. Mapper does not notice
+// by itself that a kind is gone; a caller that does must call meta.MaybeResetRESTMapper.
 func (c *Cluster) Served(ctx context.Context, version schema.GroupVersion) (sets.Set[string], error) {
 	path := "/apis/" + version.String()
 	if version.Group == "" {

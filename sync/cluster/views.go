@@ -9,17 +9,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// views are the impersonated views of one cluster that somebody uses. A view that nobody
-// holds any more goes with the garbage; who keeps one gets the same again.
+// views holds the impersonated views of one cluster that are in use. A view that is no longer
+// referenced is garbage collected; as long as it is referenced, As returns the same one.
 type views struct {
 	mu     sync.Mutex
 	byUser map[string]weak.Pointer[Cluster]
 }
 
-// As returns the cluster as another user sees it, by impersonation (C37), in the groups that the API
-// server puts such a user in: a ServiceAccount in those of its namespace. It shares name,
-// context, connections, breaker, mapper and discovery; discovery answers everybody the
-// same. As is cheap, and returns the same view for the same user as long as it is in use.
+// As returns the cluster as another user sees it, by impersonation (C37). The user is in the groups
+// that the API server gives such a user: for a ServiceAccount, those of its namespace. The view
+// shares name, context, connections, breaker, mapper and discovery, since discovery is the same for
+// every user. As is cheap, and returns the same view for the same user as long as it is in use.
 func (c *Cluster) As(user string) (*Cluster, error) {
 	c.views.mu.Lock()
 	defer c.views.mu.Unlock()
@@ -57,13 +57,13 @@ func (c *Cluster) impersonate(user string) (*Cluster, error) {
 
 func newViews() *views { return &views{byUser: map[string]weak.Pointer[Cluster]{}} }
 
-// forgotten is a view that is garbage.
+// forgotten identifies a view that was garbage collected.
 type forgotten struct {
 	user string
 	view weak.Pointer[Cluster]
 }
 
-// forget drops the entry of a view, unless another has taken its place.
+// forget drops the entry of a view, unless another view has taken its place.
 func (v *views) forget(f forgotten) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
