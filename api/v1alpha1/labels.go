@@ -1,31 +1,31 @@
 package v1alpha1
 
-// Marks that Waybill writes on, or reads from, objects of any kind.
+// Labels and annotations that Waybill writes to, or reads from, objects of any kind.
 const (
-	// OwnerHashLabel is on everything that Waybill delivers (C53). Its value, at
-	// most 63 characters, is derived from OwnerAnnotation; watches select on it.
+	// OwnerHashLabel is on everything that Waybill delivers (C53). Its value, at most 63
+	// characters, is derived from OwnerAnnotation; watches select by it.
 	OwnerHashLabel = "apps.waybill.dev/owner-hash"
 
-	// OwnerAnnotation says who delivers an object: `<hub id>/<kind>/<namespace>/<name>`.
-	// Ownership is decided on it, never on UIDs, so that a hub which was restored
-	// from a backup still owns what it made (C13, C40).
+	// OwnerAnnotation names the owner that delivers an object: `<hub
+	// id>/<kind>/<namespace>/<name>`. Ownership is decided by it, never by UIDs, so that a hub that
+	// was restored from a backup still owns what it delivered (C13, C40).
 	OwnerAnnotation = "apps.waybill.dev/owner"
 
-	// AdoptAnnotation with the value "true" on a manifest lets Waybill take over
-	// an object that exists and belongs to nobody, or to somebody else (C13).
+	// AdoptAnnotation with the value "true" on a manifest lets Waybill take over an existing object
+	// that has no owner, or another one (C13).
 	AdoptAnnotation = "apps.waybill.dev/adopt"
 
 	// PruneAnnotation with the value "disabled" keeps a delivered object in the
 	// cluster when it leaves its source.
 	PruneAnnotation = "apps.waybill.dev/prune"
 
-	// ReconcileAtAnnotation asks for a reconciliation now. Any change of its value
-	// counts; status.lastHandledReconcileAt mirrors the last value that was acted on.
+	// ReconcileAtAnnotation asks for a reconciliation now. Any change of its value triggers one;
+	// status.lastHandledReconcileAt mirrors the last value that was acted on.
 	ReconcileAtAnnotation = "apps.waybill.dev/reconcile-at"
 
-	// ForceRemoveAnnotation on an ApplicationDefinition lets versions be removed
-	// that installations still use: a comma-separated list of versions, or `*`
-	// (C28, C47). Those installations are then uninstalled and deleted (K52).
+	// ForceRemoveAnnotation on an ApplicationDefinition allows the removal of versions that
+	// installations still use: a comma-separated list of versions, or `*` (C28, C47). Those
+	// installations are then uninstalled and deleted (K52).
 	ForceRemoveAnnotation = "apps.waybill.dev/force-remove"
 
 	// CopyOfAnnotation marks a copy of an ApplicationDefinition in a user cluster.
@@ -40,51 +40,51 @@ const (
 	// credential, whatever its value (K56, C13).
 	SecretTypeAnnotation = "apps.waybill.dev/secret-type"
 
-	// ReleaseLabel is on every object of an installation. Its value is the name of
-	// the installation; the generated Application selects on it (C55).
+	// ReleaseLabel is on every object of an installation. Its value is the name of the
+	// installation; the generated Application selects by it (C55).
 	ReleaseLabel = "apps.waybill.dev/release"
 
 	// ResourceUIDAnnotation on an object in a user cluster is the UID of the
-	// KubernetesApplicationResource that delivers it. It is for people: ownership is
-	// decided on OwnerAnnotation (W50, C13).
+	// KubernetesApplicationResource that delivers it. It is for people: ownership is decided by
+	// OwnerAnnotation (W50, C13).
 	ResourceUIDAnnotation = "kubernetesapplicationresource.apps.waybill.dev/uid"
 
-	// KubernetesApplicationLabel is on every KubernetesApplicationResource that an
-	// application made. Its value is the name of the application.
+	// KubernetesApplicationLabel is on every KubernetesApplicationResource that an application
+	// created. Its value is the name of the application.
 	KubernetesApplicationLabel = "apps.waybill.dev/kubernetesapplication"
 
-	// TemplatedAnnotation on a KubernetesApplicationResource lists the labels and
-	// annotations that come from its template, so that one that leaves the template is
-	// taken away and those of others stay.
+	// TemplatedAnnotation on a KubernetesApplicationResource lists the labels and annotations that
+	// come from its template, so that those that leave the template are removed and those of others
+	// stay.
 	TemplatedAnnotation = "apps.waybill.dev/templated"
 
-	// ApplicationAnnotation names the Application that an object belongs to. An
-	// empty value says that the object belongs to none (A20, C3).
+	// ApplicationAnnotation names the Application that an object belongs to. An empty value means
+	// that the object belongs to none (A20, C3).
 	ApplicationAnnotation = "kubernetes.io/application"
 
-	// InjectedAnnotation says that it was Waybill which wrote ApplicationAnnotation: while both
-	// name the same Application, membership follows labels and selectors. Where they differ,
-	// somebody else chose, and wins (C52).
+	// InjectedAnnotation records that Waybill wrote ApplicationAnnotation: while both name the same
+	// Application, membership follows labels and selectors. If they differ, somebody else set
+	// ApplicationAnnotation, and that choice wins (C52).
 	InjectedAnnotation = "apps.waybill.dev/injected"
 
-	// HealthCheckLabel is on the Pod of an Application's health check. Its value is the name
-	// of the Application, shortened where that is no label value (A81).
+	// HealthCheckLabel is on the Pod of an Application's health check. Its value is the name of the
+	// Application, shortened if that is not a valid label value (A81).
 	HealthCheckLabel = "apps.waybill.dev/health-check"
 
-	// PartOfLabel is injected beside ApplicationAnnotation where it is absent (C3).
+	// PartOfLabel is injected together with ApplicationAnnotation if it is absent (C3).
 	PartOfLabel = "app.kubernetes.io/part-of"
 )
 
-// OwnershipFinalizer holds an Application until no object that is not its component refers to
-// it as an owner, else the garbage collector would delete what is not listed (C42), and until the
-// Pod of its health check is deleted (A84).
+// OwnershipFinalizer holds an Application until the Pod of its health check is deleted (A84), and
+// until only its components refer to it as an owner: otherwise the garbage collector would delete
+// objects that are not listed (C42).
 const OwnershipFinalizer = "apps.waybill.dev/ownership"
 
-// Finalizer holds an object of ours until what it delivered is gone (C11).
+// Finalizer holds an object of our kinds until everything that it delivered is gone (C11).
 const Finalizer = "apps.waybill.dev/finalizer"
 
-// FieldManager is the server-side apply field manager of everything that Waybill
-// delivers, and HelmFieldManager that of what Helm writes on its behalf (C53, C54).
+// FieldManager is the server-side apply field manager of everything that Waybill delivers, and
+// HelmFieldManager that of everything that Helm writes on its behalf (C53, C54).
 const (
 	FieldManager     = "waybill"
 	HelmFieldManager = "waybill-helm"
@@ -95,8 +95,8 @@ const (
 const OwnershipFieldManager = "waybill-application"
 
 const (
-	// DefaultSystemNamespace is where Waybill runs and keeps its own objects unless
-	// --system-namespace says otherwise.
+	// DefaultSystemNamespace is the namespace in which Waybill runs and keeps its own objects
+	// unless --system-namespace says otherwise.
 	DefaultSystemNamespace = "waybill-system"
 
 	// HubConfigMap is the ConfigMap of the system namespace whose key HubIDKey
