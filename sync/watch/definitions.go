@@ -19,22 +19,22 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// retryDenied is after how long a watch that was forbidden is tried again, by the next who
-// asks: somebody may have granted it meanwhile.
+// retryDenied is how long after a watch was forbidden the next caller tries it again: it may have
+// been granted in the meantime.
 const retryDenied = 5 * time.Minute
 
-// crdResource is the kind that defines kinds.
+// crdResource is the resource of CustomResourceDefinitions.
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// Target is one API server under one identity.
+// Target is one API server accessed with one identity.
 type Target interface {
 	Metadata() metadata.Interface
 	Dynamic() dynamic.Interface
 }
 
-// Definitions knows of kinds before discovery does. As long as somebody, a W, waits for
-// a group of kinds, the metadata of CustomResourceDefinitions are watched, and those of the
-// group that is waited for are read.
+// Definitions knows about kinds before discovery does. While at least one waiter, a W, waits for a
+// group of kinds, it watches the metadata of all CustomResourceDefinitions, and reads those of the
+// group.
 type Definitions[W comparable] struct {
 	// ctx is the life of the watch, which outlives the calls that start it.
 	ctx    context.Context
@@ -43,30 +43,30 @@ type Definitions[W comparable] struct {
 
 	mu   sync.Mutex
 	feed *Feed[*revision] // nil while nobody waits
-	// filled: feed has shown all there is once.
+	// filled is true once feed has shown all definitions.
 	filled bool
-	// versions has the resource version of each definition, by name.
+	// versions holds the resource version of each definition, by name.
 	versions map[string]string
-	// read has what was read of some of them.
+	// read holds those definitions that were read, by name.
 	read map[string]definition
-	// waiting are to be told of changes, by group.
+	// waiting holds the waiters to notify of changes, by group.
 	waiting map[string]map[W]bool
 }
 
 // definition is what is kept of a CustomResourceDefinition.
 type definition struct {
-	// version of the object that this was read from.
+	// version is the resource version of the object that this was read from.
 	version string
-	// served are the mappings of the versions that are served, by version.
+	// served holds the mappings of the versions that are served, by version.
 	kind   schema.GroupKind
 	served map[string]*meta.RESTMapping
-	// established: the API server serves it. refusal says why it will not.
+	// established is true if the API server serves the kind; refusal says why it will not.
 	established bool
 	refusal     string
 }
 
-// NewDefinitions returns definitions of an API server. tell is called, from the goroutine of
-// a watch, with those who wait for a group of which a definition has changed. ctx ends it.
+// NewDefinitions returns the definitions of an API server. When a definition changes, tell is
+// called from the goroutine of the watch with the waiters for its group. The watch ends with ctx.
 func NewDefinitions[W comparable](ctx context.Context, target Target, tell func([]W)) *Definitions[W] {
 	return &Definitions[W]{
 		ctx:      ctx,
@@ -78,11 +78,11 @@ func NewDefinitions[W comparable](ctx context.Context, target Target, tell func(
 	}
 }
 
-// NoDefinitionError says that nothing defines a kind.
+// NoDefinitionError means that no definition defines a kind.
 type NoDefinitionError struct{ Kind schema.GroupVersionKind }
 
-// NotEstablishedError says that something defines a kind and the API server does not serve
-// it: not yet, or for a reason of its own, which is then Refusal.
+// NotEstablishedError means that a definition of the kind exists, but the API server does not serve
+// it: not yet, or for the reason in Refusal.
 type NotEstablishedError struct{ Name, Refusal string }
 
 func (e NoDefinitionError) Error() string {
@@ -96,13 +96,13 @@ func (e NotEstablishedError) Error() string {
 	return fmt.Sprintf("CustomResourceDefinition %s is not established yet", e.Name)
 }
 
-// HiddenError says that definitions may not be read.
+// HiddenError means that we are not allowed to read definitions.
 type HiddenError struct{ cause error }
 
 func (e HiddenError) Error() string { return e.cause.Error() }
 func (e HiddenError) Unwrap() error { return e.cause }
 
-// mapping returns how a version is called, or the preferred one where none is named.
+// mapping returns the mapping of the named version, or of the preferred one if named is empty.
 func (d definition) mapping(named string) *meta.RESTMapping {
 	if named != "" || len(d.served) == 0 {
 		return d.served[named]
@@ -110,8 +110,8 @@ func (d definition) mapping(named string) *meta.RESTMapping {
 	return d.served[slices.MaxFunc(slices.Collect(maps.Keys(d.served)), version.CompareKubeAwareVersionStrings)]
 }
 
-// Find returns how a kind is called that discovery does not know. Where it returns
-// an error, w is told when that may have changed.
+// Find returns the mapping of a kind that discovery does not know. If it returns an error, w is
+// notified when that may have changed.
 func (d *Definitions[W]) Find(ctx context.Context, w W, gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	if err := d.Await(w, gvk.Group).Await(ctx); err != nil {
 		return nil, readError("watch CustomResourceDefinitions", err)
@@ -136,8 +136,8 @@ func (d *Definitions[W]) Find(ctx context.Context, w W, gvk schema.GroupVersionK
 	return nil, NoDefinitionError{gvk}
 }
 
-// Defines tells whether definitions of a group are there, as far as they can be seen: then
-// whatever happens to the kinds of that group is announced.
+// Defines reports whether any definition of a group is known. If so, changes of the kinds of that
+// group are announced.
 func (d *Definitions[W]) Defines(group string) bool { return len(d.ofGroup(group)) > 0 }
 
 func readError(doing string, err error) error {
@@ -147,7 +147,7 @@ func readError(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, Stable(err))
 }
 
-// Await notes who waits for a group, and returns the watch that tells.
+// Await records that w waits for a group, and returns the feed of the definitions.
 func (d *Definitions[W]) Await(w W, group string) *Feed[*revision] {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -164,8 +164,7 @@ func (d *Definitions[W]) Await(w W, group string) *Feed[*revision] {
 	return d.feed
 }
 
-// Leave has somebody wait for nothing but some groups. When nobody waits any more,
-// nothing is watched either.
+// Leave removes w from all groups except those given. When nobody waits any more, the watch ends.
 func (d *Definitions[W]) Leave(w W, except map[string]bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -185,8 +184,8 @@ func (d *Definitions[W]) Leave(w W, except map[string]bool) {
 	}
 }
 
-// ofGroup returns the definitions of a group, name and resource version. A
-// definition is always called `<plural>.<group>`.
+// ofGroup returns the resource versions of the definitions of a group, by name. A definition is
+// always named `<plural>.<group>`.
 func (d *Definitions[W]) ofGroup(group string) map[string]string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -204,7 +203,7 @@ func groupOf(definition string) string {
 	return group
 }
 
-// get reads a definition, unless it was read at that version already.
+// get reads a definition unless that version of it was read already.
 func (d *Definitions[W]) get(ctx context.Context, name, version string) (definition, error) {
 	d.mu.Lock()
 	known, found := d.read[name]
@@ -228,7 +227,7 @@ func (d *Definitions[W]) get(ctx context.Context, name, version string) (definit
 	return read, nil
 }
 
-// readDefinition keeps what matters of a CustomResourceDefinition.
+// readDefinition extracts the relevant parts of a CustomResourceDefinition.
 func readDefinition(object *unstructured.Unstructured) definition {
 	text := func(fields ...string) string {
 		value, _, _ := unstructured.NestedString(object.Object, fields...)
@@ -267,7 +266,7 @@ func readDefinition(object *unstructured.Unstructured) definition {
 	return d
 }
 
-// revision is what is watched of a definition.
+// revision is the part of a definition that is watched.
 type revision struct{ name, version string }
 
 // GetObjectMeta implements Seen.
@@ -277,7 +276,7 @@ func toRevision(object metav1.Object) *revision {
 	return &revision{name: object.GetName(), version: object.GetResourceVersion()}
 }
 
-// definitionSink is the sink of one watch of definitions.
+// definitionSink is the sink of one watch on definitions.
 type definitionSink[W comparable] struct {
 	definitions *Definitions[W]
 	feed        *Feed[*revision]
@@ -313,13 +312,13 @@ func (s *definitionSink[W]) Replace(all []*revision, _ string) {
 	for name := range gone {
 		concerned = append(concerned, d.show(s.feed, name, "")...)
 	}
-	if !first { // else those who wait are about to look by themselves
+	if !first { // otherwise the waiters are about to look by themselves
 		d.tell(concerned)
 	}
 }
 
-// show takes in the version of a definition, empty where it is gone, and returns
-// those who wait for its group.
+// show records the version of a definition, empty if it is gone, and returns the waiters for its
+// group.
 func (d *Definitions[W]) show(f *Feed[*revision], name, version string) []W {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -334,7 +333,7 @@ func (d *Definitions[W]) show(f *Feed[*revision], name, version string) []W {
 	return slices.Collect(maps.Keys(d.waiting[groupOf(name)]))
 }
 
-// state is that of the watch. The caller holds the lock.
+// state returns the state of the watch. The caller holds the lock.
 func (d *Definitions[W]) state() State {
 	if d.feed == nil {
 		return State{}

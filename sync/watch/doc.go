@@ -1,4 +1,4 @@
-// Package watch watches objects of any kind without keeping them: what is seen of them is
-// reduced at once and handed on. It goes on whatever becomes of the connection, and says
-// plainly what may not be watched and what is not served.
+// Package watch watches objects of any kind without storing them: each object is reduced at once
+// and handed on. A watch survives lost connections, and reports kinds that may not be watched or
+// are not served.
 package watch

@@ -8,26 +8,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// IsImpersonation tells whether the request failed before anybody looked at it:
-// our own credentials do not allow to act as somebody else.
+// IsImpersonation reports whether the request failed because our own credentials do not allow
+// impersonation.
 func IsImpersonation(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot impersonate")
 }
 
-// IsKindNotFound tells whether an API server answered that it does not serve the
-// kind, and not that there is no such object or namespace.
+// IsKindNotFound reports whether an API server answered that it does not serve the kind, rather
+// than that there is no such object or namespace.
 func IsKindNotFound(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// IsUnwatchable tells whether trying again to watch a kind is of no use: the right
-// is missing, or the kind knows no watch.
+// IsUnwatchable reports whether it is pointless to retry a watch: the permission is missing, or the
+// kind does not support watches.
 func IsUnwatchable(err error) bool {
 	return apierrors.IsForbidden(err) && !IsImpersonation(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// Older tells whether resource version a comes before b. It is false where one of
-// them is no number.
+// Older reports whether resource version a comes before b. It is false if either is not a number.
 func Older(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0

@@ -13,33 +13,33 @@ import (
 )
 
 const (
-	// steady is how long a watch must have lasted for a new one to be tried at once.
+	// steady is how long a watch must have lasted for the next one to start without delay.
 	steady = 30 * time.Second
-	// maxNotFound is how often a kind may be not found in a row: one whose
-	// definition was established a moment ago is served a moment later.
+	// maxNotFound is how many times in a row a kind may not be found: a kind is served only a
+	// moment after its definition was established.
 	maxNotFound = 6
 )
 
-// ErrStopped tells who waits for a feed that it was ended.
+// ErrStopped is returned to callers that wait for a feed when the feed is ended.
 var ErrStopped = errors.New("watch stopped")
 
-// Seen is what a feed reduces an object to. Its metadata need be no more than namespace and
-// name: it stands in stores of client-go for the object that it was made of.
+// Seen is what a feed reduces an object to. Its metadata need only have namespace and name, which
+// client-go uses to identify the original object.
 type Seen interface{ metav1.ObjectMetaAccessor }
 
-// Sink takes in what a feed sees. Its methods are called one at a time.
+// Sink receives what a feed sees. Its methods are called one at a time.
 type Sink[S Seen] interface {
-	// Put: the object was created or changed.
+	// Put is called when an object was created or changed.
 	Put(S)
-	// Drop: the object is gone, or does not match the feed any more.
+	// Drop is called when an object is gone, or no longer matches the feed.
 	Drop(S)
-	// Replace: this is all there is at a resource version.
+	// Replace is called with all objects as of a resource version.
 	Replace(all []S, version string)
 }
 
-// Feed is one watch that goes on until it is ended, whatever becomes of the connection.
-// It keeps no objects: it reduces them and hands them to its sink. It gives up on what may
-// not be watched, and on a kind that is not served; State tells.
+// Feed is one watch that continues until it is ended, even if connections are lost. It stores no
+// objects: it reduces them and hands them to its sink. It gives up on a kind that may not be
+// watched or is not served; State reports that.
 type Feed[S Seen] struct {
 	source *cache.ListWatch
 	sink   Sink[S]
@@ -54,23 +54,23 @@ type Feed[S Seen] struct {
 	changed chan struct{} // closed and replaced at each change of state
 }
 
-// State is how a feed is doing.
+// State is the state of a feed.
 type State struct {
-	// Synced: the sink is up to date but for what is on its way.
+	// Synced is true if the sink is up to date, except for events in transit.
 	Synced bool
-	// Err is why the last try failed; nil while Synced.
+	// Err is why the last attempt failed; nil while Synced.
 	Err error
-	// Ended: there will be no other try. At is when that was.
+	// Ended is true if there will be no further attempt. At is when the feed ended.
 	Ended bool
 	At    time.Time
 
-	// failures counts tries that failed, notFound those in a row for a kind that
-	// is not served.
+	// failures counts failed attempts; notFound counts those in a row for a kind that is not
+	// served.
 	failures, notFound int
 }
 
-// New returns a feed of what a source shows, which Start starts. reduce is called while a
-// list is still on its way, so that the list is never in memory as a whole.
+// New returns a feed of a source; Start starts it. reduce is called while a list is still being
+// received, so that the list is never in memory as a whole.
 func New[S Seen](source *cache.ListWatch, sink Sink[S], reduce func(metav1.Object) S) *Feed[S] {
 	return &Feed[S]{
 		source:  source,
@@ -81,11 +81,11 @@ func New[S Seen](source *cache.ListWatch, sink Sink[S], reduce func(metav1.Objec
 	}
 }
 
-// OnChange has a function be told of every change of state, from the goroutine that caused
-// it. To be called before Start.
+// OnChange sets a function that is called on every change of state, from the goroutine that caused
+// it. OnChange must be called before Start.
 func (f *Feed[S]) OnChange(told func(State)) { f.told = told }
 
-// Start runs the feed until it is ended or ctx is.
+// Start runs the feed until End is called or ctx is cancelled.
 func (f *Feed[S]) Start(ctx context.Context) {
 	ctx, f.cancel = context.WithCancel(ctx)
 	go f.run(ctx)
@@ -116,16 +116,16 @@ func (f *Feed[S]) run(ctx context.Context) {
 	}
 }
 
-// newBackoff is how long a feed waits between tries when nobody kicks it.
+// newBackoff returns the back-off between attempts when nobody calls Kick.
 func newBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second}
 }
 
-// failed takes in that a try ended. It returns true where there is to be no
-// other: the kind may not or cannot be watched, or is not there.
+// failed records that an attempt ended. It returns true if there should be no other: the kind may
+// not or cannot be watched, or does not exist.
 func (f *Feed[S]) failed(err error) bool {
 	if err == nil {
-		return false // the server ended a watch that had begun: look again
+		return false // the server ended an established watch: start another
 	}
 	var lost lostError
 	if errors.As(err, &lost) {
@@ -141,7 +141,7 @@ func (f *Feed[S]) failed(err error) bool {
 	}).Ended
 }
 
-// succeeded takes in that the sink was brought up to date.
+// succeeded records that the sink is up to date.
 func (f *Feed[S]) succeeded() {
 	f.become(func(s State) State { return State{Synced: true, failures: s.failures} })
 }
@@ -152,7 +152,7 @@ func (f *Feed[S]) End() {
 	f.become(func(State) State { return State{Err: ErrStopped, Ended: true, At: time.Now()} })
 }
 
-// become changes the state, unless the feed has ended, and wakes up those who wait.
+// become changes the state, unless the feed has ended, and wakes up callers that wait.
 func (f *Feed[S]) become(next func(State) State) State {
 	f.mu.Lock()
 	if f.state.Ended {
@@ -170,9 +170,8 @@ func (f *Feed[S]) become(next func(State) State) State {
 	return state
 }
 
-// Await waits until the feed is synced and returns nil, or until a try fails that
-// was not over before, and returns why. It wakes up a feed that waits for its next
-// try.
+// Await waits until the feed is synced and returns nil, or until an attempt that ends after the
+// call fails, and returns its error. It wakes up a feed that waits for its next attempt.
 func (f *Feed[S]) Await(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -197,7 +196,7 @@ func (f *Feed[S]) Await(ctx context.Context) error {
 	}
 }
 
-// Kick has a feed that waits try again at once.
+// Kick makes a feed that waits try again at once.
 func (f *Feed[S]) Kick() {
 	select {
 	case f.kicks <- struct{}{}:
@@ -205,15 +204,15 @@ func (f *Feed[S]) Kick() {
 	}
 }
 
-// State returns how the feed is doing.
+// State returns the state of the feed.
 func (f *Feed[S]) State() State {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.state
 }
 
-// Refused tells whether the feed may not watch, and was told so as recently that
-// another try is not worth it.
+// Refused reports whether the feed is not allowed to watch, and was refused so recently that
+// another attempt is not worthwhile.
 func (s State) Refused(recently time.Duration) bool {
 	return s.Ended && IsUnwatchable(s.Err) && time.Since(s.At) < recently
 }

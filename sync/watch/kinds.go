@@ -10,9 +10,9 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// Mapping asks a mapper for a kind, in the first of some versions that is served, or in any.
-// A mapper may ask its API server, and heeds no context: where ctx ends first, its cause is
-// returned, and the mapper is left to give up by itself.
+// Mapping asks a mapper for a kind, in the first of the given versions that is served, or in any
+// version if none is given. A mapper may send requests and takes no context: if ctx ends first,
+// Mapping returns its cause and leaves the mapper to time out by itself.
 func Mapping(ctx context.Context, mapper meta.RESTMapper, kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	type answer struct {
 		mapping *meta.RESTMapping
@@ -31,9 +31,9 @@ func Mapping(ctx context.Context, mapper meta.RESTMapper, kind schema.GroupKind,
 	}
 }
 
-// IsBuiltIn tells whether a group comes with every API server: it is there while the server
-// is. Other groups come from CustomResourceDefinitions or from servers of their own, also
-// those of Kubernetes, like metrics.k8s.io and gateway.networking.k8s.io.
+// IsBuiltIn reports whether a group is part of every API server, and so always served. Other groups
+// come from CustomResourceDefinitions or aggregated API servers, including some of Kubernetes
+// itself, like metrics.k8s.io and gateway.networking.k8s.io.
 func IsBuiltIn(group string) bool {
 	return !strings.Contains(group, ".") || group == apiextensionsv1.GroupName || clientgoscheme.Scheme.IsGroupRegistered(group)
 }

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Metadata lists and watches metadata alone.
+// Metadata lists and watches metadata only.
 func Metadata(client metadata.ResourceInterface, labels, fields string) *cache.ListWatch {
 	return selecting(labels, fields,
 		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
@@ -36,8 +36,8 @@ func selecting(labels, fields string, list cache.ListWithContextFunc, watchFunc 
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
 			o.LabelSelector, o.FieldSelector = labels, fields
 			w, err := watchFunc(ctx, o)
-			// A reflector would wait by itself after these errors. A feed waits too, but
-			// it can be woken up.
+			// A reflector would back off by itself after these errors. So does a feed, but it can
+			// be woken up.
 			if utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err) {
 				err = lostError{err}
 			}

@@ -9,9 +9,9 @@ import (
 	"regexp"
 )
 
-// Stable returns an error whose text is the same from try to try, so that it may stand in a
-// status: without the URL of a request, the port that it came from, and what else numbers
-// tries and requests. It wraps err. Nil stays nil.
+// Stable wraps err in an error whose text is the same for every attempt, so that it can be part of
+// a status: without the URL of a request, the port that it came from, and other ids of single
+// attempts and requests. It returns nil for nil.
 func Stable(err error) error {
 	if err == nil {
 		return nil
@@ -19,7 +19,7 @@ func Stable(err error) error {
 	return stableError{err}
 }
 
-// stableError is an error without what differs from one request to the next.
+// stableError is an error without the parts that differ from one request to the next.
 type stableError struct{ cause error }
 
 func (e stableError) Unwrap() error { return e.cause }
@@ -44,8 +44,8 @@ func (e stableError) Error() string {
 	return unnumbered(e.cause.Error())
 }
 
-// numbering is what numbers tries and requests in the words of servers, proxies and webhooks, and
-// what is written in place of it.
+// numbering lists patterns of ids of attempts and requests in messages of servers, proxies and
+// webhooks, and their replacements.
 var numbering = []struct {
 	words   *regexp.Regexp
 	instead string
@@ -61,7 +61,7 @@ var numbering = []struct {
 	{regexp.MustCompile(`\bcurrent time \S+ is\b`), "it is"},
 }
 
-// unnumbered leaves out what numbers tries and requests.
+// unnumbered removes the ids of attempts and requests from text.
 func unnumbered(text string) string {
 	for _, n := range numbering {
 		text = n.words.ReplaceAllString(text, n.instead)

@@ -5,11 +5,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// store is a feed as the store of a reflector.
+// store adapts a feed to the store of a reflector.
 type store[S Seen] struct{ *Feed[S] }
 
-// Transformer reduces objects while a list is still on its way, so that the list
-// is never in memory as a whole.
+// Transformer reduces objects while a list is still being received, so that the list is never in
+// memory as a whole.
 func (s store[S]) Transformer() cache.TransformFunc {
 	return func(in any) (any, error) {
 		if seen, ok := s.seen(in); ok {
