@@ -14,38 +14,37 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// Application is an Application prepared for questions of membership. It is immutable, so that
-// it may be shared.
+// Application is an Application prepared for membership queries. It is immutable and can be shared.
 type Application struct {
 	// Key of the Application.
 	Key types.NamespacedName
 
-	// UID of this very Application, not of another one of its name (A57).
+	// UID distinguishes this Application from others of the same name (A57).
 	UID types.UID
 
-	// Ownership of its components: Own where the spec says nothing (C8).
+	// Ownership of its components; Own if the spec sets none (C8).
 	Ownership v1alpha1.Ownership
 
-	// Dependencies are the names of other Applications of its namespace (A9). Read only.
+	// Dependencies are the names of other Applications in its namespace (A9). Read-only.
 	Dependencies []string
 
-	// Deleting says that the Application is on its way out: it gets no new members.
+	// Deleting is true if the Application is being deleted: it gets no new members.
 	Deleting bool
 
 	selector labels.Selector
 	kinds    map[schema.GroupKind]listing
 }
 
-// listing is what an Application lists of one kind.
+// listing holds the components of one kind that an Application lists.
 type listing struct {
-	every bool // a component without a name: every one of the kind
+	every bool // a component without a name: every object of the kind
 	names sets.Set[string]
 }
 
 var applicationKind = v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationKind).GroupKind()
 
-// Compile prepares an Application. It fails where the selector is missing, or is no selector,
-// which admission refuses (A28, A29). Nothing of app is kept but strings.
+// Compile prepares an Application. It fails if the selector is missing or invalid, which admission
+// refuses (A28, A29). It retains nothing of app but strings.
 func Compile(app *v1alpha1.Application) (*Application, error) {
 	if app.Spec.Selector == nil {
 		return nil, errors.New("compile selector: it is missing")
@@ -82,8 +81,8 @@ func Compile(app *v1alpha1.Application) (*Application, error) {
 	return a, nil
 }
 
-// Lists says whether spec.components has the object: by its name, or by a component without a
-// name, which is every one of the kind (C2). An Application never lists itself.
+// Lists reports whether spec.components lists the object: by its name, or with a component without
+// a name, which stands for every object of the kind (C2). An Application never lists itself.
 func (a *Application) Lists(gk schema.GroupKind, name string) bool {
 	l, ok := a.kinds[gk]
 	if !ok || (gk == applicationKind && name == a.Key.Name) {
@@ -92,19 +91,19 @@ func (a *Application) Lists(gk schema.GroupKind, name string) bool {
 	return l.every || l.names.Has(name)
 }
 
-// ListsKind says whether any component is of the kind.
+// ListsKind reports whether any component is of the kind.
 func (a *Application) ListsKind(gk schema.GroupKind) bool {
 	_, ok := a.kinds[gk]
 	return ok
 }
 
-// Matches says whether the Application lists the object and its selector matches the object's
-// labels (A49). Whether the object is of the Application's namespace is not asked.
+// Matches reports whether the Application lists the object and its selector matches the object's
+// labels (A49). It does not check that the object is in the Application's namespace.
 func (a *Application) Matches(gk schema.GroupKind, obj metav1.Object) bool {
 	return a.Lists(gk, obj.GetName()) && a.Selects(obj.GetLabels())
 }
 
-// Selects says whether the selector matches labels (A10).
+// Selects reports whether the selector matches labels (A10).
 func (a *Application) Selects(set map[string]string) bool {
 	return a.selector.Matches(labels.Set(set))
 }
@@ -112,8 +111,8 @@ func (a *Application) Selects(set map[string]string) bool {
 // pair is a label with its value.
 type pair struct{ key, value string }
 
-// required returns, for each label that the selector wants to have one of some values, the
-// pairs of which an object must carry one. The order is that of the keys.
+// required returns, for each label that must have one of several values, the pairs of which an
+// object must carry one. They are sorted by key.
 func (a *Application) required() [][]pair {
 	requirements, _ := a.selector.Requirements()
 	var alternatives [][]pair

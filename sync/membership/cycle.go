@@ -6,13 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Cycle returns a shortest cycle of dependencies that leads through the Application of that key
-// if it depends on these: names, the first of which is also the last. It is nil where there is
-// none. Applications that do not exist lead nowhere.
+// Cycle returns the names of a shortest cycle of dependencies through the Application of that key
+// if it had the given dependencies; the first name is also the last. It returns nil if there is no
+// cycle. Applications that do not exist have no dependencies.
 func (x *Index) Cycle(key types.NamespacedName, dependencies []string) []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	from := map[string]string{} // who was found by whose dependencies
+	from := map[string]string{} // from a dependency to the Application that has it
 	queue := []string{key.Name}
 	for len(queue) > 0 {
 		name := queue[0]
@@ -38,7 +38,7 @@ func (x *Index) Cycle(key types.NamespacedName, dependencies []string) []string 
 	return nil
 }
 
-// trace follows from back from the last of a cycle to its first.
+// trace follows from backwards, from the last Application of a cycle to its first.
 func trace(from map[string]string, first, last string) []string {
 	cycle := []string{first}
 	for name := last; name != first; name = from[name] {

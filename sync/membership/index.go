@@ -10,16 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Index holds Applications so that those of an object are found in constant time: by namespace,
-// kind, and a label that their selectors require. The zero value is empty. It is safe for
-// concurrent use.
+// Index finds the Applications of an object in constant time: by namespace, kind, and a label that
+// their selectors require. The zero value is empty. It is safe for concurrent use.
 type Index struct {
 	mu         sync.RWMutex
 	apps       map[types.NamespacedName]*Application
 	namespaces map[string]map[schema.GroupKind]*bucket
 }
 
-// Set adds the Application, or replaces the one of its key. It reports whether that changes
+// Set adds the Application, or replaces the one with the same key. It reports whether that changes
 // which kinds are listed in the namespace.
 func (x *Index) Set(a *Application) (listed bool) {
 	x.mu.Lock()
@@ -34,7 +33,7 @@ func (x *Index) Set(a *Application) (listed bool) {
 	}
 	x.apps[a.Key] = a
 	listed = x.add(a)
-	if old != nil && x.remove(old) { // after the new one, so that what both list stays
+	if old != nil && x.remove(old) { // after adding the new one, so that kinds listed by both stay
 		listed = true
 	}
 	return listed
@@ -53,20 +52,20 @@ func (x *Index) Delete(key types.NamespacedName) (listed bool) {
 	return x.remove(old)
 }
 
-// Get returns the Application of that key, nil where there is none.
+// Get returns the Application of that key, or nil if there is none.
 func (x *Index) Get(key types.NamespacedName) *Application {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.apps[key]
 }
 
-// Candidates returns the Applications of the object's namespace that match it, sorted by name,
-// those that are being deleted included.
+// Candidates returns the Applications in the object's namespace that match it, sorted by name,
+// including those that are being deleted.
 func (x *Index) Candidates(gk schema.GroupKind, obj metav1.Object) []*Application {
 	return x.candidates(gk, obj.GetNamespace(), obj.GetName(), obj.GetLabels())
 }
 
-// Listed returns the kinds that Applications list, by namespace, sorted.
+// Listed returns the kinds that Applications list, sorted, by namespace.
 func (x *Index) Listed() map[string][]schema.GroupKind {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -105,7 +104,7 @@ func (x *Index) candidates(gk schema.GroupKind, namespace, name string, labels m
 	return found
 }
 
-// add reports whether it lists a kind that was not listed.
+// add adds an Application, and reports whether it lists a kind that was not listed before.
 func (x *Index) add(a *Application) (fresh bool) {
 	kinds := x.namespaces[a.Key.Namespace]
 	if kinds == nil && len(a.kinds) > 0 {
@@ -122,7 +121,7 @@ func (x *Index) add(a *Application) (fresh bool) {
 	return fresh
 }
 
-// remove reports whether a kind is listed no more.
+// remove removes an Application, and reports whether a kind is no longer listed.
 func (x *Index) remove(a *Application) (gone bool) {
 	kinds := x.namespaces[a.Key.Namespace]
 	for gk := range a.kinds {
@@ -140,19 +139,19 @@ func (x *Index) remove(a *Application) (gone bool) {
 
 // bucket holds the Applications that list one kind in one namespace.
 type bucket struct {
-	// pairs has an Application under each value of one label that it requires: an object has one
-	// of them, so the Application is found once.
+	// pairs holds an Application under each value of one label that it requires. An object has only
+	// one value of a label, so that it finds the Application once.
 	pairs map[pair][]*Application
 
-	// rest are those that require no label to have a value.
+	// rest holds the Applications that require no label to have a value.
 	rest []*Application
 
-	// under says where an Application is; nil for the rest.
+	// under holds the pairs that an Application is stored under; nil for those in rest.
 	under map[*Application][]pair
 }
 
-// add chooses the label that fewest others are under, so that a label which all have in common,
-// such as `env: prod`, does not make one long list.
+// add stores an Application under the required label that has the fewest others, so that a label
+// which all have in common, such as `env: prod`, does not lead to one long list.
 func (b *bucket) add(a *Application) {
 	var best []pair
 	least := 0

@@ -15,20 +15,21 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// Marks are what has to change on an object: keys with their new value, nil to remove one. They
-// only ever name ApplicationAnnotation, InjectedAnnotation and PartOfLabel.
+// Marks are the changes to make to an object: keys with their new value, or nil to remove one. The
+// only keys are ApplicationAnnotation, InjectedAnnotation and PartOfLabel.
 type Marks struct {
 	Annotations map[string]*string
 	Labels      map[string]*string
 
-	// Warnings are for whoever writes the object. They do not depend on what was there before.
+	// Warnings are for the user who writes the object. They do not depend on its previous state.
 	Warnings []string
 }
 
-// Empty says whether the object may stay as it is.
+// Empty reports whether the object needs no changes.
 func (m Marks) Empty() bool { return len(m.Annotations)+len(m.Labels) == 0 }
 
-// Apply changes the object, whose maps are replaced, not written to.
+// Apply applies the changes to the object. It replaces the object's maps rather than modifying
+// them.
 func (m Marks) Apply(obj metav1.Object) {
 	if len(m.Annotations) > 0 {
 		obj.SetAnnotations(merge(obj.GetAnnotations(), m.Annotations))
@@ -53,8 +54,8 @@ func merge(values map[string]string, changes map[string]*string) map[string]stri
 	return merged
 }
 
-// MergePatch is a JSON merge patch (RFC 7386) of an object that says the same. With a uid, API
-// servers refuse it where the object has been replaced by another one of its name.
+// MergePatch returns the changes as a JSON merge patch (RFC 7386). With a uid, API servers refuse
+// it if the object was replaced by another one of the same name.
 func (m Marks) MergePatch(uid types.UID) ([]byte, error) {
 	metadata := map[string]any{}
 	if uid != "" {
@@ -83,15 +84,15 @@ func (m *Marks) label(key string, value *string) {
 	m.Labels[key] = value
 }
 
-// member is an object, and what its marks say.
+// member is an object and its current marks.
 type member struct {
 	kind            schema.GroupKind
 	namespace, name string
 	labels          map[string]string
 
-	application string // what the annotation names; empty also where there is none
+	application string // named by the annotation; also empty if there is none
 	annotated   bool   // there is an annotation
-	injected    string // what our mark names
+	injected    string // named by our mark
 	partOf      string
 	labelled    bool // there is a part-of label
 }
@@ -109,30 +110,32 @@ func has(values map[string]string, key string) bool {
 	return ok
 }
 
-// explicit says that somebody else than us chose the Application (C52).
+// explicit reports whether somebody else chose the Application (C52).
 func (m *member) explicit() bool {
 	return m.annotated && (m.application == "" || m.application != m.injected)
 }
 
-// labelIsOurs says that the part-of label came with our mark.
+// labelIsOurs reports whether the part-of label was injected with our mark.
 func (m *member) labelIsOurs() bool { return m.labelled && m.injected != "" && m.partOf == m.injected }
 
-// Decide says which marks the object must get or lose so that they say whose it is (C3, C52).
+// Decide returns the marks to add to or remove from the object so that they name the Application
+// that it belongs to (C3, C52).
 //
-// An annotation that does not come from us is left alone, whatever it says; empty, it says that
-// the object belongs to none. Else exactly one Application that matches makes the object its
-// own; several make nothing but a warning. What we injected stays while it matches, also when
-// another one comes to match as well, and is worked out anew when it does not. It also stays
-// where there is no Application of that name, and no other that matches: it was deleted, or is
-// not there yet (A55). The part-of label is ours where it is absent, or says what our mark says.
+// An annotation that we did not write is left alone, whatever its value; an empty one means that
+// the object belongs to no Application. Otherwise, if exactly one Application matches, the object
+// belongs to it; if several match, there is only a warning. An Application that we injected stays
+// while it matches, even if another one starts to match as well, and is decided again when it no
+// longer does. It also stays if there is no Application of that name and no other one matches: it
+// was deleted, or does not exist yet (A55). The part-of label is ours if it is absent or equals our
+// mark.
 //
-// Decide on an object that has its marks applied is empty.
+// For an object that has its marks applied, Decide returns no changes.
 func Decide(x *Index, gk schema.GroupKind, obj metav1.Object) Marks {
 	m := memberOf(gk, obj)
 	if m.explicit() {
 		return m.keep(x)
 	}
-	var app *Application // that our annotation names
+	var app *Application // named by our annotation
 	if m.application != "" {
 		app = x.Get(types.NamespacedName{Namespace: m.namespace, Name: m.application})
 	}
@@ -155,8 +158,9 @@ func Decide(x *Index, gk schema.GroupKind, obj metav1.Object) Marks {
 	return m.leave()
 }
 
-// Claims says whether the Application matches an object that nobody has chosen one for (C52): Decide
-// may make it the Application's own, also where it was injected that it is another one's.
+// Claims reports whether the Application matches an object for which nobody has chosen an
+// Application explicitly (C52): Decide may assign it to the Application, even if we injected
+// another one before.
 func (a *Application) Claims(gk schema.GroupKind, obj metav1.Object) bool {
 	if !a.Lists(gk, obj.GetName()) {
 		return false
@@ -166,8 +170,8 @@ func (a *Application) Claims(gk schema.GroupKind, obj metav1.Object) bool {
 	return !m.explicit() && a.Selects(m.labels)
 }
 
-// keep leaves an explicit annotation as it is, says where it is wrong, and takes back what of
-// an earlier injection is left.
+// keep leaves an explicit annotation as it is, warns if it is wrong, and removes what is left of an
+// earlier injection.
 func (m *member) keep(x *Index) Marks {
 	marks := m.forget()
 	if app := x.Get(types.NamespacedName{Namespace: m.namespace, Name: m.application}); app != nil {
@@ -185,8 +189,8 @@ func (m *member) keep(x *Index) Marks {
 	return marks
 }
 
-// join makes the object a member. The label is left out where it would end that, or cannot hold
-// the name.
+// join makes the object a member. It omits the label if that would end the membership, or if the
+// name is not a valid label value.
 func (m *member) join(app *Application) Marks {
 	var marks Marks
 	name := app.Key.Name
@@ -210,7 +214,7 @@ func (m *member) join(app *Application) Marks {
 	return marks
 }
 
-// leave takes back everything that was injected.
+// leave removes everything that was injected.
 func (m *member) leave() Marks {
 	marks := m.forget()
 	if m.annotated {
@@ -219,7 +223,7 @@ func (m *member) leave() Marks {
 	return marks
 }
 
-// forget takes back everything that was injected but the annotation.
+// forget removes everything that was injected except the annotation.
 func (m *member) forget() Marks {
 	var marks Marks
 	if m.injected != "" {
@@ -231,15 +235,15 @@ func (m *member) forget() Marks {
 	return marks
 }
 
-// dropOurLabel makes questions from now on be about the labels that are not ours, so that what
-// we wrote ourselves does not speak for or against an Application.
+// dropOurLabel removes our label from the labels to match, so that what we wrote ourselves counts
+// neither for nor against an Application.
 func (m *member) dropOurLabel() {
 	if m.labelIsOurs() {
 		m.labels = merge(m.labels, map[string]*string{v1alpha1.PartOfLabel: nil})
 	}
 }
 
-// maxNames is how many Applications a warning names: API servers cut long ones.
+// maxNames is how many Applications a warning names: API servers truncate long warnings.
 const maxNames = 10
 
 func names(apps []*Application) string {
