@@ -89,12 +89,12 @@ func scheduled(templates ...v1alpha1.ResourceTemplate) *v1alpha1.KubernetesAppli
 // What was refused in time is told, and how many templates nothing is known of.
 func TestRemoteDryRun_halfWay(t *testing.T) {
 	d := dryRun(t)
-	d.timeout = 500 * time.Millisecond
+	d.timeout = 5 * time.Second
 	d.known[types.NamespacedName{Namespace: "team", Name: "berlin"}] = halfDead(t)
 	app := scheduled(configMapTemplate(t, "slow"), configMapTemplate(t, "bad"), configMapTemplate(t, "good"))
 	assert.Equal(t, []string{
 		"resource template bad: cluster berlin would refuse it: it is bad",
-		"1 of 3 changed resource templates were not tried out in cluster berlin within 500ms",
+		"1 of 3 changed resource templates were not tried out in cluster berlin within 5s",
 	}, []string(d.try(t.Context(), app, nil)))
 }
 

@@ -80,7 +80,7 @@ func TestReconcile_waitsForTheOutcome(t *testing.T) {
 			answerRequests(t, c, sync, tc.conditions...)
 			timeout := "30s"
 			if name == "waiting" {
-				timeout = "2s"
+				timeout = "15s"
 			}
 			got := waybill(t, cluster, "reconcile", "gitsync/catalog", "-n", sync.Namespace, "--timeout", timeout)
 			assert.Equal(t, tc.code, got.code, tc.reason)
@@ -94,7 +94,7 @@ func TestReconcile_saysThatNobodyListens(t *testing.T) {
 	cluster, c := hub(t), clientOf(t, hub(t))
 	sync := gitSync(cluster.Namespace(t), "catalog")
 	create(t, c, sync)
-	got := waybill(t, cluster, "reconcile", "gitsync", "catalog", "-n", sync.Namespace, "--timeout", "1s")
+	got := waybill(t, cluster, "reconcile", "gitsync", "catalog", "-n", sync.Namespace, "--timeout", "10s")
 	assert.Equal(t, 1, got.code)
 	assert.Contains(t, got.errOut, "nobody has taken it up: is waybill-sync running")
 }

@@ -305,7 +305,7 @@ func TestTree_asksOncePerKind(t *testing.T) {
 	require.NoError(t, err)
 	_, out := treeOf(t, cluster, namespace, "shop")
 	assert.Contains(t, out, "StatefulSet/d")
-	requests, err := cluster.Requests(t.Context(), mark, func(r env.Request) bool {
+	requests, err := cluster.Requests(t.Context(), mark, env.Accepted, func(r env.Request) bool {
 		return r.Namespace == namespace && strings.HasPrefix(r.UserAgent, "waybill/")
 	})
 	require.NoError(t, err)

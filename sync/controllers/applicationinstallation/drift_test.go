@@ -149,7 +149,7 @@ func TestInstallation_costsNothingWhenNothingChanged(t *testing.T) {
 	require.NoError(t, err)
 	hub.Reconcile(w.World, inst)
 
-	got, err := w.Cluster.Requests(t.Context(), mark, env.Calls, func(r env.Request) bool {
+	got, err := w.Cluster.Requests(t.Context(), mark, env.Calls, env.Accepted, func(r env.Request) bool {
 		return strings.Contains(r.User, hub.Identity) && r.Namespace == w.Namespace && r.Resource != "events"
 	})
 	require.NoError(t, err)
