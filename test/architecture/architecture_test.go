@@ -6,9 +6,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -56,21 +58,32 @@ type goPackage struct {
 
 func list(t *testing.T) []goPackage {
 	t.Helper()
+	packages, err := listed()
+	require.NoError(t, err)
+	return packages
+}
+
+// listed asks once for all tests.
+var listed = sync.OnceValues(func() ([]goPackage, error) {
 	var stdout, stderr bytes.Buffer
-	command := exec.CommandContext(t.Context(), "go", "list", "-deps=false", "-json=ImportPath,Imports,Deps", module+"...")
+	command := exec.Command("go", "list", "-deps=false", "-json=ImportPath,Imports,Deps", module+"...")
 	command.Stdout, command.Stderr = &stdout, &stderr
-	require.NoError(t, command.Run(), stderr.String())
+	if err := command.Run(); err != nil {
+		return nil, fmt.Errorf("list packages: %w: %s", err, stderr.String())
+	}
 	var packages []goPackage
 	for decoder := json.NewDecoder(&stdout); ; {
 		var p goPackage
 		err := decoder.Decode(&p)
 		if errors.Is(err, io.EOF) {
-			return packages
+			return packages, nil
 		}
-		require.NoError(t, err)
+		if err != nil {
+			return nil, fmt.Errorf("decode packages: %w", err)
+		}
 		packages = append(packages, p)
 	}
-}
+})
 
 // K43, K45: only the hub's side has the code to contact a source; admission and the agent, which
 // run in user clusters, have none of it.
