@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/health"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
@@ -17,6 +18,10 @@ import (
 
 // maxProblems is how many problems a status lists.
 const maxProblems = 50
+
+// maxMessage bounds the message of one problem in a status, and of a list of what drifted: a
+// webhook refuses at any length, and etcd takes no object that is too large.
+const maxMessage = 2048
 
 // failed is the outcome of a step that failed. What is installed is still kept as it was. A try
 // that has a due time is not put off by passes for other reasons, as by the kernel's back-off.
@@ -39,7 +44,7 @@ func (d *driver) report(s *scope) (reconcile.Outcome, error) {
 		s.markInstalled(false, result.err)
 		return s.failed(result.err)
 	case len(result.problems) > 0:
-		err := reconcile.Failed(v1alpha1.ApplyFailedReason, "%s%s", result.problems[0].Error(), andMore(len(result.problems)-1))
+		err := reconcile.Failed(v1alpha1.ApplyFailedReason, "%s%s", excerpt.Of(result.problems[0].Error(), maxMessage), andMore(len(result.problems)-1))
 		s.markInstalled(false, err)
 		return s.failed(err)
 	case len(result.waiting) > 0:
@@ -123,7 +128,7 @@ func (s *scope) reportDrift(result acted) {
 		conditions.Delete(s.inst, v1alpha1.DriftedCondition)
 		return
 	}
-	conditions.MarkTrue(s.inst, v1alpha1.DriftedCondition, v1alpha1.DriftDetectedReason, "%s", strings.Join(result.drifted, "; "))
+	conditions.MarkTrue(s.inst, v1alpha1.DriftedCondition, v1alpha1.DriftDetectedReason, "%s", excerpt.Of(strings.Join(result.drifted, "; "), maxMessage))
 }
 
 func andMore(n int) string {
@@ -138,7 +143,7 @@ func toStatus(problems []manifest.Problem) []v1alpha1.Problem {
 	for _, p := range problems[:min(len(problems), maxProblems)] {
 		list = append(list, v1alpha1.Problem{
 			ObjectReference: v1alpha1.ObjectReference{Group: p.ID.Group, Kind: p.ID.Kind, Namespace: p.ID.Namespace, Name: p.ID.Name},
-			File:            p.File, Line: int32(p.Line), Reason: p.Reason, Message: p.Message,
+			File:            p.File, Line: int32(p.Line), Reason: p.Reason, Message: excerpt.Of(p.Message, maxMessage),
 		})
 	}
 	return list
