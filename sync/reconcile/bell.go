@@ -2,31 +2,31 @@ package reconcile
 
 import "sync"
 
-// Bell counts how often something was told of, per key: a pass that has seen the count knows
-// whether there was anything since. It is safe for concurrent use.
+// Bell counts notifications per key, so that a pass that remembers the count knows whether there
+// were any since. It is safe for concurrent use.
 type Bell[K comparable] struct {
 	mu    sync.Mutex
 	rings map[K]int
 }
 
-// NewBell returns a bell that has not rung.
+// NewBell returns a bell whose counts are all zero.
 func NewBell[K comparable]() *Bell[K] { return &Bell[K]{rings: map[K]int{}} }
 
-// Ring counts one more.
+// Ring counts one more notification for key.
 func (b *Bell[K]) Ring(key K) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.rings[key]++
 }
 
-// Rings is the count.
+// Rings returns the count for key.
 func (b *Bell[K]) Rings(key K) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.rings[key]
 }
 
-// Forget starts over for a key that is gone.
+// Forget drops the count of a key that is gone.
 func (b *Bell[K]) Forget(key K) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -6,13 +6,11 @@ import (
 	"time"
 )
 
-// settleTime bounds how long jobs may take to record how far they came, once they were told
-// to end.
+// settleTime bounds how long jobs may take to record their progress after they were told to end.
 const settleTime = 15 * time.Second
 
-// Drain lets the jobs of a process come to an end before the process does, so that no Helm
-// action is broken off that needs only a moment more. One is shared by all Jobs that write;
-// nil drains nothing.
+// Drain lets the jobs of a process finish before the process ends, so that no Helm action is
+// aborted that needs only a moment more. All Jobs that write share one Drain; nil drains nothing.
 type Drain struct {
 	grace  time.Duration
 	ctx    context.Context
@@ -24,18 +22,18 @@ type Drain struct {
 	idle    chan struct{}
 }
 
-// NewDrain returns a drain that gives jobs that long to end by themselves.
+// NewDrain returns a drain that gives jobs the grace period to end by themselves.
 func NewDrain(grace time.Duration) *Drain {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Drain{grace: grace, ctx: ctx, cancel: cancel, idle: make(chan struct{})}
 }
 
-// Context ends when the time for jobs is over. What jobs need has to last as long.
+// Context ends when the grace period for jobs is over. Everything that jobs need must last as long.
 func (d *Drain) Context() context.Context { return d.ctx }
 
-// Start makes the drain a Runnable of a manager, which holds its lease until Start returns.
-// When ctx ends, no job begins any more. Those that run have the grace to end by themselves;
-// then Context ends, which tells them to, and Start waits until they have.
+// Start makes the drain a Runnable of a manager, which holds its lease until Start returns. Once
+// ctx has ended, no further job begins. Running jobs have the grace period to end by themselves;
+// then Context ends, which cancels them, and Start waits until they have ended.
 func (d *Drain) Start(ctx context.Context) error {
 	<-ctx.Done()
 	d.close()
@@ -61,8 +59,8 @@ func (d *Drain) close() {
 	d.signal()
 }
 
-// Draining says that the process is about to end: of what a job comes to now, no pass can be relied
-// on to write a status.
+// Draining reports whether the process is about to end. If so, a job cannot rely on a later pass to
+// write its result to a status.
 func (d *Drain) Draining() bool {
 	if d == nil {
 		return false
@@ -72,7 +70,7 @@ func (d *Drain) Draining() bool {
 	return d.closed
 }
 
-// begin counts a job in; false where none may begin any more.
+// begin counts a job in; it returns false if jobs may no longer begin.
 func (d *Drain) begin() bool {
 	if d == nil {
 		return true
@@ -97,7 +95,7 @@ func (d *Drain) end() {
 	d.signal()
 }
 
-// signal tells Start when no job is left, once; the caller holds the lock.
+// signal notifies Start, once, when no job is left. The caller holds the lock.
 func (d *Drain) signal() {
 	if d.closed && d.running == 0 {
 		close(d.idle)

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// reaction is what an error asks for.
+// reaction is how to react to an error.
 type reaction int
 
 const (
-	// retry: try again after a back-off that grows.
+	// retry: try again after a growing back-off.
 	retry reaction = iota
-	// wait: something else has to happen first; an event, or a given time, wakes us.
+	// wait: something else has to happen first; an event, or a given time, wakes the object.
 	wait
 	// stall: a person has to act; nothing happens before an object changes.
 	stall
 )
 
-// Error carries, beside what went wrong, the reason that conditions show and how to
-// react. It is found with errors.As, however deep it is wrapped.
+// Error carries, in addition to the underlying error, the reason to show in conditions and how to
+// react. Use errors.As to find it in a chain of wrapped errors.
 type Error struct {
-	// Reason for conditions and events; one of the documented constants of the API.
+	// Reason is shown in conditions and events. It is one of the documented constants of the API.
 	Reason string
-	// Err is what went wrong; its text is the message of the condition and so must be
+	// Err is the underlying error. Its text becomes the message of the condition and so must be
 	// stable: no timestamps, no attempt counters, no request ids.
 	Err error
 
@@ -31,38 +31,38 @@ type Error struct {
 	after    time.Duration
 }
 
-// Error returns the text of what went wrong.
+// Error returns the text of the underlying error.
 func (e *Error) Error() string { return e.Err.Error() }
 
-// Unwrap returns what went wrong.
+// Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Stalled says that a person has to act: Ready is False, Stalled is True, and nothing is
-// retried until the object, or something that it refers to, changes.
+// Stalled returns an error that requires a person to act: Ready is False, Stalled is True, and
+// nothing is retried until the object, or something that it refers to, changes.
 func Stalled(reason, format string, args ...any) error {
 	return &Error{Reason: reason, Err: fmt.Errorf(format, args...), reaction: stall}
 }
 
-// Waiting says that something else has to happen first: Ready is False, Reconciling is
-// True. An event wakes the object; after, where it is not zero, is the latest time to
-// look again.
+// Waiting returns an error that means that something else has to happen first: Ready is False,
+// Reconciling is True. An event wakes the object; after, unless zero, is the longest time until it
+// is reconciled again.
 func Waiting(reason string, after time.Duration, format string, args ...any) error {
 	return &Error{Reason: reason, Err: fmt.Errorf(format, args...), reaction: wait, after: after}
 }
 
-// Failed says that a try failed and is worth repeating: Ready is False, Reconciling is
-// True, and the next try follows after a back-off that grows.
+// Failed returns an error that is worth retrying: Ready is False, Reconciling is True, and the next
+// attempt follows after a growing back-off.
 func Failed(reason, format string, args ...any) error {
 	return &Error{Reason: reason, Err: fmt.Errorf(format, args...), reaction: retry}
 }
 
-// IsStalled says whether err asks for a person to act.
+// IsStalled reports whether err requires a person to act.
 func IsStalled(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.reaction == stall
 }
 
-// asError returns err as an Error; one that is none becomes a retry with fallback as its reason.
+// asError returns err as an Error. Any other error becomes a retry with fallback as its reason.
 func asError(err error, fallback string) *Error {
 	var e *Error
 	if errors.As(err, &e) {

@@ -10,29 +10,29 @@ import (
 	"waybill.dev/waybill/sync/excerpt"
 )
 
-// Event is something worth telling of an object that its condition Ready does not say: of a
-// change of that, Finish tells.
+// Event is a noteworthy fact about an object that its condition Ready does not show. Finish records
+// changes of Ready itself.
 type Event struct {
 	// Type is corev1.EventTypeNormal or corev1.EventTypeWarning.
 	Type string
-	// Reason is a documented one, as of a condition.
+	// Reason is a documented constant of the API, as in conditions.
 	Reason string
-	// Action is the verb of what was done, for example Correct.
+	// Action is a verb for what was done, for example Correct.
 	Action string
-	// Note says it to a person. Past 1024 bytes it is cut.
+	// Note describes the event to a person. It is truncated to 1024 bytes.
 	Note string
 }
 
 // maxEventNote is the API server's limit on the note of an event, in bytes.
 const maxEventNote = 1024
 
-// Tell records an event of the object of the pass, now or when it is its turn: a controller tells
-// at a pace. While an event waits, a later one of the same object and action takes its place.
+// Tell records an event for the object of the pass. The events of a controller are rate-limited, so
+// that it may have to wait; while it waits, a later one for the same object and action replaces it.
 func (p *Pass) Tell(e Event) {
 	// Only a reference is queued, so that the object can be freed.
 	regarding, err := reference.GetReference(p.client.Scheme(), p.obj)
 	if err != nil {
-		return // a kind that the scheme does not have cannot have been written either
+		return // a kind that is not in the scheme cannot have been written either
 	}
 	recorder, note := p.recorder, excerpt.Of(e.Note, maxEventNote)
 	p.kernel.events.add(topic{p.obj.GetUID(), e.Action}, func() {
@@ -40,7 +40,7 @@ func (p *Pass) Tell(e Event) {
 	})
 }
 
-// tellReady records the condition Ready as an event: the event's reason is the condition's.
+// tellReady records the condition Ready as an event with the condition's reason.
 func (p *Pass) tellReady() {
 	ready := conditions.Get(p.obj, v1alpha1.ReadyCondition)
 	e := Event{Type: corev1.EventTypeNormal, Reason: ready.Reason, Action: "Reconcile", Note: ready.Message}

@@ -9,28 +9,28 @@ import (
 )
 
 const (
-	// eventBurst events are sent at once, and eventsPerSecond after that: statuses are what
-	// counts, and events must not take the API server's time from them.
+	// eventBurst events are sent at once, and eventsPerSecond after that: status writes matter
+	// more, and events must not delay them.
 	eventBurst      = 50
 	eventsPerSecond = 10
-	// maxWaiting is how many events may wait. The oldest give way.
+	// maxWaiting is how many events may wait. Beyond that, the oldest are dropped.
 	maxWaiting = 1000
 )
 
-// topic is what an event is about: an object, and what was done with it.
+// topic is the subject of an event: an object and the action on it.
 type topic struct {
 	uid    types.UID
 	action string
 }
 
-// eventQueue paces the events of one controller. Of a topic only the last event waits: what an
-// object has become in the meantime supersedes what it was.
+// eventQueue rate-limits the events of one controller. Only the latest event of a topic waits,
+// because it supersedes earlier ones.
 type eventQueue struct {
 	limiter *rate.Limiter
 
 	mu      sync.Mutex
 	waiting map[topic]func()
-	// order has the keys of waiting, the oldest first.
+	// order holds the keys of waiting, oldest first.
 	order []topic
 }
 
@@ -38,7 +38,7 @@ func newEventQueue() *eventQueue {
 	return &eventQueue{limiter: rate.NewLimiter(eventsPerSecond, eventBurst), waiting: make(map[topic]func())}
 }
 
-// add sends an event of a topic, now or when it is its turn.
+// add sends an event of a topic, now or as soon as the rate limit allows.
 func (q *eventQueue) add(about topic, send func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -59,7 +59,7 @@ func (q *eventQueue) add(about topic, send func()) {
 	}
 }
 
-// arm has the next event be sent at its time. The caller holds the lock.
+// arm schedules the next event. The caller holds the lock.
 func (q *eventQueue) arm() { time.AfterFunc(q.limiter.Reserve().Delay(), q.next) }
 
 func (q *eventQueue) next() {

@@ -10,10 +10,10 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// AddFinalizer writes our finalizer to obj, unless it carries it. A controller does so before it
-// makes anything that has to be taken away again, so that nothing is left behind (C11, K53). It
-// changes nothing but the finalizers, and fails where somebody else has written obj since it was
-// read. On success obj is as it was stored.
+// AddFinalizer adds our finalizer to obj, unless it has it already. Controllers call it before they
+// create anything that has to be removed later, so that nothing is left behind (C11, K53). It
+// changes only the finalizers, and fails if somebody else has written obj since it was read. On
+// success obj holds the stored object.
 func AddFinalizer(ctx context.Context, c client.Client, obj client.Object) error {
 	if controllerutil.ContainsFinalizer(obj, v1alpha1.Finalizer) {
 		return nil

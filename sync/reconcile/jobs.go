@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// Jobs runs slow work outside of the workers: a fetch, an apply in one cluster, a Helm
-// action. There is at most one job per key; jobs share lanes, of which each has its own
-// width, so that a lane whose work hangs (a dead cluster, a dead git server) holds up
-// nobody else. A job ends as a call of the wake function, which enqueues an object.
+// Jobs runs slow work outside of the workers: a fetch, an apply in one cluster, a Helm action.
+// There is at most one job per key. Jobs run in lanes, each with its own width, so that a lane
+// whose work hangs (a dead cluster, a dead git server) does not block others. When a job ends, it
+// calls the wake function, which enqueues an object.
 type Jobs[K comparable, R any] struct {
 	ctx   context.Context
 	width int
@@ -25,7 +25,7 @@ type job[R any] struct {
 	cancel context.CancelFunc
 	done   bool
 	result R
-	// dropped: nobody may ever ask for the result.
+	// dropped is true if the result must be discarded.
 	dropped bool
 }
 
@@ -34,22 +34,22 @@ type lane struct {
 	users int
 }
 
-// NewJobs returns jobs of which at most width run in one lane at a time. They end with ctx.
-// wake is called with the key of every job that has ended.
+// NewJobs returns Jobs of which at most width run in one lane at a time. They end with ctx. wake is
+// called with the key of each job that has ended.
 func NewJobs[K comparable, R any](ctx context.Context, width int, wake func(K)) *Jobs[K, R] {
 	return &Jobs[K, R]{ctx: ctx, width: width, wake: wake, jobs: map[K]*job[R]{}, lanes: map[string]*lane{}}
 }
 
-// DrainedBy has jobs come to their end before their process does. From then on none begins, and
-// nobody is woken for it. To be called before the first Do.
+// DrainedBy makes d wait for the jobs before the process ends. Once it drains, no further job
+// begins, and wake is not called for such a job. DrainedBy must be called before the first Do.
 func (j *Jobs[K, R]) DrainedBy(d *Drain) *Jobs[K, R] {
 	j.drain = d
 	return j
 }
 
-// Do returns the result of the work for key with that input and true, once; or starts the
-// work in lane and returns false. While work for the key runs with another input, it waits
-// for that to end, and then starts anew.
+// Do returns, once, the result of the work for key with that input, and true. If there is none, it
+// starts the work in the lane and returns false. While work for the key runs with another input, it
+// starts nothing; call Do again when that has ended.
 func (j *Jobs[K, R]) Do(laneName string, key K, input string, work func(context.Context) R) (R, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -70,7 +70,7 @@ func (j *Jobs[K, R]) Do(laneName string, key K, input string, work func(context.
 	return none, false
 }
 
-// Running says whether work for the key is going on.
+// Running reports whether work for the key is in progress.
 func (j *Jobs[K, R]) Running(key K) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -78,8 +78,8 @@ func (j *Jobs[K, R]) Running(key K) bool {
 	return current != nil && !current.done
 }
 
-// Drop cancels the work for key and forgets its result. Work that is going on still ends
-// as an event.
+// Drop cancels the work for key and discards its result. wake is still called when work in progress
+// ends.
 func (j *Jobs[K, R]) Drop(key K) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -115,7 +115,7 @@ func (j *Jobs[K, R]) run(ctx context.Context, laneName string, l *lane, key K, c
 	}
 }
 
-// work does the work, unless the process is about to end.
+// work runs the work unless the process is about to end.
 func (j *Jobs[K, R]) work(ctx context.Context, work func(context.Context) R) (R, bool) {
 	if !j.drain.begin() {
 		var none R
@@ -125,7 +125,7 @@ func (j *Jobs[K, R]) work(ctx context.Context, work func(context.Context) R) (R,
 	return work(ctx), true
 }
 
-// enter counts a job into a lane; the caller holds the lock.
+// enter counts a job into a lane. The caller holds the lock.
 func (j *Jobs[K, R]) enter(name string) *lane {
 	l := j.lanes[name]
 	if l == nil {

@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// Object is one of our own kinds.
+// Object is an object of one of our own kinds.
 type Object interface {
 	client.Object
 	conditions.Setter
@@ -27,28 +27,28 @@ type Object interface {
 	GetReconcileStatus() *v1alpha1.ReconcileStatus
 }
 
-// Outcome is what a pass came to, beside its error.
+// Outcome is the result of a pass, apart from its error.
 type Outcome struct {
-	// Pending says that work goes on elsewhere and ends as an event: conditions stay as
-	// they are, the generation is not yet observed.
+	// Pending is true if work continues elsewhere and wakes the object when it ends: conditions
+	// stay as they are, and the generation is not observed yet.
 	Pending bool
-	// Unknown says that everything was done and its effect is still to be seen; Ready is
-	// Unknown with this reason, Reconciling is True.
+	// Unknown, unless empty, means that everything was done but its effect is still to be seen:
+	// Ready is Unknown with this reason, Reconciling is True.
 	Unknown string
 	// Message of the condition Ready.
 	Message string
-	// Unhandled says that what the annotation reconcile-at asks for was not done everywhere:
-	// it is not said to be handled.
+	// Unhandled is true if the request of the annotation reconcile-at was not carried out
+	// everywhere. It is then not recorded as handled.
 	Unhandled bool
-	// RequeueAfter is when to look again; zero for never.
+	// RequeueAfter is the time until the next pass; zero for none.
 	RequeueAfter time.Duration
-	// Beside is what failed beside the error of the pass, which conditions tell of as it is
-	// graver. Where a try is worth repeating, it is repeated all the same.
+	// Beside is a second error, in addition to the error of the pass. Conditions show only the
+	// latter, which is more severe. If Beside is worth retrying, it is retried all the same.
 	Beside error
 }
 
-// Kernel remembers, per object, what was last written and how often in a row it failed.
-// One kernel serves one controller. The zero value is not usable; see NewKernel.
+// Kernel remembers, per object, the status last written and the number of failures in a row. One
+// kernel serves one controller. The zero value is not usable; see NewKernel.
 type Kernel struct {
 	min, max time.Duration
 	events   *eventQueue
@@ -58,8 +58,8 @@ type Kernel struct {
 }
 
 type memory struct {
-	// status is what was last written, nil before the first write, and version what it was
-	// written as. The rest of the object would only take up room.
+	// status is the status last written, nil before the first write, and version the resource
+	// version of that write. The rest of the object is not kept, to save memory.
 	status   any
 	version  string
 	failures int
@@ -79,9 +79,9 @@ type Pass struct {
 	before   Object
 }
 
-// Begin starts a pass over obj, which was read from a cache. Where the cache is behind our
-// own last write, obj is brought up to that write first: else a difference to it would be
-// computed against the past and the wrong half be written.
+// Begin starts a pass over obj, which was read from a cache. If the cache is behind our own last
+// write, obj is first updated to that write: otherwise the patch would be computed against an
+// outdated status.
 func (k *Kernel) Begin(c client.Client, recorder events.EventRecorder, obj Object) *Pass {
 	k.mu.Lock()
 	if m := k.known[obj.GetUID()]; m != nil && m.status != nil && isOlder(obj.GetResourceVersion(), m.version) {
@@ -99,9 +99,8 @@ func (k *Kernel) Forget(uid types.UID) {
 	delete(k.known, uid)
 }
 
-// Write patches the status in the middle of a pass, where intent has to be recorded before
-// the act, or progress shown. Without a difference it writes nothing. That the object is gone
-// is no error.
+// Write patches the status in the middle of a pass, to record intent before acting or to show
+// progress. It writes nothing if nothing has changed. It is not an error if the object is gone.
 func (p *Pass) Write(ctx context.Context) error { return client.IgnoreNotFound(p.write(ctx)) }
 
 func (p *Pass) write(ctx context.Context) error {
@@ -141,7 +140,7 @@ func (p *Pass) Finish(ctx context.Context, outcome Outcome, err error) (ctrl.Res
 	}
 	changed := p.readyChanged()
 	if err := p.write(ctx); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err) // of one that is gone there is nothing to tell
+		return ctrl.Result{}, client.IgnoreNotFound(err) // no event for an object that is gone
 	}
 	if changed {
 		p.tellReady()
@@ -149,7 +148,7 @@ func (p *Pass) Finish(ctx context.Context, outcome Outcome, err error) (ctrl.Res
 	return result, nil
 }
 
-// failed sets the conditions of an error and says when to try again.
+// failed sets the conditions of an error and returns when to try again.
 func (p *Pass) failed(ctx context.Context, e *Error, outcome Outcome) ctrl.Result {
 	conditions.MarkFalse(p.obj, v1alpha1.ReadyCondition, e.Reason, "%s", e.Error())
 	p.observe(outcome)
@@ -172,7 +171,7 @@ func (p *Pass) failed(ctx context.Context, e *Error, outcome Outcome) ctrl.Resul
 	return ctrl.Result{RequeueAfter: after}
 }
 
-// again logs a try that failed, and returns when the next follows.
+// again logs a failed attempt and returns the delay before the next one.
 func (p *Pass) again(ctx context.Context, e *Error) time.Duration {
 	ctrl.LoggerFrom(ctx).Info("try failed", "reason", e.Reason, "error", e.Error())
 	return p.kernel.backoff(p.obj.GetUID())
@@ -194,8 +193,8 @@ func (p *Pass) readyChanged() bool {
 	return was.Status != is.Status || was.Reason != is.Reason || (is.Status != metav1.ConditionUnknown && was.Message != is.Message)
 }
 
-// Record writes the whole status of obj from a job that a pass has started, where intent has
-// to be recorded before the act. Until the job has ended nobody else writes the status.
+// Record writes the whole status of obj from a job that a pass has started, to record intent before
+// acting. Nobody else may write the status until the job has ended.
 func (k *Kernel) Record(ctx context.Context, c client.Client, obj Object) error {
 	before := obj.DeepCopyObject().(Object)
 	clearStatus(before)
@@ -208,8 +207,8 @@ func (k *Kernel) Record(ctx context.Context, c client.Client, obj Object) error 
 	return nil
 }
 
-// RecordChange is Record of no more than what differs between before and obj: the rest of the
-// status may be written by passes meanwhile, and stays as they leave it.
+// RecordChange is like Record, but writes only the differences between before and obj: passes may
+// write the rest of the status in the meantime, and it stays as they leave it.
 func (k *Kernel) RecordChange(ctx context.Context, c client.Client, before, obj Object) error {
 	change, err := client.MergeFrom(before).Data(obj)
 	if err != nil {
@@ -224,14 +223,14 @@ func (k *Kernel) RecordChange(ctx context.Context, c client.Client, before, obj 
 	return nil
 }
 
-// remember keeps a copy of the status that obj was written with, unless a newer one is kept.
+// remember keeps a copy of the status of obj, unless it already has a newer one.
 func (k *Kernel) remember(obj Object) {
 	status := statusOf(obj)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	m := k.of(obj.GetUID())
 	if m.status != nil && isOlder(obj.GetResourceVersion(), m.version) {
-		return // a pass was faster to write and to remember than a job was to remember
+		return // a pass wrote and remembered a newer status before a job remembered its own
 	}
 	m.status, m.version = status, obj.GetResourceVersion()
 }
@@ -250,7 +249,7 @@ func (k *Kernel) backoff(uid types.UID) time.Duration {
 	return k.Backoff(m.failures)
 }
 
-// Backoff is the wait after that many failures in a row, the first of which counts 1.
+// Backoff returns the delay after that many failures in a row, counted from 1.
 func (k *Kernel) Backoff(failures int) time.Duration {
 	d := k.min
 	for i := 1; i < failures && d < k.max; i++ {
@@ -259,7 +258,7 @@ func (k *Kernel) Backoff(failures int) time.Duration {
 	return min(d, k.max)
 }
 
-// of returns the memory of an object; the caller holds the lock.
+// of returns the memory of an object. The caller holds the lock.
 func (k *Kernel) of(uid types.UID) *memory {
 	m := k.known[uid]
 	if m == nil {

@@ -4,7 +4,7 @@ import (
 	"reflect"
 )
 
-// Every kind of ours copies its status with a method of the status, which is generated.
+// Each of our kinds copies its status with a generated method of the status type.
 
 // statusOf returns a copy of the field Status of obj.
 func statusOf(obj Object) any {

@@ -8,15 +8,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Waker enqueues requests into a controller's queue from anywhere: an informer of a user
-// cluster, a job that has ended. Requests before the controller has started are kept.
+// Waker enqueues requests into a controller's queue from anywhere: an informer of a user cluster,
+// or a job that has ended. Requests made before the controller has started are kept.
 type Waker[R comparable] struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[R]
 	early []R
 }
 
-// Source is given to the controller as one of its watches.
+// Source returns the source to add to the watches of the controller.
 func (w *Waker[R]) Source() source.TypedSource[R] {
 	return source.TypedFunc[R](func(_ context.Context, queue workqueue.TypedRateLimitingInterface[R]) error {
 		w.mu.Lock()
