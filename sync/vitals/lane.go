@@ -22,25 +22,25 @@ import (
 const (
 	// readsPerKind is how many objects of a kind are read at a time.
 	readsPerKind = 4
-	// listThreshold is how many open questions of a kind are worth a list, if its objects are
-	// no more than listRatio times as many.
+	// listThreshold is how many open questions about a kind justify a list, if it has no more than
+	// listRatio times as many objects.
 	listThreshold, listRatio = 50, 4
-	// listPause is how long after a list of a kind there is no other.
+	// listPause is the minimum time between two lists of a kind.
 	listPause = 10 * time.Second
-	// pageSize is the number of objects that one page of a list has. All of a page are in
-	// memory at once, as large as they are.
+	// pageSize is the number of objects in one page of a list. All objects of a page are in memory
+	// at once, in full.
 	pageSize = 200
 	// maxListings is how many kinds are listed at a time.
 	maxListings = 2
-	// readLimit is how long the API server may take to answer.
+	// readLimit bounds how long the API server may take to answer.
 	readLimit = 30 * time.Second
-	// firstRetry and lastRetry bound the wait after a read that failed.
+	// firstRetry and lastRetry bound the delay after a failed read.
 	firstRetry, lastRetry = time.Second, 2 * time.Minute
-	// maxFailedReads is how many reads in a row may fail before what was known counts no more.
+	// maxFailedReads is how many reads in a row may fail before the last answer no longer counts.
 	maxFailedReads = 3
 )
 
-// lane reads the objects of one kind, so that a kind whose server hangs holds up no other. It
+// lane reads the objects of one kind, so that a kind whose server hangs does not block others. It
 // is guarded by the lock of Vitals.
 type lane struct {
 	vitals   *Vitals
@@ -62,7 +62,7 @@ func (v *Vitals) lane(resource schema.GroupVersionResource) *lane {
 	return l
 }
 
-// add has an object be read. The caller holds the lock.
+// add schedules a read of an object. The caller holds the lock.
 func (l *lane) add(ref census.Ref) {
 	l.open[ref] = true
 	if l.readers < readsPerKind && !l.listing {
@@ -73,7 +73,7 @@ func (l *lane) add(ref census.Ref) {
 
 func (l *lane) remove(ref census.Ref) { delete(l.open, ref) }
 
-// read reads as long as there is something to read. Who takes up many questions at once lists.
+// read answers open questions until there are none left. If there are many at once, it lists.
 func (l *lane) read() {
 	v := l.vitals
 	for {
@@ -97,7 +97,7 @@ func (l *lane) read() {
 		delete(l.open, ref)
 		q, open := v.wanted(ref)
 		v.mu.Unlock()
-		if open && q.Resource == l.resource { // else it is read under another name by now
+		if open && q.Resource == l.resource { // otherwise it is read as another resource by now
 			l.get(q)
 		}
 	}
@@ -110,8 +110,8 @@ func (l *lane) any() (census.Ref, bool) {
 	return census.Ref{}, false
 }
 
-// worthListing tells whether a list answers what is open with less effort, and in which
-// namespace; everywhere where that is empty. The caller holds the lock.
+// worthListing reports whether a list answers the open questions with less effort, and in which
+// namespace; empty means all namespaces. The caller holds the lock.
 func (l *lane) worthListing() (namespace string, worth bool) {
 	if len(l.open) < listThreshold || time.Since(l.listed) < listPause {
 		return "", false
@@ -130,7 +130,8 @@ func (l *lane) worthListing() (namespace string, worth bool) {
 	return namespace, l.vitals.options.Count(kind, namespace) <= listRatio*len(l.open)
 }
 
-// list answers what is open from pages of all objects, as far as they can be had.
+// list answers the open questions from pages of all objects. It stops at the first page that cannot
+// be read.
 func (l *lane) list(kind schema.GroupKind, namespace string) {
 	v := l.vitals
 	v.listing <- struct{}{}
@@ -152,7 +153,7 @@ func (l *lane) list(kind schema.GroupKind, namespace string) {
 	}
 }
 
-// resume goes on after a list: what it did not show is read one by one.
+// resume continues after a list: objects that the list did not show are read one by one.
 func (l *lane) resume(asked []census.Ref) {
 	v := l.vitals
 	v.mu.Lock()
@@ -165,7 +166,7 @@ func (l *lane) resume(asked []census.Ref) {
 	}
 }
 
-// page returns one page of a list, and where the next one begins.
+// page returns one page of a list and the token of the next one.
 func (l *lane) page(kind schema.GroupKind, namespace, from string) (objects []*unstructured.Unstructured, next string, err error) {
 	ctx, cancel := context.WithTimeout(l.vitals.ctx, readLimit)
 	defer cancel()
@@ -225,8 +226,8 @@ func (l *lane) object(q Question) (*unstructured.Unstructured, error) {
 	return l.vitals.target.Dynamic().Resource(l.resource).Namespace(q.Namespace).Get(ctx, q.Name, metav1.GetOptions{})
 }
 
-// metadataOnly tells whether objects of a kind are read as metadata only: what has no status has
-// nothing that tells of health beside it, and Secrets are never read in full (C39).
+// metadataOnly reports whether objects of a kind are read as metadata only: for kinds without a
+// status, metadata is all that shows their health, and Secrets are never read in full (C39).
 func metadataOnly(kind schema.GroupKind) bool { return !health.ReportsStatus(kind) }
 
 func fromMetadata(object *metav1.PartialObjectMetadata) (*unstructured.Unstructured, error) {
@@ -234,8 +235,8 @@ func fromMetadata(object *metav1.PartialObjectMetadata) (*unstructured.Unstructu
 	return &unstructured.Unstructured{Object: content}, err
 }
 
-// settle drops a question about an object that is gone, or another one by now: the watch
-// that saw it will say so, and whoever asked asks anew.
+// settle drops a question about an object that is gone or was replaced: the watch that saw it will
+// notice, and the question will be asked again.
 func (v *Vitals) settle(q Question) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -244,7 +245,7 @@ func (v *Vitals) settle(q Question) {
 	}
 }
 
-// failed has an object be read again later. What was known of it counts for a while.
+// failed schedules another read of an object. Its last answer still counts for a while.
 func (l *lane) failed(q Question, err error) {
 	v := l.vitals
 	v.mu.Lock()
@@ -257,7 +258,7 @@ func (l *lane) failed(q Question, err error) {
 	failures := e.failures
 	known := e.fits(q)
 	v.mu.Unlock()
-	moves := watch.IsKindNotFound(err) // to another version, or is gone
+	moves := watch.IsKindNotFound(err) // to another version, or it is gone
 	if !known && !moves || failures > maxFailedReads {
 		v.answer(q, Answer{Status: health.Unknown, Message: fmt.Sprintf("cannot be read: %s", watch.Stable(err))}, "")
 	}

@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/sync/watch"
 )
 
-// Target is one API server under one identity.
+// Target is one API server accessed with one identity.
 type Target interface {
 	Metadata() metadata.Interface
 	Dynamic() dynamic.Interface
@@ -23,25 +23,25 @@ type Target interface {
 
 // Options of Vitals. All are required.
 type Options struct {
-	// Changed is told of an object whose health is known, or known to be another. It must
-	// return at once.
+	// Changed is called with an object whose health has become known or has changed. It must return
+	// at once.
 	Changed func(census.Ref)
-	// Count is how many objects of a kind there are in a namespace; in all of them where
-	// that is empty. It decides between reading one by one and reading in pages.
+	// Count returns how many objects of a kind there are in a namespace; empty means all
+	// namespaces. It decides between reading one by one and reading in pages.
 	Count func(kind schema.GroupKind, namespace string) int
-	// Missing is told that the API server does not serve a kind under a name any more.
+	// Missing is called with a resource that the API server no longer serves.
 	Missing func(schema.GroupVersionResource)
 }
 
 // Question asks for the health of an object.
 type Question struct {
 	census.Ref
-	// Resource is how the API server calls the kind.
+	// Resource is the resource of the kind in the API server.
 	Resource schema.GroupVersionResource
 	UID      types.UID
-	// Version is the resource version that the answer must not be older than.
+	// Version is the minimum resource version of the object that the answer must reflect.
 	Version string
-	// Expression decides; nil leaves it to health.Of.
+	// Expression decides the health; nil means health.Of.
 	Expression *health.Expression
 }
 
@@ -64,33 +64,33 @@ type Vitals struct {
 	lanes   map[schema.GroupVersionResource]*lane
 }
 
-// entry is what is known of one object. It is guarded by the lock of Vitals.
+// entry is what is known about one object. It is guarded by the lock of Vitals.
 type entry struct {
 	// asked is the last question.
 	asked Question
-	// answered: answer is that to a question of this UID, at version, by expression.
+	// answered is true if answer is set: to a question about uid, at version, by expression.
 	answered   bool
 	answer     Answer
 	uid        types.UID
 	version    string
 	expression *health.Expression
-	// stale: answer only says that the object cannot be read.
+	// stale is true if answer only says that the object cannot be read.
 	stale bool
-	// failures counts tries in a row that came to nothing.
+	// failures counts failed attempts in a row.
 	failures int
 }
 
-// fits tells whether answer is that to a question, but for its version.
+// fits reports whether answer answers a question, apart from its version.
 func (e *entry) fits(q Question) bool {
 	return e.answered && e.uid == q.UID && e.expression == q.Expression
 }
 
-// settles tells whether answer is that to a question.
+// settles reports whether answer answers a question.
 func (e *entry) settles(q Question) bool {
 	return e.fits(q) && !e.stale && !watch.Older(e.version, q.Version)
 }
 
-// New returns Vitals of an API server. Reading ends with ctx.
+// New returns the Vitals of an API server. Reading ends with ctx.
 func New(ctx context.Context, target Target, options Options) *Vitals {
 	return &Vitals{
 		ctx:     ctx,
@@ -102,9 +102,9 @@ func New(ctx context.Context, target Target, options Options) *Vitals {
 	}
 }
 
-// Ask returns the health of an object as far as it is known, and false where it is not known
-// at all. Where what is known is older than the question, the object is read, and Changed
-// told where that makes a difference.
+// Ask returns the last known health of an object, or false if none is known. If it is older than
+// the question, the object is read in the background, and Changed is called if its health is then
+// different.
 func (v *Vitals) Ask(q Question) (Answer, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -113,14 +113,14 @@ func (v *Vitals) Ask(q Question) (Answer, bool) {
 		e = &entry{}
 		v.entries[q.Ref] = e
 	}
-	if !e.settles(q) && e.asked != q { // else it is being read, or read again later
+	if !e.settles(q) && e.asked != q { // otherwise it is being read, or will be read again later
 		e.asked = q
 		v.lane(q.Resource).add(q.Ref)
 	}
 	return e.answer, e.fits(q)
 }
 
-// Forget drops what is known of an object.
+// Forget drops what is known about an object.
 func (v *Vitals) Forget(ref census.Ref) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -139,8 +139,8 @@ func (v *Vitals) wanted(ref census.Ref) (Question, bool) {
 	return e.asked, !e.settles(e.asked)
 }
 
-// take reduces an object to the answer of the question that is open about it, and says
-// whether there is one.
+// take reduces an object to the answer to the open question about it, and reports whether there is
+// one.
 func (v *Vitals) take(ref census.Ref, object *unstructured.Unstructured) bool {
 	v.mu.Lock()
 	q, open := v.wanted(ref)
@@ -158,8 +158,8 @@ func (v *Vitals) take(ref census.Ref, object *unstructured.Unstructured) bool {
 	return true
 }
 
-// answer notes the answer to a question, and tells of it where it is another one. Without a
-// version it stands until a read succeeds.
+// answer records the answer to a question, and calls Changed if it differs. Without a version it
+// stands until a read succeeds.
 func (v *Vitals) answer(q Question, answer Answer, version string) {
 	v.mu.Lock()
 	e := v.entries[q.Ref]
