@@ -19,15 +19,16 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// partial is the metadata of a definition. In user clusters only that is watched: the
-// catalog is held in memory once, on the hub.
+// partial returns an object for the metadata of a definition. In user clusters only metadata is
+// watched: the catalog is held in memory once, on the hub.
 func partial() *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationDefinitionKind))
 	return m
 }
 
-// watch has the lane look at every copy that changes, and returns when all are known.
+// watch starts a watch that makes the lane look at every copy that changes. It returns once all
+// copies are known.
 func (l *lane) watch(ctx context.Context) error {
 	if l.watched {
 		return nil
@@ -51,7 +52,7 @@ func (l *lane) watch(ctx context.Context) error {
 	return nil
 }
 
-// deleted forgets a copy that is gone and has the lane look at it.
+// deleted forgets a copy that is gone and makes the lane look at it.
 func (l *lane) deleted(o any) {
 	if tombstone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
 		o = tombstone.Obj
@@ -68,8 +69,8 @@ func (l *lane) deleted(o any) {
 	l.look(gone.GetName())
 }
 
-// verify reads the copies as a whole: whether others have edited them while nobody watched
-// cannot be seen in their metadata.
+// verify reads the copies in full: their metadata does not show whether others edited them while
+// nobody watched.
 func (l *lane) verify(ctx context.Context) error {
 	options := metav1.ListOptions{Limit: 50}
 	for {
@@ -88,7 +89,7 @@ func (l *lane) verify(ctx context.Context) error {
 	}
 }
 
-// compare records which offer a copy equals.
+// compare records which offer a copy is equal to.
 func (l *lane) compare(ctx context.Context, live *unstructured.Unstructured) error {
 	if live.GetAnnotations()[v1alpha1.CopyOfAnnotation] != l.r.HubID {
 		return nil
@@ -102,7 +103,7 @@ func (l *lane) compare(ctx context.Context, live *unstructured.Unstructured) err
 	if err != nil {
 		return fmt.Errorf("read copy of %s: %w", live.GetName(), err)
 	}
-	versions, _, _ := unstructured.NestedString(live.Object, "status", "versions") // empty where it is none
+	versions, _, _ := unstructured.NestedString(live.Object, "status", "versions") // empty if it is not a string
 	if specHash == offered.specHash && versions == offered.versions {
 		v.hash = offered.hash
 	}
@@ -112,7 +113,7 @@ func (l *lane) compare(ctx context.Context, live *unstructured.Unstructured) err
 	return nil
 }
 
-// live returns the metadata of a copy as the watch knows it; nil where there is none.
+// live returns the metadata of a copy as seen by the watch; nil if there is none.
 func (l *lane) live(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
 	found := partial()
 	err := l.cluster.Cache().Get(ctx, client.ObjectKey{Name: name}, found)
@@ -131,7 +132,7 @@ func (l *lane) last(name string) verified {
 	return l.known[name]
 }
 
-// apply writes a copy, and then the part of its status that tables show.
+// apply writes a copy, and then the part of its status that is shown in tables.
 func (l *lane) apply(ctx context.Context, name string, offered *offer, force bool) error {
 	options := metav1.PatchOptions{FieldManager: v1alpha1.FieldManager, Force: ptr.To(force)}
 	written, err := l.copies.Patch(ctx, name, types.ApplyPatchType, offered.body, options)
@@ -155,8 +156,8 @@ func (l *lane) apply(ctx context.Context, name string, offered *offer, force boo
 	return nil
 }
 
-// shared says whether others own fields of a copy's spec: what they have added to it, an apply
-// leaves alone.
+// shared reports whether others own fields of a copy's spec. An apply leaves fields alone that
+// others have added.
 func shared(copied *metav1.PartialObjectMetadata) bool {
 	return slices.ContainsFunc(copied.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
 		ours := e.Manager == v1alpha1.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply
@@ -164,7 +165,8 @@ func shared(copied *metav1.PartialObjectMetadata) bool {
 	})
 }
 
-// replaceSpec leaves nothing in the spec of a copy that the hub does not offer (K32).
+// replaceSpec replaces the spec of a copy, so that it holds nothing that the hub does not offer
+// (K32).
 func (l *lane) replaceSpec(ctx context.Context, name string, offered *offer) error {
 	wanted := struct {
 		Spec json.RawMessage `json:"spec"`
@@ -180,7 +182,7 @@ func (l *lane) replaceSpec(ctx context.Context, name string, offered *offer) err
 	return err
 }
 
-// delete takes a copy away (K33), unless it was replaced since we looked.
+// delete deletes a copy (K33), unless it was replaced since it was read.
 func (l *lane) delete(ctx context.Context, live *metav1.PartialObjectMetadata) error {
 	err := l.copies.Delete(ctx, live.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &live.UID}})
 	if client.IgnoreNotFound(err) != nil {

@@ -10,51 +10,51 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// action is what a lane does about one copy.
+// action is what a lane does with one copy.
 type action int
 
 const (
-	// nothing: the copy is as it should be, or there is none and should be none.
+	// nothing: the copy is as it should be, or there is none and there should be none.
 	nothing action = iota
-	// create: there is no copy. It is applied without force: what appears in between is not
-	// taken over.
+	// create: there is no copy. It is applied without force, so that an object created in the
+	// meantime is not taken over.
 	create
 	// put: the copy is not, or may not be, as it should be.
 	put
 	// drop: the copy should not be there.
 	drop
-	// yield: a definition of that name is there that is not ours.
+	// yield: there is a definition of that name that is not ours.
 	yield
 	// await: the watch has not caught up with our own write.
 	await
 )
 
-// verified is a copy as we wrote it, or read it as a whole.
+// verified is a copy as we wrote it, or read it in full.
 type verified struct {
 	uid        types.UID
 	version    string // resource version
 	generation int64
-	// hash of the offer that it equals; empty where it equals none.
+	// hash of the offer that it is equal to; empty if it is equal to none.
 	hash string
-	// at is when it was written; zero where it was read.
+	// at is when it was written; zero if it was read.
 	at time.Time
-	// rewritten says that the cluster's admission changed labels or annotations: they are
-	// not compared then, else they would be written for ever.
+	// rewritten is true if the cluster's admission changed labels or annotations. They are not
+	// compared then, or they would be written again and again.
 	rewritten bool
-	// again counts the writes of the same content, each soon after the one before.
+	// again counts consecutive writes of the same content, each soon after the previous one.
 	again int
 }
 
-// Others may change a copy a few times in a row and it is put right at once; then it takes
-// longer and longer, so that a fight does not go on at full speed.
+// If others change a copy, it is corrected at once the first few times in a row. After that the
+// delay grows, so that two parties do not overwrite each other at full speed.
 const (
 	calm      = 10 * time.Second
 	atOnce    = 5
 	contestBy = time.Second
 )
 
-// contested returns when a copy may be put right again that others keep changing; zero for
-// at once.
+// contested returns when a copy that others keep changing may be corrected again; zero means at
+// once.
 func (v verified) contested(offered *offer) time.Time {
 	if v.hash != offered.hash || v.again < atOnce {
 		return time.Time{}
@@ -66,7 +66,7 @@ func (v verified) contested(offered *offer) time.Time {
 	return until
 }
 
-// next is the record of a write that follows v.
+// next returns the record of a write that follows v.
 func (v verified) next(written *metav1.PartialObjectMetadata, offered *offer) verified {
 	n := verified{
 		uid: written.UID, version: written.ResourceVersion, generation: written.Generation,
@@ -79,12 +79,12 @@ func (v verified) next(written *metav1.PartialObjectMetadata, offered *offer) ve
 	return n
 }
 
-// trust is how long a write is believed that the watch does not show.
+// trust is how long we rely on a write that the watch does not show.
 const trust = 5 * time.Second
 
-// decide compares what a cluster should have with the metadata of what it has. offered is
-// nil where it should have nothing, live is nil where it has nothing, and last is zero where
-// the copy was never verified. An edit of the spec by others shows in the generation.
+// decide compares the desired copy in a cluster with the metadata of the actual one. offered is nil
+// if there should be none, live is nil if there is none, and last is zero if the copy was never
+// verified. If others edit the spec, the generation changes.
 func decide(offered *offer, live *metav1.PartialObjectMetadata, last verified, hubID string) action {
 	ours := live != nil && live.Annotations[v1alpha1.CopyOfAnnotation] == hubID
 	switch {
@@ -98,7 +98,7 @@ func decide(offered *offer, live *metav1.PartialObjectMetadata, last verified, h
 		return create
 	case !ours:
 		if live.UID == last.uid {
-			return put // somebody took our mark off our copy
+			return put // somebody removed our mark from our copy
 		}
 		return yield
 	case last.uid != live.UID || last.generation != live.Generation || last.hash != offered.hash:
@@ -109,7 +109,7 @@ func decide(offered *offer, live *metav1.PartialObjectMetadata, last verified, h
 	return nothing
 }
 
-// behind says whether live is older than our last write.
+// behind reports whether live is older than our last write.
 func behind(live *metav1.PartialObjectMetadata, last verified) bool {
 	if last.at.IsZero() || time.Since(last.at) > trust {
 		return false

@@ -22,25 +22,25 @@ var definitions = v1alpha1.GroupVersion.WithResource("applicationdefinitions")
 const (
 	// parallel is how many copies a lane writes at a time.
 	parallel = 4
-	// minRetry and maxRetry bound the wait before a copy is tried again that was refused.
+	// minRetry and maxRetry bound the delay before a refused copy is tried again.
 	minRetry, maxRetry = time.Second, 5 * time.Minute
 )
 
-// errForeign stands for a definition in a user cluster that is not ours.
+// errForeign means that a definition in a user cluster is not ours.
 var errForeign = errors.New("an ApplicationDefinition of that name is there already, and is not a copy of this hub's: delete it there, or offer this one under another name")
 
-// errContested stands for a copy that is changed again and again right after it was put right.
+// errContested means that a copy is changed again and again right after it was corrected.
 var errContested = errors.New("somebody in the cluster keeps changing the copy: see who in its metadata.managedFields")
 
-// lane keeps the copies in one cluster. Everything that asks the cluster for something
-// happens in its goroutine and those that it starts, so that no other cluster waits for it.
+// lane maintains the copies in one cluster. All requests to the cluster are made in its goroutine
+// and those that it starts, so that no other cluster waits for it.
 type lane struct {
 	r       *Reconciler
 	cluster *cluster.Cluster
 	copies  metadata.Getter
 	wake    chan struct{} // holds one
 
-	watched bool // of run alone
+	watched bool // used by run only
 
 	mu    sync.Mutex
 	ready bool // what the cluster has is known
@@ -50,13 +50,13 @@ type lane struct {
 	ends  map[string]end
 }
 
-// end is how the last look at a copy ended.
+// end is the result of the last look at a copy.
 type end struct {
-	// held says that the cluster has the copy, as it should be.
+	// held is true if the cluster has the copy, as it should be.
 	held bool
-	// err is why it has not; nil where it should not.
+	// err is why the cluster does not have it; nil if it should not.
 	err error
-	// failures in a row, and when to try again; zero where an event tells.
+	// failures in a row, and when to try again; zero if an event triggers that.
 	failures int
 	retry    time.Time
 }
@@ -69,7 +69,7 @@ func newLane(r *Reconciler, c *cluster.Cluster) *lane {
 	}
 }
 
-// look has the lane look at the copy of a definition.
+// look makes the lane look at the copies of definitions.
 func (l *lane) look(names ...string) {
 	l.mu.Lock()
 	for _, name := range names {
@@ -82,7 +82,7 @@ func (l *lane) look(names ...string) {
 	}
 }
 
-// lookAtAll has the lane look at every copy that it ever looked at.
+// lookAtAll makes the lane look at every copy that it ever looked at.
 func (l *lane) lookAtAll() {
 	l.mu.Lock()
 	var names []string
@@ -96,7 +96,7 @@ func (l *lane) lookAtAll() {
 	l.look(names...)
 }
 
-// lookAgain has the lane look at what failed because the cluster was lost.
+// lookAgain makes the lane look at the copies that failed because the cluster was lost.
 func (l *lane) lookAgain() {
 	l.mu.Lock()
 	var names []string
@@ -109,7 +109,7 @@ func (l *lane) lookAgain() {
 	l.look(names...)
 }
 
-// end returns how the last look at a copy ended; false while the lane has yet to look.
+// end returns the result of the last look at a copy, or false if the lane has not looked yet.
 func (l *lane) end(name string) (end, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,14 +119,14 @@ func (l *lane) end(name string) (end, bool) {
 	return l.ends[name], true
 }
 
-// learned says whether what the cluster has is known.
+// learned reports whether the copies in the cluster are known.
 func (l *lane) learned() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ready
 }
 
-// run keeps the copies until ctx ends.
+// run maintains the copies until ctx ends.
 func (l *lane) run(ctx context.Context) {
 	if !l.begin(ctx) {
 		return
@@ -149,12 +149,12 @@ func (l *lane) run(ctx context.Context) {
 				return nil
 			})
 		}
-		_ = group.Wait() // keep's errors are the ends of the copies
+		_ = group.Wait() // keep records its errors in the ends of the copies
 		timer.Reset(l.nextRetry())
 	}
 }
 
-// take returns what there is to look at, and marks it as being looked at.
+// take returns the copies to look at, and marks them as being looked at.
 func (l *lane) take() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,7 +173,7 @@ func (l *lane) take() []string {
 	return names
 }
 
-// done records how a look at a copy ended, and tells the definition.
+// done records the result of a look at a copy, and wakes the definition.
 func (l *lane) done(name string, e end) {
 	l.mu.Lock()
 	delete(l.busy, name)
@@ -209,18 +209,18 @@ func backoff(failures int) time.Duration {
 	return min(d, maxRetry)
 }
 
-// unreachable says whether the cluster is lost; its return is an event.
+// unreachable reports whether the cluster is lost. An event follows when it is back.
 func unreachable(err error) bool {
 	return errors.Is(err, cluster.ErrUnreachable) || errors.Is(err, cluster.ErrNotEngaged)
 }
 
-// answered says whether the cluster itself stands against a copy.
+// answered reports whether the cluster itself refused a copy.
 func answered(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) || errors.Is(err, errForeign) || errors.Is(err, errContested)
 }
 
-// keep brings one copy to what it should be.
+// keep brings one copy to its desired state.
 func (l *lane) keep(ctx context.Context, name string) end {
 	offered, skip, err := l.r.offeredTo(ctx, name, l.cluster.Name())
 	if skip || err != nil {
@@ -244,14 +244,14 @@ func (l *lane) keep(ctx context.Context, name string) end {
 	case yield:
 		err = errForeign
 	case await:
-		// The event of our own write tells; should it not come, time does.
+		// The event of our own write wakes the lane; if it does not come, the retry does.
 		return end{held: offered != nil && last.hash == offered.hash, retry: time.Now().Add(trust)}
 	case nothing:
 	}
 	return end{held: offered != nil && err == nil, err: err}
 }
 
-// begin learns what the cluster has; false where ctx has ended.
+// begin calls learn until it succeeds. It returns false if ctx has ended.
 func (l *lane) begin(ctx context.Context) bool {
 	for failures := 1; ; failures++ {
 		names, err := l.learn(ctx)
@@ -274,8 +274,8 @@ func (l *lane) begin(ctx context.Context) bool {
 	}
 }
 
-// learn starts the watch on the copies, reads those that are there as a whole, once, and
-// returns the names of all definitions of the hub and of the cluster.
+// learn starts the watch on the copies, reads the existing ones in full, once, and returns the
+// names of all definitions on the hub and in the cluster.
 func (l *lane) learn(ctx context.Context) ([]string, error) {
 	if err := l.watch(ctx); err != nil {
 		return nil, fmt.Errorf("watch copies: %w", err)

@@ -14,8 +14,8 @@ import (
 	"waybill.dev/waybill/sync/cluster"
 )
 
-// engage starts the lane of a cluster; it ends when the cluster is disengaged. The hub gets
-// no copies of what it has, however it was reached (C45, K30).
+// engage starts the lane of a cluster; it ends when the cluster is disengaged. The hub gets no
+// copies of its own definitions, no matter how it is reached (C45, K30).
 func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 	if c.UID() == r.Clusters.Local().UID() {
 		r.wakeAll(ctx)
@@ -31,9 +31,9 @@ func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 	return nil
 }
 
-// offeredTo returns what a cluster is to have of a definition; nil where it is to have
-// nothing. skip says that nothing is to be done in the cluster at all: it is going, and
-// whoever lets it go takes the copies away.
+// offeredTo returns the offer of a definition to a cluster; nil if the cluster should have no copy.
+// skip is true if nothing should be done in the cluster at all: it is being deleted, and the
+// controller that deletes it also deletes the copies.
 func (r *Reconciler) offeredTo(ctx context.Context, name string, key types.NamespacedName) (o *offer, skip bool, err error) {
 	kc := &v1alpha1.KubernetesCluster{}
 	err = r.Client.Get(ctx, key, kc, client.UnsafeDisableDeepCopy)
@@ -53,7 +53,7 @@ func (r *Reconciler) offeredTo(ctx context.Context, name string, key types.Names
 	}
 	o, err = r.offers.of(definition, r.HubID)
 	if err != nil {
-		return nil, true, nil // its status says so; until it is put right, copies stay as they are
+		return nil, true, nil // its status says so; until it is corrected, copies stay as they are
 	}
 	if !o.to(kc) {
 		return nil, false, nil
@@ -74,7 +74,7 @@ func (r *Reconciler) names(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// lanes by name of the cluster.
+// lanes holds the lanes by name of the cluster.
 type lanes struct {
 	mu    sync.Mutex
 	byKey map[types.NamespacedName]*lane
@@ -104,7 +104,7 @@ func (s *lanes) drop(l *lane) {
 	}
 }
 
-// look has every lane look at the copy of a definition.
+// look makes every lane look at the copy of a definition.
 func (s *lanes) look(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,7 @@ func (s *lanes) look(name string) {
 	}
 }
 
-// gatherer wakes definitions a moment after something happened to them, once for all that
+// gatherer wakes definitions shortly after something happened to them, once for everything that
 // happened until then.
 type gatherer struct {
 	wake func(name string)
@@ -122,8 +122,8 @@ type gatherer struct {
 	due map[string]bool
 }
 
-// gatherFor is how long news of a definition are gathered: with hundreds of clusters, its
-// status is written about twice a second at most.
+// gatherFor is how long events of a definition are gathered: with hundreds of clusters, its status
+// is written about twice a second at most.
 const gatherFor = 300 * time.Millisecond
 
 func (g *gatherer) add(name string) {

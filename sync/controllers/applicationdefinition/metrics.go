@@ -18,10 +18,10 @@ var (
 	}, []string{"name"})
 )
 
-// registerMetrics registers the series of this package, once per process.
+// registerMetrics registers the metrics of this package, once per process.
 var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(copiesGauge, installationsGauge) })
 
-// observeMetrics takes in what the status of a definition says after a pass.
+// observeMetrics exports the status of a definition after a pass.
 func observeMetrics(definition *v1alpha1.ApplicationDefinition) {
 	_, count := users(definition.Status.UsedBy)
 	copiesGauge.WithLabelValues(definition.Name).Set(float64(definition.Status.Clusters))

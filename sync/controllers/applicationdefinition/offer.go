@@ -15,12 +15,12 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// offer is a definition as user clusters get it: without versions[].template, and nothing
-// else (C45). It is built once for all clusters, and does not change.
+// offer is a definition as user clusters get it: everything except versions[].template (C45). It is
+// built once for all clusters, and does not change.
 type offer struct {
-	// body is what is applied, and statusBody what is applied to the status.
+	// body is applied to the copy, and statusBody to its status.
 	body, statusBody []byte
-	// versions in short, as in statusBody.
+	// versions is the summary of the versions in statusBody.
 	versions string
 	// hash of body, and of the spec in it.
 	hash, specHash string
@@ -30,8 +30,8 @@ type offer struct {
 	selector labels.Selector
 }
 
-// marks are the prefixes of labels and annotations by which tools mark what they deliver.
-// The copy is not delivered by them.
+// marks are the prefixes of labels and annotations with which tools mark objects that they deliver.
+// They do not deliver the copies.
 var marks = []string{
 	v1alpha1.Group + "/",
 	"kubectl.kubernetes.io/",
@@ -79,7 +79,7 @@ func newOffer(definition *v1alpha1.ApplicationDefinition, hubID string) (*offer,
 	return o, err
 }
 
-// encode returns a definition that has only these fields.
+// encode returns the JSON of a definition that has only these fields.
 func encode(fields map[string]any) ([]byte, error) {
 	fields["apiVersion"], fields["kind"] = v1alpha1.GroupVersion.String(), v1alpha1.ApplicationDefinitionKind
 	body, err := json.Marshal(fields)
@@ -109,7 +109,7 @@ func marked(key string) bool {
 	return false
 }
 
-// hashJSON hashes a value as JSON with sorted keys, whatever type it has.
+// hashJSON hashes the JSON of a value of any type, with sorted keys.
 func hashJSON(value any) (string, error) {
 	content, err := json.Marshal(value)
 	if err != nil {
@@ -130,13 +130,13 @@ func hash(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// to says whether a cluster with those labels gets the definition (C59).
+// to reports whether a cluster gets the definition, by its labels (C59).
 func (o *offer) to(kc *v1alpha1.KubernetesCluster) bool {
 	return o.selector.Matches(labels.Set(kc.Labels))
 }
 
-// offers remembers the offers of definitions, so that hundreds of lanes do not each make
-// their own.
+// offers remembers the offers of definitions, so that hundreds of lanes do not each build their
+// own.
 type offers struct {
 	mu     sync.Mutex
 	byName map[string]remembered
@@ -146,7 +146,7 @@ type remembered struct {
 	uid     types.UID
 	version string
 	offer   *offer
-	// handed identifies the offer that the lanes were told of.
+	// handed identifies the offer that the lanes were last notified of.
 	handed string
 }
 
@@ -169,8 +169,8 @@ func (s *offers) of(definition *v1alpha1.ApplicationDefinition, hubID string) (*
 	return made, nil
 }
 
-// hand says whether the lanes have to look at the definition: its offer, or who gets it, is
-// another than when they were last told.
+// hand reports whether the lanes have to look at the definition, because its offer or its cluster
+// selector has changed since they were last notified.
 func (s *offers) hand(name string, made *offer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +184,7 @@ func (s *offers) hand(name string, made *offer) bool {
 	return true
 }
 
-// forget drops the offer of a definition that is gone, and says whether there was one.
+// forget drops the offer of a definition that is gone, and reports whether there was one.
 func (s *offers) forget(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesclusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconciler keeps the catalog. What it may do in a user cluster is what the cluster's
-// kubeconfig may. Fields without a comment are required.
+// Reconciler maintains the catalog. In a user cluster it has the permissions of the cluster's
+// kubeconfig. Fields without a comment are required.
 type Reconciler struct {
 	Client   client.Client
 	Recorder events.EventRecorder
@@ -37,17 +37,17 @@ type Reconciler struct {
 	gather gatherer
 	// started is when the first definition was reconciled.
 	started func() time.Time
-	// ended says that the process is about to end.
+	// ended reports whether the process is about to end.
 	ended func() bool
 }
 
-// Back-off of a definition that fails for a reason that no event will end.
+// Back-off of a definition that fails for a reason that no event will resolve.
 const (
 	minBackoff = time.Second
 	maxBackoff = 5 * time.Minute
 )
 
-// Reconcile hands a definition to the lanes of the clusters, and reports how far they are.
+// Reconcile hands a definition to the lanes of the clusters, and reports their progress.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	definition := &v1alpha1.ApplicationDefinition{}
 	if err := r.Client.Get(ctx, req.NamespacedName, definition); err != nil {
@@ -57,7 +57,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if definition.IsCopy() {
-		return ctrl.Result{}, nil // another hub's, and kept by it
+		return ctrl.Result{}, nil // a copy of another hub, which maintains it
 	}
 	if definition.DeletionTimestamp.IsZero() {
 		if err := reconcile.AddFinalizer(ctx, r.Client, definition); err != nil {
@@ -74,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Finish(ctx, outcome, err)
 }
 
-// run takes the steps of a pass, in order, until one says what there is to wait for.
+// run executes the steps of a pass in order, until one fails or ends the pass.
 func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	for _, step := range []func(context.Context, *scope) error{
 		r.loadClusters,
@@ -96,18 +96,18 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 	return *s.outcome, nil
 }
 
-// scope is what the steps of one pass share.
+// scope holds the state that the steps of one pass share.
 type scope struct {
 	// definition is the object of the pass; steps write its status.
 	definition *v1alpha1.ApplicationDefinition
-	// clusters are all KubernetesClusters, read from a cache and not to be changed; set by
-	// loadClusters.
+	// clusters are all KubernetesClusters, set by loadClusters. They are from a cache and must not
+	// be modified.
 	clusters []v1alpha1.KubernetesCluster
-	// offer is what the clusters get; set by offer.
+	// offer is what the clusters get. It is set by offer.
 	offer *offer
-	// outcome ends the pass where a step has set it.
+	// outcome ends the pass if a step has set it.
 	outcome *reconcile.Outcome
-	// released says that nothing holds a deletion any more; set by remove.
+	// released is true if nothing holds a deletion any more. It is set by remove.
 	released bool
 }
 
@@ -121,7 +121,7 @@ func (r *Reconciler) loadClusters(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// offer hands the definition to the lanes where it is another than they know.
+// offer hands the definition to the lanes if it has changed since they were last notified.
 func (r *Reconciler) offer(_ context.Context, s *scope) error {
 	made, err := r.offers.of(s.definition, r.HubID)
 	if err != nil {
@@ -135,7 +135,7 @@ func (r *Reconciler) offer(_ context.Context, s *scope) error {
 	return nil
 }
 
-// forget has the lanes take away the copies of a definition that is gone (K33).
+// forget makes the lanes delete the copies of a definition that is gone (K33).
 func (r *Reconciler) forget(name string) {
 	if r.offers.forget(name) {
 		r.lanes.look(name)

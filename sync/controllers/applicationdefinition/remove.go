@@ -14,9 +14,9 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// remove holds a definition that is being deleted as long as it is used (C47): by those who
-// were told so by nobody, or, with force-remove, by installations that are being uninstalled
-// and need to see that it was by force (K52). Its copies stay until it is gone.
+// remove holds a definition that is being deleted for as long as it is in use (C47). With
+// force-remove, it waits for the installations to be uninstalled, which need the definition to see
+// that they are removed by force (K52). Its copies stay until it is gone.
 func (r *Reconciler) remove(_ context.Context, s *scope) error {
 	if s.definition.DeletionTimestamp.IsZero() {
 		return nil
@@ -36,7 +36,7 @@ func (r *Reconciler) remove(_ context.Context, s *scope) error {
 		installations(count), names, hint, v1alpha1.ForceRemoveAnnotation)
 }
 
-// forced says whether every version that is used may be removed by force.
+// forced reports whether every version in use may be removed by force.
 func forced(definition *v1alpha1.ApplicationDefinition) bool {
 	return !slices.ContainsFunc(definition.Status.UsedBy, func(used v1alpha1.VersionUsage) bool {
 		return !validation.ForceRemoved(definition, used.Version)
@@ -50,7 +50,7 @@ func installations(count int) string {
 	return fmt.Sprintf("%d installations", count)
 }
 
-// users names at most five installations, and counts them all.
+// users returns the names of at most five installations, and the number of all.
 func users(used []v1alpha1.VersionUsage) (names string, count int) {
 	const shown = 5
 	var listed []string
@@ -65,8 +65,8 @@ func users(used []v1alpha1.VersionUsage) (names string, count int) {
 	return fmt.Sprintf("%s and %d more", strings.Join(listed, ", "), count-len(listed)), count
 }
 
-// away names a cluster that is lost and holds the definition for that reason alone: what is
-// known of it is from when it was last seen.
+// away returns a hint if a cluster that uses the definition is lost: its installations are only
+// known from when it was last seen.
 func away(used []v1alpha1.VersionUsage, clusters []v1alpha1.KubernetesCluster) string {
 	for i := range clusters {
 		kc := &clusters[i]
@@ -85,7 +85,7 @@ func away(used []v1alpha1.VersionUsage, clusters []v1alpha1.KubernetesCluster) s
 	return ""
 }
 
-// release takes the finalizer off; the copies go when the definition has.
+// release removes the finalizer. The copies are deleted when the definition is gone.
 func (r *Reconciler) release(ctx context.Context, definition *v1alpha1.ApplicationDefinition) error {
 	before := definition.DeepCopy()
 	if controllerutil.RemoveFinalizer(definition, v1alpha1.Finalizer) {

@@ -13,22 +13,21 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// warmUp is how long after a start a KubernetesCluster that the registry does not know is
-// taken for one that it is about to know. Without it, every restart would write into every
-// definition that no cluster holds it.
+// warmUp is how long after a start the registry is given to learn about every KubernetesCluster.
+// Without it, every restart would record in every definition that no cluster holds a copy.
 const warmUp = 10 * time.Second
 
-// tally is how far the clusters are that are to have a copy.
+// tally is the progress of the clusters that should have a copy.
 type tally struct {
 	held    int32
 	failed  []string // with the reason
-	away    []string // lost, or not to be got into
-	pending bool     // some lane has yet to look, and will wake us
-	unknown bool     // the registry has yet to be told of a cluster
+	away    []string // lost, or not accessible
+	pending bool     // a lane has yet to look, and will wake us
+	unknown bool     // the registry does not know a cluster yet
 }
 
-// judge says how far the clusters are. Until all that answer were looked at, what was known
-// before stays.
+// judge sets the outcome from the progress of the clusters. The status stays as it is until every
+// cluster that answers was looked at.
 func (r *Reconciler) judge(_ context.Context, s *scope) error {
 	t := r.count(s)
 	warm := time.Until(r.started().Add(warmUp))
@@ -50,7 +49,7 @@ func (r *Reconciler) judge(_ context.Context, s *scope) error {
 	return nil
 }
 
-// count asks the lanes.
+// count returns the progress that the lanes report.
 func (r *Reconciler) count(s *scope) tally {
 	var t tally
 	served := map[string]bool{r.Clusters.Local().UID(): true}
@@ -72,7 +71,7 @@ func (r *Reconciler) count(s *scope) tally {
 		switch {
 		case !ok:
 			t.unknown = true
-		case served[state.UID], state.Yields != nil: // the hub itself, or driven by another name
+		case served[state.UID], state.Yields != nil: // the hub itself, or driven under another name
 		case !state.Contacted || state.Engaged:
 			t.pending = true
 		default:
@@ -102,7 +101,7 @@ func (t *tally) add(kc *v1alpha1.KubernetesCluster, l *lane, definition string) 
 	}
 }
 
-// some joins at most five, and counts the rest.
+// some joins at most five elements of list, and counts the rest.
 func some(list []string, separator string) string {
 	const shown = 5
 	if len(list) <= shown {

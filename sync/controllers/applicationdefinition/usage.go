@@ -10,17 +10,18 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// maxUsers is the limit of the API for the installations that are listed of one version.
+// maxUsers is the limit of the API on the installations listed for one version.
 const maxUsers = 20
 
-// rollUp writes who uses which version, from what is known of each cluster: for a cluster
-// that is lost or paused, from when it was last seen (C47).
+// rollUp sets the installations that use each version, from the status of each cluster. That of a
+// lost or paused cluster is from when it was last seen (C47).
 func (r *Reconciler) rollUp(_ context.Context, s *scope) error {
 	s.definition.Status.UsedBy = usage(s.definition.Name, s.clusters)
 	return nil
 }
 
-// usage returns who uses a definition, sorted. It does not change the clusters.
+// usage returns the installations that use a definition, sorted by version. It does not change the
+// clusters.
 func usage(definition string, clusters []v1alpha1.KubernetesCluster) []v1alpha1.VersionUsage {
 	users := map[string][]string{}
 	for i := range clusters {
@@ -42,8 +43,8 @@ func usage(definition string, clusters []v1alpha1.KubernetesCluster) []v1alpha1.
 	return used
 }
 
-// reused returns the definitions whose use differs between two states of one cluster; that
-// an installation became ready or not is no difference.
+// reused returns the definitions whose use differs between two states of one cluster. The readiness
+// of installations does not count.
 func reused(before, after []v1alpha1.InstallationSummary) []string {
 	type use struct{ definition, version, namespace, name string }
 	count := map[use]int{}

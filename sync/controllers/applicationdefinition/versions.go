@@ -14,9 +14,9 @@ import (
 // maxNamed is how many versions a summary names.
 const maxNamed = 5
 
-// summarize names the versions of a definition for tables: the newest first, those that are
-// no semantic versions last, in the order of the spec. Deprecated ones are left out unless
-// there are no others.
+// summarize returns the versions of a definition for tables: newest first, those that are not
+// semantic versions last, in the order of the spec. Deprecated ones are omitted unless there are no
+// others.
 func summarize(versions []v1alpha1.ApplicationVersion) string {
 	var names, deprecated []string
 	for _, v := range versions {
@@ -45,7 +45,7 @@ func newestFirst(a, b string) int {
 	return cmp.Compare(rank(errX), rank(errY))
 }
 
-// rank puts what is no semantic version behind what is one.
+// rank sorts versions that are not semantic versions behind those that are.
 func rank(err error) int {
 	if err != nil {
 		return 1

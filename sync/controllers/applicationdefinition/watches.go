@@ -22,9 +22,9 @@ import (
 
 const defaultWorkers = 4
 
-// SetupWithManager adds the controller to a manager. To be called before the registry
-// engages anything, and after the controller of KubernetesClusters was set up: it brings the
-// CRD that copies are of.
+// SetupWithManager adds the controller to a manager. It must be called before the registry engages
+// any cluster, and after the controller of KubernetesClusters was set up, which installs the CRD of
+// the copies.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
 	r.waker = &reconcile.Waker[ctrl.Request]{}
@@ -47,8 +47,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Complete(r)
 }
 
-// changed lets through what a definition is reconciled for, and keeps its own status writes
-// out.
+// changed selects the changes that a definition is reconciled for. It filters out our own status
+// writes.
 func changed() predicate.Predicate {
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 }
@@ -57,7 +57,7 @@ func (r *Reconciler) wake(name string) {
 	r.waker.Wake(ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
 }
 
-// wakeAll wakes every definition: clusters that have a copy came or went.
+// wakeAll wakes every definition, because clusters that have a copy came or went.
 func (r *Reconciler) wakeAll(ctx context.Context) {
 	if r.ended() {
 		return
@@ -71,7 +71,7 @@ func (r *Reconciler) wakeAll(ctx context.Context) {
 	}
 }
 
-// reached is called when a cluster was engaged, lost, or is back.
+// reached is called when a cluster is engaged, lost or back.
 func (r *Reconciler) reached(ctx context.Context, key types.NamespacedName, reachable bool) {
 	l := r.lanes.get(key)
 	switch {
@@ -82,8 +82,8 @@ func (r *Reconciler) reached(ctx context.Context, key types.NamespacedName, reac
 	}
 }
 
-// clusterEvents wakes the definitions whose use changed with a cluster, and all of them,
-// and the cluster's lane, when it may be selected by others than before.
+// clusterEvents wakes the definitions whose use in a cluster has changed. If other definitions may
+// select the cluster than before, it wakes all of them, and the cluster's lane.
 func (r *Reconciler) clusterEvents() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 	used := func(before, after []v1alpha1.InstallationSummary) {
@@ -110,7 +110,7 @@ func (r *Reconciler) clusterEvents() handler.EventHandler {
 	}
 }
 
-// lookAtAll has a lane look at every copy, and every definition at the lanes.
+// lookAtAll makes the lane of a cluster look at every copy, and wakes every definition.
 func (r *Reconciler) lookAtAll(ctx context.Context, kc *v1alpha1.KubernetesCluster) {
 	if l := r.lanes.get(client.ObjectKeyFromObject(kc)); l != nil {
 		l.lookAtAll()
