@@ -29,9 +29,9 @@ func addAgent(ctx context.Context, mgr ctrl.Manager, local *cluster.Cluster, sel
 	}).SetupWithManager(ctx, mgr)
 }
 
-// addControllers adds the selected controllers to the manager. Clusters are connected to in
-// every process, for everything else delivers to them; what is known of them is written by
-// the one that runs the controller of KubernetesClusters.
+// addControllers adds the selected controllers to the manager. Every process connects to the
+// clusters, because all other controllers deliver to them. Only the one that runs the controller of
+// KubernetesClusters writes their status.
 func (s *shared) addControllers(ctx context.Context, mgr ctrl.Manager, o *options, selected map[string]bool) error {
 	selector, err := labels.Parse(o.clusterSelector)
 	if err != nil {
@@ -62,13 +62,13 @@ func (s *shared) addControllers(ctx context.Context, mgr ctrl.Manager, o *option
 	return nil
 }
 
-// controller is one that can be selected.
+// controller is a controller that can be selected.
 type controller struct {
 	name  string
 	setup func(context.Context, ctrl.Manager) error
 }
 
-// hubControllers are those of the role hub.
+// hubControllers returns the controllers of the role hub.
 func (s *shared) hubControllers(mgr ctrl.Manager, o *options) []controller {
 	return []controller{
 		{gitSync, (&gitsync.Reconciler{
@@ -91,7 +91,7 @@ func (s *shared) hubControllers(mgr ctrl.Manager, o *options) []controller {
 	}
 }
 
-// driverControllers are those of the role driver, but for the one of KubernetesClusters.
+// driverControllers returns the controllers of the role driver, except that of KubernetesClusters.
 func (s *shared) driverControllers(mgr ctrl.Manager, o *options, selector labels.Selector) []controller {
 	return []controller{
 		{applicationInstallation, (&applicationinstallation.Reconciler{

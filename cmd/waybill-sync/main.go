@@ -1,5 +1,5 @@
-// Waybill-sync runs the controllers: it pulls from git, keeps the catalog and the inventory
-// of clusters, and installs applications in them.
+// Waybill-sync runs the controllers: it pulls from git, maintains the catalog and the inventory of
+// clusters, and installs applications in them.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 	os.Exit(startup.ExitCode(os.Stderr, programName, run(ctrl.SetupSignalHandler(), os.Args[1:])))
 }
 
-// options of the program; the text of each flag says what it means.
+// options of the program. The usage text of each flag documents them.
 type options struct {
 	kubeconfig      string
 	systemNamespace string
@@ -74,7 +74,7 @@ func parse(args []string) (*options, error) {
 	return o, nil
 }
 
-// run starts everything and returns when ctx ends, or with what went wrong.
+// run starts everything and returns when ctx ends, or with an error.
 func run(ctx context.Context, args []string) error {
 	o, err := parse(args)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The controllers, by the name that --controllers knows them by.
+// The names of the controllers in --controllers.
 const (
 	gitSync                 = "gitsync"
 	kubernetesCluster       = "kubernetescluster"
@@ -22,7 +22,7 @@ const (
 // roleAll runs every controller, for use in one cluster (C44).
 const roleAll = "all"
 
-// roles are what a process runs as a whole; each has a ServiceAccount of its own (C44).
+// roles are the sets of controllers that a process can run; each has its own ServiceAccount (C44).
 var roles = map[string][]string{
 	"hub":    {gitSync, applicationDefinition},
 	"driver": {kubernetesCluster, applicationInstallation, kubernetesApplication, kubernetesApplicationResource},
@@ -33,14 +33,14 @@ var roles = map[string][]string{
 	},
 }
 
-// known lists what --controllers accepts.
+// known returns the list of names that --controllers accepts.
 func known() string {
 	names := append(slices.Sorted(maps.Keys(roles)), roles[roleAll]...)
 	return strings.Join(names, ", ")
 }
 
-// onlyAgent says that just controllers of the role agent are selected: they know of no cluster
-// but their own, of no source, and of no credentials.
+// onlyAgent reports whether only controllers of the role agent are selected: they know no cluster
+// but their own, no sources and no credentials.
 func onlyAgent(selected map[string]bool) bool {
 	for name := range selected {
 		if !slices.Contains(roles["agent"], name) {
@@ -50,7 +50,8 @@ func onlyAgent(selected map[string]bool) bool {
 	return true
 }
 
-// selectControllers turns names of controllers and roles into the set of controllers to run.
+// selectControllers returns the set of controllers to run for the given names of controllers and
+// roles.
 func selectControllers(names []string) (map[string]bool, error) {
 	selected := map[string]bool{}
 	for _, name := range names {

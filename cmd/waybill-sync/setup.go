@@ -34,18 +34,18 @@ const (
 	programName            = "waybill-sync"
 )
 
-// unusedMirror is how long a git mirror is kept that nobody asks for.
+// unusedMirror is how long a git mirror is kept that nobody uses.
 const unusedMirror = 24 * time.Hour
 
-// jobGrace is how long jobs have to come to an end by themselves when the process is told to
-// end, and shutdownGrace what all of the shutdown may take.
+// jobGrace is how long jobs may take to finish when the process is told to end, and shutdownGrace
+// how long the whole shutdown may take.
 const (
 	jobGrace      = 10 * time.Second
 	shutdownGrace = 40 * time.Second
 )
 
-// newManager returns a manager over the hub. Caches hold our own kinds, without managed
-// fields, and the metadata of Secrets.
+// newManager returns a manager for the hub. Its caches hold our own kinds, without managed fields,
+// and the metadata of Secrets.
 func newManager(config *rest.Config, o *options) (ctrl.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
@@ -77,11 +77,12 @@ func newManager(config *rest.Config, o *options) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// gcPercent makes a process collect garbage at half again of what it needs, not at twice that:
-// it waits most of the time, so memory is dearer than CPU. GOGC in the environment wins.
+// gcPercent makes a process collect garbage when the heap has grown by half, rather than doubled:
+// it waits most of the time, so that memory costs more than CPU. GOGC in the environment takes
+// precedence.
 const gcPercent = 50
 
-// shared is what several controllers use.
+// shared holds what several controllers use.
 type shared struct {
 	hubID    string
 	clusters *cluster.Registry
@@ -92,7 +93,7 @@ type shared struct {
 	local    *cluster.Cluster
 }
 
-// setup adds the selected controllers, and what they share, to the manager.
+// setup adds the selected controllers, and everything that they share, to the manager.
 func setup(ctx context.Context, mgr ctrl.Manager, o *options, selected map[string]bool) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -118,7 +119,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o *options, selected map[strin
 	return s.addControllers(drain.Context(), mgr, o, selected)
 }
 
-// newShared adds to what is there already what the controllers of a hub need.
+// newShared completes s with everything that the controllers of a hub need.
 func newShared(ctx context.Context, mgr ctrl.Manager, o *options, s shared) (*shared, error) {
 	direct, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {
@@ -135,7 +136,7 @@ func newShared(ctx context.Context, mgr ctrl.Manager, o *options, s shared) (*sh
 	if s.charts, err = chart.NewCache(filepath.Join(o.cacheDir, "charts")); err != nil {
 		return nil, fmt.Errorf("open --cache-dir: %w", err)
 	}
-	// What jobs need lasts until they have ended.
+	// Everything that jobs need must last until they have ended.
 	clusters := func(context.Context) error { return s.clusters.Start(s.drain.Context()) }
 	for _, part := range []manager.Runnable{manager.RunnableFunc(clusters), manager.RunnableFunc(s.sweep)} {
 		if err := mgr.Add(part); err != nil {
@@ -145,7 +146,7 @@ func newShared(ctx context.Context, mgr ctrl.Manager, o *options, s shared) (*sh
 	return &s, nil
 }
 
-// sweep removes git mirrors that nobody asks for any more.
+// sweep removes git mirrors that nobody uses any more.
 func (s *shared) sweep(ctx context.Context) error {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if _, err := s.git.Sweep(unusedMirror); err != nil {

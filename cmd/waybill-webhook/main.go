@@ -1,5 +1,5 @@
-// Waybill-webhook answers admission reviews for the kinds of Waybill. It registers itself, keeps
-// its certificates, and needs nothing but access to its cluster.
+// Waybill-webhook answers admission reviews for the kinds of Waybill. It registers itself,
+// maintains its certificates, and needs nothing but access to its cluster.
 package main
 
 import (
@@ -30,7 +30,7 @@ func main() {
 	os.Exit(startup.ExitCode(os.Stderr, programName, run(ctrl.SetupSignalHandler(), os.Args[1:])))
 }
 
-// options of the program; the text of each flag says what it means.
+// options of the program. The usage text of each flag documents them.
 type options struct {
 	kubeconfig      string
 	systemNamespace string
@@ -73,8 +73,8 @@ func parse(args []string) (*options, error) {
 	return o, nil
 }
 
-// kubeconfigParser reads the kubeconfigs of user clusters; nil where none are to be read. None may
-// run a program: whoever waits for an admission decision would wait for that, too.
+// kubeconfigParser returns the parser for kubeconfigs of user clusters; nil if none are to be read.
+// Kubeconfigs may not run programs, because every admission decision would wait for them.
 func (o *options) kubeconfigParser() func([]byte) (*rest.Config, error) {
 	if !o.remoteDryRun {
 		return nil
@@ -84,7 +84,7 @@ func (o *options) kubeconfigParser() func([]byte) (*rest.Config, error) {
 	}
 }
 
-// run serves until ctx ends, or with what went wrong.
+// run serves until ctx ends, or returns an error.
 func run(ctx context.Context, args []string) error {
 	o, err := parse(args)
 	if err != nil {
