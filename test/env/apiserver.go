@@ -22,7 +22,7 @@ const serviceCIDR = "10.96.0.0/16"
 // auditLogFile is the name of the audit log in the cluster's directory.
 const auditLogFile = "audit.log"
 
-// file is the path of one of the cluster's own files.
+// file returns the path of one of the cluster's own files.
 func (c *Cluster) file(name string) string { return filepath.Join(c.dir, name) }
 
 // writeServerFiles writes the certificates, the key of service account tokens and
@@ -55,8 +55,8 @@ func (c *Cluster) writeServerFiles() error {
 	return nil
 }
 
-// startEtcd starts etcd on a socket, which needs no port. Its data need not
-// outlive the machine, so it does not wait for the disk.
+// startEtcd starts etcd on a Unix socket, so that it needs no port. Its data need not survive a
+// crash of the machine, so it does not sync to disk.
 func (c *Cluster) startEtcd(ctx context.Context) error {
 	p, err := c.run("etcd",
 		"--data-dir="+c.file("etcd"),
@@ -83,8 +83,8 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 	})
 }
 
-// StartAPIServer starts the API server again after KillAPIServer, on the same
-// address and data, and returns when it is ready. Does nothing when it runs.
+// StartAPIServer starts the API server again after KillAPIServer, on the same address and data, and
+// returns when it is ready. It does nothing if the API server is running.
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,8 +106,8 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	})
 }
 
-// KillAPIServer kills the API server as a crash would. Until StartAPIServer,
-// connections to it are refused; data and address stay.
+// KillAPIServer kills the API server as a crash would. Connections to it are refused until
+// StartAPIServer; data and address stay.
 func (c *Cluster) KillAPIServer() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,7 +149,7 @@ func (c *Cluster) apiServerFlags() []string {
 	return flags
 }
 
-// getOK requests url and wants 200.
+// getOK requests url and fails unless the status is 200.
 func getOK(ctx context.Context, client *http.Client, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// auditPolicy logs for a watch one line, when it begins, and for anything else two:
-// when it was received and when it has ended. What may go on for as long as the
-// client likes is logged at its end only, so that nobody waits for it. The control
-// plane's own requests stay out.
+// auditPolicy logs one line for a watch, when it begins, and two for any other request: when it was
+// received and when it has ended. Requests that may last as long as the client likes are logged at
+// their end only, so that nobody waits for them. The control plane's own requests are not logged.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 rules:
@@ -51,8 +50,8 @@ type AuditMark struct {
 	pending map[string]int64 // offsets of the requests that were received but had not ended, by audit ID
 }
 
-// AuditMark returns the present end of the audit log. Only for clusters that were
-// started with Audit.
+// AuditMark returns the current end of the audit log. It is only for clusters that were started
+// with Audit.
 func (c *Cluster) AuditMark(ctx context.Context) (AuditMark, error) {
 	c.audit.Lock()
 	from := c.audit.marked
@@ -70,10 +69,9 @@ func (c *Cluster) AuditMark(ctx context.Context) (AuditMark, error) {
 	return mark, nil
 }
 
-// Requests returns the requests that the API server received after the mark and
-// before the call, and for which every keep function is true, in the order in which
-// they ended. It waits for those that have not ended. Watches are there as soon as
-// they have begun.
+// Requests returns the requests that the API server received after the mark and before the call,
+// and for which every keep function is true, in the order in which they ended. It waits for those
+// that have not ended. Watches are included as soon as they have begun.
 func (c *Cluster) Requests(ctx context.Context, since AuditMark, keep ...func(Request) bool) ([]Request, error) {
 	log := auditLog{offset: since.offset, earlier: since.pending, keep: keep, ends: true}
 	err := c.readAudit(ctx, &log)
@@ -85,9 +83,8 @@ func ByUser(name string) func(Request) bool {
 	return func(r Request) bool { return r.User == name }
 }
 
-// Calls keeps what counts as a call in performance figures: everything except
-// watches, the lists with which informers begin them (those name a resource
-// version), and leases.
+// Calls keeps the requests that count as calls in performance figures: everything except watches,
+// the lists with which informers begin them (those name a resource version), and leases.
 func Calls(r Request) bool {
 	if r.Verb == "watch" || r.Resource == "leases" {
 		return false
@@ -100,9 +97,9 @@ func Writes(r Request) bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb)
 }
 
-// Accepted keeps what the API server did not refuse. Whoever counts requests counts
-// those: one that is busy, or knows better, refuses a write, which is tried again. That
-// an object does not exist is an answer to who asks for it.
+// Accepted keeps the requests that the API server did not refuse. These are the ones to count: an
+// API server that is busy, or has a newer version of the object, refuses a write, which is then
+// retried. That an object does not exist is a valid answer to a read.
 func Accepted(r Request) bool {
 	return r.Code < http.StatusBadRequest || r.Code == http.StatusNotFound && !Writes(r)
 }

@@ -20,13 +20,13 @@ import (
 
 var sentinels atomic.Int64
 
-// sentinelPath is requested to find out how far the log has to be read: the API
-// server writes that it received a request before it carries it out, so whatever was
-// answered before the sentinel was sent has a line before the sentinel's. Its end may
-// be logged after its answer was sent, and after the sentinel's.
+// sentinelPath is requested to find out how far the log has to be read: the API server writes that
+// it received a request before it carries it out, so every request that was answered before the
+// sentinel was sent has a line before the sentinel's. The end of a request may be logged after its
+// answer was sent, and after the sentinel's line.
 const sentinelPath = "/livez/ping?audit-sentinel="
 
-// readAudit reads on in the log, past a new sentinel.
+// readAudit continues to read the log, past a new sentinel.
 func (c *Cluster) readAudit(ctx context.Context, log *auditLog) error {
 	if !c.options.Audit {
 		return fmt.Errorf("read audit log: cluster %s was started without Audit", c.options.Name)
@@ -69,8 +69,7 @@ func (c *Cluster) ping(ctx context.Context, uri string) error {
 	return getOK(ctx, client, c.admin.Host+uri)
 }
 
-// noteCrash remembers that the requests which are in the log without their end will
-// never have one.
+// noteCrash records that requests in the log that have not ended never will.
 func (c *Cluster) noteCrash() error {
 	info, err := os.Stat(c.file(auditLogFile))
 	if errors.Is(err, os.ErrNotExist) {
@@ -85,7 +84,7 @@ func (c *Cluster) noteCrash() error {
 	return nil
 }
 
-// auditLog is what was read of the log so far, in whole lines.
+// auditLog holds what was read from the log so far, in whole lines.
 type auditLog struct {
 	offset   int64                // of the next line
 	earlier  map[string]int64     // requests of before, to leave out, by audit ID
@@ -97,10 +96,10 @@ type auditLog struct {
 	requests []Request
 }
 
-// done tells whether nothing more has to be read.
+// done reports whether nothing more has to be read.
 func (a *auditLog) done() bool { return a.sealed && (!a.ends || len(a.pending) == 0) }
 
-// read takes in what the file has beyond the offset, until done.
+// read processes the content of the file beyond the offset, until done.
 func (a *auditLog) read(file io.ReaderAt) error {
 	content, err := io.ReadAll(io.NewSectionReader(file, a.offset, 1<<62))
 	if err != nil {

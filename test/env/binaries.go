@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// stagesFile, beside the binaries, holds the kwok stages that move Pods and the
-// fake Node along.
+// stagesFile, next to the binaries, holds the kwok stages that drive Pods and the fake Node.
 const stagesFile = "kwok-stages.yaml"
 
 // The nested modules that pin what is built, relative to the repository's root.
@@ -40,10 +39,10 @@ var programs = []program{
 // Binaries returns the directory that holds the control plane's programs: etcd,
 // kube-apiserver, kube-controller-manager, kube-scheduler, kubectl and kwok.
 //
-// KUBEBUILDER_ASSETS wins when it is set. Otherwise they are built from the nested
-// modules of test/controlplane into bin/k8s, which takes minutes the first time and
-// nothing as long as those modules do not change. It needs Go and no C compiler.
-// Processes that call it at once build once.
+// KUBEBUILDER_ASSETS takes precedence if it is set. Otherwise they are built from the nested
+// modules of test/controlplane into bin/k8s, which takes minutes the first time and no time as long
+// as those modules do not change. It needs Go but no C compiler. If several processes call it at
+// once, only one builds.
 func Binaries(ctx context.Context) (string, error) {
 	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
 		return dir, nil
@@ -68,7 +67,7 @@ func Binaries(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer func() { _ = lock.Close() }()
-	if built(dir, want) { // by whoever held the lock
+	if built(dir, want) { // by the process that held the lock
 		return dir, nil
 	}
 	if err := build(ctx, root, dir); err != nil {
@@ -80,8 +79,8 @@ func Binaries(ctx context.Context) (string, error) {
 	return dir, nil
 }
 
-// Root is the repository's root: the nearest directory at or above the working
-// directory whose go.mod is Waybill's.
+// Root returns the repository's root: the nearest directory at or above the working directory whose
+// go.mod is Waybill's.
 func Root() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -105,7 +104,7 @@ func built(dir, want string) bool {
 	return err == nil && string(have) == want
 }
 
-// stamp changes when what would be built changes.
+// stamp returns a hash that changes when the programs to build change.
 func stamp(root string) (string, error) {
 	input := []byte(fmt.Sprint(runtime.Version(), runtime.GOARCH, buildFlags("version"), programs))
 	for _, module := range []string{kubernetesModule, kwokModule} {
@@ -122,8 +121,8 @@ func stamp(root string) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// buildFlags makes small, reproducible binaries. An API server that was not built
-// by Kubernetes' own scripts has no version to report unless it is set here.
+// buildFlags returns flags for small, reproducible binaries. An API server that was not built by
+// Kubernetes' own scripts has no version to report unless it is set here.
 func buildFlags(version string) []string {
 	return []string{"-trimpath", "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=" + version}
 }
@@ -145,7 +144,7 @@ func build(ctx context.Context, root, dir string) error {
 		if _, err := goCommand(ctx, filepath.Join(root, p.module), append(args, p.pkg)...); err != nil {
 			return err
 		}
-		// A program that runs keeps its file; a half-written one never has the name.
+		// A running program keeps its file, and a half-written file never has the final name.
 		if err := os.Rename(target+".new", target); err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// lifetime of every certificate; no test runs longer, a killed demo may be left up.
+// lifetime of every certificate. No test runs longer, but a demo may be left running.
 const lifetime = 7 * 24 * time.Hour
 
 // authority signs the certificates of one cluster, or of the other test servers.
@@ -61,7 +61,8 @@ func (a *authority) server(hosts ...string) (keyPair, error) {
 	return a.issue(template)
 }
 
-// client issues a certificate that an API server takes for the user and groups.
+// client issues a certificate that authenticates its holder to an API server as the user with the
+// groups.
 func (a *authority) client(user string, groups ...string) (keyPair, error) {
 	template := certificate(pkix.Name{CommonName: user, Organization: groups})
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}

@@ -14,19 +14,19 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Limit is how long a test waits for what should come within seconds, on a machine
-// that does much else. Only a test that fails ever reaches it.
+// Limit is how long a test waits for something that should happen within seconds, on a busy
+// machine. Only a failing test ever reaches it.
 const Limit = 2 * time.Minute
 
-// Options says what a cluster has. The zero value is an API server with RBAC and
+// Options configures a cluster. The zero value is an API server with RBAC and
 // kube-controller-manager, without Nodes.
 type Options struct {
 	// Name appears in errors, in the kubeconfig's context and in file names.
 	// Defaults to "cluster".
 	Name string
-	// NoControllers leaves kube-controller-manager out, which most of a cluster's start is
-	// spent on: nothing is collected as garbage, namespaces do not end, and workloads stay
-	// as they are. Not with Pods.
+	// NoControllers omits kube-controller-manager, which takes up most of a cluster's start:
+	// garbage is not collected, namespaces do not finish terminating, and workloads stay as they
+	// are. Not with Pods.
 	NoControllers bool
 	// Pods adds kube-scheduler and kwok with one fake Node, on which Pods become
 	// Running and Ready, and Jobs complete, within a second.
@@ -34,8 +34,8 @@ type Options struct {
 	// Stages are further kwok stages, as YAML, for Pods that should fail or be
 	// slow. Only with Pods.
 	Stages string
-	// Audit keeps the audit log that Requests reads. On for clusters that count
-	// requests; it costs every request two lines in a file.
+	// Audit enables the audit log that Requests reads. It is for clusters that count requests; it
+	// costs two lines in a file per request.
 	Audit bool
 	// CRDs are files or directories with CustomResourceDefinitions to install.
 	CRDs []string
@@ -67,10 +67,9 @@ type Cluster struct {
 	}
 }
 
-// StartCluster starts a control plane and returns when it can be used: the API
-// server is ready, kube-controller-manager runs (but for NoControllers) and, with Pods,
-// the Node is Ready.
-// The CRDs of o are established.
+// StartCluster starts a control plane and returns when it can be used: the API server is ready,
+// kube-controller-manager runs (unless NoControllers) and, with Pods, the Node is Ready. The CRDs
+// of o are established.
 func StartCluster(ctx context.Context, o Options) (*Cluster, error) {
 	if o.Name == "" {
 		o.Name = "cluster"
@@ -97,8 +96,8 @@ func StartCluster(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// StartClusters starts several control planes in parallel, in the order of the
-// options. When one fails, all are stopped.
+// StartClusters starts several control planes in parallel, in the order of the options. If one
+// fails, all are stopped.
 func StartClusters(ctx context.Context, options ...Options) ([]*Cluster, error) {
 	clusters := make([]*Cluster, len(options))
 	group, ctx := errgroup.WithContext(ctx)
@@ -129,8 +128,8 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.StartAPIServer(ctx); err != nil {
 		return err
 	}
-	// Before the controllers: the garbage collector looks for new kinds when it starts,
-	// and then every half a minute.
+	// Before the controllers: the garbage collector looks for new kinds when it starts, and then
+	// only every half minute.
 	if err := c.InstallCRDs(ctx, c.options.CRDs...); err != nil {
 		return err
 	}
@@ -140,7 +139,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	return c.startControllers(ctx)
 }
 
-// prepare makes what needs no running process: port, certificates, users.
+// prepare sets up everything that needs no running process: port, certificates, users.
 func (c *Cluster) prepare() error {
 	var err error
 	if c.port, err = reservePort(); err != nil {
@@ -161,20 +160,20 @@ func (c *Cluster) prepare() error {
 	return os.WriteFile(c.KubeconfigFile(), c.kubeconf, 0o600)
 }
 
-// Name is the name that the cluster was started with.
+// Name returns the name that the cluster was started with.
 func (c *Cluster) Name() string { return c.options.Name }
 
-// RESTConfig is a copy of the administrator's configuration: all permissions, no
-// client-side rate limit.
+// RESTConfig returns a copy of the administrator's configuration: all permissions, no client-side
+// rate limit.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.admin) }
 
-// Kubeconfig is the administrator's kubeconfig, with all data inline.
+// Kubeconfig returns the administrator's kubeconfig, with all data inline.
 func (c *Cluster) Kubeconfig() []byte { return slices.Clone(c.kubeconf) }
 
-// KubeconfigFile is the path of a file with Kubeconfig; it goes away with the cluster.
+// KubeconfigFile returns the path of a file with Kubeconfig; it is removed with the cluster.
 func (c *Cluster) KubeconfigFile() string { return filepath.Join(c.dir, "admin.kubeconfig") }
 
-// Address is the API server's host:port.
+// Address returns the API server's host:port.
 func (c *Cluster) Address() string { return c.port.addr() }
 
 // Stop kills the control plane and removes its files. Stopping twice is allowed.
@@ -190,13 +189,13 @@ func (c *Cluster) Stop() {
 		}
 		var wg sync.WaitGroup
 		for _, p := range processes {
-			wg.Go(func() { _ = p.Kill() }) // fails only for what has ended
+			wg.Go(func() { _ = p.Kill() }) // fails only if it has ended
 		}
 		wg.Wait()
 		if c.port != nil {
 			c.port.release()
 		}
-		_ = os.RemoveAll(c.dir) // what stays goes with the session's directory
+		_ = os.RemoveAll(c.dir) // anything left goes with the session's directory
 	})
 }
 
@@ -220,7 +219,7 @@ func (c *Cluster) exec(name string, args ...string) (*Process, error) {
 	return startIn(c.dir, Command{Name: name, Path: path, Args: args})
 }
 
-// cleanupContext bounds what is done for tidiness after the work has ended.
+// cleanupContext returns a context that bounds clean-up after the work has ended.
 func cleanupContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), 5*time.Second)
 }

@@ -16,14 +16,15 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// nodeName is the fake Node of clusters with Pods.
+// nodeName is the name of the fake Node of clusters with Pods.
 const nodeName = "node-0"
 
-// hostPathRoot is where kube-controller-manager makes the directories of volumes;
-// the path is fixed in it.
+// hostPathRoot is where kube-controller-manager creates the directories of volumes; the path is
+// hard-coded there.
 const hostPathRoot = "/tmp/hostpath_pv/"
 
-// startControllers starts what acts on objects, and waits until it does.
+// startControllers starts the controllers of the control plane, and waits until they act on
+// objects.
 func (c *Cluster) startControllers(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(c.admin)
 	if err != nil {
@@ -48,11 +49,11 @@ func (c *Cluster) startControllers(ctx context.Context) error {
 	})
 }
 
-// startControllerManager runs the controllers that tests rely on: namespaces,
-// garbage collection, workloads, volumes, tokens. Those that belong to real Nodes,
-// clouds and certificate requests stay out. Its default of 20 requests a second
-// would set the pace of every benchmark; and the fake Node, whose heartbeats come
-// about as often as they have to, would be given up now and then.
+// startControllerManager runs the controllers that tests rely on: namespaces, garbage collection,
+// workloads, volumes, tokens. Those for real Nodes, clouds and certificate requests are disabled.
+// The default limit of 20 requests a second would set the pace of every benchmark; and with the
+// default grace period, the fake Node, whose heartbeats are barely frequent enough, would be marked
+// as lost now and then.
 func (c *Cluster) startControllerManager() (*Process, error) {
 	kubeconfig, err := c.componentKubeconfig("kube-controller-manager")
 	if err != nil {
@@ -142,7 +143,7 @@ func createNode(ctx context.Context, client kubernetes.Interface) error {
 	if err != nil {
 		return fmt.Errorf("create Node: %w", err)
 	}
-	// kwok keeps what is there; by itself it has no ephemeral storage, which charts ask for.
+	// kwok keeps existing values; on its own it sets no ephemeral storage, which charts request.
 	node.Status.Capacity = corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("1k"),
 		corev1.ResourceMemory:           resource.MustParse("1Ti"),
@@ -156,7 +157,7 @@ func createNode(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// schedulable tells why Pods cannot go to the node; nil when they can.
+// schedulable returns why Pods cannot be scheduled to the node; nil if they can.
 func schedulable(node *corev1.Node) error {
 	if len(node.Spec.Taints) > 0 {
 		return fmt.Errorf("node has taints %v", node.Spec.Taints)
@@ -186,14 +187,13 @@ func createStorageClass(ctx context.Context, client kubernetes.Interface) error 
 	return nil
 }
 
-// removeVolumes kills kube-controller-manager, so that it makes no more volumes,
-// and removes the directories of those that exist: they are outside of the
-// cluster's own directory.
+// removeVolumes kills kube-controller-manager, so that it creates no more volumes, and removes the
+// directories of those that exist: they are outside of the cluster's own directory.
 func (c *Cluster) removeVolumes() {
 	if c.manager == nil {
 		return
 	}
-	_ = c.manager.Kill() // fails only for what has ended
+	_ = c.manager.Kill() // fails only if it has ended
 	ctx, cancel := cleanupContext()
 	defer cancel()
 	client, err := kubernetes.NewForConfig(c.admin)

@@ -17,7 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// crdOptions bounds how long a CRD may take to be served.
+// crdOptions returns the options for installing CRDs; they bound how long a CRD may take to be
+// served.
 func crdOptions() envtest.CRDInstallOptions {
 	return envtest.CRDInstallOptions{ErrorIfPathMissing: true, MaxTime: Limit, PollInterval: 20 * time.Millisecond}
 }

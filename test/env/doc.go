@@ -1,16 +1,16 @@
-// Package env starts the real peers that tests, the demo and the benchmarks run
-// against: Kubernetes control planes built from their Go modules, a git server,
-// Helm repositories and OCI registries.
+// Package env starts the real servers that tests, the demo and the benchmarks run against:
+// Kubernetes control planes built from their Go modules, a git server, Helm repositories and OCI
+// registries.
 //
-// Everything listens on a free port of 127.0.0.1, so several processes may use
-// the package side by side. What was started ends with the process: children die
-// with their parent even when it is killed (on Linux), and directories that a
-// killed process left behind are removed by the next one that starts.
+// Everything listens on a free port of 127.0.0.1, so that several processes can use the package
+// side by side. Everything ends with the process that started it: children die with their parent
+// even if it is killed (on Linux), and the next process removes directories that a killed one left
+// behind.
 //
-// A test package that shares clusters between its tests has
+// A test package that shares clusters between its tests declares
 //
 //	func TestMain(m *testing.M) { env.Main(m) }
 //
-// and asks for them with Shared. Anything else calls StartCluster,
-// StartGitServer and so on, and StopAll at its end.
+// and gets them from Shared. Other programs call StartCluster, StartGitServer and so on, and
+// StopAll when they end.
 package env

@@ -11,17 +11,17 @@ import (
 	"sync"
 )
 
-// Access says how an HTTP server is reached.
+// Access defines how an HTTP server is reached.
 type Access struct {
-	// Username and Password are required by basic authentication when set;
-	// without them everyone is let in. The password is also a bearer token.
+	// Username and Password, if set, are required by basic authentication; without them everyone
+	// has access. The password also works as a bearer token.
 	Username, Password string
-	// TLS serves HTTPS with a certificate by CA instead of plain HTTP.
+	// TLS serves HTTPS with a certificate issued by CA instead of plain HTTP.
 	TLS bool
 }
 
-// CA is the certificate authority, PEM, of every server with TLS but the API
-// servers, which have their own.
+// CA returns the certificate authority, as PEM, of all servers with TLS except the API servers,
+// which have their own.
 func CA() ([]byte, error) {
 	a, err := serverAuthority()
 	if err != nil {
@@ -32,7 +32,7 @@ func CA() ([]byte, error) {
 
 var serverAuthority = sync.OnceValues(func() (*authority, error) { return newAuthority("waybill-test-servers") })
 
-// serverCertificate is one certificate for all of our servers: they share the host.
+// serverCertificate returns the certificate of all our servers: they share the host.
 var serverCertificate = sync.OnceValues(func() (keyPair, error) {
 	a, err := serverAuthority()
 	if err != nil {
@@ -44,7 +44,7 @@ var serverCertificate = sync.OnceValues(func() (keyPair, error) {
 // HTTPRequest is one request that a server received.
 type HTTPRequest struct {
 	Method, Path string
-	// User is the name that basic authentication brought, whether it was right or not.
+	// User is the name sent with basic authentication, whether it was correct or not.
 	User string
 }
 
@@ -58,15 +58,15 @@ type Front struct {
 	intercept func(http.Handler) http.Handler
 }
 
-// Requests returns what was received so far, in order, also what was refused.
+// Requests returns the requests received so far, in order, including refused ones.
 func (f *Front) Requests() []HTTPRequest {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.requests)
 }
 
-// Intercept puts a handler before the server's own, nil takes it away. It sees
-// requests before authentication.
+// Intercept puts a handler in front of the server's own; nil removes it. It sees requests before
+// authentication.
 func (f *Front) Intercept(with func(next http.Handler) http.Handler) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -89,7 +89,7 @@ func (f *Front) wrap(next http.Handler) http.Handler {
 	})
 }
 
-// httpServer is a server of ours behind its front.
+// httpServer is one of our servers behind its front.
 type httpServer struct {
 	Front
 	access Access
@@ -133,7 +133,7 @@ func (s *httpServer) Stop() {
 	s.server.Close()
 }
 
-// url is the server's address with its scheme.
+// url returns the server's address with its scheme.
 func (s *httpServer) url() string {
 	if s.access.TLS {
 		return "https://" + s.Address()
@@ -141,7 +141,7 @@ func (s *httpServer) url() string {
 	return "http://" + s.Address()
 }
 
-// guard lets only the user of basic authentication pass.
+// guard requires the credentials, if there are any.
 func (a Access) guard(next http.Handler) http.Handler {
 	if a.Username == "" && a.Password == "" {
 		return next

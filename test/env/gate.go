@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Gate is a TCP proxy through which a test reaches a server, to make that server
-// look dead, hanging or slow. It starts open.
+// Gate is a TCP proxy in front of a server that can make it look dead, hanging or slow. It starts
+// open.
 type Gate struct {
 	port   *port
 	target string
@@ -47,19 +47,19 @@ func NewGate(target string) (*Gate, error) {
 	return g, nil
 }
 
-// Address is where the gate listens, as host:port. It never changes.
+// Address returns the host:port that the gate listens on. It never changes.
 func (g *Gate) Address() string { return g.port.addr() }
 
-// Open forwards everything, also what waited while the gate was hanging.
+// Open forwards everything, including data that was held back while the gate was hanging.
 func (g *Gate) Open() error { return g.listen(gateOpen) }
 
-// Hang accepts connections and never answers; those that exist get no more data.
+// Hang accepts connections but never answers; existing ones get no more data.
 func (g *Gate) Hang() error { return g.listen(gateHanging) }
 
-// Shut refuses connections and cuts those that exist, as a server that has died.
+// Shut refuses connections and cuts existing ones, as if the server had died.
 func (g *Gate) Shut() { g.stop(gateShut) }
 
-// Slow holds back every answer from the server for d, until Slow(0).
+// Slow delays every answer of the server by d, until Slow(0).
 func (g *Gate) Slow(d time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -92,7 +92,7 @@ func (g *Gate) listen(state gateState) error {
 	return nil
 }
 
-// stop reports whether the gate was not closed before.
+// stop changes the state, and reports whether the gate was not closed before.
 func (g *Gate) stop(state gateState) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -111,7 +111,7 @@ func (g *Gate) stop(state gateState) bool {
 	return true
 }
 
-// set needs the lock.
+// set changes the state. The caller holds the lock.
 func (g *Gate) set(state gateState) {
 	g.state = state
 	close(g.changed)
@@ -146,7 +146,7 @@ func (g *Gate) serve(client net.Conn) {
 	both.Wait()
 }
 
-// forward copies until src ends, and passes the end on.
+// forward copies until src ends, and then ends dst in the same way.
 func (g *Gate) forward(dst, src net.Conn, answers bool) {
 	buffer := make([]byte, 32<<10)
 	for {
@@ -170,7 +170,8 @@ func (g *Gate) forward(dst, src net.Conn, answers bool) {
 	}
 }
 
-// end passes on how the other side ended: a half-close as one, a failure whole.
+// end ends a connection as the other side ended: with a half-close after a half-close, and
+// completely after a failure.
 func end(conn net.Conn, err error) {
 	if tcp, ok := conn.(*net.TCPConn); ok && errors.Is(err, io.EOF) {
 		_ = tcp.CloseWrite()
@@ -201,7 +202,7 @@ func (g *Gate) pass() bool {
 	}
 }
 
-// add remembers a connection that Shut has to cut; false when it is too late.
+// add remembers a connection that Shut has to cut; it returns false if it is too late.
 func (g *Gate) add(conn net.Conn) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

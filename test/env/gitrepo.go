@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// GitRepo is a repository on a GitServer with a working copy that a test commits
-// to. It pushes on the file system, so it works while the server is down.
+// GitRepo is a repository on a GitServer with a working copy that a test commits to. It pushes
+// through the file system, so that it works while the server is down.
 type GitRepo struct {
 	server *GitServer
 	name   string
 	dir    string
 }
 
-// CreateRepo makes a repository whose default branch is main, with one empty commit.
+// CreateRepo creates a repository whose default branch is main, with one empty commit.
 func (g *GitServer) CreateRepo(ctx context.Context, name string) (*GitRepo, error) {
 	dir, err := tempDir("git-work")
 	if err != nil {
@@ -29,7 +29,7 @@ func (g *GitServer) CreateRepo(ctx context.Context, name string) (*GitRepo, erro
 	bare := filepath.Join(g.root, name+".git")
 	steps := [][]string{
 		{"init", "--quiet", "--bare", "--initial-branch=main", bare},
-		// As the big hosts do: any commit that exists can be asked for by its hash.
+		// As with the big hosts, any existing commit can be fetched by its hash.
 		{"--git-dir=" + bare, "config", "uploadpack.allowAnySHA1InWant", "true"},
 		{"--git-dir=" + bare, "config", "uploadpack.allowFilter", "true"},
 		{"init", "--quiet", "--initial-branch=main"},
@@ -45,18 +45,17 @@ func (g *GitServer) CreateRepo(ctx context.Context, name string) (*GitRepo, erro
 	return r, nil
 }
 
-// URL is the repository's address by HTTPS.
+// URL returns the repository's HTTPS address.
 func (r *GitRepo) URL() string { return r.server.URL(r.name) }
 
-// SSHURL is the repository's address by SSH.
+// SSHURL returns the repository's SSH address.
 func (r *GitRepo) SSHURL() string { return r.server.SSHURL(r.name) }
 
-// Dir is the working copy. What is changed there goes with the next Commit.
+// Dir returns the working copy. Changes there become part of the next Commit.
 func (r *GitRepo) Dir() string { return r.dir }
 
-// Commit writes the files, by path below the working copy, commits everything that
-// is new there and pushes the present branch. It returns the commit's hash. Without
-// any change the commit is empty.
+// Commit writes the files, by path below the working copy, commits all changes there and pushes the
+// current branch. It returns the commit's hash. Without any change the commit is empty.
 func (r *GitRepo) Commit(ctx context.Context, files map[string]string) (string, error) {
 	if err := r.write(files); err != nil {
 		return "", err
@@ -64,7 +63,7 @@ func (r *GitRepo) Commit(ctx context.Context, files map[string]string) (string, 
 	return r.publish(ctx, []string{"commit", "--quiet", "--allow-empty", "--message=change"}, "push", "--quiet", "origin", "HEAD")
 }
 
-// CommitFS is Commit with the files of fsys, below the folder under.
+// CommitFS is like Commit, with the files of fsys below the folder under.
 func (r *GitRepo) CommitFS(ctx context.Context, under string, fsys fs.FS) (string, error) {
 	target := filepath.Join(r.dir, filepath.FromSlash(under))
 	err := fs.WalkDir(fsys, ".", func(path string, d fs.DirEntry, err error) error {
@@ -91,8 +90,8 @@ func (r *GitRepo) Delete(ctx context.Context, paths ...string) (string, error) {
 	return r.Commit(ctx, nil)
 }
 
-// Amend replaces the branch's last commit by one with the files added, and pushes
-// by force. It returns the new commit's hash; the old one is reachable no more.
+// Amend replaces the branch's last commit with one that has the files added, and force-pushes. It
+// returns the new commit's hash; the old commit is no longer reachable.
 func (r *GitRepo) Amend(ctx context.Context, files map[string]string) (string, error) {
 	if err := r.write(files); err != nil {
 		return "", err
@@ -100,8 +99,7 @@ func (r *GitRepo) Amend(ctx context.Context, files map[string]string) (string, e
 	return r.publish(ctx, []string{"commit", "--quiet", "--allow-empty", "--amend", "--message=changed"}, "push", "--quiet", "--force", "origin", "HEAD")
 }
 
-// Branch begins a branch at the present commit, pushes it and commits there from
-// now on.
+// Branch creates a branch at the current commit and pushes it; later commits go there.
 func (r *GitRepo) Branch(ctx context.Context, name string) error {
 	if _, err := r.Git(ctx, "switch", "--quiet", "--create", name); err != nil {
 		return fmt.Errorf("create branch in %s: %w", r.name, err)
@@ -110,7 +108,8 @@ func (r *GitRepo) Branch(ctx context.Context, name string) error {
 	return err
 }
 
-// Tag puts an annotated tag, or with force moves it, to the present commit.
+// Tag creates an annotated tag at the current commit, or moves an existing one there, and pushes
+// it.
 func (r *GitRepo) Tag(ctx context.Context, name string) error {
 	if _, err := r.Git(ctx, "tag", "--force", "--annotate", "--message="+name, name); err != nil {
 		return fmt.Errorf("tag %s: %w", r.name, err)
@@ -119,8 +118,8 @@ func (r *GitRepo) Tag(ctx context.Context, name string) error {
 	return err
 }
 
-// Git runs git in the working copy, apart from the machine's own configuration, and
-// returns what it printed.
+// Git runs git in the working copy, isolated from the machine's own configuration, and returns its
+// output.
 func (r *GitRepo) Git(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = r.dir
@@ -158,8 +157,8 @@ func writeFile(path string, content []byte) error {
 	return os.WriteFile(path, content, 0o600)
 }
 
-// gitEnvironment is ours without what a surrounding git command or the user's
-// configuration would add.
+// gitEnvironment returns our environment without the effects of a surrounding git command or the
+// user's configuration.
 func gitEnvironment() []string {
 	env := make([]string, 0, len(os.Environ())+8)
 	for _, v := range os.Environ() {

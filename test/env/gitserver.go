@@ -22,17 +22,16 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// GitOptions says how a git server is reached: always by HTTPS, and by SSH where
-// asked for.
+// GitOptions defines how a git server is reached: always by HTTPS, and optionally by SSH.
 type GitOptions struct {
-	// Username and Password are required by HTTPS when set, as Access has them;
-	// without them everyone may clone.
+	// Username and Password, if set, are required over HTTPS, as in Access; without them everyone
+	// may clone.
 	Username, Password string
-	// SSH serves the same repositories by SSH too, to the holder of Identity.
+	// SSH also serves the same repositories by SSH, to the holder of Identity.
 	SSH bool
 }
 
-// GitServer serves repositories that CreateRepo makes. Its Front belongs to HTTPS.
+// GitServer serves the repositories that CreateRepo creates. Its Front is that of HTTPS.
 type GitServer struct {
 	httpServer
 	root     string
@@ -65,7 +64,7 @@ func StartGitServer(o GitOptions) (*GitServer, error) {
 	return g, nil
 }
 
-// backend is git's own server side of its HTTP protocol. gittestserver's leaves the
+// backend returns a handler that runs git's own HTTP backend. That of gittestserver leaves the
 // client of a shallow clone waiting forever.
 func backend(git, root string) http.Handler {
 	return &cgi.Handler{
@@ -83,31 +82,32 @@ func (g *GitServer) Stop() {
 	g.httpServer.Stop()
 	if g.sshGate != nil {
 		g.sshGate.Close()
-		_ = g.ssh.StopSSH() // fails only when it has stopped
+		_ = g.ssh.StopSSH() // fails only if it has stopped
 	}
 }
 
-// URL is the address of a repository by HTTPS.
+// URL returns the HTTPS address of a repository.
 func (g *GitServer) URL(repo string) string {
 	return g.url() + "/" + repo + ".git"
 }
 
-// SSHURL is the address of a repository by SSH. Only with GitOptions.SSH.
+// SSHURL returns the SSH address of a repository. Only with GitOptions.SSH.
 func (g *GitServer) SSHURL(repo string) string {
 	return fmt.Sprintf("ssh://git@%s/%s.git", g.sshGate.Address(), repo)
 }
 
-// SSHGate makes the SSH side die, hang or be slow. Nil without GitOptions.SSH.
+// SSHGate returns the gate that makes the SSH server die, hang or be slow; nil without
+// GitOptions.SSH.
 func (g *GitServer) SSHGate() *Gate { return g.sshGate }
 
-// Identity is the private key, PEM, that SSH lets in; no other key is.
+// Identity returns the only private key, as PEM, that SSH accepts.
 func (g *GitServer) Identity() []byte { return g.identity }
 
-// KnownHosts is the known_hosts line of the SSH side.
+// KnownHosts returns the known_hosts line of the SSH server.
 func (g *GitServer) KnownHosts() []byte { return g.hosts }
 
-// sshSetup guards the function by which gittestserver looks up keys: it is one
-// for the whole process, read when a server begins to listen.
+// sshSetup guards the function with which gittestserver looks up keys: there is one for the whole
+// process, which is read when a server begins to listen.
 var sshSetup sync.Mutex
 
 func (g *GitServer) startSSH() error {
@@ -126,7 +126,7 @@ func (g *GitServer) startSSH() error {
 	if g.sshGate, err = NewGate(strings.TrimPrefix(g.ssh.SSHAddress(), "ssh://git@")); err != nil {
 		return errors.Join(err, g.ssh.StopSSH())
 	}
-	go func() { _ = g.ssh.StartSSH() }() // ends, with an error, when it is stopped
+	go func() { _ = g.ssh.StartSSH() }() // ends with an error when it is stopped
 	return g.readHostKey(filepath.Join(keys, "gitkit.rsa.pub"))
 }
 
@@ -142,8 +142,8 @@ func (g *GitServer) listenSSH(authorized string) error {
 	return g.ssh.ListenSSH()
 }
 
-// makeIdentity sets the key that is let in and returns its public half as
-// authorized_keys writes it.
+// makeIdentity sets the key that is accepted, and returns its public half in the format of
+// authorized_keys.
 func (g *GitServer) makeIdentity() (string, error) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

@@ -32,12 +32,12 @@ func StartHelmRepo(access Access) (*HelmRepo, error) {
 	return r, r.index()
 }
 
-// URL is the repository's address, for a chart source's url.
+// URL returns the repository's address, for a chart source's url.
 func (r *HelmRepo) URL() string { return r.url() }
 
-// Push packages the chart in dir, with the dependencies that are in its charts
-// folder or that its Chart.yaml names by file://, after the given changes, and
-// renews the index. It returns the archive's name, relative to URL.
+// Push applies the changes to the chart in dir, packages it with the dependencies that are in its
+// charts folder or that its Chart.yaml names by file://, and updates the index. It returns the
+// archive's name, relative to URL.
 func (r *HelmRepo) Push(dir string, changes ...func(*chart.Chart)) (string, error) {
 	c, err := loadChart(dir, changes)
 	if err != nil {
@@ -52,8 +52,8 @@ func (r *HelmRepo) Push(dir string, changes ...func(*chart.Chart)) (string, erro
 	return filepath.Base(archive), r.index()
 }
 
-// Write puts any file beside the archives, index.yaml included, as a lying
-// repository would. The next Push writes the true index again.
+// Write writes any file next to the archives, including index.yaml, as a lying repository would.
+// The next Push writes the true index again.
 func (r *HelmRepo) Write(name string, content []byte) error {
 	r.writes.Lock()
 	defer r.writes.Unlock()
@@ -73,7 +73,7 @@ func (r *HelmRepo) index() error {
 	return os.Rename(path, filepath.Join(r.dir, "index.yaml"))
 }
 
-// replace never shows a reader half of a file.
+// replace writes a file atomically, so that readers never see half of it.
 func (r *HelmRepo) replace(name string, content []byte) error {
 	path := filepath.Join(r.dir, filepath.Base(name))
 	if err := os.WriteFile(path+".new", content, 0o600); err != nil {

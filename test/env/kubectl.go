@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Kubectl runs kubectl as the administrator, with input as its standard input, and
-// returns its standard output. The error holds what it printed to standard error.
+// Kubectl runs kubectl as the administrator, with input as its standard input, and returns its
+// standard output. The error contains its standard error.
 func (c *Cluster) Kubectl(ctx context.Context, input string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.bin, "kubectl"), append([]string{"--kubeconfig=" + c.KubeconfigFile()}, args...)...)
 	cmd.Stdin = strings.NewReader(input)

@@ -14,10 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// port is a TCP port of 127.0.0.1 that stays ours between two servers on it: a
-// bound socket that never listens holds it, and whoever serves shares it by
-// SO_REUSEPORT. Connecting while nobody serves is refused, as it is with a
-// server that has died.
+// port is a TCP port of 127.0.0.1 that stays reserved between two servers on it: a bound socket
+// that never listens holds it, and servers share it by SO_REUSEPORT. Connections are refused while
+// there is no server, as if a server had died.
 type port struct {
 	number int
 	holder int // file descriptor
@@ -50,22 +49,21 @@ func bind(fd int) (int, error) {
 	return address.(*unix.SockaddrInet4).Port, nil
 }
 
-// FreeAddress finds a port for programs that cannot share the reservation of one: they lie
-// below those that the kernel gives to whoever asks for any, so that no connection of
-// anybody takes one before the program listens.
+// The range of ports of FreeAddress, for programs that cannot share a reservation. It is below the
+// ephemeral ports of the kernel, so that no connection takes one before the program listens.
 const (
 	firstFreePort = 20_000
 	freePorts     = 10_000
 )
 
-// given holds the locks of the addresses that this process has given away.
+// given holds the locks of the addresses that this process has handed out.
 var given struct {
 	sync.Mutex
 	locks []*os.File
 }
 
-// FreeAddress returns an address of 127.0.0.1 that nobody listens on, and that no process
-// with this package is given again as long as this one lives.
+// FreeAddress returns an address of 127.0.0.1 that nobody listens on, and that no other call
+// returns, in any process, as long as this process lives.
 func FreeAddress() (string, error) {
 	base, err := baseDir()
 	if err != nil {
@@ -94,11 +92,11 @@ func FreeAddress() (string, error) {
 	return "", errors.New("find a free port: all are taken")
 }
 
-// addr is the port as host:port.
+// addr returns the port as host:port.
 func (p *port) addr() string { return fmt.Sprintf("127.0.0.1:%d", p.number) }
 
-// listen serves on the port. At most one listener at a time, or the kernel deals
-// connections to either.
+// listen listens on the port. There must be at most one listener at a time, or the kernel
+// distributes connections between them.
 func (p *port) listen() (net.Listener, error) {
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
 		var err error
@@ -113,5 +111,5 @@ func (p *port) listen() (net.Listener, error) {
 	return l, nil
 }
 
-// release gives the port back to the system.
+// release returns the port to the system.
 func (p *port) release() { _ = unix.Close(p.holder) }

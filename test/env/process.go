@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Command says what StartProcess runs.
+// Command defines what StartProcess runs.
 type Command struct {
 	// Name identifies the process in errors and names its log file. Required.
 	Name string
@@ -25,13 +25,12 @@ type Command struct {
 	Args []string
 	// Env is added to this process's environment, as KEY=value.
 	Env []string
-	// Output receives standard output and standard error besides the log file.
-	// None when nil.
+	// Output receives standard output and standard error in addition to the log file. Optional.
 	Output io.Writer
 }
 
-// Process is a running child. It is killed by StopAll, and by the kernel when
-// this process dies, whatever the reason.
+// Process is a running child. StopAll kills it, as does the kernel when this process dies, for
+// whatever reason.
 type Process struct {
 	name    string
 	cmd     *exec.Cmd
@@ -40,8 +39,8 @@ type Process struct {
 	err     error // set before done is closed
 }
 
-// StartProcess starts a child and returns at once; the caller waits for whatever
-// tells that it is ready. It fails only when the executable cannot be started.
+// StartProcess starts a child and returns at once; the caller must wait until it is ready. It fails
+// only if the executable cannot be started.
 func StartProcess(c Command) (*Process, error) {
 	dir, err := tempDir(c.Name)
 	if err != nil {
@@ -51,7 +50,7 @@ func StartProcess(c Command) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	forget := track(func() { _ = p.Kill() }) // fails only for what has ended
+	forget := track(func() { _ = p.Kill() }) // fails only if it has ended
 	go func() {
 		<-p.done
 		forget()
@@ -59,7 +58,7 @@ func StartProcess(c Command) (*Process, error) {
 	return p, nil
 }
 
-// startIn starts c with its log file in dir. The caller sees to its end.
+// startIn starts c with its log file in dir. The caller must end it.
 func startIn(dir string, c Command) (*Process, error) {
 	p := &Process{name: c.Name, logPath: filepath.Join(dir, c.Name+".log"), done: make(chan struct{})}
 	log, err := os.OpenFile(p.logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -87,16 +86,16 @@ func (p *Process) wait(log io.Closer) {
 	close(p.done)
 }
 
-// PID is the process's id.
+// PID returns the process's id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the process has ended, however it ended.
+// Done returns a channel that is closed when the process has ended, however it ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err is how the process ended: nil for exit code 0. Valid after Done is closed.
+// Err returns how the process ended: nil for exit code 0. It is valid after Done is closed.
 func (p *Process) Err() error { return p.err }
 
-// Log returns what the process has written so far, to both streams.
+// Log returns the output of the process so far, of both streams.
 func (p *Process) Log() (string, error) {
 	b, err := os.ReadFile(p.logPath)
 	if err != nil {
@@ -105,8 +104,8 @@ func (p *Process) Log() (string, error) {
 	return string(b), nil
 }
 
-// Stop asks the process to end with SIGTERM and waits; when ctx ends first, it is
-// killed and the error says so. The process's own exit code is in Err.
+// Stop sends SIGTERM to the process and waits until it has ended. If ctx ends first, it kills the
+// process and the error says so. The process's own exit code is in Err.
 func (p *Process) Stop(ctx context.Context) error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
 	select {
@@ -117,8 +116,8 @@ func (p *Process) Stop(ctx context.Context) error {
 	}
 }
 
-// Kill ends the process and its own children with SIGKILL, as a crash does, and
-// waits until it is gone. A process that has ended already is no error.
+// Kill ends the process and its own children with SIGKILL, as a crash does, and waits until it is
+// gone. It is not an error if the process has already ended.
 func (p *Process) Kill() error {
 	select {
 	case <-p.done:
@@ -132,7 +131,7 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// exited describes an unexpected end, with the last lines of the log.
+// exited returns an error about an unexpected end, with the last lines of the log.
 func (p *Process) exited() error {
 	return fmt.Errorf("%s ended (%s); the end of its log:\n%s", p.name, p.cmd.ProcessState, p.logTail())
 }
@@ -155,8 +154,8 @@ func (p *Process) logTail() []byte {
 	return b
 }
 
-// until polls ready until it returns nil. It gives up when the process ends or ctx
-// does, and reports the last reason for not being ready.
+// until polls ready until it returns nil. It gives up when the process or ctx ends, and returns the
+// last reason for not being ready.
 func (p *Process) until(ctx context.Context, what string, ready func(context.Context) error) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -175,9 +174,9 @@ func (p *Process) until(ctx context.Context, what string, ready func(context.Con
 	}
 }
 
-// spawner is one goroutine bound to one thread for good. The kernel sends a
-// child's parent-death signal when the thread that created it ends, not the
-// process, so children must come from a thread that never ends before us.
+// spawner returns the queue of a goroutine that is bound to one thread for good. The kernel sends
+// the parent-death signal when the thread that created a child ends, not the process, so children
+// must be started by a thread that lives as long as the process.
 var spawner = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go func() {

@@ -46,8 +46,8 @@ func StartRegistry(access Access) (*Registry, error) {
 	return r, nil
 }
 
-// silence keeps the registry's log, which has no setting of its own, out of the
-// output of tests and of the demo.
+// silence discards the registry's log, which has no setting of its own, so that it does not appear
+// in the output of tests and the demo.
 var silence = sync.OnceFunc(func() { logrus.SetOutput(io.Discard) })
 
 // Stop ends the registry. Stopping twice is allowed.
@@ -56,7 +56,7 @@ func (r *Registry) Stop() {
 	_ = r.app.Shutdown() // closes event sinks; there are none
 }
 
-// URL is where charts are pushed, as oci://host:port/charts: a chart source's url.
+// URL returns where charts are pushed, as oci://host:port/charts, for a chart source's url.
 func (r *Registry) URL() string { return "oci://" + r.Address() + "/charts" }
 
 // Push packages the chart in dir as HelmRepo.Push does and pushes it. It returns
@@ -91,7 +91,7 @@ func (r *Registry) Push(dir string, changes ...func(*chart.Chart)) (string, erro
 	return result.Manifest.Digest, nil
 }
 
-// client pushes through the front, with the right credentials.
+// client returns a client that pushes through the front, with the right credentials.
 func (r *Registry) client() (*registry.Client, error) {
 	options := []registry.ClientOption{registry.ClientOptWriter(&bytes.Buffer{})}
 	if r.access.Username != "" {

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// session is what this process has running, and the directory it all lives in.
-// There is one per process, because there is one process to clean up after.
+// session holds everything that this process runs, and the directory for all of it. There is one
+// per process, because clean-up is per process.
 var session struct {
 	sync.Mutex
 	dir     string
@@ -44,7 +44,7 @@ func StopAll() {
 	session.Lock()
 	defer session.Unlock()
 	if session.dir != "" {
-		_ = os.RemoveAll(session.dir) // what stays is reaped by the next process
+		_ = os.RemoveAll(session.dir) // the next process reaps what is left
 		_ = session.lock.Close()
 		session.dir, session.lock = "", nil
 	}
@@ -57,7 +57,7 @@ func StopOnSignal() {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	go func() {
 		s := <-signals
-		signal.Stop(signals) // a second Ctrl-C ends us at once
+		signal.Stop(signals) // a second Ctrl-C ends the process at once
 		StopAll()
 		code := 1
 		if n, ok := s.(syscall.Signal); ok {
@@ -67,8 +67,8 @@ func StopOnSignal() {
 	}()
 }
 
-// track has StopAll call stop, unless forget is called first. stop may be called
-// from another goroutine and must bear being called twice.
+// track makes StopAll call stop, unless forget is called first. stop may be called from another
+// goroutine, and must be safe to call twice.
 func track(stop func()) (forget func()) {
 	session.Lock()
 	defer session.Unlock()
@@ -85,7 +85,7 @@ func track(stop func()) (forget func()) {
 	}
 }
 
-// tempDir makes a directory that goes away with this process.
+// tempDir creates a directory that is removed with this process.
 func tempDir(name string) (string, error) {
 	session.Lock()
 	defer session.Unlock()
@@ -102,9 +102,9 @@ func tempDir(name string) (string, error) {
 	return dir, nil
 }
 
-// openSession makes this process's directory, locked for as long as we live, and
-// removes those whose owner has died. Both happen under one lock: a directory
-// without a locked owner is a dead one.
+// openSession creates this process's directory, locked for as long as the process lives, and
+// removes those whose owner has died. Both happen under one lock: a directory without a locked
+// owner is a dead one.
 func openSession() error {
 	base, err := baseDir()
 	if err != nil {
@@ -128,7 +128,7 @@ func openSession() error {
 	return nil
 }
 
-// baseDir makes the directory that is shared by all processes of this user.
+// baseDir creates the directory that all processes of this user share.
 func baseDir() (string, error) {
 	base := filepath.Join(os.TempDir(), fmt.Sprintf("waybill-env-%d", os.Getuid()))
 	return base, os.MkdirAll(base, 0o700)
@@ -154,8 +154,8 @@ const (
 	try  lockMode = syscall.LOCK_EX | syscall.LOCK_NB
 )
 
-// lockFile locks path against other processes until the returned file is closed,
-// by us or by our death.
+// lockFile locks path against other processes until the returned file is closed or this process
+// dies.
 func lockFile(path string, mode lockMode) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Main is the TestMain of a package whose tests use this one: it runs the tests
-// and stops everything afterwards, also on Ctrl-C.
+// Main is the TestMain for packages whose tests use this package: it runs the tests and stops
+// everything afterwards, also on Ctrl-C.
 func Main(m *testing.M) {
 	StopOnSignal()
 	code := m.Run()
@@ -36,16 +36,16 @@ type sharedCluster struct {
 	cluster *Cluster
 }
 
-// Shared returns the test binary's cluster called o.Name; the first test that asks
-// starts it, Main stops it. Tests that share a cluster keep apart by Namespace.
-// Asking with other options for a name that exists fails the test.
+// Shared returns the test binary's cluster named o.Name. The first call starts it, and Main stops
+// it. Tests that share a cluster are isolated by Namespace. A call with the name of an existing
+// cluster but other options fails the test.
 func Shared(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	return SharedAll(t, o)[0]
 }
 
-// SharedAll is Shared for several clusters, which start in parallel. They come in
-// the order of the options.
+// SharedAll is like Shared for several clusters, which start in parallel. It returns them in the
+// order of the options.
 func SharedAll(t testing.TB, options ...Options) []*Cluster {
 	t.Helper()
 	clusters := make([]*Cluster, len(options))
@@ -91,7 +91,7 @@ func (s *sharedCluster) get(ctx context.Context, o Options) (*Cluster, error) {
 	return cluster, nil
 }
 
-// Start is StartCluster for one test, which stops the cluster at its end.
+// Start is like StartCluster, but stops the cluster at the end of the test.
 func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	c, err := StartCluster(t.Context(), o)
@@ -100,8 +100,8 @@ func Start(t testing.TB, o Options) *Cluster {
 	return c
 }
 
-// Namespace creates a namespace for one test, with a name of its own, and asks for
-// its deletion at the test's end without waiting for it.
+// Namespace creates a namespace with a unique name for one test, and requests its deletion at the
+// end of the test without waiting for it.
 func (c *Cluster) Namespace(t testing.TB) string {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(c.RESTConfig())
@@ -110,7 +110,7 @@ func (c *Cluster) Namespace(t testing.TB) string {
 	ns, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		// The test's own context has ended; a cluster that the test killed does not answer.
+		// The test's own context has ended, and a cluster that the test killed does not answer.
 		ctx, cancel := cleanupContext()
 		defer cancel()
 		_ = namespaces.Delete(ctx, ns.Name, metav1.DeleteOptions{})
@@ -118,7 +118,7 @@ func (c *Cluster) Namespace(t testing.TB) string {
 	return ns.Name
 }
 
-// Address is FreeAddress for a test.
+// Address is like FreeAddress, but fails the test on errors.
 func Address(t testing.TB) string {
 	t.Helper()
 	address, err := FreeAddress()

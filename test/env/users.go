@@ -9,9 +9,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// AddUser returns the configuration of a user that the API server knows by a
-// client certificate. It may do what RBAC grants to its name and groups, and has
-// no client-side rate limit.
+// AddUser returns the configuration of a user that authenticates with a client certificate. Its
+// permissions are those that RBAC grants to its name and groups. It has no client-side rate limit.
 func (c *Cluster) AddUser(name string, groups ...string) (*rest.Config, error) {
 	pair, err := c.authority.client(name, groups...)
 	if err != nil {
@@ -28,7 +27,7 @@ func (c *Cluster) AddUser(name string, groups ...string) (*rest.Config, error) {
 	}, nil
 }
 
-// Via returns a copy of config that reaches the cluster through the gate.
+// Via returns a copy of config that connects to the cluster through the gate.
 func Via(g *Gate, config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Host = "https://" + g.Address()
@@ -57,8 +56,8 @@ func Kubeconfig(name string, config *rest.Config) ([]byte, error) {
 	return out, nil
 }
 
-// componentKubeconfig writes the kubeconfig of a control plane program, which may
-// do everything: it acts for all controllers, not for one with a role of its own.
+// componentKubeconfig writes the kubeconfig of a control plane program. It has all permissions,
+// because it acts for all controllers, not for one with its own role.
 func (c *Cluster) componentKubeconfig(component string) (string, error) {
 	config, err := c.AddUser("system:"+component, "system:masters")
 	if err != nil {

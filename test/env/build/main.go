@@ -1,5 +1,5 @@
 // Build builds the control plane that tests, demo and benchmarks run against, so that the minutes
-// that it takes on a fresh machine count against no test's time limit.
+// that it takes on a fresh machine do not count towards any test's time limit.
 package main
 
 import (
