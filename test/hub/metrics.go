@@ -23,8 +23,8 @@ func (w *World) AwaitNoMetric(name string, labels map[string]string) {
 	require.True(w.T, w.Eventually(func() bool { return len(w.series(name, labels)) == 0 }), "%s of %v is still there", name, labels)
 }
 
-// series are the values of those of a metric that have these labels, and maybe more; those of
-// counters are left at zero.
+// series returns the values of all series of a metric that have at least these labels; counters
+// appear as zero.
 func (w *World) series(name string, labels map[string]string) []float64 {
 	w.T.Helper()
 	families, err := metrics.Registry.Gather()

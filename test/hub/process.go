@@ -28,18 +28,18 @@ import (
 	"waybill.dev/waybill/test/env"
 )
 
-// SystemNamespace is that of the processes under test.
+// SystemNamespace is the system namespace of the processes under test.
 const SystemNamespace = v1alpha1.DefaultSystemNamespace
 
-// Identity is the user that the processes under test are, so that their requests can be told
-// from others in the audit log.
+// Identity is the user that the processes under test run as, so that their requests can be
+// distinguished in the audit log.
 const Identity = "waybill-sync"
 
-// probeTimeout is more than a process has by default: a machine that does much else is not to
-// look like clusters that hang.
+// probeTimeout is longer than the default, so that on a busy machine clusters do not appear to
+// hang.
 const probeTimeout = 15 * time.Second
 
-// Shared is what a process hands to the controllers that it runs.
+// Shared is what a process passes to the controllers that it runs.
 type Shared struct {
 	HubID    string
 	Clusters *cluster.Registry
@@ -57,11 +57,11 @@ type Process struct {
 	stop func()
 }
 
-// Stop ends the process and returns when nothing of it runs any more.
+// Stop ends the process and returns when all of it has stopped.
 func (p *Process) Stop() { p.stop() }
 
-// Main is the TestMain of a package that uses this one. WAYBILL_TEST_LOG=1 shows the log of
-// the controllers.
+// Main is the TestMain for packages that use this package. WAYBILL_TEST_LOG=1 shows the log of the
+// controllers.
 func Main(m *testing.M) {
 	if os.Getenv("WAYBILL_TEST_LOG") != "" {
 		log.SetLogger(zap.New(zap.WriteTo(os.Stderr), zap.UseDevMode(true)))
@@ -75,7 +75,7 @@ type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// NewScheme knows the kinds of Kubernetes and ours.
+// NewScheme returns a scheme with the kinds of Kubernetes and our own.
 func NewScheme(t testing.TB) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -84,8 +84,8 @@ func NewScheme(t testing.TB) *runtime.Scheme {
 	return scheme
 }
 
-// Start runs controllers against a cluster until Stop, or the end of the test binary: a
-// process may outlive the test that started it.
+// Start runs controllers against a cluster until Stop or the end of the test binary: a process may
+// outlive the test that started it.
 func Start(t testing.TB, c *env.Cluster, setup Setup) *Process {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -21,8 +21,8 @@ import (
 // Limit is how long a test waits.
 const Limit = env.Limit
 
-// World is what one test has: a namespace of its own on a hub, and a client that reads the
-// API server itself.
+// World is the environment of one test: its own namespace on a hub, and a client that reads
+// directly from the API server.
 type World struct {
 	T         *testing.T
 	Cluster   *env.Cluster
@@ -30,7 +30,8 @@ type World struct {
 	Namespace string
 }
 
-// NewWorld returns a world on that cluster, whose ServiceAccount `default` may do everything.
+// NewWorld returns a World on that cluster. The ServiceAccount `default` of its namespace has all
+// permissions.
 func NewWorld(t *testing.T, c *env.Cluster) *World {
 	t.Helper()
 	reader, err := client.New(c.RESTConfig(), client.Options{Scheme: NewScheme(t)})
@@ -40,8 +41,8 @@ func NewWorld(t *testing.T, c *env.Cluster) *World {
 	return w
 }
 
-// NewWorldIn is NewWorld in a namespace of that name, which is made: what a namespace of a hub
-// is called in a user cluster.
+// NewWorldIn is like NewWorld, but creates the namespace with the given name, so that a namespace
+// in a user cluster can have the name of one on the hub.
 func NewWorldIn(t *testing.T, c *env.Cluster, namespace string) *World {
 	t.Helper()
 	reader, err := client.New(c.RESTConfig(), client.Options{Scheme: NewScheme(t)})
@@ -51,7 +52,7 @@ func NewWorldIn(t *testing.T, c *env.Cluster, namespace string) *World {
 	return w
 }
 
-// Allow lets a ServiceAccount of the namespace have a ClusterRole everywhere.
+// Allow binds a ServiceAccount of the namespace to a ClusterRole, cluster-wide.
 func (w *World) Allow(account, role string) {
 	w.T.Helper()
 	w.Create(&rbacv1.ClusterRoleBinding{
@@ -61,8 +62,8 @@ func (w *World) Allow(account, role string) {
 	})
 }
 
-// Create creates an object, in the test's namespace where it names none and its kind has one,
-// and deletes it at the end of the test.
+// Create creates an object and deletes it at the end of the test. If its kind is namespaced and it
+// names no namespace, it is created in the test's.
 func (w *World) Create(o client.Object) {
 	w.T.Helper()
 	namespaced, err := w.Client.IsObjectNamespaced(o)
@@ -74,13 +75,14 @@ func (w *World) Create(o client.Object) {
 	w.T.Cleanup(func() { _ = w.Client.Delete(context.Background(), o) })
 }
 
-// CreateGitAuthority creates the Secret `git`, with which a GitSync trusts the git server.
+// CreateGitAuthority creates the Secret `git`, which makes a GitSync trust the git server.
 func (w *World) CreateGitAuthority() {
 	w.T.Helper()
 	w.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "git"}, Data: map[string][]byte{"ca.crt": Authority(w.T)}})
 }
 
-// Authority is the certificate of the authority that the test servers are signed by.
+// Authority returns the certificate of the authority that signs the certificates of the test
+// servers.
 func Authority(t testing.TB) []byte {
 	t.Helper()
 	ca, err := env.CA()
@@ -88,7 +90,7 @@ func Authority(t testing.TB) []byte {
 	return ca
 }
 
-// NewRepo starts a git server for the test, and makes a repository on it.
+// NewRepo starts a git server for the test and creates a repository on it.
 func NewRepo(t *testing.T) (*env.GitServer, *env.GitRepo) {
 	t.Helper()
 	server, err := env.StartGitServer(env.GitOptions{})
@@ -99,14 +101,13 @@ func NewRepo(t *testing.T) (*env.GitServer, *env.GitRepo) {
 	return server, repo
 }
 
-// Exists says whether an object of the test's namespace, or a cluster-scoped one, is there,
-// and reads it.
+// Exists reports whether an object exists, in the test's namespace or cluster-scoped, and reads it.
 func (w *World) Exists(o client.Object, name string) bool {
 	w.T.Helper()
 	return w.ExistsIn(w.Namespace, o, name)
 }
 
-// ExistsIn is Exists in another namespace.
+// ExistsIn is like Exists, in another namespace.
 func (w *World) ExistsIn(namespace string, o client.Object, name string) bool {
 	w.T.Helper()
 	err := w.Client.Get(w.T.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o)
@@ -114,7 +115,7 @@ func (w *World) ExistsIn(namespace string, o client.Object, name string) bool {
 	return err == nil
 }
 
-// AwaitThere waits until an object is there, and reads it.
+// AwaitThere waits until an object exists, and reads it.
 func (w *World) AwaitThere(o client.Object, name string) {
 	w.T.Helper()
 	require.True(w.T, w.Eventually(func() bool { return w.Exists(o, name) }), "%T %s is not there", o, name)
@@ -126,7 +127,7 @@ func (w *World) AwaitGone(o client.Object, name string) {
 	require.True(w.T, w.Eventually(func() bool { return !w.Exists(o, name) }), "%T %s is still there", o, name)
 }
 
-// Eventually asks until it is told yes, for as long as Limit.
+// Eventually calls ask until it returns true, for up to Limit, and reports whether it did.
 func (w *World) Eventually(ask func() bool) bool {
 	ctx, cancel := context.WithTimeout(w.T.Context(), Limit)
 	defer cancel()
@@ -151,7 +152,7 @@ func Change[T client.Object](w *World, o T, edit func(T)) {
 	require.NoError(w.T, w.Client.Patch(w.T.Context(), o, client.MergeFrom(before)))
 }
 
-// Await reads the object until it is as wanted.
+// Await reads the object until wanted returns true.
 func Await[T reconcile.Object](w *World, o T, what string, wanted func(T) bool) T {
 	w.T.Helper()
 	ok := w.Eventually(func() bool {
@@ -161,7 +162,7 @@ func Await[T reconcile.Object](w *World, o T, what string, wanted func(T) bool) 
 	return o
 }
 
-// AwaitReady waits until an object is ready at its newest generation.
+// AwaitReady waits until an object is ready at its latest generation.
 func AwaitReady[T reconcile.Object](w *World, o T) T {
 	w.T.Helper()
 	return Await(w, o, "not ready", func(o T) bool {
@@ -169,8 +170,8 @@ func AwaitReady[T reconcile.Object](w *World, o T) T {
 	})
 }
 
-// AwaitReason waits until the condition Ready of the newest generation has a reason, and
-// returns its message.
+// AwaitReason waits until the condition Ready has the reason at the latest generation, and returns
+// its message.
 func AwaitReason[T reconcile.Object](w *World, o T, reason string) string {
 	w.T.Helper()
 	got := Await(w, o, "Ready never has the reason "+reason, func(o T) bool {
@@ -179,7 +180,7 @@ func AwaitReason[T reconcile.Object](w *World, o T, reason string) string {
 	return conditions.GetMessage(got, v1alpha1.ReadyCondition)
 }
 
-// Reconcile asks for a reconciliation and returns when that was handled.
+// Reconcile requests a reconciliation and returns when it was handled.
 func Reconcile[T reconcile.Object](w *World, o T) T {
 	w.T.Helper()
 	at := time.Now().Format(time.RFC3339Nano)
