@@ -1,3 +1,3 @@
-// Package observe waits for objects of a cluster by watching them, so that the demo and
-// the benchmarks know when something is there without asking again and again.
+// Package observe waits for objects in a cluster by watching them, so that the demo and the
+// benchmarks need not poll.
 package observe

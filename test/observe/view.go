@@ -20,30 +20,30 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// Of says which objects a View shows: those of one kind, in one namespace or, where it is
-// empty, in all, that the label selector matches, where there is one.
+// Of selects the objects of a View: those of one kind, in one namespace, or in all if it is empty,
+// that match the label selector, if there is one.
 type Of struct {
 	schema.GroupVersionResource
 	Namespace string
 	Selector  string
 }
 
-// Object is what a View shows.
+// Object is an object in a View.
 type Object = unstructured.Unstructured
 
-// Match says whether an object is as it is waited for. It is asked once per state of the
-// object, with the view's lock held, and must not change it.
+// Match reports whether an object has the expected state. It is called once per state of the
+// object, with the view's lock held, and must not modify the object.
 type Match func(*Object) bool
 
-// Any matches whatever exists.
+// Any matches every object.
 func Any(*Object) bool { return true }
 
-// Named matches the object with that name, if it also matches and.
+// Named matches the object with that name if and matches it, too.
 func Named(name string, and Match) Match {
 	return func(o *Object) bool { return o.GetName() == name && and(o) }
 }
 
-// View is a live picture of objects.
+// View is a live view of objects.
 type View struct {
 	of     Of
 	client dynamic.ResourceInterface
@@ -62,7 +62,7 @@ type waiter struct {
 	over    bool
 }
 
-// Open lists the objects and follows them until ctx ends.
+// Open lists the objects and watches them until ctx ends.
 func Open(ctx context.Context, config *rest.Config, of Of) (*View, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -82,8 +82,8 @@ func Open(ctx context.Context, config *rest.Config, of Of) (*View, error) {
 	return v, nil
 }
 
-// Until returns when exactly want objects match at the same time; nil when they do already.
-// When ctx ends first, the error says how many did, and what others say about themselves.
+// Until returns nil as soon as exactly want objects match at the same time. If ctx ends first, the
+// error says how many did, and quotes the conditions of others.
 func (v *View) Until(ctx context.Context, want int, match Match) error {
 	w := &waiter{match: match, matched: map[types.NamespacedName]bool{}, want: want, done: make(chan struct{})}
 	v.mu.Lock()
@@ -116,7 +116,7 @@ func (v *View) Until(ctx context.Context, want int, match Match) error {
 // maxOthers is how many objects an error quotes.
 const maxOthers = 3
 
-// others quotes the condition Ready of objects that do not match. It needs the lock.
+// others quotes the condition Ready of objects that do not match. The caller holds the lock.
 func (v *View) others(w *waiter) string {
 	var said []string
 	for key, o := range v.objects {
@@ -128,7 +128,7 @@ func (v *View) others(w *waiter) string {
 	return strings.Join(said[:min(len(said), maxOthers)], "")
 }
 
-// Get returns a copy of an object, nil where it does not exist.
+// Get returns a copy of an object, or nil if it does not exist.
 func (v *View) Get(namespace, name string) *Object {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -138,7 +138,7 @@ func (v *View) Get(namespace, name string) *Object {
 	return nil
 }
 
-// All returns copies of all objects, in no order.
+// All returns copies of all objects, in no particular order.
 func (v *View) All() []*Object {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -149,7 +149,7 @@ func (v *View) All() []*Object {
 	return all
 }
 
-// see brings the waiter up to the state of one object, nil for one that is gone.
+// see updates the waiter with the state of one object; nil means that it is gone.
 func (w *waiter) see(key types.NamespacedName, o *Object) {
 	if o != nil && w.match(o) {
 		w.matched[key] = true
@@ -172,7 +172,7 @@ func (v *View) begin(ctx context.Context) (watch.Interface, error) {
 		return nil, fmt.Errorf("list %s: %w", v.of.Resource, err)
 	}
 	v.replace(list.Items)
-	// It goes on from where it was when the connection breaks.
+	// It resumes where it was when the connection breaks.
 	events, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.LabelSelector = v.of.Selector
@@ -185,8 +185,8 @@ func (v *View) begin(ctx context.Context) (watch.Interface, error) {
 	return events, nil
 }
 
-// follow takes up events until ctx ends, and begins anew where the API server has
-// forgotten what happened since.
+// follow processes events until ctx ends, and lists again if the API server no longer has the
+// events since.
 func (v *View) follow(ctx context.Context, events watch.Interface) {
 	for {
 		err := v.take(events)
@@ -206,7 +206,7 @@ func (v *View) follow(ctx context.Context, events watch.Interface) {
 	}
 }
 
-// take takes up events until there are no more; the error is the server's, if it sent one.
+// take processes events until there are no more. It returns the server's error, if it sent one.
 func (v *View) take(events watch.Interface) error {
 	for event := range events.ResultChan() {
 		switch event.Type {
