@@ -19,8 +19,8 @@ const (
 	CLI     = "waybill"
 )
 
-// Build compiles the programs into the repository's bin folder and returns its path.
-// Several processes may build at once: what is half written never has a program's name.
+// Build compiles the programs into the repository's bin folder and returns its path. Several
+// processes may build at once: a half-written file never has a program's name.
 func Build(ctx context.Context, names ...string) (string, error) {
 	root, err := env.Root()
 	if err != nil {
@@ -28,7 +28,7 @@ func Build(ctx context.Context, names ...string) (string, error) {
 	}
 	bin := filepath.Join(root, "bin")
 	fresh := filepath.Join(bin, ".build-"+strconv.Itoa(os.Getpid()))
-	// What is compiled is shared with tests; what only debuggers read is left out of the links.
+	// Compiled packages are shared with tests; data for debuggers is omitted only when linking.
 	args := []string{"build", "-ldflags=-s -w", "-o", fresh + string(filepath.Separator)}
 	for _, name := range names {
 		args = append(args, "./cmd/"+name)

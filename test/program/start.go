@@ -12,14 +12,14 @@ import (
 	"waybill.dev/waybill/test/env"
 )
 
-// readyLimit is how long a program may take until it says that it is ready.
+// readyLimit is how long a program may take until it reports that it is ready.
 const readyLimit = time.Minute
 
-// Options says which program to start, and against which cluster.
+// Options defines which program to start, and against which cluster.
 type Options struct {
 	// Name of the program: Sync or Webhook. Required.
 	Name string
-	// As is what the process is called in errors and log files. Default: Name.
+	// As is the name of the process in errors and log files. Default: Name.
 	As string
 	// Bin is the folder that Build returned. Required.
 	Bin string
@@ -29,8 +29,8 @@ type Options struct {
 	Args []string
 }
 
-// Start starts a program and returns when it says that it is ready. It ends with this
-// process, or by env.StopAll.
+// Start starts a program and returns when it reports that it is ready. The program ends with this
+// process, or with env.StopAll.
 func Start(ctx context.Context, o Options) (*env.Process, error) {
 	if o.As == "" {
 		o.As = o.Name
@@ -60,7 +60,7 @@ func Start(ctx context.Context, o Options) (*env.Process, error) {
 	return process, nil
 }
 
-// ready asks until the answer is yes, the process ends, or ctx does.
+// ready polls url until the program is ready, or until the process or ctx ends.
 func ready(ctx context.Context, process *env.Process, url string) error {
 	client := &http.Client{Timeout: time.Second}
 	defer client.CloseIdleConnections()
@@ -97,7 +97,7 @@ func ask(ctx context.Context, client *http.Client, url string) error {
 	return nil
 }
 
-// Cache is a fresh folder for --cache-dir, which goes away with remove.
+// Cache returns a new folder for --cache-dir, and the function that removes it.
 func Cache() (dir string, remove func(), err error) {
 	dir, err = os.MkdirTemp("", "waybill-cache-")
 	if err != nil {
