@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// maxChunk is the most bytes of entries that one Secret holds, before they are
-	// compressed: even entries that do not compress at all keep it far below the
-	// 500 KB that no object of ours may exceed.
+	// maxChunk is the maximum size in bytes of the entries that one Secret holds, before
+	// compression: even entries that do not compress at all keep the Secret far below the 500 KB
+	// that none of our objects may exceed.
 	maxChunk = 300 << 10
 
-	// maxExpanded is the most bytes that a chunk may have when it is expanded again.
+	// maxExpanded is the maximum size in bytes of a chunk after decompression.
 	maxExpanded = 4 << 20
 )
 

@@ -11,16 +11,16 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// Entry text is `<namespace>_<name>_<group>_<kind>`. Of these only a name may hold
-// an underscore: RBAC names may be anything that is a path segment. No name holds
-// a percent sign, so the escape cannot be mistaken.
+// The ID of an entry is `<namespace>_<name>_<group>_<kind>`. Of these, only a name may contain an
+// underscore: RBAC names may be any path segment. No name contains a percent sign, so the escape is
+// unambiguous.
 const (
 	separator = "_"
 	escaped   = "%5F"
 )
 
-// Encode writes identities as status entries, sorted, each object once: of two
-// versions of one object the last counts.
+// Encode returns identities as status entries, sorted, each object once: of two versions of one
+// object, the last counts.
 func Encode(ids []manifest.ID) []v1alpha1.InventoryEntry {
 	versions := make(map[manifest.ID]string, len(ids))
 	for _, id := range ids {
@@ -34,8 +34,8 @@ func Encode(ids []manifest.ID) []v1alpha1.InventoryEntry {
 	return entries
 }
 
-// Decode reads status entries. Entries that it cannot read are named in the error;
-// the identities of the others are returned all the same.
+// Decode reads status entries. The error names entries that it cannot read; the identities of the
+// others are returned all the same.
 func Decode(entries []v1alpha1.InventoryEntry) ([]manifest.ID, error) {
 	ids := make([]manifest.ID, 0, len(entries))
 	var errs []error
@@ -63,8 +63,8 @@ func Diff(old, new []manifest.ID) []manifest.ID {
 	return gone
 }
 
-// Merge returns what is in either, each object once: that of new where both have
-// it, then what only old has, in their order.
+// Merge returns what is in either list, each object once: first all of new, then what only old has,
+// both in their order.
 func Merge(old, new []manifest.ID) []manifest.ID {
 	return append(slices.Clone(new), Diff(old, new)...)
 }

@@ -27,13 +27,13 @@ const (
 	// maxInStatus is the size in bytes up to which an inventory stays in the status.
 	maxInStatus = 200 << 10
 
-	// dataKey is the key of a Secret that holds entries, compressed.
+	// dataKey is the key of a Secret under which the compressed entries are stored.
 	dataKey = "inventory"
 )
 
-// Store keeps inventories. Its zero value is ready; it is safe for concurrent use
-// as long as nobody works on one owner twice at a time. It remembers what it read
-// from and wrote to Secrets, so that only a restart reads them again.
+// Store keeps inventories. Its zero value is ready; it is safe for concurrent use as long as each
+// owner is worked on by one goroutine at a time. It remembers what it read from and wrote to
+// Secrets, so that only a restart reads them again.
 type Store struct {
 	mu    sync.Mutex
 	known map[types.UID]remembered
@@ -45,9 +45,9 @@ type remembered struct {
 	ids     []manifest.ID
 }
 
-// Load returns the objects of an inventory. Where the inventory stands in Secrets
-// they are read from the owner's namespace; one that is missing or damaged is an
-// error, because an inventory with a hole would forget objects for ever.
+// Load returns the objects of an inventory. If the inventory is kept in Secrets, they are read from
+// the owner's namespace; a Secret that is missing or damaged is an error, because an inventory with
+// a gap would forget objects forever.
 func (s *Store) Load(ctx context.Context, c client.Client, owner client.Object, inventory v1alpha1.Inventory) ([]manifest.ID, error) {
 	if len(inventory.Secrets) == 0 {
 		return Decode(inventory.Entries)
@@ -71,11 +71,10 @@ func (s *Store) Load(ctx context.Context, c client.Client, owner client.Object, 
 	return ids, nil
 }
 
-// Save returns the inventory for the owner's status. Where it is too large for
-// that, Secrets are written first: beside the ones that current names and never
-// over them, so that a crash before the status is written loses nothing. When it
-// is written, Clean removes the old ones. An inventory that did not change is
-// returned as it is, and nothing is written.
+// Save returns the inventory for the owner's status. If it is too large for that, Secrets are
+// written first: beside the ones that current names and never over them, so that a crash before the
+// status is written loses nothing. Once the status is written, Clean removes the old ones. An
+// inventory that did not change is returned as it is, and nothing is written.
 func (s *Store) Save(ctx context.Context, c client.Client, owner client.Object, current v1alpha1.Inventory, ids []manifest.ID) (v1alpha1.Inventory, error) {
 	entries := Encode(ids)
 	if statusSize(entries) <= maxInStatus {
@@ -101,8 +100,8 @@ func (s *Store) Save(ctx context.Context, c client.Client, owner client.Object, 
 	return v1alpha1.Inventory{Secrets: names, Count: int32(len(entries))}, nil
 }
 
-// Clean deletes the Secrets that old names and current does not. It is called
-// once current stands in the owner's status.
+// Clean deletes the Secrets that old names and current does not. It must be called only after
+// current has been written to the owner's status.
 func (s *Store) Clean(ctx context.Context, c client.Client, owner client.Object, old, current v1alpha1.Inventory) error {
 	var errs []error
 	for _, name := range old.Secrets {
@@ -170,8 +169,8 @@ func freeNames(c client.Client, owner client.Object, taken []string, count int) 
 	return names, nil
 }
 
-// shortName is the name of the owner or, where that would make the name of a
-// Secret too long, the beginning of it and the UID, which is as unique.
+// shortName returns the name of the owner or, if that would make the name of a Secret too long, its
+// beginning and the UID, which is as unique.
 func shortName(owner client.Object) string {
 	const most = 150
 	if name := owner.GetName(); len(name) <= most {
@@ -192,9 +191,9 @@ func readSecret(ctx context.Context, c client.Client, owner client.Object, name 
 	return entries, nil
 }
 
-// writeSecret creates a Secret, or overwrites one that a run left behind which
-// ended before the status named it, or an owner of that name which was deleted. One of somebody
-// else is not touched.
+// writeSecret creates a Secret. It overwrites one that was left behind by a run that ended before
+// the status named it, or by a deleted owner of that name. A Secret that belongs to somebody else
+// is not touched.
 func writeSecret(ctx context.Context, c client.Client, owner client.Object, name string, data []byte) error {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: owner.GetNamespace(), Name: name},
@@ -215,7 +214,7 @@ func writeSecret(ctx context.Context, c client.Client, owner client.Object, name
 	if owned, err := controllerutil.HasOwnerReference(existing.OwnerReferences, owner, c.Scheme()); err != nil || !owned {
 		return errors.Join(err, fmt.Errorf("secret %s/%s exists and is not an inventory of %s", secret.Namespace, name, owner.GetName()))
 	}
-	// The owner may be another of the same name than the one that left it behind.
+	// The owner may not be the one that left it behind, but another of the same name.
 	if err := controllerutil.SetOwnerReference(owner, existing, c.Scheme()); err != nil {
 		return err
 	}
