@@ -23,27 +23,28 @@ type Target interface {
 	Dynamic() dynamic.Interface
 }
 
-// Options of an Applier.
+// Options configures an Applier.
 type Options struct {
-	// Notify is told of an owner that another Apply would do something for: an
-	// object was edited or deleted, became healthy or stopped being so, or is not
-	// waited for any more. It is called from the goroutines of watches and must
-	// return at once, as putting the owner into a queue does. May be nil.
+	// Notify is called with an owner for which another Apply would do something: an object was
+	// edited or deleted, became healthy or stopped being so, or is no longer waited for. It is
+	// called from the goroutines of watches and must return at once, for example after putting the
+	// owner into a queue. May be nil.
 	Notify func(Owner)
-	// Status says whose objects are kept with their field status, for Observation.Statuses.
-	// Their kinds are then watched in full. It is called from the goroutines of watches, and
-	// must give the same answer each time. Nil means nobody's.
+	// Status reports whether the objects of an owner are kept with their field status, for
+	// Observation.Statuses. Their kinds are then watched in full. It is called from the goroutines
+	// of watches, and must always give the same answer for an owner. Nil means that no status is
+	// kept.
 	Status func(Owner) bool
-	// NotifyStatus is told of an owner of whom Status says so when the status of an object with
-	// its mark changes, also of one that could not be applied as it is wanted now. Another Apply
-	// would do nothing for that. As Notify, it must return at once. May be nil.
+	// NotifyStatus is called with an owner for which Status returns true when the status of an
+	// object with its mark changes, even of one that could not be applied as it is wanted now.
+	// Another Apply would do nothing about that. Like Notify, it must return at once. May be nil.
 	NotifyStatus func(Owner)
 }
 
 // Applier delivers objects to one API server under one identity, and watches what
 // it delivered. It is safe for concurrent use.
 type Applier struct {
-	// ctx is the life of the watches, which outlive the calls that start them.
+	// ctx bounds the life of the watches, which outlive the calls that start them.
 	ctx    context.Context
 	target Target
 	notify func(Owner)
@@ -59,8 +60,8 @@ type Applier struct {
 	kinds   map[schema.GroupVersionKind]*kind
 }
 
-// New returns an Applier. Its watches, and with them Notify, end with ctx; an
-// Apply after that returns an error.
+// New returns an Applier. Its watches, and with them the calls of Notify, end with ctx; after that,
+// Apply returns an error.
 func New(ctx context.Context, target Target, options Options) *Applier {
 	a := &Applier{
 		ctx:          ctx,
@@ -76,7 +77,8 @@ func New(ctx context.Context, target Target, options Options) *Applier {
 	return a
 }
 
-// attach has a holder use a kind, which is made where it is not known yet.
+// attach adds a holder to the users of a kind, and creates the kind if it is not known yet. It
+// returns nil if the kind is not known and there is no mapping to create it from.
 func (a *Applier) attach(h *holder, gvk schema.GroupVersionKind, mapping *meta.RESTMapping) *kind {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -93,8 +95,7 @@ func (a *Applier) attach(h *holder, gvk schema.GroupVersionKind, mapping *meta.R
 	return k
 }
 
-// kindOf returns a kind that is in use or that discovery knows, and has a holder
-// use it.
+// kindOf returns a kind that is in use or that discovery knows, and adds a holder to its users.
 func (a *Applier) kindOf(ctx context.Context, h *holder, gvk schema.GroupVersionKind) (*kind, error) {
 	if k := a.attach(h, gvk, nil); k != nil {
 		return k, nil
@@ -106,7 +107,8 @@ func (a *Applier) kindOf(ctx context.Context, h *holder, gvk schema.GroupVersion
 	return a.attach(h, gvk, mapping), nil
 }
 
-// keepOnly has a holder use no other kinds and namespaces than some.
+// keepOnly makes a holder leave all kinds that are not needed, and of the others use only the
+// needed namespaces.
 func (a *Applier) keepOnly(h *holder, needed scopes) {
 	for k := range h.kinds {
 		if namespaces, used := needed[k]; used {
@@ -117,7 +119,7 @@ func (a *Applier) keepOnly(h *holder, needed scopes) {
 	}
 }
 
-// leave has a holder stop using a kind.
+// leave removes a holder from the users of a kind, and drops the kind if nobody else uses it.
 func (a *Applier) leave(h *holder, k *kind) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -134,8 +136,8 @@ func (a *Applier) leave(h *holder, k *kind) {
 	}
 }
 
-// discard has a kind looked up anew: the API server does not know it any more by
-// what it was known to be called.
+// discard drops a kind that the API server no longer serves under the name it was known by, so that
+// it is looked up again.
 func (a *Applier) discard(k *kind) {
 	a.mu.Lock()
 	if a.kinds[k.gvk] == k {
@@ -145,7 +147,7 @@ func (a *Applier) discard(k *kind) {
 	meta.MaybeResetRESTMapper(a.target.Mapper())
 }
 
-// tell notifies each of some holders once.
+// tell notifies each of the concerned holders once.
 func (a *Applier) tell(concerned []*holder) {
 	if a.notify == nil || a.ctx.Err() != nil {
 		return
@@ -157,8 +159,8 @@ func (a *Applier) tell(concerned []*holder) {
 	}
 }
 
-// tellStatus notifies the owners of some marks, as far as they are known, that the status of
-// an object changed.
+// tellStatus notifies the owners of some marks, if they are known, that the status of an object
+// changed.
 func (a *Applier) tellStatus(marks ...string) {
 	if a.notifyStatus == nil || a.ctx.Err() != nil {
 		return

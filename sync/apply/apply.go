@@ -7,10 +7,10 @@ import (
 	"waybill.dev/waybill/sync/watch"
 )
 
-// Apply brings the cluster to what a request wants: Namespaces and
-// CustomResourceDefinitions first, then everything else in parallel, then what is
-// not wanted any more goes. Objects that are as they should be cost no request.
-// What cannot be applied does not keep anything else from being applied.
+// Apply brings the cluster to what a request wants: it applies Namespaces and
+// CustomResourceDefinitions first, then everything else in parallel, and then deletes what is no
+// longer wanted. Objects that are as they should be cost no request. An object that cannot be
+// applied does not stop the others.
 func (a *Applier) Apply(ctx context.Context, request Request) Result {
 	ctx, cancel := a.bind(ctx)
 	defer cancel()
@@ -26,10 +26,10 @@ func (a *Applier) Apply(ctx context.Context, request Request) Result {
 	return r.finish()
 }
 
-// Delete deletes what was delivered for an owner, as far as it still belongs to
-// it: namespaced objects first, then cluster-scoped ones, Namespaces and
-// CustomResourceDefinitions last. Result.Inventory is what is left, because it is
-// still terminating or could not be deleted; Notify comes when some of it is gone.
+// Delete deletes what was delivered for an owner and still belongs to it: namespaced objects first,
+// then cluster-scoped ones, Namespaces and CustomResourceDefinitions last. Result.Inventory is what
+// is left, because it is still terminating or could not be deleted; Notify is called when some of
+// it is gone.
 func (a *Applier) Delete(ctx context.Context, owner Owner, ids []manifest.ID) Result {
 	ctx, cancel := a.bind(ctx)
 	defer cancel()
@@ -42,7 +42,7 @@ func (a *Applier) Delete(ctx context.Context, owner Owner, ids []manifest.ID) Re
 	return r.finish()
 }
 
-// bind ends a call when the Applier ends.
+// bind returns a context for a call that also ends when the Applier does.
 func (a *Applier) bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(a.ctx, func() { cancel(context.Cause(a.ctx)) })

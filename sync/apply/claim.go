@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// write is one on behalf of a holder; ended is closed when it ends.
+// write is a write that is under way on behalf of a holder; ended is closed when it ends.
 type write struct {
 	holder *holder
 	ended  chan struct{}
@@ -19,23 +19,24 @@ func (o *object) begin(h *holder) {
 	o.writes = append(o.writes, write{holder: h, ended: make(chan struct{})})
 }
 
-// end takes off the write of a holder, of which there is one at most.
+// end removes the write of a holder, which has at most one.
 func (o *object) end(h *holder) {
 	i := slices.IndexFunc(o.writes, func(w write) bool { return w.holder == h })
 	close(o.writes[i].ended)
 	o.writes = slices.Delete(o.writes, i, i+1)
 }
 
-// begin announces a write, so that what it causes is not taken for drift.
+// begin records that a write is about to start, so that its effects are not taken for drift.
 func (k *kind) begin(name types.NamespacedName, h *holder) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.object(name).begin(h)
 }
 
-// claim begins a write that creates an object, unless another holder writes it at this moment,
-// or applied it and has not let go of it: all apply by one name, so the API server would not
-// keep the second from taking it from the first (W51). Who adopts does not mind the latter.
+// claim begins a write that creates an object, unless another holder is writing it at this moment,
+// or applied it and has not let go of it: all holders apply under one name, so the API server would
+// not stop the second from taking the object from the first (W51). If adopt is set, the latter does
+// not count.
 func (k *kind) claim(name types.NamespacedName, h *holder, adopt bool) *rivalError {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -51,7 +52,7 @@ func (k *kind) claim(name types.NamespacedName, h *holder, adopt bool) *rivalErr
 	return nil
 }
 
-// abort takes back begin, where nothing was written.
+// abort ends a write that was begun and did not take place.
 func (k *kind) abort(name types.NamespacedName, h *holder) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -61,11 +62,11 @@ func (k *kind) abort(name types.NamespacedName, h *holder) {
 	k.tidy(name)
 }
 
-// rivalError says that an object which is not there is another owner's to create.
+// rivalError reports that an object which does not exist is another owner's to create.
 type rivalError struct {
-	// mark is that of the other.
+	// mark is the mark of the other owner.
 	mark string
-	// ended is closed when the write of the other has ended; nil where none is under way.
+	// ended is closed when the write of the other has ended; nil if none is under way.
 	ended <-chan struct{}
 }
 

@@ -4,29 +4,29 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// verdict is what is to be done about an object that is not as it should be.
+// verdict is what to do about an object that is not as it should be.
 type verdict int
 
 const (
-	// create: there is none. Applied without force, so that one that appears in
-	// this very moment is not taken over.
+	// create: there is none. It is applied without force, so that one that appears at this very
+	// moment is not taken over.
 	create verdict = iota
 	// overwrite: it is ours, or may be adopted.
 	overwrite
 	// leave: it belongs to somebody else.
 	leave
-	// await: it is being deleted. What is applied now would go with it.
+	// await: it is being deleted, and anything applied now would be deleted with it.
 	await
 )
 
-// evidence is all that counts for a verdict.
+// evidence is everything that a verdict depends on.
 type evidence struct {
-	// live is the object in the cluster, nil where there is none.
+	// live is the object in the cluster, nil if there is none.
 	live *live
-	// mark is our owner annotation.
+	// mark is the value of our owner annotation.
 	mark string
-	// ownUID is the uid of the object that we applied last; empty where we did not,
-	// or do not remember.
+	// ownUID is the uid of the object that we applied last; empty if we did not, or do not
+	// remember.
 	ownUID types.UID
 	// delivered: our inventory names the object.
 	delivered bool
@@ -34,8 +34,7 @@ type evidence struct {
 	adopt bool
 }
 
-// decide says what is to be done, on what the live object says about its owner
-// (C13, C53).
+// decide returns what to do, based on what the live object says about its owner (C13, C53).
 func decide(e evidence) verdict {
 	switch {
 	case e.live == nil:
@@ -53,8 +52,8 @@ func decide(e evidence) verdict {
 	}
 }
 
-// stripped tells whether an object without a mark is ours all the same: we made
-// it, and somebody took the mark away.
+// stripped reports whether an object without a mark is ours all the same: we applied it, and
+// somebody removed the mark.
 func (e evidence) stripped() bool {
 	if e.ownUID != "" {
 		return e.ownUID == e.live.uid
@@ -62,8 +61,8 @@ func (e evidence) stripped() bool {
 	return e.delivered && e.live.fields != digest{}
 }
 
-// lost tells whether the object was ours and somebody else took it over. Two who
-// adopt it would take it from one another for ever.
+// lost reports whether the object was ours and somebody else took it over. Otherwise, two owners
+// that both adopt it would take it from one another forever.
 func (e evidence) lost() bool {
 	return e.live.owner != "" && e.ownUID != "" && e.ownUID == e.live.uid
 }

@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// crdKind is the kind that defines kinds.
+// crdKind is the kind of CustomResourceDefinitions.
 var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
 // prepare turns manifests into items.
@@ -28,7 +28,7 @@ func (r *run) prepare() {
 	}
 }
 
-// refuse notes why an item cannot be applied.
+// refuse records why an item cannot be applied.
 func (it *item) refuse(reason, message string) {
 	it.problem = &manifest.Problem{
 		ID:      it.id,
@@ -39,7 +39,7 @@ func (it *item) refuse(reason, message string) {
 	}
 }
 
-// deliver applies the items, those first that others need.
+// deliver applies the items, starting with those that others depend on.
 func (r *run) deliver(ctx context.Context) {
 	r.resolveKnown(ctx, usable(r.items))
 	var first, second []*item
@@ -58,7 +58,7 @@ func (r *run) deliver(ctx context.Context) {
 	}
 }
 
-// stage applies items of which none needs another.
+// stage applies items that do not depend on one another.
 func (r *run) stage(ctx context.Context, items []*item) {
 	r.resolve(ctx, items)
 	if r.failed() {
@@ -79,7 +79,7 @@ func (r *run) stage(ctx context.Context, items []*item) {
 	}
 }
 
-// usable returns the items that nothing has kept from being applied so far.
+// usable returns the items that have no problem and wait for nothing so far.
 func usable(items []*item) []*item {
 	var good []*item
 	for _, it := range items {
@@ -90,9 +90,9 @@ func usable(items []*item) []*item {
 	return good
 }
 
-// refuseDuplicates finds objects that are described twice. They may have been
-// found different as long as a namespace was not filled in. None of them is
-// applied, because nobody knows which is meant (C59).
+// refuseDuplicates refuses objects that are described more than once. They may have looked
+// different until a namespace was filled in. None of them is applied, because nobody knows which
+// one is meant (C59).
 func (r *run) refuseDuplicates(items []*item) {
 	seen := make(map[manifest.ID][]*item, len(items))
 	for _, it := range items {
@@ -109,7 +109,7 @@ func (r *run) refuseDuplicates(items []*item) {
 	}
 }
 
-// place says where a manifest stands.
+// place returns where a manifest is found, for a message.
 func place(object manifest.Object) string {
 	switch {
 	case object.File == "":
@@ -133,7 +133,8 @@ func (r *run) outdated(items []*item) []*item {
 	return needed
 }
 
-// declare stores what the run is about to create, unless that is known already.
+// declare stores what the run is about to create, unless that is known already. It returns false if
+// that fails.
 func (r *run) declare(ctx context.Context, items []*item) bool {
 	if r.request.Intent == nil {
 		return true

@@ -8,9 +8,9 @@ import (
 	"waybill.dev/waybill/sync/watch"
 )
 
-// clusterFailure returns the error of the cluster as a whole that err shows, or
-// nil where err is about one object or kind: what an API server answers is about
-// that, unless it does not know who we are.
+// clusterFailure returns the failure of the cluster as a whole that err reveals, or nil if err is
+// about one object or kind. An answer from the API server is about the object or kind, unless it
+// rejects our identity.
 func clusterFailure(err error) error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -22,8 +22,8 @@ func clusterFailure(err error) error {
 	return nil
 }
 
-// isNamespaceNotFound tells whether an object was not created for want of its
-// namespace.
+// isNamespaceNotFound reports whether an object was not created because its namespace does not
+// exist.
 func isNamespaceNotFound(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) || status.Status().Details == nil {
@@ -32,9 +32,8 @@ func isNamespaceNotFound(err error) bool {
 	return status.Status().Details.Kind == namespaceResource.Resource
 }
 
-// isOutdated tells whether a write failed because the live object is not the one
-// that it was meant for: deleted, made anew, or written by somebody else before
-// us.
+// isOutdated reports whether a write failed because the live object is not the one that it was
+// meant for: it was deleted, created again, or written by somebody else before us.
 func isOutdated(err error) bool {
 	var rival *rivalError
 	if apierrors.IsConflict(err) || errors.As(err, &rival) {
@@ -52,8 +51,7 @@ func isOutdated(err error) bool {
 	return false
 }
 
-// rootCause returns the words of the API server in an error that client-go has
-// wrapped.
+// rootCause returns the message of the API server from an error that client-go has wrapped.
 func rootCause(err error) string {
 	var status *apierrors.StatusError
 	if errors.As(err, &status) {

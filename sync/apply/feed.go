@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/sync/watch"
 )
 
-// sink takes in what a feed sees. Its methods are called one at a time.
+// sink receives what a feed sees. Its methods are called one at a time.
 type sink interface {
 	// put: the object was created or changed.
 	put(*feed, *observed)
@@ -17,23 +17,24 @@ type sink interface {
 	drop(*feed, *observed)
 	// replace: this is all there is at a resource version.
 	replace(f *feed, all []*observed, version string)
-	// lost: the feed has given up, after others have relied on it.
+	// lost: the feed has given up after others came to rely on it.
 	lost(f *feed, err error)
 }
 
-// feed is the watch of one scope. Its sink tells it from the one that took its place.
+// feed is the watch of one scope. Its sink can tell it from one that has replaced it.
 type feed struct {
 	*watch.Feed[*observed]
 	scope string
 	sink  sink
 	// full: the objects come with spec and status.
 	full bool
-	// statuses says whose objects are kept with their field status; nil for nobody's.
+	// statuses reports whether the objects of an owner are kept with their field status. Nil means
+	// that no status is kept.
 	statuses func(Owner) bool
-	// version is the last that the sink was shown. Guarded by the sink.
+	// version is the last resource version that the sink was shown. Guarded by the sink.
 	version string
-	// answered: the first try is over, or there was a feed before that others rely on. Of
-	// fared alone, once the feed has started.
+	// answered: the first try is over, or the feed replaced one that others rely on. Used by fared
+	// only, once the feed has started.
 	answered bool
 }
 
@@ -44,8 +45,8 @@ func newFeed(scope string, source *cache.ListWatch, s sink) *feed {
 	return f
 }
 
-// fared takes in how the watch is doing, and tells the sink where it has given up. What comes
-// of the first try is waited for by whoever started it.
+// fared handles a new state of the watch, and notifies the sink if the watch has given up. It does
+// not do so for the first try: whoever started the feed waits for its outcome.
 func (f *feed) fared(state watch.State) {
 	if errors.Is(state.Err, watch.ErrStopped) {
 		return

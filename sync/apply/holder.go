@@ -11,20 +11,19 @@ import (
 type holder struct {
 	owner Owner
 	mark  string
-	// health: the owner asked to be told of health.
+	// health: the owner asked to be notified of changes of health.
 	health atomic.Bool
-	// applied and watched are what the last Apply and the last Watch left; nil where
-	// there was none.
+	// applied and watched are what the last Apply and the last Watch left; nil if there was none.
 	applied, watched atomic.Pointer[view]
 
-	// forgotten: Forget was called; a call that waited for its turn starts anew.
+	// forgotten: Forget was called; a call that waited for its turn starts over with a new holder.
 	forgotten atomic.Bool
 
-	// turn is held by the one call that works for the owner. It guards the rest.
+	// turn is held by the one call that works for the owner. It guards the fields below.
 	turn chan struct{}
 	// records has what was applied for the owner, by object.
 	records map[recordKey]*record
-	// kinds are those that the owner uses, needed what of them Apply needs.
+	// kinds are those that the owner uses; needed is what Apply needs of them.
 	kinds  map[*kind]bool
 	needed scopes
 }
@@ -66,7 +65,7 @@ type view struct {
 	leaving []recordKey
 	// settled: everything was applied, and there is nothing to wait for.
 	settled bool
-	// health: the owner asked to be told of it.
+	// health: the owner asked to be notified of changes of health.
 	health bool
 }
 
@@ -81,11 +80,11 @@ func (v *view) scopes() scopes {
 	return found
 }
 
-// wantsHealth tells whether the owner asked to be told of health.
+// wantsHealth reports whether the owner asked to be notified of changes of health.
 func (v *view) wantsHealth() bool { return v != nil && v.health }
 
-// take returns what is known of an owner, once nobody else works for it. The
-// caller calls release when it is done.
+// take waits until no other call works for an owner, and returns what is known of it. The caller
+// must call release when it is done.
 func (a *Applier) take(ctx context.Context, owner Owner) (*holder, error) {
 	for {
 		a.mu.Lock()
@@ -115,9 +114,9 @@ func (a *Applier) take(ctx context.Context, owner Owner) (*holder, error) {
 
 func (h *holder) release() { <-h.turn }
 
-// Forget drops what is known of an owner, and ends the watches that nobody else
-// uses. The objects stay as they are. It does not wait: where a call for the owner
-// is under way, that happens at its end, and before another begins.
+// Forget drops what is known of an owner, and ends the watches that nobody else uses. The objects
+// stay as they are. It does not wait: if a call for the owner is under way, that happens when the
+// call ends, before another begins.
 func (a *Applier) Forget(owner Owner) {
 	a.mu.Lock()
 	h := a.holders[owner]
@@ -137,7 +136,8 @@ func (a *Applier) Forget(owner Owner) {
 	}
 }
 
-// drop drops a holder that is forgotten, unless that is done, and ends the turn of the caller.
+// drop drops a forgotten holder, unless that has been done already, and ends the turn of the
+// caller.
 func (a *Applier) drop(h *holder) {
 	defer h.release()
 	a.mu.Lock()

@@ -5,10 +5,10 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// Intent returns the identities that some objects will have in the cluster, before
-// anything is applied: each in its namespace, and cluster-scoped ones in none. Of a
-// kind that is not known yet, both are returned. It asks discovery where it must.
-// Whoever applies right away uses Request.Intent instead.
+// Intent returns, before anything is applied, the identities that objects will have in the cluster:
+// namespaced objects with their namespace, cluster-scoped ones without. For a kind that is not
+// known yet, it returns both. It asks discovery if it has to. Callers that apply right away use
+// Request.Intent instead.
 func (a *Applier) Intent(objects []manifest.Object, defaultNamespace string) []manifest.ID {
 	var ids []manifest.ID
 	for _, object := range objects {

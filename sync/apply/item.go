@@ -19,19 +19,19 @@ type item struct {
 	manifest manifest.Object
 	// id is the identity in the cluster. Its namespace is a guess until kind is set.
 	id manifest.ID
-	// body is what is applied: a copy of the manifest as far as it differs from it.
+	// body is what is applied. It shares with the manifest everything that is the same in both.
 	body, metadata map[string]any
 	// adopt: the manifest asks to take the object over, whoever owns it.
 	adopt bool
 
-	// kind is set once it is known what the API server calls it.
+	// kind is set once it is known which resource of the API server it is.
 	kind *kind
 	// desired identifies body. Set by identify.
 	desired digest
 	// sight is what is known of the live object. Set by outdated, completed by a
 	// look-up.
 	sight sight
-	// applied is what was written; nil where nothing was.
+	// applied is what was written; nil if nothing was.
 	applied *record
 	outcome
 }
@@ -41,7 +41,7 @@ func (it *item) name() types.NamespacedName {
 	return types.NamespacedName{Namespace: it.id.Namespace, Name: it.id.Name}
 }
 
-// key identifies the live object. Only where kind is set.
+// key identifies the live object. The kind must be set.
 func (it *item) key() recordKey { return recordKey{it.kind, it.name()} }
 
 // defines returns the kind that a CustomResourceDefinition defines.
@@ -51,16 +51,16 @@ func (it *item) defines() kindName {
 	return kindName{group, kind}
 }
 
-// identity belongs to the API server. A manifest that was exported from a cluster
-// has it, and it would be refused or, worse, believed.
+// identity names the metadata that belongs to the API server. A manifest that was exported from a
+// cluster has it, and the API server would refuse it or, worse, believe it.
 var identity = []string{
 	"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields",
 	"resourceVersion", "selfLink", "uid",
 }
 
-// newItem prepares a manifest: with the marks of its owner, and without what the
-// API server keeps itself. An error says what is wrong with the manifest; the item
-// is usable for its id all the same.
+// newItem prepares a manifest for applying: it adds the marks of the owner, and removes what the
+// API server maintains itself. An error says what is wrong with the manifest; the item is returned
+// all the same, for its id.
 func newItem(object manifest.Object, request Request) (*item, error) {
 	it := &item{manifest: object}
 	if object.Unstructured == nil {
@@ -99,7 +99,7 @@ func newItem(object manifest.Object, request Request) (*item, error) {
 	return it, nil
 }
 
-// place settles the namespace, once it is known whether the kind has one (C59).
+// place sets the kind, and the namespace now that it is known whether the kind has one (C59).
 func (it *item) place(k *kind) {
 	it.kind = k
 	if !k.namespaced {
@@ -110,8 +110,8 @@ func (it *item) place(k *kind) {
 	it.metadata["namespace"] = it.id.Namespace
 }
 
-// identify computes the digest of the body. The JSON is not kept: of a thousand
-// objects that are as they should be, that would be a lot of memory for nothing.
+// identify computes the digest of the body. The JSON is not kept: for a thousand objects that are
+// as they should be, that would waste a lot of memory.
 func (it *item) identify() error {
 	text, err := json.Marshal(it.body)
 	if err != nil {
@@ -121,8 +121,8 @@ func (it *item) identify() error {
 	return nil
 }
 
-// payload returns the JSON to apply. With a uid the API server refuses it unless
-// the live object is that one.
+// payload returns the JSON to apply. With a uid, the API server refuses it unless the live object
+// has that uid.
 func (it *item) payload(uid types.UID) ([]byte, error) {
 	if uid == "" {
 		return json.Marshal(it.body)
@@ -134,8 +134,8 @@ func (it *item) payload(uid types.UID) ([]byte, error) {
 	return json.Marshal(body)
 }
 
-// copyMap replaces a map inside of a map by a copy, an empty one where there is
-// none, and returns it.
+// copyMap replaces a map inside a map with a copy, or with an empty map if there is none, and
+// returns it.
 func copyMap(in map[string]any, key string) (map[string]any, error) {
 	var copied map[string]any
 	switch value := in[key].(type) {
@@ -152,10 +152,9 @@ func copyMap(in map[string]any, key string) (map[string]any, error) {
 	return copied, nil
 }
 
-// prepareSecret moves stringData of a Secret into data, as the API server would.
-// Fields are owned as they are applied: nobody would notice that somebody edits
-// data if what we own were stringData. What is no text is refused here, because
-// the API server would quote it in its message.
+// prepareSecret moves stringData of a Secret into data, as the API server would. Fields are owned
+// as they are applied: if we owned stringData, nobody would notice edits of data. A value that is
+// not a string is refused here, because the API server would quote it in its message.
 func prepareSecret(body map[string]any) error {
 	data, err := copyMap(body, "data")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"waybill.dev/waybill/sync/watch"
 )
 
-// kind is what an Applier knows of one kind of objects: how the API server calls
-// it, who uses it, and those of its objects that carry our label.
+// kind is what an Applier knows about one kind of object: its resource on the API server, the
+// holders that use it, and those of its objects that carry our label.
 type kind struct {
 	applier    *Applier
 	gvk        schema.GroupVersionKind
@@ -23,15 +23,15 @@ type kind struct {
 
 	mu      sync.Mutex
 	objects map[types.NamespacedName]*object
-	// full: spec and status are watched too, because somebody asked for health.
+	// full: spec and status are watched too, because somebody asked for health or status.
 	full bool
-	// feeds are the watches by namespace; everywhere is the one of all namespaces.
+	// feeds are the watches by namespace; the one under everywhere covers all namespaces.
 	feeds map[string]*feed
 	// users has the namespaces that each holder delivers to.
 	users map[*holder]map[string]bool
-	// waiting are to be told when the kind is served.
+	// waiting are the holders to notify when the kind is served.
 	waiting map[*holder]bool
-	// waits has the objects that each holder waits for to be gone.
+	// waits has, for each holder, the objects that it waits for to be gone.
 	waits map[*holder]map[types.NamespacedName]bool
 }
 
@@ -61,8 +61,7 @@ func (k *kind) client(namespace string) metadata.ResourceInterface {
 	return k.applier.target.Metadata().Resource(k.gvr).Namespace(namespace)
 }
 
-// object returns the entry of a name, making one where there is none. The caller
-// holds the lock.
+// object returns the entry of a name, and adds one if there is none. The caller holds the lock.
 func (k *kind) object(name types.NamespacedName) *object {
 	o := k.objects[name]
 	if o == nil {
@@ -113,8 +112,8 @@ func (k *kind) drop(f *feed, seen *observed) {
 	k.applier.tell(concerned)
 }
 
-// show takes in what became of a live object and returns whom that concerns. The
-// caller holds the lock.
+// show records a new state of a live object. It returns the holders that this concerns, and whether
+// the status of the object has changed. The caller holds the lock.
 func (k *kind) show(name types.NamespacedName, o *object, now *live) (concerned []*holder, reported bool) {
 	waiting := o.waiting
 	concerned, reported = o.show(now)
@@ -124,8 +123,7 @@ func (k *kind) show(name types.NamespacedName, o *object, now *live) (concerned 
 	return concerned, reported
 }
 
-// endWaits takes in that holders need not wait for an object any more. The caller
-// holds the lock.
+// endWaits records that holders need not wait for an object any more. The caller holds the lock.
 func (k *kind) endWaits(name types.NamespacedName, waiting []*holder) {
 	for _, h := range waiting {
 		if delete(k.waits[h], name); len(k.waits[h]) == 0 {
@@ -134,8 +132,8 @@ func (k *kind) endWaits(name types.NamespacedName, waiting []*holder) {
 	}
 }
 
-// vanish takes in that an object was not there any more at a version. The caller
-// holds the lock.
+// vanish records that an object no longer existed at a version, and returns the holders that this
+// concerns. The caller holds the lock.
 func (k *kind) vanish(name types.NamespacedName, version string) []*holder {
 	o := k.objects[name]
 	if o == nil || o.live != nil && watch.Older(version, o.live.version) {
@@ -149,9 +147,8 @@ func (k *kind) vanish(name types.NamespacedName, version string) []*holder {
 	return concerned
 }
 
-// replace implements sink: all is what the scope of the feed holds at a version.
-// It is compared with what is known, so nothing that happened while nobody
-// watched is lost.
+// replace implements sink: all is what the scope of the feed holds at a version. It is compared
+// with what is known, so that nothing is missed that happened while nobody watched.
 func (k *kind) replace(f *feed, all []*observed, version string) {
 	k.mu.Lock()
 	if k.feeds[f.scope] != f {
@@ -189,10 +186,10 @@ func (k *kind) replace(f *feed, all []*observed, version string) {
 	k.applier.tellStatus(marks...)
 }
 
-// void drops all that is known of a scope, and returns whom that concerns: the API
-// server went back in time, because it was restored from a backup. Objects may be
-// older than what was applied and look the same, so all of them are applied once
-// more. The caller holds the lock.
+// void drops all that is known of a scope, and returns the holders that this concerns: the API
+// server went back in time, because it was restored from a backup. Objects may be older than what
+// was applied and still look the same, so all of them are applied once more. The caller holds the
+// lock.
 func (k *kind) void(scope string) []*holder {
 	var concerned []*holder
 	for name, o := range k.objects {
@@ -216,22 +213,21 @@ func inScope(scope string, name types.NamespacedName) bool {
 
 // sight is what is known of one object at a moment.
 type sight struct {
-	// known: live is the truth, even where it is nil. Else the API server has to be
-	// asked.
+	// known: live is the truth, even if it is nil. Otherwise the API server has to be asked.
 	known bool
 	live  *live
 	// managers wrote the fields of live. Set by a look-up only.
 	managers []string
-	// own is what the holder applied last, nil where it did not.
+	// own is what the holder applied last; nil if it applied nothing.
 	own *record
-	// current: own is also the last that anybody of this Applier applied.
+	// current: own is also the last that any holder of this Applier applied.
 	current bool
-	// covered: a watch tells of changes.
+	// covered: a watch shows changes.
 	covered bool
 }
 
-// see returns what is known of an object on behalf of a holder. An object that no
-// watch shows is not known: it may be there without our label.
+// see returns what is known of an object on behalf of a holder. An object that no watch shows
+// counts as unknown: it may exist without our label.
 func (k *kind) see(name types.NamespacedName, h *holder) sight {
 	s := sight{own: h.records[recordKey{k, name}]}
 	k.mu.Lock()
@@ -247,18 +243,18 @@ func (k *kind) see(name types.NamespacedName, h *holder) sight {
 	return s
 }
 
-// appliedAs tells whether the holder applied the object before as it is wanted now.
+// appliedAs reports whether the holder has applied the object before as it is wanted now.
 func (s sight) appliedAs(desired digest) bool { return s.own != nil && s.own.desired == desired }
 
-// upToDate tells whether an item needs no write: it is what the holder applied
-// last, and a watch shows that it still is.
+// upToDate reports whether an item needs no write: it is what the holder applied last, and a watch
+// shows that it still is.
 func (s sight) upToDate(desired digest) bool {
 	return s.known && s.current && s.own.desired == desired && s.own.matches(s.live)
 }
 
-// settle ends a write with the object that the API server answered, and records
-// it for the holder. Whoever applied it before is told, and so is the holder
-// where the object has already been changed again.
+// settle ends a write with the object that the API server returned, and records it for the holder.
+// It notifies another holder that applied the object before, and also the holder itself if the
+// object has already been changed again.
 func (k *kind) settle(name types.NamespacedName, applied *live, r *record) {
 	k.mu.Lock()
 	o := k.object(name)
@@ -269,7 +265,7 @@ func (k *kind) settle(name types.NamespacedName, applied *live, r *record) {
 			applied.status, applied.message = health.InProgress, "has just been applied"
 		}
 		if o.live != nil && o.live.uid == applied.uid {
-			applied.reported = o.live.reported // no answer tells of what a watch shows
+			applied.reported = o.live.reported // a watch shows this, no answer does
 		}
 		o.live = applied
 	}
@@ -286,8 +282,7 @@ func (k *kind) settle(name types.NamespacedName, applied *live, r *record) {
 	k.applier.tell(concerned)
 }
 
-// outdatedBy tells whether the answer to a write is newer than what a watch has
-// shown.
+// outdatedBy reports whether the answer to a write is newer than what a watch has shown.
 func (o *object) outdatedBy(applied *live) bool {
 	if o.gone != "" && !watch.Older(o.gone, applied.version) {
 		return false
@@ -295,8 +290,8 @@ func (o *object) outdatedBy(applied *live) bool {
 	return o.live == nil || watch.Older(o.live.version, applied.version)
 }
 
-// forget drops what a holder applied. Those who wait for an object that is not there are told:
-// nobody else is about to make it any more.
+// forget drops what a holder applied. If the object does not exist, it notifies the holders that
+// wait for it: nobody else is about to create it any more.
 func (k *kind) forget(name types.NamespacedName, h *holder) {
 	k.mu.Lock()
 	var concerned []*holder
@@ -313,8 +308,8 @@ func (k *kind) forget(name types.NamespacedName, h *holder) {
 	k.applier.tell(concerned)
 }
 
-// awaitGone has a holder told when an object, which looked like seen, is gone or somebody else's.
-// It returns false where that is so already.
+// awaitGone registers a holder to be notified when an object, which looked like seen, is gone or
+// belongs to somebody else. It returns false if that is so already.
 func (k *kind) awaitGone(name types.NamespacedName, seen *live, h *holder) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -323,7 +318,7 @@ func (k *kind) awaitGone(name types.NamespacedName, seen *live, h *holder) bool 
 		if o == nil || o.live == nil || o.live.uid != seen.uid {
 			return false
 		}
-		if seen.deleting && !o.live.deleting { // the watch is behind: else it is deleted once more
+		if seen.deleting && !o.live.deleting { // the watch is behind; do not delete it again
 			now := *o.live
 			now.deleting = true
 			o.live = &now
@@ -333,7 +328,7 @@ func (k *kind) awaitGone(name types.NamespacedName, seen *live, h *holder) bool 
 	return true
 }
 
-// waitFor adds a holder to those who wait for an object to be free. The caller holds the lock.
+// waitFor adds a holder to those that wait for an object to become free. The caller holds the lock.
 func (k *kind) waitFor(name types.NamespacedName, o *object, h *holder) {
 	o.wait(h)
 	if k.waits[h] == nil {
@@ -347,8 +342,8 @@ func (k *kind) id(name types.NamespacedName) manifest.ID {
 	return manifest.ID{Group: k.gvk.Group, Version: k.gvk.Version, Kind: k.gvk.Kind, Namespace: name.Namespace, Name: name.Name}
 }
 
-// observe returns the health of an object as far as it is known, and how it
-// compares with what the holder applied.
+// observe returns the health of an object, if it is known, and how the object compares with what
+// the holder applied.
 func (k *kind) observe(name types.NamespacedName, h *holder) (health.Item, condition) {
 	item := health.Item{ID: k.id(name)}
 	k.mu.Lock()
@@ -376,7 +371,7 @@ func (k *kind) observe(name types.NamespacedName, h *holder) (health.Item, condi
 	}
 }
 
-// health returns how the live object is, as a holder sees it.
+// health returns the health of the live object, as a holder sees it.
 func (o *object) health(h *holder) (health.Status, string) {
 	switch {
 	case o.live == nil:

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// maxGets is how many unknown objects of a kind in a namespace are asked for
-	// one by one. More are found by listing the kind.
+	// maxGets is how many unknown objects of a kind in a namespace are read one by one. If there
+	// are more, the kind is listed.
 	maxGets = 3
-	// pageSize is the number of objects that one page of such a list has.
+	// pageSize is the number of objects in one page of such a list.
 	pageSize = 500
 )
 
-// found takes in what the API server knows of an object; nil where there is none.
+// found records the object that the API server returned; nil if there is none.
 func (s *sight) found(object *metav1.PartialObjectMetadata) {
 	s.known, s.live, s.managers = true, nil, nil
 	if object == nil {
@@ -32,8 +32,8 @@ func (s *sight) found(object *metav1.PartialObjectMetadata) {
 	s.managers = slices.Compact(s.managers)
 }
 
-// lookUp asks for one object. Where it cannot be had the item has a problem, and
-// lookUp returns false: what is not known is not written.
+// lookUp reads one object. If that fails, it records why and returns false: an object whose state
+// is not known is not written.
 func (r *run) lookUp(ctx context.Context, it *item) bool {
 	object, err := it.kind.client(it.id.Namespace).Get(ctx, it.id.Name, metav1.GetOptions{})
 	switch {
@@ -54,8 +54,8 @@ type scopeKey struct {
 	namespace string
 }
 
-// lookUpMany asks for the items that no watch shows, where they are many. They may
-// exist, without our label.
+// lookUpMany looks up the items that no watch shows, if there are more than maxGets of a kind in a
+// namespace. They may exist without our label.
 func (r *run) lookUpMany(ctx context.Context, items []*item) {
 	unknown := make(map[scopeKey][]*item)
 	for _, it := range items {
@@ -73,9 +73,9 @@ func (r *run) lookUpMany(ctx context.Context, items []*item) {
 	each(ctx, r, scopes, func(ctx context.Context, key scopeKey) { r.list(ctx, key, unknown[key]) })
 }
 
-// list finds items in a list of their kind. Those that it does not get to know
-// that way are asked for one by one later: where the list is forbidden, expires,
-// or has more pages than there are items to find.
+// list looks for items in a list of their kind. Items that it does not find out about that way are
+// read one by one later: if the list is forbidden, expires, or has more pages than there are items
+// to find.
 func (r *run) list(ctx context.Context, scope scopeKey, items []*item) {
 	unknown := make(map[string]*item, len(items))
 	for _, it := range items {

@@ -10,13 +10,13 @@ import (
 	"waybill.dev/waybill/sync/watch"
 )
 
-// namespaceKind and namespaceResource are the kind of namespaces.
+// namespaceKind and namespaceResource identify Namespaces.
 var (
 	namespaceKind     = schema.GroupKind{Kind: "Namespace"}
 	namespaceResource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 )
 
-// phase of a namespace, as far as it matters for writing into it.
+// phase is the phase of a namespace, as far as it matters for writing into it.
 type phase int
 
 const (
@@ -25,8 +25,8 @@ const (
 	phaseUsable
 )
 
-// namespaces watches those that somebody waits for, each by its name: few may
-// watch all of them.
+// namespaces watches the namespaces that somebody waits for, each by its name, because few
+// identities may watch all of them.
 type namespaces struct {
 	applier *Applier
 
@@ -34,12 +34,12 @@ type namespaces struct {
 	watched map[string]*namespace
 }
 
-// namespace is one that somebody waits for.
+// namespace is a namespace that somebody waits for.
 type namespace struct {
 	feed *feed
-	// seen is how it was seen last; it counts once feed is synced.
+	// seen is the phase that was seen last; it counts once feed is synced.
 	seen phase
-	// waiting are to be told when it is not as they found it any more.
+	// waiting are the holders to notify once the namespace is no longer as they found it.
 	waiting map[*holder]phase
 }
 
@@ -47,8 +47,8 @@ func newNamespaces(a *Applier) *namespaces {
 	return &namespaces{applier: a, watched: make(map[string]*namespace)}
 }
 
-// await has a holder told when a namespace is not any more as it was found: absent
-// or terminating. It returns the watch that tells.
+// await registers a holder to be notified when a namespace is no longer as it was found: absent or
+// terminating. It returns the watch that shows this.
 func (n *namespaces) await(h *holder, name string, found phase) *feed {
 	n.mu.Lock()
 	ns := n.watched[name]
@@ -68,7 +68,7 @@ func (n *namespaces) await(h *holder, name string, found phase) *feed {
 	return watched
 }
 
-// leave has a holder wait for no namespace but some.
+// leave ends the waiting of a holder for all namespaces except some.
 func (n *namespaces) leave(h *holder, except map[string]bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -83,8 +83,8 @@ func (n *namespaces) leave(h *holder, except map[string]bool) {
 	}
 }
 
-// concerned returns, once each, those for whom the namespace is not as they found
-// it. A namespace that went from absent to terminating is of no use to anybody.
+// concerned returns, once each, the holders for which the namespace is no longer as they found it.
+// A namespace that went from absent to terminating is of no use to anybody.
 func (ns *namespace) concerned() []*holder {
 	var concerned []*holder
 	for h, found := range ns.waiting {
@@ -120,7 +120,8 @@ func (s namespaceSink) replace(f *feed, all []*observed, _ string) {
 	s.put(f, all[0])
 }
 
-// lost has those who wait ask once more, and so find out that nobody tells them.
+// lost notifies the holders that wait, so that they ask once more and find out that the namespace
+// is not watched.
 func (s namespaceSink) lost(f *feed, _ error) {
 	s.all.mu.Lock()
 	var concerned []*holder

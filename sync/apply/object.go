@@ -11,12 +11,12 @@ import (
 // object is what an Applier knows of one object of a kind. Guarded by the lock of
 // the kind.
 type object struct {
-	// live is the object as a watch, or the answer to our last write, showed it;
-	// nil where there is none that carries our label.
+	// live is the object as a watch, or the answer to our last write, showed it; nil if there is
+	// none that carries our label.
 	live *live
-	// record is what we applied last; nil where we did not.
+	// record is what we applied last; nil if we applied nothing.
 	record *record
-	// answered is the status in the answer to our last write, nil where a watch tells.
+	// answered is the status in the answer to our last write; nil if a watch shows it.
 	answered *Status
 	// writes are those that are under way. While there are any, changes are not
 	// compared with record: they may well be ours.
@@ -24,11 +24,11 @@ type object struct {
 	// gone is the resource version at which the object vanished during a write, so
 	// that the answer to that write is not mistaken for something newer.
 	gone string
-	// waiting are to be told when the object is gone, or belongs to somebody else.
+	// waiting are the holders to notify when the object is gone, or belongs to somebody else.
 	waiting []*holder
 }
 
-// record is an object as we applied it. It is not changed once it is made.
+// record is an object as we applied it. It is not changed once it is created.
 type record struct {
 	holder *holder
 	// desired identifies the manifest.
@@ -38,15 +38,15 @@ type record struct {
 	fields digest
 }
 
-// matches tells whether a live object is what was applied.
+// matches reports whether a live object is what was applied.
 func (r *record) matches(l *live) bool {
 	return l != nil && l.uid == r.uid && l.fields == r.fields && l.owner == r.holder.mark && !l.deleting
 }
 
-// show takes in what became of the live object and returns whom it concerns: the
-// owner, where the object is not what was applied any more or its health changed, and
-// those who waited for it to go. Where reported is set its status is another one, which
-// concerns whoever it is marked as owned by.
+// show records a new state of the live object and returns the holders that this concerns: the
+// owner, if the object is no longer what was applied or its health changed, and those that waited
+// for it to go. reported means that its status has changed, which concerns the owner that it is
+// marked with.
 func (o *object) show(now *live) (concerned []*holder, reported bool) {
 	before := o.live
 	o.live, o.answered = now, nil
@@ -64,7 +64,7 @@ func (o *object) show(now *live) (concerned []*holder, reported bool) {
 	return concerned, reported
 }
 
-// alike tells whether two states of a live object are one for drift.
+// alike reports whether two states of a live object are the same as far as drift is concerned.
 func (l *live) alike(other *live) bool {
 	if l == nil || other == nil {
 		return l == other
@@ -72,9 +72,9 @@ func (l *live) alike(other *live) bool {
 	return l.uid == other.uid && l.fields == other.fields && l.owner == other.owner && l.deleting == other.deleting
 }
 
-// healthDiffers tells whether the health changed in a way to tell the owner. What
-// an object says while it makes progress changes all the time, so only the message
-// of a failure counts.
+// healthDiffers reports whether the health changed in a way that the owner is notified of. The
+// message of an object that makes progress changes all the time, so only the message of a failure
+// counts.
 func (l *live) healthDiffers(other *live) bool {
 	if l == nil || other == nil {
 		return l != other
@@ -82,14 +82,14 @@ func (l *live) healthDiffers(other *live) bool {
 	return l.status != other.status || l.status == health.Failed && l.message != other.message
 }
 
-// wait adds a holder to those who wait.
+// wait adds a holder to those that wait.
 func (o *object) wait(h *holder) {
 	if !slices.Contains(o.waiting, h) {
 		o.waiting = append(o.waiting, h)
 	}
 }
 
-// idle tells whether nothing is known of the object.
+// idle reports whether nothing is known of the object.
 func (o *object) idle() bool {
 	return o.live == nil && o.record == nil && len(o.writes) == 0 && len(o.waiting) == 0
 }

@@ -5,27 +5,27 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// Observation is what is known of an owner's objects without asking anybody.
+// Observation is what is known of an owner's objects without any request.
 type Observation struct {
 	// Settled: the last Apply did all there was to do, and nothing of it or of what
 	// is watched has been edited or deleted since. Another Apply would write nothing.
 	Settled bool
-	// Drifted are objects that are not any more as they were applied, or as they
-	// were when Watch was called.
+	// Drifted are objects that are no longer as they were applied, or as they were when Watch was
+	// called.
 	Drifted []manifest.ID
 	// Health of the objects.
 	Health health.Summary
-	// Statuses are those of the objects that Options.Status names, by ID.Key, also of those
-	// that are being deleted. An object that no watch has shown yet, or whose kind has none, is
-	// not in it; one that is gone, or somebody else's, is in it without a status. Where a kind may
-	// not be watched it is the status at the last Apply.
+	// Statuses has, by ID.Key, the statuses of the objects whose owner Options.Status names,
+	// including those that are being deleted. An object that no watch has shown yet, or whose kind
+	// has no status, is left out; one that is gone, or belongs to somebody else, is included
+	// without a status. If a kind may not be watched, it is the status at the last Apply.
 	Statuses map[manifest.ID]Status
 }
 
-// Observe tells how the objects of the last Apply and the last Watch are. It is
-// cheap, and it is how to find out what a Notify was about: where Settled is set,
-// it was about health alone. It returns false for an owner that nothing is known
-// of, or nothing but what is being deleted.
+// Observe returns how the objects of the last Apply and the last Watch are. It is cheap, and it is
+// the way to find out what a Notify was about: if Settled is set, it was about health alone. It
+// returns false for an owner of which nothing is known, or nothing but objects that are being
+// deleted.
 func (a *Applier) Observe(owner Owner) (Observation, bool) {
 	a.mu.Lock()
 	h := a.holders[owner]

@@ -21,14 +21,14 @@ func digestOf(content []byte) digest {
 	return digest(sum[:16])
 }
 
-// live is all that is kept of a live object. It is not changed once it is made,
-// so it may be shared.
+// live is all that is kept of a live object. It is not changed once it is created, so it may be
+// shared.
 type live struct {
 	uid     types.UID
 	version string // resourceVersion
 	owner   string // annotation apps.waybill.dev/owner
-	// fields identifies the set of fields that are ours, and so changes when
-	// somebody takes one of them, and not when somebody adds one.
+	// fields identifies the set of fields that are ours. So it changes when somebody takes one of
+	// them, but not when somebody adds a field.
 	fields digest
 	// deleting: the object has a deletionTimestamp.
 	deleting bool
@@ -37,7 +37,7 @@ type live struct {
 	// status and message are its health; in a watch of metadata they are empty.
 	status  health.Status
 	message string
-	// reported is its field status; nil where that is not known, or nobody's to keep.
+	// reported is its field status; nil if that is not known, or not to be kept.
 	reported *Status
 }
 
@@ -47,14 +47,14 @@ type observed struct {
 	live *live
 }
 
-// GetObjectMeta lets an observed stand in stores of client-go for the object that
-// it was made of.
+// GetObjectMeta lets an observed take the place of the object that it was created from in the
+// stores of client-go.
 func (o *observed) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: o.name.Namespace, Name: o.name.Name}
 }
 
-// observe reduces an object to what is kept of it. Where full is set it has a
-// spec and a status, from which its health follows.
+// observe reduces an object to what is kept of it. If full is set, the object has a spec and a
+// status, from which its health follows.
 func observe(object metav1.Object, full bool) *observed {
 	annotations := object.GetAnnotations()
 	l := &live{
@@ -77,9 +77,8 @@ func observe(object metav1.Object, full bool) *observed {
 // pruneDisabled is the value of the prune annotation that keeps an object.
 const pruneDisabled = "disabled"
 
-// fieldsOf identifies the set of fields that an object owes to our applies, or to
-// Helm on our behalf. It is the same whether the object came as JSON or as
-// protobuf.
+// fieldsOf identifies the set of fields of an object that our applies set, or Helm on our behalf.
+// It is the same whether the object came as JSON or as protobuf.
 func fieldsOf(object metav1.Object) digest {
 	if u, ok := object.(*unstructured.Unstructured); ok {
 		return fieldsDigest(ownedUnstructured(u))
@@ -113,8 +112,8 @@ func ownedUnstructured(u *unstructured.Unstructured) []any {
 	return owned
 }
 
-// isOurs tells whether an entry of managedFields is of our applies, or of Helm,
-// which does not apply.
+// isOurs reports whether an entry of managedFields belongs to our applies, or to Helm, which does
+// not apply.
 func isOurs(manager, operation, subresource string) bool {
 	if subresource != "" {
 		return false
@@ -123,8 +122,8 @@ func isOurs(manager, operation, subresource string) bool {
 		manager == v1alpha1.FieldManager && operation == string(metav1.ManagedFieldsOperationApply)
 }
 
-// fieldsDigest digests sets of fields in the one order of keys that JSON of a map
-// has: the API server sorts them in another one, and a decoder forgets it.
+// fieldsDigest digests sets of fields with their keys in the order in which JSON encodes a map: the
+// API server sorts them differently, and a decoder loses the order.
 func fieldsDigest(owned []any) digest {
 	if len(owned) == 0 {
 		return digest{}

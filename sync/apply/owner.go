@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// Owner is the object of ours on whose behalf objects are delivered.
+// Owner is our object on whose behalf other objects are delivered.
 type Owner struct {
 	// HubID is the id of the hub that the owner lives on (C40).
 	HubID string
@@ -26,8 +26,8 @@ func (o Owner) String() string {
 	return strings.Join([]string{o.HubID, o.Kind, o.Namespace, o.Name}, "/")
 }
 
-// Hash returns the value of the label apps.waybill.dev/owner-hash: 40 characters
-// that follow from String.
+// Hash returns the value of the label apps.waybill.dev/owner-hash: 40 characters derived from
+// String.
 func (o Owner) Hash() string {
 	sum := sha256.Sum256([]byte(o.String()))
 	return hex.EncodeToString(sum[:20])
@@ -38,8 +38,8 @@ func (o Owner) ObjectKey() types.NamespacedName {
 	return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
 }
 
-// OwnerOf returns who delivers a live object according to its annotation. It
-// returns false where it has none, or one that nobody of us wrote.
+// OwnerOf returns the owner of a live object according to its annotation. It returns false if the
+// object has no such annotation, or one that Waybill did not write.
 func OwnerOf(object metav1.Object) (Owner, bool) {
 	return parseOwner(object.GetAnnotations()[v1alpha1.OwnerAnnotation])
 }
@@ -52,8 +52,8 @@ func parseOwner(mark string) (Owner, bool) {
 	return Owner{HubID: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]}, true
 }
 
-// describeOwner says whose a live object is, as o sees it: mark is the owner
-// annotation of the object, managers are those who wrote its fields.
+// describeOwner describes whose a live object is, as o sees it: mark is the owner annotation of the
+// object, managers are those who wrote its fields.
 func (o Owner) describeOwner(mark string, managers []string) string {
 	if mark == "" {
 		if len(managers) == 0 {

@@ -11,8 +11,8 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// Reasons of a Problem with an object. Those of rendering are in package manifest;
-// ReasonDuplicateObject of them is used here too.
+// Reasons of a Problem with an object. The reasons of rendering are in package manifest; of these,
+// ReasonDuplicateObject is used here too.
 const (
 	// ReasonInvalid: the API server finds the object invalid, or a field of it that
 	// cannot be changed was changed. The message is the API server's (P14).
@@ -35,8 +35,8 @@ const (
 	// ReasonTerminating: the object of that name, or its namespace, is being
 	// deleted. The object is applied when it is gone.
 	ReasonTerminating = "Terminating"
-	// ReasonUnavailable: what serves or admits the kind does not answer: an
-	// aggregated API server or a webhook.
+	// ReasonUnavailable: the server or the webhook that serves or admits the kind does not answer,
+	// for example an aggregated API server.
 	ReasonUnavailable = "Unavailable"
 	// ReasonFailed: the API server failed in another way.
 	ReasonFailed = "Failed"
@@ -44,23 +44,22 @@ const (
 
 // Reasons of a Warning.
 const (
-	// ReasonNotWatched: the identity may not list and watch the kind. Its objects
-	// are applied at each Apply, and between two of them nobody notices when they
-	// are edited or deleted.
+	// ReasonNotWatched: the identity may not list and watch the kind. Its objects are applied at
+	// each Apply; edits and deletions in between go unnoticed.
 	ReasonNotWatched = "NotWatched"
-	// ReasonPruneHeld: objects that may not be wanted any more stay until everything
-	// that is wanted could be read and applied.
+	// ReasonPruneHeld: objects that may no longer be wanted stay until everything that is wanted
+	// has been read and applied.
 	ReasonPruneHeld = "PruneHeld"
 )
 
-// wayOut is what to do about an immutable field.
+// wayOut says what to do about an immutable field.
 const wayOut = "change it back, or delete the object: it is then created anew"
 
-// AdoptionHint ends the message of a ReasonConflict: what to do about it.
+// AdoptionHint ends the message of a ReasonConflict, and says what to do about it.
 const AdoptionHint = `to take it over, annotate the manifest with ` + v1alpha1.AdoptAnnotation + `: "true"`
 
-// classify says why the API server did not do what it was asked for one object,
-// word for word, so that the message is the same each time.
+// classify returns why the API server did not do what it was asked to do for one object. The
+// message quotes it word for word, so that it is the same each time.
 func classify(err error) (reason, message string) {
 	message = rootCause(err)
 	switch {
@@ -89,8 +88,8 @@ func classify(err error) (reason, message string) {
 	}
 }
 
-// isTooLarge recognises what etcd says of an object that is larger than it takes, 1.5 MB where
-// nobody has set another limit: itself, or on the way to it.
+// isTooLarge recognises the messages about an object that is larger than etcd accepts, 1.5 MB
+// unless another limit is set: from etcd itself, or on the way to it.
 func isTooLarge(message string) bool {
 	return strings.Contains(message, "etcdserver: request is too large") || strings.Contains(message, "trying to send message larger than max")
 }

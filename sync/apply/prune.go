@@ -27,20 +27,20 @@ type removal struct {
 	outcome
 }
 
-// rank is the order in which objects go.
+// rank is the order in which objects are deleted.
 type rank int
 
 const (
-	// custom objects go first when what defines them goes too: as long as their
-	// controller is there, it can take down what they stand for. Nothing else goes
-	// before they are gone, also where one of them is refused: with its definition it
-	// would go all the same, past whoever refused.
+	// custom objects go first if their definitions go too: as long as their controller is running,
+	// it can take down what they stand for. Nothing else goes before they are gone, even if the
+	// deletion of one of them is refused: it would be deleted with its definition all the same,
+	// against that refusal.
 	custom rank = iota
 	// namespaced objects.
 	namespaced
 	// clusterScoped objects.
 	clusterScoped
-	// foundation is what others stand on: Namespaces and CustomResourceDefinitions.
+	// foundation is what others depend on: Namespaces and CustomResourceDefinitions.
 	foundation
 	ranks
 )
@@ -49,7 +49,7 @@ func (rm *removal) name() types.NamespacedName {
 	return types.NamespacedName{Namespace: rm.id.Namespace, Name: rm.id.Name}
 }
 
-// isDefinition tells whether the object defines a kind.
+// isDefinition reports whether the object defines a kind.
 func (rm *removal) isDefinition() bool {
 	return rm.id.Group == crdKind.Group && rm.id.Kind == crdKind.Kind
 }
@@ -58,7 +58,7 @@ func (rm *removal) refuse(reason, message string) {
 	rm.problem = &manifest.Problem{ID: rm.id, Removal: true, Reason: reason, Message: message}
 }
 
-// prune deletes what was delivered before and is not wanted any more.
+// prune deletes what was delivered before and is no longer wanted.
 func (r *run) prune(ctx context.Context) {
 	stale := inventory.Diff(r.request.Inventory, r.wanted())
 	if len(stale) == 0 {
@@ -72,7 +72,7 @@ func (r *run) prune(ctx context.Context) {
 	r.coverRemovals(ctx)
 	for _, rm := range r.removals {
 		if rm.kind != nil {
-			r.forget(recordKey{rm.kind, rm.name()}) // it is no drift any more if the object goes
+			r.forget(recordKey{rm.kind, rm.name()}) // its deletion is no longer drift
 		}
 	}
 	for step := custom; step < ranks && !r.failed(); step++ {
@@ -89,8 +89,8 @@ func (r *run) prune(ctx context.Context) {
 	r.holdOn()
 }
 
-// hold keeps what is not wanted any more: where it is not to be pruned, or where
-// that which replaces it may be among what could not be read or applied.
+// hold keeps the objects that are no longer wanted, because they are not to be pruned, or because
+// what replaces them may be among what could not be read or applied.
 func (r *run) hold(stale []manifest.ID) {
 	r.left = stale
 	if r.request.Prune && !r.failed() {
@@ -101,8 +101,8 @@ func (r *run) hold(stale []manifest.ID) {
 	}
 }
 
-// keepDefinitions releases the definitions of custom objects that stay: they would take the
-// objects along.
+// keepDefinitions releases the definitions of custom objects that stay: deleting them would delete
+// the objects too.
 func (r *run) keepDefinitions() {
 	kept := make(map[string]bool)
 	for _, rm := range r.removals {
@@ -117,12 +117,12 @@ func (r *run) keepDefinitions() {
 	}
 }
 
-// over tells whether all removals of a rank are.
+// over reports whether all removals of a rank are done.
 func (r *run) over(step rank) bool {
 	return !slices.ContainsFunc(r.removals, func(rm *removal) bool { return rm.rank == step && !rm.done })
 }
 
-// pending returns the removals of a rank that are to be tried.
+// pending returns the removals of a rank that are still to be tried.
 func (r *run) pending(step rank) []*removal {
 	var pending []*removal
 	for _, rm := range r.removals {
@@ -133,14 +133,14 @@ func (r *run) pending(step rank) []*removal {
 	return pending
 }
 
-// waitForCustom notes that everything else waits for custom objects to go.
+// waitForCustom records that everything else waits for custom objects to go.
 func (r *run) waitForCustom() {
 	for _, rm := range r.removals {
 		rm.waiting = rm.waiting || !rm.done && rm.problem == nil
 	}
 }
 
-// holdOn keeps the watches of what is not gone.
+// holdOn keeps the watches of objects that are not gone yet.
 func (r *run) holdOn() {
 	for _, rm := range r.removals {
 		if rm.kind != nil && !rm.done {
@@ -177,11 +177,12 @@ func (r *run) remove(ctx context.Context, rm *removal) {
 			r.notRemoved(rm, err)
 			return
 		}
-		rm.sight.known = false // it has changed since: it may be another, or another's
+		rm.sight.known = false // it has changed: it may be another object, or somebody else's
 	}
 }
 
-// lookUpRemoval asks for an object that no watch shows: it may have lost its label.
+// lookUpRemoval reads an object that no watch shows: it may have lost its label. It returns false
+// if that fails.
 func (r *run) lookUpRemoval(ctx context.Context, rm *removal) bool {
 	object, err := rm.kind.client(rm.id.Namespace).Get(ctx, rm.id.Name, metav1.GetOptions{})
 	switch {
@@ -196,11 +197,11 @@ func (r *run) lookUpRemoval(ctx context.Context, rm *removal) bool {
 	return true
 }
 
-// maxLooks is how often an object is looked at again that has changed since a watch saw it.
+// maxLooks is how often an object that has changed since a watch saw it is looked at again.
 const maxLooks = 3
 
-// delete tells the API server to delete an object, and what it owns in the background: the
-// very one that was looked at, as it was then. A watch may be behind, and the object be handed
+// delete deletes an object, and in the background what it owns. It deletes only the very object
+// that was looked at, as it was then: a watch may be behind, and the object may have been handed
 // over to another owner meanwhile (C41).
 func (r *run) delete(ctx context.Context, rm *removal) error {
 	err := rm.kind.client(rm.id.Namespace).Delete(ctx, rm.id.Name, metav1.DeleteOptions{
@@ -229,7 +230,7 @@ func (r *run) delete(ctx context.Context, rm *removal) error {
 	return nil
 }
 
-// awaitRemoval has the owner told when an object that is terminating is gone.
+// awaitRemoval registers the owner to be notified when a terminating object is gone.
 func (r *run) awaitRemoval(rm *removal) {
 	rm.waiting = rm.kind.awaitGone(rm.name(), rm.sight.live, r.holder)
 	rm.done = !rm.waiting
@@ -238,7 +239,7 @@ func (r *run) awaitRemoval(rm *removal) {
 	}
 }
 
-// notRemoved notes why an object was not deleted.
+// notRemoved records why an object was not deleted.
 func (r *run) notRemoved(rm *removal, err error) {
 	if failure := r.failureOf(rm.kind, err); failure != nil {
 		r.fail(failure)

@@ -16,8 +16,8 @@ import (
 	"waybill.dev/waybill/sync/watch"
 )
 
-// resolveRemovals turns identities into removals, one for each object: with their kinds, and
-// without those that are wanted under the name that the API server has for them.
+// resolveRemovals turns identities into removals with their kinds, one for each object. It leaves
+// out objects that turn out to be wanted under the identity that they have on the API server.
 func (r *run) resolveRemovals(ctx context.Context, stale []manifest.ID) {
 	known := make(map[manifest.ID]bool, len(r.items))
 	for _, id := range r.wanted() {
@@ -50,9 +50,9 @@ func (r *run) resolveRemovals(ctx context.Context, stale []manifest.ID) {
 	r.rankRemovals()
 }
 
-// removalKind returns the kind of an object that is to go: in the version that it
-// was delivered with, or any other that is served. It is nil for a kind that is
-// not served at all, of which there can be no objects.
+// removalKind returns the kind of an object to delete: in the version that it was delivered with,
+// or in any other that is served. It returns nil for a kind that is not served at all, of which
+// there can be no objects.
 func (r *run) removalKind(ctx context.Context, id manifest.ID) (*kind, error) {
 	k, err := r.applier.kindOf(ctx, r.holder, id.GroupVersionKind())
 	if err == nil || !meta.IsNoMatchError(err) {
@@ -65,7 +65,7 @@ func (r *run) removalKind(ctx context.Context, id manifest.ID) (*kind, error) {
 	if !meta.IsNoMatchError(err) {
 		return nil, r.note(err)
 	}
-	// What discovery does not know may be new, or away for a moment.
+	// A kind that discovery does not know may be new, or unavailable for a moment.
 	served, failure := r.served(ctx, id.GroupVersionKind().GroupKind())
 	if failure != nil {
 		return nil, r.note(failure)
@@ -76,7 +76,7 @@ func (r *run) removalKind(ctx context.Context, id manifest.ID) (*kind, error) {
 	return nil, nil
 }
 
-// note passes an error on, and takes it in where it is one of the cluster.
+// note returns err, and fails the run if err is a failure of the cluster as a whole.
 func (r *run) note(err error) error {
 	if err != nil {
 		if failure := clusterFailure(err); failure != nil {
@@ -114,7 +114,7 @@ func (r *run) served(ctx context.Context, kind schema.GroupKind) (bool, error) {
 	return false, nil
 }
 
-// rankRemovals decides what goes first.
+// rankRemovals decides the order in which objects are deleted.
 func (r *run) rankRemovals() {
 	defined := make(map[string]bool)
 	for _, rm := range r.removals {
@@ -138,7 +138,7 @@ func (r *run) rankRemovals() {
 	}
 }
 
-// coverRemovals sees to it that it is noticed when the objects go.
+// coverRemovals makes sure that the objects are watched, so that it is noticed when they go.
 func (r *run) coverRemovals(ctx context.Context) {
 	byKind := make(map[*kind][]*removal)
 	for _, rm := range r.removals {
@@ -157,8 +157,8 @@ func (r *run) coverRemovals(ctx context.Context) {
 	})
 }
 
-// removalsUncovered notes that it is not known how the objects of a kind are. Of a
-// kind that has gone since it was looked up there are none.
+// removalsUncovered records that the state of the objects of a kind is not known. If the kind has
+// gone since it was looked up, there are no objects left.
 func (r *run) removalsUncovered(ctx context.Context, k *kind, removals []*removal, err error) {
 	if failure := r.failureOf(k, err); failure != nil {
 		r.fail(failure)

@@ -7,7 +7,7 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// Request says what an owner wants to have in the cluster.
+// Request describes what an owner wants to have in the cluster.
 type Request struct {
 	// Owner of the objects. Applies of one owner run one after the other.
 	Owner Owner
@@ -16,58 +16,57 @@ type Request struct {
 	Objects []manifest.Object
 	// Inventory is what was delivered for the owner before.
 	Inventory []manifest.ID
-	// Prune deletes what is in Inventory and not in Objects. Where it is false, or
-	// something of Objects could not be applied, all of that stays in the cluster
-	// and in Result.Inventory.
+	// Prune deletes what is in Inventory and not in Objects. If it is false, or any of Objects
+	// could not be applied, all of that stays in the cluster and in Result.Inventory.
 	Prune bool
-	// Partial says that Objects is not all that the owner wants: some of it could not be read.
-	// Nothing is pruned then, as where something could not be applied.
+	// Partial means that Objects is not all that the owner wants, because some of it could not be
+	// read. Nothing is pruned then, just as if something could not be applied.
 	Partial bool
-	// Unkept names objects that are pruned although they carry the prune annotation: no
-	// manifest gave it to them, so it was somebody in the cluster, who is not to decide.
+	// Unkept names objects that are pruned although they carry the prune annotation: it does not
+	// come from a manifest but from somebody in the cluster, who is not to decide.
 	Unkept []manifest.ID
-	// DefaultNamespace is where namespaced objects go that name none (C59).
+	// DefaultNamespace is the namespace of namespaced objects that name none (C59).
 	DefaultNamespace string
 	// Health asks for Result.Health, and for Notify when it changes.
 	Health bool
-	// Intent, where it is not nil, is called before the first write that would
-	// create an object which Inventory does not name, with an inventory that names
-	// it too. It stores that inventory, so that a crash leaves nothing behind that
-	// nobody knows of (C41). Its error ends the Apply before anything is written.
+	// Intent, if not nil, is called before the first write that would create an object that
+	// Inventory does not name, with an inventory that names it too. It must store that inventory,
+	// so that a crash leaves nothing behind that nobody knows of (C41). Its error ends the Apply
+	// before anything is written.
 	Intent func(context.Context, []manifest.ID) error
 }
 
-// Result says what became of a Request.
+// Result is the outcome of a Request.
 type Result struct {
 	// Problems names each object that could not be applied or deleted, in the order
 	// of the objects. Reasons are documented with their constants. The messages are
 	// stable, so that a status does not change with every try.
 	Problems []manifest.Problem
-	// Warnings are no failures: the objects are delivered, but something about them
-	// is not as it could be. Sorted.
+	// Warnings are not failures: the objects are delivered, but something about them is not as it
+	// could be. Sorted.
 	Warnings []manifest.Problem
-	// Inventory is what must be remembered: all that was requested, and what was
-	// delivered before and is not yet gone.
+	// Inventory is what must be remembered: everything that was requested, and what was delivered
+	// before and is not gone yet.
 	Inventory []manifest.ID
-	// Changes lists what was done, in the order of the objects. What was as it
-	// should be is not in it.
+	// Changes lists what was done, in the order of the objects. Objects that were as they should be
+	// are not in it.
 	Changes []Change
-	// Waiting names objects that cannot be applied yet, or are not gone yet. Notify
-	// comes when that changes, unless a Problem or Warning says that it cannot be
-	// watched.
+	// Waiting names objects that cannot be applied yet, or are not gone yet. Notify is called when
+	// that changes, unless a Problem or Warning says that it cannot be watched.
 	Waiting []manifest.ID
-	// Unseen: something that is waited for, or that was delivered, cannot be watched, so that no
-	// Notify comes. To look again now and then is all that is left to the owner.
+	// Unseen: something that is waited for, or that was delivered, cannot be watched, so Notify is
+	// not called for it. The owner has to look again from time to time.
 	Unseen bool
 	// Unannounced: a kind that is waited for is in a group that no CustomResourceDefinition
-	// defines. One may come, and Notify with it; but it may be that an aggregated API server is
-	// to serve the kind, of which no Notify comes. To look again every few minutes finds it.
+	// defines. One may be created, and Notify is called then; but an aggregated API server may be
+	// meant to serve the kind, of which Notify is not called. The owner has to look again every few
+	// minutes to find out.
 	Unannounced bool
 	// Health of the requested objects; zero unless it was asked for.
 	Health health.Summary
-	// Err is not nil where the cluster as a whole let us down: it is unreachable,
-	// refuses the credentials, or ctx ended. Not everything may have been tried; a
-	// later Apply goes on where this one stopped.
+	// Err is set if the cluster as a whole failed: it is unreachable or refuses the credentials, or
+	// ctx ended. Not everything may have been tried; a later Apply continues where this one
+	// stopped.
 	Err error
 }
 
@@ -81,10 +80,10 @@ const (
 	Configured Action = "Configured"
 	// Corrected: the object was changed back, because somebody else had changed it.
 	Corrected Action = "Corrected"
-	// Deleted: the object was told to go, because it is not wanted any more.
+	// Deleted: the API server was told to delete the object, because it is no longer wanted.
 	Deleted Action = "Deleted"
-	// Released: the object is not wanted any more and stays: its prune annotation
-	// says so, it belongs to somebody else by now, or it defines the kind of such an object.
+	// Released: the object is no longer wanted but stays: its prune annotation says so, it belongs
+	// to somebody else by now, or it defines the kind of such an object.
 	Released Action = "Released"
 )
 
@@ -92,6 +91,7 @@ const (
 type Change struct {
 	ID     manifest.ID
 	Action Action
-	// Again: what was Created had been applied just so before, and somebody else deleted it.
+	// Again: the object that was Created had been applied in the same way before, and somebody else
+	// deleted it.
 	Again bool
 }

@@ -18,8 +18,8 @@ import (
 	"waybill.dev/waybill/sync/watch"
 )
 
-// Namespaced tells whether the objects of a kind have namespaces, without applying any. For
-// a kind that is not known, or not yet, known is false.
+// Namespaced reports whether the objects of a kind have namespaces, without applying any. For a
+// kind that is not known, or not known yet, known is false.
 func (a *Applier) Namespaced(ctx context.Context, gvk schema.GroupVersionKind) (namespaced, known bool, err error) {
 	ctx, cancel := a.bind(ctx)
 	defer cancel()
@@ -40,14 +40,14 @@ func (a *Applier) Namespaced(ctx context.Context, gvk schema.GroupVersionKind) (
 	}
 }
 
-// lookup is the answer to what a kind is called.
+// lookup is the result of looking up a kind.
 type lookup struct {
 	kind *kind
 	err  error
 }
 
-// resolveKnown finds out what the API server calls the kinds of items, as far as
-// discovery knows them. What it does not know may be defined by the first stage.
+// resolveKnown looks up the kinds of the items that discovery knows. Kinds that it does not know
+// may be defined by the first stage.
 func (r *run) resolveKnown(ctx context.Context, items []*item) {
 	found := make(map[schema.GroupVersionKind]lookup)
 	for _, it := range items {
@@ -69,8 +69,7 @@ func (r *run) resolveKnown(ctx context.Context, items []*item) {
 	}
 }
 
-// resolve finds out what the API server calls the kinds of the items that
-// discovery does not know.
+// resolve looks up the kinds of the items that discovery does not know.
 func (r *run) resolve(ctx context.Context, items []*item) {
 	found := make(map[schema.GroupVersionKind]lookup)
 	for _, it := range items {
@@ -116,7 +115,7 @@ func (r *run) place(it *item, k *kind) {
 	}
 }
 
-// unresolved notes that the kind of an item could not be found.
+// unresolved records that the kind of an item could not be found.
 func (r *run) unresolved(it *item, err error) {
 	var (
 		missing watch.NoDefinitionError
@@ -147,8 +146,8 @@ func (r *run) unresolved(it *item, err error) {
 	}
 }
 
-// awaitKind notes that an item waits for its kind to be served. That is no problem
-// where the definition of the kind has just been applied.
+// awaitKind records that an item waits for its kind to be served. That is no problem if the
+// definition of the kind has just been applied.
 func (r *run) awaitKind(it *item, message string) {
 	it.waiting = true
 	if definition := r.defined[kindName{it.id.Group, it.id.Kind}]; definition == nil || definition.undone() {
@@ -161,8 +160,7 @@ func (r *run) awaitKind(it *item, message string) {
 	}
 }
 
-// cover sees to it that what happens to the objects is noticed, before anything is
-// done to them.
+// cover makes sure that the objects are watched before anything is done to them.
 func (r *run) cover(ctx context.Context, items []*item) {
 	byKind := make(map[*kind][]*item)
 	for _, it := range items {
@@ -179,8 +177,8 @@ func (r *run) cover(ctx context.Context, items []*item) {
 	})
 }
 
-// uncovered notes that it is not known how the objects of a kind are. They are not
-// touched; the owner is told when it is known.
+// uncovered records that the state of the objects of a kind is not known. They are not touched; the
+// owner is notified when their state is known.
 func (r *run) uncovered(k *kind, items []*item, err error) {
 	if failure := r.failureOf(k, err); failure != nil {
 		r.fail(failure)
@@ -200,8 +198,8 @@ func (r *run) uncovered(k *kind, items []*item, err error) {
 	}
 }
 
-// awaitServed has the owner told when the objects of a kind can be seen again:
-// because they can, or because what defines them changes.
+// awaitServed registers the owner to be notified when the objects of a kind can be watched again,
+// or when a definition in the group of the kind changes.
 func (r *run) awaitServed(k *kind) {
 	k.awaitServed(r.holder)
 	if !strings.Contains(k.gvk.Group, ".") {
@@ -213,9 +211,9 @@ func (r *run) awaitServed(k *kind) {
 	r.applier.definitions.Await(r.holder, k.gvk.Group)
 }
 
-// failureOf returns the failure of the cluster as a whole that an error about a
-// kind shows, or nil. Kinds that the API server serves itself are unavailable only
-// if it is; others may come from a server of their own.
+// failureOf returns the failure of the cluster as a whole that an error about a kind reveals, or
+// nil. Kinds that the API server serves itself are unavailable only if it is; others may be served
+// by another server.
 func (r *run) failureOf(k *kind, err error) error {
 	if failure := clusterFailure(err); failure != nil {
 		return failure
@@ -227,7 +225,7 @@ func (r *run) failureOf(k *kind, err error) error {
 	return nil
 }
 
-// warnNotWatched notes the namespaces of a kind in which drift is not noticed.
+// warnNotWatched adds a warning for each namespace of a kind in which drift is not noticed.
 func (r *run) warnNotWatched(k *kind, namespaces []string) {
 	for _, namespace := range namespaces {
 		err := k.denial(namespace)

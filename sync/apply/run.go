@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// parallel is how many requests one Apply has under way at a time.
+// parallel is the number of requests that one Apply sends at a time.
 const parallel = 20
 
 // run is one Apply or Delete at work.
@@ -29,22 +29,21 @@ type run struct {
 
 	// items are the requested objects, in their order. Set by prepare.
 	items []*item
-	// defined has the CustomResourceDefinition among the items that defines a kind.
-	// Set by prepare.
+	// defined has the CustomResourceDefinitions among the items, by the kind that they define. Set
+	// by prepare.
 	defined map[kindName]*item
 	// intended has what the owner is known to intend. Set by declare.
 	intended map[manifest.ID]bool
-	// removals are what is to go. Set by prune.
+	// removals are the objects to delete. Set by prune.
 	removals []*removal
-	// left is what was delivered before, is not wanted any more and was not tried
-	// to delete. Set by prune.
+	// left is what was delivered before and is no longer wanted, but stays without an attempt to
+	// delete it. Set by prune.
 	left []manifest.ID
 
-	// needed is what has to be watched. What is not in it at the end is not watched
-	// any more.
+	// needed is what has to be watched. What is not in it at the end is no longer watched.
 	needed scopes
 
-	// The rest is written from several goroutines.
+	// mu guards the rest, which is written from several goroutines.
 	mu sync.Mutex
 	// err is the failure of the cluster as a whole.
 	err error
@@ -64,7 +63,7 @@ type kindName struct{ group, kind string }
 
 // outcome is what became of one object.
 type outcome struct {
-	// problem is set where it could not be applied or deleted.
+	// problem is set if it could not be applied or deleted.
 	problem *manifest.Problem
 	// waiting: it cannot be applied yet, or is not gone yet.
 	waiting bool
@@ -74,7 +73,7 @@ type outcome struct {
 	again bool
 }
 
-// undone tells whether an object is not what it should be.
+// undone reports whether an object is not what it should be.
 func (o outcome) undone() bool { return o.problem != nil || o.waiting }
 
 func (a *Applier) newRun(ctx context.Context, request Request) (*run, error) {
@@ -102,8 +101,8 @@ func (a *Applier) newRun(ctx context.Context, request Request) (*run, error) {
 	return r, nil
 }
 
-// fail takes in that the cluster as a whole failed. The first failure counts:
-// those that follow are mostly its consequences.
+// fail records that the cluster as a whole failed. Only the first failure counts: those that follow
+// are mostly its consequences.
 func (r *run) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +111,7 @@ func (r *run) fail(err error) {
 	}
 }
 
-// missWatch takes in that nobody tells of something.
+// missWatch records that something cannot be watched.
 func (r *run) missWatch() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,8 +124,7 @@ func (r *run) failed() bool {
 	return r.err != nil
 }
 
-// each does something for each of some things, in parallel, until the cluster as a
-// whole fails.
+// each calls do for each of things, in parallel, until the cluster as a whole fails.
 func each[T any](ctx context.Context, r *run, things []T, do func(context.Context, T)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -143,7 +141,7 @@ func each[T any](ctx context.Context, r *run, things []T, do func(context.Contex
 			return nil
 		})
 	}
-	_ = group.Wait() // what goes wrong is noted where it does
+	_ = group.Wait() // do records what goes wrong
 }
 
 // wanted returns the identities of everything that was requested.
@@ -157,7 +155,7 @@ func (r *run) wanted() []manifest.ID {
 	return ids
 }
 
-// finish sums up, and lets go of what is not needed any more.
+// finish returns the result of the run, and releases what is no longer needed.
 func (r *run) finish() Result {
 	slices.SortFunc(r.warnings, func(a, b manifest.Problem) int { return cmp.Compare(a.Error(), b.Error()) })
 	result := Result{Err: r.err, Warnings: r.warnings, Unseen: r.unseen, Unannounced: r.unannounced}
@@ -175,7 +173,7 @@ func (r *run) finish() Result {
 	if r.err == nil {
 		r.tidy()
 	} else {
-		// Not everything was looked at. What is gone is found to be so next time.
+		// Not everything was looked at. What is gone is noticed next time.
 		r.holder.needed = r.needed.with(r.holder.needed)
 		result.Inventory = inventory.Merge(r.request.Inventory, r.wanted())
 	}
@@ -198,7 +196,7 @@ func (r *Result) add(id manifest.ID, o outcome) {
 	}
 }
 
-// publish leaves behind what Observe tells of.
+// publish stores what Observe reports.
 func (r *run) publish(result Result) {
 	v := &view{
 		settled: result.Err == nil && len(result.Problems) == 0 && len(result.Waiting) == 0,
@@ -220,8 +218,8 @@ func (r *run) publish(result Result) {
 	r.holder.applied.Store(v)
 }
 
-// tidy drops records of objects that are not wanted any more, watches that nobody
-// needs, and what the last run waited for.
+// tidy drops records of objects that are no longer wanted, watches that nobody needs, and what only
+// the last run waited for.
 func (r *run) tidy() {
 	wanted := make(map[recordKey]bool, len(r.items))
 	for _, it := range r.items {
@@ -246,7 +244,7 @@ func (r *run) forget(key recordKey) {
 	key.kind.forget(key.name, r.holder)
 }
 
-// health sums up how the requested objects are.
+// health summarizes the health of the requested objects.
 func (r *run) health() health.Summary {
 	items := make([]health.Item, 0, len(r.items))
 	for _, it := range r.items {

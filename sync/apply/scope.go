@@ -14,14 +14,13 @@ import (
 	"waybill.dev/waybill/sync/watch"
 )
 
-// retryDenied is after how long a watch that was forbidden is tried again, by the
-// next Apply that would use it: somebody may have granted it meanwhile.
+// retryDenied is the time after which a watch that was forbidden is tried again, by the next Apply
+// that would use it: the right may have been granted meanwhile.
 const retryDenied = 5 * time.Minute
 
-// cover sees to it that the objects of a kind are watched in some namespaces:
-// everywhere at once or, for an identity that may not do that, one by one. Where
-// it may not do that either it is no error; covered and denial tell. An error
-// means that it is not known how things are.
+// cover makes sure that the objects of a kind are watched in some namespaces: everywhere at once
+// or, for an identity that may not do that, one by one. If it may not do that either, that is no
+// error; covered and denial report it. An error means that the state of the objects is not known.
 func (k *kind) cover(ctx context.Context, namespaces []string) error {
 	err := k.await(ctx, everywhere)
 	if err == nil {
@@ -45,18 +44,18 @@ func (k *kind) cover(ctx context.Context, namespaces []string) error {
 	return nil
 }
 
-// await waits until a scope is watched, or failed to be.
+// await waits until a scope is watched, or an attempt to watch it fails.
 func (k *kind) await(ctx context.Context, scope string) error {
 	for {
 		err := k.feed(scope).Await(ctx)
 		if !errors.Is(err, watch.ErrStopped) {
 			return err
 		}
-		// It was stopped for one that watches more. Wait for that one.
+		// It was replaced by one that watches more. Wait for that one.
 	}
 }
 
-// feed returns the watch of a scope, and starts it where there is none.
+// feed returns the watch of a scope, and starts it if there is none.
 func (k *kind) feed(scope string) *feed {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -67,8 +66,7 @@ func (k *kind) feed(scope string) *feed {
 	return f
 }
 
-// start starts a watch, in place of one that may be there. The caller holds the
-// lock.
+// start starts a watch, in place of an existing one if there is one. The caller holds the lock.
 func (k *kind) start(scope string) *feed {
 	relied := false // others have relied on the one before
 	if old := k.feeds[scope]; old != nil {
@@ -87,15 +85,15 @@ func (k *kind) start(scope string) *feed {
 	return f
 }
 
-// lost implements sink: nobody sees any more what becomes of the objects of a scope. Those who
-// use the kind are told, to find out at their next Apply what that means for them: nothing,
-// where it is about other namespaces.
+// lost implements sink: the objects of a scope are no longer watched. The holders that use the kind
+// are notified, and find out at their next Apply what that means for them: nothing, if it is about
+// other namespaces.
 func (k *kind) lost(f *feed, err error) {
 	k.mu.Lock()
 	notServed := apierrors.IsNotFound(err)
 	if k.feeds[f.scope] != f || notServed && f.version == "" {
 		k.mu.Unlock()
-		return // it never was served: its definition tells when it is
+		return // it was never served; its definition announces when it is
 	}
 	concerned := slices.Collect(maps.Keys(k.users))
 	k.mu.Unlock()
@@ -105,8 +103,7 @@ func (k *kind) lost(f *feed, err error) {
 	k.applier.tell(concerned)
 }
 
-// covered tells whether a watch shows the objects of a namespace. The caller holds
-// the lock.
+// covered reports whether a watch shows the objects of a namespace. The caller holds the lock.
 func (k *kind) covered(namespace string) bool {
 	for _, scope := range []string{everywhere, namespace} {
 		if f := k.feeds[scope]; f != nil && f.State().Synced {
@@ -116,7 +113,7 @@ func (k *kind) covered(namespace string) bool {
 	return false
 }
 
-// denial returns why a namespace may not or cannot be watched, nil where it is.
+// denial returns why a namespace may not or cannot be watched; nil if it is watched.
 func (k *kind) denial(namespace string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -131,8 +128,8 @@ func (k *kind) denial(namespace string) error {
 	return nil
 }
 
-// watchFully has spec and status watched from now on. What is known of objects is
-// kept, and compared with what the new watches show.
+// watchFully makes watches include spec and status from now on. What is known of objects is kept,
+// and compared with what the new watches show.
 func (k *kind) watchFully() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -159,8 +156,8 @@ func (k *kind) stopAllBut(scope string) {
 	}
 }
 
-// use notes which namespaces a holder delivers to, and ends the watches of those
-// that nobody delivers to any more.
+// use records which namespaces a holder delivers to, and ends the watches of those that nobody
+// delivers to any more.
 func (k *kind) use(h *holder, namespaces map[string]bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -182,9 +179,8 @@ func (k *kind) use(h *holder, namespaces map[string]bool) {
 	}
 }
 
-// leave drops all that is known on behalf of a holder: what it applied, by name, and
-// what it waits for. It returns true where nobody uses the kind any more; then its
-// watches have ended.
+// leave drops all that is known on behalf of a holder: what it applied, by name, and what it waits
+// for. It returns true if nobody uses the kind any more; its watches have ended then.
 func (k *kind) leave(h *holder, applied []types.NamespacedName) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -216,14 +212,14 @@ func (k *kind) leave(h *holder, applied []types.NamespacedName) bool {
 	return false
 }
 
-// awaitServed has a holder told when the objects of the kind can be watched again.
+// awaitServed registers a holder to be notified when the objects of the kind can be watched again.
 func (k *kind) awaitServed(h *holder) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.waiting[h] = true
 }
 
-// join adds a holder to those who use the kind.
+// join adds a holder to those that use the kind.
 func (k *kind) join(h *holder) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -232,7 +228,7 @@ func (k *kind) join(h *holder) {
 	}
 }
 
-// abandoned tells whether a watch of the kind has given up finding it.
+// abandoned reports whether a watch of the kind has given up because the kind was not found.
 func (k *kind) abandoned() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

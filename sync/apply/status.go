@@ -12,24 +12,23 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// MaxStatus is how large a status may be, as JSON, to be kept (C58).
+// MaxStatus is the size in bytes of the largest status that is kept, as JSON (C58).
 const MaxStatus = 64 << 10
 
 // Status is the field status of a live object, as its controller wrote it.
 type Status struct {
-	// JSON of the field; nil where the object has none, or one that is too large.
+	// JSON of the field; nil if the object has none, or one that is too large.
 	JSON []byte
 	// TooLarge: it is larger than MaxStatus.
 	TooLarge bool
 }
 
-// wantsStatus tells whether the status of an owner's objects of a kind is to be kept.
+// wantsStatus reports whether the status of an owner's objects of a kind is to be kept.
 func (a *Applier) wantsStatus(owner Owner, k *kind) bool {
 	return a.status != nil && health.ReportsStatus(k.gvk.GroupKind()) && a.status(owner)
 }
 
-// reported returns the status of an object with an owner mark; nil where it is nobody's to
-// keep.
+// reported returns the status of an object with an owner mark; nil if it is not to be kept.
 func reported(object metav1.Object, mark string, keep func(Owner) bool) *Status {
 	u, whole := object.(*unstructured.Unstructured)
 	if keep == nil || !whole {
@@ -52,8 +51,8 @@ func reported(object metav1.Object, mark string, keep func(Owner) bool) *Status 
 	return &Status{JSON: text}
 }
 
-// statusDiffers tells whether the status of a live object is another one. That it is not
-// known any more is no news.
+// statusDiffers reports whether the status of a live object has changed. A status that is no longer
+// known does not count as changed.
 func (l *live) statusDiffers(other *live) bool {
 	if other == nil || other.reported == nil {
 		return false
@@ -64,8 +63,9 @@ func (l *live) statusDiffers(other *live) bool {
 	return l.reported.TooLarge != other.reported.TooLarge || !bytes.Equal(l.reported.JSON, other.reported.JSON)
 }
 
-// statusOf returns the status of an object as far as it is the holder's, and known. Of one
-// that is gone, or somebody else's by now, it is known that there is none.
+// statusOf returns the status of an object if the object is the holder's, or nil if it is not
+// known. For an object that is gone, or belongs to somebody else by now, it is known that there is
+// none.
 func (k *kind) statusOf(name types.NamespacedName, h *holder) *Status {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -81,7 +81,7 @@ func (k *kind) statusOf(name types.NamespacedName, h *holder) *Status {
 	return nil
 }
 
-// addStatus adds the status of an object, as far as it is known.
+// addStatus adds the status of an object, if it is known.
 func (o *Observation) addStatus(key recordKey, h *holder) {
 	status := key.kind.statusOf(key.name, h)
 	if status == nil {

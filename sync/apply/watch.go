@@ -20,19 +20,18 @@ import (
 type Watched struct {
 	IDs []manifest.ID
 	// Anew are those of IDs that were just written, or are about to be compared with what they
-	// should be: they are right as they are now, also where they were watched before.
+	// should be: their present state is right, even if they were watched before.
 	Anew []manifest.ID
-	// Health has changes of health told too.
+	// Health asks for Notify when their health changes, too.
 	Health bool
 }
 
-// Watch watches objects that Apply did not write, beside those that it did. As
-// they are now is how they should be: Notify comes, and Observe tells, when one of
-// them is deleted, made anew, or loses a field that is managed by Helm to somebody
-// else. An object that is missing is drift at once. A second Watch takes the place
-// of the first; how an object should be that was watched already stays what it was,
-// so that an edit in between is not taken for right. An error says what could not
-// be watched; the rest is.
+// Watch watches objects that Apply did not write, in addition to those that it did. Their present
+// state is taken to be right: Notify is called, and Observe reports it, when one of them is
+// deleted, created again, or loses a field that is managed by Helm to somebody else. An object that
+// is missing is drift at once. A second Watch replaces the first; for objects that were watched
+// already, what was taken to be right stays, so that an edit in between is not taken to be right.
+// An error says what could not be watched; the rest is.
 func (a *Applier) Watch(ctx context.Context, owner Owner, watched Watched) error {
 	ctx, cancel := a.bind(ctx)
 	defer cancel()
@@ -72,7 +71,7 @@ func (a *Applier) Watch(ctx context.Context, owner Owner, watched Watched) error
 	return errors.Join(errs...)
 }
 
-// Unwatch ends a Watch. What Apply wrote is watched on.
+// Unwatch ends a Watch. What Apply wrote is still watched.
 func (a *Applier) Unwatch(owner Owner) {
 	h, err := a.take(context.Background(), owner)
 	if err != nil {
@@ -84,7 +83,7 @@ func (a *Applier) Unwatch(owner Owner) {
 	a.keepOnly(h, h.needed)
 }
 
-// unwatch drops what the last Watch took for right, but of those that are watched on.
+// unwatch drops what the last Watch took to be right, except for objects that are still watched.
 func (a *Applier) unwatch(h *holder, on []recordKey) {
 	v := h.watched.Swap(nil)
 	if v == nil {
@@ -131,8 +130,8 @@ func (k *kind) key(id manifest.ID) recordKey {
 	return recordKey{k, name}
 }
 
-// baseline takes an object as it is for how it should be; where that is known already, only
-// anew.
+// baseline takes the present state of an object to be right. A state that was taken to be right
+// before is replaced only if anew is set.
 func (k *kind) baseline(name types.NamespacedName, h *holder, anew bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

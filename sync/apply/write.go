@@ -91,8 +91,8 @@ func (r *run) patch(ctx context.Context, it *item, force bool) error {
 	return nil
 }
 
-// send applies an item and returns the answer: the metadata of the object, or all of it where
-// its status is asked for and no watch shows that.
+// send applies an item and returns the answer: the metadata of the object, or all of it if its
+// status is wanted and no watch shows it.
 func (r *run) send(ctx context.Context, it *item, payload []byte, force bool) (metav1.Object, error) {
 	options := metav1.PatchOptions{
 		FieldManager:    v1alpha1.FieldManager,
@@ -106,7 +106,7 @@ func (r *run) send(ctx context.Context, it *item, payload []byte, force bool) (m
 	return it.kind.client(it.id.Namespace).Patch(ctx, it.id.Name, types.ApplyPatchType, payload, options)
 }
 
-// actionFor says what an apply has done, from before and after.
+// actionFor returns what an apply has done, by comparing the object before and after.
 func (it *item) actionFor(applied *live) Action {
 	before := it.sight.live
 	switch {
@@ -121,15 +121,15 @@ func (it *item) actionFor(applied *live) Action {
 	}
 }
 
-// conflict notes that an object belongs to somebody else. Where that one carries
-// an owner mark too, the owner is told when it goes.
+// conflict records that an object belongs to somebody else. If the object carries an owner mark
+// too, our owner is notified when it goes.
 func (r *run) conflict(it *item) {
 	live := it.sight.live
 	it.kind.awaitGone(it.name(), live, r.holder)
 	it.refuse(ReasonConflict, fmt.Sprintf("%s; %s", r.request.Owner.describeOwner(live.owner, it.sight.managers), AdoptionHint))
 }
 
-// refused notes why the API server did not apply an item.
+// refused records why the API server did not apply an item.
 func (r *run) refused(ctx context.Context, it *item, err error) {
 	var rival *rivalError
 	if errors.As(err, &rival) {
@@ -160,8 +160,7 @@ func (r *run) refused(ctx context.Context, it *item, err error) {
 	}
 }
 
-// awaitNamespace has the owner told when a namespace is not any more as it was
-// found.
+// awaitNamespace registers the owner to be notified when a namespace is no longer as it was found.
 func (r *run) awaitNamespace(ctx context.Context, it *item, found phase) {
 	it.waiting = true
 	r.mu.Lock()
