@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// members is how many Applications there are, in how many namespaces; each has two objects
-	// of each of five kinds.
+	// members is the number of Applications, and memberSpaces that of their namespaces. Each
+	// Application has two objects of each of five kinds.
 	members      = 1000
 	memberSpaces = 20
 	parts        = 10
-	// pace is how many components change in a second, and changes how many in each run.
+	// pace is how many components change per second, and changes how many in each run.
 	pace    = 100
 	changes = 300
 )
@@ -34,8 +34,8 @@ type crowd struct {
 	apps *observe.View
 }
 
-// startCrowd ends with 1,000 Applications that a first process has given their components,
-// and no process any more.
+// startCrowd returns with 1,000 Applications whose components are owned already, thanks to a first
+// process, which has ended.
 func startCrowd(b *testing.B) *crowd {
 	b.Helper()
 	c := &crowd{hub: startHub(b, false)}
@@ -59,7 +59,7 @@ func startCrowd(b *testing.B) *crowd {
 	return c
 }
 
-// crowdPatience is how long 10,000 objects may take to be taken in.
+// crowdPatience is how long it may take until 10,000 objects are processed.
 const crowdPatience = 10 * time.Minute
 
 func (c *crowd) await(b *testing.B, want int, match observe.Match) {
@@ -86,7 +86,7 @@ func memberApplication(i int) *unstructured.Unstructured {
 	}}
 }
 
-// partManifests are the objects of an Application. The Deployments have no replicas: they are
+// partManifests returns the objects of an Application. The Deployments have no replicas: they are
 // healthy as soon as their controller has seen them.
 func partManifests(i int) []string {
 	var manifests []string
@@ -108,12 +108,12 @@ func partManifests(i int) []string {
 	return manifests
 }
 
-// ready matches an Application whose status says of its components what is given.
+// ready matches an Application with that status.componentsReady.
 func ready(components string) observe.Match {
 	return observe.Has(components, "status", "componentsReady")
 }
 
-// allThere matches an Application that has, and owns, all of its components.
+// allThere matches an Application all of whose components exist and are owned.
 func allThere(o *observe.Object) bool {
 	if !ready(fmt.Sprintf("%d/%[1]d", parts))(o) {
 		return false
@@ -127,8 +127,8 @@ func allThere(o *observe.Object) bool {
 	return len(components) == parts
 }
 
-// application1000Cold is how long a fresh process takes until every status is right, where
-// all objects are owned already and every status is wrong.
+// application1000Cold measures how long a fresh process takes until every status is right, if all
+// objects are owned already and every status is wrong.
 func application1000Cold(b *testing.B, s *sheet) {
 	c := startCrowd(b)
 	var took, calls samples
@@ -154,10 +154,10 @@ func application1000Cold(b *testing.B, s *sheet) {
 	s.atMost("rss", peak, "MiB", maxRSS)
 }
 
-// applicationChange is how long a change of a component takes to show in the status of its
-// Application, while 100 such changes a second go on: ConfigMaps are deleted, and come back.
-// The floor is a bare program that knows what changes, and writes no more than that: where the
-// API server takes long for this, nobody can be told sooner.
+// applicationChange measures how long a change of a component takes to show in the status of its
+// Application, with 100 such changes a second: ConfigMaps are deleted and recreated. The floor is a
+// bare program that knows what changes and writes only that: if the API server is slow at this,
+// nobody can be faster.
 func applicationChange(b *testing.B, s *sheet) {
 	c := startCrowd(b)
 	fewer, all := fmt.Sprintf("%d/%[1]d", parts-1), fmt.Sprintf("%d/%[1]d", parts)
@@ -178,12 +178,12 @@ func applicationChange(b *testing.B, s *sheet) {
 	s.rss(process)
 }
 
-// step is something that is done to the i-th Application, or to what it has.
+// step is an action on the i-th Application or its components.
 type step func(ctx context.Context, i int) error
 
 func nothing(context.Context, int) error { return nil }
 
-// write writes a status as small as can be.
+// write returns a step that writes a minimal status.
 func (c *crowd) write(components string) step {
 	patch := []byte(`{"status":{"componentsReady":"` + components + `"}}`)
 	return func(ctx context.Context, i int) error {
@@ -205,9 +205,9 @@ func (c *crowd) bring(ctx context.Context, i int) error {
 	return err
 }
 
-// change does something to a component of many Applications, at a pace, and returns how long
-// each took, from the answer of the API server on, until the status said so. That begins with
-// what the row itself does then.
+// change changes a component of many Applications, at a pace, and returns for each how long it took
+// from the answer of the API server until the status showed it. The time includes then, which the
+// row itself does after the change.
 func (c *crowd) change(b *testing.B, do, then step, want string) samples {
 	b.Helper()
 	took := make(samples, changes)
@@ -226,7 +226,7 @@ func (c *crowd) change(b *testing.B, do, then step, want string) samples {
 	return took
 }
 
-// paced takes a step for 0 to n-1, so many in a second, however long each takes.
+// paced calls do for 0 to n-1 at a rate of perSecond, however long each call takes.
 func paced(b *testing.B, n, perSecond int, do step) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
@@ -241,7 +241,7 @@ func paced(b *testing.B, n, perSecond int, do step) {
 	require.NoError(b, group.Wait())
 }
 
-// applicationIdle is what is asked when nothing changes.
+// applicationIdle measures the requests when nothing changes.
 func applicationIdle(b *testing.B, s *sheet) {
 	c := startCrowd(b)
 	process := startAgent(b, c.hub)

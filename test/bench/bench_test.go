@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/test/env"
 )
 
-// row is something that is measured, with one figure or several.
+// row is a measurement with one or more figures.
 type row struct {
 	name    string
 	measure func(*testing.B, *sheet)
@@ -40,7 +40,7 @@ var rows = []row{
 	{"application-idle", applicationIdle},
 	{"inject-p99", injectP99},
 	{"unlisted-kind", unlistedKind},
-	// These share ten more API servers, which would be in the way of the others.
+	// These share ten more API servers, which would slow down the others.
 	{"remote-20-dead", remote20Dead},
 	{"dead-one-of-ten", deadOneOfTen},
 	{"kubernetesapplication-500-create", kubernetesApplication500Create},
@@ -49,11 +49,11 @@ var rows = []row{
 	{"kubernetesapplication-idle", kubernetesApplicationIdle},
 }
 
-// figures collects what all rows have measured.
+// figures collects the figures of all rows.
 var figures table
 
 func TestMain(m *testing.M) {
-	klog.SetLogger(logr.Discard()) // what counts is in the table
+	klog.SetLogger(logr.Discard()) // the table shows the results
 	log.SetLogger(logr.Discard())
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 	signals := make(chan os.Signal, 1)
@@ -80,7 +80,7 @@ func BenchmarkWaybill(b *testing.B) {
 		b.Run(r.name, func(b *testing.B) {
 			s := &sheet{row: r.name, b: b}
 			defer func() {
-				b.ReportMetric(0, "ns/op") // says nothing here, and is left out when zero
+				b.ReportMetric(0, "ns/op") // meaningless here, and omitted if zero
 				figures.add(s.lines()...)
 			}()
 			r.measure(b, s)

@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/test/observe"
 )
 
-// definition is the name of what rows install.
+// definition is the name of the definition that rows install.
 const definition = "app"
 
 // offer serves a chart of testdata in a Helm repository and defines it in the hub.
@@ -37,14 +37,14 @@ func (h *hub) offer(b *testing.B, chart string) {
 	}})
 }
 
-// userClusterItself makes the hub a user cluster too, and waits until it is one.
+// userClusterItself registers the hub as a user cluster as well, and waits until it is Ready.
 func (h *hub) userClusterItself(b *testing.B) {
 	b.Helper()
 	h.create(b, clusters, kubernetesCluster("hub", nil, nil))
 	await(b, h.view(b, clusters, system), 1, observe.Ready)
 }
 
-// register makes a user cluster known to the hub, reached by a kubeconfig.
+// register registers a user cluster with the hub, by a kubeconfig.
 func (h *hub) register(b *testing.B, name string, kubeconfig []byte, labels map[string]any) {
 	b.Helper()
 	h.create(b, secrets, &unstructured.Unstructured{Object: map[string]any{
@@ -63,7 +63,7 @@ func kubernetesCluster(name string, labels, spec map[string]any) *unstructured.U
 	}}
 }
 
-// installation installs the definition into its own namespace.
+// installation returns an installation of the definition into its own namespace.
 func installation(namespace, name string, values map[string]any) *unstructured.Unstructured {
 	spec := map[string]any{"applicationRef": map[string]any{"name": definition, "version": "1.0.0"}}
 	if values != nil {

@@ -12,8 +12,8 @@ import (
 	"waybill.dev/waybill/test/observe"
 )
 
-// perRun is how many objects are deleted, and how many edited, in each run: five runs make
-// 500 events.
+// perRun is how many objects are deleted, and how many edited, in each run: five runs give 500
+// events.
 const perRun = 50
 
 func driftBack(b *testing.B, s *sheet) {
@@ -36,7 +36,7 @@ func driftBack(b *testing.B, s *sheet) {
 	s.rss(t.process)
 }
 
-// deleteByHand returns how long the object is away.
+// deleteByHand deletes an object and returns how long it is missing.
 func (t *thousand) deleteByHand(b *testing.B, name string) float64 {
 	b.Helper()
 	was := t.maps.Get(delivered, name)
@@ -45,7 +45,7 @@ func (t *thousand) deleteByHand(b *testing.B, name string) float64 {
 	return t.back(b, func(o *observe.Object) bool { return o.GetName() == name && o.GetUID() != was.GetUID() })
 }
 
-// editByHand returns how long the object is not as in git.
+// editByHand edits an object and returns how long it differs from git.
 func (t *thousand) editByHand(b *testing.B, name string) float64 {
 	b.Helper()
 	edited, err := t.client.Resource(configMaps).Namespace(delivered).Patch(b.Context(), name, types.MergePatchType,

@@ -16,23 +16,24 @@ import (
 )
 
 const (
-	// servers is how many API servers the user clusters of a farm are.
+	// servers is how many API servers the user clusters of a farm share.
 	servers = 10
-	// starting is how many of them start at a time: on two cores, ten at once would not be
-	// there in the time that each has.
+	// starting is how many of them start at a time: on two cores, ten at once would exceed the time
+	// limit for each.
 	starting = 3
 )
 
-// farm is the user clusters of a hub, each behind a gate: a cluster is an API server of its
-// own, up to ten. A farm of 20, which a machine of two cores does not bear, is two clusters in
-// each: they have namespaces of their own.
+// farm holds the user clusters of a hub, each behind a gate. Up to ten clusters each have their own
+// API server. In a farm of 20, two clusters share each API server, with separate namespaces,
+// because a machine with two cores cannot run 20 API servers.
 type farm struct {
 	users []*hub // the API servers
 	gates []*env.Gate
 }
 
-// startFarm starts the API servers, unless a row before has: as that takes longer than what
-// is measured, rows share them. What a row leaves there is in namespaces that go with it.
+// startFarm starts the API servers, unless an earlier row has: rows share them, because starting
+// them takes longer than the measurements. Everything that a row leaves there is in namespaces that
+// are deleted with the row.
 func startFarm(b *testing.B) *farm {
 	b.Helper()
 	var options []env.Options
@@ -53,7 +54,7 @@ func startFarm(b *testing.B) *farm {
 	return f
 }
 
-// lend creates a namespace in API servers that rows share; it goes with the row.
+// lend creates a namespace in API servers that rows share; it is deleted with the row.
 func lend(b *testing.B, name string, users ...*hub) {
 	b.Helper()
 	for _, user := range users {
@@ -70,7 +71,7 @@ func lend(b *testing.B, name string, users ...*hub) {
 
 func remoteName(i int) string { return fmt.Sprintf("remote-%02d", i) }
 
-// user is the API server that the i-th cluster is.
+// user returns the API server of the i-th cluster.
 func (f *farm) user(i int) *hub { return f.users[i%servers] }
 
 // join registers clusters with a hub, labelled with their names, and waits until they are Ready.
@@ -90,12 +91,12 @@ func (f *farm) join(b *testing.B, h *hub, size int) {
 	await(b, h.view(b, clusters, system), size, observe.Ready)
 }
 
-// selecting is the part of a spec that selects clusters.
+// selecting returns the part of a spec that selects clusters.
 func selecting(labels map[string]any) map[string]any {
 	return map[string]any{"clusterSelector": map[string]any{"matchLabels": labels}}
 }
 
-// hang has the first clusters accept connections and never answer.
+// hang makes the first clusters accept connections but never answer.
 func (f *farm) hang(b *testing.B, count int) {
 	b.Helper()
 	for _, gate := range f.gates[:count] {

@@ -15,16 +15,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// connections is how many a floor is measured with.
+// connections is how many connections a floor is measured with.
 const connections = 20
 
-// floor is a bare program: it knows what to send where, and sends it.
+// floor is a bare program that knows what to send where, and only sends it.
 type floor struct {
 	host  string
-	lines []*http.Client // a connection each
+	lines []*http.Client // one connection each
 }
 
-// patch is one server-side apply, prepared down to the bytes.
+// patch is one server-side apply, already encoded.
 type patch struct {
 	path string
 	body []byte
@@ -43,7 +43,7 @@ func newFloor(b *testing.B, config *rest.Config, connections int) *floor {
 	return f
 }
 
-// plurals of the kinds that rows deliver.
+// plurals are the resources of the kinds that rows deliver.
 var plurals = map[string]schema.GroupVersionResource{
 	"ConfigMap": configMaps, "Secret": secrets, "Service": services, "ServiceAccount": accounts,
 	"Deployment": deployments, "Ingress": ingresses,
@@ -72,7 +72,7 @@ func prepare(b *testing.B, manifests []string) []patch {
 	return patches
 }
 
-// apply applies everything, and returns when the last answer is there.
+// apply applies all patches, and returns after the last answer.
 func (f *floor) apply(b *testing.B, patches []patch) {
 	b.Helper()
 	f.each(b, patches, f.applying)
@@ -86,7 +86,7 @@ func (f *floor) applying(p patch) (*http.Request, error) {
 	return request, err
 }
 
-// merging is the request of a merge patch.
+// merging returns the request of a merge patch.
 func (f *floor) merging(p patch) (*http.Request, error) {
 	request, err := http.NewRequest(http.MethodPatch, f.host+p.path, bytes.NewReader(p.body))
 	if err == nil {
@@ -95,7 +95,7 @@ func (f *floor) merging(p patch) (*http.Request, error) {
 	return request, err
 }
 
-// remove deletes everything; what depends on it is collected later.
+// remove deletes all objects; dependents are garbage collected later.
 func (f *floor) remove(b *testing.B, patches []patch) {
 	b.Helper()
 	f.each(b, patches, func(p patch) (*http.Request, error) {

@@ -16,7 +16,7 @@ type thousand struct {
 	*hub
 	source
 	process waybill
-	maps    *observe.View // what the GitSync delivers
+	maps    *observe.View // delivered by the GitSync
 	syncs   *observe.View
 }
 
@@ -26,7 +26,7 @@ const (
 	manySync  = "many"      // the GitSync
 )
 
-// startThousand ends with a GitSync that has delivered one ConfigMap.
+// startThousand returns with a GitSync that has delivered one ConfigMap.
 func startThousand(b *testing.B) *thousand {
 	b.Helper()
 	t := &thousand{hub: startHub(b, false)}
@@ -53,7 +53,8 @@ func (t *thousand) settled(b *testing.B, commit string) {
 	await(b, t.syncs, 1, observe.Named(manySync, readyAt(commit)))
 }
 
-// pushed pushes, asks for a look at once, and returns the commit and the time of the push.
+// pushed pushes, requests a reconciliation at once, and returns the commit and the time of the
+// push.
 func (t *thousand) pushed(b *testing.B, files map[string]string) (string, time.Time) {
 	b.Helper()
 	commit, at := t.push(b, "many", with(files))

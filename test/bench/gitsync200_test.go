@@ -14,16 +14,16 @@ import (
 	"waybill.dev/waybill/test/observe"
 )
 
-// apps is how many GitSyncs read one repository, each with four objects of its own.
+// apps is how many GitSyncs read one repository, each with its own four objects.
 const apps = 200
 
-// twoHundred is 200 GitSyncs on one repository, and what the floor is measured with.
+// twoHundred is 200 GitSyncs on one repository, and the means to measure the floor.
 type twoHundred struct {
 	*hub
 	source
 	process waybill
 	syncs   *observe.View
-	workers *observe.View // Deployments that GitSyncs deliver
+	workers *observe.View // Deployments delivered by GitSyncs
 	bare    *floor
 	onFloor *observe.View // Deployments of the bare program
 }
@@ -43,7 +43,7 @@ func startTwoHundred(b *testing.B) *twoHundred {
 
 func appName(i int) string { return fmt.Sprintf("app-%03d", i) }
 
-// appFiles are the repository: a folder with one file for each GitSync.
+// appFiles returns the content of the repository: a folder with one file for each GitSync.
 func appFiles(namespace string, mark int) map[string]string {
 	files := make(map[string]string, apps)
 	for i := range apps {
@@ -52,8 +52,8 @@ func appFiles(namespace string, mark int) map[string]string {
 	return files
 }
 
-// observed matches a Deployment of a state of the repository that its controller has seen:
-// with no replicas it is healthy then.
+// observed matches a Deployment of a state of the repository that its controller has seen: without
+// replicas it is then healthy.
 func observed(mark int) observe.Match {
 	return observe.Both(observe.Has(fmt.Sprint(mark), "metadata", "annotations", "mark"), func(o *observe.Object) bool {
 		seen, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
@@ -61,7 +61,7 @@ func observed(mark int) observe.Match {
 	})
 }
 
-// bareApps prepares what the bare program applies for a state of the repository.
+// bareApps prepares the patches of the bare program for a state of the repository.
 func bareApps(b *testing.B, mark int) []patch {
 	b.Helper()
 	var manifests []string
@@ -84,7 +84,7 @@ func (t *twoHundred) floorOf(b *testing.B, mark int) float64 {
 	return took[0]
 }
 
-// parallel calls do for 0 to n-1, as many at a time as a floor has connections.
+// parallel calls do for 0 to n-1, with as many calls at a time as a floor has connections.
 func parallel(n int, do func(int) error) error {
 	var group errgroup.Group
 	group.SetLimit(connections)

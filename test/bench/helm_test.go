@@ -15,10 +15,10 @@ import (
 	"waybill.dev/waybill/test/observe"
 )
 
-// releases is how many installations there are, each in a namespace of its own.
+// releases is how many installations there are, each in its own namespace.
 const releases = 100
 
-// hundred is 100 installations of a chart, and what the floor is measured with.
+// hundred is 100 installations of a chart, and the views of what it creates and of the floor.
 type hundred struct {
 	*hub
 	process waybill
@@ -46,7 +46,7 @@ func startHundred(b *testing.B) *hundred {
 func ownNamespace(i int) string   { return fmt.Sprintf("own-%03d", i) }
 func floorNamespace(i int) string { return fmt.Sprintf("floor-%03d", i) }
 
-// saying is what a run changes: a text in the Pods, so that they are replaced.
+// saying returns the values that a run changes: a text in the Pods, so that they are replaced.
 func saying(run int) map[string]any {
 	return map[string]any{"ui": map[string]any{"message": fmt.Sprintf("run %d.", run)}}
 }
@@ -54,17 +54,17 @@ func saying(run int) map[string]any {
 // onFloor matches an object of the bare program.
 func onFloor(o *observe.Object) bool { return strings.HasPrefix(o.GetNamespace(), "floor-") }
 
-// rolledOut matches a Deployment whose Pods are all of the run, and Ready.
+// rolledOut matches a Deployment all of whose Pods are of the run and Ready.
 func rolledOut(run int) observe.Match {
 	return func(o *observe.Object) bool {
-		status, _, _ := unstructured.NestedMap(o.Object, "status") // none is not rolled out
+		status, _, _ := unstructured.NestedMap(o.Object, "status") // without one it is not rolled out
 		return status["observedGeneration"] == o.GetGeneration() && status["updatedReplicas"] == int64(1) &&
 			status["availableReplicas"] == int64(1) && status["replicas"] == int64(1) &&
 			strings.Contains(fmt.Sprint(o.Object["spec"]), fmt.Sprintf("run %d.", run))
 	}
 }
 
-// bareReleases prepares what the bare program applies: the objects, and a Secret for each
+// bareReleases prepares the patches of the bare program: the objects, and a Secret for each
 // release.
 func bareReleases(b *testing.B, run int) []patch {
 	b.Helper()
@@ -104,7 +104,7 @@ func (t *hundred) upgrade(b *testing.B, run int) {
 	}))
 }
 
-// readyRevision matches an installation that is Ready with a revision of its release.
+// readyRevision matches an installation that is Ready with that revision of its release.
 func readyRevision(revision int) observe.Match {
 	return observe.Both(observe.Ready, func(o *observe.Object) bool {
 		is, _, _ := unstructured.NestedInt64(o.Object, "status", "release", "revision")

@@ -23,14 +23,14 @@ import (
 const (
 	// system is the namespace that Waybill runs in.
 	system = "waybill-system"
-	// syncUser is whom waybill-sync runs as, so that its requests can be told from ours.
+	// syncUser is the user that waybill-sync runs as, so that its requests can be distinguished
+	// from ours.
 	syncUser = "waybill-sync"
-	// probeEvery is how often a cluster may be asked whether it is there without it
-	// counting as a request.
+	// probeEvery is how often a cluster may be probed without counting as a request.
 	probeEvery = 30 * time.Second
 )
 
-// Kinds that rows deal with.
+// Resources that rows use.
 var (
 	configMaps    = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	secrets       = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
@@ -51,7 +51,7 @@ var (
 	placedObjects = v1alpha1.GroupVersion.WithResource("kubernetesapplicationresources")
 )
 
-// hub is a cluster whose requests are counted, with Waybill's CRDs.
+// hub is a cluster with Waybill's CRDs whose requests are counted.
 type hub struct {
 	*env.Cluster
 	client dynamic.Interface
@@ -96,7 +96,7 @@ func (h *hub) view(b *testing.B, gvr schema.GroupVersionResource, namespace stri
 	return v
 }
 
-// patience is how long a row waits for one thing before it breaks off.
+// patience is how long a row waits for one thing before it gives up.
 const patience = 3 * time.Minute
 
 // await waits until exactly want objects of a view match.
@@ -105,7 +105,7 @@ func await(b *testing.B, v *observe.View, want int, match observe.Match) {
 	awaitFor(b, patience, v, want, match)
 }
 
-// awaitFor is await with another patience.
+// awaitFor is like await, with another limit.
 func awaitFor(b *testing.B, limit time.Duration, v *observe.View, want int, match observe.Match) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), limit)
@@ -113,7 +113,7 @@ func awaitFor(b *testing.B, limit time.Duration, v *observe.View, want int, matc
 	require.NoError(b, v.Until(ctx, want, match))
 }
 
-// reconcile asks an object of ours to be reconciled now, and returns the token that its
+// reconcile requests a reconciliation of one of our objects now, and returns the token that its
 // status shows when that is done.
 func (h *hub) reconcile(b *testing.B, gvr schema.GroupVersionResource, namespace, name string) string {
 	b.Helper()
@@ -149,8 +149,8 @@ func (h *hub) mark(b *testing.B) env.AuditMark {
 	return mark
 }
 
-// requests are those of waybill-sync since a mark, without watches, the lists they begin
-// with, leases, and one probe per probeEvery.
+// requests returns the requests of waybill-sync since a mark, without watches, the lists that they
+// begin with, leases, and one probe per probeEvery.
 func (h *hub) requests(b *testing.B, since env.AuditMark) requests {
 	b.Helper()
 	all, err := h.Requests(b.Context(), since, env.ByUser(syncUser), env.Calls)
@@ -170,7 +170,7 @@ func (h *hub) requests(b *testing.B, since env.AuditMark) requests {
 // requests of one run.
 type requests []env.Request
 
-// count is how many of the requests all conditions hold for.
+// count returns how many of the requests meet all conditions.
 func (r requests) count(conditions ...func(env.Request) bool) float64 {
 	n := 0
 	for _, request := range r {
@@ -194,12 +194,12 @@ func statusWrite(r env.Request) bool {
 	return r.Group == v1alpha1.GroupVersion.Group && r.Subresource == "status" && env.Writes(r)
 }
 
-// toObjects keeps what goes to anything but our own kinds and events.
+// toObjects keeps requests for anything but our own kinds and events.
 func toObjects(r env.Request) bool {
 	return r.Group != v1alpha1.GroupVersion.Group && r.Resource != "events"
 }
 
-// readyAt matches an object of ours that is Ready at a git revision.
+// readyAt matches one of our objects that is Ready at a git revision.
 func readyAt(commit string) observe.Match {
 	return func(o *observe.Object) bool {
 		revision, _, _ := unstructured.NestedString(o.Object, "status", "revision") // none is another one
@@ -207,7 +207,7 @@ func readyAt(commit string) observe.Match {
 	}
 }
 
-// handled matches an object of ours that has acted on a token of reconcile.
+// handled matches one of our objects that has handled a token of reconcile.
 func handled(token string) observe.Match {
 	return observe.Both(observe.Ready, observe.Has(token, "status", "lastHandledReconcileAt"))
 }

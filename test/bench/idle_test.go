@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// settling is how long after the last change requests may still be about it: events, and
-	// what a cluster is asked when it is new.
+	// settling is how long after the last change there may still be requests about it: events, and
+	// the first requests to a new cluster.
 	settling = 15 * time.Second
-	// window is how long nothing may be asked, in each run. The repository is looked at
-	// several times in it.
+	// window is how long there may be no requests, in each run. The repository is checked several
+	// times in it.
 	window   = 12 * time.Second
 	interval = "3s"
 )
 
-// idleRequests is a GitSync for the hub and one for user clusters, and an installation in
-// each of those: when nothing changes, nobody asks anything.
+// idleRequests measures a GitSync for the hub, one for user clusters, and an installation in each
+// of those: when nothing changes, there are no requests.
 func idleRequests(b *testing.B, s *sheet) {
 	p := startPair(b, map[string]any{"interval": interval})
 	p.namespace(b, "here")

@@ -22,7 +22,7 @@ import (
 const (
 	// listed is a namespace with an Application that lists ConfigMaps, and no other kind.
 	listed = "listed"
-	// injections is how many objects are applied in each run, and injectionPace how many in a
+	// injections is how many objects are applied in each run, and injectionPace how many per
 	// second.
 	injections    = 1000
 	injectionPace = 200
@@ -43,7 +43,7 @@ func (h *hub) listConfigMaps(b *testing.B) {
 	}})
 }
 
-// put applies an object with the label of the Application, and returns how it was stored.
+// put applies an object with the label of the Application, and returns the stored object.
 func (h *hub) put(ctx context.Context, kind, name, mark string) (*unstructured.Unstructured, error) {
 	return h.client.Resource(plurals[kind]).Namespace(listed).Apply(ctx, name, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": kind,
@@ -54,7 +54,7 @@ func (h *hub) put(ctx context.Context, kind, name, mark string) (*unstructured.U
 	}}, metav1.ApplyOptions{FieldManager: "user", Force: true})
 }
 
-// awaitInjection returns when objects of the listed kind are injected, or are no more.
+// awaitInjection returns when objects of the listed kind are injected, or no longer are.
 func (h *hub) awaitInjection(b *testing.B, wanted bool) {
 	b.Helper()
 	probe := func() bool {
@@ -66,7 +66,7 @@ func (h *hub) awaitInjection(b *testing.B, wanted bool) {
 	require.Eventually(b, probe, patience, 50*time.Millisecond)
 }
 
-// injectP99 is how long our handler takes, by its own metric, while 200 objects a second of a
+// injectP99 measures how long our handler takes, by its own metric, while 200 objects a second of a
 // listed kind are applied.
 func injectP99(b *testing.B, s *sheet) {
 	h := startHub(b, false)
@@ -103,7 +103,7 @@ func (h *hub) paced(b *testing.B, run int) {
 	require.NoError(b, group.Wait())
 }
 
-// histogram is one of Prometheus's: how many were at most so many seconds.
+// histogram is a Prometheus histogram: counts of values up to each bound, in seconds.
 type histogram struct{ bounds, counts []float64 }
 
 var bucketLine = regexp.MustCompile(`(?m)^waybill_injection_duration_seconds_bucket\{le="([^"]+)"\} (\S+)$`)
@@ -130,7 +130,7 @@ func readHistogram(b *testing.B, address string) histogram {
 	return h
 }
 
-// since is what was added.
+// since returns the counts added since before.
 func (h histogram) since(before histogram) histogram {
 	for i := range h.counts {
 		h.counts[i] -= before.counts[i]
@@ -140,7 +140,8 @@ func (h histogram) since(before histogram) histogram {
 
 func (h histogram) count() float64 { return h.counts[len(h.counts)-1] }
 
-// quantile is the bound of the bucket that it falls into: never less than what it was.
+// quantile returns the upper bound of the bucket that the quantile falls into: never less than its
+// value.
 func (h histogram) quantile(q float64) float64 {
 	for i, count := range h.counts {
 		if count >= q*h.count() {
@@ -150,8 +151,8 @@ func (h histogram) quantile(q float64) float64 {
 	return h.bounds[len(h.bounds)-1]
 }
 
-// unlistedKind compares how long the API server takes to apply objects of a kind that nobody
-// lists, in a namespace where another kind is listed, with Waybill and without.
+// unlistedKind compares how long the API server takes, with and without Waybill, to apply objects
+// of a kind that no Application lists, in a namespace where another kind is listed.
 func unlistedKind(b *testing.B, s *sheet) {
 	h := startHub(b, false)
 	h.listConfigMaps(b)
@@ -174,10 +175,11 @@ func unlistedKind(b *testing.B, s *sheet) {
 	s.atMost("rss", peak, "MiB", maxRSS)
 }
 
-// noise is how far two medians of the same thing are apart, as a factor.
+// noise is how far apart two medians of the same measurement may be, as a factor.
 const noise = 1.1
 
-// latencies of objects of the kind that nobody lists, one after the other.
+// latencies applies objects of the unlisted kind, one after the other, and returns how long each
+// takes.
 func (h *hub) latencies(b *testing.B) samples {
 	b.Helper()
 	var took samples

@@ -19,15 +19,14 @@ import (
 )
 
 const (
-	// placed is how many KubernetesApplications there are, and templates how many templates
-	// each has.
+	// placed is the number of KubernetesApplications, and templates that of the templates of each.
 	placed    = 500
 	templates = 5
 	// deadServers is how many clusters hang in the row with dead ones.
 	deadServers = 2
-	// statusPace is how many statuses change in a second, one of each application in a run.
+	// statusPace is how many statuses change per second, one of each application in a run.
 	statusPace = 25
-	// placing is how long 2,500 objects may take to come, or to go.
+	// placing is how long it may take to create or delete 2,500 objects.
 	placing = 6 * time.Minute
 )
 
@@ -38,7 +37,7 @@ type placement struct {
 	process waybill
 	apps    *observe.View
 	objects *observe.View   // the KubernetesApplicationResources
-	sets    []*observe.View // ReplicaSets, in each user cluster: what is collected last
+	sets    []*observe.View // ReplicaSets, in each user cluster: these are collected last
 }
 
 func startPlacement(b *testing.B) *placement {
@@ -54,20 +53,20 @@ func startPlacement(b *testing.B) *placement {
 	return p
 }
 
-// anywhere lets the scheduler choose, for each application.
+// anywhere lets the scheduler choose the cluster of each application.
 func anywhere(int) map[string]any { return map[string]any{"fleet": "all"} }
 
-// pinned leaves it no choice.
+// pinned leaves the scheduler no choice.
 func pinned(i int) map[string]any { return map[string]any{"name": remoteName(i % servers)} }
 
-// placedManifests are the objects of an application. The Deployment has no replicas.
+// placedManifests returns the objects of an application. The Deployment has no replicas.
 func placedManifests(namespace string, i int) []string {
 	return append(appManifests(namespace, appName(i), 0), fmt.Sprintf(
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, namespace: %s}\ndata: {text: %s}\n",
 		appName(i), namespace, strings.Repeat("x", 512)))
 }
 
-// objectName is that of the KubernetesApplicationResource of a kind.
+// objectName returns the name of the KubernetesApplicationResource of a kind.
 func objectName(i int, kind string) string { return appName(i) + "-" + strings.ToLower(kind) }
 
 func placedApplication(i int, labels map[string]any) (*unstructured.Unstructured, error) {
@@ -115,7 +114,7 @@ func (p *placement) await(b *testing.B, want int, match observe.Match) {
 	awaitFor(b, placing, p.apps, want, match)
 }
 
-// clear deletes all applications, and waits until they and all that they delivered are gone.
+// clear deletes all applications, and waits until they and everything that they delivered are gone.
 func (p *placement) clear(b *testing.B) {
 	b.Helper()
 	require.NoError(b, parallel(placed, func(i int) error {
@@ -125,7 +124,8 @@ func (p *placement) clear(b *testing.B) {
 	p.settle(b)
 }
 
-// told waits until no event is sent any more: there may be many left to send, at a pace.
+// told waits until no more events are sent: many may still be waiting, because they are
+// rate-limited.
 func (p *placement) told(b *testing.B) {
 	b.Helper()
 	for deadline := time.Now().Add(placing); ; {
@@ -138,7 +138,7 @@ func (p *placement) told(b *testing.B) {
 	}
 }
 
-// settle waits until nothing is left in any user cluster of what was deleted.
+// settle waits until no deleted object is left in any user cluster.
 func (p *placement) settle(b *testing.B) {
 	b.Helper()
 	for _, sets := range p.sets {
@@ -146,8 +146,8 @@ func (p *placement) settle(b *testing.B) {
 	}
 }
 
-// kubernetesApplication500Create is how long it takes from the first application until all say
-// that they are submitted.
+// kubernetesApplication500Create measures how long it takes from the first application until all
+// report that they are submitted.
 func kubernetesApplication500Create(b *testing.B, s *sheet) {
 	p := startPlacement(b)
 	bare := p.newBareProgram(b)
@@ -177,8 +177,8 @@ func kubernetesApplication500Create(b *testing.B, s *sheet) {
 	s.rss(p.process)
 }
 
-// kubernetesApplicationStatus is how long a status of a Deployment in a user cluster takes,
-// from the answer of its API server on, until it is on the hub.
+// kubernetesApplicationStatus measures how long the status of a Deployment in a user cluster takes,
+// from the answer of its API server, until it is on the hub.
 func kubernetesApplicationStatus(b *testing.B, s *sheet) {
 	p := startPlacement(b)
 	p.place(b, pinned)
@@ -194,8 +194,8 @@ func kubernetesApplicationStatus(b *testing.B, s *sheet) {
 	s.rss(p.process)
 }
 
-// changeStatuses adds a condition to the status of each Deployment, which the controller of
-// Deployments leaves there, and returns how long each takes.
+// changeStatuses adds a condition to the status of each Deployment, which the Deployment controller
+// leaves alone, and returns how long each takes.
 func (p *placement) changeStatuses(b *testing.B, says string) samples {
 	b.Helper()
 	change := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Bench","status":"True","reason":"Bench","message":%q}]}}`, says)
@@ -214,10 +214,10 @@ func (p *placement) changeStatuses(b *testing.B, says string) samples {
 	return took
 }
 
-// remotely matches an object of whose status in the user cluster a condition says something.
+// remotely matches an object with a condition of that text in its status in the user cluster.
 func remotely(says string) observe.Match {
 	return func(o *observe.Object) bool {
-		list, _, _ := unstructured.NestedSlice(o.Object, "status", "remote", "conditions") // none says nothing
+		list, _, _ := unstructured.NestedSlice(o.Object, "status", "remote", "conditions") // none does not match
 		return slices.ContainsFunc(list, func(item any) bool {
 			condition, ok := item.(map[string]any)
 			return ok && condition["message"] == says
@@ -225,7 +225,7 @@ func remotely(says string) observe.Match {
 	}
 }
 
-// kubernetesApplication2Dead is how much longer the applications of eight clusters take while
+// kubernetesApplication2Dead measures how much longer the applications of eight clusters take while
 // the other two hang.
 func kubernetesApplication2Dead(b *testing.B, s *sheet) {
 	p := startPlacement(b)
@@ -247,22 +247,21 @@ func kubernetesApplication2Dead(b *testing.B, s *sheet) {
 	s.rss(p.process)
 }
 
-// placeHealthy creates all applications, and returns how long those take whose clusters never
-// die.
+// placeHealthy creates all applications, and returns how long those take whose clusters never hang.
 func (p *placement) placeHealthy(b *testing.B) float64 {
 	b.Helper()
 	var took samples
 	began := time.Now()
 	p.place(b, pinned)
 	p.await(b, placed/servers*(servers-deadServers), observe.Both(submitted, func(o *observe.Object) bool {
-		name, _, _ := unstructured.NestedString(o.Object, "status", "cluster") // none is no healthy one
+		name, _, _ := unstructured.NestedString(o.Object, "status", "cluster") // without a name it is not a healthy one
 		return name >= remoteName(deadServers)
 	}))
 	took.since(began)
 	return took[0]
 }
 
-// kubernetesApplicationIdle is what is asked of the hub and of user clusters when nothing
+// kubernetesApplicationIdle measures the requests to the hub and to user clusters when nothing
 // changes.
 func kubernetesApplicationIdle(b *testing.B, s *sheet) {
 	p := startPlacement(b)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// configMapManifest is a ConfigMap of 2 KB. Another mark makes it another one.
+// configMapManifest returns a ConfigMap of 2 KB. A different mark changes its content.
 func configMapManifest(namespace, name, mark string) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: ConfigMap
@@ -20,7 +20,7 @@ data:
 
 func itemName(i int) string { return fmt.Sprintf("item-%04d", i) }
 
-// configMapFiles are n ConfigMaps, a file each.
+// configMapFiles returns n ConfigMaps, one per file.
 func configMapFiles(namespace string, n int, mark string) map[string]string {
 	files := make(map[string]string, n)
 	for i := range n {
@@ -30,8 +30,8 @@ func configMapFiles(namespace string, n int, mark string) map[string]string {
 	return files
 }
 
-// appManifests are the four objects that each of many small GitSyncs delivers. Another mark,
-// a number of seconds, changes all four.
+// appManifests returns the four objects that each of many small GitSyncs delivers. A different
+// mark, a number of seconds, changes all four.
 func appManifests(namespace, name string, mark int) []string {
 	meta := fmt.Sprintf("metadata: {name: %s, namespace: %s, labels: {app: %s}, annotations: {mark: %q}}\n", name, namespace, name, fmt.Sprint(mark))
 	return []string{

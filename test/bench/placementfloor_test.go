@@ -16,15 +16,15 @@ import (
 	"waybill.dev/waybill/test/env"
 )
 
-// floorSpace is where the bare program applies, and reports.
+// floorSpace is the namespace in which the bare program applies and reports.
 const floorSpace = "floor"
 
-// reports are what the bare program writes statuses to.
+// reports is the resource that the bare program writes statuses to.
 var reports = schema.GroupVersionResource{Group: "bench.waybill.dev", Version: "v1", Resource: "reports"}
 
-// bareProgram applies the objects of all applications with 20 requests at a time, two of them
-// at each API server, which it reaches as Waybill does. After each object it writes a status
-// to an object of the hub, which is there already. Which cluster an application goes to it knows.
+// bareProgram applies the objects of all applications with 20 requests at a time, two to each API
+// server, which it reaches as Waybill does. After each object it writes a status to an existing
+// object on the hub. It knows the cluster of each application in advance.
 type bareProgram struct {
 	toHub   *floor
 	toUsers []*floor
@@ -68,8 +68,8 @@ func report(i, n int) *unstructured.Unstructured {
 	}}
 }
 
-// say has the reports of a run differ from those of the run before: what is the same is not
-// written.
+// say makes the reports of a run differ from those of the previous run, because the API server does
+// not write unchanged objects.
 func (f *bareProgram) say(b *testing.B, run int) {
 	b.Helper()
 	body, err := json.Marshal(map[string]any{"status": map[string]any{"run": run, "text": strings.Repeat("x", 512)}})
@@ -81,7 +81,7 @@ func (f *bareProgram) say(b *testing.B, run int) {
 	}
 }
 
-// run returns how long it takes until everything is applied and written.
+// run returns how long it takes to apply and report everything.
 func (f *bareProgram) run(b *testing.B) float64 {
 	b.Helper()
 	var took samples
@@ -107,7 +107,7 @@ func (f *bareProgram) run(b *testing.B) float64 {
 	return took[0]
 }
 
-// remove deletes what was applied.
+// remove deletes the applied objects.
 func (f *bareProgram) remove(b *testing.B) {
 	b.Helper()
 	for i, user := range f.toUsers {

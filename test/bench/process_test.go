@@ -13,10 +13,10 @@ import (
 	"waybill.dev/waybill/test/program"
 )
 
-// maxRSS is the most memory, in MiB, that a process may have had at any time.
+// maxRSS is the maximum peak memory of a process, in MiB.
 const maxRSS = 150
 
-// waybill is a process of Waybill's.
+// waybill is a process of Waybill.
 type waybill struct{ *env.Process }
 
 // startSync starts a fresh waybill-sync as it runs beside a hub.
@@ -25,8 +25,8 @@ func startSync(b *testing.B, h *hub, args ...string) waybill {
 	return startRoles(b, h, "hub,driver", args...)
 }
 
-// startAgent starts a fresh waybill-sync as it runs in a user cluster: a process of its own, so
-// that it has rows of its own (C44).
+// startAgent starts a fresh waybill-sync as it runs in a user cluster: a separate process, which
+// has its own rows (C44).
 func startAgent(b *testing.B, h *hub) waybill {
 	b.Helper()
 	return startRoles(b, h, "agent")
@@ -44,7 +44,7 @@ func startRoles(b *testing.B, h *hub, roles string, args ...string) waybill {
 	return ours(b, process)
 }
 
-// ours ends a process with its row, and shows the end of its log where the row failed.
+// ours stops a process at the end of its row, and shows the end of its log if the row failed.
 func ours(b *testing.B, process *env.Process) waybill {
 	b.Helper()
 	b.Cleanup(func() {
@@ -56,10 +56,10 @@ func ours(b *testing.B, process *env.Process) waybill {
 	return waybill{process}
 }
 
-// logLines is how much of a log a failure shows.
+// logLines is how many lines of a log a failure shows.
 const logLines = 30
 
-// kubeconfigOf writes the kubeconfig of a user who may do everything.
+// kubeconfigOf writes the kubeconfig of a user with all permissions.
 func (h *hub) kubeconfigOf(b *testing.B, user string) string {
 	b.Helper()
 	config, err := h.AddUser(user, "system:masters")
@@ -73,7 +73,7 @@ func (h *hub) kubeconfigOf(b *testing.B, user string) string {
 
 var peakLine = regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`)
 
-// peak is the most memory, in MiB, that the process has had.
+// peak returns the peak memory of the process, in MiB.
 func (w waybill) peak(b *testing.B) float64 {
 	b.Helper()
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(w.PID()) + "/status")
@@ -85,5 +85,5 @@ func (w waybill) peak(b *testing.B) float64 {
 	return kilobytes / 1024
 }
 
-// rss adds the figure that every row has.
+// rss adds the peak memory, a figure of every row.
 func (s *sheet) rss(w waybill) { s.atMost("rss", w.peak(s.b), "MiB", maxRSS) }

@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/test/observe"
 )
 
-// pair is a hub with two user clusters, each an API server of its own.
+// pair is a hub with two user clusters, each with its own API server.
 type pair struct {
 	*hub
 	source
@@ -23,7 +23,7 @@ type pair struct {
 
 const pairSync = "pair"
 
-// startPair ends with a GitSync that delivers an empty namespace to both clusters.
+// startPair returns with a GitSync that delivers an empty namespace to both clusters.
 func startPair(b *testing.B, spec map[string]any) *pair {
 	b.Helper()
 	p := &pair{hub: startHub(b, false)}
@@ -51,7 +51,7 @@ func startPair(b *testing.B, spec map[string]any) *pair {
 	return p
 }
 
-// pairFiles adds the namespace that is always there.
+// pairFiles adds the namespace, which always exists.
 func pairFiles(files map[string]string) map[string]string {
 	all := map[string]string{"namespace.yaml": "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: " + delivered + "\n"}
 	for name, content := range files {
@@ -60,14 +60,14 @@ func pairFiles(files map[string]string) map[string]string {
 	return all
 }
 
-// part is some objects of an application in one cluster.
+// part is a group of objects of an application in one cluster.
 type part struct {
 	view *observe.View
 	want int
 }
 
-// parts opens views of an application's objects, by how many there are of each kind, in
-// both clusters.
+// parts opens views of an application's objects in both clusters, given the number of objects of
+// each kind.
 func (p *pair) parts(b *testing.B, counts map[schema.GroupVersionResource]int) []part {
 	b.Helper()
 	var all []part
@@ -79,8 +79,8 @@ func (p *pair) parts(b *testing.B, counts map[schema.GroupVersionResource]int) [
 	return all
 }
 
-// timePush pushes, and returns how long it takes until both clusters hold all objects that
-// match; with none, until none is left.
+// timePush pushes, and returns how long it takes until both clusters hold all matching objects;
+// with nil files, until none is left.
 func (p *pair) timePush(b *testing.B, files map[string]string, parts []part, match observe.Match) float64 {
 	b.Helper()
 	commit, at := p.push(b, pairSync, pairFiles(files))

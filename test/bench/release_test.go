@@ -16,8 +16,8 @@ import (
 	"helm.sh/helm/v3/pkg/release"
 )
 
-// bareRelease is what Helm leaves of a release of the chart `sized`: its objects, and the
-// Secret that says so.
+// bareRelease returns what Helm creates for a release of the chart `sized`: its objects, and the
+// Secret of the release.
 func bareRelease(b *testing.B, namespace string, run int) []string {
 	b.Helper()
 	chart, err := loader.Load("testdata/sized")
@@ -36,7 +36,7 @@ func bareRelease(b *testing.B, namespace string, run int) []string {
 	return append(manifests, releaseSecret(b, namespace, run, rendered))
 }
 
-// releaseSecret is of the size of Helm's own: JSON, compressed, in base64.
+// releaseSecret returns a Secret of the same size as Helm's own: JSON, compressed, in base64.
 func releaseSecret(b *testing.B, namespace string, run int, rendered *release.Release) string {
 	b.Helper()
 	whole, err := json.Marshal(rendered)

@@ -42,7 +42,7 @@ const (
 	deadRemotes = 4
 )
 
-// remoteFiles are a folder for each cluster.
+// remoteFiles returns a folder for each cluster.
 func remoteFiles(mark string) map[string]string {
 	files := map[string]string{}
 	for i := range remotes {
@@ -76,8 +76,8 @@ func remote20Dead(b *testing.B, s *sheet) {
 	s.rss(f.process)
 }
 
-// pushRemotes changes what every cluster shall hold, and returns how long it takes until
-// those that never die hold it.
+// pushRemotes changes the objects for every cluster, and returns how long it takes until the
+// clusters that never hang hold them.
 func (f *fleet) pushRemotes(b *testing.B, mark string) float64 {
 	b.Helper()
 	commit, at := f.push(b, "remotes", remoteFiles(mark))
@@ -92,7 +92,7 @@ func (f *fleet) pushRemotes(b *testing.B, mark string) float64 {
 	return took[0]
 }
 
-// ten is the clusters that one GitSync delivers to, in the row with a dead one.
+// ten is the number of clusters that one GitSync delivers to, in the row with a dead one.
 const ten = 10
 
 func deadOneOfTen(b *testing.B, s *sheet) {
@@ -116,18 +116,18 @@ func deadOneOfTen(b *testing.B, s *sheet) {
 	s.rss(f.process)
 }
 
-// pushAll changes what every cluster shall hold, and returns how long it takes until the
-// GitSync says that the nine which never die hold it.
+// pushAll changes the objects for every cluster, and returns how long it takes until the GitSync
+// reports that the nine that never hang hold them.
 func (f *fleet) pushAll(b *testing.B, mark string) float64 {
 	b.Helper()
 	commit, at := f.push(b, "all", configMapFiles(delivered, unit, mark))
 	f.reconcile(b, gitSyncs, system, "all")
 	await(b, f.syncs, 1, func(o *observe.Object) bool {
-		list, _, _ := unstructured.NestedSlice(o.Object, "status", "clusters") // none is none at the commit
+		list, _, _ := unstructured.NestedSlice(o.Object, "status", "clusters") // no list: no cluster is at the commit
 		there := 0
 		for _, item := range list {
 			c, ok := item.(map[string]any)
-			revision, _ := c["revision"].(string) // none is another one
+			revision, _ := c["revision"].(string) // none: not this one
 			if ok && c["name"] != remoteName(0) && c["ready"] == true && strings.HasSuffix(revision, commit) {
 				there++
 			}

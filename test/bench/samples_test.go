@@ -11,14 +11,14 @@ import (
 // samples are the values of one figure in several runs.
 type samples []float64
 
-// since adds the seconds that have passed.
+// since adds the seconds that have passed since t.
 func (s *samples) since(t time.Time) { *s = append(*s, time.Since(t).Seconds()) }
 
 func (s *samples) add(v float64) { *s = append(*s, v) }
 
 func (s samples) median() float64 { return s.percentile(50) }
 
-// percentile is the smallest value that p of 100 values do not exceed.
+// percentile returns the smallest value that p of 100 values do not exceed.
 func (s samples) percentile(p int) float64 {
 	if len(s) == 0 {
 		return 0

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/test/env"
 )
 
-// gitCredentials is the Secret of the system namespace that GitSyncs of rows name.
+// gitCredentials is the Secret in the system namespace that the GitSyncs of rows name.
 const gitCredentials = "git"
 
 // source is a repository that rows push to.
@@ -22,7 +22,7 @@ type source struct {
 	server *env.GitServer
 }
 
-// startSource starts a git server with one repository, whose credentials are in the hub.
+// startSource starts a git server with one repository, and stores its credentials in the hub.
 func startSource(b *testing.B, h *hub) source {
 	b.Helper()
 	access := env.GitOptions{Username: "reader", Password: "only-for-benchmarks"}
@@ -44,8 +44,8 @@ func startSource(b *testing.B, h *hub) source {
 	return source{repo, server}
 }
 
-// push replaces the folder with the files, commits, and pushes. It returns the commit and
-// when the push had returned.
+// push replaces the folder with the files, commits, and pushes. It returns the commit and the time
+// when the push returned.
 func (s source) push(b *testing.B, folder string, files map[string]string) (commit string, at time.Time) {
 	b.Helper()
 	require.NoError(b, os.RemoveAll(filepath.Join(s.Dir(), folder)))
@@ -58,8 +58,8 @@ func (s source) push(b *testing.B, folder string, files map[string]string) (comm
 	return commit, time.Now()
 }
 
-// gitSync is a GitSync of the system namespace, which acts with Waybill's own rights. Its
-// interval is long: rows say when to look.
+// gitSync returns a GitSync in the system namespace, which uses Waybill's own permissions. Its
+// interval is long, because rows request reconciliations themselves.
 func gitSync(name, path string, s source, spec map[string]any) *unstructured.Unstructured {
 	whole := map[string]any{
 		"url":       s.URL(),

@@ -17,13 +17,13 @@ type figure struct {
 	name  string
 	value float64
 	unit  string
-	// limit is the most that value may be; NaN for a figure that only informs.
+	// limit is the maximum value; NaN for a figure that is only informative.
 	limit float64
 }
 
 func (f figure) ok() bool { return math.IsNaN(f.limit) || f.value <= f.limit }
 
-// sheet is what a row writes its figures on.
+// sheet collects the figures of a row.
 type sheet struct {
 	row     string
 	b       *testing.B
@@ -45,7 +45,7 @@ func (s *sheet) inform(what string, value float64, unit string) {
 	s.atMost(what, value, unit, math.NaN())
 }
 
-// lines are the figures; a row that broke off has one that fails.
+// lines returns the figures; a row that was aborted has one that fails.
 func (s *sheet) lines() []figure {
 	if s.b.Failed() {
 		return append(s.figures, figure{s.row, math.Inf(1), "not measured", 0})
@@ -53,7 +53,7 @@ func (s *sheet) lines() []figure {
 	return s.figures
 }
 
-// table is the figures of all rows.
+// table holds the figures of all rows.
 type table struct {
 	mu    sync.Mutex
 	lines []figure
@@ -65,7 +65,7 @@ func (t *table) add(lines ...figure) {
 	t.lines = append(t.lines, lines...)
 }
 
-// print returns the table, empty where nothing was measured, and whether every limit is kept.
+// print returns the table, empty if nothing was measured, and whether every limit is met.
 func (t *table) print() (text string, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,11 +86,11 @@ func (t *table) print() (text string, ok bool) {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", f.name, number(f.value), f.unit, limit, verdict)
 	}
-	_ = w.Flush() // a buffer takes everything
+	_ = w.Flush() // writes to a buffer do not fail
 	return out.String(), ok
 }
 
-// number shows three digits that count.
+// number formats a value with about three significant digits.
 func number(v float64) string {
 	switch {
 	case math.IsInf(v, 0):

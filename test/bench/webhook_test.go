@@ -26,11 +26,10 @@ import (
 	"waybill.dev/waybill/test/program"
 )
 
-// reviews is how many decisions are asked for in each run.
+// reviews is how many decisions are requested in each run.
 const reviews = 1000
 
-// webhookP99 asks for what is decided from memory: a definition with 20 versions that is
-// edited.
+// webhookP99 measures decisions from memory: an edit of a definition with 20 versions.
 func webhookP99(b *testing.B, s *sheet) {
 	h := startHub(b, false)
 	process := startWebhook(b, h)
@@ -64,7 +63,7 @@ func startWebhook(b *testing.B, h *hub, args ...string) waybill {
 	return ours(b, process)
 }
 
-// admissionLine is where the API server sends reviews of definitions, and as it does.
+// admissionLine sends reviews of definitions to where the API server sends them, in the same way.
 type admissionLine struct {
 	client *http.Client
 	url    string
@@ -97,7 +96,7 @@ func aboutDefinitions(r admissionregistrationv1.RuleWithOperations) bool {
 	return slices.Contains(r.Resources, definitions.Resource) && slices.Contains(r.Operations, admissionregistrationv1.Update)
 }
 
-// decide sends a review and wants it allowed.
+// decide sends a review and fails unless it is allowed.
 func (l admissionLine) decide(b *testing.B, body []byte) {
 	b.Helper()
 	response, err := l.client.Post(l.url, "application/json", bytes.NewReader(body))
