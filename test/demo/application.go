@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/test/observe"
 )
 
-// shop is the namespace that the Applications of the story live in, in berlin.
+// shop is the namespace of the story's Applications, in berlin.
 const shop = "shop"
 
 func applications() chapter {
@@ -42,7 +42,7 @@ func (s *stage) applyApplications(ctx context.Context) error {
 	return err
 }
 
-// shopApplications are the Applications of shop.
+// shopApplications returns the Applications in shop.
 func shopApplications() observe.Of {
 	of := kind("applications")
 	of.Namespace = shop
@@ -59,8 +59,8 @@ func (s *stage) applicationsReady(ctx context.Context) error {
 	return err
 }
 
-// themes is an Application of every ConfigMap of one label, and such a ConfigMap, which says
-// nothing of an Application.
+// themes is an Application of all ConfigMaps with one label, and such a ConfigMap, which does not
+// mention an Application.
 const themes = `
 apiVersion: apps.waybill.dev/v1alpha1
 kind: Application

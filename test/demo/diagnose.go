@@ -13,10 +13,10 @@ import (
 	"waybill.dev/waybill/test/program"
 )
 
-// logLines is how much of each log a failure shows.
+// logLines is how many lines of each log a failure shows.
 const logLines = 40
 
-// diagnose shows what is not Ready and why, and the ends of the programs' logs.
+// diagnose shows which objects are not Ready and why, and the ends of the programs' logs.
 func (s *stage) diagnose(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()

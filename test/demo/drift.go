@@ -72,8 +72,8 @@ func (s *stage) editByHand(ctx context.Context) error {
 	return v.Until(ctx, 1, observe.Named("web", observe.Both(editedTwice(was), observe.Has("Static page", "spec", "displayName"))))
 }
 
-// editedTwice matches an object that was changed and changed back since it was was: what a
-// watch shows may be older than an edit that has just returned.
+// editedTwice matches an object that was changed and changed back since the state was: a watch may
+// still show a state from before an edit that has just returned.
 func editedTwice(was *observe.Object) observe.Match {
 	return func(o *observe.Object) bool { return o.GetGeneration() >= was.GetGeneration()+2 }
 }

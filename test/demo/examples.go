@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/test/env"
 )
 
-// examples is the folder that the story is played with.
+// examples returns the folder with the files of the story.
 func examples() (string, error) {
 	root, err := env.Root()
 	if err != nil {
@@ -25,14 +25,15 @@ func examples() (string, error) {
 	return filepath.Join(root, "examples"), nil
 }
 
-// chartURL is where charts come from in examples/, with the blanks before it.
+// chartURL matches the sources of charts in examples/, with their indentation.
 var chartURL = regexp.MustCompile(`( *)url: (https://charts\.example\.com|oci://registry\.example\.com/charts)\n`)
 
-// authority is the Secret with the certificate authority of our servers: nobody else knows it.
+// authority is the name of the Secret with the certificate authority of our servers, which is not
+// publicly trusted.
 const authority = "charts-ca"
 
-// localise puts the addresses of our servers for those that stand in examples/, and says
-// whom to trust.
+// localise replaces the addresses in examples/ with those of our servers, and adds the certificate
+// authority to trust.
 func (s *stage) localise(text string) string {
 	text = chartURL.ReplaceAllString(text, "${1}url: $2\n${1}caSecretRef:\n${1}  name: "+authority+"\n")
 	return strings.NewReplacer(
@@ -42,7 +43,7 @@ func (s *stage) localise(text string) string {
 	).Replace(text)
 }
 
-// read returns a file of examples/ with our addresses.
+// read returns a file in examples/ with our addresses.
 func (s *stage) read(path string) (string, error) {
 	folder, err := examples()
 	if err != nil {
@@ -55,7 +56,7 @@ func (s *stage) read(path string) (string, error) {
 	return s.localise(string(content)), nil
 }
 
-// apply applies files of examples/ to the hub.
+// apply applies files in examples/ to the hub.
 func (s *stage) apply(ctx context.Context, paths ...string) error {
 	s.say.command("kubectl --context hub apply -f examples/" + strings.Join(paths, " -f examples/"))
 	for _, path := range paths {
@@ -70,8 +71,8 @@ func (s *stage) apply(ctx context.Context, paths ...string) error {
 	return nil
 }
 
-// applyCredentials applies the Secrets for our servers: the one of examples/ for git, filled
-// in, and one with the authority of the servers' certificates.
+// applyCredentials applies the Secrets for our servers: the one in examples/ for git, filled in,
+// and one with the authority of the servers' certificates.
 func (s *stage) applyCredentials(ctx context.Context) error {
 	content, err := s.read("credentials/git.yaml")
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// explain tells how to go on by hand. Commits need an author, whom not every machine knows.
+// explain prints how to continue by hand. It configures an author for commits, which not every
+// machine has.
 func (s *stage) explain(ctx context.Context) {
 	for _, setting := range [][]string{{"user.name", "You"}, {"user.email", "you@example.com"}} {
 		if _, err := s.repo.Git(ctx, "config", setting[0], setting[1]); err != nil {
@@ -45,7 +46,7 @@ func (s *stage) explain(ctx context.Context) {
 	}
 }
 
-// writeKubeconfig writes one kubeconfig with a context per cluster; it goes away with the hub.
+// writeKubeconfig writes one kubeconfig with a context per cluster; it is removed with the hub.
 func (s *stage) writeKubeconfig() (string, error) {
 	merged := clientcmdapi.NewConfig()
 	merged.CurrentContext = s.hub.Name()

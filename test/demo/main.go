@@ -22,7 +22,7 @@ func main() {
 	log.SetLogger(logr.Discard())
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends us at once
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
 	err := run(ctx, os.Stdout, os.Getenv("KEEP") != "")
 	env.StopAll()
 	if err != nil {
@@ -31,8 +31,8 @@ func main() {
 	}
 }
 
-// run plays the demo to w. With keep it then waits for the end of ctx, which is no error.
-// What it started runs on until env.StopAll.
+// run plays the demo to w. With keep it then waits until ctx ends, which is not an error.
+// Everything that it started keeps running until env.StopAll.
 func run(ctx context.Context, w io.Writer, keep bool) error {
 	s := newStage(ctx, w)
 	s.say.printf("Waybill: a hub and two user clusters, from nothing, on this machine alone.\n")
@@ -59,17 +59,17 @@ type chapter struct {
 	steps       []step
 }
 
-// step is one thing that has to happen.
+// step is one thing that must happen.
 type step struct {
 	title string
-	// limit is when the demo gives up.
+	// limit is how long until the demo gives up.
 	limit time.Duration
 	// sincePush counts the time from the end of the last git push.
 	sincePush bool
 	run       func(*stage, context.Context) error
 }
 
-// play runs one step and tells how long it took, or what is known about why it failed.
+// play runs one step and prints how long it took, or why it failed.
 func (s *stage) play(ctx context.Context, step step) error {
 	s.say.begin(step.title)
 	started := time.Now()

@@ -20,13 +20,13 @@ const (
 	eraseLine = "\r\x1b[K"
 )
 
-// narrator tells the story. On a terminal it has colours, and shows what it waits for;
-// elsewhere it writes plain lines.
+// narrator tells the story. On a terminal it uses colours and shows the current step; elsewhere it
+// writes plain lines.
 type narrator struct {
 	w       io.Writer
 	tty     bool
 	started time.Time
-	pending string // the step that runs, shown on a terminal's last line
+	pending string // the current step, shown on a terminal's last line
 	results []result
 }
 
@@ -46,7 +46,7 @@ func newNarrator(w io.Writer) *narrator {
 	return n
 }
 
-// printf writes text above the line of the step that runs.
+// printf writes text above the line of the current step.
 func (n *narrator) printf(format string, args ...any) {
 	if n.tty && n.pending != "" {
 		fmt.Fprint(n.w, eraseLine)
@@ -108,7 +108,7 @@ func (n *narrator) failed(title string, took time.Duration) {
 	n.end(n.style(red, "✗"), title, took, false)
 }
 
-// line is a title and, in a column of its own, how long it took.
+// line returns a title and, in its own column, how long it took.
 func line(title string, took time.Duration, sincePush bool) string {
 	text := fmt.Sprintf("%-64s %8s", title, seconds(took))
 	if sincePush {
@@ -117,7 +117,7 @@ func line(title string, took time.Duration, sincePush bool) string {
 	return text
 }
 
-// seconds shows a time as people read it.
+// seconds formats a duration for people.
 func seconds(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())

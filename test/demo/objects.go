@@ -8,12 +8,12 @@ import (
 	"waybill.dev/waybill/test/observe"
 )
 
-// kind is all objects of one of Waybill's kinds, by its plural.
+// kind selects all objects of one of Waybill's kinds, by its plural.
 func kind(plural string) observe.Of {
 	return observe.Of{GroupVersionResource: v1alpha1.GroupVersion.WithResource(plural)}
 }
 
-// workloads is all objects of a built-in kind in a namespace.
+// workloads selects all objects of a built-in kind in a namespace.
 func workloads(group, plural, namespace string) observe.Of {
 	return observe.Of{
 		GroupVersionResource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: plural},
@@ -21,14 +21,14 @@ func workloads(group, plural, namespace string) observe.Of {
 	}
 }
 
-// podsOf is the Pods of an installation's release.
+// podsOf selects the Pods of an installation's release.
 func podsOf(namespace, release string) observe.Of {
 	of := workloads("", "pods", namespace)
 	of.Selector = "app.kubernetes.io/instance=" + release
 	return of
 }
 
-// podReady matches a Pod that is Ready and is to stay.
+// podReady matches a Pod that is Ready and not being deleted.
 func podReady(o *observe.Object) bool {
 	status, _, _ := observe.Condition(o, "Ready")
 	return status == "True" && o.GetDeletionTimestamp() == nil
@@ -37,7 +37,7 @@ func podReady(o *observe.Object) bool {
 // runs matches a Pod whose first container has that image.
 func runs(image string) observe.Match {
 	return func(o *observe.Object) bool {
-		containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "containers") // a Pod has some
+		containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "containers") // every Pod has some
 		first, ok := containers[0].(map[string]any)
 		return ok && first["image"] == image
 	}

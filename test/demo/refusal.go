@@ -25,11 +25,12 @@ func refusal() chapter {
 	}
 }
 
-// removeVersion takes version 1.1.0 out of the definition, and makes the other one the default.
+// removeVersion is the patch that removes version 1.1.0 from the definition and makes the other one
+// the default.
 const removeVersion = `[{"op":"replace","path":"/spec/defaultVersion","value":"1.0.0"},{"op":"remove","path":"/spec/versions/1"}]`
 
 func (s *stage) refusedByHand(ctx context.Context) error {
-	// What is used is rolled up to the hub within a moment of the upgrade.
+	// The versions in use are reported to the hub shortly after the upgrade.
 	used := observe.Named("web", func(o *observe.Object) bool {
 		return strings.Contains(fmt.Sprint(o.Object["status"]), "1.1.0")
 	})
@@ -48,7 +49,7 @@ func (s *stage) refusedByHand(ctx context.Context) error {
 	return nil
 }
 
-// saidBy is what kubectl printed when it failed.
+// saidBy returns the output of kubectl when it failed.
 func saidBy(err error) string {
 	_, said, _ := strings.Cut(err.Error(), "exit status 1: ")
 	return said

@@ -19,7 +19,7 @@ const (
 	gitPassword = "only-for-the-demo"
 )
 
-// fromNothing starts what the story needs.
+// fromNothing starts everything that the story needs.
 func fromNothing() chapter {
 	return chapter{
 		title: "From nothing",
@@ -54,8 +54,8 @@ func (s *stage) startClusters(ctx context.Context) error {
 	return nil
 }
 
-// startServers starts the three sources and fills those of charts as examples/README.md
-// says; the repository stays empty until the story's first commit.
+// startServers starts the three sources, and fills those of charts as examples/README.md says. The
+// git repository stays empty until the story's first commit.
 func (s *stage) startServers(ctx context.Context) error {
 	var err error
 	if s.server, err = env.StartGitServer(env.GitOptions{Username: gitUser, Password: gitPassword}); err != nil {
@@ -89,13 +89,13 @@ func (s *stage) publishCharts() error {
 	return err
 }
 
-// version packages a chart as another version than its Chart.yaml says.
+// version changes a chart to a version other than that in its Chart.yaml.
 func version(chartVersion, appVersion string) func(*chart.Chart) {
 	return func(c *chart.Chart) { c.Metadata.Version, c.Metadata.AppVersion = chartVersion, appVersion }
 }
 
-// installHub does what charts/waybill does where Waybill runs in the hub itself: here its
-// programs run beside it.
+// installHub does what charts/waybill does if Waybill runs in the hub itself: here its programs run
+// next to it.
 func (s *stage) installHub(ctx context.Context) error {
 	root, err := env.Root()
 	if err != nil {
@@ -114,14 +114,15 @@ func (s *stage) installHub(ctx context.Context) error {
 }
 
 func (s *stage) startSync(ctx context.Context) error {
-	cache := filepath.Join(filepath.Dir(s.hub.KubeconfigFile()), "waybill-cache") // goes away with the hub
+	cache := filepath.Join(filepath.Dir(s.hub.KubeconfigFile()), "waybill-cache") // removed with the hub
 	return s.start(ctx, program.Options{
 		Name: program.Sync, As: "waybill-sync of hub", Bin: s.bin, Kubeconfig: s.hub.KubeconfigFile(),
 		Args: []string{"--cache-dir=" + cache},
 	})
 }
 
-// startWebhook registers by URL: there is no Service in front of a process beside the cluster.
+// startWebhook starts a webhook that registers by URL: there is no Service in front of a process
+// outside of the cluster.
 func (s *stage) startWebhook(ctx context.Context, p *place) error {
 	address, err := env.FreeAddress()
 	if err != nil {
@@ -142,7 +143,7 @@ func (s *stage) start(ctx context.Context, o program.Options) error {
 	return nil
 }
 
-// register makes the user clusters known to the hub, which then brings them their CRDs.
+// register registers the user clusters with the hub, which then installs their CRDs.
 func (s *stage) register(ctx context.Context) error {
 	for _, p := range s.users() {
 		secret := []string{"-n", system, "create", "secret", "generic", p.Name() + "-kubeconfig", "--from-file=value="}
@@ -169,15 +170,15 @@ func (s *stage) register(ctx context.Context) error {
 	})
 }
 
-// userKinds are the CRDs that the hub brings to a user cluster.
+// userKinds are the CRDs that the hub installs in a user cluster.
 var userKinds = map[string]bool{
 	"applicationdefinitions.apps.waybill.dev":   true,
 	"applicationinstallations.apps.waybill.dev": true,
 	"applications.apps.waybill.dev":             true,
 }
 
-// installUsers starts what checks a user cluster's own objects, so that its admission never
-// crosses a network, and what keeps its Applications.
+// installUsers starts, for each user cluster, the webhook for its own objects, so that its
+// admission never crosses a network, and the agent that reconciles its Applications.
 func (s *stage) installUsers(ctx context.Context) error {
 	for _, p := range s.users() {
 		if err := s.startWebhook(ctx, p); err != nil {

@@ -21,14 +21,14 @@ import (
 // system is the namespace that Waybill runs in.
 const system = "waybill-system"
 
-// stage is what the story is played on. Fields are set by the chapter `From nothing`, in
-// the order of its steps.
+// stage holds everything that the story is played on. The chapter `From nothing` sets its fields,
+// in the order of its steps.
 type stage struct {
 	say *narrator
-	// open starts a view that lives as long as the demo.
+	// open opens a view that lives as long as the demo.
 	open func(*env.Cluster, observe.Of) (*observe.View, error)
 
-	bin      string // folder of Waybill's programs
+	bin      string // folder with Waybill's programs
 	hub      *place
 	berlin   *place
 	dublin   *place
@@ -38,16 +38,16 @@ type stage struct {
 	registry *env.Registry
 
 	programs []running
-	pushed   time.Time // when the last git push had returned
+	pushed   time.Time // when the last git push returned
 }
 
-// running is a program of Waybill's.
+// running is a running Waybill program.
 type running struct {
 	name    string
 	process *env.Process
 }
 
-// place is a cluster, with the views of it that were opened.
+// place is a cluster with its open views.
 type place struct {
 	*env.Cluster
 	open  func(*env.Cluster, observe.Of) (*observe.View, error)
@@ -65,10 +65,10 @@ func (s *stage) place(c *env.Cluster) *place {
 	return &place{Cluster: c, open: s.open, views: map[observe.Of]*observe.View{}}
 }
 
-// users are the user clusters.
+// users returns the user clusters.
 func (s *stage) users() []*place { return []*place{s.berlin, s.dublin} }
 
-// view returns the view of some objects, a new one when there is none yet.
+// view returns the view of some objects, and opens it if there is none yet.
 func (p *place) view(of observe.Of) (*observe.View, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,7 +83,7 @@ func (p *place) view(of observe.Of) (*observe.View, error) {
 	return v, nil
 }
 
-// until waits until exactly want of the objects match.
+// until waits until exactly want objects match.
 func (p *place) until(ctx context.Context, of observe.Of, want int, match observe.Match) error {
 	v, err := p.view(of)
 	if err != nil {
@@ -95,7 +95,7 @@ func (p *place) until(ctx context.Context, of observe.Of, want int, match observ
 	return nil
 }
 
-// each does the same with several places at once.
+// each calls do for several places in parallel.
 func each(ctx context.Context, places []*place, do func(context.Context, *place) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, p := range places {
@@ -104,13 +104,13 @@ func each(ctx context.Context, places []*place, do func(context.Context, *place)
 	return group.Wait()
 }
 
-// kubectl shows and runs a command against a place. It returns what kubectl printed.
+// kubectl shows and runs a kubectl command against a place. It returns the output.
 func (s *stage) kubectl(ctx context.Context, p *place, args ...string) (string, error) {
 	s.say.command("kubectl --context " + p.Name() + " " + shown(args))
 	return p.Kubectl(ctx, "", args...)
 }
 
-// waybill shows and runs the CLI against the hub. It returns what it printed.
+// waybill shows and runs a command of the CLI against the hub. It returns the output.
 func (s *stage) waybill(ctx context.Context, args ...string) (string, error) {
 	s.say.command("waybill " + shown(args))
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, program.CLI), args...)
@@ -122,7 +122,7 @@ func (s *stage) waybill(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// shown is a command line as one would type it.
+// shown returns a command line as one would type it.
 func shown(args []string) string {
 	quoted := make([]string, len(args))
 	for i, a := range args {
@@ -133,8 +133,8 @@ func shown(args []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// commit commits what was changed in the working copy, pushes it, and has the GitSyncs
-// look at once. Time counts from the end of the push.
+// commit commits the changes in the working copy, pushes them, and makes the GitSyncs look at once.
+// Time counts from the end of the push.
 func (s *stage) commit(ctx context.Context, message string, syncs ...string) error {
 	s.say.command("git commit -m '" + message + "' && git push")
 	for _, args := range [][]string{
@@ -155,8 +155,8 @@ func (s *stage) commit(ctx context.Context, message string, syncs ...string) err
 	return err
 }
 
-// edit replaces text in a file of the working copy; it fails where there is nothing to
-// replace, so that the story stays true to examples/.
+// edit replaces text in a file of the working copy. It fails if there is nothing to replace, so
+// that the story stays in line with examples/.
 func (s *stage) edit(path, old, replacement string) error {
 	file := filepath.Join(s.repo.Dir(), filepath.FromSlash(path))
 	content, err := os.ReadFile(file)

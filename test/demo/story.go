@@ -10,14 +10,13 @@ import (
 	"waybill.dev/waybill/test/observe"
 )
 
-// Limits of the steps. They are for machines that do much else: an idle one needs
-// a fraction.
+// Limits of the steps. They are meant for busy machines; an idle one needs a fraction.
 const (
 	short = env.Limit
 	long  = 3 * time.Minute
 )
 
-// story is what the demo plays, from the first line to the last.
+// story returns the chapters that the demo plays, in order.
 func story() []chapter {
 	return []chapter{
 		fromNothing(),
@@ -64,7 +63,7 @@ func (s *stage) follow(ctx context.Context) error {
 	})
 }
 
-// syncs are the GitSyncs of the story.
+// syncs are the names of the story's GitSyncs.
 var syncs = []string{"catalog", "team-a", "team-b"}
 
 func (s *stage) commitAll(ctx context.Context) error {
@@ -86,7 +85,7 @@ func (s *stage) copies(ctx context.Context) error {
 	})
 }
 
-// installed is how many installations each user cluster gets.
+// installed returns how many installations a user cluster gets.
 func (s *stage) installed(p *place) int {
 	if p == s.dublin {
 		return 4
@@ -194,7 +193,7 @@ func (s *stage) showTree(ctx context.Context) error {
 	return s.show(ctx, "tree", "gitsync/team-a", "-n", system)
 }
 
-// show runs the CLI and shows what it prints.
+// show runs the CLI and shows its output.
 func (s *stage) show(ctx context.Context, args ...string) error {
 	out, err := s.waybill(ctx, args...)
 	if err != nil {
