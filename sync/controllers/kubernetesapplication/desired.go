@@ -13,16 +13,16 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// templated are the keys of the labels and annotations that come from a template. What is
-// not among them is somebody else's, and stays.
+// templated has the keys of the labels and annotations that come from a template. Others belong to
+// somebody else, and stay.
 type templated struct {
 	Labels      []string `json:"labels,omitempty"`
 	Annotations []string `json:"annotations,omitempty"`
 }
 
-// desired is the resource as its template says it should be: a new one where live is nil.
-// live is left as it is, and shares with the answer what no template says: whoever writes the
-// answer copies it first.
+// desired returns the resource as its template says it should be: a new one if live is nil. live is
+// not changed, but the result shares with it what no template says: whoever writes the result must
+// copy it first.
 func (s *scope) desired(live *v1alpha1.KubernetesApplicationResource, t *v1alpha1.ResourceTemplate) *v1alpha1.KubernetesApplicationResource {
 	wanted := &v1alpha1.KubernetesApplicationResource{}
 	if live == nil {
@@ -43,10 +43,10 @@ func (s *scope) desired(live *v1alpha1.KubernetesApplicationResource, t *v1alpha
 	return wanted
 }
 
-// mark writes the labels and annotations of the template, and ours.
+// mark sets the labels and annotations of the template, and our own.
 func (s *scope) mark(wanted *v1alpha1.KubernetesApplicationResource, t *v1alpha1.ResourceTemplate) {
 	var before templated
-	// Where somebody else has broken the note, nothing is taken away.
+	// If somebody else has damaged this annotation, nothing is removed.
 	_ = json.Unmarshal([]byte(wanted.Annotations[v1alpha1.TemplatedAnnotation]), &before)
 	now := templated{
 		Labels:      slices.Sorted(maps.Keys(t.Metadata.Labels)),
@@ -64,7 +64,8 @@ func (s *scope) mark(wanted *v1alpha1.KubernetesApplicationResource, t *v1alpha1
 	}
 }
 
-// replace takes keys out of a map, which it changes, and puts others in.
+// replace deletes the keys out from a map, which it changes, and adds put. It returns the map,
+// which is a new one if there was none.
 func replace(in map[string]string, out []string, put map[string]string) map[string]string {
 	if in == nil {
 		in = map[string]string{}
@@ -81,12 +82,12 @@ func (s *scope) reference() metav1.OwnerReference {
 	return *metav1.NewControllerRef(s.app, v1alpha1.GroupVersion.WithKind(v1alpha1.KubernetesApplicationKind))
 }
 
-// isSelf says whether a reference is to the application, as it is or as it was.
+// isSelf reports whether a reference is to the application, or to an earlier one of its name.
 func (s *scope) isSelf(ref metav1.OwnerReference) bool {
 	return ref.UID == s.app.UID || s.isEarlierSelf(ref)
 }
 
-// sameTemplate says whether two manifests say the same, however they are written.
+// sameTemplate reports whether two manifests are equal, however they are written.
 func sameTemplate(a, b v1alpha1.ObjectTemplate) bool {
 	if bytes.Equal(a.Raw, b.Raw) {
 		return true

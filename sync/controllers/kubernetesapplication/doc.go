@@ -1,14 +1,14 @@
-// Package kubernetesapplication schedules KubernetesApplications: it finds each a cluster,
-// once, and makes a KubernetesApplicationResource of each of its templates, which another
+// Package kubernetesapplication schedules KubernetesApplications: it finds a cluster for each,
+// once, and creates a KubernetesApplicationResource for each of its templates, which another
 // controller brings into that cluster (W36-W40, W45-W49).
 //
-// A KubernetesApplication is reconciled when its spec or the annotation reconcile-at changes,
-// when one of its resources changes (at most five times a second), when a resource that stood
-// in the way of a template is gone, and when its cluster comes, goes, is paused, lost or back.
-// While it fits nowhere, it is also reconciled when the labels of any cluster of its namespace
-// change, and when a kind that it needs appears in one: at once where a CustomResourceDefinition
-// announces that, and within two minutes where not. A cluster that does not say what it serves
-// is asked again after half a minute.
+// A KubernetesApplication is reconciled when its spec or the annotation reconcile-at changes, when
+// one of its resources changes (at most five times a second), when a resource that stood in the way
+// of a template is gone, and when its cluster is created, deleted, paused, lost or back. While it
+// fits nowhere, it is also reconciled when the labels of any cluster of its namespace change, and
+// when a kind that it needs appears in one: at once if a CustomResourceDefinition announces it, and
+// within two minutes if not. A cluster that does not say what it serves is asked again after half a
+// minute.
 //
 // It owns the conditions Ready, Scheduled, Submitted, Reconciling and Stalled of
 // KubernetesApplication.

@@ -16,7 +16,7 @@ import (
 
 var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// definedKind is the kind that a template defines, where it is of a CustomResourceDefinition.
+// definedKind returns the kind that a template defines, if it is a CustomResourceDefinition.
 func definedKind(t v1alpha1.ObjectTemplate) (schema.GroupKind, bool) {
 	if t.GroupVersionKind().GroupKind() != definitionKind {
 		return schema.GroupKind{}, false
@@ -30,11 +30,11 @@ func definedKind(t v1alpha1.ObjectTemplate) (schema.GroupKind, bool) {
 	return schema.GroupKind{Group: group, Kind: kind}, kind != ""
 }
 
-// definitions are those of one cluster; applications wait for them.
+// definitions are the kinds that one cluster defines; applications wait for them.
 type definitions = watch.Definitions[types.NamespacedName]
 
-// kinds knows what clusters serve, and wakes the applications that wait for a kind. A
-// cluster's CustomResourceDefinitions are watched only while some application does.
+// kinds knows what clusters serve, and wakes the applications that wait for a kind. A cluster's
+// CustomResourceDefinitions are watched only while an application waits for one.
 type kinds struct {
 	// tell wakes an application.
 	tell func(types.NamespacedName)
@@ -49,8 +49,8 @@ func newKinds(tell func(types.NamespacedName)) *kinds {
 	return &kinds{tell: tell, lookouts: newLookouts(tell), byCluster: map[*cluster.Cluster]*definitions{}}
 }
 
-// absent says why a kind is not served that discovery does not know. It returns nil where a
-// definition of it is there already. The application is woken when that may have changed.
+// absent returns why a kind that discovery does not know is not served, or nil if a definition of
+// it is there already. The application is woken when that may have changed.
 func (k *kinds) absent(ctx context.Context, c *cluster.Cluster, app types.NamespacedName, gvk schema.GroupVersionKind) error {
 	var (
 		undefined watch.NoDefinitionError
@@ -98,7 +98,7 @@ func (k *kinds) of(c *cluster.Cluster) *definitions {
 	return made
 }
 
-// leave has an application wait for nothing any more.
+// leave ends all waiting of an application.
 func (k *kinds) leave(app types.NamespacedName) {
 	k.lookouts.leave(app)
 	k.mu.Lock()

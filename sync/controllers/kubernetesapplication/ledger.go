@@ -11,17 +11,17 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// ledger counts what is placed where, in templates. It also knows of what was decided a
-// moment ago and is in no cache yet, so that several workers do not all choose the cluster
-// that is empty.
+// ledger counts the templates that are placed in each cluster. It includes decisions that are so
+// recent that no cache shows them yet, so that several workers do not all choose the cluster that
+// is empty.
 type ledger struct {
 	mu sync.Mutex
-	// byApp is where each application is.
+	// byApp has where each application is placed.
 	byApp map[types.NamespacedName]entry
 	// placed counts the templates per cluster.
 	placed map[types.NamespacedName]int
-	// uids are those of the applications that were worked on, also of those that are
-	// nowhere: when one is gone, its name is all that is left to know it by.
+	// uids has the UIDs of the applications that were reconciled, including those without a
+	// cluster: when an application is gone, its name is all that is left to find the UID by.
 	uids map[types.NamespacedName]types.UID
 }
 
@@ -29,7 +29,7 @@ type entry struct {
 	uid       types.UID
 	cluster   types.NamespacedName
 	templates int
-	// assumed says that no cache has shown the decision yet.
+	// assumed means that no cache has shown the decision yet.
 	assumed bool
 }
 
@@ -40,8 +40,8 @@ func newLedger() *ledger {
 	}
 }
 
-// fill notes every application that there is. Without it, the first decisions after a start
-// would be made as if all clusters were empty.
+// fill records every application that exists. Without it, the first decisions after a start would
+// be made as if all clusters were empty.
 func (l *ledger) fill(ctx context.Context, c client.Reader) error {
 	list := &v1alpha1.KubernetesApplicationList{}
 	if err := c.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -53,7 +53,7 @@ func (l *ledger) fill(ctx context.Context, c client.Reader) error {
 	return nil
 }
 
-// note takes in an application as a cache shows it.
+// note records an application as a cache shows it.
 func (l *ledger) note(key types.NamespacedName, app *v1alpha1.KubernetesApplication) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,8 +63,8 @@ func (l *ledger) note(key types.NamespacedName, app *v1alpha1.KubernetesApplicat
 	l.put(key, app, app.Spec.ClusterName, false)
 }
 
-// assume has choose decide for an application, among clusters of its namespace, with the
-// knowledge of all decisions before.
+// assume calls choose to pick a cluster of the application's namespace, knowing all earlier
+// decisions, and records its choice.
 func (l *ledger) assume(key types.NamespacedName, app *v1alpha1.KubernetesApplication, choose func(placed func(string) int) string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,7 +75,7 @@ func (l *ledger) assume(key types.NamespacedName, app *v1alpha1.KubernetesApplic
 	return chosen
 }
 
-// assumed says whether a cluster was chosen for the application and no cache shows it yet.
+// assumed reports whether a cluster was chosen for the application and no cache shows it yet.
 func (l *ledger) assumed(key types.NamespacedName, uid types.UID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,8 +83,8 @@ func (l *ledger) assumed(key types.NamespacedName, uid types.UID) bool {
 	return known.assumed && known.uid == uid
 }
 
-// met notes that an application is worked on, and returns the UID of another that had its
-// name before; empty where none had.
+// met records that an application is being reconciled, and returns the UID of an earlier one of the
+// same name; empty if there was none.
 func (l *ledger) met(key types.NamespacedName, uid types.UID) types.UID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,8 +96,7 @@ func (l *ledger) met(key types.NamespacedName, uid types.UID) types.UID {
 	return before
 }
 
-// leave takes out an application that is gone, and returns the UID that it had; empty where
-// it was never worked on.
+// leave removes an application that is gone, and returns its UID; empty if it was never reconciled.
 func (l *ledger) leave(key types.NamespacedName) types.UID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -114,7 +113,7 @@ func (l *ledger) forget(key types.NamespacedName) {
 	l.drop(key)
 }
 
-// put takes the place of what was known of the application. The caller holds the lock.
+// put replaces what was known of an application. The caller holds the lock.
 func (l *ledger) put(key types.NamespacedName, app *v1alpha1.KubernetesApplication, cluster string, assumed bool) {
 	l.drop(key)
 	if cluster == "" {
@@ -128,7 +127,7 @@ func (l *ledger) put(key types.NamespacedName, app *v1alpha1.KubernetesApplicati
 	l.placed[e.cluster] += e.templates
 }
 
-// drop takes an application out. The caller holds the lock.
+// drop removes an application. The caller holds the lock.
 func (l *ledger) drop(key types.NamespacedName) {
 	known, ok := l.byApp[key]
 	if !ok {

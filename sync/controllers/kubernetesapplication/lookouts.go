@@ -16,8 +16,8 @@ import (
 // ever announce: that of an aggregated API server, or of a newer Kubernetes.
 const lookEvery = 2 * time.Minute
 
-// lookouts ask clusters for kinds that applications wait for and nothing announces: once for
-// all applications.
+// lookouts ask clusters for kinds that applications wait for and that nothing announces. All
+// applications share them.
 type lookouts struct {
 	every time.Duration
 	tell  func(types.NamespacedName)
@@ -26,14 +26,14 @@ type lookouts struct {
 	at map[post]*lookout
 }
 
-// post is where a lookout looks, and what for.
+// post is where a lookout looks, and what it looks for.
 type post struct {
 	cluster *cluster.Cluster
 	version schema.GroupVersion
 }
 
 type lookout struct {
-	// end has it stop.
+	// end stops it.
 	end context.CancelFunc
 	// waiting has the kinds that each application waits for.
 	waiting map[types.NamespacedName]sets.Set[string]
@@ -43,7 +43,7 @@ func newLookouts(tell func(types.NamespacedName)) *lookouts {
 	return &lookouts{every: lookEvery, tell: tell, at: map[post]*lookout{}}
 }
 
-// add has an application be woken when a cluster serves a kind. It ends with the cluster.
+// add registers an application to be woken when a cluster serves a kind. It ends with the cluster.
 func (l *lookouts) add(c *cluster.Cluster, app types.NamespacedName, gvk schema.GroupVersionKind) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +61,7 @@ func (l *lookouts) add(c *cluster.Cluster, app types.NamespacedName, gvk schema.
 	found.waiting[app].Insert(gvk.Kind)
 }
 
-// look asks until nobody waits any more.
+// look asks the cluster until no application waits any more.
 func (l *lookouts) look(ctx context.Context, p post, found *lookout) {
 	ticker := time.NewTicker(l.every)
 	defer ticker.Stop()
@@ -80,7 +80,7 @@ func (l *lookouts) look(ctx context.Context, p post, found *lookout) {
 	}
 }
 
-// ask returns what the cluster serves, nothing where it does not answer: it is asked again.
+// ask returns what the cluster serves, or nothing if it does not answer: it is asked again.
 func (l *lookouts) ask(ctx context.Context, p post) sets.Set[string] {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -91,7 +91,7 @@ func (l *lookouts) ask(ctx context.Context, p post) sets.Set[string] {
 	return served
 }
 
-// seen returns the applications that have waited for any of some kinds, and do not any more.
+// seen returns the applications that waited for any of the served kinds, and ends their waiting.
 func (l *lookouts) seen(p post, found *lookout, served sets.Set[string]) []types.NamespacedName {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,7 +108,7 @@ func (l *lookouts) seen(p post, found *lookout, served sets.Set[string]) []types
 	return apps
 }
 
-// leave has an application wait for nothing any more.
+// leave ends all waiting of an application.
 func (l *lookouts) leave(app types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -22,7 +22,7 @@ var (
 // registerMetrics registers the series of this package, once per process.
 var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(desiredGauge, submittedGauge) })
 
-// observeMetrics takes in what the status of a KubernetesApplication says after a pass.
+// observeMetrics exports what the status of a KubernetesApplication says after a pass.
 func observeMetrics(app *v1alpha1.KubernetesApplication) {
 	desiredGauge.WithLabelValues(app.Namespace, app.Name).Set(float64(app.Status.DesiredResources))
 	submittedGauge.WithLabelValues(app.Namespace, app.Name).Set(float64(app.Status.SubmittedResources))

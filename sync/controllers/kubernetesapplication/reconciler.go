@@ -20,8 +20,8 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// The right to use clusters, and to read Secrets, is what admission asks of whoever writes
-// KubernetesApplications and their resources; we do.
+// Admission requires of whoever writes KubernetesApplications and their resources the right to use
+// clusters, and to read Secrets. This controller writes them.
 
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesapplications,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesapplications/status,verbs=get;update;patch
@@ -39,7 +39,7 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	Clusters *cluster.Registry
 	HubID    string
-	// Direct reads the API server itself, past the caches.
+	// Direct reads from the API server itself, past the caches.
 	Direct client.Reader
 
 	// ClusterSelector selects the KubernetesClusters that this process serves. Applications
@@ -60,17 +60,17 @@ type Reconciler struct {
 	fill func() error
 }
 
-// Back-off of an application that fails for a reason that no event will end.
+// Limits of the back-off of an application that fails for a reason that no event will end.
 const (
 	minBackoff = time.Second
 	maxBackoff = 5 * time.Minute
 )
 
-// retryConflict is the wait after somebody else's write has got in between.
+// retryConflict is how long to wait after a conflict with somebody else's write.
 const retryConflict = 200 * time.Millisecond
 
-// Reconcile finds the application a cluster where it has none, and brings its resources to
-// what its templates say.
+// Reconcile finds a cluster for the application if it has none, and brings its resources to what
+// its templates say.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	if err := r.fill(); err != nil {
 		return ctrl.Result{}, err
@@ -107,8 +107,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Finish(ctx, outcome, err)
 }
 
-// prepare looks the cluster up, and writes down what has to be there before anything else
-// happens: the cluster, where one was found, and the finalizer.
+// prepare looks up the cluster, and writes what must be there before anything else happens: the
+// cluster, if one was found, and the finalizer.
 func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
 	r.ledger.note(s.key, s.app)
 	if served, err := r.lookUpCluster(ctx, s); err != nil || !served {
@@ -146,8 +146,8 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 	return r.judge(s)
 }
 
-// lookUpCluster finds the KubernetesCluster that the application is scheduled to, and says
-// whether this process serves it. One that does not exist is everybody's.
+// lookUpCluster finds the KubernetesCluster that the application is scheduled to, and reports
+// whether this process serves it. Every process serves one that does not exist.
 func (r *Reconciler) lookUpCluster(ctx context.Context, s *scope) (bool, error) {
 	if s.app.Spec.ClusterName == "" {
 		return true, nil
@@ -165,13 +165,13 @@ func (r *Reconciler) lookUpCluster(ctx context.Context, s *scope) (bool, error) 
 	return r.serves(kc), nil
 }
 
-// serves says whether a KubernetesCluster is this process's.
+// serves reports whether this process serves a KubernetesCluster.
 func (r *Reconciler) serves(kc *v1alpha1.KubernetesCluster) bool {
 	return r.ClusterSelector == nil || r.ClusterSelector.Matches(labels.Set(kc.Labels))
 }
 
-// write puts the cluster and the finalizer into the application, in one write. The finalizer
-// is there before the first resource is, so that none is left behind (C11).
+// write writes the cluster and the finalizer to the application, in one request. The finalizer is
+// there before the first resource, so that none is left behind (C11).
 func (r *Reconciler) write(ctx context.Context, s *scope, cluster string) error {
 	written := s.app.DeepCopy()
 	written.Spec.ClusterName = cluster
@@ -184,7 +184,7 @@ func (r *Reconciler) write(ctx context.Context, s *scope, cluster string) error 
 	return nil
 }
 
-// release lets the application go.
+// release removes our finalizer from the application.
 func (r *Reconciler) release(ctx context.Context, app *v1alpha1.KubernetesApplication) error {
 	before := app.DeepCopy()
 	controllerutil.RemoveFinalizer(app, v1alpha1.Finalizer)
@@ -202,8 +202,8 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	forgetMetrics(key)
 }
 
-// retried has a write that somebody else got in between of be made again soon; whoever
-// applied too early, or to something that is gone, has nothing to report.
+// retried requeues a pass soon if its write conflicted with somebody else's. A write that came too
+// early, or was to something that is gone, has nothing to report.
 func retried(err error) (ctrl.Result, error) {
 	switch {
 	case apierrors.IsConflict(err):
@@ -215,7 +215,7 @@ func retried(err error) (ctrl.Result, error) {
 	}
 }
 
-// owner is what the resources of an application are marked with (C40).
+// owner returns what the resources of an application are marked with (C40).
 func (r *Reconciler) owner(key types.NamespacedName) string {
 	return apply.Owner{HubID: r.HubID, Kind: v1alpha1.KubernetesApplicationKind, Namespace: key.Namespace, Name: key.Name}.String()
 }

@@ -15,8 +15,8 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// remove deletes every resource of the application and lets it go when none is left, which is
-// when nothing of it is left in the cluster (W48, C11). The deletion of each wakes us.
+// remove deletes every resource of the application, and releases the application when none is left,
+// which is when nothing of it is left in the cluster (W48, C11). The deletion of each wakes us.
 func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	ours, err := r.ours(ctx, s)
 	if err != nil {
@@ -33,9 +33,9 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 	return reconcile.Outcome{}, reconcile.Waiting(v1alpha1.DeletingReason, 0, "waiting for what is left: %s", some(remaining(ours), "; "))
 }
 
-// firstToGo are those of some resources that are to be deleted before the others: objects of
-// kinds that others define. What lets go of them, such as an operator that comes with its kinds,
-// has to be there until they are gone.
+// firstToGo returns the resources that must be deleted before the others: objects of kinds that
+// others define, or all if there are none. Whatever releases them, such as an operator that comes
+// with its kinds, must be there until they are gone.
 func firstToGo(all []*v1alpha1.KubernetesApplicationResource) []*v1alpha1.KubernetesApplicationResource {
 	defined := map[schema.GroupKind]bool{}
 	for _, live := range all {
@@ -55,7 +55,7 @@ func firstToGo(all []*v1alpha1.KubernetesApplicationResource) []*v1alpha1.Kubern
 	return first
 }
 
-// confirm asks past the cache whether a resource is left: one that was made a moment ago must
+// confirm looks past the cache whether a resource is left: one that was created a moment ago must
 // not be left behind.
 func (r *Reconciler) confirm(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	left := &v1alpha1.KubernetesApplicationResourceList{}
@@ -67,7 +67,7 @@ func (r *Reconciler) confirm(ctx context.Context, s *scope) (reconcile.Outcome, 
 	return reconcile.Outcome{Pending: true, RequeueAfter: retryConflict}, nil
 }
 
-// remaining says of each resource, sorted by name, what it waits for.
+// remaining describes what each resource waits for, sorted by name.
 func remaining(ours map[string]*v1alpha1.KubernetesApplicationResource) []string {
 	texts := make([]string, 0, len(ours))
 	for _, name := range slices.Sorted(maps.Keys(ours)) {

@@ -18,7 +18,7 @@ import (
 // writesAtATime is how many resources of one application are written at a time.
 const writesAtATime = 8
 
-// list finds the resources of the templates, and those that are not wanted any more.
+// list finds the resources of the templates, and those that are no longer wanted.
 func (r *Reconciler) list(ctx context.Context, s *scope) error {
 	ours, err := r.ours(ctx, s)
 	if err != nil {
@@ -41,7 +41,7 @@ func (r *Reconciler) list(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// ours are the resources of the application that the cache has, by name.
+// ours returns the resources of the application in the cache, by name.
 func (r *Reconciler) ours(ctx context.Context, s *scope) (map[string]*v1alpha1.KubernetesApplicationResource, error) {
 	list := &v1alpha1.KubernetesApplicationResourceList{}
 	err := r.Client.List(ctx, list, client.InNamespace(s.app.Namespace),
@@ -58,8 +58,8 @@ func (r *Reconciler) ours(ctx context.Context, s *scope) (map[string]*v1alpha1.K
 	return ours, nil
 }
 
-// owns says whether a resource is controlled by the application, or is one that it made
-// before it was restored from a backup under another UID (W49, C40).
+// owns reports whether a resource is controlled by the application, or was created by it before it
+// was restored from a backup under another UID (W49, C40).
 func (s *scope) owns(live *v1alpha1.KubernetesApplicationResource) bool {
 	controller := metav1.GetControllerOf(live)
 	if controller != nil && controller.UID == s.app.UID {
@@ -69,22 +69,22 @@ func (s *scope) owns(live *v1alpha1.KubernetesApplicationResource) bool {
 	return !alive && live.Annotations[v1alpha1.OwnerAnnotation] == s.owner
 }
 
-// isEarlierSelf says whether a reference is to an application of the same name, which can
-// only have been before this one.
+// isEarlierSelf reports whether a reference is to another application of the same name, which can
+// only be an earlier one.
 func (s *scope) isEarlierSelf(ref metav1.OwnerReference) bool {
 	gv, kind := v1alpha1.GroupVersion.String(), v1alpha1.KubernetesApplicationKind
 	return ref.APIVersion == gv && ref.Kind == kind && ref.Name == s.app.Name && ref.UID != s.app.UID
 }
 
-// keeps says whether a resource can become what its template says. Cluster and identity of a
-// resource are immutable: where they differ it has to be made anew.
+// keeps reports whether a resource can become what its template says. The cluster and the identity
+// of a resource are immutable: if they differ, the resource has to be created again.
 func (s *scope) keeps(live *v1alpha1.KubernetesApplicationResource, t *v1alpha1.ResourceTemplate) bool {
 	moved := live.Spec.ClusterName != "" && live.Spec.ClusterName != s.app.Spec.ClusterName
 	return !moved && live.Spec.Template.SameObject(t.Spec.Template)
 }
 
-// keep brings the resources to what the templates say, and deletes those that are surplus.
-// What cannot be written does not keep anything else from being (W38, W40).
+// keep brings the resources to what the templates say, and deletes those that are surplus. A
+// resource that cannot be written does not stop the others (W38, W40).
 func (r *Reconciler) keep(ctx context.Context, s *scope) {
 	group := errgroup.Group{}
 	group.SetLimit(writesAtATime)
@@ -121,7 +121,7 @@ func (r *Reconciler) bring(ctx context.Context, s *scope, i int) {
 	}
 }
 
-// create makes a resource. A name that is taken is looked at past the cache: it may have been
+// create creates a resource. If the name is taken, it looks past the cache: we may have taken it
 // ourselves, a moment ago (W46).
 func (r *Reconciler) create(ctx context.Context, s *scope, t *v1alpha1.ResourceTemplate) resource {
 	key := types.NamespacedName{Namespace: s.app.Namespace, Name: t.Metadata.Name}
@@ -141,8 +141,9 @@ func (r *Reconciler) create(ctx context.Context, s *scope, t *v1alpha1.ResourceT
 	return s.arrived(live)
 }
 
-// arrived is a resource that was not there when ours were listed: a stranger, or one of ours
-// that the cache had not shown, and that was not compared with its template.
+// arrived returns the result for a resource that was not there when ours were listed: it is
+// somebody else's, or one of ours that the cache had not shown and that was not compared with its
+// template.
 func (s *scope) arrived(live *v1alpha1.KubernetesApplicationResource) resource {
 	if !s.owns(live) {
 		return resource{conflict: true}
@@ -150,9 +151,9 @@ func (s *scope) arrived(live *v1alpha1.KubernetesApplicationResource) resource {
 	return resource{live: live, stale: true}
 }
 
-// update writes a resource where it is not as it should be. Of two writers who saw the same,
-// the second is refused. The event of the first need not wake us, which may be one of those
-// that no application looks at.
+// update writes a resource if it is not as it should be. Of two writers that saw the same state,
+// the second is refused. It is not certain that the event of the first wakes us: it may be one that
+// no application looks at.
 func (r *Reconciler) update(ctx context.Context, s *scope, t *v1alpha1.ResourceTemplate, live *v1alpha1.KubernetesApplicationResource) resource {
 	wanted := s.desired(live, t)
 	if equality.Semantic.DeepEqual(live, wanted) {
@@ -177,7 +178,7 @@ func written(made *v1alpha1.KubernetesApplicationResource, err error) resource {
 	return resource{live: made}
 }
 
-// delete has a resource go that is not wanted any more; it is gone when its object is.
+// delete deletes a resource that is no longer wanted; it is gone when its object is.
 func (r *Reconciler) delete(ctx context.Context, live *v1alpha1.KubernetesApplicationResource) error {
 	if !live.DeletionTimestamp.IsZero() {
 		return nil

@@ -19,19 +19,18 @@ import (
 )
 
 const (
-	// warmUp is how long after a start a cluster that was not contacted yet is waited for:
-	// without it, everything would go to the cluster that answers first.
+	// warmUp is how long after a start to wait for clusters that were not contacted yet: otherwise
+	// everything would go to the cluster that answers first.
 	warmUp = 10 * time.Second
-	// retryUnanswered is after how long a cluster is asked again that did not say what it
-	// serves.
+	// retryUnanswered is after how long a cluster that did not say what it serves is asked again.
 	retryUnanswered = 30 * time.Second
 )
 
-// schedule finds the application a cluster and writes it down, once and for all (W36, W60).
-// Where it finds none, unplaced says why.
+// schedule finds a cluster for the application and writes it down, once and for all (W36, W60). If
+// it finds none, unplaced says why.
 func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	if r.ledger.assumed(s.key, s.app.UID) {
-		// The cache is behind our own write, whose event wakes nobody: it is ours.
+		// The cache is behind our own write, whose event does not wake us.
 		s.skip, s.requeueAfter = true, retryConflict
 		return nil
 	}
@@ -47,7 +46,7 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 		return err
 	}
 	if found.matching && !found.matchingOurs {
-		s.skip = true // the processes whose clusters they are know more of them than we do
+		s.skip = true // the processes that serve those clusters know more about them
 		return nil
 	}
 	if wait := time.Until(r.started().Add(warmUp)); found.uncontacted && wait > 0 {
@@ -57,7 +56,7 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	workload := placement.Workload{Selector: selector, Kinds: requiredKinds(s.app.Spec.ResourceTemplates)}
 	chosen, err := r.choose(ctx, s, workload, found)
 	if wait := time.Until(s.app.CreationTimestamp.Add(warmUp)); err != nil && found.elsewhere && wait > 0 {
-		s.undecided, s.requeueAfter = true, wait // others are to choose first
+		s.undecided, s.requeueAfter = true, wait // let others choose first
 		return nil
 	}
 	if err != nil {
@@ -68,14 +67,14 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 		r.ledger.forget(s.key)
 		return err
 	}
-	// The cluster was chosen; that no cache shows it yet is for the ledger to remember.
+	// The cluster is chosen; the ledger remembers that until a cache shows it.
 	_, err = r.lookUpCluster(ctx, s)
 	return err
 }
 
-// choose decides for a cluster. The decision is for good, and what is remembered of a cluster
-// may be long past: the one that is chosen is asked once more, and is not chosen where it does
-// not serve what it did.
+// choose chooses a cluster. The decision is final, and what is remembered of a cluster may be out
+// of date: the chosen cluster is asked once more, and passed over if it no longer serves what it
+// did.
 func (r *Reconciler) choose(ctx context.Context, s *scope, w placement.Workload, f found) (string, error) {
 	for {
 		fitting, err := r.filters.Fit(w, f.candidates)
@@ -95,7 +94,7 @@ func (r *Reconciler) choose(ctx context.Context, s *scope, w placement.Workload,
 	}
 }
 
-// misfit says why the application fits nowhere, as far as is known: other processes may have
+// misfit records why the application fits nowhere, as far as is known: other processes may have
 // clusters for it.
 func (s *scope) misfit(err error, elsewhere bool) {
 	if elsewhere {
@@ -108,22 +107,22 @@ func (s *scope) misfit(err error, elsewhere bool) {
 	s.unplaced = reconcile.Waiting(v1alpha1.NoClusterFitsReason, after, "%w", err)
 }
 
-// found are the clusters of the application's namespace.
+// found is what is known of the clusters of the application's namespace.
 type found struct {
 	candidates []placement.Candidate
 	// surveys are what the candidates are asked, by name.
 	surveys map[string]*survey
-	// uncontacted says that a cluster may turn out to fit that is about to be contacted.
+	// uncontacted means that a cluster that is about to be contacted may turn out to fit.
 	uncontacted bool
-	// elsewhere says that another process serves a cluster that the application may fit in.
+	// elsewhere means that another process serves a cluster that the application may fit in.
 	elsewhere bool
-	// matching says that the selector matches a cluster, in whatever state, and matchingOurs
+	// matching means that the selector matches a cluster, in whatever state; matchingOurs means
 	// that it matches one that this process serves.
 	matching, matchingOurs bool
 }
 
-// candidates gathers what is known of the clusters, without asking any of them: what they are
-// asked later ends with ctx.
+// candidates gathers what is known of the clusters, without asking any of them: the questions that
+// are asked later end with ctx.
 func (r *Reconciler) candidates(ctx context.Context, s *scope, selector labels.Selector) (found, error) {
 	list := &v1alpha1.KubernetesClusterList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(s.app.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -156,7 +155,7 @@ func (r *Reconciler) candidates(ctx context.Context, s *scope, selector labels.S
 	return f, nil
 }
 
-// withoutName is why a cluster cannot be used, for a text that names it already.
+// withoutName returns why a cluster cannot be used, for a text that names the cluster already.
 func withoutName(err error) error {
 	var unreachable *cluster.UnreachableError
 	switch {
@@ -169,7 +168,7 @@ func withoutName(err error) error {
 	}
 }
 
-// requiredKinds are the distinct kinds of the templates, without those that a template of the
+// requiredKinds returns the distinct kinds of the templates, without those that a template of the
 // same application defines (C57).
 func requiredKinds(templates []v1alpha1.ResourceTemplate) []schema.GroupVersionKind {
 	defined := map[schema.GroupKind]bool{}

@@ -18,13 +18,13 @@ type scope struct {
 	// owner is what its resources are marked with.
 	owner string
 
-	// cluster is where the application is scheduled to; nil while it is not, and where the
+	// cluster is where the application is scheduled to; nil while it is not scheduled, or if the
 	// KubernetesCluster does not exist. Read only. Set by prepare.
 	cluster *v1alpha1.KubernetesCluster
-	// skip ends the pass without a word. Set by prepare.
+	// skip ends the pass without reporting anything. Set by prepare.
 	skip bool
-	// undecided says that not all clusters were looked at yet, and unplaced why none was
-	// found. Set by schedule.
+	// undecided means that not all clusters were looked at yet; unplaced is why none was found. Set
+	// by schedule.
 	undecided bool
 	unplaced  error
 	// requeueAfter is when to look again at what is skipped or undecided; zero for never. Set
@@ -33,27 +33,27 @@ type scope struct {
 
 	// resources are those of the templates, in their order. Set by list and keep.
 	resources []resource
-	// surplus are resources of ours without a template, or with another object than the
-	// template's. Set by list.
+	// surplus are our resources that have no template, or that cannot become what their template
+	// says. Set by list and remove.
 	surplus []*v1alpha1.KubernetesApplicationResource
 	// left are the resources that a deletion waits for, by name. Set by remove.
 	left map[string]*v1alpha1.KubernetesApplicationResource
 	// failed is the first failure to write resources that is worth another try.
 	failed error
-	// released says that nothing holds a deletion any more. Set by remove.
+	// released means that nothing holds up the deletion any more. Set by remove.
 	released bool
 }
 
-// resource is how far one template is.
+// resource is the state of the resource of one template.
 type resource struct {
-	// live is the KubernetesApplicationResource, nil where there is none of ours. Read only.
+	// live is the KubernetesApplicationResource, nil if there is none of ours. Read only.
 	live *v1alpha1.KubernetesApplicationResource
-	// conflict says that somebody else has the name.
+	// conflict means that somebody else has the name.
 	conflict bool
-	// stale says that the cache is behind: whether the resource is as its template says is
-	// for the next pass to find out.
+	// stale means that the cache is behind: the next pass finds out whether the resource is as its
+	// template says.
 	stale bool
-	// refused is what the API server of the hub said to a write.
+	// refused is the error with which the API server of the hub refused a write.
 	refused error
 }
 
@@ -79,12 +79,12 @@ func (s *scope) submitted() int {
 	return n
 }
 
-// stale says whether the cache was behind for any of the resources.
+// stale reports whether the cache was behind for any of the resources.
 func (s *scope) stale() bool {
 	return slices.ContainsFunc(s.resources, func(r resource) bool { return r.stale })
 }
 
-// refused says whether the hub has refused to take in any of the resources as they should be.
+// refused reports whether the hub has refused to store any of the resources as they should be.
 func (s *scope) refused() bool {
 	return slices.ContainsFunc(s.resources, func(r resource) bool { return r.refused != nil })
 }

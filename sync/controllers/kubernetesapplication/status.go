@@ -18,13 +18,13 @@ import (
 const (
 	// shown is how many resources a message names.
 	shown = 5
-	// maxMessage is how much of what one resource says a message repeats, in bytes: all of a
-	// usual refusal, and the beginning of one that would not leave room for the others.
+	// maxMessage is how many bytes of the message of one resource a message repeats: all of a usual
+	// refusal, and the beginning of one that would not leave room for the others.
 	maxMessage = 4096
 )
 
-// judge says how far the application is, by what its resources say of themselves. Nothing is
-// said while a cache is behind: it would be said of another generation.
+// judge returns how far the application is, based on what its resources report. It reports nothing
+// while a cache is behind: that would be about another generation.
 func (r *Reconciler) judge(s *scope) (reconcile.Outcome, error) {
 	name := s.app.Spec.ClusterName
 	switch {
@@ -50,8 +50,8 @@ func (r *Reconciler) judge(s *scope) (reconcile.Outcome, error) {
 	return reconcile.Outcome{Message: fmt.Sprintf("all %d resources are submitted to cluster %s", desired, name)}, nil
 }
 
-// trouble is what the hub, or the cluster, has refused: names that are taken come first,
-// for nothing but their owner can change that.
+// trouble returns what the hub, or the cluster, has refused. Names that are taken come first,
+// because only their owner can change that.
 func (s *scope) trouble() error {
 	var taken, refused, failed []string
 	for i, found := range s.resources {
@@ -81,8 +81,9 @@ func (s *scope) trouble() error {
 	}
 }
 
-// unusable is what resources say of the cluster as a whole: that it refuses our credentials, or
-// does not answer them although it answers. It is said once, however many resources say it.
+// unusable returns what resources report about the cluster as a whole: that it refuses our
+// credentials, or does not answer them although it answers. It is reported once, however many
+// resources report it.
 func (s *scope) unusable() error {
 	for _, found := range s.resources {
 		if ready := found.unready(); ready != nil && ready.Reason == v1alpha1.ClusterUnreachableReason {
@@ -92,12 +93,12 @@ func (s *scope) unusable() error {
 	return nil
 }
 
-// saidOnce are the reasons of what is wrong with the cluster, and so with all its resources:
-// judge says it of the application.
+// saidOnce are the reasons of what is wrong with the cluster, and so with all its resources: judge
+// reports it for the application.
 var saidOnce = []string{v1alpha1.ClusterUnreachableReason, v1alpha1.SuspendedReason, v1alpha1.ClusterNotFoundReason}
 
-// failed is what the resource says is wrong with it; empty where nothing is, or that is not
-// known.
+// failed returns what is wrong with the resource, as it reports itself; empty if nothing is, or if
+// that is not known.
 func (r resource) failed() string {
 	if r.live == nil || !r.live.DeletionTimestamp.IsZero() || r.live.Status.ObservedGeneration != r.live.Generation {
 		return ""
@@ -112,7 +113,7 @@ func (r resource) failed() string {
 	return ""
 }
 
-// unready is the condition Ready where it is False, and nil where it is not.
+// unready returns the condition Ready if it is False, and nil if it is not.
 func (r resource) unready() *metav1.Condition {
 	if r.live == nil {
 		return nil
@@ -124,8 +125,8 @@ func (r resource) unready() *metav1.Condition {
 	return ready
 }
 
-// reach says whether the cluster answers. One that was not contacted since the start of the
-// process is taken to: it wakes us when it does not.
+// reach returns an error if the cluster does not answer. A cluster that was not contacted since the
+// start of the process is taken to answer: it wakes us if it does not.
 func (r *Reconciler) reach(s *scope) error {
 	_, err := r.Clusters.Get(s.clusterKey())
 	if !errors.Is(err, cluster.ErrUnreachable) {
@@ -135,8 +136,8 @@ func (r *Reconciler) reach(s *scope) error {
 		"cluster %s cannot be looked at: %w; what was submitted is left as it is, and the rest follows when it is back", s.app.Spec.ClusterName, withoutName(err))
 }
 
-// conclude writes what a pass came to: the conditions Scheduled and Submitted, the counts and
-// the state. A pass that could not even look leaves them as they are.
+// conclude writes the result of a pass to the status: the conditions Scheduled and Submitted, the
+// counts and the state. A pass that could not even look leaves them as they are.
 func (s *scope) conclude(err error) {
 	if s.resources == nil && s.unplaced == nil && !s.deleting() {
 		return
@@ -179,7 +180,7 @@ func (s *scope) markSubmitted(err error) {
 	}
 }
 
-// markDeleting counts what is left, as far as that is known.
+// markDeleting reports how many resources are left, if that is known.
 func (s *scope) markDeleting() {
 	if s.left == nil {
 		return
@@ -188,7 +189,7 @@ func (s *scope) markDeleting() {
 	conditions.MarkUnknown(s.app, v1alpha1.SubmittedCondition, v1alpha1.DeletingReason, "%d resources are left", len(s.left))
 }
 
-// state is the state that follows from the conditions and the counts (W15).
+// state returns the state that follows from the conditions and the counts (W15).
 func (s *scope) state() v1alpha1.ApplicationState {
 	status := &s.app.Status
 	switch {
@@ -209,7 +210,7 @@ func (s *scope) state() v1alpha1.ApplicationState {
 	}
 }
 
-// reasonOf is the reason that an error carries.
+// reasonOf returns the reason that an error carries, or ProgressingWithRetry if it carries none.
 func reasonOf(err error) string {
 	var known *reconcile.Error
 	if errors.As(err, &known) {
@@ -222,7 +223,7 @@ func describe(name, message string) string {
 	return "resource " + name + ": " + excerpt.Of(message, maxMessage)
 }
 
-// some joins at most five, and counts the rest.
+// some joins at most five texts, and counts the rest.
 func some(list []string, separator string) string {
 	if len(list) <= shown {
 		return strings.Join(list, separator)

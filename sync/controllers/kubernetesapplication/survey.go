@@ -15,13 +15,13 @@ import (
 	"waybill.dev/waybill/sync/watch"
 )
 
-// askTimeout bounds what a pass asks of clusters that stop to answer meanwhile.
+// askTimeout bounds how long a pass waits for clusters that have stopped answering.
 const askTimeout = 5 * time.Second
 
 var errTooSlow = errors.New("it does not answer in time")
 
-// survey is what one pass asks one cluster about kinds. Each question is put once. It is for
-// one goroutine at a time.
+// survey is what one pass asks one cluster about kinds. Each question is asked once. It is not safe
+// for concurrent use.
 type survey struct {
 	kinds   *kinds
 	cluster *cluster.Cluster
@@ -33,8 +33,8 @@ func (k *kinds) survey(c *cluster.Cluster, app types.NamespacedName) *survey {
 	return &survey{kinds: k, cluster: c, app: app, answers: map[schema.GroupVersionKind]error{}}
 }
 
-// serves returns nil where the cluster serves a kind, in that version, as far as is remembered.
-// Else the application is woken when that may have changed, unless the error is an
+// serves returns nil if the cluster serves a kind, in that version, as far as is remembered.
+// Otherwise the application is woken when that may have changed, unless the error is an
 // ErrUnanswered.
 func (q *survey) serves(ctx context.Context, gvk schema.GroupVersionKind) error {
 	answer, asked := q.answers[gvk]
@@ -51,9 +51,9 @@ func (q *survey) serves(ctx context.Context, gvk schema.GroupVersionKind) error 
 	return answer
 }
 
-// confirm asks the cluster itself for the kinds that may have gone since they were seen: a
-// decision is for good (W60). Where one is missing, or there is no answer, it returns false and
-// serves says so from now on.
+// confirm asks the cluster itself for the kinds that may have gone since they were seen: a decision
+// is final (W60). If one is missing, or there is no answer, it returns false, and serves returns
+// the reason from now on.
 func (q *survey) confirm(ctx context.Context, kinds []schema.GroupVersionKind) bool {
 	ctx, cancel := context.WithTimeoutCause(ctx, askTimeout, errTooSlow)
 	defer cancel()
@@ -79,13 +79,13 @@ func (q *survey) confirm(ctx context.Context, kinds []schema.GroupVersionKind) b
 	return confirmed
 }
 
-// gone says why a kind is not served that was remembered to be.
+// gone returns why a kind that was remembered as served is not served.
 func (q *survey) gone(ctx context.Context, gvk schema.GroupVersionKind) error {
 	meta.MaybeResetRESTMapper(q.cluster.Mapper())
 	return q.kinds.absent(ctx, q.cluster, q.app, gvk)
 }
 
-// unanswered is the error of a question that the cluster did not answer.
+// unanswered returns the error of a question that the cluster did not answer.
 func unanswered(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause

@@ -27,27 +27,27 @@ import (
 
 const defaultWorkers = 8
 
-// gathering is how long changes of resources are gathered before their application is looked
-// at: one of 200 templates is not read 200 times while it is submitted.
+// gathering is how long changes of resources are gathered before their application is reconciled:
+// an application with 200 templates is not reconciled 200 times while it is submitted.
 const gathering = 200 * time.Millisecond
 
-// Indexes. Their names are no paths, so that other controllers may have indexes of their own
+// Names of indexes. They are not field paths, so that other controllers can have their own indexes
 // over the same fields.
 const (
-	// applicationIndex finds the resources of an application, also those that it made in an
-	// earlier life.
+	// applicationIndex finds the resources of an application, including those that it created
+	// before it was restored from a backup.
 	applicationIndex = "application-controller/application"
-	// clusterIndex finds the applications in a cluster; those in none under noCluster.
+	// clusterIndex finds the applications in a cluster, and under noCluster those in none.
 	clusterIndex = "application-controller/cluster"
-	// templateIndex finds the applications with a template of a name.
+	// templateIndex finds the applications that have a template of a given name.
 	templateIndex = "application-controller/template"
 )
 
-// noCluster is no name that a cluster can have.
+// noCluster is not a name that a cluster can have.
 const noCluster = "-"
 
-// SetupWithManager adds the controller to a manager. To be called before the registry engages
-// anything.
+// SetupWithManager adds the controller to a manager. Must be called before the registry engages any
+// cluster.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	registerMetrics()
 	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
@@ -92,8 +92,8 @@ func index(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// applicationOf names the application that controls a resource or, where none does, the one
-// that its mark names.
+// applicationOf returns the name of the application that controls a resource or, if none does, of
+// the one that its owner mark names.
 func applicationOf(o client.Object) []string {
 	if ref := metav1.GetControllerOf(o); ref != nil {
 		if ref.Kind == v1alpha1.KubernetesApplicationKind && ref.APIVersion == v1alpha1.GroupVersion.String() {
@@ -124,8 +124,8 @@ func templatesOf(o client.Object) []string {
 	return names
 }
 
-// changed lets through what an application is reconciled for, and keeps our own writes out:
-// those of the status, and that of the cluster that was chosen.
+// changed passes the changes that an application is reconciled for, and filters out our own writes:
+// those of the status, and that of the chosen cluster.
 func (r *Reconciler) changed() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -138,8 +138,8 @@ func (r *Reconciler) changed() predicate.Predicate {
 	}
 }
 
-// scheduledNow says whether all that has changed is that we have chosen a cluster: whoever
-// did goes on without being told.
+// scheduledNow reports whether all that has changed is that we have chosen a cluster: the pass that
+// chose it goes on without an event.
 func (r *Reconciler) scheduledNow(was, is *v1alpha1.KubernetesApplication) bool {
 	return is.Generation == was.Generation+1 && was.Spec.ClusterName == "" && is.Spec.ClusterName != "" &&
 		is.DeletionTimestamp.IsZero() && r.ledger.assumed(client.ObjectKeyFromObject(is), is.UID)
@@ -147,7 +147,7 @@ func (r *Reconciler) scheduledNow(was, is *v1alpha1.KubernetesApplication) bool 
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// resourceEvents wakes the application of a resource (W45) and, when a resource goes or gets
+// resourceEvents wakes the application of a resource (W45) and, when a resource is deleted or gets
 // another owner, the applications that want its name (W46).
 func (r *Reconciler) resourceEvents() handler.EventHandler {
 	enqueue := func(q queue, o client.Object) {
@@ -173,9 +173,8 @@ func (r *Reconciler) resourceEvents() handler.EventHandler {
 	}
 }
 
-// concerns says whether an application has to look at a change of one of its resources. What
-// the object in the cluster says of itself, which may change many times a second, is nothing
-// that it reads.
+// concerns reports whether an application has to look at a change of one of its resources. It does
+// not read the status of the object in the cluster, which may change many times a second.
 func concerns(was, is *v1alpha1.KubernetesApplicationResource) bool {
 	return was.Generation != is.Generation ||
 		was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero() ||
@@ -188,7 +187,7 @@ func concerns(was, is *v1alpha1.KubernetesApplicationResource) bool {
 		says(was, v1alpha1.ReadyCondition) != says(is, v1alpha1.ReadyCondition)
 }
 
-// said is what a condition says, whatever the time.
+// said is what a condition says, without its times.
 type said struct {
 	status          metav1.ConditionStatus
 	reason, message string
@@ -202,8 +201,8 @@ func says(kar *v1alpha1.KubernetesApplicationResource, condition string) said {
 	return said{status: c.Status, reason: c.Reason, message: c.Message}
 }
 
-// wakeStrangers wakes the applications that want the name of a resource that is gone, beside
-// the one that it was of.
+// wakeStrangers wakes the applications that want the name of a resource that is gone, except the
+// one that it belonged to.
 func (r *Reconciler) wakeStrangers(ctx context.Context, o client.Object) {
 	own := applicationOf(o)
 	for _, key := range r.find(ctx, templateIndex, client.ObjectKeyFromObject(o)) {
@@ -234,7 +233,7 @@ func (r *Reconciler) clusterEvents() handler.EventHandler {
 	}
 }
 
-// reached is called when a cluster was engaged, lost, or is back.
+// reached is called when a cluster is engaged, lost or back.
 func (r *Reconciler) reached(ctx context.Context, key types.NamespacedName) {
 	if ctx.Err() != nil {
 		return
@@ -252,8 +251,8 @@ func (r *Reconciler) wakeWaiting(ctx context.Context, namespace string) {
 	r.wakeAll(ctx, clusterIndex, types.NamespacedName{Namespace: namespace, Name: noCluster})
 }
 
-// wakeAll wakes the applications, in the namespace of an object, that an index finds by its
-// name.
+// wakeAll wakes the applications in the namespace of an object that an index finds by the name of
+// the object.
 func (r *Reconciler) wakeAll(ctx context.Context, index string, key types.NamespacedName) {
 	for _, found := range r.find(ctx, index, key) {
 		r.wake(found)
