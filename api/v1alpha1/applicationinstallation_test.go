@@ -35,3 +35,32 @@ func TestApplicationInstallation_target(t *testing.T) {
 		})
 	}
 }
+
+// C49: the version is settled by the spec, or else by what was resolved first.
+func TestApplicationInstallation_version(t *testing.T) {
+	def := &v1alpha1.ApplicationDefinition{}
+	def.Spec.DefaultVersion = "2.0.0"
+	resolved := func(name string) *v1alpha1.ResolvedApplication {
+		return &v1alpha1.ResolvedApplication{Name: name, Version: "1.0.0"}
+	}
+	for name, tc := range map[string]struct {
+		reason   string
+		named    string
+		resolved *v1alpha1.ResolvedApplication
+		def      *v1alpha1.ApplicationDefinition
+		want     string
+	}{
+		"named":                 {"the installation comes first", "3.0.0", resolved("shop"), def, "3.0.0"},
+		"by default":            {"then the definition", "", nil, def, "2.0.0"},
+		"another default since": {"nobody is upgraded", "", resolved("shop"), def, "1.0.0"},
+		"another application":   {"a version of something else is none", "", resolved("blog"), def, "2.0.0"},
+		"not known":             {"there may be no definition", "", nil, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inst := &v1alpha1.ApplicationInstallation{}
+			inst.Spec.ApplicationRef = v1alpha1.ApplicationReference{Name: "shop", Version: tc.named}
+			inst.Status.Application = tc.resolved
+			assert.Equal(t, tc.want, inst.GetVersion(tc.def), tc.reason)
+		})
+	}
+}

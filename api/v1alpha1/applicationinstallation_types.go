@@ -331,6 +331,23 @@ func (i *ApplicationInstallation) GetConditions() []metav1.Condition { return i.
 // SetConditions replaces the conditions of the status.
 func (i *ApplicationInstallation) SetConditions(c []metav1.Condition) { i.Status.Conditions = c }
 
+// GetVersion returns the version of the definition that is wanted: the one that the installation
+// names, or else the one that it was resolved to, or else the definition's default. A default that
+// changes later upgrades nobody (C49). Empty if there is none. definition may be nil.
+func (i *ApplicationInstallation) GetVersion(definition *ApplicationDefinition) string {
+	ref := i.Spec.ApplicationRef
+	if ref.Version != "" {
+		return ref.Version
+	}
+	if resolved := i.Status.Application; resolved != nil && resolved.Name == ref.Name {
+		return resolved.Version
+	}
+	if definition == nil {
+		return ""
+	}
+	return definition.Spec.DefaultVersion
+}
+
 // GetTarget returns the namespace that the workload is installed into, as set by the installation
 // or else by its definition (K36). A default that changes later does not move existing
 // installations. definition may be nil.

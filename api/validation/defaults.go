@@ -20,10 +20,7 @@ func DefaultApplicationInstallation(obj, old *v1alpha1.ApplicationInstallation, 
 func defaultVersion(obj, old *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition) {
 	ref := &obj.Spec.ApplicationRef
 	if ref.Version == "" && old != nil {
-		ref.Version = old.Spec.ApplicationRef.Version
-	}
-	if ref.Version == "" && old != nil && old.Status.Application != nil {
-		ref.Version = old.Status.Application.Version
+		ref.Version = old.GetVersion(nil)
 	}
 	if ref.Version == "" && def != nil {
 		ref.Version = def.Spec.DefaultVersion

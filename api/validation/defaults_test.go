@@ -27,7 +27,7 @@ func TestDefaultApplicationInstallation(t *testing.T) {
 	})
 	plain := definition(nil)
 	resolved := bare(func(i *v1alpha1.ApplicationInstallation) {
-		i.Status.Application = &v1alpha1.ResolvedApplication{Version: "v0.9.0", Namespace: "settled"}
+		i.Status.Application = &v1alpha1.ResolvedApplication{Name: installation(nil).Spec.ApplicationRef.Name, Version: "v0.9.0", Namespace: "settled"}
 	})
 	for name, tc := range map[string]struct {
 		reason    string

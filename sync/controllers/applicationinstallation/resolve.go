@@ -30,10 +30,7 @@ func (d *driver) resolve(ctx context.Context, s *scope) error {
 		return fmt.Errorf("get definition: %w", err)
 	}
 	s.definition = definition
-	wanted := ref.Version
-	if wanted == "" {
-		wanted = definition.Spec.DefaultVersion
-	}
+	wanted := s.inst.GetVersion(definition)
 	s.version = definition.GetVersion(wanted)
 	// A version that is not offered was withdrawn only from who has it: to others it may yet come.
 	withdrawn := s.version == nil && s.has(wanted) || !definition.DeletionTimestamp.IsZero()

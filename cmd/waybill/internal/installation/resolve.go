@@ -59,7 +59,7 @@ func (l *Lookup) Resolve(ctx context.Context, w Wish) (*Resolved, error) {
 	if definition.IsCopy() {
 		return nil, fmt.Errorf("ApplicationDefinition %s is a copy without sources: use a kubeconfig of the hub, and --cluster for the user cluster", ref.Name)
 	}
-	wanted := cmp.Or(w.Version, ref.Version, definition.Spec.DefaultVersion)
+	wanted := cmp.Or(w.Version, w.Installation.GetVersion(definition))
 	version := definition.GetVersion(wanted)
 	switch {
 	case wanted == "":
