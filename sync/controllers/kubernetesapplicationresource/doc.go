@@ -3,14 +3,14 @@
 // its application is scheduled to, keeps them there, and shows the status of the object on
 // the hub (W41-W44).
 //
-// A pass never waits: applying and deleting are jobs beside the workers, in one lane per
-// cluster, that wake the resource when they end. Edits and deletions by others, the status
-// of the object, and kinds and namespaces that were missing all arrive as watch events.
+// A pass never waits: applying and deleting are jobs that run beside the workers, in one lane per
+// cluster, and wake the resource when they end. Edits and deletions by others, the status of the
+// object, and kinds and namespaces that were missing all arrive as watch events.
 //
 // A resource is reconciled when its spec, its owner or the annotations adopt or reconcile-at
-// change, when its object or a copy of a Secret was changed by others, when the status of the
-// object changes, when a Secret that it names changes, when its KubernetesCluster changes, is
-// lost or is back, and, while it is being deleted, when its application changes.
+// change, when others change its object or a copy of a Secret, when the status of the object
+// changes, when a Secret that it names changes, when its KubernetesCluster changes, is lost or is
+// back, and, while it is being deleted, when its application changes.
 //
 // It owns the conditions Ready, Submitted, RemoteStatusTooLarge, Reconciling and Stalled.
 package kubernetesapplicationresource

@@ -24,7 +24,8 @@ var (
 // registerMetrics registers the series of this package, once per process.
 var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(submittedGauge, failuresTotal) })
 
-// observeMetrics takes in what the status of a resource says after a pass, and the error that the pass ended with.
+// observeMetrics exports what the status of a resource says after a pass, and the error that the
+// pass ended with.
 func observeMetrics(kar *v1alpha1.KubernetesApplicationResource, err error) {
 	submitted := 0.0
 	if kar.Status.State == v1alpha1.StateSubmitted {

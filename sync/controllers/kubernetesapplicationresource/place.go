@@ -14,8 +14,8 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// lookUpCluster sets the KubernetesCluster, and says whether it is one that this process
-// serves.
+// lookUpCluster sets the KubernetesCluster, and reports whether this process serves it. Every
+// process serves one that does not exist.
 func (r *Reconciler) lookUpCluster(ctx context.Context, s *scope) (bool, error) {
 	if s.kar.Spec.ClusterName == "" {
 		return true, nil
@@ -36,8 +36,8 @@ func (s *scope) clusterKey() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.kar.Namespace, Name: s.kar.Spec.ClusterName}
 }
 
-// place finds the cluster that the resource goes to, and its applier. What is in a cluster
-// that was engaged anew, or failed when it was used last, is looked at anew.
+// place finds the cluster that the resource goes to, and its applier. If the cluster was engaged
+// again, or failed when it was used last, its contents are looked at again.
 func (r *Reconciler) place(_ context.Context, s *scope) error {
 	switch {
 	case s.kar.Spec.ClusterName == "":
@@ -57,8 +57,9 @@ func (r *Reconciler) place(_ context.Context, s *scope) error {
 	return r.engage(s)
 }
 
-// engage sets the cluster and the applier of the session. While a cluster has not been
-// contacted since the start of the process, nothing is known that would be worth a word.
+// engage sets the cluster and the applier of the session. Until a cluster has been contacted since
+// the start of the process, there is nothing to report, unless its KubernetesCluster has the
+// condition Ready False.
 func (r *Reconciler) engage(s *scope) error {
 	found, err := r.Clusters.Get(s.clusterKey())
 	if err != nil {
@@ -77,7 +78,7 @@ func (r *Reconciler) engage(s *scope) error {
 	}
 	applier := r.appliers.of(found)
 	if s.session.applier != applier {
-		r.jobs.Drop(s.session.key) // what it comes to is of another engagement, if not of another cluster
+		r.jobs.Drop(s.session.key) // its result is of an earlier engagement, or of another cluster
 		s.session.working = false
 	}
 	if s.session.applier != applier || s.session.result.err != nil {

@@ -24,9 +24,9 @@ import (
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconciler submits resources to their clusters. What it may do there is what the cluster's
-// kubeconfig may; admission has checked that whoever wrote the application may have it (C35).
-// Fields without a comment are required.
+// Reconciler submits resources to their clusters. In a cluster it may do what the cluster's
+// kubeconfig may; admission has checked that whoever wrote the application may use it (C35). Fields
+// without a comment are required.
 type Reconciler struct {
 	// Kubernetes options.
 	Client   client.Client
@@ -35,7 +35,7 @@ type Reconciler struct {
 	Secrets  *content.Reader
 	HubID    string
 
-	// Drain lets jobs end before the process does. Default: they are told to end with it.
+	// Drain lets jobs finish before the process ends. Default: they are told to end with it.
 	Drain *reconcile.Drain
 	// ClusterSelector selects the KubernetesClusters that this process serves. Default: all.
 	ClusterSelector labels.Selector
@@ -50,18 +50,18 @@ type Reconciler struct {
 	sessions *sessions
 	jobs     *reconcile.Jobs[jobKey, submission]
 	appliers *appliers
-	// told counts the changes by others to what a resource delivered, and the ends of what it
-	// waits for.
+	// told counts, for each resource, the notifications that others changed what it delivered, or
+	// that what it waits for is there.
 	told *reconcile.Bell[types.NamespacedName]
 }
 
-// Back-off of a resource that fails for a reason that no event will end.
+// Limits of the back-off of a resource that fails for a reason that no event will end.
 const (
 	minBackoff = time.Second
 	maxBackoff = 5 * time.Minute
 )
 
-// unwatchedInterval is how often that is looked at which the kubeconfig may not watch.
+// unwatchedInterval is how often objects that the kubeconfig may not watch are looked at.
 const unwatchedInterval = time.Minute
 
 // Reconcile brings the cluster to what the resource says, one step per pass.
@@ -100,7 +100,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Finish(ctx, outcome, err)
 }
 
-// run takes the steps of a pass, in order, until one says what there is to wait for.
+// run takes the steps of a pass, in order, until one of them fails or sets the outcome.
 func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	if !s.kar.DeletionTimestamp.IsZero() {
 		return r.remove(ctx, s)
@@ -120,7 +120,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 	return s.report()
 }
 
-// owner is what delivered objects are marked with (C13).
+// owner returns what delivered objects are marked with (C13).
 func (r *Reconciler) owner(name types.NamespacedName) apply.Owner {
 	return apply.Owner{HubID: r.HubID, Kind: v1alpha1.KubernetesApplicationResourceKind, Namespace: name.Namespace, Name: name.Name}
 }

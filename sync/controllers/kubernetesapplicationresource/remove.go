@@ -20,9 +20,9 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// remove takes the object and the copies of its Secrets out of the cluster, and releases the
-// resource when they are gone. A cluster whose KubernetesCluster is gone is given up: what
-// becomes of what runs there was decided by its spec.onDelete (C38).
+// remove deletes the object and the copies of its Secrets from the cluster, and releases the
+// resource when they are gone. A cluster whose KubernetesCluster is gone is given up: its
+// spec.onDelete has decided what becomes of the objects there (C38).
 func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	if s.kc == nil {
 		s.released = true
@@ -64,8 +64,8 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 	return reconcile.Outcome{RequeueAfter: s.showAfter}, s.remaining(got)
 }
 
-// takeOut deletes what is leaving, where that is not known to be in vain; it returns false
-// while that goes on.
+// takeOut deletes what is leaving, unless that is known to be in vain; it returns false while the
+// deletion is under way.
 func (r *Reconciler) takeOut(s *scope, leaving []manifest.ID) bool {
 	s.digest = fmt.Sprintf("delete %s %q", list(leaving), s.kar.Annotations[v1alpha1.ReconcileAtAnnotation])
 	if !s.session.isDue(s.digest) && !r.toldMore(s) {
@@ -79,9 +79,9 @@ func (r *Reconciler) takeOut(s *scope, leaving []manifest.ID) bool {
 	return true
 }
 
-// leaving is what is to be taken out of the cluster, and staying what was delivered and is left
-// there for an heir, which names the same object: that and the copies of the Secrets that it
-// names too. Where there is no heir, nothing stays (W53).
+// leaving returns what is to be deleted from the cluster, and what was delivered and stays there
+// for an heir, which is for the same object: that object, and the copies of the Secrets that the
+// heir names too. If there is no heir, nothing stays (W53).
 func (s *scope) leaving(heir *v1alpha1.ResourceTemplate) (leaving, staying []manifest.ID) {
 	everything := inventory.Merge(s.inventory(), []manifest.ID{s.object()})
 	for _, ref := range s.kar.Spec.Secrets {
@@ -101,7 +101,7 @@ func (s *scope) leaving(heir *v1alpha1.ResourceTemplate) (leaving, staying []man
 	return leaving, staying
 }
 
-// remaining says what a deletion waits for.
+// remaining returns what a deletion waits for, as an error; nil if it is done.
 func (s *scope) remaining(got submission) error {
 	switch {
 	case s.released:
@@ -127,12 +127,13 @@ func list(ids []manifest.ID) string {
 	return strings.Join(names, ", ")
 }
 
-// heir finds out why the resource is being deleted. Where its application was made anew, as by
-// a restore, and is in the same cluster, the template there of the same name and of the same
-// object will have a resource again, which takes over what this one delivered. There is none
-// where the application dropped the template or is being deleted itself, or a user deleted the
-// resource. Where the application is gone, without having deleted the resource, it was the
-// garbage collector, and nothing says that the object is not wanted any more: OwnerMissing (C40).
+// heir finds out why the resource is being deleted. If its application was created again, for
+// example by a restore, and is in the same cluster, its template of the same name and of the same
+// object will have a resource again, which takes over what this one delivered: heir returns that
+// template. There is no heir if the application dropped the template or is being deleted itself, or
+// if a user deleted the resource. If the application is gone without having deleted the resource,
+// the garbage collector did, and nothing says that the object is no longer wanted: the error is
+// OwnerMissing (C40).
 func (r *Reconciler) heir(ctx context.Context, s *scope) (*v1alpha1.ResourceTemplate, error) {
 	owner := metav1.GetControllerOf(s.kar)
 	if owner == nil || owner.Kind != v1alpha1.KubernetesApplicationKind {
@@ -166,7 +167,7 @@ func (r *Reconciler) heir(ctx context.Context, s *scope) (*v1alpha1.ResourceTemp
 	}
 }
 
-// release lets the resource go and forgets it.
+// release removes our finalizer from the resource and forgets it.
 func (r *Reconciler) release(ctx context.Context, s *scope) error {
 	before := s.kar.DeepCopy()
 	if controllerutil.RemoveFinalizer(s.kar, v1alpha1.Finalizer) {

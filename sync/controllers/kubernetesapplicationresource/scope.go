@@ -15,8 +15,8 @@ type scope struct {
 	kar *v1alpha1.KubernetesApplicationResource
 	// owner is what delivered objects are marked with.
 	owner apply.Owner
-	// kc is set by lookUpCluster; nil where the resource is not scheduled, or its
-	// KubernetesCluster does not exist.
+	// kc is set by lookUpCluster; nil if the resource is not scheduled, or if its KubernetesCluster
+	// does not exist.
 	kc *v1alpha1.KubernetesCluster
 	// session is what is remembered between passes.
 	session *session
@@ -25,10 +25,10 @@ type scope struct {
 	// copy, those that do not exist, and those that may not leave the hub.
 	secrets         []secret
 	missing, barred []string
-	// digest of everything that is to be delivered, or deleted, is set by submit and takeOut.
+	// digest is that of everything to be delivered, or deleted. It is set by submit and takeOut.
 	digest string
 
-	// showAfter is set by showStatus where there is a status to show, and it is too early.
+	// showAfter is set by showStatus if there is a status to show and it is too early to do so.
 	showAfter time.Duration
 
 	// outcome is set by a step after which the pass ends.
@@ -37,15 +37,15 @@ type scope struct {
 	released bool
 }
 
-// pending ends a pass while a job is under way: its end is an event. What is known of the status
-// of the object is shown all the same.
+// pending ends a pass while a job is under way, whose end is an event. The status of the object, if
+// known, is shown all the same.
 func (s *scope) pending() reconcile.Outcome {
 	s.showStatus(time.Now())
 	return reconcile.Outcome{Pending: true, RequeueAfter: s.showAfter}
 }
 
-// requeueAfter is the time until the next try; zero where none is to come. To be asked once
-// a try that is due was made.
+// requeueAfter returns the time until the next try; zero if there is none. Must be called after a
+// try that is due was made.
 func (s *scope) requeueAfter() time.Duration {
 	if s.session.retryAt.IsZero() {
 		return 0
@@ -53,8 +53,8 @@ func (s *scope) requeueAfter() time.Duration {
 	return max(time.Until(s.session.retryAt), time.Millisecond)
 }
 
-// object is the identity of the templated object, in the namespace that it has if its kind
-// has namespaces (W27, C12).
+// object returns the identity of the templated object, in the namespace that it has if its kind has
+// namespaces (W27, C12).
 func (s *scope) object() manifest.ID {
 	gvk := s.kar.Spec.Template.GroupVersionKind()
 	return manifest.ID{
@@ -63,7 +63,7 @@ func (s *scope) object() manifest.ID {
 	}
 }
 
-// sameObject says whether id is that of the templated object, in whatever namespace.
+// sameObject reports whether id is that of the templated object, in whatever namespace.
 func (s *scope) sameObject(id manifest.ID) bool {
 	object := s.object()
 	return id.Group == object.Group && id.Kind == object.Kind && id.Name == object.Name

@@ -18,16 +18,16 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// secret is one that is to be copied.
+// secret is a Secret to copy.
 type secret struct {
 	name    string
 	content *content.Content
 }
 
-// readSecrets reads the Secrets that the spec names from the namespace of the resource, and
-// from no other (W31). Those that KubernetesClusters are reached with, and credentials of
-// sources, may not leave the hub (C36). Of the former admission said so already, but they may
-// have become that since; of the latter nobody did, because admission reads no Secrets.
+// readSecrets reads the Secrets that the spec names from the namespace of the resource, and from no
+// other (W31). Those that KubernetesClusters are reached with, and credentials of sources, may not
+// leave the hub (C36). Admission has refused the former already, but a Secret may have become one
+// since; it cannot refuse the latter, because it reads no Secrets.
 func (r *Reconciler) readSecrets(ctx context.Context, s *scope) error {
 	if len(s.kar.Spec.Secrets) == 0 {
 		return nil
@@ -55,7 +55,7 @@ func (r *Reconciler) readSecrets(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// kubeconfigs are the names of the Secrets that KubernetesClusters of a namespace refer to.
+// kubeconfigs returns the names of the Secrets that KubernetesClusters of a namespace refer to.
 func (r *Reconciler) kubeconfigs(ctx context.Context, namespace string) (map[string]bool, error) {
 	list := &v1alpha1.KubernetesClusterList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -75,7 +75,8 @@ func isCredential(c *content.Content) bool {
 	return marked
 }
 
-// withheld says which Secrets keep the resource from being complete; nil where none does.
+// withheld returns an error that names the Secrets that keep the resource from being complete; nil
+// if there are none.
 func (s *scope) withheld() error {
 	switch {
 	case len(s.barred) > 0:
@@ -91,8 +92,8 @@ func (s *scope) withheld() error {
 	}
 }
 
-// namespace that the object is in, if its kind has namespaces, and the copies of Secrets with
-// it (W32, C12).
+// namespace returns the namespace of the object, if its kind has namespaces, and of the copies of
+// Secrets (W32, C12).
 func (s *scope) namespace() string {
 	if namespace := s.kar.Spec.Template.Metadata.Namespace; namespace != "" {
 		return namespace
@@ -100,12 +101,12 @@ func (s *scope) namespace() string {
 	return metav1.NamespaceDefault
 }
 
-// copyID is the identity of the copy of a Secret (W33).
+// copyID returns the identity of the copy of a Secret (W33).
 func (s *scope) copyID(secret string) manifest.ID {
 	return manifest.ID{Version: "v1", Kind: "Secret", Namespace: s.namespace(), Name: s.kar.PropagatedSecretName(secret)}
 }
 
-// copyOf is the copy of a Secret: its data and type, and nothing else of it.
+// copyOf returns the copy of a Secret: its data and type, and nothing else of it.
 func (s *scope) copyOf(source secret) manifest.Object {
 	id := s.copyID(source.name)
 	data := make(map[string]any, len(source.content.Data))

@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// jobKey identifies a resource; the UID keeps one apart from another of the same name.
+// jobKey identifies a resource; the UID distinguishes it from another of the same name.
 type jobKey struct {
 	types.NamespacedName
 	uid types.UID
@@ -30,43 +30,44 @@ type session struct {
 	cluster *cluster.Cluster
 	applier *apply.Applier
 
-	// working says that a job is under way.
+	// working means that a job is under way.
 	working bool
-	// toldBefore is how often the cluster had told of a change by others when the job that is
-	// under way, or was the last, began.
+	// toldBefore is how often the cluster had notified us of a change by others when the job that
+	// is under way, or else the last one, began.
 	toldBefore int
 	// attempted is the digest of what was submitted or deleted last, and result how that went.
 	attempted string
 	result    submission
 
-	// corrections of the same digest, each soon after the one before, and when the last was.
+	// corrections counts corrections of the same digest, each soon after the one before;
+	// correctedAt is when the last one was.
 	corrections int
 	correctedAt time.Time
-	// shownAt is when another status of the object was shown last.
+	// shownAt is when a changed status of the object was last shown.
 	shownAt time.Time
-	// failures in a row, and when to try again.
+	// failures counts failures in a row; retryAt is when to try again.
 	failures int
 	retryAt  time.Time
-	// lookups is how often in a row a kind was looked for of which no event may tell.
+	// lookups is how often in a row a kind was looked for that no event may announce.
 	lookups int
 }
 
-// submission is what became of a job in a cluster.
+// submission is the result of a job in a cluster.
 type submission struct {
-	// inventory is what is in the cluster, or may be; nil where the job did not get that far.
+	// inventory is what is in the cluster, or may be; nil if the job did not get that far.
 	inventory []manifest.ID
-	// namespace of the object is known where placed is set.
+	// namespace is that of the object; known only if placed is set.
 	namespace string
 	placed    bool
 
 	problems []manifest.Problem
 	warnings []manifest.Problem
 	waiting  []manifest.ID
-	// unseen: no event tells of something that is waited for, or that was delivered.
+	// unseen: something that is waited for, or that was delivered, cannot be watched.
 	unseen bool
-	// unannounced: an aggregated API server may come to serve the kind, and no event tells.
+	// unannounced: an aggregated API server may come to serve the kind, which no event announces.
 	unannounced bool
-	// corrected: somebody else had changed or deleted what is as it should be again.
+	// corrected: something that somebody else had changed or deleted was put right.
 	corrected bool
 	// err is why the job could not do anything.
 	err error
@@ -79,11 +80,11 @@ func (s *session) failed(backoff func(int) time.Duration) {
 
 // Limits of a fight with somebody who keeps changing what was submitted.
 const (
-	// freeCorrections are those that follow one another without a pause.
+	// freeCorrections is how many corrections follow one another without a pause.
 	freeCorrections = 3
 	// maxCorrectionPause is the longest pause before a correction.
 	maxCorrectionPause = time.Minute
-	// fightOver is how long there is peace before corrections are counted anew.
+	// fightOver is how long there must be peace before corrections are counted from zero again.
 	fightOver = 2 * time.Minute
 )
 
@@ -95,12 +96,12 @@ func (s *session) corrected(now time.Time) {
 	s.corrections, s.correctedAt = s.corrections+1, now
 }
 
-// fighting says whether somebody else keeps changing what was submitted.
+// fighting reports whether somebody else keeps changing what was submitted.
 func (s *session) fighting(now time.Time) bool {
 	return s.corrections > freeCorrections && now.Sub(s.correctedAt) <= fightOver
 }
 
-// nextCorrection is when to put right again what somebody else has changed.
+// nextCorrection returns when to put right again what somebody else has changed.
 func (s *session) nextCorrection(now time.Time, backoff func(int) time.Duration) time.Time {
 	if !s.fighting(now) {
 		return now
@@ -108,16 +109,18 @@ func (s *session) nextCorrection(now time.Time, backoff func(int) time.Duration)
 	return s.correctedAt.Add(min(backoff(s.corrections-freeCorrections), maxCorrectionPause))
 }
 
-// unwatched has the resource be looked at again in a while: no event will have that be done.
+// unwatched schedules another look at the resource after unwatchedInterval, because no event will
+// cause one.
 func (s *session) unwatched() { s.failures, s.retryAt = 0, time.Now().Add(unwatchedInterval) }
 
-// How often a kind is looked for that nothing defines: ever more seldom, for most never come.
+// Shortest and longest interval at which a kind that nothing defines is looked for. The interval
+// grows, because most of these kinds never come.
 const (
 	minLookup = 2 * time.Minute
 	maxLookup = 30 * time.Minute
 )
 
-// unannounced has the resource be looked at again in a while, and then in ever longer ones.
+// unannounced schedules another look at the resource, after an interval that grows each time.
 func (s *session) unannounced() {
 	pause := min(minLookup<<min(s.lookups, 8), maxLookup)
 	s.failures, s.retryAt, s.lookups = 0, time.Now().Add(pause), s.lookups+1
@@ -125,15 +128,15 @@ func (s *session) unannounced() {
 
 func (s *session) succeeded() { s.failures, s.retryAt, s.lookups = 0, time.Time{}, 0 }
 
-// isDue says whether a job with an input is to be run, or has been and its result is to be taken
-// in: there was none with that input yet, or what failed is to be tried again.
+// isDue reports whether a job with an input has to be run, or has been and its result has to be
+// handled: there was none with that input yet, or what failed is due for another try.
 func (s *session) isDue(input string) bool {
 	return s.working || s.attempted != input || s.retryDue()
 }
 
 func (s *session) retryDue() bool { return !s.retryAt.IsZero() && !time.Now().Before(s.retryAt) }
 
-// sessions by name of the resource.
+// sessions has the sessions by name of the resource.
 type sessions struct {
 	mu     sync.Mutex
 	byName map[types.NamespacedName]*session
@@ -159,7 +162,7 @@ func (s *sessions) drop(name types.NamespacedName) {
 	delete(s.byName, name)
 }
 
-// session returns what is remembered of a resource; nothing of another one of its name.
+// session returns what is remembered of a resource, but nothing of an earlier one of its name.
 func (r *Reconciler) session(kar *v1alpha1.KubernetesApplicationResource) *session {
 	name := client.ObjectKeyFromObject(kar)
 	found := r.sessions.get(name)

@@ -55,8 +55,8 @@ func (s *scope) report() (reconcile.Outcome, error) {
 	return outcome, nil
 }
 
-// retried keeps the reason of an error, and replaces its back-off by that of the session: a
-// pass that was woken by something else is not another failure.
+// retried keeps the reason of an error, and replaces its back-off with that of the session: a pass
+// that was woken by something else is not another failure.
 func (s *scope) retried(err error) error {
 	var known *reconcile.Error
 	if reconcile.IsStalled(err) || !errors.As(err, &known) {
@@ -65,7 +65,7 @@ func (s *scope) retried(err error) error {
 	return reconcile.Waiting(known.Reason, s.requeueAfter(), "%w", err)
 }
 
-// reasons are what is shown for those of a delivery.
+// reasons maps the reasons of a delivery to those that are shown.
 var reasons = map[string]string{
 	apply.ReasonConflict:          v1alpha1.ObjectConflictReason,
 	apply.ReasonKindNotFound:      v1alpha1.KindNotServedReason,
@@ -73,7 +73,7 @@ var reasons = map[string]string{
 	apply.ReasonForbidden:         v1alpha1.ForbiddenReason,
 }
 
-// reasonOf is that of the first problem; the templated object comes first.
+// reasonOf returns the reason to show for the first problem; the templated object comes first.
 func reasonOf(problems []manifest.Problem) string {
 	if reason, found := reasons[problems[0].Reason]; found {
 		return reason
@@ -81,7 +81,7 @@ func reasonOf(problems []manifest.Problem) string {
 	return v1alpha1.ApplyFailedReason
 }
 
-// describe quotes every problem: what the cluster said stands in it, word for word.
+// describe quotes every problem. What the cluster said is repeated word for word.
 func describe(problems []manifest.Problem) string {
 	texts := make([]string, 0, len(problems))
 	for _, p := range problems {
@@ -110,13 +110,13 @@ func (s *scope) message(got submission) string {
 	return message
 }
 
-// unlooked are the reasons of errors that say nothing about what is in the cluster.
+// unlooked are the reasons of errors that reveal nothing about what is in the cluster.
 var unlooked = []string{v1alpha1.ClusterUnreachableReason, v1alpha1.NotScheduledReason, v1alpha1.ProgressingWithRetryReason}
 
-// deletion are the reasons of errors that say what became of a deletion that was begun.
+// deletion are the reasons of errors about a deletion that was begun.
 var deletion = []string{v1alpha1.DeletingReason, v1alpha1.DeleteFailedReason}
 
-// conclude sets the condition Submitted and the state of a pass that came to an end.
+// conclude sets the condition Submitted and the state after a pass that is not pending.
 func (s *scope) conclude(outcome reconcile.Outcome, err error) {
 	var known *reconcile.Error
 	switch {
@@ -138,8 +138,8 @@ func (s *scope) conclude(outcome reconcile.Outcome, err error) {
 	s.kar.Status.State = stateOf(s.kar)
 }
 
-// markUnknown says that it is not known whether the cluster holds the object, unless it was
-// known of this generation when somebody could look.
+// markUnknown records that it is not known whether the cluster holds the object, unless that was
+// known for this generation when it was last possible to look.
 func (s *scope) markUnknown(reason, message string) {
 	last := conditions.Get(s.kar, v1alpha1.SubmittedCondition)
 	if last != nil && last.Status != metav1.ConditionUnknown && last.ObservedGeneration == s.kar.Generation {
@@ -148,7 +148,7 @@ func (s *scope) markUnknown(reason, message string) {
 	conditions.MarkUnknown(s.kar, v1alpha1.SubmittedCondition, reason, "%s", message)
 }
 
-// stateOf is the state that follows from the conditions (W23).
+// stateOf returns the state that follows from the conditions (W23).
 func stateOf(kar *v1alpha1.KubernetesApplicationResource) v1alpha1.ApplicationState {
 	switch submitted := conditions.Get(kar, v1alpha1.SubmittedCondition); {
 	case !kar.DeletionTimestamp.IsZero():
@@ -164,8 +164,9 @@ func stateOf(kar *v1alpha1.KubernetesApplicationResource) v1alpha1.ApplicationSt
 	}
 }
 
-// showStatus copies the status of the object as it was last seen (W19, W20). While it is not
-// known, because the cluster is lost or the object was made this moment, what was known stays.
+// showStatus copies the status of the object as it was last seen (W19, W20). While it is not known,
+// because the cluster is lost or the object was created a moment ago, the status that was known
+// before stays.
 func (s *scope) showStatus(now time.Time) {
 	status, known := s.seenStatus()
 	if !known || s.shows(status) {
@@ -179,11 +180,12 @@ func (s *scope) showStatus(now time.Time) {
 	s.show(status)
 }
 
-// statusDistance is how far apart two statuses of an object are shown: of one that changes all
-// the time each is a write on the hub. The first after some quiet is shown at once.
+// statusDistance is the minimum time between two statuses of an object that are shown, because each
+// is a write on the hub and a status may change all the time. The first after some quiet is shown
+// at once.
 const statusDistance = 200 * time.Millisecond
 
-// seenStatus is the status of the object, as far as it is known.
+// seenStatus returns the status of the object, and whether it is known.
 func (s *scope) seenStatus() (apply.Status, bool) {
 	seen, _ := s.session.applier.Observe(s.owner)
 	for _, status := range seen.Statuses { // there is one at most: Secrets have none
@@ -193,7 +195,7 @@ func (s *scope) seenStatus() (apply.Status, bool) {
 	return apply.Status{}, slices.ContainsFunc(s.session.result.problems, unserved)
 }
 
-// shows says whether that status is shown already.
+// shows reports whether that status is shown already.
 func (s *scope) shows(status apply.Status) bool {
 	if status.TooLarge != conditions.IsTrue(s.kar, v1alpha1.RemoteStatusTooLargeCondition) {
 		return false
@@ -218,8 +220,8 @@ func (s *scope) show(status apply.Status) {
 	}
 }
 
-// withoutNulls leaves out fields whose value is null, which no merge patch can write and
-// Kubernetes takes for absent.
+// withoutNulls leaves out fields whose value is null, which no merge patch can write and which
+// Kubernetes treats as absent.
 func withoutNulls(text []byte) []byte {
 	if !bytes.Contains(text, []byte("null")) {
 		return text
@@ -253,7 +255,7 @@ func prune(value any) any {
 	return value
 }
 
-// sameJSON tells whether two texts say the same.
+// sameJSON reports whether two texts are equivalent JSON.
 func sameJSON(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -263,7 +265,7 @@ func sameJSON(a, b []byte) bool {
 	return errOne == nil && errOther == nil && equality.Semantic.DeepEqual(one, other)
 }
 
-// decode keeps numbers as they are written.
+// decode decodes JSON and keeps numbers as they are written.
 func decode(text []byte) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()

@@ -19,9 +19,9 @@ import (
 // jobTimeout bounds one job in a cluster.
 const jobTimeout = time.Minute
 
-// submit applies the object and the copies of its Secrets, where the cluster does not have
-// them as they should be. An object is not submitted before all of its Secrets are there;
-// one that is in the cluster already is kept as it is templated all the same.
+// submit applies the object and the copies of its Secrets, if the cluster does not have them as
+// they should be. An object is not submitted before all of its Secrets are there; one that is in
+// the cluster already is kept as it is templated all the same.
 func (r *Reconciler) submit(_ context.Context, s *scope) error {
 	if err := s.withheld(); err != nil && !s.placed() {
 		return err
@@ -40,22 +40,23 @@ func (r *Reconciler) submit(_ context.Context, s *scope) error {
 	return nil
 }
 
-// placed says whether the object was submitted once, with its Secrets: then it has a namespace.
-// That the inventory names it says no more than that it was tried.
+// placed reports whether the object was once submitted with its Secrets: then it has a namespace.
+// An entry in the inventory means only that it was tried.
 func (s *scope) placed() bool { return s.kar.Status.Namespace != "" }
 
-// inventory is what the status says is in the cluster, or may be.
+// inventory returns what, according to the status, is in the cluster or may be.
 func (s *scope) inventory() []manifest.ID {
 	if s.kar.Status.Inventory == nil {
 		return nil
 	}
-	// What cannot be read was not written by us, and is found again by what the spec says.
+	// Entries that cannot be read were not written by us; what we delivered is found again from the
+	// spec.
 	ids, _ := inventory.Decode(s.kar.Status.Inventory.Entries)
 	return ids
 }
 
-// inputDigest changes with everything that makes a difference in the cluster, and with the
-// annotation that asks for another try.
+// inputDigest returns a digest that changes with everything that makes a difference in the cluster,
+// and with the annotation that asks for another try.
 func (s *scope) inputDigest() string {
 	h := sha256.New()
 	for _, text := range []string{
@@ -73,9 +74,9 @@ func (s *scope) inputDigest() string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// needsWork says whether there is anything to do in the cluster: something else is wanted
-// than was, a failure is due again, somebody changed what was delivered, or something that
-// was waited for is there. Who changes it again and again is answered ever more slowly.
+// needsWork reports whether there is anything to do in the cluster: the input has changed, a
+// failure is due for another try, somebody changed what was delivered, or something that was waited
+// for is there. Changes that are repeated again and again are corrected after ever longer pauses.
 func (r *Reconciler) needsWork(s *scope) bool {
 	switch {
 	case s.session.isDue(s.digest):
@@ -95,14 +96,15 @@ func (r *Reconciler) needsWork(s *scope) bool {
 	return true
 }
 
-// toldMore says whether the cluster told of a change by others since the last job began.
+// toldMore reports whether the cluster has notified us of a change by others since the last job
+// began.
 func (r *Reconciler) toldMore(s *scope) bool {
 	return r.told.Rings(s.session.key.NamespacedName) != s.session.toldBefore
 }
 
-// do runs a job in the lane of the cluster and takes in its result; it returns false while
-// the job runs. Where the cluster told of a change by others meanwhile, the resource is
-// looked at once more: that wake was spent on the end of the job.
+// do runs a job in the lane of the cluster and records its result; it returns false while the job
+// runs. If the cluster notified us of a change by others meanwhile, the resource is woken once
+// more, because the wake for that change was spent on the end of the job.
 func (r *Reconciler) do(s *scope, input string, work func(context.Context) submission) bool {
 	name := s.session.key.NamespacedName
 	if !s.session.working {
@@ -139,7 +141,7 @@ func (r *Reconciler) do(s *scope, input string, work func(context.Context) submi
 	return true
 }
 
-// worthRetrying says whether something failed that no event will tell the end of.
+// worthRetrying reports whether something failed for a reason whose end no event will announce.
 func (got submission) worthRetrying() bool {
 	if got.err != nil {
 		return !reconcile.IsStalled(got.err)

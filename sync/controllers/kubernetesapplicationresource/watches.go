@@ -28,14 +28,14 @@ const (
 	defaultJobsPerCluster = 10
 )
 
-// Indexes of resources. Their names are no paths, so that other controllers may have indexes
-// of their own over the same fields.
+// Names of indexes of resources. They are not field paths, so that other controllers can have their
+// own indexes over the same fields.
 const (
 	// clusterIndex finds the resources that go to a cluster.
 	clusterIndex = "resource-controller/cluster"
 	// secretIndex finds the resources that name a Secret.
 	secretIndex = "resource-controller/secret"
-	// endingIndex finds those resources of an application that are being deleted.
+	// endingIndex finds the resources of an application that are being deleted.
 	endingIndex = "resource-controller/ending"
 )
 
@@ -68,25 +68,26 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Complete(r)
 }
 
-// notify wakes the resource whose object was changed by others, or for which something that
-// was waited for is there.
+// notify wakes the resource whose object was changed by others, or which waited for something that
+// is there now.
 func (r *Reconciler) notify(owner apply.Owner) {
 	r.told.Ring(owner.ObjectKey())
 	r.notifyStatus(owner)
 }
 
-// notifyStatus wakes the resource whose object has another status. That is no reason to apply
-// it: one that is refused would be at each change of its status.
+// notifyStatus wakes the resource whose object has a new status. That is no reason to apply the
+// object: one that is refused would be applied at each change of its status.
 func (r *Reconciler) notifyStatus(owner apply.Owner) {
 	r.waker.Wake(ctrl.Request{NamespacedName: owner.ObjectKey()})
 }
 
-// isOurs says whether a delivered object is that of a resource of this hub.
+// isOurs reports whether an owner of delivered objects is a resource of this hub.
 func (r *Reconciler) isOurs(owner apply.Owner) bool {
 	return owner.HubID == r.HubID && owner.Kind == v1alpha1.KubernetesApplicationResourceKind
 }
 
-// changed lets through what a resource is reconciled for, and keeps its own status writes out.
+// changed passes the changes that a resource is reconciled for, and filters out its own status
+// writes.
 func changed() predicate.Predicate {
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -98,8 +99,8 @@ func changed() predicate.Predicate {
 	})
 }
 
-// clusterChanged lets through what decides whether a cluster is delivered to, and what is said
-// about one that cannot be.
+// clusterChanged passes the changes that decide whether a cluster is delivered to, and what is
+// reported about one that cannot be.
 func clusterChanged() predicate.Predicate {
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -133,8 +134,8 @@ func endingOf(o client.Object) []string {
 	return nil
 }
 
-// enqueue enqueues the resources that an index finds by the name of an object in their
-// namespace.
+// enqueue enqueues the resources in the namespace of an object that an index finds by the name of
+// the object.
 func (r *Reconciler) enqueue(index string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
 		return r.find(ctx, index, client.ObjectKeyFromObject(o))
@@ -150,7 +151,7 @@ func (r *Reconciler) namingKubeconfig(ctx context.Context, o client.Object) []ct
 	return r.find(ctx, secretIndex, types.NamespacedName{Namespace: o.GetNamespace(), Name: ref.Name})
 }
 
-// wakeAllOf wakes the resources of a cluster that was lost, or is back.
+// wakeAllOf wakes the resources of a cluster that is lost or back.
 func (r *Reconciler) wakeAllOf(ctx context.Context, cluster types.NamespacedName) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

@@ -17,8 +17,8 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// work is all that a job needs to know. A job may outlive the pass that started it, so it
-// has a scope of its own, which nobody changes.
+// work is all that a job needs to know. A job may outlive the pass that started it, so it has its
+// own scope, which nobody changes.
 type work struct {
 	*scope
 	reconciler *Reconciler
@@ -32,9 +32,9 @@ func (r *Reconciler) plan(s *scope) *work {
 	return &work{scope: frozen, reconciler: r, applier: s.session.applier, delivered: s.inventory()}
 }
 
-// submit applies the object with the copies of its Secrets. Where it is not known yet whether
-// the kind has namespaces, because the cluster does not serve it yet, there is no knowing
-// where copies go: then it applies the object alone, which waits for the kind by watch.
+// submit applies the object with the copies of its Secrets. While it is not known whether the kind
+// has namespaces, because the cluster does not serve it yet, it is not known either where the
+// copies go: then submit applies the object alone, which waits for the kind by watch.
 func (w *work) submit(ctx context.Context) submission {
 	object, err := w.templated()
 	if err != nil {
@@ -62,11 +62,11 @@ func (w *work) submit(ctx context.Context) submission {
 		if got.err != nil || len(got.problems) > 0 || len(got.waiting) > 0 {
 			return got
 		}
-		w.delivered = got.inventory // it was found to be served meanwhile: once more, with Secrets
+		w.delivered = got.inventory // the kind is served by now: once more, with Secrets
 	}
 }
 
-// templated is the object as it is to be, with the UID of the resource (W50).
+// templated returns the object as it should be, with the UID of the resource (W50).
 func (w *work) templated() (manifest.Object, error) {
 	object, err := w.kar.Spec.Template.Object()
 	if err != nil {
@@ -87,9 +87,9 @@ func (w *work) templated() (manifest.Object, error) {
 	return manifest.Object{Unstructured: object}, nil
 }
 
-// revoke takes away the copies of Secrets that may not leave the hub. They do not wait, as
-// those do that the spec names no more, for the object to be as it should be (C36). It returns
-// what became of it where that failed.
+// revoke deletes the copies of Secrets that may not leave the hub. Unlike copies that the spec no
+// longer names, they do not wait for the object to be as it should be (C36). If that fails, it
+// returns the result of the job, otherwise nil.
 func (w *work) revoke(ctx context.Context) *submission {
 	var revoked []manifest.ID
 	for _, name := range w.barred {
@@ -110,8 +110,8 @@ func (w *work) revoke(ctx context.Context) *submission {
 	}
 }
 
-// apply applies the object and copies of some Secrets, and takes away the copies of those that
-// the spec names no more. Copies that are kept stay as they are.
+// apply applies the object and copies of some Secrets, and deletes the copies of those that the
+// spec no longer names. Copies that are kept stay as they are.
 func (w *work) apply(ctx context.Context, object manifest.Object, secrets []secret) submission {
 	objects := []manifest.Object{object}
 	for _, source := range secrets {
@@ -136,8 +136,8 @@ func (w *work) apply(ctx context.Context, object manifest.Object, secrets []secr
 	return got
 }
 
-// immutable returns the copies that cannot become what they should be: their Secret was made
-// anew with another type.
+// immutable returns the copies that cannot become what they should be, because their Secret was
+// created again with another type.
 func (w *work) immutable(problems []manifest.Problem, secrets []secret) []manifest.ID {
 	var ids []manifest.ID
 	for _, source := range secrets {
@@ -151,7 +151,7 @@ func (w *work) immutable(problems []manifest.Problem, secrets []secret) []manife
 	return ids
 }
 
-// takeAway deletes copies, and says whether they are gone.
+// takeAway deletes copies, and reports whether they are gone. It returns false if there are none.
 func (w *work) takeAway(ctx context.Context, copies []manifest.ID) bool {
 	if len(copies) == 0 {
 		return false
@@ -160,18 +160,18 @@ func (w *work) takeAway(ctx context.Context, copies []manifest.ID) bool {
 	return result.Err == nil && len(result.Inventory) == 0
 }
 
-// delete deletes some of what was delivered, as far as it is ours.
+// delete deletes those of the delivered objects that are still ours.
 func (w *work) delete(ctx context.Context, ids []manifest.ID) apply.Result {
 	return w.applier.Apply(ctx, apply.Request{Owner: w.owner, Inventory: ids, Prune: true, Unkept: w.copies(ids)})
 }
 
-// copies are those of some identities that are not of the object.
+// copies returns those of some identities that are not the object's.
 func (w *work) copies(ids []manifest.ID) []manifest.ID {
 	return slices.DeleteFunc(slices.Clone(ids), w.sameObject)
 }
 
-// kept are the copies that are neither to be applied nor to be taken away: those of Secrets
-// that do not exist right now and, where none is to be applied, those of all.
+// kept returns the copies that are neither applied nor deleted: those of Secrets that do not exist
+// right now and, if none is to be applied, those of all.
 func (w *work) kept(applied []secret) []manifest.ID {
 	var kept []manifest.ID
 	for _, name := range w.missing {
@@ -190,9 +190,9 @@ func (w *work) amongDelivered(ids []manifest.ID) []manifest.ID {
 	return inventory.Diff(ids, inventory.Diff(ids, w.delivered))
 }
 
-// declare records copies of Secrets that are about to be made, so that a crash leaves none
-// behind that nobody knows of: the spec may name others by then. What the object is called
-// stands in the spec for good, and needs no record (C41).
+// declare records copies of Secrets that are about to be created, so that a crash leaves none
+// behind that nobody knows of: the spec may name others by then. The object needs no record,
+// because the spec names it for good (C41).
 func (w *work) declare(ctx context.Context, ids []manifest.ID) error {
 	fresh := inventory.Diff(ids, w.delivered)
 	if !slices.ContainsFunc(fresh, func(id manifest.ID) bool { return !w.sameObject(id) }) {
@@ -208,19 +208,19 @@ func (w *work) declare(ctx context.Context, ids []manifest.ID) error {
 	return nil
 }
 
-// recordFailed is the error of a hub that did not take in what is about to be applied.
+// recordFailed returns the error for a hub that did not record what is about to be applied.
 func recordFailed(err error) error {
 	return reconcile.Failed(v1alpha1.ProgressingWithRetryReason, "record in status.inventory, on the hub, what is about to be applied: %w", err)
 }
 
-// recorded is an inventory as a status holds it. It is never large: one object, and a copy of
+// recorded returns an inventory as a status holds it. It is never large: one object, and a copy of
 // each Secret.
 func recorded(ids []manifest.ID) *v1alpha1.Inventory {
 	entries := inventory.Encode(ids)
 	return &v1alpha1.Inventory{Entries: entries, Count: int32(len(entries))}
 }
 
-// take sums up what became of a request.
+// take turns the result of a request into that of the job.
 func (w *work) take(result apply.Result) submission {
 	got := submission{problems: w.advised(result.Problems), warnings: result.Warnings, waiting: result.Waiting, unseen: result.Unseen, unannounced: result.Unannounced}
 	if result.Err != nil {
@@ -238,8 +238,8 @@ func (w *work) take(result apply.Result) submission {
 	return got
 }
 
-// advised has problems with copies of Secrets say what to do about a conflict: no manifest of a
-// copy can be annotated.
+// advised makes problems with copies of Secrets say what to do about a conflict: a copy has no
+// manifest to annotate.
 func (w *work) advised(problems []manifest.Problem) []manifest.Problem {
 	for i, p := range problems {
 		if what, found := strings.CutSuffix(p.Message, apply.AdoptionHint); found && !w.sameObject(p.ID) {
@@ -249,8 +249,9 @@ func (w *work) advised(problems []manifest.Problem) []manifest.Problem {
 	return problems
 }
 
-// failed is the error of the cluster as a whole: it says nothing about the object. What the
-// hub refused meanwhile is not the cluster's fault, and carries its reason already.
+// failed returns the error for a failure of the cluster as a whole, which says nothing about the
+// object. What the hub refused meanwhile is not the cluster's fault, and carries its reason
+// already.
 func (w *work) failed(err error) error {
 	var ofHub *reconcile.Error
 	if errors.As(err, &ofHub) {
@@ -259,10 +260,10 @@ func (w *work) failed(err error) error {
 	return reconcile.Failed(v1alpha1.ClusterUnreachableReason, "cluster %s: %w", w.clusterKey(), err)
 }
 
-// remove deletes some of what was delivered, as far as it is ours (W53).
+// remove deletes those of the delivered objects that are still ours (W53).
 func (w *work) remove(ctx context.Context, ids []manifest.ID) submission {
 	result := w.delete(ctx, ids)
-	// What was refused is in no Waiting: no event tells when it would not be any more.
+	// What was refused is not in Waiting: no event announces when it would be accepted.
 	got := submission{inventory: result.Inventory, problems: result.Problems, waiting: result.Waiting, unseen: result.Unseen}
 	if result.Err != nil {
 		got.err = reconcile.Failed(v1alpha1.DeleteFailedReason, "%w", fmt.Errorf("cluster %s: %w", w.clusterKey(), result.Err))
