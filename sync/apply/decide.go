@@ -61,8 +61,8 @@ func (e evidence) stripped() bool {
 	return e.delivered && e.live.fields != digest{}
 }
 
-// lost reports whether the object was ours and somebody else took it over. Otherwise, two owners
-// that both adopt it would take it from one another forever.
+// lost reports whether the object was ours and somebody else took it over. It is not adopted then:
+// two owners that both adopt it would take it from one another forever.
 func (e evidence) lost() bool {
 	return e.live.owner != "" && e.ownUID != "" && e.ownUID == e.live.uid
 }

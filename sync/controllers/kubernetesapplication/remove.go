@@ -55,7 +55,7 @@ func firstToGo(all []*v1alpha1.KubernetesApplicationResource) []*v1alpha1.Kubern
 	return first
 }
 
-// confirm looks past the cache whether a resource is left: one that was created a moment ago must
+// confirm checks past the cache whether a resource is left: one that was created a moment ago must
 // not be left behind.
 func (r *Reconciler) confirm(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	left := &v1alpha1.KubernetesApplicationResourceList{}

@@ -72,9 +72,8 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	return err
 }
 
-// choose chooses a cluster. The decision is final, and what is remembered of a cluster may be out
-// of date: the chosen cluster is asked once more, and passed over if it no longer serves what it
-// did.
+// choose picks a cluster. The decision is final, and what is remembered of a cluster may be out of
+// date: the chosen cluster is asked once more, and passed over if it no longer serves what it did.
 func (r *Reconciler) choose(ctx context.Context, s *scope, w placement.Workload, f found) (string, error) {
 	for {
 		fitting, err := r.filters.Fit(w, f.candidates)
