@@ -28,20 +28,22 @@ const (
 	accessParallel = 20
 )
 
-// The verbs of ours that RBAC rules may name, on our own resources and on namespaces (C35, C45).
+// The verbs that RBAC rules may name in addition to the standard ones, on our own resources and on
+// namespaces (C35, C45).
 const (
-	verbUse         = "use"          // a KubernetesCluster as a target: full rights in that cluster
+	verbUse         = "use"          // target a KubernetesCluster, with full rights in it
 	verbInstall     = "install"      // an ApplicationDefinition
 	verbInstallInto = "install-into" // a namespace other than the installation's own
-	verbCopy        = "copy"         // keep the copies of a hub's ApplicationDefinitions
+	verbCopy        = "copy"         // write the copies of a hub's ApplicationDefinitions
 )
 
-// need is a permission without which a user would gain rights through us (C35).
+// need is a permission that the user must hold to write an object; without the check they would
+// gain rights through us (C35).
 type need struct {
-	// anyOf are the permissions of which one is enough.
+	// anyOf lists the permissions, one of which is enough.
 	anyOf []authorizationv1.ResourceAttributes
 
-	// because says what the object would do with it.
+	// because describes what the object would do with it.
 	because string
 }
 
@@ -56,8 +58,8 @@ type access struct {
 	reviews authorizationclient.SubjectAccessReviewInterface
 }
 
-// check refuses with all that is missing, unless the user of the request holds every need. When the
-// API server does not answer, the request is refused.
+// check refuses the request unless its user holds every need; the error lists all that are missing.
+// If the API server does not answer, the request is refused.
 func (a *access) check(ctx context.Context, obj client.Object, resource string, wanted []need) error {
 	req, err := admission.RequestFromContext(ctx)
 	if err != nil {
@@ -78,7 +80,7 @@ func (a *access) check(ctx context.Context, obj client.Object, resource string, 
 		fmt.Errorf("user %q may not %s", req.UserInfo.Username, strings.Join(missing, "; nor ")))
 }
 
-// missing describes the needs that the user does not hold, in their order.
+// missing describes the needs that the user does not hold, in their original order.
 func (a *access) missing(ctx context.Context, u authenticationv1.UserInfo, wanted []need) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, accessTimeout)
 	defer cancel()
@@ -129,7 +131,7 @@ func extra(in map[string]authenticationv1.ExtraValue) map[string]authorizationv1
 	return out
 }
 
-// describe is a permission in words: `delete statefulsets.apps in namespace "a"`.
+// describe puts a permission in words: `delete statefulsets.apps in namespace "a"`.
 func describe(p authorizationv1.ResourceAttributes) string {
 	s := p.Verb + " " + p.Resource
 	if p.Group != "" {

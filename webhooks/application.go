@@ -21,11 +21,11 @@ import (
 
 const applicationResource = "applications"
 
-// everyResource are all resources of a group in a permission. What resource a kind will have that
-// is not known yet cannot be told, so that less than all would be a guess (C35).
+// everyResource stands for all resources of a group in a permission. Nobody knows yet which
+// resource an unknown kind will have, so anything less than all would be a guess (C35).
 const everyResource = "*"
 
-// maxUnknownGroups is how many groups with kinds that are not known yet one Application may list.
+// maxUnknownGroups is how many groups with unknown kinds one Application may list.
 const maxUnknownGroups = 20
 
 // applications are the rules of Application.
@@ -45,8 +45,9 @@ func (a *applications) validate(obj, old *v1alpha1.Application) (admission.Warni
 	return warnings, errs
 }
 
-// cycle warns of dependencies that lead back to the Application. They are no error: who creates
-// two that need each other cannot be asked for an order, and the controller tells of it as well.
+// cycle warns about dependencies that lead back to the Application. They are not an error: somebody
+// who creates two Applications that need each other cannot be asked for an order, and the
+// controller reports the cycle as well.
 func (a *applications) cycle(obj *v1alpha1.Application) admission.Warnings {
 	cycle := a.index.Cycle(client.ObjectKeyFromObject(obj), obj.Spec.Dependencies)
 	if cycle == nil {
@@ -78,9 +79,9 @@ func (a *applications) review(ctx context.Context, obj, old *v1alpha1.Applicatio
 	return warnings, nil
 }
 
-// needs are the rights that an Application uses on behalf of its writer (C35): it shows what
-// there is of each kind, marks it with labels and annotations, owns it, so that it is deleted with
-// the Application, and runs a Pod.
+// needs returns the rights that an Application uses on behalf of its writer (C35): it shows the
+// objects of each kind, marks them with labels and annotations, owns them, so that they are deleted
+// with the Application, and runs a Pod.
 func (a *applications) needs(obj *v1alpha1.Application) (wanted []need, warnings admission.Warnings, err error) {
 	unknown := map[string]bool{} // groups
 	for _, gk := range validation.ComponentKinds(obj) {
@@ -118,8 +119,8 @@ func invalidApplication(obj *v1alpha1.Application, errs field.ErrorList) error {
 	return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationKind).GroupKind(), obj.Name, errs)
 }
 
-// componentNeeds are the rights on the components of one kind. What is not said by because is
-// what the Application does with each of them.
+// componentNeeds returns the rights on the components of one kind. If because is empty, each right
+// is explained by what the Application does with it.
 func componentNeeds(obj *v1alpha1.Application, group, resource, because string) []need {
 	uses := []struct{ verb, because string }{
 		{"get", "the Application shows it"},

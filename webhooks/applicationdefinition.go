@@ -47,7 +47,7 @@ func (d *applicationDefinitions) review(ctx context.Context, obj, old *v1alpha1.
 	return nil, d.access.check(ctx, obj, applicationDefinitionResource, wanted)
 }
 
-// needs are the rights to read the Secrets of the system namespace that the sources name (C35).
+// needs returns the rights to read the Secrets in the system namespace that the sources name (C35).
 func (d *applicationDefinitions) needs(obj *v1alpha1.ApplicationDefinition) []need {
 	var wanted []need
 	for i := range obj.Spec.Versions {
@@ -76,14 +76,14 @@ func (d *applicationDefinitions) needsCredentials(path string, c *v1alpha1.Sourc
 	return []need{needsSecret(path, d.systemNamespace, c.SecretRef.Name)}
 }
 
-// needsCopy is the right to write copies: a driver holds it in its user clusters (C45).
+// needsCopy returns the right to write copies, which a driver holds in its user clusters (C45).
 func needsCopy(name string) need {
 	return needs("it is a copy of a hub's definition", authorizationv1.ResourceAttributes{
 		Verb: verbCopy, Group: v1alpha1.Group, Resource: applicationDefinitionResource, Name: name,
 	})
 }
 
-// distinct keeps the first of several needs of one permission: versions often share a Secret.
+// distinct keeps the first of several needs for the same permission: versions often share a Secret.
 func distinct(wanted []need) []need {
 	var kept []need
 	for _, n := range wanted {
@@ -94,8 +94,8 @@ func distinct(wanted []need) []need {
 	return kept
 }
 
-// guardUpdate keeps two sources from owning one definition (C27), and versions in use from going
-// away (C28). It reads the old object alone.
+// guardUpdate prevents two sources from owning one definition (C27), and versions in use from being
+// removed (C28). It consults only the old object.
 func (*applicationDefinitions) guardUpdate(obj, old *v1alpha1.ApplicationDefinition) field.ErrorList {
 	var errs field.ErrorList
 	annotations := field.NewPath("metadata", "annotations")
@@ -111,8 +111,8 @@ func (*applicationDefinitions) guardUpdate(obj, old *v1alpha1.ApplicationDefinit
 	return errs
 }
 
-// guardDelete keeps a definition in use from going away (C28), and copies where they are (C45).
-// A permission that cannot be checked blocks nothing.
+// guardDelete prevents the deletion of definitions in use (C28), and of copies by users without the
+// right to write them (C45). A permission that cannot be checked blocks nothing.
 func (d *applicationDefinitions) guardDelete(ctx context.Context, old *v1alpha1.ApplicationDefinition) error {
 	if used := inUse(nil, old); len(used) > 0 {
 		var uses []string
@@ -133,8 +133,8 @@ func (d *applicationDefinitions) guardDelete(ctx context.Context, old *v1alpha1.
 	return nil
 }
 
-// inUse are the uses of versions that obj (nil: none is left) does not offer any more, as far as
-// controllers know (C47), and may not drop.
+// inUse returns the uses, as recorded by controllers (C47), of versions that obj no longer offers
+// but may not drop. If obj is nil, no version is left.
 func inUse(obj, old *v1alpha1.ApplicationDefinition) []v1alpha1.VersionUsage {
 	forced := old
 	if obj != nil {
@@ -150,7 +150,7 @@ func inUse(obj, old *v1alpha1.ApplicationDefinition) []v1alpha1.VersionUsage {
 	return used
 }
 
-// describeUse names the installations, as many as the status does.
+// describeUse names as many installations as the status does, and counts the rest.
 func describeUse(use v1alpha1.VersionUsage) string {
 	s := "is used by " + strings.Join(use.Installations, ", ")
 	if more := int(use.Count) - len(use.Installations); more > 0 {

@@ -25,9 +25,9 @@ type applicationInstallations struct {
 
 var _ defaults[*v1alpha1.ApplicationInstallation] = &applicationInstallations{}
 
-// fill takes the version, the namespace and the deploy options from the definition (K36, C59).
-// Where it is not known nothing is filled in: review says what that takes. Who touches only
-// metadata settles nothing, and is asked for no permission (C49).
+// fill takes the version, the namespace and the deploy options from the definition (K36, C59). If
+// the definition is not known, it fills in nothing, and review handles that. An update of metadata
+// alone fills in nothing either, and needs no permission (C49).
 func (i *applicationInstallations) fill(ctx context.Context, obj, old *v1alpha1.ApplicationInstallation) error {
 	spec := &obj.Spec
 	if old != nil && !i.specChanged(obj, old) {
@@ -48,7 +48,7 @@ func (i *applicationInstallations) fill(ctx context.Context, obj, old *v1alpha1.
 	return nil
 }
 
-// definition returns the definition as definitions.get does; its error is an answer.
+// definition calls definitions.get and turns its error into an admission response.
 func (i *applicationInstallations) definition(ctx context.Context, name, version string) (*v1alpha1.ApplicationDefinition, error) {
 	def, err := i.definitions.get(ctx, name, version)
 	if err != nil {
@@ -76,9 +76,9 @@ func (i *applicationInstallations) review(ctx context.Context, obj, old *v1alpha
 	return warnings, i.access.check(ctx, obj, applicationInstallationResource, needsAnyNamespace())
 }
 
-// reviewReference checks the definition and the version (K35, K49). What comes by git, or with
-// the cluster, may be here before its definition is, and waits for it (C46). What was there before
-// stays, also when its definition is gone.
+// reviewReference checks the definition and the version (K35, K49). An installation that comes from
+// git, or with the cluster, may arrive before its definition does, and waits for it (C46). An
+// unchanged reference stays valid even if its definition is gone.
 func (i *applicationInstallations) reviewReference(ctx context.Context, obj, old *v1alpha1.ApplicationInstallation) (admission.Warnings, error) {
 	ref := obj.Spec.ApplicationRef
 	if old != nil && old.Spec.ApplicationRef == ref {
@@ -104,8 +104,8 @@ func (i *applicationInstallations) reviewReference(ctx context.Context, obj, old
 	return nil, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind).GroupKind(), obj.Name, errs)
 }
 
-// needs are the rights that an installation uses on behalf of its writer (C35): the chart runs
-// with Waybill's own. The right to install is asked for in the installation's namespace, so that
+// needs returns the rights that an installation uses on behalf of its writer (C35), since the chart
+// runs with Waybill's own. The right to install is checked in the installation's namespace, so that
 // a RoleBinding there can grant it, too.
 func (*applicationInstallations) needs(obj *v1alpha1.ApplicationInstallation) []need {
 	wanted := []need{needs("spec.applicationRef installs it", authorizationv1.ResourceAttributes{
@@ -127,8 +127,8 @@ func (*applicationInstallations) needs(obj *v1alpha1.ApplicationInstallation) []
 	return distinct(wanted)
 }
 
-// needsAnyNamespace is asked for where no namespace was named, and none could be filled in: it will
-// be the one that the definition says once it is here, made and labelled as that says.
+// needsAnyNamespace applies if no namespace was named and none could be filled in: it will be the
+// one that the definition names once it exists, created and labelled as the definition says.
 func needsAnyNamespace() []need {
 	var wanted []need
 	for _, verb := range []string{verbInstallInto, "create", "patch"} {
@@ -138,7 +138,7 @@ func needsAnyNamespace() []need {
 	return wanted
 }
 
-// needsNamespace is asked for in the target namespace, so that a Role there can grant it.
+// needsNamespace returns rights in the target namespace, so that a Role there can grant them.
 func needsNamespace(ns *v1alpha1.TargetNamespace, own string) []need {
 	var wanted []need
 	if ns.Name != own {

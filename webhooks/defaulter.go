@@ -20,9 +20,9 @@ type defaults[T object] interface {
 	fill(ctx context.Context, obj, old T) error
 }
 
-// defaulter fills in by the rules of a kind, and counts. Whatever the user wrote stays as it was
-// written: a duration of 2m is not made 2m0s, which would be a difference to everybody who
-// compares what is in git with what is in the cluster.
+// defaulter fills in defaults by the rules of a kind, and counts its decisions. Whatever the user
+// wrote stays exactly as written: 2m does not become 2m0s, which would show up as a difference to
+// everybody who compares git with the cluster.
 type defaulter[T object] struct {
 	kind     string
 	defaults defaults[T]
@@ -52,7 +52,7 @@ func (d *defaulter[T]) Handle(ctx context.Context, req admission.Request) admiss
 	return admission.PatchResponseFromRaw(req.Object.Raw, filled)
 }
 
-// filled is the object as the user wrote it, with what was filled in.
+// filled returns the object as the user wrote it, with the defaults added.
 func (d *defaulter[T]) filled(ctx context.Context, req admission.Request) ([]byte, error) {
 	obj := d.empty()
 	if err := d.decoder.DecodeRaw(req.Object, obj); err != nil {
@@ -76,7 +76,7 @@ func (d *defaulter[T]) filled(ctx context.Context, req admission.Request) ([]byt
 	if err != nil {
 		return nil, fmt.Errorf("encode object: %w", err)
 	}
-	// Both went through our types, so the difference is what was filled in and nothing else.
+	// Both went through our types, so the difference is exactly what was filled in.
 	difference, err := jsonpatch.CreateMergePatch(before, after)
 	if err != nil {
 		return nil, fmt.Errorf("compare with defaults: %w", err)

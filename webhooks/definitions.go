@@ -15,15 +15,16 @@ import (
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions,verbs=get;list;watch
 
 // definitions finds ApplicationDefinitions: those of the hub, or its copies in a user cluster
-// (C45). What is found comes from a cache; only what is missed there is asked for once more.
+// (C45). It reads from a cache, and asks the API server only for what the cache does not have.
 type definitions struct {
 	cached client.Reader
 	live   client.Reader
 }
 
-// get returns the definition, from the API server where the cache does not have it, or not that
-// version of it (nor of any, where version is empty): it may just have been written. It returns
-// nil without an error where there is no such definition. It belongs to the cache: read only.
+// get returns the definition from the cache, or from the API server if the cache lacks it or lacks
+// that version of it: it may just have been written. An empty version matches any. get returns nil
+// without an error if there is no such definition. The result may belong to the cache: do not
+// modify it.
 func (d *definitions) get(ctx context.Context, name, version string) (*v1alpha1.ApplicationDefinition, error) {
 	key := client.ObjectKey{Name: name}
 	def := &v1alpha1.ApplicationDefinition{}
@@ -40,8 +41,8 @@ func (d *definitions) get(ctx context.Context, name, version string) (*v1alpha1.
 	return def, nil
 }
 
-// peek returns the definition that the cache has, nil where it has none. It belongs to the cache:
-// read only.
+// peek returns the definition from the cache, or nil if it is not there. It belongs to the cache:
+// do not modify it.
 func (d *definitions) peek(ctx context.Context, name string) *v1alpha1.ApplicationDefinition {
 	def := &v1alpha1.ApplicationDefinition{}
 	if err := d.cached.Get(ctx, client.ObjectKey{Name: name}, def); err != nil {
@@ -50,8 +51,8 @@ func (d *definitions) peek(ctx context.Context, name string) *v1alpha1.Applicati
 	return def
 }
 
-// trim drops from a cached definition what admission never reads: templates with their values,
-// and pictures. Applications are trimmed as well; whatever else is cached stays as it is.
+// trim drops from a cached definition what admission never reads: templates with their values, and
+// pictures. It trims Applications as well; other objects stay as they are.
 func trim(obj any) (any, error) {
 	def, ok := obj.(*v1alpha1.ApplicationDefinition)
 	if !ok {

@@ -32,7 +32,7 @@ func (g *gitSyncs) review(ctx context.Context, obj, _ *v1alpha1.GitSync) (admiss
 	return nil, g.access.check(ctx, obj, gitSyncResource, g.needs(obj))
 }
 
-// needs are the rights that a GitSync acts with, or hands on (C35, C37).
+// needs returns the rights that a GitSync acts with, or passes on (C35, C37).
 func (g *gitSyncs) needs(obj *v1alpha1.GitSync) []need {
 	wanted := []need{g.needsAccount(obj)}
 	if ref := obj.Spec.SecretRef; ref != nil {
@@ -46,9 +46,9 @@ func (g *gitSyncs) needs(obj *v1alpha1.GitSync) []need {
 	return wanted
 }
 
-// needsAccount is the right to act as the ServiceAccount that the GitSync acts as. Who may create
-// Pods in the namespace may do that anyway. In the system namespace no account stands for
-// Waybill's own, which is one of many there.
+// needsAccount returns the right to act as the ServiceAccount that the GitSync acts as. Users who
+// may create Pods in the namespace may do that anyway. In the system namespace an empty account
+// stands for Waybill's own, one of many there.
 func (g *gitSyncs) needsAccount(obj *v1alpha1.GitSync) need {
 	account := obj.Spec.ServiceAccountName
 	if account == "" && obj.Namespace != g.systemNamespace {
@@ -63,7 +63,7 @@ func (g *gitSyncs) needsAccount(obj *v1alpha1.GitSync) need {
 	}
 }
 
-// needsSecret is the right to read a Secret that a field names.
+// needsSecret returns the right to read a Secret that a field names.
 func needsSecret(path, namespace, name string) need {
 	return needs(path+" names it", authorizationv1.ResourceAttributes{
 		Verb: "get", Resource: "secrets", Namespace: namespace, Name: name,

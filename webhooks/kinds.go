@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// missBelieved is how long kinds that were not found are not asked for again, whoever names
-	// how many of them: discovery is for everybody who writes Applications here.
+	// missBelieved is how long discovery is not asked again after a miss, no matter who names how
+	// many unknown kinds: everybody who writes Applications here shares it.
 	missBelieved = time.Second
 
-	// kindsTimeout bounds a request of discovery, which knows of no context.
+	// kindsTimeout bounds a discovery request, which takes no context.
 	kindsTimeout = 3 * time.Second
 )
 
-// kinds finds the resources of kinds in what the API server had when it was last asked for all.
+// kinds finds the resources of kinds in a cache of the API server's discovery data.
 type kinds struct {
 	mapper *restmapper.DeferredDiscoveryRESTMapper
 	clock  clock.PassiveClock
 
 	mu    sync.Mutex
-	asked time.Time // because of a miss
+	asked time.Time // when a miss last reset the mapper
 }
 
 func newKinds(config *rest.Config) (*kinds, error) {
@@ -46,7 +46,7 @@ func kindsOf(client discovery.DiscoveryInterface, now clock.PassiveClock) *kinds
 	return &kinds{mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client)), clock: now}
 }
 
-// find returns the resource of a kind and its scope. The error satisfies meta.IsNoMatchError where
+// find returns the resource of a kind and its scope. The error satisfies meta.IsNoMatchError if
 // there is none, or was none within missBelieved.
 func (k *kinds) find(gk schema.GroupKind) (*meta.RESTMapping, error) {
 	mapping, err := k.mapper.RESTMapping(gk)
@@ -56,7 +56,8 @@ func (k *kinds) find(gk schema.GroupKind) (*meta.RESTMapping, error) {
 	return mapping, err
 }
 
-// forget has the API server be asked anew, unless that was done a moment ago.
+// forget drops the cached discovery data, unless that was done a moment ago, and reports whether it
+// did.
 func (k *kinds) forget() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

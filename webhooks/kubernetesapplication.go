@@ -19,7 +19,7 @@ const kubernetesApplicationResource = "kubernetesapplications"
 type kubernetesApplications struct {
 	access  *access
 	secrets *propagation
-	// remote tries templates out in user clusters; nil where that is not wanted.
+	// remote tries templates out in user clusters; nil if that is not wanted.
 	remote *remoteDryRun
 }
 
@@ -56,7 +56,8 @@ func (k *kubernetesApplications) review(ctx context.Context, obj, old *v1alpha1.
 	return k.remote.try(ctx, obj, old), nil
 }
 
-// templateSecrets are the Secrets that the templates name, each once, where it is named first.
+// templateSecrets returns the Secrets that the templates name, each once, with the path of its
+// first mention.
 func templateSecrets(obj *v1alpha1.KubernetesApplication) []namedSecret {
 	var named []namedSecret
 	seen := map[string]bool{}
@@ -72,7 +73,7 @@ func templateSecrets(obj *v1alpha1.KubernetesApplication) []namedSecret {
 	return named
 }
 
-// needsUse is the right to every cluster of a namespace, with all that may be done there (C35).
+// needsUse returns the right to use every cluster of a namespace, with full rights there (C35).
 func needsUse(because, namespace string) need {
 	return needs(because, authorizationv1.ResourceAttributes{
 		Verb: verbUse, Group: v1alpha1.Group, Resource: kubernetesClusterResource, Namespace: namespace,

@@ -13,8 +13,8 @@ import (
 
 const kubernetesApplicationResourceResource = "kubernetesapplicationresources"
 
-// kubernetesApplicationResources are the rules of KubernetesApplicationResource. Most are written
-// by our own controller, which holds the permissions that are asked for (P14).
+// kubernetesApplicationResources are the rules of KubernetesApplicationResource. Most of these
+// objects are written by our own controller, which holds the permissions that are checked (P14).
 type kubernetesApplicationResources struct {
 	access  *access
 	secrets *propagation
@@ -24,7 +24,7 @@ func (*kubernetesApplicationResources) validate(obj, old *v1alpha1.KubernetesApp
 	return nil, validation.ValidateKubernetesApplicationResource(obj, old)
 }
 
-// specChanged is also true where the resource may take over an object that it might not before.
+// specChanged also returns true if the resource may now adopt an object that it could not before.
 func (*kubernetesApplicationResources) specChanged(obj, old *v1alpha1.KubernetesApplicationResource) bool {
 	return obj.Annotations[v1alpha1.AdoptAnnotation] != old.Annotations[v1alpha1.AdoptAnnotation] ||
 		!apiequality.Semantic.DeepEqual(obj.Spec, old.Spec)

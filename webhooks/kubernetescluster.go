@@ -31,8 +31,8 @@ func (k *kubernetesClusters) review(ctx context.Context, obj, _ *v1alpha1.Kubern
 	return nil, k.access.check(ctx, obj, kubernetesClusterResource, k.needs(obj))
 }
 
-// needs are the rights that whoever may `use` the cluster gets through it (C35, C38): those of
-// the kubeconfig or, without one, Waybill's own in this very cluster, in whichever namespace.
+// needs returns the rights that everybody who may `use` the cluster gets through it (C35, C38):
+// those of the kubeconfig or, without one, Waybill's own in this very cluster, in any namespace.
 func (*kubernetesClusters) needs(obj *v1alpha1.KubernetesCluster) []need {
 	if ref := obj.Spec.KubeconfigSecretRef; ref != nil {
 		return []need{needsSecret("spec.kubeconfigSecretRef", obj.Namespace, ref.Name)}

@@ -8,14 +8,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// What becomes of a request, as the metrics call it.
+// The decisions, as the metrics name them.
 const (
 	allowed = "allowed"
 	refused = "refused"
 	failed  = "failed" // no decision: something that had to be asked did not answer
 )
 
-// operationDefault is what the metrics call defaulting, whatever the operation of the request.
+// operationDefault is the operation label of defaulting, whatever the operation of the request.
 const operationDefault = "DEFAULT"
 
 var (
@@ -31,8 +31,8 @@ var (
 	}, []string{"kind", "operation"})
 )
 
-// register adds collectors to a registry; those that are there already, as this is not the first
-// server of the process, stay.
+// register adds collectors to a registry. It keeps those that are already registered, which happens
+// if this is not the first server of the process.
 func register(registry prometheus.Registerer, collectors ...prometheus.Collector) error {
 	for _, c := range collectors {
 		if err := registry.Register(c); err != nil && !errors.As(err, new(prometheus.AlreadyRegisteredError)) {
@@ -48,7 +48,7 @@ func count(kind, operation string, start time.Time, decision string) {
 	duration.WithLabelValues(kind, operation).Observe(time.Since(start).Seconds())
 }
 
-// decisionOf says which decision an error is.
+// decisionOf returns the decision that an error stands for.
 func decisionOf(err error) string {
 	switch {
 	case err == nil:

@@ -19,18 +19,18 @@ import (
 	"waybill.dev/waybill/api/validation"
 )
 
-// dryRunTimeout bounds the dry run of a Pod, with the webhooks of others in it.
+// dryRunTimeout bounds the dry run of a Pod, including the webhooks of others.
 const dryRunTimeout = 3 * time.Second
 
 // podDryRun asks the API server whether a health check is a valid Pod (C10). The right to create
-// Pods for that is a ClusterRole of its own in the chart, as not everybody wants to give it:
-// without it there is no dry run (C50).
+// Pods for that is a separate ClusterRole in the chart, as not everybody wants to grant it: without
+// it there is no dry run (C50).
 type podDryRun struct {
 	client kubernetes.Interface
 }
 
-// try returns errors only where the API server calls the Pod invalid; whatever else keeps it from
-// saying so is a warning.
+// try returns errors only if the API server rejects the Pod as invalid; any other obstacle is a
+// warning.
 func (p *podDryRun) try(ctx context.Context, obj *v1alpha1.Application) (admission.Warnings, field.ErrorList) {
 	template, errs := validation.HealthCheckTemplate(obj)
 	if template == nil || len(errs) > 0 {
@@ -69,7 +69,7 @@ func untried(path *field.Path, err error) admission.Warnings {
 	return admission.Warnings{path.String() + " could not be tried out: " + err.Error()}
 }
 
-// permitted says whether this process may create Pods there.
+// permitted reports whether this process may create Pods in the namespace.
 func (p *podDryRun) permitted(ctx context.Context, namespace string) (bool, error) {
 	review, err := p.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -82,7 +82,7 @@ func (p *podDryRun) permitted(ctx context.Context, namespace string) (bool, erro
 	return review.Status.Allowed, nil
 }
 
-// invalidPod carries every cause over to the field of the template that it is about.
+// invalidPod maps every cause to the field of the template that it is about.
 func invalidPod(path *field.Path, err error) field.ErrorList {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {

@@ -13,8 +13,8 @@ import (
 
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesclusters,verbs=list
 
-// propagation says which Secrets may be copied into user clusters (C36). Those that carry the
-// annotation secret-type are refused by the controller: admission reads no Secrets.
+// propagation checks which Secrets may be copied into user clusters (C36). The controller refuses
+// those with the annotation secret-type: admission reads no Secrets.
 type propagation struct {
 	reader client.Reader
 }

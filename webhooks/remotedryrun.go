@@ -28,18 +28,17 @@ import (
 )
 
 const (
-	// remoteTimeout is the timeout of a remoteDryRun.
+	// remoteTimeout is the timeout of a remoteDryRun, and of each of its requests.
 	remoteTimeout = 3 * time.Second
 	// remoteParallel is how many templates of one decision are tried at a time.
 	remoteParallel = 8
 )
 
-// remoteDryRun tries templates out in the user cluster that an application is scheduled to. What
-// it finds is a warning and never more: the cluster may say something else by the time that the
-// template is applied.
+// remoteDryRun tries templates out in the user cluster that an application is scheduled to. It only
+// ever warns: the cluster may answer differently by the time the template is applied.
 type remoteDryRun struct {
 	reader client.Reader
-	// timeout bounds the dry runs of one decision, the connection included.
+	// timeout bounds the dry runs of one decision, including the connection.
 	timeout time.Duration
 	// parse reads a kubeconfig.
 	parse func([]byte) (*rest.Config, error)
@@ -59,8 +58,8 @@ func newRemoteDryRun(reader client.Reader, parse func([]byte) (*rest.Config, err
 	return &remoteDryRun{reader: reader, timeout: remoteTimeout, parse: parse, known: map[types.NamespacedName]*remote{}}
 }
 
-// try warns of every template that is new, or another than in old, and that the user cluster would
-// refuse as it is now. Before there is a cluster there is nothing to ask.
+// try warns about every template that is new or differs from the one in old, and that the user
+// cluster would currently refuse. It asks nobody before the application is scheduled to a cluster.
 func (d *remoteDryRun) try(ctx context.Context, obj, old *v1alpha1.KubernetesApplication) admission.Warnings {
 	cluster := obj.Spec.ClusterName
 	if d == nil || cluster == "" {
@@ -74,7 +73,7 @@ func (d *remoteDryRun) try(ctx context.Context, obj, old *v1alpha1.KubernetesApp
 	defer cancel()
 	t := &trial{templates: changed, refusals: make([]error, len(changed))}
 	ended := make(chan error, 1)
-	go func() { ended <- d.tryAll(ctx, types.NamespacedName{Namespace: obj.Namespace, Name: cluster}, t) }() // discovery knows of no context
+	go func() { ended <- d.tryAll(ctx, types.NamespacedName{Namespace: obj.Namespace, Name: cluster}, t) }() // discovery takes no context
 	var err error
 	select {
 	case err = <-ended:
@@ -86,7 +85,7 @@ func (d *remoteDryRun) try(ctx context.Context, obj, old *v1alpha1.KubernetesApp
 	return t.warnings(cluster, d.timeout)
 }
 
-// tryAll tries templates out, until time is up.
+// tryAll tries the templates out until ctx ends.
 func (d *remoteDryRun) tryAll(ctx context.Context, cluster types.NamespacedName, t *trial) error {
 	target, err := d.connect(ctx, cluster)
 	if err != nil {
@@ -107,7 +106,7 @@ func (d *remoteDryRun) tryAll(ctx context.Context, cluster types.NamespacedName,
 			return nil
 		})
 	}
-	return group.Wait() // refusals are no errors of ours
+	return group.Wait() // refusals are not our errors
 }
 
 func changedTemplates(obj, old *v1alpha1.KubernetesApplication) []v1alpha1.ResourceTemplate {
@@ -126,9 +125,9 @@ func changedTemplates(obj, old *v1alpha1.KubernetesApplication) []v1alpha1.Resou
 	return changed
 }
 
-// connect returns the cluster by that name, with the connection that it had before unless its
-// kubeconfig has changed; nil for this very cluster, in which our own rights say nothing of those
-// that the template is applied with.
+// connect returns the cluster with that name, with its existing connection unless its kubeconfig
+// has changed. It returns nil for this very cluster, where our own rights say nothing about the
+// rights that the template will be applied with.
 func (d *remoteDryRun) connect(ctx context.Context, key types.NamespacedName) (*remote, error) {
 	kc := &v1alpha1.KubernetesCluster{}
 	if err := d.reader.Get(ctx, key, kc); err != nil {
@@ -165,13 +164,13 @@ func (d *remoteDryRun) connected(key types.NamespacedName) *remote {
 	return d.known[key]
 }
 
-// keep keeps a new connection, and lets go of those to clusters that do not exist any more.
+// keep stores a new connection, and drops those to clusters that no longer exist.
 func (d *remoteDryRun) keep(ctx context.Context, key types.NamespacedName, made *remote) {
 	clusters := &v1alpha1.KubernetesClusterList{}
 	err := d.reader.List(ctx, clusters)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err == nil { // else with the next one
+	if err == nil { // otherwise the next call cleans up
 		there := map[types.NamespacedName]bool{}
 		for i := range clusters.Items {
 			there[client.ObjectKeyFromObject(&clusters.Items[i])] = true
@@ -219,8 +218,8 @@ func newRemote(config *rest.Config, shared *http.Client) (*remote, error) {
 	return &remote{dynamic: objects, mapper: mapper}, nil
 }
 
-// isRefusal says whether an error is what the cluster says of a template, rather than of itself, or
-// of whoever asks.
+// isRefusal reports whether an error is the cluster's verdict on a template, rather than a problem
+// of the cluster itself or of the caller.
 func isRefusal(err error) bool {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
@@ -230,8 +229,8 @@ func isRefusal(err error) bool {
 	return code >= 400 && code < 500 && code != http.StatusUnauthorized && code != http.StatusTooManyRequests
 }
 
-// refuses is what the cluster answers to a dry run of a template, or why there is no answer. What is
-// not there yet, a kind or a namespace, may come with the application, and is no refusal.
+// refuses returns the cluster's answer to a dry run of a template, or why there is no answer. A
+// kind or namespace that does not exist yet may come with the application, and is not a refusal.
 func (r *remote) refuses(ctx context.Context, template v1alpha1.ObjectTemplate) error {
 	if ctx.Err() != nil {
 		return nil // nobody listens any more

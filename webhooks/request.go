@@ -9,12 +9,12 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// delivered says whether the request names a field manager of ours: it comes from a GitSync, from
-// an initial request, or from a controller.
+// delivered reports whether the request names one of our field managers, and so comes from a
+// GitSync, from an initial request, or from a controller.
 //
-// GitSyncs act under any ServiceAccount, and drivers under whatever a kubeconfig says, so
-// identities cannot tell. A user who borrows the name of the field manager gains nothing but a
-// later complaint: wherever it matters, permissions are checked as well.
+// GitSyncs act as any ServiceAccount, and drivers as whatever a kubeconfig says, so identities do
+// not help. A user who borrows the name of the field manager gains nothing but a later complaint:
+// wherever it matters, permissions are checked as well.
 func delivered(ctx context.Context) bool {
 	req, err := admission.RequestFromContext(ctx)
 	if err != nil {

@@ -28,8 +28,9 @@ import (
 
 // Options of a server.
 type Options struct {
-	// Registration says where API servers find the server, and how its certificate is kept. Run
-	// sets its Hooks, Injections and Holder; its Listen is the host:port that the server listens at.
+	// Registration configures where API servers find the server and how its certificate is kept.
+	// Run sets its Hooks, Injections and Holder; its Listen is the host:port that the server
+	// listens on.
 	Registration registration.Options
 
 	// MetricsAddress is the host:port of /metrics; "0" for none.
@@ -38,13 +39,14 @@ type Options struct {
 	// HealthAddress is the host:port of /healthz and /readyz; "0" for none.
 	HealthAddress string
 
-	// ParseKubeconfig has templates of KubernetesApplications be tried out in the user cluster
-	// that they are scheduled to, and reads the kubeconfigs for that. Nil: they are not.
+	// ParseKubeconfig reads the kubeconfigs of user clusters, so that templates of
+	// KubernetesApplications can be tried out in the cluster that they are scheduled to. If nil,
+	// they are not tried out.
 	ParseKubeconfig func([]byte) (*rest.Config, error)
 }
 
-// Run serves admission for the cluster that config reaches, until ctx ends, and then as long as
-// the registration says that API servers may still ask.
+// Run serves admission for the cluster that config reaches until ctx ends, and then for as long as
+// API servers may still send requests according to the registration.
 func Run(ctx context.Context, config *rest.Config, o Options) error {
 	holder := &certificate.Holder{}
 	o.Registration.Hooks, o.Registration.Holder = Hooks(), holder
@@ -77,7 +79,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	return startAndDrain(ctx, mgr, registrar)
 }
 
-// startAndDrain lets the manager outlive ctx until the registrar has handed over.
+// startAndDrain keeps the manager running after ctx ends until the registrar has handed over.
 func startAndDrain(ctx context.Context, mgr manager.Manager, registrar *registration.Registrar) error {
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

@@ -11,20 +11,21 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// trial is what is known of templates that are tried out, at any moment of it.
+// trial holds what is known about the templates that are being tried out, at any moment.
 type trial struct {
 	templates []v1alpha1.ResourceTemplate
 
 	mu    sync.Mutex
 	tried int
-	// refusals are what the cluster said, by template; nil where it would take it.
+	// refusals are the cluster's refusals, by template; nil if it would accept the template.
 	refusals []error
-	// failed is how many templates the cluster said nothing about, and failure why, of the first.
+	// failed counts the templates on which the cluster gave no verdict; failure is the first
+	// reason.
 	failed  int
 	failure error
 }
 
-// take takes in what came of trying a template out.
+// take records the result of trying a template out.
 func (t *trial) take(i int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -39,15 +40,15 @@ func (t *trial) take(i int, err error) {
 	}
 }
 
-// skip takes in that there is nothing to try.
+// skip records that there is nothing to try.
 func (t *trial) skip() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tried = len(t.templates)
 }
 
-// warnings are the refusals so far, and how many templates could not be tried out, or not in the
-// time that there was.
+// warnings returns the refusals so far, and how many templates could not be tried out, or not
+// within the timeout.
 func (t *trial) warnings(cluster string, timeout time.Duration) admission.Warnings {
 	t.mu.Lock()
 	defer t.mu.Unlock()

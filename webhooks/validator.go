@@ -20,26 +20,28 @@ type object interface {
 	comparable
 }
 
-// rules are what admission says of one kind.
+// rules are the admission rules of one kind.
 type rules[T object] interface {
-	// validate says what is wrong with obj in itself, and with its following old, which is nil
-	// on create. It asks nobody.
+	// validate checks obj on its own and as the successor of old, which is nil on create. It makes
+	// no look-ups.
 	validate(obj, old T) (admission.Warnings, field.ErrorList)
 
-	// review looks things up, once obj is valid in itself and its spec differs from that of old.
+	// review checks what needs look-ups. It is called only if obj passed validate and its spec
+	// differs from that of old.
 	review(ctx context.Context, obj, old T) (admission.Warnings, error)
 
-	// specChanged says whether obj wants something else than old.
+	// specChanged reports whether obj asks for something different than old.
 	specChanged(obj, old T) bool
 }
 
-// guard are further rules, for deletions and for every update, also one that leaves the spec alone.
+// guard holds further rules, for deletions and for every update, including those that leave the
+// spec alone.
 type guard[T object] interface {
 	guardUpdate(obj, old T) field.ErrorList
 	guardDelete(ctx context.Context, old T) error
 }
 
-// validator decides by the rules of a kind, and counts what it decides.
+// validator decides by the rules of a kind, and counts its decisions.
 type validator[T object] struct {
 	kind  string
 	rules rules[T]
@@ -83,17 +85,17 @@ func (v *validator[T]) decide(ctx context.Context, obj, old T, found ...*field.E
 	}
 	var none T
 	if old != none && !v.rules.specChanged(obj, old) {
-		return nil, nil // who touches only metadata has been asked and warned before
+		return nil, nil // an earlier write was checked and warned about the same spec
 	}
 	more, err := v.rules.review(ctx, obj, old)
 	return append(warnings, more...), err
 }
 
-// decisionTimeout bounds a decision, with all that it asks: so that whoever writes is told what did
-// not answer, rather than that nobody did.
+// decisionTimeout bounds a decision with all its look-ups. It is shorter than the API server's
+// timeout, so that users learn which look-up did not answer.
 const decisionTimeout = registration.Timeout - time.Second
 
-// observe has a decision be made in time, and counts it, whatever becomes of it.
+// observe makes a decision within decisionTimeout, and counts it whatever the result.
 func observe(
 	ctx context.Context, kind string, operation admissionv1.Operation, decide func(context.Context) (admission.Warnings, error),
 ) (warnings admission.Warnings, err error) {

@@ -23,8 +23,9 @@ import (
 	"waybill.dev/waybill/webhooks/registration"
 )
 
-// Hooks are what is served whatever there is in the cluster, for the registration: creations and
-// updates of every kind of ours, and the deletion of definitions, which others may be using.
+// Hooks returns the webhooks that are registered regardless of what is in the cluster: for
+// creations and updates of each of our kinds, and for deletions of definitions, which may be in
+// use.
 func Hooks() registration.Hooks {
 	const (
 		create, update, remove = admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete
@@ -53,10 +54,11 @@ func Hooks() registration.Hooks {
 func defaultPath(resource string) string  { return "/default/" + resource }
 func validatePath(resource string) string { return "/validate/" + resource }
 
-// Setup makes the webhook server of the manager answer for every kind, and adds a check to its
-// readiness that look-ups are answered from memory. index has the Applications of the cluster.
+// Setup registers the handlers of every kind with the webhook server of the manager, and adds a
+// readiness check that the cache for look-ups is filled. index holds the Applications of the
+// cluster.
 func Setup(mgr manager.Manager, registry prometheus.Registerer, o Options, index *membership.Index) error {
-	systemNamespace := o.Registration.Namespace // where Secrets of sources are
+	systemNamespace := o.Registration.Namespace // holds the Secrets of sources
 	if err := register(registry, decisions, duration); err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
@@ -95,7 +97,7 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, o Options, index
 	return addDefinitions(mgr)
 }
 
-// serve registers the validator of a kind and, where its rules have defaults, its defaulter.
+// serve registers the validator of a kind and, if its rules have defaults, its defaulter.
 func serve[T object](mgr manager.Manager, kind, resource string, r rules[T]) error {
 	var zero T
 	typed, err := mgr.GetScheme().New(v1alpha1.GroupVersion.WithKind(kind))
@@ -121,12 +123,12 @@ func serve[T object](mgr manager.Manager, kind, resource string, r rules[T]) err
 	return nil
 }
 
-// definitionsRetry is how often a definition cache is tried that cannot be: as long as the cluster
-// has no such CustomResourceDefinition.
+// definitionsRetry is the interval between attempts to start the cache of definitions while the
+// cluster does not have the CustomResourceDefinition.
 const definitionsRetry = 2 * time.Second
 
-// addDefinitions fills the cache of definitions. A cluster that does not know the kind yet is no
-// reason to end, or to refuse everything else.
+// addDefinitions fills the cache of definitions. If the cluster does not know the kind yet, the
+// process neither exits nor refuses everything else.
 func addDefinitions(mgr manager.Manager) error {
 	var synced atomic.Bool
 	fill := func(ctx context.Context) error {
@@ -152,7 +154,7 @@ func addDefinitions(mgr manager.Manager) error {
 	})
 }
 
-// everywhere is a runnable of every process, not of a leader.
+// everywhere is a runnable that runs in every process, not only in a leader.
 type everywhere struct {
 	run func(context.Context) error
 }
