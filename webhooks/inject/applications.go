@@ -17,24 +17,24 @@ import (
 	"waybill.dev/waybill/sync/membership"
 )
 
-// cacheRetry is how often a cache is tried that cannot be: as long as the cluster does not know
-// the kind.
+// cacheRetry is the interval between attempts to start a cache while the cluster does not know the
+// kind.
 const cacheRetry = 2 * time.Second
 
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applications,verbs=get;list;watch
 
-// applications are the Applications of the cluster, in memory.
+// applications holds the Applications of the cluster in memory.
 type applications struct {
 	index  membership.Index
 	synced atomic.Bool
 
-	// changed is called when other kinds are listed than before.
+	// changed is called when the set of listed kinds changes.
 	changed func()
 }
 
-// Trim drops from a cached Application what membership does not ask for. Whatever else is cached
-// stays as it is. It is no transform of Applications alone, as a cache that has one cannot be made
-// before the cluster knows the kind.
+// Trim drops from a cached Application what membership does not need, and leaves other objects as
+// they are. It is not a transform for Applications alone, because a cache with such a transform
+// cannot be created before the cluster knows the kind.
 func Trim(obj any) (any, error) {
 	app, ok := obj.(*v1alpha1.Application)
 	if !ok {
@@ -54,7 +54,7 @@ func Trim(obj any) (any, error) {
 	return trimmed, nil
 }
 
-// fill watches Applications, once the cluster knows the kind, and returns when all are read.
+// fill watches Applications as soon as the cluster knows the kind, and returns when all are read.
 func (a *applications) fill(ctx context.Context, from cache.Cache) error {
 	informer, err := await(ctx, from, &v1alpha1.Application{})
 	if err != nil {
@@ -75,7 +75,7 @@ func (a *applications) fill(ctx context.Context, from cache.Cache) error {
 	return nil
 }
 
-// await starts the informer of a kind as soon as the cluster knows it.
+// await starts the informer of a kind as soon as the cluster knows the kind.
 func await(ctx context.Context, from cache.Cache, obj *v1alpha1.Application) (informer cache.Informer, err error) {
 	log := ctrl.LoggerFrom(ctx)
 	err = wait.PollUntilContextCancel(ctx, cacheRetry, true, func(ctx context.Context) (bool, error) {
@@ -89,8 +89,8 @@ func await(ctx context.Context, from cache.Cache, obj *v1alpha1.Application) (in
 	return informer, err
 }
 
-// update takes in what became of an Application. Who writes its status, as often as that may be,
-// holds up nobody who asks the index.
+// update returns the handler of updates. It ignores those of status and metadata, so that frequent
+// status writes do not delay readers of the index.
 func (a *applications) update(ctx context.Context) func(before, now any) {
 	set := a.set(ctx)
 	return func(before, now any) {
@@ -104,7 +104,8 @@ func (a *applications) update(ctx context.Context) func(before, now any) {
 	}
 }
 
-// set takes an Application in. One that admission would have refused matches nothing.
+// set returns a handler that puts an Application into the index. One that does not compile, which
+// admission would have refused, matches nothing.
 func (a *applications) set(ctx context.Context) func(any) {
 	log := ctrl.LoggerFrom(ctx)
 	return func(obj any) {

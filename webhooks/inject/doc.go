@@ -1,9 +1,10 @@
-// Package inject marks objects as what they are part of while they are written: of any kind that
-// some Application lists, in the namespaces where one does (C3, C32, C52).
+// Package inject marks objects with the Application that they are part of while they are written.
+// It handles objects of any kind that some Application lists, in the namespaces where one does (C3,
+// C32, C52).
 //
 // Every process keeps the Applications of the cluster in memory, trimmed to what membership needs,
-// and answers from there; nothing but metadata is read or written. From the same memory follow
-// the rules of the webhook configuration, which the holder of the Lease writes (package
-// registration). Whose an object is, is for package membership to say. Nothing depends on an
-// answer: what is missed here, the Application controller fills in.
+// and answers from there; it reads and writes nothing but metadata. The rules of the webhook
+// configuration are computed from the same data and written by the holder of the Lease (package
+// registration). Package membership decides which Application an object belongs to. Nothing depends
+// on an answer: the Application controller fills in what is missed here.
 package inject

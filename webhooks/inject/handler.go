@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/sync/membership"
 )
 
-// handler answers for objects of any kind. It refuses nothing, whatever it is asked.
+// handler answers for objects of any kind. It never refuses a request.
 type handler struct {
 	applications *applications
 }
@@ -29,7 +29,7 @@ func (h *handler) Handle(ctx context.Context, req admission.Request) admission.R
 
 func (h *handler) answer(ctx context.Context, req admission.Request) (admission.Response, string) {
 	ours := req.SubResource == "" && (req.Operation == admissionv1.Create || req.Operation == admissionv1.Update)
-	if !ours || !h.applications.synced.Load() { // what is not read yet is not missing
+	if !ours || !h.applications.synced.Load() { // Applications that are not read yet must not look deleted
 		return admission.Allowed(""), skipped
 	}
 	obj, err := metadataOf(req.Object.Raw)

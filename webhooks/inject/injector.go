@@ -22,20 +22,21 @@ import (
 	"waybill.dev/waybill/webhooks/registration"
 )
 
-// Path that the webhook server answers at.
+// Path is the path of the webhook server that the Injector answers at.
 const Path = "/inject"
 
 const (
-	// planEvery is the least time between two plans, so that many changes are one write of the
-	// webhook configuration. It is well under the second that Applications are to be followed in.
+	// planEvery is the minimum time between two plans, so that many changes become one write of the
+	// webhook configuration. It is well under the second within which changes of Applications must
+	// be followed.
 	planEvery = 400 * time.Millisecond
 
-	// settle is for how long after a kind came or went discovery is asked again, as API servers
-	// tell of a CRD before discovery knows its kind.
+	// settle is for how long after a kind came or went discovery is asked again: API servers
+	// announce a CRD before discovery knows its kind.
 	settle = 5 * time.Second
 
-	// firstRetry and lastRetry are the time between two plans that are made again: as discovery
-	// did not answer, or may not know yet. It doubles from the one to the other.
+	// firstRetry and lastRetry bound the wait before a plan is made again because discovery did not
+	// answer, or may not be up to date yet. The wait doubles from the one to the other.
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = 10 * time.Second
 )
@@ -46,7 +47,7 @@ type Injector struct {
 	cache           cache.Cache
 	applications    *applications
 	kinds           *kinds // belongs to the loop alone
-	moved           groups // groups of which a kind came or went
+	moved           groups // groups in which a kind came or went
 	wake            chan struct{}
 	planned         func() // called after each plan that differs from the one before
 
@@ -55,7 +56,8 @@ type Injector struct {
 	known bool
 }
 
-// CacheObjects is how the cache of the manager keeps what brings kinds: by name alone.
+// CacheObjects returns how the cache of the manager must keep the objects that define kinds: by
+// name alone.
 func CacheObjects() map[client.Object]cache.ByObject {
 	objects := map[client.Object]cache.ByObject{}
 	for _, gvk := range kindSources {
@@ -64,9 +66,9 @@ func CacheObjects() map[client.Object]cache.ByObject {
 	return objects
 }
 
-// Setup adds an Injector to a manager whose cache keeps CacheObjects and uses Trim, at Path of its
-// webhook server, and a check to its readiness that all Applications are read. systemNamespace is
-// where we run ourselves: nothing is registered there.
+// Setup adds an Injector to a manager whose cache keeps CacheObjects and uses Trim. It registers
+// the Injector at Path of the webhook server, and adds a readiness check that all Applications are
+// read. systemNamespace is the namespace that Waybill itself runs in: nothing is registered there.
 func Setup(mgr manager.Manager, systemNamespace string) (*Injector, error) {
 	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -84,25 +86,25 @@ func Setup(mgr manager.Manager, systemNamespace string) (*Injector, error) {
 	return i, mgr.AddReadyzCheck("applications", i.ready)
 }
 
-// Index holds the Applications of the cluster, as far as they are read.
+// Index returns the index of the Applications of the cluster that are read so far.
 func (i *Injector) Index() *membership.Index { return &i.applications.index }
 
-// Injections are what is to be registered, and whether that is known yet: it is not before all
-// Applications are read. It belongs to the Injector: read only.
+// Injections returns what is to be registered, and whether that is known yet: it is not before all
+// Applications are read. The result belongs to the Injector: do not modify it.
 func (i *Injector) Injections() (injections []registration.Injection, known bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.plan, i.known
 }
 
-// OnChange has a function called whenever Injections changes. It must be called before the
-// manager starts.
+// OnChange sets the function that is called whenever Injections changes. It must be called before
+// the manager starts.
 func (i *Injector) OnChange(changed func()) { i.planned = changed }
 
-// NeedLeaderElection says no: every process answers.
+// NeedLeaderElection returns false: every process answers.
 func (*Injector) NeedLeaderElection() bool { return false }
 
-// Start works until the context ends.
+// Start runs until the context ends.
 func (i *Injector) Start(ctx context.Context) error {
 	ctx = ctrl.LoggerInto(ctx, ctrl.LoggerFrom(ctx).WithName("inject"))
 	err := watchKinds(ctx, i.cache, func(group string) { i.moved.add(group); i.request() })
@@ -125,7 +127,7 @@ func (i *Injector) ready(*http.Request) error {
 	return nil
 }
 
-// request asks the loop for a plan; requests that nobody has answered yet are one.
+// request asks the loop for a plan; requests that are still pending are merged into one.
 func (i *Injector) request() {
 	select {
 	case i.wake <- struct{}{}:
@@ -133,10 +135,11 @@ func (i *Injector) request() {
 	}
 }
 
-// loop plans whenever it is asked to, not too often, and again as long as a plan may be wrong.
+// loop makes a plan whenever it is asked to, but not too often, and again while a plan may be
+// wrong.
 func (i *Injector) loop(ctx context.Context) {
 	log := ctrl.LoggerFrom(ctx)
-	recent := map[string]bool{} // groups of which discovery may not know yet what came and went
+	recent := map[string]bool{} // groups that discovery may not be up to date on yet
 	settled := time.Now().Add(settle)
 	retry := firstRetry
 	again := time.NewTimer(lastRetry)

@@ -19,7 +19,7 @@ import (
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apiregistration.k8s.io,resources=apiservices,verbs=get;list;watch
 
-// kindSources are what brings kinds to a cluster, or takes them away.
+// kindSources are the kinds whose objects add kinds to a cluster, or take them away.
 var kindSources = []schema.GroupVersionKind{
 	{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
 	{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"},
@@ -42,7 +42,7 @@ func nameOnly(obj any) (any, error) {
 	}, nil
 }
 
-// kinds knows the resources of kinds. It asks the API server once for each, and then after forget.
+// kinds maps kinds to resources. It asks the API server once for each kind, and again after forget.
 type kinds struct {
 	mapper *restmapper.DeferredDiscoveryRESTMapper
 	known  map[schema.GroupKind]schema.GroupResource
@@ -57,7 +57,7 @@ func newKinds(from discovery.DiscoveryInterface) *kinds {
 	}
 }
 
-// forget has the kinds of these groups asked for again, and those that nobody had.
+// forget makes the kinds of these groups, and those that were not found, be looked up again.
 func (k *kinds) forget(groups map[string]bool) {
 	k.mapper.Reset()
 	for gk, resource := range k.known {
@@ -68,7 +68,8 @@ func (k *kinds) forget(groups map[string]bool) {
 	}
 }
 
-// resolver leaves the first error in err; it then goes by what was known before.
+// resolver returns a function that looks up kinds. It leaves the first error in err, and then falls
+// back to what was known before.
 func (k *kinds) resolver(err *error) resolver {
 	return func(gk schema.GroupKind) (schema.GroupResource, bool) {
 		if resource, ok := k.known[gk]; ok {
@@ -105,8 +106,8 @@ func (k *kinds) ask(gk schema.GroupKind) (resource schema.GroupResource, found b
 	return mapping.Resource.GroupResource(), true, nil
 }
 
-// watchKinds calls changed with the group of each kind that comes or goes. That it cannot watch
-// is told by the informers, and keeps nothing else from working.
+// watchKinds calls changed with the group of each kind that comes or goes. Failures to watch are
+// reported by the informers, and do not keep anything else from working.
 func watchKinds(ctx context.Context, from cache.Cache, changed func(group string)) error {
 	tell := func(obj any) {
 		if last, ok := obj.(toolscache.DeletedFinalStateUnknown); ok {
@@ -138,7 +139,7 @@ func watchKinds(ctx context.Context, from cache.Cache, changed func(group string
 	return nil
 }
 
-// groups is a set of API groups that may be changed and taken by several goroutines.
+// groups is a set of API groups that is safe for concurrent use.
 type groups struct {
 	mu  sync.Mutex
 	set map[string]bool
@@ -153,7 +154,7 @@ func (g *groups) add(group string) {
 	g.set[group] = true
 }
 
-// take empties the set.
+// take returns the set and empties it.
 func (g *groups) take() map[string]bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

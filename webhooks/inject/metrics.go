@@ -6,15 +6,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// What becomes of an object, as the metrics call it.
+// The outcomes for an object, as the metrics name them.
 const (
 	injected   = "injected"   // made part of an Application
-	released   = "released"   // what was injected before is taken back
-	relabelled = "relabelled" // only the part-of label was put right
+	released   = "released"   // an earlier injection is taken back
+	relabelled = "relabelled" // only the part-of label was corrected
 	warned     = "warned"     // left as it is, with a warning
 	unchanged  = "unchanged"
-	skipped    = "skipped" // none of ours, or Applications are not read yet
-	failed     = "failed"  // left as it is, as it cannot be read
+	skipped    = "skipped" // not for us, or Applications are not read yet
+	failed     = "failed"  // left as it is, because it cannot be read
 )
 
 var (

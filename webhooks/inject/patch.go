@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/sync/membership"
 )
 
-// metadataOf reads of an object what membership asks for. It ends behind the metadata, which API
+// metadataOf reads from an object what membership needs. It stops after the metadata, which API
 // servers write before everything that is large.
 func metadataOf(raw []byte) (*metav1.PartialObjectMetadata, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
@@ -49,7 +49,8 @@ func metadataOf(raw []byte) (*metav1.PartialObjectMetadata, error) {
 	return nil, errors.New("decode object: it has no metadata")
 }
 
-// patchOf is the JSON patch that makes marks on the object. It never leaves its metadata.
+// patchOf returns the JSON patch that puts the marks on the object. It changes nothing but
+// metadata.
 func patchOf(obj metav1.Object, marks membership.Marks) []jsonpatch.Operation {
 	return append(
 		operations("/metadata/annotations", obj.GetAnnotations(), marks.Annotations),
@@ -72,5 +73,5 @@ func operations(path string, values map[string]string, changes map[string]*strin
 	return ops
 }
 
-// escape makes a key a segment of a JSON pointer (RFC 6901).
+// escape turns a key into a segment of a JSON pointer (RFC 6901).
 var escape = strings.NewReplacer("~", "~0", "/", "~1")

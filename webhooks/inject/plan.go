@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// maxEntries is how many entries the webhook configuration gets: API servers go through
-	// them at every write. Beyond it the kinds of the sets with fewest namespaces become one set,
-	// so that some objects are looked at which nobody lists, and nobody is left out.
+	// maxEntries limits the entries of the webhook configuration: API servers evaluate them at
+	// every write. Beyond it, the sets of kinds with the fewest namespaces are merged into one, so
+	// that no object is left out, but some are looked at that no Application lists.
 	maxEntries = 30
 
-	// maxSize bounds what the entries take, in bytes. Beyond it there are fewer entries, and in
+	// maxSize bounds the size of the entries, in bytes. Beyond it there are fewer entries, and in
 	// the end one for all kinds, in every namespace.
 	maxSize = 400_000
 
-	// entrySize is what an entry takes beside resources and namespaces.
+	// entrySize is the size of an entry without its resources and namespaces.
 	entrySize = 4096
 )
 
-// resolver finds the resource of a kind, where the cluster has it and it is namespaced.
+// resolver finds the resource of a kind, if the cluster has the kind and it is namespaced.
 type resolver func(schema.GroupKind) (schema.GroupResource, bool)
 
-// plan says what to register for the kinds that are listed, by namespace: one entry per distinct
-// set of kinds (C51). The namespace except is left out, which is our own: when nobody answers, what
-// brings us back should not wait for that. The result is sorted, and the same for the same input.
+// plan returns what to register for the listed kinds, given by namespace: one entry per distinct
+// set of kinds (C51). It leaves out the namespace except, which is our own: when nobody answers,
+// the writes that bring us back should not wait for that. The result is sorted and deterministic.
 func plan(listed map[string][]schema.GroupKind, resolve resolver, except string) []registration.Injection {
 	var single []registration.Injection
 	for _, namespace := range slices.Sorted(maps.Keys(listed)) {
@@ -60,7 +60,7 @@ func resourcesOf(kinds []schema.GroupKind, resolve resolver) []schema.GroupResou
 	return slices.Compact(resources)
 }
 
-// join makes one of all that have the same resources, in the order of those.
+// join merges all that have the same resources, and sorts the result by resources.
 func join(injections []registration.Injection) []registration.Injection {
 	byResources := map[string]*registration.Injection{}
 	for _, i := range injections {
@@ -87,7 +87,7 @@ func keyOf(resources []schema.GroupResource) string {
 	return key.String()
 }
 
-// merge keeps the sets with most namespaces and makes one of the others.
+// merge keeps the sets with the most namespaces and merges the others into one.
 func merge(sets []registration.Injection, limit int) []registration.Injection {
 	if len(sets) <= limit {
 		return sets
