@@ -15,35 +15,36 @@ import (
 // ConfigurationName is the name of both webhook configurations.
 const ConfigurationName = "waybill"
 
-// Timeout is how long an API server waits for an answer about one of our kinds. Whoever decides has
-// to be done before.
+// Timeout is how long an API server waits for an answer about one of our kinds. Handlers must
+// decide before it expires.
 const Timeout = 10 * time.Second
 
-// notBeingDeleted lets everything pass that is on its way out: nothing may hold a finalizer's
-// removal up (C49). Of a deletion there is only an old object.
+// notBeingDeleted excludes every object that is being deleted: nothing may delay the removal of a
+// finalizer (C49). Deletions have only an old object.
 const notBeingDeleted = "!has((object == null ? oldObject : object).metadata.deletionTimestamp)"
 
-// wantsSomethingElse looks at a spec that changes while its object is on its way out: controllers
-// act on the spec until the object is gone, so that it must not say then what it never might (C35).
+// wantsSomethingElse matches changes of the spec while an object is being deleted: controllers act
+// on the spec until the object is gone, so it must not change to one that would never have been
+// allowed (C35).
 const wantsSomethingElse = "(object != null && oldObject != null && object.?spec != oldObject.?spec)"
 
-// Hook is one resource of our group that is looked at, at one path.
+// Hook registers one resource of our group at one path.
 type Hook struct {
-	// Resource of our group, in the plural. Its subresources are never looked at: status and
-	// scale writes always pass (C49, P10).
+	// Resource of our group, in the plural. Subresources are never included: status and scale
+	// writes always pass (C49, P10).
 	Resource string
 
 	// Path that the server answers at.
 	Path string
 
-	// Operations that are looked at.
+	// Operations that the webhook is called for.
 	Operations []admissionregistrationv1.OperationType
 
 	// Scope of the resource.
 	Scope admissionregistrationv1.ScopeType
 }
 
-// Hooks are all that are registered.
+// Hooks are all hooks that are registered.
 type Hooks struct {
 	Mutating   []Hook
 	Validating []Hook
@@ -52,8 +53,8 @@ type Hooks struct {
 	InjectPath string
 }
 
-// mutating is what the configuration says, with every default written out, so that it compares
-// equal to what the API server gives back.
+// mutating returns the entries of the mutating configuration, with every default written out, so
+// that they compare equal to what the API server returns.
 func (h Hooks) mutating(e Endpoint, bundle []byte, inject []Injection) []admissionregistrationv1.MutatingWebhook {
 	var webhooks []admissionregistrationv1.MutatingWebhook
 	for _, hook := range h.Mutating {

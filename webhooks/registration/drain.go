@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// withdrawn is how long API servers may go on asking after the configurations are gone.
+// withdrawn is how long API servers may still send requests after the configurations are deleted.
 const withdrawn = time.Second
 
-// Drain ends this process's part without one request refused: it is no longer ready, gives the
-// Lease away, and returns when API servers ask another process, or Options.Drain is over. Until
-// the server is stopped after that, it answers as before. Where nobody has taken over,
-// Options.Unregister takes the configurations away.
+// Drain shuts this process down without refusing a single request: it makes the process unready,
+// releases the Lease, and returns when API servers call another process, or Options.Drain is over.
+// Until the server is stopped after that, it answers as before. If no other process has taken over,
+// Options.Unregister deletes the configurations.
 func (r *Registrar) Drain(ctx context.Context) error {
 	r.draining.Store(true)
 	r.mu.Lock()
@@ -34,12 +34,12 @@ func (r *Registrar) Drain(ctx context.Context) error {
 	return nil
 }
 
-// handOver returns true once another process has taken over, false when Options.Drain is over.
+// handOver returns true once another process has taken over, and false when Options.Drain is over.
 func (r *Registrar) handOver(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, r.options.Drain)
 	defer cancel()
 	if !r.options.Endpoint.ByURL() {
-		<-ctx.Done() // the Service takes us out of its endpoints, which nobody tells us
+		<-ctx.Done() // the Service drops us from its endpoints, but we are not notified
 		return false
 	}
 	for {
@@ -57,7 +57,7 @@ func (r *Registrar) handOver(ctx context.Context) bool {
 }
 
 // withdraw deletes the configurations, unless they have changed meanwhile: nobody is left to
-// answer, and nothing may block for that.
+// answer, and no write may be blocked by that.
 func (r *Registrar) withdraw(ctx context.Context) error {
 	s, _ := r.current()
 	var configurations []client.Object

@@ -10,21 +10,21 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Endpoint is where API servers find the webhooks: a Service, or a URL for processes outside a
-// cluster.
+// Endpoint is where API servers find the webhooks: a Service, or a URL if the process runs outside
+// a cluster.
 type Endpoint struct {
 	url       *url.URL
 	service   string
 	namespace string
 }
 
-// ServiceEndpoint is port 443 of a Service.
+// ServiceEndpoint returns the endpoint at port 443 of a Service.
 func ServiceEndpoint(namespace, name string) Endpoint {
 	return Endpoint{namespace: namespace, service: name}
 }
 
-// ParseURL reads the endpoint from `https://host:port`, with an optional path before those of
-// the webhooks. API servers accept nothing else: no user, no query.
+// ParseURL parses an endpoint of the form `https://host:port`, with an optional path that is
+// prepended to those of the webhooks. API servers accept nothing else: no user, no query.
 func ParseURL(address string) (Endpoint, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -36,10 +36,10 @@ func ParseURL(address string) (Endpoint, error) {
 	return Endpoint{url: u}, nil
 }
 
-// ByURL says whether API servers reach the webhooks by URL.
+// ByURL reports whether API servers reach the webhooks by URL.
 func (e Endpoint) ByURL() bool { return e.url != nil }
 
-// Hosts are the names that the serving certificate must carry, the one that clients use first.
+// Hosts returns the names that the serving certificate must carry, first the one that clients use.
 func (e Endpoint) Hosts() []string {
 	if e.ByURL() {
 		return []string{e.url.Hostname()}
@@ -48,7 +48,7 @@ func (e Endpoint) Hosts() []string {
 	return []string{name + ".svc", name, name + ".svc.cluster.local"}
 }
 
-// String is for messages.
+// String returns the endpoint as it appears in messages.
 func (e Endpoint) String() string {
 	if e.ByURL() {
 		return e.url.String()

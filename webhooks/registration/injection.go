@@ -16,28 +16,28 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// Injection is what is looked at beside our own kinds: namespaced resources, in some namespaces.
-// Of two injections no resource and namespace are the same (C32, C51).
+// Injection registers the webhook for namespaced resources other than our own kinds, in some
+// namespaces. No two injections share both a resource and a namespace (C32, C51).
 type Injection struct {
 	// Resources in any of their versions, sorted by group and name.
 	Resources []schema.GroupResource
 
-	// Namespaces that are looked at, sorted; with Every those that are not.
+	// Namespaces that are included, sorted; with Every, those that are excluded.
 	Namespaces []string
 
-	// Every namespace but Namespaces is looked at, also those that are yet to come.
+	// Every includes all namespaces but Namespaces, even those that do not exist yet.
 	Every bool
 }
 
-// injectionTimeout is how long, in seconds, an API server waits for an answer about an object
-// that is none of ours: it goes on without one.
+// injectionTimeout is how long, in seconds, an API server waits for an answer about an object that
+// is not of our kinds: after that it continues without one.
 const injectionTimeout = 2
 
 const injectionPrefix = "inject-"
 
-// undecided leaves alone what was looked at before: an object with an annotation that says whose
-// it is, which is updated in neither its labels nor its annotations. Such are the updates of
-// most controllers.
+// undecided excludes objects that were decided on before: those with an annotation that names their
+// Application, if an update changes neither labels nor annotations. Most updates by controllers are
+// of that kind.
 const undecided = `oldObject == null` +
 	` || !has(object.metadata.annotations) || !('` + v1alpha1.ApplicationAnnotation + `' in object.metadata.annotations)` +
 	` || !has(oldObject.metadata.annotations) || object.metadata.annotations != oldObject.metadata.annotations` +
@@ -49,8 +49,9 @@ func CompareResources(a, b schema.GroupResource) int {
 	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
 }
 
-// webhook writes every default out, as the other entries do. Nobody waits for it who can go on
-// without: whoever else changes the object, it is asked again (IfNeeded), as it is idempotent.
+// webhook returns the entry with every default written out, like the others. It blocks no write:
+// failures are ignored. If another webhook changes the object afterwards, it is called again
+// (IfNeeded), which is safe because it is idempotent.
 func (i Injection) webhook(client admissionregistrationv1.WebhookClientConfig) admissionregistrationv1.MutatingWebhook {
 	return admissionregistrationv1.MutatingWebhook{
 		Name:                    i.name(),
@@ -69,7 +70,7 @@ func (i Injection) webhook(client admissionregistrationv1.WebhookClientConfig) a
 	}
 }
 
-// name stays the same while the resources do.
+// name returns a name that stays the same as long as the resources do.
 func (i Injection) name() string {
 	digest := sha256.New()
 	for _, r := range i.Resources {
@@ -78,7 +79,7 @@ func (i Injection) name() string {
 	return injectionPrefix + hex.EncodeToString(digest.Sum(nil)[:5]) + "." + v1alpha1.Group
 }
 
-// rules are one for each group.
+// rules returns one rule per group.
 func (i Injection) rules() []admissionregistrationv1.RuleWithOperations {
 	var rules []admissionregistrationv1.RuleWithOperations
 	for _, r := range i.Resources {
@@ -107,7 +108,7 @@ func (i Injection) namespaceSelector() *metav1.LabelSelector {
 	}}
 }
 
-// injections are those that a configuration has registered.
+// injections returns those that a configuration has registered.
 func injections(registered *admissionregistrationv1.MutatingWebhookConfiguration) []Injection {
 	if registered == nil {
 		return nil

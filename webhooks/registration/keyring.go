@@ -14,8 +14,8 @@ import (
 	"waybill.dev/waybill/webhooks/certificate"
 )
 
-// keyring returns the shared keyring, and makes or rotates it when that is due. Whoever comes
-// first does; the others get a conflict, and read what that one wrote.
+// keyring returns the shared keyring, and creates or rotates it when that is due. The first process
+// to write wins; the others get a conflict, and read what it wrote.
 func (r *Registrar) keyring(ctx context.Context, now time.Time) (certificate.Keyring, error) {
 	secret, err := r.secret(ctx)
 	if err != nil {
@@ -41,7 +41,7 @@ func (r *Registrar) keyring(ctx context.Context, now time.Time) (certificate.Key
 	return keyring, nil
 }
 
-// secret returns the Secret, or one without a resourceVersion where there is none.
+// secret returns the Secret, or one without a resourceVersion if it does not exist.
 func (r *Registrar) secret(ctx context.Context) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: r.options.Namespace, Name: SecretName}
@@ -76,7 +76,7 @@ func (r *Registrar) store(ctx context.Context, secret *corev1.Secret) error {
 	return nil
 }
 
-// ensureNamespace makes the system namespace: outside a cluster no chart has made it.
+// ensureNamespace creates the system namespace: outside a cluster there is no chart to create it.
 func (r *Registrar) ensureNamespace(ctx context.Context) error {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.options.Namespace}}
 	if err := r.client.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -89,8 +89,8 @@ func labels() map[string]string {
 	return map[string]string{"app.kubernetes.io/name": "waybill", "app.kubernetes.io/component": "webhook"}
 }
 
-// serve issues the certificate of this process anew where it is due, or where its authority is no
-// longer the one to sign.
+// serve issues a new certificate for this process if the current one is due for renewal, or if its
+// authority is no longer the one to sign with.
 func (r *Registrar) serve(now time.Time, keyring certificate.Keyring) error {
 	leaf := r.options.Holder.Get()
 	signer := r.signer(now, keyring, leaf)
@@ -110,7 +110,8 @@ func (r *Registrar) serve(now time.Time, keyring certificate.Keyring) error {
 	return nil
 }
 
-// signer is the current authority once everybody believes it, and until then one that is believed.
+// signer returns the current authority once all API servers trust it, and until then one that they
+// already trust.
 func (r *Registrar) signer(now time.Time, keyring certificate.Keyring, leaf *certificate.Leaf) *certificate.Authority {
 	settled := !now.Before(r.trust.settles(keyring.Current, r.options.Settle))
 	switch {
@@ -124,7 +125,7 @@ func (r *Registrar) signer(now time.Time, keyring certificate.Keyring, leaf *cer
 	return keyring.Current
 }
 
-// further are the authorities outside the keyring that certificates may still be signed with.
+// further returns the authorities outside the keyring that certificates may still be signed with.
 func (r *Registrar) further(now time.Time) []*certificate.Authority {
 	var authorities []*certificate.Authority
 	if leaf := r.options.Holder.Get(); leaf != nil {

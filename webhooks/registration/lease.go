@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// elect stands for the Lease until the context ends, or the Lease is given away by endLease. A
-// process that loses the Lease, as its API server was slow, stands again and goes on answering.
+// elect campaigns for the Lease until the context ends, or endLease releases the Lease. A process
+// that loses the Lease, because its API server was slow, campaigns again and goes on answering.
 func (r *Registrar) elect(ctx context.Context, log logr.Logger) error {
 	hostname, err := os.Hostname()
 	if err != nil {
@@ -35,7 +35,7 @@ func (r *Registrar) elect(ctx context.Context, log logr.Logger) error {
 			OnStartedLeading: func(ctx context.Context) {
 				log.Info("holds the lease", "identity", identity)
 				r.leading.Store(true)
-				if ctx.Err() != nil { // it may be lost before this runs
+				if ctx.Err() != nil { // the Lease may be lost before this runs
 					r.leading.Store(false)
 				}
 				r.request()

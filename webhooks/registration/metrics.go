@@ -7,5 +7,5 @@ var certificateExpiry = prometheus.NewGauge(prometheus.GaugeOpts{
 	Help: "When the serving certificate of this process ends, in seconds since 1970.",
 })
 
-// Metrics are the collectors of this package.
+// Metrics returns the collectors of this package.
 func Metrics() []prometheus.Collector { return []prometheus.Collector{certificateExpiry} }

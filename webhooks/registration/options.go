@@ -6,12 +6,12 @@ import (
 	"waybill.dev/waybill/webhooks/certificate"
 )
 
-// The names of what the processes share in the system namespace.
+// The names of the objects that the processes share in the system namespace.
 const (
-	// SecretName is that of the Secret with the certificate authority.
+	// SecretName is the name of the Secret with the certificate authority.
 	SecretName = "waybill-webhook-ca"
 
-	// LeaseName is that of the Lease whose holder fills the webhook configurations.
+	// LeaseName is the name of the Lease whose holder fills the webhook configurations.
 	LeaseName = "waybill-webhook"
 )
 
@@ -20,36 +20,38 @@ type Options struct {
 	// Namespace of the Secret and the Lease.
 	Namespace string
 
-	// Endpoint that API servers are told. By URL, the process also makes what a chart makes
-	// otherwise: the namespace, the Secret and the configurations.
+	// Endpoint that is registered with API servers. If it is a URL, the process also creates what a
+	// chart creates otherwise: the namespace, the Secret and the configurations.
 	Endpoint Endpoint
 
-	// Listen is the host and port that this process listens at; readiness asks there.
+	// Listen is the host and port that this process listens on; readiness checks connect to it.
 	Listen string
 
 	// Hooks to register.
 	Hooks Hooks
 
-	// Injections are what is to be registered beside the Hooks, and whether that is known yet.
-	// Call Registrar.Wake when it changes. Default: none.
+	// Injections returns what is to be registered in addition to the Hooks, and whether that is
+	// known yet. Call Registrar.Wake when it changes. Default: none.
 	Injections func() (injections []Injection, known bool)
 
-	// Holder is given the serving certificate.
+	// Holder receives the serving certificate.
 	Holder *certificate.Holder
 
-	// Validity of a certificate authority. It is replaced after two thirds of it. Default: 1 year.
+	// Validity of a certificate authority, which is replaced after two thirds of it. Default: 1
+	// year.
 	Validity time.Duration
 
-	// Settle is how long an authority is registered before anything is signed with it: API
-	// servers learn of a configuration one after the other. Default: 5s.
+	// Settle is how long an authority must be registered before anything is signed with it: API
+	// servers do not all observe a configuration at the same time. Default: 5s.
 	Settle time.Duration
 
-	// Drain is how long a process that is told to end goes on answering, at most: until API
-	// servers ask another one. Default: 0s, not at all.
+	// Drain is how long, at most, a process that is told to end goes on answering until API servers
+	// call another one. Default: 0s, not at all.
 	Drain time.Duration
 
-	// Unregister takes the webhooks out of the configurations when the process ends and nobody
-	// has taken over. Only by URL; for demos and tests, where nobody is left to answer.
+	// Unregister deletes the configurations when the process ends and no other process has taken
+	// over. It only applies to an Endpoint by URL, and is meant for demos and tests, where nobody
+	// is left to answer.
 	Unregister bool
 
 	// Lease durations; see leaderelection.LeaderElectionConfig. Defaults: 10s, 7s, 2s.

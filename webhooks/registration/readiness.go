@@ -13,8 +13,8 @@ import (
 // dialTimeout bounds the handshake of a readiness check.
 const dialTimeout = 2 * time.Second
 
-// Ready is nil when this process really serves: the configurations name its endpoint with every
-// hook, and its listener shows a certificate that the registered bundle verifies for the
+// Ready returns nil if this process really serves: the configurations name its endpoint with every
+// hook, and its listener presents a certificate that the registered bundle verifies for the
 // registered name. It is a healthz.Checker.
 func (r *Registrar) Ready(req *http.Request) error {
 	if r.draining.Load() {
@@ -43,7 +43,7 @@ func (r *Registrar) Ready(req *http.Request) error {
 	return conn.Close()
 }
 
-// dialAddress is where a listener of that address is reached from here.
+// dialAddress returns the address at which this process reaches a listener on the given one.
 func dialAddress(listen string) (string, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 	"waybill.dev/waybill/webhooks/certificate"
 )
 
-// The time between two tries of a step that failed: it doubles from the one to the other.
+// The wait before a failed step is retried; it doubles from the one to the other.
 const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 10 * time.Second
@@ -48,7 +48,7 @@ type Registrar struct {
 	leading  atomic.Bool
 	draining atomic.Bool
 
-	// endLease gives the Lease away and returns when that is done.
+	// endLease releases the Lease and returns when that is done.
 	endLease func()
 
 	// trust and retired belong to the loop alone.
@@ -60,8 +60,8 @@ type Registrar struct {
 	observedAt chan struct{} // closed and replaced at each observation
 }
 
-// CacheObjects is what the cache of the manager must be restricted to: our own Secret and our own
-// configurations, for which alone there are rights.
+// CacheObjects returns what the cache of the manager must be restricted to: our own Secret and our
+// own configurations, the only ones that RBAC allows.
 func CacheObjects(namespace string) map[client.Object]cache.ByObject {
 	ours := fields.OneTermEqualSelector(metav1.ObjectNameField, ConfigurationName)
 	return map[client.Object]cache.ByObject{
@@ -93,11 +93,11 @@ func Setup(mgr manager.Manager, o Options) (*Registrar, error) {
 	return r, nil
 }
 
-// NeedLeaderElection says no: every process keeps a certificate. The Lease of the configurations
-// is the registrar's own.
+// NeedLeaderElection returns false: every process keeps a certificate. The registrar has its own
+// Lease for the configurations.
 func (*Registrar) NeedLeaderElection() bool { return false }
 
-// Start works until the context ends.
+// Start runs until the context ends.
 func (r *Registrar) Start(ctx context.Context) error {
 	log := ctrl.LoggerFrom(ctx).WithName("registration")
 	if err := r.watch(ctx); err != nil {
@@ -110,7 +110,7 @@ func (r *Registrar) Start(ctx context.Context) error {
 	return nil
 }
 
-// watch wakes the loop whenever something changes that it reads.
+// watch wakes the loop whenever something that it reads changes.
 func (r *Registrar) watch(ctx context.Context) error {
 	handler := toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { r.request() },
@@ -129,10 +129,10 @@ func (r *Registrar) watch(ctx context.Context) error {
 	return nil
 }
 
-// Wake asks for another look at what is to be registered; it does not block.
+// Wake requests a check of what is to be registered; it does not block.
 func (r *Registrar) Wake() { r.request() }
 
-// request asks the loop for a step; requests that nobody has answered yet are one.
+// request asks the loop for a step; requests that are still pending are merged into one.
 func (r *Registrar) request() {
 	select {
 	case r.wake <- struct{}{}:
@@ -167,8 +167,8 @@ func (r *Registrar) loop(ctx context.Context, log logr.Logger) {
 	}
 }
 
-// step brings everything to what it should be, as far as this process is concerned, and returns
-// how long that holds if nothing changes.
+// step does whatever is due in this process, and returns how long the result holds if nothing
+// changes.
 func (r *Registrar) step(ctx context.Context) (time.Duration, error) {
 	now := time.Now()
 	if err := r.observe(ctx); err != nil { // first, as readiness depends on it
@@ -191,7 +191,7 @@ func (r *Registrar) step(ctx context.Context) (time.Duration, error) {
 	return r.untilNext(now, keyring), nil
 }
 
-// untilNext is when the first certificate is due, or a trusted one settles.
+// untilNext returns the time until the next certificate is due, or a trusted authority settles.
 func (r *Registrar) untilNext(now time.Time, keyring certificate.Keyring) time.Duration {
 	next := keyring.RotateAt()
 	consider := func(t time.Time) {

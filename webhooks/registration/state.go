@@ -17,13 +17,13 @@ import (
 	"waybill.dev/waybill/webhooks/certificate"
 )
 
-// state is what the two configurations say.
+// state holds the two configurations as observed.
 type state struct {
 	mutating   *admissionregistrationv1.MutatingWebhookConfiguration   // nil where there is none
 	validating *admissionregistrationv1.ValidatingWebhookConfiguration // nil where there is none
 }
 
-// clients are the addresses and bundles of all entries.
+// clients returns the addresses and bundles of all entries.
 func (s state) clients() []admissionregistrationv1.WebhookClientConfig {
 	var configs []admissionregistrationv1.WebhookClientConfig
 	if s.mutating != nil {
@@ -39,7 +39,7 @@ func (s state) clients() []admissionregistrationv1.WebhookClientConfig {
 	return configs
 }
 
-// names says whether every hook is registered, at the endpoint.
+// names reports whether every hook is registered at the endpoint.
 func (s state) names(e Endpoint, hooks Hooks) bool {
 	configs := s.clients()
 	for i := range configs {
@@ -56,14 +56,15 @@ func (s state) names(e Endpoint, hooks Hooks) bool {
 	return true
 }
 
-// mentions says whether any entry is at the endpoint.
+// mentions reports whether any hook is registered at the endpoint.
 func (s state) mentions(e Endpoint, hooks Hooks) bool {
 	return slices.ContainsFunc(slices.Concat(hooks.Mutating, hooks.Validating), func(hook Hook) bool {
 		return s.names(e, Hooks{Validating: []Hook{hook}})
 	})
 }
 
-// bundle is what all entries trust; the configurations are written with one and the same.
+// bundle returns the bundle that all entries trust, or nil if they differ; the configurations are
+// always written with one.
 func (s state) bundle() []byte {
 	configs := s.clients()
 	if len(configs) == 0 {
@@ -77,16 +78,17 @@ func (s state) bundle() []byte {
 	return configs[0].CABundle
 }
 
-// trust remembers since when an authority is in the bundle that is registered.
+// trust remembers since when an authority has been in the registered bundle.
 type trust struct {
 	authority *certificate.Authority
 	since     time.Time
 }
 
-// never is later than anything that is waited for.
+// never is later than any time that is waited for.
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// see notes whether the bundle holds the authority. Nothing registered is nobody to convince.
+// see notes whether the bundle holds the authority. If nothing is registered, any authority counts
+// as trusted.
 func (t *trust) see(now time.Time, a *certificate.Authority, s state) {
 	if a == nil || (len(s.clients()) > 0 && !certificate.Contains(s.bundle(), a)) {
 		*t = trust{}
@@ -97,7 +99,7 @@ func (t *trust) see(now time.Time, a *certificate.Authority, s state) {
 	}
 }
 
-// settles is when the authority may sign: never, as long as it is not registered.
+// settles returns when the authority may sign: never, as long as it is not registered.
 func (t *trust) settles(a *certificate.Authority, settle time.Duration) time.Time {
 	if t.authority == nil || a == nil || !bytes.Equal(t.authority.PEM(), a.PEM()) {
 		return never
@@ -130,14 +132,14 @@ func (r *Registrar) observe(ctx context.Context) error {
 	return nil
 }
 
-// current is what was observed last, and a channel that is closed at the next observation.
+// current returns what was observed last, and a channel that is closed at the next observation.
 func (r *Registrar) current() (state, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.observed, r.observedAt
 }
 
-// register writes the configurations where they differ from what they should be.
+// register writes the configurations if they differ from what they should be.
 func (r *Registrar) register(ctx context.Context, bundle []byte) error {
 	s, _ := r.current()
 	e, hooks := r.options.Endpoint, r.options.Hooks
@@ -166,7 +168,7 @@ func (r *Registrar) register(ctx context.Context, bundle []byte) error {
 	return nil
 }
 
-// injections are what is to be registered: what is, as long as it is not known what should be.
+// injections returns what is to be registered, or what is registered now while that is not known.
 func (r *Registrar) injections(s state) []Injection {
 	if wanted, known := r.options.Injections(); known {
 		return wanted
@@ -174,8 +176,8 @@ func (r *Registrar) injections(s state) []Injection {
 	return injections(s.mutating)
 }
 
-// write creates only outside a cluster: what a chart made and then deleted must not come back
-// and block (C51).
+// write creates configurations only outside a cluster: those that a chart created and that were
+// then deleted must not come back and block (C51).
 func (r *Registrar) write(ctx context.Context, configuration client.Object) error {
 	log := ctrl.LoggerFrom(ctx).WithValues("endpoint", r.options.Endpoint.String())
 	if configuration.GetResourceVersion() != "" {
