@@ -20,10 +20,12 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// skew is how far clocks may be apart: certificates are valid that long before they are made.
+// skew is how far clocks may be apart: certificates are valid from that long before they are
+// issued.
 const skew = time.Hour
 
-// LeafValidity is how long a serving certificate is valid at most; its authority may end earlier.
+// LeafValidity is the maximum validity of a serving certificate; it may be shorter, as its
+// authority may end earlier.
 const LeafValidity = 90 * 24 * time.Hour
 
 // Authority is a certificate authority with its key.
@@ -33,7 +35,7 @@ type Authority struct {
 	pem         []byte
 }
 
-// NewAuthority makes an authority that is valid for that long from now on.
+// NewAuthority creates an authority that is valid for the given time from now on.
 func NewAuthority(now time.Time, validity time.Duration) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -55,13 +57,13 @@ func NewAuthority(now time.Time, validity time.Duration) (*Authority, error) {
 	return &Authority{certificate: certificate, key: key, pem: encode(certificate)}, nil
 }
 
-// PEM is the certificate of the authority.
+// PEM returns the certificate of the authority.
 func (a *Authority) PEM() []byte { return bytes.Clone(a.pem) }
 
-// NotAfter is when the authority ends.
+// NotAfter returns when the authority expires.
 func (a *Authority) NotAfter() time.Time { return a.certificate.NotAfter }
 
-// Issue makes a serving certificate for the hosts, names or addresses.
+// Issue issues a serving certificate for the hosts, which are names or addresses.
 func (a *Authority) Issue(now time.Time, hosts ...string) (*Leaf, error) {
 	if len(hosts) == 0 {
 		return nil, errors.New("issue certificate: no host")
@@ -95,7 +97,7 @@ func (a *Authority) Issue(now time.Time, hosts ...string) (*Leaf, error) {
 	}, nil
 }
 
-// decodeAuthority reads what encodes as PEM: a certificate and its key.
+// decodeAuthority reads an authority from its certificate and its key in PEM.
 func decodeAuthority(certPEM, keyPEM []byte) (*Authority, error) {
 	certificates, err := cert.ParseCertsPEM(certPEM)
 	if err != nil {
@@ -136,7 +138,7 @@ func encode(c *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: c.Raw})
 }
 
-// twoThirds is the moment when two thirds of the time are over.
+// twoThirds returns the moment when two thirds of the time are over.
 func twoThirds(from, to time.Time) time.Time { return from.Add(to.Sub(from) / 3 * 2) }
 
 func latest(a, b time.Time) time.Time {

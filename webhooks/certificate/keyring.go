@@ -16,8 +16,8 @@ const (
 	previousKey  = "previous.key"
 )
 
-// Keyring is the authority that certificates are issued by, and the one before it. Both are
-// trusted; the previous one signs until everybody trusts the current one.
+// Keyring is the authority that issues certificates, and the previous one. Both are trusted; the
+// previous one signs until the current one is trusted everywhere.
 type Keyring struct {
 	// Current authority.
 	Current *Authority
@@ -26,7 +26,7 @@ type Keyring struct {
 	Previous *Authority
 }
 
-// Decode reads the data of a Secret. No data is an empty keyring, and no error.
+// Decode reads the data of a Secret. It returns an empty keyring and no error if there is no data.
 func Decode(data map[string][]byte) (Keyring, error) {
 	if len(data[currentCert]) == 0 && len(data[currentKey]) == 0 {
 		return Keyring{}, nil
@@ -64,8 +64,8 @@ func (k Keyring) Encode() (map[string][]byte, error) {
 	return data, nil
 }
 
-// RotateAt is when the current authority is to be replaced: when two thirds of its life are
-// over, which leaves the last third for everybody to move. An empty keyring is due at once.
+// RotateAt returns when the current authority is to be replaced: after two thirds of its life,
+// which leaves the last third for everybody to move. An empty keyring is due at once.
 func (k Keyring) RotateAt() time.Time {
 	if k.Current == nil {
 		return time.Time{}
@@ -73,7 +73,7 @@ func (k Keyring) RotateAt() time.Time {
 	return twoThirds(k.Current.certificate.NotBefore.Add(skew), k.Current.NotAfter())
 }
 
-// Rotate returns a keyring with a new current authority, valid for that long.
+// Rotate returns a keyring with a new current authority that is valid for the given time.
 func (k Keyring) Rotate(now time.Time, validity time.Duration) (Keyring, error) {
 	next, err := NewAuthority(now, validity)
 	if err != nil {
@@ -82,8 +82,8 @@ func (k Keyring) Rotate(now time.Time, validity time.Duration) (Keyring, error) 
 	return Keyring{Current: next, Previous: k.Current}, nil
 }
 
-// Bundle is what a client has to trust: every authority of the keyring, and the further ones,
-// that has not ended by now, each once, the newest first.
+// Bundle returns what a client has to trust: every authority of the keyring, and of the further
+// ones, that has not expired by now, each once, the newest first.
 func (k Keyring) Bundle(now time.Time, further ...*Authority) []byte {
 	var bundle []byte
 	for _, a := range append([]*Authority{k.Current, k.Previous}, further...) {
@@ -94,11 +94,11 @@ func (k Keyring) Bundle(now time.Time, further ...*Authority) []byte {
 	return bundle
 }
 
-// Contains says whether a bundle trusts the authority.
+// Contains reports whether a bundle holds the certificate of the authority.
 func Contains(bundle []byte, a *Authority) bool {
 	certificates, err := cert.ParseCertsPEM(bundle)
 	if err != nil {
-		return false // an empty bundle, or none of ours
+		return false // an empty bundle, or not one of ours
 	}
 	for _, c := range certificates {
 		if bytes.Equal(c.Raw, a.certificate.Raw) {
