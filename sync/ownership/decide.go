@@ -15,21 +15,22 @@ import (
 	"waybill.dev/waybill/sync/membership"
 )
 
-// decision is how the metadata of an object has to change, and who contends for it.
+// decision is how the metadata of an object must change, and which Applications contend for it.
 type decision struct {
 	marks membership.Marks
-	// owners are the references that the object shall have, where reown is set.
+	// owners are the references that the object is to have, if reown is set.
 	owners []metav1.OwnerReference
 	reown  bool
 	// given is the Application that gets a reference; nil for none.
 	given *membership.Application
-	// contenders all match an object that names no Application; less than two of them are none.
+	// contenders are the Applications that all match an object which names none, if there are at
+	// least two.
 	contenders []types.NamespacedName
 }
 
 func (d decision) nothing() bool { return d.marks.Empty() && !d.reown }
 
-// decide says what has to change on an object. It is pure but for what Owners know.
+// decide returns what has to change on an object. It is pure except for what Owners know.
 func (o *Owners) decide(object *census.Object) decision {
 	var d decision
 	if object.Deleting || IsHealthCheck(object) {
@@ -57,14 +58,15 @@ func (o *Owners) decide(object *census.Object) decision {
 	return d
 }
 
-// awaits tells whether an object will be given a reference as soon as that is recorded: its
-// marks are written with it, in one write.
+// awaits reports whether an object will be given a reference as soon as that is recorded. Its marks
+// wait for that, so that both take one write.
 func (o *Owners) awaits(object *census.Object, app *membership.Application) bool {
 	return app != nil && !app.Deleting && app.Ownership == v1alpha1.OwnershipOwn &&
 		object.Controller() == nil && !o.gives(app, object.GroupKind)
 }
 
-// contenders are the Applications that match an object which is not marked as any one's.
+// contenders returns the Applications that match an object which is not marked as belonging to one;
+// nil if there are fewer than two.
 func (o *Owners) contenders(kind schema.GroupKind, object metav1.Object) []types.NamespacedName {
 	var keys []types.NamespacedName
 	for _, app := range o.Index.Candidates(kind, object) {
@@ -78,9 +80,9 @@ func (o *Owners) contenders(kind schema.GroupKind, object metav1.Object) []types
 	return keys
 }
 
-// owners are the references that an object shall have, which is a component of app, or of
-// none where that is nil: those of others as they are, ours where it belongs. given is app where
-// one is added for it.
+// owners returns the references that an object is to have as a component of app, or of no
+// Application if app is nil: it keeps those of others, and adds or removes ours. given is app if a
+// reference to it is added.
 func (o *Owners) owners(object *census.Object, app *membership.Application) (owners []metav1.OwnerReference, given *membership.Application) {
 	gives := app != nil && !app.Deleting && app.Ownership == v1alpha1.OwnershipOwn &&
 		object.Controller() == nil && o.gives(app, object.GroupKind)
@@ -90,9 +92,9 @@ func (o *Owners) owners(object *census.Object, app *membership.Application) (own
 		case app != nil && reference.UID == app.UID && app.Ownership == v1alpha1.OwnershipOwn:
 			gives = false // it has it already
 		case o.byUID(reference.UID) != nil:
-			continue // of an Application that it is no component of, or that does not own (A78-A80)
+			continue // to an Application that it is no component of, or that does not own (A78-A80)
 		case gives && reference.Name == app.Key.Name:
-			continue // of an Application of this name that is no more (A57)
+			continue // to a former Application of this name (A57)
 		}
 		owners = append(owners, reference)
 	}
@@ -106,26 +108,26 @@ func (o *Owners) owners(object *census.Object, app *membership.Application) (own
 	}), app
 }
 
-// isOurs tells whether a reference is of the kind that this package writes.
+// isOurs reports whether a reference is of the kind that this package writes.
 func isOurs(r metav1.OwnerReference) bool {
 	return IsApplication(r) && (r.Controller == nil || !*r.Controller)
 }
 
-// IsApplication tells whether a reference is to an Application, of whatever version.
+// IsApplication reports whether a reference is to an Application, of any version.
 func IsApplication(r metav1.OwnerReference) bool {
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
 	return err == nil && gv.Group == v1alpha1.Group && r.Kind == v1alpha1.ApplicationKind
 }
 
-// IsHealthCheck tells whether an object is the Pod of a health check: it is no component,
+// IsHealthCheck reports whether an object is the Pod of a health check, which is not a component,
 // whatever labels it has.
 func IsHealthCheck(object *census.Object) bool {
 	_, labelled := object.Labels[v1alpha1.HealthCheckLabel]
 	return labelled && object.GroupKind == schema.GroupKind{Kind: "Pod"}
 }
 
-// patch is the JSON merge patch that brings about a decision, and is refused where the object
-// is not any more as it was when that was made.
+// patch returns the JSON merge patch that implements a decision. The API server rejects it if the
+// object has changed since the decision was made.
 func (d decision) patch(object *census.Object) ([]byte, error) {
 	metadata := map[string]any{"uid": object.UID, "resourceVersion": object.Version}
 	if len(d.marks.Annotations) > 0 {

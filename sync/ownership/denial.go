@@ -11,10 +11,10 @@ import (
 	"waybill.dev/waybill/sync/census"
 )
 
-// believed is how long what may not be written is not tried again.
+// believed is how long writes that were denied are not tried again.
 const believed = 10 * time.Second
 
-// place is a kind in a namespace: rights are given by that.
+// place is a kind in a namespace, which is how rights are granted.
 type place struct {
 	kind      schema.GroupKind
 	namespace string
@@ -22,32 +22,33 @@ type place struct {
 
 func placeOf(ref census.Ref) place { return place{ref.GroupKind, ref.Namespace} }
 
-// denial is why something may not be written, and until when that is believed.
+// denial is why writes are denied, and until when that is believed.
 type denial struct {
 	err   error
 	until time.Time
 }
 
-// missingRights are the words of API servers for rights that are missing and, in place of them where
-// they do not say it, what is to be done, short enough for the status of one component.
+// missingRights maps the words in which API servers report missing rights to a remedy that is short
+// enough for the status of one component. The remedy is empty if their message says enough.
 var missingRights = []struct{ words, remedy string }{
 	// Any authorizer.
 	{cannotPatch, ""},
-	// Of Roles and RoleBindings, which only those may change who hold what they grant, but for
-	// their ownerReferences.
+	// For Roles and RoleBindings: only those who hold what they grant may change anything in them
+	// except their ownerReferences.
 	{"attempting to grant RBAC permissions not currently held", "who changes it must hold what it grants: annotate it with " +
 		v1alpha1.ApplicationAnnotation + " yourself, or grant the agent escalate and bind"},
-	// Admission plugin OwnerReferencesPermissionEnforcement, where it is on.
+	// The admission plugin OwnerReferencesPermissionEnforcement, if it is enabled.
 	{"cannot set an ownerRef on a resource you can't delete", "who sets its ownerReferences must be allowed to delete it: grant the agent delete"},
-	// The same plugin, of those who make an object that holds up the deletion of its owner.
+	// The same plugin, for users who create an object that blocks the deletion of its owner.
 	{"cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on",
 		"who makes it an Application's must be allowed to update applications/finalizers: grant the agent that"},
 }
 
-// cannotPatch is said of a kind in a namespace; the other words are of one object.
+// cannotPatch is reported for a kind in a namespace; the other words are for one object.
 const cannotPatch = "cannot patch resource"
 
-// lacksRight tells whether it is us who may not patch, and not the object that must not be.
+// lacksRight reports whether a patch was forbidden because we lack a right, rather than because the
+// object must not be patched.
 func lacksRight(err error) bool {
 	if !apierrors.IsForbidden(err) {
 		return false
@@ -60,8 +61,8 @@ func lacksRight(err error) bool {
 	return false
 }
 
-// Denied returns an error that says which right we lack, and how to come by it, where err is about
-// that; else err.
+// Denied returns an error that names the right that we lack, and how to get it, if that is what err
+// is about; otherwise err.
 func Denied(err error) error {
 	if lacksRight(err) {
 		return deniedError{err}
@@ -87,7 +88,7 @@ func (e deniedError) Error() string {
 	return what + " is forbidden: " + who
 }
 
-// denial returns why a try is not worth it at the moment.
+// denial returns why a write is currently not worth trying, or the zero value if it is.
 func (k *Keeper) denial(at place) denial {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -99,8 +100,9 @@ func (k *Keeper) denial(at place) denial {
 	return d
 }
 
-// deny takes in that a right is missing, and has the object be tried again. Where the right is one on
-// all objects of the kind in the namespace they are left alone for a while: they would be refused too.
+// deny records that a right is missing, and schedules a retry of the object. If the right is one on
+// all objects of the kind in the namespace, they are left alone for a while, as their writes would
+// be denied, too.
 func (k *Keeper) deny(ref census.Ref, err error) {
 	if !strings.Contains(err.Error(), cannotPatch) {
 		k.queue.AddRateLimited(ref)

@@ -22,13 +22,13 @@ import (
 )
 
 const (
-	// maxWrites is how many objects are written at a time.
+	// maxWrites is how many objects are written at the same time.
 	maxWrites = 16
 	// writeLimit is how long the API server may take to answer.
 	writeLimit = 30 * time.Second
-	// firstRetry and lastRetry bound the wait after a write that was refused.
+	// firstRetry and lastRetry bound the wait after a failed write.
 	firstRetry, lastRetry = time.Second, 2 * time.Minute
-	// calm writes of one object within period are no sign that somebody undoes them.
+	// Up to calm writes of one object within period are no sign that somebody undoes them.
 	calm   = 4
 	period = time.Minute
 )
@@ -38,26 +38,26 @@ type Options struct {
 	Owners   *Owners
 	Census   *census.Census
 	Metadata metadata.Interface
-	// Changed is told of an Application for which Problem or Contested has another answer. It
-	// must return at once.
+	// Changed is called with an Application whenever the result of Problem, Contested or Giving may
+	// have changed for it. It must return at once.
 	Changed func(types.NamespacedName)
 }
 
-// Keeper looks at objects, and writes what has to change. It is safe for concurrent use.
+// Keeper looks at objects, and writes the changes that they need. It is safe for concurrent use.
 type Keeper struct {
 	options Options
 	queue   workqueue.TypedRateLimitingInterface[census.Ref]
 
 	mu sync.Mutex
-	// problems says why an object could not be written.
+	// problems holds why an object could not be written.
 	problems map[census.Ref]error
-	// contested has who contends for an object, and claims, the other way round, what an
-	// Application contends for.
+	// contested maps an object to the Applications that contend for it; claims maps an Application
+	// to the objects that it contends for.
 	contested map[census.Ref][]types.NamespacedName
 	claims    map[types.NamespacedName]sets.Set[census.Ref]
-	// writes counts those of an object, to notice that somebody undoes them.
+	// writes counts the writes of an object, to notice that somebody undoes them.
 	writes map[census.Ref]spell
-	// denied is where nothing may be written, as far as was seen lately.
+	// denied holds where writes were denied lately.
 	denied map[place]denial
 	// giving counts, for each Application, the references to it that are being written.
 	giving map[types.UID]int
@@ -69,7 +69,7 @@ type spell struct {
 	since time.Time
 }
 
-// New returns a Keeper, which Run has work.
+// New returns a Keeper. It does nothing until Run is called.
 func New(options Options) *Keeper {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[census.Ref](firstRetry, lastRetry)
 	return &Keeper{
@@ -84,42 +84,43 @@ func New(options Options) *Keeper {
 	}
 }
 
-// Look has an object be looked at, soon.
+// Look schedules a look at an object.
 func (k *Keeper) Look(ref census.Ref) { k.queue.Add(ref) }
 
-// Problem returns why the object could not be written, nil where there was nothing in the way.
+// Problem returns why the object could not be written, or nil if nothing prevented that.
 func (k *Keeper) Problem(ref census.Ref) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.problems[ref]
 }
 
-// Contenders returns the Applications that all match an object which names none; nil where
-// there are less than two.
+// Contenders returns the Applications that all match an object which names none; nil if there are
+// fewer than two.
 func (k *Keeper) Contenders(ref census.Ref) []types.NamespacedName {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.contested[ref]
 }
 
-// Contested returns the objects that match an Application, and another one as well, and name
-// none.
+// Contested returns the objects that name no Application, and match this one and at least one
+// other.
 func (k *Keeper) Contested(app types.NamespacedName) []census.Ref {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.claims[app].UnsortedList()
 }
 
-// Giving tells whether a reference to an Application may still be on its way: no longer is when
-// Changed is told of it. Of one that Owners know to be deleted no other follows.
+// Giving reports whether a reference to an Application may still be on its way. Changed is called
+// when that is over. Once Owners know that an Application is being deleted, no further reference to
+// it is written.
 func (k *Keeper) Giving(app types.UID) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.giving[app] > 0
 }
 
-// Run works until ctx ends. To be called once, when Owners have all Applications: who matches
-// an object can be told only of all of them.
+// Run works until ctx ends. It must be called only once, after Owners have all Applications: only
+// then is it known which of them match an object.
 func (k *Keeper) Run(ctx context.Context) {
 	var workers sync.WaitGroup
 	for range maxWrites {
@@ -143,7 +144,7 @@ func (k *Keeper) next(ctx context.Context) bool {
 	return true
 }
 
-// settle brings one object to what Applications say.
+// settle brings one object in line with its Applications.
 func (k *Keeper) settle(ctx context.Context, ref census.Ref) {
 	object := k.options.Census.Get(ref)
 	if object == nil {
@@ -170,7 +171,7 @@ func (k *Keeper) settle(ctx context.Context, ref census.Ref) {
 	}
 	resource := k.options.Census.State(ref.GroupKind).Resource
 	if resource.Empty() {
-		return // not served any more; so there is no object either
+		return // no longer served, so there is no object either
 	}
 	err := k.write(ctx, resource, object, d)
 	switch {
@@ -180,20 +181,21 @@ func (k *Keeper) settle(ctx context.Context, ref census.Ref) {
 	case lacksRight(err):
 		k.deny(ref, err)
 		err = deniedError{err}
-	case watch.IsKindNotFound(err): // it is by another version, or not at all
+	case watch.IsKindNotFound(err): // it is served in another version, or not at all
 		k.options.Census.Missing(resource)
 		k.queue.AddRateLimited(ref)
 		return
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		return // the watch tells what became of it
+		return // the watch delivers the current state
 	case ctx.Err() == nil:
 		k.queue.AddRateLimited(ref)
 	}
 	k.note(object, err)
 }
 
-// decide decides on an object, and counts the reference that is given with that. Both are one, so
-// that who knows an Application to be deleted, and then asks Giving, misses none.
+// decide decides on an object, and counts the reference that this adds. Both happen under one lock,
+// so that a caller who knows that an Application is being deleted, and then calls Giving, misses no
+// reference.
 func (k *Keeper) decide(object *census.Object) decision {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -204,7 +206,7 @@ func (k *Keeper) decide(object *census.Object) decision {
 	return d
 }
 
-// given takes in that a reference was written, or will not be, by the decision of before.
+// given records that the reference of a decision was written, or will not be.
 func (k *Keeper) given(app *membership.Application) {
 	if app == nil {
 		return
@@ -217,7 +219,7 @@ func (k *Keeper) given(app *membership.Application) {
 	k.options.Changed(app.Key)
 }
 
-// write sends one patch, and makes its answer known.
+// write sends one patch, and passes its answer to the Census.
 func (k *Keeper) write(ctx context.Context, resource schema.GroupVersionResource, object *census.Object, d decision) error {
 	patch, err := d.patch(object)
 	if err != nil {
@@ -234,11 +236,11 @@ func (k *Keeper) write(ctx context.Context, resource schema.GroupVersionResource
 	return nil
 }
 
-// errUndone says that writes are in vain.
+// errUndone reports that writes are in vain.
 var errUndone = errors.New("somebody keeps undoing what is written to it: metadata.managedFields says who")
 
-// undone returns how long to wait where an object was written too often lately: then
-// somebody undoes it.
+// undone returns how long to wait before an object is written again; more than zero if it was
+// written too often lately, which means that somebody undoes the writes.
 func (k *Keeper) undone(ref census.Ref) time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -260,7 +262,7 @@ func (k *Keeper) count(ref census.Ref) {
 	k.writes[ref] = s
 }
 
-// note notes what came of a look at an object, and tells whom that concerns.
+// note records the result of a look at an object, and notifies the Applications that it concerns.
 func (k *Keeper) note(object *census.Object, err error) {
 	k.mu.Lock()
 	before := k.problems[object.Ref]
@@ -297,7 +299,8 @@ func text(err error) string {
 	return err.Error()
 }
 
-// contend notes who contends for an object, and tells all whom that concerns.
+// contend records which Applications contend for an object, and notifies them and the former
+// contenders.
 func (k *Keeper) contend(ref census.Ref, now []types.NamespacedName) {
 	k.mu.Lock()
 	before := sets.New(k.contested[ref]...)
@@ -326,7 +329,7 @@ func (k *Keeper) contend(ref census.Ref, now []types.NamespacedName) {
 	}
 }
 
-// forget drops what is known of an object that is gone.
+// forget drops what is known of an object that no longer exists.
 func (k *Keeper) forget(ref census.Ref) {
 	k.contend(ref, nil)
 	k.queue.Forget(ref)

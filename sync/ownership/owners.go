@@ -10,16 +10,16 @@ import (
 	"waybill.dev/waybill/sync/membership"
 )
 
-// Owners are the Applications as owners. The zero value is not usable; see NewOwners. It is
-// safe for concurrent use.
+// Owners holds the Applications as owners. The zero value is not usable; see NewOwners. It is safe
+// for concurrent use.
 type Owners struct {
-	// Index has the Applications by what they select.
+	// Index holds the Applications by what they select.
 	Index *membership.Index
 
 	mu sync.RWMutex
-	// keys finds an Application by its UID.
+	// keys maps the UID of an Application to its name.
 	keys map[types.UID]types.NamespacedName
-	// recorded are the kinds of which an Application's objects may be given a reference.
+	// recorded holds the kinds whose objects may be given a reference to an Application.
 	recorded map[types.UID]sets.Set[schema.GroupKind]
 }
 
@@ -32,7 +32,7 @@ func NewOwners() *Owners {
 	}
 }
 
-// Set adds an Application, or replaces the one of its name.
+// Set adds an Application, or replaces the one with its name.
 func (o *Owners) Set(app *membership.Application) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -43,7 +43,7 @@ func (o *Owners) Set(app *membership.Application) {
 	o.Index.Set(app)
 }
 
-// Delete removes the Application of a name.
+// Delete removes the Application with that name.
 func (o *Owners) Delete(key types.NamespacedName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -58,9 +58,10 @@ func (o *Owners) forget(uid types.UID) {
 	delete(o.recorded, uid)
 }
 
-// Record says of which kinds the objects of an Application may be given a reference: it has a
-// finalizer, and its status names these kinds, so that even a process that has just started
-// finds every reference again. It reports whether there are more of them than before.
+// Record sets the kinds whose objects may be given a reference to an Application. The Application
+// must already have a finalizer, and its status must name these kinds, so that even a process that
+// has just started finds every reference again. Record reports whether there are kinds that were
+// not recorded before.
 func (o *Owners) Record(uid types.UID, kinds sets.Set[schema.GroupKind]) (more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -72,7 +73,7 @@ func (o *Owners) Record(uid types.UID, kinds sets.Set[schema.GroupKind]) (more b
 	return more
 }
 
-// byUID returns the Application of a UID, nil where there is none.
+// byUID returns the Application with that UID, or nil if there is none.
 func (o *Owners) byUID(uid types.UID) *membership.Application {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -83,7 +84,7 @@ func (o *Owners) byUID(uid types.UID) *membership.Application {
 	return o.Index.Get(key)
 }
 
-// gives tells whether an Application may be made the owner of objects of a kind.
+// gives reports whether an Application may be made the owner of objects of a kind.
 func (o *Owners) gives(app *membership.Application, kind schema.GroupKind) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
