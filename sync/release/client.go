@@ -24,31 +24,34 @@ import (
 // parallelWrites is how many objects of one kind are written at a time.
 const parallelWrites = 8
 
-// client is what Helm's actions reach the cluster through. Beside the requests that do the work it sends none: no OpenAPI
-// document, no discovery, no question whether the server is there. It lives as long as one action.
+// client is what Helm's actions use to reach the cluster. It sends no requests but those that do
+// the work: no OpenAPI document, no discovery, no check whether the server is reachable. It lives
+// as long as one action.
 type client struct {
-	// ctx is that of the action: Helm's interface hands none on.
+	// ctx is the context of the action: Helm's interface does not pass one on.
 	ctx     context.Context
 	getter  getter
 	dynamic dynamic.Interface
 	id      Identity
 
 	mu sync.Mutex
-	// strict says that what is to be deleted may have been named by anybody.
+	// strict is set if the objects to be deleted may have been named by anybody.
 	strict bool
-	// rendered is set when Helm has objects to work with: what fails before that failed in the chart.
+	// rendered is set once Helm has objects to work with: what fails before that failed in the
+	// chart.
 	rendered bool
-	// failures are the errors that were returned to Helm, which does not hand on all of them.
+	// failures are the errors that were returned to Helm, which does not pass on all of them.
 	failures []error
-	// gone are objects that were found to be gone already when they were to be deleted, until they are made.
+	// gone are the objects that were already gone when they were to be deleted, until they are
+	// created.
 	gone map[manifest.ID]bool
 	// kept are the objects that were not deleted, and why.
 	kept []Kept
-	// warnings are what the API server says beside its answers, and what was left out.
+	// warnings are the API server's warnings, and notes about what was left out.
 	warnings []string
 }
 
-// Kept is an object of a release that an uninstall, or an upgrade, left in the cluster.
+// Kept is an object of a release that an uninstall or an upgrade left in the cluster.
 type Kept struct {
 	ID  manifest.ID
 	Why string
@@ -93,7 +96,7 @@ func (c *client) warn(text string) {
 	}
 }
 
-// fail notes an error and returns it.
+// fail records an error and returns it.
 func (c *client) fail(err error) error {
 	if err != nil {
 		c.mu.Lock()
@@ -103,7 +106,7 @@ func (c *client) fail(err error) error {
 	return err
 }
 
-// failure returns all errors that were noted.
+// failure returns all recorded errors.
 func (c *client) failure() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,11 +119,13 @@ func (c *client) isRendered() bool {
 	return c.rendered
 }
 
-// IsReachable implements Helm's kube.Interface. What cannot be reached shows with the first request that does something.
+// IsReachable implements Helm's kube.Interface. An unreachable cluster shows with the first request
+// that does something.
 func (c *client) IsReachable() error { return nil }
 
-// Build implements Helm's kube.Interface. Helm validates what it is about to create, and then every kind must be known; an
-// object of an old manifest whose kind is gone is gone too. The fields of objects are for the API server to check.
+// Build implements Helm's kube.Interface. If validate is set, Helm is about to create the objects,
+// and every kind must be known; otherwise an object of an old manifest whose kind is gone is gone
+// too. Checking the fields of objects is left to the API server.
 func (c *client) Build(reader io.Reader, validate bool) (kube.ResourceList, error) {
 	list, err := c.build(reader, "manifest", validate)
 	if err == nil && validate {
@@ -131,7 +136,7 @@ func (c *client) Build(reader io.Reader, validate bool) (kube.ResourceList, erro
 	return list, c.fail(err)
 }
 
-// build parses manifests; source is what an error calls them.
+// build parses manifests; source names them in errors.
 func (c *client) build(reader io.Reader, source string, allKnown bool) (kube.ResourceList, error) {
 	infos, err := resource.NewBuilder(c.getter).Unstructured().ContinueOnError().
 		NamespaceParam(c.id.Namespace).DefaultNamespace().Flatten().
@@ -146,8 +151,8 @@ func (c *client) build(reader io.Reader, source string, allKnown bool) (kube.Res
 	return infos, nil
 }
 
-// batches runs fn for all objects: those of one kind, as long as they follow one another, in parallel, the kinds in their order,
-// which is Helm's. All errors come back.
+// batches runs fn for all objects: consecutive objects of one kind in parallel, the kinds in the
+// order of the list, which is Helm's. It returns all errors.
 func (c *client) batches(list kube.ResourceList, fn func(*resource.Info) error) error {
 	var errs []error
 	for start := 0; start < len(list); {
@@ -189,19 +194,19 @@ func object(info *resource.Info) (*unstructured.Unstructured, error) {
 	return o, nil
 }
 
-// idOf names the object of info.
+// idOf returns the ID of the object of info.
 func idOf(info *resource.Info) manifest.ID {
 	gvk := info.Mapping.GroupVersionKind
 	return manifest.ID{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Namespace: info.Namespace, Name: info.Name}
 }
 
-// Wait implements Helm's kube.Interface. Health is waited for by watch, elsewhere (C54).
+// Wait implements Helm's kube.Interface. Waiting for health happens elsewhere, by watch (C54).
 func (c *client) Wait(kube.ResourceList, time.Duration) error { return nil }
 
 // WaitWithJobs implements Helm's kube.Interface as Wait does.
 func (c *client) WaitWithJobs(kube.ResourceList, time.Duration) error { return nil }
 
-// errTests: Helm's tests are for people to run.
+// errTests is the error for tests of charts: Helm's tests are for people to run.
 var errTests = errors.New("tests of charts are not run")
 
 // WaitAndGetCompletedPodPhase implements Helm's kube.Interface, which uses it for tests of charts.

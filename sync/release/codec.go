@@ -21,7 +21,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// How Helm keeps a release: a Secret of this type, with this key, and labels to find it by.
+// Helm keeps a release in a Secret of this type, under this key, with labels to find it by.
 const (
 	recordType = "helm.sh/release.v1"
 	recordKey  = "release"
@@ -37,11 +37,12 @@ const (
 	recordOwner = "helm"
 )
 
-// fastCompression takes a quarter of the time of the best, for a record that is a twentieth larger. Helm takes the best, which
-// is more than half of all the time that an install takes.
+// fastCompression takes a quarter of the time of the best compression, for a record that is a
+// twentieth larger. Helm uses the best, which is more than half of the time that an install takes.
 const fastCompression = 4
 
-// encode makes the Secret of a release as Helm's own driver does. stamp is the label that says when.
+// encode returns the Secret of a release as Helm's own driver writes it. stamp is the label that
+// holds the time.
 func encode(key string, r *helmrelease.Release, stamp string, id Identity) (*corev1.Secret, error) {
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -86,11 +87,12 @@ func pack(data []byte, level int) ([]byte, error) {
 	return packed.Bytes(), err
 }
 
-// maxRecordBytes bounds what a record may unpack to. It holds the chart, the values and all manifests.
+// maxRecordBytes bounds what a record may unpack to. It holds the chart, the values and all
+// manifests.
 const maxRecordBytes = 128 << 20
 
-// decode reads a release out of the Secret that Helm keeps it in: JSON, compressed, in base64. Helm's own driver takes the
-// whole process down over a record that is damaged.
+// decode reads a release from the Secret that Helm keeps it in: JSON, compressed, in base64. Helm's
+// own driver takes the whole process down over a damaged record.
 func decode(secret *corev1.Secret) (*helmrelease.Release, error) {
 	data, err := base64.StdEncoding.DecodeString(string(secret.Data[recordKey]))
 	if err != nil {
@@ -113,7 +115,7 @@ func decode(secret *corev1.Secret) (*helmrelease.Release, error) {
 	return &found, nil
 }
 
-// ownLabels are those of a record that Helm does not put there.
+// ownLabels returns the labels of a record that are not set by Helm.
 func ownLabels(secret *corev1.Secret) map[string]string {
 	labels := maps.Clone(secret.Labels)
 	maps.DeleteFunc(labels, func(key, _ string) bool { return slices.Contains(driver.GetSystemLabels(), key) })

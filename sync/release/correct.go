@@ -30,7 +30,7 @@ type ObjectDrift struct {
 	Paths []string
 }
 
-// String is one line for an event.
+// String returns one line for an event.
 func (o ObjectDrift) String() string {
 	if o.Missing {
 		return fmt.Sprintf("%s was missing", o.ID)
@@ -38,15 +38,16 @@ func (o ObjectDrift) String() string {
 	return fmt.Sprintf("%s differed in %s", o.ID, strings.Join(o.Paths, ", "))
 }
 
-// Correct brings objects of the deployed revision back to what its manifest says, without making another: what is missing is
-// created, what differs is patched, and what others have added stays. Without dirty all objects are looked at. It returns what
-// differed, also where not all of it could be put right. ReasonGone says that there is no deployed release to go by, ReasonAltered
-// that its record is not as it was noted (C53, K3).
+// Correct brings objects of the deployed revision back to what its manifest says, without creating
+// another revision: it creates what is missing, patches what differs, and leaves what others have
+// added. If dirty is empty, it checks all objects. It returns what differed, even if not all of it
+// could be corrected. ReasonGone says that there is no deployed release to go by, ReasonAltered
+// that its record differs from what was noted (C53, K3).
 func (e *Engine) Correct(ctx context.Context, t Target, id Identity, dirty []manifest.ID) (Drift, error) {
 	return e.drift(ctx, t, id, dirty, nil)
 }
 
-// Detect returns what Correct would, and changes nothing: the API server is asked what it would make of each patch.
+// Detect returns what Correct would, and changes nothing: each patch is sent as a dry run.
 func (e *Engine) Detect(ctx context.Context, t Target, id Identity, dirty []manifest.ID) (Drift, error) {
 	return e.drift(ctx, t, id, dirty, []string{metav1.DryRunAll})
 }
@@ -96,7 +97,7 @@ func (s *session) correct(dirty []manifest.ID, dryRun []string) (Drift, error) {
 	return drift, s.client.fail(err)
 }
 
-// correct puts one object right and says how it differed; nil where it did not.
+// correct corrects one object and returns how it differed, or nil if it did not.
 func (c *client) correct(info *resource.Info, dryRun []string) (*ObjectDrift, error) {
 	if err := c.mark(info); err != nil {
 		return nil, err
@@ -122,7 +123,7 @@ func (c *client) correct(info *resource.Info, dryRun []string) (*ObjectDrift, er
 	return nil, nil
 }
 
-// mark adds what Helm adds to every object that it creates; manifests do not have it.
+// mark adds what Helm adds to every object that it creates; manifests do not contain it.
 func (c *client) mark(info *resource.Info) error {
 	o, err := object(info)
 	if err != nil {
@@ -147,7 +148,8 @@ func (c *client) mark(info *resource.Info) error {
 // maxPaths is how many fields of one object are named.
 const maxPaths = 10
 
-// changedPaths names the fields that differ, except those by which the API server keeps its books.
+// changedPaths returns the paths of the fields that differ, except the status and the API server's
+// own bookkeeping.
 func changedPaths(live, patched *unstructured.Unstructured) []string {
 	before, after := live.DeepCopy(), patched.DeepCopy()
 	for _, o := range []*unstructured.Unstructured{before, after} {

@@ -23,11 +23,13 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// establishTime is how long a new CRD may take until its objects can be created. Helm gives it as long.
+// establishTime is how long a new CRD may take until its objects can be created. Helm allows the
+// same.
 const establishTime = time.Minute
 
-// applyCRDs brings the CRDs of the chart into the cluster before its templates are rendered. They may be shared by releases, so
-// they carry the marks of none, and no release takes them away; one that another owner of ours delivers is left to it.
+// applyCRDs applies the CRDs of the chart before its templates are rendered. Releases may share
+// CRDs, so CRDs carry the marks of none, and no release deletes them; a CRD that another Waybill
+// owner delivers is left to that owner.
 func (s *session) applyCRDs(ctx context.Context) error {
 	crds := s.desired.Chart.CRDObjects()
 	if len(crds) == 0 || s.desired.Options.CRDs == v1alpha1.CRDSkip {
@@ -64,7 +66,7 @@ func (s *session) applyCRDs(ctx context.Context) error {
 	return nil
 }
 
-// applyCRD creates one CRD, or brings it up to date, by server-side apply. It tells whether the CRD is new.
+// applyCRD creates or updates one CRD by server-side apply. It reports whether the CRD is new.
 func (s *session) applyCRD(ctx context.Context, info *resource.Info) (created bool, err error) {
 	live, err := s.client.resource(info).Get(ctx, info.Name, metav1.GetOptions{})
 	switch {
@@ -95,7 +97,8 @@ func owned(live *unstructured.Unstructured) string {
 	return live.GetLabels()[v1alpha1.OwnerHashLabel]
 }
 
-// established waits until objects of a new CRD can be created. What else lies in a crds folder needs no waiting.
+// established waits until objects of a new CRD can be created. Other objects in a crds folder need
+// no waiting.
 func (c *client) established(info *resource.Info) error {
 	if info.Mapping.GroupVersionKind.GroupKind() != apiextensionsv1.Kind("CustomResourceDefinition") {
 		return nil

@@ -6,37 +6,37 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 )
 
-// Action is what is done next about a release.
+// Action is what to do next about a release.
 type Action string
 
 const (
-	// ActionNone: the release is as it is wanted.
+	// ActionNone: the release is as desired.
 	ActionNone Action = "None"
-	// ActionInstall makes the first revision, or takes the place of an install that never succeeded.
+	// ActionInstall creates the first revision, or replaces an install that never succeeded.
 	ActionInstall Action = "Install"
-	// ActionUpgrade makes another revision.
+	// ActionUpgrade creates another revision.
 	ActionUpgrade Action = "Upgrade"
-	// ActionUnlock ends a revision that was left pending, so that something else can be done.
+	// ActionUnlock ends a revision that was left pending, so that other actions can follow.
 	ActionUnlock Action = "Unlock"
-	// ActionFinishUninstall ends an uninstall that was broken off.
+	// ActionFinishUninstall finishes an interrupted uninstall.
 	ActionFinishUninstall Action = "FinishUninstall"
-	// ActionRefuse: the release is somebody else's.
+	// ActionRefuse: the release belongs to somebody else.
 	ActionRefuse Action = "Refuse"
 	// ActionWait: somebody else is working on the release right now.
 	ActionWait Action = "Wait"
 )
 
-// Decision is an action and why, in words for logs and messages.
+// Decision is an action and the reason for it, in words for logs and messages.
 type Decision struct {
 	Action Action
 	Why    string
 }
 
-// foreignPending is how long an action that is not ours may leave a release pending before it is taken for dead. Helm's own
-// default timeout is half of it.
+// foreignPending is how long an action that is not ours may leave a release pending before it is
+// taken for dead. It is twice Helm's own default timeout.
 const foreignPending = 10 * time.Minute
 
-// situation is what the rules are asked about.
+// situation is what the rules decide on.
 type situation struct {
 	observed  Observed
 	newest    Revision
@@ -59,7 +59,7 @@ func (s situation) inSync() bool {
 	return s.in(helmrelease.StatusDeployed) && s.newest.Input == s.input && !s.observed.Altered
 }
 
-// rules in their order: the first that holds decides.
+// rules are checked in order: the first one that holds decides.
 var rules = []struct {
 	holds  func(situation) bool
 	action Action
@@ -78,8 +78,9 @@ var rules = []struct {
 	{func(situation) bool { return true }, ActionUpgrade, "the release is not as it is wanted"},
 }
 
-// Decide says what to do next about a release that is wanted with that input. It is pure. Whether a failure is tried again
-// now is for the caller: Decide says that it should be.
+// Decide returns what to do next about a release that is desired with the given input. It is pure.
+// For a failed release it returns the action to try again; whether to do that now is up to the
+// caller.
 func Decide(observed Observed, id Identity, input string) Decision {
 	newest, _ := observed.newest()
 	s := situation{observed: observed, newest: newest, ownerHash: id.OwnerHash, input: input}

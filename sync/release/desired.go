@@ -15,19 +15,20 @@ import (
 	"waybill.dev/waybill/sync/render/helm"
 )
 
-// Identity is which release is meant, and whose it is.
+// Identity identifies a release and its owner.
 type Identity struct {
 	// Namespace and Name of the release. A name has at most 53 characters.
 	Namespace, Name string
-	// Owner and OwnerHash are the values of the owner annotation and label (C53). A release is ours when its record carries
-	// OwnerHash.
+	// Owner and OwnerHash are the values of the owner annotation and label (C53). A release is ours
+	// if its record carries OwnerHash.
 	Owner, OwnerHash string
-	// Known is what the last Result said of the release, from where nobody but Waybill writes, as a status is. A record that it
-	// does not vouch for is neither run nor applied; nil vouches for none.
+	// Known is what the last Result said about the release, kept in a place where only Waybill
+	// writes, such as a status. A record that it does not vouch for is neither run nor applied; nil
+	// vouches for none.
 	Known *v1alpha1.ReleaseStatus
 }
 
-// stamp is what every object of the release carries (C53, C55).
+// stamp returns the marks that every object of the release carries (C53, C55).
 func (i Identity) stamp() helm.Stamp {
 	return helm.Stamp{
 		Labels:      map[string]string{v1alpha1.OwnerHashLabel: i.OwnerHash, v1alpha1.ReleaseLabel: i.Name},
@@ -35,17 +36,17 @@ func (i Identity) stamp() helm.Stamp {
 	}
 }
 
-// String is namespace/name.
+// String returns namespace/name.
 func (i Identity) String() string { return i.Namespace + "/" + i.Name }
 
-// Desired is a release as it is wanted.
+// Desired is the desired state of a release.
 type Desired struct {
 	Identity
-	// Chart is not changed, and may be shared.
+	// Chart is not modified and may be shared.
 	Chart *chart.Chart
-	// ChartDigest says that two charts are the same.
+	// ChartDigest identifies the chart.
 	ChartDigest string
-	// Values are merged over those of the chart by Helm's rules. They are not changed.
+	// Values are merged over those of the chart by Helm's rules. They are not modified.
 	Values map[string]any
 	// Options say how to get there.
 	Options Options
@@ -55,11 +56,11 @@ type Desired struct {
 type Options struct {
 	// Timeout of one action, its hooks included. Default: 5 minutes.
 	Timeout time.Duration
-	// Atomic uninstalls an install that failed, and rolls an upgrade that failed back.
+	// Atomic uninstalls a failed install, and rolls back a failed upgrade.
 	Atomic bool
-	// CRDs says what is done with the CRDs of the chart. Default: CreateReplace.
+	// CRDs says what to do with the CRDs of the chart. Default: CreateReplace.
 	CRDs v1alpha1.CRDPolicy
-	// DisableHooks runs no hooks.
+	// DisableHooks skips all hooks.
 	DisableHooks bool
 	// HistoryLimit is how many revisions are kept. Default: 5.
 	HistoryLimit int
@@ -84,15 +85,18 @@ func (o Options) historyLimit() int {
 	return o.HistoryLimit
 }
 
-// inputLabel on the record of a release holds `<revision>.<digest>`. Helm hands the labels of one revision on to the next; with
-// the number in it a revision that somebody else made, by hand, is not taken for ours.
+// inputLabel on the record of a release holds `<revision>.<digest>`. Helm copies the labels of one
+// revision to the next; because of the number, a revision that somebody else created by hand is not
+// taken for ours.
 const inputLabel = "apps.waybill.dev/input"
 
-// inputFormat changes when the same input is to be installed anew, because we make other objects of it.
+// inputFormat changes when the same input must be installed again, because different objects are
+// now created from it.
 const inputFormat = 1
 
-// Digest identifies everything that makes a difference in the cluster: chart, values, marks, and what is done with CRDs. Two
-// Desired with one digest need no upgrade between them. It is 40 hexadecimal digits.
+// Digest identifies everything that makes a difference in the cluster: the chart, the values, the
+// marks and the CRD policy. Two Desired with the same digest need no upgrade between them. It is 40
+// hexadecimal digits.
 func (d Desired) Digest() (string, error) {
 	data, err := json.Marshal([]any{inputFormat, d.ChartDigest, d.Values, d.Owner, d.OwnerHash, d.Name, d.Options.CRDs})
 	if err != nil {
@@ -102,7 +106,7 @@ func (d Desired) Digest() (string, error) {
 	return hex.EncodeToString(sum[:20]), nil
 }
 
-// recordLabels are those of the record of a revision with that input.
+// recordLabels returns the labels for the record of a revision with that input.
 func (i Identity) recordLabels(revision int, digest string) map[string]string {
 	return map[string]string{
 		v1alpha1.OwnerHashLabel: i.OwnerHash,
@@ -111,7 +115,8 @@ func (i Identity) recordLabels(revision int, digest string) map[string]string {
 	}
 }
 
-// inputOf returns the digest that a record's label holds for that revision, or "" when the label is another revision's.
+// inputOf returns the digest in the label of that revision's record, or "" if the label belongs to
+// another revision.
 func inputOf(revision int, label string) string {
 	number, digest, ok := strings.Cut(label, ".")
 	if !ok || number != strconv.Itoa(revision) {

@@ -21,53 +21,55 @@ type Reason string
 const (
 	// ReasonValues: the values do not fit the chart. Terminal.
 	ReasonValues Reason = "Values"
-	// ReasonRender: the chart does not render, or not to what a cluster can take. Terminal.
+	// ReasonRender: the chart does not render, or not to objects that a cluster can take. Terminal.
 	ReasonRender Reason = "Render"
-	// ReasonInvalidObject: the API server refuses an object as it is. Terminal.
+	// ReasonInvalidObject: the API server rejects an object as it is. Terminal.
 	ReasonInvalidObject Reason = "InvalidObject"
-	// ReasonConflict: an object of the release exists already and is somebody else's, or the release itself is.
+	// ReasonConflict: an object of the release already exists and is somebody else's, or the
+	// release itself is.
 	ReasonConflict Reason = "Conflict"
-	// ReasonUnknownKind: the cluster does not know the kind of an object; its CRD may come.
+	// ReasonUnknownKind: the cluster does not know the kind of an object; its CRD may still come.
 	ReasonUnknownKind Reason = "UnknownKind"
 	// ReasonHook: a hook failed or took too long.
 	ReasonHook Reason = "Hook"
-	// ReasonBusy: another action on the release is going on.
+	// ReasonBusy: another action on the release is running.
 	ReasonBusy Reason = "Busy"
 	// ReasonGone: there is no such release, or none that is deployed.
 	ReasonGone Reason = "Gone"
-	// ReasonAltered: the record of a release is not as it was noted, and so is neither run nor applied. Ensure makes another
-	// revision from the chart.
+	// ReasonAltered: the record of a release differs from what was noted, so it is neither run nor
+	// applied. Ensure creates another revision from the chart.
 	ReasonAltered Reason = "Altered"
 	// ReasonInterrupted: the context ended before the action did.
 	ReasonInterrupted Reason = "Interrupted"
-	// ReasonUnavailable: the API server did not do what it was asked for, and may do so later.
+	// ReasonUnavailable: the API server did not do what it was asked to do, and may do so later.
 	ReasonUnavailable Reason = "Unavailable"
 )
 
-// Error is why a release is not as it is wanted. Every error of the engine is one.
+// Error is why a release is not as desired. Every error of the engine is one.
 type Error struct {
 	Reason Reason
 	Err    error
 }
 
-// Error returns the text of what went wrong.
+// Error returns the message of the underlying error.
 func (e *Error) Error() string { return e.Err.Error() }
 
-// Unwrap returns what went wrong.
+// Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Terminal says that trying again with the same input is of no use.
+// Terminal reports whether trying again with the same input is of no use.
 func (e *Error) Terminal() bool {
 	return e.Reason == ReasonValues || e.Reason == ReasonRender || e.Reason == ReasonInvalidObject
 }
 
-// IsTerminal tells whether err is an Error that is terminal.
+// IsTerminal reports whether err is a terminal Error.
 func IsTerminal(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Terminal()
 }
 
-// ReasonOf returns the reason of an Error, ReasonUnavailable for any other error, and nothing for nil.
+// ReasonOf returns the reason of an Error, ReasonUnavailable for any other error, and nothing for
+// nil.
 func ReasonOf(err error) Reason {
 	var e *Error
 	switch {
@@ -86,7 +88,7 @@ type errorList []error
 // maxErrors is how many of them are shown.
 const maxErrors = 5
 
-// join makes one error of those that are not nil.
+// join combines the errors that are not nil into one, or returns nil if there are none.
 func join(errs []error) error {
 	list := errorList(slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil }))
 	switch len(list) {
@@ -131,10 +133,12 @@ type hookError struct {
 func (e *hookError) Error() string { return fmt.Sprintf("hook %s: %v", e.id, e.err) }
 func (e *hookError) Unwrap() error { return e.err }
 
-// importConflict is what Helm says when an object that it is to create exists and is not this release's. It has no type.
+// importConflict is part of Helm's message if an object to be created already exists and does not
+// belong to this release. That error has no type.
 const importConflict = "cannot be imported into the current release"
 
-// classify finds the reason for what an action returned, or what its client saw, which Helm does not always hand on.
+// classify returns the reason of an error that an action returned or that its client saw, because
+// Helm does not always pass the latter on.
 func classify(ctx context.Context, err error, rendered bool) Reason {
 	var hook *hookError
 	switch {
@@ -159,12 +163,12 @@ func classify(ctx context.Context, err error, rendered bool) Reason {
 	}
 }
 
-// refused tells whether the API server will not take what it was sent, however often.
+// refused reports whether the API server will reject the request, however often it is sent.
 func refused(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// fromServer tells whether err has to do with the API server: templates may look things up.
+// fromServer reports whether err has to do with the API server: templates may look things up.
 func fromServer(err error) bool {
 	var status apierrors.APIStatus
 	var transport *url.Error

@@ -22,7 +22,8 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// WatchUntilReady implements Helm's kube.Interface: it is how Helm waits for its hooks, of which Jobs and Pods have an end.
+// WatchUntilReady implements Helm's kube.Interface: Helm uses it to wait for its hooks, of which
+// only Jobs and Pods have an end.
 func (c *client) WatchUntilReady(list kube.ResourceList, timeout time.Duration) error {
 	return c.fail(c.batches(list, func(info *resource.Info) error {
 		ended := endOf(info.Mapping.GroupVersionKind.GroupKind())
@@ -67,8 +68,8 @@ func (c *client) WaitForDelete(list kube.ResourceList, timeout time.Duration) er
 	}))
 }
 
-// watch follows one object until done says so, the time is up, or the action's context ends. An object that is not there counts
-// as deleted.
+// watch follows one object until done returns true or an error, the timeout expires, or the
+// action's context ends. An object that does not exist counts as deleted.
 func (c *client) watch(info *resource.Info, timeout time.Duration, done watchtools.ConditionFunc) error {
 	ctx, cancel := context.WithTimeout(c.ctx, timeout)
 	defer cancel()
@@ -93,7 +94,8 @@ func (c *client) watch(info *resource.Info, timeout time.Duration, done watchtoo
 	return err
 }
 
-// endOf returns how to tell that a hook of that kind has ended, or nil for a kind that has no end.
+// endOf returns the function that reports whether a hook of that kind has ended, or nil for a kind
+// that has no end.
 func endOf(kind schema.GroupKind) func(*unstructured.Unstructured) (bool, error) {
 	switch kind {
 	case schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"}:

@@ -11,8 +11,9 @@ import (
 	"waybill.dev/waybill/sync/render/helm"
 )
 
-// install makes a release. An install that failed before is not torn down: what it made is brought to what is wanted now, and
-// what is not wanted any more is deleted. On failure the release is recorded as failed.
+// install creates a release. An earlier install that failed is not torn down: what it created is
+// brought to the desired state, and what is no longer wanted is deleted. On failure the release is
+// recorded as failed.
 func install(ctx context.Context, s *session, _ Decision) (Result, error) {
 	leftovers, err := s.leftovers()
 	if err != nil {
@@ -25,7 +26,7 @@ func install(ctx context.Context, s *session, _ Decision) (Result, error) {
 	return s.outcome(made, s.failed("install", err))
 }
 
-// install runs Helm's action.
+// install runs Helm's install action.
 func (s *session) install(ctx context.Context) (*helmrelease.Release, error) {
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
@@ -52,7 +53,7 @@ func (s *session) install(ctx context.Context) (*helmrelease.Release, error) {
 	return run.Run(helm.Clone(s.desired.Chart), helm.MergeValues(s.desired.Values))
 }
 
-// prepare does what comes before templates: values are checked, CRDs are there.
+// prepare does what must come before rendering: it validates the values and applies the CRDs.
 func (s *session) prepare(ctx context.Context) error {
 	warnings, err := helm.ValidateValues(s.desired.Chart, s.desired.Values)
 	s.warnings = warnings
@@ -62,8 +63,9 @@ func (s *session) prepare(ctx context.Context) error {
 	return s.applyCRDs(ctx)
 }
 
-// leftovers are the objects of the revisions that failed since the last one that did not: they may have made some that no later
-// revision knows of. Of altered revisions Helm is told nothing, so that theirs are among them.
+// leftovers returns the objects of the revisions that failed since the last one that did not: these
+// may have created objects that no later revision knows of. It includes those of altered revisions,
+// because Helm sees nothing of them.
 func (s *session) leftovers() ([]kube.ResourceList, error) {
 	var found []kube.ResourceList
 	for _, r := range slices.Backward(s.observed.Revisions) {
@@ -82,7 +84,7 @@ func (s *session) leftovers() ([]kube.ResourceList, error) {
 	return found, nil
 }
 
-// prune deletes what leftovers have and made has not.
+// prune deletes the objects in leftovers that are not in made.
 func (s *session) prune(leftovers []kube.ResourceList, made *helmrelease.Release) error {
 	if len(leftovers) == 0 {
 		return nil
@@ -99,7 +101,7 @@ func (s *session) prune(leftovers []kube.ResourceList, made *helmrelease.Release
 	return nil
 }
 
-// outcome describes what was made, beside the error that it came with.
+// outcome returns the result that describes made, along with err.
 func (s *session) outcome(made *helmrelease.Release, err error) (Result, error) {
 	if err == nil {
 		return s.result(made)

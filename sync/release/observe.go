@@ -19,11 +19,12 @@ import (
 
 // Observed is what Helm has recorded of a release.
 type Observed struct {
-	// Revisions in ascending order; none when there is no such release.
+	// Revisions in ascending order; none if there is no such release.
 	Revisions []Revision
-	// At is when this was observed.
+	// At is the time of the observation.
 	At time.Time
-	// Altered says that the newest record was read, and is not as it was noted; Observe itself reads no contents.
+	// Altered says that the newest record was read and differs from what was noted; Observe itself
+	// reads no contents.
 	Altered bool
 }
 
@@ -31,9 +32,9 @@ type Observed struct {
 type Revision struct {
 	Number int
 	Status helmrelease.Status
-	// Input is the Digest of what was installed; empty when the revision is not our work.
+	// Input is the Digest of what was installed; empty if the revision is not our work.
 	Input string
-	// OwnerHash tells whose release it is; empty when it is not ours, and nobody's of ours.
+	// OwnerHash identifies the owner of the release; empty if that is not an owner of ours.
 	OwnerHash string
 	// Changed is when the record was last written.
 	Changed time.Time
@@ -57,12 +58,12 @@ func (o Observed) lastGood() (Revision, bool) {
 	return Revision{}, false
 }
 
-// good tells whether the revision was installed completely, and may have been replaced by another since.
+// good reports whether the revision was installed completely; another may have replaced it since.
 func (r Revision) good() bool {
 	return r.Status == helmrelease.StatusDeployed || r.Status == helmrelease.StatusSuperseded
 }
 
-// Observe reads what is recorded of a release. It costs one request, which returns no contents.
+// Observe reads the records of a release. It costs one request, which returns metadata only.
 func (e *Engine) Observe(ctx context.Context, t Target, id Identity) (Observed, error) {
 	client, err := metadata.NewForConfig(t.Config())
 	if err != nil {
@@ -83,7 +84,7 @@ func (e *Engine) Observe(ctx context.Context, t Target, id Identity) (Observed, 
 	return o, nil
 }
 
-// revisionOf reads the labels that Helm, and we, put on a record.
+// revisionOf reads the labels that Helm and Waybill put on a record.
 func revisionOf(record *metav1.PartialObjectMetadata) (Revision, bool) {
 	number, err := strconv.Atoi(record.Labels[labelVersion])
 	if err != nil {
@@ -102,7 +103,7 @@ func revisionOf(record *metav1.PartialObjectMetadata) (Revision, bool) {
 	}, true
 }
 
-// observeOurs observes a release that must be there and be ours.
+// observeOurs observes a release that must exist and be ours.
 func (e *Engine) observeOurs(ctx context.Context, t Target, id Identity) (Observed, error) {
 	observed, err := e.Observe(ctx, t, id)
 	if err != nil {

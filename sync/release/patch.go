@@ -16,8 +16,8 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// patch brings live from what before had to what info has, and leaves what others have set in it. Where there is nothing to do
-// it sends nothing and returns live.
+// patch brings live from what before contains to what info contains, and leaves what others have
+// set in it. If there is nothing to do, it sends nothing and returns live.
 func (c *client) patch(before, info *resource.Info, live *unstructured.Unstructured, options metav1.PatchOptions) (*unstructured.Unstructured, error) {
 	old, err := object(before)
 	if err != nil {
@@ -38,8 +38,9 @@ func (c *client) patch(before, info *resource.Info, live *unstructured.Unstructu
 	return c.resource(info).Patch(c.ctx, info.Name, kind, data, options)
 }
 
-// threeWayPatch makes a patch of what changed from old to wanted, and of what live has otherwise than wanted. Lists of
-// Kubernetes' own kinds merge by their keys; of other kinds nothing is known but JSON.
+// threeWayPatch returns a patch of what changed from old to wanted, and of what differs between
+// live and wanted. Lists of Kubernetes' own kinds are merged by their keys; other kinds are merged
+// as plain JSON.
 func threeWayPatch(gvk schema.GroupVersionKind, old, wanted, live *unstructured.Unstructured) ([]byte, types.PatchType, error) {
 	documents := make([][]byte, 3)
 	for i, o := range []*unstructured.Unstructured{old, wanted, live} {

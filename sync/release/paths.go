@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// differing appends the paths at which a and b differ, in order: `spec.replicas`, `spec.containers[0].image`, and with quotes
-// where a key has dots in it.
+// differing appends the paths at which a and b differ, in order: `spec.replicas`,
+// `spec.containers[0].image`, with keys that contain dots, slashes or brackets in quotes.
 func differing(path string, a, b any, paths []string) []string {
 	switch x := a.(type) {
 	case map[string]any:

@@ -18,22 +18,24 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// Preview is how one object of a release is, and how an install or upgrade would leave it.
+// Preview is one object of a release as it is, and as an install or upgrade would leave it.
 type Preview struct {
 	ID manifest.ID
-	// Before is the object as it is; nil where there is none.
+	// Before is the object as it is; nil if there is none.
 	Before *unstructured.Unstructured
-	// After is what the API server would make of it; nil where it would be deleted.
+	// After is what the API server would make of it; nil if it would be deleted.
 	After *unstructured.Unstructured
-	// Note says why the API server would refuse the object, or why it would be kept although it has left the release.
+	// Note says why the API server would refuse the object, or why it would be kept although it has
+	// left the release.
 	Note string
 	// Refused says that the API server would refuse it: the install or upgrade would fail.
 	Refused bool
 }
 
-// Preview returns what an install, or an upgrade to the wanted objects, would do to each of them and to those of the deployed
-// revision that are not among them. Nothing is written: the API server is asked what it would make of each write. Hooks and
-// CRDs are no part of it, and a kind that is not there yet is returned as it is wanted. wanted carries the marks of the release.
+// Preview returns what an install of the wanted objects, or an upgrade to them, would do to each of
+// them and to those of the deployed revision that are not among them. Nothing is written: each
+// write is sent as a dry run. Hooks and CRDs are left out, and objects of a kind that does not
+// exist yet are returned as wanted. wanted carries the marks of the release.
 func (e *Engine) Preview(ctx context.Context, t Target, id Identity, wanted []manifest.Object) ([]Preview, error) {
 	observed, err := e.Observe(ctx, t, id)
 	if err != nil {
@@ -77,7 +79,7 @@ func (s *session) preview(wanted []manifest.Object) ([]Preview, error) {
 	return previews, nil
 }
 
-// deployed returns the objects of the revision that is deployed; none where none is.
+// deployed returns the objects of the deployed revision; none if there is none.
 func (s *session) deployed() (kube.ResourceList, error) {
 	for _, r := range slices.Backward(s.observed.Revisions) {
 		if r.Status != helmrelease.StatusDeployed {
@@ -88,7 +90,8 @@ func (s *session) deployed() (kube.ResourceList, error) {
 	return nil, nil
 }
 
-// locate finds the resources of objects. Those of a kind that the cluster does not know are previewed as they are wanted.
+// locate finds the resources of objects. Objects of a kind that the cluster does not know are
+// previewed as wanted.
 func (c *client) locate(wanted []manifest.Object) (kube.ResourceList, []Preview, error) {
 	var list kube.ResourceList
 	var unknown []Preview
@@ -113,7 +116,8 @@ func (c *client) locate(wanted []manifest.Object) (kube.ResourceList, []Preview,
 	return list, unknown, nil
 }
 
-// previewWrite asks what update would do. before is how the deployed revision had the object; nil where it did not.
+// previewWrite returns what update would do. before is the object in the deployed revision; nil if
+// it is not there.
 func (c *client) previewWrite(before, info *resource.Info) (*Preview, error) {
 	if err := c.mark(info); err != nil {
 		return nil, err
@@ -128,7 +132,7 @@ func (c *client) previewWrite(before, info *resource.Info) (*Preview, error) {
 	case apierrors.IsNotFound(err):
 		p.Before = nil
 		p.After, err = c.resource(info).Create(c.ctx, wanted, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if apierrors.IsNotFound(err) { // the namespace, which is made before the release
+		if apierrors.IsNotFound(err) { // the namespace, which is created before the release
 			p.After, err = wanted, nil
 		}
 	case err != nil:
@@ -145,7 +149,7 @@ func (c *client) previewWrite(before, info *resource.Info) (*Preview, error) {
 	return p, c.ctx.Err()
 }
 
-// previewRemoval says what would become of an object that has left the release.
+// previewRemoval returns what would become of an object that has left the release.
 func (c *client) previewRemoval(info *resource.Info) (*Preview, error) {
 	live, err := c.resource(info).Get(c.ctx, info.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -11,10 +11,12 @@ import (
 	"helm.sh/helm/v3/pkg/storage/driver"
 )
 
-// Rollback gives a revision up that was installed, and turned out not to work: the last one before it that was, is installed
-// again as a revision of its own; where there is none, the release is uninstalled. why is recorded with the revision. This is
-// what Atomic means once objects do not become healthy in time. The next Ensure takes the input up again: its caller decides
-// when. ReasonAltered says that there is one, whose record is not as it was noted: then what is installed stays.
+// Rollback gives up a revision that was installed and turned out not to work: the last one before
+// it that was installed completely is installed again as a new revision; if there is none, the
+// release is uninstalled. why is recorded with the revision. This is what Atomic means once objects
+// do not become healthy in time. The next Ensure takes up the input again: its caller decides when.
+// ReasonAltered says that there is such a revision but its record differs from what was noted: then
+// what is installed stays.
 func (e *Engine) Rollback(ctx context.Context, t Target, id Identity, o Options, why string) (Result, error) {
 	observed, err := e.observeOurs(ctx, t, id)
 	if err != nil {
@@ -33,14 +35,14 @@ func (e *Engine) Rollback(ctx context.Context, t Target, id Identity, o Options,
 	})
 }
 
-// takeAway uninstalls what an install has made.
+// takeAway uninstalls what an install has created.
 func (s *session) takeAway(ctx context.Context) (Result, error) {
 	_, err := s.uninstall(ctx, nil)
 	return s.outcome(nil, s.failed("uninstall", err))
 }
 
-// goBack installs a revision again and describes it; with an error it describes what is there. What an altered one since then has
-// beyond it goes, as after an upgrade.
+// goBack installs a revision again and describes it; given an error, it describes what is there.
+// What only a later, altered revision contains is deleted, as after an upgrade.
 func (s *session) goBack(good int, err error) (Result, error) {
 	var leftovers []kube.ResourceList
 	if err == nil {
@@ -68,7 +70,7 @@ func (s *session) giveUp(why string) error {
 	return s.store.Update(key, current)
 }
 
-// rollback runs Helm's action, to that revision.
+// rollback runs Helm's rollback action, to that revision.
 func (s *session) rollback(good int) error {
 	cfg, err := s.configuration()
 	if err != nil {
@@ -82,8 +84,9 @@ func (s *session) rollback(good int) error {
 	return run.Run(s.id.Name)
 }
 
-// fallback returns the revision to go back to: the last before the newest that was installed completely; 0 where none was. One that
-// is altered, or gone, is an error, and no reason to go back further, or to uninstall what worked before.
+// fallback returns the revision to go back to: the last one before the newest that was installed
+// completely; 0 if there is none. If that one is altered or gone, fallback returns an error: this
+// is no reason to go back further, or to uninstall what worked before.
 func (s *session) fallback() (int, error) {
 	if s.id.Known == nil || s.id.Known.Fallback == nil {
 		earlier := Observed{Revisions: s.observed.Revisions[:max(len(s.observed.Revisions)-1, 0)]}

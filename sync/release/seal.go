@@ -12,9 +12,10 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// seal returns the digest of what may be executed of a record: the manifest and the hooks of that revision of that release, as 64
-// hexadecimal digits. What changes while Helm acts, as the status and when a hook ran last, is no part of it; nor are the chart and
-// the values, from which nothing is ever rendered again.
+// seal returns the digest of what a record may have executed: the manifest and the hooks of that
+// revision of that release, as 64 hexadecimal digits. It leaves out what changes while Helm acts,
+// such as the status and when a hook last ran, and also the chart and the values, from which
+// nothing is ever rendered again.
 func seal(r *helmrelease.Release) string {
 	executable := struct {
 		Namespace, Name string
@@ -24,7 +25,7 @@ func seal(r *helmrelease.Release) string {
 	}{r.Namespace, r.Name, r.Version, stored(r.Manifest), nil}
 	for _, h := range r.Hooks {
 		if h == nil {
-			return "" // which no record is known by
+			return "" // which matches no known record
 		}
 		hook := *h
 		hook.Manifest = stored(h.Manifest)
@@ -42,7 +43,7 @@ func seal(r *helmrelease.Release) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// stored returns text as it comes back from JSON, which replaces bytes that are no UTF-8.
+// stored returns text as it comes back from JSON, which replaces bytes that are not UTF-8.
 func stored(text string) string {
 	if utf8.ValidString(text) {
 		return text
@@ -50,7 +51,7 @@ func stored(text string) string {
 	return string([]rune(text))
 }
 
-// sealsOf returns the digests that are known, by revision.
+// sealsOf returns the known digests by revision.
 func sealsOf(known *v1alpha1.ReleaseStatus) map[int]string {
 	seals := map[int]string{}
 	if known == nil {
@@ -63,13 +64,13 @@ func sealsOf(known *v1alpha1.ReleaseStatus) map[int]string {
 	return seals
 }
 
-// altered is the error of a revision whose record is not to be used.
+// altered returns the error for a revision whose record must not be used.
 func (i Identity) altered(revision int) error {
 	return &Error{Reason: ReasonAltered, Err: fmt.Errorf("the record of revision %d of release %s is not as it was noted", revision, i)}
 }
 
-// current returns the newest revision, if it is the one that is known and is as it was written: what an earlier one says is not
-// what is wanted any more.
+// current returns the newest revision, if it is the known one and is as it was written: an earlier
+// one no longer says what is desired.
 func (s *session) current() (*helmrelease.Release, error) {
 	newest, _ := s.observed.newest()
 	found, err := s.store.Get(s.store.key(newest.Number))

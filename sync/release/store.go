@@ -19,10 +19,11 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// store is the storage of one release for one action: the Secrets of Helm's own driver, and a history that was observed
-// already. Helm lists the whole history, contents included, up to four times in one upgrade; of most revisions it wants no
-// more than what their labels say. It is where a record is told from what others made of it: of an altered one Helm is shown
-// nothing but that there is such a revision.
+// store is the storage of one release for one action: the Secrets of Helm's own driver, and a
+// history that was observed already. Helm lists the whole history, contents included, up to four
+// times in one upgrade; of most revisions it needs no more than what their labels say. The store
+// also recognises records that others have altered: of those, Helm sees only that there is such a
+// revision.
 type store struct {
 	secrets corev1.SecretInterface
 	id      Identity
@@ -30,9 +31,10 @@ type store struct {
 	mu        sync.Mutex
 	revisions []Revision
 	contents  map[int]*helmrelease.Release
-	// seals are the digests of the records that may be executed: of those that are known, and those made in this session.
+	// seals are the digests of the records that may be executed: the known ones, and those created
+	// in this session.
 	seals map[int]string
-	// altered are the records that are others, as far as they can be read.
+	// altered are the records that differ from what was noted, as far as they can be read.
 	altered map[int]*helmrelease.Release
 	// failed is the first error of a write, which Helm may only log.
 	failed error
@@ -53,10 +55,10 @@ func newStore(config *rest.Config, id Identity, observed Observed) (*store, erro
 	}, nil
 }
 
-// storage returns the store in the form that Helm wants.
+// storage returns the store in the form that Helm needs.
 func (s *store) storage() *storage.Storage { return storage.Init(s) }
 
-// key is what Helm calls the Secret of a revision.
+// key returns the name of the Secret of a revision.
 func (s *store) key(revision int) string {
 	return fmt.Sprintf("%s.%s.v%d", storage.HelmStorageType, s.id.Name, revision)
 }
@@ -64,7 +66,7 @@ func (s *store) key(revision int) string {
 // Name implements Helm's driver.Driver.
 func (s *store) Name() string { return driver.SecretsDriverName }
 
-// Get implements Helm's driver.Driver: contents are read once.
+// Get implements Helm's driver.Driver. Contents are read once.
 func (s *store) Get(key string) (*helmrelease.Release, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,12 +91,12 @@ func (s *store) get(key string) (*helmrelease.Release, error) {
 	}
 	found, err := decode(secret)
 	if want := s.seals[r.Number]; err == nil && want != "" && want == seal(found) {
-		found.Info.Status = r.Status // as was observed, and decided by
+		found.Info.Status = r.Status // as observed and decided on
 		s.contents[r.Number] = found
 		return found, nil
 	}
 	if err != nil {
-		found = s.outline(r) // of what cannot be read
+		found = s.outline(r) // the record cannot be read
 		found.Labels = ownLabels(secret)
 	}
 	found.Name, found.Namespace, found.Version = s.id.Name, s.id.Namespace, r.Number
@@ -102,8 +104,9 @@ func (s *store) get(key string) (*helmrelease.Release, error) {
 	return s.contents[r.Number], nil
 }
 
-// Query implements Helm's driver.Driver. Asked for a status it returns releases with their contents; asked for a history,
-// the newest has its contents and the others nothing but their number and status.
+// Query implements Helm's driver.Driver. Queried by status, it returns releases with their
+// contents; queried for a history, it returns contents for the newest, and only number and status
+// for the others.
 func (s *store) Query(labels map[string]string) ([]*helmrelease.Release, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +140,7 @@ func (s *store) outline(r Revision) *helmrelease.Release {
 	}
 }
 
-// errList: no action lists what is not of its release.
+// errList is what List returns: no action lists other releases.
 var errList = errors.New("storage of one release cannot list others")
 
 // List implements Helm's driver.Driver.
@@ -145,7 +148,7 @@ func (s *store) List(func(*helmrelease.Release) bool) ([]*helmrelease.Release, e
 	return nil, errList
 }
 
-// Create implements Helm's driver.Driver. A revision that exists already is the work of somebody who was faster.
+// Create implements Helm's driver.Driver. If the revision already exists, somebody else was faster.
 func (s *store) Create(key string, r *helmrelease.Release) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +172,7 @@ func (s *store) Update(key string, r *helmrelease.Release) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if was := s.altered[r.Version]; was != nil {
-		// What others wrote stays to be looked at, as a revision that Waybill does not go by.
+		// Keep what others wrote for inspection, as a revision that Waybill does not go by.
 		was.SetStatus(r.Info.Status, r.Info.Description)
 		r = was
 	} else if r.Chart == nil && r.Manifest == "" {
@@ -190,7 +193,8 @@ func (s *store) Update(key string, r *helmrelease.Release) error {
 	return nil
 }
 
-// Delete implements Helm's driver.Driver, without reading first what is to be deleted. What is gone already is no error.
+// Delete implements Helm's driver.Driver, without reading the record first. A record that is
+// already gone is no error.
 func (s *store) Delete(key string) (*helmrelease.Release, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,7 +220,7 @@ func (s *store) failure() error {
 	return s.failed
 }
 
-// newest returns the number of the newest revision, also of one that was made in this session.
+// newest returns the number of the newest revision, including those created in this session.
 func (s *store) newest() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,28 +231,29 @@ func (s *store) newest() int {
 	return newest
 }
 
-// isAltered tells whether the record of a revision, which was read before, is not as it was written.
+// isAltered reports whether the record of a revision was read and differs from what was noted.
 func (s *store) isAltered(revision int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.altered[revision] != nil
 }
 
-// claimed returns the manifest of an altered record, as whoever altered it has it.
+// claimed returns the manifest in an altered record, as it was altered.
 func (s *store) claimed(revision int) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.altered[revision].Manifest
 }
 
-// allAltered returns the revisions whose records were read, and are not as they were written.
+// allAltered returns the revisions whose records were read and differ from what was noted.
 func (s *store) allAltered() []int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.altered))
 }
 
-// status describes a revision with what has to be known to recognise its record, and that of the revision that a rollback goes to.
+// status describes a revision, with what is needed to recognise its record and that of the revision
+// that a rollback returns to.
 func (s *store) status(r *helmrelease.Release) v1alpha1.ReleaseStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()

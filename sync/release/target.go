@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Target is the cluster that releases are in, under one identity. All three are shared by everything that is done there, and
-// are neither changed nor closed. A Target must be comparable.
+// Target is the cluster that releases are in, under one identity. All three are shared by
+// everything that is done there, and are neither modified nor closed. A Target must be comparable.
 type Target interface {
 	// Config should have no client-side rate limit (QPS -1).
 	Config() *rest.Config
@@ -24,7 +24,7 @@ type Target interface {
 	Discovery() discovery.CachedDiscoveryInterface
 }
 
-// getter is a Target, with a configuration of its own, in the form that Helm wants.
+// getter is a Target with a configuration of its own, in the form that Helm needs.
 type getter struct {
 	target Target
 	config *rest.Config
@@ -41,7 +41,8 @@ func (g getter) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) 
 // ToRESTMapper implements Helm's RESTClientGetter.
 func (g getter) ToRESTMapper() (meta.RESTMapper, error) { return g.target.Mapper(), nil }
 
-// versions remembers what the API server of a target says its version is, for as long as no upgrade of it can be missed for long.
+// versions remembers the API server version of each target for versionBelieved, so that no upgrade
+// is missed for long.
 type versions struct {
 	mu   sync.Mutex
 	seen map[Target]seenVersion
@@ -69,7 +70,7 @@ func (v *versions) of(t Target) (chartutil.KubeVersion, error) {
 	return version, nil
 }
 
-// known returns what is remembered of a target, and forgets what is too old.
+// known returns the remembered version of a target, and forgets all that are too old.
 func (v *versions) known(t Target) (chartutil.KubeVersion, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -79,13 +80,14 @@ func (v *versions) known(t Target) (chartutil.KubeVersion, bool) {
 	return s.version, ok
 }
 
-// capabilities are what templates see of the cluster; Helm itself would discover them anew for every action.
+// capabilities returns what templates see of the cluster; Helm itself would discover it again for
+// every action.
 func (e *Engine) capabilities(t Target) (*chartutil.Capabilities, error) {
 	version, err := e.versions.of(t)
 	if err != nil {
 		return nil, err
 	}
-	// A group whose API service is down is left out, as Helm does it: the chart may not need it.
+	// A group whose API service is down is left out, as in Helm: the chart may not need it.
 	kinds, err := action.GetVersionSet(t.Discovery())
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
 		return nil, fmt.Errorf("discover API versions: %w", err)

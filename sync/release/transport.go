@@ -9,11 +9,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// settleTime is what is left to record how an action ended after its context has.
+// settleTime is the time left to record how an action ended after its context has ended.
 const settleTime = 10 * time.Second
 
-// bound returns config with every request bound to ctx. Helm's actions and its storage know no contexts; with this their
-// requests end, and no new one begins, when ctx does. Connections stay shared.
+// bound returns config with every request bound to ctx. Helm's actions and its storage do not use
+// contexts; this way their requests end, and no new ones begin, when ctx ends. Connections stay
+// shared.
 func bound(ctx context.Context, config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &boundTransport{ctx: ctx, next: next} })
@@ -48,7 +49,7 @@ func (t *boundTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// boundBody lets the context of its request go when it is closed.
+// boundBody releases the context of its request when it is closed.
 type boundBody struct {
 	io.ReadCloser
 	release func()
@@ -60,7 +61,8 @@ func (b *boundBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// settling returns a context that outlives ctx by settleTime, so that how an action ended can be recorded.
+// settling returns a context that outlives ctx by settleTime, so that how an action ended can be
+// recorded.
 func settling(ctx context.Context) (context.Context, context.CancelFunc) {
 	settled, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// undo takes a failed action back: an install is uninstalled, an upgrade rolled back. It gets a time of its own, because that of
-// the action may be what was too short. A caller that is gone undoes nothing: the next Ensure takes the release up as it is.
-// The error stays that of the action.
+// undo reverts a failed action: it uninstalls an install and rolls back an upgrade. It has its own
+// timeout, because that of the action may have been too short. If the caller is gone, it undoes
+// nothing: the next Ensure takes up the release as it is. The error stays that of the action.
 func (e *Engine) undo(ctx context.Context, j job, action Action, failed Result, err error) (Result, error) {
 	if ctx.Err() != nil {
 		return failed, err

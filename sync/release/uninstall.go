@@ -15,20 +15,22 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// Uninstalled is what an uninstall leaves.
+// Uninstalled describes what an uninstall deleted and what it left.
 type Uninstalled struct {
 	// Objects that were to be deleted. Some may linger until their finalizers are done.
 	Objects []manifest.ID
 	// Kept are objects that stay, and why.
 	Kept []Kept
-	// Altered are the revisions that were gone by where the newest is not as it was noted. Of what they, and the caller, named only
-	// what carries our own mark was deleted, and no delete hooks were run.
+	// Altered are the revisions that the uninstall went by if the newest differs from what was
+	// noted. Of what they and the caller named, only what carries our own mark was deleted, and no
+	// delete hooks were run.
 	Altered []int
 }
 
-// Uninstall takes a release away, with its record, and runs its delete hooks. Neither chart nor values are needed. installed is
-// what the caller noted as the objects of the release: where a record does not say, because it is gone, altered, or somebody
-// else's, what of them carries our own mark is deleted. That there is nothing of ours to take away is no error. An error names what
+// Uninstall removes a release, with its record, and runs its delete hooks. It needs neither chart
+// nor values. installed is what the caller noted as the objects of the release: if there is no
+// record to go by, because it is gone, altered, or somebody else's, those of them that carry our
+// own mark are deleted. It is no error if there is nothing of ours to remove. An error names what
 // could not be deleted; the record stays, so that the next call goes on (K47, K53, C34).
 func (e *Engine) Uninstall(ctx context.Context, t Target, id Identity, o Options, installed []manifest.ID) (Uninstalled, error) {
 	observed, err := e.observeOurs(ctx, t, id)
@@ -49,15 +51,15 @@ func (e *Engine) Uninstall(ctx context.Context, t Target, id Identity, o Options
 	})
 }
 
-// finishUninstall ends an uninstall that was broken off.
+// finishUninstall finishes an interrupted uninstall.
 func finishUninstall(ctx context.Context, s *session, _ Decision) (Result, error) {
 	_, err := s.uninstall(ctx, nil)
 	return Result{}, s.failed("uninstall", err)
 }
 
-// uninstall runs Helm's action, which looks at the newest revision only. Where that one failed, what the others before it, down
-// to the last good one, have beyond it is taken away first; and all of it where that one is altered. Delete hooks are run where the
-// newest is as it was noted.
+// uninstall runs Helm's action, which looks only at the newest revision. If that one failed, what
+// the others before it, down to the last good one, have beyond it is deleted first; if it is
+// altered, all of it is. Delete hooks are run if the newest is as noted.
 func (s *session) uninstall(ctx context.Context, installed []manifest.ID) (Uninstalled, error) {
 	var left Uninstalled
 	revisions, err := s.standing()
@@ -103,7 +105,8 @@ func (s *session) uninstall(ctx context.Context, installed []manifest.ID) (Unins
 	return left, err
 }
 
-// sweep deletes what was installed without a record to go by. What is of a kind that the cluster does not know is gone.
+// sweep deletes what was installed if there is no record to go by. Objects of a kind that the
+// cluster does not know are gone.
 func (s *session) sweep(installed []manifest.ID) (kube.ResourceList, error) {
 	s.client.beStrict()
 	var list kube.ResourceList
@@ -136,8 +139,9 @@ func (s *session) runUninstall(ctx context.Context, hooks bool) error {
 	return ctx.Err()
 }
 
-// standing are the revisions whose objects may be in the cluster, the newest first: where it is deployed that one alone, else all
-// back to the last good one. An altered one says nothing about those before it.
+// standing returns the revisions whose objects may be in the cluster, newest first: only the newest
+// if it is deployed, else all back to the last good one. An altered one says nothing about those
+// before it.
 func (s *session) standing() ([]int, error) {
 	var found []int
 	for _, r := range slices.Backward(s.observed.Revisions) {
@@ -152,7 +156,7 @@ func (s *session) standing() ([]int, error) {
 	return found, nil
 }
 
-// without returns the objects that are not noted yet.
+// without returns the objects of installed that u does not contain yet.
 func (u *Uninstalled) without(installed []manifest.ID) []manifest.ID {
 	noted := make(map[manifest.ID]bool, len(u.Objects))
 	for _, id := range u.Objects {
@@ -161,7 +165,8 @@ func (u *Uninstalled) without(installed []manifest.ID) []manifest.ID {
 	return slices.DeleteFunc(slices.Clone(installed), func(id manifest.ID) bool { return noted[id.Key()] })
 }
 
-// add notes what is to be deleted; what the chart wants kept, Helm does not touch.
+// add records the objects to be deleted, and as kept those that the chart wants kept: Helm does not
+// touch them.
 func (u *Uninstalled) add(list kube.ResourceList) {
 	for _, info := range list {
 		o, err := object(info)

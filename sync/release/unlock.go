@@ -6,8 +6,8 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 )
 
-// unlock records a revision that was left pending, by a process that died, as failed. Nothing else is touched: the next
-// action brings the objects to what is wanted.
+// unlock records a revision as failed that was left pending by a process that died. It touches
+// nothing else: the next action brings the objects to the desired state.
 func unlock(_ context.Context, s *session, _ Decision) (Result, error) {
 	newest, _ := s.observed.newest()
 	pending, err := s.store.Get(s.store.key(newest.Number))

@@ -9,7 +9,8 @@ import (
 	"waybill.dev/waybill/sync/render/helm"
 )
 
-// upgrade makes another revision. On failure it is recorded as failed, and the last good one stays what it was.
+// upgrade creates another revision. On failure it is recorded as failed, and the last good one
+// stays what it was.
 func upgrade(ctx context.Context, s *session, _ Decision) (Result, error) {
 	leftovers, err := s.leftovers()
 	if err != nil {
@@ -22,7 +23,7 @@ func upgrade(ctx context.Context, s *session, _ Decision) (Result, error) {
 	return s.outcome(made, s.failed("upgrade", err))
 }
 
-// upgrade runs Helm's action.
+// upgrade runs Helm's upgrade action.
 func (s *session) upgrade(ctx context.Context) (*helmrelease.Release, error) {
 	if err := s.prepare(ctx); err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// What Helm puts on every object of a release.
+// Helm puts these on every object of a release.
 const (
 	managedByLabel = "app.kubernetes.io/managed-by"
 	managedByHelm  = "Helm"
@@ -40,7 +40,7 @@ func (c *client) create(info *resource.Info) error {
 		return err
 	}
 	c.setGone(info, false)
-	// A quota, for one, answers with conflicts.
+	// A quota, for example, answers with conflicts.
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		created, err := c.resource(info).Create(c.ctx, o, metav1.CreateOptions{FieldManager: v1alpha1.HelmFieldManager})
 		if err != nil {
@@ -51,7 +51,7 @@ func (c *client) create(info *resource.Info) error {
 	return c.about("create", info, err)
 }
 
-// about says of what object an error is.
+// about adds to an error which object it is about; nil stays nil.
 func (c *client) about(verb string, info *resource.Info, err error) error {
 	if err == nil {
 		return nil
@@ -59,8 +59,9 @@ func (c *client) about(verb string, info *resource.Info, err error) error {
 	return &objectError{verb: verb, id: idOf(info), err: err}
 }
 
-// Update implements Helm's kube.Interface: what is missing is created, what differs is patched, and what original has beyond
-// target is deleted. Each object is read once and written at most once. Nothing is replaced by force.
+// Update implements Helm's kube.Interface: it creates what is missing, patches what differs, and
+// deletes what original contains beyond target. Each object is read once and written at most once.
+// Nothing is replaced by force.
 func (c *client) Update(original, target kube.ResourceList, _ bool) (*kube.Result, error) {
 	result := &kube.Result{}
 	err := c.batches(target, func(info *resource.Info) error {
@@ -87,7 +88,8 @@ func (c *client) Update(original, target kube.ResourceList, _ bool) (*kube.Resul
 	return result, nil
 }
 
-// update brings one object to its target. before is how an earlier revision had it; nil where none did.
+// update brings one object to its target. before is the object in an earlier revision; nil if there
+// is none.
 func (c *client) update(before, info *resource.Info) (created bool, err error) {
 	live, err := c.resource(info).Get(c.ctx, info.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -106,7 +108,7 @@ func (c *client) update(before, info *resource.Info) (created bool, err error) {
 	return false, info.Refresh(patched, true)
 }
 
-// reversed is the order of deletion: what was made last goes first.
+// reversed returns list in the order of deletion: what was created last is deleted first.
 func reversed(list kube.ResourceList) kube.ResourceList {
 	list = slices.Clone(list)
 	slices.Reverse(list)
@@ -118,7 +120,8 @@ func (c *client) Delete(list kube.ResourceList) (*kube.Result, []error) {
 	return c.DeleteWithPropagationPolicy(list, metav1.DeletePropagationBackground)
 }
 
-// DeleteWithPropagationPolicy implements Helm's kube.InterfaceDeletionPropagation. What is gone already counts as deleted.
+// DeleteWithPropagationPolicy implements Helm's kube.InterfaceDeletionPropagation. Objects that are
+// already gone count as deleted.
 func (c *client) DeleteWithPropagationPolicy(list kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
 	err := c.batches(list, func(info *resource.Info) error { return c.remove(info, policy) })
 	if err != nil {
@@ -127,8 +130,9 @@ func (c *client) DeleteWithPropagationPolicy(list kube.ResourceList, policy meta
 	return &kube.Result{Deleted: list}, nil
 }
 
-// remove deletes one object of the release, if it still is one: what asks to be kept, or has passed to somebody else since, is
-// left and noted. Hooks carry no marks and are deleted by their name, as Helm does.
+// remove deletes one object of the release, if it still is one: an object that asks to be kept, or
+// belongs to somebody else by now, is left and recorded as kept. Hooks carry no marks and are
+// deleted by name, as in Helm.
 func (c *client) remove(info *resource.Info, policy metav1.DeletionPropagation) error {
 	options := metav1.DeleteOptions{PropagationPolicy: &policy}
 	if !isHook(info) {
@@ -166,8 +170,10 @@ func (c *client) isGone(info *resource.Info) bool {
 
 const keepWhy = "it has the annotation " + kube.ResourcePolicyAnno + ": " + kube.KeepPolicy
 
-// keep says why a live object must not be deleted with the release, or nothing. Helm's annotations are enough of a mark where a
-// genuine record names the object; else it must be our own, which a release of that name does not have that somebody made by hand.
+// keep returns why a live object must not be deleted with the release, or "" if it may be. Helm's
+// annotations are enough of a mark if a genuine record names the object; otherwise it must carry
+// our own mark, which objects of a release of the same name that somebody created by hand do not
+// have.
 func (c *client) keep(live *unstructured.Unstructured) string {
 	annotations := live.GetAnnotations()
 	if annotations[kube.ResourcePolicyAnno] == kube.KeepPolicy {
@@ -187,7 +193,7 @@ func (c *client) keep(live *unstructured.Unstructured) string {
 	}
 }
 
-// beStrict is called before anything is deleted that just anybody may have named.
+// beStrict must be called before anything is deleted that anybody may have named.
 func (c *client) beStrict() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
