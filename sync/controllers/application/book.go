@@ -20,7 +20,7 @@ import (
 	"waybill.dev/waybill/sync/watch"
 )
 
-// entry is what is prepared of one Application. It is not changed once it is made.
+// entry is what is prepared for one Application. It is not changed once it is created.
 type entry struct {
 	uid        types.UID
 	version    string
@@ -28,15 +28,15 @@ type entry struct {
 	deleting   bool
 	// since is when this process first saw that the Application is being deleted.
 	since time.Time
-	// orphaning: it is deleted with --cascade=orphan, so it owns nothing any more. That stays,
-	// as the garbage collector takes its finalizer off before ours.
+	// orphaning: it is deleted with --cascade=orphan, so it owns nothing any more. That stays true,
+	// because the garbage collector removes its finalizer before ours is removed.
 	orphaning bool
 
-	// member is nil where the spec makes no sense; err says why.
+	// member is nil if the spec is invalid; err says why.
 	member *membership.Application
 	err    error
-	// listed are the kinds of the spec; wanted are those, and those of which the status has
-	// objects that refer to the Application.
+	// listed are the kinds of the spec; wanted are those, and the kinds of objects in the status
+	// that refer to the Application.
 	listed, wanted sets.Set[schema.GroupKind]
 	// named are the objects that the spec lists by name.
 	named []census.Ref
@@ -47,7 +47,7 @@ type entry struct {
 	sources     map[schema.GroupKind]v1alpha1.HealthExpression
 }
 
-// book has all Applications, prepared, and finds them by what they name.
+// book holds all Applications, prepared, and finds them by what they name.
 type book struct {
 	mu      sync.RWMutex
 	entries map[types.NamespacedName]*entry
@@ -71,8 +71,8 @@ func (b *book) get(key types.NamespacedName) *entry {
 	return b.entries[key]
 }
 
-// put takes in an Application as it is now, and returns what it was and is for the book. The
-// same twice, or something older, changes nothing.
+// put records the current state of an Application, and returns its entries before and after. The
+// same state again, or an older one, changes nothing.
 func (b *book) put(key types.NamespacedName, app *v1alpha1.Application) (before, after *entry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -91,7 +91,7 @@ func (b *book) put(key types.NamespacedName, app *v1alpha1.Application) (before,
 	return before, after
 }
 
-// remove takes an Application out, and returns what it was.
+// remove removes an Application, and returns its entry.
 func (b *book) remove(key types.NamespacedName) *entry {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,7 +101,7 @@ func (b *book) remove(key types.NamespacedName) *entry {
 	return before
 }
 
-// file adds an entry to what Applications are found by, or takes it off.
+// file adds an entry to the indexes, or removes it from them.
 func (b *book) file(key types.NamespacedName, e *entry, add bool) {
 	if e == nil {
 		return
@@ -127,15 +127,15 @@ func file[K comparable](index map[K]sets.Set[types.NamespacedName], at K, key ty
 	}
 }
 
-// listers returns the Applications that list an object by its name.
+// listers returns the Applications that list an object by name.
 func (b *book) listers(ref census.Ref) []types.NamespacedName {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.listing[ref].UnsortedList()
 }
 
-// dependents returns the Applications that depend on one, also through others: what becomes
-// of it may close a cycle for any of them.
+// dependents returns the Applications that depend on one, directly or through others: a change of
+// it may close a cycle for any of them.
 func (b *book) dependents(key types.NamespacedName) []types.NamespacedName {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -151,8 +151,8 @@ func (b *book) dependents(key types.NamespacedName) []types.NamespacedName {
 	return found.UnsortedList()
 }
 
-// prepare makes the entry of an Application. Expressions that have not changed are taken from
-// before: what they said of objects still counts.
+// prepare creates the entry of an Application. Expressions that have not changed are taken from
+// before: their results for objects still count.
 func prepare(app *v1alpha1.Application, before *entry) *entry {
 	e := &entry{
 		uid: app.UID, version: app.ResourceVersion, generation: app.Generation, deleting: app.DeletionTimestamp != nil,
@@ -207,13 +207,14 @@ func (e *entry) compile(expressions []v1alpha1.HealthExpression, before *entry) 
 	}
 }
 
-// orphans tells whether the Application is deleted with --cascade=orphan. The garbage collector
-// takes the ownerReferences off that it knows of; one that was given a moment ago, it does not.
+// orphans reports whether the Application is deleted with --cascade=orphan. The garbage collector
+// removes the ownerReferences that it knows of, but may not know of one that was just added.
 func orphans(app *v1alpha1.Application) bool {
 	return app.DeletionTimestamp != nil && slices.Contains(app.Finalizers, metav1.FinalizerOrphanDependents)
 }
 
-// wantedKinds are those of the spec, and those that the status says something is owned of.
+// wantedKinds returns the kinds of the spec, and those of objects in the status while the
+// Application holds our finalizer.
 func wantedKinds(app *v1alpha1.Application) sets.Set[schema.GroupKind] {
 	wanted := sets.New[schema.GroupKind]()
 	for _, c := range app.Spec.Components {
@@ -235,7 +236,7 @@ func refOf(namespace string, c v1alpha1.ApplicationComponent) census.Ref {
 	return census.Ref{GroupKind: kindOf(c), NamespacedName: types.NamespacedName{Namespace: namespace, Name: c.Name}}
 }
 
-// affected are the kinds of which objects have to be looked at after a change.
+// affected returns the kinds whose objects must be looked at after a change.
 func affected(before, after *entry) []schema.GroupKind {
 	kinds := sets.New[schema.GroupKind]()
 	for _, e := range []*entry{before, after} {

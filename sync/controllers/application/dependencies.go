@@ -7,8 +7,8 @@ import (
 	"waybill.dev/waybill/sync/health"
 )
 
-// checkDependencies writes down which dependencies are there (A58, A74), and whether the
-// Application depends on itself through them.
+// checkDependencies records which dependencies exist (A58, A74), and whether the Application
+// depends on itself through them.
 func (r *Reconciler) checkDependencies(s *scope) {
 	s.app.Status.Dependencies = nil
 	for _, name := range s.app.Spec.Dependencies {

@@ -19,21 +19,21 @@ import (
 	"waybill.dev/waybill/sync/watch"
 )
 
-// removalLimit is how long a deletion waits for references that cannot be taken off.
+// removalLimit is how long a deletion waits for ownerReferences that cannot be removed.
 const removalLimit = time.Minute
 
-// holds tells whether the Application carries our finalizer.
+// holds reports whether the Application carries our finalizer.
 func holds(app *v1alpha1.Application) bool {
 	return controllerutil.ContainsFinalizer(app, v1alpha1.OwnershipFinalizer)
 }
 
-// needsHold tells whether something has to be done before the Application may go: it owns, or has
-// the Pod of a health check, which --cascade=orphan would leave behind (A84).
+// needsHold reports whether something must be done before the Application may be deleted: it owns
+// objects, or has the Pod of a health check, which --cascade=orphan would leave behind (A84).
 func needsHold(app *v1alpha1.Application) bool {
 	return app.Spec.Ownership != v1alpha1.OwnershipObserve || app.Spec.HealthCheck != nil
 }
 
-// hold gives an Application the finalizer, before it owns anything (C42) or has a Pod.
+// hold adds the finalizer to an Application before it owns anything (C42) or has a Pod.
 func (r *Reconciler) hold(ctx context.Context, app *v1alpha1.Application) error {
 	if !app.DeletionTimestamp.IsZero() || !needsHold(app) || holds(app) {
 		return nil
@@ -43,8 +43,8 @@ func (r *Reconciler) hold(ctx context.Context, app *v1alpha1.Application) error 
 	return r.patchMetadata(ctx, app, before)
 }
 
-// letGo takes the finalizer off an Application that does not need it any more, when nothing is
-// left of what it was for, and its status says so.
+// letGo removes the finalizer from an Application that no longer needs it, once nothing is left of
+// what it was for and the status says so.
 func (r *Reconciler) letGo(ctx context.Context, app *v1alpha1.Application) error {
 	if !app.DeletionTimestamp.IsZero() || needsHold(app) || !holds(app) || !r.ownsNothing(app) {
 		return nil
@@ -64,8 +64,8 @@ func (r *Reconciler) patchMetadata(ctx context.Context, app, before *v1alpha1.Ap
 	return nil
 }
 
-// ownsNothing tells whether it is certain that no object refers to the Application: all kinds
-// are seen, and what was written of them last says so too.
+// ownsNothing reports whether it is certain that no object refers to the Application: all kinds are
+// watched, and the last status says so too.
 func (r *Reconciler) ownsNothing(app *v1alpha1.Application) bool {
 	if r.keeper.Giving(app.UID) || len(r.census.By(ownerKey(app.Namespace, app.UID))) > 0 {
 		return false
@@ -84,10 +84,10 @@ func (r *Reconciler) ownsNothing(app *v1alpha1.Application) bool {
 	return true
 }
 
-// remove lets a deleted Application go when no object refers to it that is not its component, or
-// that is to be orphaned: else the garbage collector would delete more than was listed (C42). Kinds
-// that are not served, or may not be watched, are not waited for; what cannot be taken off is, for
-// removalLimit. What is not certain then is named in an event.
+// remove lets a deleted Application go once no object refers to it that is not its component, or
+// that is to be orphaned: otherwise the garbage collector would delete more than was listed (C42).
+// It does not wait for kinds that are not served or may not be watched; for references that cannot
+// be removed it waits for removalLimit. What is still uncertain then is named in an event.
 func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	if !holds(s.app) {
 		return reconcile.Outcome{Pending: true}, nil
@@ -104,7 +104,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 	return reconcile.Outcome{}, nil
 }
 
-// waitsFor says what a deletion waits for; empty where nothing is in its way.
+// waitsFor returns what a deletion waits for; empty if nothing blocks it.
 func (r *Reconciler) waitsFor(s *scope) string {
 	unseen := r.unseen(s, census.Starting, census.Failing)
 	switch {
@@ -125,8 +125,8 @@ func (r *Reconciler) waitsFor(s *scope) string {
 	}
 }
 
-// unseen says of which kinds it is not known what refers to the Application, as they are in one of
-// some phases, and why.
+// unseen returns the kinds, in one of the given phases, of which it is not known what refers to the
+// Application, and why.
 func (r *Reconciler) unseen(s *scope, phases ...census.Phase) []string {
 	var kinds []string
 	for gk := range s.entry.wanted {
@@ -143,8 +143,8 @@ func (r *Reconciler) unseen(s *scope, phases ...census.Phase) []string {
 	return kinds
 }
 
-// removePods deletes the Pods of the health check, as the API server has them: what is known of them
-// may be behind, and --cascade=orphan has the garbage collector take their ownerReference off.
+// removePods deletes the Pods of the health check as the API server lists them: the watch may be
+// behind, and with --cascade=orphan the garbage collector removes their ownerReference.
 func (r *Reconciler) removePods(ctx context.Context, app *v1alpha1.Application) error {
 	if known, _, _ := r.pods.of(client.ObjectKeyFromObject(app), app.UID); app.Spec.HealthCheck == nil && len(known) == 0 {
 		return nil
@@ -165,7 +165,8 @@ func (r *Reconciler) removePods(ctx context.Context, app *v1alpha1.Application) 
 	return r.deletePods(ctx, pods, "")
 }
 
-// warnOfLeftovers says what may be deleted with the Application although it should not be.
+// warnOfLeftovers sends an event about what may be deleted with the Application although it should
+// not be.
 func (r *Reconciler) warnOfLeftovers(s *scope) {
 	var notes []string
 	if len(s.stale) > 0 {
@@ -183,8 +184,8 @@ func (r *Reconciler) warnOfLeftovers(s *scope) {
 	}
 }
 
-// lastSeenOwned are the objects that were no components and referred to the Application still, when
-// they could last be seen.
+// lastSeenOwned returns the objects that were not components but still referred to the Application
+// when they could last be seen.
 func (r *Reconciler) lastSeenOwned(s *scope) []string {
 	var names []string
 	for _, c := range s.app.Status.Components {
@@ -196,7 +197,7 @@ func (r *Reconciler) lastSeenOwned(s *scope) []string {
 	return names
 }
 
-// maxNames is how many names one message has.
+// maxNames is how many names one message lists.
 const maxNames = 5
 
 func (s *scope) staleNames() string {
@@ -208,7 +209,7 @@ func (s *scope) staleNames() string {
 	return shortList(names)
 }
 
-// shortList is a list of maxNames, and how many there are beside.
+// shortList lists at most maxNames names, and says how many more there are.
 func shortList(names []string) string {
 	text := strings.Join(names[:min(len(names), maxNames)], ", ")
 	if more := len(names) - maxNames; more > 0 {
@@ -217,7 +218,7 @@ func shortList(names []string) string {
 	return text
 }
 
-// release takes the finalizer off.
+// release removes the finalizer.
 func (r *Reconciler) release(ctx context.Context, app *v1alpha1.Application) error {
 	before := app.DeepCopy()
 	controllerutil.RemoveFinalizer(app, v1alpha1.OwnershipFinalizer)

@@ -24,8 +24,8 @@ import (
 	"waybill.dev/waybill/sync/watch"
 )
 
-// checkHealth sees to it that there is just the Pod that the spec wants, and mirrors whether
-// it is ready (A81-A87). What keeps it from being so is the checkup of the scope.
+// checkHealth ensures that only the Pod that the spec wants exists, and mirrors whether it is ready
+// (A81-A87). What prevents that is the checkup of the scope.
 func (r *Reconciler) checkHealth(ctx context.Context, s *scope) {
 	s.app.Status.Ready = metav1.ConditionUnknown
 	pods, known, failure := r.pods.of(s.key, s.app.UID)
@@ -58,7 +58,7 @@ func (r *Reconciler) checkHealth(ctx context.Context, s *scope) {
 	s.checkup = r.checkPod(ctx, s, wanted, current)
 }
 
-// watchingPods says what it means that the Pods of health checks are not known.
+// watchingPods returns the error for a pass that does not know the Pods of health checks.
 func watchingPods(err error) error {
 	switch {
 	case err == nil:
@@ -70,8 +70,8 @@ func watchingPods(err error) error {
 	}
 }
 
-// checkPod makes the Pod where there is none, and has one that has come to its end be made
-// anew (A84).
+// checkPod creates the Pod if there is none, and deletes one that has ended, so that it is created
+// again (A84).
 func (r *Reconciler) checkPod(ctx context.Context, s *scope, wanted *corev1.Pod, current *pod) error {
 	switch {
 	case current == nil:
@@ -100,7 +100,7 @@ func because(p *pod) string {
 	return ": " + p.message
 }
 
-// createPod makes the Pod, unless that was tried a moment ago.
+// createPod creates the Pod, unless that was tried a moment ago.
 func (r *Reconciler) createPod(ctx context.Context, s *scope, wanted *corev1.Pod) error {
 	creating := func(after time.Duration) error {
 		return reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, after, "Pod %s is being made", wanted.Name)
@@ -125,7 +125,7 @@ func (r *Reconciler) createPod(ctx context.Context, s *scope, wanted *corev1.Pod
 	return err
 }
 
-// deletePods deletes all of some Pods but the one of a name.
+// deletePods deletes the given Pods except the one with that name.
 func (r *Reconciler) deletePods(ctx context.Context, pods []*pod, except string) error {
 	var errs []error
 	for _, p := range pods {
@@ -145,7 +145,7 @@ func (r *Reconciler) deletePod(ctx context.Context, p *pod) error {
 	return watch.Stable(err)
 }
 
-// healthCheckPod is the Pod of the health check (A81).
+// healthCheckPod returns the Pod of the health check (A81).
 func healthCheckPod(app *v1alpha1.Application) (*corev1.Pod, error) {
 	template, errs := validate.HealthCheckTemplate(app)
 	if len(errs) > 0 {
@@ -176,14 +176,14 @@ func healthCheckLabel(app *v1alpha1.Application) string {
 	return shorten(app.Name, validation.LabelValueMaxLength)
 }
 
-// healthCheckName is `<application>-health-<hash of the template>`, at most as long as the
-// name of a host: the same template has the same name, another one another (A82).
+// healthCheckName returns `<application>-health-<hash of the template>`, no longer than a host name
+// may be: the same template yields the same name, a different one a different name (A82).
 func healthCheckName(app *v1alpha1.Application) string {
 	suffix := "-health-" + hash(app.Spec.HealthCheck.Template.Raw)
 	return shorten(app.Name, validation.DNS1123LabelMaxLength-len(suffix)) + suffix
 }
 
-// shorten cuts a name to a length, and keeps it unique by a hash.
+// shorten cuts a name to a length, and keeps it unique with a hash.
 func shorten(name string, length int) string {
 	if len(name) <= length {
 		return name
@@ -192,7 +192,7 @@ func shorten(name string, length int) string {
 	return strings.TrimRight(name[:length-len(suffix)], "-.") + suffix
 }
 
-// hash is of letters and digits that make no words.
+// hash consists of letters and digits that form no words.
 func hash(content []byte) string {
 	sum := sha256.Sum256(content)
 	return rand.SafeEncodeString(fmt.Sprint(binary.BigEndian.Uint32(sum[:4])))

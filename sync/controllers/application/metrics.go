@@ -18,7 +18,7 @@ var readyGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 // registerMetrics registers the series of this package, once per process.
 var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(readyGauge) })
 
-// observeMetrics takes in what the status of an Application says after a pass.
+// observeMetrics exports the readiness of an Application after a pass.
 func observeMetrics(app *v1alpha1.Application) {
 	ready := 0.0
 	if conditions.IsReady(app) {
@@ -27,5 +27,5 @@ func observeMetrics(app *v1alpha1.Application) {
 	readyGauge.WithLabelValues(app.Namespace, app.Name).Set(ready)
 }
 
-// forgetMetrics drops the series of an Application that is gone.
+// forgetMetrics deletes the series of an Application that is gone.
 func forgetMetrics(key types.NamespacedName) { readyGauge.DeleteLabelValues(key.Namespace, key.Name) }

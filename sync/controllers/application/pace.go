@@ -8,23 +8,22 @@ import (
 )
 
 const (
-	// gather is how long what happens to one Application is gathered before it is looked at, so
-	// that what comes at once, as from one `kubectl apply`, is one write.
+	// gather is how long changes of one Application are gathered before it is reconciled, so that
+	// changes that come at once, as from one `kubectl apply`, are one write.
 	gather = 100 * time.Millisecond
-	// writeRate bounds what is written of the status of one Application, in bytes a second: a
-	// status of maxStatusBytes is written every four seconds at most.
+	// writeRate bounds how much of the status of one Application is written, in bytes per second: a
+	// status of maxStatusBytes is written at most every four seconds.
 	writeRate = maxStatusBytes / 4
 )
 
-// pace wakes each Application once for all that happens within gather; and after its status was
-// written once for all that happens until that many bytes may be written again.
+// pace wakes each Application once for all changes within gather, and, after its status was
+// written, once for all changes until that many bytes may be written again.
 type pace struct {
 	wake func(types.NamespacedName)
 
 	mu      sync.Mutex
 	waiting map[types.NamespacedName]bool
-	// rests says until when an Application that was written rests, where that is longer than
-	// gather.
+	// rests holds until when an Application rests after a write, if that is longer than gather.
 	rests map[types.NamespacedName]time.Time
 }
 
@@ -32,7 +31,7 @@ func newPace(wake func(types.NamespacedName)) *pace {
 	return &pace{wake: wake, waiting: make(map[types.NamespacedName]bool), rests: make(map[types.NamespacedName]time.Time)}
 }
 
-// soon wakes an Application, not at once.
+// soon wakes an Application, but not at once.
 func (p *pace) soon(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -43,7 +42,7 @@ func (p *pace) soon(key types.NamespacedName) {
 	time.AfterFunc(max(gather, time.Until(p.rests[key])), func() { p.end(key) })
 }
 
-// end ends the gathering, unless the Application was written meanwhile and rests.
+// end ends the gathering, unless the Application was written in the meantime and rests.
 func (p *pace) end(key types.NamespacedName) {
 	p.mu.Lock()
 	if rest := time.Until(p.rests[key]); rest > 0 {
@@ -56,8 +55,8 @@ func (p *pace) end(key types.NamespacedName) {
 	p.wake(key)
 }
 
-// wrote takes in that a status of a size, in bytes, was written: the larger it is, the longer
-// changes are gathered before the next.
+// wrote records that a status of that size, in bytes, was written: the larger it is, the longer
+// changes are gathered before the next write.
 func (p *pace) wrote(key types.NamespacedName, size int) {
 	rest := restAfter(size)
 	p.mu.Lock()
@@ -67,14 +66,14 @@ func (p *pace) wrote(key types.NamespacedName, size int) {
 	}
 }
 
-// forget drops what is known of an Application that is gone.
+// forget drops the state of an Application that is gone.
 func (p *pace) forget(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.rests, key)
 }
 
-// restAfter is how long nothing is written after a status of a size.
+// restAfter returns how long nothing is written after a status of that size.
 func restAfter(size int) time.Duration {
 	return time.Duration(size) * time.Second / writeRate
 }

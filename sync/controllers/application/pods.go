@@ -20,11 +20,10 @@ import (
 
 var podResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
-// retryPods is after how long the Pods of health checks are watched again where that was
-// forbidden.
+// retryPods is how long after it was forbidden the watch of health check Pods is tried again.
 const retryPods = 30 * time.Second
 
-// pod is what is kept of the Pod of a health check.
+// pod is what is kept of a health check Pod.
 type pod struct {
 	key      types.NamespacedName
 	uid      types.UID
@@ -33,9 +32,9 @@ type pod struct {
 	deleting bool
 	// finished: none of its containers will run again.
 	finished bool
-	// ready is the status of its condition Ready; empty where it has none.
+	// ready is the status of its Ready condition; empty if it has none.
 	ready metav1.ConditionStatus
-	// message says why it is not ready, as far as it says so itself.
+	// message says why it is not ready, if its status says so.
 	message string
 }
 
@@ -44,8 +43,8 @@ func (p *pod) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: p.key.Namespace, Name: p.key.Name}
 }
 
-// pods watches the Pods of health checks, from when there is the first Application: one that
-// has dropped its health check may still have a Pod.
+// pods watches the Pods of health checks as soon as there is an Application: one that has dropped
+// its health check may still have a Pod.
 type pods struct {
 	ctx    context.Context
 	target watch.Target
@@ -54,24 +53,24 @@ type pods struct {
 	mu    sync.Mutex
 	feed  *watch.Feed[*pod]
 	state watch.State
-	// seen: all of them were seen once. What is known then counts until more is.
+	// seen: all of them were seen once. What is known counts from then on, even if it is outdated.
 	seen bool
-	// owned has them by the UID of their Application and their name.
+	// owned holds them by the UID of their Application and by name.
 	owned map[types.UID]map[types.NamespacedName]*pod
-	// ownerOf has the UID that a Pod is under in owned.
+	// ownerOf holds the UID that a Pod is under in owned.
 	ownerOf map[types.NamespacedName]types.UID
-	// waiting are Applications that asked before anything was known.
+	// waiting are the Applications that asked before anything was known.
 	waiting map[types.NamespacedName]bool
-	// tries counts, for each Application, how often its Pod was made since it was last ready.
+	// tries counts, for each Application, how often its Pod was created since it was last ready.
 	tries map[types.UID]tries
 }
 
-// tries of one Pod, by its name.
+// tries of one Pod, by name.
 type tries struct {
 	pod   string
 	count int
 	last  time.Time
-	// refusal is what the API server answered last; nil where it made the Pod.
+	// refusal is the API server's last error; nil if it created the Pod.
 	refusal error
 }
 
@@ -85,8 +84,8 @@ func newPods(ctx context.Context, target watch.Target, wake func(types.Namespace
 	}
 }
 
-// of returns the Pods of an Application, and whether they are known. Where they are not, err
-// may say why, and the Application is woken when that changes.
+// of returns the Pods of an Application, and whether they are known. If they are not, err may say
+// why, and the Application is woken when that changes.
 func (p *pods) of(app types.NamespacedName, uid types.UID) (all []*pod, known bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,14 +109,14 @@ func (p *pods) ofLocked(namespace string, uid types.UID) []*pod {
 	return list
 }
 
-// start begins a watch. The caller holds the lock.
+// start starts a watch. The caller must hold the lock.
 func (p *pods) start() {
 	p.feed = watch.New(watch.Objects(p.target.Dynamic().Resource(podResource), v1alpha1.HealthCheckLabel), p, reducePod)
 	p.feed.OnChange(p.fared)
 	p.feed.Start(p.ctx)
 }
 
-// fared takes in how the watch is doing.
+// fared records the state of the watch.
 func (p *pods) fared(state watch.State) {
 	p.mu.Lock()
 	p.state = state
@@ -131,7 +130,7 @@ func (p *pods) fared(state watch.State) {
 	}
 	waiting := p.waiting
 	p.waiting = make(map[types.NamespacedName]bool)
-	if state.Ended { // what is known of them does not count any more
+	if state.Ended { // what is known of them no longer counts
 		for _, one := range p.all() {
 			waiting[one.owner] = true
 		}
@@ -150,7 +149,7 @@ func (p *pods) Put(seen *pod) {
 	p.wake(seen.owner)
 }
 
-// all returns every Pod that is known. The caller holds the lock.
+// all returns every known Pod. The caller must hold the lock.
 func (p *pods) all() []*pod {
 	var list []*pod
 	for _, pods := range p.owned {
@@ -159,7 +158,7 @@ func (p *pods) all() []*pod {
 	return list
 }
 
-// set puts a Pod in the place of the one of its name, whoever owned that.
+// set replaces the Pod of that name, whoever owned it.
 func (p *pods) set(seen *pod) {
 	if owner, known := p.ownerOf[seen.key]; known && owner != seen.ownerUID {
 		p.unset(seen.key)
@@ -209,8 +208,8 @@ func (p *pods) Replace(all []*pod, _ string) {
 	}
 }
 
-// try returns how long to wait before the Pod is made once more, and why it was refused last. It
-// counts where that is not at all.
+// try returns how long to wait before the Pod may be created again, and why it was last refused. If
+// there is no need to wait, it counts as a try.
 func (p *pods) try(app types.UID, name string, backoff func(int) time.Duration) (wait time.Duration, refusal error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -227,7 +226,7 @@ func (p *pods) try(app types.UID, name string, backoff func(int) time.Duration) 
 	return 0, nil
 }
 
-// refused takes in why the last try came to nothing.
+// refused records why the last try failed; nil if it did not.
 func (p *pods) refused(app types.UID, why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -237,7 +236,7 @@ func (p *pods) refused(app types.UID, why error) {
 	}
 }
 
-// forget drops what is known of the Pods of an Application that is gone.
+// forget drops the tries of an Application that is gone.
 func (p *pods) forget(app types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -259,7 +258,7 @@ func reducePod(in metav1.Object) *pod {
 	return p
 }
 
-// read takes over what the status says.
+// read reads the status.
 func (p *pod) read(object map[string]any) {
 	phase, _, _ := unstructured.NestedString(object, "status", "phase")
 	p.finished = phase == string(corev1.PodSucceeded) || phase == string(corev1.PodFailed)

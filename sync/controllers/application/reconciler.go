@@ -31,8 +31,8 @@ import (
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconciler serves the Applications of the cluster that it runs in, or is given. Fields
-// without a comment are required.
+// Reconciler reconciles the Applications of the cluster that it runs in, or of the one it is given.
+// Fields without a comment are required.
 type Reconciler struct {
 	Client   client.Client
 	Recorder events.EventRecorder
@@ -40,13 +40,14 @@ type Reconciler struct {
 	Cluster *cluster.Cluster
 	// Workers is how many Applications are reconciled at a time. Default: 16.
 	Workers int
-	// Linger is how long a kind is watched that no Application lists any more. Default: a minute.
+	// Linger is how long a kind is still watched after the last Application that lists it is gone.
+	// Default: a minute.
 	Linger time.Duration
 
-	// observing is held while the book and what hangs on it take in an Application, so that
-	// they take in the same last.
+	// observing is held while an Application is recorded in the book and in what depends on it, so
+	// that all of them end with the same state.
 	observing sync.Mutex
-	// filled is closed when the book has all Applications: none is reconciled before.
+	// filled is closed when the book holds all Applications: none is reconciled before that.
 	filled chan struct{}
 
 	kernel *reconcile.Kernel
@@ -60,7 +61,7 @@ type Reconciler struct {
 	pods   *pods
 }
 
-// Back-off of an Application that fails for a reason that no event will end.
+// Backoff of an Application that fails for a reason that no event will end.
 const (
 	minBackoff = time.Second
 	maxBackoff = 5 * time.Minute
@@ -97,8 +98,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return result, r.outdated(req.NamespacedName, r.letGo(ctx, app))
 }
 
-// outdated has a write be tried again that was refused because somebody wrote in between, or
-// because the cache does not know our own last write yet.
+// outdated schedules a retry for a write that was rejected because somebody else wrote in between,
+// or because the cache does not know our own last write yet.
 func (r *Reconciler) outdated(key types.NamespacedName, err error) error {
 	if apierrors.IsConflict(err) {
 		r.pace.soon(key)
@@ -107,7 +108,7 @@ func (r *Reconciler) outdated(key types.NamespacedName, err error) error {
 	return client.IgnoreNotFound(err)
 }
 
-// run takes the steps of a pass.
+// run performs the steps of a pass.
 func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	deleting := !s.app.DeletionTimestamp.IsZero()
 	if deleting && s.entry.member == nil { // without a selector nothing was ever owned
@@ -126,7 +127,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 	}
 	r.checkDependencies(s)
 	r.checkHealth(ctx, s)
-	if s.pending() { // nothing is written before all is known
+	if s.pending() { // nothing is written before everything is known
 		s.app.Status = *before
 		return reconcile.Outcome{Pending: true, RequeueAfter: s.requeueAfter}, nil
 	}
@@ -134,7 +135,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 	return s.judge()
 }
 
-// record lets references be given of the kinds that the status names by now.
+// record allows ownerReferences for the kinds that the status now names.
 func (r *Reconciler) record(s *scope) {
 	if s.entry.err != nil || s.entry.deleting || !holds(s.app) {
 		return
@@ -144,7 +145,7 @@ func (r *Reconciler) record(s *scope) {
 	}
 }
 
-// observe takes in an Application as it is now, which may change whose objects are.
+// observe records the current state of an Application, which may change which objects belong to it.
 func (r *Reconciler) observe(app *v1alpha1.Application) *entry {
 	r.observing.Lock()
 	defer r.observing.Unlock()
@@ -171,8 +172,8 @@ func (r *Reconciler) observe(app *v1alpha1.Application) *entry {
 	return after
 }
 
-// vanish takes in that an Application is gone; uid says which one, where there may be another of
-// its name by now.
+// vanish records that an Application is gone; uid says which one, because there may be another of
+// the same name by now.
 func (r *Reconciler) vanish(key types.NamespacedName, uid types.UID) {
 	r.observing.Lock()
 	defer r.observing.Unlock()
@@ -193,8 +194,8 @@ func (r *Reconciler) vanish(key types.NamespacedName, uid types.UID) {
 	r.wakeAll(r.book.dependents(key))
 }
 
-// lookAfter has the objects be looked at that a change of an Application may concern: its own,
-// what it contended for, and in its namespace what nobody chose another one for.
+// lookAfter schedules a look at the objects that a change of an Application may concern: its own,
+// those it contended for, and those in its namespace that it may claim.
 func (r *Reconciler) lookAfter(key types.NamespacedName, before, after *entry) {
 	for _, ref := range r.keeper.Contested(key) {
 		r.keeper.Look(ref)
@@ -222,8 +223,8 @@ func (r *Reconciler) lookAfter(key types.NamespacedName, before, after *entry) {
 	}
 }
 
-// annotationKey and ownerKey are what the census finds objects by. Both name the namespace: what
-// refers to an Application of another one does so in vain.
+// annotationKey and ownerKey are the keys that the census finds objects by. Both contain the
+// namespace: references to an Application in another namespace have no effect.
 func annotationKey(app types.NamespacedName) string { return "application " + app.String() }
 func ownerKey(namespace string, uid types.UID) string {
 	return "owner " + namespace + "/" + string(uid)

@@ -15,45 +15,46 @@ type scope struct {
 	// app is the object of the pass; steps write its status.
 	app *v1alpha1.Application
 	key types.NamespacedName
-	// pass writes the status and tells events.
+	// pass writes the status and sends events.
 	pass *reconcile.Pass
-	// entry is what is prepared of the spec.
+	// entry is what is prepared for the spec.
 	entry *entry
 
 	// components are the objects that belong to the Application; set by survey.
 	components map[census.Ref]*census.Object
-	// entries says where in the status a component stands; set by survey, which sorts them last.
+	// entries holds the index of each component in the status; set by survey, which sorts them
+	// last.
 	entries map[census.Ref]int
 	// stale are objects that refer to the Application as an owner and should not; set by survey.
 	stale []*census.Object
-	// starting are kinds of which nothing is known yet; set by survey. unread says the same of
+	// starting are kinds of which nothing is known yet; set by survey. unread says the same about
 	// the health of a component.
 	starting []string
 	unread   bool
-	// denied is why kinds may not be watched, by kind; set by survey.
+	// denied says, for each kind that may not be watched, why; set by survey.
 	denied map[string]error
-	// unowned counts components that are still to be given a reference, refused says why one
-	// could not be. Set by survey.
+	// unowned counts components that still need an ownerReference, refused says why one could not
+	// be given. Set by survey.
 	unowned int
 	refused error
 
-	// total and healthy count components; set by summarize. unhealthy says of some what is
-	// wrong.
+	// total and healthy count components; set by summarize. unhealthy says what is wrong with some
+	// of them.
 	total, healthy int
 	unhealthy      []string
 
 	// cycle leads from the Application to itself; set by checkDependencies.
 	cycle []string
-	// missing are dependencies that are not there; set by checkDependencies.
+	// missing are dependencies that do not exist; set by checkDependencies.
 	missing []string
 
-	// checkup is what keeps the health check from being ready; set by checkHealth.
+	// checkup is what prevents the health check from being ready; set by checkHealth.
 	checkup error
-	// released says that nothing holds a deletion any more; set by remove.
+	// released says that nothing blocks the deletion any more; set by remove.
 	released bool
 	// requeueAfter is when to look again; zero for never.
 	requeueAfter time.Duration
 }
 
-// pending says that not enough is known to say anything; an event follows.
+// pending reports whether too little is known to write a status; an event will follow.
 func (s *scope) pending() bool { return len(s.starting) > 0 || s.unread }

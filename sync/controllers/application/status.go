@@ -24,8 +24,8 @@ const (
 	maxInMessage = 3
 )
 
-// summarize derives from the components and dependencies what else the status says of them
-// (C6, C59), and bounds it.
+// summarize derives the rest of the status from the components and dependencies (C6, C59), and
+// bounds it.
 func (s *scope) summarize() {
 	status := &s.app.Status
 	s.total = len(status.Components)
@@ -53,7 +53,7 @@ func (s *scope) summarize() {
 	}
 }
 
-// describe says in a few words what is wrong with a component.
+// describe returns in a few words what is wrong with a component.
 func describe(c *v1alpha1.ComponentStatus) string {
 	name := componentName(c.Group, c.Kind, c.Name)
 	if c.Message != "" {
@@ -62,7 +62,7 @@ func describe(c *v1alpha1.ComponentStatus) string {
 	return name + " is " + c.Health
 }
 
-// componentName is `<kind>.<group>/<name>` (C59).
+// componentName returns `<kind>.<group>/<name>` (C59).
 func componentName(group, kind, name string) string {
 	if group != "" {
 		kind += "." + group
@@ -73,18 +73,18 @@ func componentName(group, kind, name string) string {
 	return kind + "/" + name
 }
 
-// sizeOf is about how many bytes a status of these components has.
+// sizeOf estimates the size of a status with these components, in bytes.
 func sizeOf(components []v1alpha1.ComponentStatus) int {
 	size := 0
 	for i := range components {
 		c := &components[i]
-		// Once in the list, once more in installed; and the names of the fields.
+		// Once in the list and once in installed, plus the field names.
 		size += 2*(len(c.Group)+len(c.Kind)+len(c.Name)) + len(c.Message) + 110
 	}
 	return size
 }
 
-// bound leaves out components past maxStatusBytes, and says for each kind how many.
+// bound leaves out components past maxStatusBytes, and says how many for each kind.
 func bound(components []v1alpha1.ComponentStatus) []v1alpha1.ComponentStatus {
 	kept := 0
 	for size := 0; kept < len(components); kept++ {
@@ -113,8 +113,8 @@ func bound(components []v1alpha1.ComponentStatus) []v1alpha1.ComponentStatus {
 	return short
 }
 
-// judge sets the conditions of components and dependencies, and says what keeps the
-// Application from being ready: the first of what a person would look at first.
+// judge sets the conditions for components and dependencies, and returns what keeps the Application
+// from being ready: the problem that a person would look at first.
 func (s *scope) judge() (reconcile.Outcome, error) {
 	components := s.judgeComponents()
 	dependencies := s.judgeDependencies()

@@ -16,8 +16,8 @@ import (
 	"waybill.dev/waybill/sync/ownership"
 )
 
-// survey writes down which components there are and how they are (A49-A51, A71-A73). It finds
-// them by the annotation, and what is owned and should not be by the reference.
+// survey records which components exist and how they are (A49-A51, A71-A73). It finds them by the
+// annotation, and objects that should not be owned but are by the ownerReference.
 func (r *Reconciler) survey(s *scope) {
 	s.components = make(map[census.Ref]*census.Object)
 	for _, o := range r.census.By(annotationKey(s.key)) {
@@ -46,7 +46,7 @@ func (r *Reconciler) survey(s *scope) {
 	})
 }
 
-// surveyListed adds what the spec lists: first what has a name, then what is left.
+// surveyListed adds what the spec lists: first the components with a name, then the rest.
 func (s *scope) surveyListed(r *Reconciler) {
 	nameless := make(map[schema.GroupKind]bool)
 	shown := make(map[census.Ref]bool, len(s.components))
@@ -80,7 +80,7 @@ func (s *scope) surveyListed(r *Reconciler) {
 	}
 }
 
-// add adds a status, in place of the one of its object.
+// add adds a status, replacing the one of the same object.
 func (s *scope) add(c v1alpha1.ComponentStatus) {
 	ref := refOf(s.key.Namespace, v1alpha1.ApplicationComponent{Group: c.Group, Kind: c.Kind, Name: c.Name})
 	if at, known := s.entries[ref]; known {
@@ -91,7 +91,7 @@ func (s *scope) add(c v1alpha1.ComponentStatus) {
 	s.app.Status.Components = append(s.app.Status.Components, c)
 }
 
-// named is the status of a component that the spec lists by name.
+// named returns the status of a component that the spec lists by name.
 func (s *scope) named(r *Reconciler, ref census.Ref) v1alpha1.ComponentStatus {
 	if o := s.components[ref]; o != nil {
 		return s.installed(r, o)
@@ -104,7 +104,7 @@ func (s *scope) named(r *Reconciler, ref census.Ref) v1alpha1.ComponentStatus {
 	return absent(ref, health.NotFound, s.stranger(r, o))
 }
 
-// stranger says why an object that is there is no component (A50, A53, A56).
+// stranger returns why an existing object is not a component (A50, A53, A56).
 func (s *scope) stranger(r *Reconciler, o *census.Object) string {
 	name, named := o.Annotations[v1alpha1.ApplicationAnnotation]
 	contenders := r.keeper.Contenders(o.Ref)
@@ -137,7 +137,8 @@ func contested(apps []types.NamespacedName) string {
 		strings.Join(names, ", "), v1alpha1.ApplicationAnnotation)
 }
 
-// notThere is the status of what no watch shows, because it is not there, or not watched.
+// notThere returns the status of an object that no watch shows, because it does not exist or its
+// kind is not watched.
 func (s *scope) notThere(r *Reconciler, ref census.Ref, message string) v1alpha1.ComponentStatus {
 	state := r.census.State(ref.GroupKind)
 	switch state.Phase {
@@ -166,7 +167,7 @@ func absent(ref census.Ref, status health.Status, message string) v1alpha1.Compo
 	return v1alpha1.ComponentStatus{Group: ref.Group, Kind: ref.Kind, Name: ref.Name, Health: string(status), Message: message}
 }
 
-// installed is the status of a component that is there, or was when it could last be seen.
+// installed returns the status of a component that exists, or existed when it could last be seen.
 func (s *scope) installed(r *Reconciler, o *census.Object) v1alpha1.ComponentStatus {
 	state := r.census.State(o.GroupKind)
 	if state.Phase == census.Denied {
@@ -202,7 +203,7 @@ func (s *scope) installed(r *Reconciler, o *census.Object) v1alpha1.ComponentSta
 	return c
 }
 
-// graver is the one of two problems to be told: a right that is missing, or else the one that
+// graver returns the one of two problems to report: a missing permission, or else the one that
 // comes first in the alphabet, so that it is always the same.
 func graver(a, b error) error {
 	switch {
@@ -236,8 +237,8 @@ func refersTo(o *census.Object, uid types.UID) bool {
 	return false
 }
 
-// surveyStale adds what is no component and still refers to the Application: as long as it
-// does, it would be deleted with it.
+// surveyStale adds objects that are no longer components but still refer to the Application: as
+// long as they do, they would be deleted with it.
 func (s *scope) surveyStale() {
 	for _, o := range s.stale {
 		if _, shown := s.components[o.Ref]; shown {
@@ -249,8 +250,8 @@ func (s *scope) surveyStale() {
 	}
 }
 
-// keepUnseen keeps what was owned of kinds that are no longer listed and cannot be seen at the
-// moment, so that it is not forgotten that something has to be taken back.
+// keepUnseen keeps owned objects of kinds that are no longer listed and cannot be seen at the
+// moment, so that their references are not forgotten before they are removed.
 func (s *scope) keepUnseen(r *Reconciler, previous []v1alpha1.ComponentStatus) {
 	for _, c := range previous {
 		gk := schema.GroupKind{Group: c.Group, Kind: c.Kind}

@@ -26,7 +26,7 @@ import (
 	"waybill.dev/waybill/sync/vitals"
 )
 
-// defaultWorkers is high, as a pass is a moment of work and the wait for one write.
+// defaultWorkers is high because a pass is a moment of work and the wait for one write.
 const defaultWorkers = 16
 
 // SetupWithManager adds the controller to a manager. ctx ends the watches of components.
@@ -68,8 +68,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Complete(r)
 }
 
-// keep follows all Applications. Once all are known it lets them be reconciled, and has their
-// objects be marked and owned.
+// keep follows all Applications. Once all are known, it lets them be reconciled, and starts marking
+// and owning their objects.
 func (r *Reconciler) keep(ctx context.Context, from cache.Cache) error {
 	informer, err := from.GetInformer(ctx, &v1alpha1.Application{})
 	if err != nil {
@@ -97,8 +97,8 @@ func (r *Reconciler) keep(ctx context.Context, from cache.Cache) error {
 	return nil
 }
 
-// prerequisite is a source of no events that holds the workers of a controller back until
-// something is met.
+// prerequisite is a source without events that holds back the workers of a controller until met is
+// closed.
 type prerequisite struct{ met <-chan struct{} }
 
 // Start implements source.Source.
@@ -116,8 +116,8 @@ func (p *prerequisite) WaitForSync(ctx context.Context) error {
 	}
 }
 
-// changed lets through what an Application is reconciled for, and keeps its own status writes
-// out.
+// changed passes the changes that an Application is reconciled for, and filters out its own status
+// writes.
 func changed() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
@@ -128,8 +128,8 @@ func changed() predicate.Predicate {
 	}}
 }
 
-// found is what the census finds objects by: the Application that they name, and those that
-// they refer to as an owner.
+// found returns the keys that the census finds an object by: the Application that it names, and
+// those that it refers to as owners.
 func found(o *census.Object) []string {
 	var keys []string
 	if name := o.Annotations[v1alpha1.ApplicationAnnotation]; name != "" {
@@ -143,8 +143,8 @@ func found(o *census.Object) []string {
 	return keys
 }
 
-// objectChanged takes in what became of an object, and wakes the Applications that it
-// belongs to, belonged to, or is listed by.
+// objectChanged handles a change of an object, and wakes the Applications that it belongs to,
+// belonged to, or is listed by.
 func (r *Reconciler) objectChanged(before, after *census.Object) {
 	object := after
 	if after == nil {
@@ -155,7 +155,7 @@ func (r *Reconciler) objectChanged(before, after *census.Object) {
 	if after != nil {
 		r.examine(after)
 		if before != nil && before.Alike(after) {
-			return // at most its health is another, which vitals tell
+			return // at most its health has changed, which vitals report
 		}
 	}
 	concerned := sets.New(r.book.listers(object.Ref)...)
@@ -167,7 +167,7 @@ func (r *Reconciler) objectChanged(before, after *census.Object) {
 	r.wakeAll(concerned.UnsortedList())
 }
 
-// applicationsOf are the Applications that an object names, as its own or as its owner.
+// applicationsOf returns the Applications that an object names, as its own or as its owner.
 func applicationsOf(o *census.Object) []types.NamespacedName {
 	var keys []types.NamespacedName
 	if name := o.Annotations[v1alpha1.ApplicationAnnotation]; name != "" {
@@ -181,7 +181,7 @@ func applicationsOf(o *census.Object) []types.NamespacedName {
 	return keys
 }
 
-// examine has the health of an object be read, if it is a component of a kind that has one.
+// examine requests the health of an object if it is a component.
 func (r *Reconciler) examine(o *census.Object) {
 	name := o.Annotations[v1alpha1.ApplicationAnnotation]
 	if name == "" {
@@ -193,8 +193,8 @@ func (r *Reconciler) examine(o *census.Object) {
 	}
 }
 
-// healthOf returns the health of a component as far as it is known, and false where it is not
-// known at all.
+// healthOf returns the health of a component as far as it is known, and false if it is not known at
+// all.
 func (r *Reconciler) healthOf(e *entry, o *census.Object) (vitals.Answer, bool) {
 	expression := e.expressions[o.GroupKind]
 	if o.Deleting || expression == nil && !health.HasStatus(o.GroupKind) {
