@@ -18,11 +18,11 @@ import (
 	"waybill.dev/waybill/sync/watch"
 )
 
-// defaultLinger is how long a kind is watched that nobody asks for any more: an Application
-// that is deleted and made anew costs no list.
+// defaultLinger is how long a kind that nobody wants is still watched, so that an Application that
+// is deleted and created again does not cost a list.
 const defaultLinger = time.Minute
 
-// answerLimit is how long a kind may be Starting.
+// answerLimit is how long a kind may remain Starting.
 const answerLimit = 10 * time.Second
 
 // Target is one API server under one identity.
@@ -32,25 +32,26 @@ type Target interface {
 	Dynamic() dynamic.Interface
 }
 
-// Options of a Census. Its functions are called from the goroutines of watches, and must
-// return at once. They may ask the Census.
+// Options of a Census. The functions are called from the goroutines of watches, and must return at
+// once. They may call the Census.
 type Options struct {
 	// Annotations that are kept of each object.
 	Annotations []string
-	// Index returns what an object is found by, see Census.By. It must not depend on anything
-	// but the object.
+	// Index returns the keys under which By finds an object. It must depend on nothing but the
+	// object.
 	Index func(*Object) []string
-	// Changed is told of an object that came (before is nil), changed or went (after is nil).
+	// Changed is called when an object was added (before is nil), changed or deleted (after is
+	// nil).
 	Changed func(before, after *Object)
-	// KindChanged is told when State of a kind has another answer.
+	// KindChanged is called when the result of State changes for a kind.
 	KindChanged func(schema.GroupKind)
-	// Linger is how long a kind is watched on that nobody wants. Default: a minute.
+	// Linger is how long a kind that nobody wants is still watched. Default: a minute.
 	Linger time.Duration
 }
 
-// Census keeps few words of the objects of many kinds. It is safe for concurrent use.
+// Census keeps a little metadata of the objects of many kinds. It is safe for concurrent use.
 type Census struct {
-	// ctx is the life of the watches.
+	// ctx bounds the life of the watches.
 	ctx         context.Context
 	target      Target
 	options     Options
@@ -58,7 +59,7 @@ type Census struct {
 
 	mu    sync.RWMutex
 	kinds map[schema.GroupKind]*kind
-	// wants has the kinds that somebody asked for.
+	// wants holds the kinds that each caller of Want asked for.
 	wants map[types.NamespacedName]sets.Set[schema.GroupKind]
 	index map[string]map[Ref]*Object
 }
@@ -84,8 +85,8 @@ func New(ctx context.Context, target Target, options Options) *Census {
 	return c
 }
 
-// Want says which kinds somebody is interested in from now on, in place of those of the last
-// call. It returns at once.
+// Want sets the kinds that a user is interested in from now on, in place of those of the last call.
+// It returns at once.
 func (c *Census) Want(who types.NamespacedName, wanted sets.Set[schema.GroupKind]) {
 	c.mu.Lock()
 	before := c.wants[who]
@@ -120,7 +121,7 @@ func (c *Census) Want(who types.NamespacedName, wanted sets.Set[schema.GroupKind
 	}
 }
 
-// Wanting returns who asked for a kind.
+// Wanting returns the users who want a kind.
 func (c *Census) Wanting(gk schema.GroupKind) []types.NamespacedName {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -130,7 +131,7 @@ func (c *Census) Wanting(gk schema.GroupKind) []types.NamespacedName {
 	return nil
 }
 
-// State returns what is known of a kind as a whole. One that nobody wants is Starting.
+// State returns what is known of a kind as a whole. A kind that nobody wants is Starting.
 func (c *Census) State(gk schema.GroupKind) State {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -140,7 +141,7 @@ func (c *Census) State(gk schema.GroupKind) State {
 	return State{}
 }
 
-// Get returns an object, nil where there is none, or its kind was never Watched.
+// Get returns an object, or nil if it does not exist or its kind was never Watched.
 func (c *Census) Get(ref Ref) *Object {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -150,14 +151,14 @@ func (c *Census) Get(ref Ref) *Object {
 	return nil
 }
 
-// By returns the objects of which Options.Index returns a key, in no order.
+// By returns the objects for which Options.Index returns the key, in no particular order.
 func (c *Census) By(key string) []*Object {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return slices.Collect(maps.Values(c.index[key]))
 }
 
-// In returns the objects of a kind in a namespace, in no order.
+// In returns the objects of a kind in a namespace, in no particular order.
 func (c *Census) In(gk schema.GroupKind, namespace string) []*Object {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -167,8 +168,8 @@ func (c *Census) In(gk schema.GroupKind, namespace string) []*Object {
 	return nil
 }
 
-// Count returns how many objects of a kind there are in a namespace; in all of them where
-// that is empty.
+// Count returns the number of objects of a kind in a namespace, or in all namespaces if that is
+// empty.
 func (c *Census) Count(gk schema.GroupKind, namespace string) int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -186,8 +187,8 @@ func (c *Census) Count(gk schema.GroupKind, namespace string) int {
 	return count
 }
 
-// Written takes in the answer to a write, so that nobody has to wait for the watch to show
-// it. What is not known to exist, or is known to be newer, stays as it is.
+// Written records the answer to a write, so that nobody has to wait for the watch to deliver it. It
+// does nothing if the object is not known, or is known in a newer version.
 func (c *Census) Written(gk schema.GroupKind, answer metav1.Object) {
 	c.mu.RLock()
 	k := c.kinds[gk]
@@ -219,7 +220,7 @@ func (c *Census) kindChanged(gk schema.GroupKind) {
 	}
 }
 
-// file adds an object to the index, or takes it off. The caller holds the lock.
+// file adds an object to the index, or removes it. The caller holds the lock.
 func (c *Census) file(o *Object, add bool) {
 	if c.options.Index == nil || o == nil {
 		return

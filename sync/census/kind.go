@@ -12,33 +12,34 @@ import (
 	"waybill.dev/waybill/sync/watch"
 )
 
-// Phase is how far a kind is known.
+// Phase is how much is known of a kind.
 type Phase int
 
 const (
-	// Starting: nothing is known yet; KindChanged comes when something is.
+	// Starting: nothing is known yet; KindChanged is called when something is.
 	Starting Phase = iota
-	// Watched: all objects are known but for what is on its way.
+	// Watched: all objects are known, up to the delay of the watch.
 	Watched
 	// Unknown: the API server does not serve the kind. Its objects, if there were any, are gone.
 	Unknown
-	// Denied: it may not be watched. Tried again now and then.
+	// Denied: we may not watch the kind. It is tried again now and then.
 	Denied
-	// Failing: it could not be watched yet, or not for minutes. Tried again soon. What was known
-	// of its objects is kept.
+	// Failing: the kind could not be watched yet, or not for minutes. It is tried again soon. What
+	// was known of its objects is kept.
 	Failing
-	// ClusterScoped: its objects have no namespace, and are not watched. Whether that changes,
-	// as when the kind is defined anew, is.
+	// ClusterScoped: the objects have no namespace, and are not watched. Changes of the scope, as
+	// when the kind is defined again, are noticed.
 	ClusterScoped
 )
 
 // State is what is known of a kind as a whole.
 type State struct {
 	Phase Phase
-	// Resource is how the API server calls the kind; empty while that is not known.
+	// Resource is the resource under which the API server serves the kind; empty while that is not
+	// known.
 	Resource schema.GroupVersionResource
-	// Err is why the kind is Unknown, Denied or Failing, or why the last try of one that is
-	// Starting came to nothing. Its text is stable.
+	// Err is why the kind is Unknown, Denied or Failing, or why the last try for a kind that is
+	// Starting failed. Its text is stable.
 	Err error
 }
 
@@ -46,36 +47,37 @@ const (
 	// firstRetry and lastRetry bound the waits between tries.
 	firstRetry = time.Second
 	lastRetry  = 2 * time.Minute
-	// retryUnknown is for kinds that no CustomResourceDefinition announces: those of an
-	// API server of its own behind this one.
+	// retryUnknown is for kinds that no CustomResourceDefinition announces: those of an aggregated
+	// API server.
 	retryUnknown = 10 * time.Minute
-	// tolerated is how often in a row a kind that was watched may be denied before that is
-	// believed: an API server that has just started does not know all rights yet.
+	// tolerated is how often in a row access to a kind that was watched may be denied before that
+	// is believed: an API server that has just started does not know all rights yet.
 	tolerated = 3
-	// trusted is how long what was seen of a kind counts that cannot be listed any more, as while
-	// the webhook that converts it is broken.
+	// trusted is for how long what was seen of a kind is trusted while the kind cannot be listed
+	// any more, for example because its conversion webhook is broken.
 	trusted = 3 * time.Minute
 )
 
-// kind is one kind of objects. All of it is guarded by the lock of the Census.
+// kind is one kind of objects. All its fields are guarded by the lock of the Census.
 type kind struct {
 	census *Census
 	gk     schema.GroupKind
 	users  sets.Set[types.NamespacedName]
 	state  State
-	// ended: nobody wanted the kind for so long that it was dropped.
+	// ended: the kind was dropped because nobody wanted it any more.
 	ended bool
 
-	// resolving: somebody finds out how the kind is called; again: once more after that.
+	// resolving: a goroutine is finding the resource of the kind; again: it must be found once more
+	// after that.
 	resolving, again bool
-	// sink is that of the present watch; nil without one.
+	// sink is the sink of the current watch; nil if there is none.
 	sink *sink
-	// lost is how the API server called the kind before it stopped to serve that; empty while
-	// it does.
+	// lost is the resource under which the API server has stopped serving the kind; empty while it
+	// serves it.
 	lost schema.GroupVersionResource
-	// defined: a CustomResourceDefinition said last how the kind is called.
+	// defined: the mapping last came from a CustomResourceDefinition.
 	defined bool
-	// failures counts tries in a row that came to nothing. retry is the next try.
+	// failures counts failed tries in a row. retry is the timer of the next try.
 	failures int
 	retry    *time.Timer
 
@@ -86,7 +88,7 @@ func newKind(c *Census, gk schema.GroupKind) *kind {
 	return &kind{census: c, gk: gk, users: sets.New[types.NamespacedName](), objects: make(map[string]map[string]*Object)}
 }
 
-// resolve finds out how the kind is called and watches it, unless it is being watched.
+// resolve finds the resource of the kind and watches it, unless it is already being watched.
 func (k *kind) resolve() {
 	k.census.mu.Lock()
 	defer k.census.mu.Unlock()
@@ -104,7 +106,7 @@ func (k *kind) resolve() {
 	go k.find()
 }
 
-// find asks what there is to ask, which takes its time.
+// find asks the API server, which takes time.
 func (k *kind) find() {
 	mapping, err := k.locate()
 	if k.census.ctx.Err() != nil {
@@ -130,7 +132,7 @@ func (k *kind) find() {
 		k.lost = schema.GroupVersionResource{}
 		changed, gone = k.become(State{Phase: ClusterScoped, Resource: mapping.Resource}), k.unsetAllBut(nil)
 	default:
-		changed = k.state.Phase == Watched // under another name from now on
+		changed = k.state.Phase == Watched // it is served as another resource from now on
 		k.state.Resource, k.lost = mapping.Resource, schema.GroupVersionResource{}
 		k.start()
 	}
@@ -145,7 +147,7 @@ func (k *kind) find() {
 	}
 }
 
-// tell tells of objects that are gone, and of another state.
+// tell reports objects that are gone, and a change of the state.
 func (k *kind) tell(gone []transition, changed bool) {
 	for _, t := range gone {
 		k.census.changed(t.before, nil)
@@ -155,8 +157,8 @@ func (k *kind) tell(gone []transition, changed bool) {
 	}
 }
 
-// unresolved takes in why the kind could not be found. The caller holds the lock, and tells of
-// objects that are gone with it.
+// unresolved records why the kind could not be found. The caller holds the lock, and must report
+// the objects that are gone as a result.
 func (k *kind) unresolved(err error) (changed bool, gone []transition) {
 	var (
 		missing watch.NoDefinitionError
@@ -166,9 +168,9 @@ func (k *kind) unresolved(err error) (changed bool, gone []transition) {
 	switch {
 	case errors.As(err, &missing):
 		if k.lost.Empty() {
-			k.tryAfter(retryUnknown) // a definition that arrives wakes us up before
+			k.tryAfter(retryUnknown) // a definition that arrives triggers a try before
 		} else {
-			k.tryLater() // what is no CustomResourceDefinition comes back unannounced
+			k.tryLater() // without a CustomResourceDefinition it comes back unannounced
 		}
 		err = k.unknown()
 	case errors.As(err, &pending):
@@ -178,11 +180,11 @@ func (k *kind) unresolved(err error) (changed bool, gone []transition) {
 	default:
 		k.tryLater()
 		if k.state.Phase == Watched || k.state.Phase == ClusterScoped {
-			return false, nil // what was known counts until more is
+			return false, nil // keep what was known until there is an answer
 		}
 		phase := Failing
 		if k.state.Phase == Starting {
-			phase = Starting // overdue tells when that takes too long
+			phase = Starting // overdue reports when that takes too long
 		}
 		return k.become(State{Phase: phase, Err: fmt.Errorf("find kind %s: %w", k.gk, watch.Stable(err))}), nil
 	}
@@ -190,7 +192,8 @@ func (k *kind) unresolved(err error) (changed bool, gone []transition) {
 	return k.become(State{Phase: Unknown, Err: err}), k.unsetAllBut(nil)
 }
 
-// overdue takes in that nobody has answered for long: whoever waits is told.
+// overdue turns a kind that has been Starting for too long into a Failing one, and notifies those
+// who wait.
 func (k *kind) overdue() {
 	c := k.census
 	c.mu.Lock()
@@ -210,7 +213,8 @@ func (k *kind) unknown() error {
 	return fmt.Errorf("the cluster has no kind %s: install what defines it", k.gk)
 }
 
-// become sets the state, and says whether that is another one. The caller holds the lock.
+// become sets the state, and reports whether it differs from the previous one. The caller holds the
+// lock.
 func (k *kind) become(state State) bool {
 	text := func(err error) string {
 		if err == nil {
@@ -223,7 +227,7 @@ func (k *kind) become(state State) bool {
 	return before.Phase != state.Phase || text(before.Err) != text(state.Err)
 }
 
-// tryLater tries again after a wait that grows. The caller holds the lock.
+// tryLater schedules another try after a growing wait. The caller holds the lock.
 func (k *kind) tryLater() {
 	wait := firstRetry << min(k.failures, 10)
 	k.failures++
@@ -237,7 +241,7 @@ func (k *kind) tryAfter(wait time.Duration) {
 	k.retry = time.AfterFunc(wait, k.resolve)
 }
 
-// start begins a watch. The caller holds the lock.
+// start starts a watch. The caller holds the lock.
 func (k *kind) start() {
 	s := &sink{kind: k}
 	k.sink = s
@@ -247,8 +251,8 @@ func (k *kind) start() {
 	s.feed.Start(k.census.ctx)
 }
 
-// leave drops the kind, if nobody wants it any more. Its objects are told to be gone, so that
-// nobody keeps anything of them either.
+// leave drops the kind if nobody wants it any more. It reports the kind's objects as gone, so that
+// others drop what they keep of them, too.
 func (k *kind) leave() {
 	c := k.census
 	c.mu.Lock()
@@ -274,7 +278,7 @@ func (k *kind) leave() {
 	}
 }
 
-// set puts an object in the place of the one of its name. The caller holds the lock.
+// set stores an object, in place of the one with its name. The caller holds the lock.
 func (k *kind) set(o *Object) {
 	k.census.file(k.objects[o.Namespace][o.Name], false)
 	if k.objects[o.Namespace] == nil {
@@ -284,7 +288,7 @@ func (k *kind) set(o *Object) {
 	k.census.file(o, true)
 }
 
-// unset takes an object out. The caller holds the lock.
+// unset removes an object. The caller holds the lock.
 func (k *kind) unset(o *Object) {
 	k.census.file(o, false)
 	if delete(k.objects[o.Namespace], o.Name); len(k.objects[o.Namespace]) == 0 {

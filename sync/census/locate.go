@@ -9,8 +9,8 @@ import (
 	"waybill.dev/waybill/sync/watch"
 )
 
-// Missing takes in that the API server does not serve a kind under a name any more, as somebody
-// was told who read or wrote an object of it: the watch may last for minutes yet.
+// Missing records that the API server no longer serves a resource, as a caller found out when
+// reading or writing an object of it: the watch may last for minutes yet.
 func (c *Census) Missing(resource schema.GroupVersionResource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -25,9 +25,9 @@ func namespaced(mapping *meta.RESTMapping) bool {
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace
 }
 
-// locate finds out how the API server calls the kind. Discovery may be behind, so of a kind
-// that is not served any more as it was, or may have got another scope, what defines it is
-// asked first.
+// locate finds the resource of the kind. Discovery may be out of date, so for a kind that is no
+// longer served under its last resource, or whose scope may have changed, its definition is asked
+// first.
 func (k *kind) locate() (*meta.RESTMapping, error) {
 	k.census.mu.RLock()
 	lost, scoped := k.lost, k.state.Phase == ClusterScoped
@@ -50,8 +50,8 @@ func (k *kind) locate() (*meta.RESTMapping, error) {
 	return mapping, err
 }
 
-// discover asks discovery first. What it calls cluster-scoped is followed from then on, if a
-// CustomResourceDefinition defines it.
+// discover asks discovery first. If a CustomResourceDefinition defines a kind that discovery calls
+// cluster-scoped, that definition is followed from then on.
 func (k *kind) discover() (*meta.RESTMapping, error) {
 	mapping, err := k.census.target.Mapper().RESTMapping(k.gk)
 	if meta.IsNoMatchError(err) {
@@ -69,8 +69,8 @@ func (k *kind) discover() (*meta.RESTMapping, error) {
 	return defined, err
 }
 
-// define asks the CustomResourceDefinition of the kind. Where there is none, or none that is
-// served, the kind is resolved anew when that changes.
+// define asks the CustomResourceDefinition of the kind. If there is none, or none that is served,
+// the kind is resolved again when that changes.
 func (k *kind) define() (*meta.RESTMapping, error) {
 	mapping, err := k.census.definitions.Find(k.census.ctx, k, k.gk.WithVersion(""))
 	if err == nil {

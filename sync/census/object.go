@@ -19,13 +19,13 @@ type Ref struct {
 // String returns `<kind>.<group> <namespace>/<name>`.
 func (r Ref) String() string { return r.GroupKind.String() + " " + r.NamespacedName.String() }
 
-// Object is what is kept of an object. It is not changed once it is made, so it may be shared.
+// Object is what is kept of an object. It is immutable, so it may be shared.
 type Object struct {
 	Ref
 	UID     types.UID
 	Version string // resourceVersion
 	Labels  map[string]string
-	// Annotations are those of Options.Annotations that the object has; nil for none.
+	// Annotations holds those of Options.Annotations that the object has; nil if it has none.
 	Annotations map[string]string
 	Owners      []metav1.OwnerReference
 	// Deleting: the object has a deletionTimestamp.
@@ -40,7 +40,7 @@ func (o *Object) GetObjectMeta() metav1.Object {
 	}
 }
 
-// Controller returns the reference to what controls the object, nil where nothing does.
+// Controller returns the reference to the controller of the object, or nil if it has none.
 func (o *Object) Controller() *metav1.OwnerReference {
 	for i := range o.Owners {
 		if c := o.Owners[i].Controller; c != nil && *c {
@@ -50,7 +50,7 @@ func (o *Object) Controller() *metav1.OwnerReference {
 	return nil
 }
 
-// Alike tells whether two states of an object differ in nothing but their version.
+// Alike reports whether two states of an object differ in nothing but their version.
 func (o *Object) Alike(other *Object) bool {
 	return o.UID == other.UID && o.Deleting == other.Deleting &&
 		maps.Equal(o.Labels, other.Labels) && maps.Equal(o.Annotations, other.Annotations) &&
@@ -64,7 +64,7 @@ func sameReference(a, b metav1.OwnerReference) bool {
 
 func same(a, b *bool) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// reduce keeps what matters of an object.
+// reduce returns what is kept of an object.
 func (k *kind) reduce(in metav1.Object) *Object {
 	o := &Object{
 		Ref:      Ref{k.gk, types.NamespacedName{Namespace: shared(in.GetNamespace()), Name: in.GetName()}},
@@ -96,7 +96,7 @@ func (k *kind) reduce(in metav1.Object) *Object {
 	return o
 }
 
-// shared returns the one copy of a string that many objects have.
+// shared returns a single copy of a string that many objects have.
 func shared(s string) string { return unique.Make(s).Value() }
 
 var yes, no = true, false

@@ -10,17 +10,17 @@ import (
 	"waybill.dev/waybill/sync/watch"
 )
 
-// sink takes in what one watch of a kind sees.
+// sink receives what one watch of a kind delivers.
 type sink struct {
 	kind *kind
 	feed *watch.Feed[*Object]
-	// synced: the watch has shown all there is once.
+	// synced: the watch has delivered all existing objects once.
 	synced bool
-	// refused is since when the API server has answered with errors only; zero while it does not.
+	// refused is since when the API server has answered with errors only; zero if it does not.
 	refused time.Time
 }
 
-// current tells whether the watch is the present one of its kind. The caller holds the lock.
+// current reports whether the watch is the current one of its kind. The caller holds the lock.
 func (s *sink) current() bool { return s.kind.sink == s }
 
 // Put implements watch.Sink.
@@ -34,7 +34,7 @@ func (s *sink) Put(after *Object) {
 	before := k.objects[after.Namespace][after.Name]
 	if before != nil && !watch.Older(before.Version, after.Version) && before.UID == after.UID {
 		c.mu.Unlock()
-		return // the answer to our own write was here before
+		return // the answer to our own write came first
 	}
 	k.set(after)
 	c.mu.Unlock()
@@ -55,12 +55,12 @@ func (s *sink) Drop(seen *Object) {
 	c.changed(before, nil)
 }
 
-// transition is what became of one object.
+// transition is a change of one object.
 type transition struct{ before, after *Object }
 
-// Replace implements watch.Sink: what is known is compared with what there is, so that
-// nothing is lost that happened while nobody watched. Objects that a restored API server
-// knows in an older version are believed.
+// Replace implements watch.Sink. It compares what is known with what exists, so that no change is
+// lost that happened while there was no watch. Objects that a restored API server has in an older
+// version are taken as they are.
 func (s *sink) Replace(all []*Object, _ string) {
 	c, k := s.kind.census, s.kind
 	c.mu.Lock()
@@ -87,7 +87,7 @@ func (s *sink) Replace(all []*Object, _ string) {
 	}
 }
 
-// unsetAllBut takes out what is not listed. The caller holds the lock.
+// unsetAllBut removes the objects that are not listed. The caller holds the lock.
 func (k *kind) unsetAllBut(listed map[*Object]bool) []transition {
 	var gone []transition
 	for _, objects := range k.objects {
@@ -103,7 +103,7 @@ func (k *kind) unsetAllBut(listed map[*Object]bool) []transition {
 	return gone
 }
 
-// fared takes in how the watch is doing.
+// fared updates the state of the kind by that of the watch.
 func (s *sink) fared(state watch.State) {
 	c, k := s.kind.census, s.kind
 	c.mu.Lock()
@@ -120,16 +120,16 @@ func (s *sink) fared(state watch.State) {
 		next = State{Phase: Watched, Resource: k.state.Resource}
 	case watch.IsKindNotFound(state.Err) && (s.synced || state.Ended):
 		s.replace()
-	case watch.IsKindNotFound(state.Err): // what was defined a moment ago is served a moment later
+	case watch.IsKindNotFound(state.Err): // a new kind may not be served yet
 	case state.Ended:
 		if k.failures >= tolerated || before != Watched {
 			next.Phase, next.Err = Denied, k.denied(state.Err)
 		}
 		k.sink = nil
 		k.tryLater()
-	case before == Starting: // whoever waits is told when that takes too long
+	case before == Starting: // overdue reports when that takes too long
 		next.Err = fmt.Errorf("watch %s: %w", k.resource(), watch.Stable(state.Err))
-	case before == Denied, before == Watched && !s.distrusts(state.Err): // what was known counts
+	case before == Denied, before == Watched && !s.distrusts(state.Err): // keep what was known
 	default:
 		next.Phase, next.Err = Failing, fmt.Errorf("watch %s: %w", k.resource(), watch.Stable(state.Err))
 	}
@@ -138,9 +138,9 @@ func (s *sink) fared(state watch.State) {
 	k.tell(nil, changed)
 }
 
-// distrusts takes in an error of the watch, and tells whether what it has shown counts no more, as the
-// API server has refused for long to show it again. One that does not answer at all says nothing
-// about the kind.
+// distrusts records an error of the watch, and reports whether what the watch has delivered is no
+// longer trusted, because the API server has refused for long to deliver it again. An API server
+// that does not answer at all says nothing about the kind.
 func (s *sink) distrusts(err error) bool {
 	var answer apierrors.APIStatus
 	switch {
@@ -152,9 +152,9 @@ func (s *sink) distrusts(err error) bool {
 	return !s.refused.IsZero() && time.Since(s.refused) > trusted
 }
 
-// replace ends the watch of a kind that is not served any more as it was, and looks whether it
-// is otherwise: under another version, say. Until that is known, what was known counts. The
-// caller holds the lock.
+// replace ends the watch of a kind that is no longer served under its resource, and looks for
+// another, such as one in another version. Until that is known, the old state is kept. The caller
+// holds the lock.
 func (s *sink) replace() {
 	k := s.kind
 	k.sink, k.lost = nil, k.state.Resource
