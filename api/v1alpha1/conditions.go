@@ -185,6 +185,10 @@ const (
 	// without its delete hooks.
 	ReleaseAlteredReason = "ReleaseAltered"
 
+	// ReleaseWarningReason: of an event: the API server or the chart's schema warned of something
+	// during an action, or objects stay that were to be deleted.
+	ReleaseWarningReason = "ReleaseWarning"
+
 	// DriftDetectedReason: objects differ from the release.
 	DriftDetectedReason = "DriftDetected"
 

@@ -40,8 +40,6 @@ type Result struct {
 	Release v1alpha1.ReleaseStatus
 	// Objects of its manifest, without hooks and CRDs.
 	Objects []manifest.ID
-	// Notes of the chart.
-	Notes string
 	// Kept are objects of an earlier revision that were not deleted, and why.
 	Kept []Kept
 	// Altered are revisions whose records are not as they were noted: they were neither run nor applied.

@@ -88,7 +88,6 @@ func (s *session) result(r *helmrelease.Release) (Result, error) {
 		return result, nil
 	}
 	result.Release = s.store.status(r)
-	result.Notes = r.Info.Notes
 	list, err := s.build(r)
 	if err != nil {
 		return result, s.failed("read manifest of", err)

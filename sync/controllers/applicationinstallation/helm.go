@@ -35,8 +35,10 @@ func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 		Values:      p.values,
 		Options:     releaseOptions(p.options),
 	})
-	got := acted{done: true, release: noted(result)}
-	m.note(ctx, p, got.release, altered(id, result.Altered, "it was not used, and another revision was made from the chart"))
+	got := acted{release: noted(result)}
+	m.note(ctx, p, got.release, append(
+		altered(id, result.Altered, "it was not used, and another revision was made from the chart"),
+		said(id, result.Warnings, result.Kept)...))
 	if err != nil {
 		got.err = releaseError(result, err)
 		return got
@@ -84,7 +86,7 @@ func (m *helmMethod) name(ctx context.Context, p plan, got acted) acted {
 
 // correct puts right what differs from the release, without another revision (C53).
 func (m *helmMethod) correct(ctx context.Context, p plan, drifted []manifest.ID) acted {
-	got := acted{done: true, inventory: slices.DeleteFunc(slices.Clone(p.inventory), isApplication)}
+	got := acted{inventory: slices.DeleteFunc(slices.Clone(p.inventory), isApplication)}
 	dirty := slices.DeleteFunc(slices.Clone(drifted), isApplication)
 	if len(drifted) > 0 && len(dirty) == 0 {
 		return m.name(ctx, p, got) // the Application alone
@@ -122,7 +124,7 @@ func (m *helmMethod) compare(ctx context.Context, p plan, got acted, dirty []man
 		got.corrected = described(drift)
 	}
 	if reason := release.ReasonOf(err); reason == release.ReasonGone || reason == release.ReasonAltered {
-		return acted{done: true, gone: true, inventory: p.inventory}
+		return acted{gone: true, inventory: p.inventory}
 	}
 	if err != nil {
 		got.err = releaseError(release.Result{}, err)
@@ -144,8 +146,8 @@ func described(drift release.Drift) []string {
 func (m *helmMethod) rollback(ctx context.Context, p plan, why string) acted {
 	id := identity(p)
 	result, err := m.engine.Rollback(ctx, m.cluster, id, releaseOptions(p.options), why)
-	got := acted{done: true, release: noted(result)}
-	m.note(ctx, p, got.release, altered(id, result.Altered, "it was not used"))
+	got := acted{release: noted(result)}
+	m.note(ctx, p, got.release, append(altered(id, result.Altered, "it was not used"), said(id, result.Warnings, result.Kept)...))
 	if release.ReasonOf(err) == release.ReasonAltered {
 		got.err = reconcile.Stalled(v1alpha1.ReleaseAlteredReason, "%s; not rolled back: %w; change the installation to try again", why, err)
 		return got
@@ -163,12 +165,12 @@ func (m *helmMethod) rollback(ctx context.Context, p plan, why string) acted {
 }
 
 func (m *helmMethod) uninstall(ctx context.Context, p plan) acted {
-	got := acted{done: true, inventory: p.inventory}
+	got := acted{inventory: p.inventory}
 	m.applier.Unwatch(p.owner)
 	id := identity(p)
 	installed := slices.DeleteFunc(slices.Clone(p.inventory), isApplication)
 	left, err := m.engine.Uninstall(ctx, m.cluster, id, releaseOptions(p.options), installed)
-	m.note(ctx, p, nil, altered(id, left.Altered, "its delete hooks were not run"))
+	m.note(ctx, p, nil, append(altered(id, left.Altered, "its delete hooks were not run"), said(id, nil, left.Kept)...))
 	if err != nil {
 		got.err = reconcile.Failed(v1alpha1.UninstallFailedReason, "%w", prefixed("uninstall", p, err))
 		return got

@@ -119,3 +119,18 @@ func TestInstallation_secondClaimantIsRefused(t *testing.T) {
 	require.True(t, w.Eventually(func() bool { return !w.ExistsIn(other.Namespace, other, "web") }))
 	assert.Len(t, w.releases("web"), 1, "what it did not install it does not uninstall")
 }
+
+// K53, C34: what was installed goes also where Helm's record of it is gone.
+func TestInstallation_isUninstalledWithoutItsRecord(t *testing.T) {
+	w := newWorld(t)
+	w.define(nil)
+	inst := hub.AwaitReady(w.World, w.install(nil))
+	for _, secret := range w.releases("web") {
+		require.NoError(t, w.Client.Delete(t.Context(), &secret))
+	}
+	require.NoError(t, w.Client.Delete(t.Context(), inst))
+	w.AwaitGone(&v1alpha1.ApplicationInstallation{}, "web")
+	assert.False(t, w.Exists(&appsv1.Deployment{}, "web"))
+	assert.False(t, w.Exists(&corev1.ConfigMap{}, "web"))
+	assert.False(t, w.Exists(&v1alpha1.Application{}, "web"))
+}

@@ -17,7 +17,7 @@ import (
 func (d *driver) restore(ctx context.Context, s *scope) error {
 	if s.session.restored {
 		s.inst.Status.Release = s.session.inventory.known()
-		s.tellAltered()
+		s.tellRemarks()
 		return nil
 	}
 	ids, err := d.inventories.Load(ctx, d.client, s.inst, recorded(s.inst))
@@ -25,18 +25,15 @@ func (d *driver) restore(ctx context.Context, s *scope) error {
 		return reconcile.Failed(v1alpha1.InventoryUnreadableReason, "%w", err)
 	}
 	s.session.inventory.set(ids)
-	s.session.inventory.note(s.inst.Status.Release, "")
+	s.session.inventory.note(s.inst.Status.Release)
 	s.session.restored = true
 	return nil
 }
 
-// tellAltered records as an event that a record of Helm was not as it was noted: that was made
-// good, and somebody should know that others write there.
-func (s *scope) tellAltered() {
-	if altered := s.session.inventory.tell(); altered != "" {
-		s.pass.Tell(reconcile.Event{
-			Type: corev1.EventTypeWarning, Reason: v1alpha1.ReleaseAlteredReason, Action: "Verify", Note: altered,
-		})
+// tellRemarks records events for what somebody should know of actions that succeeded all the same.
+func (s *scope) tellRemarks() {
+	for _, r := range s.session.inventory.tell() {
+		s.pass.Tell(reconcile.Event{Type: corev1.EventTypeWarning, Reason: r.reason, Action: r.reason, Note: r.note})
 	}
 }
 

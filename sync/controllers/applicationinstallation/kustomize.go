@@ -71,7 +71,7 @@ func (m kustomizeMethod) apply(ctx context.Context, p plan, f *files) (acted, []
 		Health:           true,
 		Intent:           m.declare(p),
 	})
-	got := acted{done: true, inventory: result.Inventory, waiting: result.Waiting}
+	got := acted{inventory: result.Inventory, waiting: result.Waiting}
 	got.problems = append(got.problems, f.problems...)
 	got.problems = append(got.problems, result.Problems...)
 	if result.Err != nil {
@@ -100,12 +100,12 @@ func (m kustomizeMethod) correct(ctx context.Context, p plan, drifted []manifest
 
 // rollback leaves what was applied: there is no earlier revision to go back to.
 func (m kustomizeMethod) rollback(_ context.Context, p plan, why string) acted {
-	return acted{done: true, inventory: p.inventory, err: reconcile.Stalled(v1alpha1.NotHealthyReason, "%s", why)}
+	return acted{inventory: p.inventory, err: reconcile.Stalled(v1alpha1.NotHealthyReason, "%s", why)}
 }
 
 func (m kustomizeMethod) uninstall(ctx context.Context, p plan) acted {
 	result := m.applier.Delete(ctx, p.owner, p.inventory)
-	got := acted{done: true, inventory: result.Inventory, problems: result.Problems, waiting: result.Inventory}
+	got := acted{inventory: result.Inventory, problems: result.Problems, waiting: result.Inventory}
 	if result.Err != nil {
 		got.err = reconcile.Failed(v1alpha1.UninstallFailedReason, "%w", prefixed("uninstall", p, result.Err))
 	}

@@ -15,10 +15,10 @@ import (
 type ledger struct {
 	mu  sync.Mutex
 	ids []manifest.ID
-	// release is what is known of the Helm release: what its records are held against. altered says
-	// that one is not as it was noted, until somebody was told.
+	// release is what is known of the Helm release: its records are checked against it.
 	release *v1alpha1.ReleaseStatus
-	altered string
+	// remarks are those that no event was recorded for yet.
+	remarks []remark
 }
 
 // all returns what is listed.
@@ -49,23 +49,21 @@ func (l *ledger) known() *v1alpha1.ReleaseStatus {
 	return l.release
 }
 
-// note keeps what an action has made of the release, and what it found altered.
-func (l *ledger) note(release *v1alpha1.ReleaseStatus, altered string) {
+// note keeps what an action has made of the release, and what is to be said of it.
+func (l *ledger) note(release *v1alpha1.ReleaseStatus, remarks ...remark) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if release != nil {
 		l.release = release
 	}
-	if altered != "" {
-		l.altered = altered
-	}
+	l.remarks = append(l.remarks, remarks...)
 }
 
-// tell returns, once, what was found altered.
-func (l *ledger) tell() string {
+// tell returns each remark once.
+func (l *ledger) tell() []remark {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	altered := l.altered
-	l.altered = ""
-	return altered
+	remarks := l.remarks
+	l.remarks = nil
+	return remarks
 }

@@ -67,8 +67,6 @@ type prepared struct {
 type acted struct {
 	// input is the digest that was installed.
 	input string
-	// done says that anything was done at all.
-	done bool
 	// gone says that there was nothing to correct by, so that it has to be installed anew.
 	gone bool
 	// release of method helm.

@@ -3,12 +3,14 @@ package applicationinstallation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/release"
 )
 
@@ -17,8 +19,8 @@ const noteTime = 5 * time.Second
 
 // note keeps what was made of a release for the next pass, and says at once in the status what
 // there may be no pass for any more: the next process would make anew what it knows nothing of.
-func (m *helmMethod) note(ctx context.Context, p plan, made *v1alpha1.ReleaseStatus, altered string) {
-	p.ledger.note(made, altered)
+func (m *helmMethod) note(ctx context.Context, p plan, made *v1alpha1.ReleaseStatus, remarks []remark) {
+	p.ledger.note(made, remarks...)
 	if made == nil || !m.Drain.Draining() {
 		return
 	}
@@ -31,6 +33,12 @@ func (m *helmMethod) note(ctx context.Context, p plan, made *v1alpha1.ReleaseSta
 	}
 }
 
+// maxRemark is how long a remark may be, in bytes: the note of an event has at most 1,024.
+const maxRemark = 1000
+
+// remark is what somebody should know of an action that succeeded all the same.
+type remark struct{ reason, note string }
+
 // noted is what the status says of a release; nil where nothing came of the action.
 func noted(result release.Result) *v1alpha1.ReleaseStatus {
 	if result.Release.Name == "" {
@@ -41,10 +49,23 @@ func noted(result release.Result) *v1alpha1.ReleaseStatus {
 
 // altered says which records of a release are not as they were noted, and what came of it;
 // nothing where all are.
-func altered(id release.Identity, revisions []int, came string) string {
+func altered(id release.Identity, revisions []int, came string) []remark {
 	if len(revisions) == 0 {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("Helm's record of revision %s of release %s is not as Waybill noted it: %s",
-		strings.Trim(fmt.Sprint(revisions), "[]"), id, came)
+	return []remark{{v1alpha1.ReleaseAlteredReason, fmt.Sprintf("Helm's record of revision %s of release %s is not as Waybill noted it: %s",
+		strings.Trim(fmt.Sprint(revisions), "[]"), id, came)}}
+}
+
+// said returns what the API server and the chart's schema warned of during an action, and which
+// objects stay that were to be deleted.
+func said(id release.Identity, warnings []string, kept []release.Kept) []remark {
+	lines := slices.Clone(warnings)
+	for _, k := range kept {
+		lines = append(lines, fmt.Sprintf("%s stays: %s", k.ID, k.Why))
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return []remark{{v1alpha1.ReleaseWarningReason, excerpt.Of(fmt.Sprintf("release %s: %s", id, strings.Join(lines, "; ")), maxRemark)}}
 }
