@@ -16,8 +16,8 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// scheduled returns the KubernetesApplications of the namespace that are scheduled to the
-// cluster, and the resources there that none of those that exist controls, sorted.
+// scheduled returns, sorted, the KubernetesApplications in the namespace that are scheduled to the
+// cluster, and the resources there that no existing KubernetesApplication controls.
 func (r *Reconciler) scheduled(ctx context.Context, s *scope) ([]string, error) {
 	found := map[string]bool{}
 	add := func(kind, name string) {
@@ -52,8 +52,8 @@ func (r *Reconciler) scheduled(ctx context.Context, s *scope) ([]string, error) 
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// left returns the KubernetesCluster whose deletion an application, or a resource of one, that
-// is gone may have held.
+// left returns the KubernetesCluster whose deletion an application, or a resource of one, may have
+// blocked until it was deleted.
 func (r *Reconciler) left(ctx context.Context, o client.Object) []ctrl.Request {
 	var name string
 	switch o := o.(type) {
@@ -69,7 +69,7 @@ func (r *Reconciler) left(ctx context.Context, o client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: key}}
 }
 
-// gone lets through that something does not exist any more.
+// gone lets only deletions through.
 func gone() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },

@@ -21,10 +21,10 @@ var (
 	installations = v1alpha1.GroupVersion.WithResource("applicationinstallations")
 )
 
-// cleanupTimeout bounds a clean-up: a cluster that hangs holds up its own deletion only.
+// cleanupTimeout bounds a clean-up: a cluster that hangs delays its own deletion only.
 const cleanupTimeout = 30 * time.Second
 
-// direct returns a client past the registry, which has let the cluster go already.
+// direct returns a client that bypasses the registry, which no longer has the cluster.
 func (r *Reconciler) direct(ctx context.Context, s *scope) (metadata.Interface, error) {
 	found, err := r.kubeconfig(ctx, s)
 	if err != nil {
@@ -42,9 +42,9 @@ func (r *Reconciler) direct(ctx context.Context, s *scope) (metadata.Interface, 
 	return client, nil
 }
 
-// cleanup takes the copies of definitions out of a cluster that is let go and, where
-// installations are left behind, our finalizer off them. It does what it can, and returns
-// what failed first. CRDs stay: with them would go what others keep in them.
+// cleanup removes the copies of definitions from a cluster that is let go and, with abandon, our
+// finalizer from the installations that are left behind. It does what it can, and returns the first
+// error. CRDs stay: their deletion would also delete what others keep in them.
 func (r *Reconciler) cleanup(ctx context.Context, c metadata.Interface, abandon bool) error {
 	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
@@ -84,8 +84,8 @@ func removeFinalizers(ctx context.Context, c metadata.Interface) error {
 	})
 }
 
-// each calls f for every object of a kind, and returns what failed first. What is not, or
-// not any more, there is no failure.
+// each calls f for every object of a kind, and returns the first error. A kind or an object that
+// does not exist, or no longer exists, is not an error.
 func each(ctx context.Context, c metadata.ResourceInterface, f func(*metav1.PartialObjectMetadata) error) error {
 	list, err := c.List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {

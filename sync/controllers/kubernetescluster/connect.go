@@ -20,10 +20,10 @@ import (
 // localHash stands for the kubeconfig that the local cluster does not need.
 const localHash = "local"
 
-// connect has the registry engage the cluster with the kubeconfig of the Secret, or as the
-// local cluster where there is none. A kubeconfig that cannot be used ends an engagement
-// with an older one: its credentials were taken away. One that goes together with the
-// KubernetesCluster does not: it is needed to the end.
+// connect engages the cluster in the registry with the kubeconfig of the Secret, or as the local
+// cluster if there is none. A kubeconfig that cannot be used ends an engagement with an older one,
+// because its credentials were revoked. One that is deleted together with the KubernetesCluster
+// does not: it is needed to the end.
 func (r *Reconciler) connect(ctx context.Context, s *scope) error {
 	found, err := r.kubeconfig(ctx, s)
 	if isSecretGone(err) && r.engaged(s.key) {
@@ -48,15 +48,15 @@ func isSecretGone(err error) bool {
 	return errors.As(err, &known) && known.Reason == v1alpha1.SecretNotFoundReason
 }
 
-// engaged says whether the registry has the cluster, with a kubeconfig that was there before.
+// engaged reports whether the registry has engaged the cluster, with an earlier kubeconfig.
 func (r *Reconciler) engaged(key types.NamespacedName) bool {
 	state, _ := r.Clusters.State(key)
 	return state.Engaged
 }
 
-// ending says whether the KubernetesCluster is being deleted, or its namespace is. In which
-// order the contents of a namespace go is nobody's to choose: the Secret may be gone first, and
-// its kubeconfig is needed until everything is taken out of the cluster.
+// ending reports whether the KubernetesCluster or its namespace is being deleted. Nobody controls
+// the order in which the contents of a namespace are deleted: the Secret may go first, and its
+// kubeconfig is needed until everything is removed from the cluster.
 func (r *Reconciler) ending(ctx context.Context, s *scope) (bool, error) {
 	if !s.kc.DeletionTimestamp.IsZero() {
 		return true, nil
@@ -68,8 +68,8 @@ func (r *Reconciler) ending(ctx context.Context, s *scope) (bool, error) {
 	return !namespace.DeletionTimestamp.IsZero(), nil
 }
 
-// kubeconfig reads the kubeconfig; it is parsed once per content. That of the local cluster
-// has no config.
+// kubeconfig reads the kubeconfig, which is parsed once per content. The result has no config for
+// the local cluster.
 func (r *Reconciler) kubeconfig(ctx context.Context, s *scope) (kubeconfig, error) {
 	ref := s.kc.Spec.KubeconfigSecretRef
 	if ref == nil {
@@ -96,9 +96,9 @@ func (r *Reconciler) kubeconfig(ctx context.Context, s *scope) (kubeconfig, erro
 	})
 }
 
-// mayBeLocal refuses to take a KubernetesCluster that is being deleted for the local cluster
-// where it was another, or none: whoever took its kubeconfig away would have what is delivered
-// by its name be delivered here, with Waybill's own rights. Admission refuses that first.
+// mayBeLocal refuses to treat a KubernetesCluster that is being deleted as the local cluster if it
+// was another one, or none: by removing its kubeconfig, a user could redirect what is delivered to
+// it into this cluster, with Waybill's own rights. Admission is the first to refuse that.
 func (r *Reconciler) mayBeLocal(s *scope) error {
 	if s.kc.DeletionTimestamp.IsZero() {
 		return nil
@@ -114,20 +114,20 @@ func (r *Reconciler) mayBeLocal(s *scope) error {
 		"it is being deleted, and was not the cluster that it lives in: put spec.kubeconfigSecretRef back")
 }
 
-// kubeconfig is one that was parsed; config is nil for the local cluster.
+// kubeconfig is a parsed kubeconfig; config is nil for the local cluster.
 type kubeconfig struct {
 	hash   string
 	config *rest.Config
 	err    error
 }
 
-// kubeconfigs remembers what kubeconfigs were parsed to.
+// kubeconfigs caches parsed kubeconfigs.
 type kubeconfigs struct {
 	mu    sync.Mutex
 	byKey map[types.NamespacedName]kubeconfig
 }
 
-// of returns what the kubeconfig with that hash was parsed to, or has it be parsed.
+// of returns the parsed kubeconfig with that hash, and parses it if it is not cached.
 func (k *kubeconfigs) of(key types.NamespacedName, hash string, parse func() (*rest.Config, error)) (kubeconfig, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

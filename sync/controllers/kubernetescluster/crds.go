@@ -23,7 +23,7 @@ import (
 	"waybill.dev/waybill/sync/cluster"
 )
 
-// installedKinds are those of our kinds that live in user clusters.
+// installedKinds are those of our kinds that are installed in user clusters.
 var installedKinds = []string{
 	v1alpha1.ApplicationDefinitionKind,
 	v1alpha1.ApplicationInstallationKind,
@@ -35,7 +35,7 @@ var crdResource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourc
 // establishTimeout bounds the wait for a new CRD to be served.
 const establishTimeout = 30 * time.Second
 
-// crd is one CRD as it is installed.
+// crd is one CRD in the form in which it is installed.
 type crd struct {
 	name     string
 	hash     string
@@ -43,7 +43,7 @@ type crd struct {
 	object   *unstructured.Unstructured
 }
 
-// loadCRDs returns the CRDs that live in user clusters (K40).
+// loadCRDs returns the CRDs that are installed in user clusters (K40).
 func loadCRDs() ([]crd, error) {
 	embedded, err := charts.CRDs()
 	if err != nil {
@@ -86,8 +86,8 @@ func newCRD(e *apiextensionsv1.CustomResourceDefinition) (crd, error) {
 	return one, nil
 }
 
-// installCRDs brings the CRDs of a cluster up to date, and returns when they are served.
-// CRDs that are up to date cost one request and no write.
+// installCRDs updates the CRDs of a cluster, and returns when they are served. A CRD that is up to
+// date costs one request and no write.
 func (r *Reconciler) installCRDs(ctx context.Context, c *cluster.Cluster) error {
 	changed := false
 	for _, one := range r.crds {
@@ -103,8 +103,8 @@ func (r *Reconciler) installCRDs(ctx context.Context, c *cluster.Cluster) error 
 	return nil
 }
 
-// install applies the CRD unless it is up to date, or comes from a newer Waybill: one that
-// knows versions which we do not.
+// install applies the CRD unless it is up to date, or comes from a newer Waybill, which means that
+// it has versions that we do not know.
 func (d crd) install(ctx context.Context, c *cluster.Cluster) (wrote bool, err error) {
 	live, err := c.Metadata().Resource(crdResource).Get(ctx, d.name, metav1.GetOptions{})
 	exists := !apierrors.IsNotFound(err)
@@ -144,7 +144,7 @@ func (d crd) isNewer(ctx context.Context, client dynamic.Interface) (bool, error
 	return false, nil
 }
 
-// awaitEstablished returns when the kind is served: what comes next creates objects of it.
+// awaitEstablished returns when the kind is served: the next steps create objects of it.
 func (d crd) awaitEstablished(ctx context.Context, client dynamic.Interface) error {
 	const often = 50 * time.Millisecond
 	return wait.PollUntilContextTimeout(ctx, often, establishTimeout, true, func(ctx context.Context) (bool, error) {

@@ -1,16 +1,14 @@
-// Package kubernetescluster keeps the inventory of user clusters: it reads kubeconfigs, has
-// the registry engage the clusters, installs the CRDs that live there (K40), and reports
-// what is known of each: whether it answers, its version, and its installations in short
-// (K69, C38).
+// Package kubernetescluster keeps the inventory of user clusters: it reads kubeconfigs, engages the
+// clusters in the registry, installs the CRDs that user clusters need (K40), and reports what is
+// known of each: whether it answers, its version, and a summary of its installations (K69, C38).
 //
-// A pass never waits for a cluster: contact, CRDs and the clean-up of a deletion happen in
-// goroutines of the cluster and wake the KubernetesCluster when they are done.
+// A reconciliation never waits for a cluster: contact, CRDs and the clean-up of a deletion happen
+// in goroutines of the cluster, which wake the KubernetesCluster when they are done.
 //
-// A KubernetesCluster is reconciled when its spec or the annotation reconcile-at changes,
-// when its Secret changes, when its cluster is engaged, lost or back, when an installation
-// in it changes (at most twice a second), and when another KubernetesCluster of the same
-// cluster comes or goes.
+// A KubernetesCluster is reconciled when its spec or the annotation reconcile-at changes, when its
+// Secret changes, when its cluster is engaged, lost or back, when an installation in it changes (at
+// most twice a second), and when another KubernetesCluster of the same cluster comes or goes.
 //
-// It owns the conditions Ready, ClusterReachable, Reconciling and Stalled of
+// The package owns the conditions Ready, ClusterReachable, Reconciling and Stalled of
 // KubernetesCluster.
 package kubernetescluster

@@ -13,13 +13,13 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// Several KubernetesClusters may lead to one cluster: teams that deliver to it from
-// namespaces, and with rights, of their own. The first of them drives it (C45): it brings
-// CRDs and copies of definitions, and its installations are installed. The others can be
-// delivered to, no more. One of the system namespace comes before all others, so that no team
-// takes a cluster from whoever runs Waybill; else the oldest comes first.
+// Several KubernetesClusters may lead to one cluster, for teams that deliver to it from their own
+// namespaces and with their own rights. The first of them drives it (C45): it brings CRDs and
+// copies of definitions, and its installations are installed. The others can be delivered to, and
+// no more. One in the system namespace precedes all others, so that no team takes a cluster from
+// those who run Waybill; otherwise the oldest comes first.
 
-// yieldError has a KubernetesCluster not drive its cluster.
+// yieldError keeps a KubernetesCluster from driving its cluster.
 type yieldError struct {
 	first types.NamespacedName
 }
@@ -28,7 +28,8 @@ func (e *yieldError) Error() string {
 	return fmt.Sprintf("KubernetesCluster %s leads to the same cluster and comes first", e.first)
 }
 
-// guard is asked by the registry whether a KubernetesCluster drives its cluster.
+// guard is the Guard of the registry: it returns an error if a KubernetesCluster must not drive its
+// cluster.
 func (r *Reconciler) guard(key types.NamespacedName, uid string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
@@ -37,7 +38,7 @@ func (r *Reconciler) guard(key types.NamespacedName, uid string) error {
 	if err := r.Client.Get(ctx, key, kc); err != nil {
 		return err
 	}
-	kc.Status.UID = uid // it is not written yet, or it is that of a cluster from before
+	kc.Status.UID = uid // it is not written yet, or is that of an earlier cluster
 	first, err := r.first(ctx, kc)
 	if err != nil {
 		return err
@@ -53,7 +54,7 @@ func (r *Reconciler) guard(key types.NamespacedName, uid string) error {
 	return nil
 }
 
-// recheck has the guard decide anew where another KubernetesCluster of the same cluster has
+// recheck makes the registry call guard again if another KubernetesCluster of the same cluster has
 // come or gone since.
 func (r *Reconciler) recheck(ctx context.Context, s *scope) error {
 	first, err := r.first(ctx, s.kc)
@@ -69,8 +70,8 @@ func (r *Reconciler) recheck(ctx context.Context, s *scope) error {
 // readTimeout bounds a read from a cache that is synced.
 const readTimeout = 10 * time.Second
 
-// first returns the KubernetesCluster that comes first of those that lead to the same cluster; nil
-// where that is kc itself.
+// first returns the KubernetesCluster that precedes all others that lead to the same cluster; nil
+// if that is kc itself.
 func (r *Reconciler) first(ctx context.Context, kc *v1alpha1.KubernetesCluster) (*types.NamespacedName, error) {
 	others, err := r.sameCluster(ctx, kc)
 	if err != nil {
@@ -89,8 +90,8 @@ func (r *Reconciler) first(ctx context.Context, kc *v1alpha1.KubernetesCluster) 
 	return &key, nil
 }
 
-// sameCluster returns the other KubernetesClusters that lead to the same cluster: by their
-// status, which other processes write too, or by what this process has seen.
+// sameCluster returns the other KubernetesClusters that lead to the same cluster, according to
+// their status, which other processes write as well, or to what this process has seen.
 func (r *Reconciler) sameCluster(ctx context.Context, kc *v1alpha1.KubernetesCluster) ([]*v1alpha1.KubernetesCluster, error) {
 	if kc.Status.UID == "" {
 		return nil, nil
@@ -144,7 +145,7 @@ func (r *Reconciler) twins(ctx context.Context, o client.Object) []ctrl.Request 
 	return requests
 }
 
-// claims is which cluster each name led to at the last contact of this process.
+// claims holds the cluster that each name led to at the last contact by this process.
 type claims struct {
 	mu    sync.Mutex
 	byKey map[types.NamespacedName]string

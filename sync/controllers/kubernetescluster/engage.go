@@ -17,14 +17,14 @@ import (
 	"waybill.dev/waybill/sync/cluster"
 )
 
-// summaryDelay is how long changes of installations are gathered before the summary in the
-// status is brought up to date: a cluster that is being filled costs two writes a second.
+// summaryDelay is how long changes of installations are gathered before the summary in the status
+// is updated: a cluster that is being filled costs two writes a second.
 const summaryDelay = 500 * time.Millisecond
 
-// engagement is what this package does in one cluster while it is engaged.
+// engagement is the state of this package for one cluster while it is engaged.
 type engagement struct {
 	cluster *cluster.Cluster
-	// synced says whether the informer of installations knows them all.
+	// synced reports whether the informer of installations knows them all.
 	synced func() bool
 
 	pending atomic.Bool // a wake is due
@@ -45,8 +45,8 @@ func (e *engagement) fail(err error) {
 	e.err = err
 }
 
-// engage is called when a cluster is engaged: it installs the CRDs and watches the
-// installations. The hub has its CRDs from the chart, whoever leads there.
+// engage is called when a cluster is engaged: it installs the CRDs and watches the installations.
+// The hub gets its CRDs from the chart, whichever KubernetesCluster leads there.
 func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 	if r.ConnectOnly {
 		return nil
@@ -97,7 +97,7 @@ func (r *Reconciler) begin(ctx context.Context, c *cluster.Cluster) (*engagement
 	return e, nil
 }
 
-// gather wakes the KubernetesCluster in a moment, once for all that happens until then.
+// gather wakes the KubernetesCluster after summaryDelay, once for all changes until then.
 func (r *Reconciler) gather(e *engagement) {
 	if !e.pending.CompareAndSwap(false, true) {
 		return

@@ -22,7 +22,7 @@ var (
 // registerMetrics registers the series of this package, once per process.
 var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(reachableGauge, installationsGauge) })
 
-// observeMetrics takes in what the status of a KubernetesCluster says after a pass.
+// observeMetrics exports the status of a KubernetesCluster after a reconciliation.
 func observeMetrics(kc *v1alpha1.KubernetesCluster) {
 	reachable := 0.0
 	if kc.Status.Reachable {

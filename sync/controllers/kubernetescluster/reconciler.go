@@ -25,8 +25,8 @@ import (
 // +kubebuilder:rbac:groups="",namespace=waybill-system,resources=configmaps,verbs=get;create
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconciler keeps the inventory of user clusters. What it may do in a user cluster is what
-// the cluster's kubeconfig may. Fields without a comment are required.
+// Reconciler keeps the inventory of user clusters. In a user cluster, it has the rights of the
+// cluster's kubeconfig. Fields without a comment are required.
 type Reconciler struct {
 	// Kubernetes options.
 	Client   client.Client
@@ -41,8 +41,8 @@ type Reconciler struct {
 	Kubeconfigs cluster.KubeconfigOptions
 	// ClusterSelector selects the KubernetesClusters that this process serves. Default: all.
 	ClusterSelector labels.Selector
-	// ConnectOnly has clusters be engaged for the sake of other controllers in this process,
-	// and nothing be written: another process keeps the inventory.
+	// ConnectOnly engages clusters for the other controllers in this process, and writes nothing:
+	// another process keeps the inventory.
 	ConnectOnly bool
 	// Workers is how many KubernetesClusters are reconciled at a time. Default: 4.
 	Workers int
@@ -62,8 +62,7 @@ const (
 	maxBackoff = 5 * time.Minute
 )
 
-// Reconcile brings the registry to what the spec says, and the status to what the registry
-// knows.
+// Reconcile updates the registry from the spec, and the status from the registry.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	kc := &v1alpha1.KubernetesCluster{}
 	if err := r.Client.Get(ctx, req.NamespacedName, kc); err != nil {
@@ -94,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return pass.Finish(ctx, outcome, err)
 }
 
-// run takes the steps of a pass, in order, until one says what there is to wait for.
+// run takes the steps of a reconciliation, in order, until one sets an outcome or fails.
 func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	if !s.kc.DeletionTimestamp.IsZero() {
 		return r.remove(ctx, s)
@@ -118,13 +117,13 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 	return s.ready(), nil
 }
 
-// serves says whether the KubernetesCluster is this process's.
+// serves reports whether this process serves the KubernetesCluster.
 func (r *Reconciler) serves(kc *v1alpha1.KubernetesCluster) bool {
 	return r.ClusterSelector == nil || r.ClusterSelector.Matches(labels.Set(kc.Labels))
 }
 
-// pause disengages the cluster: nobody in this process can do anything in it. What is known
-// of it stays in the status.
+// pause disengages the cluster, so that nothing in this process can act on it. What is known of it
+// stays in the status.
 func (r *Reconciler) pause(s *scope) reconcile.Outcome {
 	r.Clusters.Remove(s.key)
 	r.kubeconfigs.forget(s.key)
@@ -132,7 +131,7 @@ func (r *Reconciler) pause(s *scope) reconcile.Outcome {
 	return reconcile.Outcome{Unknown: v1alpha1.SuspendedReason, Message: pausedMessage}
 }
 
-// connectOnly has the cluster be engaged, and reports nothing.
+// connectOnly engages the cluster, and reports nothing.
 func (r *Reconciler) connectOnly(ctx context.Context, kc *v1alpha1.KubernetesCluster) error {
 	s := &scope{kc: kc, key: client.ObjectKeyFromObject(kc)}
 	if kc.Spec.Paused {
@@ -150,7 +149,7 @@ func (r *Reconciler) connectOnly(ctx context.Context, kc *v1alpha1.KubernetesClu
 	return r.recheck(ctx, s)
 }
 
-// forget drops everything of a KubernetesCluster that is gone, or another process's.
+// forget drops all state of a KubernetesCluster that is gone, or is served by another process.
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.Clusters.Remove(key)
 	r.kubeconfigs.forget(key)

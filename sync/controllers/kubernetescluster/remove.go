@@ -18,11 +18,11 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// wayOut ends every message about what holds a deletion with onDelete Wait.
+// wayOut ends every message about what blocks a deletion with onDelete Wait.
 const wayOut = "set spec.onDelete to Abandon to let the cluster go with all that runs in it"
 
-// remove lets the KubernetesCluster go when nothing of ours is left in the cluster, or at
-// once with onDelete Abandon (C38).
+// remove lets the KubernetesCluster go when nothing of ours is left in the cluster, or, with
+// onDelete Abandon, without waiting for that (C38).
 func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	var err error
 	if s.handover, err = r.handover(ctx, s); err != nil {
@@ -44,8 +44,9 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 	}
 }
 
-// untouched says whether nothing can be in the cluster: it was never reached. A status may be
-// lost, as where the hub was restored from a backup; what is scheduled there is not.
+// untouched reports whether there can be nothing in the cluster, as it was never reached. The
+// status may be lost, as when the hub was restored from a backup; what is scheduled to the cluster
+// is not.
 func (r *Reconciler) untouched(ctx context.Context, s *scope) (bool, error) {
 	if s.kc.Status.UID != "" || s.state.Engaged {
 		return false, nil
@@ -57,7 +58,7 @@ func (r *Reconciler) untouched(ctx context.Context, s *scope) (bool, error) {
 	return len(scheduled) == 0, err
 }
 
-// handover says whether another KubernetesCluster drives the cluster, or will.
+// handover reports whether another KubernetesCluster drives the cluster, or will.
 func (r *Reconciler) handover(ctx context.Context, s *scope) (bool, error) {
 	others, err := r.sameCluster(ctx, s.kc)
 	return slices.ContainsFunc(others, func(other *v1alpha1.KubernetesCluster) bool {
@@ -66,8 +67,8 @@ func (r *Reconciler) handover(ctx context.Context, s *scope) (bool, error) {
 }
 
 // drain waits until no installation is left in the cluster, no GitSync delivers to it, and no
-// KubernetesApplication is scheduled to it. Then it takes away the copies of definitions. A
-// cluster that is handed over is left with its installations and copies.
+// KubernetesApplication is scheduled to it. Then it removes the copies of definitions. A cluster
+// that is handed over keeps its installations and copies.
 func (r *Reconciler) drain(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	if s.kc.Spec.Paused {
 		r.pause(s)
@@ -100,7 +101,7 @@ func (r *Reconciler) drain(ctx context.Context, s *scope) (reconcile.Outcome, er
 	return reconcile.Outcome{}, nil
 }
 
-// remains says what is left in the cluster, or why that is not known.
+// remains returns an error that says what is left in the cluster, or why that is not known.
 func (r *Reconciler) remains(ctx context.Context, s *scope) error {
 	delivering, err := r.delivering(ctx, s)
 	if err != nil {
@@ -136,7 +137,7 @@ func (r *Reconciler) remains(ctx context.Context, s *scope) error {
 	return waiting(append(names, delivering...))
 }
 
-// waiting says what a deletion waits for; nil where that is nothing.
+// waiting returns an error that names what a deletion waits for; nil if that is nothing.
 func waiting(names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -144,8 +145,8 @@ func waiting(names []string) error {
 	return reconcile.Waiting(v1alpha1.InUseReason, 0, "waiting for what is left in the cluster: %s: delete it", some(names))
 }
 
-// delivering returns the GitSyncs that have objects in the cluster. They take them out by
-// themselves, because a cluster that is being deleted is no longer selected.
+// delivering returns the GitSyncs that have objects in the cluster. They remove them without help,
+// because a cluster that is being deleted is no longer selected.
 func (r *Reconciler) delivering(ctx context.Context, s *scope) ([]string, error) {
 	list := &v1alpha1.GitSyncList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(s.kc.Namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -172,10 +173,10 @@ func some(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
 }
 
-// abandon lets the cluster go as it is. So that nothing hangs there for ever, the copies
-// and the finalizers of installations are taken away where the cluster answers.
+// abandon lets the cluster go as it is. If the cluster answers, it removes the copies of
+// definitions and the finalizers of installations, so that nothing hangs there for ever.
 func (r *Reconciler) abandon(ctx context.Context, s *scope) (reconcile.Outcome, error) {
-	r.Clusters.Remove(s.key) // nobody is to put back what is taken away
+	r.Clusters.Remove(s.key) // so that nothing puts back what is removed
 	target, err := r.direct(ctx, s)
 	if err == nil {
 		failed, done := r.cleanups.Do(s.key.String(), s.cleanupKey(), "abandon", func(ctx context.Context) error {
@@ -194,7 +195,7 @@ func (r *Reconciler) abandon(ctx context.Context, s *scope) (reconcile.Outcome, 
 	return reconcile.Outcome{}, nil
 }
 
-// release takes the finalizer off and forgets the cluster.
+// release removes the finalizer and forgets the cluster.
 func (r *Reconciler) release(ctx context.Context, s *scope) error {
 	before := s.kc.DeepCopy()
 	if controllerutil.RemoveFinalizer(s.kc, v1alpha1.Finalizer) {
@@ -209,7 +210,8 @@ func (r *Reconciler) release(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// cleanupKey identifies the clean-up of one KubernetesCluster, not of the next of its name.
+// cleanupKey identifies the clean-up of one KubernetesCluster, as opposed to a later one with the
+// same name.
 type cleanupKey struct {
 	types.NamespacedName
 	uid types.UID

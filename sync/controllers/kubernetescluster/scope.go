@@ -8,20 +8,20 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// scope is what the steps of one pass share.
+// scope is what the steps of one reconciliation share.
 type scope struct {
-	// kc is the object of the pass; steps write its status.
+	// kc is the object that is reconciled; steps write its status.
 	kc  *v1alpha1.KubernetesCluster
 	key types.NamespacedName
-	// pass tells events; nil where clusters are only connected.
+	// pass emits events; nil if clusters are only connected.
 	pass *reconcile.Pass
 
 	// state is what the registry knows; set by look.
 	state cluster.State
-	// outcome ends the pass where a step has set it.
+	// outcome ends the reconciliation if a step has set it.
 	outcome *reconcile.Outcome
-	// handover says that another KubernetesCluster drives the cluster, or will; set by remove.
+	// handover: another KubernetesCluster drives the cluster, or will; set by remove.
 	handover bool
-	// released says that nothing holds a deletion any more; set by remove.
+	// released: nothing blocks the deletion any more; set by remove.
 	released bool
 }

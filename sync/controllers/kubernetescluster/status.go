@@ -20,8 +20,8 @@ const (
 	reachableMessage    = "the API server answers"
 )
 
-// look writes down what the registry knows of the cluster. Until there was a contact, what
-// an earlier process knew stays.
+// look writes what the registry knows of the cluster to the status. Until the first contact, what
+// an earlier process wrote stays.
 func (r *Reconciler) look(_ context.Context, s *scope) error {
 	if at := s.kc.Annotations[v1alpha1.ReconcileAtAnnotation]; at != s.kc.Status.LastHandledReconcileAt {
 		r.Clusters.Probe(s.key)
@@ -40,8 +40,8 @@ func (r *Reconciler) look(_ context.Context, s *scope) error {
 	return nil
 }
 
-// see writes whether the cluster answers, and when it last did: on loss and on return,
-// never in between (C38).
+// see writes whether the cluster answers, and when it last did. It updates the latter only when the
+// cluster is lost and when it is back (C38).
 func (s *scope) see() {
 	status := &s.kc.Status
 	if changed := status.Reachable != s.state.Reachable || status.LastSeen == nil; changed && !s.state.LastSeen.IsZero() {
@@ -56,7 +56,7 @@ func (s *scope) see() {
 	conditions.MarkFalse(s.kc, v1alpha1.ClusterReachableCondition, v1alpha1.ClusterUnreachableReason, "%s", s.why())
 }
 
-// why is the reason why the cluster is not usable, without its name, which the object has.
+// why returns why the cluster is not usable, without its name, which the object has.
 func (s *scope) why() string {
 	var unreachable *cluster.UnreachableError
 	if errors.As(s.state.Err, &unreachable) {
@@ -65,14 +65,14 @@ func (s *scope) why() string {
 	return s.state.Err.Error()
 }
 
-// unknown writes that nobody looks whether the cluster answers.
+// unknown writes that nobody checks whether the cluster answers.
 func (s *scope) unknown(reason, message string) {
 	s.kc.Status.Reachable = false
 	conditions.MarkUnknown(s.kc, v1alpha1.ClusterReachableCondition, reason, "%s", message)
 }
 
-// judge says what keeps the cluster from being ready. The registry goes on trying in any
-// case, and wakes the object when something has changed.
+// judge returns an error that says what keeps the cluster from being ready. The registry keeps
+// trying in any case, and wakes the object when something has changed.
 func (r *Reconciler) judge(ctx context.Context, s *scope) error {
 	if err := r.recheck(ctx, s); err != nil {
 		return err
@@ -91,8 +91,8 @@ func (r *Reconciler) judge(ctx context.Context, s *scope) error {
 	return r.judgeEngagement(s)
 }
 
-// connecting ends the pass: a contact wakes us. After a restart the conditions of the
-// process before stay until then.
+// connecting ends the reconciliation until a contact wakes the object. After a restart, the
+// conditions of the previous process stay until then.
 func (s *scope) connecting() {
 	s.outcome = &reconcile.Outcome{Unknown: v1alpha1.ProgressingReason, Message: connectingMessage}
 	if conditions.Has(s.kc, v1alpha1.ReadyCondition) {
@@ -100,7 +100,7 @@ func (s *scope) connecting() {
 	}
 }
 
-// judgeEngagement says what went wrong when the cluster was engaged.
+// judgeEngagement returns an error that says what went wrong when the cluster was engaged.
 func (r *Reconciler) judgeEngagement(s *scope) error {
 	e := r.engagements.get(s.key)
 	if e == nil {
@@ -118,7 +118,7 @@ func (r *Reconciler) judgeEngagement(s *scope) error {
 	}
 }
 
-// ready is the outcome of a cluster that lacks nothing.
+// ready returns the outcome for a cluster that lacks nothing.
 func (s *scope) ready() reconcile.Outcome {
 	message := "the cluster is engaged, Kubernetes " + s.kc.Status.Version
 	if s.state.Yields != nil {

@@ -13,11 +13,11 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// maxInstallations is the limit of the API.
+// maxInstallations is the limit that the API sets.
 const maxInstallations = 2000
 
-// summarize writes the installations of the cluster in short (K69). While they are not
-// known, what was known last stays.
+// summarize writes a summary of the cluster's installations to the status (K69). While they are not
+// known, the last summary stays.
 func (r *Reconciler) summarize(ctx context.Context, s *scope) error {
 	if s.state.Yields != nil { // they are in the status of the one that drives them
 		s.kc.Status.InstallationCount, s.kc.Status.Installations = 0, nil
@@ -50,7 +50,7 @@ func (r *Reconciler) installations(ctx context.Context, s *scope) ([]v1alpha1.In
 	return found, true, nil
 }
 
-// inShort reads an installation and does not change it.
+// inShort summarizes an installation, and does not modify it.
 func inShort(inst *v1alpha1.ApplicationInstallation) v1alpha1.InstallationSummary {
 	short := v1alpha1.InstallationSummary{
 		Namespace:  inst.Namespace,
@@ -72,8 +72,8 @@ func byName(a, b v1alpha1.InstallationSummary) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// shorten keeps what fits into a status. Of every version that is used one installation is
-// kept in any case: removal guards rely on the list (C47).
+// shorten keeps as many installations as fit into a status. It keeps one installation of every
+// version in use in any case: removal guards rely on the list (C47).
 func shorten(all []v1alpha1.InstallationSummary) []v1alpha1.InstallationSummary {
 	if len(all) <= maxInstallations {
 		return all

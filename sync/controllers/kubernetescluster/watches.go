@@ -20,14 +20,14 @@ import (
 const defaultWorkers = 4
 
 const (
-	// secretIndex finds the KubernetesClusters that a Secret is named by.
+	// secretIndex finds the KubernetesClusters that name a Secret.
 	secretIndex = "spec.kubeconfigSecretRef.name"
 	// uidIndex finds the KubernetesClusters that lead to one cluster.
 	uidIndex = "status.uid"
 )
 
-// SetupWithManager adds the controller to a manager. ctx ends the jobs beside the workers.
-// To be called before the registry engages anything, and before other controllers add
+// SetupWithManager adds the controller to a manager. ctx bounds the jobs that run beside the
+// workers. It must be called before the registry engages anything, and before other controllers add
 // functions of their own to OnEngage: those may rely on the CRDs being there.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	crds, err := loadCRDs()
@@ -67,8 +67,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	return b.Complete(r)
 }
 
-// changed lets through what a KubernetesCluster is reconciled for, and keeps its own status
-// writes out.
+// changed lets through the changes that a KubernetesCluster is reconciled for, but not the
+// controller's own status writes.
 func changed() predicate.Predicate {
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -77,7 +77,7 @@ func changed() predicate.Predicate {
 	})
 }
 
-// moved lets through what decides which of several KubernetesClusters drives a cluster.
+// moved lets through the changes that decide which of several KubernetesClusters drives a cluster.
 func moved() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -116,7 +116,7 @@ func (r *Reconciler) namingSecret(ctx context.Context, secret client.Object) []c
 	return requests
 }
 
-// leftBy returns the KubernetesClusters whose deletion a GitSync may hold.
+// leftBy returns the KubernetesClusters whose deletion a GitSync may block.
 func (r *Reconciler) leftBy(ctx context.Context, o client.Object) []ctrl.Request {
 	var requests []ctrl.Request
 	for _, c := range o.(*v1alpha1.GitSync).Status.Clusters {
