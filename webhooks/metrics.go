@@ -12,7 +12,7 @@ import (
 const (
 	allowed = "allowed"
 	refused = "refused"
-	failed  = "failed" // no decision: something that had to be asked did not answer
+	failed  = "failed" // no decision: a look-up got no answer
 )
 
 // operationDefault is the operation label of defaulting, whatever the operation of the request.

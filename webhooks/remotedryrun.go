@@ -59,7 +59,7 @@ func newRemoteDryRun(reader client.Reader, parse func([]byte) (*rest.Config, err
 }
 
 // try warns about every template that is new or differs from the one in old, and that the user
-// cluster would currently refuse. It asks nobody before the application is scheduled to a cluster.
+// cluster would currently refuse. It does nothing before the application is scheduled to a cluster.
 func (d *remoteDryRun) try(ctx context.Context, obj, old *v1alpha1.KubernetesApplication) admission.Warnings {
 	cluster := obj.Spec.ClusterName
 	if d == nil || cluster == "" {
@@ -233,7 +233,7 @@ func isRefusal(err error) bool {
 // kind or namespace that does not exist yet may come with the application, and is not a refusal.
 func (r *remote) refuses(ctx context.Context, template v1alpha1.ObjectTemplate) error {
 	if ctx.Err() != nil {
-		return nil // nobody listens any more
+		return nil // the caller no longer waits
 	}
 	gvk := template.GroupVersionKind()
 	mapping, err := r.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)

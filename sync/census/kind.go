@@ -53,7 +53,7 @@ const (
 	// tolerated is how often in a row access to a kind that was watched may be denied before that
 	// is believed: an API server that has just started does not know all rights yet.
 	tolerated = 3
-	// trusted is for how long what was seen of a kind is trusted while the kind cannot be listed
+	// trusted is how long the known objects of a kind are trusted while the kind cannot be listed
 	// any more, for example because its conversion webhook is broken.
 	trusted = 3 * time.Minute
 )

@@ -119,8 +119,8 @@ func (k *Keeper) Giving(app types.UID) bool {
 	return k.giving[app] > 0
 }
 
-// Run works until ctx ends. It must be called only once, after Owners have all Applications: only
-// then is it known which of them match an object.
+// Run looks at objects until ctx ends. It must be called only once, after Owners have all
+// Applications: only then is it known which of them match an object.
 func (k *Keeper) Run(ctx context.Context) {
 	var workers sync.WaitGroup
 	for range maxWrites {

@@ -57,7 +57,8 @@ func newKinds(from discovery.DiscoveryInterface) *kinds {
 	}
 }
 
-// forget makes the kinds of these groups, and those that were not found, be looked up again.
+// forget drops what is known of the kinds of these groups, and of kinds that were not found, so
+// that they are looked up again.
 func (k *kinds) forget(groups map[string]bool) {
 	k.mapper.Reset()
 	for gk, resource := range k.known {

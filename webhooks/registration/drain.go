@@ -45,7 +45,7 @@ func (r *Registrar) handOver(ctx context.Context) bool {
 	for {
 		s, changed := r.current()
 		if !s.mentions(r.options.Endpoint, r.options.Hooks) {
-			pause(ctx, r.options.Settle) // API servers learn of a configuration one after the other
+			pause(ctx, r.options.Settle) // API servers do not all observe a configuration at the same time
 			return true
 		}
 		select {

@@ -19,8 +19,8 @@ import (
 
 // state holds the two configurations as observed.
 type state struct {
-	mutating   *admissionregistrationv1.MutatingWebhookConfiguration   // nil where there is none
-	validating *admissionregistrationv1.ValidatingWebhookConfiguration // nil where there is none
+	mutating   *admissionregistrationv1.MutatingWebhookConfiguration   // nil if there is none
+	validating *admissionregistrationv1.ValidatingWebhookConfiguration // nil if there is none
 }
 
 // clients returns the addresses and bundles of all entries.

@@ -48,7 +48,7 @@ func (r *Reconciler) guard(key types.NamespacedName, uid string) error {
 	}
 	for _, other := range r.claims.of(uid) {
 		if state, ok := r.Clusters.State(other); ok && other != key && state.Engaged && state.Yields == nil {
-			r.Clusters.Probe(other) // it comes after us, and has yet to learn of us
+			r.Clusters.Probe(other) // it comes after us, but does not know about us yet
 		}
 	}
 	return nil
