@@ -12,9 +12,9 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// application is the one Application that describes an installation (C55): it observes, for
-// what Helm made, Helm deletes (C8). Its components are the objects of the installation in
-// the target namespace; what is elsewhere is in the inventory alone.
+// application returns the one Application that describes an installation (C55). It only observes,
+// because Helm deletes what Helm created (C8). Its components are the objects of the installation
+// in the target namespace; objects elsewhere are in the inventory only.
 func application(p plan, inventory []manifest.ID) (manifest.Object, error) {
 	app := &v1alpha1.Application{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ApplicationKind},

@@ -28,11 +28,11 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// engagedForGood is longer than any cluster is lost.
+// engagedForGood is longer than any cluster stays lost.
 const engagedForGood = 365 * 24 * time.Hour
 
-// engage starts the driver of a cluster; it ends with ctx, when the cluster is disengaged.
-// The hub itself is driven where a KubernetesCluster without a kubeconfig stands for it.
+// engage starts the driver of a cluster, which ends with ctx when the cluster is disengaged. The
+// hub itself has a driver if a KubernetesCluster without a kubeconfig stands for it.
 func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 	d, err := r.newDriver(ctx, c)
 	if err != nil {
@@ -108,7 +108,7 @@ func (r *Reconciler) newDriver(ctx context.Context, c *cluster.Cluster) (*driver
 	return d, nil
 }
 
-// notify wakes the installation whose object was changed by others, or is well or sick now.
+// notify wakes the installation whose object was changed by others, or whose health changed.
 func (d *driver) notify(owner apply.Owner) {
 	key := owner.ObjectKey()
 	d.told.Ring(key)
@@ -122,15 +122,15 @@ func (r *Reconciler) actions() int {
 	return r.Actions
 }
 
-// sources are what the driver's controller watches in its cluster.
+// sources returns what the driver's controller watches in its cluster.
 func (d *driver) sources() []source.Source {
 	installations := source.Kind[client.Object](d.cluster.Cache(), &v1alpha1.ApplicationInstallation{},
 		&handler.EnqueueRequestForObject{}, changed())
 	return []source.Source{installations, d.waker.Source()}
 }
 
-// changed lets through what an installation is reconciled for, and keeps its own status
-// writes out.
+// changed passes the changes that an installation is reconciled for, and filters out its own status
+// writes.
 func changed() predicate.Predicate {
 	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -149,8 +149,8 @@ func (d *driver) wakeUsing(ctx context.Context, definition string) {
 	d.wakeIf(ctx, func(inst *v1alpha1.ApplicationInstallation) bool { return inst.Spec.ApplicationRef.Name == definition })
 }
 
-// wakeNaming wakes the installations whose values come from a Secret or ConfigMap; without a
-// name, from any of that kind.
+// wakeNaming wakes the installations whose values come from the given Secret or ConfigMap; without
+// a name, from any of that kind.
 func (d *driver) wakeNaming(ctx context.Context, kind content.Kind, name types.NamespacedName) {
 	d.wakeIf(ctx, func(inst *v1alpha1.ApplicationInstallation) bool {
 		return slices.ContainsFunc(inst.Spec.ValuesFrom, func(from v1alpha1.ValuesReference) bool {
@@ -159,8 +159,8 @@ func (d *driver) wakeNaming(ctx context.Context, kind content.Kind, name types.N
 	}, client.InNamespace(name.Namespace))
 }
 
-// wakeIf wakes installations. It never waits for the cluster: while its installations are not
-// known, the watch that finds them wakes them all.
+// wakeIf wakes the wanted installations. It never waits for the cluster: while the cluster's
+// installations are not known, it wakes none, because the watch that finds them wakes them all.
 func (d *driver) wakeIf(ctx context.Context, wanted func(*v1alpha1.ApplicationInstallation) bool, opts ...client.ListOption) {
 	log := ctrl.LoggerFrom(ctx).WithValues("cluster", d.cluster.Name())
 	informer, err := d.cluster.Cache().GetInformer(ctx, &v1alpha1.ApplicationInstallation{}, cache.BlockUntilSynced(false))

@@ -19,16 +19,16 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// gitInterval is how often a git reference that may move is looked at where the installation
-// sets no reconciliationInterval.
+// gitInterval is how often a git reference that may move is looked at if the installation sets no
+// reconciliationInterval.
 const gitInterval = 5 * time.Minute
 
 // prepareTimeout bounds fetching a chart or building a kustomization.
 const prepareTimeout = 2 * time.Minute
 
-// prepare fetches what is to be installed, where the cluster does not have it yet, and looks
-// whether a source that moves has moved. A look holds up nothing: what is installed is kept as it
-// is while it lasts, and where it fails.
+// prepare fetches what is to be installed if the cluster does not have it yet, and looks whether a
+// moving source has moved. A look blocks nothing: while it runs, and if it fails, what is installed
+// is kept as it is.
 func (d *driver) prepare(_ context.Context, s *scope) error {
 	needed := s.needsFiles()
 	if !needed && !s.lookDue() {
@@ -57,7 +57,7 @@ func (d *driver) prepare(_ context.Context, s *scope) error {
 	return nil
 }
 
-// moved is the digest with what a moving source points at.
+// moved returns the digest together with what a moving source points at.
 func (p *prepared) moved() string {
 	moved := p.digest + "/" + p.files.revision
 	if p.files.chart != nil {
@@ -66,15 +66,15 @@ func (p *prepared) moved() string {
 	return moved
 }
 
-// moves says whether the source can change without a change of the definition.
+// moves reports whether the source can change without a change of the definition.
 func (s *scope) moves() bool { return origin{version: s.version}.moves() }
 
-// lookDue says whether a source that moves is to be asked where it points.
+// lookDue reports whether it is time to ask a moving source where it points.
 func (s *scope) lookDue() bool {
 	return s.moves() && (s.session.asked != s.asked() || s.isDue(s.session.nextLook))
 }
 
-// asked identifies the question to a source: another one is asked at once.
+// asked identifies the question to a source: a different question is asked at once.
 func (s *scope) asked() string {
 	question := []string{s.requestedAt(), s.interval().String()}
 	for _, secret := range []*content.Content{s.credentials, s.authorities} {
@@ -101,11 +101,12 @@ func (s *scope) looked(err error, backoff func(int) time.Duration) {
 
 func (s *scope) requestedAt() string { return s.inst.Annotations[v1alpha1.ReconcileAtAnnotation] }
 
-// interval between full comparisons with the cluster, and between looks; zero for none.
+// interval returns the time between full comparisons with the cluster, and between looks; zero for
+// none.
 func (s *scope) interval() time.Duration { return max(s.inst.Spec.ReconciliationInterval.Duration, 0) }
 
-// after is the end of an interval that begins now, and up to a tenth later, so that not all
-// installations of a cluster are due at once; never, where there is none.
+// after returns the end of an interval that starts now, up to a tenth later so that not all
+// installations of a cluster are due at once. It returns the zero time if there is no interval.
 func after(interval time.Duration) time.Time {
 	if interval == 0 {
 		return time.Time{}
@@ -113,14 +114,15 @@ func after(interval time.Duration) time.Time {
 	return time.Now().Add(interval + time.Duration(rand.Int64N(int64(interval)/10+1)))
 }
 
-// retryDue says whether what failed is to be tried again: its time has come, or somebody asks for
-// it, whom also a failure is tried for that waits for a change.
+// retryDue reports whether to try again what failed: its time has come, or somebody asks for it,
+// which also retries a failure that waits for a change.
 func (s *scope) retryDue() bool {
 	failed := s.session.result.err != nil || len(s.session.result.problems) > 0
 	return s.isDue(s.session.retryAt) || failed && s.requestedAt() != s.session.requested
 }
 
-// compareDue says whether the interval is over after which everything is compared with the cluster.
+// compareDue reports whether the interval after which everything is compared with the cluster is
+// over.
 func (s *scope) compareDue() bool {
 	if interval := s.interval(); interval != s.session.interval {
 		s.session.interval, s.session.compareAt = interval, after(interval)
@@ -128,7 +130,7 @@ func (s *scope) compareDue() bool {
 	return s.isDue(s.session.compareAt)
 }
 
-// needsFiles says whether there is something to install that is not at hand.
+// needsFiles reports whether there is something to install that is not at hand.
 func (s *scope) needsFiles() bool {
 	if s.session.prepared != nil && s.session.prepared.digest == s.digest {
 		return false
@@ -136,8 +138,8 @@ func (s *scope) needsFiles() bool {
 	return s.session.result.input != s.digest || s.retryDue()
 }
 
-// recordIntent writes what is about to be installed before the first write to the cluster:
-// after a crash at any later line, it is known what to uninstall.
+// recordIntent records what is about to be installed before the first write to the cluster: after a
+// crash at any later line, it is known what to uninstall.
 func (d *driver) recordIntent(ctx context.Context, s *scope) error {
 	got := s.session.prepared
 	if got == nil || got.moved() == s.session.attempted {
@@ -154,15 +156,15 @@ func (d *driver) recordIntent(ctx context.Context, s *scope) error {
 
 // action is one job in the cluster.
 type action struct {
-	// input identifies it: an action that is under way is taken up again by it.
+	// input identifies it: a running action is found again by its input.
 	input string
 	work  func(context.Context, plan) acted
-	// installs says that it brings what was prepared.
+	// installs says that the action installs what was prepared.
 	installs bool
 }
 
-// act installs what was prepared, rolls back what did not become healthy, or puts right what
-// others have changed.
+// act installs what was prepared, rolls back what did not become healthy, or corrects what others
+// have changed.
 func (d *driver) act(_ context.Context, s *scope) error {
 	next := d.next(s)
 	if next == nil {
@@ -193,8 +195,9 @@ func (d *driver) act(_ context.Context, s *scope) error {
 	return nil
 }
 
-// do runs an action beside the workers. Where the cluster told of a change by others while it
-// ran, the installation is looked at once more: that wake was spent on the end of the action.
+// do runs an action outside the workers. If the cluster reported a change by others while it ran,
+// the installation is reconciled once more: the wake for that change was spent on the end of the
+// action.
 func (d *driver) do(s *scope, input string, work func(context.Context, plan) acted) (acted, bool) {
 	if s.session.acting != input {
 		s.session.acting, s.session.toldBefore, s.session.requested = input, s.told, s.requestedAt()
@@ -213,14 +216,14 @@ func (d *driver) do(s *scope, input string, work func(context.Context, plan) act
 	return result, done
 }
 
-// The actions that bring nothing new.
+// Inputs of the actions that install nothing new.
 const (
 	rollBack          = "rollback"
 	correctDrift      = "correct"
 	compareEverything = "compare"
 )
 
-// next is the action that is under way, or due; nil where there is none.
+// next returns the action that is running or due; nil if there is none.
 func (d *driver) next(s *scope) *action {
 	m := d.methods[s.method()]
 	if got := s.session.prepared; got != nil && (got.moved() != s.session.attempted || s.retryDue() || s.session.acting == got.moved()) {
@@ -238,8 +241,8 @@ func (d *driver) next(s *scope) *action {
 	return nil
 }
 
-// drifted says whether there is anything to put right, and which objects are known to be
-// changed; a correction that is under way is taken up again until it has ended.
+// drifted returns the objects that are known to be changed, and reports whether there is anything
+// to correct. A running correction is due until it has ended.
 func (d *driver) drifted(s *scope) ([]manifest.ID, bool) {
 	correcting := s.session.acting == correctDrift
 	if s.session.acting == compareEverything || !correcting && s.told == s.session.toldBefore {
@@ -249,7 +252,8 @@ func (d *driver) drifted(s *scope) ([]manifest.ID, bool) {
 	return seen.Drifted, correcting || known && !seen.Settled
 }
 
-// installOnce makes the namespace, installs, and describes the result as an Application.
+// installOnce creates the namespace if asked to, installs, and describes the result as an
+// Application.
 func (d *driver) installOnce(ctx context.Context, m method, p plan, f *files) acted {
 	if err := d.ensureNamespace(ctx, p); err != nil {
 		return acted{err: err}
@@ -257,7 +261,7 @@ func (d *driver) installOnce(ctx context.Context, m method, p plan, f *files) ac
 	return m.install(ctx, p, f)
 }
 
-// take keeps the result of an action.
+// take records the result of an action.
 func (d *driver) take(s *scope, result acted) {
 	if result.input == "" {
 		result.input = s.session.result.input
@@ -278,14 +282,14 @@ func (d *driver) take(s *scope, result acted) {
 	s.inst.Status.Failures = int32(s.session.failures)
 }
 
-// key is the name of the installation.
+// key returns the name of the installation.
 func (s *scope) key() types.NamespacedName { return client.ObjectKeyFromObject(s.inst) }
 
 func (d *driver) jobKey(s *scope) jobKey {
 	return jobKey{cluster: d.cluster.Name(), name: s.key(), uid: s.inst.UID}
 }
 
-// prefixed names the release in the message of an error.
+// prefixed names the application, its version and its namespace in the message of an error.
 func prefixed(what string, p plan, err error) error {
 	return fmt.Errorf("%s %s %s in namespace %s: %w", what, p.resolved.Name, p.resolved.Version, p.resolved.Namespace, err)
 }

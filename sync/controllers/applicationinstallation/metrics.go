@@ -25,7 +25,8 @@ var (
 // registerMetrics registers the series of this package, once per process.
 var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(readyGauge, failuresTotal) })
 
-// observeMetrics takes in what the status says after a pass, and the error that the pass ended with.
+// observeMetrics exports whether an installation is ready after a pass, and counts the error that
+// the pass ended with.
 func observeMetrics(c *cluster.Cluster, inst *v1alpha1.ApplicationInstallation, err error) {
 	ready := 0.0
 	if conditions.IsReady(inst) {
@@ -38,7 +39,7 @@ func observeMetrics(c *cluster.Cluster, inst *v1alpha1.ApplicationInstallation, 
 	}
 }
 
-// forgetMetrics drops the series of an installation that is gone.
+// forgetMetrics deletes the series of an installation that is gone.
 func forgetMetrics(c *cluster.Cluster, inst *v1alpha1.ApplicationInstallation) {
 	readyGauge.DeleteLabelValues(c.Name().String(), inst.Namespace, inst.Name)
 	failuresTotal.DeletePartialMatch(prometheus.Labels{"cluster": c.Name().String(), "namespace": inst.Namespace, "name": inst.Name})

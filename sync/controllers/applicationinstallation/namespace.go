@@ -16,10 +16,10 @@ import (
 
 var namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
 
-// ensureNamespace makes the target namespace where the installation asks for that, and gives
-// it its labels and annotations (K37, K38). Each installation is a field manager of its own,
-// so that two which share a namespace do not take each other's labels away. The namespace is
-// never deleted: others may have moved in.
+// ensureNamespace creates the target namespace if the installation asks for that, and sets its
+// labels and annotations (K37, K38). Each installation is its own field manager, so that two that
+// share a namespace do not remove each other's labels. The namespace is never deleted: others may
+// use it by now.
 func (d *driver) ensureNamespace(ctx context.Context, p plan) error {
 	wanted := p.namespace
 	client := d.cluster.Metadata().Resource(namespaces)

@@ -17,7 +17,7 @@ type origin struct {
 	authorities *content.Content
 }
 
-// url identifies the server, so that jobs which contact one share a lane.
+// url identifies the server, so that jobs that contact the same one share a lane.
 func (s origin) url() string {
 	if helm := s.version.Template.Source.Helm; helm != nil {
 		return helm.URL
@@ -25,13 +25,13 @@ func (s origin) url() string {
 	return s.version.Template.Source.Git.Remote
 }
 
-// moves says whether the source can change without a change of the definition.
+// moves reports whether the source can change without a change of the definition.
 func (s origin) moves() bool {
 	git := s.version.Template.Source.Git
 	return git != nil && (git.Ref == nil || git.Ref.Commit == "")
 }
 
-// fetchChart brings a chart from a helm repository or a registry.
+// fetchChart fetches a chart from a Helm repository or a registry.
 func (r *Reconciler) fetchChart(ctx context.Context, s origin) (*files, error) {
 	helm := s.version.Template.Source.Helm
 	credentials := chart.Credentials{}
@@ -52,8 +52,8 @@ func (r *Reconciler) fetchChart(ctx context.Context, s origin) (*files, error) {
 	return &files{revision: got.Metadata.Version, chart: got}, nil
 }
 
-// openTree brings the tree of a git source at a revision, or, where that is zero, at the one that
-// its reference points at now; the caller closes it.
+// openTree opens the tree of a git source at a revision or, if that is zero, at the one that its
+// reference points at now. The caller must close it.
 func (r *Reconciler) openTree(ctx context.Context, s origin, revision git.Revision) (*git.Tree, git.Revision, error) {
 	from := s.version.Template.Source.Git
 	repository := git.Repository{URL: from.Remote}
@@ -100,8 +100,8 @@ func (r *Reconciler) fetchChartFromGit(ctx context.Context, s origin) (*files, e
 	return &files{revision: revision.String(), git: revision, chart: got}, nil
 }
 
-// chartError gives an error of a chart source its reason.
+// chartError adds the reason to an error of a chart source.
 func chartError(err error) error { return reconcile.Failed(chart.Reason(err), "%w", err) }
 
-// gitError gives an error of a git source its reason.
+// gitError adds the reason to an error of a git source.
 func gitError(err error) error { return reconcile.Failed(git.Reason(err), "%w", err) }

@@ -24,9 +24,9 @@ import (
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconciler drives the installations of every cluster that the registry engages. What it
-// may do in a user cluster is what the cluster's kubeconfig may; admission there has checked
-// that whoever wrote an installation may have it (C35).
+// Reconciler drives the installations of every cluster that the registry engages. In a user cluster
+// it may do what the cluster's kubeconfig may do; admission there has checked that the author of an
+// installation may have it (C35).
 type Reconciler struct {
 	// Hub reads definitions and KubernetesClusters from a cache.
 	Hub      client.Client
@@ -60,7 +60,7 @@ type driver struct {
 	client   client.Client
 	recorder events.EventRecorder
 	applier  *apply.Applier
-	// values reads what valuesFrom names.
+	// values reads the objects that valuesFrom names.
 	values *content.Reader
 
 	kernel   *reconcile.Kernel
@@ -69,19 +69,19 @@ type driver struct {
 	acts     *reconcile.Jobs[jobKey, acted]
 	methods  map[v1alpha1.Method]method
 	watching *contentWatches
-	// told counts the changes by others to what an installation installed.
+	// told counts the changes that others made to what an installation installed.
 	told *reconcile.Bell[types.NamespacedName]
 	// inventories keeps what does not fit into a status.
 	inventories *inventory.Store
 }
 
-// Back-off of an installation that fails for a reason that no event will end.
+// Backoff of an installation that fails for a reason that no event will end.
 const (
 	minBackoff = 2 * time.Second
 	maxBackoff = 10 * time.Minute
 )
 
-// Reconcile brings one installation of the cluster to what its spec wants.
+// Reconcile brings one installation of the cluster to what its spec says.
 func (d *driver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	inst := &v1alpha1.ApplicationInstallation{}
 	if err := d.client.Get(ctx, req.NamespacedName, inst); err != nil {
@@ -113,7 +113,7 @@ func (d *driver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	return result, err
 }
 
-// run takes the steps of a pass, in order, until one has nothing more to do before an event.
+// run performs the steps of a pass in order, until one has nothing more to do before an event.
 func (d *driver) run(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	if !s.inst.DeletionTimestamp.IsZero() {
 		return d.uninstall(ctx, s)
@@ -140,7 +140,7 @@ func (d *driver) run(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	return d.report(s)
 }
 
-// owner is what the objects of an installation are marked with.
+// owner returns the owner that the objects of an installation are marked with.
 func (d *driver) owner(inst *v1alpha1.ApplicationInstallation) apply.Owner {
 	return apply.Owner{HubID: d.HubID, Kind: v1alpha1.ApplicationInstallationKind, Namespace: inst.Namespace, Name: inst.Name}
 }

@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// resolve finds the definition and its version on the hub, never in a copy (C45), and the
+// resolve finds the definition and its version on the hub, never in a copy (C45), and reads the
 // credentials of its source.
 func (d *driver) resolve(ctx context.Context, s *scope) error {
 	ref := s.inst.Spec.ApplicationRef
@@ -32,7 +32,8 @@ func (d *driver) resolve(ctx context.Context, s *scope) error {
 	s.definition = definition
 	wanted := s.inst.GetVersion(definition)
 	s.version = definition.GetVersion(wanted)
-	// A version that is not offered was withdrawn only from who has it: to others it may yet come.
+	// A version that is not offered was withdrawn only if the installation has it: otherwise it may
+	// still come.
 	withdrawn := s.version == nil && s.has(wanted) || !definition.DeletionTimestamp.IsZero()
 	if withdrawn && forced(definition, wanted) {
 		return d.withdraw(ctx, s, wanted)
@@ -52,8 +53,8 @@ func (d *driver) resolve(ctx context.Context, s *scope) error {
 	return d.readCredentials(ctx, s)
 }
 
-// checkOffer waits where the definition is not offered to the cluster (C59). What was begun while
-// it was is kept.
+// checkOffer waits if the definition is not offered to the cluster (C59). An installation that was
+// begun while it was offered is kept.
 func (d *driver) checkOffer(ctx context.Context, s *scope) error {
 	if s.definition.Spec.ClusterSelector == nil || s.inst.Status.Application != nil {
 		return nil
@@ -73,13 +74,13 @@ func (d *driver) checkOffer(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// has says whether that version is what the installation was last resolved to.
+// has reports whether the installation was last resolved to that version.
 func (s *scope) has(version string) bool {
 	return s.inst.Status.Application != nil && s.inst.Status.Application.Version == version
 }
 
-// unresolved waits for a definition that was never there, and stalls on one that is gone:
-// what was installed keeps running (C46, C47).
+// unresolved waits for a definition that was never there, and stalls if it is gone: what was
+// installed keeps running (C46, C47).
 func (s *scope) unresolved(format string, args ...any) error {
 	installed := s.inst.Status.Application
 	wanted := s.inst.Spec.ApplicationRef.Version
@@ -89,7 +90,7 @@ func (s *scope) unresolved(format string, args ...any) error {
 	return reconcile.Waiting(v1alpha1.DefinitionNotFoundReason, 0, format, args...)
 }
 
-// forced says whether the definition allows the version to be taken from who uses it (C47).
+// forced reports whether the definition allows removing the version from those who use it (C47).
 func forced(definition *v1alpha1.ApplicationDefinition, version string) bool {
 	value, ok := definition.Annotations[v1alpha1.ForceRemoveAnnotation]
 	if !ok {
@@ -143,8 +144,8 @@ func (d *driver) readCredentials(ctx context.Context, s *scope) error {
 	return err
 }
 
-// sourceSecret reads a Secret of the system namespace. Credentials take part only when they
-// are annotated as such: nobody points a definition at just any Secret of ours (K56).
+// sourceSecret reads a Secret in the system namespace. Credentials must be annotated as such, so
+// that nobody can point a definition at an arbitrary Secret of ours (K56).
 func (d *driver) sourceSecret(ctx context.Context, name string, annotated bool) (*content.Content, error) {
 	key := types.NamespacedName{Namespace: d.SystemNamespace, Name: name}
 	secret, err := d.Secrets.Get(ctx, content.Secret, key)

@@ -15,14 +15,14 @@ type scope struct {
 	inst *v1alpha1.ApplicationInstallation
 	// pass writes the status.
 	pass *reconcile.Pass
-	// now is when the pass began: what was due by then, it sees to.
+	// now is when the pass began: the pass handles what was due by then.
 	now time.Time
-	// told is how often the cluster had told of a change by others when the pass began: what it
-	// tells later, another pass sees to.
+	// told is how many changes by others the cluster had reported when the pass began: another pass
+	// handles later ones.
 	told int
 	// session is what is remembered between passes.
 	session *session
-	// owner is what objects of the installation are marked with.
+	// owner is the owner that objects of the installation are marked with.
 	owner apply.Owner
 
 	// definition, version and resolved are set by resolve.
@@ -39,21 +39,21 @@ type scope struct {
 	digest string
 	// obsolete is the inventory that the status named before keepInventory replaced it.
 	obsolete *v1alpha1.Inventory
-	// pending is set by a step that waits for a job to end as an event.
+	// pending is set by a step that waits for a job, which ends with an event.
 	pending bool
-	// looking is set by prepare where a source is being looked at, which ends as an event.
+	// looking is set by prepare while a source is being looked at, which ends with an event.
 	looking bool
 }
 
-// options of the installation, or else those of its definition.
+// options returns the options of the installation, or else those of its definition.
 func (s *scope) options() *v1alpha1.HelmDeployOptions {
 	return s.inst.GetHelmOptions(s.definition)
 }
 
-// namespace is where the workload goes (K36).
+// namespace returns where the workload is installed (K36).
 func (s *scope) namespace() v1alpha1.TargetNamespace { return s.inst.GetTarget(s.definition) }
 
-// method of the installation, which is that of its definition, gone or not.
+// method returns the method of the installation: that of its definition, even if that is gone.
 func (s *scope) method() v1alpha1.Method {
 	switch {
 	case s.definition != nil:
@@ -65,12 +65,13 @@ func (s *scope) method() v1alpha1.Method {
 	}
 }
 
-// isDue says whether a time was set, and had come when the pass began.
+// isDue reports whether a time was set, and had come when the pass began.
 func (s *scope) isDue(at time.Time) bool { return !at.IsZero() && !at.After(s.now) }
 
-// requeueAfter is the time until the next look at a moving source, until the next comparison, until
-// the next try, or until objects have to be healthy. What was due when the pass began is not in it: the pass has seen to
-// that or, where it could not, waits for what ends as an event.
+// requeueAfter returns the time until the earliest of these: the next look at a moving source, the
+// next comparison, the next try, and the time by which objects must be healthy. It leaves out what
+// was due when the pass began: the pass has handled that or, if it could not, waits for something
+// that ends with an event.
 func (s *scope) requeueAfter() time.Duration {
 	var next time.Time
 	for _, due := range []time.Time{s.session.nextLook, s.session.compareAt, s.session.retryAt, s.session.healthDue} {

@@ -10,8 +10,8 @@ import (
 	"waybill.dev/waybill/sync/source/git"
 )
 
-// jobKey identifies an installation of a cluster; the UID keeps one apart from another of
-// the same name.
+// jobKey identifies an installation of a cluster; the UID distinguishes it from another of the same
+// name.
 type jobKey struct {
 	cluster types.NamespacedName
 	name    types.NamespacedName
@@ -19,25 +19,25 @@ type jobKey struct {
 }
 
 // session is what is remembered of an installation between passes. Only the pass of the
-// installation itself touches it, so it needs no lock; but its jobs write to the inventory.
+// installation itself uses it, so it needs no lock; but its jobs write to the inventory.
 type session struct {
-	// prepared is what the digest was prepared to, until it was acted on.
+	// prepared is what was prepared for the digest, until it is acted on.
 	prepared *prepared
-	// asked is what a moving source was last looked at with, lookErr how that ended, and nextLook
-	// when it is looked at again.
+	// asked is the question of the last look at a moving source, lookErr the error of that look,
+	// and nextLook the time of the next one.
 	asked        string
 	lookErr      error
 	lookFailures int
 	nextLook     time.Time
-	// revision of a git source is that which was last installed.
+	// revision of a git source that was last installed.
 	revision git.Revision
 
 	// restored says that inventory was read back from the status.
 	restored  bool
 	inventory ledger
-	// acting is the input of the action that is under way, empty while there is none; toldBefore is
-	// how often the cluster had told of a change by others when it, or the last one, began, and
-	// requested the annotation reconcile-at then.
+	// acting is the input of the running action, empty if there is none. toldBefore is how many
+	// changes by others the cluster had reported when it, or the last one, began, and requested is
+	// what the annotation reconcile-at was then.
 	acting     string
 	toldBefore int
 	requested  string
@@ -45,16 +45,17 @@ type session struct {
 	interval  time.Duration
 	compareAt time.Time
 
-	// attempted is the digest that was last acted on, and result how that went.
+	// attempted is the digest that was last acted on, and result the outcome.
 	attempted string
 	result    acted
 
-	// healthSince is when the result came, and healthDue when it fails for want of health.
+	// healthSince is when the result came, and healthDue when the installation fails if it is not
+	// healthy by then.
 	healthSince time.Time
 	healthDue   time.Time
-	// uninstalling says that an uninstall was begun.
+	// uninstalling says that an uninstall has begun.
 	uninstalling bool
-	// giveUp is why the last install is to be rolled back; empty where it is not.
+	// giveUp is why the last install must be rolled back; empty if it must not be.
 	giveUp string
 
 	// failures in a row, and when to try again.
@@ -69,8 +70,8 @@ func (s *session) failed(backoff func(int) time.Duration) {
 
 func (s *session) succeeded() { s.failures, s.retryAt = 0, time.Time{} }
 
-// beginUninstall forgets, once, what was due: what held up the install does not hold up the
-// uninstall, and there is nothing to look at any more.
+// beginUninstall clears, once, what was due: what delayed the install does not delay the uninstall,
+// and there is nothing left to look at.
 func (s *session) beginUninstall() {
 	if !s.uninstalling {
 		s.uninstalling, s.retryAt = true, time.Time{}
@@ -78,7 +79,7 @@ func (s *session) beginUninstall() {
 	}
 }
 
-// sessions by UID of the installation.
+// sessions holds the sessions by UID of the installation.
 type sessions struct {
 	mu    sync.Mutex
 	byUID map[types.UID]*session
@@ -86,7 +87,7 @@ type sessions struct {
 
 func newSessions() *sessions { return &sessions{byUID: map[types.UID]*session{}} }
 
-// of returns the session of an installation, a new one where there is none.
+// of returns the session of an installation, and creates it if there is none.
 func (s *sessions) of(inst *v1alpha1.ApplicationInstallation) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()

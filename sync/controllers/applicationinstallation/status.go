@@ -19,12 +19,13 @@ import (
 // maxProblems is how many problems a status lists.
 const maxProblems = 50
 
-// maxMessage bounds the message of one problem in a status, and of a list of what drifted: a
-// webhook refuses at any length, and etcd takes no object that is too large.
+// maxMessage bounds the message of one problem in a status, and of a list of what drifted: the
+// refusal of a webhook may have any length, and etcd rejects objects that are too large.
 const maxMessage = 2048
 
-// failed is the outcome of a step that failed. What is installed is still kept as it was. A try
-// that has a due time is not put off by passes for other reasons, as by the kernel's back-off.
+// failed returns the outcome of a step that failed. What is installed is still kept as it was.
+// Passes for other reasons do not postpone a try that has a due time, as the kernel's backoff
+// would.
 func (s *scope) failed(err error) (reconcile.Outcome, error) {
 	after := s.requeueAfter()
 	var known *reconcile.Error
@@ -60,8 +61,8 @@ func (d *driver) report(s *scope) (reconcile.Outcome, error) {
 	return d.reportHealth(s)
 }
 
-// reportHealth says Ready when every object is healthy, the Application among them (C43).
-// Watches wake the installation when that changes.
+// reportHealth reports Ready if every object is healthy, including the Application (C43). Watches
+// wake the installation when that changes.
 func (d *driver) reportHealth(s *scope) (reconcile.Outcome, error) {
 	seen, _ := d.applier.Observe(s.owner)
 	if !seen.Health.Healthy() {
@@ -71,8 +72,8 @@ func (d *driver) reportHealth(s *scope) (reconcile.Outcome, error) {
 	return reconcile.Outcome{Message: s.message(), RequeueAfter: s.requeueAfter()}, nil
 }
 
-// notHealthy is progress without wait, however long it takes; with wait it is a failure when
-// the timeout is over.
+// notHealthy reports objects that are not healthy yet: without wait as progress, however long it
+// takes; with wait as a failure once the timeout is over.
 func (s *scope) notHealthy(sick health.Summary) (reconcile.Outcome, error) {
 	message := sick.String()
 	if o := s.options(); o != nil && o.Wait {
@@ -113,7 +114,7 @@ func (s *scope) markInstalled(installed bool, err error) {
 	}
 }
 
-// tellCorrected records what was put right as an event: the status shows what is, not what was.
+// tellCorrected reports what was corrected as an event: the status shows what is, not what was.
 func (s *scope) tellCorrected(result acted) {
 	if len(result.corrected) > 0 {
 		s.pass.Tell(reconcile.Event{
@@ -122,7 +123,7 @@ func (s *scope) tellCorrected(result acted) {
 	}
 }
 
-// reportDrift shows what differs where drift is to be reported and left alone.
+// reportDrift shows what differs if drift is to be reported and left alone.
 func (s *scope) reportDrift(result acted) {
 	if len(result.drifted) == 0 || s.options().GetDriftDetection() != v1alpha1.DriftWarn {
 		conditions.Delete(s.inst, v1alpha1.DriftedCondition)

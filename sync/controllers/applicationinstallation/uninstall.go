@@ -12,8 +12,8 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// uninstall takes away what was installed; the finalizer stays until that is done (K53, C34).
-// It needs neither the definition nor its source.
+// uninstall removes what was installed; the finalizer stays until that is done (K53, C34). It needs
+// neither the definition nor its source.
 func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	d.fetches.Drop(d.jobKey(s))
 	app := s.inst.Status.Application
@@ -43,7 +43,7 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 	return reconcile.Outcome{}, d.remaining(s)
 }
 
-// remaining says what an uninstall waits for.
+// remaining returns an error that says what an uninstall waits for.
 func (d *driver) remaining(s *scope) error {
 	result := s.session.result
 	switch {
@@ -58,7 +58,7 @@ func (d *driver) remaining(s *scope) error {
 	}
 }
 
-// release lets the installation go and forgets it.
+// release removes the finalizer of the installation and forgets it.
 func (d *driver) release(ctx context.Context, s *scope) error {
 	before := s.inst.DeepCopy()
 	if controllerutil.RemoveFinalizer(s.inst, v1alpha1.Finalizer) {

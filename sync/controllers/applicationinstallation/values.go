@@ -16,8 +16,8 @@ import (
 	"waybill.dev/waybill/sync/values"
 )
 
-// readValues merges the values of everything but the chart (C26), and computes the digest of
-// what goes into the installation.
+// readValues merges all values but those of the chart (C26), and computes the digest of what goes
+// into the installation.
 func (d *driver) readValues(ctx context.Context, s *scope) error {
 	var err error
 	s.values, err = values.Of(ctx, values.Input{Definition: s.definition, Version: s.version, Installation: s.inst}, valuesSource{d})
@@ -34,8 +34,8 @@ func (d *driver) readValues(ctx context.Context, s *scope) error {
 	return err
 }
 
-// valuesSource reads Secrets and ConfigMaps of the user cluster, which are watched from then
-// on, and what the hub knows of the cluster.
+// valuesSource reads Secrets and ConfigMaps of the user cluster, which are watched from then on,
+// and what the hub knows about the cluster.
 type valuesSource struct{ *driver }
 
 // Data implements values.Source.
@@ -64,8 +64,8 @@ func (v valuesSource) Cluster(ctx context.Context) (*v1alpha1.KubernetesCluster,
 	return found, v.Hub.Get(ctx, v.cluster.Name(), found)
 }
 
-// inputDigest changes with everything that makes a difference in the cluster. Timeouts,
-// history limits and credentials make none.
+// inputDigest returns a digest that changes with everything that makes a difference in the cluster.
+// Timeouts, history limits and credentials make none.
 func (s *scope) inputDigest() (string, error) {
 	inputs := []any{
 		s.resolved, s.version.Template.Source, s.values, s.namespace(),

@@ -23,8 +23,8 @@ const (
 	fetchesPerLane = 4
 )
 
-// SetupWithManager adds a driver for every cluster that the registry engages, now and later.
-// ctx ends the jobs beside the workers.
+// SetupWithManager adds a driver for every cluster that the registry engages, now and later. ctx
+// ends the jobs that run outside the workers.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	registerMetrics()
 	r.drivers.byName = map[types.NamespacedName]*driver{}
@@ -41,8 +41,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	return nil
 }
 
-// watchHub wakes the installations of a definition that changes, those of a cluster that is
-// labelled otherwise, and those whose source credentials change.
+// watchHub wakes the installations of a definition that changes, of a cluster whose labels or
+// version change, and of definitions whose source credentials change.
 func (r *Reconciler) watchHub(ctx context.Context, mgr ctrl.Manager) error {
 	definitions, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.ApplicationDefinition{})
 	if err != nil {
@@ -121,7 +121,7 @@ func (r *Reconciler) wake(k jobKey) {
 	}
 }
 
-// drivers by name of the cluster.
+// drivers holds the drivers by the name of their cluster.
 type drivers struct {
 	mu     sync.Mutex
 	byName map[types.NamespacedName]*driver
@@ -157,8 +157,8 @@ func (d *drivers) all() []*driver {
 	return list
 }
 
-// contentWatches watches Secrets and ConfigMaps of a user cluster, as metadata, from the
-// first installation on that takes values from one.
+// contentWatches watches the metadata of Secrets and ConfigMaps in a user cluster, from the first
+// installation on that takes values from one.
 type contentWatches struct {
 	ctx     context.Context // of the engagement of the cluster
 	cache   cache.Cache
@@ -172,8 +172,9 @@ func newContentWatches(ctx context.Context, c cache.Cache, changed func(context.
 	return &contentWatches{ctx: ctx, cache: c, changed: changed, started: map[content.Kind]cache.Informer{}}
 }
 
-// start watches a kind and says whether all of it is known. It does not wait for that: where
-// the right to watch is missing, that would be for ever. Who was told no is woken when it is.
+// start watches a kind and reports whether all of it is known. It does not wait for that: if the
+// permission to watch is missing, it would wait forever. Those who were told false are woken once
+// all is known.
 func (w *contentWatches) start(kind content.Kind) (known bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -190,7 +191,8 @@ func (w *contentWatches) start(kind content.Kind) (known bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("watch %ss: %w", kind, err)
 	}
-	context.AfterFunc(w.ctx, func() { _ = informer.RemoveEventHandler(registration) }) // fails only where the informer has ended
+	// Removing the handler fails only if the informer has ended.
+	context.AfterFunc(w.ctx, func() { _ = informer.RemoveEventHandler(registration) })
 	w.started[kind] = informer
 	if informer.HasSynced() {
 		return true, nil
@@ -203,24 +205,24 @@ func (w *contentWatches) start(kind content.Kind) (known bool, err error) {
 	return false, nil
 }
 
-// differs says whether a definition is another for those who use it. Its status, which says
-// who they are, makes no difference.
+// differs reports whether a change of a definition matters to those who use it. Its status, which
+// says who they are, does not.
 func differs(was, is client.Object) bool {
 	return was.GetGeneration() != is.GetGeneration() || !maps.Equal(was.GetAnnotations(), is.GetAnnotations()) ||
 		was.GetDeletionTimestamp().IsZero() != is.GetDeletionTimestamp().IsZero()
 }
 
-// factsDiffer says whether a cluster is another for what is installed in it: by what decides
-// whether a definition is offered to it, and by what values are made of.
+// factsDiffer reports whether a change of a cluster matters to what is installed in it: to whether
+// a definition is offered to it, or to the values.
 func factsDiffer(was, is client.Object) bool {
 	before, after := was.(*v1alpha1.KubernetesCluster), is.(*v1alpha1.KubernetesCluster)
 	return !maps.Equal(before.Labels, after.Labels) || before.Status.Version != after.Status.Version
 }
 
-// always takes every change for one that matters.
+// always reports that every change matters.
 func always(was, is client.Object) bool { return was.GetResourceVersion() != is.GetResourceVersion() }
 
-// handle calls a function for every object that comes, goes, or changes in a way that matters.
+// handle calls f for every object that is created, deleted, or changed in a way that matters.
 func handle(matters func(was, is client.Object) bool, f func(client.Object)) toolscache.ResourceEventHandler {
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) { f(o.(client.Object)) },
