@@ -11,10 +11,12 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// Engine acts on releases. It is safe for concurrent use; on one release there is one action at a time.
+// Engine acts on releases. It is safe for concurrent use; each release has at most one action at a
+// time.
 type Engine struct {
 	versions versions
-	// abandonAfter is how long an action may go on after its context has ended. All that it still can do then is render.
+	// abandonAfter is how long an action may go on after its context has ended. All it can still do
+	// then is render.
 	abandonAfter time.Duration
 
 	mu   sync.Mutex
@@ -32,29 +34,31 @@ func NewEngine() *Engine {
 	}
 }
 
-// Result is how a release is after it was looked at, or acted upon.
+// Result describes a release after it was observed or acted upon.
 type Result struct {
-	// Action that was taken last, and why.
+	// Decision is the last action taken, and why.
 	Decision
-	// Release as it stands; Digest is that of the Desired.
+	// Release as it stands; its Digest is that of the Desired.
 	Release v1alpha1.ReleaseStatus
 	// Objects of its manifest, without hooks and CRDs.
 	Objects []manifest.ID
 	// Kept are objects of an earlier revision that were not deleted, and why.
 	Kept []Kept
-	// Altered are revisions whose records are not as they were noted: they were neither run nor applied.
+	// Altered are revisions whose records differ from what was noted: they were neither run nor
+	// applied.
 	Altered []int
-	// Warnings are what the API server, or the chart's schema, let pass only just.
+	// Warnings of the chart's schema and of the API server, and notes about what was left out.
 	Warnings []string
 }
 
-// maxSteps is how many actions may follow one another until a release is as it is wanted: what was broken off is ended
-// first, an uninstall that was broken off too; what others made of a record shows when it is read.
+// maxSteps is how many actions may follow one another until a release is as desired: interrupted
+// actions, including uninstalls, are ended first, and an altered record shows only when it is read.
 const maxSteps = 4
 
-// Ensure brings a release to what is wanted: observe, decide, act, until there is nothing more to do. A second call changes
-// nothing, at the cost of two requests. The result is filled as far as it got, also where there is an error. The error is an
-// Error; the end of ctx ends the action, which is then recorded as failed and taken up again by the next call.
+// Ensure brings a release to the desired state: it observes, decides and acts until there is
+// nothing more to do. A second call changes nothing, at the cost of two requests. The result is
+// filled as far as it got, even if there is an error. The error is an Error; the end of ctx ends
+// the action, which is then recorded as failed and taken up again by the next call.
 func (e *Engine) Ensure(ctx context.Context, t Target, d Desired) (Result, error) {
 	digest, err := d.Digest()
 	if err != nil {
@@ -85,13 +89,13 @@ func (e *Engine) Ensure(ctx context.Context, t Target, d Desired) (Result, error
 	return result, &Error{Reason: ReasonBusy, Err: fmt.Errorf("release %s changes while it is being worked on", d.Identity)}
 }
 
-// final tells whether the release is as it is wanted when the action has succeeded.
+// final reports whether the release is as desired once the action has succeeded.
 func (d Decision) final() bool {
 	return d.Action != ActionUnlock && d.Action != ActionFinishUninstall
 }
 
-// Act takes one action on a release, and with Atomic undoes it when it fails. observed is what the decision was made on; a
-// release that has changed since makes the action fail and nothing else.
+// Act takes one action on a release and, with Atomic, undoes it if it fails. observed is what the
+// decision was based on; if the release has changed since, the action just fails.
 func (e *Engine) Act(ctx context.Context, t Target, d Desired, observed Observed, decision Decision) (Result, error) {
 	act, ok := actions[decision.Action]
 	if !ok {
@@ -105,7 +109,8 @@ func (e *Engine) Act(ctx context.Context, t Target, d Desired, observed Observed
 	return result, err
 }
 
-// actions are the functions that take each action, a file for each. They run in a session and leave the release recorded.
+// actions are the functions that take each action. They run in a session and leave the release
+// recorded.
 var actions = map[Action]func(context.Context, *session, Decision) (Result, error){
 	ActionNone:            keep,
 	ActionInstall:         install,
@@ -116,15 +121,15 @@ var actions = map[Action]func(context.Context, *session, Decision) (Result, erro
 	ActionWait:            standBack,
 }
 
-// job is what is to be done about one release.
+// job is what to do about one release.
 type job struct {
 	engine   *Engine
 	target   Target
-	desired  Desired // with nothing but identity and options where a release is only taken away or put right
+	desired  Desired // identity and options only, if a release is only removed or corrected
 	observed Observed
 }
 
-// inSession runs do in a session of its own, within the time that the options give.
+// inSession runs do in a session of its own, within the timeout of the options.
 func inSession[T any](ctx context.Context, j job, do func(context.Context, *session) (T, error)) (T, error) {
 	return run(ctx, j, func(ctx context.Context) (T, error) {
 		s, err := newSession(ctx, j)
@@ -137,8 +142,9 @@ func inSession[T any](ctx context.Context, j job, do func(context.Context, *sess
 	})
 }
 
-// run takes an action on a release. Templates cannot be stopped: an action that still renders long after its time is left behind,
-// cut off from the cluster, and the release stays busy until it ends.
+// run takes an action on a release. Rendering templates cannot be stopped: an action that still
+// renders long after its time is abandoned, cut off from the cluster, and the release stays busy
+// until it ends.
 func run[T any](ctx context.Context, j job, act func(context.Context) (T, error)) (T, error) {
 	type answer struct {
 		result T
@@ -173,7 +179,7 @@ func run[T any](ctx context.Context, j job, act func(context.Context) (T, error)
 	}
 }
 
-// guarded makes an error of what would take the process down: charts and records of releases are written by others.
+// guarded turns a panic into an error: charts and records of releases are written by others.
 func guarded[T any](ctx context.Context, act func(context.Context) (T, error)) (result T, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -199,7 +205,7 @@ func (e *Engine) end(key busyKey) {
 	delete(e.busy, key)
 }
 
-// keep reads what is there.
+// keep reads the current release.
 func keep(_ context.Context, s *session, _ Decision) (Result, error) {
 	current, err := s.current()
 	if err != nil {
@@ -208,12 +214,12 @@ func keep(_ context.Context, s *session, _ Decision) (Result, error) {
 	return s.result(current)
 }
 
-// refuse leaves a release that is somebody else's alone.
+// refuse leaves alone a release that is somebody else's.
 func refuse(_ context.Context, s *session, d Decision) (Result, error) {
 	return Result{}, &Error{Reason: ReasonConflict, Err: fmt.Errorf("release %s: %s", s.id, d.Why)}
 }
 
-// standBack leaves a release alone that somebody else is working on.
+// standBack leaves alone a release that somebody else is working on.
 func standBack(_ context.Context, s *session, d Decision) (Result, error) {
 	return Result{}, &Error{Reason: ReasonBusy, Err: fmt.Errorf("release %s: %s", s.id, d.Why)}
 }

@@ -36,7 +36,7 @@ func newSession(ctx context.Context, j job) (*session, error) {
 	if s.client, err = newClient(ctx, s.target, s.id); err != nil {
 		return nil, err
 	}
-	// What an action has come to is recorded even when its time is up.
+	// How an action ended is recorded even when its time is up.
 	settled, cancel := settling(ctx)
 	if s.store, err = newStore(bound(settled, s.target.Config()), s.id, s.observed); err != nil {
 		cancel()
@@ -46,7 +46,8 @@ func newSession(ctx context.Context, j job) (*session, error) {
 	return s, nil
 }
 
-// configuration is what Helm's actions are made from: no client of Helm's own, no discovery, no history that is not known.
+// configuration returns what Helm's actions need: no client of Helm's own, no discovery, and no
+// history beyond what was observed.
 func (s *session) configuration() (*action.Configuration, error) {
 	capabilities, err := s.engine.capabilities(s.target)
 	if err != nil {
@@ -61,8 +62,8 @@ func (s *session) configuration() (*action.Configuration, error) {
 	}, nil
 }
 
-// failed makes an Error of what an action returned. What its client and its store saw is preferred: Helm repeats it, cuts it
-// short, or, where a success could not be recorded, only logs it.
+// failed turns what an action returned into an Error. It prefers what the client and the store saw:
+// Helm repeats that, cuts it short or, if a success could not be recorded, only logs it.
 func (s *session) failed(what string, err error) error {
 	seen := cmp.Or(s.client.failure(), s.store.failure())
 	var known *Error
@@ -81,7 +82,7 @@ func (s *session) failed(what string, err error) error {
 	return &Error{Reason: reason, Err: fmt.Errorf("%s %s: %w", what, s.id, seen)}
 }
 
-// result describes a release and its objects; of an altered one there is nothing to say.
+// result describes a release and its objects, except those of an altered release.
 func (s *session) result(r *helmrelease.Release) (Result, error) {
 	result := Result{Kept: s.client.kept, Warnings: slices.Concat(s.warnings, s.client.warnings), Altered: s.store.allAltered()}
 	if r == nil || s.store.isAltered(r.Version) {
@@ -98,13 +99,14 @@ func (s *session) result(r *helmrelease.Release) (Result, error) {
 	return result, nil
 }
 
-// build returns the objects of a release as it is recorded.
+// build returns the objects of a recorded release.
 func (s *session) build(r *helmrelease.Release) (kube.ResourceList, error) {
 	return s.client.Build(strings.NewReader(r.Manifest), false)
 }
 
-// had returns the objects of a revision, for them to be deleted. An altered record may name just any. Of these no more than what
-// carries our own mark is deleted; hooks carry none and are left out, and so is what cannot be read.
+// had returns the objects of a revision, for deletion. An altered record may name any object. Of
+// these, only those that carry our own mark are deleted; hooks carry none and are left out, and so
+// are records that cannot be read.
 func (s *session) had(revision int) (kube.ResourceList, error) {
 	found, err := s.store.Get(s.store.key(revision))
 	if err != nil {
