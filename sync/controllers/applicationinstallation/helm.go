@@ -45,14 +45,14 @@ func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 	}
 	got.inventory = slices.Clone(result.Objects)
 	if result.Action == release.ActionNone {
-		// Nothing was written, and what others did while nobody watched shows in no event.
+		// Nothing was written, and no event shows what others did while nobody watched.
 		return m.compare(ctx, p, got, nil)
 	}
 	return m.describe(ctx, p, got)
 }
 
-// describe watches the objects of a release that were all just written, and writes the
-// Application that names them.
+// describe watches the objects of a release that were all just written, and writes the Application
+// that lists them.
 func (m *helmMethod) describe(ctx context.Context, p plan, got acted) acted {
 	if got.err = m.watch(ctx, p, got.inventory, got.inventory); got.err != nil {
 		return got
@@ -60,7 +60,7 @@ func (m *helmMethod) describe(ctx context.Context, p plan, got acted) acted {
 	return m.name(ctx, p, got)
 }
 
-// watch has the objects of a release watched; anew are right as they are now.
+// watch watches the objects of a release; those in anew count as right as they are now.
 func (m *helmMethod) watch(ctx context.Context, p plan, objects, anew []manifest.ID) error {
 	if err := m.applier.Watch(ctx, p.owner, apply.Watched{IDs: objects, Anew: anew, Health: true}); err != nil {
 		return reconcile.Failed(v1alpha1.InstallFailedReason, "watch the objects of the release: %w", err)
@@ -68,7 +68,7 @@ func (m *helmMethod) watch(ctx context.Context, p plan, objects, anew []manifest
 	return nil
 }
 
-// name writes the Application that names the objects of a release.
+// name writes the Application that lists the objects of a release.
 func (m *helmMethod) name(ctx context.Context, p plan, got acted) acted {
 	app, err := application(p, got.inventory)
 	if err != nil {
@@ -84,7 +84,7 @@ func (m *helmMethod) name(ctx context.Context, p plan, got acted) acted {
 	return got
 }
 
-// correct puts right what differs from the release, without another revision (C53).
+// correct corrects what differs from the release, without creating another revision (C53).
 func (m *helmMethod) correct(ctx context.Context, p plan, drifted []manifest.ID) acted {
 	got := acted{inventory: slices.DeleteFunc(slices.Clone(p.inventory), isApplication)}
 	dirty := slices.DeleteFunc(slices.Clone(drifted), isApplication)
@@ -94,10 +94,10 @@ func (m *helmMethod) correct(ctx context.Context, p plan, drifted []manifest.ID)
 	return m.compare(ctx, p, got, dirty)
 }
 
-// compare puts right, or says, how objects differ from the release; without dirty, all of them
-// are looked at. They count as right from before they are looked at, so that no edit falls in
-// between: what is written now is drift in its turn, and found to be right when it is looked at
-// for that.
+// compare corrects or, depending on the options, only reports how objects differ from the release;
+// if dirty is empty, it checks all of them. Objects count as right from before they are checked, so
+// that no edit falls in between: what compare itself writes is seen as drift again, and found to be
+// right when that is checked.
 func (m *helmMethod) compare(ctx context.Context, p plan, got acted, dirty []manifest.ID) acted {
 	anew := dirty
 	if len(dirty) == 0 || p.options.GetDriftDetection() == v1alpha1.DriftWarn {
@@ -133,7 +133,7 @@ func (m *helmMethod) compare(ctx context.Context, p plan, got acted, dirty []man
 	return m.name(ctx, p, got)
 }
 
-// described says of each object how it differed.
+// described returns how each object differed.
 func described(drift release.Drift) []string {
 	lines := make([]string, 0, len(drift.Objects))
 	for _, o := range drift.Objects {
@@ -187,7 +187,7 @@ func (m *helmMethod) uninstall(ctx context.Context, p plan) acted {
 	return got
 }
 
-// identity of the release: it is named as the installation is (C55).
+// identity returns the identity of the release, which is named after the installation (C55).
 func identity(p plan) release.Identity {
 	return release.Identity{
 		Namespace: p.resolved.Namespace,
@@ -208,7 +208,7 @@ func releaseOptions(o *v1alpha1.HelmDeployOptions) release.Options {
 	}
 }
 
-// releaseError gives an error of the release engine its reason, and says how to react: what
+// releaseError adds a reason to an error of the release engine, and decides how to react: what
 // cannot get better by itself waits for a change.
 func releaseError(result release.Result, err error) error {
 	reason := failedReason(result)
@@ -226,8 +226,9 @@ func releaseError(result release.Result, err error) error {
 	return reconcile.Failed(reason, "%w", err)
 }
 
-// failedReason says what failed. What was refused before it was recorded left no revision to
-// tell by, so that the action decides; what is neither install nor upgrade, the revision.
+// failedReason returns what failed. An action that was refused before it was recorded left no
+// revision to tell by, so the action decides; if it was neither install nor upgrade, the revision
+// does.
 func failedReason(result release.Result) string {
 	switch {
 	case result.Action == release.ActionInstall:

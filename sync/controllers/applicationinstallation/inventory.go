@@ -12,8 +12,8 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// restore reads back, once after a start, what was installed. From then on it is the session that
-// says what is known of the release, also where a status could not be written.
+// restore reads back, once after a start, what was installed. From then on the session holds what
+// is known of the release, even if a status could not be written.
 func (d *driver) restore(ctx context.Context, s *scope) error {
 	if s.session.restored {
 		s.inst.Status.Release = s.session.inventory.known()
@@ -30,15 +30,15 @@ func (d *driver) restore(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// tellRemarks records events for what somebody should know of actions that succeeded all the same.
+// tellRemarks sends an event for every remark that has had none yet.
 func (s *scope) tellRemarks() {
 	for _, r := range s.session.inventory.tell() {
 		s.pass.Tell(reconcile.Event{Type: corev1.EventTypeWarning, Reason: r.reason, Action: r.reason, Note: r.note})
 	}
 }
 
-// declare returns what records, from within a job, objects that are about to be created, so
-// that a crash leaves nothing behind that nobody knows of (C41).
+// declare returns a function that records, from within a job, objects that are about to be created,
+// so that a crash leaves nothing behind that nobody knows of (C41).
 func (d *driver) declare(p plan) func(context.Context, []manifest.ID) error {
 	return func(ctx context.Context, ids []manifest.ID) error {
 		inst := p.inst.DeepCopy()
@@ -55,7 +55,7 @@ func (d *driver) declare(p plan) func(context.Context, []manifest.ID) error {
 	}
 }
 
-// keepInventory puts what is installed, or where that is listed, into the status.
+// keepInventory records in the status what is installed, or where that is listed.
 func (d *driver) keepInventory(ctx context.Context, s *scope) error {
 	ids := s.session.result.inventory
 	if ids == nil || s.inst.Status.Inventory != nil && slices.Equal(inventory.Encode(ids), inventory.Encode(s.session.inventory.all())) {
@@ -71,7 +71,7 @@ func (d *driver) keepInventory(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// recorded is the inventory of the status.
+// recorded returns the inventory of the status.
 func recorded(inst *v1alpha1.ApplicationInstallation) v1alpha1.Inventory {
 	if inst.Status.Inventory == nil {
 		return v1alpha1.Inventory{}

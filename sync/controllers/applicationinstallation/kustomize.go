@@ -13,15 +13,15 @@ import (
 	"waybill.dev/waybill/sync/source/git"
 )
 
-// kustomizeMethod builds a folder of a git repository and applies it (C25). Values play no
-// part in it: a kustomization has none.
+// kustomizeMethod builds a folder of a git repository and applies it (C25). It does not use values:
+// a kustomization has none.
 type kustomizeMethod struct{ *driver }
 
 func (m kustomizeMethod) fetch(ctx context.Context, p plan) (*files, error) {
 	return m.build(ctx, p, git.Revision{})
 }
 
-// build builds the folder at a revision; at the newest one where that is zero.
+// build builds the folder at a revision, or at the newest one if that is zero.
 func (m kustomizeMethod) build(ctx context.Context, p plan, at git.Revision) (*files, error) {
 	if p.source.version.Template.Source.Git == nil {
 		return nil, reconcile.Stalled(v1alpha1.InvalidSpecReason, "method kustomize needs a git source")
@@ -56,7 +56,7 @@ func (m kustomizeMethod) install(ctx context.Context, p plan, f *files) acted {
 	return got
 }
 
-// apply is install, and says what it changed.
+// apply does what install does, and also returns what it changed.
 func (m kustomizeMethod) apply(ctx context.Context, p plan, f *files) (acted, []apply.Change) {
 	app, err := application(p, m.applier.Intent(f.objects, p.resolved.Namespace))
 	if err != nil {
@@ -80,7 +80,7 @@ func (m kustomizeMethod) apply(ctx context.Context, p plan, f *files) (acted, []
 	return got, result.Changes
 }
 
-// correct builds anew what is installed, which is not kept in memory, and nothing newer.
+// correct rebuilds what is installed, because that is not kept in memory, and nothing newer.
 func (m kustomizeMethod) correct(ctx context.Context, p plan, drifted []manifest.ID) acted {
 	found, err := m.build(ctx, p, p.revision)
 	if err != nil {
@@ -112,7 +112,7 @@ func (m kustomizeMethod) uninstall(ctx context.Context, p plan) acted {
 	return got
 }
 
-// stampRelease puts on an object what the generated Application selects it by.
+// stampRelease adds to an object the label that the generated Application selects it by.
 func stampRelease(o manifest.Object, name string) {
 	labels := o.GetLabels()
 	if labels == nil {

@@ -10,18 +10,18 @@ import (
 	"waybill.dev/waybill/sync/source/git"
 )
 
-// method is how the files of a source become objects in a cluster; another one is added by
-// implementing it and naming it in newDriver (K26). Its functions run in jobs.
+// method turns the files of a source into objects in a cluster; to add another one, implement it
+// and name it in newDriver (K26). Its functions run in jobs.
 type method interface {
 	// fetch brings the files of the source to the hub's side, ready to be installed.
 	fetch(ctx context.Context, p plan) (*files, error)
-	// install brings the cluster to what was planned. A second call changes nothing.
+	// install brings the cluster to the planned state. A second call changes nothing.
 	install(ctx context.Context, p plan, f *files) acted
-	// correct puts right the objects that others have changed; without any, all are looked at.
+	// correct corrects the objects that others have changed; if there are none, it checks all.
 	correct(ctx context.Context, p plan, drifted []manifest.ID) acted
 	// rollback gives up what was installed last, because it did not become healthy.
 	rollback(ctx context.Context, p plan, why string) acted
-	// uninstall takes away everything that install has made.
+	// uninstall removes everything that install has created.
 	uninstall(ctx context.Context, p plan) acted
 }
 
@@ -36,7 +36,7 @@ type plan struct {
 	values     map[string]any
 	source     origin
 	digest     string
-	// revision of a git source is that which is installed.
+	// revision is the installed revision of a git source.
 	revision git.Revision
 	// ledger is that of the session, and inventory what it listed when the job began.
 	ledger    *ledger
@@ -56,18 +56,18 @@ type files struct {
 	problems []manifest.Problem
 }
 
-// prepared is what the digest was prepared to.
+// prepared is what was prepared for the digest.
 type prepared struct {
 	digest string
 	files  *files
 	err    error
 }
 
-// acted is how an action in the cluster went.
+// acted is the outcome of an action in the cluster.
 type acted struct {
 	// input is the digest that was installed.
 	input string
-	// gone says that there was nothing to correct by, so that it has to be installed anew.
+	// gone says that there was nothing to correct by, so the application must be installed again.
 	gone bool
 	// release of method helm.
 	release *v1alpha1.ReleaseStatus
@@ -76,7 +76,7 @@ type acted struct {
 	problems  []manifest.Problem
 	// waiting is what will arrive as an event: a kind, a namespace, the end of an object.
 	waiting []manifest.ID
-	// drifted is what was found and left as it is, corrected what was put right: how each object
+	// drifted is what was found and left as it is, corrected what was corrected: how each object
 	// differed.
 	drifted, corrected []string
 	err                error

@@ -14,11 +14,12 @@ import (
 	"waybill.dev/waybill/sync/release"
 )
 
-// noteTime bounds writing down what was made of a release while the process ends.
+// noteTime bounds writing the state of a release to the status while the process ends.
 const noteTime = 5 * time.Second
 
-// note keeps what was made of a release for the next pass, and says at once in the status what
-// there may be no pass for any more: the next process would make anew what it knows nothing of.
+// note keeps the new state of a release for the next pass. While the process drains there may be no
+// next pass, so note also writes it to the status: otherwise the next process would install again
+// what it knows nothing of.
 func (m *helmMethod) note(ctx context.Context, p plan, made *v1alpha1.ReleaseStatus, remarks []remark) {
 	p.ledger.note(made, remarks...)
 	if made == nil || !m.Drain.Draining() {
@@ -33,13 +34,13 @@ func (m *helmMethod) note(ctx context.Context, p plan, made *v1alpha1.ReleaseSta
 	}
 }
 
-// maxRemark is how long a remark may be, in bytes: the note of an event has at most 1,024.
+// maxRemark is the maximum length of a remark, in bytes: the note of an event has at most 1,024.
 const maxRemark = 1000
 
-// remark is what somebody should know of an action that succeeded all the same.
+// remark is what somebody should know about an action, even if it succeeded.
 type remark struct{ reason, note string }
 
-// noted is what the status says of a release; nil where nothing came of the action.
+// noted returns the status of a release; nil if the action came to nothing.
 func noted(result release.Result) *v1alpha1.ReleaseStatus {
 	if result.Release.Name == "" {
 		return nil
@@ -47,8 +48,8 @@ func noted(result release.Result) *v1alpha1.ReleaseStatus {
 	return &result.Release
 }
 
-// altered says which records of a release are not as they were noted, and what came of it;
-// nothing where all are.
+// altered returns a remark on the records of a release that differ from what was noted, and on what
+// came of it; none if there are no such records.
 func altered(id release.Identity, revisions []int, came string) []remark {
 	if len(revisions) == 0 {
 		return nil
@@ -57,8 +58,8 @@ func altered(id release.Identity, revisions []int, came string) []remark {
 		strings.Trim(fmt.Sprint(revisions), "[]"), id, came)}}
 }
 
-// said returns what the API server and the chart's schema warned of during an action, and which
-// objects stay that were to be deleted.
+// said returns a remark on what the API server and the chart's schema warned of during an action,
+// and on which objects stay that were to be deleted.
 func said(id release.Identity, warnings []string, kept []release.Kept) []remark {
 	lines := slices.Clone(warnings)
 	for _, k := range kept {
