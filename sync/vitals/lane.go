@@ -27,9 +27,11 @@ const (
 	listThreshold, listRatio = 50, 4
 	// listPause is the minimum time between two lists of a kind.
 	listPause = 10 * time.Second
-	// pageSize is the number of objects in one page of a list. All objects of a page are in memory
-	// at once, in full.
-	pageSize = 200
+	// firstPage is the number of objects in the first page of a list. Those after it have as many as
+	// fit into pageBytes, to go by the objects before them, but at most maxPage: all objects of a
+	// page are in memory at once, in full.
+	firstPage, maxPage = 10, 200
+	pageBytes          = 1 << 20
 	// maxListings is how many kinds are listed at a time.
 	maxListings = 2
 	// readLimit bounds how long the API server may take to answer.
@@ -136,8 +138,8 @@ func (l *lane) list(kind schema.GroupKind, namespace string) {
 	v := l.vitals
 	v.listing <- struct{}{}
 	defer func() { <-v.listing }()
-	for from := ""; ; {
-		objects, next, err := l.page(kind, namespace, from)
+	for options := (metav1.ListOptions{Limit: firstPage}); ; {
+		objects, next, err := l.page(kind, namespace, options)
 		if err != nil {
 			return
 		}
@@ -149,8 +151,25 @@ func (l *lane) list(kind schema.GroupKind, namespace string) {
 		if next == "" {
 			return
 		}
-		from = next
+		options = metav1.ListOptions{Limit: nextPage(objects), Continue: next}
 	}
+}
+
+// nextPage returns how many objects like some others fit into a page.
+func nextPage(objects []*unstructured.Unstructured) int64 {
+	sample := objects[:min(len(objects), firstPage)]
+	if len(sample) == 0 {
+		return firstPage
+	}
+	size := 0
+	for _, object := range sample {
+		data, err := object.MarshalJSON()
+		if err != nil {
+			return firstPage
+		}
+		size += len(data)
+	}
+	return int64(min(max(pageBytes*len(sample)/max(size, 1), 1), maxPage))
 }
 
 // resume continues after a list: objects that the list did not show are read one by one.
@@ -167,10 +186,9 @@ func (l *lane) resume(asked []census.Ref) {
 }
 
 // page returns one page of a list and the token of the next one.
-func (l *lane) page(kind schema.GroupKind, namespace, from string) (objects []*unstructured.Unstructured, next string, err error) {
+func (l *lane) page(kind schema.GroupKind, namespace string, options metav1.ListOptions) (objects []*unstructured.Unstructured, next string, err error) {
 	ctx, cancel := context.WithTimeout(l.vitals.ctx, readLimit)
 	defer cancel()
-	options := metav1.ListOptions{Limit: pageSize, Continue: from}
 	if metadataOnly(kind) {
 		page, err := l.vitals.target.Metadata().Resource(l.resource).Namespace(namespace).List(ctx, options)
 		if err != nil {
