@@ -226,7 +226,7 @@ func (p *pods) try(app types.UID, name string, backoff func(int) time.Duration) 
 	return 0, nil
 }
 
-// refused records why the last try failed; nil if it did not.
+// refused records why the last try failed.
 func (p *pods) refused(app types.UID, why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
