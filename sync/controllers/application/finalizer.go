@@ -64,8 +64,8 @@ func (r *Reconciler) patchMetadata(ctx context.Context, app, before *v1alpha1.Ap
 	return nil
 }
 
-// ownsNothing reports whether it is certain that no object refers to the Application: no kind is out
-// of sight, and the last status says so too.
+// ownsNothing reports whether it is certain that no object refers to the Application: no kind is
+// out of sight, and the last status says so too.
 func (r *Reconciler) ownsNothing(app *v1alpha1.Application) bool {
 	if r.keeper.Giving(app.UID) || len(r.census.By(ownerKey(app.Namespace, app.UID))) > 0 {
 		return false
