@@ -34,9 +34,9 @@ type KubernetesApplicationSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=200
-	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(o, o.metadata.name == t.metadata.name))",message="names of resource templates must be unique"
-	// +kubebuilder:validation:XValidation:rule="self.all(t, !oldSelf.exists(o, o.metadata.name == t.metadata.name && (o.spec.template.apiVersion != t.spec.template.apiVersion || o.spec.template.kind != t.spec.template.kind)))",message="apiVersion and kind of a template are immutable: a change would orphan the object; give the resource template another name"
-	// +kubebuilder:validation:XValidation:rule=`self.all(t, !oldSelf.exists(o, o.metadata.name == t.metadata.name && (o.spec.template.metadata.name != t.spec.template.metadata.name || (has(o.spec.template.metadata.__namespace__) ? o.spec.template.metadata.__namespace__ : "") != (has(t.spec.template.metadata.__namespace__) ? t.spec.template.metadata.__namespace__ : ""))))`,message="metadata.name and metadata.namespace of a template are immutable: a change would orphan the object; give the resource template another name"
+	// +kubebuilder:validation:XValidation:rule="[self.map(t, t.metadata.name)].all(names, names.all(name, names.indexOf(name) == names.lastIndexOf(name)))",message="names of resource templates must be unique"
+	// +kubebuilder:validation:XValidation:rule="[oldSelf.map(o, o.metadata.name)].all(names, self.all(t, !(t.metadata.name in names) || oldSelf[names.indexOf(t.metadata.name)].spec.template.apiVersion == t.spec.template.apiVersion && oldSelf[names.indexOf(t.metadata.name)].spec.template.kind == t.spec.template.kind))",message="apiVersion and kind of a template are immutable: a change would orphan the object; give the resource template another name"
+	// +kubebuilder:validation:XValidation:rule=`[oldSelf.map(o, o.metadata.name)].all(names, self.all(t, !(t.metadata.name in names) || [oldSelf[names.indexOf(t.metadata.name)]].all(o, o.spec.template.metadata.name == t.spec.template.metadata.name && (has(o.spec.template.metadata.__namespace__) ? o.spec.template.metadata.__namespace__ : "") == (has(t.spec.template.metadata.__namespace__) ? t.spec.template.metadata.__namespace__ : ""))))`,message="metadata.name and metadata.namespace of a template are immutable: a change would orphan the object; give the resource template another name"
 	ResourceTemplates []ResourceTemplate `json:"resourceTemplates"`
 }
 
