@@ -14,9 +14,8 @@ import (
 	"waybill.dev/waybill/webhooks/registration"
 )
 
-// dated are rules that remember until when they may look things up.
+// dated implements rules that remember until when they may look things up.
 type dated struct {
-	rules[*v1alpha1.GitSync]
 	until time.Time
 }
 

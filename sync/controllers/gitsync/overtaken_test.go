@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/hub"
@@ -44,7 +43,7 @@ func TestGitSync_deselectedDuringADeliveryLeavesNothing(t *testing.T) {
 	w := newWorld(t)
 	gs, berlin := w.slowDelivery()
 	kc := &v1alpha1.KubernetesCluster{}
-	require.NoError(t, w.Client.Get(t.Context(), client.ObjectKey(berlin.key), kc))
+	require.NoError(t, w.Client.Get(t.Context(), berlin.key, kc))
 	hub.Change(w.World, kc, func(k *v1alpha1.KubernetesCluster) { k.Labels["pool"] = "other" })
 	hub.Await(w.World, gs, "the cluster is not left", func(gs *v1alpha1.GitSync) bool {
 		return len(gs.Status.Clusters) == 0 && gs.Status.ObservedGeneration == gs.Generation && gs.Status.Inventory.Count == 0
