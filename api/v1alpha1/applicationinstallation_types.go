@@ -1,8 +1,6 @@
 package v1alpha1
 
 import (
-	"time"
-
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -330,89 +328,3 @@ func (i *ApplicationInstallation) GetConditions() []metav1.Condition { return i.
 
 // SetConditions replaces the conditions of the status.
 func (i *ApplicationInstallation) SetConditions(c []metav1.Condition) { i.Status.Conditions = c }
-
-// GetVersion returns the version of the definition that is wanted: the one that the installation
-// names, or else the one that it was resolved to, or else the definition's default. A default that
-// changes later upgrades nobody (C49). Empty if there is none. definition may be nil.
-func (i *ApplicationInstallation) GetVersion(definition *ApplicationDefinition) string {
-	ref := i.Spec.ApplicationRef
-	if ref.Version != "" {
-		return ref.Version
-	}
-	if resolved := i.Status.Application; resolved != nil && resolved.Name == ref.Name {
-		return resolved.Version
-	}
-	if definition == nil {
-		return ""
-	}
-	return definition.Spec.DefaultVersion
-}
-
-// GetTarget returns the namespace that the workload is installed into, as set by the installation
-// or else by its definition (K36). A default that changes later does not move existing
-// installations. definition may be nil.
-func (i *ApplicationInstallation) GetTarget(definition *ApplicationDefinition) TargetNamespace {
-	if i.Spec.Namespace != nil {
-		return *i.Spec.Namespace
-	}
-	target := TargetNamespace{Name: i.Namespace}
-	if definition != nil && definition.Spec.DefaultNamespace != nil {
-		target = *definition.Spec.DefaultNamespace
-	}
-	if resolved := i.Status.Application; resolved != nil && resolved.Namespace != target.Name {
-		return TargetNamespace{Name: resolved.Namespace}
-	}
-	return target
-}
-
-// GetHelmOptions returns the Helm options of the installation, or else those of its definition; nil
-// means defaults. definition may be nil.
-func (i *ApplicationInstallation) GetHelmOptions(definition *ApplicationDefinition) *HelmDeployOptions {
-	if o := i.Spec.DeployOptions; o != nil && o.Helm != nil {
-		return o.Helm
-	}
-	if definition != nil && definition.Spec.DefaultDeployOptions != nil {
-		return definition.Spec.DefaultDeployOptions.Helm
-	}
-	return nil
-}
-
-// GetKey returns the key that holds the values; values.yaml if none is set.
-func (v ValuesReference) GetKey() string {
-	if v.Key == "" {
-		return "values.yaml"
-	}
-	return v.Key
-}
-
-// GetTimeout returns the timeout; 5 minutes if none is set.
-func (o *HelmDeployOptions) GetTimeout() time.Duration {
-	if o == nil {
-		return 5 * time.Minute
-	}
-	return durationOr(o.Timeout, 5*time.Minute)
-}
-
-// GetCRDs returns the CRD policy; CreateReplace if none is set.
-func (o *HelmDeployOptions) GetCRDs() CRDPolicy {
-	if o == nil || o.CRDs == "" {
-		return CRDCreateReplace
-	}
-	return o.CRDs
-}
-
-// GetHistoryLimit returns the number of revisions to keep; 5 if none is set.
-func (o *HelmDeployOptions) GetHistoryLimit() int {
-	if o == nil || o.HistoryLimit == 0 {
-		return 5
-	}
-	return int(o.HistoryLimit)
-}
-
-// GetDriftDetection returns what to do about drift; Enabled if nothing is set.
-func (o *HelmDeployOptions) GetDriftDetection() DriftDetection {
-	if o == nil || o.DriftDetection == "" {
-		return DriftEnabled
-	}
-	return o.DriftDetection
-}
