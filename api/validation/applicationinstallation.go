@@ -51,7 +51,7 @@ func ValidateApplicationInstallation(obj, old *v1alpha1.ApplicationInstallation)
 		errs = append(errs, immutable(specPath.Child("applicationRef", "name"), spec.ApplicationRef.Name, recreate))
 	}
 	if was := old.Spec.Namespace; was != nil && (spec.Namespace == nil || spec.Namespace.Name != was.Name) {
-		errs = append(errs, immutable(specPath.Child("namespace"), TargetNamespaceName(obj), recreate))
+		errs = append(errs, immutable(specPath.Child("namespace"), obj.GetTarget(nil).Name, recreate))
 	}
 	return errs
 }
@@ -85,15 +85,6 @@ func ApplicationInstallationWarnings(obj, old *v1alpha1.ApplicationInstallation,
 		return []string{"version " + strconv.Quote(ref.Version) + " of " + ref.Name + " is deprecated: choose another one"}
 	}
 	return nil
-}
-
-// TargetNamespaceName returns the name of the namespace that the workload goes to, as far as
-// the installation says so: spec.namespace, else its own.
-func TargetNamespaceName(obj *v1alpha1.ApplicationInstallation) string {
-	if obj.Spec.Namespace != nil {
-		return obj.Spec.Namespace.Name
-	}
-	return obj.Namespace
 }
 
 func validateInstallationValues(spec *v1alpha1.ApplicationInstallationSpec) field.ErrorList {

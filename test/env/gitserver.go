@@ -96,10 +96,6 @@ func (g *GitServer) SSHURL(repo string) string {
 	return fmt.Sprintf("ssh://git@%s/%s.git", g.sshGate.Address(), repo)
 }
 
-// SSHGate returns the gate that makes the SSH server die, hang or be slow; nil without
-// GitOptions.SSH.
-func (g *GitServer) SSHGate() *Gate { return g.sshGate }
-
 // Identity returns the only private key, as PEM, that SSH accepts.
 func (g *GitServer) Identity() []byte { return g.identity }
 

@@ -51,8 +51,6 @@ type Reconciler struct {
 	SystemNamespace string
 	// Workers is how many GitSyncs are reconciled at a time. Default: 8.
 	Workers int
-	// JobsPerLane is how many jobs run at a time per repository, and per cluster. Default: 8.
-	JobsPerLane int
 
 	kernel   *reconcile.Kernel
 	waker    *reconcile.Waker[ctrl.Request]

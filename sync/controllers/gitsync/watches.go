@@ -25,8 +25,9 @@ import (
 )
 
 const (
-	defaultWorkers     = 8
-	defaultJobsPerLane = 8
+	defaultWorkers = 8
+	// jobsPerLane is how many jobs run at a time per repository, and per cluster.
+	jobsPerLane = 8
 )
 
 // secretIndex finds the GitSyncs that name a Secret.
@@ -39,14 +40,10 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.waker = &reconcile.Waker[ctrl.Request]{}
 	r.sessions = newSessions()
 	registerMetrics()
-	lanes := r.JobsPerLane
-	if lanes == 0 {
-		lanes = defaultJobsPerLane
-	}
-	r.loads = reconcile.NewJobs[sessionKey, loaded](ctx, lanes, func(k sessionKey) {
+	r.loads = reconcile.NewJobs[sessionKey, loaded](ctx, jobsPerLane, func(k sessionKey) {
 		r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName})
 	})
-	r.delivers = reconcile.NewJobs[targetKey, apply.Result](ctx, lanes, func(k targetKey) {
+	r.delivers = reconcile.NewJobs[targetKey, apply.Result](ctx, jobsPerLane, func(k targetKey) {
 		r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName})
 	})
 	r.delivers.DrainedBy(r.Drain)
