@@ -11,8 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/census"
 	"waybill.dev/waybill/sync/membership"
+	"waybill.dev/waybill/sync/tracker"
 )
 
 // decision is how the metadata of an object must change, and which Applications contend for it.
@@ -31,7 +31,7 @@ type decision struct {
 func (d decision) nothing() bool { return d.marks.Empty() && !d.reown }
 
 // decide returns what has to change on an object. It is pure except for what Owners know.
-func (o *Owners) decide(object *census.Object) decision {
+func (o *Owners) decide(object *tracker.Object) decision {
 	var d decision
 	if object.Deleting || IsHealthCheck(object) {
 		return d
@@ -60,7 +60,7 @@ func (o *Owners) decide(object *census.Object) decision {
 
 // awaits reports whether an object will be given a reference as soon as that is recorded. Its marks
 // wait for that, so that both take one write.
-func (o *Owners) awaits(object *census.Object, app *membership.Application) bool {
+func (o *Owners) awaits(object *tracker.Object, app *membership.Application) bool {
 	return app != nil && !app.Deleting && app.Ownership == v1alpha1.OwnershipOwn &&
 		object.Controller() == nil && !o.gives(app, object.GroupKind)
 }
@@ -83,7 +83,7 @@ func (o *Owners) contenders(kind schema.GroupKind, object metav1.Object) []types
 // owners returns the references that an object is to have as a component of app, or of no
 // Application if app is nil: it keeps those of others, and adds or removes ours. given is app if a
 // reference to it is added.
-func (o *Owners) owners(object *census.Object, app *membership.Application) (owners []metav1.OwnerReference, given *membership.Application) {
+func (o *Owners) owners(object *tracker.Object, app *membership.Application) (owners []metav1.OwnerReference, given *membership.Application) {
 	gives := app != nil && !app.Deleting && app.Ownership == v1alpha1.OwnershipOwn &&
 		object.Controller() == nil && o.gives(app, object.GroupKind)
 	for _, reference := range object.Owners {
@@ -121,14 +121,14 @@ func IsApplication(r metav1.OwnerReference) bool {
 
 // IsHealthCheck reports whether an object is the Pod of a health check, which is not a component,
 // whatever labels it has.
-func IsHealthCheck(object *census.Object) bool {
+func IsHealthCheck(object *tracker.Object) bool {
 	_, labelled := object.Labels[v1alpha1.HealthCheckLabel]
 	return labelled && object.GroupKind == schema.GroupKind{Kind: "Pod"}
 }
 
 // patch returns the JSON merge patch that implements a decision. The API server rejects it if the
 // object has changed since the decision was made.
-func (d decision) patch(object *census.Object) ([]byte, error) {
+func (d decision) patch(object *tracker.Object) ([]byte, error) {
 	metadata := map[string]any{"uid": object.UID, "resourceVersion": object.Version}
 	if len(d.marks.Annotations) > 0 {
 		metadata["annotations"] = maps.Clone(d.marks.Annotations)

@@ -13,8 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/census"
 	"waybill.dev/waybill/sync/membership"
+	"waybill.dev/waybill/sync/tracker"
 )
 
 var configMaps = schema.GroupKind{Kind: "ConfigMap"}
@@ -38,9 +38,9 @@ func reference(name string, uid types.UID) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "apps.waybill.dev/v1alpha1", Kind: "Application", Name: name, UID: uid}
 }
 
-func object(change func(*census.Object)) *census.Object {
-	o := &census.Object{
-		Ref:     census.Ref{GroupKind: configMaps, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "settings"}},
+func object(change func(*tracker.Object)) *tracker.Object {
+	o := &tracker.Object{
+		Ref:     tracker.Ref{GroupKind: configMaps, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "settings"}},
 		UID:     "uid",
 		Version: "7",
 		Labels:  map[string]string{"app": "web"},
@@ -60,34 +60,34 @@ func TestDecide_owners(t *testing.T) {
 	cases := map[string]struct {
 		reason   string
 		app      func(*v1alpha1.Application)
-		object   func(*census.Object)
+		object   func(*tracker.Object)
 		unwanted bool // the Application's kinds are not recorded yet
 		want     []types.UID
 	}{
 		"component":      {reason: "it is given one", want: []types.UID{"uid-web"}},
-		"owned already":  {reason: "once is enough", object: func(o *census.Object) { o.Owners = []metav1.OwnerReference{reference("web", "uid-web")} }, want: []types.UID{"uid-web"}},
+		"owned already":  {reason: "once is enough", object: func(o *tracker.Object) { o.Owners = []metav1.OwnerReference{reference("web", "uid-web")} }, want: []types.UID{"uid-web"}},
 		"not recorded":   {reason: "intent comes first", unwanted: true},
-		"owned, unknown": {reason: "what was given before stays", unwanted: true, object: func(o *census.Object) { o.Owners = []metav1.OwnerReference{reference("web", "uid-web")} }, want: []types.UID{"uid-web"}},
-		"of others too":  {reason: "others stay", object: func(o *census.Object) { o.Owners = []metav1.OwnerReference{foreign} }, want: []types.UID{"foreign", "uid-web"}},
-		"controlled":     {reason: "only top-level objects", object: func(o *census.Object) { o.Owners = []metav1.OwnerReference{controller} }, want: []types.UID{"controller"}},
+		"owned, unknown": {reason: "what was given before stays", unwanted: true, object: func(o *tracker.Object) { o.Owners = []metav1.OwnerReference{reference("web", "uid-web")} }, want: []types.UID{"uid-web"}},
+		"of others too":  {reason: "others stay", object: func(o *tracker.Object) { o.Owners = []metav1.OwnerReference{foreign} }, want: []types.UID{"foreign", "uid-web"}},
+		"controlled":     {reason: "only top-level objects", object: func(o *tracker.Object) { o.Owners = []metav1.OwnerReference{controller} }, want: []types.UID{"controller"}},
 		"deleting app":   {reason: "it gets no more", app: func(a *v1alpha1.Application) { a.DeletionTimestamp = ptr.To(metav1.Now()) }},
 		"observing":      {reason: "it owns nothing", app: func(a *v1alpha1.Application) { a.Spec.Ownership = v1alpha1.OwnershipObserve }},
 		"observing now": {reason: "what it owned is given back", app: func(a *v1alpha1.Application) { a.Spec.Ownership = v1alpha1.OwnershipObserve },
-			object: func(o *census.Object) { o.Owners = []metav1.OwnerReference{foreign, reference("web", "uid-web")} }, want: []types.UID{"foreign"}},
-		"orphaned": {reason: "labels decide", object: func(o *census.Object) {
+			object: func(o *tracker.Object) { o.Owners = []metav1.OwnerReference{foreign, reference("web", "uid-web")} }, want: []types.UID{"foreign"}},
+		"orphaned": {reason: "labels decide", object: func(o *tracker.Object) {
 			o.Labels = nil
 			o.Owners = []metav1.OwnerReference{reference("web", "uid-web")}
 		}},
-		"somebody else's": {reason: "the annotation decides", object: func(o *census.Object) {
+		"somebody else's": {reason: "the annotation decides", object: func(o *tracker.Object) {
 			o.Annotations = map[string]string{v1alpha1.ApplicationAnnotation: "other"}
 			o.Owners = []metav1.OwnerReference{reference("web", "uid-web")}
 		}},
 		"not listed": {reason: "components decide", app: func(a *v1alpha1.Application) { a.Spec.Components[0].Name = "other" },
-			object: func(o *census.Object) { o.Owners = []metav1.OwnerReference{reference("web", "uid-web")} }},
-		"predecessor": {reason: "it is replaced", object: func(o *census.Object) { o.Owners = []metav1.OwnerReference{reference("web", "uid-gone")} }, want: []types.UID{"uid-web"}},
+			object: func(o *tracker.Object) { o.Owners = []metav1.OwnerReference{reference("web", "uid-web")} }},
+		"predecessor": {reason: "it is replaced", object: func(o *tracker.Object) { o.Owners = []metav1.OwnerReference{reference("web", "uid-gone")} }, want: []types.UID{"uid-web"}},
 		"unknown owner": {reason: "an Application of another name may be new, and not known yet",
-			object: func(o *census.Object) { o.Owners = []metav1.OwnerReference{reference("new", "uid-new")} }, want: []types.UID{"uid-new", "uid-web"}},
-		"deleting object": {reason: "it is on its way out", object: func(o *census.Object) { o.Deleting = true }},
+			object: func(o *tracker.Object) { o.Owners = []metav1.OwnerReference{reference("new", "uid-new")} }, want: []types.UID{"uid-new", "uid-web"}},
+		"deleting object": {reason: "it is on its way out", object: func(o *tracker.Object) { o.Deleting = true }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestDecide_contenders(t *testing.T) {
 	owners := NewOwners()
 	owners.Set(app(t, "web", nil))
 	owners.Set(app(t, "other", nil))
-	d := owners.decide(object(func(o *census.Object) { o.Annotations = nil }))
+	d := owners.decide(object(func(o *tracker.Object) { o.Annotations = nil }))
 	assert.True(t, d.nothing())
 	assert.Equal(t, []types.NamespacedName{{Namespace: "shop", Name: "other"}, {Namespace: "shop", Name: "web"}}, d.contenders)
 	assert.Empty(t, owners.decide(object(nil)).contenders, "an annotation settles it")
@@ -133,7 +133,7 @@ func TestDecide_patch(t *testing.T) {
 	owners := NewOwners()
 	a := app(t, "web", nil)
 	owners.Set(a)
-	o := object(func(o *census.Object) { o.Annotations = nil })
+	o := object(func(o *tracker.Object) { o.Annotations = nil })
 	assert.True(t, owners.decide(o).nothing(), "until both can be written")
 	owners.Record(a.UID, sets.New(configMaps))
 	patch, err := owners.decide(o).patch(o)
@@ -153,7 +153,7 @@ func TestDecide_leavesHealthChecksAlone(t *testing.T) {
 	a := app(t, "web", func(a *v1alpha1.Application) { a.Spec.Components[0].Kind = "Pod" })
 	owners.Set(a)
 	owners.Record(a.UID, sets.New(schema.GroupKind{Kind: "Pod"}))
-	pod := object(func(o *census.Object) {
+	pod := object(func(o *tracker.Object) {
 		o.Kind = "Pod"
 		o.Labels[v1alpha1.HealthCheckLabel] = "web"
 		o.Owners = []metav1.OwnerReference{reference("web", "uid-web")}

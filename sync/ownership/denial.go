@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/census"
+	"waybill.dev/waybill/sync/tracker"
 )
 
 // believed is how long writes that were denied are not tried again.
@@ -20,7 +20,7 @@ type place struct {
 	namespace string
 }
 
-func placeOf(ref census.Ref) place { return place{ref.GroupKind, ref.Namespace} }
+func placeOf(ref tracker.Ref) place { return place{ref.GroupKind, ref.Namespace} }
 
 // denial is why writes are denied, and until when that is believed.
 type denial struct {
@@ -103,7 +103,7 @@ func (k *Keeper) denial(at place) denial {
 // deny records that a right is missing, and schedules a retry of the object. If the right is one on
 // all objects of the kind in the namespace, they are left alone for a while, as their writes would
 // be denied, too.
-func (k *Keeper) deny(ref census.Ref, err error) {
+func (k *Keeper) deny(ref tracker.Ref, err error) {
 	if !strings.Contains(err.Error(), cannotPatch) {
 		k.queue.AddRateLimited(ref)
 		return

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/census"
 	"waybill.dev/waybill/sync/membership"
+	"waybill.dev/waybill/sync/tracker"
 	"waybill.dev/waybill/sync/watch"
 )
 
@@ -36,7 +36,7 @@ const (
 // Options of a Keeper. All are required.
 type Options struct {
 	Owners   *Owners
-	Census   *census.Census
+	Tracker  *tracker.Tracker
 	Metadata metadata.Interface
 	// Changed is called with an Application whenever the result of Problem, Contested or Giving may
 	// have changed for it. It must return at once.
@@ -46,17 +46,17 @@ type Options struct {
 // Keeper looks at objects, and writes the changes that they need. It is safe for concurrent use.
 type Keeper struct {
 	options Options
-	queue   workqueue.TypedRateLimitingInterface[census.Ref]
+	queue   workqueue.TypedRateLimitingInterface[tracker.Ref]
 
 	mu sync.Mutex
 	// problems holds why an object could not be written.
-	problems map[census.Ref]error
+	problems map[tracker.Ref]error
 	// contested maps an object to the Applications that contend for it; claims maps an Application
 	// to the objects that it contends for.
-	contested map[census.Ref][]types.NamespacedName
-	claims    map[types.NamespacedName]sets.Set[census.Ref]
+	contested map[tracker.Ref][]types.NamespacedName
+	claims    map[types.NamespacedName]sets.Set[tracker.Ref]
 	// writes counts the writes of an object, to notice that somebody undoes them.
-	writes map[census.Ref]spell
+	writes map[tracker.Ref]spell
 	// denied holds where writes were denied lately.
 	denied map[place]denial
 	// giving counts, for each Application, the references to it that are being written.
@@ -71,24 +71,24 @@ type spell struct {
 
 // New returns a Keeper. It does nothing until Run is called.
 func New(options Options) *Keeper {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[census.Ref](firstRetry, lastRetry)
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[tracker.Ref](firstRetry, lastRetry)
 	return &Keeper{
 		options:   options,
 		queue:     workqueue.NewTypedRateLimitingQueue(limiter),
-		problems:  make(map[census.Ref]error),
-		contested: make(map[census.Ref][]types.NamespacedName),
-		claims:    make(map[types.NamespacedName]sets.Set[census.Ref]),
-		writes:    make(map[census.Ref]spell),
+		problems:  make(map[tracker.Ref]error),
+		contested: make(map[tracker.Ref][]types.NamespacedName),
+		claims:    make(map[types.NamespacedName]sets.Set[tracker.Ref]),
+		writes:    make(map[tracker.Ref]spell),
 		denied:    make(map[place]denial),
 		giving:    make(map[types.UID]int),
 	}
 }
 
 // Look schedules a look at an object.
-func (k *Keeper) Look(ref census.Ref) { k.queue.Add(ref) }
+func (k *Keeper) Look(ref tracker.Ref) { k.queue.Add(ref) }
 
 // Problem returns why the object could not be written, or nil if nothing prevented that.
-func (k *Keeper) Problem(ref census.Ref) error {
+func (k *Keeper) Problem(ref tracker.Ref) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.problems[ref]
@@ -96,7 +96,7 @@ func (k *Keeper) Problem(ref census.Ref) error {
 
 // Contenders returns the Applications that all match an object which names none; nil if there are
 // fewer than two.
-func (k *Keeper) Contenders(ref census.Ref) []types.NamespacedName {
+func (k *Keeper) Contenders(ref tracker.Ref) []types.NamespacedName {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.contested[ref]
@@ -104,7 +104,7 @@ func (k *Keeper) Contenders(ref census.Ref) []types.NamespacedName {
 
 // Contested returns the objects that name no Application, and match this one and at least one
 // other.
-func (k *Keeper) Contested(app types.NamespacedName) []census.Ref {
+func (k *Keeper) Contested(app types.NamespacedName) []tracker.Ref {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.claims[app].UnsortedList()
@@ -145,8 +145,8 @@ func (k *Keeper) next(ctx context.Context) bool {
 }
 
 // settle brings one object in line with its Applications.
-func (k *Keeper) settle(ctx context.Context, ref census.Ref) {
-	object := k.options.Census.Get(ref)
+func (k *Keeper) settle(ctx context.Context, ref tracker.Ref) {
+	object := k.options.Tracker.Get(ref)
 	if object == nil {
 		k.forget(ref)
 		return
@@ -169,7 +169,7 @@ func (k *Keeper) settle(ctx context.Context, ref census.Ref) {
 		k.note(object, errUndone)
 		return
 	}
-	resource := k.options.Census.State(ref.GroupKind).Resource
+	resource := k.options.Tracker.State(ref.GroupKind).Resource
 	if resource.Empty() {
 		return // no longer served, so there is no object either
 	}
@@ -182,7 +182,7 @@ func (k *Keeper) settle(ctx context.Context, ref census.Ref) {
 		k.deny(ref, err)
 		err = deniedError{err}
 	case watch.IsKindNotFound(err): // it is served in another version, or not at all
-		k.options.Census.Missing(resource)
+		k.options.Tracker.Missing(resource)
 		k.queue.AddRateLimited(ref)
 		return
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
@@ -196,7 +196,7 @@ func (k *Keeper) settle(ctx context.Context, ref census.Ref) {
 // decide decides on an object, and counts the reference that this adds. Both happen under one lock,
 // so that a caller who knows that an Application is being deleted, and then calls Giving, misses no
 // reference.
-func (k *Keeper) decide(object *census.Object) decision {
+func (k *Keeper) decide(object *tracker.Object) decision {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	d := k.options.Owners.decide(object)
@@ -219,8 +219,8 @@ func (k *Keeper) given(app *membership.Application) {
 	k.options.Changed(app.Key)
 }
 
-// write sends one patch, and passes its answer to the Census.
-func (k *Keeper) write(ctx context.Context, resource schema.GroupVersionResource, object *census.Object, d decision) error {
+// write sends one patch, and passes its answer to the Tracker.
+func (k *Keeper) write(ctx context.Context, resource schema.GroupVersionResource, object *tracker.Object, d decision) error {
 	patch, err := d.patch(object)
 	if err != nil {
 		return err
@@ -232,7 +232,7 @@ func (k *Keeper) write(ctx context.Context, resource schema.GroupVersionResource
 	if err != nil {
 		return fmt.Errorf("patch %s: %w", resource.GroupResource(), watch.Stable(err))
 	}
-	k.options.Census.Written(object.GroupKind, answer)
+	k.options.Tracker.Written(object.GroupKind, answer)
 	return nil
 }
 
@@ -241,7 +241,7 @@ var errUndone = errors.New("somebody keeps undoing what is written to it: metada
 
 // undone returns how long to wait before an object is written again; more than zero if it was
 // written too often lately, which means that somebody undoes the writes.
-func (k *Keeper) undone(ref census.Ref) time.Duration {
+func (k *Keeper) undone(ref tracker.Ref) time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if s := k.writes[ref]; s.count >= calm {
@@ -251,7 +251,7 @@ func (k *Keeper) undone(ref census.Ref) time.Duration {
 }
 
 // count counts a write.
-func (k *Keeper) count(ref census.Ref) {
+func (k *Keeper) count(ref tracker.Ref) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s := k.writes[ref]
@@ -263,7 +263,7 @@ func (k *Keeper) count(ref census.Ref) {
 }
 
 // note records the result of a look at an object, and notifies the Applications that it concerns.
-func (k *Keeper) note(object *census.Object, err error) {
+func (k *Keeper) note(object *tracker.Object, err error) {
 	k.mu.Lock()
 	before := k.problems[object.Ref]
 	if err == nil {
@@ -301,7 +301,7 @@ func text(err error) string {
 
 // contend records which Applications contend for an object, and notifies them and the former
 // contenders.
-func (k *Keeper) contend(ref census.Ref, now []types.NamespacedName) {
+func (k *Keeper) contend(ref tracker.Ref, now []types.NamespacedName) {
 	k.mu.Lock()
 	before := sets.New(k.contested[ref]...)
 	after := sets.New(now...)
@@ -319,7 +319,7 @@ func (k *Keeper) contend(ref census.Ref, now []types.NamespacedName) {
 	}
 	for key := range after {
 		if k.claims[key] == nil {
-			k.claims[key] = sets.New[census.Ref]()
+			k.claims[key] = sets.New[tracker.Ref]()
 		}
 		k.claims[key].Insert(ref)
 	}
@@ -330,7 +330,7 @@ func (k *Keeper) contend(ref census.Ref, now []types.NamespacedName) {
 }
 
 // forget drops what is known of an object that no longer exists.
-func (k *Keeper) forget(ref census.Ref) {
+func (k *Keeper) forget(ref tracker.Ref) {
 	k.contend(ref, nil)
 	k.queue.Forget(ref)
 	k.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/census"
+	"waybill.dev/waybill/sync/tracker"
 )
 
 // What is said of a right that is missing is the same for every object of the kind, so that it
@@ -63,8 +63,8 @@ func TestKeeper_believesRefusals(t *testing.T) {
 	refused := func(cause string) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "roles"}, "a", errors.New(cause))
 	}
-	role := func(namespace, name string) census.Ref {
-		return census.Ref{GroupKind: schema.GroupKind{Kind: "Role"}, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
+	role := func(namespace, name string) tracker.Ref {
+		return tracker.Ref{GroupKind: schema.GroupKind{Kind: "Role"}, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 	}
 	for name, tc := range map[string]struct {
 		cause  string

@@ -41,9 +41,9 @@ var rules = []rule{
 	{"sync/render", []string{module + "sync/source", module + "sync/apply", module + "sync/controllers"}, nil, "sources, renderers and delivery meet in a controller"},
 	{"sync/apply", []string{module + "sync/source", module + "sync/render", module + "sync/controllers", "helm.sh/"}, nil, "sources, renderers and delivery meet in a controller"},
 	{"sync/watch", []string{module + "sync/", module + "api/"}, nil, "a watch knows nothing of what is seen"},
-	{"sync/census", []string{module + "sync/", module + "api/"}, []string{module + "sync/watch"}, "a census counts objects of any kind, whoever asks"},
-	{"sync/vitals", []string{module + "sync/controllers", module + "sync/cluster", module + "sync/ownership"}, nil, "how an object is does not depend on whose it is"},
-	{"sync/ownership", []string{module + "sync/controllers", module + "sync/cluster", module + "sync/vitals", "helm.sh/"}, nil, "whose an object is does not depend on how it is"},
+	{"sync/tracker", []string{module + "sync/", module + "api/"}, []string{module + "sync/watch"}, "a tracker follows objects of any kind, whoever asks"},
+	{"sync/healthcache", []string{module + "sync/controllers", module + "sync/cluster", module + "sync/ownership"}, nil, "how an object is does not depend on whose it is"},
+	{"sync/ownership", []string{module + "sync/controllers", module + "sync/cluster", module + "sync/healthcache", "helm.sh/"}, nil, "whose an object is does not depend on how it is"},
 	{"sync/cluster", []string{module + "sync/source", module + "sync/render", module + "sync/controllers", "helm.sh/"}, nil, "a cluster knows nothing of what is delivered to it"},
 }
 

@@ -13,7 +13,7 @@ func (r *Reconciler) checkDependencies(s *scope) {
 	s.app.Status.Dependencies = nil
 	for _, name := range s.app.Spec.Dependencies {
 		d := v1alpha1.ComponentStatus{Group: v1alpha1.Group, Kind: v1alpha1.ApplicationKind, Name: name}
-		switch other := r.book.get(types.NamespacedName{Namespace: s.key.Namespace, Name: name}); {
+		switch other := r.index.get(types.NamespacedName{Namespace: s.key.Namespace, Name: name}); {
 		case other == nil:
 			d.Health = string(health.NotFound)
 			s.missing = append(s.missing, name)

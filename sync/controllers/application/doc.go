@@ -3,7 +3,7 @@
 // dependencies exist, and runs the Pod of the health check (A49-A88).
 //
 // A pass reads everything from memory: which objects there are of the kinds that Applications list
-// (sync/census), how healthy they are (sync/vitals), and which Application they belong to
+// (sync/tracker), how healthy they are (sync/healthcache), and which Application they belong to
 // (sync/membership). ownerReferences and marks are written outside the passes (sync/ownership),
 // object by object.
 //

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/census"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/tracker"
 	"waybill.dev/waybill/sync/watch"
 )
 
@@ -67,7 +67,7 @@ func (r *Reconciler) patchMetadata(ctx context.Context, app, before *v1alpha1.Ap
 // ownsNothing reports whether it is certain that no object refers to the Application: no kind is
 // out of sight, and the last status says so too.
 func (r *Reconciler) ownsNothing(app *v1alpha1.Application) bool {
-	if r.keeper.Giving(app.UID) || len(r.census.By(ownerKey(app.Namespace, app.UID))) > 0 {
+	if r.keeper.Giving(app.UID) || len(r.tracker.By(ownerKey(app.Namespace, app.UID))) > 0 {
 		return false
 	}
 	for _, c := range app.Status.Components {
@@ -76,8 +76,8 @@ func (r *Reconciler) ownsNothing(app *v1alpha1.Application) bool {
 		}
 	}
 	for gk := range wantedKinds(app) {
-		switch r.census.State(gk).Phase {
-		case census.Starting, census.Failing, census.Denied:
+		switch r.tracker.State(gk).Phase {
+		case tracker.Starting, tracker.Failing, tracker.Denied:
 			return false
 		}
 	}
@@ -106,7 +106,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 
 // waitsFor returns what a deletion waits for; empty if nothing blocks it.
 func (r *Reconciler) waitsFor(s *scope) string {
-	unseen := r.unseen(s, census.Starting, census.Failing)
+	unseen := r.unseen(s, tracker.Starting, tracker.Failing)
 	switch {
 	case len(s.stale) > 0:
 		message := "ownerReferences are being taken off objects that are not deleted with the Application: " + s.staleNames()
@@ -127,10 +127,10 @@ func (r *Reconciler) waitsFor(s *scope) string {
 
 // unseen returns the kinds, in one of the given phases, of which it is not known what refers to the
 // Application, and why.
-func (r *Reconciler) unseen(s *scope, phases ...census.Phase) []string {
+func (r *Reconciler) unseen(s *scope, phases ...tracker.Phase) []string {
 	var kinds []string
 	for gk := range s.entry.wanted {
-		state := r.census.State(gk)
+		state := r.tracker.State(gk)
 		switch {
 		case !slices.Contains(phases, state.Phase):
 		case state.Err == nil:
@@ -172,7 +172,7 @@ func (r *Reconciler) warnOfLeftovers(s *scope) {
 	if len(s.stale) > 0 {
 		notes = append(notes, "ownerReferences could not be taken off "+s.staleNames())
 	}
-	if unseen := r.unseen(s, census.Starting, census.Failing, census.Denied); len(unseen) > 0 {
+	if unseen := r.unseen(s, tracker.Starting, tracker.Failing, tracker.Denied); len(unseen) > 0 {
 		notes = append(notes, "it is not known what refers to the Application: "+shortList(unseen))
 	}
 	if owned := r.lastSeenOwned(s); len(owned) > 0 {
@@ -189,8 +189,8 @@ func (r *Reconciler) warnOfLeftovers(s *scope) {
 func (r *Reconciler) lastSeenOwned(s *scope) []string {
 	var names []string
 	for _, c := range s.app.Status.Components {
-		phase := r.census.State(schema.GroupKind{Group: c.Group, Kind: c.Kind}).Phase
-		if c.Owned && !c.Installed && phase != census.Watched && phase != census.Unknown {
+		phase := r.tracker.State(schema.GroupKind{Group: c.Group, Kind: c.Kind}).Phase
+		if c.Owned && !c.Installed && phase != tracker.Watched && phase != tracker.Unknown {
 			names = append(names, componentName(c.Group, c.Kind, c.Name))
 		}
 	}

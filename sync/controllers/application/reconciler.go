@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/census"
 	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/healthcache"
 	"waybill.dev/waybill/sync/ownership"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/vitals"
+	"waybill.dev/waybill/sync/tracker"
 )
 
 // Rights on the kinds that Applications list are not for the code to say: they are a value of
@@ -44,21 +44,21 @@ type Reconciler struct {
 	// Default: a minute.
 	Linger time.Duration
 
-	// observing is held while an Application is recorded in the book and in what depends on it, so
+	// observing is held while an Application is recorded in the index and in what depends on it, so
 	// that all of them end with the same state.
 	observing sync.Mutex
-	// filled is closed when the book holds all Applications: none is reconciled before that.
+	// filled is closed when the index holds all Applications: none is reconciled before that.
 	filled chan struct{}
 
-	kernel *reconcile.Kernel
-	waker  *reconcile.Waker[ctrl.Request]
-	pace   *pace
-	book   *book
-	owners *ownership.Owners
-	keeper *ownership.Keeper
-	census *census.Census
-	vitals *vitals.Vitals
-	pods   *pods
+	kernel   *reconcile.Kernel
+	waker    *reconcile.Waker[ctrl.Request]
+	throttle *throttle
+	index    *index
+	owners   *ownership.Owners
+	keeper   *ownership.Keeper
+	tracker  *tracker.Tracker
+	health   *healthcache.Cache
+	pods     *pods
 }
 
 // Backoff of an Application that fails for a reason that no event will end.
@@ -88,7 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	result, err := s.pass.Finish(ctx, outcome, err)
 	if app.ResourceVersion != before {
-		r.pace.wrote(s.key, sizeOf(app.Status.Components))
+		r.throttle.wrote(s.key, sizeOf(app.Status.Components))
 	}
 	if err != nil || outcome.Pending {
 		return result, err
@@ -102,7 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // or because the cache does not know our own last write yet.
 func (r *Reconciler) outdated(key types.NamespacedName, err error) error {
 	if apierrors.IsConflict(err) {
-		r.pace.soon(key)
+		r.throttle.soon(key)
 		return nil
 	}
 	return client.IgnoreNotFound(err)
@@ -150,16 +150,16 @@ func (r *Reconciler) observe(app *v1alpha1.Application) *entry {
 	r.observing.Lock()
 	defer r.observing.Unlock()
 	key := client.ObjectKeyFromObject(app)
-	before, after := r.book.put(key, app)
+	before, after := r.index.put(key, app)
 	if before == after {
 		return after
 	}
 	if before != nil && before.uid != after.uid {
 		r.kernel.Forget(before.uid)
 		r.pods.forget(before.uid)
-		r.pace.soon(key)
+		r.throttle.soon(key)
 	}
-	r.census.Want(key, after.wanted)
+	r.tracker.Want(key, after.wanted)
 	if after.member == nil {
 		r.owners.Delete(key)
 	} else {
@@ -167,7 +167,7 @@ func (r *Reconciler) observe(app *v1alpha1.Application) *entry {
 	}
 	r.lookAfter(key, before, after)
 	if before == nil || before.uid != after.uid || before.deleting != after.deleting || before.generation != after.generation {
-		r.wakeAll(r.book.dependents(key))
+		r.wakeAll(r.index.dependents(key))
 	}
 	return after
 }
@@ -177,21 +177,21 @@ func (r *Reconciler) observe(app *v1alpha1.Application) *entry {
 func (r *Reconciler) vanish(key types.NamespacedName, uid types.UID) {
 	r.observing.Lock()
 	defer r.observing.Unlock()
-	if now := r.book.get(key); now != nil && uid != "" && now.uid != uid {
+	if now := r.index.get(key); now != nil && uid != "" && now.uid != uid {
 		return
 	}
-	before := r.book.remove(key)
+	before := r.index.remove(key)
 	if before == nil {
 		return
 	}
 	forgetMetrics(key)
 	r.kernel.Forget(before.uid)
 	r.pods.forget(before.uid)
-	r.pace.forget(key)
+	r.throttle.forget(key)
 	r.owners.Delete(key)
 	r.lookAfter(key, before, nil)
-	r.census.Want(key, nil)
-	r.wakeAll(r.book.dependents(key))
+	r.tracker.Want(key, nil)
+	r.wakeAll(r.index.dependents(key))
 }
 
 // lookAfter schedules a look at the objects that a change of an Application may concern: its own,
@@ -204,18 +204,18 @@ func (r *Reconciler) lookAfter(key types.NamespacedName, before, after *entry) {
 		if e == nil {
 			continue
 		}
-		for _, o := range r.census.By(ownerKey(key.Namespace, e.uid)) {
+		for _, o := range r.tracker.By(ownerKey(key.Namespace, e.uid)) {
 			r.keeper.Look(o.Ref)
 		}
 	}
-	for _, o := range r.census.By(annotationKey(key)) {
+	for _, o := range r.tracker.By(annotationKey(key)) {
 		r.keeper.Look(o.Ref)
 	}
 	if after == nil || after.member == nil || after.deleting {
 		return
 	}
 	for _, gk := range affected(before, after) {
-		for _, o := range r.census.In(gk, key.Namespace) {
+		for _, o := range r.tracker.In(gk, key.Namespace) {
 			if after.member.Claims(gk, o.GetObjectMeta()) {
 				r.keeper.Look(o.Ref)
 			}
@@ -223,7 +223,7 @@ func (r *Reconciler) lookAfter(key types.NamespacedName, before, after *entry) {
 	}
 }
 
-// annotationKey and ownerKey are the keys that the census finds objects by. Both contain the
+// annotationKey and ownerKey are the keys that the tracker finds objects by. Both contain the
 // namespace: references to an Application in another namespace have no effect.
 func annotationKey(app types.NamespacedName) string { return "application " + app.String() }
 func ownerKey(namespace string, uid types.UID) string {

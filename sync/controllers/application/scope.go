@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/census"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/tracker"
 )
 
 // scope is what the steps of one pass share.
@@ -21,12 +21,12 @@ type scope struct {
 	entry *entry
 
 	// components are the objects that belong to the Application; set by survey.
-	components map[census.Ref]*census.Object
+	components map[tracker.Ref]*tracker.Object
 	// entries holds the index of each component in the status; set by survey, which sorts them
 	// last.
-	entries map[census.Ref]int
+	entries map[tracker.Ref]int
 	// stale are objects that refer to the Application as an owner and should not; set by survey.
-	stale []*census.Object
+	stale []*tracker.Object
 	// starting are kinds of which nothing is known yet; set by survey. unread says the same about
 	// the health of a component.
 	starting []string

@@ -11,30 +11,30 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/census"
 	"waybill.dev/waybill/sync/health"
 	"waybill.dev/waybill/sync/ownership"
+	"waybill.dev/waybill/sync/tracker"
 )
 
 // survey records which components exist and how they are (A49-A51, A71-A73). It finds them by the
 // annotation, and objects that should not be owned but are by the ownerReference.
 func (r *Reconciler) survey(s *scope) {
-	s.components = make(map[census.Ref]*census.Object)
-	for _, o := range r.census.By(annotationKey(s.key)) {
+	s.components = make(map[tracker.Ref]*tracker.Object)
+	for _, o := range r.tracker.By(annotationKey(s.key)) {
 		if !ownership.IsHealthCheck(o) && s.entry.member.Matches(o.GroupKind, o.GetObjectMeta()) {
 			s.components[o.Ref] = o
 		}
 	}
-	for _, o := range r.census.By(ownerKey(s.key.Namespace, s.app.UID)) {
+	for _, o := range r.tracker.By(ownerKey(s.key.Namespace, s.app.UID)) {
 		_, component := s.components[o.Ref]
 		if !o.Deleting && !ownership.IsHealthCheck(o) && (!component || s.entry.member.Ownership == v1alpha1.OwnershipObserve) {
 			s.stale = append(s.stale, o)
 		}
 	}
 	previous := s.app.Status.Components
-	s.app.Status.Components, s.entries = nil, make(map[census.Ref]int, len(s.components))
+	s.app.Status.Components, s.entries = nil, make(map[tracker.Ref]int, len(s.components))
 	for gk := range s.entry.wanted {
-		if r.census.State(gk).Phase == census.Starting {
+		if r.tracker.State(gk).Phase == tracker.Starting {
 			s.starting = append(s.starting, gk.String())
 		}
 	}
@@ -49,7 +49,7 @@ func (r *Reconciler) survey(s *scope) {
 // surveyListed adds what the spec lists: first the components with a name, then the rest.
 func (s *scope) surveyListed(r *Reconciler) {
 	nameless := make(map[schema.GroupKind]bool)
-	shown := make(map[census.Ref]bool, len(s.components))
+	shown := make(map[tracker.Ref]bool, len(s.components))
 	for _, c := range s.app.Spec.Components {
 		if c.Name == "" {
 			nameless[kindOf(c)] = true
@@ -74,7 +74,7 @@ func (s *scope) surveyListed(r *Reconciler) {
 	}
 	for gk := range nameless {
 		if !found[gk] {
-			none := census.Ref{GroupKind: gk, NamespacedName: types.NamespacedName{Namespace: s.key.Namespace}}
+			none := tracker.Ref{GroupKind: gk, NamespacedName: types.NamespacedName{Namespace: s.key.Namespace}}
 			s.add(s.notThere(r, none, "no object of the kind belongs to the Application"))
 		}
 	}
@@ -92,11 +92,11 @@ func (s *scope) add(c v1alpha1.ComponentStatus) {
 }
 
 // named returns the status of a component that the spec lists by name.
-func (s *scope) named(r *Reconciler, ref census.Ref) v1alpha1.ComponentStatus {
+func (s *scope) named(r *Reconciler, ref tracker.Ref) v1alpha1.ComponentStatus {
 	if o := s.components[ref]; o != nil {
 		return s.installed(r, o)
 	}
-	o := r.census.Get(ref)
+	o := r.tracker.Get(ref)
 	if o == nil {
 		_, message := health.Of(nil)
 		return s.notThere(r, ref, message)
@@ -105,7 +105,7 @@ func (s *scope) named(r *Reconciler, ref census.Ref) v1alpha1.ComponentStatus {
 }
 
 // stranger returns why an existing object is not a component (A50, A53, A56).
-func (s *scope) stranger(r *Reconciler, o *census.Object) string {
+func (s *scope) stranger(r *Reconciler, o *tracker.Object) string {
 	name, named := o.Annotations[v1alpha1.ApplicationAnnotation]
 	contenders := r.keeper.Contenders(o.Ref)
 	switch {
@@ -139,17 +139,17 @@ func contested(apps []types.NamespacedName) string {
 
 // notThere returns the status of an object that no watch shows, because it does not exist or its
 // kind is not watched.
-func (s *scope) notThere(r *Reconciler, ref census.Ref, message string) v1alpha1.ComponentStatus {
-	state := r.census.State(ref.GroupKind)
+func (s *scope) notThere(r *Reconciler, ref tracker.Ref, message string) v1alpha1.ComponentStatus {
+	state := r.tracker.State(ref.GroupKind)
 	switch state.Phase {
-	case census.Unknown:
+	case tracker.Unknown:
 		return absent(ref, health.NotFound, state.Err.Error())
-	case census.ClusterScoped:
+	case tracker.ClusterScoped:
 		return absent(ref, health.NotFound, "the kind is cluster-scoped: an Application has components in its own namespace only")
-	case census.Denied:
+	case tracker.Denied:
 		s.deny(ref.GroupKind, state.Err)
 		return absent(ref, health.Unknown, state.Err.Error())
-	case census.Failing:
+	case tracker.Failing:
 		return absent(ref, health.Unknown, state.Err.Error())
 	default:
 		return absent(ref, health.NotFound, message)
@@ -163,17 +163,17 @@ func (s *scope) deny(gk schema.GroupKind, why error) {
 	s.denied[gk.String()] = why
 }
 
-func absent(ref census.Ref, status health.Status, message string) v1alpha1.ComponentStatus {
+func absent(ref tracker.Ref, status health.Status, message string) v1alpha1.ComponentStatus {
 	return v1alpha1.ComponentStatus{Group: ref.Group, Kind: ref.Kind, Name: ref.Name, Health: string(status), Message: message}
 }
 
 // installed returns the status of a component that exists, or existed when it could last be seen.
-func (s *scope) installed(r *Reconciler, o *census.Object) v1alpha1.ComponentStatus {
-	state := r.census.State(o.GroupKind)
-	if state.Phase == census.Denied {
+func (s *scope) installed(r *Reconciler, o *tracker.Object) v1alpha1.ComponentStatus {
+	state := r.tracker.State(o.GroupKind)
+	if state.Phase == tracker.Denied {
 		s.deny(o.GroupKind, state.Err)
 	}
-	if state.Phase == census.Denied || state.Phase == census.Failing {
+	if state.Phase == tracker.Denied || state.Phase == tracker.Failing {
 		c := absent(o.Ref, health.Unknown, state.Err.Error())
 		c.Installed, c.Owned = true, refersTo(o, s.app.UID)
 		return c
@@ -228,7 +228,7 @@ func join(first, second string) string {
 	return first + "; " + second
 }
 
-func refersTo(o *census.Object, uid types.UID) bool {
+func refersTo(o *tracker.Object, uid types.UID) bool {
 	for _, owner := range o.Owners {
 		if owner.UID == uid {
 			return true
@@ -255,11 +255,11 @@ func (s *scope) surveyStale() {
 func (s *scope) keepUnseen(r *Reconciler, previous []v1alpha1.ComponentStatus) {
 	for _, c := range previous {
 		gk := schema.GroupKind{Group: c.Group, Kind: c.Kind}
-		state := r.census.State(gk)
-		if !c.Owned || s.entry.listed.Has(gk) || state.Phase != census.Denied && state.Phase != census.Failing {
+		state := r.tracker.State(gk)
+		if !c.Owned || s.entry.listed.Has(gk) || state.Phase != tracker.Denied && state.Phase != tracker.Failing {
 			continue
 		}
-		ref := census.Ref{GroupKind: gk, NamespacedName: types.NamespacedName{Name: c.Name}}
+		ref := tracker.Ref{GroupKind: gk, NamespacedName: types.NamespacedName{Name: c.Name}}
 		kept := absent(ref, health.Unknown, "is no component any more, and cannot be seen: "+state.Err.Error())
 		kept.Owned = true
 		s.add(kept)

@@ -17,21 +17,21 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/census"
 	"waybill.dev/waybill/sync/health"
 	"waybill.dev/waybill/sync/ownership"
+	"waybill.dev/waybill/sync/tracker"
 )
 
 var shopKey = types.NamespacedName{Namespace: "blog", Name: "shop"}
 
 // surveyed is the scope of an Application that selects everything, and an object of it.
-func surveyed(t *testing.T) (*scope, *census.Object) {
+func surveyed(t *testing.T) (*scope, *tracker.Object) {
 	t.Helper()
 	app := &v1alpha1.Application{ObjectMeta: metav1.ObjectMeta{Namespace: shopKey.Namespace, Name: shopKey.Name, UID: "uid"}}
 	app.Spec.Selector = &metav1.LabelSelector{}
 	s := &scope{app: app, key: shopKey, entry: prepare(app, nil)}
 	require.NoError(t, s.entry.err)
-	return s, &census.Object{Ref: census.Ref{
+	return s, &tracker.Object{Ref: tracker.Ref{
 		GroupKind:      schema.GroupKind{Group: "example.com", Kind: "Widget"},
 		NamespacedName: types.NamespacedName{Namespace: shopKey.Namespace, Name: "one"},
 	}}
@@ -59,12 +59,12 @@ func (brokenDiscovery) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMappi
 // What is known of an object counts no more when its kind cannot be seen.
 func TestInstalled_ofAKindThatCannotBeSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &Reconciler{census: census.New(t.Context(), brokenDiscovery{}, census.Options{})}
+		r := &Reconciler{tracker: tracker.New(t.Context(), brokenDiscovery{}, tracker.Options{})}
 		s, o := surveyed(t)
 		o.Owners = []metav1.OwnerReference{{UID: s.app.UID}}
-		r.census.Want(shopKey, sets.New(o.GroupKind))
+		r.tracker.Want(shopKey, sets.New(o.GroupKind))
 		<-time.After(time.Minute)
-		require.Equal(t, census.Failing, r.census.State(o.GroupKind).Phase)
+		require.Equal(t, tracker.Failing, r.tracker.State(o.GroupKind).Phase)
 
 		assert.Equal(t, v1alpha1.ComponentStatus{
 			Group: "example.com", Kind: "Widget", Name: "one", Installed: true, Owned: true,

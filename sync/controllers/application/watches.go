@@ -19,11 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/census"
 	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/healthcache"
 	"waybill.dev/waybill/sync/ownership"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/vitals"
+	"waybill.dev/waybill/sync/tracker"
 )
 
 // defaultWorkers is high because a pass is a moment of work and the wait for one write.
@@ -34,23 +34,23 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	registerMetrics()
 	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
 	r.waker = &reconcile.Waker[ctrl.Request]{}
-	r.pace = newPace(func(key types.NamespacedName) { r.waker.Wake(ctrl.Request{NamespacedName: key}) })
-	r.book = newBook()
+	r.throttle = newThrottle(func(key types.NamespacedName) { r.waker.Wake(ctrl.Request{NamespacedName: key}) })
+	r.index = newIndex()
 	r.owners = ownership.NewOwners()
-	r.census = census.New(ctx, r.Cluster, census.Options{
+	r.tracker = tracker.New(ctx, r.Cluster, tracker.Options{
 		Annotations: []string{v1alpha1.ApplicationAnnotation, v1alpha1.InjectedAnnotation},
 		Index:       found,
 		Changed:     r.objectChanged,
-		KindChanged: func(gk schema.GroupKind) { r.wakeAll(r.census.Wanting(gk)) },
+		KindChanged: func(gk schema.GroupKind) { r.wakeAll(r.tracker.Wanting(gk)) },
 		Linger:      r.Linger,
 	})
-	r.vitals = vitals.New(ctx, r.Cluster, vitals.Options{
-		Changed: r.healthChanged, Count: r.census.Count, Missing: r.census.Missing,
+	r.health = healthcache.New(ctx, r.Cluster, healthcache.Options{
+		Changed: r.healthChanged, Count: r.tracker.Count, Missing: r.tracker.Missing,
 	})
 	r.keeper = ownership.New(ownership.Options{
-		Owners: r.owners, Census: r.census, Metadata: r.Cluster.Metadata(), Changed: r.pace.soon,
+		Owners: r.owners, Tracker: r.tracker, Metadata: r.Cluster.Metadata(), Changed: r.throttle.soon,
 	})
-	r.pods = newPods(ctx, r.Cluster, r.pace.soon)
+	r.pods = newPods(ctx, r.Cluster, r.throttle.soon)
 	r.filled = make(chan struct{})
 	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return r.keep(ctx, mgr.GetCache()) })); err != nil {
 		return err
@@ -128,9 +128,9 @@ func changed() predicate.Predicate {
 	}}
 }
 
-// found returns the keys that the census finds an object by: the Application that it names, and
+// found returns the keys that the tracker finds an object by: the Application that it names, and
 // those that it refers to as owners.
-func found(o *census.Object) []string {
+func found(o *tracker.Object) []string {
 	var keys []string
 	if name := o.Annotations[v1alpha1.ApplicationAnnotation]; name != "" {
 		keys = append(keys, annotationKey(types.NamespacedName{Namespace: o.Namespace, Name: name}))
@@ -145,21 +145,21 @@ func found(o *census.Object) []string {
 
 // objectChanged handles a change of an object, and wakes the Applications that it belongs to,
 // belonged to, or is listed by.
-func (r *Reconciler) objectChanged(before, after *census.Object) {
+func (r *Reconciler) objectChanged(before, after *tracker.Object) {
 	object := after
 	if after == nil {
 		object = before
-		r.vitals.Forget(before.Ref)
+		r.health.Forget(before.Ref)
 	}
 	r.keeper.Look(object.Ref)
 	if after != nil {
 		r.examine(after)
 		if before != nil && before.Alike(after) {
-			return // at most its health has changed, which vitals report
+			return // at most its health has changed, which the health cache reports
 		}
 	}
-	concerned := sets.New(r.book.listers(object.Ref)...)
-	for _, o := range []*census.Object{before, after} {
+	concerned := sets.New(r.index.listers(object.Ref)...)
+	for _, o := range []*tracker.Object{before, after} {
 		if o != nil {
 			concerned.Insert(applicationsOf(o)...)
 		}
@@ -168,7 +168,7 @@ func (r *Reconciler) objectChanged(before, after *census.Object) {
 }
 
 // applicationsOf returns the Applications that an object names, as its own or as its owner.
-func applicationsOf(o *census.Object) []types.NamespacedName {
+func applicationsOf(o *tracker.Object) []types.NamespacedName {
 	var keys []types.NamespacedName
 	if name := o.Annotations[v1alpha1.ApplicationAnnotation]; name != "" {
 		keys = append(keys, types.NamespacedName{Namespace: o.Namespace, Name: name})
@@ -182,12 +182,12 @@ func applicationsOf(o *census.Object) []types.NamespacedName {
 }
 
 // examine requests the health of an object if it is a component.
-func (r *Reconciler) examine(o *census.Object) {
+func (r *Reconciler) examine(o *tracker.Object) {
 	name := o.Annotations[v1alpha1.ApplicationAnnotation]
 	if name == "" {
 		return
 	}
-	e := r.book.get(types.NamespacedName{Namespace: o.Namespace, Name: name})
+	e := r.index.get(types.NamespacedName{Namespace: o.Namespace, Name: name})
 	if e != nil && e.member != nil && e.member.Matches(o.GroupKind, o.GetObjectMeta()) {
 		r.healthOf(e, o)
 	}
@@ -195,25 +195,25 @@ func (r *Reconciler) examine(o *census.Object) {
 
 // healthOf returns the health of a component as far as it is known, and false if it is not known at
 // all.
-func (r *Reconciler) healthOf(e *entry, o *census.Object) (vitals.Answer, bool) {
+func (r *Reconciler) healthOf(e *entry, o *tracker.Object) (healthcache.Result, bool) {
 	expression := e.expressions[o.GroupKind]
 	if o.Deleting || expression == nil && !health.HasStatus(o.GroupKind) {
 		status, message := health.OfMetadata(o.Deleting)
-		return vitals.Answer{Status: status, Message: message}, true
+		return healthcache.Result{Status: status, Message: message}, true
 	}
-	resource := r.census.State(o.GroupKind).Resource
-	return r.vitals.Ask(vitals.Question{Ref: o.Ref, Resource: resource, UID: o.UID, Version: o.Version, Expression: expression})
+	resource := r.tracker.State(o.GroupKind).Resource
+	return r.health.Get(healthcache.Query{Ref: o.Ref, Resource: resource, UID: o.UID, Version: o.Version, Expression: expression})
 }
 
 // healthChanged wakes the Application of an object.
-func (r *Reconciler) healthChanged(ref census.Ref) {
-	if o := r.census.Get(ref); o != nil {
+func (r *Reconciler) healthChanged(ref tracker.Ref) {
+	if o := r.tracker.Get(ref); o != nil {
 		r.wakeAll(applicationsOf(o))
 	}
 }
 
 func (r *Reconciler) wakeAll(keys []types.NamespacedName) {
 	for _, key := range keys {
-		r.pace.soon(key)
+		r.throttle.soon(key)
 	}
 }

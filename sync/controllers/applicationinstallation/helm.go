@@ -194,7 +194,7 @@ func identity(p plan) release.Identity {
 		Name:      p.inst.Name,
 		Owner:     p.owner.String(),
 		OwnerHash: p.owner.Hash(),
-		Known:     p.ledger.known(),
+		Known:     p.deployed.known(),
 	}
 }
 

@@ -204,7 +204,7 @@ func (d *driver) do(s *scope, input string, work func(context.Context, plan) act
 	}
 	p := d.plan(s)
 	result, done := d.acts.Do(d.cluster.Name().String(), d.jobKey(s), input, func(ctx context.Context) acted {
-		p.inventory = p.ledger.all() // now that the job before has ended
+		p.inventory = p.deployed.all() // now that the job before has ended
 		return work(ctx, p)
 	})
 	if done {

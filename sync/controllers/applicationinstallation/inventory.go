@@ -16,7 +16,7 @@ import (
 // is known of the release, even if a status could not be written.
 func (d *driver) restore(ctx context.Context, s *scope) error {
 	if s.session.restored {
-		s.inst.Status.Release = s.session.inventory.known()
+		s.inst.Status.Release = s.session.deployed.known()
 		s.tellRemarks()
 		return nil
 	}
@@ -24,15 +24,15 @@ func (d *driver) restore(ctx context.Context, s *scope) error {
 	if err != nil {
 		return reconcile.Failed(v1alpha1.InventoryUnreadableReason, "%w", err)
 	}
-	s.session.inventory.set(ids)
-	s.session.inventory.note(s.inst.Status.Release)
+	s.session.deployed.set(ids)
+	s.session.deployed.note(s.inst.Status.Release)
 	s.session.restored = true
 	return nil
 }
 
 // tellRemarks sends an event for every remark that has had none yet.
 func (s *scope) tellRemarks() {
-	for _, r := range s.session.inventory.tell() {
+	for _, r := range s.session.deployed.tell() {
 		s.pass.Tell(reconcile.Event{Type: corev1.EventTypeWarning, Reason: r.reason, Action: r.reason, Note: r.note})
 	}
 }
@@ -50,7 +50,7 @@ func (d *driver) declare(p plan) func(context.Context, []manifest.ID) error {
 		if err := d.kernel.Record(ctx, d.client, inst); err != nil {
 			return err
 		}
-		p.ledger.add(ids)
+		p.deployed.add(ids)
 		return nil
 	}
 }
@@ -58,7 +58,7 @@ func (d *driver) declare(p plan) func(context.Context, []manifest.ID) error {
 // keepInventory records in the status what is installed, or where that is listed.
 func (d *driver) keepInventory(ctx context.Context, s *scope) error {
 	ids := s.session.result.inventory
-	if ids == nil || s.inst.Status.Inventory != nil && slices.Equal(inventory.Encode(ids), inventory.Encode(s.session.inventory.all())) {
+	if ids == nil || s.inst.Status.Inventory != nil && slices.Equal(inventory.Encode(ids), inventory.Encode(s.session.deployed.all())) {
 		return nil
 	}
 	current := recorded(s.inst)
@@ -66,7 +66,7 @@ func (d *driver) keepInventory(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	s.session.inventory.set(ids)
+	s.session.deployed.set(ids)
 	s.inst.Status.Inventory, s.obsolete = &saved, &current
 	return nil
 }

@@ -38,8 +38,8 @@ type plan struct {
 	digest     string
 	// revision is the installed revision of a git source.
 	revision git.Revision
-	// ledger is that of the session, and inventory what it listed when the job began.
-	ledger    *ledger
+	// deployed is that of the session, and inventory what it listed when the job began.
+	deployed  *deployed
 	inventory []manifest.ID
 }
 
@@ -94,6 +94,6 @@ func (d *driver) plan(s *scope) plan {
 		source:     origin{version: s.version, credentials: s.credentials, authorities: s.authorities},
 		digest:     s.digest,
 		revision:   s.session.revision,
-		ledger:     &s.session.inventory,
+		deployed:   &s.session.deployed,
 	}
 }

@@ -21,7 +21,7 @@ const noteTime = 5 * time.Second
 // next pass, so note also writes it to the status: otherwise the next process would install again
 // what it knows nothing of.
 func (m *helmMethod) note(ctx context.Context, p plan, made *v1alpha1.ReleaseStatus, remarks []remark) {
-	p.ledger.note(made, remarks...)
+	p.deployed.note(made, remarks...)
 	if made == nil || !m.Drain.Draining() {
 		return
 	}

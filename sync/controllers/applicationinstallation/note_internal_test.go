@@ -28,8 +28,8 @@ func TestSaid(t *testing.T) {
 }
 
 // Each remark is told once.
-func TestLedger_tellsOnce(t *testing.T) {
-	l := &ledger{}
+func TestDeployed_tellsOnce(t *testing.T) {
+	l := &deployed{}
 	l.note(nil, remark{"a", "one"}, remark{"b", "two"})
 	l.note(nil, remark{"c", "three"})
 	assert.Len(t, l.tell(), 3)

@@ -33,8 +33,8 @@ type session struct {
 	revision git.Revision
 
 	// restored says that inventory was read back from the status.
-	restored  bool
-	inventory ledger
+	restored bool
+	deployed deployed
 	// acting is the input of the running action, empty if there is none. toldBefore is how many
 	// changes by others the cluster had reported when it, or the last one, began, and requested is
 	// what the annotation reconcile-at was then.

@@ -38,15 +38,15 @@ type definitions = watch.Definitions[types.NamespacedName]
 type kinds struct {
 	// tell wakes an application.
 	tell func(types.NamespacedName)
-	// lookouts are for kinds that no CustomResourceDefinition may ever announce.
-	lookouts *lookouts
+	// pollers are for kinds that no CustomResourceDefinition may ever announce.
+	pollers *discoveryPollers
 
 	mu        sync.Mutex
 	byCluster map[*cluster.Cluster]*definitions
 }
 
 func newKinds(tell func(types.NamespacedName)) *kinds {
-	return &kinds{tell: tell, lookouts: newLookouts(tell), byCluster: map[*cluster.Cluster]*definitions{}}
+	return &kinds{tell: tell, pollers: newDiscoveryPollers(tell), byCluster: map[*cluster.Cluster]*definitions{}}
 }
 
 // absent returns why a kind that discovery does not know is not served, or nil if a definition of
@@ -66,11 +66,11 @@ func (k *kinds) absent(ctx context.Context, c *cluster.Cluster, app types.Namesp
 		return err
 	case errors.As(err, &undefined):
 		if !known.Defines(gvk.Group) {
-			k.lookouts.add(c, app, gvk)
+			k.pollers.add(c, app, gvk)
 		}
 		return err
 	case errors.As(err, &hidden):
-		k.lookouts.add(c, app, gvk)
+		k.pollers.add(c, app, gvk)
 		return watch.NoDefinitionError{Kind: gvk}
 	default:
 		return unanswered(ctx, err)
@@ -100,7 +100,7 @@ func (k *kinds) of(c *cluster.Cluster) *definitions {
 
 // leave ends all waiting of an application.
 func (k *kinds) leave(app types.NamespacedName) {
-	k.lookouts.leave(app)
+	k.pollers.leave(app)
 	k.mu.Lock()
 	all := make([]*definitions, 0, len(k.byCluster))
 	for _, d := range k.byCluster {

@@ -48,15 +48,15 @@ type Reconciler struct {
 	// Workers is how many applications are reconciled at a time. Default: 8.
 	Workers int
 
-	kernel  *reconcile.Kernel
-	waker   *reconcile.Waker[ctrl.Request]
-	filters placement.Filters
-	scores  placement.Scores
-	ledger  *ledger
-	kinds   *kinds
+	kernel     *reconcile.Kernel
+	waker      *reconcile.Waker[ctrl.Request]
+	filters    placement.Filters
+	scores     placement.Scores
+	placements *placements
+	kinds      *kinds
 	// started is when the first application was reconciled.
 	started func() time.Time
-	// fill fills the ledger, once, from the cache.
+	// fill fills the record of placements, once, from the cache.
 	fill func() error
 }
 
@@ -91,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return retried(err)
 	}
 	pass := r.kernel.Begin(r.Client, r.Recorder, app)
-	r.kernel.Forget(r.ledger.met(s.key, app.UID))
+	r.kernel.Forget(r.placements.met(s.key, app.UID))
 	if err != nil {
 		return pass.Finish(ctx, reconcile.Outcome{}, err)
 	}
@@ -110,7 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // prepare looks up the cluster, and writes what must be there before anything else happens: the
 // cluster, if one was found, and the finalizer.
 func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
-	r.ledger.note(s.key, s.app)
+	r.placements.note(s.key, s.app)
 	if served, err := r.lookUpCluster(ctx, s); err != nil || !served {
 		s.skip = err == nil
 		return err
@@ -197,7 +197,7 @@ func (r *Reconciler) release(ctx context.Context, app *v1alpha1.KubernetesApplic
 
 // forget drops everything of an application that is gone.
 func (r *Reconciler) forget(key types.NamespacedName) {
-	r.kernel.Forget(r.ledger.leave(key))
+	r.kernel.Forget(r.placements.leave(key))
 	r.kinds.leave(key)
 	forgetMetrics(key)
 }

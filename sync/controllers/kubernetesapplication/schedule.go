@@ -29,7 +29,7 @@ const (
 // schedule finds a cluster for the application and writes it down, once and for all (W36, W60). If
 // it finds none, unplaced says why.
 func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
-	if r.ledger.assumed(s.key, s.app.UID) {
+	if r.placements.assumed(s.key, s.app.UID) {
 		// The cache is behind our own write, whose event does not wake us.
 		s.skip, s.requeueAfter = true, retryConflict
 		return nil
@@ -64,10 +64,10 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 		return nil
 	}
 	if err := r.write(ctx, s, chosen); err != nil {
-		r.ledger.forget(s.key)
+		r.placements.forget(s.key)
 		return err
 	}
-	// The cluster is chosen; the ledger remembers that until a cache shows it.
+	// The cluster is chosen; the record of placements remembers that until a cache shows it.
 	_, err = r.lookUpCluster(ctx, s)
 	return err
 }
@@ -80,7 +80,7 @@ func (r *Reconciler) choose(ctx context.Context, s *scope, w placement.Workload,
 		if err != nil {
 			return "", err
 		}
-		chosen := r.ledger.assume(s.key, s.app, func(placed func(string) int) string {
+		chosen := r.placements.assume(s.key, s.app, func(placed func(string) int) string {
 			for i := range fitting {
 				fitting[i].Placed = placed(fitting[i].Name)
 			}
@@ -89,7 +89,7 @@ func (r *Reconciler) choose(ctx context.Context, s *scope, w placement.Workload,
 		if f.surveys[chosen].confirm(ctx, w.Kinds) {
 			return chosen, nil
 		}
-		r.ledger.forget(s.key)
+		r.placements.forget(s.key)
 	}
 }
 

@@ -47,7 +47,7 @@ func newReconciler(t *testing.T, funcs interceptor.Funcs) *Reconciler {
 	r := &Reconciler{
 		Client: hub, Direct: hub, Recorder: events.NewFakeRecorder(16), Clusters: clusters,
 		kernel: reconcile.NewKernel(minBackoff, maxBackoff), waker: &reconcile.Waker[ctrl.Request]{},
-		filters: placement.Filters{}, scores: placement.DefaultScores(), ledger: newLedger(),
+		filters: placement.Filters{}, scores: placement.DefaultScores(), placements: newPlacements(),
 		started: func() time.Time { return time.Time{} }, fill: func() error { return nil },
 	}
 	r.kinds = newKinds(r.wake)
@@ -74,7 +74,7 @@ func TestSchedule_saysThatTheHubRefuses(t *testing.T) {
 	assert.Contains(t, conditions.GetMessage(app, v1alpha1.ReadyCondition), refused.Error())
 	assert.Empty(t, app.Status.Cluster)
 	assert.Equal(t, minBackoff, result.RequeueAfter)
-	assert.False(t, r.ledger.assumed(web, "1"), "nothing was placed")
+	assert.False(t, r.placements.assumed(web, "1"), "nothing was placed")
 }
 
 // A write that somebody else got in between of is nothing to report.
@@ -92,9 +92,9 @@ func TestSchedule_remembersUntilACacheShowsIt(t *testing.T) {
 	r := newReconciler(t, interceptor.Funcs{})
 	app, _ := reconciled(t, r)
 	require.Equal(t, "oslo", app.Spec.ClusterName)
-	assert.True(t, r.ledger.assumed(web, "1"))
+	assert.True(t, r.placements.assumed(web, "1"))
 	reconciled(t, r)
-	assert.False(t, r.ledger.assumed(web, "1"), "shown")
+	assert.False(t, r.placements.assumed(web, "1"), "shown")
 }
 
 // Of an application that is gone nothing is kept, also where it never had a cluster.
@@ -106,12 +106,12 @@ func TestReconcile_forgetsWhatIsGone(t *testing.T) {
 	require.NoError(t, r.Client.Delete(t.Context(), app))
 	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: web})
 	require.NoError(t, err)
-	assert.Empty(t, r.ledger.uids)
+	assert.Empty(t, r.placements.uids)
 
-	r.ledger.met(web, "1")
-	assert.Equal(t, types.UID("1"), r.ledger.met(web, "2"), "another of that name")
-	assert.Empty(t, r.ledger.met(web, "2"))
-	assert.Equal(t, types.UID("2"), r.ledger.leave(web))
+	r.placements.met(web, "1")
+	assert.Equal(t, types.UID("1"), r.placements.met(web, "2"), "another of that name")
+	assert.Empty(t, r.placements.met(web, "2"))
+	assert.Equal(t, types.UID("2"), r.placements.leave(web))
 }
 
 // W36: why an application fits nowhere is said by those processes whose clusters it asks for.

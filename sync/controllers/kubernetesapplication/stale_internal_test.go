@@ -109,7 +109,7 @@ func TestSchedule_comesBackUntilACacheShowsIt(t *testing.T) {
 	r := newReconciler(t, interceptor.Funcs{})
 	app := &v1alpha1.KubernetesApplication{}
 	require.NoError(t, r.Client.Get(t.Context(), web, app))
-	r.ledger.assume(web, app, func(func(string) int) string { return "oslo" })
+	r.placements.assume(web, app, func(func(string) int) string { return "oslo" })
 	app, result := reconciled(t, r)
 	assert.Empty(t, app.Status.Conditions)
 	assert.Equal(t, retryConflict, result.RequeueAfter)

@@ -46,19 +46,19 @@ func TestMisfit_looksAgainWhereNothingIsAnnounced(t *testing.T) {
 	}
 }
 
-// newLookedAt returns a cluster, and lookouts there that look all the time.
-func newLookedAt(t *testing.T) (*cluster.Cluster, *lookouts, <-chan types.NamespacedName) {
+// newPolled returns a cluster, and pollers there that look all the time.
+func newPolled(t *testing.T) (*cluster.Cluster, *discoveryPollers, <-chan types.NamespacedName) {
 	t.Helper()
 	server := env.Shared(t, env.Options{Name: "user", NoControllers: true})
 	c, err := cluster.NewLocal(t.Context(), server.RESTConfig(), nil, nil)
 	require.NoError(t, err)
 	told := make(chan types.NamespacedName, 8)
-	l := newLookouts(func(app types.NamespacedName) { told <- app })
+	l := newDiscoveryPollers(func(app types.NamespacedName) { told <- app })
 	l.every = 10 * time.Millisecond
 	return c, l, told
 }
 
-func (l *lookouts) count() int {
+func (l *discoveryPollers) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.at)
@@ -66,8 +66,8 @@ func (l *lookouts) count() int {
 
 // C57: whoever waits for a kind is woken when it is served, whatever serves it; one question
 // does for all.
-func TestLookouts_wakeWhoWaits(t *testing.T) {
-	c, l, told := newLookedAt(t)
+func TestPollers_wakeWhoWaits(t *testing.T) {
+	c, l, told := newPolled(t)
 	blog := types.NamespacedName{Namespace: web.Namespace, Name: "blog"}
 	deployment := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 	unheardOf := deployment.GroupVersion().WithKind("Widget")
@@ -84,23 +84,23 @@ func TestLookouts_wakeWhoWaits(t *testing.T) {
 }
 
 // What waits for a cluster ends with it.
-func TestLookouts_endWithTheCluster(t *testing.T) {
+func TestPollers_endWithTheCluster(t *testing.T) {
 	server := env.Shared(t, env.Options{Name: "user", NoControllers: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	c, err := cluster.NewLocal(ctx, server.RESTConfig(), nil, nil)
 	require.NoError(t, err)
-	l := newLookouts(func(types.NamespacedName) {})
+	l := newDiscoveryPollers(func(types.NamespacedName) {})
 	l.add(c, web, widget)
 	cancel()
 	require.Eventually(t, func() bool { return l.count() == 0 }, time.Minute, time.Millisecond)
 }
 
 // Whoever has got a cluster waits for none.
-func TestLookouts_areLeftWithTheKinds(t *testing.T) {
-	c, l, _ := newLookedAt(t)
+func TestPollers_areLeftWithTheKinds(t *testing.T) {
+	c, l, _ := newPolled(t)
 	k := newKinds(func(types.NamespacedName) {})
-	k.lookouts = l
+	k.pollers = l
 	require.ErrorContains(t, k.survey(c, web).serves(t.Context(), widget), "install what defines it")
 	assert.Equal(t, 1, l.count())
 	k.leave(web)

@@ -53,10 +53,10 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
 	r.waker = &reconcile.Waker[ctrl.Request]{}
 	r.filters, r.scores = placement.DefaultFilters(), placement.DefaultScores()
-	r.ledger = newLedger()
+	r.placements = newPlacements()
 	r.kinds = newKinds(r.wake)
 	r.started = sync.OnceValue(time.Now)
-	r.fill = sync.OnceValue(func() error { return r.ledger.fill(ctx, r.Client) })
+	r.fill = sync.OnceValue(func() error { return r.placements.fill(ctx, r.Client) })
 	r.Clusters.Subscribe(func(key types.NamespacedName, _ bool) { r.reached(ctx, key) })
 	if err := index(ctx, mgr); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (r *Reconciler) changed() predicate.Predicate {
 // chose it goes on without an event.
 func (r *Reconciler) scheduledNow(was, is *v1alpha1.KubernetesApplication) bool {
 	return is.Generation == was.Generation+1 && was.Spec.ClusterName == "" && is.Spec.ClusterName != "" &&
-		is.DeletionTimestamp.IsZero() && r.ledger.assumed(client.ObjectKeyFromObject(is), is.UID)
+		is.DeletionTimestamp.IsZero() && r.placements.assumed(client.ObjectKeyFromObject(is), is.UID)
 }
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]

@@ -1,4 +1,4 @@
-package census
+package tracker
 
 import (
 	"context"
@@ -32,8 +32,8 @@ type Target interface {
 	Dynamic() dynamic.Interface
 }
 
-// Options of a Census. The functions are called from the goroutines of watches, and must return at
-// once. They may call the Census.
+// Options of a Tracker. The functions are called from the goroutines of watches, and must return at
+// once. They may call the Tracker.
 type Options struct {
 	// Annotations that are kept of each object.
 	Annotations []string
@@ -49,8 +49,8 @@ type Options struct {
 	Linger time.Duration
 }
 
-// Census keeps a little metadata of the objects of many kinds. It is safe for concurrent use.
-type Census struct {
+// Tracker keeps a little metadata of the objects of many kinds. It is safe for concurrent use.
+type Tracker struct {
 	// ctx bounds the life of the watches.
 	ctx         context.Context
 	target      Target
@@ -64,12 +64,12 @@ type Census struct {
 	index map[string]map[Ref]*Object
 }
 
-// New returns a Census of an API server. Its watches end with ctx.
-func New(ctx context.Context, target Target, options Options) *Census {
+// New returns a Tracker of an API server. Its watches end with ctx.
+func New(ctx context.Context, target Target, options Options) *Tracker {
 	if options.Linger == 0 {
 		options.Linger = defaultLinger
 	}
-	c := &Census{
+	c := &Tracker{
 		ctx:     ctx,
 		target:  target,
 		options: options,
@@ -87,7 +87,7 @@ func New(ctx context.Context, target Target, options Options) *Census {
 
 // Want sets the kinds that a user is interested in from now on, in place of those of the last call.
 // It returns at once.
-func (c *Census) Want(who types.NamespacedName, wanted sets.Set[schema.GroupKind]) {
+func (c *Tracker) Want(who types.NamespacedName, wanted sets.Set[schema.GroupKind]) {
 	c.mu.Lock()
 	before := c.wants[who]
 	if wanted.Len() == 0 {
@@ -122,7 +122,7 @@ func (c *Census) Want(who types.NamespacedName, wanted sets.Set[schema.GroupKind
 }
 
 // Wanting returns the users who want a kind.
-func (c *Census) Wanting(gk schema.GroupKind) []types.NamespacedName {
+func (c *Tracker) Wanting(gk schema.GroupKind) []types.NamespacedName {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if k := c.kinds[gk]; k != nil {
@@ -132,7 +132,7 @@ func (c *Census) Wanting(gk schema.GroupKind) []types.NamespacedName {
 }
 
 // State returns what is known of a kind as a whole. A kind that nobody wants is Starting.
-func (c *Census) State(gk schema.GroupKind) State {
+func (c *Tracker) State(gk schema.GroupKind) State {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if k := c.kinds[gk]; k != nil {
@@ -142,7 +142,7 @@ func (c *Census) State(gk schema.GroupKind) State {
 }
 
 // Get returns an object, or nil if it does not exist or its kind was never Watched.
-func (c *Census) Get(ref Ref) *Object {
+func (c *Tracker) Get(ref Ref) *Object {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if k := c.kinds[ref.GroupKind]; k != nil {
@@ -152,14 +152,14 @@ func (c *Census) Get(ref Ref) *Object {
 }
 
 // By returns the objects for which Options.Index returns the key, in no particular order.
-func (c *Census) By(key string) []*Object {
+func (c *Tracker) By(key string) []*Object {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return slices.Collect(maps.Values(c.index[key]))
 }
 
 // In returns the objects of a kind in a namespace, in no particular order.
-func (c *Census) In(gk schema.GroupKind, namespace string) []*Object {
+func (c *Tracker) In(gk schema.GroupKind, namespace string) []*Object {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if k := c.kinds[gk]; k != nil {
@@ -170,7 +170,7 @@ func (c *Census) In(gk schema.GroupKind, namespace string) []*Object {
 
 // Count returns the number of objects of a kind in a namespace, or in all namespaces if that is
 // empty.
-func (c *Census) Count(gk schema.GroupKind, namespace string) int {
+func (c *Tracker) Count(gk schema.GroupKind, namespace string) int {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	k := c.kinds[gk]
@@ -189,7 +189,7 @@ func (c *Census) Count(gk schema.GroupKind, namespace string) int {
 
 // Written records the answer to a write, so that nobody has to wait for the watch to deliver it. It
 // does nothing if the object is not known, or is known in a newer version.
-func (c *Census) Written(gk schema.GroupKind, answer metav1.Object) {
+func (c *Tracker) Written(gk schema.GroupKind, answer metav1.Object) {
 	c.mu.RLock()
 	k := c.kinds[gk]
 	c.mu.RUnlock()
@@ -208,20 +208,20 @@ func (c *Census) Written(gk schema.GroupKind, answer metav1.Object) {
 	c.changed(before, after)
 }
 
-func (c *Census) changed(before, after *Object) {
+func (c *Tracker) changed(before, after *Object) {
 	if c.options.Changed != nil && c.ctx.Err() == nil {
 		c.options.Changed(before, after)
 	}
 }
 
-func (c *Census) kindChanged(gk schema.GroupKind) {
+func (c *Tracker) kindChanged(gk schema.GroupKind) {
 	if c.options.KindChanged != nil && c.ctx.Err() == nil {
 		c.options.KindChanged(gk)
 	}
 }
 
 // file adds an object to the index, or removes it. The caller holds the lock.
-func (c *Census) file(o *Object, add bool) {
+func (c *Tracker) file(o *Object, add bool) {
 	if c.options.Index == nil || o == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package vitals_test
+package healthcache_test
 
 import (
 	"context"
@@ -22,9 +22,9 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	"waybill.dev/waybill/sync/census"
 	"waybill.dev/waybill/sync/health"
-	"waybill.dev/waybill/sync/vitals"
+	"waybill.dev/waybill/sync/healthcache"
+	"waybill.dev/waybill/sync/tracker"
 	"waybill.dev/waybill/test/env"
 )
 
@@ -35,9 +35,9 @@ const (
 	often = 10 * time.Millisecond
 )
 
-// world is that of one test: a namespace, and the Vitals of a user of its own.
+// world is that of one test: a namespace, and the Cache of a user of its own.
 type world struct {
-	*vitals.Vitals
+	*healthcache.Cache
 	t         *testing.T
 	cluster   *env.Cluster
 	admin     kubernetes.Interface
@@ -59,7 +59,7 @@ func (t target) Dynamic() dynamic.Interface   { return t.dynamic }
 
 func newWorld(t *testing.T, config func(*env.Cluster, string) *rest.Config) *world {
 	t.Helper()
-	c := env.Shared(t, env.Options{Name: "vitals", Audit: true})
+	c := env.Shared(t, env.Options{Name: "healthcache", Audit: true})
 	w := &world{t: t, cluster: c, namespace: c.Namespace(t), told: map[string]int{}}
 	w.user = "reader-" + w.namespace
 	admin, err := kubernetes.NewForConfig(c.RESTConfig())
@@ -70,8 +70,8 @@ func newWorld(t *testing.T, config func(*env.Cluster, string) *rest.Config) *wor
 	require.NoError(t, err)
 	dyn, err := dynamic.NewForConfig(as)
 	require.NoError(t, err)
-	w.Vitals = vitals.New(t.Context(), target{meta, dyn}, vitals.Options{
-		Changed: func(ref census.Ref) {
+	w.Cache = healthcache.New(t.Context(), target{meta, dyn}, healthcache.Options{
+		Changed: func(ref tracker.Ref) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.told[ref.Name]++
@@ -91,8 +91,8 @@ func administrator(c *env.Cluster, user string) *rest.Config {
 	return config
 }
 
-// claim creates a PersistentVolumeClaim, which stays Pending, and returns the question for it.
-func (w *world) claim(name string) vitals.Question {
+// claim creates a PersistentVolumeClaim, which stays Pending, and returns the query for it.
+func (w *world) claim(name string) healthcache.Query {
 	w.t.Helper()
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	claim.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
@@ -100,7 +100,7 @@ func (w *world) claim(name string) vitals.Question {
 	claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	claim, err := w.admin.CoreV1().PersistentVolumeClaims(w.namespace).Create(w.t.Context(), claim, metav1.CreateOptions{})
 	require.NoError(w.t, err)
-	return question("PersistentVolumeClaim", "persistentvolumeclaims", claim)
+	return query("PersistentVolumeClaim", "persistentvolumeclaims", claim)
 }
 
 // pod creates a Pod, which nobody schedules.
@@ -117,9 +117,9 @@ func (w *world) pod(name string) *corev1.Pod {
 	return pod
 }
 
-func question(kind, plural string, o metav1.Object) vitals.Question {
-	return vitals.Question{
-		Ref: census.Ref{
+func query(kind, plural string, o metav1.Object) healthcache.Query {
+	return healthcache.Query{
+		Ref: tracker.Ref{
 			GroupKind:      schema.GroupKind{Kind: kind},
 			NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()},
 		},
@@ -129,15 +129,15 @@ func question(kind, plural string, o metav1.Object) vitals.Question {
 	}
 }
 
-func (w *world) await(q vitals.Question, wanted health.Status) vitals.Answer {
+func (w *world) await(q healthcache.Query, wanted health.Status) healthcache.Result {
 	w.t.Helper()
-	var answer vitals.Answer
+	var result healthcache.Result
 	require.Eventually(w.t, func() bool {
 		var known bool
-		answer, known = w.Ask(q)
-		return known && answer.Status == wanted
+		result, known = w.Get(q)
+		return known && result.Status == wanted
 	}, limit, often, "%s is not %s", q.Name, wanted)
-	return answer
+	return result
 }
 
 func (w *world) requests(since env.AuditMark) []string {
@@ -159,14 +159,14 @@ func (w *world) mark() env.AuditMark {
 }
 
 // What is known is not read again, until somebody has seen a newer version.
-func TestVitals_readsOncePerVersion(t *testing.T) {
+func TestCache_readsOncePerVersion(t *testing.T) {
 	w := newWorld(t, administrator)
 	pod := w.pod("data")
-	q := question("Pod", "pods", pod)
+	q := query("Pod", "pods", pod)
 	mark := w.mark()
 	w.await(q, health.InProgress)
 	for range 10 {
-		w.Ask(q)
+		w.Get(q)
 	}
 	assert.Equal(t, []string{"get"}, w.requests(mark))
 
@@ -174,7 +174,7 @@ func TestVitals_readsOncePerVersion(t *testing.T) {
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	pod, err := w.admin.CoreV1().Pods(w.namespace).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	w.await(question("Pod", "pods", pod), health.Current)
+	w.await(query("Pod", "pods", pod), health.Current)
 	assert.Equal(t, []string{"get", "get"}, w.requests(mark))
 	require.Eventually(t, func() bool {
 		w.mu.Lock()
@@ -183,19 +183,19 @@ func TestVitals_readsOncePerVersion(t *testing.T) {
 	}, limit, often, "whoever asked is told")
 }
 
-// Many questions at once are one list, and its pages.
-func TestVitals_listsWhereManyAreWanted(t *testing.T) {
+// Many queries at once are one list, and its pages.
+func TestCache_listsWhereManyAreWanted(t *testing.T) {
 	w := newWorld(t, administrator)
-	var questions []vitals.Question
+	var queries []healthcache.Query
 	for i := range 120 {
-		questions = append(questions, w.claim(fmt.Sprintf("data-%03d", i)))
+		queries = append(queries, w.claim(fmt.Sprintf("data-%03d", i)))
 	}
-	w.count = len(questions)
+	w.count = len(queries)
 	mark := w.mark()
-	for _, q := range questions {
-		w.Ask(q)
+	for _, q := range queries {
+		w.Get(q)
 	}
-	for _, q := range questions {
+	for _, q := range queries {
 		w.await(q, health.InProgress)
 	}
 	got := w.requests(mark)
@@ -204,25 +204,25 @@ func TestVitals_listsWhereManyAreWanted(t *testing.T) {
 }
 
 // A list that would show much more than is wanted is not worth it.
-func TestVitals_readsFewOfManyOneByOne(t *testing.T) {
+func TestCache_readsFewOfManyOneByOne(t *testing.T) {
 	w := newWorld(t, administrator)
-	var questions []vitals.Question
+	var queries []healthcache.Query
 	for i := range 60 {
-		questions = append(questions, w.claim(fmt.Sprintf("data-%03d", i)))
+		queries = append(queries, w.claim(fmt.Sprintf("data-%03d", i)))
 	}
-	w.count = 100 * len(questions)
+	w.count = 100 * len(queries)
 	mark := w.mark()
-	for _, q := range questions {
-		w.Ask(q)
+	for _, q := range queries {
+		w.Get(q)
 	}
-	for _, q := range questions {
+	for _, q := range queries {
 		w.await(q, health.InProgress)
 	}
 	assert.NotContains(t, w.requests(mark), "list")
 }
 
 // C39: of what has no status an expression sees metadata alone, and its data is never asked for.
-func TestVitals_withoutStatusIsMetadata(t *testing.T) {
+func TestCache_withoutStatusIsMetadata(t *testing.T) {
 	asked := make(chan string, 10)
 	w := newWorld(t, func(c *env.Cluster, user string) *rest.Config {
 		config := administrator(c, user)
@@ -238,8 +238,8 @@ func TestVitals_withoutStatusIsMetadata(t *testing.T) {
 	require.NoError(t, err)
 	expression, err := health.NewExpression("metadata.labels['rotated'] == 'yes'", "")
 	require.NoError(t, err)
-	for _, q := range []vitals.Question{
-		question("Secret", "secrets", secret), question("ServiceAccount", "serviceaccounts", account), question("ConfigMap", "configmaps", config),
+	for _, q := range []healthcache.Query{
+		query("Secret", "secrets", secret), query("ServiceAccount", "serviceaccounts", account), query("ConfigMap", "configmaps", config),
 	} {
 		q.Expression = expression
 		w.await(q, health.Current)
@@ -260,7 +260,7 @@ func (a accepting) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // Who may not read says so, and goes on once that is allowed; an object that is gone is none
 // of its business.
-func TestVitals_withoutRights(t *testing.T) {
+func TestCache_withoutRights(t *testing.T) {
 	w := newWorld(t, func(c *env.Cluster, user string) *rest.Config {
 		config, err := c.AddUser(user)
 		if err != nil {
@@ -269,8 +269,8 @@ func TestVitals_withoutRights(t *testing.T) {
 		return config
 	})
 	q := w.claim("data")
-	answer := w.await(q, health.Unknown)
-	assert.Contains(t, answer.Message, `cannot get resource "persistentvolumeclaims"`)
+	result := w.await(q, health.Unknown)
+	assert.Contains(t, result.Message, `cannot get resource "persistentvolumeclaims"`)
 	w.allow()
 	w.await(q, health.InProgress)
 
@@ -281,7 +281,7 @@ func TestVitals_withoutRights(t *testing.T) {
 		return err != nil
 	}, limit, often)
 	mark := w.mark()
-	_, known := w.Ask(gone)
+	_, known := w.Get(gone)
 	assert.False(t, known)
 	require.Eventually(t, func() bool { return slices.Equal(w.requests(mark), []string{"get"}) }, limit, often)
 }

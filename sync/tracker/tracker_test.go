@@ -1,4 +1,4 @@
-package census_test
+package tracker_test
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/restmapper"
 
-	"waybill.dev/waybill/sync/census"
+	"waybill.dev/waybill/sync/tracker"
 	"waybill.dev/waybill/test/env"
 )
 
@@ -37,9 +37,9 @@ var (
 	someone    = types.NamespacedName{Namespace: "a", Name: "b"}
 )
 
-// world is that of one test: a namespace, and a census of a user of its own.
+// world is that of one test: a namespace, and a tracker of a user of its own.
 type world struct {
-	*census.Census
+	*tracker.Tracker
 	t         *testing.T
 	cluster   *env.Cluster
 	admin     kubernetes.Interface
@@ -62,9 +62,9 @@ func (t target) Dynamic() dynamic.Interface   { return t.dynamic }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	c := env.Shared(t, env.Options{Name: "census", NoControllers: true, Audit: true})
+	c := env.Shared(t, env.Options{Name: "tracker", NoControllers: true, Audit: true})
 	w := &world{t: t, cluster: c, namespace: c.Namespace(t)}
-	w.user = "census-" + w.namespace
+	w.user = "tracker-" + w.namespace
 	config, err := c.AddUser(w.user, "system:masters")
 	require.NoError(t, err)
 	w.admin, err = kubernetes.NewForConfig(c.RESTConfig())
@@ -76,9 +76,9 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	on.dynamic, err = dynamic.NewForConfig(config)
 	require.NoError(t, err)
-	w.Census = census.New(t.Context(), on, census.Options{
+	w.Tracker = tracker.New(t.Context(), on, tracker.Options{
 		Annotations: []string{mark},
-		Index: func(o *census.Object) []string {
+		Index: func(o *tracker.Object) []string {
 			if value := o.Annotations[mark]; value != "" {
 				return []string{value}
 			}
@@ -90,7 +90,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) changed(before, after *census.Object) {
+func (w *world) changed(before, after *tracker.Object) {
 	what := "changed "
 	switch {
 	case before == nil:
@@ -118,7 +118,7 @@ func (w *world) awaitTold(wanted ...string) {
 	w.told = nil
 }
 
-func (w *world) awaitPhase(gk schema.GroupKind, phase census.Phase) census.State {
+func (w *world) awaitPhase(gk schema.GroupKind, phase tracker.Phase) tracker.State {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool { return w.State(gk).Phase == phase }, limit, often)
 	return w.State(gk)
@@ -132,16 +132,16 @@ func (w *world) create(name string, annotations map[string]string) *corev1.Confi
 	return o
 }
 
-func (w *world) ref(name string) census.Ref {
-	return census.Ref{GroupKind: configMaps, NamespacedName: types.NamespacedName{Namespace: w.namespace, Name: name}}
+func (w *world) ref(name string) tracker.Ref {
+	return tracker.Ref{GroupKind: configMaps, NamespacedName: types.NamespacedName{Namespace: w.namespace, Name: name}}
 }
 
 // A64, A97: a kind is watched from when somebody asks for it, and few words are kept.
-func TestCensus_knowsWhatIsWanted(t *testing.T) {
+func TestTracker_knowsWhatIsWanted(t *testing.T) {
 	w := newWorld(t)
 	w.create("before", map[string]string{mark: w.namespace, "other": "y"})
 	w.Want(someone, sets.New(configMaps))
-	assert.Equal(t, "configmaps", w.awaitPhase(configMaps, census.Watched).Resource.Resource)
+	assert.Equal(t, "configmaps", w.awaitPhase(configMaps, tracker.Watched).Resource.Resource)
 	o := w.Get(w.ref("before"))
 	require.NotNil(t, o)
 	assert.Equal(t, map[string]string{mark: w.namespace}, o.Annotations)
@@ -159,31 +159,31 @@ func TestCensus_knowsWhatIsWanted(t *testing.T) {
 }
 
 // A kind that nobody wants any more is let go of, with all that is known of it.
-func TestCensus_letsGo(t *testing.T) {
+func TestTracker_letsGo(t *testing.T) {
 	w := newWorld(t)
 	w.create("one", map[string]string{mark: w.namespace})
 	other := types.NamespacedName{Name: "other"}
 	w.Want(someone, sets.New(configMaps))
 	w.Want(other, sets.New(configMaps))
-	w.awaitPhase(configMaps, census.Watched)
+	w.awaitPhase(configMaps, tracker.Watched)
 	w.Want(someone, nil)
 	assert.Equal(t, []types.NamespacedName{other}, w.Wanting(configMaps))
 	w.Want(other, nil)
-	w.awaitPhase(configMaps, census.Starting)
+	w.awaitPhase(configMaps, tracker.Starting)
 	assert.Nil(t, w.Get(w.ref("one")))
 	assert.Empty(t, w.By(w.namespace))
 
 	w.Want(someone, sets.New(configMaps))
-	w.awaitPhase(configMaps, census.Watched)
+	w.awaitPhase(configMaps, tracker.Watched)
 	assert.NotNil(t, w.Get(w.ref("one")))
 }
 
 // The answer to a write counts at once; what the watch shows of it later is no news; and an
 // answer that comes too late brings nothing back to life.
-func TestCensus_believesAnswers(t *testing.T) {
+func TestTracker_believesAnswers(t *testing.T) {
 	w := newWorld(t)
 	w.Want(someone, sets.New(configMaps))
-	w.awaitPhase(configMaps, census.Watched)
+	w.awaitPhase(configMaps, tracker.Watched)
 	o := w.create("one", nil)
 	w.awaitTold("came one")
 
@@ -203,12 +203,12 @@ func TestCensus_believesAnswers(t *testing.T) {
 }
 
 // C7: cluster-scoped kinds are told, and not watched; so are kinds that are not served.
-func TestCensus_kindsThatAreNotWatched(t *testing.T) {
+func TestTracker_kindsThatAreNotWatched(t *testing.T) {
 	w := newWorld(t)
 	namespaces, widgets := schema.GroupKind{Kind: "Namespace"}, schema.GroupKind{Group: "example.com", Kind: "Widget"}
 	w.Want(someone, sets.New(namespaces, widgets))
-	w.awaitPhase(namespaces, census.ClusterScoped)
-	state := w.awaitPhase(widgets, census.Unknown)
+	w.awaitPhase(namespaces, tracker.ClusterScoped)
+	state := w.awaitPhase(widgets, tracker.Unknown)
 	assert.EqualError(t, state.Err, "the cluster has no kind Widget.example.com: install what defines it")
 	assert.Zero(t, w.Count(namespaces, ""))
 }

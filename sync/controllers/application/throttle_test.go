@@ -12,7 +12,7 @@ import (
 
 // A97: the larger a status is, the less often it is written, however often something happens;
 // what happens to an Application that rests is looked at in time.
-func TestPace_boundsWhatIsWritten(t *testing.T) {
+func TestThrottle_boundsWhatIsWritten(t *testing.T) {
 	for name, tc := range map[string]struct {
 		size, most int
 		reason     string
@@ -25,8 +25,8 @@ func TestPace_boundsWhatIsWritten(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var wakes atomic.Int64
 				app := types.NamespacedName{Namespace: "blog", Name: "shop"}
-				var p *pace
-				p = newPace(func(key types.NamespacedName) {
+				var p *throttle
+				p = newThrottle(func(key types.NamespacedName) {
 					assert.Equal(t, app, key)
 					wakes.Add(1)
 					p.wrote(key, tc.size)
@@ -50,11 +50,11 @@ func TestPace_boundsWhatIsWritten(t *testing.T) {
 }
 
 // What happens while a status is on its way is not looked at before the rest is over.
-func TestPace_restsAfterAWriteThatTook(t *testing.T) {
+func TestThrottle_restsAfterAWriteThatTook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wakes atomic.Int64
 		app := types.NamespacedName{Name: "shop"}
-		p := newPace(func(types.NamespacedName) { wakes.Add(1) })
+		p := newThrottle(func(types.NamespacedName) { wakes.Add(1) })
 		p.soon(app)
 		p.wrote(app, maxStatusBytes)
 		<-time.After(restAfter(maxStatusBytes) - time.Millisecond)

@@ -1,4 +1,4 @@
-package census_test
+package tracker_test
 
 import (
 	"testing"
@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/dynamic"
 
-	"waybill.dev/waybill/sync/census"
+	"waybill.dev/waybill/sync/tracker"
 )
 
 // definition is a CustomResourceDefinition of a kind Gadget, in a group of the test's own.
@@ -106,8 +106,8 @@ func (d *definition) gadgets(version string) dynamic.ResourceInterface {
 	return d.client.Resource(schema.GroupVersionResource{Group: d.group, Version: version, Resource: "gadgets"}).Namespace(d.namespace)
 }
 
-func (d *definition) ref(name string) census.Ref {
-	return census.Ref{GroupKind: d.kind(), NamespacedName: types.NamespacedName{Namespace: d.namespace, Name: name}}
+func (d *definition) ref(name string) tracker.Ref {
+	return tracker.Ref{GroupKind: d.kind(), NamespacedName: types.NamespacedName{Namespace: d.namespace, Name: name}}
 }
 
 // A63: a kind that was found cluster-scoped, and is defined anew as a namespaced one, is
@@ -117,21 +117,21 @@ func TestKind_changesItsScope(t *testing.T) {
 	d := newDefinition(w)
 	d.create("Cluster", "v1")
 	w.Want(someone, sets.New(d.kind()))
-	w.awaitPhase(d.kind(), census.ClusterScoped)
+	w.awaitPhase(d.kind(), tracker.ClusterScoped)
 
 	d.remove()
-	state := w.awaitPhase(d.kind(), census.Unknown)
+	state := w.awaitPhase(d.kind(), tracker.Unknown)
 	require.EqualError(t, state.Err, "the cluster has no kind Gadget."+d.group+": install what defines it")
 	d.create("Namespaced", "v1")
-	w.awaitPhase(d.kind(), census.Watched)
+	w.awaitPhase(d.kind(), tracker.Watched)
 	d.gadget("v1", "one")
 	w.awaitTold("came one")
 
 	d.remove()
 	w.awaitTold("went one")
-	w.awaitPhase(d.kind(), census.Unknown)
+	w.awaitPhase(d.kind(), tracker.Unknown)
 	d.create("Cluster", "v1")
-	w.awaitPhase(d.kind(), census.ClusterScoped)
+	w.awaitPhase(d.kind(), tracker.ClusterScoped)
 }
 
 // A63, A64: a version that is not served any more, while another is, takes nothing away: the
@@ -141,7 +141,7 @@ func TestKind_movesToAnotherVersion(t *testing.T) {
 	d := newDefinition(w)
 	d.create("Namespaced", "v1", "v1beta1")
 	w.Want(someone, sets.New(d.kind()))
-	assert.Equal(t, "v1", w.awaitPhase(d.kind(), census.Watched).Resource.Version)
+	assert.Equal(t, "v1", w.awaitPhase(d.kind(), tracker.Watched).Resource.Version)
 	d.gadget("v1", "one")
 	w.awaitTold("came one")
 	before := w.Get(d.ref("one"))
@@ -154,7 +154,7 @@ func TestKind_movesToAnotherVersion(t *testing.T) {
 	}, limit, often)
 	w.Missing(schema.GroupVersionResource{Group: d.group, Version: "v1", Resource: "gadgets"})
 	require.Eventually(t, func() bool {
-		assert.Equal(t, census.Watched, w.State(d.kind()).Phase, "it is known all the time")
+		assert.Equal(t, tracker.Watched, w.State(d.kind()).Phase, "it is known all the time")
 		assert.Same(t, before, w.Get(d.ref("one")))
 		return w.State(d.kind()).Resource.Version == "v1beta1"
 	}, limit, often)
@@ -164,9 +164,9 @@ func TestKind_movesToAnotherVersion(t *testing.T) {
 
 	d.serve("v1beta1", false)
 	w.Missing(schema.GroupVersionResource{Group: d.group, Version: "v1beta1", Resource: "gadgets"})
-	w.awaitPhase(d.kind(), census.Unknown)
+	w.awaitPhase(d.kind(), tracker.Unknown)
 	require.Eventually(t, func() bool { return w.Count(d.kind(), "") == 0 }, limit, often)
 	d.serve("v1", true)
-	w.awaitPhase(d.kind(), census.Watched)
+	w.awaitPhase(d.kind(), tracker.Watched)
 	require.Eventually(t, func() bool { return w.Count(d.kind(), w.namespace) == 2 }, limit, often)
 }

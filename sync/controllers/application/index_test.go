@@ -14,14 +14,14 @@ import (
 
 // C42: an Application that is deleted with --cascade=orphan owns nothing from then on, also when
 // the garbage collector has done what it could, and taken its finalizer off.
-func TestBook_orphaningStays(t *testing.T) {
-	b := newBook()
+func TestIndex_orphaningStays(t *testing.T) {
+	x := newIndex()
 	key := types.NamespacedName{Namespace: "blog", Name: "shop"}
 	app := &v1alpha1.Application{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "first"}}
 	app.Spec.Selector = &metav1.LabelSelector{}
 	ownership := func(version string, finalizers ...string) v1alpha1.Ownership {
 		app.ResourceVersion, app.Finalizers = version, append(finalizers, v1alpha1.OwnershipFinalizer)
-		_, after := b.put(key, app.DeepCopy())
+		_, after := x.put(key, app.DeepCopy())
 		require.NotNil(t, after.member)
 		return after.member.Ownership
 	}

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/census"
 	"waybill.dev/waybill/sync/health"
 	"waybill.dev/waybill/sync/membership"
+	"waybill.dev/waybill/sync/tracker"
 	"waybill.dev/waybill/sync/watch"
 )
 
@@ -39,7 +39,7 @@ type entry struct {
 	// that refer to the Application.
 	listed, wanted sets.Set[schema.GroupKind]
 	// named are the objects that the spec lists by name.
-	named []census.Ref
+	named []tracker.Ref
 	// dependencies of the spec, as keys.
 	dependencies []types.NamespacedName
 	// expressions are compiled from sources.
@@ -47,36 +47,36 @@ type entry struct {
 	sources     map[schema.GroupKind]v1alpha1.HealthExpression
 }
 
-// book holds all Applications, prepared, and finds them by what they name.
-type book struct {
+// index holds all Applications, prepared, and finds them by what they name.
+type index struct {
 	mu      sync.RWMutex
 	entries map[types.NamespacedName]*entry
 	// listing finds Applications by an object that they list by name, depending by one of
 	// their dependencies.
-	listing   map[census.Ref]sets.Set[types.NamespacedName]
+	listing   map[tracker.Ref]sets.Set[types.NamespacedName]
 	depending map[types.NamespacedName]sets.Set[types.NamespacedName]
 }
 
-func newBook() *book {
-	return &book{
+func newIndex() *index {
+	return &index{
 		entries:   make(map[types.NamespacedName]*entry),
-		listing:   make(map[census.Ref]sets.Set[types.NamespacedName]),
+		listing:   make(map[tracker.Ref]sets.Set[types.NamespacedName]),
 		depending: make(map[types.NamespacedName]sets.Set[types.NamespacedName]),
 	}
 }
 
-func (b *book) get(key types.NamespacedName) *entry {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return b.entries[key]
+func (x *index) get(key types.NamespacedName) *entry {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.entries[key]
 }
 
 // put records the current state of an Application, and returns its entries before and after. The
 // same state again, or an older one, changes nothing.
-func (b *book) put(key types.NamespacedName, app *v1alpha1.Application) (before, after *entry) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	before = b.entries[key]
+func (x *index) put(key types.NamespacedName, app *v1alpha1.Application) (before, after *entry) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	before = x.entries[key]
 	if before != nil && before.uid == app.UID {
 		wanted := wantedKinds(app)
 		if watch.Older(app.ResourceVersion, before.version) || before.generation == app.Generation &&
@@ -85,36 +85,36 @@ func (b *book) put(key types.NamespacedName, app *v1alpha1.Application) (before,
 		}
 	}
 	after = prepare(app, before)
-	b.file(key, before, false)
-	b.file(key, after, true)
-	b.entries[key] = after
+	x.update(key, before, false)
+	x.update(key, after, true)
+	x.entries[key] = after
 	return before, after
 }
 
 // remove removes an Application, and returns its entry.
-func (b *book) remove(key types.NamespacedName) *entry {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	before := b.entries[key]
-	b.file(key, before, false)
-	delete(b.entries, key)
+func (x *index) remove(key types.NamespacedName) *entry {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	before := x.entries[key]
+	x.update(key, before, false)
+	delete(x.entries, key)
 	return before
 }
 
-// file adds an entry to the indexes, or removes it from them.
-func (b *book) file(key types.NamespacedName, e *entry, add bool) {
+// update adds an entry to the indexes, or removes it from them.
+func (x *index) update(key types.NamespacedName, e *entry, add bool) {
 	if e == nil {
 		return
 	}
 	for _, ref := range e.named {
-		file(b.listing, ref, key, add)
+		insert(x.listing, ref, key, add)
 	}
 	for _, dependency := range e.dependencies {
-		file(b.depending, dependency, key, add)
+		insert(x.depending, dependency, key, add)
 	}
 }
 
-func file[K comparable](index map[K]sets.Set[types.NamespacedName], at K, key types.NamespacedName, add bool) {
+func insert[K comparable](index map[K]sets.Set[types.NamespacedName], at K, key types.NamespacedName, add bool) {
 	switch {
 	case add && index[at] == nil:
 		index[at] = sets.New(key)
@@ -128,20 +128,20 @@ func file[K comparable](index map[K]sets.Set[types.NamespacedName], at K, key ty
 }
 
 // listers returns the Applications that list an object by name.
-func (b *book) listers(ref census.Ref) []types.NamespacedName {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return b.listing[ref].UnsortedList()
+func (x *index) listers(ref tracker.Ref) []types.NamespacedName {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.listing[ref].UnsortedList()
 }
 
 // dependents returns the Applications that depend on one, directly or through others: a change of
 // it may close a cycle for any of them.
-func (b *book) dependents(key types.NamespacedName) []types.NamespacedName {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
+func (x *index) dependents(key types.NamespacedName) []types.NamespacedName {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
 	found := sets.New[types.NamespacedName]()
 	for queue := []types.NamespacedName{key}; len(queue) > 0; queue = queue[1:] {
-		for dependent := range b.depending[queue[0]] {
+		for dependent := range x.depending[queue[0]] {
 			if !found.Has(dependent) {
 				found.Insert(dependent)
 				queue = append(queue, dependent)
@@ -232,8 +232,8 @@ func kindOf(c v1alpha1.ApplicationComponent) schema.GroupKind {
 	return schema.GroupKind{Group: c.Group, Kind: c.Kind}
 }
 
-func refOf(namespace string, c v1alpha1.ApplicationComponent) census.Ref {
-	return census.Ref{GroupKind: kindOf(c), NamespacedName: types.NamespacedName{Namespace: namespace, Name: c.Name}}
+func refOf(namespace string, c v1alpha1.ApplicationComponent) tracker.Ref {
+	return tracker.Ref{GroupKind: kindOf(c), NamespacedName: types.NamespacedName{Namespace: namespace, Name: c.Name}}
 }
 
 // affected returns the kinds whose objects must be looked at after a change.

@@ -1,4 +1,4 @@
-package census
+package tracker
 
 import (
 	"errors"
@@ -25,7 +25,7 @@ func (s *sink) current() bool { return s.kind.sink == s }
 
 // Put implements watch.Sink.
 func (s *sink) Put(after *Object) {
-	c, k := s.kind.census, s.kind
+	c, k := s.kind.tracker, s.kind
 	c.mu.Lock()
 	if !s.current() {
 		c.mu.Unlock()
@@ -43,7 +43,7 @@ func (s *sink) Put(after *Object) {
 
 // Drop implements watch.Sink.
 func (s *sink) Drop(seen *Object) {
-	c, k := s.kind.census, s.kind
+	c, k := s.kind.tracker, s.kind
 	c.mu.Lock()
 	before := k.objects[seen.Namespace][seen.Name]
 	if !s.current() || before == nil {
@@ -62,7 +62,7 @@ type transition struct{ before, after *Object }
 // lost that happened while there was no watch. Objects that a restored API server has in an older
 // version are taken as they are.
 func (s *sink) Replace(all []*Object, _ string) {
-	c, k := s.kind.census, s.kind
+	c, k := s.kind.tracker, s.kind
 	c.mu.Lock()
 	if !s.current() {
 		c.mu.Unlock()
@@ -105,7 +105,7 @@ func (k *kind) unsetAllBut(listed map[*Object]bool) []transition {
 
 // fared updates the state of the kind by that of the watch.
 func (s *sink) fared(state watch.State) {
-	c, k := s.kind.census, s.kind
+	c, k := s.kind.tracker, s.kind
 	c.mu.Lock()
 	if !s.current() {
 		c.mu.Unlock()

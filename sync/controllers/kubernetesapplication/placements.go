@@ -11,10 +11,10 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// ledger counts the templates that are placed in each cluster. It includes decisions that are so
+// placements counts the templates that are placed in each cluster. It includes decisions that are so
 // recent that no cache shows them yet, so that several workers do not all choose the cluster that
 // is empty.
-type ledger struct {
+type placements struct {
 	mu sync.Mutex
 	// byApp has where each application is placed.
 	byApp map[types.NamespacedName]entry
@@ -33,8 +33,8 @@ type entry struct {
 	assumed bool
 }
 
-func newLedger() *ledger {
-	return &ledger{
+func newPlacements() *placements {
+	return &placements{
 		byApp: map[types.NamespacedName]entry{}, placed: map[types.NamespacedName]int{},
 		uids: map[types.NamespacedName]types.UID{},
 	}
@@ -42,54 +42,54 @@ func newLedger() *ledger {
 
 // fill records every application that exists. Without it, the first decisions after a start would
 // be made as if all clusters were empty.
-func (l *ledger) fill(ctx context.Context, c client.Reader) error {
+func (p *placements) fill(ctx context.Context, c client.Reader) error {
 	list := &v1alpha1.KubernetesApplicationList{}
 	if err := c.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list applications: %w", err)
 	}
 	for i := range list.Items {
-		l.note(client.ObjectKeyFromObject(&list.Items[i]), &list.Items[i])
+		p.note(client.ObjectKeyFromObject(&list.Items[i]), &list.Items[i])
 	}
 	return nil
 }
 
 // note records an application as a cache shows it.
-func (l *ledger) note(key types.NamespacedName, app *v1alpha1.KubernetesApplication) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if known := l.byApp[key]; known.assumed && known.uid == app.UID && app.Spec.ClusterName == "" {
+func (p *placements) note(key types.NamespacedName, app *v1alpha1.KubernetesApplication) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if known := p.byApp[key]; known.assumed && known.uid == app.UID && app.Spec.ClusterName == "" {
 		return // the cache is behind
 	}
-	l.put(key, app, app.Spec.ClusterName, false)
+	p.put(key, app, app.Spec.ClusterName, false)
 }
 
 // assume calls choose to pick a cluster of the application's namespace, knowing all earlier
 // decisions, and records its choice.
-func (l *ledger) assume(key types.NamespacedName, app *v1alpha1.KubernetesApplication, choose func(placed func(string) int) string) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (p *placements) assume(key types.NamespacedName, app *v1alpha1.KubernetesApplication, choose func(placed func(string) int) string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	chosen := choose(func(cluster string) int {
-		return l.placed[types.NamespacedName{Namespace: key.Namespace, Name: cluster}]
+		return p.placed[types.NamespacedName{Namespace: key.Namespace, Name: cluster}]
 	})
-	l.put(key, app, chosen, true)
+	p.put(key, app, chosen, true)
 	return chosen
 }
 
 // assumed reports whether a cluster was chosen for the application and no cache shows it yet.
-func (l *ledger) assumed(key types.NamespacedName, uid types.UID) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	known := l.byApp[key]
+func (p *placements) assumed(key types.NamespacedName, uid types.UID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.byApp[key]
 	return known.assumed && known.uid == uid
 }
 
 // met records that an application is being reconciled, and returns the UID of an earlier one of the
 // same name; empty if there was none.
-func (l *ledger) met(key types.NamespacedName, uid types.UID) types.UID {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	before := l.uids[key]
-	l.uids[key] = uid
+func (p *placements) met(key types.NamespacedName, uid types.UID) types.UID {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.uids[key]
+	p.uids[key] = uid
 	if before == uid {
 		return ""
 	}
@@ -97,25 +97,25 @@ func (l *ledger) met(key types.NamespacedName, uid types.UID) types.UID {
 }
 
 // leave removes an application that is gone, and returns its UID; empty if it was never reconciled.
-func (l *ledger) leave(key types.NamespacedName) types.UID {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	uid := l.uids[key]
-	delete(l.uids, key)
-	l.drop(key)
+func (p *placements) leave(key types.NamespacedName) types.UID {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	uid := p.uids[key]
+	delete(p.uids, key)
+	p.drop(key)
 	return uid
 }
 
 // forget takes a decision back.
-func (l *ledger) forget(key types.NamespacedName) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.drop(key)
+func (p *placements) forget(key types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.drop(key)
 }
 
 // put replaces what was known of an application. The caller holds the lock.
-func (l *ledger) put(key types.NamespacedName, app *v1alpha1.KubernetesApplication, cluster string, assumed bool) {
-	l.drop(key)
+func (p *placements) put(key types.NamespacedName, app *v1alpha1.KubernetesApplication, cluster string, assumed bool) {
+	p.drop(key)
 	if cluster == "" {
 		return
 	}
@@ -123,18 +123,18 @@ func (l *ledger) put(key types.NamespacedName, app *v1alpha1.KubernetesApplicati
 		uid: app.UID, cluster: types.NamespacedName{Namespace: key.Namespace, Name: cluster},
 		templates: len(app.Spec.ResourceTemplates), assumed: assumed,
 	}
-	l.byApp[key] = e
-	l.placed[e.cluster] += e.templates
+	p.byApp[key] = e
+	p.placed[e.cluster] += e.templates
 }
 
 // drop removes an application. The caller holds the lock.
-func (l *ledger) drop(key types.NamespacedName) {
-	known, ok := l.byApp[key]
+func (p *placements) drop(key types.NamespacedName) {
+	known, ok := p.byApp[key]
 	if !ok {
 		return
 	}
-	delete(l.byApp, key)
-	if l.placed[known.cluster] -= known.templates; l.placed[known.cluster] <= 0 {
-		delete(l.placed, known.cluster)
+	delete(p.byApp, key)
+	if p.placed[known.cluster] -= known.templates; p.placed[known.cluster] <= 0 {
+		delete(p.placed, known.cluster)
 	}
 }

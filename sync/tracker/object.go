@@ -1,4 +1,4 @@
-package census
+package tracker
 
 import (
 	"maps"
@@ -79,7 +79,7 @@ func (k *kind) reduce(in metav1.Object) *Object {
 		}
 	}
 	annotations := in.GetAnnotations()
-	for _, key := range k.census.options.Annotations {
+	for _, key := range k.tracker.options.Annotations {
 		if value, found := annotations[key]; found {
 			if o.Annotations == nil {
 				o.Annotations = make(map[string]string, 1)

@@ -16,9 +16,9 @@ const (
 	writeRate = maxStatusBytes / 4
 )
 
-// pace wakes each Application once for all changes within gather, and, after its status was
+// throttle wakes each Application once for all changes within gather, and, after its status was
 // written, once for all changes until that many bytes may be written again.
-type pace struct {
+type throttle struct {
 	wake func(types.NamespacedName)
 
 	mu      sync.Mutex
@@ -27,12 +27,12 @@ type pace struct {
 	rests map[types.NamespacedName]time.Time
 }
 
-func newPace(wake func(types.NamespacedName)) *pace {
-	return &pace{wake: wake, waiting: make(map[types.NamespacedName]bool), rests: make(map[types.NamespacedName]time.Time)}
+func newThrottle(wake func(types.NamespacedName)) *throttle {
+	return &throttle{wake: wake, waiting: make(map[types.NamespacedName]bool), rests: make(map[types.NamespacedName]time.Time)}
 }
 
 // soon wakes an Application, but not at once.
-func (p *pace) soon(key types.NamespacedName) {
+func (p *throttle) soon(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.waiting[key] {
@@ -43,7 +43,7 @@ func (p *pace) soon(key types.NamespacedName) {
 }
 
 // end ends the gathering, unless the Application was written in the meantime and rests.
-func (p *pace) end(key types.NamespacedName) {
+func (p *throttle) end(key types.NamespacedName) {
 	p.mu.Lock()
 	if rest := time.Until(p.rests[key]); rest > 0 {
 		p.mu.Unlock()
@@ -57,7 +57,7 @@ func (p *pace) end(key types.NamespacedName) {
 
 // wrote records that a status of that size, in bytes, was written: the larger it is, the longer
 // changes are gathered before the next write.
-func (p *pace) wrote(key types.NamespacedName, size int) {
+func (p *throttle) wrote(key types.NamespacedName, size int) {
 	rest := restAfter(size)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,7 +67,7 @@ func (p *pace) wrote(key types.NamespacedName, size int) {
 }
 
 // forget drops the state of an Application that is gone.
-func (p *pace) forget(key types.NamespacedName) {
+func (p *throttle) forget(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.rests, key)

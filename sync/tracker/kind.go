@@ -1,4 +1,4 @@
-package census
+package tracker
 
 import (
 	"errors"
@@ -58,12 +58,12 @@ const (
 	trusted = 3 * time.Minute
 )
 
-// kind is one kind of objects. All its fields are guarded by the lock of the Census.
+// kind is one kind of objects. All its fields are guarded by the lock of the Tracker.
 type kind struct {
-	census *Census
-	gk     schema.GroupKind
-	users  sets.Set[types.NamespacedName]
-	state  State
+	tracker *Tracker
+	gk      schema.GroupKind
+	users   sets.Set[types.NamespacedName]
+	state   State
 	// ended: the kind was dropped because nobody wanted it any more.
 	ended bool
 
@@ -84,14 +84,14 @@ type kind struct {
 	objects map[string]map[string]*Object // by namespace and name
 }
 
-func newKind(c *Census, gk schema.GroupKind) *kind {
-	return &kind{census: c, gk: gk, users: sets.New[types.NamespacedName](), objects: make(map[string]map[string]*Object)}
+func newKind(c *Tracker, gk schema.GroupKind) *kind {
+	return &kind{tracker: c, gk: gk, users: sets.New[types.NamespacedName](), objects: make(map[string]map[string]*Object)}
 }
 
 // resolve finds the resource of the kind and watches it, unless it is already being watched.
 func (k *kind) resolve() {
-	k.census.mu.Lock()
-	defer k.census.mu.Unlock()
+	k.tracker.mu.Lock()
+	defer k.tracker.mu.Unlock()
 	if k.ended || k.sink != nil || k.state.Phase == ClusterScoped && !k.defined {
 		return
 	}
@@ -109,14 +109,14 @@ func (k *kind) resolve() {
 // find asks the API server, which takes time.
 func (k *kind) find() {
 	mapping, err := k.locate()
-	if k.census.ctx.Err() != nil {
+	if k.tracker.ctx.Err() != nil {
 		return
 	}
-	k.census.mu.Lock()
+	k.tracker.mu.Lock()
 	k.resolving = false
 	if k.ended {
-		k.census.mu.Unlock()
-		k.census.definitions.Leave(k, nil)
+		k.tracker.mu.Unlock()
+		k.tracker.definitions.Leave(k, nil)
 		return
 	}
 	again := k.again
@@ -137,9 +137,9 @@ func (k *kind) find() {
 		k.start()
 	}
 	follow := err != nil || !namespaced(mapping) && k.defined
-	k.census.mu.Unlock()
+	k.tracker.mu.Unlock()
 	if !follow {
-		k.census.definitions.Leave(k, nil)
+		k.tracker.definitions.Leave(k, nil)
 	}
 	k.tell(gone, changed)
 	if again && follow {
@@ -150,10 +150,10 @@ func (k *kind) find() {
 // tell reports objects that are gone, and a change of the state.
 func (k *kind) tell(gone []transition, changed bool) {
 	for _, t := range gone {
-		k.census.changed(t.before, nil)
+		k.tracker.changed(t.before, nil)
 	}
 	if changed {
-		k.census.kindChanged(k.gk)
+		k.tracker.kindChanged(k.gk)
 	}
 }
 
@@ -195,7 +195,7 @@ func (k *kind) unresolved(err error) (changed bool, gone []transition) {
 // overdue turns a kind that has been Starting for too long into a Failing one, and notifies those
 // who wait.
 func (k *kind) overdue() {
-	c := k.census
+	c := k.tracker
 	c.mu.Lock()
 	late := !k.ended && k.state.Phase == Starting
 	if late {
@@ -245,16 +245,16 @@ func (k *kind) tryAfter(wait time.Duration) {
 func (k *kind) start() {
 	s := &sink{kind: k}
 	k.sink = s
-	client := k.census.target.Metadata().Resource(k.state.Resource)
+	client := k.tracker.target.Metadata().Resource(k.state.Resource)
 	s.feed = watch.New(watch.Metadata(client, "", ""), s, k.reduce)
 	s.feed.OnChange(s.fared)
-	s.feed.Start(k.census.ctx)
+	s.feed.Start(k.tracker.ctx)
 }
 
 // leave drops the kind if nobody wants it any more. It reports the kind's objects as gone, so that
 // others drop what they keep of them, too.
 func (k *kind) leave() {
-	c := k.census
+	c := k.tracker
 	c.mu.Lock()
 	if k.ended || k.users.Len() > 0 {
 		c.mu.Unlock()
@@ -280,17 +280,17 @@ func (k *kind) leave() {
 
 // set stores an object, in place of the one with its name. The caller holds the lock.
 func (k *kind) set(o *Object) {
-	k.census.file(k.objects[o.Namespace][o.Name], false)
+	k.tracker.file(k.objects[o.Namespace][o.Name], false)
 	if k.objects[o.Namespace] == nil {
 		k.objects[o.Namespace] = make(map[string]*Object)
 	}
 	k.objects[o.Namespace][o.Name] = o
-	k.census.file(o, true)
+	k.tracker.file(o, true)
 }
 
 // unset removes an object. The caller holds the lock.
 func (k *kind) unset(o *Object) {
-	k.census.file(o, false)
+	k.tracker.file(o, false)
 	if delete(k.objects[o.Namespace], o.Name); len(k.objects[o.Namespace]) == 0 {
 		delete(k.objects, o.Namespace)
 	}

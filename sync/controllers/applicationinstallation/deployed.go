@@ -9,10 +9,10 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// ledger lists what was installed, or is about to be. A job adds to it before it creates anything
+// deployed lists what was installed, or is about to be. A job adds to it before it creates anything
 // (C41), and the next job starts from it: what the first one left in the cluster is listed whether
 // or not anybody still waits for its result.
-type ledger struct {
+type deployed struct {
 	mu  sync.Mutex
 	ids []manifest.ID
 	// release is what is known of the Helm release: its records are checked against it.
@@ -22,48 +22,48 @@ type ledger struct {
 }
 
 // all returns a copy of the list.
-func (l *ledger) all() []manifest.ID {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.ids)
+func (d *deployed) all() []manifest.ID {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.ids)
 }
 
 // add adds to the list.
-func (l *ledger) add(ids []manifest.ID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ids = inventory.Merge(l.ids, ids)
+func (d *deployed) add(ids []manifest.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ids = inventory.Merge(d.ids, ids)
 }
 
 // set replaces the list.
-func (l *ledger) set(ids []manifest.ID) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ids = slices.Clone(ids)
+func (d *deployed) set(ids []manifest.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ids = slices.Clone(ids)
 }
 
 // known returns what is known of the release; nil if nothing is. It must not be modified.
-func (l *ledger) known() *v1alpha1.ReleaseStatus {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.release
+func (d *deployed) known() *v1alpha1.ReleaseStatus {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.release
 }
 
 // note records what an action has made of the release, and the remarks on it.
-func (l *ledger) note(release *v1alpha1.ReleaseStatus, remarks ...remark) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (d *deployed) note(release *v1alpha1.ReleaseStatus, remarks ...remark) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if release != nil {
-		l.release = release
+		d.release = release
 	}
-	l.remarks = append(l.remarks, remarks...)
+	d.remarks = append(d.remarks, remarks...)
 }
 
 // tell returns each remark once.
-func (l *ledger) tell() []remark {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	remarks := l.remarks
-	l.remarks = nil
+func (d *deployed) tell() []remark {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	remarks := d.remarks
+	d.remarks = nil
 	return remarks
 }

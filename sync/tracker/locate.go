@@ -1,4 +1,4 @@
-package census
+package tracker
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 
 // Missing records that the API server no longer serves a resource, as a caller found out when
 // reading or writing an object of it: the watch may last for minutes yet.
-func (c *Census) Missing(resource schema.GroupVersionResource) {
+func (c *Tracker) Missing(resource schema.GroupVersionResource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, k := range c.kinds {
@@ -29,9 +29,9 @@ func namespaced(mapping *meta.RESTMapping) bool {
 // longer served under its last resource, or whose scope may have changed, its definition is asked
 // first.
 func (k *kind) locate() (*meta.RESTMapping, error) {
-	k.census.mu.RLock()
+	k.tracker.mu.RLock()
 	lost, scoped := k.lost, k.state.Phase == ClusterScoped
-	k.census.mu.RUnlock()
+	k.tracker.mu.RUnlock()
 	if lost.Empty() && !scoped {
 		return k.discover()
 	}
@@ -39,7 +39,7 @@ func (k *kind) locate() (*meta.RESTMapping, error) {
 	if err == nil && scoped && !namespaced(mapping) {
 		return mapping, nil // as it was
 	}
-	meta.MaybeResetRESTMapper(k.census.target.Mapper())
+	meta.MaybeResetRESTMapper(k.tracker.target.Mapper())
 	if err == nil || scoped || isNotEstablished(err) {
 		return mapping, err
 	}
@@ -53,7 +53,7 @@ func (k *kind) locate() (*meta.RESTMapping, error) {
 // discover asks discovery first. If a CustomResourceDefinition defines a kind that discovery calls
 // cluster-scoped, that definition is followed from then on.
 func (k *kind) discover() (*meta.RESTMapping, error) {
-	mapping, err := k.census.target.Mapper().RESTMapping(k.gk)
+	mapping, err := k.tracker.target.Mapper().RESTMapping(k.gk)
 	if meta.IsNoMatchError(err) {
 		return k.define()
 	}
@@ -72,11 +72,11 @@ func (k *kind) discover() (*meta.RESTMapping, error) {
 // define asks the CustomResourceDefinition of the kind. If there is none, or none that is served,
 // the kind is resolved again when that changes.
 func (k *kind) define() (*meta.RESTMapping, error) {
-	mapping, err := k.census.definitions.Find(k.census.ctx, k, k.gk.WithVersion(""))
+	mapping, err := k.tracker.definitions.Find(k.tracker.ctx, k, k.gk.WithVersion(""))
 	if err == nil {
-		k.census.mu.Lock()
+		k.tracker.mu.Lock()
 		k.defined = true
-		k.census.mu.Unlock()
+		k.tracker.mu.Unlock()
 	}
 	return mapping, err
 }

@@ -1,4 +1,4 @@
-package vitals
+package healthcache
 
 import (
 	"context"
@@ -14,15 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"waybill.dev/waybill/sync/census"
 	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/tracker"
 	"waybill.dev/waybill/sync/watch"
 )
 
 const (
 	// readsPerKind is how many objects of a kind are read at a time.
 	readsPerKind = 4
-	// listThreshold is how many open questions about a kind justify a list, if it has no more than
+	// listThreshold is how many open queries about a kind justify a list, if it has no more than
 	// listRatio times as many objects.
 	listThreshold, listRatio = 50, 4
 	// listPause is the minimum time between two lists of a kind.
@@ -43,11 +43,11 @@ const (
 )
 
 // lane reads the objects of one kind, so that a kind whose server hangs does not block others. It
-// is guarded by the lock of Vitals.
+// is guarded by the lock of Cache.
 type lane struct {
-	vitals   *Vitals
+	cache    *Cache
 	resource schema.GroupVersionResource
-	open     map[census.Ref]bool
+	open     map[tracker.Ref]bool
 	readers  int
 	listing  bool
 	// listed is when the last list ended.
@@ -55,17 +55,17 @@ type lane struct {
 }
 
 // lane returns the lane of a kind. The caller holds the lock.
-func (v *Vitals) lane(resource schema.GroupVersionResource) *lane {
-	l := v.lanes[resource]
+func (c *Cache) lane(resource schema.GroupVersionResource) *lane {
+	l := c.lanes[resource]
 	if l == nil {
-		l = &lane{vitals: v, resource: resource, open: make(map[census.Ref]bool)}
-		v.lanes[resource] = l
+		l = &lane{cache: c, resource: resource, open: make(map[tracker.Ref]bool)}
+		c.lanes[resource] = l
 	}
 	return l
 }
 
 // add schedules a read of an object. The caller holds the lock.
-func (l *lane) add(ref census.Ref) {
+func (l *lane) add(ref tracker.Ref) {
 	l.open[ref] = true
 	if l.readers < readsPerKind && !l.listing {
 		l.readers++
@@ -73,17 +73,17 @@ func (l *lane) add(ref census.Ref) {
 	}
 }
 
-func (l *lane) remove(ref census.Ref) { delete(l.open, ref) }
+func (l *lane) remove(ref tracker.Ref) { delete(l.open, ref) }
 
-// read answers open questions until there are none left. If there are many at once, it lists.
+// read answers open queries until there are none left. If there are many at once, it lists.
 func (l *lane) read() {
-	v := l.vitals
+	c := l.cache
 	for {
-		v.mu.Lock()
+		c.mu.Lock()
 		ref, found := l.any()
-		if !found || l.listing || v.ctx.Err() != nil {
+		if !found || l.listing || c.ctx.Err() != nil {
 			l.readers--
-			v.mu.Unlock()
+			c.mu.Unlock()
 			return
 		}
 		namespace, worth := l.worthListing()
@@ -91,28 +91,28 @@ func (l *lane) read() {
 			asked := slices.Collect(maps.Keys(l.open))
 			clear(l.open)
 			l.listing = true
-			v.mu.Unlock()
+			c.mu.Unlock()
 			l.list(ref.GroupKind, namespace)
 			l.resume(asked)
 			continue
 		}
 		delete(l.open, ref)
-		q, open := v.wanted(ref)
-		v.mu.Unlock()
+		q, open := c.wanted(ref)
+		c.mu.Unlock()
 		if open && q.Resource == l.resource { // otherwise it is read as another resource by now
 			l.get(q)
 		}
 	}
 }
 
-func (l *lane) any() (census.Ref, bool) {
+func (l *lane) any() (tracker.Ref, bool) {
 	for ref := range l.open {
 		return ref, true
 	}
-	return census.Ref{}, false
+	return tracker.Ref{}, false
 }
 
-// worthListing reports whether a list answers the open questions with less effort, and in which
+// worthListing reports whether a list answers the open queries with less effort, and in which
 // namespace; empty means all namespaces. The caller holds the lock.
 func (l *lane) worthListing() (namespace string, worth bool) {
 	if len(l.open) < listThreshold || time.Since(l.listed) < listPause {
@@ -129,22 +129,22 @@ func (l *lane) worthListing() (namespace string, worth bool) {
 			break
 		}
 	}
-	return namespace, l.vitals.options.Count(kind, namespace) <= listRatio*len(l.open)
+	return namespace, l.cache.options.Count(kind, namespace) <= listRatio*len(l.open)
 }
 
-// list answers the open questions from pages of all objects. It stops at the first page that cannot
+// list answers the open queries from pages of all objects. It stops at the first page that cannot
 // be read.
 func (l *lane) list(kind schema.GroupKind, namespace string) {
-	v := l.vitals
-	v.listing <- struct{}{}
-	defer func() { <-v.listing }()
+	c := l.cache
+	c.listing <- struct{}{}
+	defer func() { <-c.listing }()
 	for options := (metav1.ListOptions{Limit: firstPage}); ; {
 		objects, next, err := l.page(kind, namespace, options)
 		if err != nil {
 			return
 		}
 		for _, object := range objects {
-			v.take(census.Ref{GroupKind: kind, NamespacedName: types.NamespacedName{
+			c.take(tracker.Ref{GroupKind: kind, NamespacedName: types.NamespacedName{
 				Namespace: object.GetNamespace(), Name: object.GetName(),
 			}}, object)
 		}
@@ -173,13 +173,13 @@ func nextPage(objects []*unstructured.Unstructured) int64 {
 }
 
 // resume continues after a list: objects that the list did not show are read one by one.
-func (l *lane) resume(asked []census.Ref) {
-	v := l.vitals
-	v.mu.Lock()
-	defer v.mu.Unlock()
+func (l *lane) resume(asked []tracker.Ref) {
+	c := l.cache
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	l.listing, l.listed = false, time.Now()
 	for _, ref := range asked {
-		if _, open := v.wanted(ref); open {
+		if _, open := c.wanted(ref); open {
 			l.add(ref)
 		}
 	}
@@ -187,10 +187,10 @@ func (l *lane) resume(asked []census.Ref) {
 
 // page returns one page of a list and the token of the next one.
 func (l *lane) page(kind schema.GroupKind, namespace string, options metav1.ListOptions) (objects []*unstructured.Unstructured, next string, err error) {
-	ctx, cancel := context.WithTimeout(l.vitals.ctx, readLimit)
+	ctx, cancel := context.WithTimeout(l.cache.ctx, readLimit)
 	defer cancel()
 	if metadataOnly(kind) {
-		page, err := l.vitals.target.Metadata().Resource(l.resource).Namespace(namespace).List(ctx, options)
+		page, err := l.cache.target.Metadata().Resource(l.resource).Namespace(namespace).List(ctx, options)
 		if err != nil {
 			return nil, "", err
 		}
@@ -203,7 +203,7 @@ func (l *lane) page(kind schema.GroupKind, namespace string, options metav1.List
 		}
 		return objects, page.Continue, nil
 	}
-	page, err := l.vitals.target.Dynamic().Resource(l.resource).Namespace(namespace).List(ctx, options)
+	page, err := l.cache.target.Dynamic().Resource(l.resource).Namespace(namespace).List(ctx, options)
 	if err != nil {
 		return nil, "", err
 	}
@@ -213,35 +213,35 @@ func (l *lane) page(kind schema.GroupKind, namespace string, options metav1.List
 	return objects, page.GetContinue(), nil
 }
 
-// get answers a question by reading the object.
-func (l *lane) get(q Question) {
+// get answers a query by reading the object.
+func (l *lane) get(q Query) {
 	object, err := l.object(q)
 	switch {
 	case err == nil:
-		if !l.vitals.take(q.Ref, object) {
-			l.vitals.settle(q)
+		if !l.cache.take(q.Ref, object) {
+			l.cache.settle(q)
 		}
 	case watch.IsKindNotFound(err):
-		l.vitals.options.Missing(l.resource)
+		l.cache.options.Missing(l.resource)
 		l.failed(q, err)
 	case apierrors.IsNotFound(err):
-		l.vitals.settle(q)
+		l.cache.settle(q)
 	default:
 		l.failed(q, err)
 	}
 }
 
-func (l *lane) object(q Question) (*unstructured.Unstructured, error) {
-	ctx, cancel := context.WithTimeout(l.vitals.ctx, readLimit)
+func (l *lane) object(q Query) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(l.cache.ctx, readLimit)
 	defer cancel()
 	if metadataOnly(q.GroupKind) {
-		object, err := l.vitals.target.Metadata().Resource(l.resource).Namespace(q.Namespace).Get(ctx, q.Name, metav1.GetOptions{})
+		object, err := l.cache.target.Metadata().Resource(l.resource).Namespace(q.Namespace).Get(ctx, q.Name, metav1.GetOptions{})
 		if err != nil {
 			return nil, err
 		}
 		return fromMetadata(object)
 	}
-	return l.vitals.target.Dynamic().Resource(l.resource).Namespace(q.Namespace).Get(ctx, q.Name, metav1.GetOptions{})
+	return l.cache.target.Dynamic().Resource(l.resource).Namespace(q.Namespace).Get(ctx, q.Name, metav1.GetOptions{})
 }
 
 // metadataOnly reports whether objects of a kind are read as metadata only: for kinds without a
@@ -253,37 +253,37 @@ func fromMetadata(object *metav1.PartialObjectMetadata) (*unstructured.Unstructu
 	return &unstructured.Unstructured{Object: content}, err
 }
 
-// settle drops a question about an object that is gone or was replaced: the watch that saw it will
-// notice, and the question will be asked again.
-func (v *Vitals) settle(q Question) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if e := v.entries[q.Ref]; e != nil && e.asked == q {
-		e.asked = Question{Resource: q.Resource}
+// settle drops a query about an object that is gone or was replaced: the watch that saw it will
+// notice, and the query will be asked again.
+func (c *Cache) settle(q Query) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.entries[q.Ref]; e != nil && e.asked == q {
+		e.asked = Query{Resource: q.Resource}
 	}
 }
 
 // failed schedules another read of an object. Its last answer still counts for a while.
-func (l *lane) failed(q Question, err error) {
-	v := l.vitals
-	v.mu.Lock()
-	e := v.entries[q.Ref]
-	if e == nil || v.ctx.Err() != nil {
-		v.mu.Unlock()
+func (l *lane) failed(q Query, err error) {
+	c := l.cache
+	c.mu.Lock()
+	e := c.entries[q.Ref]
+	if e == nil || c.ctx.Err() != nil {
+		c.mu.Unlock()
 		return
 	}
 	e.failures++
 	failures := e.failures
 	known := e.fits(q)
-	v.mu.Unlock()
+	c.mu.Unlock()
 	moves := watch.IsKindNotFound(err) // to another version, or it is gone
 	if !known && !moves || failures > maxFailedReads {
-		v.answer(q, Answer{Status: health.Unknown, Message: fmt.Sprintf("cannot be read: %s", watch.Stable(err))}, "")
+		c.record(q, Result{Status: health.Unknown, Message: fmt.Sprintf("cannot be read: %s", watch.Stable(err))}, "")
 	}
 	time.AfterFunc(min(firstRetry<<min(failures-1, 10), lastRetry), func() {
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		if now, open := v.wanted(q.Ref); open && now.Resource == l.resource && v.ctx.Err() == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if now, open := c.wanted(q.Ref); open && now.Resource == l.resource && c.ctx.Err() == nil {
 			l.add(q.Ref)
 		}
 	})
