@@ -167,7 +167,9 @@ type HelmDeployOptions struct {
 	// +optional
 	Atomic bool `json:"atomic,omitempty"`
 
-	// CRDs defines how the CRDs of the chart are handled. Default: CreateReplace.
+	// CRDs defines how the CRDs of the chart are handled. CreateReplace creates them and upgrades
+	// them with the chart; Create creates those that do not exist and never upgrades them; Skip
+	// leaves them alone. Default: CreateReplace.
 	// +optional
 	CRDs CRDPolicy `json:"crds,omitempty"`
 
@@ -181,7 +183,8 @@ type HelmDeployOptions struct {
 	// +kubebuilder:validation:Maximum=100
 	HistoryLimit int32 `json:"historyLimit,omitempty"`
 
-	// DriftDetection defines what is done about drift. Default: Enabled.
+	// DriftDetection defines what is done when someone else changes an object of the release.
+	// Enabled corrects it; Warn reports it; Disabled ignores it. Default: Enabled.
 	// +optional
 	DriftDetection DriftDetection `json:"driftDetection,omitempty"`
 }

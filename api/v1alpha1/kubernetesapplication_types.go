@@ -122,7 +122,8 @@ const (
 type KubernetesApplicationStatus struct {
 	ReconcileStatus `json:",inline"`
 
-	// State of the application in one word.
+	// State of the application in one word: Pending until a cluster is chosen, Scheduled until the
+	// first resource is there, PartiallySubmitted, Submitted, Failed, Deleting.
 	// +optional
 	State ApplicationState `json:"state,omitempty"`
 

@@ -34,7 +34,8 @@ type KubernetesClusterSpec struct {
 	Paused bool `json:"paused,omitempty"`
 
 	// OnDelete defines what happens to the workloads in the cluster when this object is deleted.
-	// Default: Wait.
+	// Wait holds this object until nothing that Waybill delivered is left in the cluster; Abandon
+	// lets it go at once, and the workloads stay. Default: Wait.
 	// +optional
 	// +kubebuilder:default=Wait
 	OnDelete DeletePolicy `json:"onDelete,omitempty"`
@@ -78,7 +79,7 @@ type KubernetesClusterStatus struct {
 
 	// Reachable is true while the API server answers.
 	// +optional
-	Reachable bool `json:"reachable,omitempty"`
+	Reachable bool `json:"reachable"`
 
 	// LastSeen is when the API server last answered. It is written only when the cluster is lost
 	// and when it is back (C38).
@@ -93,7 +94,7 @@ type KubernetesClusterStatus struct {
 
 	// InstallationCount is the total number of installations, listed or not.
 	// +optional
-	InstallationCount int32 `json:"installationCount,omitempty"`
+	InstallationCount int32 `json:"installationCount"`
 }
 
 // KubernetesCluster is one user cluster. Selectors match its labels (K29, K69).
