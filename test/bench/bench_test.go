@@ -21,32 +21,50 @@ type row struct {
 	measure func(*testing.B, *sheet)
 }
 
-// rows are measured in this order.
-var rows = []row{
-	{"gitsync-1000-create", gitSync1000Create},
-	{"gitsync-1000-one", gitSync1000One},
-	{"gitsync-1000-noop", gitSync1000Noop},
-	{"drift-back", driftBack},
-	{"gitsync-200x4-create", gitSync200Create},
-	{"gitsync-200x4-push", gitSync200Push},
-	{"helm-100-install", helm100Install},
-	{"helm-100-upgrade", helm100Upgrade},
-	{"helm-100-noop", helm100Noop},
-	{"push-to-two-clusters", pushToTwoClusters},
-	{"idle-requests", idleRequests},
-	{"webhook-p99", webhookP99},
-	{"application-1000-cold", application1000Cold},
-	{"application-change", applicationChange},
-	{"application-idle", applicationIdle},
-	{"inject-p99", injectP99},
-	{"unlisted-kind", unlistedKind},
+// group is rows that are measured one after the other and may share clusters.
+type group struct {
+	rows []row
+	// end stops what the rows share; nil if that is nothing, or if nothing comes after it.
+	end func()
+}
+
+// groups are measured in this order.
+var groups = []group{
+	{rows: []row{
+		{"gitsync-1000-create", gitSync1000Create},
+		{"gitsync-1000-one", gitSync1000One},
+		{"gitsync-1000-noop", gitSync1000Noop},
+		{"drift-back", driftBack},
+		{"gitsync-200x4-create", gitSync200Create},
+		{"gitsync-200x4-push", gitSync200Push},
+		{"helm-100-install", helm100Install},
+		{"helm-100-upgrade", helm100Upgrade},
+		{"helm-100-noop", helm100Noop},
+		{"push-to-two-clusters", pushToTwoClusters},
+		{"idle-requests", idleRequests},
+		{"webhook-p99", webhookP99},
+		{"inject-p99", injectP99},
+		{"injection-rules", injectionRules},
+		{"unlisted-kind", unlistedKind},
+		{"application-memory", applicationMemory},
+	}},
+	// These share a cluster with 10,000 objects.
+	{end: stopAppCluster, rows: []row{
+		{"application-1000-adopt", application1000Adopt},
+		{"application-1000-cold", application1000Cold},
+		{"application-change", applicationChange},
+		{"application-status-change", applicationStatusChange},
+		{"application-idle", applicationIdle},
+	}},
 	// These share ten more API servers, which would slow down the others.
-	{"remote-20-dead", remote20Dead},
-	{"dead-one-of-ten", deadOneOfTen},
-	{"kubernetesapplication-500-create", kubernetesApplication500Create},
-	{"kubernetesapplication-status", kubernetesApplicationStatus},
-	{"kubernetesapplication-2-dead", kubernetesApplication2Dead},
-	{"kubernetesapplication-idle", kubernetesApplicationIdle},
+	{rows: []row{
+		{"remote-20-dead", remote20Dead},
+		{"dead-one-of-ten", deadOneOfTen},
+		{"kubernetesapplication-500-create", kubernetesApplication500Create},
+		{"kubernetesapplication-status", kubernetesApplicationStatus},
+		{"kubernetesapplication-2-dead", kubernetesApplication2Dead},
+		{"kubernetesapplication-idle", kubernetesApplicationIdle},
+	}},
 }
 
 // figures collects the figures of all rows.
@@ -76,14 +94,21 @@ func TestMain(m *testing.M) {
 }
 
 func BenchmarkWaybill(b *testing.B) {
-	for _, r := range rows {
-		b.Run(r.name, func(b *testing.B) {
-			s := &sheet{row: r.name, b: b}
-			defer func() {
-				b.ReportMetric(0, "ns/op") // meaningless here, and omitted if zero
-				figures.add(s.lines()...)
-			}()
-			r.measure(b, s)
-		})
+	for _, g := range groups {
+		for _, r := range g.rows {
+			b.Run(r.name, r.run)
+		}
+		if g.end != nil {
+			g.end()
+		}
 	}
+}
+
+func (r row) run(b *testing.B) {
+	s := &sheet{row: r.name, b: b}
+	defer func() {
+		b.ReportMetric(0, "ns/op") // meaningless here, and omitted if zero
+		figures.add(s.lines()...)
+	}()
+	r.measure(b, s)
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
 
 	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/observe"
@@ -43,9 +42,7 @@ func startFarm(b *testing.B) *farm {
 	f := &farm{}
 	for some := range slices.Chunk(options, starting) {
 		for _, cluster := range env.SharedAll(b, some...) {
-			client, err := dynamic.NewForConfig(cluster.RESTConfig())
-			require.NoError(b, err)
-			f.users = append(f.users, &hub{Cluster: cluster, client: client})
+			f.users = append(f.users, hubOf(b, cluster))
 		}
 	}
 	for _, user := range f.users {

@@ -24,7 +24,7 @@ type floor struct {
 	lines []*http.Client // one connection each
 }
 
-// patch is one server-side apply, already encoded.
+// patch is the body of a patch, already encoded, and where it is sent.
 type patch struct {
 	path string
 	body []byte
@@ -46,7 +46,7 @@ func newFloor(b *testing.B, config *rest.Config, connections int) *floor {
 // plurals are the resources of the kinds that rows deliver.
 var plurals = map[string]schema.GroupVersionResource{
 	"ConfigMap": configMaps, "Secret": secrets, "Service": services, "ServiceAccount": accounts,
-	"Deployment": deployments, "Ingress": ingresses,
+	"Deployment": deployments, "Ingress": ingresses, "Report": reports,
 }
 
 // prepare turns manifests into patches.
@@ -60,16 +60,18 @@ func prepare(b *testing.B, manifests []string) []patch {
 		require.NoError(b, o.UnmarshalJSON(body))
 		gvr, known := plurals[o.GetKind()]
 		require.True(b, known, o.GetKind())
-		root := "/apis/" + gvr.Group + "/" + gvr.Version
-		if gvr.Group == "" {
-			root = "/api/" + gvr.Version
-		}
-		patches[i] = patch{
-			path: fmt.Sprintf("%s/namespaces/%s/%s/%s", root, o.GetNamespace(), gvr.Resource, o.GetName()),
-			body: body,
-		}
+		patches[i] = patch{path: pathOf(gvr, o.GetNamespace(), o.GetName()), body: body}
 	}
 	return patches
+}
+
+// pathOf returns the path of an object in an API server.
+func pathOf(gvr schema.GroupVersionResource, namespace, name string) string {
+	root := "/apis/" + gvr.Group + "/" + gvr.Version
+	if gvr.Group == "" {
+		root = "/api/" + gvr.Version
+	}
+	return root + "/namespaces/" + namespace + "/" + gvr.Resource + "/" + name
 }
 
 // apply applies all patches, and returns after the last answer.

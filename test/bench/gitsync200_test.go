@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -82,16 +81,6 @@ func (t *twoHundred) floorOf(b *testing.B, mark int) float64 {
 	await(b, t.onFloor, apps, observed(mark))
 	took.since(began)
 	return took[0]
-}
-
-// parallel calls do for 0 to n-1, with as many calls at a time as a floor has connections.
-func parallel(n int, do func(int) error) error {
-	var group errgroup.Group
-	group.SetLimit(connections)
-	for i := range n {
-		group.Go(func() error { return do(i) })
-	}
-	return group.Wait()
 }
 
 func (t *twoHundred) createSyncs(b *testing.B) {

@@ -26,6 +26,8 @@ const (
 	// syncUser is the user that waybill-sync runs as, so that its requests can be distinguished
 	// from ours.
 	syncUser = "waybill-sync"
+	// webhookUser is the user that waybill-webhook runs as.
+	webhookUser = "waybill-webhook"
 	// probeEvery is how often a cluster may be probed without counting as a request.
 	probeEvery = 30 * time.Second
 )
@@ -49,7 +51,16 @@ var (
 	applications  = v1alpha1.GroupVersion.WithResource("applications")
 	placements    = v1alpha1.GroupVersion.WithResource("kubernetesapplications")
 	placedObjects = v1alpha1.GroupVersion.WithResource("kubernetesapplicationresources")
+	// reports are of a custom kind with a status, which Waybill knows nothing of.
+	reports = schema.GroupVersionResource{Group: "bench.waybill.dev", Version: "v1", Resource: "reports"}
+	// mutatingConfigurations tell API servers which objects to send to waybill-webhook.
+	mutatingConfigurations = schema.GroupVersionResource{
+		Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations",
+	}
 )
+
+// ourCRDs is the folder with Waybill's CRDs, and benchCRDs the one with that of reports.
+const ourCRDs, benchCRDs = "../../charts/waybill/crds", "testdata/crds"
 
 // hub is a cluster with Waybill's CRDs whose requests are counted.
 type hub struct {
@@ -60,7 +71,7 @@ type hub struct {
 // startHub starts a hub for one row.
 func startHub(b *testing.B, pods bool) *hub {
 	b.Helper()
-	h := startCluster(b, env.Options{Name: "hub", Pods: pods, CRDs: []string{"../../charts/waybill/crds"}})
+	h := startCluster(b, env.Options{Name: "hub", Pods: pods, CRDs: []string{ourCRDs}})
 	h.namespace(b, system)
 	return h
 }
@@ -69,7 +80,11 @@ func startHub(b *testing.B, pods bool) *hub {
 func startCluster(b *testing.B, o env.Options) *hub {
 	b.Helper()
 	o.Audit = true
-	cluster := env.Start(b, o)
+	return hubOf(b, env.Start(b, o))
+}
+
+func hubOf(b *testing.B, cluster *env.Cluster) *hub {
+	b.Helper()
 	client, err := dynamic.NewForConfig(cluster.RESTConfig())
 	require.NoError(b, err)
 	return &hub{Cluster: cluster, client: client}
@@ -149,11 +164,17 @@ func (h *hub) mark(b *testing.B) env.AuditMark {
 	return mark
 }
 
-// requests returns the requests of waybill-sync since a mark, without watches, the lists that they
-// begin with, leases, and one probe per probeEvery.
+// requests returns the requests of waybill-sync since a mark; see requestsOf.
 func (h *hub) requests(b *testing.B, since env.AuditMark) requests {
 	b.Helper()
-	all, err := h.Requests(b.Context(), since, env.ByUser(syncUser), env.Calls)
+	return h.requestsOf(b, syncUser, since)
+}
+
+// requestsOf returns the requests of a user since a mark, without watches, the lists that they
+// begin with, leases, and one probe per probeEvery.
+func (h *hub) requestsOf(b *testing.B, user string, since env.AuditMark) requests {
+	b.Helper()
+	all, err := h.Requests(b.Context(), since, env.ByUser(user), env.Calls)
 	require.NoError(b, err)
 	var counted requests
 	var probed time.Time

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -32,15 +31,7 @@ const (
 func (h *hub) listConfigMaps(b *testing.B) {
 	b.Helper()
 	h.namespace(b, listed)
-	h.create(b, applications, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.ApplicationKind,
-		"metadata": map[string]any{"name": "shop", "namespace": listed},
-		"spec": map[string]any{
-			"type":       "bench",
-			"selector":   map[string]any{"matchLabels": map[string]any{"app": "shop"}},
-			"components": []any{map[string]any{"kind": "ConfigMap"}},
-		},
-	}})
+	h.create(b, applications, application(listed, "shop", "ConfigMap"))
 }
 
 // put applies an object with the label of the Application, and returns the stored object.
@@ -77,7 +68,10 @@ func injectP99(b *testing.B, s *sheet) {
 	h.awaitInjection(b, true)
 	before := readHistogram(b, address)
 	for run := 0; b.Loop(); run++ {
-		h.paced(b, run)
+		paced(b, injections, injectionPace, func(ctx context.Context, i int) error {
+			_, err := h.put(ctx, "ConfigMap", itemName(i), fmt.Sprint("run ", run))
+			return err
+		})
 	}
 	took := readHistogram(b, address).since(before)
 	require.GreaterOrEqual(b, took.count(), float64(injections), "not every object was looked at")
@@ -85,22 +79,6 @@ func injectP99(b *testing.B, s *sheet) {
 	s.inform("p50", 1000*took.quantile(0.5), "ms")
 	s.inform("objects", took.count(), "objects")
 	s.rss(process)
-}
-
-// paced applies objects, 200 a second.
-func (h *hub) paced(b *testing.B, run int) {
-	b.Helper()
-	ticker := time.NewTicker(time.Second / injectionPace)
-	defer ticker.Stop()
-	var group errgroup.Group
-	for i := range injections {
-		<-ticker.C
-		group.Go(func() error {
-			_, err := h.put(b.Context(), "ConfigMap", itemName(i), fmt.Sprint("run ", run))
-			return err
-		})
-	}
-	require.NoError(b, group.Wait())
 }
 
 // histogram is a Prometheus histogram: counts of values up to each bound, in seconds.

@@ -11,16 +11,12 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"waybill.dev/waybill/test/env"
 )
 
 // floorSpace is the namespace in which the bare program applies and reports.
 const floorSpace = "floor"
-
-// reports is the resource that the bare program writes statuses to.
-var reports = schema.GroupVersionResource{Group: "bench.waybill.dev", Version: "v1", Resource: "reports"}
 
 // bareProgram applies the objects of all applications with 20 requests at a time, two to each API
 // server, which it reaches as Waybill does. After each object it writes a status to an existing
@@ -34,7 +30,7 @@ type bareProgram struct {
 
 func (p *placement) newBareProgram(b *testing.B) *bareProgram {
 	b.Helper()
-	require.NoError(b, p.InstallCRDs(b.Context(), "testdata/crds"))
+	require.NoError(b, p.InstallCRDs(b.Context(), benchCRDs))
 	lend(b, floorSpace, p.users...)
 	p.namespace(b, floorSpace)
 	bare := &bareProgram{toHub: newFloor(b, p.RESTConfig(), connections)}
@@ -45,7 +41,7 @@ func (p *placement) newBareProgram(b *testing.B) *bareProgram {
 		patches := prepare(b, placedManifests(floorSpace, i))
 		bare.objects[i%servers] = append(bare.objects[i%servers], patches...)
 		for n := range patches {
-			bare.reports[i%servers] = append(bare.reports[i%servers], patch{path: reportPath(i, n)})
+			bare.reports[i%servers] = append(bare.reports[i%servers], patch{path: pathOf(reports, floorSpace, reportName(i, n)) + "/status"})
 		}
 	}
 	require.NoError(b, parallel(placed*templates, func(i int) error {
@@ -56,10 +52,6 @@ func (p *placement) newBareProgram(b *testing.B) *bareProgram {
 }
 
 func reportName(i, n int) string { return fmt.Sprintf("%s-%d", appName(i), n) }
-
-func reportPath(i, n int) string {
-	return fmt.Sprintf("/apis/%s/%s/namespaces/%s/%s/%s/status", reports.Group, reports.Version, floorSpace, reports.Resource, reportName(i, n))
-}
 
 func report(i, n int) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{

@@ -56,7 +56,7 @@ func startWebhook(b *testing.B, h *hub, args ...string) waybill {
 	address, err := env.FreeAddress()
 	require.NoError(b, err)
 	process, err := program.Start(b.Context(), program.Options{
-		Name: program.Webhook, Bin: bin, Kubeconfig: h.kubeconfigOf(b, "waybill-webhook"),
+		Name: program.Webhook, Bin: bin, Kubeconfig: h.kubeconfigOf(b, webhookUser),
 		Args: append([]string{"--listen=" + address, "--url=https://" + address}, args...),
 	})
 	require.NoError(b, err)
