@@ -1,5 +1,7 @@
-// Waybill-sync runs the controllers: it pulls from git, maintains the catalog and the inventory of
-// clusters, and installs applications in them.
+/*
+Waybill-sync runs the controllers: it pulls from git, maintains the catalog and the inventory of
+clusters, and installs applications in them.
+*/
 package main
 
 import (

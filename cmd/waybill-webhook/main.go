@@ -1,5 +1,7 @@
-// Waybill-webhook answers admission reviews for the kinds of Waybill. It registers itself,
-// maintains its certificates, and needs nothing but access to its cluster.
+/*
+Waybill-webhook answers admission reviews for the kinds of Waybill. It registers itself,
+maintains its certificates, and needs nothing but access to its cluster.
+*/
 package main
 
 import (

@@ -1,5 +1,7 @@
-// The program waybill, also `kubectl waybill`, lets people see and control what Waybill keeps
-// running in their clusters.
+/*
+Waybill, also `kubectl waybill`, lets people see and control what Waybill keeps
+running in their clusters.
+*/
 package main
 
 import (

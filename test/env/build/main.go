@@ -1,5 +1,7 @@
-// Build builds the control plane that tests, demo and benchmarks run against, so that the minutes
-// that it takes on a fresh machine do not count towards any test's time limit.
+/*
+Build builds the control plane that tests, demo and benchmarks run against, so that the minutes
+that it takes on a fresh machine do not count towards any test's time limit.
+*/
 package main
 
 import (
