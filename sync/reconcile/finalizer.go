@@ -25,3 +25,18 @@ func AddFinalizer(ctx context.Context, c client.Client, obj client.Object) error
 	}
 	return nil
 }
+
+// RemoveFinalizer removes our finalizer from obj, unless it is gone already. Controllers call it
+// when nothing of theirs is left to be removed (C11). It changes only the finalizers, and fails if
+// somebody else has written obj since it was read. It is not an error if obj is gone.
+func RemoveFinalizer(ctx context.Context, c client.Client, obj client.Object) error {
+	before := obj.DeepCopyObject().(client.Object)
+	if !controllerutil.RemoveFinalizer(obj, v1alpha1.Finalizer) {
+		return nil
+	}
+	err := c.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove finalizer from %s: %w", client.ObjectKeyFromObject(obj), err)
+	}
+	return nil
+}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/api/validation"
@@ -87,12 +86,8 @@ func away(used []v1alpha1.VersionUsage, clusters []v1alpha1.KubernetesCluster) s
 
 // release removes the finalizer. The copies are deleted when the definition is gone.
 func (r *Reconciler) release(ctx context.Context, definition *v1alpha1.ApplicationDefinition) error {
-	before := definition.DeepCopy()
-	if controllerutil.RemoveFinalizer(definition, v1alpha1.Finalizer) {
-		err := r.Client.Patch(ctx, definition, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("release definition: %w", err)
-		}
+	if err := reconcile.RemoveFinalizer(ctx, r.Client, definition); err != nil {
+		return err
 	}
 	r.kernel.Forget(definition.UID)
 	return nil

@@ -2,10 +2,6 @@ package applicationinstallation
 
 import (
 	"context"
-	"fmt"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/excerpt"
@@ -60,11 +56,8 @@ func (d *driver) remaining(s *scope) error {
 
 // release removes the finalizer of the installation and forgets it.
 func (d *driver) release(ctx context.Context, s *scope) error {
-	before := s.inst.DeepCopy()
-	if controllerutil.RemoveFinalizer(s.inst, v1alpha1.Finalizer) {
-		if err := d.client.Patch(ctx, s.inst, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("release installation: %w", err)
-		}
+	if err := reconcile.RemoveFinalizer(ctx, d.client, s.inst); err != nil {
+		return err
 	}
 	d.applier.Forget(s.owner)
 	d.told.Forget(s.key())

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/manifest"
@@ -111,11 +110,8 @@ func (s *scope) retryDelete(kernel *reconcile.Kernel, err error) error {
 
 // release removes the finalizer of the GitSync and forgets it.
 func (r *Reconciler) release(ctx context.Context, s *scope) error {
-	before := s.gs.DeepCopy()
-	if controllerutil.RemoveFinalizer(s.gs, v1alpha1.Finalizer) {
-		if err := r.Client.Patch(ctx, s.gs, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("release GitSync: %w", err)
-		}
+	if err := reconcile.RemoveFinalizer(ctx, r.Client, s.gs); err != nil {
+		return err
 	}
 	r.loads.Drop(s.session.key)
 	r.sessions.drop(s.session.key)

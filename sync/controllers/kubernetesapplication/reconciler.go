@@ -98,7 +98,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	outcome, err := r.run(ctx, s)
 	outcome.Unhandled = s.refused() // else the next try would not pass it on
 	if s.released {
-		return retried(r.release(ctx, app))
+		return retried(reconcile.RemoveFinalizer(ctx, r.Client, app))
 	}
 	if err != nil || !outcome.Pending {
 		s.conclude(err)
@@ -181,17 +181,6 @@ func (r *Reconciler) write(ctx context.Context, s *scope, cluster string) error 
 		return fmt.Errorf("write application: %w", err)
 	}
 	written.DeepCopyInto(s.app)
-	return nil
-}
-
-// release removes our finalizer from the application.
-func (r *Reconciler) release(ctx context.Context, app *v1alpha1.KubernetesApplication) error {
-	before := app.DeepCopy()
-	controllerutil.RemoveFinalizer(app, v1alpha1.Finalizer)
-	err := r.Client.Patch(ctx, app, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("release application: %w", err)
-	}
 	return nil
 }
 

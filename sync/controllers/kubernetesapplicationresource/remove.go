@@ -10,8 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
@@ -169,12 +167,8 @@ func (r *Reconciler) heir(ctx context.Context, s *scope) (*v1alpha1.ResourceTemp
 
 // release removes our finalizer from the resource and forgets it.
 func (r *Reconciler) release(ctx context.Context, s *scope) error {
-	before := s.kar.DeepCopy()
-	if controllerutil.RemoveFinalizer(s.kar, v1alpha1.Finalizer) {
-		err := r.Client.Patch(ctx, s.kar, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("release resource: %w", err)
-		}
+	if err := reconcile.RemoveFinalizer(ctx, r.Client, s.kar); err != nil {
+		return err
 	}
 	r.forget(s.session.key.NamespacedName)
 	return nil

@@ -197,12 +197,8 @@ func (r *Reconciler) abandon(ctx context.Context, s *scope) (reconcile.Outcome, 
 
 // release removes the finalizer and forgets the cluster.
 func (r *Reconciler) release(ctx context.Context, s *scope) error {
-	before := s.kc.DeepCopy()
-	if controllerutil.RemoveFinalizer(s.kc, v1alpha1.Finalizer) {
-		err := r.Client.Patch(ctx, s.kc, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("release KubernetesCluster: %w", err)
-		}
+	if err := reconcile.RemoveFinalizer(ctx, r.Client, s.kc); err != nil {
+		return err
 	}
 	r.forget(s.key)
 	r.cleanups.Drop(s.cleanupKey())
