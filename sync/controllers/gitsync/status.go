@@ -64,7 +64,7 @@ func (s *scope) firstError(problems []manifest.Problem) error {
 		switch {
 		case errors.Is(t.err, errPaused):
 		case t.err != nil:
-			return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, s.requeueAfter(), "cluster %s: %w", t.name, t.err)
+			return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, s.requeueAfter(), "%w", t.err) // it names the cluster
 		case t.result.Err != nil:
 			return s.waiting(reconcile.Failed(v1alpha1.ApplyFailedReason, "%s%w", t.prefix(), t.result.Err))
 		}
