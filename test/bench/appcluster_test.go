@@ -22,8 +22,8 @@ const (
 	namespaceCount   = 20
 	// componentCount is how many components each Application has: two of each of five kinds.
 	componentCount = 10
-	// processing is how long it may take until 10,000 objects are processed.
-	processing = 10 * time.Minute
+	// processLimit is how long it may take until 10,000 objects are processed.
+	processLimit = 10 * time.Minute
 )
 
 // appCluster is a cluster with 1,000 Applications of 10 components each, one of the kinds custom.
@@ -37,6 +37,7 @@ type appCluster struct {
 // anything behind.
 var sharedApps *env.Cluster
 
+// stopAppCluster ends the group: the cluster would slow down the next.
 func stopAppCluster() {
 	if sharedApps != nil {
 		sharedApps.Stop()
@@ -125,7 +126,7 @@ func (c *appCluster) spoilStatuses(b *testing.B) {
 
 func (c *appCluster) await(b *testing.B, want int, match observe.Match) {
 	b.Helper()
-	awaitFor(b, processing, c.apps, want, match)
+	awaitFor(b, processLimit, c.apps, want, match)
 }
 
 func applicationNamespace(i int) string { return fmt.Sprintf("team-%02d", i%namespaceCount) }

@@ -23,7 +23,7 @@ const (
 
 // application1000Cold measures how long a fresh process takes until every status is right, if all
 // objects are owned already and every status is wrong.
-func application1000Cold(b *testing.B, s *sheet) {
+func application1000Cold(b *testing.B, s *results) {
 	c := startAppCluster(b)
 	var took, calls samples
 	peak := 0.0
@@ -45,14 +45,14 @@ func application1000Cold(b *testing.B, s *sheet) {
 
 // applicationChange measures how long it takes until the status of an Application shows that a
 // component came or went: ConfigMaps are deleted and recreated.
-func applicationChange(b *testing.B, s *sheet) {
+func applicationChange(b *testing.B, s *results) {
 	c := startAppCluster(b)
 	c.measureChanges(b, s, c.deleteComponent, c.recreateComponent)
 }
 
 // applicationStatusChange measures how long it takes until the status of an Application shows that
 // the status of a component changed: the condition Ready of Reports.
-func applicationStatusChange(b *testing.B, s *sheet) {
+func applicationStatusChange(b *testing.B, s *results) {
 	c := startAppCluster(b)
 	c.measureChanges(b, s, c.setReady("False"), c.setReady("True"))
 }
@@ -60,7 +60,7 @@ func applicationStatusChange(b *testing.B, s *sheet) {
 // measureChanges measures 100 changes a second: first those that make a component of each
 // Application count as not ready, then those that undo that. The floor is a bare program that knows
 // what changes and writes only that: if the API server is slow at this, nobody can be faster.
-func (c *appCluster) measureChanges(b *testing.B, s *sheet, spoil, restore step) {
+func (c *appCluster) measureChanges(b *testing.B, s *results, spoil, restore step) {
 	b.Helper()
 	fewer, all := componentsReady(componentCount-1, componentCount), componentsReady(componentCount, componentCount)
 	floor := c.change(b, spoil, c.writeReady(componentCount-1), fewer)
@@ -149,14 +149,12 @@ func (h *hub) setCondition(ctx context.Context, namespace, name, status string) 
 }
 
 // applicationIdle measures the requests when nothing changes.
-func applicationIdle(b *testing.B, s *sheet) {
+func applicationIdle(b *testing.B, s *results) {
 	c := startAppCluster(b)
 	process := c.startSettled(b)
 	var calls samples
 	for b.Loop() {
-		before := c.mark(b)
-		<-time.After(window)
-		calls.add(c.requests(b, before).count())
+		calls = append(calls, idleWindow(b, c.hub)...)
 	}
 	s.atMost("", calls.max(), "requests", 0)
 	s.rss(process)

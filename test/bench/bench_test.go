@@ -18,7 +18,7 @@ import (
 // row is a measurement with one or more figures.
 type row struct {
 	name    string
-	measure func(*testing.B, *sheet)
+	measure func(*testing.B, *results)
 }
 
 // group is rows that are measured one after the other and may share clusters.
@@ -105,7 +105,7 @@ func BenchmarkWaybill(b *testing.B) {
 }
 
 func (r row) run(b *testing.B) {
-	s := &sheet{row: r.name, b: b}
+	s := &results{row: r.name, b: b}
 	defer func() {
 		b.ReportMetric(0, "ns/op") // meaningless here, and omitted if zero
 		figures.add(s.lines()...)

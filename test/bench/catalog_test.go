@@ -14,8 +14,9 @@ import (
 // definition is the name of the definition that rows install.
 const definition = "app"
 
-// offer serves a chart of testdata in a Helm repository and defines it in the hub.
-func (h *hub) offer(b *testing.B, chart string) {
+// defineApplication serves a chart of testdata in a Helm repository, and creates a definition of it
+// in the hub.
+func (h *hub) defineApplication(b *testing.B, chart string) {
 	b.Helper()
 	charts, err := env.StartHelmRepo(env.Access{})
 	require.NoError(b, err)
@@ -37,8 +38,8 @@ func (h *hub) offer(b *testing.B, chart string) {
 	}})
 }
 
-// userClusterItself registers the hub as a user cluster as well, and waits until it is Ready.
-func (h *hub) userClusterItself(b *testing.B) {
+// registerItself registers the hub as a user cluster as well, and waits until it is Ready.
+func (h *hub) registerItself(b *testing.B) {
 	b.Helper()
 	h.create(b, clusters, kubernetesCluster("hub", nil, nil))
 	await(b, h.view(b, clusters, system), 1, observe.Ready)

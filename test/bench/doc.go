@@ -6,10 +6,14 @@
 //	BENCH=gitsync-1000 make bench those whose name matches
 //	BENCH_RUNS=1 make bench       one run of each instead of the median of five
 //
-// Each row starts its own hub and a fresh Waybill process, so that the peak memory is that of the
-// row. Rows that need ten user clusters share them. If a limit is a multiple of a floor, the floor
-// is measured in the same run, on the same clusters, by a bare program that server-side-applies the
-// same objects over 20 connections.
+// Every row starts a fresh Waybill process, so that the peak memory is that of the row, and most
+// start their own clusters. Rows that need 10,000 objects share one cluster with them, and rows that
+// need ten user clusters share those: these rows are groups of their own. If a limit is a multiple
+// of a floor, the floor is measured in the same run, on the same clusters, by a bare program that
+// sends what any program would have to send, over 20 connections.
 //
-// To add a row, write a function that takes a *testing.B and a *sheet, and list it in rows.
+// A limit that is no multiple of a floor is an absolute time on an otherwise idle machine of two
+// cores. All rows together take about an hour there.
+//
+// To add a row, write a function that takes a *testing.B and *results, and list it in groups.
 package bench

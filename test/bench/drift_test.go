@@ -16,8 +16,9 @@ import (
 // events.
 const perRun = 50
 
-func driftBack(b *testing.B, s *sheet) {
-	t := startThousand(b)
+// driftBack measures how long an object that was deleted or edited by hand differs from git.
+func driftBack(b *testing.B, s *results) {
+	t := startGitSync1000(b)
 	commit, _ := t.pushed(b, configMapFiles(delivered, many, "all"))
 	t.settled(b, commit)
 	var deleted, edited, all samples
@@ -37,21 +38,21 @@ func driftBack(b *testing.B, s *sheet) {
 }
 
 // deleteByHand deletes an object and returns how long it is missing.
-func (t *thousand) deleteByHand(b *testing.B, name string) float64 {
+func (t *gitSync1000) deleteByHand(b *testing.B, name string) float64 {
 	b.Helper()
 	was := t.maps.Get(delivered, name)
 	require.NotNil(b, was)
 	require.NoError(b, t.client.Resource(configMaps).Namespace(delivered).Delete(b.Context(), name, metav1.DeleteOptions{}))
-	return t.back(b, func(o *observe.Object) bool { return o.GetName() == name && o.GetUID() != was.GetUID() })
+	return t.awaitRestored(b, func(o *observe.Object) bool { return o.GetName() == name && o.GetUID() != was.GetUID() })
 }
 
 // editByHand edits an object and returns how long it differs from git.
-func (t *thousand) editByHand(b *testing.B, name string) float64 {
+func (t *gitSync1000) editByHand(b *testing.B, name string) float64 {
 	b.Helper()
 	edited, err := t.client.Resource(configMaps).Namespace(delivered).Patch(b.Context(), name, types.MergePatchType,
 		[]byte(`{"data":{"mark":"by hand"}}`), metav1.PatchOptions{FieldManager: "hand"})
 	require.NoError(b, err)
-	return t.back(b, func(o *observe.Object) bool {
+	return t.awaitRestored(b, func(o *observe.Object) bool {
 		if o.GetName() != name || !marked("all")(o) {
 			return false
 		}
@@ -60,11 +61,9 @@ func (t *thousand) editByHand(b *testing.B, name string) float64 {
 	})
 }
 
-func (t *thousand) back(b *testing.B, match observe.Match) float64 {
+func (t *gitSync1000) awaitRestored(b *testing.B, match observe.Match) float64 {
 	b.Helper()
-	var took samples
 	began := time.Now()
 	await(b, t.maps, 1, match)
-	took.since(began)
-	return took[0]
+	return time.Since(began).Seconds()
 }

@@ -20,8 +20,8 @@ const connections = 20
 
 // floor is a bare program that knows what to send where, and only sends it.
 type floor struct {
-	host  string
-	lines []*http.Client // one connection each
+	host    string
+	clients []*http.Client // one connection each
 }
 
 // patch is the body of a patch, already encoded, and where it is sent.
@@ -38,7 +38,7 @@ func newFloor(b *testing.B, config *rest.Config, connections int) *floor {
 	for range connections {
 		transport := &http.Transport{TLSClientConfig: tlsConfig.Clone(), ForceAttemptHTTP2: true}
 		b.Cleanup(transport.CloseIdleConnections)
-		f.lines = append(f.lines, &http.Client{Transport: transport})
+		f.clients = append(f.clients, &http.Client{Transport: transport})
 	}
 	return f
 }
@@ -80,6 +80,7 @@ func (f *floor) apply(b *testing.B, patches []patch) {
 	f.each(b, patches, f.applying)
 }
 
+// applying returns the request of a server-side apply.
 func (f *floor) applying(p patch) (*http.Request, error) {
 	request, err := http.NewRequest(http.MethodPatch, f.host+p.path+"?fieldManager=floor&force=true", bytes.NewReader(p.body))
 	if err == nil {
@@ -114,10 +115,10 @@ func (f *floor) each(b *testing.B, patches []patch, build func(patch) (*http.Req
 	}
 	close(queue)
 	var group errgroup.Group
-	for _, line := range f.lines {
+	for _, client := range f.clients {
 		group.Go(func() error {
 			for p := range queue {
-				if err := send(line, build, p); err != nil {
+				if err := send(client, build, p); err != nil {
 					return err
 				}
 			}
@@ -127,12 +128,12 @@ func (f *floor) each(b *testing.B, patches []patch, build func(patch) (*http.Req
 	require.NoError(b, group.Wait())
 }
 
-func send(line *http.Client, build func(patch) (*http.Request, error), p patch) error {
+func send(client *http.Client, build func(patch) (*http.Request, error), p patch) error {
 	request, err := build(p)
 	if err != nil {
 		return err
 	}
-	response, err := line.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 	"waybill.dev/waybill/test/observe"
 )
 
-// thousand is one GitSync with 1,000 ConfigMaps of 2 KB.
-type thousand struct {
+// gitSync1000 is one GitSync with 1,000 ConfigMaps of 2 KB.
+type gitSync1000 struct {
 	*hub
 	source
 	process waybill
@@ -26,38 +26,38 @@ const (
 	manySync  = "many"      // the GitSync
 )
 
-// startThousand returns with a GitSync that has delivered one ConfigMap.
-func startThousand(b *testing.B) *thousand {
+// startGitSync1000 returns with a GitSync that has delivered one ConfigMap.
+func startGitSync1000(b *testing.B) *gitSync1000 {
 	b.Helper()
-	t := &thousand{hub: startHub(b, false)}
+	t := &gitSync1000{hub: startHub(b, false)}
 	t.namespace(b, delivered)
 	t.source = startSource(b, t.hub)
 	t.maps, t.syncs = t.view(b, configMaps, delivered), t.view(b, gitSyncs, system)
 	t.process = startSync(b, t.hub)
-	commit, _ := t.push(b, "many", with(nil))
+	commit, _ := t.push(b, "many", withAlways(nil))
 	t.create(b, gitSyncs, gitSync(manySync, "many", t.source, nil))
 	t.settled(b, commit)
 	return t
 }
 
-// with adds the one ConfigMap that is always there: a folder without manifests is an error.
-func with(files map[string]string) map[string]string {
+// withAlways adds the one ConfigMap that is always there: a folder without manifests is an error.
+func withAlways(files map[string]string) map[string]string {
 	all := map[string]string{"always.yaml": configMapManifest(delivered, "always", "always")}
 	maps.Copy(all, files)
 	return all
 }
 
 // settled waits until the GitSync is Ready at a commit.
-func (t *thousand) settled(b *testing.B, commit string) {
+func (t *gitSync1000) settled(b *testing.B, commit string) {
 	b.Helper()
 	await(b, t.syncs, 1, observe.Named(manySync, readyAt(commit)))
 }
 
 // pushed pushes, requests a reconciliation at once, and returns the commit and the time of the
 // push.
-func (t *thousand) pushed(b *testing.B, files map[string]string) (string, time.Time) {
+func (t *gitSync1000) pushed(b *testing.B, files map[string]string) (string, time.Time) {
 	b.Helper()
-	commit, at := t.push(b, "many", with(files))
+	commit, at := t.push(b, "many", withAlways(files))
 	t.reconcile(b, gitSyncs, system, manySync)
 	return commit, at
 }
@@ -65,8 +65,9 @@ func (t *thousand) pushed(b *testing.B, files map[string]string) (string, time.T
 // marked matches a ConfigMap of a state of the repository.
 func marked(mark string) observe.Match { return observe.Has(mark, "data", "mark") }
 
-func gitSync1000Create(b *testing.B, s *sheet) {
-	t := startThousand(b)
+// gitSync1000Create measures how long it takes from a push of 1,000 ConfigMaps until all are there.
+func gitSync1000Create(b *testing.B, s *results) {
+	t := startGitSync1000(b)
 	bare := newFloor(b, t.RESTConfig(), connections)
 	t.namespace(b, "floor")
 	var took, least, perObject samples
@@ -93,19 +94,20 @@ func gitSync1000Create(b *testing.B, s *sheet) {
 }
 
 // floor returns how long the bare program takes for the same objects.
-func (t *thousand) floor(b *testing.B, bare *floor, mark string) float64 {
+func (t *gitSync1000) floor(b *testing.B, bare *floor, mark string) float64 {
 	b.Helper()
 	patches := prepare(b, slices.Collect(maps.Values(configMapFiles("floor", many, mark))))
-	var took samples
 	began := time.Now()
 	bare.apply(b, patches)
-	took.since(began)
+	took := time.Since(began).Seconds()
 	bare.remove(b, patches)
-	return took[0]
+	return took
 }
 
-func gitSync1000One(b *testing.B, s *sheet) {
-	t := startThousand(b)
+// gitSync1000One measures how long it takes from a push that changes one of 1,000 ConfigMaps until it
+// is there.
+func gitSync1000One(b *testing.B, s *results) {
+	t := startGitSync1000(b)
 	files := configMapFiles(delivered, many, "all")
 	commit, _ := t.pushed(b, files)
 	t.settled(b, commit)
@@ -125,8 +127,9 @@ func gitSync1000One(b *testing.B, s *sheet) {
 	s.rss(t.process)
 }
 
-func gitSync1000Noop(b *testing.B, s *sheet) {
-	t := startThousand(b)
+// gitSync1000Noop measures the requests of a forced reconciliation when nothing changed.
+func gitSync1000Noop(b *testing.B, s *results) {
+	t := startGitSync1000(b)
 	commit, _ := t.pushed(b, configMapFiles(delivered, many, "all"))
 	t.settled(b, commit)
 	var took, objects, writes samples

@@ -111,13 +111,13 @@ func (h *hub) view(b *testing.B, gvr schema.GroupVersionResource, namespace stri
 	return v
 }
 
-// patience is how long a row waits for one thing before it gives up.
-const patience = 3 * time.Minute
+// waitLimit is how long a row waits for one thing before it gives up.
+const waitLimit = 3 * time.Minute
 
 // await waits until exactly want objects of a view match.
 func await(b *testing.B, v *observe.View, want int, match observe.Match) {
 	b.Helper()
-	awaitFor(b, patience, v, want, match)
+	awaitFor(b, waitLimit, v, want, match)
 }
 
 // awaitFor is like await, with another limit.
@@ -133,13 +133,13 @@ func awaitFor(b *testing.B, limit time.Duration, v *observe.View, want int, matc
 func (h *hub) reconcile(b *testing.B, gvr schema.GroupVersionResource, namespace, name string) string {
 	b.Helper()
 	token := newToken()
-	require.NoError(b, h.ask(b.Context(), h.client.Resource(gvr).Namespace(namespace), name, token))
+	require.NoError(b, h.requestReconcile(b.Context(), h.client.Resource(gvr).Namespace(namespace), name, token))
 	return token
 }
 
 func newToken() string { return time.Now().Format(time.RFC3339Nano) }
 
-func (h *hub) ask(ctx context.Context, client dynamic.ResourceInterface, name, token string) error {
+func (h *hub) requestReconcile(ctx context.Context, client dynamic.ResourceInterface, name, token string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"annotations": map[string]any{v1alpha1.ReconcileAtAnnotation: token},
 	}})

@@ -23,14 +23,14 @@ const (
 
 // idleRequests measures a GitSync for the hub, one for user clusters, and an installation in each
 // of those: when nothing changes, there are no requests.
-func idleRequests(b *testing.B, s *sheet) {
-	p := startPair(b, map[string]any{"interval": interval})
+func idleRequests(b *testing.B, s *results) {
+	p := startTwoClusters(b, map[string]any{"interval": interval})
 	p.namespace(b, "here")
 	p.create(b, gitSyncs, gitSync("here", "here", p.source, map[string]any{"interval": interval, "wait": true}))
 	p.push(b, "here", configMapFiles("here", 50, "idle"))
 	wanted, err := yaml.Marshal(installation(delivered, "idle", nil).Object)
 	require.NoError(b, err)
-	commit, _ := p.push(b, pairSync, pairFiles(map[string]string{"installation.yaml": string(wanted)}))
+	commit, _ := p.push(b, twoClusterSync, twoClusterFiles(map[string]string{"installation.yaml": string(wanted)}))
 	await(b, p.syncs, 2, readyAt(commit))
 	for _, user := range p.users {
 		await(b, user.view(b, installations, delivered), 1, observe.Ready)
@@ -39,26 +39,27 @@ func idleRequests(b *testing.B, s *sheet) {
 
 	var here, there samples
 	for b.Loop() {
-		looks := len(p.server.Requests())
-		hubMark, userMarks := p.mark(b), marksOf(b, p.users)
-		<-time.After(window)
-		here.add(p.requests(b, hubMark).count())
-		for i, user := range p.users {
-			there.add(user.requests(b, userMarks[i]).count())
-		}
-		require.Greater(b, len(p.server.Requests()), looks, "the repository was not looked at: the window says nothing")
+		checks := len(p.server.Requests())
+		calls := idleWindow(b, append([]*hub{p.hub}, p.users...)...)
+		here, there = append(here, calls[0]), append(there, calls[1:]...)
+		require.Greater(b, len(p.server.Requests()), checks, "the repository was not checked: the window says nothing")
 	}
 	s.atMost("", here.max(), "requests", 0)
 	s.atMost("user-cluster", there.max(), "requests", 0)
 	s.rss(p.process)
 }
 
-// marksOf marks the audit logs of several clusters.
-func marksOf(b *testing.B, users []*hub) []env.AuditMark {
+// idleWindow returns how many requests waybill-sync sends to each of some clusters in a window.
+func idleWindow(b *testing.B, all ...*hub) samples {
 	b.Helper()
-	marks := make([]env.AuditMark, len(users))
-	for i, user := range users {
-		marks[i] = user.mark(b)
+	marks := make([]env.AuditMark, len(all))
+	for i, h := range all {
+		marks[i] = h.mark(b)
 	}
-	return marks
+	<-time.After(window)
+	var calls samples
+	for i, h := range all {
+		calls.add(h.requests(b, marks[i]).count())
+	}
+	return calls
 }

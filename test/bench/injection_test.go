@@ -54,12 +54,12 @@ func (h *hub) awaitInjection(b *testing.B, wanted bool) {
 		require.NoError(b, h.client.Resource(configMaps).Namespace(listed).Delete(b.Context(), "probe", metav1.DeleteOptions{}))
 		return (stored.GetAnnotations()[v1alpha1.InjectedAnnotation] != "") == wanted
 	}
-	require.Eventually(b, probe, patience, 50*time.Millisecond)
+	require.Eventually(b, probe, waitLimit, 50*time.Millisecond)
 }
 
 // injectP99 measures how long our handler takes, by its own metric, while 200 objects a second of a
 // listed kind are applied.
-func injectP99(b *testing.B, s *sheet) {
+func injectP99(b *testing.B, s *results) {
 	h := startHub(b, false)
 	h.listConfigMaps(b)
 	address, err := env.FreeAddress()
@@ -131,7 +131,7 @@ func (h histogram) quantile(q float64) float64 {
 
 // unlistedKind compares how long the API server takes, with and without Waybill, to apply objects
 // of a kind that no Application lists, in a namespace where another kind is listed.
-func unlistedKind(b *testing.B, s *sheet) {
+func unlistedKind(b *testing.B, s *results) {
 	h := startHub(b, false)
 	h.listConfigMaps(b)
 	var with, without samples
@@ -142,7 +142,7 @@ func unlistedKind(b *testing.B, s *sheet) {
 		h.awaitInjection(b, true)
 		with = append(with, h.latencies(b)...)
 		peak = max(peak, process.peak(b))
-		ctx, cancel := context.WithTimeout(b.Context(), patience)
+		ctx, cancel := context.WithTimeout(b.Context(), waitLimit)
 		require.NoError(b, process.Stop(ctx))
 		cancel()
 		h.awaitInjection(b, false)

@@ -31,7 +31,7 @@ const (
 // server is told to send ConfigMaps of that namespace to waybill-webhook, and how long after the
 // last one is deleted it is told to stop. It also measures how often the configuration is written
 // while Applications that list the same kinds come and go.
-func injectionRules(b *testing.B, s *sheet) {
+func injectionRules(b *testing.B, s *results) {
 	h := startHub(b, false)
 	for i := range ruleNamespaces {
 		h.namespace(b, ruleNamespace(i))
@@ -151,7 +151,7 @@ func TestInjectedNamespaces(t *testing.T) {
 	configuration := func(webhooks ...any) *observe.Object {
 		return &observe.Object{Object: map[string]any{"webhooks": webhooks}}
 	}
-	ours := map[string]any{"rules": []any{map[string]any{"resources": []any{"applications"}}}, "namespaceSelector": map[string]any{}}
-	assert.Equal(t, []string{"a", "b"}, injectedNamespaces(configuration(ours, webhook("secrets", "c"), webhook("configmaps", "a", "b"))))
-	assert.Empty(t, injectedNamespaces(configuration(ours)))
+	stopAfterRow := map[string]any{"rules": []any{map[string]any{"resources": []any{"applications"}}}, "namespaceSelector": map[string]any{}}
+	assert.Equal(t, []string{"a", "b"}, injectedNamespaces(configuration(stopAfterRow, webhook("secrets", "c"), webhook("configmaps", "a", "b"))))
+	assert.Empty(t, injectedNamespaces(configuration(stopAfterRow)))
 }

@@ -26,14 +26,14 @@ const (
 	deadServers = 2
 	// statusPace is how many statuses change per second, one of each application in a run.
 	statusPace = 25
-	// placing is how long it may take to create or delete 2,500 objects.
-	placing = 6 * time.Minute
+	// placeLimit is how long it may take to create or delete 2,500 objects.
+	placeLimit = 6 * time.Minute
 )
 
 // placement is a hub that delivers to ten API servers by KubernetesApplications.
 type placement struct {
 	*hub
-	*farm
+	*userClusters
 	process waybill
 	apps    *observe.View
 	objects *observe.View   // the KubernetesApplicationResources
@@ -42,8 +42,8 @@ type placement struct {
 
 func startPlacement(b *testing.B) *placement {
 	b.Helper()
-	p := &placement{farm: startFarm(b), hub: startHub(b, false)}
-	lend(b, delivered, p.users...)
+	p := &placement{userClusters: startUserClusters(b), hub: startHub(b, false)}
+	rowNamespace(b, delivered, p.users...)
 	p.apps, p.objects = p.view(b, placements, system), p.view(b, placedObjects, system)
 	for _, user := range p.users {
 		p.sets = append(p.sets, user.view(b, replicaSets, ""))
@@ -111,7 +111,7 @@ func submitted(o *observe.Object) bool {
 
 func (p *placement) await(b *testing.B, want int, match observe.Match) {
 	b.Helper()
-	awaitFor(b, placing, p.apps, want, match)
+	awaitFor(b, placeLimit, p.apps, want, match)
 }
 
 // clear deletes all applications, and waits until they and everything that they delivered are gone.
@@ -121,14 +121,14 @@ func (p *placement) clear(b *testing.B) {
 		return p.client.Resource(placements).Namespace(system).Delete(b.Context(), appName(i), metav1.DeleteOptions{})
 	}))
 	p.await(b, 0, observe.Any)
-	p.settle(b)
+	p.awaitCollected(b)
 }
 
-// told waits until no more events are sent: many may still be waiting, because they are
+// awaitNoEvents waits until no more events are sent: many may still be waiting, because they are
 // rate-limited.
-func (p *placement) told(b *testing.B) {
+func (p *placement) awaitNoEvents(b *testing.B) {
 	b.Helper()
-	for deadline := time.Now().Add(placing); ; {
+	for deadline := time.Now().Add(placeLimit); ; {
 		before := p.mark(b)
 		<-time.After(settling)
 		if p.requests(b, before).count(of(events)) == 0 {
@@ -138,26 +138,26 @@ func (p *placement) told(b *testing.B) {
 	}
 }
 
-// settle waits until no deleted object is left in any user cluster.
-func (p *placement) settle(b *testing.B) {
+// awaitCollected waits until no deleted object is left in any user cluster.
+func (p *placement) awaitCollected(b *testing.B) {
 	b.Helper()
 	for _, sets := range p.sets {
-		awaitFor(b, placing, sets, 0, observe.Any)
+		awaitFor(b, placeLimit, sets, 0, observe.Any)
 	}
 }
 
 // kubernetesApplication500Create measures how long it takes from the first application until all
 // report that they are submitted.
-func kubernetesApplication500Create(b *testing.B, s *sheet) {
+func kubernetesApplication500Create(b *testing.B, s *results) {
 	p := startPlacement(b)
 	bare := p.newBareProgram(b)
 	var took, least, calls, writes samples
 	for run := 1; b.Loop(); run++ {
-		p.told(b)
+		p.awaitNoEvents(b)
 		bare.say(b, run)
 		least.add(bare.run(b))
 		bare.remove(b)
-		p.settle(b)
+		p.awaitCollected(b)
 
 		before := p.mark(b)
 		began := time.Now()
@@ -179,7 +179,7 @@ func kubernetesApplication500Create(b *testing.B, s *sheet) {
 
 // kubernetesApplicationStatus measures how long the status of a Deployment in a user cluster takes,
 // from the answer of its API server, until it is on the hub.
-func kubernetesApplicationStatus(b *testing.B, s *sheet) {
+func kubernetesApplicationStatus(b *testing.B, s *results) {
 	p := startPlacement(b)
 	p.place(b, pinned)
 	p.await(b, placed, submitted)
@@ -207,15 +207,15 @@ func (p *placement) changeStatuses(b *testing.B, says string) samples {
 			return err
 		}
 		began := time.Now()
-		err = p.objects.Until(ctx, 1, observe.Named(objectName(i, "Deployment"), remotely(says)))
+		err = p.objects.Until(ctx, 1, observe.Named(objectName(i, "Deployment"), remoteCondition(says)))
 		took[i] = time.Since(began).Seconds()
 		return err
 	})
 	return took
 }
 
-// remotely matches an object with a condition of that text in its status in the user cluster.
-func remotely(says string) observe.Match {
+// remoteCondition matches an object with a condition of that text in its status in the user cluster.
+func remoteCondition(says string) observe.Match {
 	return func(o *observe.Object) bool {
 		list, _, _ := unstructured.NestedSlice(o.Object, "status", "remote", "conditions") // none does not match
 		return slices.ContainsFunc(list, func(item any) bool {
@@ -227,7 +227,7 @@ func remotely(says string) observe.Match {
 
 // kubernetesApplication2Dead measures how much longer the applications of eight clusters take while
 // the other two hang.
-func kubernetesApplication2Dead(b *testing.B, s *sheet) {
+func kubernetesApplication2Dead(b *testing.B, s *results) {
 	p := startPlacement(b)
 	var healthy, withDead samples
 	for b.Loop() {
@@ -250,32 +250,26 @@ func kubernetesApplication2Dead(b *testing.B, s *sheet) {
 // placeHealthy creates all applications, and returns how long those take whose clusters never hang.
 func (p *placement) placeHealthy(b *testing.B) float64 {
 	b.Helper()
-	var took samples
 	began := time.Now()
 	p.place(b, pinned)
 	p.await(b, placed/servers*(servers-deadServers), observe.Both(submitted, func(o *observe.Object) bool {
 		name, _, _ := unstructured.NestedString(o.Object, "status", "cluster") // without a name it is not a healthy one
 		return name >= remoteName(deadServers)
 	}))
-	took.since(began)
-	return took[0]
+	return time.Since(began).Seconds()
 }
 
 // kubernetesApplicationIdle measures the requests to the hub and to user clusters when nothing
 // changes.
-func kubernetesApplicationIdle(b *testing.B, s *sheet) {
+func kubernetesApplicationIdle(b *testing.B, s *results) {
 	p := startPlacement(b)
 	p.place(b, pinned)
 	p.await(b, placed, submitted)
-	p.told(b)
+	p.awaitNoEvents(b)
 	var here, there samples
 	for b.Loop() {
-		hubMark, userMarks := p.mark(b), marksOf(b, p.users)
-		<-time.After(window)
-		here.add(p.requests(b, hubMark).count())
-		for i, user := range p.users {
-			there.add(user.requests(b, userMarks[i]).count())
-		}
+		calls := idleWindow(b, append([]*hub{p.hub}, p.users...)...)
+		here, there = append(here, calls[0]), append(there, calls[1:]...)
 	}
 	s.atMost("", here.max(), "requests", 0)
 	s.atMost("user-cluster", there.max(), "requests", 0)

@@ -25,7 +25,7 @@ func parallel(n int, do func(int) error) error {
 // paced calls do for 0 to n-1 at a rate of perSecond, however long each call takes.
 func paced(b *testing.B, n, perSecond int, do step) {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(b.Context(), patience)
+	ctx, cancel := context.WithTimeout(b.Context(), waitLimit)
 	defer cancel()
 	ticker := time.NewTicker(time.Second / time.Duration(perSecond))
 	defer ticker.Stop()

@@ -22,7 +22,7 @@ const (
 // applicationMemory compares the peak memory for 1,200 small objects with that for as many large
 // ones: nothing but metadata may stay in memory. Of ConfigMaps and Secrets nothing else is read;
 // Reports are read in full, for their health.
-func applicationMemory(b *testing.B, s *sheet) {
+func applicationMemory(b *testing.B, s *results) {
 	ofSmall, ofLarge := startSized(b, smallSize), startSized(b, largeSize)
 	var small, large samples
 	for b.Loop() {

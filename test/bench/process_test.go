@@ -41,11 +41,11 @@ func startRoles(b *testing.B, h *hub, roles string, args ...string) waybill {
 		Args: append([]string{"--controllers=" + roles, "--cache-dir=" + filepath.Join(b.TempDir(), "cache")}, args...),
 	})
 	require.NoError(b, err)
-	return ours(b, process)
+	return stopAfterRow(b, process)
 }
 
-// ours stops a process at the end of its row, and shows the end of its log if the row failed.
-func ours(b *testing.B, process *env.Process) waybill {
+// stopAfterRow stops a process at the end of its row, and shows the end of its log if the row failed.
+func stopAfterRow(b *testing.B, process *env.Process) waybill {
 	b.Helper()
 	b.Cleanup(func() {
 		if log, err := process.Log(); b.Failed() && err == nil {
@@ -86,4 +86,4 @@ func (w waybill) peak(b *testing.B) float64 {
 }
 
 // rss adds the peak memory, a figure of every row.
-func (s *sheet) rss(w waybill) { s.atMost("rss", w.peak(s.b), "MiB", maxRSS) }
+func (s *results) rss(w waybill) { s.atMost("rss", w.peak(s.b), "MiB", maxRSS) }

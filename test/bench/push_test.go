@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,8 +13,8 @@ import (
 	"waybill.dev/waybill/test/observe"
 )
 
-// pair is a hub with two user clusters, each with its own API server.
-type pair struct {
+// twoClusters is a hub with two user clusters, each with its own API server.
+type twoClusters struct {
 	*hub
 	source
 	process waybill
@@ -21,12 +22,12 @@ type pair struct {
 	users   []*hub
 }
 
-const pairSync = "pair"
+const twoClusterSync = "two-clusters" // the GitSync
 
-// startPair returns with a GitSync that delivers an empty namespace to both clusters.
-func startPair(b *testing.B, spec map[string]any) *pair {
+// startTwoClusters returns with a GitSync that delivers an empty namespace to both clusters.
+func startTwoClusters(b *testing.B, spec map[string]any) *twoClusters {
 	b.Helper()
-	p := &pair{hub: startHub(b, false)}
+	p := &twoClusters{hub: startHub(b, false)}
 	p.source = startSource(b, p.hub)
 	p.syncs = p.view(b, gitSyncs, system)
 	p.process = startSync(b, p.hub)
@@ -40,19 +41,19 @@ func startPair(b *testing.B, spec map[string]any) *pair {
 		p.users = append(p.users, user)
 	}
 	await(b, p.view(b, clusters, system), len(p.users), observe.Ready)
-	p.offer(b, "fifty")
+	p.defineApplication(b, "fifty")
 	whole := selecting(map[string]any{"fleet": "all"})
 	for key, value := range spec {
 		whole[key] = value
 	}
-	commit, _ := p.push(b, pairSync, pairFiles(nil))
-	p.create(b, gitSyncs, gitSync(pairSync, pairSync, p.source, whole))
+	commit, _ := p.push(b, twoClusterSync, twoClusterFiles(nil))
+	p.create(b, gitSyncs, gitSync(twoClusterSync, twoClusterSync, p.source, whole))
 	await(b, p.syncs, 1, readyAt(commit))
 	return p
 }
 
-// pairFiles adds the namespace, which always exists.
-func pairFiles(files map[string]string) map[string]string {
+// twoClusterFiles adds the namespace, which always exists.
+func twoClusterFiles(files map[string]string) map[string]string {
 	all := map[string]string{"namespace.yaml": "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: " + delivered + "\n"}
 	for name, content := range files {
 		all[name] = content
@@ -60,20 +61,20 @@ func pairFiles(files map[string]string) map[string]string {
 	return all
 }
 
-// part is a group of objects of an application in one cluster.
-type part struct {
+// expected is how many objects of one kind an application has in one cluster.
+type expected struct {
 	view *observe.View
 	want int
 }
 
-// parts opens views of an application's objects in both clusters, given the number of objects of
+// expect opens views of an application's objects in both clusters, given the number of objects of
 // each kind.
-func (p *pair) parts(b *testing.B, counts map[schema.GroupVersionResource]int) []part {
+func (p *twoClusters) expect(b *testing.B, counts map[schema.GroupVersionResource]int) []expected {
 	b.Helper()
-	var all []part
+	var all []expected
 	for _, user := range p.users {
 		for gvr, want := range counts {
-			all = append(all, part{user.view(b, gvr, delivered), want})
+			all = append(all, expected{user.view(b, gvr, delivered), want})
 		}
 	}
 	return all
@@ -81,27 +82,28 @@ func (p *pair) parts(b *testing.B, counts map[schema.GroupVersionResource]int) [
 
 // timePush pushes, and returns how long it takes until both clusters hold all matching objects;
 // with nil files, until none is left.
-func (p *pair) timePush(b *testing.B, files map[string]string, parts []part, match observe.Match) float64 {
+func (p *twoClusters) timePush(b *testing.B, files map[string]string, objects []expected, match observe.Match) float64 {
 	b.Helper()
-	commit, at := p.push(b, pairSync, pairFiles(files))
-	p.reconcile(b, gitSyncs, system, pairSync)
-	for _, part := range parts {
-		want := part.want
+	commit, at := p.push(b, twoClusterSync, twoClusterFiles(files))
+	p.reconcile(b, gitSyncs, system, twoClusterSync)
+	for _, e := range objects {
+		want := e.want
 		if files == nil {
 			want = 0
 		}
-		await(b, part.view, want, match)
+		await(b, e.view, want, match)
 	}
-	var took samples
-	took.since(at)
+	took := time.Since(at).Seconds()
 	await(b, p.syncs, 1, readyAt(commit))
-	return took[0]
+	return took
 }
 
-func pushToTwoClusters(b *testing.B, s *sheet) {
-	p := startPair(b, nil)
-	charted := p.parts(b, map[schema.GroupVersionResource]int{configMaps: 20, accounts: 10, services: 10, deployments: 10})
-	plain := p.parts(b, map[schema.GroupVersionResource]int{configMaps: 50})
+// pushToTwoClusters measures how long it takes from a push until two clusters hold 50 objects: those
+// of an installation, and plain ones.
+func pushToTwoClusters(b *testing.B, s *results) {
+	p := startTwoClusters(b, nil)
+	charted := p.expect(b, map[schema.GroupVersionResource]int{configMaps: 20, accounts: 10, services: 10, deployments: 10})
+	plain := p.expect(b, map[schema.GroupVersionResource]int{configMaps: 50})
 	var byChart, byFiles samples
 	for run := 1; b.Loop(); run++ {
 		name := fmt.Sprintf("app-%d", run)

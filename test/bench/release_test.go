@@ -25,7 +25,7 @@ func bareRelease(b *testing.B, namespace string, run int) []string {
 	install := action.NewInstall(&action.Configuration{Capabilities: chartutil.DefaultCapabilities})
 	install.ReleaseName, install.Namespace = definition, namespace
 	install.ClientOnly, install.DryRun = true, true
-	rendered, err := install.RunWithContext(b.Context(), chart, saying(run))
+	rendered, err := install.RunWithContext(b.Context(), chart, runValues(run))
 	require.NoError(b, err)
 	var manifests []string
 	for manifest := range strings.SplitSeq(rendered.Manifest, "---\n") {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,25 +12,25 @@ import (
 	"waybill.dev/waybill/test/observe"
 )
 
-// fleet is a hub that delivers to a farm by GitSyncs.
-type fleet struct {
+// remoteSyncs is a hub that delivers to other clusters by GitSyncs.
+type remoteSyncs struct {
 	*hub
-	*farm
+	*userClusters
 	source
 	process waybill
 	syncs   *observe.View
 }
 
-// unit is how many ConfigMaps a GitSync of these rows delivers to a cluster.
-const unit = 100
+// perCluster is how many ConfigMaps a GitSync of these rows delivers to a cluster.
+const perCluster = 100
 
-func startFleet(b *testing.B, size int, args ...string) *fleet {
+func startRemoteSyncs(b *testing.B, size int, args ...string) *remoteSyncs {
 	b.Helper()
-	f := &fleet{farm: startFarm(b), hub: startHub(b, false)}
+	f := &remoteSyncs{userClusters: startUserClusters(b), hub: startHub(b, false)}
 	for i := range size {
-		lend(b, remoteName(i), f.user(i))
+		rowNamespace(b, remoteName(i), f.user(i))
 	}
-	lend(b, delivered, f.users...)
+	rowNamespace(b, delivered, f.users...)
 	f.source = startSource(b, f.hub)
 	f.syncs = f.view(b, gitSyncs, system)
 	f.process = startSync(b, f.hub, args...)
@@ -46,15 +47,17 @@ const (
 func remoteFiles(mark string) map[string]string {
 	files := map[string]string{}
 	for i := range remotes {
-		for name, content := range configMapFiles(remoteName(i), unit, mark) {
+		for name, content := range configMapFiles(remoteName(i), perCluster, mark) {
 			files[remoteName(i)+"/"+name] = content
 		}
 	}
 	return files
 }
 
-func remote20Dead(b *testing.B, s *sheet) {
-	f := startFleet(b, remotes, "--workers=4")
+// remote20Dead measures how much longer the GitSyncs for 16 clusters take while four others, each
+// with its own GitSync, hang.
+func remote20Dead(b *testing.B, s *results) {
+	f := startRemoteSyncs(b, remotes, "--workers=4")
 	f.push(b, "remotes", remoteFiles("first"))
 	for i := range remotes {
 		f.create(b, gitSyncs, gitSync(remoteName(i), "remotes/"+remoteName(i), f.source, selecting(map[string]any{"name": remoteName(i)})))
@@ -78,26 +81,26 @@ func remote20Dead(b *testing.B, s *sheet) {
 
 // pushRemotes changes the objects for every cluster, and returns how long it takes until the
 // clusters that never hang hold them.
-func (f *fleet) pushRemotes(b *testing.B, mark string) float64 {
+func (f *remoteSyncs) pushRemotes(b *testing.B, mark string) float64 {
 	b.Helper()
 	commit, at := f.push(b, "remotes", remoteFiles(mark))
 	require.NoError(b, parallel(remotes, func(i int) error {
-		return f.ask(b.Context(), f.client.Resource(gitSyncs).Namespace(system), remoteName(i), newToken())
+		return f.requestReconcile(b.Context(), f.client.Resource(gitSyncs).Namespace(system), remoteName(i), newToken())
 	}))
 	await(b, f.syncs, remotes-deadRemotes, observe.Both(readyAt(commit), func(o *observe.Object) bool {
 		return o.GetName() >= remoteName(deadRemotes)
 	}))
-	var took samples
-	took.since(at)
-	return took[0]
+	return time.Since(at).Seconds()
 }
 
 // ten is the number of clusters that one GitSync delivers to, in the row with a dead one.
 const ten = 10
 
-func deadOneOfTen(b *testing.B, s *sheet) {
-	f := startFleet(b, ten)
-	f.push(b, "all", configMapFiles(delivered, unit, "first"))
+// deadOneOfTen measures how much longer one GitSync for ten clusters takes to deliver to nine of
+// them while the tenth hangs.
+func deadOneOfTen(b *testing.B, s *results) {
+	f := startRemoteSyncs(b, ten)
+	f.push(b, "all", configMapFiles(delivered, perCluster, "first"))
 	f.create(b, gitSyncs, gitSync("all", "all", f.source, selecting(map[string]any{"fleet": "all"})))
 	await(b, f.syncs, 1, observe.Ready)
 	var healthy, withDead samples
@@ -118,9 +121,9 @@ func deadOneOfTen(b *testing.B, s *sheet) {
 
 // pushAll changes the objects for every cluster, and returns how long it takes until the GitSync
 // reports that the nine that never hang hold them.
-func (f *fleet) pushAll(b *testing.B, mark string) float64 {
+func (f *remoteSyncs) pushAll(b *testing.B, mark string) float64 {
 	b.Helper()
-	commit, at := f.push(b, "all", configMapFiles(delivered, unit, mark))
+	commit, at := f.push(b, "all", configMapFiles(delivered, perCluster, mark))
 	f.reconcile(b, gitSyncs, system, "all")
 	await(b, f.syncs, 1, func(o *observe.Object) bool {
 		list, _, _ := unstructured.NestedSlice(o.Object, "status", "clusters") // no list: no cluster is at the commit
@@ -134,7 +137,5 @@ func (f *fleet) pushAll(b *testing.B, mark string) float64 {
 		}
 		return there == ten-1
 	})
-	var took samples
-	took.since(at)
-	return took[0]
+	return time.Since(at).Seconds()
 }

@@ -30,13 +30,13 @@ func (s samples) percentile(p int) float64 {
 func (s samples) max() float64 { return s.percentile(100) }
 
 func TestSamples_percentile(t *testing.T) {
-	var hundred samples
+	var helm100 samples
 	for i := range 100 {
-		hundred.add(float64(100 - i))
+		helm100.add(float64(100 - i))
 	}
-	assert.InDelta(t, 50, hundred.median(), 0)
-	assert.InDelta(t, 99, hundred.percentile(99), 0)
-	assert.InDelta(t, 100, hundred.max(), 0)
+	assert.InDelta(t, 50, helm100.median(), 0)
+	assert.InDelta(t, 99, helm100.percentile(99), 0)
+	assert.InDelta(t, 100, helm100.max(), 0)
 	assert.InDelta(t, 7, samples{9, 7, 3}.median(), 0)
 	assert.InDelta(t, 0, samples(nil).median(), 0)
 }

@@ -23,15 +23,15 @@ type figure struct {
 
 func (f figure) ok() bool { return math.IsNaN(f.limit) || f.value <= f.limit }
 
-// sheet collects the figures of a row.
-type sheet struct {
+// results collects the figures of a row.
+type results struct {
 	row     string
 	b       *testing.B
 	figures []figure
 }
 
 // atMost adds a figure that fails above limit. what is empty for the row's own figure.
-func (s *sheet) atMost(what string, value float64, unit string, limit float64) {
+func (s *results) atMost(what string, value float64, unit string, limit float64) {
 	name := s.row
 	if what != "" {
 		name += "/" + what
@@ -41,12 +41,12 @@ func (s *sheet) atMost(what string, value float64, unit string, limit float64) {
 }
 
 // inform adds a figure without a limit.
-func (s *sheet) inform(what string, value float64, unit string) {
+func (s *results) inform(what string, value float64, unit string) {
 	s.atMost(what, value, unit, math.NaN())
 }
 
 // lines returns the figures; a row that was aborted has one that fails.
-func (s *sheet) lines() []figure {
+func (s *results) lines() []figure {
 	if s.b.Failed() {
 		return append(s.figures, figure{s.row, math.Inf(1), "not measured", 0})
 	}

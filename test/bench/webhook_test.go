@@ -30,17 +30,17 @@ import (
 const reviews = 1000
 
 // webhookP99 measures decisions from memory: an edit of a definition with 20 versions.
-func webhookP99(b *testing.B, s *sheet) {
+func webhookP99(b *testing.B, s *results) {
 	h := startHub(b, false)
 	process := startWebhook(b, h)
-	line := h.admission(b)
+	admission := h.admission(b)
 	body := definitionReview(b)
-	line.decide(b, body) // the first one opens the connection
+	admission.review(b, body) // the first one opens the connection
 	var took samples
 	for b.Loop() {
 		for range reviews {
 			began := time.Now()
-			line.decide(b, body)
+			admission.review(b, body)
 			took.add(float64(time.Since(began).Microseconds()) / 1000)
 		}
 	}
@@ -60,17 +60,17 @@ func startWebhook(b *testing.B, h *hub, args ...string) waybill {
 		Args: append([]string{"--listen=" + address, "--url=https://" + address}, args...),
 	})
 	require.NoError(b, err)
-	return ours(b, process)
+	return stopAfterRow(b, process)
 }
 
-// admissionLine sends reviews of definitions to where the API server sends them, in the same way.
-type admissionLine struct {
+// admissionClient sends reviews of definitions to where the API server sends them, in the same way.
+type admissionClient struct {
 	client *http.Client
 	url    string
 }
 
 // admission reads from the API server how the validating webhook is registered.
-func (h *hub) admission(b *testing.B) admissionLine {
+func (h *hub) admission(b *testing.B) admissionClient {
 	b.Helper()
 	client, err := kubernetes.NewForConfig(h.RESTConfig())
 	require.NoError(b, err)
@@ -85,19 +85,19 @@ func (h *hub) admission(b *testing.B) admissionLine {
 			require.True(b, pool.AppendCertsFromPEM(webhook.ClientConfig.CABundle))
 			transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}
 			b.Cleanup(transport.CloseIdleConnections)
-			return admissionLine{&http.Client{Transport: transport}, *webhook.ClientConfig.URL}
+			return admissionClient{&http.Client{Transport: transport}, *webhook.ClientConfig.URL}
 		}
 	}
 	require.Fail(b, "no validating webhook is registered for definitions")
-	return admissionLine{}
+	return admissionClient{}
 }
 
 func aboutDefinitions(r admissionregistrationv1.RuleWithOperations) bool {
 	return slices.Contains(r.Resources, definitions.Resource) && slices.Contains(r.Operations, admissionregistrationv1.Update)
 }
 
-// decide sends a review and fails unless it is allowed.
-func (l admissionLine) decide(b *testing.B, body []byte) {
+// review sends a review and fails unless it is allowed.
+func (l admissionClient) review(b *testing.B, body []byte) {
 	b.Helper()
 	response, err := l.client.Post(l.url, "application/json", bytes.NewReader(body))
 	require.NoError(b, err)

@@ -15,31 +15,31 @@ import (
 )
 
 const (
-	// servers is how many API servers the user clusters of a farm share.
+	// servers is how many API servers user clusters share.
 	servers = 10
 	// starting is how many of them start at a time: on two cores, ten at once would exceed the time
 	// limit for each.
 	starting = 3
 )
 
-// farm holds the user clusters of a hub, each behind a gate. Up to ten clusters each have their own
-// API server. In a farm of 20, two clusters share each API server, with separate namespaces,
-// because a machine with two cores cannot run 20 API servers.
-type farm struct {
+// userClusters are the user clusters of a hub, each behind a gate. Up to ten clusters each have their
+// own API server. Of 20 clusters, two share each API server, with separate namespaces, because a machine
+// with two cores cannot run 20 API servers.
+type userClusters struct {
 	users []*hub // the API servers
 	gates []*env.Gate
 }
 
-// startFarm starts the API servers, unless an earlier row has: rows share them, because starting
+// startUserClusters starts the API servers, unless an earlier row has: rows share them, because starting
 // them takes longer than the measurements. Everything that a row leaves there is in namespaces that
 // are deleted with the row.
-func startFarm(b *testing.B) *farm {
+func startUserClusters(b *testing.B) *userClusters {
 	b.Helper()
 	var options []env.Options
 	for i := range servers {
 		options = append(options, env.Options{Name: fmt.Sprintf("user-%02d", i), Audit: true})
 	}
-	f := &farm{}
+	f := &userClusters{}
 	for some := range slices.Chunk(options, starting) {
 		for _, cluster := range env.SharedAll(b, some...) {
 			f.users = append(f.users, hubOf(b, cluster))
@@ -51,8 +51,8 @@ func startFarm(b *testing.B) *farm {
 	return f
 }
 
-// lend creates a namespace in API servers that rows share; it is deleted with the row.
-func lend(b *testing.B, name string, users ...*hub) {
+// rowNamespace creates a namespace in API servers that rows share; it is deleted with the row.
+func rowNamespace(b *testing.B, name string, users ...*hub) {
 	b.Helper()
 	for _, user := range users {
 		user.namespace(b, name)
@@ -69,10 +69,10 @@ func lend(b *testing.B, name string, users ...*hub) {
 func remoteName(i int) string { return fmt.Sprintf("remote-%02d", i) }
 
 // user returns the API server of the i-th cluster.
-func (f *farm) user(i int) *hub { return f.users[i%servers] }
+func (f *userClusters) user(i int) *hub { return f.users[i%servers] }
 
 // join registers clusters with a hub, labelled with their names, and waits until they are Ready.
-func (f *farm) join(b *testing.B, h *hub, size int) {
+func (f *userClusters) join(b *testing.B, h *hub, size int) {
 	b.Helper()
 	for i := range size {
 		gate, err := env.NewGate(f.user(i).Address())
@@ -94,14 +94,14 @@ func selecting(labels map[string]any) map[string]any {
 }
 
 // hang makes the first clusters accept connections but never answer.
-func (f *farm) hang(b *testing.B, count int) {
+func (f *userClusters) hang(b *testing.B, count int) {
 	b.Helper()
 	for _, gate := range f.gates[:count] {
 		require.NoError(b, gate.Hang())
 	}
 }
 
-func (f *farm) open(b *testing.B) {
+func (f *userClusters) open(b *testing.B) {
 	b.Helper()
 	for _, gate := range f.gates {
 		require.NoError(b, gate.Open())
