@@ -68,7 +68,8 @@ func (f *bareOwner) adopt(b *testing.B) float64 {
 	b.Helper()
 	began := time.Now()
 	uids := f.createApplications(b)
-	f.writeMetadata(b, func(i int) map[string]any { return ownedMetadata(applicationName(i), uids[i]) })
+	owned := func(i int) map[string]any { return ownedMetadata(applicationName(i), uids[i]) }
+	f.each(b, metadataPatches(b, f.objects, owned), f.merging)
 	f.each(b, f.statuses, f.merging)
 	return time.Since(began).Seconds()
 }
@@ -80,7 +81,7 @@ func (f *bareOwner) reset(b *testing.B) {
 	if len(f.apps.All()) == 0 {
 		return
 	}
-	f.writeMetadata(b, func(int) map[string]any { return unownedMetadata })
+	f.each(b, metadataPatches(b, f.objects, func(int) map[string]any { return unownedMetadata }), f.merging)
 	require.NoError(b, parallel(applicationCount, func(i int) error {
 		client := f.client.Resource(applications).Namespace(applicationNamespace(i))
 		_, err := client.Patch(b.Context(), applicationName(i), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
@@ -92,16 +93,17 @@ func (f *bareOwner) reset(b *testing.B) {
 	f.await(b, 0, observe.Any)
 }
 
-// writeMetadata patches the metadata of all objects. metadata returns that of the i-th Application's.
-func (f *bareOwner) writeMetadata(b *testing.B, metadata func(i int) map[string]any) {
+// metadataPatches returns the patches of the metadata of all objects. metadata returns that of the
+// i-th Application's.
+func metadataPatches(b testing.TB, objects []patch, metadata func(i int) map[string]any) []patch {
 	b.Helper()
-	patches := slices.Clone(f.objects)
+	patches := slices.Clone(objects)
 	for n := range patches {
 		body, err := json.Marshal(map[string]any{"metadata": metadata(n / componentCount)})
 		require.NoError(b, err)
 		patches[n].body = body
 	}
-	f.each(b, patches, f.merging)
+	return patches
 }
 
 // ownedMetadata returns the metadata of a component as Waybill writes it.

@@ -30,7 +30,7 @@ type patch struct {
 	body []byte
 }
 
-func newFloor(b *testing.B, config *rest.Config, connections int) *floor {
+func newFloor(b testing.TB, config *rest.Config, connections int) *floor {
 	b.Helper()
 	f := &floor{host: config.Host}
 	tlsConfig, err := rest.TLSConfigFor(config)
@@ -43,14 +43,14 @@ func newFloor(b *testing.B, config *rest.Config, connections int) *floor {
 	return f
 }
 
-// plurals are the resources of the kinds that rows deliver.
+// plurals are the resources of the kinds that rows and bare programs apply.
 var plurals = map[string]schema.GroupVersionResource{
 	"ConfigMap": configMaps, "Secret": secrets, "Service": services, "ServiceAccount": accounts,
 	"Deployment": deployments, "Ingress": ingresses, "Report": reports,
 }
 
 // prepare turns manifests into patches.
-func prepare(b *testing.B, manifests []string) []patch {
+func prepare(b testing.TB, manifests []string) []patch {
 	b.Helper()
 	patches := make([]patch, len(manifests))
 	for i, manifest := range manifests {
@@ -75,7 +75,7 @@ func pathOf(gvr schema.GroupVersionResource, namespace, name string) string {
 }
 
 // apply applies all patches, and returns after the last answer.
-func (f *floor) apply(b *testing.B, patches []patch) {
+func (f *floor) apply(b testing.TB, patches []patch) {
 	b.Helper()
 	f.each(b, patches, f.applying)
 }
@@ -99,7 +99,7 @@ func (f *floor) merging(p patch) (*http.Request, error) {
 }
 
 // remove deletes all objects; dependents are garbage collected later.
-func (f *floor) remove(b *testing.B, patches []patch) {
+func (f *floor) remove(b testing.TB, patches []patch) {
 	b.Helper()
 	f.each(b, patches, func(p patch) (*http.Request, error) {
 		return http.NewRequest(http.MethodDelete, f.host+p.path+"?propagationPolicy=Background", nil)
@@ -107,7 +107,7 @@ func (f *floor) remove(b *testing.B, patches []patch) {
 }
 
 // each sends a request for each patch, over all connections at once.
-func (f *floor) each(b *testing.B, patches []patch, build func(patch) (*http.Request, error)) {
+func (f *floor) each(b testing.TB, patches []patch, build func(patch) (*http.Request, error)) {
 	b.Helper()
 	queue := make(chan patch, len(patches))
 	for _, p := range patches {

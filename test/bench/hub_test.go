@@ -77,27 +77,27 @@ func startHub(b *testing.B, pods bool) *hub {
 }
 
 // startCluster starts a cluster for one row.
-func startCluster(b *testing.B, o env.Options) *hub {
+func startCluster(b testing.TB, o env.Options) *hub {
 	b.Helper()
 	o.Audit = true
 	return hubOf(b, env.Start(b, o))
 }
 
-func hubOf(b *testing.B, cluster *env.Cluster) *hub {
+func hubOf(b testing.TB, cluster *env.Cluster) *hub {
 	b.Helper()
 	client, err := dynamic.NewForConfig(cluster.RESTConfig())
 	require.NoError(b, err)
 	return &hub{Cluster: cluster, client: client}
 }
 
-func (h *hub) namespace(b *testing.B, name string) {
+func (h *hub) namespace(b testing.TB, name string) {
 	b.Helper()
 	h.create(b, namespaces, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
 	}})
 }
 
-func (h *hub) create(b *testing.B, gvr schema.GroupVersionResource, o *unstructured.Unstructured) {
+func (h *hub) create(b testing.TB, gvr schema.GroupVersionResource, o *unstructured.Unstructured) {
 	b.Helper()
 	_, err := h.client.Resource(gvr).Namespace(o.GetNamespace()).Create(b.Context(), o, metav1.CreateOptions{})
 	require.NoError(b, err)

@@ -34,8 +34,8 @@ func (h *hub) listConfigMaps(b *testing.B) {
 	h.create(b, applications, application(listed, "shop", "ConfigMap"))
 }
 
-// put applies an object with the label of the Application, and returns the stored object.
-func (h *hub) put(ctx context.Context, kind, name, mark string) (*unstructured.Unstructured, error) {
+// applyObject applies an object with the label of the Application, and returns the stored object.
+func (h *hub) applyObject(ctx context.Context, kind, name, mark string) (*unstructured.Unstructured, error) {
 	return h.client.Resource(plurals[kind]).Namespace(listed).Apply(ctx, name, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": kind,
 		"metadata": map[string]any{
@@ -49,7 +49,7 @@ func (h *hub) put(ctx context.Context, kind, name, mark string) (*unstructured.U
 func (h *hub) awaitInjection(b *testing.B, wanted bool) {
 	b.Helper()
 	probe := func() bool {
-		stored, err := h.put(b.Context(), "ConfigMap", "probe", "probe")
+		stored, err := h.applyObject(b.Context(), "ConfigMap", "probe", "probe")
 		require.NoError(b, err)
 		require.NoError(b, h.client.Resource(configMaps).Namespace(listed).Delete(b.Context(), "probe", metav1.DeleteOptions{}))
 		return (stored.GetAnnotations()[v1alpha1.InjectedAnnotation] != "") == wanted
@@ -69,7 +69,7 @@ func injectP99(b *testing.B, s *results) {
 	before := readHistogram(b, address)
 	for run := 0; b.Loop(); run++ {
 		paced(b, injections, injectionPace, func(ctx context.Context, i int) error {
-			_, err := h.put(ctx, "ConfigMap", itemName(i), fmt.Sprint("run ", run))
+			_, err := h.applyObject(ctx, "ConfigMap", itemName(i), fmt.Sprint("run ", run))
 			return err
 		})
 	}
@@ -163,7 +163,7 @@ func (h *hub) latencies(b *testing.B) samples {
 	var took samples
 	for i := range injections {
 		began := time.Now()
-		_, err := h.put(b.Context(), "Secret", itemName(i), began.String())
+		_, err := h.applyObject(b.Context(), "Secret", itemName(i), began.String())
 		took.since(began)
 		require.NoError(b, err)
 	}
