@@ -58,7 +58,9 @@ func hub(t testing.TB) *env.Cluster {
 
 func user(t testing.TB) *env.Cluster {
 	t.Helper()
-	return env.Shared(t, env.Options{Name: "user", Pods: true, Audit: true, CRDs: []string{"../../charts/waybill/crds"}})
+	return env.Shared(t, env.Options{
+		Name: "user", Pods: true, Audit: true, CRDs: []string{"../../charts/waybill/crds", "testdata/databases.yaml"},
+	})
 }
 
 func clientOf(t testing.TB, cluster *env.Cluster) client.Client {

@@ -10,35 +10,30 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/cmd/waybill/internal/fleet"
 	"waybill.dev/waybill/cmd/waybill/internal/output"
 )
 
-// requests is how many kinds are listed at a time, and page how many objects are listed per
-// request.
-const (
-	requests = 16
-	page     = 500
-)
+// requests is how many kinds are listed, and how many objects are annotated, at a time.
+const requests = 16
 
 // candidate is an object that the selector matches.
 type candidate struct {
-	resource
+	fleet.Resource
 
 	object metav1.PartialObjectMetadata
 }
 
 // String returns the object as commands write it.
-func (c candidate) String() string { return c.shown() + "/" + c.object.Name }
+func (c candidate) String() string { return c.Resource.String() + "/" + c.object.Name }
 
 // search describes which objects to look for.
 type search struct {
-	client    client.Client
+	cluster   *fleet.Cluster
 	namespace string
 	selector  labels.Selector
-	kinds     []resource
+	kinds     []fleet.Resource
 }
 
 // run lists the metadata of the objects that the selector matches, all kinds concurrently. It also
@@ -63,32 +58,22 @@ func (s search) run(ctx context.Context) (found []candidate, forbidden []string,
 	}
 	for i, kind := range s.kinds {
 		if denied[i] {
-			forbidden = append(forbidden, kind.shown())
+			forbidden = append(forbidden, kind.String())
 		}
 	}
 	return slices.Concat(lists...), forbidden, nil
 }
 
-func (s search) list(ctx context.Context, kind resource) ([]candidate, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	var found []candidate
-	for {
-		list.SetGroupVersionKind(kind.GroupVersionKind)
-		err := s.client.List(ctx, list, client.InNamespace(s.namespace), client.MatchingLabelsSelector{Selector: s.selector},
-			client.Limit(page), client.Continue(list.Continue))
-		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-			return nil, nil // the kind has gone since it was discovered
-		}
-		if err != nil {
-			return nil, fmt.Errorf("list %s: %w", kind.shown(), err)
-		}
-		for _, object := range list.Items {
-			found = append(found, candidate{resource: kind, object: object})
-		}
-		if list.Continue == "" {
-			return found, nil
-		}
+func (s search) list(ctx context.Context, kind fleet.Resource) ([]candidate, error) {
+	objects, err := s.cluster.ListMetadata(ctx, kind.GroupVersionResource(), s.namespace, s.selector.String())
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", kind, err)
 	}
+	found := make([]candidate, len(objects))
+	for i, object := range objects {
+		found[i] = candidate{Resource: kind, object: object}
+	}
+	return found, nil
 }
 
 // look judges the objects that the selector matches. It is an error if there is nothing to adopt.
@@ -126,16 +111,13 @@ func (o *options) look(ctx context.Context, target *fleet.Cluster, r rules) ([]v
 
 // search returns what to look for: the kinds on the command line, or all usual ones.
 func (o *options) search(target *fleet.Cluster) (search, error) {
-	s := search{}
-	all, note, err := discover(target)
+	s := search{cluster: target}
+	all, incomplete, err := target.Resources()
 	if err != nil {
 		return s, err
 	}
-	if note != "" {
-		o.env.Warnf("%s", note)
-	}
-	if s.client, err = target.Client(); err != nil {
-		return s, err
+	if incomplete != nil {
+		o.env.Warnf("%s", incomplete)
 	}
 	if s.namespace, _, err = o.env.Namespace(); err != nil {
 		return s, err
@@ -151,17 +133,17 @@ func (o *options) search(target *fleet.Cluster) (search, error) {
 }
 
 // named returns the kinds that the command line names, each once.
-func (o *options) named(all []resource) ([]resource, error) {
-	var kinds []resource
+func (o *options) named(all []fleet.Resource) ([]fleet.Resource, error) {
+	var kinds []fleet.Resource
 	for _, word := range o.kinds {
 		kind, err := find(all, word)
 		if err == nil {
-			err = kind.adoptable()
+			err = adoptable(kind)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("--kind: %w", err)
 		}
-		if !slices.ContainsFunc(kinds, func(k resource) bool { return k.GroupVersionKind == kind.GroupVersionKind }) {
+		if !slices.ContainsFunc(kinds, func(k fleet.Resource) bool { return k.GroupVersionKind == kind.GroupVersionKind }) {
 			kinds = append(kinds, kind)
 		}
 	}

@@ -29,9 +29,9 @@ func (p *plan) print(w io.Writer) error {
 	for _, v := range p.verdicts {
 		switch v.what {
 		case annotate:
-			output.AddRow(table, v.shown(), v.object.Name, strings.TrimSpace("to be added "+v.why))
+			output.AddRow(table, v.Resource.String(), v.object.Name, strings.TrimSpace("to be added "+v.why))
 		case belongs:
-			output.AddRow(table, v.shown(), v.object.Name, "there")
+			output.AddRow(table, v.Resource.String(), v.object.Name, "there")
 		}
 	}
 	if err := output.PrintTable(w, table, output.TableOptions{}); err != nil {

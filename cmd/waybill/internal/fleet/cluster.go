@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -42,9 +43,10 @@ type Cluster struct {
 }
 
 type connection struct {
-	http   *http.Client
-	mapper meta.RESTMapper
-	client client.Client
+	http     *http.Client
+	mapper   meta.RESTMapper
+	client   client.Client
+	metadata metadata.Interface
 }
 
 // NewHub returns the cluster behind a context of a kubeconfig. It is not contacted yet.
@@ -80,7 +82,13 @@ func dial(config *rest.Config) (*connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	return &connection{http: httpClient, mapper: mapper, client: c}, nil
+	quiet := metadata.ConfigFor(config)
+	quiet.WarningHandler = rest.NoWarnings{} // it lists all kinds: nobody chose those that are deprecated
+	m, err := metadata.NewForConfigAndClient(quiet, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	return &connection{http: httpClient, mapper: mapper, client: c, metadata: m}, nil
 }
 
 // scheme has our kinds and those of Kubernetes.

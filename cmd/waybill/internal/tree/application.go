@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -71,11 +70,11 @@ func (p *parts) healthCheck(ctx context.Context) []*Node {
 		return nil
 	}
 	var nodes []*Node
-	for _, pod := range p.at.index(ctx, place{kind: pods, namespace: p.app.Namespace})[p.app.UID] {
-		if !isHealthCheck(pod) {
+	for _, d := range p.at.inFull(ctx, place{kind: pods, namespace: p.app.Namespace})[p.app.UID] {
+		if !isHealthCheck(d.object) {
 			continue
 		}
-		node := describe(pod, p.at.name())
+		node := d.node(p.at.name())
 		node.Message = joined("the health check", node.Message)
 		nodes = append(nodes, node)
 	}
@@ -116,39 +115,4 @@ func (p *parts) names(object metav1.Object) bool {
 // owns reports whether an object has an ownerReference to this very Application (A57).
 func (p *parts) owns(object metav1.Object) bool {
 	return slices.ContainsFunc(object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == p.app.UID })
-}
-
-// rest is what is still to be added below a node.
-type rest struct {
-	at     *site
-	object *unstructured.Unstructured
-	level  int
-}
-
-// complete adds the subtree of each dependency. It does so in the order in which the tree is read,
-// so that a dependency of several Applications is always shown in full at the same place, and a
-// cycle ends.
-func (b *builder) complete(ctx context.Context, node *Node, above []*Node) {
-	if r := node.rest; r != nil {
-		node.rest = nil
-		b.completeOne(ctx, node, r, above)
-	}
-	for _, child := range node.Children {
-		b.complete(ctx, child, append(above, node))
-	}
-}
-
-func (b *builder) completeOne(ctx context.Context, node *Node, r *rest, above []*Node) {
-	switch {
-	case slices.ContainsFunc(above, node.same):
-		node.Message = "depends on itself: the dependencies form a cycle"
-	case b.seen(r.at, manifest.Object{Unstructured: r.object}.ID()):
-		node.Message = joined(node.Message, "what it is made of is shown at another place of this tree")
-	default:
-		children, err := b.descend(ctx, r.at, r.object, r.level)
-		if err != nil {
-			b.note(err.Error())
-		}
-		node.Children = children
-	}
 }

@@ -21,12 +21,13 @@ import (
 
 // builder builds one tree. It reads clusters concurrently, and each object once.
 type builder struct {
+	*warnings
+
 	depth int // levels below the root; 0 for all
 	home  *site
 	sites []*site // of the user clusters, the home cluster among them
 
 	mu      sync.Mutex
-	notes   map[string]bool
 	visited map[visit]bool
 	claimed map[visit]bool
 }
@@ -47,7 +48,7 @@ var leadsToOthers = map[string]bool{
 // newBuilder returns a builder for a tree with a root of that kind. It looks up clusters other than
 // the home cluster only if the tree may lead there.
 func newBuilder(ctx context.Context, home *fleet.Cluster, rootKind string, depth int) *builder {
-	b := &builder{depth: depth, notes: map[string]bool{}, visited: map[visit]bool{}, claimed: map[visit]bool{}}
+	b := &builder{warnings: newWarnings(), depth: depth, visited: map[visit]bool{}, claimed: map[visit]bool{}}
 	clusters := []*fleet.Cluster{home}
 	if leadsToOthers[rootKind] {
 		all, err := home.UserClusters(ctx)
@@ -58,28 +59,10 @@ func newBuilder(ctx context.Context, home *fleet.Cluster, rootKind string, depth
 		}
 	}
 	for _, cluster := range clusters {
-		b.sites = append(b.sites, newSite(cluster, b.note))
+		b.sites = append(b.sites, newSite(cluster, b.warnings))
 	}
 	b.home = b.sites[0]
 	return b
-}
-
-// note adds a warning, once.
-func (b *builder) note(warning string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.notes[warning] = true
-}
-
-func (b *builder) warnings() []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var all []string
-	for note := range b.notes {
-		all = append(all, note)
-	}
-	slices.Sort(all)
-	return all
 }
 
 // build returns the tree below an object of the home cluster.
@@ -93,13 +76,16 @@ func (b *builder) build(ctx context.Context, root *unstructured.Unstructured) (*
 	return node, err
 }
 
+// shows reports whether the tree has a level.
+func (b *builder) shows(level int) bool { return b.depth == 0 || level <= b.depth }
+
 // descend returns the nodes below an object at a level; none below the last level.
 func (b *builder) descend(ctx context.Context, at *site, object *unstructured.Unstructured, level int) ([]*Node, error) {
-	if b.depth > 0 && level > b.depth || !b.first(at, object) {
+	if !b.shows(level) || !b.first(at, object) {
 		return nil, nil
 	}
-	if object.GroupVersionKind().Group != v1alpha1.Group {
-		return b.owned(ctx, at, object, level), nil
+	if !isOurs(object) {
+		return b.owned(ctx, rest{at, object, level}), nil
 	}
 	switch object.GetKind() {
 	case v1alpha1.GitSyncKind:
@@ -121,11 +107,11 @@ func (b *builder) descend(ctx context.Context, at *site, object *unstructured.Un
 	case v1alpha1.ApplicationKind:
 		return below(ctx, b.ofApplication, at, object, level)
 	}
-	return b.owned(ctx, at, object, level), nil
+	return b.owned(ctx, rest{at, object, level}), nil
 }
 
 func (b *builder) first(at *site, object *unstructured.Unstructured) bool {
-	v := visit{site: at, id: manifest.Object{Unstructured: object}.ID().Key()}
+	v := visit{site: at, id: idOf(object).Key()}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	seen := b.visited[v]
@@ -194,7 +180,7 @@ func (b *builder) ofGitSync(ctx context.Context, at *site, gs *v1alpha1.GitSync,
 			node.Health, node.Message = health.Unknown, err.Error()
 			return node, nil
 		}
-		if b.depth == 0 || level < b.depth {
+		if b.shows(level + 1) {
 			node.Children = b.objects(ctx, target, ids, level+1)
 		}
 		return node, nil
@@ -236,11 +222,9 @@ func (b *builder) readAll(ctx context.Context, at *site, ids []manifest.ID, leve
 		if object == nil {
 			return node, nil
 		}
-		children, err := b.descend(ctx, at, object, level+1)
-		if err != nil {
+		if err := b.under(ctx, node, rest{at, object, level + 1}); err != nil {
 			b.note(err.Error())
 		}
-		node.Children = children
 		return node, nil
 	})
 	return nodes
@@ -274,11 +258,15 @@ func (b *builder) site(key client.ObjectKey) *site {
 	return nil
 }
 
+func idOf(object *unstructured.Unstructured) manifest.ID {
+	return manifest.Object{Unstructured: object}.ID()
+}
+
 // describe returns the node of a live object.
 func describe(object *unstructured.Unstructured, cluster string) *Node {
-	node := newNode(manifest.Object{Unstructured: object}.ID(), cluster)
+	node := newNode(idOf(object), cluster)
 	node.Health, node.Message = health.Of(object)
-	if object.GroupVersionKind().Group != v1alpha1.Group {
+	if !isOurs(object) {
 		if node.Health == health.Current {
 			node.Message = ""
 		}

@@ -50,7 +50,10 @@ order, and in all namespaces unless -n is given.
 
 The components of an Application are those that the selector and the annotation say. What is
 listed and missing is shown as such, and so is what names the Application and does not belong
-to it.`,
+to it.
+
+What an object owns is found by ownerReferences, in its namespace. Below an object of a custom
+kind that may be of any kind; kinds that you may not list are left out, and named in a warning.`,
 		Example:           examples,
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: complete.References(env),
@@ -78,7 +81,7 @@ func (o *options) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	for _, warning := range b.warnings() {
+	for _, warning := range b.all() {
 		o.env.Warnf("%s", warning)
 	}
 	if o.format.Structured() {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,14 +21,15 @@ import (
 // ofKind returns the components of one kind, including those that are listed but missing. A kind
 // that may not be listed, or does not exist, does not affect the others.
 func (p *parts) ofKind(ctx context.Context, gk schema.GroupKind) []*Node {
-	kind, err := p.at.kindIn(gk)
+	mapping, err := p.at.mappingIn(gk)
 	if err != nil {
 		return p.unread(gk, err)
 	}
-	found, err := p.look(ctx, kind)
+	found, err := p.look(ctx, mapping)
 	if err != nil {
 		return p.unread(gk, err)
 	}
+	kind := mapping.GroupVersionKind
 	live, err := p.live(ctx, kind, found)
 	if err != nil {
 		return p.unread(gk, err)
@@ -44,8 +46,9 @@ func (p *parts) ofKind(ctx context.Context, gk schema.GroupKind) []*Node {
 
 // look returns the metadata of the objects of a kind in the namespace. A user who may only get them
 // sees those that are listed by name.
-func (p *parts) look(ctx context.Context, kind schema.GroupVersionKind) ([]metav1.PartialObjectMetadata, error) {
-	found, err := p.at.metadata(ctx, place{kind: kind, namespace: p.app.Namespace})
+func (p *parts) look(ctx context.Context, mapping *meta.RESTMapping) ([]metav1.PartialObjectMetadata, error) {
+	kind := mapping.GroupVersionKind
+	found, err := p.at.metadata(ctx, mapping.Resource, place{kind: kind, namespace: p.app.Namespace})
 	names, every := p.listed(kind.GroupKind())
 	if !apierrors.IsForbidden(err) || every {
 		return found, err
@@ -107,28 +110,30 @@ func (p *parts) inFull(gk schema.GroupKind) bool {
 }
 
 // component returns the node of an existing object.
-func (p *parts) component(ctx context.Context, kind schema.GroupVersionKind, meta *metav1.PartialObjectMetadata, live map[string]*unstructured.Unstructured) *Node {
-	id := manifest.ID{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: meta.Namespace, Name: meta.Name}
-	object, node := live[meta.Name], newNode(id, p.at.name())
+func (p *parts) component(ctx context.Context, kind schema.GroupVersionKind, found *metav1.PartialObjectMetadata, live map[string]*unstructured.Unstructured) *Node {
+	id := manifest.ID{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: found.Namespace, Name: found.Name}
+	object, node := live[found.Name], newNode(id, p.at.name())
 	switch {
 	case object != nil:
 		node = describe(object, p.at.name())
 	case !p.inFull(kind.GroupKind()):
-		node.Health, node.Message = health.OfMetadata(meta.DeletionTimestamp != nil)
+		node.Health, node.Message = health.OfMetadata(found.DeletionTimestamp != nil)
+		var err error
+		if object, err = withoutContent(kind, found); err != nil {
+			p.note(err.Error())
+		}
 	default:
 		object, node = p.at.read(ctx, id)
 	}
 	if rule := p.rules[kind.GroupKind()]; rule != nil && object != nil {
 		node.Health, node.Message = rule.Of(object)
 	}
-	node.Message = joined(p.standing(kind.GroupKind(), meta), node.Message)
+	node.Message = joined(p.standing(kind.GroupKind(), found), node.Message)
 	p.claim(p.at, id)
 	if object != nil {
-		children, err := p.descend(ctx, p.at, object, p.level+1)
-		if err != nil {
+		if err := p.under(ctx, node, rest{p.at, object, p.level + 1}); err != nil {
 			p.note(err.Error())
 		}
-		node.Children = children
 	}
 	return node
 }

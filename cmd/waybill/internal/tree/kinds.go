@@ -38,7 +38,7 @@ func (b *builder) ofDefinition(ctx context.Context, at *site, definition *v1alph
 		if len(installations) == 0 && err == nil {
 			return nil, nil
 		}
-		if b.depth == 0 || level < b.depth {
+		if b.shows(level + 1) {
 			node.Children = installations
 		}
 		return node, nil

@@ -2,125 +2,124 @@ package tree
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// The kinds that are searched for owners: those that the controllers of Kubernetes, and most
-// others, create.
+// The kinds of Kubernetes that own others, or that others own.
 var (
-	deployments  = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
-	statefulSets = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}
-	daemonSets   = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "DaemonSet"}
-	replicaSets  = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}
-	cronJobs     = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "CronJob"}
-	jobs         = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
-	pods         = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
+	deployments  = schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	statefulSets = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
+	daemonSets   = schema.GroupKind{Group: "apps", Kind: "DaemonSet"}
+	controllers  = schema.GroupKind{Kind: "ReplicationController"}
+	cronJobs     = schema.GroupKind{Group: "batch", Kind: "CronJob"}
 
-	ownedKinds = []schema.GroupVersionKind{deployments, statefulSets, daemonSets, replicaSets, cronJobs, jobs, pods}
+	replicaSets = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}
+	jobs        = schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}
+	pods        = schema.GroupVersionKind{Version: "v1", Kind: "Pod"}
 )
 
 // ofBuiltIn maps the kinds of Kubernetes that own others to the kinds that they own, so that
 // nothing is listed in vain and no unnecessary right is required (A40).
 var ofBuiltIn = map[schema.GroupKind][]schema.GroupVersionKind{
-	deployments.GroupKind():         {replicaSets},
-	statefulSets.GroupKind():        {pods},
-	daemonSets.GroupKind():          {pods},
-	replicaSets.GroupKind():         {pods},
-	cronJobs.GroupKind():            {jobs},
-	jobs.GroupKind():                {pods},
-	{Kind: "ReplicationController"}: {pods},
+	deployments:             {replicaSets},
+	statefulSets:            {pods},
+	daemonSets:              {pods},
+	controllers:             {pods},
+	cronJobs:                {jobs},
+	replicaSets.GroupKind(): {pods},
+	jobs.GroupKind():        {pods},
 }
 
-// builtIn lists the groups of Kubernetes. Kinds in them that are not in ofBuiltIn own none of
-// ownedKinds.
-var builtIn = map[string]bool{
-	"": true, "apps": true, "batch": true,
-	"rbac.authorization.k8s.io": true, "networking.k8s.io": true, "policy": true, "autoscaling": true,
-	"apiextensions.k8s.io": true, "admissionregistration.k8s.io": true, "storage.k8s.io": true, "scheduling.k8s.io": true,
+// mostlyOwned are the kinds whose objects nearly all have an owner. They are listed in full at once
+// instead of as metadata first.
+var mostlyOwned = []schema.GroupVersionKind{replicaSets, jobs, pods}
+
+// childKinds returns the kinds that objects of a kind of Kubernetes own; false for other kinds,
+// whose objects may own objects of any kind.
+func childKinds(gk schema.GroupKind) (kinds []schema.GroupVersionKind, known bool) {
+	return ofBuiltIn[gk], clientgoscheme.Scheme.IsGroupRegistered(gk.Group)
 }
 
-// childKinds returns the kinds that objects of a kind may own; for a kind that a
-// CustomResourceDefinition defines, all of ownedKinds.
-func childKinds(gk schema.GroupKind) []schema.GroupVersionKind {
-	if builtIn[gk.Group] {
-		return ofBuiltIn[gk]
+// rest is what is still to be added below a node.
+type rest struct {
+	at     *site
+	object *unstructured.Unstructured
+	level  int
+}
+
+// under adds what is below an object to its node: at once what one of our kinds leads to. What
+// other objects own is only read, and added by complete.
+func (b *builder) under(ctx context.Context, node *Node, r rest) error {
+	if isOurs(r.object) {
+		children, err := b.descend(ctx, r.at, r.object, r.level)
+		node.Children = children
+		return err
 	}
-	return ownedKinds
+	node.rest = &r
+	b.prefetch(ctx, r, map[types.UID]bool{})
+	return nil
 }
 
-// index holds the objects of a kind in a namespace by the UID of their owner.
-type index map[types.UID][]*unstructured.Unstructured
+// prefetch reads what an object owns, and what that owns, so that complete need not wait for it.
+func (b *builder) prefetch(ctx context.Context, r rest, done map[types.UID]bool) {
+	if !b.shows(r.level) || isOurs(r.object) || done[r.object.GetUID()] {
+		return
+	}
+	done[r.object.GetUID()] = true
+	for _, d := range r.at.dependents(ctx, r.object) {
+		b.prefetch(ctx, rest{at: r.at, object: d.object, level: r.level + 1}, done)
+	}
+}
 
 // owned returns what an object owns, in its own namespace.
-func (b *builder) owned(ctx context.Context, at *site, object *unstructured.Unstructured, level int) []*Node {
-	if object.GetNamespace() == "" {
-		return nil
+func (b *builder) owned(ctx context.Context, r rest) []*Node {
+	var nodes []*Node
+	for _, d := range r.at.dependents(ctx, r.object) {
+		node := d.node(r.at.name())
+		node.rest = &rest{at: r.at, object: d.object, level: r.level + 1}
+		nodes = append(nodes, node)
 	}
-	children := at.children(ctx, object)
-	nodes, _ := b.each(len(children), func(i int) (*Node, error) {
-		node := describe(children[i], at.name())
-		below, err := b.descend(ctx, at, children[i], level+1)
-		node.Children = below
-		return node, err
-	})
+	sortNodes(nodes)
 	return nodes
 }
 
-// children returns the objects that an object owns, of the kinds that its kind may own.
-func (s *site) children(ctx context.Context, of *unstructured.Unstructured) []*unstructured.Unstructured {
-	kinds := childKinds(of.GroupVersionKind().GroupKind())
-	found := make([][]*unstructured.Unstructured, len(kinds))
-	var all sync.WaitGroup
-	for i, kind := range kinds {
-		all.Go(func() { found[i] = s.index(ctx, place{kind: kind, namespace: of.GetNamespace()})[of.GetUID()] })
+// complete adds what is still missing below a node: what objects own, and the subtrees of
+// dependencies. It does so in the order in which the tree is read, so that an object with several
+// places in the tree is always shown in full at the same one, and a cycle ends.
+func (b *builder) complete(ctx context.Context, node *Node, above []*Node) {
+	if r := node.rest; r != nil {
+		node.rest = nil
+		b.completeOne(ctx, node, *r, above)
 	}
-	all.Wait()
-	return slices.Concat(found...)
+	for _, child := range node.Children {
+		b.complete(ctx, child, append(above, node))
+	}
 }
 
-// index lists the objects of a kind in a namespace, once.
-func (s *site) index(ctx context.Context, in place) index {
-	s.mu.Lock()
-	load, ok := s.owned[in]
-	if !ok {
-		load = sync.OnceValue(func() index { return s.loadIndex(ctx, in) })
-		s.owned[in] = load
-	}
-	s.mu.Unlock()
-	return load()
-}
-
-func (s *site) loadIndex(ctx context.Context, in place) index {
-	list, err := s.list(ctx, in.kind, client.InNamespace(in.namespace))
-	if err != nil {
-		s.note(fmt.Sprintf("what objects own is not complete: cluster %s: %s", s.name(), err))
-		return nil
-	}
-	byOwner := index{}
-	for i := range list {
-		if retired(&list[i]) {
-			continue
+func (b *builder) completeOne(ctx context.Context, node *Node, r rest, above []*Node) {
+	again := b.seen(r.at, idOf(r.object))
+	switch ours := isOurs(r.object); {
+	case ours && slices.ContainsFunc(above, node.same):
+		node.Message = "depends on itself: the dependencies form a cycle"
+	case ours && again, again && b.shows(r.level) && len(r.at.dependents(ctx, r.object)) > 0:
+		node.Message = joined(node.Message, "what it is made of is shown at another place of this tree")
+	case !again:
+		children, err := b.descend(ctx, r.at, r.object, r.level)
+		if err != nil {
+			b.note(err.Error())
 		}
-		for _, owner := range list[i].GetOwnerReferences() {
-			byOwner[owner.UID] = append(byOwner[owner.UID], &list[i])
-		}
+		node.Children = children
 	}
-	return byOwner
 }
 
-// retired reports whether an object is a ReplicaSet that its Deployment keeps for a rollback.
-func retired(object *unstructured.Unstructured) bool {
-	if object.GetKind() != "ReplicaSet" {
-		return false
-	}
-	wanted, _, _ := unstructured.NestedInt64(object.Object, "spec", "replicas")
-	there, _, _ := unstructured.NestedInt64(object.Object, "status", "replicas")
-	return wanted == 0 && there == 0
+// isOurs reports whether an object is of one of our kinds.
+func isOurs(object *unstructured.Unstructured) bool {
+	return object.GroupVersionKind().Group == v1alpha1.Group
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -139,25 +138,14 @@ func (b *builder) siteOf(ctx context.Context, at *site, key types.NamespacedName
 			return known, nil
 		}
 	}
-	return at.userSite(key, func() (*site, error) {
+	found := once(at, at.users, key, func() outcome[*site] {
 		cluster, err := at.cluster.UserCluster(ctx, key)
 		if err != nil {
-			return nil, at.cluster.Explain(err)
+			return outcome[*site]{err: at.cluster.Explain(err)}
 		}
-		return newSite(cluster, b.note), nil
+		return outcome[*site]{value: newSite(cluster, b.warnings)}
 	})
-}
-
-// userSite returns the result of find, which is called once per user cluster.
-func (s *site) userSite(key types.NamespacedName, find func() (*site, error)) (*site, error) {
-	s.mu.Lock()
-	load, ok := s.users[key]
-	if !ok {
-		load = sync.OnceValues(find)
-		s.users[key] = load
-	}
-	s.mu.Unlock()
-	return load()
+	return found.value, found.err
 }
 
 // placed returns the KubernetesApplications that are scheduled to a cluster.

@@ -27,15 +27,38 @@ const requests = 16
 
 // site is one cluster while a tree is built.
 type site struct {
-	cluster *fleet.Cluster
-	note    func(string)
-	slots   chan struct{}
+	*warnings
 
-	mu    sync.Mutex
-	owned map[place]func() index
-	metas map[place]func() ([]metav1.PartialObjectMetadata, error)
-	users map[types.NamespacedName]func() (*site, error) // of its user clusters
-	alive func(context.Context) error
+	cluster *fleet.Cluster
+	slots   chan struct{}
+	alive   func(context.Context) error
+
+	// What was read, guarded by mu.
+	mu     sync.Mutex
+	metas  map[place]func() outcome[[]metav1.PartialObjectMetadata]
+	owned  map[place]func() byOwner
+	graphs map[string]func() byOwner // by namespace
+	lists  map[place]func() map[string]*unstructured.Unstructured
+	gets   map[place]int
+	users  map[types.NamespacedName]func() outcome[*site] // its user clusters
+}
+
+// outcome is a value, or why there is none.
+type outcome[T any] struct {
+	value T
+	err   error
+}
+
+// once returns what load returned when it was first called for a key. known is a map of s.
+func once[K comparable, T any](s *site, known map[K]func() T, key K, load func() T) T {
+	s.mu.Lock()
+	loaded, ok := known[key]
+	if !ok {
+		loaded = sync.OnceValue(load)
+		known[key] = loaded
+	}
+	s.mu.Unlock()
+	return loaded()
 }
 
 // place identifies the objects of one kind in one namespace.
@@ -44,11 +67,15 @@ type place struct {
 	namespace string
 }
 
-func newSite(cluster *fleet.Cluster, note func(string)) *site {
+func newSite(cluster *fleet.Cluster, w *warnings) *site {
 	s := &site{
-		cluster: cluster, note: note, slots: make(chan struct{}, requests),
-		owned: map[place]func() index{}, metas: map[place]func() ([]metav1.PartialObjectMetadata, error){},
-		users: map[types.NamespacedName]func() (*site, error){},
+		warnings: w, cluster: cluster, slots: make(chan struct{}, requests),
+		metas:  map[place]func() outcome[[]metav1.PartialObjectMetadata]{},
+		owned:  map[place]func() byOwner{},
+		graphs: map[string]func() byOwner{},
+		lists:  map[place]func() map[string]*unstructured.Unstructured{},
+		gets:   map[place]int{},
+		users:  map[types.NamespacedName]func() outcome[*site]{},
 	}
 	var once sync.Once
 	var unreachable error
@@ -81,8 +108,8 @@ func (s *site) acquire() (release func()) {
 	return func() { <-s.slots }
 }
 
-// read returns a live object and its node. The object is nil if it could not be read, or need not
-// be because its metadata suffices.
+// read returns a live object, or its metadata where that suffices, and its node. The object is nil
+// if it could not be read.
 func (s *site) read(ctx context.Context, id manifest.ID) (*unstructured.Unstructured, *Node) {
 	node := newNode(id, s.name())
 	c, err := s.client()
@@ -105,7 +132,11 @@ func (s *site) read(ctx context.Context, id manifest.ID) (*unstructured.Unstruct
 			return nil, node
 		}
 		node.Health, node.Message = health.OfMetadata(object.DeletionTimestamp != nil)
-		return nil, node
+		known, err := withoutContent(gvk, object)
+		if err != nil {
+			s.note(err.Error())
+		}
+		return known, node
 	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(gvk)
@@ -156,70 +187,56 @@ func (s *site) kindFor(gk schema.GroupKind) (schema.GroupVersionKind, error) {
 	return mapping.GroupVersionKind, nil
 }
 
-// kindIn returns the version to read the objects of a namespaced kind in.
-func (s *site) kindIn(gk schema.GroupKind) (schema.GroupVersionKind, error) {
+// mappingIn returns the version to read the objects of a namespaced kind in, and its resource.
+func (s *site) mappingIn(gk schema.GroupKind) (*meta.RESTMapping, error) {
 	mapper, err := s.cluster.Mapper()
 	if err != nil {
-		return schema.GroupVersionKind{}, err
+		return nil, err
 	}
 	mapping, err := mapper.RESTMapping(gk)
 	if err != nil {
-		return schema.GroupVersionKind{}, err
+		return nil, err
 	}
 	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-		return schema.GroupVersionKind{}, errors.New("no component: the kind is cluster-scoped")
+		return nil, errors.New("no component: the kind is cluster-scoped")
 	}
-	return mapping.GroupVersionKind, nil
+	return mapping, nil
 }
 
 // page is how many objects are listed per request.
 const page = 500
 
-// list returns all objects of a kind that the options select.
-func (s *site) list(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) ([]unstructured.Unstructured, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind)
-	var all []unstructured.Unstructured
-	err := s.pages(ctx, list, func() { all = append(all, list.Items...) }, options...)
-	return all, err
-}
-
 // metadata returns the metadata of all objects of a kind in a namespace, from one list, however
 // often it is called.
-func (s *site) metadata(ctx context.Context, in place) ([]metav1.PartialObjectMetadata, error) {
-	s.mu.Lock()
-	load, ok := s.metas[in]
-	if !ok {
-		load = sync.OnceValues(func() ([]metav1.PartialObjectMetadata, error) {
-			list := &metav1.PartialObjectMetadataList{}
-			list.SetGroupVersionKind(in.kind)
-			var all []metav1.PartialObjectMetadata
-			err := s.pages(ctx, list, func() { all = append(all, list.Items...) }, client.InNamespace(in.namespace))
-			return all, err
-		})
-		s.metas[in] = load
-	}
-	s.mu.Unlock()
-	return load()
+func (s *site) metadata(ctx context.Context, resource schema.GroupVersionResource, in place) ([]metav1.PartialObjectMetadata, error) {
+	found := once(s, s.metas, in, func() outcome[[]metav1.PartialObjectMetadata] {
+		defer s.acquire()()
+		list, err := s.cluster.ListMetadata(ctx, resource, in.namespace, "")
+		if err != nil {
+			err = fmt.Errorf("list %s: %w", in.kind.Kind, err)
+		}
+		return outcome[[]metav1.PartialObjectMetadata]{list, err}
+	})
+	return found.value, found.err
 }
 
-// pages reads a list page by page into list, and calls each after every page.
-func (s *site) pages(ctx context.Context, list client.ObjectList, each func(), options ...client.ListOption) error {
+// list returns all objects of a kind that the options select.
+func (s *site) list(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) ([]unstructured.Unstructured, error) {
 	c, err := s.client()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer s.acquire()()
-	kind := list.GetObjectKind().GroupVersionKind()
-	for {
-		list.GetObjectKind().SetGroupVersionKind(kind)
+	var all []unstructured.Unstructured
+	for list := (&unstructured.UnstructuredList{}); ; {
+		list.SetGroupVersionKind(kind)
 		paged := append(slices.Clone(options), client.Limit(page), client.Continue(list.GetContinue()))
 		if err := c.List(ctx, list, paged...); err != nil {
-			return fmt.Errorf("list %s: %w", kind.Kind, err)
+			return nil, fmt.Errorf("list %s: %w", kind.Kind, s.cluster.Explain(err))
 		}
-		each()
+		all = append(all, list.Items...)
 		if list.GetContinue() == "" {
-			return nil
+			return all, nil
 		}
 	}
 }
