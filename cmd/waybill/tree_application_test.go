@@ -153,6 +153,40 @@ func TestTree_dependenciesOfApplication(t *testing.T) {
 	assert.Len(t, got, 5, out)
 }
 
+// C39: of a kind without a status, healthExpressions see metadata, and never what a Secret holds.
+func TestTree_healthExpressionsSeeMetadata(t *testing.T) {
+	cluster, c := user(t), clientOf(t, user(t))
+	namespace := cluster.Namespace(t)
+	app := consisting(namespace, "shop", v1alpha1.ApplicationComponent{Kind: "Secret"}, v1alpha1.ApplicationComponent{Kind: "ConfigMap"})
+	const rotated, stale = "metadata.labels['rotated'] == 'yes'", "metadata.labels['rotated'] == 'failed'"
+	app.Spec.HealthExpressions = []v1alpha1.HealthExpression{
+		{Kind: "Secret", Current: rotated, Failed: stale}, {Kind: "ConfigMap", Current: rotated, Failed: stale},
+	}
+	secret := func(name, rotated string) *corev1.Secret {
+		object := belonging(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, "shop")
+		object.Labels["rotated"] = rotated
+		return object
+	}
+	settings := belonging(configMap(namespace, "settings"), "shop")
+	settings.Labels["rotated"] = "failed"
+	create(t, c, app, secret("old", "no"), secret("new", "yes"), secret("odd", "failed"), settings)
+	mark, err := cluster.AuditMark(t.Context())
+	require.NoError(t, err)
+	got, out := treeOf(t, cluster, namespace, "shop")
+	assert.Equal(t, []string{
+		"Application/shop Current",
+		"├─ ConfigMap/settings Failed",
+		"├─ Secret/new Current",
+		"├─ Secret/odd Failed",
+		"└─ Secret/old InProgress",
+	}, got, out)
+	requests, err := cluster.Requests(t.Context(), mark, func(r env.Request) bool {
+		return r.Namespace == namespace && r.Resource != "applications" && strings.HasPrefix(r.UserAgent, "waybill/")
+	})
+	require.NoError(t, err)
+	assert.Len(t, requests, 2, "the metadata of two kinds: %v", requests)
+}
+
 // C39: what is healthy, for kinds that the Application says it of.
 func TestTree_healthExpressionsOfApplication(t *testing.T) {
 	cluster, c := user(t), clientOf(t, user(t))

@@ -104,9 +104,13 @@ func (p *parts) shows(gk schema.GroupKind, object metav1.Object) bool {
 }
 
 // inFull reports whether objects of a kind are read in full, because their health depends on more
-// than their metadata. Secrets never are (C39).
+// than their metadata. Secrets never are (C39), nor is any other kind without a status: of those,
+// healthExpressions see metadata, as they do in the controller.
 func (p *parts) inFull(gk schema.GroupKind) bool {
-	return gk != schema.GroupKind{Kind: "Secret"} && (p.rules[gk] != nil || health.HasStatus(gk))
+	if p.rules[gk] != nil {
+		return health.ReportsStatus(gk)
+	}
+	return health.HasStatus(gk)
 }
 
 // component returns the node of an existing object.
