@@ -121,7 +121,8 @@ func (o *options) plan(ctx context.Context, target *fleet.Cluster, name string) 
 	if err != nil {
 		return nil, fmt.Errorf("read --selector: %w", err)
 	}
-	verdicts, err := o.look(ctx, target, rules{name: name, named: len(o.kinds) > 0, force: o.force})
+	r := rules{name: name, named: len(o.kinds) > 0, force: o.force}
+	verdicts, err := o.look(ctx, target, r)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +140,7 @@ func (o *options) plan(ctx context.Context, target *fleet.Cluster, name string) 
 	}
 	wanted.Spec.Selector = selector
 	o.describe(&wanted.Spec)
-	return newPlan(wanted, there, verdicts)
+	return newPlan(wanted, there, r, verdicts)
 }
 
 // describe sets the fields of the Application that the command line gives.

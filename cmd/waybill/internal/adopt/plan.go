@@ -78,6 +78,9 @@ type plan struct {
 	// wanted is the Application as it should be.
 	wanted   *v1alpha1.Application
 	verdicts []verdict
+
+	rules   rules
+	members *membership.Application // of wanted
 }
 
 // of returns the verdicts with one action.
@@ -93,8 +96,8 @@ func (p *plan) of(w what) []verdict {
 
 // newPlan completes the Application with a component for each object that becomes or is one. there
 // is the existing Application of that name, if any; its selector cannot be changed (A33).
-func newPlan(wanted, there *v1alpha1.Application, verdicts []verdict) (*plan, error) {
-	p := &plan{there: there, wanted: wanted, verdicts: verdicts}
+func newPlan(wanted, there *v1alpha1.Application, r rules, verdicts []verdict) (*plan, error) {
+	p := &plan{there: there, wanted: wanted, verdicts: verdicts, rules: r}
 	if there != nil && !apiequality.Semantic.DeepEqual(there.Spec.Selector, wanted.Spec.Selector) {
 		return nil, fmt.Errorf("%s is there with the selector %s, which is immutable: choose another name, or delete it first (kubectl's --cascade=orphan keeps its components)",
 			nameOf(there), metav1.FormatLabelSelector(there.Spec.Selector))
@@ -102,13 +105,13 @@ func newPlan(wanted, there *v1alpha1.Application, verdicts []verdict) (*plan, er
 	slices.SortFunc(p.verdicts, func(a, b verdict) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Group, b.Group), cmp.Compare(a.object.Name, b.object.Name))
 	})
-	members, err := membership.Compile(wanted)
-	if err != nil {
+	var err error
+	if p.members, err = membership.Compile(wanted); err != nil {
 		return nil, err
 	}
 	for _, v := range p.verdicts {
 		gk := v.GroupVersionKind.GroupKind()
-		if v.what != annotate && v.what != belongs || members.Lists(gk, v.object.Name) {
+		if v.what != annotate && v.what != belongs || p.members.Lists(gk, v.object.Name) {
 			continue
 		}
 		wanted.Spec.Components = append(wanted.Spec.Components, v1alpha1.ApplicationComponent{
@@ -121,6 +124,12 @@ func newPlan(wanted, there *v1alpha1.Application, verdicts []verdict) (*plan, er
 // writes reports whether the Application itself must be written.
 func (p *plan) writes() bool {
 	return p.there == nil || !apiequality.Semantic.DeepEqual(p.there.Spec, p.wanted.Spec)
+}
+
+// stillAnnotates reports whether a newer version of an object would get the same verdict.
+func (p *plan) stillAnnotates(v verdict, newer *metav1.PartialObjectMetadata) bool {
+	now := p.rules.judge(candidate{Resource: v.Resource, object: *newer})
+	return newer.UID == v.object.UID && p.members.Selects(newer.Labels) && now.what == v.what && now.why == v.why
 }
 
 // nothing reports whether there is nothing to do.

@@ -3,11 +3,15 @@ package adopt
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -37,7 +41,7 @@ func (w writer) write(ctx context.Context, p *plan) error {
 		fmt.Fprintf(w.env.Out, "%s %s%s\n", nameOf(p.wanted), done, tried)
 	}
 	objects := p.of(annotate)
-	failed := w.annotateAll(ctx, objects, p.wanted.Name)
+	failed := w.annotateAll(ctx, p, objects)
 	fmt.Fprintf(w.env.Out, "%s annotated%s\n", output.Count(len(objects)-failed, "object"), tried)
 	if failed > 0 {
 		return fmt.Errorf("%s could not be annotated: run the command again when that is put right", output.Count(failed, "object"))
@@ -45,29 +49,46 @@ func (w writer) write(ctx context.Context, p *plan) error {
 	return nil
 }
 
+// application creates the Application, or patches the one that is there as it was looked at.
 func (w writer) application(ctx context.Context, p *plan) (done string, err error) {
-	if p.there != nil {
-		options := []client.UpdateOption{client.FieldOwner(cli.FieldManager)}
+	if p.there == nil {
+		options := []client.CreateOption{client.FieldOwner(cli.FieldManager)}
 		if w.dryRun {
 			options = append(options, client.DryRunAll)
 		}
-		return "changed", w.client.Update(ctx, p.wanted, options...)
+		err = w.client.Create(ctx, p.wanted, options...)
+		if apierrors.IsAlreadyExists(err) {
+			err = fmt.Errorf("it was created by somebody else meanwhile; %w", errAgain)
+		}
+		return "created", err
 	}
-	options := []client.CreateOption{client.FieldOwner(cli.FieldManager)}
+	patch := client.MergeFromWithOptions(p.there, client.MergeFromWithOptimisticLock{})
+	err = w.client.Patch(ctx, p.wanted, patch, w.patchOptions()...)
+	if apierrors.IsConflict(err) {
+		err = fmt.Errorf("it was changed by somebody else meanwhile; %w", errAgain)
+	}
+	return "changed", err
+}
+
+// errAgain says what to do when something changed while the user was asked.
+var errAgain = errors.New("nothing was written: run the command again to see what is to be done now")
+
+func (w writer) patchOptions() []client.PatchOption {
+	options := []client.PatchOption{client.FieldOwner(cli.FieldManager)}
 	if w.dryRun {
 		options = append(options, client.DryRunAll)
 	}
-	return "created", w.client.Create(ctx, p.wanted, options...)
+	return options
 }
 
 // annotateAll annotates objects concurrently, and reports those that could not be annotated.
-func (w writer) annotateAll(ctx context.Context, objects []verdict, app string) (failed int) {
+func (w writer) annotateAll(ctx context.Context, p *plan, objects []verdict) (failed int) {
 	errs := make([]error, len(objects))
 	var group errgroup.Group
 	group.SetLimit(requests)
 	for i, v := range objects {
 		group.Go(func() error {
-			errs[i] = w.annotate(ctx, v, app)
+			errs[i] = w.annotate(ctx, p, v)
 			return nil
 		})
 	}
@@ -81,20 +102,37 @@ func (w writer) annotateAll(ctx context.Context, objects []verdict, app string) 
 	return failed
 }
 
-// annotate annotates exactly the object that was looked at, not one that has taken its name since.
-func (w writer) annotate(ctx context.Context, v verdict, app string) error {
+// annotate annotates exactly the object that was looked at, not one that has taken its name since. A
+// change by somebody else is no obstacle, unless the plan for the object would now be another.
+func (w writer) annotate(ctx context.Context, p *plan, v verdict) error {
+	object := v.object.DeepCopy()
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		err := w.annotateVersion(ctx, v.GroupVersionKind, object, p.wanted.Name)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		object.SetGroupVersionKind(v.GroupVersionKind)
+		if err := w.client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		if !p.stillAnnotates(v, object) {
+			return errors.New("it was changed by somebody else meanwhile, and is left as it is")
+		}
+		return err
+	})
+}
+
+// annotateVersion annotates one version of an object; the error is a conflict if there is a newer one.
+func (w writer) annotateVersion(ctx context.Context, kind schema.GroupVersionKind, version *metav1.PartialObjectMetadata, app string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": v.object.UID, "annotations": map[string]string{v1alpha1.ApplicationAnnotation: app},
+		"uid": version.UID, "resourceVersion": version.ResourceVersion,
+		"annotations": map[string]string{v1alpha1.ApplicationAnnotation: app},
 	}})
 	if err != nil {
 		return fmt.Errorf("write patch: %w", err)
 	}
 	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(v.GroupVersionKind)
-	object.Namespace, object.Name = v.object.Namespace, v.object.Name
-	options := []client.PatchOption{client.FieldOwner(cli.FieldManager)}
-	if w.dryRun {
-		options = append(options, client.DryRunAll)
-	}
-	return w.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), options...)
+	object.SetGroupVersionKind(kind)
+	object.Namespace, object.Name = version.Namespace, version.Name
+	return w.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), w.patchOptions()...)
 }
