@@ -62,6 +62,27 @@ func IsStalled(err error) bool {
 	return errors.As(err, &e) && e.reaction == stall
 }
 
+// ReasonOf returns the reason that err carries; empty if it carries none.
+func ReasonOf(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Reason
+	}
+	return ""
+}
+
+// RetryAfter returns err with another pass after the given time instead of the kernel's back-off.
+// Controllers use it for what a job has failed at: passes for other reasons show the failure again,
+// and must not postpone the next try. err stays as it is if it is stalled or carries no reason, or
+// if after is zero.
+func RetryAfter(err error, after time.Duration) error {
+	reason := ReasonOf(err)
+	if reason == "" || IsStalled(err) || after == 0 {
+		return err
+	}
+	return Waiting(reason, after, "%w", err)
+}
+
 // asError returns err as an Error. Any other error becomes a retry with fallback as its reason.
 func asError(err error, fallback string) *Error {
 	var e *Error

@@ -1,7 +1,6 @@
 package applicationinstallation
 
 import (
-	"errors"
 	"sync"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -33,9 +32,8 @@ func observeMetrics(c *cluster.Cluster, inst *v1alpha1.ApplicationInstallation, 
 		ready = 1
 	}
 	readyGauge.WithLabelValues(c.Name().String(), inst.Namespace, inst.Name).Set(ready)
-	var known *reconcile.Error
-	if errors.As(err, &known) {
-		failuresTotal.WithLabelValues(c.Name().String(), inst.Namespace, inst.Name, known.Reason).Inc()
+	if reason := reconcile.ReasonOf(err); reason != "" {
+		failuresTotal.WithLabelValues(c.Name().String(), inst.Namespace, inst.Name, reason).Inc()
 	}
 }
 

@@ -1,7 +1,7 @@
 package applicationinstallation
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -24,15 +24,9 @@ const maxProblems = 50
 const maxMessage = 2048
 
 // failed returns the outcome of a step that failed. What is installed is still kept as it was.
-// Passes for other reasons do not postpone a try that has a due time, as the kernel's backoff
-// would.
 func (s *scope) failed(err error) (reconcile.Outcome, error) {
 	after := s.requeueAfter()
-	var known *reconcile.Error
-	if errors.As(err, &known) && !reconcile.IsStalled(err) && after > 0 {
-		err = reconcile.Waiting(known.Reason, after, "%w", err)
-	}
-	return reconcile.Outcome{RequeueAfter: after}, err
+	return reconcile.Outcome{RequeueAfter: after}, reconcile.RetryAfter(err, after)
 }
 
 // report turns the session into the status and the outcome of the pass.
@@ -103,15 +97,12 @@ func (s *scope) message() string {
 
 // markInstalled sets the condition Installed: whether the release is deployed, healthy or not.
 func (s *scope) markInstalled(installed bool, err error) {
-	var known *reconcile.Error
-	switch {
-	case installed:
+	if installed {
 		conditions.MarkTrue(s.inst, v1alpha1.InstalledCondition, v1alpha1.SucceededReason, "%s", s.message())
-	case errors.As(err, &known):
-		conditions.MarkFalse(s.inst, v1alpha1.InstalledCondition, known.Reason, "%s", err)
-	default:
-		conditions.MarkFalse(s.inst, v1alpha1.InstalledCondition, v1alpha1.InstallFailedReason, "%s", err)
+		return
 	}
+	reason := cmp.Or(reconcile.ReasonOf(err), v1alpha1.InstallFailedReason)
+	conditions.MarkFalse(s.inst, v1alpha1.InstalledCondition, reason, "%s", err)
 }
 
 // tellCorrected reports what was corrected as an event: the status shows what is, not what was.

@@ -84,12 +84,12 @@ func (s *scope) remaining(kernel *reconcile.Kernel) error {
 		}
 	}
 	if problems := s.problems(); len(problems) > 0 {
-		return s.retryDelete(kernel, reconcile.Failed(v1alpha1.DeleteFailedReason, "%s", summarize(problems, len(s.known()))))
+		return s.retryDelete(kernel, "%s", summarize(problems, len(s.known())))
 	}
 	var left []string
 	for _, t := range s.targets() {
 		if t.result.Err != nil {
-			return s.retryDelete(kernel, reconcile.Failed(v1alpha1.DeleteFailedReason, "%s%w", t.prefix(), t.result.Err))
+			return s.retryDelete(kernel, "%s%w", t.prefix(), t.result.Err)
 		}
 		for _, id := range t.result.Inventory {
 			left = append(left, t.prefix()+id.String())
@@ -100,12 +100,13 @@ func (s *scope) remaining(kernel *reconcile.Kernel) error {
 	return reconcile.Waiting(v1alpha1.DeletingReason, deletionLook, "waiting for %s%s to be gone", strings.Join(shown, ", "), andMore(len(left)-len(shown)))
 }
 
-func (s *scope) retryDelete(kernel *reconcile.Kernel, err error) error {
+// retryDelete says why a deletion failed, and schedules another try.
+func (s *scope) retryDelete(kernel *reconcile.Kernel, format string, args ...any) error {
 	if s.delivered {
 		s.session.failed(kernel.Backoff)
 	}
 	s.session.nextLook = s.session.retryAt
-	return s.waiting(err)
+	return reconcile.Waiting(v1alpha1.DeleteFailedReason, s.requeueAfter(), format, args...)
 }
 
 // release removes the finalizer of the GitSync and forgets it.

@@ -1,7 +1,6 @@
 package gitsync
 
 import (
-	"errors"
 	"sync"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -43,9 +42,8 @@ func observeMetrics(s *scope, err error) {
 	}
 	objectsGauge.With(labels).Set(float64(len(s.session.inventory)))
 	problemsGauge.With(labels).Set(float64(s.gs.Status.ProblemCount))
-	var known *reconcile.Error
-	if errors.As(err, &known) {
-		failuresTotal.WithLabelValues(s.gs.Namespace, s.gs.Name, known.Reason).Inc()
+	if reason := reconcile.ReasonOf(err); reason != "" {
+		failuresTotal.WithLabelValues(s.gs.Namespace, s.gs.Name, reason).Inc()
 	}
 }
 

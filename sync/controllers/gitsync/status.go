@@ -51,14 +51,15 @@ func (s *scope) report() (reconcile.Outcome, error) {
 // firstError returns why the GitSync is not ready; causes that hide others come first.
 func (s *scope) firstError(problems []manifest.Problem) error {
 	if err := s.session.lookErr; err != nil {
-		return s.waiting(err)
+		return reconcile.RetryAfter(err, s.requeueAfter())
 	}
 	if len(problems) > 0 {
 		reason := reasonOf(problems)
 		if len(s.session.problems) > 0 {
 			reason = v1alpha1.InvalidManifestReason
 		}
-		return s.waiting(reconcile.Failed(reason, "%s%s", summarize(problems, s.session.count+len(s.session.problems)), s.warnings(apply.ReasonPruneHeld)))
+		summary := summarize(problems, s.session.count+len(s.session.problems))
+		return reconcile.Waiting(reason, s.requeueAfter(), "%s%s", summary, s.warnings(apply.ReasonPruneHeld))
 	}
 	for _, t := range s.targets() {
 		switch {
@@ -66,7 +67,7 @@ func (s *scope) firstError(problems []manifest.Problem) error {
 		case t.err != nil:
 			return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, s.requeueAfter(), "%w", t.err) // it names the cluster
 		case t.result.Err != nil:
-			return s.waiting(reconcile.Failed(v1alpha1.ApplyFailedReason, "%s%w", t.prefix(), t.result.Err))
+			return reconcile.Waiting(v1alpha1.ApplyFailedReason, s.requeueAfter(), "%s%w", t.prefix(), t.result.Err)
 		}
 	}
 	return nil
@@ -79,16 +80,6 @@ func reasonOf(problems []manifest.Problem) string {
 		return v1alpha1.ApplyFailedReason
 	}
 	return v1alpha1.PruneFailedReason
-}
-
-// waiting keeps the reason of an error, and replaces its back-off by that of the session: a pass
-// that was woken by something else does not count as another failure.
-func (s *scope) waiting(err error) error {
-	var known *reconcile.Error
-	if errors.As(err, &known) {
-		return reconcile.Waiting(known.Reason, s.requeueAfter(), "%w", err)
-	}
-	return err
 }
 
 // problems returns those of the manifests and of every cluster, in a stable order.

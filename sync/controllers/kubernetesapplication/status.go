@@ -1,6 +1,7 @@
 package kubernetesapplication
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -212,11 +213,7 @@ func (s *scope) state() v1alpha1.ApplicationState {
 
 // reasonOf returns the reason that an error carries, or ProgressingWithRetry if it carries none.
 func reasonOf(err error) string {
-	var known *reconcile.Error
-	if errors.As(err, &known) {
-		return known.Reason
-	}
-	return v1alpha1.ProgressingWithRetryReason
+	return cmp.Or(reconcile.ReasonOf(err), v1alpha1.ProgressingWithRetryReason)
 }
 
 func describe(name, message string) string {

@@ -1,7 +1,6 @@
 package kubernetesapplicationresource
 
 import (
-	"errors"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,9 +31,10 @@ func observeMetrics(kar *v1alpha1.KubernetesApplicationResource, err error) {
 		submitted = 1
 	}
 	submittedGauge.WithLabelValues(kar.Namespace, kar.Name).Set(submitted)
-	var known *reconcile.Error
-	if errors.As(err, &known) && known.Reason != v1alpha1.DeletingReason && known.Reason != v1alpha1.NotScheduledReason {
-		failuresTotal.WithLabelValues(kar.Namespace, known.Reason).Inc()
+	switch reason := reconcile.ReasonOf(err); reason {
+	case "", v1alpha1.DeletingReason, v1alpha1.NotScheduledReason:
+	default:
+		failuresTotal.WithLabelValues(kar.Namespace, reason).Inc()
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,7 +36,7 @@ func (s *scope) report() (reconcile.Outcome, error) {
 	}
 	switch err := s.withheld(); {
 	case got.err != nil:
-		return outcome, s.retried(got.err)
+		return outcome, reconcile.RetryAfter(got.err, s.requeueAfter())
 	case len(got.problems) > 0:
 		return outcome, reconcile.Waiting(reasonOf(got.problems), s.requeueAfter(), "%s", describe(got.problems))
 	case err != nil:
@@ -53,16 +52,6 @@ func (s *scope) report() (reconcile.Outcome, error) {
 		outcome.RequeueAfter = cmp.Or(outcome.RequeueAfter, fightOver)
 	}
 	return outcome, nil
-}
-
-// retried keeps the reason of an error, and replaces its back-off with that of the session: a pass
-// that was woken by something else is not another failure.
-func (s *scope) retried(err error) error {
-	var known *reconcile.Error
-	if reconcile.IsStalled(err) || !errors.As(err, &known) {
-		return err
-	}
-	return reconcile.Waiting(known.Reason, s.requeueAfter(), "%w", err)
 }
 
 // reasons maps the reasons of a delivery to those that are shown.
@@ -118,22 +107,22 @@ var deletion = []string{v1alpha1.DeletingReason, v1alpha1.DeleteFailedReason}
 
 // conclude sets the condition Submitted and the state after a pass that is not pending.
 func (s *scope) conclude(outcome reconcile.Outcome, err error) {
-	var known *reconcile.Error
+	reason := reconcile.ReasonOf(err)
 	switch {
 	case !s.kar.DeletionTimestamp.IsZero():
-		if errors.As(err, &known) && slices.Contains(deletion, known.Reason) {
-			conditions.MarkFalse(s.kar, v1alpha1.SubmittedCondition, known.Reason, "%s", err)
+		if slices.Contains(deletion, reason) {
+			conditions.MarkFalse(s.kar, v1alpha1.SubmittedCondition, reason, "%s", err)
 		}
 	case err == nil && outcome.Unknown == "":
 		conditions.MarkTrue(s.kar, v1alpha1.SubmittedCondition, v1alpha1.SucceededReason, "%s", outcome.Message)
 	case err == nil:
 		s.markUnknown(outcome.Unknown, outcome.Message)
-	case !errors.As(err, &known):
+	case reason == "":
 		s.markUnknown(v1alpha1.ProgressingWithRetryReason, err.Error())
-	case slices.Contains(unlooked, known.Reason):
-		s.markUnknown(known.Reason, err.Error())
+	case slices.Contains(unlooked, reason):
+		s.markUnknown(reason, err.Error())
 	default:
-		conditions.MarkFalse(s.kar, v1alpha1.SubmittedCondition, known.Reason, "%s", err)
+		conditions.MarkFalse(s.kar, v1alpha1.SubmittedCondition, reason, "%s", err)
 	}
 	s.kar.Status.State = stateOf(s.kar)
 }

@@ -2,7 +2,6 @@ package kubernetescluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -26,7 +25,7 @@ const localHash = "local"
 // does not: it is needed to the end.
 func (r *Reconciler) connect(ctx context.Context, s *scope) error {
 	found, err := r.kubeconfig(ctx, s)
-	if isSecretGone(err) && r.engaged(s.key) {
+	if reconcile.ReasonOf(err) == v1alpha1.SecretNotFoundReason && r.engaged(s.key) {
 		ending, failed := r.ending(ctx, s)
 		if failed != nil || ending {
 			return failed
@@ -41,11 +40,6 @@ func (r *Reconciler) connect(ctx context.Context, s *scope) error {
 	}
 	r.Clusters.Ensure(s.key, found.hash, found.config)
 	return nil
-}
-
-func isSecretGone(err error) bool {
-	var known *reconcile.Error
-	return errors.As(err, &known) && known.Reason == v1alpha1.SecretNotFoundReason
 }
 
 // engaged reports whether the registry has engaged the cluster, with an earlier kubeconfig.
