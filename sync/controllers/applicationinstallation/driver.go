@@ -15,9 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -125,18 +123,8 @@ func (r *Reconciler) actions() int {
 // sources returns what the driver's controller watches in its cluster.
 func (d *driver) sources() []source.Source {
 	installations := source.Kind[client.Object](d.cluster.Cache(), &v1alpha1.ApplicationInstallation{},
-		&handler.EnqueueRequestForObject{}, changed())
+		&handler.EnqueueRequestForObject{}, reconcile.Changed())
 	return []source.Source{installations, d.waker.Source()}
-}
-
-// changed passes the changes that an installation is reconciled for, and filters out its own status
-// writes.
-func changed() predicate.Predicate {
-	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetAnnotations()[v1alpha1.ReconcileAtAnnotation] != e.ObjectNew.GetAnnotations()[v1alpha1.ReconcileAtAnnotation]
-		},
-	})
 }
 
 // wakeAll wakes every installation of the cluster.

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -60,7 +59,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("gitsync").
-		For(&v1alpha1.GitSync{}, builder.WithPredicates(changed())).
+		For(&v1alpha1.GitSync{}, builder.WithPredicates(reconcile.Changed())).
 		WatchesMetadata(content.Metadata(content.Secret), handler.EnqueueRequestsFromMapFunc(r.namingSecret)).
 		Watches(&v1alpha1.KubernetesCluster{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(placementChanged())).
 		WatchesRawSource(r.waker.Source()).
@@ -73,16 +72,6 @@ func (r *Reconciler) notify(cluster string, owner apply.Owner) {
 	key := owner.ObjectKey()
 	r.told.Ring(toldKey{key, cluster})
 	r.waker.Wake(ctrl.Request{NamespacedName: key})
-}
-
-// changed passes the events that a GitSync must be reconciled for, and filters out its own status
-// writes.
-func changed() predicate.Predicate {
-	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetAnnotations()[v1alpha1.ReconcileAtAnnotation] != e.ObjectNew.GetAnnotations()[v1alpha1.ReconcileAtAnnotation]
-		},
-	})
 }
 
 // placementChanged passes the events that affect whether a cluster is delivered to.

@@ -130,10 +130,7 @@ func (r *Reconciler) changed() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			was, is := e.ObjectOld.(*v1alpha1.KubernetesApplication), e.ObjectNew.(*v1alpha1.KubernetesApplication)
-			if was.Annotations[v1alpha1.ReconcileAtAnnotation] != is.Annotations[v1alpha1.ReconcileAtAnnotation] {
-				return true
-			}
-			return was.Generation != is.Generation && !r.scheduledNow(was, is)
+			return reconcile.Requested(was, is) || was.Generation != is.Generation && !r.scheduledNow(was, is)
 		},
 	}
 }

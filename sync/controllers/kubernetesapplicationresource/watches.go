@@ -89,12 +89,11 @@ func (r *Reconciler) isOurs(owner apply.Owner) bool {
 // changed passes the changes that a resource is reconciled for, and filters out its own status
 // writes.
 func changed() predicate.Predicate {
-	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.Funcs{
+	return predicate.Or[client.Object](reconcile.Changed(), predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			was, is := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
-			return was[v1alpha1.ReconcileAtAnnotation] != is[v1alpha1.ReconcileAtAnnotation] ||
-				was[v1alpha1.AdoptAnnotation] != is[v1alpha1.AdoptAnnotation] ||
-				!equality.Semantic.DeepEqual(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences())
+			was, is := e.ObjectOld, e.ObjectNew
+			return was.GetAnnotations()[v1alpha1.AdoptAnnotation] != is.GetAnnotations()[v1alpha1.AdoptAnnotation] ||
+				!equality.Semantic.DeepEqual(was.GetOwnerReferences(), is.GetOwnerReferences())
 		},
 	})
 }

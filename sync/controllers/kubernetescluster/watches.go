@@ -70,11 +70,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 // changed lets through the changes that a KubernetesCluster is reconciled for, but not the
 // controller's own status writes.
 func changed() predicate.Predicate {
-	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetAnnotations()[v1alpha1.ReconcileAtAnnotation] != e.ObjectNew.GetAnnotations()[v1alpha1.ReconcileAtAnnotation]
-		},
-	})
+	return predicate.Or[client.Object](reconcile.Changed(), predicate.LabelChangedPredicate{})
 }
 
 // moved lets through the changes that decide which of several KubernetesClusters drives a cluster.
