@@ -22,11 +22,8 @@ func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 		return nil
 	}
 	l := newLane(r, c)
-	r.lanes.put(l)
-	context.AfterFunc(ctx, func() {
-		r.lanes.drop(l)
-		r.wakeAll(context.WithoutCancel(ctx))
-	})
+	r.lanes.Put(ctx, c.Name(), l)
+	context.AfterFunc(ctx, func() { r.wakeAll(context.WithoutCancel(ctx)) })
 	go l.run(ctx)
 	return nil
 }
@@ -74,41 +71,9 @@ func (r *Reconciler) names(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// lanes holds the lanes by name of the cluster.
-type lanes struct {
-	mu    sync.Mutex
-	byKey map[types.NamespacedName]*lane
-}
-
-func (s *lanes) get(key types.NamespacedName) *lane {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.byKey[key]
-}
-
-func (s *lanes) put(l *lane) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.byKey == nil {
-		s.byKey = map[types.NamespacedName]*lane{}
-	}
-	s.byKey[l.cluster.Name()] = l
-}
-
-// drop forgets a lane, unless another has taken its place.
-func (s *lanes) drop(l *lane) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.byKey[l.cluster.Name()] == l {
-		delete(s.byKey, l.cluster.Name())
-	}
-}
-
 // look makes every lane look at the copy of a definition.
-func (s *lanes) look(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, l := range s.byKey {
+func (r *Reconciler) look(name string) {
+	for _, l := range r.lanes.All() {
 		l.look(name)
 	}
 }

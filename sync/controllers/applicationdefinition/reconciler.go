@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,7 +33,8 @@ type Reconciler struct {
 
 	kernel *reconcile.Kernel
 	waker  *reconcile.Waker[ctrl.Request]
-	lanes  lanes
+	// lanes has the lane of each cluster, by name.
+	lanes  cluster.Engaged[types.NamespacedName, *lane]
 	offers offers
 	gather gatherer
 	// started is when the first definition was reconciled.
@@ -130,7 +132,7 @@ func (r *Reconciler) offer(_ context.Context, s *scope) error {
 	s.offer = made
 	s.definition.Status.Versions = made.versions
 	if r.offers.hand(s.definition.Name, made) {
-		r.lanes.look(s.definition.Name)
+		r.look(s.definition.Name)
 	}
 	return nil
 }
@@ -138,7 +140,7 @@ func (r *Reconciler) offer(_ context.Context, s *scope) error {
 // forget makes the lanes delete the copies of a definition that is gone (K33).
 func (r *Reconciler) forget(name string) {
 	if r.offers.forget(name) {
-		r.lanes.look(name)
+		r.look(name)
 	}
 	forgetMetrics(name)
 }

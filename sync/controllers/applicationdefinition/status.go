@@ -59,7 +59,7 @@ func (r *Reconciler) count(s *scope) tally {
 		if kc.Spec.Paused || !kc.DeletionTimestamp.IsZero() || !s.offer.to(kc) {
 			continue
 		}
-		if l := r.lanes.get(client.ObjectKeyFromObject(kc)); l != nil {
+		if l := r.lanes.Get(client.ObjectKeyFromObject(kc)); l != nil {
 			served[l.cluster.UID()] = true
 			t.add(kc, l, s.definition.Name)
 			continue

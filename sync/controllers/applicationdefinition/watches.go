@@ -73,7 +73,7 @@ func (r *Reconciler) wakeAll(ctx context.Context) {
 
 // reached is called when a cluster is engaged, lost or back.
 func (r *Reconciler) reached(ctx context.Context, key types.NamespacedName, reachable bool) {
-	l := r.lanes.get(key)
+	l := r.lanes.Get(key)
 	switch {
 	case l == nil, !reachable && !l.learned():
 		r.wakeAll(ctx)
@@ -112,7 +112,7 @@ func (r *Reconciler) clusterEvents() handler.EventHandler {
 
 // lookAtAll makes the lane of a cluster look at every copy, and wakes every definition.
 func (r *Reconciler) lookAtAll(ctx context.Context, kc *v1alpha1.KubernetesCluster) {
-	if l := r.lanes.get(client.ObjectKeyFromObject(kc)); l != nil {
+	if l := r.lanes.Get(client.ObjectKeyFromObject(kc)); l != nil {
 		l.lookAtAll()
 		if names, err := r.names(ctx); err == nil {
 			l.look(names...)

@@ -62,7 +62,7 @@ func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 			return fmt.Errorf("watch: %w", err)
 		}
 	}
-	r.drivers.put(ctx, c.Name(), d)
+	r.drivers.Put(ctx, c.Name(), d)
 	go func() {
 		if err := controller.Start(ctx); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "controller of installations ended", "cluster", c.Name())

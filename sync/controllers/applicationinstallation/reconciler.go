@@ -49,7 +49,8 @@ type Reconciler struct {
 	Actions int
 
 	fetches *reconcile.Jobs[jobKey, prepared]
-	drivers drivers
+	// drivers has the driver of each cluster, by name.
+	drivers cluster.Engaged[types.NamespacedName, *driver]
 }
 
 // driver is the controller of one cluster.

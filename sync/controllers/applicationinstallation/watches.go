@@ -27,14 +27,13 @@ const (
 // ends the jobs that run outside the workers.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	registerMetrics()
-	r.drivers.byName = map[types.NamespacedName]*driver{}
 	r.fetches = reconcile.NewJobs[jobKey, prepared](ctx, fetchesPerLane, r.wake)
 	if err := r.watchHub(ctx, mgr); err != nil {
 		return err
 	}
 	r.Clusters.OnEngage(r.engage)
 	r.Clusters.Subscribe(func(key types.NamespacedName, reachable bool) {
-		if d := r.drivers.get(key); d != nil && reachable {
+		if d := r.drivers.Get(key); d != nil && reachable {
 			d.wakeAll(ctx)
 		}
 	})
@@ -49,7 +48,7 @@ func (r *Reconciler) watchHub(ctx context.Context, mgr ctrl.Manager) error {
 		return fmt.Errorf("watch definitions: %w", err)
 	}
 	_, err = definitions.AddEventHandler(handle(differs, func(o client.Object) {
-		for _, d := range r.drivers.all() {
+		for _, d := range r.drivers.All() {
 			d.wakeUsing(ctx, o.GetName())
 		}
 	}))
@@ -61,7 +60,7 @@ func (r *Reconciler) watchHub(ctx context.Context, mgr ctrl.Manager) error {
 		return fmt.Errorf("watch clusters: %w", err)
 	}
 	_, err = clusters.AddEventHandler(handle(factsDiffer, func(o client.Object) {
-		if d := r.drivers.get(client.ObjectKeyFromObject(o)); d != nil {
+		if d := r.drivers.Get(client.ObjectKeyFromObject(o)); d != nil {
 			d.wakeAll(ctx)
 		}
 	}))
@@ -91,7 +90,7 @@ func (r *Reconciler) wakeUsers(ctx context.Context, secret string) {
 		if !names(&found.Items[i], secret) {
 			continue
 		}
-		for _, d := range r.drivers.all() {
+		for _, d := range r.drivers.All() {
 			d.wakeUsing(ctx, found.Items[i].Name)
 		}
 	}
@@ -116,45 +115,9 @@ func names(definition *v1alpha1.ApplicationDefinition, secret string) bool {
 
 // wake is called when a fetch has ended.
 func (r *Reconciler) wake(k jobKey) {
-	if d := r.drivers.get(k.cluster); d != nil {
+	if d := r.drivers.Get(k.cluster); d != nil {
 		d.waker.Wake(ctrl.Request{NamespacedName: k.name})
 	}
-}
-
-// drivers holds the drivers by the name of their cluster.
-type drivers struct {
-	mu     sync.Mutex
-	byName map[types.NamespacedName]*driver
-}
-
-// put adds a driver until ctx ends.
-func (d *drivers) put(ctx context.Context, name types.NamespacedName, added *driver) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.byName[name] = added
-	context.AfterFunc(ctx, func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if d.byName[name] == added {
-			delete(d.byName, name)
-		}
-	})
-}
-
-func (d *drivers) get(name types.NamespacedName) *driver {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.byName[name]
-}
-
-func (d *drivers) all() []*driver {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	list := make([]*driver, 0, len(d.byName))
-	for _, one := range d.byName {
-		list = append(list, one)
-	}
-	return list
 }
 
 // contentWatches watches the metadata of Secrets and ConfigMaps in a user cluster, from the first

@@ -3,7 +3,6 @@ package kubernetesapplication
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,13 +39,12 @@ type kinds struct {
 	tell func(types.NamespacedName)
 	// pollers are for kinds that no CustomResourceDefinition may ever announce.
 	pollers *discoveryPollers
-
-	mu        sync.Mutex
-	byCluster map[*cluster.Cluster]*definitions
+	// definitions has what is known of each cluster.
+	definitions cluster.Engaged[*cluster.Cluster, *definitions]
 }
 
 func newKinds(tell func(types.NamespacedName)) *kinds {
-	return &kinds{tell: tell, pollers: newDiscoveryPollers(tell), byCluster: map[*cluster.Cluster]*definitions{}}
+	return &kinds{tell: tell, pollers: newDiscoveryPollers(tell)}
 }
 
 // absent returns why a kind that discovery does not know is not served, or nil if a definition of
@@ -79,35 +77,19 @@ func (k *kinds) absent(ctx context.Context, c *cluster.Cluster, app types.Namesp
 
 // of returns the definitions of a cluster, which end when it is disengaged.
 func (k *kinds) of(c *cluster.Cluster) *definitions {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if known := k.byCluster[c]; known != nil {
-		return known
-	}
-	made := watch.NewDefinitions(c.Context(), c, func(apps []types.NamespacedName) {
-		for _, app := range apps {
-			k.tell(app)
-		}
+	return k.definitions.Of(c.Context(), c, func() *definitions {
+		return watch.NewDefinitions(c.Context(), c, func(apps []types.NamespacedName) {
+			for _, app := range apps {
+				k.tell(app)
+			}
+		})
 	})
-	k.byCluster[c] = made
-	context.AfterFunc(c.Context(), func() {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		delete(k.byCluster, c)
-	})
-	return made
 }
 
 // leave ends all waiting of an application.
 func (k *kinds) leave(app types.NamespacedName) {
 	k.pollers.leave(app)
-	k.mu.Lock()
-	all := make([]*definitions, 0, len(k.byCluster))
-	for _, d := range k.byCluster {
-		all = append(all, d)
-	}
-	k.mu.Unlock()
-	for _, d := range all {
+	for _, d := range k.definitions.All() {
 		d.Leave(app, nil)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -76,7 +78,7 @@ func (r *Reconciler) engage(s *scope) error {
 	if s.session.cluster == found {
 		return nil
 	}
-	applier := r.appliers.of(found)
+	applier := r.applier(found)
 	if s.session.applier != applier {
 		r.jobs.Drop(s.session.key) // its result is of an earlier engagement, or of another cluster
 		s.session.working = false
@@ -86,4 +88,11 @@ func (r *Reconciler) engage(s *scope) error {
 	}
 	s.session.cluster, s.session.applier = found, applier
 	return nil
+}
+
+// applier returns the one applier of a cluster.
+func (r *Reconciler) applier(c *cluster.Cluster) *apply.Applier {
+	return r.appliers.Of(c.Context(), c, func() *apply.Applier {
+		return apply.New(c.Context(), c, apply.Options{Notify: r.notify, Status: r.isOurs, NotifyStatus: r.notifyStatus})
+	})
 }

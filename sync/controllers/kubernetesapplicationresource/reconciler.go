@@ -49,7 +49,8 @@ type Reconciler struct {
 	waker    *reconcile.Waker[ctrl.Request]
 	sessions *sessions
 	jobs     *reconcile.Jobs[jobKey, submission]
-	appliers *appliers
+	// appliers has the applier of each cluster.
+	appliers cluster.Engaged[*cluster.Cluster, *apply.Applier]
 	// told counts, for each resource, the notifications that others changed what it delivered, or
 	// that what it waits for is there.
 	told *reconcile.Bell[types.NamespacedName]

@@ -1,7 +1,6 @@
 package kubernetesapplicationresource
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -189,32 +188,4 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 	r.kernel.Forget(found.key.uid)
 	r.sessions.drop(name)
 	forgetMetrics(name)
-}
-
-// appliers has one applier per cluster, for as long as the cluster is engaged.
-type appliers struct {
-	options apply.Options
-
-	mu        sync.Mutex
-	byCluster map[*cluster.Cluster]*apply.Applier
-}
-
-func newAppliers(options apply.Options) *appliers {
-	return &appliers{options: options, byCluster: map[*cluster.Cluster]*apply.Applier{}}
-}
-
-func (a *appliers) of(c *cluster.Cluster) *apply.Applier {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if found := a.byCluster[c]; found != nil {
-		return found
-	}
-	made := apply.New(c.Context(), c, a.options)
-	a.byCluster[c] = made
-	context.AfterFunc(c.Context(), func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		delete(a.byCluster, c)
-	})
-	return made
 }

@@ -46,7 +46,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.waker = &reconcile.Waker[ctrl.Request]{}
 	r.sessions = newSessions()
 	r.told = reconcile.NewBell[types.NamespacedName]()
-	r.appliers = newAppliers(apply.Options{Notify: r.notify, Status: r.isOurs, NotifyStatus: r.notifyStatus})
 	r.jobs = reconcile.NewJobs[jobKey, submission](ctx, cmp.Or(r.JobsPerCluster, defaultJobsPerCluster), func(k jobKey) {
 		r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName})
 	}).DrainedBy(r.Drain)

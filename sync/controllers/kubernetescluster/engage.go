@@ -66,7 +66,7 @@ func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 
 // begin starts to watch the installations of a cluster, once per engagement.
 func (r *Reconciler) begin(ctx context.Context, c *cluster.Cluster) (*engagement, error) {
-	if e := r.engagements.get(c.Name()); e != nil && e.cluster == c {
+	if e := r.engagements.Get(c.Name()); e != nil && e.cluster == c {
 		return e, nil
 	}
 	informer, err := c.Cache().GetInformer(ctx, &v1alpha1.ApplicationInstallation{}, cache.BlockUntilSynced(false))
@@ -83,9 +83,8 @@ func (r *Reconciler) begin(ctx context.Context, c *cluster.Cluster) (*engagement
 	if err != nil {
 		return nil, fmt.Errorf("watch installations: %w", err)
 	}
-	r.engagements.put(c.Name(), e)
+	r.engagements.Put(ctx, c.Name(), e)
 	context.AfterFunc(ctx, func() {
-		r.engagements.drop(c.Name(), e)
 		_ = informer.RemoveEventHandler(registration) // fails only where the informer has ended
 	})
 	go func() {
@@ -110,34 +109,4 @@ func (r *Reconciler) gather(e *engagement) {
 
 func (r *Reconciler) wake(key types.NamespacedName) {
 	r.waker.Wake(ctrl.Request{NamespacedName: key})
-}
-
-// engagements by name of the cluster.
-type engagements struct {
-	mu    sync.Mutex
-	byKey map[types.NamespacedName]*engagement
-}
-
-func (s *engagements) get(key types.NamespacedName) *engagement {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.byKey[key]
-}
-
-func (s *engagements) put(key types.NamespacedName, e *engagement) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.byKey == nil {
-		s.byKey = map[types.NamespacedName]*engagement{}
-	}
-	s.byKey[key] = e
-}
-
-// drop forgets an engagement, unless another has taken its place.
-func (s *engagements) drop(key types.NamespacedName, e *engagement) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.byKey[key] == e {
-		delete(s.byKey, key)
-	}
 }

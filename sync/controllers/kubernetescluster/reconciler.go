@@ -50,7 +50,7 @@ type Reconciler struct {
 	kernel      *reconcile.Kernel
 	waker       *reconcile.Waker[ctrl.Request]
 	cleanups    *reconcile.Jobs[cleanupKey, error]
-	engagements engagements
+	engagements cluster.Engaged[types.NamespacedName, *engagement]
 	kubeconfigs kubeconfigs
 	claims      claims
 	crds        []crd

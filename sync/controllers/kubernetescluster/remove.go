@@ -84,7 +84,7 @@ func (r *Reconciler) drain(ctx context.Context, s *scope) (reconcile.Outcome, er
 		s.released = s.outcome == nil
 		return *cmp.Or(s.outcome, &reconcile.Outcome{}), nil
 	}
-	e := r.engagements.get(s.key)
+	e := r.engagements.Get(s.key)
 	if e == nil {
 		return reconcile.Outcome{Pending: true}, nil
 	}

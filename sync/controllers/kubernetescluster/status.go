@@ -102,7 +102,7 @@ func (s *scope) connecting() {
 
 // judgeEngagement returns an error that says what went wrong when the cluster was engaged.
 func (r *Reconciler) judgeEngagement(s *scope) error {
-	e := r.engagements.get(s.key)
+	e := r.engagements.Get(s.key)
 	if e == nil {
 		s.connecting()
 		return nil

@@ -34,7 +34,7 @@ func (r *Reconciler) summarize(ctx context.Context, s *scope) error {
 
 // installations returns the installations of the cluster, sorted, and whether all are known.
 func (r *Reconciler) installations(ctx context.Context, s *scope) ([]v1alpha1.InstallationSummary, bool, error) {
-	e := r.engagements.get(s.key)
+	e := r.engagements.Get(s.key)
 	if e == nil || !e.synced() {
 		return nil, false, nil
 	}
