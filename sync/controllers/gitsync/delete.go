@@ -63,12 +63,15 @@ func (r *Reconciler) isGoing(ctx context.Context, name string) (bool, error) {
 	return !namespace.DeletionTimestamp.IsZero(), nil
 }
 
-// toTakeOut returns the objects to delete from a target.
-func (s *scope) toTakeOut(t *target) []manifest.ID {
+// toTakeOut returns a function for a job that returns the objects to delete from a target.
+func (s *scope) toTakeOut(t *target) func() []manifest.ID {
+	known, namespace := s.knownThen(), s.gs.Namespace
 	if t.name != "" || !s.namespaceGoes {
-		return s.known()
+		return known
 	}
-	return slices.DeleteFunc(slices.Clone(s.known()), func(id manifest.ID) bool { return id.Namespace == s.gs.Namespace })
+	return func() []manifest.ID {
+		return slices.DeleteFunc(slices.Clone(known()), func(id manifest.ID) bool { return id.Namespace == namespace })
+	}
 }
 
 // deletionLook is how often a deletion is checked even though events should announce its progress:

@@ -57,14 +57,13 @@ func (r *Reconciler) deliver(ctx context.Context, s *scope) error {
 }
 
 func (r *Reconciler) handOver(s *scope, t *target) {
-	got := s.session.rendered
+	got, intent := s.session.rendered, r.intend(s)
 	request := apply.Request{
 		Owner:            s.apply,
 		Objects:          got.objects,
-		Inventory:        s.known(),
 		DefaultNamespace: s.defaultNamespace(),
 		Health:           s.gs.Spec.Wait,
-		Intent:           r.intend(s).declare,
+		Intent:           intent.declare,
 		Prune:            s.gs.GetPrune(),
 		// The content of a broken file is not known, so no object may be considered removed.
 		Partial: len(got.problems) > 0,
@@ -74,6 +73,7 @@ func (r *Reconciler) handOver(s *scope, t *target) {
 	result, done := r.delivers.Do(t.lane(), targetKey{s.session.key, t.name}, s.session.digest, func(ctx context.Context) apply.Result {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
+		request.Inventory = intent.known()
 		return applier.Apply(ctx, request)
 	})
 	if !done {
@@ -110,12 +110,12 @@ func (r *Reconciler) takeOut(s *scope, t *target) {
 		return
 	}
 	r.begin(s, t)
-	applier, owner, inventory, timeout := t.applier, s.apply, s.toTakeOut(t), s.gs.GetTimeout()
+	applier, owner, toTakeOut, timeout := t.applier, s.apply, s.toTakeOut(t), s.gs.GetTimeout()
 	input := fmt.Sprintf("delete, the namespace goes: %t", s.namespaceGoes)
 	result, done := r.delivers.Do(t.lane(), targetKey{s.session.key, t.name}, input, func(ctx context.Context) apply.Result {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		return applier.Delete(ctx, owner, inventory)
+		return applier.Delete(ctx, owner, toTakeOut())
 	})
 	if !done {
 		s.pending = true

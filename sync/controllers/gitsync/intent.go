@@ -19,9 +19,14 @@ import (
 type intent struct {
 	reconciler *Reconciler
 
-	mu sync.Mutex
+	// writing is held while the status is written.
+	writing sync.Mutex
 	// gs is the GitSync as last written, with the state that the deliveries started from.
 	gs *v1alpha1.GitSync
+
+	// mu protects inventory. It is not held while the status is written, so that no worker waits
+	// for the write of a job.
+	mu sync.Mutex
 	// inventory is the recorded inventory.
 	inventory []manifest.ID
 }
@@ -41,10 +46,11 @@ func (r *Reconciler) intend(s *scope) *intent {
 
 // declare is called by a delivery before it creates objects that the inventory does not list.
 func (i *intent) declare(ctx context.Context, ids []manifest.ID) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	union := inventory.Merge(i.inventory, ids)
-	if len(union) == len(i.inventory) {
+	i.writing.Lock()
+	defer i.writing.Unlock()
+	known := i.known()
+	union := inventory.Merge(known, ids)
+	if len(union) == len(known) {
 		return nil
 	}
 	r, current := i.reconciler, recorded(i.gs)
@@ -56,19 +62,31 @@ func (i *intent) declare(ctx context.Context, ids []manifest.ID) error {
 	if err := r.kernel.Record(ctx, r.Client, i.gs); err != nil {
 		return err
 	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	i.inventory = union
 	return nil
 }
 
+// known returns the recorded inventory.
+func (i *intent) known() []manifest.ID {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.inventory
+}
+
 // known returns what may be in the clusters: what was delivered, and what deliveries have declared
 // since, whether they are still under way or were superseded before they ended.
-func (s *scope) known() []manifest.ID {
-	if s.session.intent == nil {
-		return s.session.inventory
+func (s *scope) known() []manifest.ID { return s.knownThen()() }
+
+// knownThen returns a function for a job that returns what is known when it is called: until the
+// job begins, the job before it may declare more.
+func (s *scope) knownThen() func() []manifest.ID {
+	if s.session.intent != nil {
+		return s.session.intent.known
 	}
-	s.session.intent.mu.Lock()
-	defer s.session.intent.mu.Unlock()
-	return s.session.intent.inventory
+	delivered := s.session.inventory
+	return func() []manifest.ID { return delivered }
 }
 
 // showEvery is the minimum time between two writes of the clusters' progress.
@@ -93,8 +111,8 @@ func (s *scope) show(ctx context.Context) error {
 
 // show writes the status through the intent, whose own writes would otherwise revert it.
 func (i *intent) show(ctx context.Context, clusters []v1alpha1.GitSyncClusterStatus) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	i.writing.Lock()
+	defer i.writing.Unlock()
 	i.gs.Status.Clusters = clusters
 	return i.reconciler.kernel.Record(ctx, i.reconciler.Client, i.gs)
 }
