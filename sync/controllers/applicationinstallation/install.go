@@ -45,8 +45,8 @@ func (d *driver) prepare(_ context.Context, s *scope) error {
 	case !done:
 		s.pending, s.looking = needed, !needed
 	case got.err != nil && needed:
-		s.session.failed(d.kernel.Backoff)
-		s.session.nextLook = s.session.retryAt
+		s.session.retry.Failed(d.kernel.Backoff)
+		s.session.look.At = s.session.retry.At
 		return got.err
 	default:
 		s.looked(got.err, d.kernel.Backoff)
@@ -71,7 +71,7 @@ func (s *scope) moves() bool { return origin{version: s.version}.moves() }
 
 // lookDue reports whether it is time to ask a moving source where it points.
 func (s *scope) lookDue() bool {
-	return s.moves() && (s.session.asked != s.asked() || s.isDue(s.session.nextLook))
+	return s.moves() && (s.session.asked != s.asked() || s.isDue(s.session.look.At))
 }
 
 // asked identifies the question to a source: a different question is asked at once.
@@ -89,13 +89,12 @@ func (s *scope) asked() string {
 func (s *scope) looked(err error, backoff func(int) time.Duration) {
 	s.session.asked, s.session.lookErr = s.asked(), err
 	if err != nil {
-		s.session.lookFailures++
-		s.session.nextLook = time.Now().Add(backoff(s.session.lookFailures))
+		s.session.look.Failed(backoff)
 		return
 	}
-	s.session.lookFailures, s.session.nextLook = 0, time.Time{}
+	s.session.look = reconcile.Retry{}
 	if s.moves() {
-		s.session.nextLook = after(cmp.Or(s.interval(), gitInterval))
+		s.session.look.At = after(cmp.Or(s.interval(), gitInterval))
 	}
 }
 
@@ -118,7 +117,7 @@ func after(interval time.Duration) time.Time {
 // which also retries a failure that waits for a change.
 func (s *scope) retryDue() bool {
 	failed := s.session.result.err != nil || len(s.session.result.problems) > 0
-	return s.isDue(s.session.retryAt) || failed && s.requestedAt() != s.session.requested
+	return s.isDue(s.session.retry.At) || failed && s.requestedAt() != s.session.requested
 }
 
 // compareDue reports whether the interval after which everything is compared with the cluster is
@@ -272,14 +271,13 @@ func (d *driver) take(s *scope, result acted) {
 	}
 	switch {
 	case result.err != nil && reconcile.IsStalled(result.err):
-		s.session.failures++
-		s.session.retryAt = time.Time{}
+		s.session.retry = reconcile.Retry{Failures: s.session.retry.Failures + 1}
 	case result.err != nil || len(result.problems) > 0:
-		s.session.failed(d.kernel.Backoff)
+		s.session.retry.Failed(d.kernel.Backoff)
 	default:
-		s.session.succeeded()
+		s.session.retry = reconcile.Retry{}
 	}
-	s.inst.Status.Failures = int32(s.session.failures)
+	s.inst.Status.Failures = int32(s.session.retry.Failures)
 }
 
 // key returns the name of the installation.

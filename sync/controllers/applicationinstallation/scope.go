@@ -69,18 +69,7 @@ func (s *scope) method() v1alpha1.Method {
 func (s *scope) isDue(at time.Time) bool { return !at.IsZero() && !at.After(s.now) }
 
 // requeueAfter returns the time until the earliest of these: the next look at a moving source, the
-// next comparison, the next try, and the time by which objects must be healthy. It leaves out what
-// was due when the pass began: the pass has handled that or, if it could not, waits for something
-// that ends with an event.
+// next comparison, the next try, and the time by which objects must be healthy.
 func (s *scope) requeueAfter() time.Duration {
-	var next time.Time
-	for _, due := range []time.Time{s.session.nextLook, s.session.compareAt, s.session.retryAt, s.session.healthDue} {
-		if due.After(s.now) && (next.IsZero() || due.Before(next)) {
-			next = due
-		}
-	}
-	if next.IsZero() {
-		return 0
-	}
-	return max(time.Until(next), time.Millisecond)
+	return reconcile.UntilNext(s.now, s.session.look.At, s.session.compareAt, s.session.retry.At, s.session.healthDue)
 }

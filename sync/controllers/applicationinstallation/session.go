@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/source/git"
 )
 
@@ -24,11 +25,10 @@ type session struct {
 	// prepared is what was prepared for the digest, until it is acted on.
 	prepared *prepared
 	// asked is the question of the last look at a moving source, lookErr the error of that look,
-	// and nextLook the time of the next one.
-	asked        string
-	lookErr      error
-	lookFailures int
-	nextLook     time.Time
+	// and look the next one.
+	asked   string
+	lookErr error
+	look    reconcile.Retry
 	// revision of a git source that was last installed.
 	revision git.Revision
 
@@ -58,24 +58,16 @@ type session struct {
 	// giveUp is why the last install must be rolled back; empty if it must not be.
 	giveUp string
 
-	// failures in a row, and when to try again.
-	failures int
-	retryAt  time.Time
+	// retry is for failed actions and fetches.
+	retry reconcile.Retry
 }
-
-func (s *session) failed(backoff func(int) time.Duration) {
-	s.failures++
-	s.retryAt = time.Now().Add(backoff(s.failures))
-}
-
-func (s *session) succeeded() { s.failures, s.retryAt = 0, time.Time{} }
 
 // beginUninstall clears, once, what was due: what delayed the install does not delay the uninstall,
 // and there is nothing left to look at.
 func (s *session) beginUninstall() {
 	if !s.uninstalling {
-		s.uninstalling, s.retryAt = true, time.Time{}
-		s.nextLook, s.compareAt, s.healthDue = time.Time{}, time.Time{}, time.Time{}
+		s.uninstalling, s.retry.At = true, time.Time{}
+		s.look.At, s.compareAt, s.healthDue = time.Time{}, time.Time{}, time.Time{}
 	}
 }
 
@@ -93,7 +85,7 @@ func (s *sessions) of(inst *v1alpha1.ApplicationInstallation) *session {
 	defer s.mu.Unlock()
 	found := s.byUID[inst.UID]
 	if found == nil {
-		found = &session{failures: int(inst.Status.Failures)}
+		found = &session{retry: reconcile.Retry{Failures: int(inst.Status.Failures)}}
 		s.byUID[inst.UID] = found
 	}
 	return found

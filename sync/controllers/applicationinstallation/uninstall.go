@@ -22,7 +22,7 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 	s.resolved = *app
 	s.session.prepared = nil
 	s.session.beginUninstall()
-	if s.session.retryAt.After(s.now) {
+	if s.session.retry.At.After(s.now) {
 		return reconcile.Outcome{}, d.remaining(s)
 	}
 	result, done := d.do(s, "uninstall", d.methods[app.Method].uninstall)

@@ -11,6 +11,7 @@ import (
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/apply/inventory"
 	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/reconcile"
 )
 
 // targets returns the targets sorted by name, so that everything that lists them is stable.
@@ -149,9 +150,9 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) error {
 		delivered = inventory.Merge(s.session.inventory, delivered)
 	}
 	if failed {
-		s.session.failed(r.kernel.Backoff)
+		s.session.retry.Failed(r.kernel.Backoff)
 	} else {
-		s.session.succeeded()
+		s.session.retry = reconcile.Retry{}
 	}
 	if !slices.ContainsFunc(s.targets(), func(t *target) bool { return t.attempted != s.session.digest && t.applier != nil }) {
 		s.session.rendered = nil

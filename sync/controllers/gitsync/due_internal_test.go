@@ -9,37 +9,22 @@ import (
 
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/reconcile"
 )
 
-// C56: what was due when a pass began is not waited for: a job or a cluster that it waits for ends as
-// an event, and until then there would be pass after pass.
-func TestRequeueAfter_leavesOutWhatWasDue(t *testing.T) {
+func TestRequeueAfter_countsEverythingThatIsDue(t *testing.T) {
 	now := time.Now()
-	past, soon, later := now.Add(-time.Second), now.Add(time.Minute), now.Add(time.Hour)
-	cases := map[string]struct {
-		reason               string
-		look, retry, showing time.Time
-		want                 time.Time
-	}{
-		"nothing":               {reason: "there is nothing to wait for"},
-		"a look under way":      {"the end of the job is an event", past, time.Time{}, time.Time{}, time.Time{}},
-		"a try of a lost one":   {"its return is an event, and the next look stays due", later, past, time.Time{}, later},
-		"exactly now":           {"the pass has seen it", now, time.Time{}, time.Time{}, time.Time{}},
-		"the earliest of three": {"all count", later, later, soon, soon},
-		"due since":             {"the pass that began before has not seen it", now.Add(time.Nanosecond), later, time.Time{}, now},
+	soon := now.Add(time.Minute)
+	for _, session := range []*session{
+		{look: reconcile.Retry{At: soon}},
+		{retry: reconcile.Retry{At: soon}},
+		{showDue: soon},
+	} {
+		after := (&scope{now: now, session: session}).requeueAfter()
+		assert.Positive(t, after, "%+v", session)
+		assert.LessOrEqual(t, after, time.Minute, "%+v", session)
 	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			s := &scope{now: now, session: &session{nextLook: c.look, retryAt: c.retry, showDue: c.showing}}
-			got := s.requeueAfter()
-			if c.want.IsZero() {
-				assert.Zero(t, got, c.reason)
-				return
-			}
-			assert.Positive(t, got, c.reason)
-			assert.LessOrEqual(t, got, max(c.want.Sub(now), time.Millisecond), c.reason)
-		})
-	}
+	assert.Zero(t, (&scope{now: now, session: &session{}}).requeueAfter())
 }
 
 // A cluster that failed is tried again once each time that is due, and not until the last of the
@@ -62,7 +47,7 @@ func TestRetryDue(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := &scope{now: now, session: &session{retryAt: c.retryAt}}
+			s := &scope{now: now, session: &session{retry: reconcile.Retry{At: c.retryAt}}}
 			assert.Equal(t, c.due, s.retryDue(&target{result: c.result, tried: c.tried}), c.reason)
 		})
 	}

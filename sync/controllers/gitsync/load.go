@@ -73,7 +73,7 @@ func (r *Reconciler) readSecret(ctx context.Context, s *scope) error {
 // does not end the pass: what was delivered is still maintained (P13).
 func (r *Reconciler) load(ctx context.Context, s *scope) error {
 	asked := s.asked()
-	look := asked != s.session.asked || !s.session.nextLook.After(s.now)
+	look := asked != s.session.asked || !s.session.look.At.After(s.now)
 	if !look && !s.needsObjects() {
 		return nil
 	}
@@ -95,7 +95,7 @@ func (r *Reconciler) load(ctx context.Context, s *scope) error {
 	s.session.revision = result.revision
 	if result.digest != s.session.digest {
 		s.session.digest, s.session.rendered = result.digest, nil
-		s.session.succeeded()
+		s.session.retry = reconcile.Retry{}
 	}
 	if result.rendered != nil {
 		s.session.rendered = result.rendered
@@ -117,15 +117,15 @@ func (s *scope) asked() string {
 // looked records how a check of the repository ended and when the next one is due.
 func (s *scope) looked(asked string, err error, backoff func(int) time.Duration) {
 	s.session.asked, s.session.lookErr, s.session.lookedAt = asked, err, s.now
-	wait := s.gs.GetInterval()
-	wait += time.Duration(rand.Int64N(int64(wait)/10 + 1))
-	s.session.lookFailures++
+	interval := s.gs.GetInterval()
+	next := time.Now().Add(interval + time.Duration(rand.Int64N(int64(interval)/10+1)))
 	if err == nil {
-		s.session.lookFailures = 0
-	} else {
-		wait = min(wait, backoff(s.session.lookFailures))
+		s.session.look = reconcile.Retry{At: next}
+		return
 	}
-	s.session.nextLook = time.Now().Add(wait)
+	if s.session.look.Failed(backoff); next.Before(s.session.look.At) {
+		s.session.look.At = next
+	}
 }
 
 // needsObjects reports whether a cluster waits for objects that are not in memory.

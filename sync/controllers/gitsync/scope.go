@@ -43,17 +43,7 @@ func (s *scope) outcome() reconcile.Outcome {
 }
 
 // requeueAfter returns the time until the next check of the repository, the next retry, or the next
-// write of the clusters' progress. It ignores what was due when the pass began: the pass has either
-// handled that or waits for a job or a cluster, which wake the GitSync.
+// write of the clusters' progress.
 func (s *scope) requeueAfter() time.Duration {
-	var next time.Time
-	for _, due := range []time.Time{s.session.nextLook, s.session.retryAt, s.session.showDue} {
-		if due.After(s.now) && (next.IsZero() || due.Before(next)) {
-			next = due
-		}
-	}
-	if next.IsZero() {
-		return 0
-	}
-	return max(time.Until(next), time.Millisecond)
+	return reconcile.UntilNext(s.now, s.session.look.At, s.session.retry.At, s.session.showDue)
 }

@@ -10,6 +10,7 @@ import (
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/source/git"
 )
 
@@ -44,13 +45,12 @@ type session struct {
 	intent    *intent
 
 	// asked is the question that the repository was last asked, and lookErr the result.
-	asked        string
-	lookErr      error
-	lookFailures int
+	asked   string
+	lookErr error
 	// lookedAt is the now of the pass in which the last check of the repository ended.
 	lookedAt time.Time
-	// nextLook is when the interval, or the back-off of lookErr, is over.
-	nextLook time.Time
+	// look is the next check: when the interval, or the back-off of lookErr, is over.
+	look reconcile.Retry
 
 	// revision is the newest revision seen; digest identifies what it renders to.
 	revision git.Revision
@@ -72,9 +72,8 @@ type session struct {
 	// when to write it again; zero if there is nothing new.
 	shown, showDue time.Time
 
-	// failures is the number of failed deliveries in a row, and retryAt is when to try again.
-	failures int
-	retryAt  time.Time
+	// retry is for failed deliveries.
+	retry reconcile.Retry
 }
 
 // rendered is the content of a revision.
@@ -139,22 +138,12 @@ func (s *sessions) drop(key sessionKey) {
 	delete(s.byKey, key)
 }
 
-// failed records a failed delivery and schedules the retry.
-func (s *session) failed(backoff func(int) time.Duration) {
-	s.failures++
-	s.retryAt = time.Now().Add(backoff(s.failures))
-}
-
-// succeeded records that nothing needs a retry.
-func (s *session) succeeded() {
-	s.failures, s.retryAt = 0, time.Time{}
-}
-
 // retryDue reports whether a failed delivery must be retried: once each time that is due, however
 // long other clusters take.
 func (s *scope) retryDue(t *target) bool {
 	failed := t.result.Err != nil || len(t.result.Problems) > 0
-	return failed && !s.session.retryAt.After(s.now) && t.tried.Before(s.session.retryAt)
+	due := s.session.retry.At
+	return failed && !due.After(s.now) && t.tried.Before(due)
 }
 
 // unwatchedDue reports whether a cluster must be checked because it has objects whose changes are

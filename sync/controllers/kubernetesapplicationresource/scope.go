@@ -47,10 +47,10 @@ func (s *scope) pending() reconcile.Outcome {
 // requeueAfter returns the time until the next try; zero if there is none. Must be called after a
 // try that is due was made.
 func (s *scope) requeueAfter() time.Duration {
-	if s.session.retryAt.IsZero() {
+	if s.session.retry.At.IsZero() {
 		return 0
 	}
-	return max(time.Until(s.session.retryAt), time.Millisecond)
+	return max(time.Until(s.session.retry.At), time.Millisecond)
 }
 
 // object returns the identity of the templated object, in the namespace that it has if its kind has

@@ -11,6 +11,7 @@ import (
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/reconcile"
 )
 
 // jobKey identifies a resource; the UID distinguishes it from another of the same name.
@@ -44,9 +45,8 @@ type session struct {
 	correctedAt time.Time
 	// shownAt is when a changed status of the object was last shown.
 	shownAt time.Time
-	// failures counts failures in a row; retryAt is when to try again.
-	failures int
-	retryAt  time.Time
+	// retry is for failed jobs, and for looks and corrections that are not due yet.
+	retry reconcile.Retry
 	// lookups is how often in a row a kind was looked for that no event may announce.
 	lookups int
 }
@@ -70,11 +70,6 @@ type submission struct {
 	corrected bool
 	// err is why the job could not do anything.
 	err error
-}
-
-func (s *session) failed(backoff func(int) time.Duration) {
-	s.failures++
-	s.retryAt = time.Now().Add(backoff(s.failures))
 }
 
 // Limits of a fight with somebody who keeps changing what was submitted.
@@ -110,7 +105,7 @@ func (s *session) nextCorrection(now time.Time, backoff func(int) time.Duration)
 
 // unwatched schedules another look at the resource after unwatchedInterval, because no event will
 // cause one.
-func (s *session) unwatched() { s.failures, s.retryAt = 0, time.Now().Add(unwatchedInterval) }
+func (s *session) unwatched() { s.retry = reconcile.Retry{At: time.Now().Add(unwatchedInterval)} }
 
 // Shortest and longest interval at which a kind that nothing defines is looked for. The interval
 // grows, because most of these kinds never come.
@@ -122,10 +117,10 @@ const (
 // unannounced schedules another look at the resource, after an interval that grows each time.
 func (s *session) unannounced() {
 	pause := min(minLookup<<min(s.lookups, 8), maxLookup)
-	s.failures, s.retryAt, s.lookups = 0, time.Now().Add(pause), s.lookups+1
+	s.retry, s.lookups = reconcile.Retry{At: time.Now().Add(pause)}, s.lookups+1
 }
 
-func (s *session) succeeded() { s.failures, s.retryAt, s.lookups = 0, time.Time{}, 0 }
+func (s *session) succeeded() { s.retry, s.lookups = reconcile.Retry{}, 0 }
 
 // isDue reports whether a job with an input has to be run, or has been and its result has to be
 // handled: there was none with that input yet, or what failed is due for another try.
@@ -133,7 +128,7 @@ func (s *session) isDue(input string) bool {
 	return s.working || s.attempted != input || s.retryDue()
 }
 
-func (s *session) retryDue() bool { return !s.retryAt.IsZero() && !time.Now().Before(s.retryAt) }
+func (s *session) retryDue() bool { return !s.retry.At.IsZero() && !time.Now().Before(s.retry.At) }
 
 // sessions has the sessions by name of the resource.
 type sessions struct {

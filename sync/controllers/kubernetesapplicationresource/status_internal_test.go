@@ -67,14 +67,14 @@ func TestSession_looksForKindsThatNothingDefines(t *testing.T) {
 	var pauses []time.Duration
 	for range 12 {
 		s.unannounced()
-		pauses = append(pauses, time.Until(s.retryAt).Round(time.Minute))
+		pauses = append(pauses, time.Until(s.retry.At).Round(time.Minute))
 	}
 	minutes := func(n int) time.Duration { return time.Duration(n) * time.Minute }
 	assert.Equal(t, []time.Duration{minutes(2), minutes(4), minutes(8), minutes(16), minutes(30), minutes(30)}, pauses[:6])
 	assert.Equal(t, minutes(30), pauses[11])
 	s.succeeded()
 	s.unannounced()
-	assert.Equal(t, minutes(2), time.Until(s.retryAt).Round(time.Minute), "it was there")
+	assert.Equal(t, minutes(2), time.Until(s.retry.At).Round(time.Minute), "it was there")
 }
 
 // W23

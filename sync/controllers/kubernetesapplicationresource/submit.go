@@ -90,7 +90,7 @@ func (r *Reconciler) needsWork(s *scope) bool {
 	now := time.Now()
 	next := s.session.nextCorrection(now, r.kernel.Backoff)
 	if next.After(now) {
-		s.session.retryAt = next
+		s.session.retry.At = next
 		return false
 	}
 	return true
@@ -130,7 +130,7 @@ func (r *Reconciler) do(s *scope, input string, work func(context.Context) submi
 	}
 	switch {
 	case got.worthRetrying():
-		s.session.failed(r.kernel.Backoff)
+		s.session.retry.Failed(r.kernel.Backoff)
 	case got.unseen:
 		s.session.unwatched()
 	case got.unannounced:
