@@ -51,7 +51,6 @@ func installations(count int) string {
 
 // users returns the names of at most five installations, and the number of all.
 func users(used []v1alpha1.VersionUsage) (names string, count int) {
-	const shown = 5
 	var listed []string
 	for _, u := range used {
 		listed = append(listed, u.Installations...)

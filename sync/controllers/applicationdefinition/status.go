@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -40,11 +40,11 @@ func (r *Reconciler) judge(_ context.Context, s *scope) error {
 	}
 	s.definition.Status.Clusters = t.held
 	if len(t.failed) > 0 {
-		return reconcile.Waiting(v1alpha1.CopyFailedReason, 0, "%s", some(t.failed, "; "))
+		return reconcile.Waiting(v1alpha1.CopyFailedReason, 0, "%s", excerpt.Texts(t.failed, "; ", shown))
 	}
 	s.outcome = &reconcile.Outcome{Message: "every cluster that it is offered to has a copy"}
 	if len(t.away) > 0 {
-		s.outcome.Message = "every cluster that can be reached has a copy, the others get theirs when they are back: " + some(t.away, ", ")
+		s.outcome.Message = "every cluster that can be reached has a copy, the others get theirs when they are back: " + excerpt.Texts(t.away, ", ", shown)
 	}
 	return nil
 }
@@ -99,13 +99,4 @@ func (t *tally) add(kc *v1alpha1.KubernetesCluster, l *lane, definition string) 
 	default:
 		t.away = append(t.away, key)
 	}
-}
-
-// some joins at most five elements of list, and counts the rest.
-func some(list []string, separator string) string {
-	const shown = 5
-	if len(list) <= shown {
-		return strings.Join(list, separator)
-	}
-	return fmt.Sprintf("%s%sand %d more", strings.Join(list[:shown], separator), separator, len(list)-shown)
 }

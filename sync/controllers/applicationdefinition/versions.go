@@ -2,17 +2,16 @@ package applicationdefinition
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/Masterminds/semver/v3"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/excerpt"
 )
 
-// maxNamed is how many versions a summary names.
-const maxNamed = 5
+// shown is how many versions, clusters or installations a text names.
+const shown = 5
 
 // summarize returns the versions of a definition for tables: newest first, those that are not
 // semantic versions last, in the order of the spec. Deprecated ones are omitted unless there are no
@@ -30,10 +29,7 @@ func summarize(versions []v1alpha1.ApplicationVersion) string {
 		names = deprecated
 	}
 	slices.SortStableFunc(names, newestFirst)
-	if len(names) <= maxNamed {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
+	return excerpt.Names(names, shown)
 }
 
 func newestFirst(a, b string) int {

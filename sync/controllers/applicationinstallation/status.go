@@ -39,13 +39,13 @@ func (d *driver) report(s *scope) (reconcile.Outcome, error) {
 		s.markInstalled(false, result.err)
 		return s.failed(result.err)
 	case len(result.problems) > 0:
-		err := reconcile.Failed(v1alpha1.ApplyFailedReason, "%s%s", excerpt.Of(result.problems[0].Error(), maxMessage), andMore(len(result.problems)-1))
+		err := reconcile.Failed(v1alpha1.ApplyFailedReason, "%s%s", excerpt.Of(result.problems[0].Error(), maxMessage), excerpt.AndMore(len(result.problems)-1))
 		s.markInstalled(false, err)
 		return s.failed(err)
 	case len(result.waiting) > 0:
 		return reconcile.Outcome{
 			Unknown: v1alpha1.ProgressingReason, RequeueAfter: s.requeueAfter(),
-			Message: fmt.Sprintf("waiting for %s%s", result.waiting[0], andMore(len(result.waiting)-1)),
+			Message: fmt.Sprintf("waiting for %s%s", result.waiting[0], excerpt.AndMore(len(result.waiting)-1)),
 		}, nil
 	}
 	s.markInstalled(true, nil)
@@ -121,13 +121,6 @@ func (s *scope) reportDrift(result acted) {
 		return
 	}
 	conditions.MarkTrue(s.inst, v1alpha1.DriftedCondition, v1alpha1.DriftDetectedReason, "%s", excerpt.Of(strings.Join(result.drifted, "; "), maxMessage))
-}
-
-func andMore(n int) string {
-	if n <= 0 {
-		return ""
-	}
-	return fmt.Sprintf(" (and %d more)", n)
 }
 
 func toStatus(problems []manifest.Problem) []v1alpha1.Problem {

@@ -46,9 +46,9 @@ func (d *driver) remaining(s *scope) error {
 	case result.err != nil:
 		return reconcile.Waiting(v1alpha1.UninstallFailedReason, s.requeueAfter(), "%w", result.err)
 	case len(result.problems) > 0:
-		return reconcile.Waiting(v1alpha1.UninstallFailedReason, s.requeueAfter(), "%s%s", excerpt.Of(result.problems[0].Error(), maxMessage), andMore(len(result.problems)-1))
+		return reconcile.Waiting(v1alpha1.UninstallFailedReason, s.requeueAfter(), "%s%s", excerpt.Of(result.problems[0].Error(), maxMessage), excerpt.AndMore(len(result.problems)-1))
 	case len(result.waiting) > 0:
-		return reconcile.Waiting(v1alpha1.DeletingReason, s.requeueAfter(), "waiting for %s%s to be gone", result.waiting[0], andMore(len(result.waiting)-1))
+		return reconcile.Waiting(v1alpha1.DeletingReason, s.requeueAfter(), "waiting for %s%s to be gone", result.waiting[0], excerpt.AndMore(len(result.waiting)-1))
 	default:
 		return reconcile.Waiting(v1alpha1.DeletingReason, s.requeueAfter(), "uninstalling %s", s.resolved.Name)
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 )
@@ -100,7 +101,7 @@ func (s *scope) remaining(kernel *reconcile.Kernel) error {
 	}
 	slices.Sort(left)
 	shown := left[:min(len(left), 3)]
-	return reconcile.Waiting(v1alpha1.DeletingReason, deletionLook, "waiting for %s%s to be gone", strings.Join(shown, ", "), andMore(len(left)-len(shown)))
+	return reconcile.Waiting(v1alpha1.DeletingReason, deletionLook, "waiting for %s%s to be gone", strings.Join(shown, ", "), excerpt.AndMore(len(left)-len(shown)))
 }
 
 // retryDelete says why a deletion failed, and schedules another try.

@@ -98,7 +98,7 @@ func (s *scope) problems() []manifest.Problem {
 func (s *scope) unfinished() string {
 	for _, t := range s.targets() {
 		if n := len(t.result.Waiting); n > 0 {
-			return fmt.Sprintf("%swaiting for %s%s", t.prefix(), t.result.Waiting[0], andMore(n-1))
+			return fmt.Sprintf("%swaiting for %s%s", t.prefix(), t.result.Waiting[0], excerpt.AndMore(n-1))
 		}
 		if t.leaving {
 			return fmt.Sprintf("%sdeleting what was delivered, %d objects left", t.prefix(), len(t.result.Inventory))
@@ -212,7 +212,7 @@ func (s *scope) warnings(reason string) string {
 	if len(all) == 0 {
 		return ""
 	}
-	return "; " + all[0].Error() + andMore(len(all)-1)
+	return "; " + all[0].Error() + excerpt.AndMore(len(all)-1)
 }
 
 func counted(n int, noun string) string {
@@ -230,14 +230,7 @@ func (t *target) prefix() string {
 }
 
 func summarize(problems []manifest.Problem, all int) string {
-	return fmt.Sprintf("%d of %d objects: %s%s", len(problems), all, problems[0].Error(), andMore(len(problems)-1))
-}
-
-func andMore(n int) string {
-	if n <= 0 {
-		return ""
-	}
-	return fmt.Sprintf(" (and %d more)", n)
+	return fmt.Sprintf("%d of %d objects: %s%s", len(problems), all, problems[0].Error(), excerpt.AndMore(len(problems)-1))
 }
 
 // maxMessage bounds the message of one problem in a status.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -30,7 +31,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 	if s.failed != nil {
 		return reconcile.Outcome{}, reconcile.Failed(v1alpha1.DeleteFailedReason, "%w", s.failed)
 	}
-	return reconcile.Outcome{}, reconcile.Waiting(v1alpha1.DeletingReason, 0, "waiting for what is left: %s", some(remaining(ours), "; "))
+	return reconcile.Outcome{}, reconcile.Waiting(v1alpha1.DeletingReason, 0, "waiting for what is left: %s", excerpt.Texts(remaining(ours), "; ", shown))
 }
 
 // firstToGo returns the resources that must be deleted before the others: objects of kinds that

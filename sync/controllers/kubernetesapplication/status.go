@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,9 +67,9 @@ func (s *scope) trouble() error {
 	}
 	all := append(refused, failed...)
 	if len(taken) > 0 {
-		all = append([]string{fmt.Sprintf("KubernetesApplicationResource %s exists and belongs to somebody else: rename the template, or delete it", some(taken, ", "))}, all...)
+		all = append([]string{fmt.Sprintf("KubernetesApplicationResource %s exists and belongs to somebody else: rename the template, or delete it", excerpt.Texts(taken, ", ", shown))}, all...)
 	}
-	switch text := some(all, "; "); {
+	switch text := excerpt.Texts(all, "; ", shown); {
 	case len(refused) > 0:
 		return reconcile.Failed(v1alpha1.ResourcesFailedReason, "%s", text)
 	case len(taken) > 0 && len(failed) == 0:
@@ -218,12 +217,4 @@ func reasonOf(err error) string {
 
 func describe(name, message string) string {
 	return "resource " + name + ": " + excerpt.Of(message, maxMessage)
-}
-
-// some joins at most five texts, and counts the rest.
-func some(list []string, separator string) string {
-	if len(list) <= shown {
-		return strings.Join(list, separator)
-	}
-	return fmt.Sprintf("%s%sand %d more", strings.Join(list[:shown], separator), separator, len(list)-shown)
 }

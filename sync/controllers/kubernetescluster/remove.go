@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,6 +14,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -137,12 +137,15 @@ func (r *Reconciler) remains(ctx context.Context, s *scope) error {
 	return waiting(append(names, delivering...))
 }
 
+// shown is how many objects a message names.
+const shown = 5
+
 // waiting returns an error that names what a deletion waits for; nil if that is nothing.
 func waiting(names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return reconcile.Waiting(v1alpha1.InUseReason, 0, "waiting for what is left in the cluster: %s: delete it", some(names))
+	return reconcile.Waiting(v1alpha1.InUseReason, 0, "waiting for what is left in the cluster: %s: delete it", excerpt.Names(names, shown))
 }
 
 // delivering returns the GitSyncs that have objects in the cluster. They remove them without help,
@@ -162,15 +165,6 @@ func (r *Reconciler) delivering(ctx context.Context, s *scope) ([]string, error)
 	}
 	slices.Sort(names)
 	return names, nil
-}
-
-// some names at most five, and counts the rest.
-func some(names []string) string {
-	const shown = 5
-	if len(names) <= shown {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
 }
 
 // abandon lets the cluster go as it is. If the cluster answers, it removes the copies of

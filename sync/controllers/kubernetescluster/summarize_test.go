@@ -23,8 +23,3 @@ func TestShorten_keepsEveryVersionInUse(t *testing.T) {
 	assert.True(t, slices.IsSortedFunc(got, byName))
 	assert.Equal(t, all[:10], shorten(all[:10]), "few are left as they are")
 }
-
-func TestSome(t *testing.T) {
-	assert.Equal(t, "a, b", some([]string{"a", "b"}))
-	assert.Equal(t, "a, b, c, d, e and 2 more", some([]string{"a", "b", "c", "d", "e", "f", "g"}))
-}
