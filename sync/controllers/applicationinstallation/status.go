@@ -12,14 +12,10 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/health"
-	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// maxProblems is how many problems a status lists.
-const maxProblems = 50
-
-// maxMessage bounds the message of one problem in a status, and of a list of what drifted: the
+// maxMessage bounds a problem, and a list of what drifted, in the message of a condition: the
 // refusal of a webhook may have any length, and etcd rejects objects that are too large.
 const maxMessage = 2048
 
@@ -32,7 +28,7 @@ func (s *scope) failed(err error) (reconcile.Outcome, error) {
 // report turns the session into the status and the outcome of the pass.
 func (d *driver) report(s *scope) (reconcile.Outcome, error) {
 	result := s.session.result
-	s.inst.Status.Problems = toStatus(result.problems)
+	s.inst.Status.Problems = reconcile.Problems(result.problems)
 	s.reportDrift(result)
 	switch {
 	case result.err != nil:
@@ -121,15 +117,4 @@ func (s *scope) reportDrift(result acted) {
 		return
 	}
 	conditions.MarkTrue(s.inst, v1alpha1.DriftedCondition, v1alpha1.DriftDetectedReason, "%s", excerpt.Of(strings.Join(result.drifted, "; "), maxMessage))
-}
-
-func toStatus(problems []manifest.Problem) []v1alpha1.Problem {
-	var list []v1alpha1.Problem
-	for _, p := range problems[:min(len(problems), maxProblems)] {
-		list = append(list, v1alpha1.Problem{
-			ObjectReference: v1alpha1.ObjectReference{Group: p.ID.Group, Kind: p.ID.Kind, Namespace: p.ID.Namespace, Name: p.ID.Name},
-			File:            p.File, Line: int32(p.Line), Reason: p.Reason, Message: excerpt.Of(p.Message, maxMessage),
-		})
-	}
-	return list
 }

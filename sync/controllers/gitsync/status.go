@@ -16,14 +16,11 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// maxProblems is how many problems a status lists.
-const maxProblems = 50
-
 // report turns the session into the status and the outcome of the pass.
 func (s *scope) report() (reconcile.Outcome, error) {
 	problems := s.problems()
 	s.gs.Status.ProblemCount = int32(len(problems))
-	s.gs.Status.Problems = toStatus(problems[:min(len(problems), maxProblems)])
+	s.gs.Status.Problems = reconcile.Problems(problems)
 	s.gs.Status.Clusters = s.clusterStatuses()
 	if s.session.revision.Commit != "" {
 		s.gs.Status.AttemptedRevision = s.session.revision.String()
@@ -231,22 +228,4 @@ func (t *target) prefix() string {
 
 func summarize(problems []manifest.Problem, all int) string {
 	return fmt.Sprintf("%d of %d objects: %s%s", len(problems), all, problems[0].Error(), excerpt.AndMore(len(problems)-1))
-}
-
-// maxMessage bounds the message of one problem in a status.
-const maxMessage = 2048
-
-func toStatus(problems []manifest.Problem) []v1alpha1.Problem {
-	var list []v1alpha1.Problem
-	for _, p := range problems {
-		list = append(list, v1alpha1.Problem{
-			ObjectReference: v1alpha1.ObjectReference{Group: p.ID.Group, Kind: p.ID.Kind, Namespace: p.ID.Namespace, Name: p.ID.Name},
-			File:            p.File,
-			Line:            int32(p.Line),
-			Cluster:         p.Cluster,
-			Reason:          p.Reason,
-			Message:         excerpt.Of(p.Message, maxMessage),
-		})
-	}
-	return list
 }
