@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/watch"
 )
 
 // Object is an object of one of our own kinds.
@@ -84,7 +84,7 @@ type Pass struct {
 // outdated status.
 func (k *Kernel) Begin(c client.Client, recorder events.EventRecorder, obj Object) *Pass {
 	k.mu.Lock()
-	if m := k.known[obj.GetUID()]; m != nil && m.status != nil && isOlder(obj.GetResourceVersion(), m.version) {
+	if m := k.known[obj.GetUID()]; m != nil && m.status != nil && watch.Older(obj.GetResourceVersion(), m.version) {
 		setStatus(obj, m.status)
 		obj.SetResourceVersion(m.version)
 	}
@@ -229,7 +229,7 @@ func (k *Kernel) remember(obj Object) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	m := k.of(obj.GetUID())
-	if m.status != nil && isOlder(obj.GetResourceVersion(), m.version) {
+	if m.status != nil && watch.Older(obj.GetResourceVersion(), m.version) {
 		return // a pass wrote and remembered a newer status before a job remembered its own
 	}
 	m.status, m.version = status, obj.GetResourceVersion()
@@ -273,9 +273,4 @@ func earlier(a, b time.Duration) time.Duration {
 		return b
 	}
 	return a
-}
-
-func isOlder(cached, written string) bool {
-	order, err := resourceversion.CompareResourceVersion(cached, written)
-	return err == nil && order < 0
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/watch"
 )
 
 // partial returns an object for the metadata of a definition. In user clusters only metadata is
@@ -54,11 +55,8 @@ func (l *lane) watch(ctx context.Context) error {
 
 // deleted forgets a copy that is gone and makes the lane look at it.
 func (l *lane) deleted(o any) {
-	if tombstone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
-		o = tombstone.Obj
-	}
-	gone, ok := o.(client.Object)
-	if !ok {
+	gone := watch.Deleted(o)
+	if gone == nil {
 		return
 	}
 	l.mu.Lock()

@@ -5,9 +5,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/watch"
 )
 
 // action is what a lane does with one copy.
@@ -114,11 +114,7 @@ func behind(live *metav1.PartialObjectMetadata, last verified) bool {
 	if last.at.IsZero() || time.Since(last.at) > trust {
 		return false
 	}
-	if live == nil {
-		return true
-	}
-	order, err := resourceversion.CompareResourceVersion(live.ResourceVersion, last.version)
-	return err == nil && order < 0
+	return live == nil || watch.Older(live.ResourceVersion, last.version)
 }
 
 func contains(all, some map[string]string) bool {

@@ -15,6 +15,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/content"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/watch"
 )
 
 const (
@@ -195,11 +196,8 @@ func handle(matters func(was, is client.Object) bool, f func(client.Object)) too
 			}
 		},
 		DeleteFunc: func(o any) {
-			if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
-				o = gone.Obj
-			}
-			if object, ok := o.(client.Object); ok {
-				f(object)
+			if gone := watch.Deleted(o); gone != nil {
+				f(gone)
 			}
 		},
 	}
