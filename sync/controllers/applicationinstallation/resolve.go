@@ -3,7 +3,6 @@ package applicationinstallation
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/validation"
 	"waybill.dev/waybill/sync/content"
 	"waybill.dev/waybill/sync/reconcile"
 )
@@ -35,7 +35,7 @@ func (d *driver) resolve(ctx context.Context, s *scope) error {
 	// A version that is not offered was withdrawn only if the installation has it: otherwise it may
 	// still come.
 	withdrawn := s.version == nil && s.has(wanted) || !definition.DeletionTimestamp.IsZero()
-	if withdrawn && forced(definition, wanted) {
+	if withdrawn && validation.ForceRemoved(definition, wanted) {
 		return d.withdraw(ctx, s, wanted)
 	}
 	if s.version == nil {
@@ -88,18 +88,6 @@ func (s *scope) unresolved(format string, args ...any) error {
 		return reconcile.Stalled(v1alpha1.DefinitionGoneReason, format+"; what is installed keeps running, delete the installation to uninstall it", args...)
 	}
 	return reconcile.Waiting(v1alpha1.DefinitionNotFoundReason, 0, format, args...)
-}
-
-// forced reports whether the definition allows removing the version from those who use it (C47).
-func forced(definition *v1alpha1.ApplicationDefinition, version string) bool {
-	value, ok := definition.Annotations[v1alpha1.ForceRemoveAnnotation]
-	if !ok {
-		return false
-	}
-	return slices.ContainsFunc(strings.Split(value, ","), func(v string) bool {
-		v = strings.TrimSpace(v)
-		return v == "*" || v == version
-	})
 }
 
 // withdraw deletes the installation of a version that was removed by force (K52).
