@@ -30,6 +30,16 @@ func (o Object) ID() ID {
 	}
 }
 
+// SetLabel sets one label, and keeps the others.
+func (o Object) SetLabel(key, value string) {
+	labels := o.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[key] = value
+	o.SetLabels(labels)
+}
+
 // Place returns `file:line`, or the part of it that is known.
 func (o Object) Place() string {
 	return place(o.File, o.Line)

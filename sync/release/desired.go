@@ -28,8 +28,8 @@ type Identity struct {
 	Known *v1alpha1.ReleaseStatus
 }
 
-// stamp returns the marks that every object of the release carries (C53, C55).
-func (i Identity) stamp() helm.Stamp {
+// Stamp returns the marks that every object of the release carries (C53, C55).
+func (i Identity) Stamp() helm.Stamp {
 	return helm.Stamp{
 		Labels:      map[string]string{v1alpha1.OwnerHashLabel: i.OwnerHash, v1alpha1.ReleaseLabel: i.Name},
 		Annotations: map[string]string{v1alpha1.OwnerAnnotation: i.Owner},

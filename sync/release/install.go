@@ -49,7 +49,7 @@ func (s *session) install(ctx context.Context) (*helmrelease.Release, error) {
 	run.SkipCRDs = true // done by prepare
 	run.SkipSchemaValidation = true
 	run.Labels = s.id.recordLabels(newest.Number+1, digest)
-	run.PostRenderer = s.id.stamp()
+	run.PostRenderer = s.id.Stamp()
 	return run.Run(helm.Clone(s.desired.Chart), helm.MergeValues(s.desired.Values))
 }
 

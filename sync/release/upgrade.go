@@ -45,6 +45,6 @@ func (s *session) upgrade(ctx context.Context) (*helmrelease.Release, error) {
 	run.ResetValues = true // else empty values would be those of the last revision
 	run.SkipSchemaValidation = true
 	run.Labels = s.id.recordLabels(newest.Number+1, digest)
-	run.PostRenderer = s.id.stamp()
+	run.PostRenderer = s.id.Stamp()
 	return run.RunWithContext(context.Background(), s.id.Name, helm.Clone(s.desired.Chart), helm.MergeValues(s.desired.Values))
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply/inventory"
@@ -73,8 +74,5 @@ func (d *driver) keepInventory(ctx context.Context, s *scope) error {
 
 // recorded returns the inventory of the status.
 func recorded(inst *v1alpha1.ApplicationInstallation) v1alpha1.Inventory {
-	if inst.Status.Inventory == nil {
-		return v1alpha1.Inventory{}
-	}
-	return *inst.Status.Inventory
+	return ptr.Deref(inst.Status.Inventory, v1alpha1.Inventory{})
 }

@@ -46,7 +46,7 @@ func (m kustomizeMethod) build(ctx context.Context, p plan, at git.Revision) (*f
 		return nil, reconcile.Failed(v1alpha1.EmptyPathReason, "%q holds no manifest at %s", path, revision)
 	}
 	for _, o := range got.objects {
-		stampRelease(o, p.inst.Name)
+		o.SetLabel(v1alpha1.ReleaseLabel, p.inst.Name) // the generated Application selects by it
 	}
 	return got, nil
 }
@@ -110,14 +110,4 @@ func (m kustomizeMethod) uninstall(ctx context.Context, p plan) acted {
 		got.err = reconcile.Failed(v1alpha1.UninstallFailedReason, "%w", prefixed("uninstall", p, result.Err))
 	}
 	return got
-}
-
-// stampRelease adds to an object the label that the generated Application selects it by.
-func stampRelease(o manifest.Object, name string) {
-	labels := o.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[v1alpha1.ReleaseLabel] = name
-	o.SetLabels(labels)
 }

@@ -64,13 +64,9 @@ func (r *Reconciler) openTree(ctx context.Context, s origin, revision git.Revisi
 		}
 		repository.Credentials = credentials
 	}
-	var ref git.Ref
-	if from.Ref != nil {
-		ref = git.Ref{Branch: from.Ref.Branch, Tag: from.Ref.Tag, SemVer: from.Ref.SemVer, Name: from.Ref.Name, Commit: from.Ref.Commit}
-	}
 	if revision.Commit == "" {
 		var err error
-		if revision, err = r.Git.Resolve(ctx, repository, ref); err != nil {
+		if revision, err = r.Git.Resolve(ctx, repository, git.RefOf(from.Ref)); err != nil {
 			return nil, git.Revision{}, gitError(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
+	"k8s.io/utils/ptr"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply/inventory"
@@ -139,8 +140,5 @@ func (r *Reconciler) saveInventory(ctx context.Context, s *scope, ids []manifest
 
 // recorded returns the inventory in the status.
 func recorded(gs *v1alpha1.GitSync) v1alpha1.Inventory {
-	if gs.Status.Inventory == nil {
-		return v1alpha1.Inventory{}
-	}
-	return *gs.Status.Inventory
+	return ptr.Deref(gs.Status.Inventory, v1alpha1.Inventory{})
 }

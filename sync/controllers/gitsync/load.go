@@ -152,7 +152,7 @@ func (s *scope) order(look bool) order {
 	ref := s.gs.GetRef()
 	o := order{
 		repository: s.repository,
-		ref:        git.Ref{Branch: ref.Branch, Tag: ref.Tag, SemVer: ref.SemVer, Name: ref.Name, Commit: ref.Commit},
+		ref:        git.RefOf(&ref),
 		path:       s.gs.Spec.Path,
 		ignore:     s.gs.GetIgnore(),
 		namespace:  s.defaultNamespace(),

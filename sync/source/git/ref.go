@@ -10,6 +10,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+
+	"waybill.dev/waybill/api/v1alpha1"
 )
 
 // Ref says which commit is wanted (K21). If several fields are set, the first of Commit, Name,
@@ -27,6 +29,14 @@ type Ref struct {
 	Name string
 	// Commit is a full SHA-1.
 	Commit string
+}
+
+// RefOf returns the reference that a spec names; the server's default branch if it names none.
+func RefOf(named *v1alpha1.GitReference) Ref {
+	if named == nil {
+		return Ref{}
+	}
+	return Ref{Branch: named.Branch, Tag: named.Tag, SemVer: named.SemVer, Name: named.Name, Commit: named.Commit}
 }
 
 // Revision is a commit and the reference that led to it.

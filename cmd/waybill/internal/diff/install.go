@@ -15,7 +15,6 @@ import (
 	"waybill.dev/waybill/sync/apply/inventory"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/release"
-	"waybill.dev/waybill/sync/render/helm"
 )
 
 // ofInstallation returns what an install or upgrade would change in the target.
@@ -71,7 +70,7 @@ func (j *job) ofRelease(ctx context.Context, r *installation.Resolved, owner app
 		return nil, err
 	}
 	id := release.Identity{Namespace: r.Namespace, Name: r.Installation.Name, Owner: owner.String(), OwnerHash: owner.Hash()}
-	options := installation.Options{Revision: 1, Stamp: stamp(id)}
+	options := installation.Options{Revision: 1, Stamp: id.Stamp()}
 	if current := r.Installation.Status.Release; current != nil {
 		options.Revision = int(current.Revision) + 1
 	}
@@ -97,14 +96,6 @@ func (j *job) ofRelease(ctx context.Context, r *installation.Resolved, owner app
 		changes = append(changes, change{cluster: j.target.Name(), id: p.ID, before: p.Before, after: p.After, note: p.Note, refused: p.Refused})
 	}
 	return changes, nil
-}
-
-// stamp returns the marks of every object of a release (C53, C55).
-func stamp(id release.Identity) helm.Stamp {
-	return helm.Stamp{
-		Labels:      map[string]string{v1alpha1.OwnerHashLabel: id.OwnerHash, v1alpha1.ReleaseLabel: id.Name},
-		Annotations: map[string]string{v1alpha1.OwnerAnnotation: id.Owner},
-	}
 }
 
 // ofCRDs returns what would happen to the CRDs of a chart under its CRD policy.
@@ -135,12 +126,7 @@ func (j *job) ofKustomization(ctx context.Context, r *installation.Resolved, own
 		return nil, err
 	}
 	for _, object := range objects.Objects {
-		labels := object.GetLabels()
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[v1alpha1.ReleaseLabel] = r.Installation.Name
-		object.SetLabels(labels)
+		object.SetLabel(v1alpha1.ReleaseLabel, r.Installation.Name)
 	}
 	d := delivery{cluster: j.target, manager: v1alpha1.FieldManager, owner: &owner, namespace: r.Namespace, prune: true}
 	if in := r.Installation.Status.Inventory; in != nil {

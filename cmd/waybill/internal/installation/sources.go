@@ -56,11 +56,7 @@ func (s *Sources) tree(ctx context.Context, url string, ref *v1alpha1.GitReferen
 		}
 		repository.Credentials = credentials
 	}
-	var wanted git.Ref
-	if ref != nil {
-		wanted = git.Ref{Branch: ref.Branch, Tag: ref.Tag, SemVer: ref.SemVer, Name: ref.Name, Commit: ref.Commit}
-	}
-	revision, err := s.git.Resolve(ctx, repository, wanted)
+	revision, err := s.git.Resolve(ctx, repository, git.RefOf(ref))
 	if err != nil {
 		return nil, err
 	}
