@@ -245,5 +245,9 @@ func (r *run) notRemoved(rm *removal, err error) {
 		r.fail(failure)
 		return
 	}
-	rm.refuse(classify(err))
+	reason, message := classify(err)
+	if apierrors.IsConflict(err) {
+		message = "it changes while it is being deleted; the deletion is tried again" // the API server quotes versions
+	}
+	rm.refuse(reason, message)
 }

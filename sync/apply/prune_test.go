@@ -1,6 +1,8 @@
 package apply_test
 
 import (
+	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -89,6 +91,30 @@ func TestPrune_onlyWhatIsOurs(t *testing.T) {
 		assert.NotNil(t, f.live("configmaps", name), name)
 	}
 	assert.Nil(t, f.live("configmaps", "stripped"), "its annotation still says whose it is")
+}
+
+// C41: an object that changes faster than it can be looked at stays for now, and what is said of that
+// is the same each time.
+func TestPrune_changesAllTheTime(t *testing.T) {
+	f := newFixture(t)
+	first := f.mustApply(nil, configMap(t, "busy", "one"))
+	edits := 0
+	var edit func()
+	edit = func() {
+		edits++
+		f.edit("configmaps", "busy", fmt.Sprintf(`{"data":{"edits":"%d"}}`, edits))
+		f.requests.interfere(http.MethodDelete, edit)
+	}
+	f.requests.interfere(http.MethodDelete, edit)
+	second := f.apply(first.Inventory)
+	require.Len(t, second.Problems, 1)
+	assert.Equal(t, "it changes while it is being deleted; the deletion is tried again", second.Problems[0].Message)
+	assert.Len(t, second.Inventory, 1)
+
+	f.requests.interfere(http.MethodDelete, func() {})
+	third := f.mustApply(second.Inventory)
+	assert.Empty(t, third.Inventory)
+	assert.Nil(t, f.live("configmaps", "busy"))
 }
 
 // An object that cannot be gone yet stays in the inventory, and its end is told.
