@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
@@ -40,9 +41,11 @@ func Parse(flags *pflag.FlagSet, args []string) error {
 // is started just to try it out must not use the cluster at hand as its hub. Rate limiting is left
 // to the API server, which knows better (priority and fairness); the user agent is program/version.
 func LoadConfig(kubeconfig, program, version string) (*rest.Config, error) {
-	rules := &clientcmd.ClientConfigLoadingRules{
-		ExplicitPath: kubeconfig,
-		Precedence:   filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)),
+	files := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig, Precedence: filepath.SplitList(files)}
+	// Files that do not exist are skipped, and in a Pod its own cluster is taken in their place.
+	if kubeconfig == "" && files != "" && !slices.ContainsFunc(rules.Precedence, exists) {
+		return nil, fmt.Errorf("load kubeconfig: $KUBECONFIG names %s: %w", files, os.ErrNotExist)
 	}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
@@ -54,4 +57,9 @@ func LoadConfig(kubeconfig, program, version string) (*rest.Config, error) {
 	config.QPS = -1
 	config.UserAgent = program + "/" + version
 	return config, nil
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return !errors.Is(err, os.ErrNotExist)
 }

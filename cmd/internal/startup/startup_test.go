@@ -74,7 +74,13 @@ current-context: c
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "load kubeconfig: ")
 
-	t.Setenv("KUBECONFIG", file)
+	t.Setenv("KUBECONFIG", file+".missing")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
+	_, err = startup.LoadConfig("", "waybill-x", "0.1.0")
+	require.EqualError(t, err, "load kubeconfig: $KUBECONFIG names "+file+".missing: file does not exist", "in a Pod, too")
+
+	t.Setenv("KUBECONFIG", file+".missing:"+file)
 	config, err = startup.LoadConfig("", "waybill-x", "0.1.0")
 	require.NoError(t, err)
 	assert.Equal(t, "https://127.0.0.1:6443", config.Host)
