@@ -21,6 +21,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/waybill/internal/fleet"
 	"waybill.dev/waybill/cmd/waybill/internal/output"
+	syncwatch "waybill.dev/waybill/sync/watch"
 )
 
 // outcome is the result of a reconciliation.
@@ -46,7 +47,8 @@ func (o outcome) String() string {
 // errDeleted ends the wait for an object that is gone.
 var errDeleted = errors.New("was deleted meanwhile")
 
-// await watches an object until the reconciliation requested with token is done.
+// await watches an object, as it is since it was annotated with token, until the reconciliation
+// requested by that is done.
 func await(ctx context.Context, target *fleet.Cluster, object *unstructured.Unstructured, token string, progress *output.Progress) (outcome, error) {
 	begin := time.Now()
 	source, err := watchOne(target, object)
@@ -59,8 +61,8 @@ func await(ctx context.Context, target *fleet.Cluster, object *unstructured.Unst
 			return false, errDeleted
 		}
 		live, ok := e.Object.(*unstructured.Unstructured)
-		if !ok {
-			return false, nil
+		if !ok || syncwatch.Older(live.GetResourceVersion(), object.GetResourceVersion()) {
+			return false, nil // what was before our request, from a cache of the API server
 		}
 		last = live
 		state := read(live, token)
@@ -145,7 +147,8 @@ func read(object *unstructured.Unstructured, token string) state {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &status); err != nil {
 		return state{message: err.Error()}
 	}
-	s := state{handled: handles(status.LastHandledReconcileAt, token) && status.ObservedGeneration >= object.GetGeneration()}
+	answered := answers(status.LastHandledReconcileAt, object.GetAnnotations()[v1alpha1.ReconcileAtAnnotation], token)
+	s := state{handled: answered && status.ObservedGeneration >= object.GetGeneration()}
 	for _, c := range status.Conditions {
 		if c.Type == v1alpha1.ReadyCondition {
 			s.ready = c.Status == metav1.ConditionTrue
@@ -161,13 +164,8 @@ func read(object *unstructured.Unstructured, token string) state {
 	return s
 }
 
-// handles reports whether a handled request answers ours too: it is ours, or one that was made
-// later and replaced it.
-func handles(handled, token string) bool {
-	last, err := time.Parse(time.RFC3339Nano, handled)
-	if err != nil {
-		return handled == token
-	}
-	own, err := time.Parse(time.RFC3339Nano, token)
-	return err == nil && !last.Before(own)
+// answers reports whether the handled request answers ours: it is ours, or the one that has replaced
+// it in the annotation. Tokens are not compared as times, which come from the clocks of two machines.
+func answers(handled, annotated, token string) bool {
+	return handled == token || annotated != token && handled == annotated
 }

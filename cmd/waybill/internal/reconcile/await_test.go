@@ -6,17 +6,23 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Of two that ask at once, the later overwrites what the earlier waits for.
-func TestHandles(t *testing.T) {
-	const own = "2026-01-02T03:04:05.6Z"
-	for handled, want := range map[string]bool{
-		"":                         false,
-		own:                        true,
-		"2026-01-02T03:04:05.61Z":  true,
-		"2026-01-02T03:04:05.599Z": false,
-		"by hand":                  false,
+// Of two that ask at once, the later overwrites what the earlier waits for. Their clocks need not
+// agree.
+func TestAnswers(t *testing.T) {
+	const own, others = "2026-01-02T03:04:05.6Z", "2026-01-02T03:00:00Z"
+	for reason, tc := range map[string]struct {
+		handled, annotated string
+		want               bool
+	}{
+		"nothing was handled yet":                {"", own, false},
+		"ours was":                               {own, own, true},
+		"ours was, and another has been written": {own, others, true},
+		"one from before ours":                   {others, own, false},
+		"one that has replaced ours":             {others, others, true},
+		"one by hand that has replaced ours":     {"now", "now", true},
+		"ours was replaced, by one to come":      {"2026-01-02T02:00:00Z", others, false},
+		"the annotation was removed":             {others, "", false},
 	} {
-		assert.Equal(t, want, handles(handled, own), handled)
+		assert.Equal(t, tc.want, answers(tc.handled, tc.annotated, own), reason)
 	}
-	assert.True(t, handles("by hand", "by hand"))
 }
