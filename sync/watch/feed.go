@@ -116,7 +116,7 @@ func (f *Feed[S]) run(ctx context.Context) {
 	}
 }
 
-// newBackoff returns the back-off between attempts when nobody calls Kick.
+// newBackoff returns the back-off between attempts when nobody calls kick.
 func newBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second}
 }
@@ -185,7 +185,7 @@ func (f *Feed[S]) Await(ctx context.Context) error {
 		}
 		changed := f.changed
 		f.mu.Unlock()
-		f.Kick()
+		f.kick()
 		select {
 		case <-ctx.Done():
 			f.mu.Lock()
@@ -196,8 +196,8 @@ func (f *Feed[S]) Await(ctx context.Context) error {
 	}
 }
 
-// Kick makes a feed that waits try again at once.
-func (f *Feed[S]) Kick() {
+// kick makes a feed that waits try again at once.
+func (f *Feed[S]) kick() {
 	select {
 	case f.kicks <- struct{}{}:
 	default:

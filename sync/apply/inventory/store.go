@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// SecretType is the type of the Secrets that hold an inventory.
-	SecretType corev1.SecretType = "apps.waybill.dev/inventory"
+	// secretType is the type of the Secrets that hold an inventory.
+	secretType corev1.SecretType = "apps.waybill.dev/inventory"
 
 	// maxInStatus is the size in bytes up to which an inventory stays in the status.
 	maxInStatus = 200 << 10
@@ -197,7 +197,7 @@ func readSecret(ctx context.Context, c client.Client, owner client.Object, name 
 func writeSecret(ctx context.Context, c client.Client, owner client.Object, name string, data []byte) error {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: owner.GetNamespace(), Name: name},
-		Type:       SecretType,
+		Type:       secretType,
 		Data:       map[string][]byte{dataKey: data},
 	}
 	if err := controllerutil.SetOwnerReference(owner, secret, c.Scheme()); err != nil {

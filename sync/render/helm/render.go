@@ -175,8 +175,8 @@ func checkSize(files map[string]string) error {
 	for _, text := range files {
 		total += len(text)
 	}
-	if total > MaxManifestBytes {
-		return fmt.Errorf("%w: manifests take %d bytes, and the limit is %d", ErrRender, total, MaxManifestBytes)
+	if total > maxManifestBytes {
+		return fmt.Errorf("%w: manifests take %d bytes, and the limit is %d", ErrRender, total, maxManifestBytes)
 	}
 	return nil
 }

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
-// MaxManifestBytes bounds all manifests of one release together. Helm stores them, compressed, in
+// maxManifestBytes bounds all manifests of one release together. Helm stores them, compressed, in
 // one Secret of a megabyte; ten times that is never intended.
-const MaxManifestBytes = 10 << 20
+const maxManifestBytes = 10 << 20
 
 // Stamp marks every object of rendered manifests with its owner (C53). It changes only the metadata
 // of objects: selectors and Pod templates stay as they are in the chart. It is a Helm
@@ -26,8 +26,8 @@ type Stamp struct {
 // Run implements Helm's postrender.PostRenderer. It returns ErrRender for invalid or too large
 // YAML.
 func (s Stamp) Run(manifests *bytes.Buffer) (*bytes.Buffer, error) {
-	if manifests.Len() > MaxManifestBytes {
-		return nil, fmt.Errorf("%w: manifests take %d bytes, and the limit is %d", ErrRender, manifests.Len(), MaxManifestBytes)
+	if manifests.Len() > maxManifestBytes {
+		return nil, fmt.Errorf("%w: manifests take %d bytes, and the limit is %d", ErrRender, manifests.Len(), maxManifestBytes)
 	}
 	var out bytes.Buffer
 	decoder := yaml.NewDecoder(manifests)

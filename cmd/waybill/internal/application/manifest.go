@@ -12,9 +12,9 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// Manifest returns an Application as people would write it: without a status, fields that the API
+// manifest returns an Application as people would write it: without a status, fields that the API
 // server fills in, and empty fields.
-func Manifest(app *v1alpha1.Application) (*unstructured.Unstructured, error) {
+func manifest(app *v1alpha1.Application) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(app)
 	if err != nil {
 		return nil, fmt.Errorf("write manifest of Application %s: %w", app.Name, err)
@@ -43,7 +43,7 @@ func Manifest(app *v1alpha1.Application) (*unstructured.Unstructured, error) {
 // Print writes the manifests of Applications: as a stream of YAML documents, or of JSON ones.
 func Print(w io.Writer, asJSON bool, apps ...*v1alpha1.Application) error {
 	for i, app := range apps {
-		object, err := Manifest(app)
+		object, err := manifest(app)
 		if err != nil {
 			return err
 		}

@@ -8,30 +8,30 @@ import (
 
 // Exit codes of the program.
 const (
-	// ExitOK: done, and nothing is wrong.
-	ExitOK = 0
+	// exitOK: done, and nothing is wrong.
+	exitOK = 0
 
-	// ExitNegative: done, and the answer is no: a file is invalid, an object did not become
+	// exitNegative: done, and the answer is no: a file is invalid, an object did not become
 	// ready, a diff is not empty.
-	ExitNegative = 1
+	exitNegative = 1
 
-	// ExitError: not done.
-	ExitError = 2
+	// exitError: not done.
+	exitError = 2
 )
 
-// ErrNegative ends a command that has done its work and printed everything, with ExitNegative.
-// Other errors end it with ExitError and are printed.
+// ErrNegative ends a command that has done its work and printed everything, with exitNegative.
+// Other errors end it with exitError and are printed.
 var ErrNegative = errors.New("negative result")
 
 // Finish prints err, unless it is ErrNegative, and returns the exit code.
 func Finish(err error, errOut io.Writer) int {
 	switch {
 	case err == nil:
-		return ExitOK
+		return exitOK
 	case errors.Is(err, ErrNegative):
-		return ExitNegative
+		return exitNegative
 	default:
 		fmt.Fprintf(errOut, "error: %s\n", err)
-		return ExitError
+		return exitError
 	}
 }

@@ -6,16 +6,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"waybill.dev/waybill/cmd/waybill/internal/cli"
 	"waybill.dev/waybill/cmd/waybill/internal/fleet"
 )
 
-// Namespacer returns the namespace that a command line means; *cli.Env implements it.
-type Namespacer interface {
-	Namespace() (name string, explicit bool, err error)
-}
-
 // Resolve turns arguments into objects that have a kind, a name and a namespace.
-func Resolve(ctx context.Context, env Namespacer, target *fleet.Cluster, args []string) ([]*unstructured.Unstructured, error) {
+func Resolve(ctx context.Context, env *cli.Env, target *fleet.Cluster, args []string) ([]*unstructured.Unstructured, error) {
 	set, err := Discover(ctx, target)
 	if err != nil {
 		return nil, err

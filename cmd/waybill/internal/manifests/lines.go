@@ -45,7 +45,7 @@ func (s *Set) Line(object manifest.Object, field string) int {
 // parse parses the document that begins at a place; nil if that fails.
 func (s *Set) parse(at place) *document {
 	content := s.stdin
-	if at.file != Stdin {
+	if at.file != standardInput {
 		var err error
 		if content, err = os.ReadFile(at.file); err != nil {
 			return nil

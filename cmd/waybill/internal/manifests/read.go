@@ -14,8 +14,8 @@ import (
 	"waybill.dev/waybill/sync/render/plain"
 )
 
-// Stdin is the name of the standard input in arguments and in messages.
-const Stdin = "-"
+// standardInput is the name of the standard input in arguments and in messages.
+const standardInput = "-"
 
 // maxInput is how many bytes are read from the standard input at most.
 const maxInput = 64 << 20
@@ -49,7 +49,7 @@ func Read(paths []string, in io.Reader) (*Set, error) {
 }
 
 func (s *Set) add(name string, in io.Reader) error {
-	if name == Stdin {
+	if name == standardInput {
 		content, err := io.ReadAll(io.LimitReader(in, maxInput+1))
 		if err != nil {
 			return fmt.Errorf("read the standard input: %w", err)
@@ -58,7 +58,7 @@ func (s *Set) add(name string, in io.Reader) error {
 			return fmt.Errorf("read the standard input: more than %d bytes", maxInput)
 		}
 		s.stdin = content
-		return s.render(Stdin, content)
+		return s.render(standardInput, content)
 	}
 	info, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -81,7 +81,7 @@ func (s *Set) add(name string, in io.Reader) error {
 func (s *Set) render(name string, content []byte) error {
 	file := path.Base(filepath.ToSlash(name))
 	switch {
-	case name == Stdin:
+	case name == standardInput:
 		file = "stdin.yaml"
 	case !isManifest(file):
 		file += ".yaml"

@@ -13,9 +13,9 @@ import (
 
 // Replacements of a secret value; if it differs between two states, before and after.
 const (
-	Hidden = "***"
-	Before = "*** (before)"
-	After  = "*** (after)"
+	masked       = "***"
+	maskedBefore = "*** (before)"
+	maskedAfter  = "*** (after)"
 )
 
 // lastApplied is where `kubectl apply` keeps a copy of the whole object, including secrets.
@@ -34,7 +34,7 @@ func Secret(object *unstructured.Unstructured) *unstructured.Unstructured {
 			hideData(inner)
 		}
 		if annotations := annotationsOf(inner); tellsLastApplied(inner) {
-			annotations[lastApplied] = Hidden
+			annotations[lastApplied] = masked
 		}
 	})
 	return hidden
@@ -57,8 +57,8 @@ func Pair(before, after *unstructured.Unstructured) (*unstructured.Unstructured,
 		for _, field := range dataFields {
 			for name, value := range dataOf(one, field) {
 				if changed, both := dataOf(other, field)[name]; both && !same(value, changed) {
-					dataOf(wasHidden[key], field)[name] = Before
-					dataOf(isHidden[key], field)[name] = After
+					dataOf(wasHidden[key], field)[name] = maskedBefore
+					dataOf(isHidden[key], field)[name] = maskedAfter
 				}
 			}
 		}
@@ -134,10 +134,10 @@ func hideData(secret map[string]any) {
 	for _, field := range dataFields {
 		data := dataOf(secret, field)
 		if data == nil && secret[field] != nil {
-			secret[field] = Hidden // malformed, but may be secret nevertheless
+			secret[field] = masked // malformed, but may be secret nevertheless
 		}
 		for key := range data {
-			data[key] = Hidden
+			data[key] = masked
 		}
 	}
 }

@@ -29,14 +29,14 @@ type parts struct {
 // ofApplication returns the components of an Application, the objects that name it without being
 // its components (A49-A52, A56), its health-check Pod (A81) and its dependencies (A93). The
 // subtrees of the dependencies are added when everything else is there.
-func (b *builder) ofApplication(ctx context.Context, at *site, app *v1alpha1.Application, level int) ([]*Node, error) {
+func (b *builder) ofApplication(ctx context.Context, at *site, app *v1alpha1.Application, level int) ([]*treeNode, error) {
 	members, err := membership.Compile(app)
 	if err != nil {
 		return nil, fmt.Errorf("read Application %s in %s: %w", app.Name, app.Namespace, err)
 	}
 	p := &parts{builder: b, at: at, app: app, members: members, rules: b.rules(app), level: level}
 	kinds := validation.ComponentKinds(app)
-	found := make([][]*Node, len(kinds)+2)
+	found := make([][]*treeNode, len(kinds)+2)
 	var all sync.WaitGroup
 	for i, gk := range kinds {
 		all.Go(func() { found[i] = p.ofKind(ctx, gk) })
@@ -65,11 +65,11 @@ func (b *builder) rules(app *v1alpha1.Application) map[schema.GroupKind]*health.
 }
 
 // healthCheck returns the Pod that was created from spec.healthCheck.
-func (p *parts) healthCheck(ctx context.Context) []*Node {
+func (p *parts) healthCheck(ctx context.Context) []*treeNode {
 	if p.app.Spec.HealthCheck == nil {
 		return nil
 	}
-	var nodes []*Node
+	var nodes []*treeNode
 	for _, d := range p.at.inFull(ctx, place{kind: pods, namespace: p.app.Namespace})[p.app.UID] {
 		if !isHealthCheck(d.object) {
 			continue
@@ -93,9 +93,9 @@ func isHealthCheck(object metav1.Object) bool {
 }
 
 // dependencies returns the Applications that this one needs.
-func (p *parts) dependencies(ctx context.Context) []*Node {
+func (p *parts) dependencies(ctx context.Context) []*treeNode {
 	names := p.app.Spec.Dependencies
-	nodes, _ := p.each(len(names), func(i int) (*Node, error) {
+	nodes, _ := p.each(len(names), func(i int) (*treeNode, error) {
 		object, node := p.at.read(ctx, applicationID(p.app.Namespace, names[i]))
 		if object == nil {
 			node.Message = joined("a dependency", node.Message)

@@ -66,7 +66,7 @@ func newBuilder(ctx context.Context, home *fleet.Cluster, rootKind string, depth
 }
 
 // build returns the tree below an object of the home cluster.
-func (b *builder) build(ctx context.Context, root *unstructured.Unstructured) (*Node, error) {
+func (b *builder) build(ctx context.Context, root *unstructured.Unstructured) (*treeNode, error) {
 	node := describe(root, b.home.name())
 	children, err := b.descend(ctx, b.home, root, 1)
 	node.Children = children
@@ -80,7 +80,7 @@ func (b *builder) build(ctx context.Context, root *unstructured.Unstructured) (*
 func (b *builder) shows(level int) bool { return b.depth == 0 || level <= b.depth }
 
 // descend returns the nodes below an object at a level; none below the last level.
-func (b *builder) descend(ctx context.Context, at *site, object *unstructured.Unstructured, level int) ([]*Node, error) {
+func (b *builder) descend(ctx context.Context, at *site, object *unstructured.Unstructured, level int) ([]*treeNode, error) {
 	if !b.shows(level) || !b.first(at, object) {
 		return nil, nil
 	}
@@ -141,10 +141,10 @@ func (b *builder) unclaimed(at *site, ids []manifest.ID) []manifest.ID {
 }
 
 // of returns the nodes below an object of a type, at a level.
-type of[T any] func(ctx context.Context, at *site, object *T, level int) ([]*Node, error)
+type of[T any] func(ctx context.Context, at *site, object *T, level int) ([]*treeNode, error)
 
 // below converts an object to its type and calls next.
-func below[T any](ctx context.Context, next of[T], at *site, object *unstructured.Unstructured, level int) ([]*Node, error) {
+func below[T any](ctx context.Context, next of[T], at *site, object *unstructured.Unstructured, level int) ([]*treeNode, error) {
 	typed := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", object.GetKind(), object.GetName(), err)
@@ -153,7 +153,7 @@ func below[T any](ctx context.Context, next of[T], at *site, object *unstructure
 }
 
 // ofGitSync returns what a GitSync delivers, by cluster if it delivers to others.
-func (b *builder) ofGitSync(ctx context.Context, at *site, gs *v1alpha1.GitSync, level int) ([]*Node, error) {
+func (b *builder) ofGitSync(ctx context.Context, at *site, gs *v1alpha1.GitSync, level int) ([]*treeNode, error) {
 	ids, err := b.inventory(ctx, at, gs, gs.Status.Inventory)
 	if err != nil {
 		return nil, err
@@ -161,9 +161,9 @@ func (b *builder) ofGitSync(ctx context.Context, at *site, gs *v1alpha1.GitSync,
 	if len(gs.Status.Clusters) == 0 {
 		return b.objects(ctx, at, ids, level), nil
 	}
-	return b.each(len(gs.Status.Clusters), func(i int) (*Node, error) {
+	return b.each(len(gs.Status.Clusters), func(i int) (*treeNode, error) {
 		status := gs.Status.Clusters[i]
-		node := &Node{Group: v1alpha1.Group, Kind: v1alpha1.KubernetesClusterKind, Namespace: gs.Namespace, Name: status.Name, Cluster: at.name(), Version: status.Revision}
+		node := &treeNode{Group: v1alpha1.Group, Kind: v1alpha1.KubernetesClusterKind, Namespace: gs.Namespace, Name: status.Name, Cluster: at.name(), Version: status.Revision}
 		node.Health, node.Message = health.Current, status.Message
 		if !status.Ready {
 			node.Health = health.InProgress
@@ -201,7 +201,7 @@ func (b *builder) inventory(ctx context.Context, at *site, owner client.Object, 
 
 // objects returns the current objects of an inventory, and what is below them. An object that is a
 // component of an Application among them is shown only there.
-func (b *builder) objects(ctx context.Context, at *site, ids []manifest.ID, level int) []*Node {
+func (b *builder) objects(ctx context.Context, at *site, ids []manifest.ID, level int) []*treeNode {
 	var apps, others []manifest.ID
 	for _, id := range ids {
 		if id.Group == v1alpha1.Group && id.Kind == v1alpha1.ApplicationKind {
@@ -216,8 +216,8 @@ func (b *builder) objects(ctx context.Context, at *site, ids []manifest.ID, leve
 	return nodes
 }
 
-func (b *builder) readAll(ctx context.Context, at *site, ids []manifest.ID, level int) []*Node {
-	nodes, _ := b.each(len(ids), func(i int) (*Node, error) {
+func (b *builder) readAll(ctx context.Context, at *site, ids []manifest.ID, level int) []*treeNode {
+	nodes, _ := b.each(len(ids), func(i int) (*treeNode, error) {
 		object, node := at.read(ctx, ids[i])
 		if object == nil {
 			return node, nil
@@ -231,8 +231,8 @@ func (b *builder) readAll(ctx context.Context, at *site, ids []manifest.ID, leve
 }
 
 // each builds siblings concurrently and sorts them; nil nodes are left out.
-func (b *builder) each(n int, build func(int) (*Node, error)) ([]*Node, error) {
-	nodes := make([]*Node, n)
+func (b *builder) each(n int, build func(int) (*treeNode, error)) ([]*treeNode, error) {
+	nodes := make([]*treeNode, n)
 	var group errgroup.Group
 	for i := range n {
 		group.Go(func() (err error) {
@@ -243,7 +243,7 @@ func (b *builder) each(n int, build func(int) (*Node, error)) ([]*Node, error) {
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	nodes = slices.DeleteFunc(nodes, func(node *Node) bool { return node == nil })
+	nodes = slices.DeleteFunc(nodes, func(node *treeNode) bool { return node == nil })
 	sortNodes(nodes)
 	return nodes, nil
 }
@@ -263,7 +263,7 @@ func idOf(object *unstructured.Unstructured) manifest.ID {
 }
 
 // describe returns the node of a live object.
-func describe(object *unstructured.Unstructured, cluster string) *Node {
+func describe(object *unstructured.Unstructured, cluster string) *treeNode {
 	node := newNode(idOf(object), cluster)
 	node.Health, node.Message = health.Of(object)
 	if !isOurs(object) {

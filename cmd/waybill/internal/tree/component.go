@@ -20,7 +20,7 @@ import (
 
 // ofKind returns the components of one kind, including those that are listed but missing. A kind
 // that may not be listed, or does not exist, does not affect the others.
-func (p *parts) ofKind(ctx context.Context, gk schema.GroupKind) []*Node {
+func (p *parts) ofKind(ctx context.Context, gk schema.GroupKind) []*treeNode {
 	mapping, err := p.at.mappingIn(gk)
 	if err != nil {
 		return p.unread(gk, err)
@@ -40,7 +40,7 @@ func (p *parts) ofKind(ctx context.Context, gk schema.GroupKind) []*Node {
 			shown = append(shown, &found[i])
 		}
 	}
-	nodes, _ := p.each(len(shown), func(i int) (*Node, error) { return p.component(ctx, kind, shown[i], live), nil })
+	nodes, _ := p.each(len(shown), func(i int) (*treeNode, error) { return p.component(ctx, kind, shown[i], live), nil })
 	return append(nodes, p.missing(gk, found)...)
 }
 
@@ -114,7 +114,7 @@ func (p *parts) inFull(gk schema.GroupKind) bool {
 }
 
 // component returns the node of an existing object.
-func (p *parts) component(ctx context.Context, kind schema.GroupVersionKind, found *metav1.PartialObjectMetadata, live map[string]*unstructured.Unstructured) *Node {
+func (p *parts) component(ctx context.Context, kind schema.GroupVersionKind, found *metav1.PartialObjectMetadata, live map[string]*unstructured.Unstructured) *treeNode {
 	id := manifest.ID{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: found.Namespace, Name: found.Name}
 	object, node := live[found.Name], newNode(id, p.at.name())
 	switch {
@@ -164,9 +164,9 @@ func (p *parts) standing(gk schema.GroupKind, object metav1.Object) string {
 }
 
 // missing returns the components that are listed but do not exist.
-func (p *parts) missing(gk schema.GroupKind, found []metav1.PartialObjectMetadata) []*Node {
+func (p *parts) missing(gk schema.GroupKind, found []metav1.PartialObjectMetadata) []*treeNode {
 	names, every := p.listed(gk)
-	var nodes []*Node
+	var nodes []*treeNode
 	for _, name := range names {
 		if !slices.ContainsFunc(found, func(o metav1.PartialObjectMetadata) bool { return o.Name == name }) {
 			node := p.node(gk, name)
@@ -184,12 +184,12 @@ func (p *parts) missing(gk schema.GroupKind, found []metav1.PartialObjectMetadat
 }
 
 // unread returns the components of a kind that could not be read, with the reason.
-func (p *parts) unread(gk schema.GroupKind, err error) []*Node {
+func (p *parts) unread(gk schema.GroupKind, err error) []*treeNode {
 	names, every := p.listed(gk)
 	if every {
 		names = append(names, "")
 	}
-	nodes := make([]*Node, len(names))
+	nodes := make([]*treeNode, len(names))
 	for i, name := range names {
 		nodes[i] = p.node(gk, name)
 		nodes[i].Health, nodes[i].Message = unread(err)
@@ -197,7 +197,7 @@ func (p *parts) unread(gk schema.GroupKind, err error) []*Node {
 	return nodes
 }
 
-func (p *parts) node(gk schema.GroupKind, name string) *Node {
+func (p *parts) node(gk schema.GroupKind, name string) *treeNode {
 	return newNode(manifest.ID{Group: gk.Group, Kind: gk.Kind, Namespace: p.app.Namespace, Name: name}, p.at.name())
 }
 

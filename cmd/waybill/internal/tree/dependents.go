@@ -28,7 +28,7 @@ type dependent struct {
 type byOwner map[types.UID][]*dependent
 
 // node returns the node of the object.
-func (d *dependent) node(cluster string) *Node {
+func (d *dependent) node(cluster string) *treeNode {
 	node := newNode(idOf(d.object), cluster)
 	switch {
 	case d.err != nil:

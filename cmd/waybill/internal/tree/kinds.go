@@ -15,19 +15,19 @@ import (
 
 // ofDefinition returns the clusters that a definition is installed in, with the installations below
 // them. A copy in a user cluster leads to the installations in that cluster.
-func (b *builder) ofDefinition(ctx context.Context, at *site, definition *v1alpha1.ApplicationDefinition, level int) ([]*Node, error) {
+func (b *builder) ofDefinition(ctx context.Context, at *site, definition *v1alpha1.ApplicationDefinition, level int) ([]*treeNode, error) {
 	sites := b.sites
 	if definition.IsCopy() || at != b.home {
 		sites = []*site{at}
 	}
-	return b.each(len(sites), func(i int) (*Node, error) {
+	return b.each(len(sites), func(i int) (*treeNode, error) {
 		node := sites[i].node()
 		uses := func(inst *unstructured.Unstructured) bool {
 			name, _, _ := unstructured.NestedString(inst.Object, "spec", "applicationRef", "name")
 			return name == definition.Name
 		}
 		err := sites[i].reach(ctx)
-		var installations []*Node
+		var installations []*treeNode
 		if err == nil {
 			installations, err = b.installations(ctx, sites[i], uses, level+1)
 		}
@@ -46,7 +46,7 @@ func (b *builder) ofDefinition(ctx context.Context, at *site, definition *v1alph
 }
 
 // lastSeen returns the installations that a cluster had when it last answered.
-func (b *builder) lastSeen(ctx context.Context, at *site, definition string) []*Node {
+func (b *builder) lastSeen(ctx context.Context, at *site, definition string) []*treeNode {
 	c, err := b.home.client()
 	if err != nil {
 		return nil
@@ -55,12 +55,12 @@ func (b *builder) lastSeen(ctx context.Context, at *site, definition string) []*
 	if err := c.Get(ctx, at.cluster.Key, cluster); err != nil {
 		return nil
 	}
-	var nodes []*Node
+	var nodes []*treeNode
 	for _, inst := range cluster.Status.Installations {
 		if inst.Definition != definition {
 			continue
 		}
-		nodes = append(nodes, &Node{
+		nodes = append(nodes, &treeNode{
 			Group: v1alpha1.Group, Kind: v1alpha1.ApplicationInstallationKind, Namespace: inst.Namespace, Name: inst.Name,
 			Cluster: at.name(), Version: inst.Version, Health: health.Unknown, Message: fmt.Sprintf("last seen with Ready=%s", inst.Ready),
 		})
@@ -70,7 +70,7 @@ func (b *builder) lastSeen(ctx context.Context, at *site, definition string) []*
 
 // ofCluster returns what runs in a user cluster: its installations, and the
 // KubernetesApplications that are scheduled to it.
-func (b *builder) ofCluster(ctx context.Context, _ *site, cluster *v1alpha1.KubernetesCluster, level int) ([]*Node, error) {
+func (b *builder) ofCluster(ctx context.Context, _ *site, cluster *v1alpha1.KubernetesCluster, level int) ([]*treeNode, error) {
 	at := b.site(client.ObjectKeyFromObject(cluster))
 	if at == nil {
 		return nil, nil // deleted meanwhile
@@ -88,14 +88,14 @@ func (b *builder) ofCluster(ctx context.Context, _ *site, cluster *v1alpha1.Kube
 }
 
 // installations returns the installations of a cluster that keep accepts.
-func (b *builder) installations(ctx context.Context, at *site, keep func(*unstructured.Unstructured) bool, level int) ([]*Node, error) {
+func (b *builder) installations(ctx context.Context, at *site, keep func(*unstructured.Unstructured) bool, level int) ([]*treeNode, error) {
 	kind := v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind)
 	found, err := at.list(ctx, kind)
 	if err != nil {
 		return nil, err
 	}
 	found = slices.DeleteFunc(found, func(inst unstructured.Unstructured) bool { return !keep(&inst) })
-	return b.each(len(found), func(i int) (*Node, error) {
+	return b.each(len(found), func(i int) (*treeNode, error) {
 		node := describe(&found[i], at.name())
 		children, err := b.descend(ctx, at, &found[i], level+1)
 		node.Children = children
@@ -104,7 +104,7 @@ func (b *builder) installations(ctx context.Context, at *site, keep func(*unstru
 }
 
 // ofInstallation returns the objects of an installation, and the Application that it created.
-func (b *builder) ofInstallation(ctx context.Context, at *site, inst *v1alpha1.ApplicationInstallation, level int) ([]*Node, error) {
+func (b *builder) ofInstallation(ctx context.Context, at *site, inst *v1alpha1.ApplicationInstallation, level int) ([]*treeNode, error) {
 	ids, err := b.inventory(ctx, at, inst, inst.Status.Inventory)
 	if err != nil {
 		return nil, err

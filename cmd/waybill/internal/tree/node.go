@@ -8,8 +8,8 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// Node is one object of the tree; -o json and yaml print it as it is.
-type Node struct {
+// treeNode is one object of the tree; -o json and yaml print it as it is.
+type treeNode struct {
 	// Group, Kind, Namespace and Name of the object. The name is empty for a kind that an
 	// Application lists and has no object of.
 	Group     string `json:"group,omitempty"`
@@ -29,25 +29,25 @@ type Node struct {
 	Version string `json:"version,omitempty"`
 
 	// Children are what the object delivers, installs or owns.
-	Children []*Node `json:"children,omitempty"`
+	Children []*treeNode `json:"children,omitempty"`
 
 	// rest is added below the node when everything else is there.
 	rest *rest
 }
 
 // same reports whether two nodes stand for one object.
-func (n *Node) same(other *Node) bool {
+func (n *treeNode) same(other *treeNode) bool {
 	return n.Group == other.Group && n.Kind == other.Kind && n.Namespace == other.Namespace &&
 		n.Name == other.Name && n.Cluster == other.Cluster
 }
 
-func newNode(id manifest.ID, cluster string) *Node {
-	return &Node{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Cluster: cluster}
+func newNode(id manifest.ID, cluster string) *treeNode {
+	return &treeNode{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Cluster: cluster}
 }
 
 // sortNodes sorts siblings into an order that does not depend on who answered first.
-func sortNodes(nodes []*Node) {
-	slices.SortFunc(nodes, func(a, b *Node) int {
+func sortNodes(nodes []*treeNode) {
+	slices.SortFunc(nodes, func(a, b *treeNode) int {
 		return cmp.Or(
 			cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Group, b.Group),
 			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),

@@ -56,7 +56,7 @@ type rest struct {
 
 // under adds what is below an object to its node: at once what one of our kinds leads to. What
 // other objects own is only read, and added by complete.
-func (b *builder) under(ctx context.Context, node *Node, r rest) error {
+func (b *builder) under(ctx context.Context, node *treeNode, r rest) error {
 	if isOurs(r.object) {
 		children, err := b.descend(ctx, r.at, r.object, r.level)
 		node.Children = children
@@ -79,8 +79,8 @@ func (b *builder) prefetch(ctx context.Context, r rest, done map[types.UID]bool)
 }
 
 // owned returns what an object owns, in its own namespace.
-func (b *builder) owned(ctx context.Context, r rest) []*Node {
-	var nodes []*Node
+func (b *builder) owned(ctx context.Context, r rest) []*treeNode {
+	var nodes []*treeNode
 	for _, d := range r.at.dependents(ctx, r.object) {
 		node := d.node(r.at.name())
 		node.rest = &rest{at: r.at, object: d.object, level: r.level + 1}
@@ -93,7 +93,7 @@ func (b *builder) owned(ctx context.Context, r rest) []*Node {
 // complete adds what is still missing below a node: what objects own, and the subtrees of
 // dependencies. It does so in the order in which the tree is read, so that an object with several
 // places in the tree is always shown in full at the same one, and a cycle ends.
-func (b *builder) complete(ctx context.Context, node *Node, above []*Node) {
+func (b *builder) complete(ctx context.Context, node *treeNode, above []*treeNode) {
 	if r := node.rest; r != nil {
 		node.rest = nil
 		b.completeOne(ctx, node, *r, above)
@@ -103,7 +103,7 @@ func (b *builder) complete(ctx context.Context, node *Node, above []*Node) {
 	}
 }
 
-func (b *builder) completeOne(ctx context.Context, node *Node, r rest, above []*Node) {
+func (b *builder) completeOne(ctx context.Context, node *treeNode, r rest, above []*treeNode) {
 	again := b.seen(r.at, idOf(r.object))
 	switch ours := isOurs(r.object); {
 	case ours && slices.ContainsFunc(above, node.same):

@@ -20,14 +20,14 @@ import (
 
 // ofKubernetesApplication returns the resources of an application. Each leads to its object in the
 // cluster that the application is scheduled to.
-func (b *builder) ofKubernetesApplication(ctx context.Context, at *site, app *v1alpha1.KubernetesApplication, level int) ([]*Node, error) {
+func (b *builder) ofKubernetesApplication(ctx context.Context, at *site, app *v1alpha1.KubernetesApplication, level int) ([]*treeNode, error) {
 	kind := v1alpha1.GroupVersion.WithKind(v1alpha1.KubernetesApplicationResourceKind)
 	found, err := at.list(ctx, kind, client.InNamespace(app.Namespace), client.MatchingLabels{v1alpha1.KubernetesApplicationLabel: app.Name})
 	if err != nil {
 		return nil, err
 	}
 	found = slices.DeleteFunc(found, func(kar unstructured.Unstructured) bool { return !metav1.IsControlledBy(&kar, app) })
-	nodes, err := b.each(len(found), func(i int) (*Node, error) {
+	nodes, err := b.each(len(found), func(i int) (*treeNode, error) {
 		node := describe(&found[i], at.name())
 		children, err := b.descend(ctx, at, &found[i], level+1)
 		node.Children = children
@@ -50,7 +50,7 @@ func (b *builder) ofKubernetesApplication(ctx context.Context, at *site, app *v1
 
 // ofResource returns the object of a resource, and the copies of its Secrets, as they are in the
 // user cluster.
-func (b *builder) ofResource(ctx context.Context, at *site, kar *v1alpha1.KubernetesApplicationResource, level int) ([]*Node, error) {
+func (b *builder) ofResource(ctx context.Context, at *site, kar *v1alpha1.KubernetesApplicationResource, level int) ([]*treeNode, error) {
 	if kar.Spec.ClusterName == "" {
 		return nil, nil
 	}
@@ -60,7 +60,7 @@ func (b *builder) ofResource(ctx context.Context, at *site, kar *v1alpha1.Kubern
 		err = target.reach(ctx)
 	}
 	if err != nil {
-		return []*Node{lastSeen(kar, err)}, nil
+		return []*treeNode{lastSeen(kar, err)}, nil
 	}
 	nodes := b.objects(ctx, target, delivered(kar, target), level)
 	for _, node := range nodes {
@@ -108,7 +108,7 @@ func (s *site) namespaced(id manifest.ID) (namespaced, known bool) {
 
 // lastSeen returns the node of an object in a cluster that does not answer, with the status that
 // the hub has of it.
-func lastSeen(kar *v1alpha1.KubernetesApplicationResource, err error) *Node {
+func lastSeen(kar *v1alpha1.KubernetesApplicationResource, err error) *treeNode {
 	gvk, metadata := kar.Spec.Template.GroupVersionKind(), kar.Spec.Template.Metadata
 	node := newNode(manifest.ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: metadata.Namespace, Name: metadata.Name}, kar.Spec.ClusterName)
 	if kar.Status.Namespace != "" {
@@ -149,7 +149,7 @@ func (b *builder) siteOf(ctx context.Context, at *site, key types.NamespacedName
 }
 
 // placed returns the KubernetesApplications that are scheduled to a cluster.
-func (b *builder) placed(ctx context.Context, cluster *v1alpha1.KubernetesCluster, level int) ([]*Node, error) {
+func (b *builder) placed(ctx context.Context, cluster *v1alpha1.KubernetesCluster, level int) ([]*treeNode, error) {
 	found, err := b.home.list(ctx, v1alpha1.GroupVersion.WithKind(v1alpha1.KubernetesApplicationKind), client.InNamespace(cluster.Namespace))
 	if meta.IsNoMatchError(err) {
 		return nil, nil // a hub without the kind
@@ -161,7 +161,7 @@ func (b *builder) placed(ctx context.Context, cluster *v1alpha1.KubernetesCluste
 		name, _, _ := unstructured.NestedString(app.Object, "spec", "clusterName")
 		return name != cluster.Name
 	})
-	return b.each(len(found), func(i int) (*Node, error) {
+	return b.each(len(found), func(i int) (*treeNode, error) {
 		node := describe(&found[i], b.home.name())
 		children, err := b.descend(ctx, b.home, &found[i], level+1)
 		node.Children = children

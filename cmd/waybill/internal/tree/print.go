@@ -9,14 +9,14 @@ import (
 )
 
 // printTree writes the tree as a table.
-func printTree(w io.Writer, root *Node) error {
+func printTree(w io.Writer, root *treeNode) error {
 	table := output.NewTable("Name", "Namespace", "Health", "Version", "Message")
 	addRows(table, root, "", "")
 	return output.PrintTable(w, table, output.TableOptions{})
 }
 
 // addRows adds a node behind branch, and its children behind trunk.
-func addRows(table *metav1.Table, node *Node, branch, trunk string) {
+func addRows(table *metav1.Table, node *treeNode, branch, trunk string) {
 	name := node.Kind
 	if node.Name != "" {
 		name += "/" + node.Name

@@ -95,8 +95,8 @@ func (s *site) client() (client.Client, error) { return s.cluster.Client() }
 func (s *site) reach(ctx context.Context) error { return s.alive(ctx) }
 
 // node returns the node of the cluster itself; the hub may have no KubernetesCluster of its own.
-func (s *site) node() *Node {
-	return &Node{
+func (s *site) node() *treeNode {
+	return &treeNode{
 		Group: v1alpha1.Group, Kind: v1alpha1.KubernetesClusterKind, Namespace: s.cluster.Key.Namespace, Name: s.name(),
 		Cluster: s.name(), Health: health.Current,
 	}
@@ -110,7 +110,7 @@ func (s *site) acquire() (release func()) {
 
 // read returns a live object, or its metadata where that suffices, and its node. The object is nil
 // if it could not be read.
-func (s *site) read(ctx context.Context, id manifest.ID) (*unstructured.Unstructured, *Node) {
+func (s *site) read(ctx context.Context, id manifest.ID) (*unstructured.Unstructured, *treeNode) {
 	node := newNode(id, s.name())
 	c, err := s.client()
 	if err != nil {
