@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,8 +47,14 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 		return err
 	}
 	if found.matching && !found.matchingOurs {
-		s.skip = true // the processes that serve those clusters know more about them
-		return nil
+		// The processes that serve those clusters know more about them. If none says a word, none
+		// may serve them.
+		wait := time.Until(s.app.CreationTimestamp.Add(warmUp))
+		said := conditions.Has(s.app, v1alpha1.ReadyCondition)
+		if said || wait > 0 {
+			s.skip, s.requeueAfter = true, max(wait, 0)
+			return nil
+		}
 	}
 	if wait := time.Until(r.started().Add(warmUp)); found.uncontacted && wait > 0 {
 		s.undecided, s.requeueAfter = true, wait

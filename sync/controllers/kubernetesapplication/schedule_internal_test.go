@@ -123,8 +123,24 @@ func TestSchedule_whereOthersHaveClusters(t *testing.T) {
 		return r
 	}
 	t.Run("and we have none", func(t *testing.T) {
-		app, _ := reconciled(t, newOther(t))
+		r := newOther(t)
+		app := &v1alpha1.KubernetesApplication{}
+		require.NoError(t, r.Client.Get(t.Context(), web, app))
+		app.CreationTimestamp = metav1.Now()
+		require.NoError(t, r.Client.Update(t.Context(), app))
+		app, result := reconciled(t, r)
 		assert.Empty(t, app.Status.Conditions, "they know why")
+		assert.Positive(t, result.RequeueAfter, "and are given time to say so")
+	})
+	t.Run("and nobody says a word", func(t *testing.T) {
+		r := newOther(t)
+		app, _ := reconciled(t, r)
+		assert.Equal(t, v1alpha1.NoClusterFitsReason, conditions.GetReason(app, v1alpha1.ReadyCondition))
+		assert.Contains(t, conditions.GetMessage(app, v1alpha1.ReadyCondition), "; clusters that another process serves may fit")
+		conditions.MarkUnknown(app, v1alpha1.ReadyCondition, v1alpha1.ProgressingReason, "placed elsewhere")
+		require.NoError(t, r.Client.Status().Update(t.Context(), app))
+		app, _ = reconciled(t, r)
+		assert.Equal(t, v1alpha1.ProgressingReason, conditions.GetReason(app, v1alpha1.ReadyCondition), "somebody has spoken")
 	})
 	t.Run("and so have we", func(t *testing.T) {
 		r := newOther(t)
