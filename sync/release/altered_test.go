@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chart"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -87,6 +89,38 @@ func TestUninstall_runsHooks(t *testing.T) {
 	after, err := w.hookJob()
 	require.NoError(t, err)
 	assert.NotEqual(t, before, after)
+}
+
+// K53: `helm test` runs some hooks and puts the others before them; the record is Waybill's all the same.
+func TestUninstall_runsHooksAfterAHelmTest(t *testing.T) {
+	w := newWorld(t)
+	d := w.desired("hooked", values{"events": "pre-delete,post-delete"})
+	check := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: check, annotations: {helm.sh/hook: test}}\n"
+	d.Chart.Templates = append(d.Chart.Templates, &chart.File{Name: "templates/check.yaml", Data: []byte(check)})
+	w.ensure(d)
+	order := func() (kinds []string) {
+		record, err := w.helm().Releases.Get("hooked", 1)
+		require.NoError(t, err)
+		for _, h := range record.Hooks {
+			kinds = append(kinds, h.Kind)
+		}
+		return kinds
+	}
+	before := order()
+	test := action.NewReleaseTesting(w.helm())
+	test.Filters[action.IncludeNameFilter] = []string{"check"}
+	_, err := test.Run("hooked")
+	require.NoError(t, err)
+	require.NotEqual(t, before, order(), "else this tests nothing")
+
+	again := w.ensure(d)
+	assert.Equal(t, release.ActionNone, again.Action)
+	assert.Empty(t, again.Altered)
+	left, err := w.engine.Uninstall(t.Context(), w.target, w.identity("hooked"), release.Options{}, nil)
+	require.NoError(t, err)
+	assert.Empty(t, left.Altered)
+	_, err = w.hookJob()
+	require.NoError(t, err, "its delete hook ran")
 }
 
 // C34: of what an altered record names, only what carries the marks of the release is deleted, hook or not.

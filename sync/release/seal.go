@@ -1,10 +1,12 @@
 package release
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -15,7 +17,8 @@ import (
 // seal returns the digest of what a record may have executed: the manifest and the hooks of that
 // revision of that release, as 64 hexadecimal digits. It leaves out what changes while Helm acts,
 // such as the status and when a hook last ran, and also the chart and the values, from which
-// nothing is ever rendered again.
+// nothing is ever rendered again. It also leaves out the order of the hooks, which `helm test`
+// changes: they run by weight.
 func seal(r *helmrelease.Release) string {
 	executable := struct {
 		Namespace, Name string
@@ -35,6 +38,10 @@ func seal(r *helmrelease.Release) string {
 		}
 		executable.Hooks = append(executable.Hooks, hook)
 	}
+	slices.SortStableFunc(executable.Hooks, func(a, b helmrelease.Hook) int {
+		return cmp.Or(cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.Path, b.Path), cmp.Compare(a.Manifest, b.Manifest))
+	})
 	data, err := json.Marshal(executable)
 	if err != nil {
 		return ""

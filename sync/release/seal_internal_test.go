@@ -15,7 +15,10 @@ func record() *helmrelease.Release {
 		Name: "web", Namespace: "shop", Version: 3, Manifest: "kind: ConfigMap\n# <&> \xff\n",
 		Info:  &helmrelease.Info{Status: helmrelease.StatusPendingInstall},
 		Chart: &chart.Chart{Metadata: &chart.Metadata{Name: "web", Version: "1.0.0"}},
-		Hooks: []*helmrelease.Hook{{Name: "migrate", Kind: "Job", Manifest: "kind: Job\n# \xff\xfe\n", Events: []helmrelease.HookEvent{helmrelease.HookPreDelete}}},
+		Hooks: []*helmrelease.Hook{
+			{Name: "migrate", Kind: "Job", Manifest: "kind: Job\n# \xff\xfe\n", Events: []helmrelease.HookEvent{helmrelease.HookPreDelete}},
+			{Name: "check", Kind: "Pod", Manifest: "kind: Pod\n", Events: []helmrelease.HookEvent{helmrelease.HookTest}},
+		},
 	}
 }
 
@@ -31,9 +34,13 @@ func TestSeal(t *testing.T) {
 		"DefaultPolicy": {"Helm fills in its default", func(r *helmrelease.Release) {
 			r.Hooks[0].DeletePolicies = []helmrelease.HookDeletePolicy{helmrelease.HookBeforeHookCreation}
 		}, true},
+		"Order": {"helm test moves the hooks that it leaves out to the front", func(r *helmrelease.Release) {
+			r.Hooks = []*helmrelease.Hook{r.Hooks[1], r.Hooks[0]}
+		}, true},
 		"Labels":   {"they are for finding the record", func(r *helmrelease.Release) { r.Labels = map[string]string{"a": "b"} }, true},
 		"Manifest": {"it would be applied", func(r *helmrelease.Release) { r.Manifest += " " }, false},
 		"Hook":     {"it would be run", func(r *helmrelease.Release) { r.Hooks[0].Manifest += " " }, false},
+		"Weight":   {"it would be run before or after others", func(r *helmrelease.Release) { r.Hooks[0].Weight = 1 }, false},
 		"Another":  {"it would be run", func(r *helmrelease.Release) { r.Hooks = append(r.Hooks, r.Hooks[0]) }, false},
 		"Event":    {"it would be run at another time", func(r *helmrelease.Release) { r.Hooks[0].Events[0] = helmrelease.HookPreUpgrade }, false},
 		"Policy": {"objects would be deleted by it", func(r *helmrelease.Release) {
