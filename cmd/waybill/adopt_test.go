@@ -1,14 +1,12 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -219,22 +217,11 @@ func TestAdopt_kinds(t *testing.T) {
 func TestAdopt_withRightsInOneNamespace(t *testing.T) {
 	cluster := user(t)
 	c, namespace := shop(t, cluster)
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "owner"}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{v1alpha1.Group}, Resources: []string{"applications"}, Verbs: []string{"*"}},
-		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "patch"}},
-		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list"}},
-	}}
-	create(t, c, role, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "owner"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "owner"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: namespace}},
-	})
-	config, err := cluster.AddUser(namespace)
-	require.NoError(t, err)
-	content, err := env.Kubeconfig("owner", config)
-	require.NoError(t, err)
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(kubeconfig, content, 0o600))
+	kubeconfig, role := userWith(t, cluster, namespace,
+		right(v1alpha1.Group, []string{"applications"}, "*"),
+		right("", []string{"configmaps"}, "get", "list", "patch"),
+		right("apps", []string{"deployments"}, "get", "list"),
+	)
 	adopt := []string{"adopt", "shop", "-n", namespace, "-l", "app=shop", "--yes", "--kubeconfig", kubeconfig}
 
 	got := waybillWith(t, "", adopt...)
@@ -255,4 +242,10 @@ func TestAdopt_withRightsInOneNamespace(t *testing.T) {
 	got = waybillWith(t, "", append(adopt, "--kind", "Secret")...)
 	assert.Equal(t, 2, got.code)
 	assert.Contains(t, got.errOut, "you may not list Secret in namespace "+namespace)
+
+	require.NoError(t, c.Delete(t.Context(), role))
+	require.Eventually(t, func() bool {
+		got = waybillWith(t, "", adopt...)
+		return got.code == 2 && strings.HasPrefix(got.errOut, "error: you may not list ")
+	}, limit, often, "not that there is nothing to adopt")
 }

@@ -220,3 +220,29 @@ func deadKubeconfig(t *testing.T, like *env.Cluster) []byte {
 	require.NoError(t, err)
 	return content
 }
+
+// A40: of all kinds, those that may be listed; a kind that is named must be.
+func TestGet_withRightsToOneKind(t *testing.T) {
+	cluster, c := user(t), clientOf(t, user(t))
+	namespace := cluster.Namespace(t)
+	create(t, c, application(namespace, "shop", "shop"))
+	kubeconfig, role := userWith(t, cluster, namespace, right(v1alpha1.Group, []string{"applications"}, "get", "list"))
+	get := []string{"get", "-n", namespace, "--kubeconfig", kubeconfig}
+
+	got := waybillWith(t, "", get...)
+	require.Equal(t, 0, got.code, got.errOut)
+	assert.Contains(t, got.out, "application/shop")
+	assert.Regexp(t, `^warning: kinds that you may not list in cluster \S+ are left out: applicationdefinitions, .*kubernetesclusters\n$`, got.errOut)
+	got = waybillWith(t, "", append(get, "-o", "name")...)
+	require.Equal(t, 0, got.code, got.errOut)
+	assert.Equal(t, "application.apps.waybill.dev/shop\n", got.out)
+
+	got = waybillWith(t, "", append(get, "gitsyncs")...)
+	assert.Equal(t, 2, got.code)
+	assert.Contains(t, got.errOut, `cannot list resource "gitsyncs"`)
+	require.NoError(t, c.Delete(t.Context(), role))
+	require.Eventually(t, func() bool {
+		got = waybillWith(t, "", get...)
+		return got.code == 2 && strings.Contains(got.errOut, "is forbidden")
+	}, limit, often, "nothing may be listed")
+}

@@ -58,7 +58,7 @@ func TestImport_printsManifests(t *testing.T) {
 		`spec.assemblyPhase: not carried over`,
 		`metadata.ownerReferences: not carried over`,
 		`unknown field "spec.color": not carried over`,
-		`spec.componentKinds: Service: group "v1" is ""`,
+		`spec.componentKinds: Service: group "v1" is taken as ""`,
 		`spec.componentKinds: StatefulSet: is there twice`,
 		`spec.descriptor.type: is empty; spec.type is required, and is the name "bare"`,
 		`error: ` + oldApplications + `:66: Application/broken in blog: spec.selector: Required value`,

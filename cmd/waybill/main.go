@@ -39,6 +39,7 @@ func silenceLibraries() {
 func run(args []string, streams genericiooptions.IOStreams) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends a program that does not heed the first
 	root := newRoot(cli.NewEnv(streams, version), args[0])
 	root.SetArgs(args[1:])
 	return cli.Finish(root.ExecuteContext(ctx), streams.ErrOut)

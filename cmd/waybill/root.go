@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -40,7 +41,26 @@ func newRoot(env *cli.Env, name string) *cobra.Command {
 	addGroup(root, "act", "Act:", reconcile.New(env), suspend.NewSuspend(env), suspend.NewResume(env),
 		adopt.New(env), convert.New(env))
 	root.AddCommand(buildinfo.New(env))
+	for _, verb := range root.Commands() {
+		explainUse(verb)
+	}
 	return root
+}
+
+// explainUse has a verb say how it is used when its arguments or flags are wrong.
+func explainUse(verb *cobra.Command) {
+	usage := func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w\nusage: %s\n`%s --help` explains it", err, cmd.UseLine(), cmd.CommandPath())
+	}
+	verb.SetFlagErrorFunc(usage)
+	if check := verb.Args; check != nil {
+		verb.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return usage(cmd, err)
+			}
+			return nil
+		}
+	}
 }
 
 func addGroup(root *cobra.Command, id, title string, verbs ...*cobra.Command) {

@@ -33,8 +33,10 @@ func TestRoot_verbsAreDocumented(t *testing.T) {
 	root := newRoot(cli.NewEnv(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}}, ""), "waybill")
 	for _, verb := range root.Commands() {
 		assert.NotEmpty(t, verb.Short, verb.Name())
-		if verb.GroupID != "" {
+		if verb.Name() != "completion" && verb.Name() != "help" { // of cobra
 			assert.NotEmpty(t, verb.Example, verb.Name())
+		}
+		if verb.GroupID != "" {
 			assert.NotEmpty(t, verb.Long, verb.Name())
 		}
 	}
@@ -50,6 +52,14 @@ func TestRoot_wrongUse(t *testing.T) {
 			assert.Equal(t, 2, got.code)
 			assert.True(t, strings.HasPrefix(got.errOut, "error: unknown "), got.errOut)
 		})
+	}
+	for reason, args := range map[string][]string{
+		"a flag that is none": {"adopt", "--nope"},
+		"no argument":         {"adopt"},
+	} {
+		got := waybillWith(t, "", args...)
+		assert.Equal(t, 2, got.code, reason)
+		assert.Contains(t, got.errOut, "\nusage: waybill adopt NAME --selector LABELS [--kind KIND...] [flags]\n`waybill adopt --help` explains it\n", reason)
 	}
 }
 

@@ -3,12 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -92,6 +95,29 @@ func create(t testing.TB, c client.Client, objects ...client.Object) {
 			require.NoError(t, c.Status().Update(t.Context(), wanted))
 		}
 	}
+}
+
+// userWith returns the kubeconfig of a user who has these rights in a namespace, and no others.
+func userWith(t testing.TB, cluster *env.Cluster, namespace string, rights ...rbacv1.PolicyRule) (file string, role *rbacv1.Role) {
+	t.Helper()
+	role = &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "rights"}, Rules: rights}
+	create(t, clientOf(t, cluster), role, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "rights"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "rights"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: namespace}},
+	})
+	config, err := cluster.AddUser(namespace)
+	require.NoError(t, err)
+	content, err := env.Kubeconfig("user", config)
+	require.NoError(t, err)
+	file = filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(file, content, 0o600))
+	return file, role
+}
+
+// right allows verbs on resources of a group.
+func right(group string, resources []string, verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
 }
 
 // engage makes a user cluster known to the hub.

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -265,20 +262,7 @@ func TestTree_componentsAreShownOnce(t *testing.T) {
 func TestTree_withRightsInOneNamespace(t *testing.T) {
 	cluster, c := user(t), clientOf(t, user(t))
 	namespace := cluster.Namespace(t)
-	rule := func(group string, resources, verbs []string) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
-	}
 	create(t, c,
-		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "reader"}, Rules: []rbacv1.PolicyRule{
-			rule(v1alpha1.Group, []string{"applications"}, []string{"get", "list"}),
-			rule("", []string{"configmaps"}, []string{"get", "list"}),
-			rule("", []string{"services"}, []string{"get"}),
-		}},
-		&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "reader"},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "reader"},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: namespace}},
-		},
 		belonging(configMap(namespace, "mine"), "shop"),
 		belonging(&corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "front"},
@@ -289,12 +273,11 @@ func TestTree_withRightsInOneNamespace(t *testing.T) {
 			v1alpha1.ApplicationComponent{Kind: "Service", Name: "front"}, v1alpha1.ApplicationComponent{Kind: "Service", Name: "gone"},
 		),
 	)
-	config, err := cluster.AddUser(namespace)
-	require.NoError(t, err)
-	content, err := env.Kubeconfig("reader", config)
-	require.NoError(t, err)
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(kubeconfig, content, 0o600))
+	kubeconfig, _ := userWith(t, cluster, namespace,
+		right(v1alpha1.Group, []string{"applications"}, "get", "list"),
+		right("", []string{"configmaps"}, "get", "list"),
+		right("", []string{"services"}, "get"),
+	)
 
 	for _, args := range [][]string{{"application/shop"}, {"shop"}} {
 		got := waybillWith(t, "", append([]string{"tree", "-n", namespace, "--kubeconfig", kubeconfig}, args...)...)
@@ -309,7 +292,10 @@ func TestTree_withRightsInOneNamespace(t *testing.T) {
 		}, lines(got.out), got.out)
 		assert.Contains(t, got.out, `secrets is forbidden: User "`+namespace+`" cannot list resource "secrets"`)
 	}
-	got := waybillWith(t, "", "tree", "nobody", "-n", namespace, "--kubeconfig", kubeconfig)
+	got := waybillWith(t, "", "tree", "application", "-n", namespace, "--kubeconfig", kubeconfig)
+	assert.Equal(t, 2, got.code)
+	assert.Equal(t, "error: which application? name one: application/NAME\n", got.errOut)
+	got = waybillWith(t, "", "tree", "nobody", "-n", namespace, "--kubeconfig", kubeconfig)
 	assert.Equal(t, 2, got.code)
 	assert.Contains(t, got.errOut, "as far as you may see: you may not list gitsyncs")
 }

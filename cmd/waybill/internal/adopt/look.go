@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -86,11 +85,11 @@ func (o *options) look(ctx context.Context, target *fleet.Cluster, r rules) ([]v
 	if err != nil {
 		return nil, err
 	}
-	if r.named && len(forbidden) > 0 {
-		return nil, fmt.Errorf("you may not list %s in namespace %s", strings.Join(forbidden, ", "), s.namespace)
+	if len(forbidden) > 0 && (r.named || len(forbidden) == len(s.kinds)) {
+		return nil, fmt.Errorf("you may not list %s in namespace %s", output.Enumerate(forbidden), s.namespace)
 	}
 	if len(forbidden) > 0 {
-		o.env.Warnf("kinds that you may not list are left out: %s", strings.Join(forbidden, ", "))
+		o.env.Warnf("kinds that you may not list are left out: %s", output.Enumerate(forbidden))
 	}
 	verdicts := make([]verdict, len(found))
 	counts := map[what]int{}
@@ -103,8 +102,12 @@ func (o *options) look(ctx context.Context, target *fleet.Cluster, r rules) ([]v
 		}
 	}
 	if len(found) == counts[leaveOut]+counts[controlled] {
-		return nil, fmt.Errorf("nothing to adopt: of %s in namespace %s, the selector %s matches no object that could be a component, and %s that others control",
-			output.Count(len(s.kinds), "kind"), s.namespace, o.selector, output.Count(counts[controlled], "object"))
+		also := ""
+		if n := counts[controlled]; n > 0 {
+			also = fmt.Sprintf(", and %s that others control", output.Count(n, "object"))
+		}
+		return nil, fmt.Errorf("nothing to adopt: of %s in namespace %s, the selector %s matches no object that could be a component%s",
+			output.Count(len(s.kinds)-len(forbidden), "kind"), s.namespace, o.selector, also)
 	}
 	return verdicts, nil
 }

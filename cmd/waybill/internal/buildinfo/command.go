@@ -29,7 +29,9 @@ func New(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Show what this program was built from",
-		Args:  cobra.NoArgs,
+		Example: `  # The version, for a report of a problem
+  waybill version -o yaml`,
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			b := read(env.Version)
 			if format.Structured() {

@@ -164,7 +164,7 @@ func (c *conversion) components() {
 	for _, k := range c.old.Spec.ComponentKinds {
 		component := v1alpha1.ApplicationComponent{Group: groupOf(k.Group), Kind: k.Kind}
 		if component.Group != k.Group {
-			c.notef("spec.componentKinds", "%s: group %q is %q", k.Kind, k.Group, component.Group)
+			c.notef("spec.componentKinds", "%s: group %q is taken as %q", k.Kind, k.Group, component.Group)
 		}
 		if slices.Contains(spec.Components, component) {
 			c.notef("spec.componentKinds", "%s: is there twice", k.Kind)

@@ -157,7 +157,7 @@ func (c *Cluster) UserClusters(ctx context.Context) ([]*Cluster, error) {
 	}
 	list := &v1alpha1.KubernetesClusterList{}
 	if err := conn.client.List(ctx, list); err != nil {
-		return nil, fmt.Errorf("list the hub's KubernetesClusters: %w", err)
+		return nil, fmt.Errorf("list the hub's KubernetesClusters: %w", c.Explain(err))
 	}
 	hub := *c
 	found := make([]*Cluster, len(list.Items))
@@ -190,7 +190,7 @@ func (c *Cluster) UserCluster(ctx context.Context, key types.NamespacedName) (*C
 	}
 	list := &v1alpha1.KubernetesClusterList{}
 	if err := conn.client.List(ctx, list, client.InNamespace(key.Namespace)); err != nil {
-		return nil, fmt.Errorf("list the hub's KubernetesClusters: %w", err)
+		return nil, fmt.Errorf("list the hub's KubernetesClusters: %w", c.Explain(err))
 	}
 	var found []*v1alpha1.KubernetesCluster
 	for i := range list.Items {
@@ -231,7 +231,7 @@ func (c *Cluster) readKubeconfig(ctx context.Context, namespace string, ref *v1a
 	}
 	secret := &corev1.Secret{}
 	if err := conn.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, secret); err != nil {
-		return nil, fmt.Errorf("read kubeconfig: %w", err)
+		return nil, fmt.Errorf("read kubeconfig: %w", c.Explain(err))
 	}
 	return parse(secret, ref)
 }

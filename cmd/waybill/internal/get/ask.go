@@ -16,7 +16,9 @@ import (
 type answer[T any] struct {
 	cluster *fleet.Cluster
 	results []T
-	err     error
+	// forbidden are the kinds that may not be listed. Their results are zero.
+	forbidden []string
+	err       error
 }
 
 // read reads one reference from one cluster.
@@ -58,6 +60,9 @@ func askOne[T any](ctx context.Context, cluster *fleet.Cluster, q query, get rea
 	}
 	for _, ref := range q.refs {
 		result, err := get(r, ctx, ref, q)
+		if q.every && apierrors.IsForbidden(err) && len(a.forbidden) < len(q.refs)-1 {
+			a.forbidden, err = append(a.forbidden, ref.Kind.Resource), nil
+		}
 		if err != nil {
 			a.err = describe(err, ref, q)
 			return a

@@ -78,6 +78,7 @@ type query struct {
 	namespace string // empty for all
 	selector  string
 	fields    string // a field selector
+	every     bool   // whether no kind was named
 }
 
 func (o *options) run(ctx context.Context) error {
@@ -117,7 +118,7 @@ func (o *options) query(set kinds.Set) (query, error) {
 	if q.refs, err = set.Parse(o.args); err != nil {
 		return q, err
 	}
-	if len(o.args) == 0 {
+	if q.every = len(o.args) == 0; q.every {
 		for _, k := range o.everyKind(set) {
 			q.refs = append(q.refs, kinds.Reference{Kind: k})
 		}

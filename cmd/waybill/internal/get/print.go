@@ -68,6 +68,8 @@ func reportFailures[T any](o *options, answers []answer[T]) {
 	for _, a := range answers {
 		if a.err != nil {
 			o.env.Warnf("cluster %s is missing: %s", a.cluster.Name(), a.err)
+		} else if len(a.forbidden) > 0 {
+			o.env.Warnf("kinds that you may not list in cluster %s are left out: %s", a.cluster.Name(), output.Enumerate(a.forbidden))
 		}
 	}
 }

@@ -96,3 +96,15 @@ func Count(n int, noun string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
+
+// maxEnumerated is how many names Enumerate writes out.
+const maxEnumerated = 12
+
+// Enumerate returns names of kinds in order; of many, the first ones and the number of the others.
+func Enumerate(kinds []string) string {
+	sorted := slices.Sorted(slices.Values(kinds))
+	if more := len(sorted) - maxEnumerated; more > 0 {
+		return fmt.Sprintf("%s and %s", strings.Join(sorted[:maxEnumerated], ", "), Count(more, "other kind"))
+	}
+	return strings.Join(sorted, ", ")
+}

@@ -70,6 +70,9 @@ func findByName(ctx context.Context, env *cli.Env, target *fleet.Cluster, name s
 			return object, err
 		}
 	}
+	if kind, err := set.Find(name); err == nil {
+		return nil, fmt.Errorf("which %s? name one: %s/NAME", kind.Singular, kind.Singular)
+	}
 	if len(s.forbidden) > 0 {
 		return nil, fmt.Errorf("no object of the kinds %s is called %s, as far as you may see: you may not list %s",
 			strings.Join(rootKinds, ", "), name, strings.Join(s.forbidden, ", "))

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"waybill.dev/waybill/cmd/waybill/internal/output"
 )
 
 // warnings collects what keeps a tree from being complete. It is safe for concurrent use.
@@ -62,23 +63,12 @@ func (w *warnings) all() []string {
 	for in, g := range w.gaps {
 		place := fmt.Sprintf("in namespace %s of cluster %s", in.namespace, in.cluster)
 		if len(g.forbidden) > 0 {
-			all = append(all, fmt.Sprintf("what objects own is not complete: you may not list %s %s", enumerate(g.forbidden), place))
+			all = append(all, fmt.Sprintf("what objects own is not complete: you may not list %s %s", output.Enumerate(g.forbidden), place))
 		}
 		if len(g.failed) > 0 {
-			all = append(all, fmt.Sprintf("what objects own is not complete: list %s %s: %s", enumerate(g.failed), place, g.why))
+			all = append(all, fmt.Sprintf("what objects own is not complete: list %s %s: %s", output.Enumerate(g.failed), place, g.why))
 		}
 	}
 	slices.Sort(all)
 	return all
-}
-
-// maxEnumerated is how many kinds a warning names.
-const maxEnumerated = 12
-
-func enumerate(kinds []string) string {
-	slices.Sort(kinds)
-	if more := len(kinds) - maxEnumerated; more > 0 {
-		return fmt.Sprintf("%s and %d more kinds", strings.Join(kinds[:maxEnumerated], ", "), more)
-	}
-	return strings.Join(kinds, ", ")
 }
