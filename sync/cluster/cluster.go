@@ -88,6 +88,19 @@ func (c *Cluster) Context() context.Context { return c.ctx }
 // Reachable returns nil while the API server answers, and otherwise an UnreachableError.
 func (c *Cluster) Reachable() error { return c.lost() }
 
+// open sets everything that the cluster needs to be talked to, and returns its HTTP client. It sends
+// no request yet.
+func (c *Cluster) open() (*http.Client, error) {
+	httpClient, err := rest.HTTPClientFor(c.config)
+	if err != nil {
+		return nil, fmt.Errorf("build http client: %w", err)
+	}
+	if err := c.discover(httpClient); err != nil {
+		return nil, err
+	}
+	return httpClient, c.connect(httpClient)
+}
+
 // discover sets the discovery and the mapper of the cluster. Neither sends a request yet.
 func (c *Cluster) discover(httpClient *http.Client) error {
 	plain, err := discovery.NewDiscoveryClientForConfigAndClient(c.config, httpClient)

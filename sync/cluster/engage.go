@@ -2,11 +2,9 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/rest"
 )
 
 // hookBackoff returns the back-off for functions of OnEngage that failed.
@@ -61,14 +59,8 @@ func (m *member) build(ctx context.Context) (*Cluster, error) {
 		lost: m.link.breaker.err, returned: m.link.breaker.returned,
 		config: m.link.config, views: newViews(),
 	}
-	httpClient, err := rest.HTTPClientFor(c.config)
+	httpClient, err := c.open()
 	if err != nil {
-		return nil, fmt.Errorf("build http client: %w", err)
-	}
-	if err := c.discover(httpClient); err != nil {
-		return nil, err
-	}
-	if err := c.connect(httpClient); err != nil {
 		return nil, err
 	}
 	own, err := c.newCache(httpClient)

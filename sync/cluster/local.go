@@ -29,14 +29,7 @@ func NewLocal(ctx context.Context, config *rest.Config, from cache.Cache, scheme
 		lost:     func() error { return nil },
 		returned: func() <-chan struct{} { return nil },
 	}
-	httpClient, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, fmt.Errorf("build http client: %w", err)
-	}
-	if err := c.discover(httpClient); err != nil {
-		return nil, err
-	}
-	if err := c.connect(httpClient); err != nil {
+	if _, err := c.open(); err != nil {
 		return nil, err
 	}
 	namespace := &metav1.PartialObjectMetadata{}
