@@ -1,6 +1,7 @@
 package applicationdefinition
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"sync"
@@ -34,16 +35,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	registerMetrics()
 	r.Clusters.OnEngage(r.engage)
 	r.Clusters.Subscribe(func(key types.NamespacedName, reachable bool) { r.reached(ctx, key, reachable) })
-	workers := r.Workers
-	if workers == 0 {
-		workers = defaultWorkers
-	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("applicationdefinition").
 		For(&v1alpha1.ApplicationDefinition{}, builder.WithPredicates(changed())).
 		Watches(&v1alpha1.KubernetesCluster{}, r.clusterEvents()).
 		WatchesRawSource(r.waker.Source()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers)}).
 		Complete(r)
 }
 

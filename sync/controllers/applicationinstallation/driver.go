@@ -1,6 +1,7 @@
 package applicationinstallation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -36,13 +37,9 @@ func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 	if err != nil {
 		return err
 	}
-	workers := r.Workers
-	if workers == 0 {
-		workers = defaultWorkers
-	}
 	controller, err := controller.NewTypedUnmanaged("applicationinstallation", controller.TypedOptions[ctrl.Request]{
 		Reconciler:              d,
-		MaxConcurrentReconciles: workers,
+		MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers),
 		SkipNameValidation:      ptr.To(true),
 		// A cluster that is lost right now syncs when it is back, however long that takes.
 		CacheSyncTimeout: engagedForGood,
@@ -95,7 +92,7 @@ func (r *Reconciler) newDriver(ctx context.Context, c *cluster.Cluster) (*driver
 		inventories: &inventory.Store{},
 	}
 	d.applier = apply.New(ctx, c, apply.Options{Notify: d.notify})
-	d.acts = reconcile.NewJobs[jobKey, acted](ctx, r.actions(), func(k jobKey) {
+	d.acts = reconcile.NewJobs[jobKey, acted](ctx, cmp.Or(r.Actions, defaultActions), func(k jobKey) {
 		d.waker.Wake(ctrl.Request{NamespacedName: k.name})
 	}).DrainedBy(r.Drain)
 	d.watching = newContentWatches(ctx, c.Cache(), d.wakeNaming)
@@ -111,13 +108,6 @@ func (d *driver) notify(owner apply.Owner) {
 	key := owner.ObjectKey()
 	d.told.Ring(key)
 	d.waker.Wake(ctrl.Request{NamespacedName: key})
-}
-
-func (r *Reconciler) actions() int {
-	if r.Actions == 0 {
-		return defaultActions
-	}
-	return r.Actions
 }
 
 // sources returns what the driver's controller watches in its cluster.

@@ -1,6 +1,7 @@
 package gitsync
 
 import (
+	"cmp"
 	"context"
 	"runtime"
 	"time"
@@ -53,17 +54,13 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.GitSync{}, secretIndex, secretName); err != nil {
 		return err
 	}
-	workers := r.Workers
-	if workers == 0 {
-		workers = defaultWorkers
-	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("gitsync").
 		For(&v1alpha1.GitSync{}, builder.WithPredicates(reconcile.Changed())).
 		WatchesMetadata(content.Metadata(content.Secret), handler.EnqueueRequestsFromMapFunc(r.namingSecret)).
 		Watches(&v1alpha1.KubernetesCluster{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(placementChanged())).
 		WatchesRawSource(r.waker.Source()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers)}).
 		Complete(r)
 }
 

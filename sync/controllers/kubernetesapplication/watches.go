@@ -1,6 +1,7 @@
 package kubernetesapplication
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"sync"
@@ -61,17 +62,13 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err := index(ctx, mgr); err != nil {
 		return err
 	}
-	workers := r.Workers
-	if workers == 0 {
-		workers = defaultWorkers
-	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("kubernetesapplication").
 		For(&v1alpha1.KubernetesApplication{}, builder.WithPredicates(r.changed())).
 		Watches(&v1alpha1.KubernetesApplicationResource{}, r.resourceEvents()).
 		Watches(&v1alpha1.KubernetesCluster{}, r.clusterEvents()).
 		WatchesRawSource(r.waker.Source()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers)}).
 		Complete(r)
 }
 

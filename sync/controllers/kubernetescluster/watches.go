@@ -1,6 +1,7 @@
 package kubernetescluster
 
 import (
+	"cmp"
 	"context"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -48,17 +49,13 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.Clusters.Guard(r.guard)
 	r.Clusters.OnEngage(r.engage)
 	r.Clusters.Subscribe(func(key types.NamespacedName, _ bool) { r.wake(key) })
-	workers := r.Workers
-	if workers == 0 {
-		workers = defaultWorkers
-	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("kubernetescluster").
 		For(&v1alpha1.KubernetesCluster{}, builder.WithPredicates(changed())).
 		Watches(&v1alpha1.KubernetesCluster{}, handler.EnqueueRequestsFromMapFunc(r.twins), builder.WithPredicates(moved())).
 		WatchesMetadata(content.Metadata(content.Secret), handler.EnqueueRequestsFromMapFunc(r.namingSecret)).
 		WatchesRawSource(r.waker.Source()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers})
+		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers)})
 	if !r.ConnectOnly {
 		b = b.Watches(&v1alpha1.GitSync{}, handler.EnqueueRequestsFromMapFunc(r.leftBy)).
 			Watches(&v1alpha1.KubernetesApplication{}, handler.EnqueueRequestsFromMapFunc(r.left), builder.WithPredicates(gone())).
