@@ -59,7 +59,7 @@ func (v verified) contested(offered *offer) time.Time {
 	if v.hash != offered.hash || v.again < atOnce {
 		return time.Time{}
 	}
-	until := v.at.Add(min(contestBy<<min(v.again-atOnce, 8), maxRetry))
+	until := v.at.Add(min(contestBy<<min(v.again-atOnce, 8), maxBackoff))
 	if time.Now().After(until) {
 		return time.Time{}
 	}

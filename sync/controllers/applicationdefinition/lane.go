@@ -15,16 +15,13 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/reconcile"
 )
 
 var definitions = v1alpha1.GroupVersion.WithResource("applicationdefinitions")
 
-const (
-	// parallel is how many copies a lane writes at a time.
-	parallel = 4
-	// minRetry and maxRetry bound the delay before a refused copy is tried again.
-	minRetry, maxRetry = time.Second, 5 * time.Minute
-)
+// parallel is how many copies a lane writes at a time.
+const parallel = 4
 
 // errForeign means that a definition in a user cluster is not ours.
 var errForeign = errors.New("an ApplicationDefinition of that name is there already, and is not a copy of this hub's: delete it there, or offer this one under another name")
@@ -56,9 +53,8 @@ type end struct {
 	held bool
 	// err is why the cluster does not have it; nil if it should not.
 	err error
-	// failures in a row, and when to try again; zero if an event triggers that.
-	failures int
-	retry    time.Time
+	// retry is when to try again; zero if an event triggers that.
+	retry reconcile.Retry
 }
 
 func newLane(r *Reconciler, c *cluster.Cluster) *lane {
@@ -160,7 +156,7 @@ func (l *lane) take() []string {
 	defer l.mu.Unlock()
 	now := time.Now()
 	for name, e := range l.ends {
-		if !e.retry.IsZero() && !now.Before(e.retry) {
+		if !e.retry.At.IsZero() && !now.Before(e.retry.At) {
 			l.due[name] = true
 		}
 	}
@@ -177,12 +173,12 @@ func (l *lane) take() []string {
 func (l *lane) done(name string, e end) {
 	l.mu.Lock()
 	delete(l.busy, name)
-	if e.err != nil && e.retry.IsZero() && !unreachable(e.err) && !errors.Is(e.err, errForeign) {
-		e.failures = l.ends[name].failures + 1
-		e.retry = time.Now().Add(backoff(e.failures))
+	if e.err != nil && e.retry.At.IsZero() && !unreachable(e.err) && !errors.Is(e.err, errForeign) {
+		e.retry.Failures = l.ends[name].retry.Failures
+		e.retry.Failed(l.r.kernel.Backoff)
 	}
 	l.ends[name] = e
-	if !e.held && e.err == nil && e.retry.IsZero() {
+	if !e.held && e.err == nil && e.retry.At.IsZero() {
 		delete(l.ends, name)
 	}
 	l.mu.Unlock()
@@ -192,21 +188,13 @@ func (l *lane) done(name string, e end) {
 func (l *lane) nextRetry() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	next := time.Now().Add(maxRetry)
+	next := time.Now().Add(maxBackoff)
 	for _, e := range l.ends {
-		if !e.retry.IsZero() && e.retry.Before(next) {
-			next = e.retry
+		if !e.retry.At.IsZero() && e.retry.At.Before(next) {
+			next = e.retry.At
 		}
 	}
 	return max(time.Until(next), 0)
-}
-
-func backoff(failures int) time.Duration {
-	d := minRetry
-	for i := 1; i < failures && d < maxRetry; i++ {
-		d *= 2
-	}
-	return min(d, maxRetry)
 }
 
 // unreachable reports whether the cluster is lost. An event follows when it is back.
@@ -236,7 +224,7 @@ func (l *lane) keep(ctx context.Context, name string) end {
 		err = l.apply(ctx, name, offered, false)
 	case put:
 		if again := last.contested(offered); !again.IsZero() {
-			return end{err: errContested, retry: again}
+			return end{err: errContested, retry: reconcile.Retry{At: again}}
 		}
 		err = l.apply(ctx, name, offered, true)
 	case drop:
@@ -245,7 +233,7 @@ func (l *lane) keep(ctx context.Context, name string) end {
 		err = errForeign
 	case await:
 		// The event of our own write wakes the lane; if it does not come, the retry does.
-		return end{held: offered != nil && last.hash == offered.hash, retry: time.Now().Add(trust)}
+		return end{held: offered != nil && last.hash == offered.hash, retry: reconcile.Retry{At: time.Now().Add(trust)}}
 	case nothing:
 	}
 	return end{held: offered != nil && err == nil, err: err}
@@ -269,7 +257,7 @@ func (l *lane) begin(ctx context.Context) bool {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-time.After(backoff(failures)):
+		case <-time.After(l.r.kernel.Backoff(failures)):
 		}
 	}
 }
