@@ -119,7 +119,7 @@ func (r *Reconciler) release(ctx context.Context, s *scope) error {
 		return err
 	}
 	r.loads.Drop(s.session.key)
-	r.sessions.drop(s.session.key)
+	r.sessions.Drop(s.session.key)
 	r.kernel.Forget(s.gs.UID)
 	r.inventories.Forget(s.gs)
 	forgetMetrics(s.gs)

@@ -54,8 +54,8 @@ type Reconciler struct {
 
 	kernel   *reconcile.Kernel
 	waker    *reconcile.Waker[ctrl.Request]
-	sessions *sessions
-	loads    *reconcile.Jobs[sessionKey, loaded]
+	sessions reconcile.Sessions[reconcile.Key, session]
+	loads    *reconcile.Jobs[reconcile.Key, loaded]
 	delivers *reconcile.Jobs[targetKey, apply.Result]
 	appliers *appliers
 	// renders limits how many folders are rendered at a time: rendering takes CPU and memory and
@@ -85,7 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 	}
 	pass := r.kernel.Begin(r.Client, r.Recorder, gs)
-	s := &scope{gs: gs, pass: pass, now: time.Now(), session: r.sessions.of(gs), apply: r.owner(gs)}
+	s := &scope{gs: gs, pass: pass, now: time.Now(), session: r.session(gs), apply: r.owner(gs)}
 	outcome, err := r.run(ctx, s)
 	if !gs.DeletionTimestamp.IsZero() && err == nil && !outcome.Pending {
 		return ctrl.Result{}, r.release(ctx, s)

@@ -24,12 +24,12 @@ func TestRelease_forgets(t *testing.T) {
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	c := fake.NewClientBuilder().WithScheme(scheme).Build()
 	r := &Reconciler{
-		Client: c, sessions: newSessions(), inventories: &inventory.Store{},
+		Client: c, inventories: &inventory.Store{},
 		kernel: reconcile.NewKernel(minBackoff, maxBackoff),
-		loads:  reconcile.NewJobs[sessionKey, loaded](t.Context(), 1, func(sessionKey) {}),
+		loads:  reconcile.NewJobs[reconcile.Key, loaded](t.Context(), 1, func(reconcile.Key) {}),
 	}
 	gs := &v1alpha1.GitSync{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "apps", UID: "1"}}
-	s := &scope{gs: gs, session: r.sessions.of(gs)}
+	s := &scope{gs: gs, session: r.session(gs)}
 	var ids []manifest.ID
 	for i := range 5000 {
 		ids = append(ids, manifest.ID{Version: "v1", Kind: "ConfigMap", Namespace: "team", Name: fmt.Sprintf("settings-of-part-%05d", i)})
@@ -43,5 +43,5 @@ func TestRelease_forgets(t *testing.T) {
 	require.NoError(t, r.release(t.Context(), s))
 	_, err = r.inventories.Load(t.Context(), c, gs, saved)
 	require.Error(t, err, "the inventory")
-	assert.Empty(t, r.sessions.byKey)
+	assert.Nil(t, r.sessions.Get(s.session.key))
 }

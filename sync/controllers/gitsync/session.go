@@ -1,7 +1,6 @@
 package gitsync
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -14,15 +13,9 @@ import (
 	"waybill.dev/waybill/sync/source/git"
 )
 
-// sessionKey identifies a GitSync; the UID distinguishes it from a later one of the same name.
-type sessionKey struct {
-	types.NamespacedName
-	uid types.UID
-}
-
 // targetKey identifies the delivery of a GitSync to one cluster, by the cluster's name.
 type targetKey struct {
-	sessionKey
+	reconcile.Key
 	cluster string
 }
 
@@ -32,10 +25,9 @@ type toldKey struct {
 	cluster string
 }
 
-// session is the state of a GitSync that is kept between passes. Only the pass of that GitSync
-// touches it, so it needs no lock.
+// session is the state of a GitSync that is kept between passes.
 type session struct {
-	key sessionKey
+	key reconcile.Key
 
 	// restored says that inventory and targets were read back from the status.
 	restored bool
@@ -107,35 +99,10 @@ type target struct {
 	delivering bool
 }
 
-// sessions holds the session of each GitSync.
-type sessions struct {
-	mu    sync.Mutex
-	byKey map[sessionKey]*session
-}
-
-func newSessions() *sessions { return &sessions{byKey: map[sessionKey]*session{}} }
-
-func keyOf(gs *v1alpha1.GitSync) sessionKey {
-	return sessionKey{types.NamespacedName{Namespace: gs.Namespace, Name: gs.Name}, gs.UID}
-}
-
-// of returns the session of a GitSync. If there is none, it creates one.
-func (s *sessions) of(gs *v1alpha1.GitSync) *session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := keyOf(gs)
-	found := s.byKey[key]
-	if found == nil {
-		found = &session{key: key, targets: map[string]*target{}}
-		s.byKey[key] = found
-	}
-	return found
-}
-
-func (s *sessions) drop(key sessionKey) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.byKey, key)
+// session returns what is remembered of a GitSync.
+func (r *Reconciler) session(gs *v1alpha1.GitSync) *session {
+	key := reconcile.KeyOf(gs)
+	return r.sessions.Of(key, func() *session { return &session{key: key, targets: map[string]*target{}} })
 }
 
 // retryDue reports whether a failed delivery must be retried: once each time that is due, however

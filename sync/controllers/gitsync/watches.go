@@ -38,9 +38,8 @@ const secretIndex = "spec.secretRef.name"
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
 	r.waker = &reconcile.Waker[ctrl.Request]{}
-	r.sessions = newSessions()
 	registerMetrics()
-	r.loads = reconcile.NewJobs[sessionKey, loaded](ctx, jobsPerLane, func(k sessionKey) {
+	r.loads = reconcile.NewJobs[reconcile.Key, loaded](ctx, jobsPerLane, func(k reconcile.Key) {
 		r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName})
 	})
 	r.delivers = reconcile.NewJobs[targetKey, apply.Result](ctx, jobsPerLane, func(k targetKey) {

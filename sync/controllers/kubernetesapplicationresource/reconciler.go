@@ -47,8 +47,8 @@ type Reconciler struct {
 
 	kernel   *reconcile.Kernel
 	waker    *reconcile.Waker[ctrl.Request]
-	sessions *sessions
-	jobs     *reconcile.Jobs[jobKey, submission]
+	sessions reconcile.Sessions[types.NamespacedName, session]
+	jobs     *reconcile.Jobs[reconcile.Key, submission]
 	// appliers has the applier of each cluster.
 	appliers cluster.Engaged[*cluster.Cluster, *apply.Applier]
 	// told counts, for each resource, the notifications that others changed what it delivered, or

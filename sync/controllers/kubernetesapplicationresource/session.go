@@ -1,11 +1,9 @@
 package kubernetesapplicationresource
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
@@ -14,16 +12,9 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// jobKey identifies a resource; the UID distinguishes it from another of the same name.
-type jobKey struct {
-	types.NamespacedName
-	uid types.UID
-}
-
-// session is what is remembered of a resource between passes. Only the pass of the resource
-// itself touches it, so it needs no lock.
+// session is what is remembered of a resource between passes.
 type session struct {
-	key jobKey
+	key reconcile.Key
 
 	// cluster is the one that was delivered to last; nil while it cannot be used. applier is
 	// its applier; nil only before the first use.
@@ -130,48 +121,18 @@ func (s *session) isDue(input string) bool {
 
 func (s *session) retryDue() bool { return !s.retry.At.IsZero() && !time.Now().Before(s.retry.At) }
 
-// sessions has the sessions by name of the resource.
-type sessions struct {
-	mu     sync.Mutex
-	byName map[types.NamespacedName]*session
-}
-
-func newSessions() *sessions { return &sessions{byName: map[types.NamespacedName]*session{}} }
-
-func (s *sessions) get(name types.NamespacedName) *session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.byName[name]
-}
-
-func (s *sessions) put(added *session) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.byName[added.key.NamespacedName] = added
-}
-
-func (s *sessions) drop(name types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.byName, name)
-}
-
 // session returns what is remembered of a resource, but nothing of an earlier one of its name.
 func (r *Reconciler) session(kar *v1alpha1.KubernetesApplicationResource) *session {
-	name := client.ObjectKeyFromObject(kar)
-	found := r.sessions.get(name)
-	if found != nil && found.key.uid == kar.UID {
-		return found
+	key := reconcile.KeyOf(kar)
+	if found := r.sessions.Get(key.NamespacedName); found != nil && found.key != key {
+		r.forget(key.NamespacedName)
 	}
-	r.forget(name)
-	made := &session{key: jobKey{name, kar.UID}}
-	r.sessions.put(made)
-	return made
+	return r.sessions.Of(key.NamespacedName, func() *session { return &session{key: key} })
 }
 
 // forget drops everything that is remembered of a resource. What it delivered stays.
 func (r *Reconciler) forget(name types.NamespacedName) {
-	found := r.sessions.get(name)
+	found := r.sessions.Get(name)
 	if found == nil {
 		return
 	}
@@ -180,7 +141,7 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 		found.applier.Forget(r.owner(name))
 	}
 	r.told.Forget(name)
-	r.kernel.Forget(found.key.uid)
-	r.sessions.drop(name)
+	r.kernel.Forget(found.key.UID)
+	r.sessions.Drop(name)
 	forgetMetrics(name)
 }

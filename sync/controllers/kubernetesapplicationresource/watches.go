@@ -44,9 +44,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	registerMetrics()
 	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
 	r.waker = &reconcile.Waker[ctrl.Request]{}
-	r.sessions = newSessions()
 	r.told = reconcile.NewBell[types.NamespacedName]()
-	r.jobs = reconcile.NewJobs[jobKey, submission](ctx, cmp.Or(r.JobsPerCluster, defaultJobsPerCluster), func(k jobKey) {
+	r.jobs = reconcile.NewJobs[reconcile.Key, submission](ctx, cmp.Or(r.JobsPerCluster, defaultJobsPerCluster), func(k reconcile.Key) {
 		r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName})
 	}).DrainedBy(r.Drain)
 	r.Clusters.Subscribe(func(key types.NamespacedName, _ bool) { r.wakeAllOf(ctx, key) })

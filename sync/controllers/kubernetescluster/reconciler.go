@@ -49,7 +49,7 @@ type Reconciler struct {
 
 	kernel      *reconcile.Kernel
 	waker       *reconcile.Waker[ctrl.Request]
-	cleanups    *reconcile.Jobs[cleanupKey, error]
+	cleanups    *reconcile.Jobs[reconcile.Key, error]
 	engagements cluster.Engaged[types.NamespacedName, *engagement]
 	kubeconfigs kubeconfigs
 	claims      claims

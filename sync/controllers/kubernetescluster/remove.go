@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -88,7 +87,7 @@ func (r *Reconciler) drain(ctx context.Context, s *scope) (reconcile.Outcome, er
 	if e == nil {
 		return reconcile.Outcome{Pending: true}, nil
 	}
-	err, done := r.cleanups.Do(s.key.String(), s.cleanupKey(), "drain", func(ctx context.Context) error {
+	err, done := r.cleanups.Do(s.key.String(), reconcile.KeyOf(s.kc), "drain", func(ctx context.Context) error {
 		return r.cleanup(ctx, e.cluster.Metadata(), false)
 	})
 	switch {
@@ -173,7 +172,7 @@ func (r *Reconciler) abandon(ctx context.Context, s *scope) (reconcile.Outcome, 
 	r.Clusters.Remove(s.key) // so that nothing puts back what is removed
 	target, err := r.direct(ctx, s)
 	if err == nil {
-		failed, done := r.cleanups.Do(s.key.String(), s.cleanupKey(), "abandon", func(ctx context.Context) error {
+		failed, done := r.cleanups.Do(s.key.String(), reconcile.KeyOf(s.kc), "abandon", func(ctx context.Context) error {
 			return r.cleanup(ctx, target, true)
 		})
 		if !done {
@@ -195,16 +194,7 @@ func (r *Reconciler) release(ctx context.Context, s *scope) error {
 		return err
 	}
 	r.forget(s.key)
-	r.cleanups.Drop(s.cleanupKey())
+	r.cleanups.Drop(reconcile.KeyOf(s.kc))
 	r.kernel.Forget(s.kc.UID)
 	return nil
 }
-
-// cleanupKey identifies the clean-up of one KubernetesCluster, as opposed to a later one with the
-// same name.
-type cleanupKey struct {
-	types.NamespacedName
-	uid types.UID
-}
-
-func (s *scope) cleanupKey() cleanupKey { return cleanupKey{s.key, s.kc.UID} }
