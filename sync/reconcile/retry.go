@@ -18,6 +18,9 @@ func (r *Retry) Failed(backoff func(failures int) time.Duration) {
 	r.At = time.Now().Add(backoff(r.Failures))
 }
 
+// Due reports whether a time is set for another try, and has come.
+func (r *Retry) Due(now time.Time) bool { return !r.At.IsZero() && !r.At.After(now) }
+
 // UntilNext returns the time until the earliest of the given times that come after began, which is
 // when the pass began; zero if there is none. It ignores what was due by then: the pass has either
 // handled that, or waits for something whose end is an event.

@@ -13,10 +13,13 @@ import (
 func TestRetry_backsOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r reconcile.Retry
+		assert.False(t, r.Due(time.Now()), "nothing has failed")
 		backoff := reconcile.NewKernel(time.Second, 8*time.Second).Backoff
 		for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 8 * time.Second} {
 			r.Failed(backoff)
 			assert.Equal(t, want, time.Until(r.At), "after %d failures", r.Failures)
+			assert.False(t, r.Due(time.Now().Add(want-1)))
+			assert.True(t, r.Due(time.Now().Add(want)))
 		}
 	})
 }

@@ -156,7 +156,7 @@ func (l *lane) take() []string {
 	defer l.mu.Unlock()
 	now := time.Now()
 	for name, e := range l.ends {
-		if !e.retry.At.IsZero() && !now.Before(e.retry.At) {
+		if e.retry.Due(now) {
 			l.due[name] = true
 		}
 	}

@@ -116,10 +116,8 @@ func (s *session) succeeded() { s.retry, s.lookups = reconcile.Retry{}, 0 }
 // isDue reports whether a job with an input has to be run, or has been and its result has to be
 // handled: there was none with that input yet, or what failed is due for another try.
 func (s *session) isDue(input string) bool {
-	return s.working || s.attempted != input || s.retryDue()
+	return s.working || s.attempted != input || s.retry.Due(time.Now())
 }
-
-func (s *session) retryDue() bool { return !s.retry.At.IsZero() && !time.Now().Before(s.retry.At) }
 
 // session returns what is remembered of a resource, but nothing of an earlier one of its name.
 func (r *Reconciler) session(kar *v1alpha1.KubernetesApplicationResource) *session {
