@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"path"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -219,6 +221,55 @@ func TestCache_readsFewOfManyOneByOne(t *testing.T) {
 		w.await(q, health.InProgress)
 	}
 	assert.NotContains(t, w.requests(mark), "list")
+}
+
+// stuck never answers lists of some kinds.
+type stuck struct {
+	next   http.RoundTripper
+	begun  chan string
+	ending atomic.Int32
+}
+
+func (s *stuck) RoundTrip(r *http.Request) (*http.Response, error) {
+	kind := path.Base(r.URL.Path)
+	if kind != "pods" && kind != "services" {
+		return s.next.RoundTrip(r)
+	}
+	s.begun <- kind
+	<-r.Context().Done()
+	s.ending.Add(1)
+	return nil, r.Context().Err()
+}
+
+// Kinds whose lists hang do not keep others from being read.
+func TestCache_doesNotWaitForListsThatHang(t *testing.T) {
+	server := &stuck{begun: make(chan string, 2)}
+	w := newWorld(t, func(c *env.Cluster, user string) *rest.Config {
+		config := administrator(c, user)
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			server.next = next
+			return server
+		})
+		return config
+	})
+	w.count = 120
+	var queries []healthcache.Query
+	for i := range 60 {
+		queries = append(queries, w.claim(fmt.Sprintf("data-%03d", i)))
+	}
+	for i := range w.count {
+		meta := &metav1.ObjectMeta{Namespace: w.namespace, Name: fmt.Sprintf("none-%03d", i), UID: "none"}
+		w.Get(query("Pod", "pods", meta))
+		w.Get(query("Service", "services", meta))
+	}
+	assert.ElementsMatch(t, []string{"pods", "services"}, []string{<-server.begun, <-server.begun})
+	for _, q := range queries {
+		w.Get(q)
+	}
+	for _, q := range queries {
+		w.await(q, health.InProgress)
+	}
+	assert.Zero(t, server.ending.Load(), "both lists still hang")
 }
 
 // C39: of what has no status an expression sees metadata alone, and its data is never asked for.

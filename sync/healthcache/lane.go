@@ -87,7 +87,7 @@ func (l *lane) read() {
 			return
 		}
 		namespace, worth := l.worthListing()
-		if worth {
+		if worth && c.mayList() {
 			asked := slices.Collect(maps.Keys(l.open))
 			clear(l.open)
 			l.listing = true
@@ -132,11 +132,21 @@ func (l *lane) worthListing() (namespace string, worth bool) {
 	return namespace, l.cache.options.Count(kind, namespace) <= listRatio*len(l.open)
 }
 
+// mayList reports whether another kind may be listed now, in which case list must be called. A kind
+// that may not is read one by one meanwhile, instead of waiting for servers that may hang.
+func (c *Cache) mayList() bool {
+	select {
+	case c.listing <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
 // list answers the open queries from pages of all objects. It stops at the first page that cannot
 // be read.
 func (l *lane) list(kind schema.GroupKind, namespace string) {
 	c := l.cache
-	c.listing <- struct{}{}
 	defer func() { <-c.listing }()
 	for options := (metav1.ListOptions{Limit: firstPage}); ; {
 		objects, next, err := l.page(kind, namespace, options)
