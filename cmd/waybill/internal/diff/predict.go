@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -39,11 +40,16 @@ type delivery struct {
 	// source are deleted.
 	inventory []manifest.ID
 	prune     bool
+
+	// defined are the kinds that CustomResourceDefinitions among the objects define. It is set by
+	// predict.
+	defined map[schema.GroupKind]bool
 }
 
 // predict asks the API server what would happen to the objects, and to those in the inventory that
 // are not among them.
 func (d delivery) predict(ctx context.Context, objects []manifest.Object) ([]change, error) {
+	d.defined = kindsDefined(objects)
 	wanted := make([]manifest.ID, len(objects))
 	changes := make([]change, len(objects))
 	var group errgroup.Group
@@ -73,6 +79,20 @@ func (d delivery) predict(ctx context.Context, objects []manifest.Object) ([]cha
 	return changes, nil
 }
 
+// kindsDefined returns the kinds that the CustomResourceDefinitions among objects define.
+func kindsDefined(objects []manifest.Object) map[schema.GroupKind]bool {
+	defined := map[schema.GroupKind]bool{}
+	for _, object := range objects {
+		if object.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}) {
+			continue
+		}
+		group, _, _ := unstructured.NestedString(object.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(object.Object, "spec", "names", "kind")
+		defined[schema.GroupKind{Group: group, Kind: kind}] = true
+	}
+	return defined
+}
+
 func (d delivery) predictOne(ctx context.Context, object manifest.Object) (change, error) {
 	c := change{cluster: d.cluster.Name(), id: object.ID()}
 	api, err := d.cluster.Client()
@@ -82,9 +102,11 @@ func (d delivery) predictOne(ctx context.Context, object manifest.Object) (chang
 	wanted := prepare(object.Unstructured)
 	namespaced, err := api.IsObjectNamespaced(wanted)
 	if meta.IsNoMatchError(err) {
-		// Its CustomResourceDefinition comes with it, or the note of waybill-sync will say that it
-		// does not.
-		c.after = wanted
+		if d.defined[wanted.GroupVersionKind().GroupKind()] {
+			c.after = wanted
+			return c, nil
+		}
+		c.note, c.refused = "the cluster does not offer this kind, and nothing that would be applied defines it", true
 		return c, nil
 	}
 	if err != nil {
