@@ -272,6 +272,12 @@ type ApplicationInstallationStatus struct {
 	// +optional
 	Release *ReleaseStatus `json:"release,omitempty"`
 
+	// HealthAwaitedSince is when what is installed was written, if deployOptions.helm.wait was set:
+	// its timeout counts from then. It is unset from the first time that every object is healthy,
+	// and stays so until something else is installed.
+	// +optional
+	HealthAwaitedSince *metav1.Time `json:"healthAwaitedSince,omitempty"`
+
 	// Inventory of the objects of the installation.
 	// +optional
 	Inventory *Inventory `json:"inventory,omitempty"`

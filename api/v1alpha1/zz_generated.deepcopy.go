@@ -307,6 +307,10 @@ func (in *ApplicationInstallationStatus) DeepCopyInto(out *ApplicationInstallati
 		*out = new(ReleaseStatus)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.HealthAwaitedSince != nil {
+		in, out := &in.HealthAwaitedSince, &out.HealthAwaitedSince
+		*out = (*in).DeepCopy()
+	}
 	if in.Inventory != nil {
 		in, out := &in.Inventory, &out.Inventory
 		*out = new(Inventory)

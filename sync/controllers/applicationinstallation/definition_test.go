@@ -72,6 +72,25 @@ func TestInstallation_staysWhenItsNextVersionIsNotThereYet(t *testing.T) {
 	hub.AwaitReady(w.World, inst)
 }
 
+// C47: an empty item of the annotation names no version, not the one that is not known yet.
+func TestInstallation_ofNoVersionStaysWhenAnotherIsRemovedByForce(t *testing.T) {
+	w := newWorld(t)
+	definition := w.define(nil)
+	inst := w.install(func(s *v1alpha1.ApplicationInstallationSpec) { s.ApplicationRef.Version = "" })
+	hub.AwaitReason(w.World, inst, v1alpha1.DefinitionNotFoundReason)
+	hub.Change(w.World, definition, func(d *v1alpha1.ApplicationDefinition) {
+		d.Annotations = map[string]string{v1alpha1.ForceRemoveAnnotation: "1.0.0,"}
+		d.Finalizers = []string{"example.com/held"}
+	})
+	require.NoError(t, w.Client.Delete(t.Context(), definition))
+	hub.Reconcile(w.World, inst)
+	hub.Change(w.World, definition, func(d *v1alpha1.ApplicationDefinition) { d.Finalizers = nil })
+	hub.Await(w.World, inst, "the definition is gone", func(i *v1alpha1.ApplicationInstallation) bool {
+		return conditions.GetMessage(i, v1alpha1.ReadyCondition) == `the hub has no ApplicationDefinition "`+w.Namespace+`"`
+	})
+	assert.True(t, inst.DeletionTimestamp.IsZero())
+}
+
 // C45, C59: what is not offered to the cluster is not installed there; what is installed stays.
 func TestInstallation_waitsForAnOffer(t *testing.T) {
 	w := newWorld(t)

@@ -86,7 +86,6 @@ func (r *Reconciler) newDriver(ctx context.Context, c *cluster.Cluster) (*driver
 		values:     content.NewReader(ctx, c.Cache(), c.Client()),
 		kernel:     reconcile.NewKernel(minBackoff, maxBackoff),
 		waker:      &reconcile.Waker[ctrl.Request]{},
-		sessions:   newSessions(),
 		told:       reconcile.NewBell[types.NamespacedName](),
 
 		inventories: &inventory.Store{},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/reconcile"
@@ -14,17 +15,19 @@ import (
 func TestRequeueAfter_countsEverythingThatIsDue(t *testing.T) {
 	now := time.Now()
 	soon := now.Add(time.Minute)
+	waiting := &v1alpha1.ApplicationInstallation{}
+	waiting.Spec.DeployOptions = &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{Wait: true, Timeout: metav1.Duration{Duration: time.Minute}}}
 	for _, session := range []*session{
 		{look: reconcile.Retry{At: soon}},
 		{retry: reconcile.Retry{At: soon}},
 		{compareAt: soon},
-		{healthDue: soon},
+		{healthAwaited: now},
 	} {
-		after := (&scope{now: now, session: session}).requeueAfter()
+		after := (&scope{inst: waiting, now: now, session: session}).requeueAfter()
 		assert.Positive(t, after, "%+v", session)
 		assert.LessOrEqual(t, after, time.Minute, "%+v", session)
 	}
-	assert.Zero(t, (&scope{now: now, session: &session{}}).requeueAfter())
+	assert.Zero(t, (&scope{inst: waiting, now: now, session: &session{}}).requeueAfter())
 }
 
 // What failed for want of something that tells nobody when it is there is tried again after the
@@ -32,7 +35,8 @@ func TestRequeueAfter_countsEverythingThatIsDue(t *testing.T) {
 func TestFailed_isTriedAgain(t *testing.T) {
 	now := time.Now()
 	failure := reconcile.Failed(v1alpha1.SecretNotFoundReason, "%w", errors.New("read source credentials"))
-	s := &scope{now: now, session: &session{look: reconcile.Retry{At: now.Add(-time.Second)}}}
+	inst := &v1alpha1.ApplicationInstallation{}
+	s := &scope{inst: inst, now: now, session: &session{look: reconcile.Retry{At: now.Add(-time.Second)}}}
 	outcome, err := s.failed(failure)
 	assert.Equal(t, failure, err, "nothing is due, so the back-off is the kernel's")
 	assert.Zero(t, outcome.RequeueAfter)
@@ -46,10 +50,10 @@ func TestFailed_isTriedAgain(t *testing.T) {
 // An uninstall that waits for a finalizer is not begun anew when the source is to be looked at.
 func TestBeginUninstall_forgetsWhatWasDueOnce(t *testing.T) {
 	later := time.Now().Add(time.Minute)
-	one := &session{look: reconcile.Retry{At: later}, healthDue: later, retry: reconcile.Retry{At: later}}
+	one := &session{look: reconcile.Retry{At: later}, healthAwaited: later, retry: reconcile.Retry{At: later}}
 	one.beginUninstall()
 	assert.Zero(t, one.look.At)
-	assert.Zero(t, one.healthDue)
+	assert.Zero(t, one.healthAwaited)
 	assert.Zero(t, one.retry.At)
 
 	one.retry.At = later

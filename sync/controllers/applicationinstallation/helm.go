@@ -35,8 +35,8 @@ func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 		Values:      p.values,
 		Options:     releaseOptions(p.options),
 	})
-	got := acted{release: noted(result)}
-	m.note(ctx, p, got.release, append(
+	got := acted{release: noted(result), wrote: err == nil && isNew(id, result)}
+	m.note(ctx, p, got, append(
 		altered(id, result.Altered, "it was not used, and another revision was made from the chart"),
 		said(id, result.Warnings, result.Kept)...))
 	if err != nil {
@@ -49,6 +49,13 @@ func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 		return m.compare(ctx, p, got, nil)
 	}
 	return m.describe(ctx, p, got)
+}
+
+// isNew reports whether a revision was written that was not known of before; if not just now, then
+// before this process began.
+func isNew(id release.Identity, made release.Result) bool {
+	wrote := made.Action == release.ActionInstall || made.Action == release.ActionUpgrade
+	return wrote || id.Known == nil || id.Known.Revision != made.Release.Revision
 }
 
 // describe watches the objects of a release that were all just written, and writes the Application
@@ -147,7 +154,7 @@ func (m *helmMethod) rollback(ctx context.Context, p plan, why string) acted {
 	id := identity(p)
 	result, err := m.engine.Rollback(ctx, m.cluster, id, releaseOptions(p.options), why)
 	got := acted{release: noted(result)}
-	m.note(ctx, p, got.release, append(altered(id, result.Altered, "it was not used"), said(id, result.Warnings, result.Kept)...))
+	m.note(ctx, p, got, append(altered(id, result.Altered, "it was not used"), said(id, result.Warnings, result.Kept)...))
 	if release.ReasonOf(err) == release.ReasonAltered {
 		got.err = reconcile.Stalled(v1alpha1.ReleaseAlteredReason, "%s; not rolled back: %w; change the installation to try again", why, err)
 		return got
@@ -170,7 +177,7 @@ func (m *helmMethod) uninstall(ctx context.Context, p plan) acted {
 	id := identity(p)
 	installed := slices.DeleteFunc(slices.Clone(p.inventory), isApplication)
 	left, err := m.engine.Uninstall(ctx, m.cluster, id, releaseOptions(p.options), installed)
-	m.note(ctx, p, nil, append(altered(id, left.Altered, "its delete hooks were not run"), said(id, nil, left.Kept)...))
+	m.note(ctx, p, got, append(altered(id, left.Altered, "its delete hooks were not run"), said(id, nil, left.Kept)...))
 	if err != nil {
 		got.err = reconcile.Failed(v1alpha1.UninstallFailedReason, "%w", prefixed("uninstall", p, err))
 		return got

@@ -27,31 +27,27 @@ const gitInterval = 5 * time.Minute
 const prepareTimeout = 2 * time.Minute
 
 // prepare fetches what is to be installed if the cluster does not have it yet, and looks whether a
-// moving source has moved. A look blocks nothing: while it runs, and if it fails, what is installed
-// is kept as it is.
+// moving source has moved. Neither blocks what is installed already: while the source is asked, and
+// if that fails, it is kept as it is.
 func (d *driver) prepare(_ context.Context, s *scope) error {
 	needed := s.needsFiles()
-	if !needed && !s.lookDue() {
+	if !needed && !s.lookDue() || s.lookHeld() {
 		return nil
 	}
 	p, m := d.plan(s), d.methods[s.method()]
-	got, done := d.fetches.Do(p.source.url(), d.jobKey(s), s.digest+s.asked(), func(ctx context.Context) prepared {
+	got, done := d.fetches.Do(p.source.url(), d.jobKey(s), s.asked(), func(ctx context.Context) prepared {
 		ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
 		defer cancel()
 		found, err := m.fetch(ctx, p)
-		return prepared{digest: p.digest, files: found, err: err}
+		return prepared{digest: p.digest, source: p.source, files: found, err: err}
 	})
-	switch {
-	case !done:
-		s.pending, s.looking = needed, !needed
-	case got.err != nil && needed:
-		s.session.retry.Failed(d.kernel.Backoff)
-		s.session.look.At = s.session.retry.At
-		return got.err
-	default:
-		s.looked(got.err, d.kernel.Backoff)
+	if !done {
+		s.looking, s.wanting = true, needed
+		s.pending = needed && !s.session.acted && s.lookErr() == nil
+		return nil
 	}
-	if done && got.err == nil {
+	s.looked(got.err, d.kernel.Backoff)
+	if got.err == nil {
 		s.session.prepared = &got
 	}
 	return nil
@@ -74,9 +70,22 @@ func (s *scope) lookDue() bool {
 	return s.moves() && (s.session.asked != s.asked() || s.isDue(s.session.look.At))
 }
 
+// lookErr returns the error that the source was last asked with; nil if something else is to be
+// asked now.
+func (s *scope) lookErr() error {
+	if s.session.asked != s.asked() {
+		return nil
+	}
+	return s.session.lookErr
+}
+
+// lookHeld reports whether the source must not be asked yet, because the same question has just
+// failed.
+func (s *scope) lookHeld() bool { return s.lookErr() != nil && !s.isDue(s.session.look.At) }
+
 // asked identifies the question to a source: a different question is asked at once.
 func (s *scope) asked() string {
-	question := []string{s.requestedAt(), s.interval().String()}
+	question := []string{s.digest, s.requestedAt(), s.interval().String()}
 	for _, secret := range []*content.Content{s.credentials, s.authorities} {
 		if secret != nil {
 			question = append(question, secret.Hash)
@@ -85,15 +94,18 @@ func (s *scope) asked() string {
 	return strings.Join(question, " ")
 }
 
-// looked records how a look ended, and when the next one is due.
+// looked records how asking the source ended, and when that is due again.
 func (s *scope) looked(err error, backoff func(int) time.Duration) {
-	s.session.asked, s.session.lookErr = s.asked(), err
-	if err != nil {
-		s.session.look.Failed(backoff)
-		return
+	if err == nil || s.session.asked != s.asked() {
+		s.session.look = reconcile.Retry{}
 	}
-	s.session.look = reconcile.Retry{}
-	if s.moves() {
+	s.session.asked, s.session.lookErr = s.asked(), err
+	switch {
+	case reconcile.IsStalled(err):
+		s.session.look.At = time.Time{}
+	case err != nil:
+		s.session.look.Failed(backoff)
+	case s.moves():
 		s.session.look.At = after(cmp.Or(s.interval(), gitInterval))
 	}
 }
@@ -141,13 +153,14 @@ func (s *scope) needsFiles() bool {
 // crash at any later line, it is known what to uninstall.
 func (d *driver) recordIntent(ctx context.Context, s *scope) error {
 	got := s.session.prepared
-	if got == nil || got.moved() == s.session.attempted {
+	if got == nil || got.digest != s.digest || got.moved() == s.session.attempted {
 		return nil
 	}
 	resolved := s.resolved
 	resolved.Revision = got.files.revision
 	if current := s.inst.Status.Application; current == nil || *current != resolved {
 		conditions.MarkReconciling(s.inst, v1alpha1.ProgressingReason, "installing %s %s", resolved.Name, resolved.Version)
+		s.session.begun = true
 	}
 	s.inst.Status.Application = &resolved
 	return s.pass.Write(ctx)
@@ -175,13 +188,14 @@ func (d *driver) act(_ context.Context, s *scope) error {
 		s.pending = true
 		return nil
 	}
-	s.session.giveUp = ""
-	if next.installs {
-		s.session.revision = s.session.prepared.files.git
-		s.session.attempted, s.session.prepared = next.input, nil
-		result.input = s.digest
-		s.session.healthSince = time.Now()
+	switch {
+	case next.installs:
+		result.input = s.installed(next.input)
+		s.awaitHealth(result)
+	case next.input == rollBack:
+		s.session.healthAwaited = time.Time{}
 	}
+	result.lasts = result.err != nil && (next.installs || next.input == rollBack)
 	if next.installs || next.input == compareEverything {
 		s.session.compareAt = after(s.interval())
 	}
@@ -192,6 +206,24 @@ func (d *driver) act(_ context.Context, s *scope) error {
 		d.waker.Wake(ctrl.Request{NamespacedName: s.key()})
 	}
 	return nil
+}
+
+// installed records that what was prepared was installed, or tried, and returns its digest.
+func (s *scope) installed(moved string) string {
+	got := s.session.prepared
+	s.session.attempted, s.session.prepared = moved, nil
+	s.session.installed = installed{source: got.source, revision: got.files.git}
+	return got.digest
+}
+
+// kept returns what is installed, by which it is corrected.
+func (s *scope) kept() installed {
+	kept := s.session.installed
+	kept.method, kept.resolved = s.method(), s.resolved
+	if app := s.inst.Status.Application; app != nil {
+		kept.method, kept.resolved = app.Method, *app
+	}
+	return kept
 }
 
 // do runs an action outside the workers. If the cluster reported a change by others while it ran,
@@ -224,20 +256,54 @@ const (
 
 // next returns the action that is running or due; nil if there is none.
 func (d *driver) next(s *scope) *action {
-	m := d.methods[s.method()]
-	if got := s.session.prepared; got != nil && (got.moved() != s.session.attempted || s.retryDue() || s.session.acting == got.moved()) {
+	if got := s.session.prepared; got != nil && s.installs(got) {
+		m := d.methods[s.method()]
 		return &action{got.moved(), func(ctx context.Context, p plan) acted { return d.installOnce(ctx, m, p, got.files) }, true}
 	}
-	if why := s.session.giveUp; why != "" {
-		return &action{rollBack, func(ctx context.Context, p plan) acted { return m.rollback(ctx, p, why) }, false}
+	kept := s.kept()
+	m := d.methods[kept.method]
+	if why, due := d.overdue(s); due {
+		return &action{rollBack, func(ctx context.Context, p plan) acted { return m.rollback(ctx, p.of(kept), why) }, false}
 	}
 	if drifted, due := d.drifted(s); due {
-		return &action{correctDrift, func(ctx context.Context, p plan) acted { return m.correct(ctx, p, drifted) }, false}
+		return &action{correctDrift, func(ctx context.Context, p plan) acted { return m.correct(ctx, p.of(kept), drifted) }, false}
 	}
-	if s.compareDue() || s.session.acting == compareEverything {
-		return &action{compareEverything, func(ctx context.Context, p plan) acted { return m.correct(ctx, p, nil) }, false}
+	if s.compareDue() || s.compareInstead() || s.session.acting == compareEverything {
+		return &action{compareEverything, func(ctx context.Context, p plan) acted { return m.correct(ctx, p.of(kept), nil) }, false}
 	}
 	return nil
+}
+
+// installs reports whether what was prepared is being installed, or is to be.
+func (s *scope) installs(got *prepared) bool {
+	return s.session.acting == got.moved() || got.digest == s.digest && (got.moved() != s.session.attempted || s.retryDue())
+}
+
+// overdue reports whether what was installed last must be given up, because it has never been
+// healthy and its time is over, and why. A running rollback is due until it has ended.
+func (d *driver) overdue(s *scope) (string, bool) {
+	if s.session.acting == rollBack {
+		return "", true
+	}
+	o, result := s.options(), s.session.result
+	if o == nil || !o.Atomic || !s.session.acted || !s.isDue(s.healthDue()) || result.err != nil || len(result.problems)+len(result.waiting) > 0 {
+		return "", false
+	}
+	seen, known := d.applier.Observe(s.owner)
+	return overdueMessage(o, seen.Health), known && !seen.Health.Healthy()
+}
+
+// compareInstead reports whether what is installed must be compared with the cluster because what
+// is wanted cannot be had: after a start, in order to watch the release at all, and when a
+// correction has failed.
+func (s *scope) compareInstead() bool {
+	if s.lookErr() == nil {
+		return false
+	}
+	if s.session.acted {
+		return !s.session.result.lasts && s.retryDue()
+	}
+	return s.inst.Status.Application != nil && s.kept().method == v1alpha1.MethodHelm && s.session.deployed.known() != nil && len(s.session.deployed.all()) > 0
 }
 
 // drifted returns the objects that are known to be changed, and reports whether there is anything
@@ -262,14 +328,20 @@ func (d *driver) installOnce(ctx context.Context, m method, p plan, f *files) ac
 
 // take records the result of an action.
 func (d *driver) take(s *scope, result acted) {
+	before, kept := s.session.result, false
 	if result.input == "" {
-		result.input = s.session.result.input
+		result.input = before.input
+		kept = before.lasts && !result.lasts && !result.gone
 	}
-	s.session.result = result
+	if kept {
+		result.err, result.lasts = before.err, true
+	}
+	s.session.acted, s.session.result = true, result
 	if result.release != nil {
 		s.inst.Status.Release = result.release
 	}
 	switch {
+	case kept: // and with it the time of the next try
 	case result.err != nil && reconcile.IsStalled(result.err):
 		s.session.retry = reconcile.Retry{Failures: s.session.retry.Failures + 1}
 	case result.err != nil || len(result.problems) > 0:

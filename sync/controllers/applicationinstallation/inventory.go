@@ -18,6 +18,7 @@ import (
 func (d *driver) restore(ctx context.Context, s *scope) error {
 	if s.session.restored {
 		s.inst.Status.Release = s.session.deployed.known()
+		s.inst.Status.HealthAwaitedSince = sinceOf(s.session.healthAwaited)
 		s.tellRemarks()
 		return nil
 	}
@@ -27,6 +28,9 @@ func (d *driver) restore(ctx context.Context, s *scope) error {
 	}
 	s.session.deployed.set(ids)
 	s.session.deployed.note(s.inst.Status.Release)
+	if since := s.inst.Status.HealthAwaitedSince; since != nil {
+		s.session.healthAwaited = since.Time
+	}
 	s.session.restored = true
 	return nil
 }

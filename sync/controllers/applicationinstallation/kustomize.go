@@ -53,6 +53,7 @@ func (m kustomizeMethod) build(ctx context.Context, p plan, at git.Revision) (*f
 
 func (m kustomizeMethod) install(ctx context.Context, p plan, f *files) acted {
 	got, _ := m.apply(ctx, p, f)
+	got.wrote = p.begun && got.err == nil && len(got.problems) == 0
 	return got
 }
 

@@ -38,6 +38,8 @@ type plan struct {
 	digest     string
 	// revision is the installed revision of a git source.
 	revision git.Revision
+	// begun is that of the session.
+	begun bool
 	// deployed is that of the session, and inventory what it listed when the job began.
 	deployed  *deployed
 	inventory []manifest.ID
@@ -59,14 +61,34 @@ type files struct {
 // prepared is what was prepared for the digest.
 type prepared struct {
 	digest string
+	source origin
 	files  *files
 	err    error
+}
+
+// installed is what corrections go by, which need not be what is wanted by now.
+type installed struct {
+	method   v1alpha1.Method
+	resolved v1alpha1.ResolvedApplication
+	// source and revision are needed by method kustomize only, and not known after a start.
+	source   origin
+	revision git.Revision
+}
+
+// of returns the plan for what is installed instead of what is wanted.
+func (p plan) of(i installed) plan {
+	p.resolved, p.source, p.revision = i.resolved, i.source, i.revision
+	return p
 }
 
 // acted is the outcome of an action in the cluster.
 type acted struct {
 	// input is the digest that was installed.
 	input string
+	// wrote says that something was installed that was not there before.
+	wrote bool
+	// lasts says that err is that of an install or a rollback, which no correction ends.
+	lasts bool
 	// gone says that there was nothing to correct by, so the application must be installed again.
 	gone bool
 	// release of method helm.
@@ -93,7 +115,8 @@ func (d *driver) plan(s *scope) plan {
 		values:     s.values,
 		source:     origin{version: s.version, credentials: s.credentials, authorities: s.authorities},
 		digest:     s.digest,
-		revision:   s.session.revision,
+		revision:   s.session.installed.revision,
+		begun:      s.session.begun,
 		deployed:   &s.session.deployed,
 	}
 }

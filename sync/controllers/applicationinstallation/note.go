@@ -20,15 +20,18 @@ const noteTime = 5 * time.Second
 // note keeps the new state of a release for the next pass. While the process drains there may be no
 // next pass, so note also writes it to the status: otherwise the next process would install again
 // what it knows nothing of.
-func (m *helmMethod) note(ctx context.Context, p plan, made *v1alpha1.ReleaseStatus, remarks []remark) {
-	p.deployed.note(made, remarks...)
-	if made == nil || !m.Drain.Draining() {
+func (m *helmMethod) note(ctx context.Context, p plan, got acted, remarks []remark) {
+	p.deployed.note(got.release, remarks...)
+	if got.release == nil || !m.Drain.Draining() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
 	defer cancel()
 	inst := p.inst.DeepCopy()
-	inst.Status.Release = made
+	inst.Status.Release = got.release
+	if got.wrote {
+		inst.Status.HealthAwaitedSince = sinceOf(awaitedFrom(p.options))
+	}
 	if err := m.kernel.RecordChange(ctx, m.client, p.inst, inst); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "note release", "cluster", m.cluster.Name(), "installation", p.inst.Namespace+"/"+p.inst.Name)
 	}

@@ -66,7 +66,7 @@ type driver struct {
 
 	kernel   *reconcile.Kernel
 	waker    *reconcile.Waker[ctrl.Request]
-	sessions *sessions
+	sessions reconcile.Sessions[types.UID, session]
 	acts     *reconcile.Jobs[jobKey, acted]
 	methods  map[v1alpha1.Method]method
 	watching *contentWatches
@@ -99,7 +99,7 @@ func (d *driver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	}
 	pass := d.kernel.Begin(d.client, d.recorder, inst)
 	s := &scope{
-		inst: inst, pass: pass, now: time.Now(), told: d.told.Rings(req.NamespacedName), session: d.sessions.of(inst), owner: d.owner(inst),
+		inst: inst, pass: pass, now: time.Now(), told: d.told.Rings(req.NamespacedName), session: d.session(inst), owner: d.owner(inst),
 	}
 	outcome, err := d.run(ctx, s)
 	if deleting && err == nil && !outcome.Pending {
@@ -134,9 +134,6 @@ func (d *driver) run(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 		if s.pending {
 			return reconcile.Outcome{Pending: true}, nil
 		}
-	}
-	if s.looking {
-		return reconcile.Outcome{Pending: true}, nil
 	}
 	return d.report(s)
 }

@@ -41,8 +41,9 @@ type scope struct {
 	obsolete *v1alpha1.Inventory
 	// pending is set by a step that waits for a job, which ends with an event.
 	pending bool
-	// looking is set by prepare while a source is being looked at, which ends with an event.
-	looking bool
+	// looking is set by prepare while a source is being asked, which ends with an event, and
+	// wanting if there is something to install once it has answered.
+	looking, wanting bool
 }
 
 // options returns the options of the installation, or else those of its definition.
@@ -71,5 +72,5 @@ func (s *scope) isDue(at time.Time) bool { return !at.IsZero() && !at.After(s.no
 // requeueAfter returns the time until the earliest of these: the next look at a moving source, the
 // next comparison, the next try, and the time by which objects must be healthy.
 func (s *scope) requeueAfter() time.Duration {
-	return reconcile.UntilNext(s.now, s.session.look.At, s.session.compareAt, s.session.retry.At, s.session.healthDue)
+	return reconcile.UntilNext(s.now, s.session.look.At, s.session.compareAt, s.session.retry.At, s.healthDue())
 }

@@ -1,14 +1,12 @@
 package applicationinstallation
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/source/git"
 )
 
 // jobKey identifies an installation of a cluster; the UID distinguishes it from another of the same
@@ -24,13 +22,13 @@ type jobKey struct {
 type session struct {
 	// prepared is what was prepared for the digest, until it is acted on.
 	prepared *prepared
-	// asked is the question of the last look at a moving source, lookErr the error of that look,
-	// and look the next one.
+	// asked is the question that the source was last asked, lookErr the error that this ended with,
+	// and look the next time.
 	asked   string
 	lookErr error
 	look    reconcile.Retry
-	// revision of a git source that was last installed.
-	revision git.Revision
+	// installed is what was last installed, or tried.
+	installed installed
 
 	// restored says that inventory was read back from the status.
 	restored bool
@@ -45,20 +43,22 @@ type session struct {
 	interval  time.Duration
 	compareAt time.Time
 
-	// attempted is the digest that was last acted on, and result the outcome.
+	// acted says that an action has ended since the start, attempted is the digest that was last
+	// acted on, and result the outcome.
+	acted     bool
 	attempted string
 	result    acted
 
-	// healthSince is when the result came, and healthDue when the installation fails if it is not
-	// healthy by then.
-	healthSince time.Time
-	healthDue   time.Time
+	// healthAwaited is when what is installed was written; zero once it has been healthy, and
+	// without wait.
+	healthAwaited time.Time
+	// begun says that the running or next install is of another application, version or source
+	// revision than the status had named.
+	begun bool
 	// uninstalling says that an uninstall has begun.
 	uninstalling bool
-	// giveUp is why the last install must be rolled back; empty if it must not be.
-	giveUp string
 
-	// retry is for failed actions and fetches.
+	// retry is for failed actions.
 	retry reconcile.Retry
 }
 
@@ -66,33 +66,14 @@ type session struct {
 // and there is nothing left to look at.
 func (s *session) beginUninstall() {
 	if !s.uninstalling {
-		s.uninstalling, s.retry.At = true, time.Time{}
-		s.look.At, s.compareAt, s.healthDue = time.Time{}, time.Time{}, time.Time{}
+		s.uninstalling, s.retry.At, s.result.lasts = true, time.Time{}, false
+		s.look.At, s.compareAt, s.healthAwaited = time.Time{}, time.Time{}, time.Time{}
 	}
 }
 
-// sessions holds the sessions by UID of the installation.
-type sessions struct {
-	mu    sync.Mutex
-	byUID map[types.UID]*session
-}
-
-func newSessions() *sessions { return &sessions{byUID: map[types.UID]*session{}} }
-
-// of returns the session of an installation, and creates it if there is none.
-func (s *sessions) of(inst *v1alpha1.ApplicationInstallation) *session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	found := s.byUID[inst.UID]
-	if found == nil {
-		found = &session{retry: reconcile.Retry{Failures: int(inst.Status.Failures)}}
-		s.byUID[inst.UID] = found
-	}
-	return found
-}
-
-func (s *sessions) drop(uid types.UID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.byUID, uid)
+// session returns what is remembered of an installation.
+func (d *driver) session(inst *v1alpha1.ApplicationInstallation) *session {
+	return d.sessions.Of(inst.UID, func() *session {
+		return &session{retry: reconcile.Retry{Failures: int(inst.Status.Failures)}}
+	})
 }

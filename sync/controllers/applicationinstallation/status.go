@@ -27,6 +27,45 @@ func (s *scope) failed(err error) (reconcile.Outcome, error) {
 
 // report turns the session into the status and the outcome of the pass.
 func (d *driver) report(s *scope) (reconcile.Outcome, error) {
+	outcome, err := d.reportAll(s)
+	outcome.Unhandled = s.looking
+	s.inst.Status.HealthAwaitedSince = sinceOf(s.session.healthAwaited)
+	return outcome, err
+}
+
+// reportAll reports what is installed, and why that is not what is wanted.
+func (d *driver) reportAll(s *scope) (reconcile.Outcome, error) {
+	missing := s.lookErr()
+	if missing != nil && !s.session.acted {
+		return s.failed(missing)
+	}
+	outcome, err := d.reportInstalled(s)
+	switch result := s.session.result; {
+	case missing != nil:
+		return s.failed(alongside(missing, outcome, err))
+	case s.wanting && (err == nil && outcome.Unknown == "" || result.err != nil || len(result.problems)+len(result.waiting) > 0):
+		// What is wanted may be here in a moment, and says all.
+		return reconcile.Outcome{Pending: true, RequeueAfter: s.requeueAfter()}, nil
+	default:
+		return outcome, err
+	}
+}
+
+// alongside adds to the error of a source what is to be said of what is installed; nothing if it is
+// as it should be.
+func alongside(missing error, outcome reconcile.Outcome, err error) error {
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w; what is installed: %s", missing, err.Error())
+	case outcome.Unknown != "":
+		return fmt.Errorf("%w; what is installed: %s", missing, outcome.Message)
+	default:
+		return missing
+	}
+}
+
+// reportInstalled reports what is installed.
+func (d *driver) reportInstalled(s *scope) (reconcile.Outcome, error) {
 	result := s.session.result
 	s.inst.Status.Problems = reconcile.Problems(result.problems)
 	s.reportDrift(result)
@@ -45,9 +84,6 @@ func (d *driver) report(s *scope) (reconcile.Outcome, error) {
 		}, nil
 	}
 	s.markInstalled(true, nil)
-	if s.session.lookErr != nil {
-		return s.failed(s.session.lookErr)
-	}
 	return d.reportHealth(s)
 }
 
@@ -58,33 +94,30 @@ func (d *driver) reportHealth(s *scope) (reconcile.Outcome, error) {
 	if !seen.Health.Healthy() {
 		return s.notHealthy(seen.Health)
 	}
-	s.session.healthDue = time.Time{}
+	s.session.healthAwaited = time.Time{}
 	return reconcile.Outcome{Message: s.message(), RequeueAfter: s.requeueAfter()}, nil
 }
 
-// notHealthy reports objects that are not healthy yet: without wait as progress, however long it
-// takes; with wait as a failure once the timeout is over.
+// notHealthy reports objects that are not healthy: as progress, however long it takes; with wait,
+// and until they have been healthy for the first time, as a failure once the timeout is over.
 func (s *scope) notHealthy(sick health.Summary) (reconcile.Outcome, error) {
-	message := sick.String()
-	if o := s.options(); o != nil && o.Wait {
-		s.session.healthDue = s.session.healthSince.Add(o.GetTimeout())
-		if s.isDue(s.session.healthDue) {
-			s.session.healthDue = time.Time{}
-			if o.Atomic && s.session.result.err == nil {
-				s.session.giveUp = fmt.Sprintf("after %s: %s", o.GetTimeout(), message)
-				return reconcile.Outcome{Pending: true, RequeueAfter: time.Millisecond}, nil
-			}
-			return reconcile.Outcome{}, reconcile.Waiting(v1alpha1.NotHealthyReason, s.requeueAfter(), "after %s: %s", o.GetTimeout(), message)
-		}
+	if s.isDue(s.healthDue()) {
+		return reconcile.Outcome{}, reconcile.Waiting(v1alpha1.NotHealthyReason, s.requeueAfter(), "%s", overdueMessage(s.options(), sick))
 	}
+	message := sick.String()
 	if sick.Failed() {
 		return reconcile.Outcome{}, reconcile.Waiting(v1alpha1.NotHealthyReason, s.requeueAfter(), "%s", message)
 	}
 	return reconcile.Outcome{Unknown: v1alpha1.ProgressingReason, Message: message, RequeueAfter: s.requeueAfter()}, nil
 }
 
+func overdueMessage(o *v1alpha1.HelmDeployOptions, sick health.Summary) string {
+	return fmt.Sprintf("after %s: %s", o.GetTimeout(), sick)
+}
+
 func (s *scope) message() string {
-	message := fmt.Sprintf("installed %s %s", s.resolved.Name, s.resolved.Version)
+	app := s.kept().resolved
+	message := fmt.Sprintf("installed %s %s", app.Name, app.Version)
 	if release := s.inst.Status.Release; release != nil {
 		message += fmt.Sprintf(": release %s/%s revision %d of %s", release.Namespace, release.Name, release.Revision, release.Chart)
 	}

@@ -63,7 +63,7 @@ func (d *driver) release(ctx context.Context, s *scope) error {
 	d.told.Forget(s.key())
 	d.inventories.Forget(s.inst)
 	d.acts.Drop(d.jobKey(s))
-	d.sessions.drop(s.inst.UID)
+	d.sessions.Drop(s.inst.UID)
 	d.kernel.Forget(s.inst.UID)
 	forgetMetrics(d.cluster, s.inst)
 	return nil

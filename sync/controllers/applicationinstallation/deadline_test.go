@@ -1,0 +1,97 @@
+package applicationinstallation_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/hub"
+)
+
+// noPods makes whatever needs Pods in the test's namespace unhealthy, and returns what undoes that.
+func (w *world) noPods() func() {
+	w.T.Helper()
+	quota := &corev1.ResourceQuota{ObjectMeta: objectMeta("none"), Spec: corev1.ResourceQuotaSpec{
+		Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")},
+	}}
+	w.Create(quota)
+	require.NoError(w.T, w.Client.DeleteAllOf(w.T.Context(), &corev1.Pod{}, client.InNamespace(w.Namespace), client.GracePeriodSeconds(0)))
+	return func() {
+		w.T.Helper()
+		require.NoError(w.T, w.Client.Delete(w.T.Context(), quota))
+	}
+}
+
+// waiting returns deploy options that wait for health.
+func waiting(timeout time.Duration, atomic bool) *v1alpha1.DeployOptions {
+	return &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{Wait: true, Atomic: atomic, Timeout: metav1.Duration{Duration: timeout}}}
+}
+
+// engageAnew makes the controller forget what it knew, as a restart does.
+func engageAnew(name string) {
+	shared.process.Clusters.Ensure(types.NamespacedName{Namespace: hub.SystemNamespace, Name: "local"}, name, nil)
+}
+
+// K47: wait and atomic are about an install or upgrade. What has been healthy once is never rolled
+// back or uninstalled for not being so later, whether or not Waybill was restarted in between.
+func TestInstallation_isNotGivenUpOnceItWasHealthy(t *testing.T) {
+	w := newWorld(t)
+	w.define(nil)
+	inst := hub.AwaitReady(w.World, w.install(func(s *v1alpha1.ApplicationInstallationSpec) {
+		s.Values = values(t, map[string]any{"replicas": 1, "hook": map[string]any{"enabled": false}})
+		s.DeployOptions = waiting(time.Minute, true)
+	}))
+	assert.Nil(t, inst.Status.HealthAwaitedSince)
+	before := w.deployment("web").UID
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.DeployOptions = waiting(time.Second, true) })
+	hub.AwaitReady(w.World, inst)
+
+	allow := w.noPods()
+	hub.AwaitReason(w.World, inst, v1alpha1.ProgressingReason)
+	engageAnew(t.Name())
+	other := &v1alpha1.ApplicationInstallation{ObjectMeta: objectMeta("other"), Spec: *inst.Spec.DeepCopy()}
+	other.Spec.DeployOptions = waiting(time.Second, false)
+	w.Create(other)
+	hub.AwaitReason(w.World, other, v1alpha1.NotHealthyReason)
+	require.NotNil(t, other.Status.HealthAwaitedSince, "this one was never healthy")
+
+	allow()
+	hub.AwaitReady(w.World, inst)
+	assert.EqualValues(t, 1, inst.Status.Release.Revision)
+	assert.Equal(t, "deployed", inst.Status.Release.Status)
+	assert.Equal(t, before, w.deployment("web").UID)
+	hub.AwaitReady(w.World, other)
+	assert.Nil(t, other.Status.HealthAwaitedSince)
+}
+
+// K47: the time of what was never healthy goes on across a restart.
+func TestInstallation_isGivenUpAfterARestartIfItWasNeverHealthy(t *testing.T) {
+	w := newWorld(t)
+	w.define(nil)
+	inst := hub.AwaitReady(w.World, w.install(func(s *v1alpha1.ApplicationInstallationSpec) {
+		s.Values = values(t, map[string]any{"replicas": 1, "hook": map[string]any{"enabled": false}})
+	}))
+	w.noPods()
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) {
+		i.Spec.Values = values(t, map[string]any{"replicas": 2, "hook": map[string]any{"enabled": false}})
+		i.Spec.DeployOptions = waiting(time.Hour, true)
+	})
+	hub.Await(w.World, inst, "it is upgraded, and not healthy", func(i *v1alpha1.ApplicationInstallation) bool {
+		return i.Status.Release.Revision == 2 && i.Status.HealthAwaitedSince != nil
+	})
+	engageAnew(t.Name())
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.DeployOptions = waiting(time.Second, true) })
+	assert.Contains(t, hub.AwaitReason(w.World, inst, v1alpha1.NotHealthyReason), "rolled back: after 1s")
+	assert.True(t, conditions.IsStalled(inst))
+	assert.EqualValues(t, 3, inst.Status.Release.Revision)
+	assert.EqualValues(t, 1, *w.deployment("web").Spec.Replicas)
+}
