@@ -34,9 +34,11 @@ type client struct {
 	dynamic dynamic.Interface
 	id      Identity
 
+	// leftovers are earlier revisions that may have set what is no longer wanted. They are set
+	// before the action runs.
+	leftovers []recorded
+
 	mu sync.Mutex
-	// strict is set if the objects to be deleted may have been named by anybody.
-	strict bool
 	// rendered is set once Helm has objects to work with: what fails before that failed in the
 	// chart.
 	rendered bool

@@ -16,7 +16,9 @@
 // them when it reads a record. If a record differs from what was noted, Helm sees only an outline,
 // with neither manifest nor hooks, so that no action can use it by mistake:
 //
-//   - Ensure creates another revision from the chart, with only the live objects as its base;
+//   - Ensure creates another revision from the chart, with the live objects as its base. Of the fields
+//     that the record claims, it removes those that the chart does not want and that Helm has set,
+//     according to the managed fields of the object;
 //   - Correct and Detect go by the newest record only, and only if it is as noted (ReasonAltered);
 //   - Rollback neither returns to it nor uninstalls instead (ReasonAltered);
 //   - Uninstall runs no delete hooks, and removes the record.
@@ -25,6 +27,9 @@
 // the caller noted as installed: of these, only objects that carry our own mark are deleted. Labels
 // are not vouched for. They decide which action is next, so the worst they can do is to have a
 // release upgraded or installed again, to the desired state, or left alone as somebody else's.
+//
+// Only the newest revision and the one that a rollback would return to are noted. If several failed
+// in a row, the earlier ones are not executed either, but they are not reported as altered.
 //
 // A crash between writing the record and noting it leaves a revision that nobody vouches for. It is
 // treated the same: the next Ensure creates one more revision, which is noted; an Uninstall before

@@ -44,8 +44,8 @@ type Result struct {
 	Objects []manifest.ID
 	// Kept are objects of an earlier revision that were not deleted, and why.
 	Kept []Kept
-	// Altered are revisions whose records differ from what was noted: they were neither run nor
-	// applied.
+	// Altered are revisions whose records are not as Waybill wrote them: they were neither run nor
+	// applied. A revision of Waybill's own that was noted once, and is not any more, is none of them.
 	Altered []int
 	// Warnings of the chart's schema and of the API server, and notes about what was left out.
 	Warnings []string

@@ -2,10 +2,8 @@ package release
 
 import (
 	"context"
-	"slices"
 
 	"helm.sh/helm/v3/pkg/action"
-	"helm.sh/helm/v3/pkg/kube"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"waybill.dev/waybill/sync/render/helm"
@@ -15,13 +13,12 @@ import (
 // brought to the desired state, and what is no longer wanted is deleted. On failure the release is
 // recorded as failed.
 func install(ctx context.Context, s *session, _ Decision) (Result, error) {
-	leftovers, err := s.leftovers()
-	if err != nil {
+	if err := s.readLeftovers(); err != nil {
 		return Result{}, s.failed("install", err)
 	}
 	made, err := s.install(ctx)
 	if err == nil {
-		err = s.prune(leftovers, made)
+		err = s.prune(made)
 	}
 	return s.outcome(made, s.failed("install", err))
 }
@@ -61,44 +58,6 @@ func (s *session) prepare(ctx context.Context) error {
 		return err
 	}
 	return s.applyCRDs(ctx)
-}
-
-// leftovers returns the objects of the revisions that failed since the last one that did not: these
-// may have created objects that no later revision knows of. It includes those of altered revisions,
-// because Helm sees nothing of them.
-func (s *session) leftovers() ([]kube.ResourceList, error) {
-	var found []kube.ResourceList
-	for _, r := range slices.Backward(s.observed.Revisions) {
-		if _, err := s.store.Get(s.store.key(r.Number)); err != nil {
-			return nil, err
-		}
-		if r.Status != helmrelease.StatusFailed && !s.store.isAltered(r.Number) {
-			break
-		}
-		had, err := s.had(r.Number)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, had)
-	}
-	return found, nil
-}
-
-// prune deletes the objects in leftovers that are not in made.
-func (s *session) prune(leftovers []kube.ResourceList, made *helmrelease.Release) error {
-	if len(leftovers) == 0 {
-		return nil
-	}
-	wanted, err := s.build(made)
-	if err != nil {
-		return err
-	}
-	for _, had := range leftovers {
-		if _, errs := s.client.Delete(reversed(had.Difference(wanted))); len(errs) > 0 {
-			return errs[0]
-		}
-	}
-	return nil
 }
 
 // outcome returns the result that describes made, along with err.

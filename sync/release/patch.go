@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,7 +18,8 @@ import (
 )
 
 // patch brings live from what before contains to what info contains, and leaves what others have
-// set in it. If there is nothing to do, it sends nothing and returns live.
+// set in it. What only the leftovers have set is removed too. If there is nothing to do, patch sends
+// nothing and returns live.
 func (c *client) patch(before, info *resource.Info, live *unstructured.Unstructured, options metav1.PatchOptions) (*unstructured.Unstructured, error) {
 	old, err := object(before)
 	if err != nil {
@@ -27,44 +29,96 @@ func (c *client) patch(before, info *resource.Info, live *unstructured.Unstructu
 	if err != nil {
 		return nil, err
 	}
-	data, kind, err := threeWayPatch(info.Mapping.GroupVersionKind, old, wanted, live)
+	merge, err := mergeOf(info.Mapping.GroupVersionKind)
 	if err != nil {
 		return nil, err
+	}
+	documents := make([][]byte, 3)
+	for i, o := range []*unstructured.Unstructured{old, wanted, live} {
+		if documents[i], err = json.Marshal(o.Object); err != nil {
+			return nil, fmt.Errorf("encode: %w", err)
+		}
+	}
+	if documents[0], err = c.withLeftovers(documents[0], info, live, merge); err != nil {
+		return nil, err
+	}
+	data, err := merge.threeWay(documents[0], documents[1], documents[2])
+	if err != nil {
+		return nil, fmt.Errorf("make patch: %w", err)
 	}
 	if string(data) == "{}" {
 		return live, nil
 	}
 	options.FieldManager = v1alpha1.HelmFieldManager
-	return c.resource(info).Patch(c.ctx, info.Name, kind, data, options)
+	return c.resource(info).Patch(c.ctx, info.Name, merge.kind(), data, options)
 }
 
-// threeWayPatch returns a patch of what changed from old to wanted, and of what differs between
-// live and wanted. Lists of Kubernetes' own kinds are merged by their keys; other kinds are merged
-// as plain JSON.
-func threeWayPatch(gvk schema.GroupVersionKind, old, wanted, live *unstructured.Unstructured) ([]byte, types.PatchType, error) {
-	documents := make([][]byte, 3)
-	for i, o := range []*unstructured.Unstructured{old, wanted, live} {
-		data, err := json.Marshal(o.Object)
-		if err != nil {
-			return nil, "", fmt.Errorf("encode: %w", err)
+// withLeftovers adds to base what the leftovers have set in live. What cannot be merged with base is
+// left out: others may have written it.
+func (c *client) withLeftovers(base []byte, info *resource.Info, live *unstructured.Unstructured, merge merge) ([]byte, error) {
+	for _, had := range c.leftovers {
+		claimed := had.objects.Get(info)
+		if claimed == nil {
+			continue
 		}
-		documents[i] = data
+		o, err := object(claimed)
+		if err != nil {
+			return nil, err
+		}
+		set, err := setByHelm(o, live)
+		if err != nil {
+			return nil, fmt.Errorf("read managed fields: %w", err)
+		}
+		more, err := json.Marshal(set)
+		if err != nil {
+			return nil, fmt.Errorf("encode: %w", err)
+		}
+		if both, err := merge.join(base, more); err == nil {
+			base = both
+		}
 	}
+	return base, nil
+}
+
+// merge is how objects of a kind are merged: lists of Kubernetes' own kinds by their keys, other
+// kinds, for which lists is nil, as plain JSON.
+type merge struct {
+	lists strategicpatch.LookupPatchMeta
+}
+
+func mergeOf(gvk schema.GroupVersionKind) (merge, error) {
 	typed, err := scheme.Scheme.New(gvk)
 	if err != nil {
-		data, err := jsonmergepatch.CreateThreeWayJSONMergePatch(documents[0], documents[1], documents[2])
-		if err != nil {
-			return nil, "", fmt.Errorf("make patch: %w", err)
-		}
-		return data, types.MergePatchType, nil
+		return merge{}, nil
 	}
 	lists, err := strategicpatch.NewPatchMetaFromStruct(typed)
 	if err != nil {
-		return nil, "", fmt.Errorf("make patch: %w", err)
+		return merge{}, fmt.Errorf("make patch: %w", err)
 	}
-	data, err := strategicpatch.CreateThreeWayMergePatch(documents[0], documents[1], documents[2], lists, true)
-	if err != nil {
-		return nil, "", fmt.Errorf("make patch: %w", err)
+	return merge{lists: lists}, nil
+}
+
+// kind returns the type of the patches that threeWay returns.
+func (m merge) kind() types.PatchType {
+	if m.lists == nil {
+		return types.MergePatchType
 	}
-	return data, types.StrategicMergePatchType, nil
+	return types.StrategicMergePatchType
+}
+
+// threeWay returns a patch of what changed from old to wanted, and of what differs between live and
+// wanted.
+func (m merge) threeWay(old, wanted, live []byte) ([]byte, error) {
+	if m.lists == nil {
+		return jsonmergepatch.CreateThreeWayJSONMergePatch(old, wanted, live)
+	}
+	return strategicpatch.CreateThreeWayMergePatch(old, wanted, live, m.lists, true)
+}
+
+// join returns what base and more contain together.
+func (m merge) join(base, more []byte) ([]byte, error) {
+	if m.lists == nil {
+		return jsonpatch.MergePatch(base, more)
+	}
+	return strategicpatch.StrategicMergePatchUsingLookupPatchMeta(base, more, m.lists)
 }

@@ -33,9 +33,10 @@ type Preview struct {
 }
 
 // Preview returns what an install of the wanted objects, or an upgrade to them, would do to each of
-// them and to those of the deployed revision that are not among them. Nothing is written: each
-// write is sent as a dry run. Hooks and CRDs are left out, and objects of a kind that does not
-// exist yet are returned as wanted. wanted carries the marks of the release.
+// them, and to those objects of the deployed revision, and of what failed or was made by hand since,
+// that are not among them. Nothing is written: each write is sent as a dry run. Hooks and CRDs are
+// left out, and objects of a kind that does not exist yet are returned as wanted. wanted carries the
+// marks of the release.
 func (e *Engine) Preview(ctx context.Context, t Target, id Identity, wanted []manifest.Object) ([]Preview, error) {
 	observed, err := e.Observe(ctx, t, id)
 	if err != nil {
@@ -57,6 +58,9 @@ func (s *session) preview(wanted []manifest.Object) ([]Preview, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.readLeftovers(); err != nil {
+		return nil, err
+	}
 	list, previews, err := s.client.locate(wanted)
 	if err != nil {
 		return nil, err
@@ -69,25 +73,35 @@ func (s *session) preview(wanted []manifest.Object) ([]Preview, error) {
 		}
 		return err
 	}
-	if err := s.client.batches(list, func(info *resource.Info) error { return add(s.client.previewWrite(old.Get(info), info)) }); err != nil {
+	if err := s.client.batches(list, func(info *resource.Info) error { return add(s.client.previewWrite(old.objects.Get(info), info)) }); err != nil {
 		return nil, s.client.fail(err)
 	}
-	if err := s.client.batches(old.Difference(list), func(info *resource.Info) error { return add(s.client.previewRemoval(info)) }); err != nil {
-		return nil, s.client.fail(err)
+	seen := slices.Clone(list)
+	for _, had := range slices.Concat([]recorded{old}, s.client.leftovers) {
+		gone := had.objects.Difference(seen)
+		seen = append(seen, gone...)
+		if err := s.client.batches(gone, func(info *resource.Info) error { return add(s.client.previewRemoval(info, had.vouched)) }); err != nil {
+			return nil, s.client.fail(err)
+		}
 	}
 	slices.SortFunc(previews, func(a, b Preview) int { return strings.Compare(a.ID.String(), b.ID.String()) })
 	return previews, nil
 }
 
-// deployed returns the objects of the deployed revision; none if there is none.
-func (s *session) deployed() (kube.ResourceList, error) {
+// deployed returns what the deployed revision contains; nothing if there is none or it is altered,
+// and so one of the leftovers.
+func (s *session) deployed() (recorded, error) {
 	for _, r := range slices.Backward(s.observed.Revisions) {
 		if r.Status != helmrelease.StatusDeployed {
 			continue
 		}
-		return s.had(r.Number)
+		had, err := s.had(r.Number)
+		if err != nil || !had.vouched {
+			return recorded{}, err
+		}
+		return had, nil
 	}
-	return nil, nil
+	return recorded{}, nil
 }
 
 // locate finds the resources of objects. Objects of a kind that the cluster does not know are
@@ -150,7 +164,7 @@ func (c *client) previewWrite(before, info *resource.Info) (*Preview, error) {
 }
 
 // previewRemoval returns what would become of an object that has left the release.
-func (c *client) previewRemoval(info *resource.Info) (*Preview, error) {
+func (c *client) previewRemoval(info *resource.Info, vouched bool) (*Preview, error) {
 	live, err := c.resource(info).Get(c.ctx, info.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -159,7 +173,7 @@ func (c *client) previewRemoval(info *resource.Info) (*Preview, error) {
 		return nil, c.about("read", info, err)
 	}
 	p := &Preview{ID: idOf(info), Before: live}
-	if why := c.keep(live); why != "" {
+	if why := c.keep(live, vouched); why != "" {
 		p.After, p.Note = live, "would be kept: "+why
 	}
 	return p, nil

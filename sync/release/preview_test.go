@@ -1,12 +1,15 @@
 package release_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	helmrelease "helm.sh/helm/v3/pkg/release"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/manifest"
@@ -109,4 +112,42 @@ func TestPreview_blockAtTheEnd(t *testing.T) {
 	require.Len(t, previews, 1)
 	assert.Equal(t, "text\n", valueOf(previews[0].Before))
 	assert.Equal(t, "text\n", valueOf(previews[0].After))
+}
+
+func imagesOf(t *testing.T, o *unstructured.Unstructured) string {
+	t.Helper()
+	require.NotNil(t, o)
+	containers, _, err := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+	require.NoError(t, err)
+	var images []string
+	for _, c := range containers {
+		image, _, _ := unstructured.NestedString(c.(values), "image")
+		images = append(images, image)
+	}
+	return strings.Join(images, ",")
+}
+
+// K50: an upgrade deletes by Helm's marks what a noted record names, and so says its preview; what only an altered one names
+// must carry ours.
+func TestPreview_goesByTheRecordsThatAreNoted(t *testing.T) {
+	for name, altered := range map[string]bool{"Noted": false, "Altered": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.ensure(w.template(configMap("same", "a") + configMap("gone", "a")))
+			unmark := []byte(`{"metadata":{"labels":{"` + v1alpha1.OwnerHashLabel + `":null}}}`)
+			_, err := w.client.CoreV1().ConfigMaps(w.namespace).Patch(t.Context(), "gone", types.MergePatchType, unmark, metav1.PatchOptions{})
+			require.NoError(t, err)
+			if altered {
+				w.alter("one", 1, func(r *helmrelease.Release) { r.Manifest += "\n" })
+			}
+			next := w.template(configMap("same", "a"))
+			previews, err := w.engine.Preview(t.Context(), w.target, next.Identity, w.rendered(next))
+			require.NoError(t, err)
+			require.Len(t, previews, 2)
+			assert.Equal(t, altered, previews[0].After != nil, previews[0].Note)
+			w.ensure(next)
+			_, err = w.configMap("gone")
+			assert.Equal(t, altered, err == nil, "the preview is what happens")
+		})
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 
 	"helm.sh/helm/v3/pkg/action"
-	"helm.sh/helm/v3/pkg/kube"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage/driver"
 )
@@ -44,16 +43,15 @@ func (s *session) takeAway(ctx context.Context) (Result, error) {
 // goBack installs a revision again and describes it; given an error, it describes what is there.
 // What only a later, altered revision contains is deleted, as after an upgrade.
 func (s *session) goBack(good int, err error) (Result, error) {
-	var leftovers []kube.ResourceList
 	if err == nil {
-		leftovers, err = s.leftovers()
+		err = s.readLeftovers()
 	}
 	if err == nil {
 		err = s.rollback(good)
 	}
 	newest, readErr := s.store.Get(s.store.key(s.store.newest()))
 	if err = cmp.Or(err, readErr); err == nil {
-		err = s.prune(leftovers, newest)
+		err = s.prune(newest)
 	}
 	return s.outcome(newest, s.failed("roll back", err))
 }
@@ -80,7 +78,6 @@ func (s *session) rollback(good int) error {
 	run.Version = good
 	run.Timeout = s.desired.Options.timeout()
 	run.DisableHooks = s.desired.Options.DisableHooks
-	run.MaxHistory = s.desired.Options.historyLimit()
 	return run.Run(s.id.Name)
 }
 

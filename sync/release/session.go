@@ -42,6 +42,7 @@ func newSession(ctx context.Context, j job) (*session, error) {
 		cancel()
 		return nil, err
 	}
+	s.store.makeRoom = s.makeRoom
 	s.close = cancel
 	return s, nil
 }
@@ -102,24 +103,4 @@ func (s *session) result(r *helmrelease.Release) (Result, error) {
 // build returns the objects of a recorded release.
 func (s *session) build(r *helmrelease.Release) (kube.ResourceList, error) {
 	return s.client.Build(strings.NewReader(r.Manifest), false)
-}
-
-// had returns the objects of a revision, for deletion. An altered record may name any object. Of
-// these, only those that carry our own mark are deleted; hooks carry none and are left out, and so
-// are records that cannot be read.
-func (s *session) had(revision int) (kube.ResourceList, error) {
-	found, err := s.store.Get(s.store.key(revision))
-	if err != nil {
-		return nil, err
-	}
-	if !s.store.isAltered(revision) {
-		return s.build(found)
-	}
-	s.client.beStrict()
-	list, err := s.client.build(strings.NewReader(s.store.claimed(revision)), "manifest", false)
-	if err != nil {
-		s.client.warn(fmt.Sprintf("left out the objects of revision %d, whose record cannot be read: %s", revision, err))
-		return nil, nil
-	}
-	return slices.DeleteFunc(list, isHook), nil
 }

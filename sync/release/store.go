@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
@@ -34,8 +33,13 @@ type store struct {
 	// seals are the digests of the records that may be executed: the known ones, and those created
 	// in this session.
 	seals map[int]string
-	// altered are the records that differ from what was noted, as far as they can be read.
+	// altered are the records that may not be executed, because they differ from what was noted or
+	// nothing was, as far as they can be read.
 	altered map[int]*helmrelease.Release
+	// expected is the revision from which on every record should have been noted.
+	expected int
+	// makeRoom is called with each release before it is recorded.
+	makeRoom func(*helmrelease.Release) error
 	// failed is the first error of a write, which Helm may only log.
 	failed error
 }
@@ -45,6 +49,13 @@ func newStore(config *rest.Config, id Identity, observed Observed) (*store, erro
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
+	newest, _ := observed.newest()
+	expected := newest.Number
+	if id.Known == nil {
+		expected = 0
+	} else {
+		expected = min(expected, int(id.Known.Revision))
+	}
 	return &store{
 		secrets:   client.Secrets(id.Namespace),
 		id:        id,
@@ -52,6 +63,7 @@ func newStore(config *rest.Config, id Identity, observed Observed) (*store, erro
 		contents:  map[int]*helmrelease.Release{},
 		seals:     sealsOf(id.Known),
 		altered:   map[int]*helmrelease.Release{},
+		expected:  expected,
 	}, nil
 }
 
@@ -150,8 +162,12 @@ func (s *store) List(func(*helmrelease.Release) bool) ([]*helmrelease.Release, e
 
 // Create implements Helm's driver.Driver. If the revision already exists, somebody else was faster.
 func (s *store) Create(key string, r *helmrelease.Release) error {
+	err := s.makeRoom(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err != nil {
+		return s.note(err)
+	}
 	secret, err := encode(key, r, labelCreated, s.id)
 	if err == nil {
 		_, err = s.secrets.Create(context.Background(), secret, metav1.CreateOptions{FieldManager: v1alpha1.HelmFieldManager})
@@ -167,10 +183,14 @@ func (s *store) Create(key string, r *helmrelease.Release) error {
 	return nil
 }
 
-// Update implements Helm's driver.Driver.
+// Update implements Helm's driver.Driver. There is nothing to update in a record that had to make
+// room.
 func (s *store) Update(key string, r *helmrelease.Release) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !slices.ContainsFunc(s.revisions, func(known Revision) bool { return known.Number == r.Version }) {
+		return nil
+	}
 	if was := s.altered[r.Version]; was != nil {
 		// Keep what others wrote for inspection, as a revision that Waybill does not go by.
 		was.SetStatus(r.Info.Status, r.Info.Description)
@@ -220,6 +240,29 @@ func (s *store) failure() error {
 	return s.failed
 }
 
+// surplus returns the oldest revisions, of which there would be more than limit together with one
+// that is to be recorded. The last deployed one is not among them.
+func (s *store) surplus(limit int) []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	deployed := 0
+	for _, r := range s.revisions {
+		if r.Status == helmrelease.StatusDeployed {
+			deployed = max(deployed, r.Number)
+		}
+	}
+	var found []int
+	for _, r := range s.revisions {
+		if len(s.revisions)-len(found) < limit {
+			break
+		}
+		if r.Number != deployed {
+			found = append(found, r.Number)
+		}
+	}
+	return found
+}
+
 // newest returns the number of the newest revision, including those created in this session.
 func (s *store) newest() int {
 	s.mu.Lock()
@@ -231,7 +274,7 @@ func (s *store) newest() int {
 	return newest
 }
 
-// isAltered reports whether the record of a revision was read and differs from what was noted.
+// isAltered reports whether the record of a revision was read and may not be executed.
 func (s *store) isAltered(revision int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,11 +288,20 @@ func (s *store) claimed(revision int) string {
 	return s.altered[revision].Manifest
 }
 
-// allAltered returns the revisions whose records were read and differ from what was noted.
+// allAltered returns the revisions whose records were read and are not as Waybill wrote them. An
+// older one of which nothing is noted any more is not one of them, although it is not executed
+// either: only two revisions are noted, and several may have failed.
 func (s *store) allAltered() []int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.altered))
+	var found []int
+	for revision := range s.altered {
+		if revision >= s.expected || s.seals[revision] != "" {
+			found = append(found, revision)
+		}
+	}
+	slices.Sort(found)
+	return found
 }
 
 // status describes a revision, with what is needed to recognise its record and that of the revision

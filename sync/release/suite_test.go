@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/kube"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,7 +26,10 @@ import (
 	"waybill.dev/waybill/test/env"
 )
 
-func TestMain(m *testing.M) { env.Main(m) }
+func TestMain(m *testing.M) {
+	kube.ManagedFieldsManager = "helm" // as the helm command says
+	env.Main(m)
+}
 
 // user is who the engine is in the audit log.
 const user = "release-engine"

@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // undo reverts a failed action: it uninstalls an install and rolls back an upgrade. It has its own
@@ -20,7 +21,9 @@ func (e *Engine) undo(ctx context.Context, j job, action Action, failed Result, 
 	var undoErr error
 	if j.observed, undoErr = e.Observe(ctx, j.target, j.desired.Identity); undoErr == nil {
 		var undone Result
-		if undone, undoErr = inSession(ctx, j, do); undoErr == nil {
+		undone, undoErr = inSession(ctx, j, do)
+		undone.Altered = slices.Compact(slices.Sorted(slices.Values(slices.Concat(failed.Altered, undone.Altered))))
+		if undoErr == nil {
 			return undone, &Error{Reason: ReasonOf(err), Err: fmt.Errorf("%w; %s", err, done)}
 		}
 		if undone.Release.Name != "" {

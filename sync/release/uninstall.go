@@ -21,9 +21,8 @@ type Uninstalled struct {
 	Objects []manifest.ID
 	// Kept are objects that stay, and why.
 	Kept []Kept
-	// Altered are the revisions that the uninstall went by if the newest differs from what was
-	// noted. Of what they and the caller named, only what carries our own mark was deleted, and no
-	// delete hooks were run.
+	// Altered are the revisions that are not as noted, if the newest is one of them. Of what they and
+	// the caller named, only what carries our own mark was deleted, and no delete hooks were run.
 	Altered []int
 }
 
@@ -72,15 +71,15 @@ func (s *session) uninstall(ctx context.Context, installed []manifest.ID) (Unins
 		if err != nil {
 			return left, err
 		}
-		if i == 0 && !s.store.isAltered(r) {
-			helms = had
-			left.add(had)
+		if i == 0 && had.vouched {
+			helms = had.objects
+			left.add(helms)
 			continue
 		}
-		beyond := had.Difference(helms)
+		beyond := had.objects.Difference(helms)
 		left.add(beyond)
-		if _, errs := s.client.Delete(reversed(beyond)); len(errs) > 0 {
-			return left, errs[0]
+		if err := s.client.removeAll(reversed(beyond), had.vouched); err != nil {
+			return left, err
 		}
 	}
 	known := false
@@ -91,7 +90,10 @@ func (s *session) uninstall(ctx context.Context, installed []manifest.ID) (Unins
 		known = err == nil
 	}
 	if !known {
-		left.Altered = revisions
+		left.Altered = s.store.allAltered()
+		if len(revisions) > 0 && !slices.Contains(left.Altered, revisions[0]) {
+			left.Altered = append(left.Altered, revisions[0]) // genuine, but not what was noted last
+		}
 		swept, err := s.sweep(left.without(installed))
 		left.add(swept)
 		if err != nil {
@@ -108,7 +110,6 @@ func (s *session) uninstall(ctx context.Context, installed []manifest.ID) (Unins
 // sweep deletes what was installed if there is no record to go by. Objects of a kind that the
 // cluster does not know are gone.
 func (s *session) sweep(installed []manifest.ID) (kube.ResourceList, error) {
-	s.client.beStrict()
 	var list kube.ResourceList
 	for _, id := range installed {
 		mapping, err := s.target.Mapper().RESTMapping(schema.GroupKind{Group: id.Group, Kind: id.Kind})
@@ -120,8 +121,7 @@ func (s *session) sweep(installed []manifest.ID) (kube.ResourceList, error) {
 		}
 		list = append(list, &resource.Info{Mapping: mapping, Namespace: id.Namespace, Name: id.Name, Object: &unstructured.Unstructured{}})
 	}
-	_, errs := s.client.Delete(reversed(list))
-	return list, join(errs)
+	return list, s.client.removeAll(reversed(list), false)
 }
 
 func (s *session) runUninstall(ctx context.Context, hooks bool) error {

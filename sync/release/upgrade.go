@@ -12,13 +12,12 @@ import (
 // upgrade creates another revision. On failure it is recorded as failed, and the last good one
 // stays what it was.
 func upgrade(ctx context.Context, s *session, _ Decision) (Result, error) {
-	leftovers, err := s.leftovers()
-	if err != nil {
+	if err := s.readLeftovers(); err != nil {
 		return Result{}, s.failed("upgrade", err)
 	}
 	made, err := s.upgrade(ctx)
 	if err == nil {
-		err = s.prune(leftovers, made)
+		err = s.prune(made)
 	}
 	return s.outcome(made, s.failed("upgrade", err))
 }
@@ -41,7 +40,6 @@ func (s *session) upgrade(ctx context.Context) (*helmrelease.Release, error) {
 	run.Namespace = s.id.Namespace
 	run.Timeout = s.desired.Options.timeout()
 	run.DisableHooks = s.desired.Options.DisableHooks
-	run.MaxHistory = s.desired.Options.historyLimit()
 	run.ResetValues = true // else empty values would be those of the last revision
 	run.SkipSchemaValidation = true
 	run.Labels = s.id.recordLabels(newest.Number+1, digest)

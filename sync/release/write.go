@@ -80,7 +80,7 @@ func (c *client) Update(original, target kube.ResourceList, _ bool) (*kube.Resul
 	}
 	obsolete := original.Difference(target)
 	if len(obsolete) > 0 {
-		if err := c.batches(reversed(obsolete), func(info *resource.Info) error { return c.remove(info, metav1.DeletePropagationBackground) }); err != nil {
+		if err := c.batches(reversed(obsolete), func(info *resource.Info) error { return c.remove(info, metav1.DeletePropagationBackground, true) }); err != nil {
 			return result, c.fail(err)
 		}
 		result.Deleted = obsolete
@@ -123,24 +123,32 @@ func (c *client) Delete(list kube.ResourceList) (*kube.Result, []error) {
 // DeleteWithPropagationPolicy implements Helm's kube.InterfaceDeletionPropagation. Objects that are
 // already gone count as deleted.
 func (c *client) DeleteWithPropagationPolicy(list kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
-	err := c.batches(list, func(info *resource.Info) error { return c.remove(info, policy) })
+	err := c.batches(list, func(info *resource.Info) error { return c.remove(info, policy, true) })
 	if err != nil {
 		return nil, []error{c.fail(err)}
 	}
 	return &kube.Result{Deleted: list}, nil
 }
 
+// removeAll deletes objects in the order of the list. vouched says whether their names are from a
+// record that is as it was noted.
+func (c *client) removeAll(list kube.ResourceList, vouched bool) error {
+	return c.fail(c.batches(list, func(info *resource.Info) error {
+		return c.remove(info, metav1.DeletePropagationBackground, vouched)
+	}))
+}
+
 // remove deletes one object of the release, if it still is one: an object that asks to be kept, or
 // belongs to somebody else by now, is left and recorded as kept. Hooks carry no marks and are
 // deleted by name, as in Helm.
-func (c *client) remove(info *resource.Info, policy metav1.DeletionPropagation) error {
+func (c *client) remove(info *resource.Info, policy metav1.DeletionPropagation, vouched bool) error {
 	options := metav1.DeleteOptions{PropagationPolicy: &policy}
 	if !isHook(info) {
 		live, err := c.resource(info).Get(c.ctx, info.Name, metav1.GetOptions{})
 		if err != nil {
 			return c.about("read", info, ignoreNotFound(err))
 		}
-		if why := c.keep(live); why != "" {
+		if why := c.keep(live, vouched); why != "" {
 			c.mu.Lock()
 			c.kept = append(c.kept, Kept{ID: idOf(info), Why: why})
 			c.mu.Unlock()
@@ -171,10 +179,10 @@ func (c *client) isGone(info *resource.Info) bool {
 const keepWhy = "it has the annotation " + kube.ResourcePolicyAnno + ": " + kube.KeepPolicy
 
 // keep returns why a live object must not be deleted with the release, or "" if it may be. Helm's
-// annotations are enough of a mark if a genuine record names the object; otherwise it must carry
-// our own mark, which objects of a release of the same name that somebody created by hand do not
-// have.
-func (c *client) keep(live *unstructured.Unstructured) string {
+// annotations are enough of a mark if a record that is vouched for names the object; otherwise it
+// must carry our own mark, which objects of a release of the same name that somebody created by hand
+// do not have.
+func (c *client) keep(live *unstructured.Unstructured, vouched bool) string {
 	annotations := live.GetAnnotations()
 	if annotations[kube.ResourcePolicyAnno] == kube.KeepPolicy {
 		return keepWhy
@@ -186,24 +194,11 @@ func (c *client) keep(live *unstructured.Unstructured) string {
 		return fmt.Sprintf("it belongs to the release %s/%s now", namespace, name)
 	case live.GetLabels()[v1alpha1.OwnerHashLabel] == c.id.OwnerHash:
 		return ""
-	case named && !c.isStrict():
+	case named && vouched:
 		return ""
 	default:
 		return "it does not carry the marks of the release any more"
 	}
-}
-
-// beStrict must be called before anything is deleted that anybody may have named.
-func (c *client) beStrict() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.strict = true
-}
-
-func (c *client) isStrict() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.strict
 }
 
 func isHook(info *resource.Info) bool {

@@ -1,0 +1,124 @@
+package release_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/action"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/release"
+)
+
+// failing tries a release that the API server refuses, and returns what is said of it.
+func (w *world) failing(v values, limit int) (release.Result, error) {
+	w.Helper()
+	d := w.desired("web", v)
+	d.Values["broken"] = true
+	d.Options.HistoryLimit = limit
+	result, err := w.try(w.Context(), d)
+	require.Error(w, err)
+	return result, err
+}
+
+// K47: only the newest revision and the one to go back to are noted; that others of our own have failed is no alarm.
+func TestEnsure_failsSeveralTimesWithoutAnAlarm(t *testing.T) {
+	w := newWorld(t)
+	for range 4 {
+		result, _ := w.failing(values{}, 0)
+		assert.Empty(t, result.Altered)
+	}
+	assert.Empty(t, w.ensure(w.desired("web", nil)).Altered)
+	for range 4 {
+		result, _ := w.failing(values{"extra": true}, 0)
+		assert.Empty(t, result.Altered)
+	}
+	result := w.ensure(w.desired("web", values{"replicas": 2}))
+	assert.Empty(t, result.Altered)
+	_, err := w.configMap("web-extra")
+	assert.True(t, apierrors.IsNotFound(err), "what the first of them left is gone")
+}
+
+// Nor is it one when the release goes; what the noted revision names goes without our mark.
+func TestUninstall_afterSeveralFailures(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(w.desired("web", nil))
+	for range 3 {
+		w.failing(values{}, 0)
+	}
+	unmark := []byte(`{"metadata":{"labels":{"` + v1alpha1.OwnerHashLabel + `":null}}}`)
+	_, err := w.client.CoreV1().ConfigMaps(w.namespace).Patch(t.Context(), "web", types.MergePatchType, unmark, metav1.PatchOptions{})
+	require.NoError(t, err)
+	left, err := w.engine.Uninstall(t.Context(), w.target, w.identity("web"), release.Options{}, nil)
+	require.NoError(t, err)
+	assert.Empty(t, left.Altered)
+	assert.Empty(t, left.Kept)
+	_, err = w.configMap("web")
+	assert.True(t, apierrors.IsNotFound(err))
+}
+
+// A change to a noted record is an alarm among failures, too, and it stays one when the action is undone.
+func TestEnsure_reportsAnAlteredRecordAmongFailures(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(w.desired("web", nil))
+	w.failing(values{}, 0)
+	w.failing(values{}, 0)
+	w.alter("web", 3, w.addBinding)
+	result, _ := w.failing(values{}, 0)
+	assert.Equal(t, []int{3}, result.Altered)
+
+	w.ensure(w.desired("web", nil))
+	byHand := action.NewRollback(w.helm())
+	byHand.Version = 1
+	require.NoError(t, byHand.Run("web"))
+	d := w.desired("web", values{"broken": true})
+	d.Options.Atomic = true
+	result, err := w.try(t.Context(), d)
+	require.Error(t, err)
+	assert.Contains(t, result.Altered, 6)
+	w.assertNoBinding()
+}
+
+// An install that never succeeds keeps no more tries than any release, and loses sight of nothing that they have made.
+func TestEnsure_limitsTheHistoryOfAnInstallThatFails(t *testing.T) {
+	w := newWorld(t)
+	w.failing(values{"extra": true}, 2)
+	w.failing(values{}, 2)
+	_, err := w.configMap("web-extra")
+	require.NoError(t, err)
+	allow := w.refuseDeletes()
+	_, err = w.failing(values{}, 2)
+	assert.Contains(t, err.Error(), "kept by a test")
+	assert.Equal(t, []string{"1 failed", "2 failed"}, w.revisions("web"), "the only record of an object goes after the object")
+	allow()
+
+	for range 5 {
+		w.failing(values{}, 2)
+	}
+	assert.Equal(t, []string{"6 failed", "7 failed"}, w.revisions("web"))
+	_, err = w.configMap("web-extra")
+	assert.True(t, apierrors.IsNotFound(err))
+	w.ensure(w.desired("web", nil))
+	assert.Equal(t, []string{"6 failed", "7 failed", "8 deployed"}, w.revisions("web"))
+}
+
+// So does one whose upgrades fail, and the revision that is deployed stays.
+func TestEnsure_limitsTheHistoryOfUpgradesThatFail(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(w.desired("web", nil))
+	w.failing(values{"extra": true}, 3)
+	for range 3 {
+		w.failing(values{}, 3)
+	}
+	assert.Equal(t, []string{"1 deployed", "4 failed", "5 failed"}, w.revisions("web"))
+	_, err := w.configMap("web-extra")
+	assert.True(t, apierrors.IsNotFound(err))
+	d := w.desired("web", values{"greeting": "bye"})
+	d.Options.HistoryLimit = 1
+	w.ensure(d)
+	assert.Equal(t, []string{"1 superseded", "6 deployed"}, w.revisions("web"), "the deployed one stays until there is another")
+}

@@ -1,0 +1,102 @@
+package release
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/kube"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+)
+
+// recorded is what the record of a revision says that the release consists of.
+type recorded struct {
+	revision int
+	objects  kube.ResourceList
+	// vouched says that the record is as it was noted. If it is not, it may name any object.
+	vouched bool
+}
+
+// had returns the objects of a revision. For an altered record, hooks are left out, because they
+// carry no mark of ours; so is everything if the record cannot be read.
+func (s *session) had(revision int) (recorded, error) {
+	found, err := s.store.Get(s.store.key(revision))
+	if err != nil {
+		return recorded{}, err
+	}
+	if !s.store.isAltered(revision) {
+		list, err := s.build(found)
+		return recorded{revision: revision, objects: list, vouched: true}, err
+	}
+	list, err := s.client.build(strings.NewReader(s.store.claimed(revision)), "manifest", false)
+	if err != nil {
+		s.client.warn(fmt.Sprintf("left out the objects of revision %d, whose record cannot be read: %s", revision, err))
+		return recorded{revision: revision}, nil
+	}
+	return recorded{revision: revision, objects: slices.DeleteFunc(list, isHook)}, nil
+}
+
+// readLeftovers reads the revisions that failed since the last one that did not: these may have
+// created objects and set fields that no later revision knows of. It includes altered revisions,
+// because Helm sees nothing of them. What the next revision does not want of this is removed.
+func (s *session) readLeftovers() error {
+	s.client.leftovers = nil
+	for _, r := range slices.Backward(s.observed.Revisions) {
+		if _, err := s.store.Get(s.store.key(r.Number)); err != nil {
+			return err
+		}
+		if r.Status != helmrelease.StatusFailed && !s.store.isAltered(r.Number) {
+			break
+		}
+		had, err := s.had(r.Number)
+		if err != nil {
+			return err
+		}
+		s.client.leftovers = append(s.client.leftovers, had)
+	}
+	return nil
+}
+
+// prune deletes the objects of the leftovers that made does not contain.
+func (s *session) prune(made *helmrelease.Release) error {
+	return s.pruneOf(made, func(recorded) bool { return true })
+}
+
+// pruneOf deletes the objects of the chosen leftovers that made does not contain.
+func (s *session) pruneOf(made *helmrelease.Release, chosen func(recorded) bool) error {
+	if !slices.ContainsFunc(s.client.leftovers, chosen) {
+		return nil
+	}
+	wanted, err := s.build(made)
+	if err != nil {
+		return err
+	}
+	for _, had := range s.client.leftovers {
+		if !chosen(had) {
+			continue
+		}
+		if err := s.client.removeAll(reversed(had.objects.Difference(wanted)), had.vouched); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeRoom deletes the oldest records, so that there are not more than the history limit when next
+// is recorded. If a leftover is among them, its objects that next does not contain are deleted
+// first: no other record may name them. If that fails, next is not recorded.
+func (s *session) makeRoom(next *helmrelease.Release) error {
+	surplus := s.store.surplus(s.desired.Options.historyLimit())
+	if len(surplus) == 0 {
+		return nil
+	}
+	if err := s.pruneOf(next, func(had recorded) bool { return slices.Contains(surplus, had.revision) }); err != nil {
+		return fmt.Errorf("remove what failed revisions left: %w", err)
+	}
+	for _, revision := range surplus {
+		if _, err := s.store.Delete(s.store.key(revision)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
