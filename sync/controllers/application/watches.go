@@ -1,6 +1,7 @@
 package application
 
 import (
+	"cmp"
 	"context"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -24,6 +25,7 @@ import (
 	"waybill.dev/waybill/sync/ownership"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/tracker"
+	"waybill.dev/waybill/sync/watch"
 )
 
 // defaultWorkers is high because a pass is a moment of work and the wait for one write.
@@ -55,16 +57,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return r.keep(ctx, mgr.GetCache()) })); err != nil {
 		return err
 	}
-	workers := r.Workers
-	if workers == 0 {
-		workers = defaultWorkers
-	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("application").
 		For(&v1alpha1.Application{}, builder.WithPredicates(changed())).
 		WatchesRawSource(r.waker.Source()).
 		WatchesRawSource(&prerequisite{met: r.filled}).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers)}).
 		Complete(r)
 }
 
@@ -79,10 +77,7 @@ func (r *Reconciler) keep(ctx context.Context, from cache.Cache) error {
 		AddFunc:    func(o any) { r.observe(o.(*v1alpha1.Application)) },
 		UpdateFunc: func(_, o any) { r.observe(o.(*v1alpha1.Application)) },
 		DeleteFunc: func(o any) {
-			if missed, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
-				o = missed.Obj
-			}
-			if app, ok := o.(*v1alpha1.Application); ok {
+			if app, ok := watch.Deleted(o).(*v1alpha1.Application); ok {
 				r.vanish(client.ObjectKeyFromObject(app), app.UID)
 			}
 		},
@@ -124,7 +119,7 @@ func changed() predicate.Predicate {
 			e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
 			e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
 			!equality.Semantic.DeepEqual(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers()) ||
-			e.ObjectOld.GetAnnotations()[v1alpha1.ReconcileAtAnnotation] != e.ObjectNew.GetAnnotations()[v1alpha1.ReconcileAtAnnotation]
+			reconcile.Requested(e.ObjectOld, e.ObjectNew)
 	}}
 }
 
