@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -169,22 +170,24 @@ spec:
 	assert.Equal(t, inst.Spec, live.Spec, "nothing was written")
 }
 
-// installWeb installs the chart as waybill-sync does.
-func installWeb(t *testing.T, cluster *env.Cluster, namespace string) {
+// installWeb installs the chart, with more templates, as waybill-sync does, and returns what it notes of the release.
+func installWeb(t *testing.T, cluster *env.Cluster, namespace string, more ...*chart.File) *v1alpha1.ReleaseStatus {
 	t.Helper()
 	web, err := loader.LoadDir("../../examples/charts/web")
 	require.NoError(t, err)
 	web.Metadata.Version, web.Metadata.AppVersion = "1.0.0", "1.28"
+	web.Templates = append(web.Templates, more...)
 	config := cluster.RESTConfig()
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	require.NoError(t, err)
 	cached := memory.NewMemCacheClient(client)
 	owner := apply.Owner{HubID: "the-hub", Kind: v1alpha1.ApplicationInstallationKind, Namespace: namespace, Name: "web"}
-	_, err = release.NewEngine().Ensure(t.Context(), &releaseTarget{config, cached, restmapper.NewDeferredDiscoveryRESTMapper(cached)}, release.Desired{
+	result, err := release.NewEngine().Ensure(t.Context(), &releaseTarget{config, cached, restmapper.NewDeferredDiscoveryRESTMapper(cached)}, release.Desired{
 		Identity: release.Identity{Namespace: namespace, Name: "web", Owner: owner.String(), OwnerHash: owner.Hash()},
 		Chart:    web, ChartDigest: "sha256:web", Values: map[string]any{"hook": map[string]any{"enabled": false}},
 	})
 	require.NoError(t, err)
+	return &result.Release
 }
 
 // C25: an installation of a kustomization, into a namespace that is made for it.

@@ -69,7 +69,9 @@ func (j *job) ofRelease(ctx context.Context, r *installation.Resolved, owner app
 	if err != nil {
 		return nil, err
 	}
-	id := release.Identity{Namespace: r.Namespace, Name: r.Installation.Name, Owner: owner.String(), OwnerHash: owner.Hash()}
+	id := release.Identity{
+		Namespace: r.Namespace, Name: r.Installation.Name, Owner: owner.String(), OwnerHash: owner.Hash(), Known: r.Installation.Status.Release,
+	}
 	options := installation.Options{Revision: 1, Stamp: id.Stamp()}
 	if current := r.Installation.Status.Release; current != nil {
 		options.Revision = int(current.Revision) + 1

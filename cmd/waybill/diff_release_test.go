@@ -1,0 +1,50 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/chart"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// K50: what the noted record of a release names goes with an upgrade by Helm's marks; if the record is not as noted, our own
+// mark decides.
+func TestDiff_goesByWhatIsNotedOfARelease(t *testing.T) {
+	s := newSources(t)
+	userCluster := user(t)
+	u := clientOf(t, userCluster)
+	apps := userCluster.Namespace(t)
+	web := &v1alpha1.ApplicationDefinition{}
+	readYAML(t, s.path("catalog", "web.yaml"), web)
+	web.Name = apps // definitions are shared by all tests
+	inst := installation(apps, "web", apps, "1.0.0")
+	inst.Spec.ValuesBlock = "hook: {enabled: false}"
+	inst.Status.Release = installWeb(t, userCluster, apps, &chart.File{
+		Name: "templates/gone.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: gone}\n"),
+	})
+	create(t, u, web, inst, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: apps, Name: v1alpha1.HubConfigMap}, Data: map[string]string{v1alpha1.HubIDKey: "the-hub"},
+	})
+	gone := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: apps, Name: "gone"}}
+	unmark := []byte(`{"metadata":{"labels":{"` + v1alpha1.OwnerHashLabel + `":null}}}`)
+	require.NoError(t, u.Patch(t.Context(), gone, client.RawPatch(types.MergePatchType, unmark)))
+	args := []string{"diff", "installation/web", "-n", apps, "--system-namespace", apps}
+
+	got := waybill(t, userCluster, args...)
+	assert.Equal(t, 1, got.code, got.errOut)
+	assert.Contains(t, got.out, "# ConfigMap "+apps+"/gone in user: deleted\n")
+	assert.Contains(t, got.errOut, "0 created, 0 changed, 1 deleted, 0 refused, 3 as they are\n")
+
+	another := []byte(`{"status":{"release":{"recordDigest":"another"}}}`)
+	require.NoError(t, u.Status().Patch(t.Context(), inst, client.RawPatch(types.MergePatchType, another)))
+	got = waybill(t, userCluster, args...)
+	assert.Contains(t, got.errOut, "0 deleted")
+	assert.Contains(t, got.out+got.errOut, "it does not carry the marks of the release any more")
+}
