@@ -77,7 +77,8 @@ func (i *applicationInstallations) review(ctx context.Context, obj, old *v1alpha
 }
 
 // reviewReference checks the definition and the version (K35, K49). An installation that comes from
-// git, or with the cluster, may arrive before its definition does, and waits for it (C46). An
+// git, or with the cluster, may arrive before its definition does, and waits for it (C46), unless
+// it leaves its namespace to the definition and its writer may not install into any: see review. An
 // unchanged reference stays valid even if its definition is gone.
 func (i *applicationInstallations) reviewReference(ctx context.Context, obj, old *v1alpha1.ApplicationInstallation) (admission.Warnings, error) {
 	ref := obj.Spec.ApplicationRef

@@ -35,7 +35,7 @@ func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 		Values:      p.values,
 		Options:     releaseOptions(p.options),
 	})
-	got := acted{release: noted(result), wrote: err == nil && isNew(id, result)}
+	got := acted{release: noted(result), wrote: err == nil && result.Action != release.ActionNone}
 	m.note(ctx, p, got, append(
 		altered(id, result.Altered, "it was not used, and another revision was made from the chart"),
 		said(id, result.Warnings, result.Kept)...))
@@ -49,13 +49,6 @@ func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 		return m.compare(ctx, p, got, nil)
 	}
 	return m.describe(ctx, p, got)
-}
-
-// isNew reports whether a revision was written that was not known of before; if not just now, then
-// before this process began.
-func isNew(id release.Identity, made release.Result) bool {
-	wrote := made.Action == release.ActionInstall || made.Action == release.ActionUpgrade
-	return wrote || id.Known == nil || id.Known.Revision != made.Release.Revision
 }
 
 // describe watches the objects of a release that were all just written, and writes the Application

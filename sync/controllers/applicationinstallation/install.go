@@ -192,7 +192,7 @@ func (d *driver) act(_ context.Context, s *scope) error {
 	case next.installs:
 		result.input = s.installed(next.input)
 		s.awaitHealth(result)
-	case next.input == rollBack:
+	case next.input == rollBack && reconcile.IsStalled(result.err): // otherwise it is tried again
 		s.session.healthAwaited = time.Time{}
 	}
 	result.lasts = result.err != nil && (next.installs || next.input == rollBack)
