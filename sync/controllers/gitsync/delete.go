@@ -118,6 +118,7 @@ func (r *Reconciler) release(ctx context.Context, s *scope) error {
 	if err := reconcile.RemoveFinalizer(ctx, r.Client, s.gs); err != nil {
 		return err
 	}
+	r.looks.Drop(s.session.key)
 	r.loads.Drop(s.session.key)
 	r.sessions.Drop(s.session.key)
 	r.kernel.Forget(s.gs.UID)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
@@ -49,6 +50,29 @@ func TestRetryDue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &scope{now: now, session: &session{retry: reconcile.Retry{At: c.retryAt}}}
 			assert.Equal(t, c.due, s.retryDue(&target{result: c.result, tried: c.tried}), c.reason)
+		})
+	}
+}
+
+// C46: what admission refuses until a definition is there is not waited for longer than that takes.
+func TestBackoff_isShortWhileAnInstallationIsRefused(t *testing.T) {
+	installation := manifest.ID{Group: v1alpha1.Group, Version: v1alpha1.GroupVersion.Version, Kind: v1alpha1.ApplicationInstallationKind, Namespace: "team-a", Name: "web"}
+	cases := map[string]struct {
+		reason  string
+		problem manifest.Problem
+		want    time.Duration
+	}{
+		"refused installation":  {"its definition may be there by now", manifest.Problem{ID: installation, Reason: apply.ReasonRefused}, refusedBackoff},
+		"invalid installation":  {"only a commit ends it", manifest.Problem{ID: installation, Reason: apply.ReasonInvalid}, maxBackoff},
+		"refused other objects": {"a quota or policy changes seldom", manifest.Problem{ID: manifest.ID{Kind: "Pod"}, Reason: apply.ReasonRefused}, maxBackoff},
+	}
+	kernel := reconcile.NewKernel(minBackoff, maxBackoff)
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			failing := &target{result: apply.Result{Problems: []manifest.Problem{c.problem}}}
+			s := &scope{session: &session{targets: map[string]*target{"": failing}}}
+			assert.Equal(t, c.want, s.backoff(kernel)(100), c.reason)
+			assert.Equal(t, minBackoff, s.backoff(kernel)(1))
 		})
 	}
 }

@@ -120,6 +120,43 @@ func TestGitSync_unreachableServerKeepsTheLastState(t *testing.T) {
 	hub.AwaitReady(w.World, gs)
 }
 
+// P13: a server that does not answer holds up neither drift correction nor the report of health.
+func TestGitSync_keepsWhatIsDeliveredWhileItsServerHangs(t *testing.T) {
+	w := newWorld(t)
+	w.commit(map[string]string{
+		"a.yaml":   configMap("a", "x"),
+		"pod.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: pod}\nspec: {containers: [{name: pod, image: pod}]}\n",
+	})
+	gs := w.sync(func(s *v1alpha1.GitSyncSpec) { s.Wait = true })
+	w.setReady(corev1.ConditionTrue)
+	hub.AwaitReady(w.World, gs)
+	require.NoError(t, w.server.Hang())
+	hub.Change(w.World, gs, func(gs *v1alpha1.GitSync) {
+		gs.Annotations = map[string]string{v1alpha1.ReconcileAtAnnotation: "now"}
+	})
+	cm := &corev1.ConfigMap{}
+	require.True(t, w.Exists(cm, "a"))
+	require.NoError(t, w.Client.Delete(t.Context(), cm))
+	w.AwaitThere(cm, "a")
+	w.setReady(corev1.ConditionFalse)
+	hub.AwaitReason(w.World, gs, v1alpha1.ProgressingReason)
+	assert.NotEqual(t, "now", gs.Status.LastHandledReconcileAt, "the server has not answered yet")
+	require.NoError(t, w.server.Open())
+	hub.Await(w.World, gs, "the request is handled", func(gs *v1alpha1.GitSync) bool { return gs.Status.LastHandledReconcileAt == "now" })
+	w.setReady(corev1.ConditionTrue)
+	hub.AwaitReady(w.World, gs)
+}
+
+// setReady plays the node of the Pod `pod`.
+func (w *world) setReady(ready corev1.ConditionStatus) {
+	w.T.Helper()
+	pod := &corev1.Pod{}
+	w.AwaitThere(pod, "pod")
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}
+	require.NoError(w.T, w.Client.Status().Update(w.T.Context(), pod))
+}
+
 func TestGitSync_saysWhatIsWrongWithTheSource(t *testing.T) {
 	cases := map[string]struct {
 		reason string

@@ -39,7 +39,6 @@ type order struct {
 
 // loaded is the result of a load job. rendered is nil if nothing had to be rendered.
 type loaded struct {
-	looked   bool
 	revision git.Revision
 	digest   string
 	rendered *rendered
@@ -69,29 +68,59 @@ func (r *Reconciler) readSecret(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// load checks the repository when that is due, and renders what the clusters need. A failed check
-// does not end the pass: what was delivered is still maintained (P13).
-func (r *Reconciler) load(ctx context.Context, s *scope) error {
+// load checks the repository when that is due, and renders what the clusters need. A check that has
+// failed, or whose answer is waited for, does not end the pass: what was delivered is still
+// maintained (P13).
+func (r *Reconciler) load(_ context.Context, s *scope) error {
+	r.look(s)
+	if s.session.revision.Commit == "" {
+		s.pending = s.looking
+		return nil
+	}
+	if r.renderKnown(s); s.pending {
+		return nil
+	}
+	return s.guardEmpty()
+}
+
+// look asks the repository for its newest revision when that is due, and renders that if it is
+// another.
+func (r *Reconciler) look(s *scope) {
 	asked := s.asked()
-	look := asked != s.session.asked || !s.session.look.At.After(s.now)
-	if !look && !s.needsObjects() {
-		return nil
+	if asked == s.session.asked && s.session.look.At.After(s.now) {
+		return
 	}
-	key, o := s.session.key, s.order(look)
-	result, done := r.loads.Do(s.gs.Spec.URL, key, asked, func(ctx context.Context) loaded { return r.fetch(ctx, o) })
+	o := s.order(true)
+	result, done := r.looks.Do(s.gs.Spec.URL, s.session.key, asked, func(ctx context.Context) loaded { return r.fetch(ctx, o) })
 	if !done {
+		s.looking = true
+		return
+	}
+	if s.looked(asked, result.err, r.kernel.Backoff); result.err == nil {
+		s.take(result)
+	}
+}
+
+// renderKnown renders the known revision if a cluster needs its objects. The mirror has it, so this
+// does not wait for the git server.
+func (r *Reconciler) renderKnown(s *scope) {
+	if !s.needsObjects() {
+		return
+	}
+	o := s.order(false)
+	result, done := r.loads.Do(s.gs.Spec.URL, s.session.key, o.digest(o.revision), func(ctx context.Context) loaded { return r.fetch(ctx, o) })
+	switch {
+	case !done:
 		s.pending = true
-		return nil
+	case result.err != nil:
+		s.looked(s.session.asked, result.err, r.kernel.Backoff)
+	default:
+		s.take(result)
 	}
-	if result.looked || result.err != nil {
-		s.looked(asked, result.err, r.kernel.Backoff)
-	}
-	if result.err != nil {
-		if result.looked && s.needsObjects() {
-			return r.load(ctx, s) // of the known revision: the mirror has it
-		}
-		return nil
-	}
+}
+
+// take records what was loaded.
+func (s *scope) take(result loaded) {
 	s.session.revision = result.revision
 	if result.digest != s.session.digest {
 		s.session.digest, s.session.rendered = result.digest, nil
@@ -101,10 +130,6 @@ func (r *Reconciler) load(ctx context.Context, s *scope) error {
 		s.session.rendered = result.rendered
 		s.session.count, s.session.problems = len(result.rendered.objects), result.rendered.problems
 	}
-	if !result.looked && look || s.needsObjects() {
-		return r.load(ctx, s)
-	}
-	return s.guardEmpty()
 }
 
 // asked identifies the question to the repository: if it changes, the repository is asked at once.
@@ -161,7 +186,7 @@ func (s *scope) order(look bool) order {
 		look:       look,
 		revision:   s.session.revision,
 	}
-	if !s.needsObjects() {
+	if look {
 		o.have = s.session.digest
 	}
 	return o
@@ -171,7 +196,7 @@ func (s *scope) order(look bool) order {
 func (r *Reconciler) fetch(ctx context.Context, o order) loaded {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	result := loaded{looked: o.look, revision: o.revision}
+	result := loaded{revision: o.revision}
 	if o.look {
 		revision, err := r.Git.Resolve(ctx, o.repository, o.ref)
 		if err != nil {

@@ -56,6 +56,8 @@ type Reconciler struct {
 	waker    *reconcile.Waker[ctrl.Request]
 	sessions reconcile.Sessions[reconcile.Key, session]
 	loads    *reconcile.Jobs[reconcile.Key, loaded]
+	// looks are the checks of the repositories, which may hang; loads render what the mirrors have.
+	looks    *reconcile.Jobs[reconcile.Key, loaded]
 	delivers *reconcile.Jobs[targetKey, apply.Result]
 	appliers *appliers
 	// renders limits how many folders are rendered at a time: rendering takes CPU and memory and
@@ -123,7 +125,11 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 			return reconcile.Outcome{Pending: true, RequeueAfter: s.requeueAfter()}, nil
 		}
 	}
+	if s.looking && s.gs.Status.ObservedGeneration != s.gs.Generation {
+		return reconcile.Outcome{Pending: true, RequeueAfter: s.requeueAfter()}, nil
+	}
 	outcome, err := s.report()
+	outcome.Unhandled = s.looking
 	if left := s.settling(before); err == nil && left > 0 {
 		s.gs.Status = *before
 		return reconcile.Outcome{Pending: true, RequeueAfter: left}, nil

@@ -32,6 +32,8 @@ type scope struct {
 	namespaceGoes bool
 	// obsolete is the inventory that the status named before collect replaced it.
 	obsolete *v1alpha1.Inventory
+	// looking is set by load while the repository is being asked, which ends with an event.
+	looking bool
 	// pending is set by a step that waits for a job whose end is an event.
 	pending bool
 }

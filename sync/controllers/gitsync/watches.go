@@ -42,6 +42,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.loads = reconcile.NewJobs[reconcile.Key, loaded](ctx, jobsPerLane, func(k reconcile.Key) {
 		r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName})
 	})
+	r.looks = reconcile.NewJobs[reconcile.Key, loaded](ctx, jobsPerLane, func(k reconcile.Key) {
+		r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName})
+	})
 	r.delivers = reconcile.NewJobs[targetKey, apply.Result](ctx, jobsPerLane, func(k targetKey) {
 		r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName})
 	})
