@@ -91,7 +91,7 @@ func (o *options) run(ctx context.Context, name string) error {
 	}
 	if conflicts := p.of(conflict); len(conflicts) > 0 {
 		for _, v := range conflicts {
-			fmt.Fprintf(o.env.ErrOut, "%s: %s\n", v, v.why)
+			fmt.Fprintf(o.env.ErrOut, "%s: %s\n", v, v.reason)
 		}
 		return fmt.Errorf("%s of others: narrow the selection, or take over with --force", output.Count(len(conflicts), "object"))
 	}
@@ -122,11 +122,11 @@ func (o *options) plan(ctx context.Context, target *fleet.Cluster, name string) 
 		return nil, fmt.Errorf("read --selector: %w", err)
 	}
 	r := rules{name: name, named: len(o.kinds) > 0, force: o.force}
-	verdicts, err := o.look(ctx, target, r)
+	decisions, err := o.decide(ctx, target, r)
 	if err != nil {
 		return nil, err
 	}
-	there, err := o.existing(ctx, target, name)
+	existing, err := o.existing(ctx, target, name)
 	if err != nil {
 		return nil, err
 	}
@@ -135,12 +135,12 @@ func (o *options) plan(ctx context.Context, target *fleet.Cluster, name string) 
 		return nil, err
 	}
 	wanted.Spec = v1alpha1.ApplicationSpec{Type: name, Ownership: v1alpha1.OwnershipOwn}
-	if there != nil {
-		wanted = there.DeepCopy()
+	if existing != nil {
+		wanted = existing.DeepCopy()
 	}
 	wanted.Spec.Selector = selector
 	o.describe(&wanted.Spec)
-	return newPlan(wanted, there, r, verdicts)
+	return newPlan(wanted, existing, r, decisions)
 }
 
 // describe sets the fields of the Application that the command line gives.

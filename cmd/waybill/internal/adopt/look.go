@@ -75,8 +75,8 @@ func (s search) list(ctx context.Context, kind fleet.Resource) ([]candidate, err
 	return found, nil
 }
 
-// look judges the objects that the selector matches. It is an error if there is nothing to adopt.
-func (o *options) look(ctx context.Context, target *fleet.Cluster, r rules) ([]verdict, error) {
+// decide decides what to do with the objects that the selector matches. It is an error if there is nothing to adopt.
+func (o *options) decide(ctx context.Context, target *fleet.Cluster, r rules) ([]decision, error) {
 	s, err := o.search(target)
 	if err != nil {
 		return nil, err
@@ -91,14 +91,14 @@ func (o *options) look(ctx context.Context, target *fleet.Cluster, r rules) ([]v
 	if len(forbidden) > 0 {
 		o.env.Warnf("kinds that you may not list are left out: %s", output.Enumerate(forbidden))
 	}
-	verdicts := make([]verdict, len(found))
-	counts := map[what]int{}
+	decisions := make([]decision, len(found))
+	counts := map[action]int{}
 	for i, c := range found {
-		v := r.judge(c)
-		verdicts[i] = v
-		counts[v.what]++
-		if v.what == leaveOut {
-			o.env.Warnf("%s is left out: %s", c, v.why)
+		v := r.decide(c)
+		decisions[i] = v
+		counts[v.action]++
+		if v.action == leaveOut {
+			o.env.Warnf("%s is left out: %s", c, v.reason)
 		}
 	}
 	if len(found) == counts[leaveOut]+counts[controlled] {
@@ -109,7 +109,7 @@ func (o *options) look(ctx context.Context, target *fleet.Cluster, r rules) ([]v
 		return nil, fmt.Errorf("nothing to adopt: of %s in namespace %s, the selector %s matches no object that could be a component%s",
 			output.Count(len(s.kinds)-len(forbidden), "kind"), s.namespace, o.selector, also)
 	}
-	return verdicts, nil
+	return decisions, nil
 }
 
 // search returns what to look for: the kinds on the command line, or all usual ones.

@@ -16,52 +16,52 @@ import (
 	"waybill.dev/waybill/sync/membership"
 )
 
-// what is the action for an object.
-type what int
+// action is what to do with an object.
+type action int
 
 const (
-	annotate   what = iota // it gets the annotation
-	belongs                // it has the annotation
-	leaveOut               // it stays as it is
-	controlled             // it follows its controller (A70)
-	conflict               // it belongs to another Application, or to none
+	annotate   action = iota // it gets the annotation
+	belongs                  // it has the annotation
+	leaveOut                 // it stays as it is
+	controlled               // it follows its controller (A70)
+	conflict                 // it belongs to another Application, or to none
 )
 
-// verdict is the action for an object, and the reason.
-type verdict struct {
+// decision is the action for an object, and the reason.
+type decision struct {
 	candidate
 
-	what what
-	why  string
+	action action
+	reason string
 }
 
-// rules are the inputs of a verdict besides the object.
+// rules are the inputs of a decision besides the object.
 type rules struct {
 	name  string // of the Application
 	named bool   // whether the kinds were named rather than found
 	force bool   // whether to take over objects of others
 }
 
-// judge decides what to do with an object.
-func (r rules) judge(c candidate) verdict {
+// decide decides what to do with an object.
+func (r rules) decide(c candidate) decision {
 	whose, annotated := c.object.Annotations[v1alpha1.ApplicationAnnotation]
 	switch {
 	case metav1.GetControllerOf(&c.object) != nil:
-		return verdict{c, controlled, ""}
+		return decision{c, controlled, ""}
 	case c.object.DeletionTimestamp != nil:
-		return verdict{c, leaveOut, "it is being deleted"}
+		return decision{c, leaveOut, "it is being deleted"}
 	case annotated && whose == r.name:
-		return verdict{c, belongs, ""}
+		return decision{c, belongs, ""}
 	case !r.named && c.GroupVersionKind.GroupKind() == schema.GroupKind{Kind: "PersistentVolumeClaim"}:
-		return verdict{c, leaveOut, "it holds data: name the kind by --kind to have it"}
+		return decision{c, leaveOut, "it holds data: name the kind by --kind to have it"}
 	case !annotated:
-		return verdict{c, annotate, ""}
+		return decision{c, annotate, ""}
 	case r.force:
-		return verdict{c, annotate, "instead of " + quoted(whose)}
+		return decision{c, annotate, "instead of " + quoted(whose)}
 	case whose == "":
-		return verdict{c, conflict, "its annotation says that it belongs to none"}
+		return decision{c, conflict, "its annotation says that it belongs to none"}
 	}
-	return verdict{c, conflict, "it belongs to Application " + whose}
+	return decision{c, conflict, "it belongs to Application " + whose}
 }
 
 func quoted(name string) string {
@@ -73,63 +73,63 @@ func quoted(name string) string {
 
 // plan is everything that is to be done.
 type plan struct {
-	// there is the Application as it is; nil if there is none.
-	there *v1alpha1.Application
+	// existing is the Application as it is; nil if there is none.
+	existing *v1alpha1.Application
 	// wanted is the Application as it should be.
-	wanted   *v1alpha1.Application
-	verdicts []verdict
+	wanted    *v1alpha1.Application
+	decisions []decision
 
 	rules   rules
 	members *membership.Application // of wanted
 }
 
-// of returns the verdicts with one action.
-func (p *plan) of(w what) []verdict {
-	var some []verdict
-	for _, v := range p.verdicts {
-		if v.what == w {
+// of returns the decisions with one action.
+func (p *plan) of(a action) []decision {
+	var some []decision
+	for _, v := range p.decisions {
+		if v.action == a {
 			some = append(some, v)
 		}
 	}
 	return some
 }
 
-// newPlan completes the Application with a component for each object that becomes or is one. there
-// is the existing Application of that name, if any; its selector cannot be changed (A33).
-func newPlan(wanted, there *v1alpha1.Application, r rules, verdicts []verdict) (*plan, error) {
-	p := &plan{there: there, wanted: wanted, verdicts: verdicts, rules: r}
-	if there != nil && !apiequality.Semantic.DeepEqual(there.Spec.Selector, wanted.Spec.Selector) {
+// newPlan completes the Application with a component for each object that becomes or is one.
+// existing is the Application of that name, if there is one; its selector cannot be changed (A33).
+func newPlan(wanted, existing *v1alpha1.Application, r rules, decisions []decision) (*plan, error) {
+	p := &plan{existing: existing, wanted: wanted, decisions: decisions, rules: r}
+	if existing != nil && !apiequality.Semantic.DeepEqual(existing.Spec.Selector, wanted.Spec.Selector) {
 		return nil, fmt.Errorf("%s is there with the selector %s, which is immutable: choose another name, or delete it first (kubectl's --cascade=orphan keeps its components)",
-			nameOf(there), metav1.FormatLabelSelector(there.Spec.Selector))
+			nameOf(existing), metav1.FormatLabelSelector(existing.Spec.Selector))
 	}
-	slices.SortFunc(p.verdicts, func(a, b verdict) int {
+	slices.SortFunc(p.decisions, func(a, b decision) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Group, b.Group), cmp.Compare(a.object.Name, b.object.Name))
 	})
 	var err error
 	if p.members, err = membership.Compile(wanted); err != nil {
 		return nil, err
 	}
-	for _, v := range p.verdicts {
+	for _, v := range p.decisions {
 		gk := v.GroupVersionKind.GroupKind()
-		if v.what != annotate && v.what != belongs || p.members.Lists(gk, v.object.Name) {
+		if v.action != annotate && v.action != belongs || p.members.Lists(gk, v.object.Name) {
 			continue
 		}
 		wanted.Spec.Components = append(wanted.Spec.Components, v1alpha1.ApplicationComponent{
 			Group: v.Group, Version: v.Version, Kind: v.Kind, Name: v.object.Name,
 		})
 	}
-	return p, validation.ValidateApplication(wanted, there).ToAggregate()
+	return p, validation.ValidateApplication(wanted, existing).ToAggregate()
 }
 
 // writes reports whether the Application itself must be written.
 func (p *plan) writes() bool {
-	return p.there == nil || !apiequality.Semantic.DeepEqual(p.there.Spec, p.wanted.Spec)
+	return p.existing == nil || !apiequality.Semantic.DeepEqual(p.existing.Spec, p.wanted.Spec)
 }
 
-// stillAnnotates reports whether a newer version of an object would get the same verdict.
-func (p *plan) stillAnnotates(v verdict, newer *metav1.PartialObjectMetadata) bool {
-	now := p.rules.judge(candidate{Resource: v.Resource, object: *newer})
-	return newer.UID == v.object.UID && p.members.Selects(newer.Labels) && now.what == v.what && now.why == v.why
+// stillAnnotates reports whether a newer version of an object would get the same decision.
+func (p *plan) stillAnnotates(v decision, newer *metav1.PartialObjectMetadata) bool {
+	now := p.rules.decide(candidate{Resource: v.Resource, object: *newer})
+	return newer.UID == v.object.UID && p.members.Selects(newer.Labels) && now.action == v.action && now.reason == v.reason
 }
 
 // nothing reports whether there is nothing to do.

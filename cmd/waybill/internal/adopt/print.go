@@ -18,7 +18,7 @@ func (p *plan) print(w io.Writer) error {
 	spec := p.wanted.Spec
 	verb := "is as it should be"
 	switch {
-	case p.there == nil:
+	case p.existing == nil:
 		verb = "is to be created"
 	case p.writes():
 		verb = "is to be changed"
@@ -26,10 +26,10 @@ func (p *plan) print(w io.Writer) error {
 	fmt.Fprintf(w, "%s %s: type %s, ownership %s, selector %s, %s\n",
 		nameOf(p.wanted), verb, spec.Type, spec.Ownership, metav1.FormatLabelSelector(spec.Selector), output.Count(len(spec.Components), "component"))
 	table := output.NewTable("Kind", "Name", "Annotation")
-	for _, v := range p.verdicts {
-		switch v.what {
+	for _, v := range p.decisions {
+		switch v.action {
 		case annotate:
-			output.AddRow(table, v.Resource.String(), v.object.Name, strings.TrimSpace("to be added "+v.why))
+			output.AddRow(table, v.Resource.String(), v.object.Name, strings.TrimSpace("to be added "+v.reason))
 		case belongs:
 			output.AddRow(table, v.Resource.String(), v.object.Name, "there")
 		}

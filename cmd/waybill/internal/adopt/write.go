@@ -51,7 +51,7 @@ func (w writer) write(ctx context.Context, p *plan) error {
 
 // application creates the Application, or patches the one that is there as it was looked at.
 func (w writer) application(ctx context.Context, p *plan) (done string, err error) {
-	if p.there == nil {
+	if p.existing == nil {
 		options := []client.CreateOption{client.FieldOwner(cli.FieldManager)}
 		if w.dryRun {
 			options = append(options, client.DryRunAll)
@@ -62,7 +62,7 @@ func (w writer) application(ctx context.Context, p *plan) (done string, err erro
 		}
 		return "created", err
 	}
-	patch := client.MergeFromWithOptions(p.there, client.MergeFromWithOptimisticLock{})
+	patch := client.MergeFromWithOptions(p.existing, client.MergeFromWithOptimisticLock{})
 	err = w.client.Patch(ctx, p.wanted, patch, w.patchOptions()...)
 	if apierrors.IsConflict(err) {
 		err = fmt.Errorf("it was changed by somebody else meanwhile; %w", errAgain)
@@ -82,7 +82,7 @@ func (w writer) patchOptions() []client.PatchOption {
 }
 
 // annotateAll annotates objects concurrently, and reports those that could not be annotated.
-func (w writer) annotateAll(ctx context.Context, p *plan, objects []verdict) (failed int) {
+func (w writer) annotateAll(ctx context.Context, p *plan, objects []decision) (failed int) {
 	errs := make([]error, len(objects))
 	var group errgroup.Group
 	group.SetLimit(requests)
@@ -104,7 +104,7 @@ func (w writer) annotateAll(ctx context.Context, p *plan, objects []verdict) (fa
 
 // annotate annotates exactly the object that was looked at, not one that has taken its name since. A
 // change by somebody else is no obstacle, unless the plan for the object would now be another.
-func (w writer) annotate(ctx context.Context, p *plan, v verdict) error {
+func (w writer) annotate(ctx context.Context, p *plan, v decision) error {
 	object := v.object.DeepCopy()
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		err := w.annotateVersion(ctx, v.GroupVersionKind, object, p.wanted.Name)

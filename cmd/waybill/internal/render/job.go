@@ -25,7 +25,7 @@ type job struct {
 	sources *installation.Sources
 	values  []map[string]any
 
-	// lookup is set by wishes.
+	// lookup is set by requested.
 	lookup *installation.Lookup
 }
 
@@ -35,15 +35,15 @@ func (j *job) render(ctx context.Context, args []string) ([]*installation.Object
 		objects, err := j.renderPath(ctx)
 		return []*installation.Objects{objects}, err
 	}
-	wishes, err := j.wishes(ctx, args)
+	wanted, err := j.requested(ctx, args)
 	if err != nil {
 		return nil, err
 	}
 	var rendered []*installation.Objects
-	for _, wish := range wishes {
-		objects, err := j.renderWish(ctx, wish)
+	for _, object := range wanted {
+		objects, err := j.renderOne(ctx, object)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", kinds.Describe(wish), err)
+			return nil, fmt.Errorf("%s: %w", kinds.Describe(object), err)
 		}
 		if objects != nil {
 			rendered = append(rendered, objects)
@@ -76,9 +76,9 @@ func (j *job) renderPath(ctx context.Context) (*installation.Objects, error) {
 	return &installation.Objects{Objects: set.Objects, Problems: set.Problems, Source: j.path}, nil
 }
 
-// wishes returns the objects to render, from files or from a cluster, and sets lookup. Without a
+// requested returns the objects to render, from files or from a cluster, and sets lookup. Without a
 // kubeconfig, everything that they refer to must be among the files.
-func (j *job) wishes(ctx context.Context, args []string) ([]*unstructured.Unstructured, error) {
+func (j *job) requested(ctx context.Context, args []string) ([]*unstructured.Unstructured, error) {
 	set, err := manifests.Read(append(j.files, j.definitions...), j.env.In)
 	if err != nil {
 		return nil, err
@@ -98,11 +98,11 @@ func (j *job) wishes(ctx context.Context, args []string) ([]*unstructured.Unstru
 	if len(args) > 0 {
 		return j.live(ctx, args)
 	}
-	wishes := make([]*unstructured.Unstructured, len(set.Objects))
+	wanted := make([]*unstructured.Unstructured, len(set.Objects))
 	for i, object := range set.Objects {
-		wishes[i] = object.Unstructured
+		wanted[i] = object.Unstructured
 	}
-	return wishes, nil
+	return wanted, nil
 }
 
 // live reads the objects that the arguments name.
@@ -126,9 +126,9 @@ func (j *job) live(ctx context.Context, args []string) ([]*unstructured.Unstruct
 	return objects, nil
 }
 
-// renderWish renders an installation or a GitSync; nil for objects of other kinds, which are only
+// renderOne renders an installation or a GitSync; nil for objects of other kinds, which are only
 // referred to.
-func (j *job) renderWish(ctx context.Context, object *unstructured.Unstructured) (*installation.Objects, error) {
+func (j *job) renderOne(ctx context.Context, object *unstructured.Unstructured) (*installation.Objects, error) {
 	switch object.GroupVersionKind() {
 	case v1alpha1.GroupVersion.WithKind(v1alpha1.GitSyncKind):
 		gs := &v1alpha1.GitSync{}

@@ -16,10 +16,10 @@ import (
 	"waybill.dev/waybill/sync/membership"
 )
 
-// parts holds an Application while its parts are looked up.
-type parts struct {
+// applicationBuilder builds the part of a tree that an Application leads to.
+type applicationBuilder struct {
 	*builder
-	at      *site
+	at      *clusterReader
 	app     *v1alpha1.Application
 	members *membership.Application
 	rules   map[schema.GroupKind]*health.Expression // of spec.healthExpressions
@@ -29,12 +29,12 @@ type parts struct {
 // ofApplication returns the components of an Application, the objects that name it without being
 // its components (A49-A52, A56), its health-check Pod (A81) and its dependencies (A93). The
 // subtrees of the dependencies are added when everything else is there.
-func (b *builder) ofApplication(ctx context.Context, at *site, app *v1alpha1.Application, level int) ([]*treeNode, error) {
+func (b *builder) ofApplication(ctx context.Context, at *clusterReader, app *v1alpha1.Application, level int) ([]*treeNode, error) {
 	members, err := membership.Compile(app)
 	if err != nil {
 		return nil, fmt.Errorf("read Application %s in %s: %w", app.Name, app.Namespace, err)
 	}
-	p := &parts{builder: b, at: at, app: app, members: members, rules: b.rules(app), level: level}
+	p := &applicationBuilder{builder: b, at: at, app: app, members: members, rules: b.rules(app), level: level}
 	kinds := validation.ComponentKinds(app)
 	found := make([][]*treeNode, len(kinds)+2)
 	var all sync.WaitGroup
@@ -65,7 +65,7 @@ func (b *builder) rules(app *v1alpha1.Application) map[schema.GroupKind]*health.
 }
 
 // healthCheck returns the Pod that was created from spec.healthCheck.
-func (p *parts) healthCheck(ctx context.Context) []*treeNode {
+func (p *applicationBuilder) healthCheck(ctx context.Context) []*treeNode {
 	if p.app.Spec.HealthCheck == nil {
 		return nil
 	}
@@ -93,7 +93,7 @@ func isHealthCheck(object metav1.Object) bool {
 }
 
 // dependencies returns the Applications that this one needs.
-func (p *parts) dependencies(ctx context.Context) []*treeNode {
+func (p *applicationBuilder) dependencies(ctx context.Context) []*treeNode {
 	names := p.app.Spec.Dependencies
 	nodes, _ := p.each(len(names), func(i int) (*treeNode, error) {
 		object, node := p.at.read(ctx, applicationID(p.app.Namespace, names[i]))
@@ -101,18 +101,18 @@ func (p *parts) dependencies(ctx context.Context) []*treeNode {
 			node.Message = joined("a dependency", node.Message)
 			return node, nil
 		}
-		node.rest = &rest{at: p.at, object: object, level: p.level + 1}
+		node.pending = &pending{at: p.at, object: object, level: p.level + 1}
 		return node, nil
 	})
 	return nodes
 }
 
 // names reports whether an object's annotation names the Application (A54).
-func (p *parts) names(object metav1.Object) bool {
+func (p *applicationBuilder) names(object metav1.Object) bool {
 	return object.GetAnnotations()[v1alpha1.ApplicationAnnotation] == p.app.Name
 }
 
 // owns reports whether an object has an ownerReference to this very Application (A57).
-func (p *parts) owns(object metav1.Object) bool {
+func (p *applicationBuilder) owns(object metav1.Object) bool {
 	return slices.ContainsFunc(object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == p.app.UID })
 }

@@ -23,9 +23,9 @@ import (
 type builder struct {
 	*warnings
 
-	depth int // levels below the root; 0 for all
-	home  *site
-	sites []*site // of the user clusters, the home cluster among them
+	depth   int // levels below the root; 0 for all
+	home    *clusterReader
+	readers []*clusterReader // of the user clusters, the home cluster among them
 
 	mu      sync.Mutex
 	visited map[visit]bool
@@ -35,8 +35,8 @@ type builder struct {
 // visit is an object that has been descended into, so that a second path to it ends there, or that
 // is shown as a component of an Application, and therefore not beside it.
 type visit struct {
-	site *site
-	id   manifest.ID
+	cluster *clusterReader
+	id      manifest.ID
 }
 
 // leadsToOthers are the kinds whose trees may lead to all user clusters. The tree of a
@@ -59,9 +59,9 @@ func newBuilder(ctx context.Context, home *fleet.Cluster, rootKind string, depth
 		}
 	}
 	for _, cluster := range clusters {
-		b.sites = append(b.sites, newSite(cluster, b.warnings))
+		b.readers = append(b.readers, newClusterReader(cluster, b.warnings))
 	}
-	b.home = b.sites[0]
+	b.home = b.readers[0]
 	return b
 }
 
@@ -80,12 +80,12 @@ func (b *builder) build(ctx context.Context, root *unstructured.Unstructured) (*
 func (b *builder) shows(level int) bool { return b.depth == 0 || level <= b.depth }
 
 // descend returns the nodes below an object at a level; none below the last level.
-func (b *builder) descend(ctx context.Context, at *site, object *unstructured.Unstructured, level int) ([]*treeNode, error) {
+func (b *builder) descend(ctx context.Context, at *clusterReader, object *unstructured.Unstructured, level int) ([]*treeNode, error) {
 	if !b.shows(level) || !b.first(at, object) {
 		return nil, nil
 	}
 	if !isOurs(object) {
-		return b.owned(ctx, rest{at, object, level}), nil
+		return b.owned(ctx, pending{at, object, level}), nil
 	}
 	switch object.GetKind() {
 	case v1alpha1.GitSyncKind:
@@ -107,11 +107,11 @@ func (b *builder) descend(ctx context.Context, at *site, object *unstructured.Un
 	case v1alpha1.ApplicationKind:
 		return below(ctx, b.ofApplication, at, object, level)
 	}
-	return b.owned(ctx, rest{at, object, level}), nil
+	return b.owned(ctx, pending{at, object, level}), nil
 }
 
-func (b *builder) first(at *site, object *unstructured.Unstructured) bool {
-	v := visit{site: at, id: idOf(object).Key()}
+func (b *builder) first(at *clusterReader, object *unstructured.Unstructured) bool {
+	v := visit{cluster: at, id: idOf(object).Key()}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	seen := b.visited[v]
@@ -120,31 +120,31 @@ func (b *builder) first(at *site, object *unstructured.Unstructured) bool {
 }
 
 // seen reports whether an object has been descended into.
-func (b *builder) seen(at *site, id manifest.ID) bool {
+func (b *builder) seen(at *clusterReader, id manifest.ID) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.visited[visit{site: at, id: id.Key()}]
+	return b.visited[visit{cluster: at, id: id.Key()}]
 }
 
 // claim records that an object is shown as a component.
-func (b *builder) claim(at *site, id manifest.ID) {
+func (b *builder) claim(at *clusterReader, id manifest.ID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.claimed[visit{site: at, id: id.Key()}] = true
+	b.claimed[visit{cluster: at, id: id.Key()}] = true
 }
 
 // unclaimed returns the objects that are not shown as components.
-func (b *builder) unclaimed(at *site, ids []manifest.ID) []manifest.ID {
+func (b *builder) unclaimed(at *clusterReader, ids []manifest.ID) []manifest.ID {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(ids), func(id manifest.ID) bool { return b.claimed[visit{site: at, id: id.Key()}] })
+	return slices.DeleteFunc(slices.Clone(ids), func(id manifest.ID) bool { return b.claimed[visit{cluster: at, id: id.Key()}] })
 }
 
 // of returns the nodes below an object of a type, at a level.
-type of[T any] func(ctx context.Context, at *site, object *T, level int) ([]*treeNode, error)
+type of[T any] func(ctx context.Context, at *clusterReader, object *T, level int) ([]*treeNode, error)
 
 // below converts an object to its type and calls next.
-func below[T any](ctx context.Context, next of[T], at *site, object *unstructured.Unstructured, level int) ([]*treeNode, error) {
+func below[T any](ctx context.Context, next of[T], at *clusterReader, object *unstructured.Unstructured, level int) ([]*treeNode, error) {
 	typed := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
 		return nil, fmt.Errorf("read %s %s: %w", object.GetKind(), object.GetName(), err)
@@ -153,7 +153,7 @@ func below[T any](ctx context.Context, next of[T], at *site, object *unstructure
 }
 
 // ofGitSync returns what a GitSync delivers, by cluster if it delivers to others.
-func (b *builder) ofGitSync(ctx context.Context, at *site, gs *v1alpha1.GitSync, level int) ([]*treeNode, error) {
+func (b *builder) ofGitSync(ctx context.Context, at *clusterReader, gs *v1alpha1.GitSync, level int) ([]*treeNode, error) {
 	ids, err := b.inventory(ctx, at, gs, gs.Status.Inventory)
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func (b *builder) ofGitSync(ctx context.Context, at *site, gs *v1alpha1.GitSync,
 		}
 		target := at // for an entry without a name
 		if status.Name != "" {
-			target = b.site(client.ObjectKey{Namespace: gs.Namespace, Name: status.Name})
+			target = b.reader(client.ObjectKey{Namespace: gs.Namespace, Name: status.Name})
 		}
 		if target == nil {
 			node.Health, node.Message = health.NotFound, "the hub has no such KubernetesCluster"
@@ -188,7 +188,7 @@ func (b *builder) ofGitSync(ctx context.Context, at *site, gs *v1alpha1.GitSync,
 }
 
 // inventory reads what one of our objects has delivered, from its status or its Secrets.
-func (b *builder) inventory(ctx context.Context, at *site, owner client.Object, in *v1alpha1.Inventory) ([]manifest.ID, error) {
+func (b *builder) inventory(ctx context.Context, at *clusterReader, owner client.Object, in *v1alpha1.Inventory) ([]manifest.ID, error) {
 	if in == nil {
 		return nil, nil
 	}
@@ -201,7 +201,7 @@ func (b *builder) inventory(ctx context.Context, at *site, owner client.Object, 
 
 // objects returns the current objects of an inventory, and what is below them. An object that is a
 // component of an Application among them is shown only there.
-func (b *builder) objects(ctx context.Context, at *site, ids []manifest.ID, level int) []*treeNode {
+func (b *builder) objects(ctx context.Context, at *clusterReader, ids []manifest.ID, level int) []*treeNode {
 	var apps, others []manifest.ID
 	for _, id := range ids {
 		if id.Group == v1alpha1.Group && id.Kind == v1alpha1.ApplicationKind {
@@ -216,13 +216,13 @@ func (b *builder) objects(ctx context.Context, at *site, ids []manifest.ID, leve
 	return nodes
 }
 
-func (b *builder) readAll(ctx context.Context, at *site, ids []manifest.ID, level int) []*treeNode {
+func (b *builder) readAll(ctx context.Context, at *clusterReader, ids []manifest.ID, level int) []*treeNode {
 	nodes, _ := b.each(len(ids), func(i int) (*treeNode, error) {
 		object, node := at.read(ctx, ids[i])
 		if object == nil {
 			return node, nil
 		}
-		if err := b.under(ctx, node, rest{at, object, level + 1}); err != nil {
+		if err := b.under(ctx, node, pending{at, object, level + 1}); err != nil {
 			b.note(err.Error())
 		}
 		return node, nil
@@ -248,9 +248,9 @@ func (b *builder) each(n int, build func(int) (*treeNode, error)) ([]*treeNode, 
 	return nodes, nil
 }
 
-// site returns the user cluster of that name; nil if there is none.
-func (b *builder) site(key client.ObjectKey) *site {
-	for _, s := range b.sites {
+// reader returns the user cluster of that name; nil if there is none.
+func (b *builder) reader(key client.ObjectKey) *clusterReader {
+	for _, s := range b.readers {
 		if s.cluster.Key == key {
 			return s
 		}

@@ -20,7 +20,7 @@ import (
 
 // ofKind returns the components of one kind, including those that are listed but missing. A kind
 // that may not be listed, or does not exist, does not affect the others.
-func (p *parts) ofKind(ctx context.Context, gk schema.GroupKind) []*treeNode {
+func (p *applicationBuilder) ofKind(ctx context.Context, gk schema.GroupKind) []*treeNode {
 	mapping, err := p.at.mappingIn(gk)
 	if err != nil {
 		return p.unread(gk, err)
@@ -46,7 +46,7 @@ func (p *parts) ofKind(ctx context.Context, gk schema.GroupKind) []*treeNode {
 
 // look returns the metadata of the objects of a kind in the namespace. A user who may only get them
 // sees those that are listed by name.
-func (p *parts) look(ctx context.Context, mapping *meta.RESTMapping) ([]metav1.PartialObjectMetadata, error) {
+func (p *applicationBuilder) look(ctx context.Context, mapping *meta.RESTMapping) ([]metav1.PartialObjectMetadata, error) {
 	kind := mapping.GroupVersionKind
 	found, err := p.at.metadata(ctx, mapping.Resource, place{kind: kind, namespace: p.app.Namespace})
 	names, every := p.listed(kind.GroupKind())
@@ -75,7 +75,7 @@ func (p *parts) look(ctx context.Context, mapping *meta.RESTMapping) ([]metav1.P
 
 // live returns the members of a kind in full, by name, from one list; none for a kind whose
 // metadata suffices.
-func (p *parts) live(ctx context.Context, kind schema.GroupVersionKind, found []metav1.PartialObjectMetadata) (map[string]*unstructured.Unstructured, error) {
+func (p *applicationBuilder) live(ctx context.Context, kind schema.GroupVersionKind, found []metav1.PartialObjectMetadata) (map[string]*unstructured.Unstructured, error) {
 	gk := kind.GroupKind()
 	member := func(o metav1.PartialObjectMetadata) bool { return p.names(&o) && p.members.Matches(gk, &o) }
 	if !p.inFull(gk) || !slices.ContainsFunc(found, member) {
@@ -98,7 +98,7 @@ func (p *parts) live(ctx context.Context, kind schema.GroupVersionKind, found []
 
 // shows reports whether an object of a listed kind is worth a line: a component, an object that
 // claims to be one, and one that should be.
-func (p *parts) shows(gk schema.GroupKind, object metav1.Object) bool {
+func (p *applicationBuilder) shows(gk schema.GroupKind, object metav1.Object) bool {
 	names, _ := p.listed(gk)
 	return slices.Contains(names, object.GetName()) || p.names(object) && !isHealthCheck(object)
 }
@@ -106,7 +106,7 @@ func (p *parts) shows(gk schema.GroupKind, object metav1.Object) bool {
 // inFull reports whether objects of a kind are read in full, because their health depends on more
 // than their metadata. Secrets never are (C39), nor is any other kind without a status: of those,
 // healthExpressions see metadata, as they do in the controller.
-func (p *parts) inFull(gk schema.GroupKind) bool {
+func (p *applicationBuilder) inFull(gk schema.GroupKind) bool {
 	if p.rules[gk] != nil {
 		return health.ReportsStatus(gk)
 	}
@@ -114,7 +114,7 @@ func (p *parts) inFull(gk schema.GroupKind) bool {
 }
 
 // component returns the node of an existing object.
-func (p *parts) component(ctx context.Context, kind schema.GroupVersionKind, found *metav1.PartialObjectMetadata, live map[string]*unstructured.Unstructured) *treeNode {
+func (p *applicationBuilder) component(ctx context.Context, kind schema.GroupVersionKind, found *metav1.PartialObjectMetadata, live map[string]*unstructured.Unstructured) *treeNode {
 	id := manifest.ID{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: found.Namespace, Name: found.Name}
 	object, node := live[found.Name], newNode(id, p.at.name())
 	switch {
@@ -132,19 +132,19 @@ func (p *parts) component(ctx context.Context, kind schema.GroupVersionKind, fou
 	if rule := p.rules[kind.GroupKind()]; rule != nil && object != nil {
 		node.Health, node.Message = rule.Of(object)
 	}
-	node.Message = joined(p.standing(kind.GroupKind(), found), node.Message)
+	node.Message = joined(p.mismatch(kind.GroupKind(), found), node.Message)
 	p.claim(p.at, id)
 	if object != nil {
-		if err := p.under(ctx, node, rest{p.at, object, p.level + 1}); err != nil {
+		if err := p.under(ctx, node, pending{p.at, object, p.level + 1}); err != nil {
 			p.note(err.Error())
 		}
 	}
 	return node
 }
 
-// standing returns what keeps an object from fully belonging to the Application; empty if nothing
+// mismatch returns what keeps an object from fully belonging to the Application; empty if nothing
 // does.
-func (p *parts) standing(gk schema.GroupKind, object metav1.Object) string {
+func (p *applicationBuilder) mismatch(gk schema.GroupKind, object metav1.Object) string {
 	whose, annotated := object.GetAnnotations()[v1alpha1.ApplicationAnnotation]
 	switch {
 	case !annotated:
@@ -164,7 +164,7 @@ func (p *parts) standing(gk schema.GroupKind, object metav1.Object) string {
 }
 
 // missing returns the components that are listed but do not exist.
-func (p *parts) missing(gk schema.GroupKind, found []metav1.PartialObjectMetadata) []*treeNode {
+func (p *applicationBuilder) missing(gk schema.GroupKind, found []metav1.PartialObjectMetadata) []*treeNode {
 	names, every := p.listed(gk)
 	var nodes []*treeNode
 	for _, name := range names {
@@ -184,7 +184,7 @@ func (p *parts) missing(gk schema.GroupKind, found []metav1.PartialObjectMetadat
 }
 
 // unread returns the components of a kind that could not be read, with the reason.
-func (p *parts) unread(gk schema.GroupKind, err error) []*treeNode {
+func (p *applicationBuilder) unread(gk schema.GroupKind, err error) []*treeNode {
 	names, every := p.listed(gk)
 	if every {
 		names = append(names, "")
@@ -197,13 +197,13 @@ func (p *parts) unread(gk schema.GroupKind, err error) []*treeNode {
 	return nodes
 }
 
-func (p *parts) node(gk schema.GroupKind, name string) *treeNode {
+func (p *applicationBuilder) node(gk schema.GroupKind, name string) *treeNode {
 	return newNode(manifest.ID{Group: gk.Group, Kind: gk.Kind, Namespace: p.app.Namespace, Name: name}, p.at.name())
 }
 
 // listed returns the names that spec.components lists for a kind, and whether it also lists every
 // object of the kind (C2).
-func (p *parts) listed(gk schema.GroupKind) (names []string, every bool) {
+func (p *applicationBuilder) listed(gk schema.GroupKind) (names []string, every bool) {
 	for _, c := range p.app.Spec.Components {
 		switch {
 		case c.Group != gk.Group || c.Kind != gk.Kind:

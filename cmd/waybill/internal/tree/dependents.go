@@ -43,29 +43,29 @@ func (d *dependent) node(cluster string) *treeNode {
 
 // dependents returns the objects that an object owns in its namespace: those of the kinds that its
 // kind is known to own, else those of every kind. Their health can be told.
-func (s *site) dependents(ctx context.Context, of *unstructured.Unstructured) []*dependent {
+func (r *clusterReader) dependents(ctx context.Context, of *unstructured.Unstructured) []*dependent {
 	if of.GetNamespace() == "" || of.GetUID() == "" {
 		return nil
 	}
 	kinds, known := childKinds(of.GroupVersionKind().GroupKind())
 	if !known {
-		found := s.graph(ctx, of.GetNamespace())[of.GetUID()]
-		s.readAll(ctx, found)
+		found := r.graph(ctx, of.GetNamespace())[of.GetUID()]
+		r.readAll(ctx, found)
 		return found
 	}
 	var found []*dependent
 	for _, kind := range kinds {
-		found = append(found, s.inFull(ctx, place{kind: kind, namespace: of.GetNamespace()})[of.GetUID()]...)
+		found = append(found, r.inFull(ctx, place{kind: kind, namespace: of.GetNamespace()})[of.GetUID()]...)
 	}
 	return found
 }
 
 // inFull returns the objects of a kind in a namespace that have owners, from one list.
-func (s *site) inFull(ctx context.Context, in place) byOwner {
-	return once(s, s.owned, in, func() byOwner {
-		list, err := s.list(ctx, in.kind, client.InNamespace(in.namespace))
+func (r *clusterReader) inFull(ctx context.Context, in place) byOwner {
+	return once(r, r.owned, in, func() byOwner {
+		list, err := r.list(ctx, in.kind, client.InNamespace(in.namespace))
 		if err != nil {
-			s.unlisted(where{s.name(), in.namespace}, in.kind.GroupKind().String(), err)
+			r.unlisted(where{r.name(), in.namespace}, in.kind.GroupKind().String(), err)
 			return nil
 		}
 		found := byOwner{}
@@ -98,15 +98,15 @@ func (b byOwner) add(d *dependent) {
 
 // graph returns the objects of a namespace that have owners, of all kinds that can be listed. Except
 // for those of mostlyOwned, only their metadata is read.
-func (s *site) graph(ctx context.Context, namespace string) byOwner {
-	return once(s, s.graphs, namespace, func() byOwner { return s.loadGraph(ctx, namespace) })
+func (r *clusterReader) graph(ctx context.Context, namespace string) byOwner {
+	return once(r, r.graphs, namespace, func() byOwner { return r.loadGraph(ctx, namespace) })
 }
 
-func (s *site) loadGraph(ctx context.Context, namespace string) byOwner {
-	all, incomplete, err := s.cluster.Resources()
+func (r *clusterReader) loadGraph(ctx context.Context, namespace string) byOwner {
+	all, incomplete, err := r.cluster.Resources()
 	for _, err := range []error{incomplete, err} {
 		if err != nil {
-			s.note("what objects own is not complete: cluster " + s.name() + ": " + err.Error())
+			r.note("what objects own is not complete: cluster " + r.name() + ": " + err.Error())
 		}
 	}
 	all = slices.DeleteFunc(all, func(r fleet.Resource) bool { return !r.Namespaced || !r.Can("list") || r.Kind == "Event" })
@@ -115,10 +115,10 @@ func (s *site) loadGraph(ctx context.Context, namespace string) byOwner {
 	for i, kind := range all {
 		in := place{kind: kind.GroupVersionKind, namespace: namespace}
 		if slices.Contains(mostlyOwned, in.kind) {
-			lists.Go(func() { found[i] = s.inFull(ctx, in) })
+			lists.Go(func() { found[i] = r.inFull(ctx, in) })
 			continue
 		}
-		lists.Go(func() { found[i] = s.asMetadata(ctx, kind.GroupVersionResource(), in) })
+		lists.Go(func() { found[i] = r.asMetadata(ctx, kind.GroupVersionResource(), in) })
 	}
 	lists.Wait()
 	return merge(found)
@@ -140,10 +140,10 @@ func merge(found []byOwner) byOwner {
 }
 
 // asMetadata returns the metadata of the objects of a kind in a namespace that have owners.
-func (s *site) asMetadata(ctx context.Context, resource schema.GroupVersionResource, in place) byOwner {
-	list, err := s.metadata(ctx, resource, in)
+func (r *clusterReader) asMetadata(ctx context.Context, resource schema.GroupVersionResource, in place) byOwner {
+	list, err := r.metadata(ctx, resource, in)
 	if err != nil {
-		s.unlisted(where{s.name(), in.namespace}, in.kind.GroupKind().String(), err)
+		r.unlisted(where{r.name(), in.namespace}, in.kind.GroupKind().String(), err)
 		return nil
 	}
 	found := byOwner{}
@@ -153,7 +153,7 @@ func (s *site) asMetadata(ctx context.Context, resource schema.GroupVersionResou
 		}
 		object, err := withoutContent(in.kind, &list[i])
 		if err != nil {
-			s.note(err.Error())
+			r.note(err.Error())
 			continue
 		}
 		found.add(&dependent{object: object})
@@ -173,22 +173,22 @@ func withoutContent(kind schema.GroupVersionKind, meta *metav1.PartialObjectMeta
 }
 
 // readAll reads objects in full whose health depends on more than their metadata.
-func (s *site) readAll(ctx context.Context, objects []*dependent) {
+func (r *clusterReader) readAll(ctx context.Context, objects []*dependent) {
 	var reads sync.WaitGroup
 	for _, d := range objects {
 		reads.Go(func() {
-			d.full.Do(func() { s.readOne(ctx, d) })
+			d.full.Do(func() { r.readOne(ctx, d) })
 		})
 	}
 	reads.Wait()
 }
 
-func (s *site) readOne(ctx context.Context, d *dependent) {
+func (r *clusterReader) readOne(ctx context.Context, d *dependent) {
 	in := place{kind: d.object.GroupVersionKind(), namespace: d.object.GetNamespace()}
 	if !health.HasStatus(in.kind.GroupKind()) {
 		return
 	}
-	object, err := s.get(ctx, in, d.object.GetName())
+	object, err := r.get(ctx, in, d.object.GetName())
 	if err != nil {
 		d.err = err
 		return
@@ -201,30 +201,30 @@ func (s *site) readOne(ctx context.Context, d *dependent) {
 const manyGets = 8
 
 // get returns an object in full.
-func (s *site) get(ctx context.Context, in place, name string) (*unstructured.Unstructured, error) {
-	s.mu.Lock()
-	s.gets[in]++
-	many := s.gets[in] > manyGets
-	s.mu.Unlock()
+func (r *clusterReader) get(ctx context.Context, in place, name string) (*unstructured.Unstructured, error) {
+	r.mu.Lock()
+	r.gets[in]++
+	many := r.gets[in] > manyGets
+	r.mu.Unlock()
 	if many {
-		object := once(s, s.lists, in, func() map[string]*unstructured.Unstructured { return s.listByName(ctx, in) })[name]
+		object := once(r, r.lists, in, func() map[string]*unstructured.Unstructured { return r.listByName(ctx, in) })[name]
 		if object != nil {
 			return object, nil
 		}
 	}
-	c, err := s.client()
+	c, err := r.client()
 	if err != nil {
 		return nil, err
 	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(in.kind)
-	defer s.acquire()()
+	defer r.acquire()()
 	return object, c.Get(ctx, client.ObjectKey{Namespace: in.namespace, Name: name}, object)
 }
 
 // listByName returns the objects of a kind in a namespace; none if they cannot be listed.
-func (s *site) listByName(ctx context.Context, in place) map[string]*unstructured.Unstructured {
-	list, err := s.list(ctx, in.kind, client.InNamespace(in.namespace))
+func (r *clusterReader) listByName(ctx context.Context, in place) map[string]*unstructured.Unstructured {
+	list, err := r.list(ctx, in.kind, client.InNamespace(in.namespace))
 	if err != nil {
 		return nil
 	}

@@ -15,25 +15,25 @@ import (
 
 // ofDefinition returns the clusters that a definition is installed in, with the installations below
 // them. A copy in a user cluster leads to the installations in that cluster.
-func (b *builder) ofDefinition(ctx context.Context, at *site, definition *v1alpha1.ApplicationDefinition, level int) ([]*treeNode, error) {
-	sites := b.sites
+func (b *builder) ofDefinition(ctx context.Context, at *clusterReader, definition *v1alpha1.ApplicationDefinition, level int) ([]*treeNode, error) {
+	readers := b.readers
 	if definition.IsCopy() || at != b.home {
-		sites = []*site{at}
+		readers = []*clusterReader{at}
 	}
-	return b.each(len(sites), func(i int) (*treeNode, error) {
-		node := sites[i].node()
+	return b.each(len(readers), func(i int) (*treeNode, error) {
+		node := readers[i].node()
 		uses := func(inst *unstructured.Unstructured) bool {
 			name, _, _ := unstructured.NestedString(inst.Object, "spec", "applicationRef", "name")
 			return name == definition.Name
 		}
-		err := sites[i].reach(ctx)
+		err := readers[i].reach(ctx)
 		var installations []*treeNode
 		if err == nil {
-			installations, err = b.installations(ctx, sites[i], uses, level+1)
+			installations, err = b.installations(ctx, readers[i], uses, level+1)
 		}
 		if err != nil {
 			node.Health, node.Message = health.Unknown, err.Error()
-			installations = b.lastSeen(ctx, sites[i], definition.Name)
+			installations = b.lastSeen(ctx, readers[i], definition.Name)
 		}
 		if len(installations) == 0 && err == nil {
 			return nil, nil
@@ -46,7 +46,7 @@ func (b *builder) ofDefinition(ctx context.Context, at *site, definition *v1alph
 }
 
 // lastSeen returns the installations that a cluster had when it last answered.
-func (b *builder) lastSeen(ctx context.Context, at *site, definition string) []*treeNode {
+func (b *builder) lastSeen(ctx context.Context, at *clusterReader, definition string) []*treeNode {
 	c, err := b.home.client()
 	if err != nil {
 		return nil
@@ -70,8 +70,8 @@ func (b *builder) lastSeen(ctx context.Context, at *site, definition string) []*
 
 // ofCluster returns what runs in a user cluster: its installations, and the
 // KubernetesApplications that are scheduled to it.
-func (b *builder) ofCluster(ctx context.Context, _ *site, cluster *v1alpha1.KubernetesCluster, level int) ([]*treeNode, error) {
-	at := b.site(client.ObjectKeyFromObject(cluster))
+func (b *builder) ofCluster(ctx context.Context, _ *clusterReader, cluster *v1alpha1.KubernetesCluster, level int) ([]*treeNode, error) {
+	at := b.reader(client.ObjectKeyFromObject(cluster))
 	if at == nil {
 		return nil, nil // deleted meanwhile
 	}
@@ -88,7 +88,7 @@ func (b *builder) ofCluster(ctx context.Context, _ *site, cluster *v1alpha1.Kube
 }
 
 // installations returns the installations of a cluster that keep accepts.
-func (b *builder) installations(ctx context.Context, at *site, keep func(*unstructured.Unstructured) bool, level int) ([]*treeNode, error) {
+func (b *builder) installations(ctx context.Context, at *clusterReader, keep func(*unstructured.Unstructured) bool, level int) ([]*treeNode, error) {
 	kind := v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind)
 	found, err := at.list(ctx, kind)
 	if err != nil {
@@ -104,7 +104,7 @@ func (b *builder) installations(ctx context.Context, at *site, keep func(*unstru
 }
 
 // ofInstallation returns the objects of an installation, and the Application that it created.
-func (b *builder) ofInstallation(ctx context.Context, at *site, inst *v1alpha1.ApplicationInstallation, level int) ([]*treeNode, error) {
+func (b *builder) ofInstallation(ctx context.Context, at *clusterReader, inst *v1alpha1.ApplicationInstallation, level int) ([]*treeNode, error) {
 	ids, err := b.inventory(ctx, at, inst, inst.Status.Inventory)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (b *builder) ofInstallation(ctx context.Context, at *site, inst *v1alpha1.A
 		id := applicationID(app.Namespace, inst.Name)
 		// Its components are the objects beside it, so it is not descended into.
 		b.mu.Lock()
-		b.visited[visit{site: at, id: id.Key()}] = true
+		b.visited[visit{cluster: at, id: id.Key()}] = true
 		b.mu.Unlock()
 		if !slices.ContainsFunc(ids, func(other manifest.ID) bool { return other.Key() == id.Key() }) {
 			ids = append(ids, id)

@@ -31,8 +31,8 @@ type treeNode struct {
 	// Children are what the object delivers, installs or owns.
 	Children []*treeNode `json:"children,omitempty"`
 
-	// rest is added below the node when everything else is there.
-	rest *rest
+	// pending is added below the node when everything else is there.
+	pending *pending
 }
 
 // same reports whether two nodes stand for one object.

@@ -47,43 +47,43 @@ func childKinds(gk schema.GroupKind) (kinds []schema.GroupVersionKind, known boo
 	return ofBuiltIn[gk], clientgoscheme.Scheme.IsGroupRegistered(gk.Group)
 }
 
-// rest is what is still to be added below a node.
-type rest struct {
-	at     *site
+// pending is what is still to be added below a node.
+type pending struct {
+	at     *clusterReader
 	object *unstructured.Unstructured
 	level  int
 }
 
 // under adds what is below an object to its node: at once what one of our kinds leads to. What
 // other objects own is only read, and added by complete.
-func (b *builder) under(ctx context.Context, node *treeNode, r rest) error {
-	if isOurs(r.object) {
-		children, err := b.descend(ctx, r.at, r.object, r.level)
+func (b *builder) under(ctx context.Context, node *treeNode, p pending) error {
+	if isOurs(p.object) {
+		children, err := b.descend(ctx, p.at, p.object, p.level)
 		node.Children = children
 		return err
 	}
-	node.rest = &r
-	b.prefetch(ctx, r, map[types.UID]bool{})
+	node.pending = &p
+	b.prefetch(ctx, p, map[types.UID]bool{})
 	return nil
 }
 
 // prefetch reads what an object owns, and what that owns, so that complete need not wait for it.
-func (b *builder) prefetch(ctx context.Context, r rest, done map[types.UID]bool) {
-	if !b.shows(r.level) || isOurs(r.object) || done[r.object.GetUID()] {
+func (b *builder) prefetch(ctx context.Context, p pending, done map[types.UID]bool) {
+	if !b.shows(p.level) || isOurs(p.object) || done[p.object.GetUID()] {
 		return
 	}
-	done[r.object.GetUID()] = true
-	for _, d := range r.at.dependents(ctx, r.object) {
-		b.prefetch(ctx, rest{at: r.at, object: d.object, level: r.level + 1}, done)
+	done[p.object.GetUID()] = true
+	for _, d := range p.at.dependents(ctx, p.object) {
+		b.prefetch(ctx, pending{at: p.at, object: d.object, level: p.level + 1}, done)
 	}
 }
 
 // owned returns what an object owns, in its own namespace.
-func (b *builder) owned(ctx context.Context, r rest) []*treeNode {
+func (b *builder) owned(ctx context.Context, p pending) []*treeNode {
 	var nodes []*treeNode
-	for _, d := range r.at.dependents(ctx, r.object) {
-		node := d.node(r.at.name())
-		node.rest = &rest{at: r.at, object: d.object, level: r.level + 1}
+	for _, d := range p.at.dependents(ctx, p.object) {
+		node := d.node(p.at.name())
+		node.pending = &pending{at: p.at, object: d.object, level: p.level + 1}
 		nodes = append(nodes, node)
 	}
 	sortNodes(nodes)
@@ -94,24 +94,24 @@ func (b *builder) owned(ctx context.Context, r rest) []*treeNode {
 // dependencies. It does so in the order in which the tree is read, so that an object with several
 // places in the tree is always shown in full at the same one, and a cycle ends.
 func (b *builder) complete(ctx context.Context, node *treeNode, above []*treeNode) {
-	if r := node.rest; r != nil {
-		node.rest = nil
-		b.completeOne(ctx, node, *r, above)
+	if p := node.pending; p != nil {
+		node.pending = nil
+		b.completeOne(ctx, node, *p, above)
 	}
 	for _, child := range node.Children {
 		b.complete(ctx, child, append(above, node))
 	}
 }
 
-func (b *builder) completeOne(ctx context.Context, node *treeNode, r rest, above []*treeNode) {
-	again := b.seen(r.at, idOf(r.object))
-	switch ours := isOurs(r.object); {
+func (b *builder) completeOne(ctx context.Context, node *treeNode, p pending, above []*treeNode) {
+	again := b.seen(p.at, idOf(p.object))
+	switch ours := isOurs(p.object); {
 	case ours && slices.ContainsFunc(above, node.same):
 		node.Message = "depends on itself: the dependencies form a cycle"
-	case ours && again, again && b.shows(r.level) && len(r.at.dependents(ctx, r.object)) > 0:
+	case ours && again, again && b.shows(p.level) && len(p.at.dependents(ctx, p.object)) > 0:
 		node.Message = joined(node.Message, "what it is made of is shown at another place of this tree")
 	case !again:
-		children, err := b.descend(ctx, r.at, r.object, r.level)
+		children, err := b.descend(ctx, p.at, p.object, p.level)
 		if err != nil {
 			b.note(err.Error())
 		}

@@ -20,7 +20,7 @@ import (
 
 // ofKubernetesApplication returns the resources of an application. Each leads to its object in the
 // cluster that the application is scheduled to.
-func (b *builder) ofKubernetesApplication(ctx context.Context, at *site, app *v1alpha1.KubernetesApplication, level int) ([]*treeNode, error) {
+func (b *builder) ofKubernetesApplication(ctx context.Context, at *clusterReader, app *v1alpha1.KubernetesApplication, level int) ([]*treeNode, error) {
 	kind := v1alpha1.GroupVersion.WithKind(v1alpha1.KubernetesApplicationResourceKind)
 	found, err := at.list(ctx, kind, client.InNamespace(app.Namespace), client.MatchingLabels{v1alpha1.KubernetesApplicationLabel: app.Name})
 	if err != nil {
@@ -50,12 +50,12 @@ func (b *builder) ofKubernetesApplication(ctx context.Context, at *site, app *v1
 
 // ofResource returns the object of a resource, and the copies of its Secrets, as they are in the
 // user cluster.
-func (b *builder) ofResource(ctx context.Context, at *site, kar *v1alpha1.KubernetesApplicationResource, level int) ([]*treeNode, error) {
+func (b *builder) ofResource(ctx context.Context, at *clusterReader, kar *v1alpha1.KubernetesApplicationResource, level int) ([]*treeNode, error) {
 	if kar.Spec.ClusterName == "" {
 		return nil, nil
 	}
 	key := types.NamespacedName{Namespace: kar.Namespace, Name: kar.Spec.ClusterName}
-	target, err := b.siteOf(ctx, at, key)
+	target, err := b.readerOf(ctx, at, key)
 	if err == nil {
 		err = target.reach(ctx)
 	}
@@ -71,7 +71,7 @@ func (b *builder) ofResource(ctx context.Context, at *site, kar *v1alpha1.Kubern
 
 // delivered returns the objects of a resource: the templated one, whether or not it exists, and the
 // rest of its inventory.
-func delivered(kar *v1alpha1.KubernetesApplicationResource, target *site) []manifest.ID {
+func delivered(kar *v1alpha1.KubernetesApplicationResource, target *clusterReader) []manifest.ID {
 	var ids []manifest.ID
 	if in := kar.Status.Inventory; in != nil {
 		ids, _ = inventory.Decode(in.Entries) // what cannot be read is not ours
@@ -94,8 +94,8 @@ func delivered(kar *v1alpha1.KubernetesApplicationResource, target *site) []mani
 }
 
 // namespaced reports whether the kind of an object is namespaced, and whether the cluster knows it.
-func (s *site) namespaced(id manifest.ID) (namespaced, known bool) {
-	mapper, err := s.cluster.Mapper()
+func (r *clusterReader) namespaced(id manifest.ID) (namespaced, known bool) {
+	mapper, err := r.cluster.Mapper()
 	if err != nil {
 		return false, false
 	}
@@ -131,19 +131,19 @@ func lastSeen(kar *v1alpha1.KubernetesApplicationResource, err error) *treeNode 
 	return node
 }
 
-// siteOf returns the user cluster of that name, of the hub or seed at.
-func (b *builder) siteOf(ctx context.Context, at *site, key types.NamespacedName) (*site, error) {
+// readerOf returns the user cluster of that name, of the hub or seed at.
+func (b *builder) readerOf(ctx context.Context, at *clusterReader, key types.NamespacedName) (*clusterReader, error) {
 	if at == b.home {
-		if known := b.site(key); known != nil {
+		if known := b.reader(key); known != nil {
 			return known, nil
 		}
 	}
-	found := once(at, at.users, key, func() outcome[*site] {
+	found := once(at, at.users, key, func() outcome[*clusterReader] {
 		cluster, err := at.cluster.UserCluster(ctx, key)
 		if err != nil {
-			return outcome[*site]{err: at.cluster.Explain(err)}
+			return outcome[*clusterReader]{err: at.cluster.Explain(err)}
 		}
-		return outcome[*site]{value: newSite(cluster, b.warnings)}
+		return outcome[*clusterReader]{value: newClusterReader(cluster, b.warnings)}
 	})
 	return found.value, found.err
 }

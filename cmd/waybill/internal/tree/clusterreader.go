@@ -25,8 +25,8 @@ import (
 // requests is how many objects are read from one cluster at a time.
 const requests = 16
 
-// site is one cluster while a tree is built.
-type site struct {
+// clusterReader reads one cluster while a tree is built, each list once.
+type clusterReader struct {
 	*warnings
 
 	cluster *fleet.Cluster
@@ -40,7 +40,7 @@ type site struct {
 	graphs map[string]func() byOwner // by namespace
 	lists  map[place]func() map[string]*unstructured.Unstructured
 	gets   map[place]int
-	users  map[types.NamespacedName]func() outcome[*site] // its user clusters
+	users  map[types.NamespacedName]func() outcome[*clusterReader] // its user clusters
 }
 
 // outcome is a value, or why there is none.
@@ -49,15 +49,15 @@ type outcome[T any] struct {
 	err   error
 }
 
-// once returns what load returned when it was first called for a key. known is a map of s.
-func once[K comparable, T any](s *site, known map[K]func() T, key K, load func() T) T {
-	s.mu.Lock()
+// once returns what load returned when it was first called for a key. known is a map of r.
+func once[K comparable, T any](r *clusterReader, known map[K]func() T, key K, load func() T) T {
+	r.mu.Lock()
 	loaded, ok := known[key]
 	if !ok {
 		loaded = sync.OnceValue(load)
 		known[key] = loaded
 	}
-	s.mu.Unlock()
+	r.mu.Unlock()
 	return loaded()
 }
 
@@ -67,62 +67,62 @@ type place struct {
 	namespace string
 }
 
-func newSite(cluster *fleet.Cluster, w *warnings) *site {
-	s := &site{
+func newClusterReader(cluster *fleet.Cluster, w *warnings) *clusterReader {
+	r := &clusterReader{
 		warnings: w, cluster: cluster, slots: make(chan struct{}, requests),
 		metas:  map[place]func() outcome[[]metav1.PartialObjectMetadata]{},
 		owned:  map[place]func() byOwner{},
 		graphs: map[string]func() byOwner{},
 		lists:  map[place]func() map[string]*unstructured.Unstructured{},
 		gets:   map[place]int{},
-		users:  map[types.NamespacedName]func() outcome[*site]{},
+		users:  map[types.NamespacedName]func() outcome[*clusterReader]{},
 	}
 	var once sync.Once
 	var unreachable error
-	s.alive = func(ctx context.Context) error {
+	r.alive = func(ctx context.Context) error {
 		once.Do(func() { _, unreachable = kinds.Discover(ctx, cluster) })
 		return unreachable
 	}
-	return s
+	return r
 }
 
-func (s *site) name() string { return s.cluster.Name() }
+func (r *clusterReader) name() string { return r.cluster.Name() }
 
-func (s *site) client() (client.Client, error) { return s.cluster.Client() }
+func (r *clusterReader) client() (client.Client, error) { return r.cluster.Client() }
 
 // reach returns why the cluster does not answer; nil if it does. It sends one request, however
 // often it is called.
-func (s *site) reach(ctx context.Context) error { return s.alive(ctx) }
+func (r *clusterReader) reach(ctx context.Context) error { return r.alive(ctx) }
 
 // node returns the node of the cluster itself; the hub may have no KubernetesCluster of its own.
-func (s *site) node() *treeNode {
+func (r *clusterReader) node() *treeNode {
 	return &treeNode{
-		Group: v1alpha1.Group, Kind: v1alpha1.KubernetesClusterKind, Namespace: s.cluster.Key.Namespace, Name: s.name(),
-		Cluster: s.name(), Health: health.Current,
+		Group: v1alpha1.Group, Kind: v1alpha1.KubernetesClusterKind, Namespace: r.cluster.Key.Namespace, Name: r.name(),
+		Cluster: r.name(), Health: health.Current,
 	}
 }
 
 // acquire waits for a slot for a request; release frees it.
-func (s *site) acquire() (release func()) {
-	s.slots <- struct{}{}
-	return func() { <-s.slots }
+func (r *clusterReader) acquire() (release func()) {
+	r.slots <- struct{}{}
+	return func() { <-r.slots }
 }
 
 // read returns a live object, or its metadata where that suffices, and its node. The object is nil
 // if it could not be read.
-func (s *site) read(ctx context.Context, id manifest.ID) (*unstructured.Unstructured, *treeNode) {
-	node := newNode(id, s.name())
-	c, err := s.client()
+func (r *clusterReader) read(ctx context.Context, id manifest.ID) (*unstructured.Unstructured, *treeNode) {
+	node := newNode(id, r.name())
+	c, err := r.client()
 	if err != nil {
 		node.Health, node.Message = health.Unknown, err.Error()
 		return nil, node
 	}
-	gvk, err := s.versionFor(id)
+	gvk, err := r.versionFor(id)
 	if err != nil {
 		node.Health, node.Message = unread(err)
 		return nil, node
 	}
-	defer s.acquire()()
+	defer r.acquire()()
 	key := client.ObjectKey{Namespace: id.Namespace, Name: id.Name}
 	if !health.HasStatus(gvk.GroupKind()) {
 		object := &metav1.PartialObjectMetadata{}
@@ -134,7 +134,7 @@ func (s *site) read(ctx context.Context, id manifest.ID) (*unstructured.Unstruct
 		node.Health, node.Message = health.OfMetadata(object.DeletionTimestamp != nil)
 		known, err := withoutContent(gvk, object)
 		if err != nil {
-			s.note(err.Error())
+			r.note(err.Error())
 		}
 		return known, node
 	}
@@ -144,7 +144,7 @@ func (s *site) read(ctx context.Context, id manifest.ID) (*unstructured.Unstruct
 		node.Health, node.Message = unread(err)
 		return nil, node
 	}
-	return object, describe(object, s.name())
+	return object, describe(object, r.name())
 }
 
 // unread returns the health of an object that could not be read.
@@ -161,8 +161,8 @@ func unread(err error) (health.Status, string) {
 
 // versionFor returns the version to read an object in: the one that it was delivered in, if the
 // cluster still offers it.
-func (s *site) versionFor(id manifest.ID) (schema.GroupVersionKind, error) {
-	mapper, err := s.cluster.Mapper()
+func (r *clusterReader) versionFor(id manifest.ID) (schema.GroupVersionKind, error) {
+	mapper, err := r.cluster.Mapper()
 	if err != nil {
 		return schema.GroupVersionKind{}, err
 	}
@@ -172,11 +172,11 @@ func (s *site) versionFor(id manifest.ID) (schema.GroupVersionKind, error) {
 			return mapping.GroupVersionKind, nil
 		}
 	}
-	return s.kindFor(gk)
+	return r.kindFor(gk)
 }
 
-func (s *site) kindFor(gk schema.GroupKind) (schema.GroupVersionKind, error) {
-	mapper, err := s.cluster.Mapper()
+func (r *clusterReader) kindFor(gk schema.GroupKind) (schema.GroupVersionKind, error) {
+	mapper, err := r.cluster.Mapper()
 	if err != nil {
 		return schema.GroupVersionKind{}, err
 	}
@@ -188,8 +188,8 @@ func (s *site) kindFor(gk schema.GroupKind) (schema.GroupVersionKind, error) {
 }
 
 // mappingIn returns the version to read the objects of a namespaced kind in, and its resource.
-func (s *site) mappingIn(gk schema.GroupKind) (*meta.RESTMapping, error) {
-	mapper, err := s.cluster.Mapper()
+func (r *clusterReader) mappingIn(gk schema.GroupKind) (*meta.RESTMapping, error) {
+	mapper, err := r.cluster.Mapper()
 	if err != nil {
 		return nil, err
 	}
@@ -208,10 +208,10 @@ const page = 500
 
 // metadata returns the metadata of all objects of a kind in a namespace, from one list, however
 // often it is called.
-func (s *site) metadata(ctx context.Context, resource schema.GroupVersionResource, in place) ([]metav1.PartialObjectMetadata, error) {
-	found := once(s, s.metas, in, func() outcome[[]metav1.PartialObjectMetadata] {
-		defer s.acquire()()
-		list, err := s.cluster.ListMetadata(ctx, resource, in.namespace, "")
+func (r *clusterReader) metadata(ctx context.Context, resource schema.GroupVersionResource, in place) ([]metav1.PartialObjectMetadata, error) {
+	found := once(r, r.metas, in, func() outcome[[]metav1.PartialObjectMetadata] {
+		defer r.acquire()()
+		list, err := r.cluster.ListMetadata(ctx, resource, in.namespace, "")
 		if err != nil {
 			err = fmt.Errorf("list %s: %w", in.kind.Kind, err)
 		}
@@ -221,18 +221,18 @@ func (s *site) metadata(ctx context.Context, resource schema.GroupVersionResourc
 }
 
 // list returns all objects of a kind that the options select.
-func (s *site) list(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) ([]unstructured.Unstructured, error) {
-	c, err := s.client()
+func (r *clusterReader) list(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) ([]unstructured.Unstructured, error) {
+	c, err := r.client()
 	if err != nil {
 		return nil, err
 	}
-	defer s.acquire()()
+	defer r.acquire()()
 	var all []unstructured.Unstructured
 	for list := (&unstructured.UnstructuredList{}); ; {
 		list.SetGroupVersionKind(kind)
 		paged := append(slices.Clone(options), client.Limit(page), client.Continue(list.GetContinue()))
 		if err := c.List(ctx, list, paged...); err != nil {
-			return nil, fmt.Errorf("list %s: %w", kind.Kind, s.cluster.Explain(err))
+			return nil, fmt.Errorf("list %s: %w", kind.Kind, r.cluster.Explain(err))
 		}
 		all = append(all, list.Items...)
 		if list.GetContinue() == "" {
