@@ -49,7 +49,7 @@ func New(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get [KIND[,KIND...] [NAME...] | KIND/NAME...]",
 		Short: "List objects of Waybill's kinds, in one cluster or in all",
-		Long: `List objects of Waybill's kinds; without a kind, those of all kinds.
+		Long: `List objects of Waybill's kinds; without a kind, those of all kinds that you may list.
 
 With --all-clusters, the hub and every user cluster that its KubernetesClusters name are
 asked. One that does not answer is reported and does not keep the others from being shown.`,
