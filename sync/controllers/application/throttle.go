@@ -11,24 +11,37 @@ const (
 	// gather is how long changes of one Application are gathered before it is reconciled, so that
 	// changes that come at once, as from one `kubectl apply`, are one write.
 	gather = 100 * time.Millisecond
+	// maxRest is how long an Application that keeps changing rests after a write, in the end: the
+	// rest doubles from gather on. So a burst is few writes, however long it takes.
+	maxRest = 2 * time.Second
 	// writeRate bounds how much of the status of one Application is written, in bytes per second: a
 	// status of maxStatusBytes is written at most every four seconds.
 	writeRate = maxStatusBytes / 4
 )
 
 // throttle wakes each Application once for all changes within gather, and, after its status was
-// written, once for all changes until that many bytes may be written again.
+// written, once for all changes within a rest. The rest is longer the more was written, and the
+// longer the Application has kept changing.
 type throttle struct {
 	wake func(types.NamespacedName)
 
 	mu      sync.Mutex
 	waiting map[types.NamespacedName]bool
-	// rests holds until when an Application rests after a write, if that is longer than gather.
-	rests map[types.NamespacedName]time.Time
+	rests   map[types.NamespacedName]rest
 }
 
+// rest is the time after a write of an Application's status in which it is not written again.
+type rest struct {
+	until  time.Time
+	length time.Duration
+	// disturbed: something changed before it was over.
+	disturbed bool
+}
+
+func (r rest) left() time.Duration { return time.Until(r.until) }
+
 func newThrottle(wake func(types.NamespacedName)) *throttle {
-	return &throttle{wake: wake, waiting: make(map[types.NamespacedName]bool), rests: make(map[types.NamespacedName]time.Time)}
+	return &throttle{wake: wake, waiting: make(map[types.NamespacedName]bool), rests: make(map[types.NamespacedName]rest)}
 }
 
 // soon wakes an Application, but not at once.
@@ -39,15 +52,20 @@ func (p *throttle) soon(key types.NamespacedName) {
 		return
 	}
 	p.waiting[key] = true
-	time.AfterFunc(max(gather, time.Until(p.rests[key])), func() { p.end(key) })
+	r := p.rests[key]
+	if r.left() > 0 {
+		r.disturbed = true
+		p.rests[key] = r
+	}
+	time.AfterFunc(max(gather, r.left()), func() { p.end(key) })
 }
 
 // end ends the gathering, unless the Application was written in the meantime and rests.
 func (p *throttle) end(key types.NamespacedName) {
 	p.mu.Lock()
-	if rest := time.Until(p.rests[key]); rest > 0 {
+	if left := p.rests[key].left(); left > 0 {
 		p.mu.Unlock()
-		time.AfterFunc(rest, func() { p.end(key) })
+		time.AfterFunc(left, func() { p.end(key) })
 		return
 	}
 	delete(p.waiting, key)
@@ -55,15 +73,16 @@ func (p *throttle) end(key types.NamespacedName) {
 	p.wake(key)
 }
 
-// wrote records that a status of that size, in bytes, was written: the larger it is, the longer
-// changes are gathered before the next write.
+// wrote records that a status of that size, in bytes, was written.
 func (p *throttle) wrote(key types.NamespacedName, size int) {
-	rest := restAfter(size)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if delete(p.rests, key); rest > gather {
-		p.rests[key] = time.Now().Add(rest)
+	length := gather
+	if last := p.rests[key]; last.disturbed { // it keeps changing
+		length = min(2*last.length, maxRest)
 	}
+	length = max(length, restAfter(size))
+	p.rests[key] = rest{until: time.Now().Add(length), length: length, disturbed: p.waiting[key]}
 }
 
 // forget drops the state of an Application that is gone.

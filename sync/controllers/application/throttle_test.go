@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A97: the larger a status is, the less often it is written, however often something happens;
-// what happens to an Application that rests is looked at in time.
+// A97: the longer an Application keeps changing, and the larger its status is, the less often it is
+// written; what happens to one that rests is looked at in time.
 func TestThrottle_boundsWhatIsWritten(t *testing.T) {
 	for name, tc := range map[string]struct {
 		size, most int
 		reason     string
 	}{
-		"small":   {2 << 10, 600, "as often as changes are gathered"},
-		"medium":  {100 << 10, 60, "once a second"},
+		"small":   {2 << 10, 5 + 30, "every two seconds, after a few at once"},
+		"medium":  {100 << 10, 2 + 30, "every two seconds"},
 		"largest": {maxStatusBytes, 15, "every four seconds; but at once after a rest"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -47,6 +47,26 @@ func TestThrottle_boundsWhatIsWritten(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A change that comes alone is not held back, whatever was before.
+func TestThrottle_restsLongerOnlyWhileThereAreChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var wakes atomic.Int64
+		app := types.NamespacedName{Name: "shop"}
+		var p *throttle
+		p = newThrottle(func(key types.NamespacedName) {
+			wakes.Add(1)
+			p.wrote(key, 0)
+		})
+		for i := range 20 { // three changes in a second are no burst
+			p.soon(app)
+			<-time.After(gather)
+			synctest.Wait()
+			assert.EqualValues(t, i+1, wakes.Load())
+			<-time.After(time.Second/3 - gather)
+		}
+	})
 }
 
 // What happens while a status is on its way is not looked at before the rest is over.
