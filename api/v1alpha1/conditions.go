@@ -32,6 +32,10 @@ const (
 	// DependenciesReadyCondition of an Application reports whether every dependency is installed.
 	DependenciesReadyCondition = "DependenciesReady"
 
+	// OrphaningCondition of an Application is True while it is being deleted with --cascade=orphan,
+	// and only present then. The garbage collector removes its finalizer, which would say the same.
+	OrphaningCondition = "Orphaning"
+
 	// ScheduledCondition of a KubernetesApplication reports whether it has a cluster and, if not,
 	// why each cluster was rejected.
 	ScheduledCondition = "Scheduled"

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -91,6 +92,9 @@ func (r *Reconciler) ownsNothing(app *v1alpha1.Application) bool {
 func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	if !holds(s.app) {
 		return reconcile.Outcome{Pending: true}, nil
+	}
+	if s.entry.orphaning { // the next process must know it, too
+		conditions.MarkTrue(s.app, v1alpha1.OrphaningCondition, v1alpha1.DeletingReason, "it is deleted with --cascade=orphan")
 	}
 	left := removalLimit - time.Since(s.entry.since)
 	if message := r.waitsFor(s); message != "" && left > 0 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -132,7 +133,11 @@ func (p *patches) RoundTrip(request *http.Request) (*http.Response, error) {
 		case p.held <- struct{}{}:
 		default:
 		}
-		<-p.going
+		select {
+		case <-p.going:
+		case <-request.Context().Done():
+			return nil, request.Context().Err()
+		}
 	}
 	return p.RoundTripper.RoundTrip(request)
 }
@@ -158,6 +163,42 @@ func TestDeletion_waitsForWhatIsOnItsWay(t *testing.T) {
 	assert.Equal(t, "an ownerReference that was to be given is still on its way", message)
 	close(going)
 	w.AwaitGone(&v1alpha1.Application{}, "shop")
+	require.True(t, w.Exists(late, "late"))
+	assert.Empty(t, late.OwnerReferences)
+	assert.True(t, late.DeletionTimestamp.IsZero())
+}
+
+// C42: that it is an orphan deletion is not forgotten when the process ends after the garbage
+// collector has removed its finalizer. A reference that the collector did not know of is still
+// taken off.
+func TestDeletion_orphaningOutlivesTheProcess(t *testing.T) {
+	w, stop := newStoppableAgentWorld(t, right("", "configmaps"))
+	stop()
+	late := configMap(member("late"))
+	w.Create(late)
+	app := shop(named("ConfigMap", "late"))
+	w.Create(app)
+	held, going := make(chan struct{}, 1), make(chan struct{})
+	stop = w.startAgent(func(through http.RoundTripper) http.RoundTripper {
+		return &patches{RoundTripper: through, object: "late", held: held, going: going}
+	})
+	<-held
+	require.NoError(t, w.Client.Delete(t.Context(), app, orphan()))
+	hub.Await(w.World, app, "the garbage collector does not end", func(app *v1alpha1.Application) bool {
+		return conditions.IsTrue(app, v1alpha1.OrphaningCondition) && slices.Equal(app.Finalizers, []string{v1alpha1.OwnershipFinalizer})
+	})
+	stop()
+	hub.Change(w.World, late, func(o *corev1.ConfigMap) { // what was on its way has arrived
+		o.OwnerReferences = []metav1.OwnerReference{
+			{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ApplicationKind, Name: app.Name, UID: app.UID},
+		}
+	})
+
+	w.startAgent()
+	w.AwaitGone(&v1alpha1.Application{}, "shop")
+	marker := configMap(metav1.ObjectMeta{Name: "marker", OwnerReferences: late.OwnerReferences})
+	w.Create(marker)
+	w.AwaitGone(marker, "marker") // the garbage collector knows by then that the Application is gone
 	require.True(t, w.Exists(late, "late"))
 	assert.Empty(t, late.OwnerReferences)
 	assert.True(t, late.DeletionTimestamp.IsZero())

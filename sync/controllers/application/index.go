@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,8 +29,7 @@ type entry struct {
 	deleting   bool
 	// since is when this process first saw that the Application is being deleted.
 	since time.Time
-	// orphaning: it is deleted with --cascade=orphan, so it owns nothing any more. That stays true,
-	// because the garbage collector removes its finalizer before ours is removed.
+	// orphaning: it is deleted with --cascade=orphan, so it owns nothing any more.
 	orphaning bool
 
 	// member is nil if the spec is invalid; err says why.
@@ -208,9 +208,11 @@ func (e *entry) compile(expressions []v1alpha1.HealthExpression, before *entry) 
 }
 
 // orphans reports whether the Application is deleted with --cascade=orphan. The garbage collector
-// removes the ownerReferences that it knows of, but may not know of one that was just added.
+// removes the ownerReferences that it knows of, but may not know of one that was just added. It also
+// removes its finalizer, before ours is removed: so a condition says it, too.
 func orphans(app *v1alpha1.Application) bool {
-	return app.DeletionTimestamp != nil && slices.Contains(app.Finalizers, metav1.FinalizerOrphanDependents)
+	return app.DeletionTimestamp != nil && (slices.Contains(app.Finalizers, metav1.FinalizerOrphanDependents) ||
+		conditions.IsTrue(app, v1alpha1.OrphaningCondition))
 }
 
 // wantedKinds returns the kinds of the spec, and those of objects in the status while the
