@@ -41,6 +41,8 @@ func (d *driver) reportAll(s *scope) (reconcile.Outcome, error) {
 	}
 	outcome, err := d.reportInstalled(s)
 	switch result := s.session.result; {
+	case outcome.Pending:
+		return outcome, err
 	case missing != nil:
 		return s.failed(alongside(missing, outcome, err))
 	case s.wanting && (err == nil && outcome.Unknown == "" || result.err != nil || len(result.problems)+len(result.waiting) > 0):
@@ -102,6 +104,9 @@ func (d *driver) reportHealth(s *scope) (reconcile.Outcome, error) {
 // and until they have been healthy for the first time, as a failure once the timeout is over.
 func (s *scope) notHealthy(sick health.Summary) (reconcile.Outcome, error) {
 	if s.isDue(s.healthDue()) {
+		if s.options().Atomic { // the next pass gives it up
+			return reconcile.Outcome{Pending: true, RequeueAfter: time.Millisecond}, nil
+		}
 		return reconcile.Outcome{}, reconcile.Waiting(v1alpha1.NotHealthyReason, s.requeueAfter(), "%s", overdueMessage(s.options(), sick))
 	}
 	message := sick.String()
