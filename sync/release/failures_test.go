@@ -14,27 +14,33 @@ import (
 	"waybill.dev/waybill/sync/release"
 )
 
-// failing tries a release that the API server refuses, and returns what is said of it.
-func (w *world) failing(v values, limit int) (release.Result, error) {
+// broken returns a release that the API server refuses.
+func (w *world) broken(v values, limit int) release.Desired {
 	w.Helper()
 	d := w.desired("web", v)
 	d.Values["broken"] = true
 	d.Options.HistoryLimit = limit
-	result, err := w.try(w.Context(), d)
+	return d
+}
+
+// failing tries a release that the API server refuses.
+func (w *world) failing(v values, limit int) release.Result {
+	w.Helper()
+	result, err := w.try(w.Context(), w.broken(v, limit))
 	require.Error(w, err)
-	return result, err
+	return result
 }
 
 // K47: only the newest revision and the one to go back to are noted; that others of our own have failed is no alarm.
 func TestEnsure_failsSeveralTimesWithoutAnAlarm(t *testing.T) {
 	w := newWorld(t)
 	for range 4 {
-		result, _ := w.failing(values{}, 0)
+		result := w.failing(values{}, 0)
 		assert.Empty(t, result.Altered)
 	}
 	assert.Empty(t, w.ensure(w.desired("web", nil)).Altered)
 	for range 4 {
-		result, _ := w.failing(values{"extra": true}, 0)
+		result := w.failing(values{"extra": true}, 0)
 		assert.Empty(t, result.Altered)
 	}
 	result := w.ensure(w.desired("web", values{"replicas": 2}))
@@ -68,7 +74,7 @@ func TestEnsure_reportsAnAlteredRecordAmongFailures(t *testing.T) {
 	w.failing(values{}, 0)
 	w.failing(values{}, 0)
 	w.alter("web", 3, w.addBinding)
-	result, _ := w.failing(values{}, 0)
+	result := w.failing(values{}, 0)
 	assert.Equal(t, []int{3}, result.Altered)
 
 	w.ensure(w.desired("web", nil))
@@ -91,8 +97,8 @@ func TestEnsure_limitsTheHistoryOfAnInstallThatFails(t *testing.T) {
 	_, err := w.configMap("web-extra")
 	require.NoError(t, err)
 	allow := w.refuseDeletes()
-	_, err = w.failing(values{}, 2)
-	assert.Contains(t, err.Error(), "kept by a test")
+	_, err = w.try(w.Context(), w.broken(values{}, 2))
+	require.ErrorContains(t, err, "kept by a test")
 	assert.Equal(t, []string{"1 failed", "2 failed"}, w.revisions("web"), "the only record of an object goes after the object")
 	allow()
 

@@ -24,7 +24,7 @@ func setByHelm(o, live *unstructured.Unstructured) (map[string]any, error) {
 			continue
 		}
 		var set map[string]any
-		if err := json.Unmarshal(entry.FieldsV1.Raw, &set); err != nil {
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &set); err != nil {
 			return nil, err
 		}
 		unite(fields, set)

@@ -58,10 +58,10 @@ func newPolled(t *testing.T) (*cluster.Cluster, *discoveryPollers, <-chan types.
 	return c, l, told
 }
 
-func (l *discoveryPollers) count() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.at)
+func (d *discoveryPollers) count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.at)
 }
 
 // C57: whoever waits for a kind is woken when it is served, whatever serves it; one question
