@@ -64,8 +64,14 @@ func (c *client) about(verb string, info *resource.Info, err error) error {
 // Nothing is replaced by force.
 func (c *client) Update(original, target kube.ResourceList, _ bool) (*kube.Result, error) {
 	result := &kube.Result{}
+	// Looked up beforehand: the lists may share objects, as where an install adopts some, and to
+	// update one writes to it.
+	before := make(map[*resource.Info]*resource.Info, len(target))
+	for _, info := range target {
+		before[info] = original.Get(info)
+	}
 	err := c.batches(target, func(info *resource.Info) error {
-		created, err := c.update(original.Get(info), info)
+		created, err := c.update(before[info], info)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if created {

@@ -63,10 +63,10 @@ func (d *dammed) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// A78, A79, A97: a thousand objects that move from one Application to the next all at once are one
+// A78, A79, A97: hundreds of objects that move from one Application to the next all at once are one
 // write each, and few for each Application.
 func TestBurst_endsRightAfterFewWrites(t *testing.T) {
-	const apps, objects = 50, 20
+	const apps, objects = 25, 16
 	w, stop := newStoppableAgentWorld(t, right("", "configmaps"))
 	stop()
 	held := &dam{resource: "configmaps"}
