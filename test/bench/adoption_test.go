@@ -58,7 +58,7 @@ func (c *appCluster) newBareOwner(b *testing.B) *bareOwner {
 	bare := &bareOwner{appCluster: c, floor: newFloor(b, c.RESTConfig(), connections), objects: prepare(b, allComponents())}
 	for i := range applicationCount {
 		path := pathOf(applications, applicationNamespace(i), applicationName(i)) + "/status"
-		bare.statuses = append(bare.statuses, patch{path: path, body: readyStatus(componentCount)})
+		bare.statuses = append(bare.statuses, patch{path: path, body: readyStatus(componentCount, componentCount)})
 	}
 	return bare
 }

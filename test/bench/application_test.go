@@ -47,29 +47,36 @@ func application1000Cold(b *testing.B, s *results) {
 // component came or went: ConfigMaps are deleted and recreated.
 func applicationChange(b *testing.B, s *results) {
 	c := startAppCluster(b)
-	c.measureChanges(b, s, c.deleteComponent, c.recreateComponent)
+	c.measureChanges(b, s, disruption{c.deleteComponent, c.recreateComponent, componentCount - 1})
 }
 
 // applicationStatusChange measures how long it takes until the status of an Application shows that
 // the status of a component changed: the condition Ready of Reports.
 func applicationStatusChange(b *testing.B, s *results) {
 	c := startAppCluster(b)
-	c.measureChanges(b, s, c.setReady("False"), c.setReady("True"))
+	c.measureChanges(b, s, disruption{c.setReady("False"), c.setReady("True"), componentCount})
+}
+
+// disruption makes one component of an Application count as not ready, and undoes that.
+type disruption struct {
+	spoil, restore step
+	// left is how many components there are meanwhile: one that is deleted is none any more.
+	left int
 }
 
 // measureChanges measures 100 changes a second: first those that make a component of each
 // Application count as not ready, then those that undo that. The floor is a bare program that knows
 // what changes and writes only that: if the API server is slow at this, nobody can be faster.
-func (c *appCluster) measureChanges(b *testing.B, s *results, spoil, restore step) {
+func (c *appCluster) measureChanges(b *testing.B, s *results, d disruption) {
 	b.Helper()
-	fewer, all := componentsReady(componentCount-1, componentCount), componentsReady(componentCount, componentCount)
-	floor := c.change(b, spoil, c.writeReady(componentCount-1), fewer)
-	floor = append(floor, c.change(b, restore, c.writeReady(componentCount), all)...)
+	fewer, all := componentsReady(componentCount-1, d.left), componentsReady(componentCount, componentCount)
+	floor := c.change(b, d.spoil, c.writeReady(componentCount-1, d.left), fewer)
+	floor = append(floor, c.change(b, d.restore, c.writeReady(componentCount, componentCount), all)...)
 	process := c.startSettled(b)
 	var took samples
 	for b.Loop() {
-		took = append(took, c.change(b, spoil, nothing, fewer)...)
-		took = append(took, c.change(b, restore, nothing, all)...)
+		took = append(took, c.change(b, d.spoil, nothing, fewer)...)
+		took = append(took, c.change(b, d.restore, nothing, all)...)
 	}
 	least := 1000 * floor.percentile(99)
 	s.atMost("", 1000*took.percentile(99), "ms at p99", max(500, 2*least))
@@ -103,8 +110,8 @@ func (c *appCluster) change(b *testing.B, do, then step, match observe.Match) sa
 func nothing(context.Context, int) error { return nil }
 
 // writeReady returns a step that writes a minimal status of the i-th Application.
-func (c *appCluster) writeReady(count int) step {
-	patch := readyStatus(count)
+func (c *appCluster) writeReady(ready, all int) step {
+	patch := readyStatus(ready, all)
 	return func(ctx context.Context, i int) error {
 		_, err := c.client.Resource(applications).Namespace(applicationNamespace(i)).Patch(ctx, applicationName(i), types.MergePatchType,
 			patch, metav1.PatchOptions{}, "status")
@@ -113,8 +120,8 @@ func (c *appCluster) writeReady(count int) step {
 }
 
 // readyStatus returns the patch of a minimal status.
-func readyStatus(count int) []byte {
-	return fmt.Appendf(nil, `{"status":{"componentsReady":"%d/%d"}}`, count, componentCount)
+func readyStatus(ready, all int) []byte {
+	return fmt.Appendf(nil, `{"status":{"componentsReady":"%d/%d"}}`, ready, all)
 }
 
 // firstComponent returns the name of an object of each kind that the i-th Application lists.

@@ -39,7 +39,7 @@ func TestFloor_writesWhatRowsCompareWith(t *testing.T) {
 	require.NoError(t, h.setCondition(t.Context(), sizedNamespace, sizedName(0, 1), "False"))
 
 	h.create(t, applications, application(sizedNamespace, applicationName(0), "ConfigMap", "Report.bench.waybill.dev"))
-	merge(pathOf(applications, sizedNamespace, applicationName(0))+"/status", string(readyStatus(componentCount)))
+	merge(pathOf(applications, sizedNamespace, applicationName(0))+"/status", string(readyStatus(componentCount, componentCount)))
 	app, err := get(applications, applicationName(0))
 	require.NoError(t, err)
 	assert.True(t, componentsReady(componentCount, componentCount)(app))
