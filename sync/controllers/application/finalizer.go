@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/tracker"
 	"waybill.dev/waybill/sync/watch"
@@ -177,10 +178,10 @@ func (r *Reconciler) warnOfLeftovers(s *scope) {
 		notes = append(notes, "ownerReferences could not be taken off "+s.staleNames())
 	}
 	if unseen := r.unseen(s, tracker.Starting, tracker.Failing, tracker.Denied); len(unseen) > 0 {
-		notes = append(notes, "it is not known what refers to the Application: "+shortList(unseen))
+		notes = append(notes, "it is not known what refers to the Application: "+excerpt.Names(unseen, maxNames))
 	}
 	if owned := r.lastSeenOwned(s); len(owned) > 0 {
-		notes = append(notes, "it was last seen to own "+shortList(owned)+", which are no components")
+		notes = append(notes, "it was last seen to own "+excerpt.Names(owned, maxNames)+", which are no components")
 	}
 	if len(notes) > 0 {
 		s.pass.Tell(reconcile.Event{Type: corev1.EventTypeWarning, Reason: v1alpha1.DeleteFailedReason, Action: "Delete",
@@ -210,16 +211,7 @@ func (s *scope) staleNames() string {
 		names = append(names, componentName(o.Group, o.Kind, o.Name))
 	}
 	slices.Sort(names)
-	return shortList(names)
-}
-
-// shortList lists at most maxNames names, and says how many more there are.
-func shortList(names []string) string {
-	text := strings.Join(names[:min(len(names), maxNames)], ", ")
-	if more := len(names) - maxNames; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return excerpt.Names(names, maxNames)
 }
 
 // release removes the finalizer.
