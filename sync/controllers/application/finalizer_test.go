@@ -33,6 +33,23 @@ func TestDeletion_takesComponentsAlong(t *testing.T) {
 	assert.True(t, w.Exists(other, "other"), "what is not listed stays")
 }
 
+// awaitCollected waits until the garbage collector knows that an Application is gone: until it
+// deletes what refers to it. That is of a kind that no Application lists, because the controller
+// takes references off what it sees while it does not yet see the Application gone.
+func (w *world) awaitCollected(app *v1alpha1.Application) {
+	w.T.Helper()
+	dependent := &corev1.LimitRange{
+		ObjectMeta: metav1.ObjectMeta{Name: "dependent", OwnerReferences: []metav1.OwnerReference{ownerReference(app)}},
+		Spec:       corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{}},
+	}
+	w.Create(dependent)
+	w.AwaitGone(dependent, "dependent")
+}
+
+func ownerReference(app *v1alpha1.Application) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ApplicationKind, Name: app.Name, UID: app.UID}
+}
+
 // C42: with --cascade=orphan everything stays, and nothing is owned, also what was given an
 // ownerReference so lately that the garbage collector has not seen it yet.
 func TestDeletion_orphaning(t *testing.T) {
@@ -48,11 +65,7 @@ func TestDeletion_orphaning(t *testing.T) {
 	w.awaitOwned(last, app, true)
 	w.delete(app, orphan())
 
-	marker := configMap(metav1.ObjectMeta{Name: "marker", OwnerReferences: []metav1.OwnerReference{
-		{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ApplicationKind, Name: app.Name, UID: app.UID},
-	}})
-	w.Create(marker)
-	w.AwaitGone(marker, "marker") // the garbage collector knows by then that the Application is gone
+	w.awaitCollected(app)
 	list := &corev1.ConfigMapList{}
 	require.NoError(t, w.Client.List(t.Context(), list, inNamespace(w), client.MatchingLabels(labels())))
 	require.Len(t, list.Items, objects+1)
@@ -189,16 +202,12 @@ func TestDeletion_orphaningOutlivesTheProcess(t *testing.T) {
 	})
 	stop()
 	hub.Change(w.World, late, func(o *corev1.ConfigMap) { // what was on its way has arrived
-		o.OwnerReferences = []metav1.OwnerReference{
-			{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ApplicationKind, Name: app.Name, UID: app.UID},
-		}
+		o.OwnerReferences = []metav1.OwnerReference{ownerReference(app)}
 	})
 
 	w.startAgent()
 	w.AwaitGone(&v1alpha1.Application{}, "shop")
-	marker := configMap(metav1.ObjectMeta{Name: "marker", OwnerReferences: late.OwnerReferences})
-	w.Create(marker)
-	w.AwaitGone(marker, "marker") // the garbage collector knows by then that the Application is gone
+	w.awaitCollected(app)
 	require.True(t, w.Exists(late, "late"))
 	assert.Empty(t, late.OwnerReferences)
 	assert.True(t, late.DeletionTimestamp.IsZero())
