@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -41,8 +40,9 @@ func (o ObjectDrift) String() string {
 // Correct brings objects of the deployed revision back to what its manifest says, without creating
 // another revision: it creates what is missing, patches what differs, and leaves what others have
 // added. If dirty is empty, it checks all objects. It returns what differed, even if not all of it
-// could be corrected. ReasonGone says that there is no deployed release to go by, ReasonAltered
-// that its record differs from what was noted (C53, K3).
+// could be corrected. There is nothing to go by, and nothing is changed, if the release is gone
+// (ReasonGone), its newest revision failed (ReasonNotDeployed), or the record of that revision
+// differs from what was noted (ReasonAltered) (C53, K3).
 func (e *Engine) Correct(ctx context.Context, t Target, id Identity, dirty []manifest.ID) (Drift, error) {
 	return e.drift(ctx, t, id, dirty, nil)
 }
@@ -57,8 +57,8 @@ func (e *Engine) drift(ctx context.Context, t Target, id Identity, dirty []manif
 	if err != nil {
 		return Drift{}, err
 	}
-	if newest, _ := observed.newest(); newest.Status != helmrelease.StatusDeployed {
-		return Drift{}, &Error{Reason: ReasonGone, Err: fmt.Errorf("release %s is %s, and not deployed", id, newest.Status)}
+	if err := observed.deployed(id); err != nil {
+		return Drift{}, err
 	}
 	j := job{engine: e, target: t, desired: Desired{Identity: id}, observed: observed}
 	return inSession(ctx, j, func(_ context.Context, s *session) (Drift, error) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/action"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -74,12 +75,26 @@ func TestCorrect_looksAtDirtyObjectsOnly(t *testing.T) {
 	require.Error(t, err)
 }
 
+// C53: a release whose last action failed is not gone; one that was uninstalled is, though it has a history.
 func TestCorrect_needsADeployedRelease(t *testing.T) {
 	w := newWorld(t)
-	_, err := w.engine.Correct(t.Context(), w.target, w.identity("web"), nil)
-	assert.Equal(t, release.ReasonGone, release.ReasonOf(err))
+	reason := func() release.Reason {
+		_, err := w.engine.Correct(t.Context(), w.target, w.identity("web"), nil)
+		return release.ReasonOf(err)
+	}
+	assert.Equal(t, release.ReasonGone, reason())
+	_, err := w.try(t.Context(), w.desired("web", values{"broken": true}))
+	require.Error(t, err)
+	assert.Equal(t, release.ReasonNotDeployed, reason())
+
+	w.ensure(w.desired("web", nil))
 	_, err = w.try(t.Context(), w.desired("web", values{"broken": true}))
 	require.Error(t, err)
-	_, err = w.engine.Correct(t.Context(), w.target, w.identity("web"), nil)
-	assert.Equal(t, release.ReasonGone, release.ReasonOf(err))
+	assert.Equal(t, release.ReasonNotDeployed, reason())
+
+	byHand := action.NewUninstall(w.helm())
+	byHand.KeepHistory = true
+	_, err = byHand.Run("web")
+	require.NoError(t, err)
+	assert.Equal(t, release.ReasonGone, reason())
 }

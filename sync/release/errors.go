@@ -34,8 +34,11 @@ const (
 	ReasonHook Reason = "Hook"
 	// ReasonBusy: another action on the release is running.
 	ReasonBusy Reason = "Busy"
-	// ReasonGone: there is no such release, or none that is deployed.
+	// ReasonGone: there is no such release, or it was uninstalled. Ensure installs it again.
 	ReasonGone Reason = "Gone"
+	// ReasonNotDeployed: there is such a release, and its newest revision is not deployed: the last
+	// action failed or has not ended. Ensure takes that action again; when is up to the caller.
+	ReasonNotDeployed Reason = "NotDeployed"
 	// ReasonAltered: the record of a release differs from what was noted, so it is neither run nor
 	// applied. Ensure creates another revision from the chart.
 	ReasonAltered Reason = "Altered"

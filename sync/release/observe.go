@@ -63,6 +63,20 @@ func (r Revision) good() bool {
 	return r.Status == helmrelease.StatusDeployed || r.Status == helmrelease.StatusSuperseded
 }
 
+// deployed returns nil if the newest revision is deployed, and an Error that says what it is
+// otherwise.
+func (o Observed) deployed(id Identity) error {
+	newest, _ := o.newest()
+	reason := ReasonNotDeployed
+	if newest.Status == helmrelease.StatusDeployed {
+		return nil
+	}
+	if newest.Status == helmrelease.StatusUninstalled || newest.Status == helmrelease.StatusUninstalling {
+		reason = ReasonGone
+	}
+	return &Error{Reason: reason, Err: fmt.Errorf("release %s is %s, and not deployed", id, newest.Status)}
+}
+
 // Observe reads the records of a release. It costs one request, which returns metadata only.
 func (e *Engine) Observe(ctx context.Context, t Target, id Identity) (Observed, error) {
 	client, err := metadata.NewForConfig(t.Config())
