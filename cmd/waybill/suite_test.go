@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -97,7 +99,8 @@ func create(t testing.TB, c client.Client, objects ...client.Object) {
 	}
 }
 
-// userWith returns the kubeconfig of a user who has these rights in a namespace, and no others.
+// userWith returns the kubeconfig of a user who has these rights in a namespace, and no others. They
+// are in force when it returns.
 func userWith(t testing.TB, cluster *env.Cluster, namespace string, rights ...rbacv1.PolicyRule) (file string, role *rbacv1.Role) {
 	t.Helper()
 	role = &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "rights"}, Rules: rights}
@@ -108,11 +111,29 @@ func userWith(t testing.TB, cluster *env.Cluster, namespace string, rights ...rb
 	})
 	config, err := cluster.AddUser(namespace)
 	require.NoError(t, err)
+	c, err := client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
+	require.NoError(t, err)
+	last := rights[len(rights)-1]
+	require.Eventually(t, func() bool { // the API server sees roles by a watch
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: namespace, Verb: last.Verbs[0], Group: last.APIGroups[0], Resource: last.Resources[0],
+			},
+		}}
+		require.NoError(t, c.Create(t.Context(), review))
+		return review.Status.Allowed
+	}, limit, often)
+	return kubeconfigFile(t, config), role
+}
+
+// kubeconfigFile writes a kubeconfig for as long as the test runs.
+func kubeconfigFile(t testing.TB, config *rest.Config) string {
+	t.Helper()
 	content, err := env.Kubeconfig("user", config)
 	require.NoError(t, err)
-	file = filepath.Join(t.TempDir(), "kubeconfig")
+	file := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(file, content, 0o600))
-	return file, role
+	return file
 }
 
 // right allows verbs on resources of a group.

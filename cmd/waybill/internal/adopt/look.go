@@ -75,7 +75,8 @@ func (s search) list(ctx context.Context, kind fleet.Resource) ([]candidate, err
 	return found, nil
 }
 
-// decide decides what to do with the objects that the selector matches. It is an error if there is nothing to adopt.
+// decide decides what to do with the objects that the selector matches. It is an error if there is
+// nothing to adopt.
 func (o *options) decide(ctx context.Context, target *fleet.Cluster, r rules) ([]decision, error) {
 	s, err := o.search(target)
 	if err != nil {

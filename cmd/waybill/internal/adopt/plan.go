@@ -126,10 +126,14 @@ func (p *plan) writes() bool {
 	return p.existing == nil || !apiequality.Semantic.DeepEqual(p.existing.Spec, p.wanted.Spec)
 }
 
-// stillAnnotates reports whether a newer version of an object would get the same decision.
-func (p *plan) stillAnnotates(v decision, newer *metav1.PartialObjectMetadata) bool {
-	now := p.rules.decide(candidate{Resource: v.Resource, object: *newer})
-	return newer.UID == v.object.UID && p.members.Selects(newer.Labels) && now.action == v.action && now.reason == v.reason
+// decideAnew decides about a newer version of an object. One that the selector does not match, or that
+// has only taken the name of another, is left out.
+func (p *plan) decideAnew(v decision, newer *metav1.PartialObjectMetadata) decision {
+	c := candidate{Resource: v.Resource, object: *newer}
+	if newer.UID != v.object.UID || !p.members.Selects(newer.Labels) {
+		return decision{c, leaveOut, ""}
+	}
+	return p.rules.decide(c)
 }
 
 // nothing reports whether there is nothing to do.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,23 +52,45 @@ func (w writer) write(ctx context.Context, p *plan) error {
 
 // application creates the Application, or patches the one that is there as it was looked at.
 func (w writer) application(ctx context.Context, p *plan) (done string, err error) {
-	if p.existing == nil {
-		options := []client.CreateOption{client.FieldOwner(cli.FieldManager)}
-		if w.dryRun {
-			options = append(options, client.DryRunAll)
-		}
-		err = w.client.Create(ctx, p.wanted, options...)
-		if apierrors.IsAlreadyExists(err) {
-			err = fmt.Errorf("it was created by somebody else meanwhile; %w", errAgain)
-		}
-		return "created", err
+	if p.existing != nil {
+		return "changed", w.change(ctx, p)
 	}
-	patch := client.MergeFromWithOptions(p.existing, client.MergeFromWithOptimisticLock{})
-	err = w.client.Patch(ctx, p.wanted, patch, w.patchOptions()...)
-	if apierrors.IsConflict(err) {
-		err = fmt.Errorf("it was changed by somebody else meanwhile; %w", errAgain)
+	options := []client.CreateOption{client.FieldOwner(cli.FieldManager)}
+	if w.dryRun {
+		options = append(options, client.DryRunAll)
 	}
-	return "changed", err
+	err = w.client.Create(ctx, p.wanted, options...)
+	if apierrors.IsAlreadyExists(err) {
+		err = fmt.Errorf("it was created by somebody else meanwhile; %w", errAgain)
+	}
+	return "created", err
+}
+
+// change patches the Application that is there. A newer version is no obstacle if it differs in its
+// status or finalizers alone, which Waybill itself writes at any time.
+func (w writer) change(ctx context.Context, p *plan) error {
+	existing := p.existing.DeepCopy()
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		patch := client.MergeFromWithOptions(existing, client.MergeFromWithOptimisticLock{})
+		err := w.client.Patch(ctx, p.wanted, patch, w.patchOptions()...)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		newer := &v1alpha1.Application{}
+		if err := w.client.Get(ctx, client.ObjectKeyFromObject(existing), newer); err != nil {
+			return err
+		}
+		if !sameIntent(p.existing, newer) {
+			return fmt.Errorf("it was changed by somebody else meanwhile; %w", errAgain)
+		}
+		existing.ResourceVersion = newer.ResourceVersion
+		return err
+	})
+}
+
+// sameIntent reports whether two versions of an Application are the same in all that users write.
+func sameIntent(a, b *v1alpha1.Application) bool {
+	return a.UID == b.UID && a.Generation == b.Generation && maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations)
 }
 
 // errAgain says what to do when something changed while the user was asked.
@@ -103,7 +126,9 @@ func (w writer) annotateAll(ctx context.Context, p *plan, objects []decision) (f
 }
 
 // annotate annotates exactly the object that was looked at, not one that has taken its name since. A
-// change by somebody else is no obstacle, unless the plan for the object would now be another.
+// change by somebody else is no obstacle, unless the plan for the object would now be another. An
+// object that has the annotation by now needs nothing: where the Application controller runs, it
+// annotates the components of a new Application too.
 func (w writer) annotate(ctx context.Context, p *plan, v decision) error {
 	object := v.object.DeepCopy()
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -115,14 +140,18 @@ func (w writer) annotate(ctx context.Context, p *plan, v decision) error {
 		if err := w.client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return err
 		}
-		if !p.stillAnnotates(v, object) {
+		switch now := p.decideAnew(v, object); {
+		case now.action == belongs:
+			return nil
+		case now.action != v.action || now.reason != v.reason:
 			return errors.New("it was changed by somebody else meanwhile, and is left as it is")
 		}
 		return err
 	})
 }
 
-// annotateVersion annotates one version of an object; the error is a conflict if there is a newer one.
+// annotateVersion annotates one version of an object; the error is a conflict if there is a newer
+// one.
 func (w writer) annotateVersion(ctx context.Context, kind schema.GroupVersionKind, version *metav1.PartialObjectMetadata, app string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": version.UID, "resourceVersion": version.ResourceVersion,
