@@ -17,7 +17,7 @@ func drained(t *testing.T, grace time.Duration) (jobs *reconcile.Jobs[string, st
 	t.Helper()
 	drain := reconcile.NewDrain(grace)
 	woken = make(chan string, 16)
-	jobs = reconcile.NewJobs[string, string](drain.Context(), 4, func(key string) { woken <- key }).DrainedBy(drain)
+	jobs = reconcile.NewJobs[string, string](drain.Context(), 4, func(key string) { woken <- key }, error.Error).DrainedBy(drain)
 	stop = func() <-chan struct{} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

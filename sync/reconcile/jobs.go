@@ -2,7 +2,13 @@ package reconcile
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"waybill.dev/waybill/api/v1alpha1"
 )
 
 // Jobs runs slow work outside of the workers: a fetch, an apply in one cluster, a Helm action.
@@ -13,6 +19,7 @@ type Jobs[K comparable, R any] struct {
 	ctx   context.Context
 	width int
 	wake  func(K)
+	fail  func(error) R
 	drain *Drain
 
 	mu    sync.Mutex
@@ -35,9 +42,11 @@ type lane struct {
 }
 
 // NewJobs returns Jobs of which at most width run in one lane at a time. They end with ctx. wake is
-// called with the key of each job that has ended.
-func NewJobs[K comparable, R any](ctx context.Context, width int, wake func(K)) *Jobs[K, R] {
-	return &Jobs[K, R]{ctx: ctx, width: width, wake: wake, jobs: map[K]*job[R]{}, lanes: map[string]*lane{}}
+// called with the key of each job that has ended. fail returns the result of a job that panicked:
+// the panic is logged and counted, and ends neither the process nor other jobs.
+func NewJobs[K comparable, R any](ctx context.Context, width int, wake func(K), fail func(error) R) *Jobs[K, R] {
+	registerMetrics()
+	return &Jobs[K, R]{ctx: ctx, width: width, wake: wake, fail: fail, jobs: map[K]*job[R]{}, lanes: map[string]*lane{}}
 }
 
 // DrainedBy makes d wait for the jobs before the process ends. Once it drains, no further job
@@ -101,7 +110,7 @@ func (j *Jobs[K, R]) run(ctx context.Context, laneName string, l *lane, key K, c
 	begun, refused := false, false
 	select {
 	case l.slots <- struct{}{}:
-		result, begun = j.work(ctx, work)
+		result, begun = j.work(ctx, key, work)
 		refused = !begun
 		<-l.slots
 	case <-ctx.Done():
@@ -116,13 +125,27 @@ func (j *Jobs[K, R]) run(ctx context.Context, laneName string, l *lane, key K, c
 }
 
 // work runs the work unless the process is about to end.
-func (j *Jobs[K, R]) work(ctx context.Context, work func(context.Context) R) (R, bool) {
+func (j *Jobs[K, R]) work(ctx context.Context, key K, work func(context.Context) R) (R, bool) {
 	if !j.drain.begin() {
 		var none R
 		return none, false
 	}
 	defer j.drain.end()
-	return work(ctx), true
+	return j.guarded(ctx, key, work), true
+}
+
+// guarded runs the work and turns a panic into a failed result, as controller-runtime does with the
+// panic of a reconciler. What a job works on was written by others, and the process serves everybody.
+func (j *Jobs[K, R]) guarded(ctx context.Context, key K, work func(context.Context) R) (result R) {
+	defer func() {
+		if r := recover(); r != nil {
+			panicsTotal.Inc()
+			err := Failed(v1alpha1.ProgressingWithRetryReason, "internal error: %v", r)
+			ctrl.LoggerFrom(ctx).Error(err, "job panicked", "key", fmt.Sprint(key), "stack", string(debug.Stack()))
+			result = j.fail(err)
+		}
+	}()
+	return work(ctx)
 }
 
 // enter counts a job into a lane. The caller holds the lock.

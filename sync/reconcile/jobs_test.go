@@ -29,7 +29,7 @@ func awaitKey(t *testing.T, woken <-chan string) string {
 func newJobs(t *testing.T, width int) (*reconcile.Jobs[string, string], chan string) {
 	t.Helper()
 	woken := make(chan string, 16)
-	return reconcile.NewJobs[string, string](t.Context(), width, func(key string) { woken <- key }), woken
+	return reconcile.NewJobs[string, string](t.Context(), width, func(key string) { woken <- key }, error.Error), woken
 }
 
 func returns(s string) func(context.Context) string {
@@ -86,4 +86,19 @@ func TestJobs_dropCancelsAndForgets(t *testing.T) {
 	awaitKey(t, woken)
 	_, done := jobs.Do("lane", "a", "1", returns("again"))
 	assert.False(t, done, "what was dropped is not handed over")
+}
+
+// A panic in a job is the failure of that job: neither the process nor the lane ends with it.
+func TestJobs_aPanicIsAFailure(t *testing.T) {
+	jobs, woken := newJobs(t, 1)
+	jobs.Do("lane", "a", "1", func(context.Context) string { var none *string; return *none })
+	awaitKey(t, woken)
+	got, done := jobs.Do("lane", "a", "1", returns("never"))
+	assert.True(t, done)
+	assert.Contains(t, got, "internal error: runtime error: invalid memory address")
+
+	jobs.Do("lane", "b", "1", returns("next"))
+	awaitKey(t, woken)
+	got, _ = jobs.Do("lane", "b", "1", returns("never"))
+	assert.Equal(t, "next", got, "the lane is free")
 }

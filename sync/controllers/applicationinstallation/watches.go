@@ -28,7 +28,7 @@ const (
 // ends the jobs that run outside the workers.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	registerMetrics()
-	r.fetches = reconcile.NewJobs[jobKey, prepared](ctx, fetchesPerLane, r.wake)
+	r.fetches = reconcile.NewJobs[jobKey, prepared](ctx, fetchesPerLane, r.wake, func(err error) prepared { return prepared{err: err} })
 	if err := r.watchHub(ctx, mgr); err != nil {
 		return err
 	}

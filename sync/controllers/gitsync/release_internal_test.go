@@ -26,8 +26,8 @@ func TestRelease_forgets(t *testing.T) {
 	r := &Reconciler{
 		Client: c, inventories: &inventory.Store{},
 		kernel: reconcile.NewKernel(minBackoff, maxBackoff),
-		looks:  reconcile.NewJobs[reconcile.Key, loaded](t.Context(), 1, func(reconcile.Key) {}),
-		loads:  reconcile.NewJobs[reconcile.Key, loaded](t.Context(), 1, func(reconcile.Key) {}),
+		looks:  reconcile.NewJobs[reconcile.Key, loaded](t.Context(), 1, func(reconcile.Key) {}, failedToLoad),
+		loads:  reconcile.NewJobs[reconcile.Key, loaded](t.Context(), 1, func(reconcile.Key) {}, failedToLoad),
 	}
 	gs := &v1alpha1.GitSync{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "apps", UID: "1"}}
 	s := &scope{gs: gs, session: r.session(gs)}

@@ -41,13 +41,13 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	registerMetrics()
 	r.loads = reconcile.NewJobs[reconcile.Key, loaded](ctx, jobsPerLane, func(k reconcile.Key) {
 		r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName})
-	})
+	}, failedToLoad)
 	r.looks = reconcile.NewJobs[reconcile.Key, loaded](ctx, jobsPerLane, func(k reconcile.Key) {
 		r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName})
-	})
+	}, failedToLoad)
 	r.delivers = reconcile.NewJobs[targetKey, apply.Result](ctx, jobsPerLane, func(k targetKey) {
 		r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName})
-	})
+	}, func(err error) apply.Result { return apply.Result{Err: err} })
 	r.delivers.DrainedBy(r.Drain)
 	r.appliers, r.told = newAppliers(r.notify), reconcile.NewBell[toldKey]()
 	r.inventories = &inventory.Store{}
@@ -65,6 +65,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers)}).
 		Complete(r)
 }
+
+// failedToLoad is the result of a load that panicked.
+func failedToLoad(err error) loaded { return loaded{err: err} }
 
 // notify wakes a GitSync when others changed one of its objects.
 func (r *Reconciler) notify(cluster string, owner apply.Owner) {

@@ -47,7 +47,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.told = reconcile.NewBell[types.NamespacedName]()
 	r.jobs = reconcile.NewJobs[reconcile.Key, submission](ctx, cmp.Or(r.JobsPerCluster, defaultJobsPerCluster), func(k reconcile.Key) {
 		r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName})
-	}).DrainedBy(r.Drain)
+	}, func(err error) submission { return submission{err: err} }).DrainedBy(r.Drain)
 	r.Clusters.Subscribe(func(key types.NamespacedName, _ bool) { r.wakeAllOf(ctx, key) })
 	for field, extract := range map[string]client.IndexerFunc{clusterIndex: clusterName, secretIndex: secretNames, endingIndex: endingOf} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.KubernetesApplicationResource{}, field, extract); err != nil {

@@ -38,7 +38,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.crds = crds
 	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
 	r.waker = &reconcile.Waker[ctrl.Request]{}
-	r.cleanups = reconcile.NewJobs[reconcile.Key, error](ctx, 1, func(k reconcile.Key) { r.wake(k.NamespacedName) })
+	r.cleanups = reconcile.NewJobs[reconcile.Key, error](ctx, 1, func(k reconcile.Key) { r.wake(k.NamespacedName) },
+		func(err error) error { return err })
 	registerMetrics()
 	indexes := map[string]client.IndexerFunc{secretIndex: secretName, uidIndex: uid}
 	for field, extract := range indexes {
