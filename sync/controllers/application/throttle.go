@@ -11,8 +11,8 @@ const (
 	// gather is how long changes of one Application are gathered before it is reconciled, so that
 	// changes that come at once, as from one `kubectl apply`, are one write.
 	gather = 100 * time.Millisecond
-	// maxRest is how long an Application that keeps changing rests after a write, in the end: the
-	// rest doubles from gather on. So a burst is few writes, however long it takes.
+	// maxRest bounds the rest after a write. While an Application keeps changing, its rest doubles,
+	// from gather on: a burst is few writes, however long it takes.
 	maxRest = 2 * time.Second
 	// writeRate bounds how much of the status of one Application is written, in bytes per second: a
 	// status of maxStatusBytes is written at most every four seconds.
@@ -21,7 +21,7 @@ const (
 
 // throttle wakes each Application once for all changes within gather, and, after its status was
 // written, once for all changes within a rest. The rest is longer the more was written, and the
-// longer the Application has kept changing.
+// longer the Application has kept changing; it shrinks again when it no longer saves writes.
 type throttle struct {
 	wake func(types.NamespacedName)
 
@@ -34,62 +34,89 @@ type throttle struct {
 type rest struct {
 	until  time.Time
 	length time.Duration
-	// disturbed: something changed before it was over.
-	disturbed bool
+	// changed is when something changed first before it was over; zero if nothing has.
+	changed time.Time
+	// saved: another change came at least gather later. Without the rest it would have been another
+	// write.
+	saved bool
 }
 
 func (r rest) left() time.Duration { return time.Until(r.until) }
+
+// disturb records that something changes now.
+func (r *rest) disturb() {
+	switch {
+	case r.left() <= 0:
+	case r.changed.IsZero():
+		r.changed = time.Now()
+	case time.Since(r.changed) >= gather:
+		r.saved = true
+	}
+}
+
+// next returns the length of the rest after this one: longer if this one has saved a write or was
+// too short for that, shorter if it has only delayed one, and the shortest after a quiet one.
+func (r rest) next() time.Duration {
+	switch {
+	case r.changed.IsZero():
+		return gather
+	case r.saved, r.length <= 2*gather:
+		return min(2*r.length, maxRest)
+	default:
+		return max(r.length/2, gather)
+	}
+}
 
 func newThrottle(wake func(types.NamespacedName)) *throttle {
 	return &throttle{wake: wake, waiting: make(map[types.NamespacedName]bool), rests: make(map[types.NamespacedName]rest)}
 }
 
 // soon wakes an Application, but not at once.
-func (p *throttle) soon(key types.NamespacedName) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.waiting[key] {
+func (t *throttle) soon(key types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r, rests := t.rests[key]
+	if rests {
+		r.disturb()
+		t.rests[key] = r
+	}
+	if t.waiting[key] {
 		return
 	}
-	p.waiting[key] = true
-	r := p.rests[key]
-	if r.left() > 0 {
-		r.disturbed = true
-		p.rests[key] = r
-	}
-	time.AfterFunc(max(gather, r.left()), func() { p.end(key) })
+	t.waiting[key] = true
+	time.AfterFunc(max(gather, r.left()), func() { t.end(key) })
 }
 
 // end ends the gathering, unless the Application was written in the meantime and rests.
-func (p *throttle) end(key types.NamespacedName) {
-	p.mu.Lock()
-	if left := p.rests[key].left(); left > 0 {
-		p.mu.Unlock()
-		time.AfterFunc(left, func() { p.end(key) })
+func (t *throttle) end(key types.NamespacedName) {
+	t.mu.Lock()
+	if left := t.rests[key].left(); left > 0 {
+		t.mu.Unlock()
+		time.AfterFunc(left, func() { t.end(key) })
 		return
 	}
-	delete(p.waiting, key)
-	p.mu.Unlock()
-	p.wake(key)
+	delete(t.waiting, key)
+	t.mu.Unlock()
+	t.wake(key)
 }
 
 // wrote records that a status of that size, in bytes, was written.
-func (p *throttle) wrote(key types.NamespacedName, size int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	length := gather
-	if last := p.rests[key]; last.disturbed { // it keeps changing
-		length = min(2*last.length, maxRest)
+func (t *throttle) wrote(key types.NamespacedName, size int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	length := max(t.rests[key].next(), restAfter(size))
+	written := rest{until: time.Now().Add(length), length: length}
+	if t.waiting[key] { // it changed while the status was on its way
+		written.changed = time.Now()
 	}
-	length = max(length, restAfter(size))
-	p.rests[key] = rest{until: time.Now().Add(length), length: length, disturbed: p.waiting[key]}
+	t.rests[key] = written
 }
 
 // forget drops the state of an Application that is gone.
-func (p *throttle) forget(key types.NamespacedName) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.rests, key)
+func (t *throttle) forget(key types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.rests, key)
 }
 
 // restAfter returns how long nothing is written after a status of that size.

@@ -25,14 +25,14 @@ func TestThrottle_boundsWhatIsWritten(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var wakes atomic.Int64
 				app := types.NamespacedName{Namespace: "blog", Name: "shop"}
-				var p *throttle
-				p = newThrottle(func(key types.NamespacedName) {
+				var throttled *throttle
+				throttled = newThrottle(func(key types.NamespacedName) {
 					assert.Equal(t, app, key)
 					wakes.Add(1)
-					p.wrote(key, tc.size)
+					throttled.wrote(key, tc.size)
 				})
 				for range 60 * 100 { // a minute of a change every 10 ms
-					p.soon(app)
+					throttled.soon(app)
 					<-time.After(10 * time.Millisecond)
 				}
 				assert.LessOrEqual(t, int(wakes.Load()), tc.most+1, tc.reason)
@@ -40,7 +40,7 @@ func TestThrottle_boundsWhatIsWritten(t *testing.T) {
 
 				<-time.After(time.Minute)
 				before := wakes.Load()
-				p.soon(app)
+				throttled.soon(app)
 				<-time.After(gather)
 				synctest.Wait()
 				assert.Equal(t, before+1, wakes.Load(), "one change after a quiet minute is not held back")
@@ -54,13 +54,13 @@ func TestThrottle_restsLongerOnlyWhileThereAreChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wakes atomic.Int64
 		app := types.NamespacedName{Name: "shop"}
-		var p *throttle
-		p = newThrottle(func(key types.NamespacedName) {
+		var throttled *throttle
+		throttled = newThrottle(func(key types.NamespacedName) {
 			wakes.Add(1)
-			p.wrote(key, 0)
+			throttled.wrote(key, 0)
 		})
 		for i := range 20 { // three changes in a second are no burst
-			p.soon(app)
+			throttled.soon(app)
 			<-time.After(gather)
 			synctest.Wait()
 			assert.EqualValues(t, i+1, wakes.Load())
@@ -69,22 +69,53 @@ func TestThrottle_restsLongerOnlyWhileThereAreChanges(t *testing.T) {
 	})
 }
 
+// After a burst, rests shrink again: changes that no rest can gather are not held back for good.
+func TestThrottle_restsShrinkAfterABurst(t *testing.T) {
+	for _, every := range []time.Duration{1100 * time.Millisecond, 1300 * time.Millisecond, 1500 * time.Millisecond, 1900 * time.Millisecond} {
+		t.Run(every.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var wakes atomic.Int64
+				app := types.NamespacedName{Name: "shop"}
+				var throttled *throttle
+				throttled = newThrottle(func(key types.NamespacedName) {
+					wakes.Add(1)
+					throttled.wrote(key, 0)
+				})
+				for range 10 * 100 { // ten seconds of a change every 10 ms
+					throttled.soon(app)
+					<-time.After(10 * time.Millisecond)
+				}
+				for i := range 20 {
+					before := wakes.Load()
+					throttled.soon(app)
+					<-time.After(gather)
+					synctest.Wait()
+					if i >= 8 {
+						assert.Equal(t, before+1, wakes.Load(), "change %d", i)
+					}
+					<-time.After(every - gather)
+				}
+			})
+		})
+	}
+}
+
 // What happens while a status is on its way is not looked at before the rest is over.
 func TestThrottle_restsAfterAWriteThatTook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wakes atomic.Int64
 		app := types.NamespacedName{Name: "shop"}
-		p := newThrottle(func(types.NamespacedName) { wakes.Add(1) })
-		p.soon(app)
-		p.wrote(app, maxStatusBytes)
+		throttled := newThrottle(func(types.NamespacedName) { wakes.Add(1) })
+		throttled.soon(app)
+		throttled.wrote(app, maxStatusBytes)
 		<-time.After(restAfter(maxStatusBytes) - time.Millisecond)
 		synctest.Wait()
 		assert.Zero(t, wakes.Load())
 		<-time.After(time.Millisecond)
 		synctest.Wait()
 		assert.EqualValues(t, 1, wakes.Load())
-		p.forget(app)
-		assert.Empty(t, p.rests)
-		assert.Empty(t, p.waiting)
+		throttled.forget(app)
+		assert.Empty(t, throttled.rests)
+		assert.Empty(t, throttled.waiting)
 	})
 }
