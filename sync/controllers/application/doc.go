@@ -13,6 +13,6 @@
 // forbidden; when a direct or indirect dependency is created or deleted; and when the Pod of its
 // health check changes. Changes that come at once are handled together.
 //
-// It owns the conditions Ready, ComponentsReady, DependenciesReady, Orphaning, Reconciling and Stalled
-// of Application.
+// It owns the conditions Ready, ComponentsReady, DependenciesReady, Orphaning, Reconciling and
+// Stalled of Application.
 package application

@@ -38,6 +38,15 @@ type pod struct {
 	message string
 }
 
+// readiness is what the status of the Application says of it, once it is the Pod that is wanted.
+// There may be no Pod.
+func (p *pod) readiness() metav1.ConditionStatus {
+	if p == nil || p.deleting || p.finished || p.ready == "" {
+		return metav1.ConditionUnknown
+	}
+	return p.ready
+}
+
 // GetObjectMeta implements watch.Seen.
 func (p *pod) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: p.key.Namespace, Name: p.key.Name}
@@ -48,7 +57,9 @@ func (p *pod) GetObjectMeta() metav1.Object {
 type pods struct {
 	ctx    context.Context
 	target watch.Target
-	wake   func(types.NamespacedName)
+	// wake wakes an Application at once, for a readiness that it mirrors; soon wakes it for anything
+	// else.
+	wake, soon func(types.NamespacedName)
 
 	mu    sync.Mutex
 	feed  *watch.Feed[*pod]
@@ -74,9 +85,9 @@ type tries struct {
 	refusal error
 }
 
-func newPods(ctx context.Context, target watch.Target, wake func(types.NamespacedName)) *pods {
+func newPods(ctx context.Context, target watch.Target, wake, soon func(types.NamespacedName)) *pods {
 	return &pods{
-		ctx: ctx, target: target, wake: wake,
+		ctx: ctx, target: target, wake: wake, soon: soon,
 		owned:   make(map[types.UID]map[types.NamespacedName]*pod),
 		ownerOf: make(map[types.NamespacedName]types.UID),
 		waiting: make(map[types.NamespacedName]bool),
@@ -137,16 +148,36 @@ func (p *pods) fared(state watch.State) {
 	}
 	p.mu.Unlock()
 	for app := range waiting {
-		p.wake(app)
+		p.soon(app)
 	}
 }
 
 // Put implements watch.Sink.
 func (p *pods) Put(seen *pod) {
 	p.mu.Lock()
+	before := p.get(seen.key)
 	p.set(seen)
 	p.mu.Unlock()
-	p.wake(seen.owner)
+	p.changed(before, seen)
+}
+
+// changed wakes the Application of a Pod: at once if the readiness that it mirrors has changed, or if
+// the Pod, which is nil then, is to be made anew.
+func (p *pods) changed(before, after *pod) {
+	wake := p.soon
+	if after == nil || before.readiness() != after.readiness() {
+		wake = p.wake
+	}
+	for _, one := range []*pod{before, after} {
+		if one != nil {
+			wake(one.owner)
+		}
+	}
+}
+
+// get returns the Pod of that name, nil if none is known. The caller must hold the lock.
+func (p *pods) get(key types.NamespacedName) *pod {
+	return p.owned[p.ownerOf[key]][key]
 }
 
 // all returns every known Pod. The caller must hold the lock.
@@ -178,7 +209,7 @@ func (p *pods) Drop(seen *pod) {
 	p.mu.Lock()
 	p.unset(seen.key)
 	p.mu.Unlock()
-	p.wake(seen.owner)
+	p.changed(seen, nil)
 }
 
 func (p *pods) unset(key types.NamespacedName) {
@@ -192,19 +223,21 @@ func (p *pods) unset(key types.NamespacedName) {
 // Replace implements watch.Sink.
 func (p *pods) Replace(all []*pod, _ string) {
 	p.mu.Lock()
-	woken := make(map[types.NamespacedName]bool)
-	for _, one := range p.all() {
-		woken[one.owner] = true
-	}
+	before := p.all()
 	clear(p.owned)
 	clear(p.ownerOf)
+	after := make(map[types.NamespacedName]*pod, len(all))
 	for _, one := range all {
 		p.set(one)
-		woken[one.owner] = true
+		after[one.key] = one
 	}
 	p.mu.Unlock()
-	for app := range woken {
-		p.wake(app)
+	for _, one := range before {
+		p.changed(one, after[one.key])
+		delete(after, one.key)
+	}
+	for _, one := range after {
+		p.changed(nil, one)
 	}
 }
 

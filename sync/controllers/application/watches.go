@@ -36,7 +36,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	registerMetrics()
 	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
 	r.waker = &reconcile.Waker[ctrl.Request]{}
-	r.throttle = newThrottle(func(key types.NamespacedName) { r.waker.Wake(ctrl.Request{NamespacedName: key}) })
+	wake := func(key types.NamespacedName) { r.waker.Wake(ctrl.Request{NamespacedName: key}) }
+	r.throttle = newThrottle(wake)
 	r.index = newIndex()
 	r.owners = ownership.NewOwners()
 	r.tracker = tracker.New(ctx, r.Cluster, tracker.Options{
@@ -52,7 +53,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.keeper = ownership.New(ownership.Options{
 		Owners: r.owners, Tracker: r.tracker, Metadata: r.Cluster.Metadata(), Changed: r.throttle.soon,
 	})
-	r.pods = newPods(ctx, r.Cluster, r.throttle.soon)
+	r.pods = newPods(ctx, r.Cluster, wake, r.throttle.soon)
 	r.filled = make(chan struct{})
 	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return r.keep(ctx, mgr.GetCache()) })); err != nil {
 		return err
