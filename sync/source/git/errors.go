@@ -45,6 +45,8 @@ var (
 	// ErrOutside: a path or a symbolic link leads out of the repository. errors.Is also matches
 	// fs.ErrInvalid.
 	ErrOutside error = contentError("path leads out of the repository")
+	// ErrAbsent: the local mirror does not hold the commit. Only Cached returns it; Open fetches.
+	ErrAbsent = errors.New("commit is not in the local mirror")
 	// ErrCorrupt: the local mirror is damaged. The next Open replaces it.
 	ErrCorrupt = errors.New("local mirror damaged")
 )

@@ -28,9 +28,6 @@ const (
 	temporaryPrefix  = "tmp-"
 )
 
-// errAbsent says that a commit is not in the mirror.
-var errAbsent = errors.New("commit is not in the mirror")
-
 // errNotSent says that a fetch succeeded but did not bring the commit.
 var errNotSent = fmt.Errorf("%w: the server sent a pack without the commit", ErrUnreachable)
 
@@ -114,23 +111,23 @@ func (m *mirror) generation() *generation {
 	return m.current
 }
 
-// open returns a commit that is in the mirror, or fails with errAbsent. A commit that cannot be
+// open returns a commit that is in the mirror, or fails with ErrAbsent. A commit that cannot be
 // read counts as absent, and the mirror as broken.
 func (m *mirror) open(rev Revision) (*Tree, error) {
 	commit := plumbing.NewHash(rev.Commit)
 	g := m.generation()
 	if g == nil || !g.has(commit) {
-		return nil, errAbsent
+		return nil, ErrAbsent
 	}
 	o, ok := g.retain()
 	if !ok {
-		return nil, errAbsent
+		return nil, ErrAbsent
 	}
 	root, err := o.root(commit)
 	if err != nil {
 		g.markBroken()
 		g.release(o)
-		return nil, errAbsent
+		return nil, ErrAbsent
 	}
 	return m.newTree(rev, root, g, o), nil
 }

@@ -51,11 +51,26 @@ type Revision struct {
 // String returns main@sha1:abc..., or sha1:abc... if no reference is known. The same commit by the
 // same reference always gives the same string.
 func (r Revision) String() string {
-	s := "sha1:" + r.Commit
+	s := hashPrefix + r.Commit
 	if r.Ref != "" {
 		s = r.Ref + "@" + s
 	}
 	return s
+}
+
+// hashPrefix stands before the commit in the text of a Revision.
+const hashPrefix = "sha1:"
+
+// ParseRevision is the inverse of String. It reports whether text is that of a Revision whose commit
+// is a full SHA-1.
+func ParseRevision(text string) (Revision, bool) {
+	at := strings.LastIndex(text, hashPrefix)
+	if at < 0 {
+		return Revision{}, false
+	}
+	ref, named := strings.CutSuffix(text[:at], "@")
+	rev := Revision{Ref: ref, Commit: text[at+len(hashPrefix):]}
+	return rev, named == (ref != "") && plumbing.IsHash(rev.Commit)
 }
 
 // find picks the commit from the references that the server advertises.

@@ -118,7 +118,7 @@ func (s *Store) Open(ctx context.Context, repo Repository, rev Revision) (*Tree,
 	// between.
 	for range 3 {
 		t, err := m.open(rev)
-		if !errors.Is(err, errAbsent) {
+		if !errors.Is(err, ErrAbsent) {
 			return t, err
 		}
 		_, err = s.fetches.do(ctx, m.key+rev.Commit, func(ctx context.Context) (struct{}, error) {
@@ -129,6 +129,21 @@ func (s *Store) Open(ctx context.Context, repo Repository, rev Revision) (*Tree,
 		}
 	}
 	return nil, fmt.Errorf("%s: %w: it was replaced while the commit was being opened", what, ErrCorrupt)
+}
+
+// Cached is like Open, but never contacts the server: if the mirror does not hold the revision, the
+// error is ErrAbsent.
+func (s *Store) Cached(repo Repository, rev Revision) (*Tree, error) {
+	m, err := s.enter(repo)
+	if err != nil {
+		return nil, err
+	}
+	defer s.leave(m)
+	t, err := m.open(rev)
+	if err != nil {
+		return nil, fmt.Errorf("open %s of %s: %w", rev, m.remote.url, err)
+	}
+	return t, nil
 }
 
 // Sweep removes the mirrors that have not been used for that time, and returns how many. Mirrors
