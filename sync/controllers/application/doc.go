@@ -11,7 +11,8 @@
 // when an object that belongs or belonged to it, or that it lists by name, is created, deleted or
 // changed; when the health of one changes; when a kind that it lists becomes known, unknown or
 // forbidden; when a direct or indirect dependency is created or deleted; and when the Pod of its
-// health check changes. Changes that come at once are handled together.
+// health check changes. Changes that come at once are handled together, but the readiness of that
+// Pod is mirrored at once.
 //
 // It owns the conditions Ready, ComponentsReady, DependenciesReady, Orphaning, Reconciling and
 // Stalled of Application.

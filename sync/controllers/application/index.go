@@ -208,8 +208,8 @@ func (e *entry) compile(expressions []v1alpha1.HealthExpression, before *entry) 
 }
 
 // orphans reports whether the Application is deleted with --cascade=orphan. The garbage collector
-// removes the ownerReferences that it knows of, but may not know of one that was just added. It also
-// removes its finalizer, before ours is removed: so a condition says it, too.
+// removes the ownerReferences that it knows of, but may not know of one that was just added. It
+// also removes its finalizer, before ours is removed: so a condition says it, too.
 func orphans(app *v1alpha1.Application) bool {
 	return app.DeletionTimestamp != nil && (slices.Contains(app.Finalizers, metav1.FinalizerOrphanDependents) ||
 		conditions.IsTrue(app, v1alpha1.OrphaningCondition))

@@ -16,8 +16,8 @@ import (
 // ever announce: that of an aggregated API server, or of a newer Kubernetes.
 const pollInterval = 2 * time.Minute
 
-// discoveryPollers ask clusters for kinds that applications wait for and that nothing announces. All
-// applications share them.
+// discoveryPollers ask clusters for kinds that applications wait for and that nothing announces.
+// All applications share them.
 type discoveryPollers struct {
 	every time.Duration
 	tell  func(types.NamespacedName)

@@ -11,9 +11,9 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// placements counts the templates that are placed in each cluster. It includes decisions that are so
-// recent that no cache shows them yet, so that several workers do not all choose the cluster that
-// is empty.
+// placements counts the templates that are placed in each cluster. It includes decisions that are
+// so recent that no cache shows them yet, so that several workers do not all choose the cluster
+// that is empty.
 type placements struct {
 	mu sync.Mutex
 	// byApp has where each application is placed.
