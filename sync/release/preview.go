@@ -35,9 +35,10 @@ type Preview struct {
 // Preview returns what an install of the wanted objects, or an upgrade to them, would do to each of
 // them, and to those objects of the deployed revision, and of what failed or was made by hand since,
 // that are not among them. Nothing is written: each write is sent as a dry run. Hooks and CRDs are
-// left out, and objects of a kind that does not exist yet are returned as wanted. wanted carries the
-// marks of the release.
-func (e *Engine) Preview(ctx context.Context, t Target, id Identity, wanted []manifest.Object) ([]Preview, error) {
+// left out. defined are the kinds that CRDs define which would be applied first; objects of such a
+// kind are returned as wanted until the cluster offers it, and those of other kinds that it does not
+// offer are refused. wanted carries the marks of the release.
+func (e *Engine) Preview(ctx context.Context, t Target, id Identity, wanted []manifest.Object, defined map[schema.GroupKind]bool) ([]Preview, error) {
 	observed, err := e.Observe(ctx, t, id)
 	if err != nil {
 		return nil, err
@@ -48,12 +49,12 @@ func (e *Engine) Preview(ctx context.Context, t Target, id Identity, wanted []ma
 	}
 	j := job{engine: e, target: t, desired: Desired{Identity: id}, observed: observed}
 	return inSession(ctx, j, func(_ context.Context, s *session) ([]Preview, error) {
-		previews, err := s.preview(wanted)
+		previews, err := s.preview(wanted, defined)
 		return previews, s.failed("preview", err)
 	})
 }
 
-func (s *session) preview(wanted []manifest.Object) ([]Preview, error) {
+func (s *session) preview(wanted []manifest.Object, defined map[schema.GroupKind]bool) ([]Preview, error) {
 	old, err := s.deployed()
 	if err != nil {
 		return nil, err
@@ -61,7 +62,7 @@ func (s *session) preview(wanted []manifest.Object) ([]Preview, error) {
 	if err := s.readLeftovers(); err != nil {
 		return nil, err
 	}
-	list, previews, err := s.client.locate(wanted)
+	list, previews, err := s.client.locate(wanted, defined)
 	if err != nil {
 		return nil, err
 	}
@@ -104,16 +105,20 @@ func (s *session) deployed() (recorded, error) {
 	return recorded{}, nil
 }
 
-// locate finds the resources of objects. Objects of a kind that the cluster does not know are
-// previewed as wanted.
-func (c *client) locate(wanted []manifest.Object) (kube.ResourceList, []Preview, error) {
+// locate finds the resources of objects. It returns the previews of those of a kind that the cluster
+// does not offer: unless it is defined first, Helm refuses the whole release for it.
+func (c *client) locate(wanted []manifest.Object, defined map[schema.GroupKind]bool) (kube.ResourceList, []Preview, error) {
 	var list kube.ResourceList
 	var unknown []Preview
 	for _, o := range wanted {
 		gvk := o.GroupVersionKind()
 		mapping, err := c.getter.target.Mapper().RESTMapping(schema.GroupKind{Group: gvk.Group, Kind: gvk.Kind}, gvk.Version)
 		if meta.IsNoMatchError(err) {
-			unknown = append(unknown, Preview{ID: o.ID(), After: o.Unstructured})
+			p := Preview{ID: o.ID(), After: o.Unstructured}
+			if !defined[gvk.GroupKind()] {
+				p.Note, p.Refused = "the cluster does not offer this kind, and no CRD that would be applied first defines it", true
+			}
+			unknown = append(unknown, p)
 			continue
 		}
 		if err != nil {

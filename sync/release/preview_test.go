@@ -9,6 +9,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -50,7 +51,7 @@ func TestPreview_isWhatAnUpgradeDoes(t *testing.T) {
 	second := w.template(configMap("same", "a") + configMap("changed", "b") + configMap("new", "b") +
 		"apiVersion: example.com/v1\nkind: Unknown\nmetadata: {name: later}\n")
 
-	previews, err := w.engine.Preview(t.Context(), w.target, first.Identity, w.rendered(first))
+	previews, err := w.engine.Preview(t.Context(), w.target, first.Identity, w.rendered(first), nil)
 	require.NoError(t, err)
 	require.Len(t, previews, 3, "of a release that is not there everything is new")
 	for _, p := range previews {
@@ -62,13 +63,13 @@ func TestPreview_isWhatAnUpgradeDoes(t *testing.T) {
 	assert.Empty(t, list.Items, "nothing was written")
 
 	w.ensure(first)
-	previews, err = w.engine.Preview(t.Context(), w.target, first.Identity, w.rendered(first))
+	previews, err = w.engine.Preview(t.Context(), w.target, first.Identity, w.rendered(first), nil)
 	require.NoError(t, err)
 	for _, p := range previews {
 		assert.Equal(t, p.Before, p.After, "%s is as it is wanted", p.ID)
 	}
 
-	previews, err = w.engine.Preview(t.Context(), w.target, second.Identity, w.rendered(second))
+	previews, err = w.engine.Preview(t.Context(), w.target, second.Identity, w.rendered(second), map[schema.GroupKind]bool{{Group: "example.com", Kind: "Unknown"}: true})
 	require.NoError(t, err)
 	got := map[string][2]string{}
 	for _, p := range previews {
@@ -84,21 +85,23 @@ func TestPreview_notes(t *testing.T) {
 	w := newWorld(t)
 	kept := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kept, annotations: {helm.sh/resource-policy: keep}}\n---\n"
 	w.ensure(w.template(kept + configMap("same", "a")))
-	next := w.template(configMap("same", "a") + "apiVersion: v1\nkind: Service\nmetadata: {name: broken}\nspec: {ports: [{port: 70000}]}\n")
+	next := w.template(configMap("same", "a") + "apiVersion: v1\nkind: Service\nmetadata: {name: broken}\nspec: {ports: [{port: 70000}]}\n---\n" +
+		"apiVersion: example.com/v1\nkind: Unknown\nmetadata: {name: unknown}\n")
 
-	previews, err := w.engine.Preview(t.Context(), w.target, next.Identity, w.rendered(next))
+	previews, err := w.engine.Preview(t.Context(), w.target, next.Identity, w.rendered(next), nil)
 	require.NoError(t, err)
 	notes := map[string]string{}
 	for _, p := range previews {
 		notes[p.ID.Name] = p.Note
-		assert.Equal(t, p.ID.Name == "broken", p.Refused)
+		assert.Equal(t, p.ID.Name == "broken" || p.ID.Name == "unknown", p.Refused, p.ID)
 	}
+	assert.Contains(t, notes["unknown"], "the cluster does not offer this kind")
 	assert.Contains(t, notes["kept"], "would be kept: it has the annotation helm.sh/resource-policy: keep")
 	assert.Contains(t, notes["broken"], "70000")
 
 	foreign := w.template(configMap("same", "a"))
 	foreign.OwnerHash = "somebody-else"
-	_, err = w.engine.Preview(t.Context(), w.target, foreign.Identity, w.rendered(foreign))
+	_, err = w.engine.Preview(t.Context(), w.target, foreign.Identity, w.rendered(foreign), nil)
 	assert.Equal(t, release.ReasonConflict, release.ReasonOf(err))
 }
 
@@ -107,7 +110,7 @@ func TestPreview_blockAtTheEnd(t *testing.T) {
 	w := newWorld(t)
 	d := w.template("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: block}\ndata:\n  key: |\n    text\n")
 	w.ensure(d)
-	previews, err := w.engine.Preview(t.Context(), w.target, d.Identity, w.rendered(d))
+	previews, err := w.engine.Preview(t.Context(), w.target, d.Identity, w.rendered(d), nil)
 	require.NoError(t, err)
 	require.Len(t, previews, 1)
 	assert.Equal(t, "text\n", valueOf(previews[0].Before))
@@ -141,7 +144,7 @@ func TestPreview_goesByTheRecordsThatAreNoted(t *testing.T) {
 				w.alter("one", 1, func(r *helmrelease.Release) { r.Manifest += "\n" })
 			}
 			next := w.template(configMap("same", "a"))
-			previews, err := w.engine.Preview(t.Context(), w.target, next.Identity, w.rendered(next))
+			previews, err := w.engine.Preview(t.Context(), w.target, next.Identity, w.rendered(next), nil)
 			require.NoError(t, err)
 			require.Len(t, previews, 2)
 			assert.Equal(t, altered, previews[0].After != nil, previews[0].Note)

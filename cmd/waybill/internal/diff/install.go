@@ -86,11 +86,15 @@ func (j *job) ofRelease(ctx context.Context, r *installation.Resolved, owner app
 	for _, warning := range objects.Warnings {
 		j.env.Warnf("%s", warning)
 	}
-	changes, err := j.ofCRDs(ctx, r, objects.CRDs)
+	crds := objects.CRDs
+	if r.HelmOptions().GetCRDs() == v1alpha1.CRDSkip {
+		crds = nil
+	}
+	changes, err := j.ofCRDs(ctx, r, crds)
 	if err != nil {
 		return nil, err
 	}
-	previews, err := release.NewEngine().Preview(ctx, at, id, objects.Objects)
+	previews, err := release.NewEngine().Preview(ctx, at, id, objects.Objects, kindsDefined(crds))
 	if err != nil {
 		return nil, err
 	}
@@ -100,15 +104,11 @@ func (j *job) ofRelease(ctx context.Context, r *installation.Resolved, owner app
 	return changes, nil
 }
 
-// ofCRDs returns what would happen to the CRDs of a chart under its CRD policy.
+// ofCRDs returns what would happen to the CRDs of a chart, whose policy is not to skip them.
 func (j *job) ofCRDs(ctx context.Context, r *installation.Resolved, crds []manifest.Object) ([]change, error) {
-	policy := r.HelmOptions().GetCRDs()
-	if policy == v1alpha1.CRDSkip {
-		return nil, nil
-	}
 	d := delivery{cluster: j.target, manager: v1alpha1.HelmFieldManager}
 	changes, err := d.predict(ctx, crds)
-	if policy == v1alpha1.CRDCreate {
+	if r.HelmOptions().GetCRDs() == v1alpha1.CRDCreate {
 		for i := range changes {
 			if changes[i].before != nil {
 				changes[i].after = changes[i].before

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,12 +39,17 @@ func (j *job) ofKubernetesApplication(ctx context.Context, app *v1alpha1.Kuberne
 		return nil, err
 	}
 	wanted, left := placed(app, live)
+	objects, err := templated(wanted)
+	if err != nil {
+		return nil, err
+	}
+	defined := kindsDefined(objects)
 	changes := make([]change, len(wanted))
 	var group errgroup.Group
 	group.SetLimit(requests)
 	for i := range wanted {
 		group.Go(func() (err error) {
-			changes[i], err = predictResource(ctx, cluster, wanted[i])
+			changes[i], err = deliveryOf(cluster, &wanted[i], defined).predictOne(ctx, objects[i])
 			return err
 		})
 	}
@@ -63,12 +69,12 @@ func (j *job) ofKubernetesApplication(ctx context.Context, app *v1alpha1.Kuberne
 // placed returns the resources as the templates define them, in their order, and the live ones
 // whose template is gone. Annotations of a template, such as the one that allows taking over an
 // object, are added to those that users have set in the hub.
-func placed(app *v1alpha1.KubernetesApplication, live []v1alpha1.KubernetesApplicationResource) (wanted []*v1alpha1.KubernetesApplicationResource, left []v1alpha1.KubernetesApplicationResource) {
+func placed(app *v1alpha1.KubernetesApplication, live []v1alpha1.KubernetesApplicationResource) (wanted, left []v1alpha1.KubernetesApplicationResource) {
 	left = slices.Clone(live)
 	for _, t := range app.Spec.ResourceTemplates {
-		one := &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: t.Metadata.Name}}
+		one := v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: t.Metadata.Name}}
 		if i := slices.IndexFunc(left, func(kar v1alpha1.KubernetesApplicationResource) bool { return kar.Name == t.Metadata.Name }); i >= 0 {
-			one = left[i].DeepCopy()
+			one = *left[i].DeepCopy()
 			left = slices.Delete(left, i, i+1)
 		}
 		if one.Annotations == nil {
@@ -120,7 +126,8 @@ func (j *job) resourcesOf(ctx context.Context, app *v1alpha1.KubernetesApplicati
 	return slices.DeleteFunc(list.Items, func(kar v1alpha1.KubernetesApplicationResource) bool { return !controlled(kar) }), nil
 }
 
-// ofResource returns what the template of one resource would change.
+// ofResource returns what the template of one resource would change, given the kinds that its
+// application defines by other resources.
 func (j *job) ofResource(ctx context.Context, kar *v1alpha1.KubernetesApplicationResource) ([]change, error) {
 	if kar.Spec.ClusterName == "" {
 		return nil, errNotScheduled
@@ -129,14 +136,27 @@ func (j *job) ofResource(ctx context.Context, kar *v1alpha1.KubernetesApplicatio
 	if err != nil {
 		return nil, err
 	}
-	one, err := predictResource(ctx, cluster, kar)
+	resources := []v1alpha1.KubernetesApplicationResource{*kar}
+	if app := kar.Labels[v1alpha1.KubernetesApplicationLabel]; app != "" {
+		others, err := j.resourcesOf(ctx, &v1alpha1.KubernetesApplication{ObjectMeta: metav1.ObjectMeta{Namespace: kar.Namespace, Name: app}})
+		if err != nil {
+			return nil, err
+		}
+		resources = append(resources, others...)
+	}
+	objects, err := templated(resources)
+	if err != nil {
+		return nil, err
+	}
+	one, err := deliveryOf(cluster, kar, kindsDefined(objects)).predictOne(ctx, objects[0])
 	return []change{one}, err
 }
 
-// deliveryOf returns how the object of a resource is applied.
-func deliveryOf(cluster *fleet.Cluster, kar *v1alpha1.KubernetesApplicationResource) delivery {
+// deliveryOf returns how the object of a resource is applied, together with CustomResourceDefinitions
+// that define some kinds.
+func deliveryOf(cluster *fleet.Cluster, kar *v1alpha1.KubernetesApplicationResource, defined map[schema.GroupKind]bool) delivery {
 	d := delivery{
-		cluster: cluster, manager: v1alpha1.FieldManager, namespace: metav1.NamespaceDefault,
+		cluster: cluster, manager: v1alpha1.FieldManager, namespace: metav1.NamespaceDefault, defined: defined,
 		owner: &apply.Owner{Kind: v1alpha1.KubernetesApplicationResourceKind, Namespace: kar.Namespace, Name: kar.Name},
 	}
 	if in := kar.Status.Inventory; in != nil {
@@ -145,27 +165,31 @@ func deliveryOf(cluster *fleet.Cluster, kar *v1alpha1.KubernetesApplicationResou
 	return d
 }
 
-// predictResource asks the cluster what would happen to a templated object. Whether it may be taken
-// over is decided by the resource's annotation (C13).
-func predictResource(ctx context.Context, cluster *fleet.Cluster, kar *v1alpha1.KubernetesApplicationResource) (change, error) {
-	object, err := kar.Spec.Template.Object()
-	if err != nil {
-		return change{}, fmt.Errorf("template of %s: %w", kar.Name, err)
-	}
-	if adopt, set := kar.Annotations[v1alpha1.AdoptAnnotation]; set {
-		annotations := object.GetAnnotations()
-		if annotations == nil {
-			annotations = map[string]string{}
+// templated returns the objects of resources. Whether one may be taken over is decided by the
+// resource's annotation (C13).
+func templated(resources []v1alpha1.KubernetesApplicationResource) ([]manifest.Object, error) {
+	objects := make([]manifest.Object, len(resources))
+	for i := range resources {
+		object, err := resources[i].Spec.Template.Object()
+		if err != nil {
+			return nil, fmt.Errorf("template of %s: %w", resources[i].Name, err)
 		}
-		annotations[v1alpha1.AdoptAnnotation] = adopt
-		object.SetAnnotations(annotations)
+		if adopt, set := resources[i].Annotations[v1alpha1.AdoptAnnotation]; set {
+			annotations := object.GetAnnotations()
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations[v1alpha1.AdoptAnnotation] = adopt
+			object.SetAnnotations(annotations)
+		}
+		objects[i] = manifest.Object{Unstructured: object}
 	}
-	return deliveryOf(cluster, kar).predictOne(ctx, manifest.Object{Unstructured: object})
+	return objects, nil
 }
 
 // predictDeletion returns what would happen to the objects of a resource whose template is gone.
 func predictDeletion(ctx context.Context, cluster *fleet.Cluster, kar *v1alpha1.KubernetesApplicationResource) ([]change, error) {
-	d := deliveryOf(cluster, kar)
+	d := deliveryOf(cluster, kar, nil)
 	var changes []change
 	for _, id := range d.inventory {
 		removal, err := d.predictRemoval(ctx, id)

@@ -41,8 +41,8 @@ type delivery struct {
 	inventory []manifest.ID
 	prune     bool
 
-	// defined are the kinds that CustomResourceDefinitions among the objects define. It is set by
-	// predict.
+	// defined are the kinds that CustomResourceDefinitions define which are applied with an object.
+	// predict sets it to those among its objects.
 	defined map[schema.GroupKind]bool
 }
 
