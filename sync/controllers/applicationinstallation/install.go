@@ -268,7 +268,7 @@ func (d *driver) next(s *scope) *action {
 	if drifted, due := d.drifted(s); due {
 		return &action{correctDrift, func(ctx context.Context, p plan) acted { return m.correct(ctx, p.of(kept), drifted) }, false}
 	}
-	if s.compareDue() || s.compareInstead() || s.session.acting == compareEverything {
+	if s.session.acting == compareEverything || s.comparable() && (s.compareDue() || s.compareInstead()) {
 		return &action{compareEverything, func(ctx context.Context, p plan) acted { return m.correct(ctx, p.of(kept), nil) }, false}
 	}
 	return nil
@@ -303,7 +303,16 @@ func (s *scope) compareInstead() bool {
 	if s.session.acted {
 		return !s.session.result.lasts && s.retryDue()
 	}
-	return s.inst.Status.Application != nil && s.kept().method == v1alpha1.MethodHelm && s.session.deployed.known() != nil && len(s.session.deployed.all()) > 0
+	return true
+}
+
+// comparable reports whether it is known what to compare the cluster with: the record of a release,
+// or the source of a kustomization, which is known once this process has applied it.
+func (s *scope) comparable() bool {
+	if s.kept().method == v1alpha1.MethodKustomize {
+		return s.session.installed.source.version != nil
+	}
+	return s.inst.Status.Application != nil && s.session.deployed.known() != nil && len(s.session.deployed.all()) > 0
 }
 
 // drifted returns the objects that are known to be changed, and reports whether there is anything
