@@ -56,12 +56,12 @@ type Cache struct {
 	ctx     context.Context
 	target  Target
 	options Options
-	// listing bounds how many kinds are read in pages at a time, and so memory.
-	listing chan struct{}
 
 	mu      sync.Mutex
 	entries map[tracker.Ref]*entry
 	lanes   map[schema.GroupVersionResource]*lane
+	// listings is how many kinds are being read in pages. It is bounded, and so is memory.
+	listings int
 }
 
 // entry is what is known about one object. It is guarded by the lock of Cache.
@@ -96,7 +96,6 @@ func New(ctx context.Context, target Target, options Options) *Cache {
 		ctx:     ctx,
 		target:  target,
 		options: options,
-		listing: make(chan struct{}, maxListings),
 		entries: make(map[tracker.Ref]*entry),
 		lanes:   make(map[schema.GroupVersionResource]*lane),
 	}

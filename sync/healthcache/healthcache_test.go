@@ -49,6 +49,8 @@ type world struct {
 	mu    sync.Mutex
 	told  map[string]int
 	count int
+	// counted is how often the Cache asked how many objects there are.
+	counted atomic.Int32
 }
 
 type target struct {
@@ -78,7 +80,10 @@ func newWorld(t *testing.T, config func(*env.Cluster, string) *rest.Config) *wor
 			defer w.mu.Unlock()
 			w.told[ref.Name]++
 		},
-		Count:   func(schema.GroupKind, string) int { return w.count },
+		Count: func(schema.GroupKind, string) int {
+			w.counted.Add(1)
+			return w.count
+		},
 		Missing: func(r schema.GroupVersionResource) { w.t.Errorf("%s is told to be missing", r) },
 	})
 	return w
@@ -263,6 +268,7 @@ func TestCache_doesNotWaitForListsThatHang(t *testing.T) {
 		w.Get(query("Service", "services", meta))
 	}
 	assert.ElementsMatch(t, []string{"pods", "services"}, []string{<-server.begun, <-server.begun})
+	w.counted.Store(0)
 	for _, q := range queries {
 		w.Get(q)
 	}
@@ -270,6 +276,7 @@ func TestCache_doesNotWaitForListsThatHang(t *testing.T) {
 		w.await(q, health.InProgress)
 	}
 	assert.Zero(t, server.ending.Load(), "both lists still hang")
+	assert.Zero(t, w.counted.Load(), "while no third kind may be listed, nobody works out whether that was worth it")
 }
 
 // C39: of what has no status an expression sees metadata alone, and its data is never asked for.

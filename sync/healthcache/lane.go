@@ -48,8 +48,10 @@ type lane struct {
 	cache    *Cache
 	resource schema.GroupVersionResource
 	open     map[tracker.Ref]bool
-	readers  int
-	listing  bool
+	// within counts what is open by namespace.
+	within  map[string]int
+	readers int
+	listing bool
 	// listed is when the last list ended.
 	listed time.Time
 }
@@ -58,7 +60,7 @@ type lane struct {
 func (c *Cache) lane(resource schema.GroupVersionResource) *lane {
 	l := c.lanes[resource]
 	if l == nil {
-		l = &lane{cache: c, resource: resource, open: make(map[tracker.Ref]bool)}
+		l = &lane{cache: c, resource: resource, open: make(map[tracker.Ref]bool), within: make(map[string]int)}
 		c.lanes[resource] = l
 	}
 	return l
@@ -66,14 +68,26 @@ func (c *Cache) lane(resource schema.GroupVersionResource) *lane {
 
 // add schedules a read of an object. The caller holds the lock.
 func (l *lane) add(ref tracker.Ref) {
-	l.open[ref] = true
+	if !l.open[ref] {
+		l.open[ref] = true
+		l.within[ref.Namespace]++
+	}
 	if l.readers < readsPerKind && !l.listing {
 		l.readers++
 		go l.read()
 	}
 }
 
-func (l *lane) remove(ref tracker.Ref) { delete(l.open, ref) }
+// remove drops an object from those to be read. The caller holds the lock.
+func (l *lane) remove(ref tracker.Ref) {
+	if !l.open[ref] {
+		return
+	}
+	delete(l.open, ref)
+	if l.within[ref.Namespace]--; l.within[ref.Namespace] == 0 {
+		delete(l.within, ref.Namespace)
+	}
+}
 
 // read answers open queries until there are none left. If there are many at once, it lists.
 func (l *lane) read() {
@@ -86,17 +100,18 @@ func (l *lane) read() {
 			c.mu.Unlock()
 			return
 		}
-		namespace, worth := l.worthListing()
-		if worth && c.mayList() {
+		if namespace, worth := l.worthListing(ref); worth {
 			asked := slices.Collect(maps.Keys(l.open))
 			clear(l.open)
+			clear(l.within)
 			l.listing = true
+			c.listings++
 			c.mu.Unlock()
 			l.list(ref.GroupKind, namespace)
 			l.resume(asked)
 			continue
 		}
-		delete(l.open, ref)
+		l.remove(ref)
 		q, open := c.wanted(ref)
 		c.mu.Unlock()
 		if open && q.Resource == l.resource { // otherwise it is read as another resource by now
@@ -112,42 +127,24 @@ func (l *lane) any() (tracker.Ref, bool) {
 	return tracker.Ref{}, false
 }
 
-// worthListing reports whether a list answers the open queries with less effort, and in which
-// namespace; empty means all namespaces. The caller holds the lock.
-func (l *lane) worthListing() (namespace string, worth bool) {
-	if len(l.open) < listThreshold || time.Since(l.listed) < listPause {
+// worthListing reports whether a list answers the open queries, of which ref is one, with less effort,
+// and in which namespace; empty means all namespaces. If as many kinds as may be are being listed,
+// this one is read one by one meanwhile, instead of waiting for servers that may hang. It is asked
+// before every read, so it must not look at all that is open. The caller holds the lock.
+func (l *lane) worthListing(ref tracker.Ref) (namespace string, worth bool) {
+	if len(l.open) < listThreshold || time.Since(l.listed) < listPause || l.cache.listings == maxListings {
 		return "", false
 	}
-	var kind schema.GroupKind
-	first := true
-	for ref := range l.open {
-		if first {
-			namespace, kind, first = ref.Namespace, ref.GroupKind, false
-		}
-		if ref.Namespace != namespace {
-			namespace = ""
-			break
-		}
+	if len(l.within) == 1 {
+		namespace = ref.Namespace
 	}
-	return namespace, l.cache.options.Count(kind, namespace) <= listRatio*len(l.open)
-}
-
-// mayList reports whether another kind may be listed now, in which case list must be called. A kind
-// that may not is read one by one meanwhile, instead of waiting for servers that may hang.
-func (c *Cache) mayList() bool {
-	select {
-	case c.listing <- struct{}{}:
-		return true
-	default:
-		return false
-	}
+	return namespace, l.cache.options.Count(ref.GroupKind, namespace) <= listRatio*len(l.open)
 }
 
 // list answers the open queries from pages of all objects. It stops at the first page that cannot
 // be read.
 func (l *lane) list(kind schema.GroupKind, namespace string) {
 	c := l.cache
-	defer func() { <-c.listing }()
 	for options := (metav1.ListOptions{Limit: firstPage}); ; {
 		objects, next, err := l.page(kind, namespace, options)
 		if err != nil {
@@ -188,6 +185,7 @@ func (l *lane) resume(asked []tracker.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l.listing, l.listed = false, time.Now()
+	c.listings--
 	for _, ref := range asked {
 		if _, open := c.wanted(ref); open {
 			l.add(ref)
