@@ -59,12 +59,7 @@ func (s *session) readLeftovers() error {
 
 // prune deletes the objects of the leftovers that made does not contain.
 func (s *session) prune(made *helmrelease.Release) error {
-	return s.pruneOf(made, func(recorded) bool { return true })
-}
-
-// pruneOf deletes the objects of the chosen leftovers that made does not contain.
-func (s *session) pruneOf(made *helmrelease.Release, chosen func(recorded) bool) error {
-	if !slices.ContainsFunc(s.client.leftovers, chosen) {
+	if len(s.client.leftovers) == 0 {
 		return nil
 	}
 	wanted, err := s.build(made)
@@ -72,29 +67,7 @@ func (s *session) pruneOf(made *helmrelease.Release, chosen func(recorded) bool)
 		return err
 	}
 	for _, had := range s.client.leftovers {
-		if !chosen(had) {
-			continue
-		}
 		if err := s.client.removeAll(reversed(had.objects.Difference(wanted)), had.vouched); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// makeRoom deletes the oldest records, so that there are not more than the history limit when next
-// is recorded. If a leftover is among them, its objects that next does not contain are deleted
-// first: no other record may name them. If that fails, next is not recorded.
-func (s *session) makeRoom(next *helmrelease.Release) error {
-	surplus := s.store.surplus(s.desired.Options.historyLimit())
-	if len(surplus) == 0 {
-		return nil
-	}
-	if err := s.pruneOf(next, func(had recorded) bool { return slices.Contains(surplus, had.revision) }); err != nil {
-		return fmt.Errorf("remove what failed revisions left: %w", err)
-	}
-	for _, revision := range surplus {
-		if _, err := s.store.Delete(s.store.key(revision)); err != nil {
 			return err
 		}
 	}

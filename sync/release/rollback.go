@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"helm.sh/helm/v3/pkg/action"
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -56,9 +57,11 @@ func (s *session) goBack(good int, err error) (Result, error) {
 	return s.outcome(newest, s.failed("roll back", err))
 }
 
-// giveUp records the newest revision as failed.
+// giveUp records the newest revision as failed, and goes by that from then on.
 func (s *session) giveUp(why string) error {
-	newest, _ := s.observed.newest()
+	s.observed.Revisions = slices.Clone(s.observed.Revisions)
+	newest := &s.observed.Revisions[len(s.observed.Revisions)-1]
+	newest.Status = helmrelease.StatusFailed
 	key := s.store.key(newest.Number)
 	current, err := s.store.Get(key)
 	if err != nil {

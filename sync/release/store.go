@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 
@@ -36,10 +37,10 @@ type store struct {
 	// altered are the records that may not be executed, because they differ from what was noted or
 	// nothing was, as far as they can be read.
 	altered map[int]*helmrelease.Release
-	// expected is the revision from which on every record should have been noted.
-	expected int
+	// notedFrom is the revision from which on every record should have been noted.
+	notedFrom int
 	// makeRoom is called with each release before it is recorded.
-	makeRoom func(*helmrelease.Release) error
+	makeRoom func(*helmrelease.Release)
 	// failed is the first error of a write, which Helm may only log.
 	failed error
 }
@@ -50,11 +51,9 @@ func newStore(config *rest.Config, id Identity, observed Observed) (*store, erro
 		return nil, fmt.Errorf("make client: %w", err)
 	}
 	newest, _ := observed.newest()
-	expected := newest.Number
-	if id.Known == nil {
-		expected = 0
-	} else {
-		expected = min(expected, int(id.Known.Revision))
+	notedFrom := 0
+	if id.Known != nil {
+		notedFrom = min(newest.Number, int(id.Known.Revision))
 	}
 	return &store{
 		secrets:   client.Secrets(id.Namespace),
@@ -63,7 +62,7 @@ func newStore(config *rest.Config, id Identity, observed Observed) (*store, erro
 		contents:  map[int]*helmrelease.Release{},
 		seals:     sealsOf(id.Known),
 		altered:   map[int]*helmrelease.Release{},
-		expected:  expected,
+		notedFrom: notedFrom,
 	}, nil
 }
 
@@ -162,12 +161,9 @@ func (s *store) List(func(*helmrelease.Release) bool) ([]*helmrelease.Release, e
 
 // Create implements Helm's driver.Driver. If the revision already exists, somebody else was faster.
 func (s *store) Create(key string, r *helmrelease.Release) error {
-	err := s.makeRoom(r)
+	s.makeRoom(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err != nil {
-		return s.note(err)
-	}
 	secret, err := encode(key, r, labelCreated, s.id)
 	if err == nil {
 		_, err = s.secrets.Create(context.Background(), secret, metav1.CreateOptions{FieldManager: v1alpha1.HelmFieldManager})
@@ -183,13 +179,18 @@ func (s *store) Create(key string, r *helmrelease.Release) error {
 	return nil
 }
 
-// Update implements Helm's driver.Driver. There is nothing to update in a record that had to make
-// room.
+// Update implements Helm's driver.Driver. A record that makeRoom has deleted is not written again. A
+// revision that failed stays failed: Helm records it as superseded when a rollback from it fails, or
+// when another replaces it, and then it would pass for one to go back to.
 func (s *store) Update(key string, r *helmrelease.Release) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !slices.ContainsFunc(s.revisions, func(known Revision) bool { return known.Number == r.Version }) {
+	i := slices.IndexFunc(s.revisions, func(known Revision) bool { return known.Number == r.Version })
+	if i < 0 {
 		return nil
+	}
+	if s.revisions[i].Status == helmrelease.StatusFailed && r.Info.Status == helmrelease.StatusSuperseded {
+		r.Info.Status = helmrelease.StatusFailed
 	}
 	if was := s.altered[r.Version]; was != nil {
 		// Keep what others wrote for inspection, as a revision that Waybill does not go by.
@@ -205,11 +206,7 @@ func (s *store) Update(key string, r *helmrelease.Release) error {
 	if err != nil {
 		return s.note(err)
 	}
-	for i := range s.revisions {
-		if s.revisions[i].Number == r.Version {
-			s.revisions[i].Status = r.Info.Status
-		}
-	}
+	s.revisions[i].Status = r.Info.Status
 	return nil
 }
 
@@ -218,12 +215,23 @@ func (s *store) Update(key string, r *helmrelease.Release) error {
 func (s *store) Delete(key string) (*helmrelease.Release, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return nil, s.note(s.remove(key))
+}
+
+// drop deletes the record of a revision as Delete does; that it failed is up to the caller.
+func (s *store) drop(revision int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.remove(s.key(revision))
+}
+
+func (s *store) remove(key string) error {
 	err := s.secrets.Delete(context.Background(), key, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, s.note(err)
+		return err
 	}
 	s.revisions = slices.DeleteFunc(s.revisions, func(r Revision) bool { return s.key(r.Number) == key })
-	return nil, nil
+	return nil
 }
 
 func (s *store) note(err error) error {
@@ -240,27 +248,55 @@ func (s *store) failure() error {
 	return s.failed
 }
 
-// surplus returns the oldest revisions, of which there would be more than limit together with one
-// that is to be recorded. The last deployed one is not among them.
-func (s *store) surplus(limit int) []int {
+// numbers returns the revisions, oldest first, including those created in this session.
+func (s *store) numbers() []int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	deployed := 0
+	found := make([]int, 0, len(s.revisions))
 	for _, r := range s.revisions {
+		found = append(found, r.Number)
+	}
+	return found
+}
+
+// inUse returns the revisions that must stay: the one that is deployed, the last good one, and the
+// one that a rollback would return to. Mostly that is one.
+func (s *store) inUse() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var deployed, good int
+	for _, r := range s.revisions {
+		if r.good() {
+			good = max(good, r.Number)
+		}
 		if r.Status == helmrelease.StatusDeployed {
 			deployed = max(deployed, r.Number)
 		}
 	}
-	var found []int
-	for _, r := range s.revisions {
-		if len(s.revisions)-len(found) < limit {
-			break
-		}
-		if r.Number != deployed {
-			found = append(found, r.Number)
+	found := []int{deployed, good}
+	if to := s.goodBefore(math.MaxInt); to != nil {
+		found = append(found, int(to.Revision))
+	}
+	slices.Sort(found)
+	return slices.DeleteFunc(slices.Compact(found), func(revision int) bool { return revision == 0 })
+}
+
+// goodBefore returns the last revision before the given one that a rollback may return to: it was
+// installed completely, and its record is vouched for.
+func (s *store) goodBefore(revision int) *v1alpha1.ReleaseRecord {
+	for _, r := range slices.Backward(s.revisions) {
+		if r.Number < revision && r.good() && s.seals[r.Number] != "" && s.altered[r.Number] == nil {
+			return &v1alpha1.ReleaseRecord{Revision: int32(r.Number), RecordDigest: s.seals[r.Number]}
 		}
 	}
-	return found
+	return nil
+}
+
+// holds reports whether r is the release in a record that was read or written in this session.
+func (s *store) holds(r *helmrelease.Release) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.contents[r.Version] == r
 }
 
 // newest returns the number of the newest revision, including those created in this session.
@@ -296,7 +332,7 @@ func (s *store) allAltered() []int {
 	defer s.mu.Unlock()
 	var found []int
 	for revision := range s.altered {
-		if revision >= s.expected || s.seals[revision] != "" {
+		if revision >= s.notedFrom || s.seals[revision] != "" {
 			found = append(found, revision)
 		}
 	}
@@ -320,11 +356,6 @@ func (s *store) status(r *helmrelease.Release) v1alpha1.ReleaseStatus {
 	if r.Chart != nil && r.Chart.Metadata != nil {
 		status.Chart = r.Chart.Metadata.Name + "-" + r.Chart.Metadata.Version
 	}
-	for _, earlier := range slices.Backward(s.revisions) {
-		if earlier.Number < r.Version && earlier.good() && s.seals[earlier.Number] != "" && s.altered[earlier.Number] == nil {
-			status.Fallback = &v1alpha1.ReleaseRecord{Revision: int32(earlier.Number), RecordDigest: s.seals[earlier.Number]}
-			break
-		}
-	}
+	status.Fallback = s.goodBefore(r.Version)
 	return status
 }

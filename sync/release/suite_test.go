@@ -3,15 +3,12 @@ package release_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/kube"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
@@ -19,7 +16,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
-	"k8s.io/utils/ptr"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/release"
@@ -177,46 +173,6 @@ func (w *world) revisions(name string) []string {
 }
 
 var _ release.Target = (*target)(nil)
-
-// refuseDeletes has the API server refuse to delete the ConfigMap web of the namespace, until the returned function is called.
-func (w *world) refuseDeletes() func() {
-	w.Helper()
-	admission := w.client.AdmissionregistrationV1()
-	deny := admissionv1.Deny
-	policy := &admissionv1.ValidatingAdmissionPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: w.namespace},
-		Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: &admissionv1.MatchResources{
-				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.namespace}},
-				ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-					Operations: []admissionv1.OperationType{admissionv1.Delete},
-					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
-				}}},
-			},
-			Validations: []admissionv1.Validation{{Expression: "false", Message: "kept by a test", Reason: ptr.To(metav1.StatusReasonForbidden)}},
-		},
-	}
-	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: w.namespace},
-		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: w.namespace, ValidationActions: []admissionv1.ValidationAction{deny}},
-	}
-	_, err := admission.ValidatingAdmissionPolicies().Create(w.Context(), policy, metav1.CreateOptions{})
-	require.NoError(w, err)
-	_, err = admission.ValidatingAdmissionPolicyBindings().Create(w.Context(), binding, metav1.CreateOptions{})
-	require.NoError(w, err)
-	refused := func() bool {
-		err := w.client.CoreV1().ConfigMaps(w.namespace).Delete(w.Context(), "web", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
-		return apierrors.IsForbidden(err)
-	}
-	// The API server reads policies from a cache.
-	require.Eventually(w, refused, env.Limit, 20*time.Millisecond)
-	return func() {
-		w.Helper()
-		require.NoError(w, admission.ValidatingAdmissionPolicyBindings().Delete(w.Context(), w.namespace, metav1.DeleteOptions{}))
-		require.NoError(w, admission.ValidatingAdmissionPolicies().Delete(w.Context(), w.namespace, metav1.DeleteOptions{}))
-		require.Eventually(w, func() bool { return !refused() }, env.Limit, 20*time.Millisecond)
-	}
-}
 
 func service(name string) *corev1.Service {
 	return &corev1.Service{

@@ -60,7 +60,7 @@ func TestUninstall_leavesWhatIsNotItsToDelete(t *testing.T) {
 func TestUninstall_namesWhatItCannotDelete(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.desired("web", nil))
-	reviveDeletes := w.refuseDeletes()
+	reviveDeletes := w.refuse(deletes)
 	_, err := w.engine.Uninstall(t.Context(), w.target, w.identity("web"), release.Options{}, nil)
 	require.Error(t, err)
 	assert.Contains(t, err.Error(), "delete ConfigMap "+w.namespace+"/web")
@@ -90,7 +90,7 @@ func TestUninstall_looksBehindAFailedUpgrade(t *testing.T) {
 func TestEnsure_endsABrokenOffUninstall(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.desired("web", nil))
-	reviveDeletes := w.refuseDeletes()
+	reviveDeletes := w.refuse(deletes)
 	_, err := w.engine.Uninstall(t.Context(), w.target, w.identity("web"), release.Options{}, nil)
 	require.Error(t, err)
 	reviveDeletes()
