@@ -83,10 +83,11 @@ func (s *session) failed(what string, err error) error {
 	return &Error{Reason: reason, Err: fmt.Errorf("%s %s: %w", what, s.id, seen)}
 }
 
-// result describes a release and its objects, except those of an altered release.
+// result describes a release and its objects, except those of an altered release and of one that was
+// never recorded: Helm returns an install also if it did not get that far.
 func (s *session) result(r *helmrelease.Release) (Result, error) {
 	result := Result{Kept: s.client.kept, Warnings: slices.Concat(s.warnings, s.client.warnings), Altered: s.store.allAltered()}
-	if r == nil || s.store.isAltered(r.Version) {
+	if r == nil || s.store.isAltered(r.Version) || !s.store.holds(r) {
 		return result, nil
 	}
 	result.Release = s.store.status(r)
