@@ -101,7 +101,8 @@ func Start(t testing.TB, o Options) *Cluster {
 }
 
 // Namespace creates a namespace with a unique name for one test, and requests its deletion at the
-// end of the test without waiting for it.
+// end of the test without waiting for it. Unless the cluster has no controllers, the namespace has
+// its ServiceAccount `default` already.
 func (c *Cluster) Namespace(t testing.TB) string {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(c.RESTConfig())
@@ -115,6 +116,9 @@ func (c *Cluster) Namespace(t testing.TB) string {
 		defer cancel()
 		_ = namespaces.Delete(ctx, ns.Name, metav1.DeleteOptions{})
 	})
+	if !c.options.NoControllers {
+		awaitAccount(t, client, ns.Name)
+	}
 	return ns.Name
 }
 

@@ -52,14 +52,23 @@ func NewWorldIn(t *testing.T, c *env.Cluster, namespace string) *World {
 	return w
 }
 
-// Allow binds a ServiceAccount of the namespace to a ClusterRole, cluster-wide.
+// Allow binds a ServiceAccount of the namespace to a ClusterRole, cluster-wide, and returns when the
+// API server has noticed it.
 func (w *World) Allow(account, role string) {
 	w.T.Helper()
+	allowed := &rbacv1.ClusterRole{}
+	require.NoError(w.T, w.Client.Get(w.T.Context(), client.ObjectKey{Name: role}, allowed))
 	w.Create(&rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: w.Namespace + "-" + account},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.Namespace, Name: account}},
 	})
+	w.Cluster.AwaitGranted(w.T, w.User(account), "", allowed.Rules...)
+}
+
+// User returns the user that a ServiceAccount of the namespace is.
+func (w *World) User(account string) string {
+	return "system:serviceaccount:" + w.Namespace + ":" + account
 }
 
 // Create creates an object and deletes it at the end of the test. If its kind is namespaced and it
@@ -102,6 +111,8 @@ func NewRepo(t *testing.T) (*env.GitServer, *env.GitRepo) {
 }
 
 // Exists reports whether an object exists, in the test's namespace or cluster-scoped, and reads it.
+// It asks again while the API server answers neither yes nor no: it may be too busy, or may not
+// serve a new kind yet.
 func (w *World) Exists(o client.Object, name string) bool {
 	w.T.Helper()
 	return w.ExistsIn(w.Namespace, o, name)
@@ -110,8 +121,12 @@ func (w *World) Exists(o client.Object, name string) bool {
 // ExistsIn is like Exists, in another namespace.
 func (w *World) ExistsIn(namespace string, o client.Object, name string) bool {
 	w.T.Helper()
-	err := w.Client.Get(w.T.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o)
-	require.True(w.T, err == nil || apierrors.IsNotFound(err), "%v", err)
+	var err error
+	answered := w.Eventually(func() bool {
+		err = w.Client.Get(w.T.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o)
+		return err == nil || apierrors.IsNotFound(err)
+	})
+	require.True(w.T, answered, "%v", err)
 	return err == nil
 }
 
