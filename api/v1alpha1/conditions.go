@@ -226,6 +226,10 @@ const (
 	// cluster that the selector matches.
 	NoClusterFitsReason = "NoClusterFits"
 
+	// ClusterNotServedReason: no running process seems to serve any of the clusters that the
+	// selector matches; the message names them.
+	ClusterNotServedReason = "ClusterNotServed"
+
 	// ClusterNotFoundReason: the KubernetesCluster that the application is scheduled to does not
 	// exist. The application is not moved to another cluster (W60).
 	ClusterNotFoundReason = "ClusterNotFound"

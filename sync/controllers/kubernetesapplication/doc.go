@@ -8,7 +8,8 @@
 // fits nowhere, it is also reconciled when the labels of any cluster of its namespace change, and
 // when a kind that it needs appears in one: at once if a CustomResourceDefinition announces it, and
 // within two minutes if not. A cluster that does not say what it serves is asked again after half a
-// minute.
+// minute. Where several processes serve clusters of its namespace, one of them says why it fits
+// nowhere.
 //
 // It owns the conditions Ready, Scheduled, Submitted, Reconciling and Stalled of
 // KubernetesApplication.

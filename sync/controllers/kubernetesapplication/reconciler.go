@@ -53,6 +53,7 @@ type Reconciler struct {
 	filters    placement.Filters
 	scores     placement.Scores
 	placements *placements
+	reports    *reports
 	kinds      *kinds
 	// started is when the first application was reconciled.
 	started func() time.Time
@@ -153,6 +154,7 @@ func (r *Reconciler) lookUpCluster(ctx context.Context, s *scope) (bool, error) 
 		return true, nil
 	}
 	r.kinds.leave(s.key)
+	r.reports.leave(s.key)
 	kc := &v1alpha1.KubernetesCluster{}
 	err := r.Client.Get(ctx, s.clusterKey(), kc)
 	switch {
@@ -188,6 +190,7 @@ func (r *Reconciler) write(ctx context.Context, s *scope, cluster string) error 
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.kernel.Forget(r.placements.leave(key))
 	r.kinds.leave(key)
+	r.reports.leave(key)
 	forgetMetrics(key)
 }
 

@@ -1,6 +1,7 @@
 package kubernetesapplication_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -148,10 +149,15 @@ func TestResources_refusedByTheHub(t *testing.T) {
 	w := newWorld(t)
 	w.addCluster("oslo", nil)
 	quota := &corev1.ResourceQuota{ObjectMeta: named("one"), Spec: corev1.ResourceQuotaSpec{
-		Hard: corev1.ResourceList{"count/kubernetesapplicationresources.apps.waybill.dev": *quantity(1)},
+		Hard: corev1.ResourceList{"count/kubernetesapplicationresources.apps.waybill.dev": *quantity(1), "count/services": *quantity(0)},
 	}}
 	w.Create(quota)
-	require.True(t, w.Eventually(func() bool { return w.Exists(quota, "one") && len(quota.Status.Hard) > 0 }))
+	require.True(t, w.Eventually(func() bool {
+		probe := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "probe"}}
+		probe.Spec.Ports = []corev1.ServicePort{{Port: 80}}
+		err := w.Client.Create(t.Context(), probe, client.DryRunAll)
+		return err != nil && strings.Contains(err.Error(), "exceeded quota: one")
+	}), "the API server does not know the quota")
 	app := w.submit(application("web", configMap(t, "one"), configMap(t, "two")))
 	message := hub.AwaitReason(w.World, app, v1alpha1.ResourcesFailedReason)
 	assert.Contains(t, message, "exceeded quota: one")

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,14 +20,18 @@ import (
 
 const (
 	// warmUp is how long after a start to wait for clusters that were not contacted yet: otherwise
-	// everything would go to the cluster that answers first.
+	// everything would go to the cluster that answers first. It is also how long to wait for other
+	// processes to choose one of theirs.
 	warmUp = 10 * time.Second
+	// waitForReport is how long to wait for another process to say why an application fits nowhere:
+	// longer than that one waits for others.
+	waitForReport = warmUp + 5*time.Second
 	// retryUnanswered is after how long a cluster that did not say what it serves is asked again.
 	retryUnanswered = 30 * time.Second
 )
 
 // schedule finds a cluster for the application and writes it down, once and for all (W36, W60). If
-// it finds none, unplaced says why.
+// it finds none, unplaced says why, unless another process is to say that.
 func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	if r.placements.assumed(s.key, s.app.UID) {
 		// The cache is behind our own write, whose event does not wake us.
@@ -46,28 +49,14 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	if found.matching && !found.matchingOurs {
-		// The processes that serve those clusters know more about them. If none says a word, none
-		// may serve them.
-		wait := time.Until(s.app.CreationTimestamp.Add(warmUp))
-		said := conditions.Has(s.app, v1alpha1.ReadyCondition)
-		if said || wait > 0 {
-			s.skip, s.requeueAfter = true, max(wait, 0)
-			return nil
-		}
-	}
 	if wait := time.Until(r.started().Add(warmUp)); found.uncontacted && wait > 0 {
 		s.undecided, s.requeueAfter = true, wait
 		return nil
 	}
 	workload := placement.Workload{Selector: selector, Kinds: requiredKinds(s.app.Spec.ResourceTemplates)}
 	chosen, err := r.choose(ctx, s, workload, found)
-	if wait := time.Until(s.app.CreationTimestamp.Add(warmUp)); err != nil && found.elsewhere && wait > 0 {
-		s.undecided, s.requeueAfter = true, wait // let others choose first
-		return nil
-	}
 	if err != nil {
-		s.misfit(err, found.elsewhere)
+		r.reportMisfit(s, found, err)
 		return nil
 	}
 	if err := r.write(ctx, s, chosen); err != nil {
@@ -100,31 +89,17 @@ func (r *Reconciler) choose(ctx context.Context, s *scope, w placement.Workload,
 	}
 }
 
-// misfit records why the application fits nowhere, as far as is known: other processes may have
-// clusters for it.
-func (s *scope) misfit(err error, elsewhere bool) {
-	if elsewhere {
-		err = fmt.Errorf("%w; clusters that another process serves may fit", err)
-	}
-	var after time.Duration
-	if fit := (*placement.FitError)(nil); errors.As(err, &fit) && fit.Has(placement.Unanswered) {
-		after = retryUnanswered
-	}
-	s.unplaced = reconcile.Waiting(v1alpha1.NoClusterFitsReason, after, "%w", err)
-}
-
 // found is what is known of the clusters of the application's namespace.
 type found struct {
 	candidates []placement.Candidate
-	// surveys are what the candidates are asked, by name.
+	// surveys are what the clusters are asked that the selector matches and that this process
+	// serves, by name.
 	surveys map[string]*survey
 	// uncontacted means that a cluster that is about to be contacted may turn out to fit.
 	uncontacted bool
-	// elsewhere means that another process serves a cluster that the application may fit in.
-	elsewhere bool
-	// matching means that the selector matches a cluster, in whatever state; matchingOurs means
-	// that it matches one that this process serves.
-	matching, matchingOurs bool
+	// matching are the clusters that the selector matches, in whatever state. elsewhere are those of
+	// them that may fit and that this process does not serve. Both are sorted.
+	matching, elsewhere []string
 }
 
 // candidates gathers what is known of the clusters, without asking any of them: the questions that
@@ -137,27 +112,34 @@ func (r *Reconciler) candidates(ctx context.Context, s *scope, selector labels.S
 	f := found{surveys: make(map[string]*survey, len(list.Items))}
 	for i := range list.Items {
 		kc := &list.Items[i]
-		matches := selector.Matches(labels.Set(kc.Labels))
-		f.matching, f.matchingOurs = f.matching || matches, f.matchingOurs || matches && r.serves(kc)
-		usable := matches && kc.DeletionTimestamp.IsZero() && !kc.Spec.Paused
-		if !r.serves(kc) {
-			f.elsewhere = f.elsewhere || usable
+		if !selector.Matches(labels.Set(kc.Labels)) {
+			// Whoever serves it: so that all processes say the same where the selector matches none.
+			f.candidates = append(f.candidates, placement.Candidate{Name: kc.Name, Labels: kc.Labels})
 			continue
 		}
-		state, known := r.Clusters.State(client.ObjectKeyFromObject(kc))
-		f.uncontacted = f.uncontacted || usable && (!known || !state.Contacted)
-		c, err := r.Clusters.Get(client.ObjectKeyFromObject(kc))
-		asked := r.kinds.survey(c, s.key)
-		f.surveys[kc.Name] = asked
-		f.candidates = append(f.candidates, placement.Candidate{
-			Name:        kc.Name,
-			Labels:      kc.Labels,
-			Deleting:    !kc.DeletionTimestamp.IsZero(),
-			Paused:      kc.Spec.Paused,
-			Unreachable: withoutName(err),
-			Serves:      func(gvk schema.GroupVersionKind) error { return asked.serves(ctx, gvk) },
-		})
+		f.matching = append(f.matching, kc.Name)
+		usable := kc.DeletionTimestamp.IsZero() && !kc.Spec.Paused
+		switch {
+		case r.serves(kc):
+			state, known := r.Clusters.State(client.ObjectKeyFromObject(kc))
+			f.uncontacted = f.uncontacted || usable && (!known || !state.Contacted)
+			c, err := r.Clusters.Get(client.ObjectKeyFromObject(kc))
+			asked := r.kinds.survey(c, s.key)
+			f.surveys[kc.Name] = asked
+			f.candidates = append(f.candidates, placement.Candidate{
+				Name:        kc.Name,
+				Labels:      kc.Labels,
+				Deleting:    !kc.DeletionTimestamp.IsZero(),
+				Paused:      kc.Spec.Paused,
+				Unreachable: withoutName(err),
+				Serves:      func(gvk schema.GroupVersionKind) error { return asked.serves(ctx, gvk) },
+			})
+		case usable:
+			f.elsewhere = append(f.elsewhere, kc.Name)
+		}
 	}
+	slices.Sort(f.matching)
+	slices.Sort(f.elsewhere)
 	return f, nil
 }
 

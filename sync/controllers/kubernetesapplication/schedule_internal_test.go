@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,7 +46,7 @@ func newReconciler(t *testing.T, funcs interceptor.Funcs) *Reconciler {
 	r := &Reconciler{
 		Client: hub, Direct: hub, Recorder: events.NewFakeRecorder(16), Clusters: clusters,
 		kernel: reconcile.NewKernel(minBackoff, maxBackoff), waker: &reconcile.Waker[ctrl.Request]{},
-		filters: placement.Filters{}, scores: placement.DefaultScores(), placements: newPlacements(),
+		filters: placement.Filters{}, scores: placement.DefaultScores(), placements: newPlacements(), reports: newReports(),
 		started: func() time.Time { return time.Time{} }, fill: func() error { return nil },
 	}
 	r.kinds = newKinds(r.wake)
@@ -112,54 +111,4 @@ func TestReconcile_forgetsWhatIsGone(t *testing.T) {
 	assert.Equal(t, types.UID("1"), r.placements.met(web, "2"), "another of that name")
 	assert.Empty(t, r.placements.met(web, "2"))
 	assert.Equal(t, types.UID("2"), r.placements.leave(web))
-}
-
-// W36: why an application fits nowhere is said by those processes whose clusters it asks for.
-func TestSchedule_whereOthersHaveClusters(t *testing.T) {
-	newOther := func(t *testing.T) *Reconciler {
-		r := newReconciler(t, interceptor.Funcs{}) // with a cluster of another process
-		r.filters = placement.DefaultFilters()
-		r.ClusterSelector = labels.SelectorFromSet(labels.Set{"shard": "one"})
-		return r
-	}
-	t.Run("and we have none", func(t *testing.T) {
-		r := newOther(t)
-		app := &v1alpha1.KubernetesApplication{}
-		require.NoError(t, r.Client.Get(t.Context(), web, app))
-		app.CreationTimestamp = metav1.Now()
-		require.NoError(t, r.Client.Update(t.Context(), app))
-		app, result := reconciled(t, r)
-		assert.Empty(t, app.Status.Conditions, "they know why")
-		assert.Positive(t, result.RequeueAfter, "and are given time to say so")
-	})
-	t.Run("and nobody says a word", func(t *testing.T) {
-		r := newOther(t)
-		app, _ := reconciled(t, r)
-		assert.Equal(t, v1alpha1.NoClusterFitsReason, conditions.GetReason(app, v1alpha1.ReadyCondition))
-		assert.Contains(t, conditions.GetMessage(app, v1alpha1.ReadyCondition), "; clusters that another process serves may fit")
-		conditions.MarkUnknown(app, v1alpha1.ReadyCondition, v1alpha1.ProgressingReason, "placed elsewhere")
-		require.NoError(t, r.Client.Status().Update(t.Context(), app))
-		app, _ = reconciled(t, r)
-		assert.Equal(t, v1alpha1.ProgressingReason, conditions.GetReason(app, v1alpha1.ReadyCondition), "somebody has spoken")
-	})
-	t.Run("and so have we", func(t *testing.T) {
-		r := newOther(t)
-		require.NoError(t, r.Client.Create(t.Context(), &v1alpha1.KubernetesCluster{
-			ObjectMeta: metav1.ObjectMeta{Namespace: web.Namespace, Name: "bergen", Labels: map[string]string{"shard": "one"}},
-		}))
-		app, _ := reconciled(t, r)
-		message := conditions.GetMessage(app, v1alpha1.ReadyCondition)
-		assert.Contains(t, message, "cluster bergen: ")
-		assert.Contains(t, message, "; clusters that another process serves may fit")
-		assert.Equal(t, v1alpha1.NoClusterFitsReason, conditions.GetReason(app, v1alpha1.ScheduledCondition))
-	})
-	t.Run("that it does not ask for", func(t *testing.T) {
-		r := newOther(t)
-		app := &v1alpha1.KubernetesApplication{}
-		require.NoError(t, r.Client.Get(t.Context(), web, app))
-		app.Spec.ClusterSelector.MatchLabels = map[string]string{"region": "north"}
-		require.NoError(t, r.Client.Update(t.Context(), app))
-		app, _ = reconciled(t, r)
-		assert.Equal(t, v1alpha1.NoClusterFitsReason, conditions.GetReason(app, v1alpha1.ReadyCondition), "else nobody would say it")
-	})
 }

@@ -27,8 +27,8 @@ type scope struct {
 	// by schedule.
 	undecided bool
 	unplaced  error
-	// requeueAfter is when to look again at what is skipped or undecided; zero for never. Set
-	// by schedule.
+	// requeueAfter is when to look again at what is skipped or undecided; zero for never. Set by
+	// schedule.
 	requeueAfter time.Duration
 
 	// resources are those of the templates, in their order. Set by list and keep.

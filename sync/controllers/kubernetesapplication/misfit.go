@@ -1,0 +1,156 @@
+package kubernetesapplication
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"k8s.io/apimachinery/pkg/types"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/excerpt"
+	"waybill.dev/waybill/sync/placement"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// reportMisfit reports why the application fits nowhere, unless another process is to do that.
+//
+// Several processes may serve clusters of one namespace, and each knows more about its own. So that
+// they do not overwrite each other's texts, only one reports at once: the one that serves the first
+// of the clusters that the selector matches. If it does not, because it is down or because nobody
+// serves that cluster, another process does after some time, and keeps its text up to date.
+func (r *Reconciler) reportMisfit(s *scope, f found, fit error) {
+	misfit, again := f.misfit(fit)
+	if wait, never := r.turn(s, f, misfit); never || wait > 0 {
+		s.skip, s.requeueAfter = true, wait
+		if wait == 0 || again > 0 && again < wait {
+			s.requeueAfter = again
+		}
+		return
+	}
+	r.reports.made(s.key, misfit.Error())
+	s.unplaced = reconcile.RetryAfter(misfit, again)
+}
+
+// misfit returns why the application fits nowhere, as far as is known here, and after how long to
+// look again; zero if an event will tell.
+func (f found) misfit(fit error) (misfit error, again time.Duration) {
+	if len(f.matching) > 0 && len(f.surveys) == 0 {
+		return reconcile.Waiting(v1alpha1.ClusterNotServedReason, 0,
+			"no waybill-sync seems to serve the clusters that the selector matches (%s): start one whose --cluster-selector matches their labels, or correct their labels",
+			excerpt.Names(f.matching, shown)), 0
+	}
+	if len(f.elsewhere) > 0 {
+		fit = fmt.Errorf("%w; not served by this waybill-sync, and chosen by no other: %s", fit, excerpt.Names(f.elsewhere, shown))
+	}
+	if fitError := (*placement.FitError)(nil); errors.As(fit, &fitError) && fitError.Has(placement.Unanswered) {
+		again = retryUnanswered
+	}
+	return reconcile.Waiting(v1alpha1.NoClusterFitsReason, 0, "%w", fit), again
+}
+
+// turn returns after how long this process is to report a misfit; never means that another process
+// keeps the report up to date.
+func (r *Reconciler) turn(s *scope, f found, misfit error) (wait time.Duration, never bool) {
+	switch {
+	case len(f.matching) == 0: // every process says the same
+		return 0, false
+	case f.surveys[f.matching[0]] != nil:
+		if len(f.elsewhere) == 0 {
+			return 0, false
+		}
+		// Other processes may be about to choose a cluster.
+		return max(time.Until(s.app.CreationTimestamp.Add(warmUp)), time.Until(r.started().Add(warmUp)), 0), false
+	case f.reported(s.app, misfit, r.reports.last(s.key)):
+		r.reports.seen(s.key)
+		return 0, true
+	default:
+		return max(time.Until(r.reports.missing(s.key).Add(waitForReport)), 0), false
+	}
+}
+
+// reported tells whether the status of the application says why it fits nowhere, as of now. last is
+// what this process reported last.
+func (f found) reported(app *v1alpha1.KubernetesApplication, misfit error, last string) bool {
+	ready, status := conditions.Get(app, v1alpha1.ReadyCondition), app.Status
+	requested := app.Annotations[v1alpha1.ReconcileAtAnnotation]
+	switch {
+	case ready == nil, status.ObservedGeneration != app.Generation, requested != "" && status.LastHandledReconcileAt != requested:
+		return false
+	case ready.Message == misfit.Error():
+		return true
+	case ready.Message == last, ready.Reason == v1alpha1.ClusterNotServedReason:
+		return false // it is ours, or anybody's, to correct
+	case ready.Reason == v1alpha1.NoClusterFitsReason:
+		return f.explains(ready.Message)
+	default:
+		return true
+	}
+}
+
+// explains tells whether a message of a FitError says of any of the clusters that the selector
+// matches why it does not fit. If not, it is of the time before labels changed.
+func (f found) explains(message string) bool {
+	return slices.ContainsFunc(f.matching, func(name string) bool { return strings.Contains(message, "cluster "+name+": ") })
+}
+
+// reports records what this process has reported of applications that fit nowhere.
+type reports struct {
+	mu sync.Mutex
+	of map[types.NamespacedName]report
+}
+
+type report struct {
+	// text is what was reported last; empty for nothing.
+	text string
+	// missing is since when a report of another process is missing; zero if it is not.
+	missing time.Time
+}
+
+func newReports() *reports { return &reports{of: map[types.NamespacedName]report{}} }
+
+// made records a report of this process.
+func (r *reports) made(app types.NamespacedName, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.of[app] = report{text: text}
+}
+
+func (r *reports) last(app types.NamespacedName) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.of[app].text
+}
+
+// seen records that no report is missing.
+func (r *reports) seen(app types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if one, known := r.of[app]; known {
+		one.missing = time.Time{}
+		r.of[app] = one
+	}
+}
+
+// missing records that a report is missing, and returns since when.
+func (r *reports) missing(app types.NamespacedName) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	one := r.of[app]
+	if one.missing.IsZero() {
+		one.missing = time.Now()
+		r.of[app] = one
+	}
+	return one.missing
+}
+
+// leave drops an application that is gone, or placed.
+func (r *reports) leave(app types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.of, app)
+}
