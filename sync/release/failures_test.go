@@ -88,3 +88,34 @@ func TestEnsure_reportsAnAlteredRecordAmongFailures(t *testing.T) {
 	assert.Contains(t, result.Altered, 6)
 	w.assertNoBinding()
 }
+
+// K47: neither the status nor an alarm may go by a try that was not recorded.
+func TestEnsure_notesNoInstallThatWasNotRecorded(t *testing.T) {
+	cases := map[string]func(*world) (release.Desired, func()){
+		"NotRendered": func(w *world) (release.Desired, func()) {
+			return w.template("{{ fail \"no\" }}"), func() {}
+		},
+		"RecordRefused": func(w *world) (release.Desired, func()) {
+			return w.template(plain), w.refuse(records)
+		},
+	}
+	for name, prepare := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			_, err := w.try(t.Context(), w.template(plain+broken))
+			require.Error(t, err)
+			noted := w.known["one"]
+			d, allow := prepare(w)
+			result, err := w.try(t.Context(), d)
+			require.Error(t, err)
+			assert.Empty(t, result.Release)
+			assert.Equal(t, noted, w.known["one"])
+			assert.Equal(t, []string{"1 failed"}, w.revisions("one"))
+
+			allow()
+			result = w.ensure(w.template(plain))
+			assert.Empty(t, result.Altered)
+			assert.EqualValues(t, 2, result.Release.Revision)
+		})
+	}
+}
