@@ -142,12 +142,17 @@ func (s *suite) key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: s.ns, Name: name}
 }
 
-// engage creates a KubernetesCluster and engages it, as its own controller would.
+// engage creates a KubernetesCluster and engages it, as its own controller would. It returns when
+// the controller sees it: definitions come by another watch.
 func (s *suite) engage(name string, config *rest.Config, labels map[string]string) *v1alpha1.KubernetesCluster {
 	s.t.Helper()
 	kc := &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: name, Labels: labels}}
 	require.NoError(s.t, s.Create(s.t.Context(), kc))
 	s.registry.Ensure(s.key(name), "a", config)
+	cached := s.registry.Local().Client()
+	require.Eventually(s.t, func() bool {
+		return cached.Get(s.t.Context(), s.key(name), &v1alpha1.KubernetesCluster{}) == nil
+	}, limit, often)
 	return kc
 }
 

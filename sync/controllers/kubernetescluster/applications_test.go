@@ -28,6 +28,7 @@ func (h *hub) application(name, cluster string) *v1alpha1.KubernetesApplication 
 	}
 	require.NoError(h.t, h.Create(h.t.Context(), app))
 	h.t.Cleanup(func() { _ = h.Client.Delete(cleanup(h.t), app) })
+	h.seen(app)
 	return app
 }
 
@@ -43,6 +44,7 @@ func (h *hub) resource(name, cluster string, app *v1alpha1.KubernetesApplication
 	}
 	require.NoError(h.t, h.Create(h.t.Context(), kar))
 	h.t.Cleanup(func() { _ = h.Client.Delete(cleanup(h.t), kar) })
+	h.seen(kar)
 	return kar
 }
 

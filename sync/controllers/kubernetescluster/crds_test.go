@@ -1,6 +1,7 @@
 package kubernetescluster_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -98,7 +99,9 @@ func TestCRDs_withoutTheRight(t *testing.T) {
 		t.Cleanup(func() { _ = user.Delete(cleanup(t), o) })
 	}
 	h.add("eu-1", kubeconfig)
-	kc := h.until("eu-1", reason(v1alpha1.ForbiddenReason), "it may not install CRDs")
+	kc := h.until("eu-1", func(kc *v1alpha1.KubernetesCluster) bool {
+		return reason(v1alpha1.ForbiddenReason)(kc) && strings.Contains(condition(kc, v1alpha1.ReadyCondition).Message, "install CRD")
+	}, "it may not install CRDs")
 	assert.Contains(t, condition(kc, v1alpha1.ReadyCondition).Message, `the user of the kubeconfig lacks a right: install CRD `)
 	assert.Contains(t, condition(kc, v1alpha1.ReadyCondition).Message, `User "weak" cannot get resource "customresourcedefinitions"`)
 	assert.True(t, kc.Status.Reachable)

@@ -201,6 +201,17 @@ func (h *hub) until(name string, as func(*v1alpha1.KubernetesCluster) bool, reas
 	return kc
 }
 
+// seen waits until the controller sees an object as it was written: what holds a KubernetesCluster
+// comes by other watches than its deletion.
+func (h *hub) seen(o client.Object) {
+	h.t.Helper()
+	cached, now := h.registry.Local().Client(), o.DeepCopyObject().(client.Object)
+	require.True(h.t, eventually(func() bool {
+		err := cached.Get(h.t.Context(), client.ObjectKeyFromObject(o), now)
+		return err == nil && now.GetResourceVersion() == o.GetResourceVersion()
+	}), "%T %s is not seen", o, o.GetName())
+}
+
 func eventually(ok func() bool) bool {
 	tick := time.NewTicker(often)
 	defer tick.Stop()

@@ -57,6 +57,7 @@ func (h *hub) delivering(name, cluster string) *v1alpha1.GitSync {
 	h.t.Cleanup(func() { _ = h.Client.Delete(cleanup(h.t), gs) })
 	gs.Status.Clusters = []v1alpha1.GitSyncClusterStatus{{Name: cluster, Ready: true}}
 	require.NoError(h.t, h.Status().Update(h.t.Context(), gs))
+	h.seen(gs)
 	return gs
 }
 
