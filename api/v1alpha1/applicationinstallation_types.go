@@ -278,6 +278,12 @@ type ApplicationInstallationStatus struct {
 	// +optional
 	HealthAwaitedSince *metav1.Time `json:"healthAwaitedSince,omitempty"`
 
+	// GivenUp identifies what was rolled back or uninstalled because it did not become healthy in
+	// time: its input, and the revision of the source. It is not installed again, unless something
+	// changes or somebody asks for it.
+	// +optional
+	GivenUp string `json:"givenUp,omitempty"`
+
 	// Inventory of the objects of the installation.
 	// +optional
 	Inventory *Inventory `json:"inventory,omitempty"`

@@ -160,7 +160,7 @@ func (p *Pass) failed(ctx context.Context, e *Error, outcome Outcome) ctrl.Resul
 		conditions.Delete(p.obj, v1alpha1.StalledCondition)
 	}
 	if e.reaction == retry {
-		return ctrl.Result{RequeueAfter: p.again(ctx, e)}
+		return ctrl.Result{RequeueAfter: earlier(p.again(ctx, e), outcome.RequeueAfter)}
 	}
 	after := earlier(e.after, outcome.RequeueAfter)
 	if outcome.Beside != nil {

@@ -108,6 +108,7 @@ func TestInstallation_doesNotRollBackToAnAlteredRelease(t *testing.T) {
 	w.Create(&corev1.ResourceQuota{ObjectMeta: objectMeta("few"), Spec: corev1.ResourceQuotaSpec{
 		Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")},
 	}})
+	w.AwaitPodRefused("exceeded quota: few")
 	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) {
 		i.Spec.Values = values(t, map[string]any{"replicas": 2, "hook": map[string]any{"enabled": false}})
 		i.Spec.DeployOptions = &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{
@@ -119,5 +120,13 @@ func TestInstallation_doesNotRollBackToAnAlteredRelease(t *testing.T) {
 	assert.True(t, conditions.IsStalled(inst))
 	assert.Equal(t, "failed", inst.Status.Release.Status)
 	assert.EqualValues(t, 2, *w.deployment("web").Spec.Replicas, "what is installed stays")
+
+	// A change by others is no reason to try again what was given up.
+	hub.Change(w.World, w.deployment("web"), func(d *appsv1.Deployment) { d.Spec.Paused = true })
+	w.settle(inst)
+	hub.Change(w.World, w.deployment("web"), func(d *appsv1.Deployment) { d.Spec.Paused = false })
+	w.settle(inst)
+	assert.True(t, conditions.IsStalled(inst))
+	assert.EqualValues(t, 2, inst.Status.Release.Revision)
 	w.assertNotApplied("Helm's record of revision 1 of release " + w.Namespace + "/web is not as Waybill noted it: it was not used, and another revision was made from the chart")
 }

@@ -8,15 +8,41 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// awaitHealth starts the time within which what was just written must become healthy. What was
-// there already keeps its time, or has none because it has been healthy.
-func (s *scope) awaitHealth(result acted) {
-	if result.err == nil && len(result.problems) == 0 {
-		s.session.begun = false
-	}
-	if result.wrote {
+// awaitHealthOf starts the time within which something else than before must become healthy. A
+// kustomization is awaited from the intent to apply it; the time of a release starts when it has
+// been written.
+func (s *scope) awaitHealthOf(app v1alpha1.ResolvedApplication) {
+	if app.Method == v1alpha1.MethodKustomize {
 		s.session.healthAwaited = awaitedFrom(s.options())
 	}
+}
+
+// awaitHealthAfter starts the time anew where this action was the first to apply all of a
+// kustomization: it cannot be healthy before.
+func (s *scope) awaitHealthAfter(result acted) {
+	x := s.session
+	awaited := s.current().Method == v1alpha1.MethodKustomize && !x.healthAwaited.IsZero()
+	if awaited && !x.result.complete() && result.complete() {
+		x.healthAwaited = awaitedFrom(s.options())
+	}
+}
+
+// givesUp reports whether what is installed has not been healthy in time, and is rolled back for
+// it; but not while what is to replace it is being fetched.
+func (s *scope) givesUp() bool {
+	o := s.options()
+	return o != nil && o.Atomic && s.isDue(s.healthDue()) && s.fetching != fetchingWanted
+}
+
+// overdue reports whether what was installed last must be given up, because it has never been
+// healthy and its time is over, and why.
+func (d *driver) overdue(s *scope) (string, bool) {
+	x := s.session
+	if !x.acted || x.failure != nil || !x.result.complete() || !s.givesUp() {
+		return "", false
+	}
+	seen, known := d.applier.Observe(s.owner)
+	return overdueMessage(s.options(), seen.Health), known && !seen.Health.Healthy()
 }
 
 // healthDue returns when the installation fails if it is not healthy by then; zero if it has been

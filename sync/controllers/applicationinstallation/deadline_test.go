@@ -24,6 +24,7 @@ func (w *world) noPods() func() {
 		Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")},
 	}}
 	w.Create(quota)
+	w.AwaitPodRefused("exceeded quota: none")
 	require.NoError(w.T, w.Client.DeleteAllOf(w.T.Context(), &corev1.Pod{}, client.InNamespace(w.Namespace), client.GracePeriodSeconds(0)))
 	return func() {
 		w.T.Helper()
@@ -48,7 +49,7 @@ func TestInstallation_isNotGivenUpOnceItWasHealthy(t *testing.T) {
 	w.define(nil)
 	inst := hub.AwaitReady(w.World, w.install(func(s *v1alpha1.ApplicationInstallationSpec) {
 		s.Values = values(t, map[string]any{"replicas": 1, "hook": map[string]any{"enabled": false}})
-		s.DeployOptions = waiting(time.Minute, true)
+		s.DeployOptions = waiting(hub.Limit, true)
 	}))
 	assert.Nil(t, inst.Status.HealthAwaitedSince)
 	before := w.deployment("web").UID
@@ -94,4 +95,79 @@ func TestInstallation_isGivenUpAfterARestartIfItWasNeverHealthy(t *testing.T) {
 	assert.True(t, conditions.IsStalled(inst))
 	assert.EqualValues(t, 3, inst.Status.Release.Revision)
 	assert.EqualValues(t, 1, *w.deployment("web").Spec.Replicas)
+
+	// It stays given up when Waybill is restarted, and what it was rolled back to is kept.
+	message := conditions.GetMessage(inst, v1alpha1.ReadyCondition)
+	engageAnew(t.Name() + "again")
+	w.settle(inst)
+	w.awaitBack()
+	w.settle(inst)
+	assert.Equal(t, message, conditions.GetMessage(inst, v1alpha1.ReadyCondition))
+	assert.True(t, conditions.IsStalled(inst))
+	assert.EqualValues(t, 3, inst.Status.Release.Revision)
+
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { metaAnnotate(i, v1alpha1.ReconcileAtAnnotation, "again") })
+	hub.Await(w.World, inst, "it is tried again for who asks", func(i *v1alpha1.ApplicationInstallation) bool { return i.Status.Release.Revision > 3 })
+}
+
+// K47: a first install that never became healthy is uninstalled, once, and that is said.
+func TestInstallation_isUninstalledIfItsFirstInstallIsNeverHealthy(t *testing.T) {
+	w := newWorld(t)
+	w.noPods()
+	w.define(nil)
+	inst := w.install(func(s *v1alpha1.ApplicationInstallationSpec) {
+		s.Values = values(t, map[string]any{"hook": map[string]any{"enabled": false}})
+		s.DeployOptions = waiting(time.Second, true)
+	})
+	assert.Contains(t, hub.AwaitReason(w.World, inst, v1alpha1.NotHealthyReason), "uninstalled: after 1s")
+	assert.True(t, conditions.IsStalled(inst))
+	assert.Nil(t, inst.Status.Release)
+	assert.False(t, w.Exists(&v1alpha1.Application{}, "web"))
+
+	engageAnew(t.Name())
+	w.settle(inst)
+	assert.True(t, conditions.IsStalled(inst))
+	assert.Nil(t, inst.Status.Release)
+	assert.Empty(t, w.releases("web"))
+
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) {
+		i.Spec.Values = values(t, map[string]any{"replicas": 0, "hook": map[string]any{"enabled": false}})
+	})
+	hub.AwaitReady(w.World, inst)
+	assert.Empty(t, inst.Status.GivenUp)
+}
+
+// K47: what is about to be replaced is not given up, even if its time is over.
+func TestInstallation_isNotGivenUpForWhatReplacesIt(t *testing.T) {
+	w := newWorld(t)
+	w.noPods()
+	w.define(nil)
+	inst := w.install(func(s *v1alpha1.ApplicationInstallationSpec) {
+		s.Values = values(t, map[string]any{"hook": map[string]any{"enabled": false}})
+		s.DeployOptions = waiting(time.Second, false)
+	})
+	hub.AwaitReason(w.World, inst, v1alpha1.NotHealthyReason)
+	before := w.deployment("web").UID
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) {
+		i.Spec.Values = values(t, map[string]any{"replicas": 0, "hook": map[string]any{"enabled": false}})
+		i.Spec.DeployOptions = waiting(time.Second, true)
+	})
+	hub.AwaitReady(w.World, inst)
+	assert.EqualValues(t, 2, inst.Status.Release.Revision)
+	assert.Equal(t, before, w.deployment("web").UID)
+}
+
+// The time of a kustomization is in the status before anything is applied: who dies meanwhile does
+// not lose it.
+func TestInstallation_ofAKustomizationIsAwaitedFromItsIntent(t *testing.T) {
+	w := newWorld(t)
+	w.kustomizations(keyed("one"))
+	held := w.admission()
+	inst := w.install(func(s *v1alpha1.ApplicationInstallationSpec) { s.DeployOptions = waiting(time.Hour, false) })
+	<-held.asked
+	require.NoError(t, w.Client.Get(t.Context(), client.ObjectKeyFromObject(inst), inst))
+	assert.NotNil(t, inst.Status.HealthAwaitedSince)
+	held.release()
+	hub.AwaitReady(w.World, inst)
+	assert.Nil(t, inst.Status.HealthAwaitedSince)
 }

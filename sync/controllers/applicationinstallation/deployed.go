@@ -49,11 +49,16 @@ func (d *deployed) known() *v1alpha1.ReleaseStatus {
 	return d.release
 }
 
-// note records what an action has made of the release, and the remarks on it.
+// note records what an action has made of the release, and the remarks on it. nil says that it made
+// nothing of it, and a release without a name that there is none any more.
 func (d *deployed) note(release *v1alpha1.ReleaseStatus, remarks ...remark) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if release != nil {
+	switch {
+	case release == nil:
+	case release.Name == "":
+		d.release = nil
+	default:
 		d.release = release
 	}
 	d.remarks = append(d.remarks, remarks...)

@@ -93,7 +93,7 @@ func (r *Reconciler) newDriver(ctx context.Context, c *cluster.Cluster) (*driver
 	d.applier = apply.New(ctx, c, apply.Options{Notify: d.notify})
 	d.acts = reconcile.NewJobs[jobKey, acted](ctx, cmp.Or(r.Actions, defaultActions), func(k jobKey) {
 		d.waker.Wake(ctrl.Request{NamespacedName: k.name})
-	}, func(err error) acted { return acted{err: err} }).DrainedBy(r.Drain)
+	}, func(err error) acted { return acted{failure: err} }).DrainedBy(r.Drain)
 	d.watching = newContentWatches(ctx, c.Cache(), d.wakeNaming)
 	d.methods = map[v1alpha1.Method]method{
 		v1alpha1.MethodHelm:      newHelmMethod(d),

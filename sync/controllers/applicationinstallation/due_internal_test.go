@@ -19,7 +19,8 @@ func TestRequeueAfter_countsEverythingThatIsDue(t *testing.T) {
 	waiting.Spec.DeployOptions = &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{Wait: true, Timeout: metav1.Duration{Duration: time.Minute}}}
 	for _, session := range []*session{
 		{look: reconcile.Retry{At: soon}},
-		{retry: reconcile.Retry{At: soon}},
+		{install: attempts{Retry: reconcile.Retry{At: soon}}},
+		{correction: attempts{Retry: reconcile.Retry{At: soon}}},
 		{compareAt: soon},
 		{healthAwaited: now},
 	} {
@@ -41,7 +42,7 @@ func TestFailed_isTriedAgain(t *testing.T) {
 	assert.Equal(t, failure, err, "nothing is due, so the back-off is the kernel's")
 	assert.Zero(t, outcome.RequeueAfter)
 
-	s.session.retry.At = now.Add(time.Minute)
+	s.session.install.At = now.Add(time.Minute)
 	outcome, err = s.failed(failure)
 	assert.NotEqual(t, failure, err, "a pass for another reason is not another failure")
 	assert.Positive(t, outcome.RequeueAfter)
@@ -50,41 +51,39 @@ func TestFailed_isTriedAgain(t *testing.T) {
 // An uninstall that waits for a finalizer is not begun anew when the source is to be looked at.
 func TestBeginUninstall_forgetsWhatWasDueOnce(t *testing.T) {
 	later := time.Now().Add(time.Minute)
-	one := &session{look: reconcile.Retry{At: later}, healthAwaited: later, retry: reconcile.Retry{At: later}}
+	one := &session{look: reconcile.Retry{At: later}, healthAwaited: later, install: attempts{Retry: reconcile.Retry{At: later}}}
 	one.beginUninstall()
 	assert.Zero(t, one.look.At)
 	assert.Zero(t, one.healthAwaited)
-	assert.Zero(t, one.retry.At)
+	assert.Zero(t, one.install.At)
 
-	one.retry.At = later
+	one.install.At = later
 	one.beginUninstall()
-	assert.Equal(t, later, one.retry.At, "a failed uninstall has its own back-off")
+	assert.Equal(t, later, one.install.At, "a failed uninstall has its own back-off")
 }
 
 // Who asks for a reconciliation has what failed tried again, also while that is waited out.
 func TestRetryDue(t *testing.T) {
 	now := time.Now()
-	failed, well := acted{err: errors.New("refused")}, acted{}
 	cases := map[string]struct {
 		reason    string
-		result    acted
-		retryAt   time.Time
+		retry     reconcile.Retry
 		requested string
 		due       bool
 	}{
-		"waited out":      {"its time has not come", failed, now.Add(time.Minute), "asked", false},
-		"its time":        {"the back-off is over", failed, now, "asked", true},
-		"asked for":       {"somebody does not want to wait", failed, now.Add(time.Minute), "before", true},
-		"stalled":         {"nothing is tried by itself", failed, time.Time{}, "asked", false},
-		"stalled, asked":  {"somebody has acted elsewhere", failed, time.Time{}, "before", true},
-		"well, asked for": {"there is nothing to try again", well, time.Time{}, "before", false},
+		"waited out":      {"its time has not come", reconcile.Retry{At: now.Add(time.Minute), Failures: 1}, "asked", false},
+		"its time":        {"the back-off is over", reconcile.Retry{At: now, Failures: 1}, "asked", true},
+		"asked for":       {"somebody does not want to wait", reconcile.Retry{At: now.Add(time.Minute), Failures: 1}, "before", true},
+		"stalled":         {"nothing is tried by itself", reconcile.Retry{Failures: 1}, "asked", false},
+		"stalled, asked":  {"somebody has acted elsewhere", reconcile.Retry{Failures: 1}, "before", true},
+		"well, asked for": {"there is nothing to try again", reconcile.Retry{}, "before", false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			inst := &v1alpha1.ApplicationInstallation{}
 			inst.Annotations = map[string]string{v1alpha1.ReconcileAtAnnotation: "asked"}
-			s := &scope{inst: inst, now: now, session: &session{result: c.result, retry: reconcile.Retry{At: c.retryAt}, requested: c.requested}}
-			assert.Equal(t, c.due, s.retryDue(), c.reason)
+			s := &scope{inst: inst, now: now, session: &session{}}
+			assert.Equal(t, c.due, s.retryDue(attempts{Retry: c.retry, requested: c.requested}), c.reason)
 		})
 	}
 }

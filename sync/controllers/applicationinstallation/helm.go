@@ -40,7 +40,7 @@ func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 		altered(id, result.Altered, "it was not used, and another revision was made from the chart"),
 		said(id, result.Warnings, result.Kept)...))
 	if err != nil {
-		got.err = releaseError(result, err)
+		got.failure = releaseError(result, err)
 		return got
 	}
 	got.inventory = slices.Clone(result.Objects)
@@ -123,14 +123,18 @@ func (m *helmMethod) compare(ctx context.Context, p plan, got acted, dirty []man
 	case err == nil:
 		got.corrected = described(drift)
 	}
-	if reason := release.ReasonOf(err); reason == release.ReasonGone || reason == release.ReasonAltered {
-		return acted{gone: true, inventory: p.inventory}
+	switch release.ReasonOf(err) {
+	case "":
+		return m.name(ctx, p, got)
+	case release.ReasonAltered: // what it describes is there
+		return acted{record: recordUnusable, inventory: p.inventory}
+	case release.ReasonNotDeployed:
+		got.record = recordUnusable
+	case release.ReasonGone:
+		got.record = recordGone
 	}
-	if err != nil {
-		got.err = releaseError(release.Result{}, err)
-		return got
-	}
-	return m.name(ctx, p, got)
+	got.inventory, got.err = p.inventory, releaseError(release.Result{}, err)
+	return got
 }
 
 // described returns how each object differed.
@@ -147,19 +151,41 @@ func (m *helmMethod) rollback(ctx context.Context, p plan, why string) acted {
 	id := identity(p)
 	result, err := m.engine.Rollback(ctx, m.cluster, id, releaseOptions(p.options), why)
 	got := acted{release: noted(result)}
+	switch {
+	case release.ReasonOf(err) == release.ReasonAltered:
+		got.givenUp = p.installed.moved
+		got.failure = reconcile.Stalled(v1alpha1.ReleaseAlteredReason, "%s; not rolled back: %w; change the installation to try again", why, err)
+	case err != nil:
+		got.failure = releaseError(result, err)
+	case got.release == nil:
+		got.givenUp, got.release = p.installed.moved, &v1alpha1.ReleaseStatus{}
+		got.failure = reconcile.Stalled(v1alpha1.NotHealthyReason, "uninstalled: %s; change the installation to try again", why)
+	default:
+		got.givenUp = p.installed.moved
+		got.failure = reconcile.Stalled(v1alpha1.NotHealthyReason, "rolled back: %s; change the installation to try again", why)
+	}
 	m.note(ctx, p, got, append(altered(id, result.Altered, "it was not used"), said(id, result.Warnings, result.Kept)...))
-	if release.ReasonOf(err) == release.ReasonAltered {
-		got.err = reconcile.Stalled(v1alpha1.ReleaseAlteredReason, "%s; not rolled back: %w; change the installation to try again", why, err)
+	switch {
+	case err != nil:
 		return got
+	case got.release.Name == "":
+		return m.unname(ctx, p, got)
+	default:
+		got.inventory = slices.Clone(result.Objects)
+		return m.describe(ctx, p, got)
 	}
-	if err != nil {
-		got.err = releaseError(result, err)
-		return got
-	}
-	got.inventory = slices.Clone(result.Objects)
-	got = m.describe(ctx, p, got)
-	if got.err == nil {
-		got.err = reconcile.Stalled(v1alpha1.NotHealthyReason, "rolled back: %s; change the installation to try again", why)
+}
+
+// unname deletes the Application that lists the objects of a release which is gone.
+func (m *helmMethod) unname(ctx context.Context, p plan, got acted) acted {
+	m.applier.Unwatch(p.owner)
+	result := m.applier.Delete(ctx, p.owner, []manifest.ID{{
+		Group: v1alpha1.Group, Version: v1alpha1.GroupVersion.Version, Kind: v1alpha1.ApplicationKind,
+		Namespace: p.resolved.Namespace, Name: p.inst.Name,
+	}})
+	got.inventory, got.problems, got.waiting = result.Inventory, result.Problems, result.Inventory
+	if result.Err != nil {
+		got.err = reconcile.Failed(v1alpha1.UninstallFailedReason, "%w", prefixed("uninstall", p, result.Err))
 	}
 	return got
 }
@@ -175,16 +201,7 @@ func (m *helmMethod) uninstall(ctx context.Context, p plan) acted {
 		got.err = reconcile.Failed(v1alpha1.UninstallFailedReason, "%w", prefixed("uninstall", p, err))
 		return got
 	}
-	described := manifest.ID{
-		Group: v1alpha1.Group, Version: v1alpha1.GroupVersion.Version, Kind: v1alpha1.ApplicationKind,
-		Namespace: p.resolved.Namespace, Name: p.inst.Name,
-	}
-	result := m.applier.Delete(ctx, p.owner, []manifest.ID{described})
-	got.inventory, got.problems, got.waiting = result.Inventory, result.Problems, result.Inventory
-	if result.Err != nil {
-		got.err = reconcile.Failed(v1alpha1.UninstallFailedReason, "%w", prefixed("uninstall", p, result.Err))
-	}
-	return got
+	return m.unname(ctx, p, got)
 }
 
 // identity returns the identity of the release, which is named after the installation (C55).

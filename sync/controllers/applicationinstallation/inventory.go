@@ -19,6 +19,7 @@ func (d *driver) restore(ctx context.Context, s *scope) error {
 	if s.session.restored {
 		s.inst.Status.Release = s.session.deployed.known()
 		s.inst.Status.HealthAwaitedSince = sinceOf(s.session.healthAwaited)
+		s.inst.Status.GivenUp = s.session.givenUp
 		s.tellRemarks()
 		return nil
 	}
@@ -27,11 +28,7 @@ func (d *driver) restore(ctx context.Context, s *scope) error {
 		return reconcile.Failed(v1alpha1.InventoryUnreadableReason, "%w", err)
 	}
 	s.session.deployed.set(ids)
-	s.session.deployed.note(s.inst.Status.Release)
-	if since := s.inst.Status.HealthAwaitedSince; since != nil {
-		s.session.healthAwaited = since.Time
-	}
-	s.session.restored = true
+	s.session.restore(s.inst)
 	return nil
 }
 

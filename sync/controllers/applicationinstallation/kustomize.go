@@ -53,7 +53,6 @@ func (m kustomizeMethod) build(ctx context.Context, p plan, at git.Revision) (*f
 
 func (m kustomizeMethod) install(ctx context.Context, p plan, f *files) acted {
 	got, _ := m.apply(ctx, p, f)
-	got.wrote = p.begun && got.err == nil && len(got.problems) == 0
 	return got
 }
 
@@ -83,7 +82,7 @@ func (m kustomizeMethod) apply(ctx context.Context, p plan, f *files) (acted, []
 
 // correct rebuilds what is installed, because that is not kept in memory, and nothing newer.
 func (m kustomizeMethod) correct(ctx context.Context, p plan, drifted []manifest.ID) acted {
-	found, err := m.build(ctx, p, p.revision)
+	found, err := m.build(ctx, p, p.installed.revision)
 	if err != nil {
 		return acted{err: err}
 	}
@@ -101,7 +100,7 @@ func (m kustomizeMethod) correct(ctx context.Context, p plan, drifted []manifest
 
 // rollback leaves what was applied: there is no earlier revision to go back to.
 func (m kustomizeMethod) rollback(_ context.Context, p plan, why string) acted {
-	return acted{inventory: p.inventory, err: reconcile.Stalled(v1alpha1.NotHealthyReason, "%s", why)}
+	return acted{inventory: p.inventory, failure: reconcile.Stalled(v1alpha1.NotHealthyReason, "%s", why)}
 }
 
 func (m kustomizeMethod) uninstall(ctx context.Context, p plan) acted {

@@ -110,3 +110,34 @@ func TestInstallation_ofAKustomizationOutlivesItsDefinition(t *testing.T) {
 	w.AwaitGone(&v1alpha1.ApplicationInstallation{}, "web")
 	assert.False(t, w.Exists(&corev1.ConfigMap{}, "cm"))
 }
+
+// What was fetched for a version that is not wanted any more is no answer when it is wanted again.
+func TestInstallation_forgetsWhatNobodyAsksFor(t *testing.T) {
+	w := newWorld(t)
+	files := keyed("one")
+	files["1.1.0/cm.yaml"] = files["1.0.0/cm.yaml"]
+	repo, server := w.kustomizations(files)
+	inst := hub.AwaitReady(w.World, w.install(nil))
+	require.NoError(t, server.Hang())
+	for _, version := range []string{"1.1.0", "1.0.0"} {
+		hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.ApplicationRef.Version = version })
+		hub.Await(w.World, inst, "the version is looked at", func(i *v1alpha1.ApplicationInstallation) bool {
+			return i.Status.ObservedGeneration == i.Generation || version == "1.1.0"
+		})
+		w.awaitSeen(inst)
+	}
+	require.NoError(t, server.Open())
+	other := &v1alpha1.ApplicationInstallation{ObjectMeta: objectMeta("other"), Spec: *inst.Spec.DeepCopy()}
+	other.Spec.Namespace = &v1alpha1.TargetNamespace{Name: w.Namespace + "-other", Create: true}
+	w.Create(other)
+	hub.AwaitReady(w.World, other)
+
+	files["1.1.0/cm.yaml"] = keyed("two")["1.0.0/cm.yaml"]
+	_, err := repo.Commit(t.Context(), files)
+	require.NoError(t, err)
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.ApplicationRef.Version = "1.1.0" })
+	hub.AwaitReady(w.World, inst)
+	cm := &corev1.ConfigMap{}
+	require.True(t, w.Exists(cm, "cm"))
+	assert.Equal(t, "two", cm.Data["key"])
+}

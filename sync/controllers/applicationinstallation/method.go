@@ -36,10 +36,8 @@ type plan struct {
 	values     map[string]any
 	source     origin
 	digest     string
-	// revision is the installed revision of a git source.
-	revision git.Revision
-	// begun is that of the session.
-	begun bool
+	// installed is set by of.
+	installed installed
 	// deployed is that of the session, and inventory what it listed when the job began.
 	deployed  *deployed
 	inventory []manifest.ID
@@ -66,42 +64,19 @@ type prepared struct {
 	err    error
 }
 
-// installed is what corrections go by, which need not be what is wanted by now.
+// installed is what was last installed, or tried; corrections go by it, and not by what is wanted.
 type installed struct {
-	method   v1alpha1.Method
-	resolved v1alpha1.ResolvedApplication
+	// digest and moved are those of what was prepared; empty if it must be installed again.
+	digest, moved string
 	// source and revision are needed by method kustomize only, and not known after a start.
 	source   origin
 	revision git.Revision
 }
 
 // of returns the plan for what is installed instead of what is wanted.
-func (p plan) of(i installed) plan {
-	p.resolved, p.source, p.revision = i.resolved, i.source, i.revision
+func (p plan) of(app v1alpha1.ResolvedApplication, i installed) plan {
+	p.resolved, p.source, p.installed = app, i.source, i
 	return p
-}
-
-// acted is the outcome of an action in the cluster.
-type acted struct {
-	// input is the digest that was installed.
-	input string
-	// wrote says that something was installed that was not there before.
-	wrote bool
-	// lasts says that err is that of an install or a rollback, which no correction ends.
-	lasts bool
-	// gone says that there was nothing to correct by, so the application must be installed again.
-	gone bool
-	// release of method helm.
-	release *v1alpha1.ReleaseStatus
-	// inventory is what is, or may be, in the cluster.
-	inventory []manifest.ID
-	problems  []manifest.Problem
-	// waiting is what will arrive as an event: a kind, a namespace, the end of an object.
-	waiting []manifest.ID
-	// drifted is what was found and left as it is, corrected what was corrected: how each object
-	// differed.
-	drifted, corrected []string
-	err                error
 }
 
 func (d *driver) plan(s *scope) plan {
@@ -115,8 +90,6 @@ func (d *driver) plan(s *scope) plan {
 		values:     s.values,
 		source:     origin{version: s.version, credentials: s.credentials, authorities: s.authorities},
 		digest:     s.digest,
-		revision:   s.session.installed.revision,
-		begun:      s.session.begun,
 		deployed:   &s.session.deployed,
 	}
 }

@@ -7,10 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/excerpt"
+	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/release"
 )
 
@@ -22,15 +24,19 @@ const noteTime = 5 * time.Second
 // what it knows nothing of.
 func (m *helmMethod) note(ctx context.Context, p plan, got acted, remarks []remark) {
 	p.deployed.note(got.release, remarks...)
-	if got.release == nil || !m.Drain.Draining() {
+	if got.release == nil && got.givenUp == "" || !m.Drain.Draining() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
 	defer cancel()
 	inst := p.inst.DeepCopy()
-	inst.Status.Release = got.release
+	inst.Status.Release = p.deployed.known()
 	if got.wrote {
 		inst.Status.HealthAwaitedSince = sinceOf(awaitedFrom(p.options))
+	}
+	if got.givenUp != "" {
+		inst.Status.GivenUp, inst.Status.HealthAwaitedSince = got.givenUp, nil
+		conditions.MarkFalse(inst, v1alpha1.InstalledCondition, reconcile.ReasonOf(got.failure), "%s", got.failure)
 	}
 	if err := m.kernel.RecordChange(ctx, m.client, p.inst, inst); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "note release", "cluster", m.cluster.Name(), "installation", p.inst.Namespace+"/"+p.inst.Name)
@@ -43,7 +49,7 @@ const maxRemark = 1000
 // remark is what somebody should know about an action, even if it succeeded.
 type remark struct{ reason, note string }
 
-// noted returns the status of a release; nil if the action came to nothing.
+// noted returns the status of a release; nil if the action left none.
 func noted(result release.Result) *v1alpha1.ReleaseStatus {
 	if result.Release.Name == "" {
 		return nil

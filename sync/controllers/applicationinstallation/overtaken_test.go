@@ -70,9 +70,9 @@ func (w *world) admission() held {
 	return h
 }
 
-// slowKustomization defines two versions, each a ServiceAccount that is called as the version is
-// and a ConfigMap of that name, and installs the first, whose ConfigMap is held.
-func (w *world) slowKustomization() (*v1alpha1.ApplicationInstallation, held) {
+// versioned defines two versions, each a ServiceAccount that is called as the version is and a
+// ConfigMap of that name.
+func (w *world) versioned() {
 	w.T.Helper()
 	files := map[string]string{}
 	for _, version := range []string{"1.0.0", "1.1.0"} {
@@ -81,11 +81,28 @@ func (w *world) slowKustomization() (*v1alpha1.ApplicationInstallation, held) {
 		}
 	}
 	w.kustomizations(files)
+}
+
+// slowKustomization installs the first of these versions, whose ConfigMap is held.
+func (w *world) slowKustomization() (*v1alpha1.ApplicationInstallation, held) {
+	w.T.Helper()
+	w.versioned()
 	held := w.admission()
 	inst := w.install(nil)
 	w.AwaitThere(&corev1.ServiceAccount{}, "v1.0.0")
 	<-held.asked
 	return inst, held
+}
+
+// awaitSeen waits until every pass from now on knows the installation as it is.
+func (w *world) awaitSeen(inst *v1alpha1.ApplicationInstallation) {
+	w.T.Helper()
+	require.NoError(w.T, w.Client.Get(w.T.Context(), client.ObjectKeyFromObject(inst), inst))
+	cached, seen := shared.process.Clusters.Local().Client(), &v1alpha1.ApplicationInstallation{}
+	require.True(w.T, w.Eventually(func() bool {
+		return cached.Get(w.T.Context(), client.ObjectKeyFromObject(inst), seen) == nil &&
+			seen.Generation == inst.Generation && seen.DeletionTimestamp.IsZero() == inst.DeletionTimestamp.IsZero()
+	}))
 }
 
 // K53, C34, C41: what the first apply makes is taken away also by who deletes the installation
@@ -94,10 +111,7 @@ func TestInstallation_isDeletedDuringItsFirstApply(t *testing.T) {
 	w := newWorld(t)
 	inst, held := w.slowKustomization()
 	require.NoError(t, w.Client.Delete(t.Context(), inst))
-	cached := shared.process.Clusters.Local().Client()
-	require.True(t, w.Eventually(func() bool {
-		return cached.Get(t.Context(), client.ObjectKeyFromObject(inst), inst) == nil && inst.DeletionTimestamp != nil
-	}), "every pass from now on knows that it is deleted")
+	w.awaitSeen(inst)
 	held.release()
 
 	w.AwaitGone(&v1alpha1.ApplicationInstallation{}, "web")
@@ -106,14 +120,33 @@ func TestInstallation_isDeletedDuringItsFirstApply(t *testing.T) {
 	assert.False(t, w.Exists(&v1alpha1.Application{}, "web"))
 }
 
+// What is wanted when an apply ends counts, not what was wanted when it began.
+func TestInstallation_goesBackToItsVersionDuringAnApply(t *testing.T) {
+	w := newWorld(t)
+	w.versioned()
+	inst := hub.AwaitReady(w.World, w.install(nil))
+	held := w.admission()
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.ApplicationRef.Version = "1.1.0" })
+	<-held.asked
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.ApplicationRef.Version = "1.0.0" })
+	w.awaitSeen(inst)
+	held.release()
+
+	hub.AwaitReady(w.World, inst)
+	assert.Equal(t, "1.0.0", inst.Status.Application.Version)
+	for version, want := range map[string]bool{"v1.0.0": true, "v1.1.0": false} {
+		assert.Equal(t, want, w.Exists(&corev1.ServiceAccount{}, version))
+		assert.Equal(t, want, w.Exists(&corev1.ConfigMap{}, version))
+	}
+}
+
 // C41: what an apply makes for a version that is not wanted any more goes with the next one.
 func TestInstallation_changesItsVersionDuringItsFirstApply(t *testing.T) {
 	w := newWorld(t)
 	inst, held := w.slowKustomization()
 	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.ApplicationRef.Version = "1.1.0" })
-	hub.Await(w.World, inst, "the second version waits for the first", func(i *v1alpha1.ApplicationInstallation) bool {
-		return i.Status.Application.Version == "1.1.0"
-	})
+	w.awaitSeen(inst)
+	assert.Equal(t, "1.0.0", inst.Status.Application.Version, "the second version waits for the first")
 	held.release()
 
 	hub.AwaitReady(w.World, inst)

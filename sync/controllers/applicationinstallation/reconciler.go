@@ -121,12 +121,9 @@ func (d *driver) run(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	}
 	for _, step := range []func(context.Context, *scope) error{
 		d.restore,
-		d.resolve,
-		d.readValues,
-		d.prepare,
+		d.want,
 		d.recordIntent,
 		d.act,
-		d.keepInventory,
 	} {
 		if err := step(ctx, s); err != nil {
 			return s.failed(err)

@@ -17,19 +17,43 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
+// want finds out what is wanted, and has it fetched. Why that cannot be had is no reason to leave
+// alone what is installed; but that the installation is being withdrawn is, and that nobody knows
+// any more what may be done to what is installed.
+func (d *driver) want(ctx context.Context, s *scope) error {
+	s.missing = d.resolve(ctx, s)
+	if s.missing == nil {
+		s.missing = d.readValues(ctx, s)
+	}
+	switch {
+	case s.missing == nil:
+		d.prepare(s)
+		return nil
+	case reconcile.ReasonOf(s.missing) == v1alpha1.DeletingReason, s.definition == nil && s.options() == nil:
+		return s.missing
+	default:
+		s.digest = ""
+		d.fetches.Drop(d.jobKey(s))
+		return nil
+	}
+}
+
 // resolve finds the definition and its version on the hub, never in a copy (C45), and reads the
 // credentials of its source.
 func (d *driver) resolve(ctx context.Context, s *scope) error {
 	ref := s.inst.Spec.ApplicationRef
 	definition := &v1alpha1.ApplicationDefinition{}
 	err := d.Hub.Get(ctx, types.NamespacedName{Name: ref.Name}, definition)
+	if err != nil {
+		s.definition = s.session.definition
+	}
 	if apierrors.IsNotFound(err) {
 		return s.unresolved("the hub has no ApplicationDefinition %q", ref.Name)
 	}
 	if err != nil {
 		return fmt.Errorf("get definition: %w", err)
 	}
-	s.definition = definition
+	s.definition, s.session.definition = definition, remembered(definition)
 	wanted := s.inst.GetVersion(definition)
 	s.version = definition.GetVersion(wanted)
 	// A version that is not offered was withdrawn only if the installation has it: otherwise it may
@@ -51,6 +75,17 @@ func (d *driver) resolve(ctx context.Context, s *scope) error {
 		Name: ref.Name, Version: wanted, Method: definition.GetMethod(), Namespace: s.namespace().Name,
 	}
 	return d.readCredentials(ctx, s)
+}
+
+// remembered returns what a definition says about what is installed already, without its versions,
+// which are large.
+func remembered(definition *v1alpha1.ApplicationDefinition) *v1alpha1.ApplicationDefinition {
+	kept := &v1alpha1.ApplicationDefinition{ObjectMeta: metav1.ObjectMeta{Name: definition.Name}}
+	kept.Spec = v1alpha1.ApplicationDefinitionSpec{
+		Description: definition.Spec.Description, DocumentationURL: definition.Spec.DocumentationURL, Method: definition.Spec.Method,
+		DefaultNamespace: definition.Spec.DefaultNamespace, DefaultDeployOptions: definition.Spec.DefaultDeployOptions,
+	}
+	return kept
 }
 
 // checkOffer waits if the definition is not offered to the cluster (C59). An installation that was

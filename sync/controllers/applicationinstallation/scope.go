@@ -39,11 +39,12 @@ type scope struct {
 	digest string
 	// obsolete is the inventory that the status named before keepInventory replaced it.
 	obsolete *v1alpha1.Inventory
+	// missing is why what is wanted is not known; set by want.
+	missing error
 	// pending is set by a step that waits for a job, which ends with an event.
 	pending bool
-	// looking is set by prepare while a source is being asked, which ends with an event, and
-	// wanting if there is something to install once it has answered.
-	looking, wanting bool
+	// fetching is set by prepare while a source is being asked, which ends with an event.
+	fetching fetching
 }
 
 // options returns the options of the installation, or else those of its definition.
@@ -70,7 +71,7 @@ func (s *scope) method() v1alpha1.Method {
 func (s *scope) isDue(at time.Time) bool { return !at.IsZero() && !at.After(s.now) }
 
 // requeueAfter returns the time until the earliest of these: the next look at a moving source, the
-// next comparison, the next try, and the time by which objects must be healthy.
+// next comparison, the next tries, and the time by which objects must be healthy.
 func (s *scope) requeueAfter() time.Duration {
-	return reconcile.UntilNext(s.now, s.session.look.At, s.session.compareAt, s.session.retry.At, s.healthDue())
+	return reconcile.UntilNext(s.now, s.session.look.At, s.session.compareAt, s.session.install.At, s.session.correction.At, s.healthDue())
 }

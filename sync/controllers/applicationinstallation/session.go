@@ -1,8 +1,11 @@
 package applicationinstallation
 
 import (
+	"cmp"
+	"strings"
 	"time"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -20,60 +23,81 @@ type jobKey struct {
 // session is what is remembered of an installation between passes. Only the pass of the
 // installation itself uses it, so it needs no lock; but its jobs write to the inventory.
 type session struct {
-	// prepared is what was prepared for the digest, until it is acted on.
+	// definition is what was last read of it, without its versions; nil since the start if it is
+	// gone.
+	definition *v1alpha1.ApplicationDefinition
+	// prepared is what was fetched for the digest, until it is installed.
 	prepared *prepared
 	// asked is the question that the source was last asked, lookErr the error that this ended with,
 	// and look the next time.
 	asked   string
 	lookErr error
 	look    reconcile.Retry
-	// installed is what was last installed, or tried.
-	installed installed
 
-	// restored says that inventory was read back from the status.
+	// restored says that what the status tells was read back.
 	restored bool
 	deployed deployed
-	// acting is the input of the running action, empty if there is none. toldBefore is how many
-	// changes by others the cluster had reported when it, or the last one, began, and requested is
-	// what the annotation reconcile-at was then.
-	acting     string
+	// running is the action that has begun and whose result was not taken yet; nil if there is none.
+	// toldBefore is how many changes by others the cluster had reported when it, or the last one,
+	// began.
+	running    *action
 	toldBefore int
-	requested  string
 	// compareAt is when everything is compared with the cluster again, after an interval.
 	interval  time.Duration
 	compareAt time.Time
 
-	// acted says that an action has ended since the start, attempted is the digest that was last
-	// acted on, and result the outcome.
-	acted     bool
-	attempted string
-	result    acted
+	// installed is what was last installed, or tried.
+	installed installed
+	// failure is why that failed, or was given up; nil if it was installed. givenUp identifies what
+	// was given up for good. install says when to try again.
+	failure error
+	givenUp string
+	install attempts
+	// acted says that an action has ended since the start, and result is the outcome of the last
+	// one. correction says when to try again what is wrong with it.
+	acted      bool
+	result     acted
+	correction attempts
 
 	// healthAwaited is when what is installed was written; zero once it has been healthy, and
 	// without wait.
 	healthAwaited time.Time
-	// begun says that the running or next install is of another application, version or source
-	// revision than the status had named.
-	begun bool
 	// uninstalling says that an uninstall has begun.
 	uninstalling bool
-
-	// retry is for failed actions.
-	retry reconcile.Retry
 }
 
 // beginUninstall clears, once, what was due: what delayed the install does not delay the uninstall,
 // and there is nothing left to look at.
 func (s *session) beginUninstall() {
 	if !s.uninstalling {
-		s.uninstalling, s.retry.At, s.result.lasts = true, time.Time{}, false
+		s.uninstalling, s.install.At, s.correction.At = true, time.Time{}, time.Time{}
 		s.look.At, s.compareAt, s.healthAwaited = time.Time{}, time.Time{}, time.Time{}
 	}
+}
+
+// restore reads back from the status, after a start, what became of the last install: what was
+// given up is not installed again.
+func (s *session) restore(inst *v1alpha1.ApplicationInstallation) {
+	s.deployed.note(inst.Status.Release)
+	if since := inst.Status.HealthAwaitedSince; since != nil {
+		s.healthAwaited = since.Time
+	}
+	s.givenUp = inst.Status.GivenUp
+	if s.givenUp != "" {
+		s.installed.moved = s.givenUp
+		s.installed.digest, _, _ = strings.Cut(s.givenUp, "/")
+		reason := cmp.Or(conditions.GetReason(inst, v1alpha1.InstalledCondition), v1alpha1.NotHealthyReason)
+		s.failure = reconcile.Stalled(reason, "%s", conditions.GetMessage(inst, v1alpha1.InstalledCondition))
+	}
+	s.restored = true
 }
 
 // session returns what is remembered of an installation.
 func (d *driver) session(inst *v1alpha1.ApplicationInstallation) *session {
 	return d.sessions.Of(inst.UID, func() *session {
-		return &session{retry: reconcile.Retry{Failures: int(inst.Status.Failures)}}
+		return &session{install: attempts{
+			Retry:     reconcile.Retry{Failures: int(inst.Status.Failures)},
+			requested: inst.Status.LastHandledReconcileAt,
+		}}
 	})
 }

@@ -25,27 +25,37 @@ func (s *scope) failed(err error) (reconcile.Outcome, error) {
 	return reconcile.Outcome{RequeueAfter: after}, reconcile.RetryAfter(err, after)
 }
 
+// failedToGet returns the outcome of a pass that could not get what is wanted. When to ask a source
+// again is known; otherwise the error itself says when to try again.
+func (s *scope) failedToGet(err error) (reconcile.Outcome, error) {
+	if s.missing == nil {
+		return s.failed(err)
+	}
+	return reconcile.Outcome{RequeueAfter: s.requeueAfter()}, err
+}
+
 // report turns the session into the status and the outcome of the pass.
 func (d *driver) report(s *scope) (reconcile.Outcome, error) {
 	outcome, err := d.reportAll(s)
-	outcome.Unhandled = s.looking
+	outcome.Unhandled = s.fetching != fetchingNothing
+	s.inst.Status.GivenUp = s.session.givenUp
 	s.inst.Status.HealthAwaitedSince = sinceOf(s.session.healthAwaited)
 	return outcome, err
 }
 
 // reportAll reports what is installed, and why that is not what is wanted.
 func (d *driver) reportAll(s *scope) (reconcile.Outcome, error) {
-	missing := s.lookErr()
-	if missing != nil && !s.session.acted {
-		return s.failed(missing)
+	unmet := s.unmet()
+	if unmet != nil && !s.session.acted {
+		return s.failedToGet(unmet)
 	}
 	outcome, err := d.reportInstalled(s)
-	switch result := s.session.result; {
+	switch {
 	case outcome.Pending:
 		return outcome, err
-	case missing != nil:
-		return s.failed(alongside(missing, outcome, err))
-	case s.wanting && (err == nil && outcome.Unknown == "" || result.err != nil || len(result.problems)+len(result.waiting) > 0):
+	case unmet != nil:
+		return s.failedToGet(alongside(unmet, outcome, err))
+	case s.fetching == fetchingWanted && (err == nil && outcome.Unknown == "" || !s.session.result.complete() || s.session.failure != nil):
 		// What is wanted may be here in a moment, and says all.
 		return reconcile.Outcome{Pending: true, RequeueAfter: s.requeueAfter()}, nil
 	default:
@@ -53,32 +63,32 @@ func (d *driver) reportAll(s *scope) (reconcile.Outcome, error) {
 	}
 }
 
-// alongside adds to the error of a source what is to be said of what is installed; nothing if it is
-// as it should be.
-func alongside(missing error, outcome reconcile.Outcome, err error) error {
+// alongside adds to the error of what is wanted what is to be said of what is installed; nothing if
+// that is as it should be.
+func alongside(wanted error, outcome reconcile.Outcome, err error) error {
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w; what is installed: %s", missing, err.Error())
+		return fmt.Errorf("%w; what is installed: %s", wanted, err.Error())
 	case outcome.Unknown != "":
-		return fmt.Errorf("%w; what is installed: %s", missing, outcome.Message)
+		return fmt.Errorf("%w; what is installed: %s", wanted, outcome.Message)
 	default:
-		return missing
+		return wanted
 	}
 }
 
 // reportInstalled reports what is installed.
 func (d *driver) reportInstalled(s *scope) (reconcile.Outcome, error) {
-	result := s.session.result
+	failure, result := s.session.failure, s.session.result
+	wrong := result.wrong()
 	s.inst.Status.Problems = reconcile.Problems(result.problems)
 	s.reportDrift(result)
 	switch {
-	case result.err != nil:
-		s.markInstalled(false, result.err)
-		return s.failed(result.err)
-	case len(result.problems) > 0:
-		err := reconcile.Failed(v1alpha1.ApplyFailedReason, "%s%s", excerpt.Of(result.problems[0].Error(), maxMessage), excerpt.AndMore(len(result.problems)-1))
-		s.markInstalled(false, err)
-		return s.failed(err)
+	case failure != nil:
+		s.markInstalled(false, failure)
+		return s.failed(alongside(failure, reconcile.Outcome{}, wrong))
+	case wrong != nil:
+		s.markInstalled(false, wrong)
+		return s.failed(wrong)
 	case len(result.waiting) > 0:
 		return reconcile.Outcome{
 			Unknown: v1alpha1.ProgressingReason, RequeueAfter: s.requeueAfter(),
@@ -103,10 +113,10 @@ func (d *driver) reportHealth(s *scope) (reconcile.Outcome, error) {
 // notHealthy reports objects that are not healthy: as progress, however long it takes; with wait,
 // and until they have been healthy for the first time, as a failure once the timeout is over.
 func (s *scope) notHealthy(sick health.Summary) (reconcile.Outcome, error) {
+	if s.givesUp() { // the next pass does
+		return reconcile.Outcome{Pending: true, RequeueAfter: time.Millisecond}, nil
+	}
 	if s.isDue(s.healthDue()) {
-		if s.options().Atomic { // the next pass gives it up
-			return reconcile.Outcome{Pending: true, RequeueAfter: time.Millisecond}, nil
-		}
 		return reconcile.Outcome{}, reconcile.Waiting(v1alpha1.NotHealthyReason, s.requeueAfter(), "%s", overdueMessage(s.options(), sick))
 	}
 	message := sick.String()
@@ -121,7 +131,7 @@ func overdueMessage(o *v1alpha1.HelmDeployOptions, sick health.Summary) string {
 }
 
 func (s *scope) message() string {
-	app := s.kept().resolved
+	app := s.current()
 	message := fmt.Sprintf("installed %s %s", app.Name, app.Version)
 	if release := s.inst.Status.Release; release != nil {
 		message += fmt.Sprintf(": release %s/%s revision %d of %s", release.Namespace, release.Name, release.Revision, release.Chart)

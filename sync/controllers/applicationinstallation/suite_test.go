@@ -163,6 +163,20 @@ func (w *world) peekDeployment(name string) *appsv1.Deployment {
 	return d
 }
 
+// settle changes what makes no difference to what is installed, and waits until that was observed.
+func (w *world) settle(inst *v1alpha1.ApplicationInstallation) {
+	w.T.Helper()
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) {
+		if i.Spec.DeployOptions == nil {
+			i.Spec.DeployOptions = &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{}}
+		}
+		i.Spec.DeployOptions.Helm.HistoryLimit++
+	})
+	hub.Await(w.World, inst, "the change is observed", func(i *v1alpha1.ApplicationInstallation) bool {
+		return i.Status.ObservedGeneration == i.Generation
+	})
+}
+
 func objectMeta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
 
 func metaAnnotate(o client.Object, key, value string) {

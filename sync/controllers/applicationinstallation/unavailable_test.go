@@ -8,7 +8,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"helm.sh/helm/v3/pkg/chart"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/env"
@@ -123,4 +127,99 @@ func TestInstallation_correctionDoesNotHideAFailedUpgrade(t *testing.T) {
 	w.awaitCorrected("Deployment.apps " + w.Namespace + "/web was missing")
 	assert.Equal(t, message, hub.AwaitReason(w.World, inst, v1alpha1.InvalidValuesReason))
 	assert.True(t, conditions.IsStalled(inst))
+}
+
+// K3: a correction that failed while the failure of an upgrade lasts is told, and repeated.
+func TestInstallation_correctionIsRepeatedWhileAnUpgradeHasFailed(t *testing.T) {
+	w := newWorld(t)
+	w.define(nil)
+	inst := hub.AwaitReady(w.World, w.install(nil))
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) {
+		i.Spec.Values = values(t, map[string]any{"replicas": "many"})
+	})
+	message := hub.AwaitReason(w.World, inst, v1alpha1.InvalidValuesReason)
+	quota := &corev1.ResourceQuota{ObjectMeta: objectMeta("deployments"), Spec: corev1.ResourceQuotaSpec{
+		Hard: corev1.ResourceList{"count/deployments.apps": resource.MustParse("0")},
+	}}
+	w.Create(quota)
+	require.True(t, w.Eventually(func() bool { return w.Exists(quota, quota.Name) && len(quota.Status.Hard) > 0 }))
+	require.NoError(t, w.Client.Delete(t.Context(), w.deployment("web")))
+	hub.Await(w.World, inst, "both are said", func(i *v1alpha1.ApplicationInstallation) bool {
+		said := conditions.GetMessage(i, v1alpha1.ReadyCondition)
+		return strings.HasPrefix(said, message+"; what is installed: ") && strings.Contains(said, "exceeded quota")
+	})
+	assert.True(t, conditions.IsStalled(inst))
+
+	require.NoError(t, w.Client.Delete(t.Context(), quota))
+	require.True(t, w.Eventually(func() bool { return w.peekDeployment("web") != nil }), "nothing but time has it put right")
+	hub.Await(w.World, inst, "the failure of the upgrade is said alone", func(i *v1alpha1.ApplicationInstallation) bool {
+		return conditions.GetMessage(i, v1alpha1.ReadyCondition) == message
+	})
+}
+
+// A release that somebody removed is not installed any more, also while the chart to install it
+// again cannot be had.
+func TestInstallation_saysThatItsReleaseIsGone(t *testing.T) {
+	w := newWorld(t)
+	inst := w.announced()
+	require.True(t, conditions.IsTrue(inst, v1alpha1.InstalledCondition))
+	for _, secret := range w.releases("web") {
+		require.NoError(t, w.Client.Delete(t.Context(), &secret))
+	}
+	require.NoError(t, w.Client.Delete(t.Context(), w.deployment("web")))
+	hub.Await(w.World, inst, "it is not installed", func(i *v1alpha1.ApplicationInstallation) bool {
+		return conditions.IsFalse(i, v1alpha1.InstalledCondition)
+	})
+	assert.Contains(t, conditions.GetMessage(inst, v1alpha1.InstalledCondition), "there is no release "+w.Namespace+"/web")
+	assert.Equal(t, v1alpha1.ChartNotFoundReason, conditions.GetReason(inst, v1alpha1.ReadyCondition))
+
+	w.publish("1.1.0")
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { metaAnnotate(i, v1alpha1.ReconcileAtAnnotation, "now") })
+	hub.AwaitReady(w.World, inst)
+	assert.True(t, conditions.IsTrue(inst, v1alpha1.InstalledCondition))
+}
+
+// P13, K3: what is installed is put right also while nobody can say what is wanted.
+func TestInstallation_isKeptWhileItsSecretIsMissing(t *testing.T) {
+	w := newWorld(t)
+	inst, _, _ := w.followed()
+	require.NoError(t, w.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hub.SystemNamespace, Name: w.Namespace}}))
+	hub.AwaitReason(w.World, inst, v1alpha1.SecretNotFoundReason)
+	cm := &corev1.ConfigMap{}
+	require.True(t, w.Exists(cm, "cm"))
+	require.NoError(t, w.Client.Delete(t.Context(), cm))
+	w.AwaitThere(cm, "cm")
+	w.awaitCorrected("ConfigMap " + w.Namespace + "/cm was missing")
+}
+
+// C47, P13: with values that cannot be read, what is installed is kept, also after a restart.
+func TestInstallation_isKeptWhileItsValuesAreMissing(t *testing.T) {
+	w := newWorld(t)
+	w.define(nil)
+	inst := hub.AwaitReady(w.World, w.install(nil))
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) {
+		i.Spec.ValuesFrom = []v1alpha1.ValuesReference{{Kind: "ConfigMap", Name: "missing"}}
+	})
+	hub.AwaitReason(w.World, inst, v1alpha1.InvalidValuesReason)
+	w.awaitBack()
+	engageAnew(t.Name())
+	w.awaitBack()
+	assert.True(t, conditions.IsTrue(inst, v1alpha1.InstalledCondition))
+}
+
+// C47: what the definition said about drift is followed also when it is gone.
+func TestInstallation_driftIsOnlyReportedAfterItsDefinition(t *testing.T) {
+	w := newWorld(t)
+	definition := w.define(func(d *v1alpha1.ApplicationDefinitionSpec) {
+		d.DefaultDeployOptions = &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{DriftDetection: v1alpha1.DriftWarn}}
+	})
+	inst := hub.AwaitReady(w.World, w.install(nil))
+	require.NoError(t, w.Client.Delete(t.Context(), definition))
+	hub.AwaitReason(w.World, inst, v1alpha1.DefinitionGoneReason)
+	hub.Change(w.World, w.deployment("web"), func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](7) })
+	hub.Await(w.World, inst, "drift is reported", func(i *v1alpha1.ApplicationInstallation) bool {
+		return conditions.IsTrue(i, v1alpha1.DriftedCondition)
+	})
+	assert.EqualValues(t, 7, *w.deployment("web").Spec.Replicas, "and left alone")
+	assert.Equal(t, v1alpha1.DefinitionGoneReason, conditions.GetReason(inst, v1alpha1.ReadyCondition))
 }

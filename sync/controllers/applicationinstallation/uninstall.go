@@ -22,14 +22,21 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 	s.resolved = *app
 	s.session.prepared = nil
 	s.session.beginUninstall()
-	if s.session.retry.At.After(s.now) {
+	if s.session.install.At.After(s.now) {
 		return reconcile.Outcome{}, d.remaining(s)
 	}
-	result, done := d.do(s, "uninstall", d.methods[app.Method].uninstall)
+	a := &action{kind: uninstall, work: d.methods[app.Method].uninstall}
+	if running := s.session.running; running != nil && running.kind != uninstall {
+		if d.acts.Running(d.jobKey(s)) {
+			return reconcile.Outcome{Pending: true}, nil
+		}
+		s.session.running = nil // what it left is listed
+	}
+	result, done := d.perform(s, a)
 	if !done {
 		return reconcile.Outcome{Pending: true}, nil
 	}
-	d.take(s, result)
+	d.takeUninstall(s, a, result)
 	if err := d.keepInventory(ctx, s); err != nil {
 		return reconcile.Outcome{}, err
 	}
@@ -42,11 +49,10 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 // remaining returns an error that says what an uninstall waits for.
 func (d *driver) remaining(s *scope) error {
 	result := s.session.result
+	wrong := result.wrong()
 	switch {
-	case result.err != nil:
-		return reconcile.Waiting(v1alpha1.UninstallFailedReason, s.requeueAfter(), "%w", result.err)
-	case len(result.problems) > 0:
-		return reconcile.Waiting(v1alpha1.UninstallFailedReason, s.requeueAfter(), "%s%s", excerpt.Of(result.problems[0].Error(), maxMessage), excerpt.AndMore(len(result.problems)-1))
+	case wrong != nil:
+		return reconcile.Waiting(v1alpha1.UninstallFailedReason, s.requeueAfter(), "%w", wrong)
 	case len(result.waiting) > 0:
 		return reconcile.Waiting(v1alpha1.DeletingReason, s.requeueAfter(), "waiting for %s%s to be gone", result.waiting[0], excerpt.AndMore(len(result.waiting)-1))
 	default:

@@ -1,0 +1,180 @@
+package applicationinstallation
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// kind says what an action does.
+type kind string
+
+const (
+	// install installs what was prepared.
+	install kind = "install"
+	// rollBack gives up what was installed last, because it did not become healthy.
+	rollBack kind = "rollback"
+	// correct puts right the objects that are known to be changed.
+	correct kind = "correct"
+	// compare compares every object with the cluster and puts right what differs.
+	compare kind = "compare"
+	// uninstall removes everything.
+	uninstall kind = "uninstall"
+)
+
+// action is one job in the cluster. An installation has at most one at a time.
+type action struct {
+	kind kind
+	// prepared is what an install installs, otherwise nil.
+	prepared *prepared
+	// requested is what the annotation reconcile-at was when the action began.
+	requested string
+	work      func(context.Context, plan) acted
+}
+
+// input identifies the action among those of its installation.
+func (a *action) input() string {
+	if a.prepared != nil {
+		return string(a.kind) + " " + a.prepared.moved()
+	}
+	return string(a.kind)
+}
+
+// act installs what was prepared, rolls back what did not become healthy, or corrects what others
+// have changed. What runs is waited for, even if something else is wanted by now.
+func (d *driver) act(ctx context.Context, s *scope) error {
+	s.startInterval()
+	a := s.session.running
+	if a == nil {
+		a = d.due(s)
+	}
+	if a == nil {
+		s.session.prepared = nil
+		return d.keepInventory(ctx, s)
+	}
+	result, done := d.perform(s, a)
+	if !done {
+		s.pending = true
+		return nil
+	}
+	d.take(s, a, result)
+	s.tellCorrected(result)
+	if s.pending = s.unfinished(); s.pending || d.due(s) != nil {
+		d.waker.Wake(ctrl.Request{NamespacedName: s.key()})
+	}
+	return d.keepInventory(ctx, s)
+}
+
+// unfinished reports whether something else is wanted than what was installed, or tried, and can
+// perhaps be had. Another pass sees to it before anything is said of what is installed.
+func (s *scope) unfinished() bool { return s.unmet() == nil && s.session.installed.digest != s.digest }
+
+// perform runs an action outside the workers. If the cluster reported a change by others while it ran,
+// the installation is reconciled once more: the wake for that change was spent on the end of the
+// action.
+func (d *driver) perform(s *scope, a *action) (acted, bool) {
+	if s.session.running == nil {
+		a.requested = s.requestedAt()
+		s.session.running, s.session.toldBefore = a, s.told
+	}
+	p := d.plan(s)
+	result, done := d.acts.Do(d.cluster.Name().String(), d.jobKey(s), a.input(), func(ctx context.Context) acted {
+		p.inventory = p.deployed.all() // now that the job before has ended
+		return a.work(ctx, p)
+	})
+	if !done {
+		return result, false
+	}
+	s.session.running = nil
+	if d.told.Rings(s.key()) != s.session.toldBefore {
+		d.waker.Wake(ctrl.Request{NamespacedName: s.key()})
+	}
+	return result, true
+}
+
+// due returns the action to begin now; nil if there is none.
+func (d *driver) due(s *scope) *action {
+	if got := s.session.prepared; got != nil && s.mustInstall(got) {
+		m := d.methods[s.method()]
+		return &action{kind: install, prepared: got, work: func(ctx context.Context, p plan) acted { return d.installOnce(ctx, m, p, got.files) }}
+	}
+	at, current := s.session.installed, s.current()
+	m := d.methods[current.Method]
+	if why, due := d.overdue(s); due {
+		return &action{kind: rollBack, work: func(ctx context.Context, p plan) acted { return m.rollback(ctx, p.of(current, at), why) }}
+	}
+	if !s.comparable() {
+		return nil
+	}
+	if drifted, due := d.drifted(s); due {
+		return &action{kind: correct, work: func(ctx context.Context, p plan) acted { return m.correct(ctx, p.of(current, at), drifted) }}
+	}
+	if s.compareDue() {
+		return &action{kind: compare, work: func(ctx context.Context, p plan) acted { return m.correct(ctx, p.of(current, at), nil) }}
+	}
+	return nil
+}
+
+// current returns the application that is installed, or else what is wanted.
+func (s *scope) current() v1alpha1.ResolvedApplication {
+	if app := s.inst.Status.Application; app != nil {
+		return *app
+	}
+	return s.resolved
+}
+
+// comparable reports whether it is known what to compare the cluster with: the record of a release,
+// or the source of a kustomization, which is known once this process has applied it.
+func (s *scope) comparable() bool {
+	switch {
+	case s.inst.Status.Application == nil:
+		return false
+	case s.current().Method == v1alpha1.MethodKustomize:
+		return s.session.installed.source.version != nil
+	default:
+		return s.session.deployed.known() != nil && len(s.session.deployed.all()) > 0
+	}
+}
+
+// drifted returns the objects that are known to be changed, and reports whether there is anything
+// to correct.
+func (d *driver) drifted(s *scope) ([]manifest.ID, bool) {
+	if s.told == s.session.toldBefore {
+		return nil, false
+	}
+	seen, known := d.applier.Observe(s.owner)
+	return seen.Drifted, known && !seen.Settled
+}
+
+// compareDue reports whether everything is to be compared with the cluster: the interval for that
+// is over, a correction has failed, or nothing that was installed is watched yet, because since the
+// start there was nothing to install, or nothing that could be had.
+func (s *scope) compareDue() bool {
+	unwatched := !s.session.acted && (s.unmet() != nil || s.session.failure != nil)
+	return unwatched || s.isDue(s.session.compareAt) || s.retryDue(s.session.correction)
+}
+
+// startInterval starts the interval between full comparisons anew when the spec changes it.
+func (s *scope) startInterval() {
+	if interval := s.interval(); interval != s.session.interval {
+		s.session.interval, s.session.compareAt = interval, after(interval)
+	}
+}
+
+// retryDue reports whether to try again what failed: its time has come, or somebody asks for it,
+// which also retries a failure that waits for a change.
+func (s *scope) retryDue(a attempts) bool {
+	return s.isDue(a.At) || a.Failures > 0 && a.requested != s.requestedAt()
+}
+
+// key returns the name of the installation.
+func (s *scope) key() types.NamespacedName { return client.ObjectKeyFromObject(s.inst) }
+
+func (d *driver) jobKey(s *scope) jobKey {
+	return jobKey{cluster: d.cluster.Name(), name: s.key(), uid: s.inst.UID}
+}

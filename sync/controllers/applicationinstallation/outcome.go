@@ -1,0 +1,153 @@
+package applicationinstallation
+
+import (
+	"cmp"
+	"time"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/excerpt"
+	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// acted is the outcome of an action in the cluster.
+type acted struct {
+	// failure is why an install failed, or why what was installed was given up. It lasts until the
+	// next install: no correction ends it.
+	failure error
+	// err is why what is installed is not, or not known to be, as it should be. The next correction
+	// ends it.
+	err error
+	// givenUp identifies what a rollback gave up for good, so that it is not installed again.
+	givenUp string
+	// wrote says that a release was installed that was not there before.
+	wrote bool
+	// record is what became of the record that a correction goes by.
+	record record
+	// release of method helm as the action left it; nil if the action came to nothing.
+	release *v1alpha1.ReleaseStatus
+	// inventory is what is, or may be, in the cluster.
+	inventory []manifest.ID
+	problems  []manifest.Problem
+	// waiting is what will arrive as an event: a kind, a namespace, the end of an object.
+	waiting []manifest.ID
+	// drifted is what was found and left as it is, corrected what was corrected: how each object
+	// differed.
+	drifted, corrected []string
+}
+
+// record is what became of Helm's record of what is installed, which corrections go by.
+type record int
+
+const (
+	// recordUsable: corrections go by it.
+	recordUsable record = iota
+	// recordUnusable: it is there, but not as it was noted, or not that of a deployed release.
+	recordUnusable
+	// recordGone: there is none.
+	recordGone
+)
+
+// wrong returns what is wrong with what is installed: the error, or the first of the problems.
+func (a acted) wrong() error {
+	if a.err == nil && len(a.problems) > 0 {
+		return reconcile.Failed(v1alpha1.ApplyFailedReason, "%s%s", excerpt.Of(a.problems[0].Error(), maxMessage), excerpt.AndMore(len(a.problems)-1))
+	}
+	return a.err
+}
+
+// complete reports whether everything that was to be written is there, healthy or not.
+func (a acted) complete() bool { return a.failure == nil && a.wrong() == nil && len(a.waiting) == 0 }
+
+// attempts says when to try again what has failed: after a back-off, or when somebody asks for it.
+type attempts struct {
+	reconcile.Retry
+	// requested is what the annotation reconcile-at was when the last try began.
+	requested string
+}
+
+// ended records how a try ended. What stalled is not tried again by itself.
+func (t *attempts) ended(requested string, err error, backoff func(int) time.Duration) {
+	t.requested = requested
+	switch {
+	case err == nil:
+		t.Retry = reconcile.Retry{}
+	case reconcile.IsStalled(err):
+		t.Retry = reconcile.Retry{Failures: t.Failures + 1}
+	default:
+		t.Failed(backoff)
+	}
+}
+
+// take records the outcome of an action.
+func (d *driver) take(s *scope, a *action, result acted) {
+	x := s.session
+	x.acted = true
+	s.inst.Status.Release = x.deployed.known()
+	if a.kind == install || a.kind == compare {
+		x.compareAt = after(s.interval())
+	}
+	switch a.kind {
+	case install:
+		s.takeInstall(a.prepared, result)
+		x.install.ended(a.requested, result.failure, d.kernel.Backoff)
+	case rollBack:
+		s.takeRollback(result)
+		x.install.ended(a.requested, result.failure, d.kernel.Backoff)
+	case correct, compare:
+		result.err = cmp.Or(result.err, result.failure)
+		if result.record != recordUsable && !x.installAnew(result.record) {
+			x.correction = attempts{requested: a.requested}
+			return
+		}
+	}
+	s.awaitHealthAfter(result)
+	x.correction.ended(a.requested, result.wrong(), d.kernel.Backoff)
+	x.result = result
+	s.inst.Status.Failures = int32(max(x.install.Failures, x.correction.Failures))
+}
+
+// takeInstall records what was installed, or tried.
+func (s *scope) takeInstall(got *prepared, result acted) {
+	x := s.session
+	x.installed.digest, x.installed.moved = got.digest, got.moved()
+	if result.failure == nil {
+		x.installed.source, x.installed.revision = got.source, got.files.git
+	}
+	if x.prepared == got {
+		x.prepared = nil
+	}
+	x.failure = result.failure
+	if result.wrote {
+		x.healthAwaited = awaitedFrom(s.options())
+	}
+}
+
+// takeRollback records that what was installed was given up, and is not awaited any more.
+func (s *scope) takeRollback(result acted) {
+	s.session.failure, s.session.givenUp = result.failure, result.givenUp
+	if reconcile.IsStalled(result.failure) { // otherwise it is tried again
+		s.session.healthAwaited = time.Time{}
+	}
+}
+
+// installAnew has the application installed again, and reports whether it does, because corrections
+// have nothing to go by. While a failed or given up install lasts, its record is not usable, which
+// is no reason to try that before its time.
+func (s *session) installAnew(r record) bool {
+	if r == recordUnusable && s.failure != nil {
+		return false
+	}
+	s.installed.digest, s.installed.moved = "", ""
+	s.failure, s.givenUp = nil, ""
+	return true
+}
+
+// takeUninstall records the outcome of an uninstall.
+func (d *driver) takeUninstall(s *scope, a *action, result acted) {
+	x := s.session
+	result.err = cmp.Or(result.err, result.failure)
+	x.install.ended(a.requested, result.wrong(), d.kernel.Backoff)
+	x.acted, x.result = true, result
+	s.inst.Status.Failures = int32(x.install.Failures)
+}
