@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -158,6 +159,23 @@ func (w *World) Eventually(ask func() bool) bool {
 		}
 	}
 	return true
+}
+
+// AwaitSeen reads the object, and waits until the cache of a process has it like that, or newer:
+// every pass that begins afterwards knows what was written before.
+func (w *World) AwaitSeen(p *Process, o client.Object) {
+	w.T.Helper()
+	key := client.ObjectKeyFromObject(o)
+	require.NoError(w.T, w.Client.Get(w.T.Context(), key, o))
+	cached, seen := p.Clusters.Local().Client(), o.DeepCopyObject().(client.Object)
+	require.True(w.T, w.Eventually(func() bool {
+		if cached.Get(w.T.Context(), key, seen) != nil {
+			return false
+		}
+		order, err := resourceversion.CompareResourceVersion(seen.GetResourceVersion(), o.GetResourceVersion())
+		require.NoError(w.T, err)
+		return order >= 0
+	}), "%T %s is not seen", o, key)
 }
 
 // Change edits an object as a user would.
