@@ -1,11 +1,13 @@
 package release_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"helm.sh/helm/v3/pkg/action"
+	helmrelease "helm.sh/helm/v3/pkg/release"
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -198,4 +200,21 @@ func TestEnsure_keepsObjectsThatARevisionMadeByHandHasBrought(t *testing.T) {
 	assert.Equal(t, "theirs", result.Kept[0].ID.Name)
 	_, err := w.configMap("theirs")
 	assert.False(t, apierrors.IsNotFound(err))
+}
+
+// C35: an empty field of a chart is Helm's, and what others have set in it since is not: no record gives that away.
+func TestEnsure_leavesWhatOthersHaveSetInAnEmptyField(t *testing.T) {
+	w := newWorld(t)
+	empty := strings.Replace(plain, "name: web,", "name: web, resources: {},", 1)
+	w.ensure(w.template(empty))
+	limit := []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"web","resources":{"limits":{"memory":"64Mi"}}}]}}}}`)
+	_, err := w.client.AppsV1().Deployments(w.namespace).Patch(t.Context(), "one", types.StrategicMergePatchType, limit, metav1.PatchOptions{FieldManager: "others"})
+	require.NoError(t, err)
+	w.alter("one", 1, func(r *helmrelease.Release) {
+		r.Manifest = strings.Replace(r.Manifest, "resources: {}", "resources: {limits: {memory: 64Mi}}", 1)
+		require.Contains(t, r.Manifest, "64Mi")
+	})
+	result := w.ensure(w.template(empty))
+	assert.Equal(t, []int{1}, result.Altered)
+	assert.Equal(t, "64Mi", w.deployment().Spec.Template.Spec.Containers[0].Resources.Limits.Memory().String())
 }

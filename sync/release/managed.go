@@ -17,19 +17,34 @@ const helmManager = "helm"
 // according to live's managed fields. The record of a revision that nobody vouches for may claim any
 // field; this way it gives away none that another controller or user has set.
 func setByHelm(o, live *unstructured.Unstructured) (map[string]any, error) {
-	fields := map[string]any{}
+	byHelm, byOthers := map[string]any{}, map[string]any{}
 	for _, entry := range live.GetManagedFields() {
-		helms := entry.Manager == helmManager || entry.Manager == v1alpha1.HelmFieldManager
-		if !helms || entry.Subresource != "" || entry.FieldsV1 == nil {
+		if entry.FieldsV1 == nil {
 			continue
 		}
 		var set map[string]any
 		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &set); err != nil {
 			return nil, err
 		}
-		unite(fields, set)
+		helms := entry.Manager == helmManager || entry.Manager == v1alpha1.HelmFieldManager
+		if helms && entry.Subresource == "" {
+			unite(byHelm, set)
+		} else {
+			unite(byOthers, set)
+		}
 	}
-	return mapWithin(o.Object, fields), nil
+	return mapWithin(o.Object, managed{byHelm: byHelm, byOthers: byOthers}), nil
+}
+
+// managed are the fields at one place of an object: those that Helm has set, and those that others have.
+// Both are in the format FieldsV1.
+type managed struct{ byHelm, byOthers map[string]any }
+
+// at returns the fields at a key; false if none of them is Helm's.
+func (m managed) at(key string) (managed, bool) {
+	byHelm, ok := m.byHelm[key].(map[string]any)
+	byOthers, _ := m.byOthers[key].(map[string]any)
+	return managed{byHelm: byHelm, byOthers: byOthers}, ok
 }
 
 // unite adds the fields in more to those in all. Both are in the format FieldsV1.
@@ -53,10 +68,15 @@ const (
 	valueKey = "v:"
 )
 
-// within returns the part of value that is in fields; nil if there is none. A field without fields
-// of its own is there as a whole.
-func within(value any, fields map[string]any) any {
-	if len(fields) == 0 {
+// within returns the part of value that is Helm's; nil if there is none. A field without fields of its
+// own is Helm's as a whole: it is atomic, or Helm has set it to something empty, such as
+// `resources: {}`. In the latter case others may have set something in it since, and then nothing
+// that value says of it is Helm's.
+func within(value any, fields managed) any {
+	if len(fields.byHelm) == 0 {
+		if len(fields.byOthers) > 0 {
+			return nil
+		}
 		return value
 	}
 	switch value := value.(type) {
@@ -72,10 +92,10 @@ func within(value any, fields map[string]any) any {
 	return nil
 }
 
-func mapWithin(value, fields map[string]any) map[string]any {
+func mapWithin(value map[string]any, fields managed) map[string]any {
 	found := map[string]any{}
 	for key, child := range value {
-		set, ok := fields[fieldKey+key].(map[string]any)
+		set, ok := fields.at(fieldKey + key)
 		if !ok {
 			continue
 		}
@@ -86,10 +106,11 @@ func mapWithin(value, fields map[string]any) map[string]any {
 	return found
 }
 
-func listWithin(list []any, fields map[string]any) []any {
+func listWithin(list []any, fields managed) []any {
 	var found []any
 	for _, item := range list {
-		for key, set := range fields {
+		for key := range fields.byHelm {
+			set, _ := fields.at(key)
 			if part := itemWithin(item, key, set); part != nil {
 				found = append(found, part)
 				break
@@ -101,7 +122,7 @@ func listWithin(list []any, fields map[string]any) []any {
 
 // itemWithin returns the part of a list item that is in set, with the keys of the item; nil if key
 // is that of another item.
-func itemWithin(item any, key string, set any) any {
+func itemWithin(item any, key string, set managed) any {
 	if text, ok := strings.CutPrefix(key, valueKey); ok {
 		var value any
 		if json.Unmarshal([]byte(text), &value) == nil && same(item, value) {
@@ -111,12 +132,11 @@ func itemWithin(item any, key string, set any) any {
 	}
 	text, ok := strings.CutPrefix(key, itemKey)
 	object, isMap := item.(map[string]any)
-	fields, isSet := set.(map[string]any)
 	var keys map[string]any
-	if !ok || !isMap || !isSet || json.Unmarshal([]byte(text), &keys) != nil {
+	if !ok || !isMap || json.Unmarshal([]byte(text), &keys) != nil {
 		return nil
 	}
-	found := mapWithin(object, fields)
+	found := mapWithin(object, set)
 	for name, value := range keys {
 		own, ok := object[name]
 		if !ok {

@@ -22,10 +22,11 @@ metadata:
   managedFields:
     - {manager: helm, operation: Update, fieldsType: FieldsV1, fieldsV1: {
         "f:data": {"f:a": {}, "f:b": {}},
-        "f:spec": {"f:list": {"k:{\"name\":\"x\",\"port\":80}": {".": {}, "f:name": {}, "f:value": {}}}, "f:set": {"v:\"one\"": {}}, "f:whole": {}}}}
+        "f:spec": {"f:list": {"k:{\"name\":\"x\",\"port\":80}": {".": {}, "f:name": {}, "f:value": {}}}, "f:set": {"v:\"one\"": {}}, "f:whole": {}, "f:empty": {}, "f:emptyList": {}}}}
     - {manager: waybill-helm, operation: Update, fieldsType: FieldsV1, fieldsV1: {"f:data": {"f:c": {}}}}
     - {manager: helm, operation: Update, subresource: status, fieldsType: FieldsV1, fieldsV1: {"f:status": {"f:phase": {}}}}
-    - {manager: others, operation: Update, fieldsType: FieldsV1, fieldsV1: {"f:data": {"f:theirs": {}}, "f:spec": {"f:list": {"k:{\"name\":\"y\",\"port\":80}": {".": {}}}}}}
+    - {manager: others, operation: Update, fieldsType: FieldsV1, fieldsV1: {"f:data": {"f:theirs": {}}, "f:spec": {"f:list": {"k:{\"name\":\"y\",\"port\":80}": {".": {}}},
+        "f:empty": {"f:theirs": {}}, "f:emptyList": {"k:{\"name\":\"y\"}": {".": {}}}, "f:whole": {}}}}
 `
 
 // C35: a record that anybody may have written gives away only fields that Helm has set.
@@ -39,7 +40,8 @@ func TestSetByHelm(t *testing.T) {
 		"Item":        {"with its keys; the default of one may be left out", `{spec: {list: [{name: x, value: v, other: o}, {name: y, value: v}]}}`, `{spec: {list: [{name: x, value: v}]}}`},
 		"OtherItem":   {"another key", `{spec: {list: [{name: x, port: 81, value: v}]}}`, `{}`},
 		"Set":         {"an item by its value", `{spec: {set: [one, two]}}`, `{spec: {set: [one]}}`},
-		"Whole":       {"a field that has one manager as a whole", `{spec: {whole: {a: [1]}}}`, `{spec: {whole: {a: [1]}}}`},
+		"Whole":       {"a field that is managed as a whole", `{spec: {whole: {a: [1]}}}`, `{spec: {whole: {a: [1]}}}`},
+		"Empty":       {"others have filled since what Helm has set to nothing", `{spec: {empty: {theirs: x, more: x}, emptyList: [{name: y}]}}`, `{}`},
 		"OtherType":   {"what is no object any more", `{data: text, spec: {list: text}}`, `{}`},
 	}
 	for name, tc := range cases {
