@@ -62,34 +62,44 @@ func (l *lives) over(namespace string) bool {
 }
 
 // crash is a change that is handled by a process that is killed after its first write, by one that
-// is killed after its second, and so on, and in the end by one that is not.
+// is killed after its second, and so on, until one has made all its writes.
 type crash struct {
 	// open is true if the shop is open before; otherwise there is none.
 	open bool
 	// change changes a namespace while no process runs.
 	change func(*world)
+	// writes is how many writes that usually takes. If it takes more, more are tried.
+	writes int
 	// meanwhile changes it again after the process was killed; nil for no change.
 	meanwhile func(*world)
 	// done reports whether everything is as it should be.
 	done func(*world) bool
 }
 
-// maxWrites is more than the writes that any of the changes takes.
-const maxWrites = 12
+// maxWrites is more than the writes that any of the changes takes, whatever is repeated.
+const maxWrites = 40
 
 func (c crash) run(t *testing.T) {
+	for first, last := 1, c.writes+1; !c.killedAfter(t, first, last); first, last = last+1, last+4 {
+		require.Less(t, last, maxWrites, "no process got through")
+	}
+}
+
+// killedAfter kills processes after that many writes, in one namespace for each number, and reports
+// whether the last of them needed no more.
+func (c crash) killedAfter(t *testing.T, first, last int) (enough bool) {
 	agent, stop := newStoppableAgentWorld(t, right("", "configmaps"), right("", "secrets"))
 	process := &lives{left: map[string]int{}}
 	var worlds []*world
-	for n := range maxWrites {
+	for n := first; n <= last; n++ {
 		w := &world{&hub.World{T: t, Cluster: agent.Cluster, Client: agent.Client, Namespace: agent.Cluster.Namespace(t)}}
-		worlds, process.left[w.Namespace] = append(worlds, w), n+1
+		worlds, process.left[w.Namespace] = append(worlds, w), n
 		if c.open {
 			w.openShop()
 		}
 	}
-	for _, w := range worlds {
-		require.True(t, !c.open || w.Eventually(w.isOpen), "%s", w.tell())
+	if c.open {
+		eventually(worlds, (*world).isOpen)
 	}
 	stop()
 	for _, w := range worlds {
@@ -99,27 +109,34 @@ func (c crash) run(t *testing.T) {
 		process.next = next
 		return process
 	})
-	for n, w := range worlds {
-		require.True(t, w.Eventually(func() bool { return process.over(w.Namespace) || c.done(w) }), "after %d writes at most", n+1)
-	}
+	eventually(worlds, func(w *world) bool { return process.over(w.Namespace) || c.done(w) })
 	stop()
-	assert.True(t, process.over(worlds[0].Namespace), "nothing was written")
-	assert.False(t, process.over(worlds[maxWrites-1].Namespace), "no process got through")
+	assert.True(t, first > 1 || process.over(worlds[0].Namespace), "nothing was written")
 	for _, w := range worlds {
 		w.assertHeld()
 		if c.meanwhile != nil {
 			c.meanwhile(w)
 		}
 	}
-	agent.startAgent()
-	for n, w := range worlds {
-		require.True(t, w.Eventually(func() bool { return c.done(w) }), "killed after %d writes: %s", n+1, w.tell())
-	}
+	stop = agent.startAgent()
+	eventually(worlds, c.done)
 	for _, w := range worlds {
 		require.NoError(t, client.IgnoreNotFound(w.Client.Delete(t.Context(), shopIn(w))))
 	}
 	for _, w := range worlds {
 		w.AwaitGone(&v1alpha1.Application{}, "shop")
+	}
+	stop()
+	return !process.over(worlds[len(worlds)-1].Namespace)
+}
+
+// eventually waits until something is so in all worlds, which are in the order of their writes.
+func eventually(worlds []*world, so func(*world) bool) {
+	for n, w := range worlds {
+		w.T.Helper()
+		if !w.Eventually(func() bool { return so(w) }) {
+			require.Fail(w.T, "it is not so in time", "in namespace %d of %d: %s", n+1, len(worlds), w.tell())
+		}
 	}
 }
 
@@ -199,17 +216,18 @@ func (w *world) isOpen() bool {
 // has one Pod, with a container of that name; empty for no Pod.
 func (w *world) owns(ready, container string, objects ...string) bool {
 	w.T.Helper()
-	app, pods := &v1alpha1.Application{}, w.pods()
-	switch {
-	case !w.Exists(app, "shop") || !app.DeletionTimestamp.IsZero() || app.Status.ComponentsReady != ready || app.Status.ObservedGeneration != app.Generation:
-		return false
-	case container == "" && len(pods) > 0, container != "" && (len(pods) != 1 || pods[0].Spec.Containers[0].Name != container):
+	app := &v1alpha1.Application{}
+	if !w.Exists(app, "shop") || !app.DeletionTimestamp.IsZero() || app.Status.ComponentsReady != ready || app.Status.ObservedGeneration != app.Generation {
 		return false
 	}
 	for _, c := range app.Status.Components {
 		if c.Owned != slices.Contains(objects, c.Kind+"/"+c.Name) {
 			return false
 		}
+	}
+	switch pods := w.pods(); {
+	case container == "" && len(pods) > 0, container != "" && (len(pods) != 1 || pods[0].Spec.Containers[0].Name != container):
+		return false
 	}
 	return slices.Equal(w.owned(), objects)
 }
@@ -218,6 +236,9 @@ func (w *world) owns(ready, container string, objects ...string) bool {
 // nobody owns them, and that neither the shop nor its Pod is there any more.
 func (w *world) stays(objects ...string) bool {
 	w.T.Helper()
+	if w.Exists(&v1alpha1.Application{}, "shop") {
+		return false
+	}
 	var there []string
 	for kind, list := range map[string]client.ObjectList{"ConfigMap": &corev1.ConfigMapList{}, "Secret": &corev1.SecretList{}} {
 		for _, o := range w.list(list) {
@@ -227,7 +248,7 @@ func (w *world) stays(objects ...string) bool {
 		}
 	}
 	slices.Sort(there)
-	return slices.Equal(there, objects) && len(w.owned()) == 0 && len(w.pods()) == 0 && !w.Exists(&v1alpha1.Application{}, "shop")
+	return slices.Equal(there, objects) && len(w.owned()) == 0 && len(w.pods()) == 0
 }
 
 // change edits the shop, and then, unless options is nil, deletes it.
@@ -261,10 +282,12 @@ func TestCrash_betweenAnyTwoWrites(t *testing.T) {
 	for name, c := range map[string]crash{
 		"owning": {
 			change: (*world).openShop,
+			writes: 9,
 			done:   (*world).isOpen,
 		},
 		"owning, and deleted with nothing listed any more": {
 			change: (*world).openShop,
+			writes: 9,
 			meanwhile: func(w *world) {
 				w.change(func(app *v1alpha1.Application) { app.Spec.Components = nil }, background())
 			},
@@ -274,11 +297,13 @@ func TestCrash_betweenAnyTwoWrites(t *testing.T) {
 		},
 		"giving back, and replacing the Pod": {
 			open:   true,
+			writes: 7,
 			change: func(w *world) { w.sellNoPasswords() },
 			done:   func(w *world) bool { return w.owns("1/1", "second", "ConfigMap/settings") },
 		},
 		"observing from now on, without a Pod": {
-			open: true,
+			open:   true,
+			writes: 8,
 			change: func(w *world) {
 				w.change(func(app *v1alpha1.Application) {
 					app.Spec.Ownership, app.Spec.HealthCheck = v1alpha1.OwnershipObserve, nil
@@ -291,11 +316,13 @@ func TestCrash_betweenAnyTwoWrites(t *testing.T) {
 		},
 		"going": {
 			open:   true,
+			writes: 6,
 			change: func(w *world) { w.sellNoPasswords(background()) },
 			done:   func(w *world) bool { return w.stays("ConfigMap/foreign", "ConfigMap/kept", "Secret/password") },
 		},
 		"going, and leaving orphans": {
 			open:   true,
+			writes: 4,
 			change: func(w *world) { w.sellNoPasswords(orphan()) },
 			done: func(w *world) bool {
 				return w.stays("ConfigMap/foreign", "ConfigMap/kept", "ConfigMap/settings", "Secret/password")
