@@ -181,10 +181,10 @@ func (r *Reconciler) vanish(key types.NamespacedName, uid types.UID) {
 		return
 	}
 	before := r.index.remove(key)
+	forgetMetrics(key) // also when it is known to be gone: a pass may have ended since, and set them again
 	if before == nil {
 		return
 	}
-	forgetMetrics(key)
 	r.kernel.Forget(before.uid)
 	r.pods.forget(before.uid)
 	r.throttle.forget(key)
