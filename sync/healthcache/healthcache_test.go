@@ -190,9 +190,40 @@ func TestCache_readsOncePerVersion(t *testing.T) {
 	}, limit, often, "whoever asked is told")
 }
 
+// dam holds requests back until it is opened, so that a test can ask for much at once however
+// slowly it runs.
+type dam struct {
+	next   http.RoundTripper
+	opened chan struct{}
+}
+
+func (d *dam) RoundTrip(r *http.Request) (*http.Response, error) {
+	select {
+	case <-d.opened:
+		return d.next.RoundTrip(r)
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+}
+
+// dammed returns a world whose Cache has no answers before open is called.
+func dammed(t *testing.T, behind func(http.RoundTripper) http.RoundTripper) (w *world, open func()) {
+	t.Helper()
+	d := &dam{opened: make(chan struct{})}
+	w = newWorld(t, func(c *env.Cluster, user string) *rest.Config {
+		config := administrator(c, user)
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			d.next = behind(next)
+			return d
+		})
+		return config
+	})
+	return w, func() { close(d.opened) }
+}
+
 // Many queries at once are one list, and its pages.
 func TestCache_listsWhereManyAreWanted(t *testing.T) {
-	w := newWorld(t, administrator)
+	w, open := dammed(t, func(next http.RoundTripper) http.RoundTripper { return next })
 	var queries []healthcache.Query
 	for i := range 120 {
 		queries = append(queries, w.claim(fmt.Sprintf("data-%03d", i)))
@@ -202,6 +233,7 @@ func TestCache_listsWhereManyAreWanted(t *testing.T) {
 	for _, q := range queries {
 		w.Get(q)
 	}
+	open()
 	for _, q := range queries {
 		w.await(q, health.InProgress)
 	}
@@ -249,13 +281,9 @@ func (s *stuck) RoundTrip(r *http.Request) (*http.Response, error) {
 // Kinds whose lists hang do not keep others from being read.
 func TestCache_doesNotWaitForListsThatHang(t *testing.T) {
 	server := &stuck{begun: make(chan string, 2)}
-	w := newWorld(t, func(c *env.Cluster, user string) *rest.Config {
-		config := administrator(c, user)
-		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-			server.next = next
-			return server
-		})
-		return config
+	w, open := dammed(t, func(next http.RoundTripper) http.RoundTripper {
+		server.next = next
+		return server
 	})
 	w.count = 120
 	var queries []healthcache.Query
@@ -267,7 +295,9 @@ func TestCache_doesNotWaitForListsThatHang(t *testing.T) {
 		w.Get(query("Pod", "pods", meta))
 		w.Get(query("Service", "services", meta))
 	}
-	assert.ElementsMatch(t, []string{"pods", "services"}, []string{<-server.begun, <-server.begun})
+	open()
+	first := env.Receive(t, server.begun, "nothing is listed")
+	assert.ElementsMatch(t, []string{"pods", "services"}, []string{first, env.Receive(t, server.begun, "only one kind is listed")})
 	w.counted.Store(0)
 	for _, q := range queries {
 		w.Get(q)
@@ -301,7 +331,7 @@ func TestCache_withoutStatusIsMetadata(t *testing.T) {
 	} {
 		q.Expression = expression
 		w.await(q, health.Current)
-		assert.Contains(t, <-asked, "as=PartialObjectMetadata", q.Kind)
+		assert.Contains(t, env.Receive(t, asked, "nothing is asked"), "as=PartialObjectMetadata", q.Kind)
 	}
 }
 

@@ -38,6 +38,11 @@ func (w *world) create(file string) {
 	}
 }
 
+// ownsAll tells whether every component of an Application is owned by it.
+func ownsAll(app *v1alpha1.Application) bool {
+	return !slices.ContainsFunc(app.Status.Components, func(c v1alpha1.ComponentStatus) bool { return !c.Owned })
+}
+
 // A5, A43-A45, A81: the document's WordPress is an Application of six components and a health
 // check, all of which go with it.
 func TestDocument_composition(t *testing.T) {
@@ -45,8 +50,7 @@ func TestDocument_composition(t *testing.T) {
 	w.create("composition/wordpress.yaml")
 	app := &v1alpha1.Application{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "wordpress"}}
 	hub.Await(w.World, app, "not six components of its own", func(app *v1alpha1.Application) bool {
-		foreign := slices.ContainsFunc(app.Status.Components, func(c v1alpha1.ComponentStatus) bool { return !c.Owned })
-		return len(app.Status.Installed) == 6 && !foreign && app.Status.Ready == metav1.ConditionTrue
+		return len(app.Status.Installed) == 6 && ownsAll(app) && app.Status.Ready == metav1.ConditionTrue
 	})
 	assert.Equal(t, []string{
 		"Secret/mysql-pass", "Service/wordpress-mysql-hsvc", "Service/wordpress-webserver-hsvc", "Service/wordpress-webserver-svc",
@@ -63,7 +67,9 @@ func TestDocument_aggregation(t *testing.T) {
 	w.create("aggregation/wordpress.yaml")
 	wordpress := &v1alpha1.Application{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "wordpress"}}
 	mysql := &v1alpha1.Application{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "mysql"}}
-	hub.Await(w.World, wordpress, "components and dependency", func(app *v1alpha1.Application) bool { return len(app.Status.Installed) == 4 })
+	hub.Await(w.World, wordpress, "not its own components and the dependency", func(app *v1alpha1.Application) bool {
+		return len(app.Status.Installed) == 4 && ownsAll(app)
+	})
 	assert.Equal(t, "Application/mysql", wordpress.Status.Installed[3])
 	hub.Await(w.World, mysql, "components", func(app *v1alpha1.Application) bool { return len(app.Status.Installed) == 3 })
 

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/hub"
 )
 
@@ -117,10 +118,12 @@ func TestDeletion_ofTheNamespace(t *testing.T) {
 // C42: a kind that is gone, or may not be seen any more, does not hold a deletion.
 func TestDeletion_doesNotWaitForWhatCannotBeSeen(t *testing.T) {
 	w := newAgentWorld(t, right("", "configmaps"), right("", "secrets"))
-	w.Create(configMap(member("settings")))
+	settings := configMap(member("settings"))
+	w.Create(settings)
 	app := shop(named("ConfigMap", "settings"), named("Service", "never-granted"))
 	w.Create(app)
 	hub.AwaitReason(w.World, app, v1alpha1.ForbiddenReason)
+	w.awaitOwned(settings, app, true)
 	w.delete(app)
 	w.AwaitGone(&corev1.ConfigMap{}, "settings")
 	require.True(t, w.Eventually(func() bool {
@@ -168,7 +171,7 @@ func TestDeletion_waitsForWhatIsOnItsWay(t *testing.T) {
 	w.startAgent(func(through http.RoundTripper) http.RoundTripper {
 		return &patches{RoundTripper: through, object: "late", held: held, going: going}
 	})
-	<-held
+	env.Receive(t, held, "no reference is given")
 
 	hub.Change(w.World, app, func(app *v1alpha1.Application) { app.Spec.Components = app.Spec.Components[1:] })
 	require.NoError(t, w.Client.Delete(t.Context(), app))
@@ -195,7 +198,7 @@ func TestDeletion_orphaningOutlivesTheProcess(t *testing.T) {
 	stop = w.startAgent(func(through http.RoundTripper) http.RoundTripper {
 		return &patches{RoundTripper: through, object: "late", held: held, going: going}
 	})
-	<-held
+	env.Receive(t, held, "no reference is given")
 	require.NoError(t, w.Client.Delete(t.Context(), app, orphan()))
 	hub.Await(w.World, app, "the garbage collector does not end", func(app *v1alpha1.Application) bool {
 		return conditions.IsTrue(app, v1alpha1.OrphaningCondition) && slices.Equal(app.Finalizers, []string{v1alpha1.OwnershipFinalizer})

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -67,6 +68,23 @@ func (w *world) awaitStatusReady(app *v1alpha1.Application, ready metav1.Conditi
 }
 
 func anyPod(*corev1.Pod) bool { return true }
+
+// awaitPodRefused waits until the API server refuses Pods in these words. It reads quotas and the
+// labels of namespaces from caches of its own, so that it may admit one for a moment, or refuse it
+// in other words.
+func (w *world) awaitPodRefused(words string) {
+	w.T.Helper()
+	var err error
+	refused := w.Eventually(func() bool {
+		probe := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "probe"},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}}},
+		}
+		err = w.Client.Create(w.T.Context(), probe, client.DryRunAll)
+		return err != nil && strings.Contains(err.Error(), words)
+	})
+	require.True(w.T, refused, "Pods are not refused with %q: %v", words, err)
+}
 
 // A5, A81-A87: the Pod is made, mirrored, replaced, made anew and removed.
 func TestHealthCheck_lifeOfThePod(t *testing.T) {
@@ -130,7 +148,6 @@ func TestHealthCheck_goesWithTheApplication(t *testing.T) {
 // Application that observes is held for that, and no longer than it has a health check.
 func TestHealthCheck_goesThoughItWasOrphaned(t *testing.T) {
 	w, stop := newStoppableAgentWorld(t)
-	w.AwaitThere(&corev1.ServiceAccount{}, "default")
 	app := shop()
 	app.Spec.Ownership = v1alpha1.OwnershipObserve
 	app.Spec.HealthCheck = healthCheck("check")
@@ -147,7 +164,10 @@ func TestHealthCheck_goesThoughItWasOrphaned(t *testing.T) {
 	app.Spec.Ownership = v1alpha1.OwnershipObserve
 	app.Spec.HealthCheck = healthCheck("check")
 	w.Create(app)
-	w.awaitPod(anyPod)
+	pod = w.awaitPod(anyPod)
+	hub.Await(w.World, app, "the agent does not see the Pod", func(app *v1alpha1.Application) bool {
+		return strings.HasPrefix(conditions.GetMessage(app, v1alpha1.ReadyCondition), "Pod "+pod.Name+" does not say yet")
+	})
 	hub.Change(w.World, app, func(app *v1alpha1.Application) { app.Spec.HealthCheck = nil })
 	hub.Await(w.World, app, "still held", func(app *v1alpha1.Application) bool { return len(app.Finalizers) == 0 })
 	assert.Empty(t, w.pods())
@@ -156,8 +176,6 @@ func TestHealthCheck_goesThoughItWasOrphaned(t *testing.T) {
 // A6, A86, A87: readiness is mirrored as the Pod says it; what says nothing is Unknown.
 func TestHealthCheck_isMirrored(t *testing.T) {
 	w := newAgentWorld(t) // without a kubelet: the test plays it
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
-	w.AwaitThere(account, "default")
 	app := shop()
 	app.Spec.HealthCheck = healthCheck("check")
 	w.Create(app)
@@ -192,7 +210,7 @@ func TestHealthCheck_refused(t *testing.T) {
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}}
 	quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
 	w.Create(quota)
-	require.True(t, w.Eventually(func() bool { return w.Exists(quota, "none") && len(quota.Status.Hard) > 0 }))
+	w.awaitPodRefused("exceeded quota: none")
 	app := shop()
 	app.Spec.HealthCheck = healthCheck("check")
 	w.Create(app)
@@ -206,6 +224,7 @@ func TestHealthCheck_refused(t *testing.T) {
 	ns := &corev1.Namespace{}
 	require.True(t, restricted.ExistsIn("", ns, restricted.Namespace))
 	hub.Change(restricted.World, ns, func(ns *corev1.Namespace) { ns.Labels["pod-security.kubernetes.io/enforce"] = "restricted" })
+	restricted.awaitPodRefused(`violates PodSecurity "restricted:latest"`)
 	other := shop()
 	other.Spec.HealthCheck = healthCheck("check")
 	restricted.Create(other)
@@ -220,7 +239,7 @@ func TestHealthCheck_refusedBesideAMissingDependency(t *testing.T) {
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}}
 	quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
 	w.Create(quota)
-	require.True(t, w.Eventually(func() bool { return w.Exists(quota, "none") && len(quota.Status.Hard) > 0 }))
+	w.awaitPodRefused("exceeded quota: none")
 	mark := w.mark()
 	app := shop()
 	app.Spec.Dependencies = []string{"cart"}
@@ -271,7 +290,6 @@ func TestHealthCheck_namesFit(t *testing.T) {
 // A84: a Pod that is not wanted any more is removed, also when that happened while nobody looked.
 func TestHealthCheck_droppedWhileNobodyLooked(t *testing.T) {
 	w, stop := newStoppableAgentWorld(t)
-	w.AwaitThere(&corev1.ServiceAccount{}, "default")
 	app := shop()
 	app.Spec.HealthCheck = healthCheck("check")
 	w.Create(app)

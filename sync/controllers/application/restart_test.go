@@ -1,7 +1,10 @@
 package application_test
 
 import (
+	"errors"
+	"net/http"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,10 +17,30 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
+// unplugged keeps requests from the API server while it is true.
+type unplugged struct {
+	atomic.Bool
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (u *unplugged) RoundTrip(request *http.Request) (*http.Response, error) {
+	if u.Load() {
+		return nil, errors.New("connection refused")
+	}
+	return u.next.RoundTrip(request)
+}
+
 // An API server that is gone for a while is survived, without a word in any status, and
 // without a storm when it is back; what happened before and after is noticed.
 func TestRestart_ofTheAPIServer(t *testing.T) {
-	w := newAgentWorld(t, right("", "configmaps"), right("apps", "deployments"))
+	w, stop := newStoppableAgentWorld(t, right("", "configmaps"), right("apps", "deployments"))
+	stop()
+	network := &unplugged{}
+	w.startAgent(func(next http.RoundTripper) http.RoundTripper {
+		network.next = next
+		return network
+	})
 	settings, web := configMap(member("settings")), deployment(member("web"), 0)
 	w.Create(settings)
 	w.Create(web)
@@ -28,8 +51,10 @@ func TestRestart_ofTheAPIServer(t *testing.T) {
 	version := app.ResourceVersion
 
 	mark := w.mark()
+	network.Store(true)
 	require.NoError(t, w.Cluster.KillAPIServer())
 	require.NoError(t, w.Cluster.StartAPIServer(t.Context()))
+	network.Store(false) // one that is not ready yet knows no rights, and forbids everything
 	w.settle(app)
 	assert.Equal(t, version, app.ResourceVersion, "nothing was written: %+v", app.Status)
 
