@@ -86,7 +86,7 @@ func (r *Reconciler) handOver(s *scope, t *target) {
 	t.attempted, t.result = s.session.digest, result
 	r.end(s, t)
 	if result.Err == nil && len(result.Problems) == 0 && len(result.Waiting) == 0 {
-		t.revision = s.session.revision.String()
+		t.revision = s.session.source.revision.String()
 	}
 }
 

@@ -5,7 +5,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
@@ -26,6 +32,25 @@ func TestRequeueAfter_countsEverythingThatIsDue(t *testing.T) {
 		assert.LessOrEqual(t, after, time.Minute, "%+v", session)
 	}
 	assert.Zero(t, (&scope{now: now, session: &session{}}).requeueAfter())
+}
+
+// While the repository is being asked, its answer is what comes next, and no back-off.
+func TestFirstError_isNotRetriedWhileTheRepositoryIsAsked(t *testing.T) {
+	scheme := runtime.NewScheme()
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	gs := &v1alpha1.GitSync{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "apps", UID: "1"}}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(gs).WithStatusSubresource(gs).Build()
+	now := time.Now()
+	failed := reconcile.Failed(v1alpha1.GitUnreachableReason, "git server unreachable")
+	s := &scope{gs: gs, now: now, looking: true, session: &session{lookErr: failed, look: reconcile.Retry{At: now, Failures: 3}}}
+	pass := reconcile.NewKernel(minBackoff, maxBackoff).Begin(c, events.NewFakeRecorder(1), gs)
+	outcome, err := s.report()
+	require.ErrorIs(t, err, failed)
+
+	result, err := pass.Finish(t.Context(), outcome, err)
+	require.NoError(t, err)
+	assert.Zero(t, result.RequeueAfter)
+	assert.Equal(t, v1alpha1.GitUnreachableReason, conditions.GetReason(gs, v1alpha1.ReadyCondition))
 }
 
 // A cluster that failed is tried again once each time that is due, and not until the last of the
@@ -50,29 +75,6 @@ func TestRetryDue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &scope{now: now, session: &session{retry: reconcile.Retry{At: c.retryAt}}}
 			assert.Equal(t, c.due, s.retryDue(&target{result: c.result, tried: c.tried}), c.reason)
-		})
-	}
-}
-
-// C46: what admission refuses until a definition is there is not waited for longer than that takes.
-func TestBackoff_isShortWhileAnInstallationIsRefused(t *testing.T) {
-	installation := manifest.ID{Group: v1alpha1.Group, Version: v1alpha1.GroupVersion.Version, Kind: v1alpha1.ApplicationInstallationKind, Namespace: "team-a", Name: "web"}
-	cases := map[string]struct {
-		reason  string
-		problem manifest.Problem
-		want    time.Duration
-	}{
-		"refused installation":  {"its definition may be there by now", manifest.Problem{ID: installation, Reason: apply.ReasonRefused}, refusedBackoff},
-		"invalid installation":  {"only a commit ends it", manifest.Problem{ID: installation, Reason: apply.ReasonInvalid}, maxBackoff},
-		"refused other objects": {"a quota or policy changes seldom", manifest.Problem{ID: manifest.ID{Kind: "Pod"}, Reason: apply.ReasonRefused}, maxBackoff},
-	}
-	kernel := reconcile.NewKernel(minBackoff, maxBackoff)
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			failing := &target{result: apply.Result{Problems: []manifest.Problem{c.problem}}}
-			s := &scope{session: &session{targets: map[string]*target{"": failing}}}
-			assert.Equal(t, c.want, s.backoff(kernel)(100), c.reason)
-			assert.Equal(t, minBackoff, s.backoff(kernel)(1))
 		})
 	}
 }

@@ -37,9 +37,9 @@ type intent struct {
 func (r *Reconciler) intend(s *scope) *intent {
 	if s.session.intent == nil {
 		gs := s.gs.DeepCopy()
-		gs.Status.AttemptedRevision = s.session.revision.String()
+		gs.Status.AttemptedRevision = s.session.source.revision.String()
 		gs.Status.Clusters = s.clusterStatuses()
-		conditions.MarkReconciling(gs, v1alpha1.ProgressingReason, "applying %s", s.session.revision)
+		conditions.MarkReconciling(gs, v1alpha1.ProgressingReason, "applying %s", s.session.source.revision)
 		s.session.intent = &intent{reconciler: r, gs: gs, inventory: s.session.inventory}
 	}
 	return s.session.intent

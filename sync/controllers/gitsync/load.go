@@ -2,8 +2,6 @@ package gitsync
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -16,36 +14,15 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/content"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/render"
 	"waybill.dev/waybill/sync/source/git"
 )
 
-// order describes a load job.
-type order struct {
-	repository git.Repository
-	ref        git.Ref
-	path       string
-	ignore     string
-	namespace  string
-	timeout    time.Duration
-	// how identifies everything but the objects that affects the delivery.
-	how string
-	// look asks the repository for its newest revision; if it is false, revision is loaded.
-	look     bool
-	revision git.Revision
-	// have is the digest that need not be rendered again.
-	have string
-}
+// patience is how long a GitSync without objects waits for the git server before it tries the
+// mirror, and before its conditions say what it waits for. Most servers answer sooner.
+const patience = 5 * time.Second
 
-// loaded is the result of a load job. rendered is nil if nothing had to be rendered.
-type loaded struct {
-	revision git.Revision
-	digest   string
-	rendered *rendered
-	err      error
-}
-
-// readSecret sets the repository, including its credentials.
+// readSecret sets the repository, including its credentials. Without them the repository cannot be
+// asked, but the pass goes on: what was delivered is still maintained (P13).
 func (r *Reconciler) readSecret(ctx context.Context, s *scope) error {
 	s.repository = git.Repository{URL: s.gs.Spec.URL}
 	ref := s.gs.Spec.SecretRef
@@ -55,14 +32,17 @@ func (r *Reconciler) readSecret(ctx context.Context, s *scope) error {
 	name := types.NamespacedName{Namespace: s.gs.Namespace, Name: ref.Name}
 	secret, err := r.Secrets.Get(ctx, content.Secret, name)
 	if apierrors.IsNotFound(err) {
-		return reconcile.Waiting(v1alpha1.SecretNotFoundReason, 0, "spec.secretRef: Secret %s does not exist: create it, or correct the name", name)
+		s.missing = reconcile.Failed(v1alpha1.SecretNotFoundReason, "spec.secretRef: Secret %s does not exist: create it, or correct the name", name)
+		return nil
 	}
 	if err != nil {
-		return reconcile.Failed(v1alpha1.SecretNotFoundReason, "spec.secretRef: %w", err)
+		s.missing = reconcile.Failed(v1alpha1.SecretNotFoundReason, "spec.secretRef: %w", err)
+		return nil
 	}
 	credentials, err := git.CredentialsFromSecret(secret.Data)
 	if err != nil {
-		return reconcile.Waiting(v1alpha1.InvalidSecretReason, 0, "spec.secretRef: Secret %s: %w", name, err)
+		s.missing = reconcile.Failed(v1alpha1.InvalidSecretReason, "spec.secretRef: Secret %s: %w", name, err)
+		return nil
 	}
 	s.repository.Credentials, s.secretHash = credentials, secret.Hash
 	return nil
@@ -73,45 +53,101 @@ func (r *Reconciler) readSecret(ctx context.Context, s *scope) error {
 // maintained (P13).
 func (r *Reconciler) load(_ context.Context, s *scope) error {
 	r.look(s)
-	if s.session.revision.Commit == "" {
-		s.pending = s.looking
-		return nil
+	if !s.waits() {
+		r.resume(s)
 	}
-	if r.renderKnown(s); s.pending {
-		return nil
+	if !s.pending {
+		r.renderKnown(s)
 	}
-	return s.guardEmpty()
+	s.pending = s.pending || s.waits()
+	return nil
 }
 
 // look asks the repository for its newest revision when that is due, and renders that if it is
-// another.
+// another, or if the mirror has lost the known one.
 func (r *Reconciler) look(s *scope) {
 	asked := s.asked()
-	if asked == s.session.asked && s.session.look.At.After(s.now) {
+	lost := s.session.absent && s.session.lookErr == nil
+	if asked == s.session.asked && s.session.look.At.After(s.now) && !lost {
 		return
 	}
-	o := s.order(true)
+	if s.missing != nil {
+		r.looks.Drop(s.session.key)
+		s.looked(asked, s.missing, r.kernel.Backoff)
+		return
+	}
+	o := s.order(s.wanted())
+	o.look = true
+	if !s.session.absent {
+		o.have = s.session.digest
+	}
 	result, done := r.looks.Do(s.gs.Spec.URL, s.session.key, asked, func(ctx context.Context) loaded { return r.fetch(ctx, o) })
 	if !done {
 		s.looking = true
 		return
 	}
-	if s.looked(asked, result.err, r.kernel.Backoff); result.err == nil {
-		s.take(result)
+	if s.looked(asked, result.err, r.kernel.Backoff); result.err != nil {
+		return
+	}
+	if s.take(result); result.rendered != nil {
+		r.loads.Drop(s.session.key) // nobody will ask for the revision before
 	}
 }
 
-// renderKnown renders the known revision if a cluster needs its objects. The mirror has it, so this
-// does not wait for the git server.
-func (r *Reconciler) renderKnown(s *scope) {
-	if !s.needsObjects() {
+// waits reports whether the git server has a moment more to answer, before the pass goes on without
+// the objects that it lacks.
+func (s *scope) waits() bool {
+	if !s.looking || !s.lacksObjects() {
+		s.session.waitsUntil = time.Time{}
+		return false
+	}
+	if s.session.waitsUntil.IsZero() {
+		s.session.waitsUntil = s.now.Add(patience)
+	}
+	return s.session.waitsUntil.After(s.now)
+}
+
+// resume continues after a start with the revision that the status names, if the git server does not
+// answer and the mirror has that revision: what is delivered is then watched and put right without
+// the server.
+func (r *Reconciler) resume(s *scope) {
+	if s.session.resumed || s.session.source.known() || s.missing != nil || !s.looking && s.session.lookErr == nil {
 		return
 	}
-	o := s.order(false)
-	result, done := r.loads.Do(s.gs.Spec.URL, s.session.key, o.digest(o.revision), func(ctx context.Context) loaded { return r.fetch(ctx, o) })
-	switch {
+	from, ok := s.attempted()
+	if !ok {
+		s.session.resumed = true
+		return
+	}
+	if result, done := r.loadCached(s, from); done {
+		// If the mirror does not have it, only the server can help.
+		if s.session.resumed = true; result.err == nil {
+			s.take(result)
+		}
+	}
+}
+
+// attempted returns the source of the revision that was last delivered, as far as the spec is still
+// the one that the status is about.
+func (s *scope) attempted() (source, bool) {
+	from := s.wanted()
+	var ok bool
+	from.revision, ok = git.ParseRevision(s.gs.Status.AttemptedRevision)
+	return from, ok && s.gs.Status.ObservedGeneration == s.gs.Generation
+}
+
+// renderKnown renders the known revision if a cluster needs its objects. It reads the mirror that
+// the revision is in, and never waits for a git server. If the mirror has lost the revision, the
+// repository is asked.
+func (r *Reconciler) renderKnown(s *scope) {
+	if s.session.absent || !s.needsObjects() {
+		return
+	}
+	switch result, done := r.loadCached(s, s.session.source); {
 	case !done:
-		s.pending = true
+	case errors.Is(result.err, git.ErrAbsent):
+		s.session.absent = true
+		r.look(s)
 	case result.err != nil:
 		s.looked(s.session.asked, result.err, r.kernel.Backoff)
 	default:
@@ -119,24 +155,39 @@ func (r *Reconciler) renderKnown(s *scope) {
 	}
 }
 
+// loadCached renders a source that is in the mirror.
+func (r *Reconciler) loadCached(s *scope, from source) (loaded, bool) {
+	o := s.order(from)
+	result, done := r.loads.Do(s.gs.Spec.URL, s.session.key, o.digest(from.revision), func(ctx context.Context) loaded { return r.fetch(ctx, o) })
+	s.pending = s.pending || !done
+	return result, done
+}
+
 // take records what was loaded.
 func (s *scope) take(result loaded) {
-	s.session.revision = result.revision
-	if result.digest != s.session.digest {
+	if result.rendered == nil {
+		// Only the mirror that the revision was rendered from is known to have it: with other
+		// credentials there is another.
+		s.session.source.revision = result.source.revision
+		return
+	}
+	changed := result.digest != s.session.digest
+	s.session.source, s.session.absent = result.source, false
+	if changed {
 		s.session.digest, s.session.rendered = result.digest, nil
 		s.session.retry = reconcile.Retry{}
 	}
-	if result.rendered != nil {
+	s.session.count, s.session.problems = len(result.rendered.objects), result.rendered.problems
+	if changed || s.needsObjects() {
 		s.session.rendered = result.rendered
-		s.session.count, s.session.problems = len(result.rendered.objects), result.rendered.problems
 	}
 }
 
 // asked identifies the question to the repository: if it changes, the repository is asked at once.
 func (s *scope) asked() string {
 	ref := s.gs.GetRef()
-	return fmt.Sprintf("%q %q %s %q %d %q", s.gs.Spec.URL, ref, s.secretHash, s.gs.Spec.Path, s.gs.Generation,
-		s.gs.Annotations[v1alpha1.ReconcileAtAnnotation])
+	return fmt.Sprintf("%q %q %s %q %d %q %v", s.gs.Spec.URL, ref, s.secretHash, s.gs.Spec.Path, s.gs.Generation,
+		s.gs.Annotations[v1alpha1.ReconcileAtAnnotation], s.missing)
 }
 
 // looked records how a check of the repository ended and when the next one is due.
@@ -155,100 +206,13 @@ func (s *scope) looked(asked string, err error, backoff func(int) time.Duration)
 
 // needsObjects reports whether a cluster waits for objects that are not in memory.
 func (s *scope) needsObjects() bool {
-	if s.session.rendered != nil || s.session.revision.Commit == "" {
+	if s.session.rendered != nil || !s.session.source.known() {
 		return false
 	}
 	return slices.ContainsFunc(s.targets(), s.needsDelivery)
 }
 
-// guardEmpty refuses to interpret an empty path as a request to delete everything.
-func (s *scope) guardEmpty() error {
-	got := s.session.rendered
-	if got == nil || s.gs.Spec.AllowEmpty || len(got.objects) > 0 || len(got.problems) > 0 {
-		return nil
-	}
-	s.session.rendered = nil
-	return reconcile.Waiting(v1alpha1.EmptyPathReason, 0,
-		"spec.path: %q holds no manifest at %s; nothing is deleted: add manifests, or set spec.allowEmpty to delete what was delivered",
-		s.gs.Spec.Path, s.session.revision)
+// lacksObjects reports whether what the clusters need can only come from the git server.
+func (s *scope) lacksObjects() bool {
+	return !s.session.source.known() || s.session.absent && s.needsObjects()
 }
-
-func (s *scope) order(look bool) order {
-	ref := s.gs.GetRef()
-	o := order{
-		repository: s.repository,
-		ref:        git.RefOf(&ref),
-		path:       s.gs.Spec.Path,
-		ignore:     s.gs.GetIgnore(),
-		namespace:  s.defaultNamespace(),
-		how:        fmt.Sprintf("prune=%t wait=%t", s.gs.GetPrune(), s.gs.Spec.Wait),
-		timeout:    s.gs.GetTimeout(),
-		look:       look,
-		revision:   s.session.revision,
-	}
-	if look {
-		o.have = s.session.digest
-	}
-	return o
-}
-
-// fetch runs the load job.
-func (r *Reconciler) fetch(ctx context.Context, o order) loaded {
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
-	defer cancel()
-	result := loaded{revision: o.revision}
-	if o.look {
-		revision, err := r.Git.Resolve(ctx, o.repository, o.ref)
-		if err != nil {
-			result.err = sourceError(err)
-			return result
-		}
-		result.revision = revision
-	}
-	result.digest = o.digest(result.revision)
-	if result.digest == o.have {
-		return result
-	}
-	result.rendered, result.err = r.renderRevision(ctx, o, result.revision)
-	return result
-}
-
-// digest identifies what a revision renders to, and how that is delivered.
-func (o order) digest(revision git.Revision) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %q %q %q %s", revision.Commit, o.path, o.ignore, o.namespace, o.how))
-	return hex.EncodeToString(sum[:16])
-}
-
-func (r *Reconciler) renderRevision(ctx context.Context, o order, revision git.Revision) (*rendered, error) {
-	tree, err := r.Git.Open(ctx, o.repository, revision)
-	if err != nil {
-		return nil, sourceError(err)
-	}
-	defer tree.Close()
-	root, err := tree.FS("")
-	if err != nil {
-		return nil, sourceError(err)
-	}
-	if err := r.renders.Acquire(ctx, 1); err != nil {
-		return nil, err
-	}
-	defer r.renders.Release(1)
-	objects, problems, err := render.Folder(root, o.path, o.ignore)
-	if err != nil {
-		return nil, renderError(err)
-	}
-	return &rendered{objects: objects, problems: problems}, nil
-}
-
-// renderError adds the reason to a rendering error. The result for a revision does not change, so
-// only the next check of the repository can help.
-func renderError(err error) error {
-	var known *render.Error
-	if errors.As(err, &known) {
-		return reconcile.Failed(known.Reason, "spec.path: %w", err)
-	}
-	return err
-}
-
-// sourceError adds the reason to an error of the git source.
-func sourceError(err error) error { return reconcile.Failed(git.Reason(err), "%w", err) }

@@ -20,8 +20,9 @@ type scope struct {
 	now time.Time
 	// session is the state kept between passes.
 	session *session
-	// repository is set by readSecret.
+	// repository is set by readSecret. missing says why it lacks its credentials.
 	repository git.Repository
+	missing    error
 	// secretHash is set by readSecret; empty without a secretRef.
 	secretHash string
 	// apply is the mark of delivered objects.
@@ -32,7 +33,7 @@ type scope struct {
 	namespaceGoes bool
 	// obsolete is the inventory that the status named before collect replaced it.
 	obsolete *v1alpha1.Inventory
-	// looking is set by load while the repository is being asked, which ends with an event.
+	// looking is set by look while the repository is being asked, which ends with an event.
 	looking bool
 	// pending is set by a step that waits for a job whose end is an event.
 	pending bool
@@ -44,8 +45,8 @@ func (s *scope) outcome() reconcile.Outcome {
 	return reconcile.Outcome{RequeueAfter: s.requeueAfter()}
 }
 
-// requeueAfter returns the time until the next check of the repository, the next retry, or the next
-// write of the clusters' progress.
+// requeueAfter returns the time until the next check of the repository, the next retry, the next
+// write of the clusters' progress, or the end of the patience with the git server.
 func (s *scope) requeueAfter() time.Duration {
-	return reconcile.UntilNext(s.now, s.session.look.At, s.session.retry.At, s.session.showDue)
+	return reconcile.UntilNext(s.now, s.session.look.At, s.session.retry.At, s.session.showDue, s.session.waitsUntil)
 }

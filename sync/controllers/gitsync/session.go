@@ -10,7 +10,6 @@ import (
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/source/git"
 )
 
 // targetKey identifies the delivery of a GitSync to one cluster, by the cluster's name.
@@ -44,9 +43,17 @@ type session struct {
 	// look is the next check: when the interval, or the back-off of lookErr, is over.
 	look reconcile.Retry
 
-	// revision is the newest revision seen; digest identifies what it renders to.
-	revision git.Revision
-	digest   string
+	// waitsUntil is when the conditions begin to say that the git server is waited for; zero if it is
+	// not.
+	waitsUntil time.Time
+	// resumed says that it was tried to continue with the revision that the status names.
+	resumed bool
+
+	// source has the newest revision that could be rendered; digest identifies what it renders to.
+	source source
+	digest string
+	// absent says that the mirror has lost the source.
+	absent bool
 	// rendered is kept only until it has been handed to every cluster.
 	rendered *rendered
 	// count and problems are those of the last rendering.
@@ -77,6 +84,8 @@ type rendered struct {
 // target is one cluster that a GitSync delivers to.
 type target struct {
 	name string
+	// base is the cluster; nil until it was first available.
+	base *cluster.Cluster
 	// cluster is the cluster under the impersonated identity, whose applier is held; nil until the
 	// cluster was first available.
 	cluster *cluster.Cluster
@@ -95,6 +104,9 @@ type target struct {
 	// told is how many changes by others the cluster has reported; toldBefore is that count at the
 	// start of the current or last delivery.
 	told, toldBefore int
+	// arrivedBefore is how many definitions had arrived in the cluster at the start of the current or
+	// last delivery.
+	arrivedBefore int
 	// delivering says that a delivery is under way.
 	delivering bool
 }

@@ -19,11 +19,11 @@ import (
 // report turns the session into the status and the outcome of the pass.
 func (s *scope) report() (reconcile.Outcome, error) {
 	problems := s.problems()
-	s.gs.Status.ProblemCount = int32(len(problems))
-	s.gs.Status.Problems = reconcile.Problems(problems)
 	s.gs.Status.Clusters = s.clusterStatuses()
-	if s.session.revision.Commit != "" {
-		s.gs.Status.AttemptedRevision = s.session.revision.String()
+	if s.session.source.known() { // otherwise nothing newer is known than what the status says
+		s.gs.Status.ProblemCount = int32(len(problems))
+		s.gs.Status.Problems = reconcile.Problems(problems)
+		s.gs.Status.AttemptedRevision = s.session.source.revision.String()
 	}
 	err := s.firstError(problems)
 	outcome := reconcile.Outcome{RequeueAfter: s.requeueAfter()}
@@ -40,7 +40,7 @@ func (s *scope) report() (reconcile.Outcome, error) {
 		}
 	}
 	s.session.sickSince = time.Time{}
-	s.gs.Status.Revision = s.session.revision.String()
+	s.gs.Status.Revision = s.session.source.revision.String()
 	outcome.Message = s.message() + s.warnings(apply.ReasonNotWatched)
 	return outcome, nil
 }
@@ -48,7 +48,8 @@ func (s *scope) report() (reconcile.Outcome, error) {
 // firstError returns why the GitSync is not ready; causes that hide others come first.
 func (s *scope) firstError(problems []manifest.Problem) error {
 	if err := s.session.lookErr; err != nil {
-		return reconcile.RetryAfter(err, s.requeueAfter())
+		// The next look is either due at a known time or under way, so no back-off is needed.
+		return reconcile.Waiting(reconcile.ReasonOf(err), s.requeueAfter(), "%w%s", err, s.neglected())
 	}
 	if len(problems) > 0 {
 		reason := reasonOf(problems)
@@ -68,6 +69,15 @@ func (s *scope) firstError(problems []manifest.Problem) error {
 		}
 	}
 	return nil
+}
+
+// neglected says, to be appended to a message, that what was delivered is not put right for lack of
+// its objects.
+func (s *scope) neglected() string {
+	if len(s.known()) == 0 || !s.lacksObjects() {
+		return ""
+	}
+	return "; as long as this lasts, what was delivered is not put right"
 }
 
 // reasonOf returns the reason for the problems of a cluster: ApplyFailed if any is about an object
@@ -93,6 +103,9 @@ func (s *scope) problems() []manifest.Problem {
 
 // unfinished returns what the GitSync waits for; empty if it waits for nothing.
 func (s *scope) unfinished() string {
+	if s.looking && s.lacksObjects() {
+		return "waiting for the git server" + s.neglected()
+	}
 	for _, t := range s.targets() {
 		if n := len(t.result.Waiting); n > 0 {
 			return fmt.Sprintf("%swaiting for %s%s", t.prefix(), t.result.Waiting[0], excerpt.AndMore(n-1))
@@ -173,7 +186,7 @@ func (s *scope) clusterStatuses() []v1alpha1.GitSyncClusterStatus {
 			c.Reason, c.Message = v1alpha1.ApplyFailedReason, t.result.Err.Error()
 		case len(t.result.Problems) > 0:
 			c.Reason, c.Message = reasonOf(t.result.Problems), summarize(t.result.Problems, s.session.count)
-		case t.attempted != s.session.digest || len(t.result.Waiting) > 0:
+		case t.attempted == "" || t.attempted != s.session.digest || len(t.result.Waiting) > 0:
 			c.Reason = v1alpha1.ProgressingReason
 		default:
 			c.Ready = true
@@ -184,12 +197,12 @@ func (s *scope) clusterStatuses() []v1alpha1.GitSyncClusterStatus {
 }
 
 func (s *scope) message() string {
-	message := fmt.Sprintf("applied %s: %s", s.session.revision, counted(s.session.count, "object"))
+	message := fmt.Sprintf("applied %s: %s", s.session.source.revision, counted(s.session.count, "object"))
 	switch {
 	case s.gs.Spec.ClusterSelector == nil:
 		return message
 	case len(s.session.targets) == 0:
-		return fmt.Sprintf("%s is applied nowhere: no KubernetesCluster of this namespace matches spec.clusterSelector", s.session.revision)
+		return fmt.Sprintf("%s is applied nowhere: no KubernetesCluster of this namespace matches spec.clusterSelector", s.session.source.revision)
 	default:
 		return message + " in " + counted(len(s.session.targets), "cluster")
 	}
