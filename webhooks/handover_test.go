@@ -98,13 +98,18 @@ func TestServers_rotateTheirCertificates(t *testing.T) {
 	admin, _ := c.admin(t)
 	forgetAuthority(t, admin)
 	t.Cleanup(func() { forgetAuthority(t, admin) })
-	// A new authority signs from 14 s on, the old one ends at 18 s; who read the configuration asks in
-	// a quarter of the time that it takes to settle. A machine that is busy may take the rest.
-	const validity, settle, lag = 18 * time.Second, 2 * time.Second, 500 * time.Millisecond
+	// A new authority comes after 40 s and signs from 50 s on, the old one ends at 60 s; who read the
+	// configuration asks in a twentieth of the time that it takes to settle. A machine that is busy may
+	// take the rest.
+	const validity, settle, lag = 60 * time.Second, 10 * time.Second, 500 * time.Millisecond
 	replicas := startReplicas(t, c, 2, func(o *webhooks.Options) {
 		o.Registration.Validity, o.Registration.Settle = validity, settle
 	})
-	requests := watch(t.Context(), writes(admin, c.Namespace(t)))
+	write := writes(admin, c.Namespace(t))
+	requests := watch(t.Context(), func(ctx context.Context) error {
+		pause(ctx, often) // so that it leaves the processes under test something of the machine
+		return write(ctx)
+	})
 	var believers []*watchdog
 	for _, r := range replicas {
 		for range 4 { // so that at any moment some have read and not yet asked
@@ -168,12 +173,18 @@ func believes(admin client.Client, address string, lag time.Duration) func(conte
 		if err != nil {
 			return err
 		}
-		select {
-		case <-time.After(lag):
-		case <-ctx.Done():
-			return nil
-		}
+		pause(ctx, lag)
 		return handshake(ctx, "https://"+address, bundle)
+	}
+}
+
+// pause waits, at most until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 

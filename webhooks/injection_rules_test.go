@@ -65,10 +65,14 @@ func namespaces(t *testing.T, c *cluster, n int) []string {
 }
 
 // injecting is a server of its own for this test, on a cluster without Applications.
-func injecting(t *testing.T) (*cluster, client.Client) {
+func injecting(t *testing.T, changes ...func(*webhooks.Options)) (*cluster, client.Client) {
 	t.Helper()
 	c := lifecycle(t)
-	serve(t, c.RESTConfig(), unregister).awaitReady(t)
+	serve(t, c.RESTConfig(), func(o *webhooks.Options) {
+		for _, change := range append(changes, unregister) {
+			change(o)
+		}
+	}).awaitReady(t)
 	admin, _ := c.admin(t)
 	t.Cleanup(func() {
 		apps := &v1alpha1.ApplicationList{}
@@ -108,7 +112,7 @@ func TestInjectionRules_followApplications(t *testing.T) {
 
 // C32, C49, C51: every default is written out, nobody waits long, and only objects are asked about.
 func TestInjectionRules_ignoreFailures(t *testing.T) {
-	c, admin := injecting(t)
+	c, admin := injecting(t, func(o *webhooks.Options) { o.Registration.InjectionTimeout = 0 }) // the default
 	ns := c.Namespace(t)
 	require.NoError(t, admin.Create(t.Context(), selecting(ns, "blog", "ConfigMap")))
 	require.NoError(t, admin.Create(t.Context(), selecting(v1alpha1.DefaultSystemNamespace, "waybill", "ConfigMap")))
@@ -146,6 +150,11 @@ func TestInjectionRules_areStableUnderChurn(t *testing.T) {
 				require.NoError(t, admin.Delete(t.Context(), app))
 			}
 		}
+		// One watch shows all of them in order: who has seen the last has seen the others.
+		last := selecting(ns[19], "last", "Secret")
+		require.NoError(t, admin.Create(t.Context(), last))
+		awaitRules(t, admin, fmt.Sprintf("[configmaps] in [%s]", ns[0]), fmt.Sprintf("[secrets] in [%s]", ns[19]))
+		require.NoError(t, admin.Delete(t.Context(), last))
 		awaitRules(t, admin, fmt.Sprintf("[configmaps] in [%s]", ns[0]))
 	})
 	assert.LessOrEqual(t, len(writes), 1+int(time.Since(start)/(400*time.Millisecond)), "120 changes: %v", writes)

@@ -19,14 +19,12 @@ import (
 	"waybill.dev/waybill/api/validation"
 )
 
-// dryRunTimeout bounds the dry run of a Pod, including the webhooks of others.
-const dryRunTimeout = 3 * time.Second
-
 // podDryRun asks the API server whether a health check is a valid Pod (C10). The right to create
 // Pods for that is a separate ClusterRole in the chart, as not everybody wants to grant it: without
 // it there is no dry run (C50).
 type podDryRun struct {
-	client kubernetes.Interface
+	client  kubernetes.Interface
+	timeout time.Duration
 }
 
 // try returns errors only if the API server rejects the Pod as invalid; any other obstacle is a
@@ -36,7 +34,7 @@ func (p *podDryRun) try(ctx context.Context, obj *v1alpha1.Application) (admissi
 	if template == nil || len(errs) > 0 {
 		return nil, errs
 	}
-	ctx, cancel := context.WithTimeout(ctx, dryRunTimeout)
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	path := field.NewPath("spec", "healthCheck", "template")
 	permitted, err := p.permitted(ctx, obj.Namespace)

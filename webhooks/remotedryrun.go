@@ -27,18 +27,15 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-const (
-	// remoteTimeout is the timeout of a remoteDryRun, and of each of its requests.
-	remoteTimeout = 3 * time.Second
-	// remoteParallel is how many templates of one decision are tried at a time.
-	remoteParallel = 8
-)
+// remoteParallel is how many templates of one decision are tried at a time.
+const remoteParallel = 8
 
 // remoteDryRun tries templates out in the user cluster that an application is scheduled to. It only
 // ever warns: the cluster may answer differently by the time the template is applied.
 type remoteDryRun struct {
 	reader client.Reader
-	// timeout bounds the dry runs of one decision, including the connection.
+	// timeout bounds the dry runs of one decision, including the connection, and each of their
+	// requests.
 	timeout time.Duration
 	// parse reads a kubeconfig.
 	parse func([]byte) (*rest.Config, error)
@@ -54,8 +51,8 @@ type remote struct {
 	mapper  meta.RESTMapper
 }
 
-func newRemoteDryRun(reader client.Reader, parse func([]byte) (*rest.Config, error)) *remoteDryRun {
-	return &remoteDryRun{reader: reader, timeout: remoteTimeout, parse: parse, known: map[types.NamespacedName]*remote{}}
+func newRemoteDryRun(reader client.Reader, timeout time.Duration, parse func([]byte) (*rest.Config, error)) *remoteDryRun {
+	return &remoteDryRun{reader: reader, timeout: timeout, parse: parse, known: map[types.NamespacedName]*remote{}}
 }
 
 // try warns about every template that is new or differs from the one in old, and that the user
@@ -198,7 +195,7 @@ func (d *remoteDryRun) build(kubeconfig []byte) (*remote, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read its kubeconfig: %w", err)
 	}
-	config.QPS, config.Timeout = -1, remoteTimeout
+	config.QPS, config.Timeout = -1, d.timeout
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("build client: %w", err)

@@ -77,7 +77,7 @@ func dryRun(t *testing.T) *remoteDryRun {
 	berlin.Status.Reachable = true
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "berlin"}, Data: map[string][]byte{"value": []byte("kubeconfig")}}
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(berlin, secret).Build()
-	return newRemoteDryRun(hub, func([]byte) (*rest.Config, error) { return &rest.Config{Host: "https://berlin.example.com"}, nil })
+	return newRemoteDryRun(hub, time.Minute, func([]byte) (*rest.Config, error) { return &rest.Config{Host: "https://berlin.example.com"}, nil })
 }
 
 func scheduled(templates ...v1alpha1.ResourceTemplate) *v1alpha1.KubernetesApplication {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -43,7 +44,15 @@ type Options struct {
 	// KubernetesApplications can be tried out in the cluster that they are scheduled to. If nil,
 	// they are not tried out.
 	ParseKubeconfig func([]byte) (*rest.Config, error)
+
+	// PodDryRunTimeout bounds the dry run of the Pod of a health check, including the webhooks of
+	// others, and RemoteDryRunTimeout that of templates in a user cluster. A decision that takes
+	// longer is made without, and warns of it. Default: 3s each.
+	PodDryRunTimeout, RemoteDryRunTimeout time.Duration
 }
+
+// defaultDryRunTimeout leaves the rest of a decision enough of its own time.
+const defaultDryRunTimeout = 3 * time.Second
 
 // Run serves admission for the cluster that config reaches until ctx ends, and then for as long as
 // API servers may still send requests according to the registration.

@@ -44,6 +44,10 @@ const patience = env.Limit
 // often is how often it looks.
 const often = 20 * time.Millisecond
 
+// busyTimeout is for what API servers, and decisions, go on without when it takes too long: a test
+// of what it does should not depend on how busy the machine is.
+const busyTimeout = 30 * time.Second
+
 const crds = "../charts/waybill/crds"
 
 func scheme(t testing.TB) *runtime.Scheme {
@@ -97,9 +101,12 @@ func start(ctx context.Context, t *testing.T, config *rest.Config, change func(*
 		Registration: registration.Options{
 			Namespace: v1alpha1.DefaultSystemNamespace, Endpoint: endpoint, Listen: listen, Settle: time.Second,
 			LeaseDuration: 6 * time.Second, RenewDeadline: 4 * time.Second, RetryPeriod: 200 * time.Millisecond,
+			InjectionTimeout: busyTimeout,
 		},
-		MetricsAddress: "0",
-		HealthAddress:  s.health,
+		MetricsAddress:      "0",
+		HealthAddress:       s.health,
+		PodDryRunTimeout:    busyTimeout,
+		RemoteDryRunTimeout: busyTimeout,
 	}
 	if change != nil {
 		change(&o)
@@ -220,6 +227,9 @@ func (c *cluster) grant(t *testing.T, admin client.Client, user, namespace strin
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.GetName()}}
 	}
 	require.NoError(t, admin.Create(t.Context(), binding))
+	if len(rules) > 0 {
+		c.AwaitGranted(t, user, namespace, rules[len(rules)-1]) // what comes with it comes at once
+	}
 }
 
 func newClient(t *testing.T, config *rest.Config) (client.Client, *warnings) {

@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -77,7 +78,7 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, o Options, index
 	secrets := &propagation{reader: mgr.GetAPIReader()}
 	scheduled := &kubernetesApplications{access: reviews, secrets: secrets}
 	if o.ParseKubeconfig != nil {
-		scheduled.remote = newRemoteDryRun(mgr.GetAPIReader(), o.ParseKubeconfig)
+		scheduled.remote = newRemoteDryRun(mgr.GetAPIReader(), cmp.Or(o.RemoteDryRunTimeout, defaultDryRunTimeout), o.ParseKubeconfig)
 	}
 	for _, err := range []error{
 		serve(mgr, v1alpha1.GitSyncKind, gitSyncResource, &gitSyncs{access: reviews, systemNamespace: systemNamespace}),
@@ -85,7 +86,8 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, o Options, index
 		serve(mgr, v1alpha1.ApplicationDefinitionKind, applicationDefinitionResource, &applicationDefinitions{access: reviews, systemNamespace: systemNamespace}),
 		serve(mgr, v1alpha1.ApplicationInstallationKind, applicationInstallationResource, installations),
 		serve(mgr, v1alpha1.ApplicationKind, applicationResource, &applications{
-			access: reviews, kinds: known, dryRun: &podDryRun{client: clientset}, index: index,
+			access: reviews, kinds: known, index: index,
+			dryRun: &podDryRun{client: clientset, timeout: cmp.Or(o.PodDryRunTimeout, defaultDryRunTimeout)},
 		}),
 		serve(mgr, v1alpha1.KubernetesApplicationKind, kubernetesApplicationResource, scheduled),
 		serve(mgr, v1alpha1.KubernetesApplicationResourceKind, kubernetesApplicationResourceResource, &kubernetesApplicationResources{access: reviews, secrets: secrets}),

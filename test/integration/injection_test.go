@@ -101,6 +101,7 @@ func serveAdmission(t *testing.T, config *rest.Config) {
 		ended <- webhooks.Run(ctx, config, webhooks.Options{
 			Registration: registration.Options{
 				Namespace: v1alpha1.DefaultSystemNamespace, Endpoint: endpoint, Listen: listen, Settle: time.Second, Unregister: true,
+				InjectionTimeout: 30 * time.Second, // API servers go on without marks after it, however busy the machine is
 			},
 			MetricsAddress: "0", HealthAddress: health,
 		})
@@ -155,7 +156,7 @@ func (m *marked) writes(do func()) []string {
 	mark, err := m.cluster.AuditMark(m.Context())
 	require.NoError(m, err)
 	do()
-	requests, err := m.cluster.Requests(m.Context(), mark, env.ByUser(deliverer), env.Writes)
+	requests, err := m.cluster.Requests(m.Context(), mark, env.ByUser(deliverer), env.Writes, env.Accepted)
 	require.NoError(m, err)
 	var writes []string
 	for _, r := range requests {

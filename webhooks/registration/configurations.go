@@ -54,8 +54,8 @@ type Hooks struct {
 }
 
 // mutating returns the entries of the mutating configuration, with every default written out, so
-// that they compare equal to what the API server returns.
-func (h Hooks) mutating(e Endpoint, bundle []byte, inject []Injection) []admissionregistrationv1.MutatingWebhook {
+// that they compare equal to what the API server returns. The timeout is that of the injections.
+func (h Hooks) mutating(e Endpoint, bundle []byte, inject []Injection, timeout time.Duration) []admissionregistrationv1.MutatingWebhook {
 	var webhooks []admissionregistrationv1.MutatingWebhook
 	for _, hook := range h.Mutating {
 		webhooks = append(webhooks, admissionregistrationv1.MutatingWebhook{
@@ -74,7 +74,7 @@ func (h Hooks) mutating(e Endpoint, bundle []byte, inject []Injection) []admissi
 		})
 	}
 	for _, i := range inject {
-		webhooks = append(webhooks, i.webhook(e.clientConfig(h.InjectPath, bundle)))
+		webhooks = append(webhooks, i.webhook(e.clientConfig(h.InjectPath, bundle), timeout))
 	}
 	slices.SortFunc(webhooks, func(a, b admissionregistrationv1.MutatingWebhook) int { return cmp.Compare(a.Name, b.Name) })
 	return webhooks

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"slices"
 	"strings"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,10 +30,6 @@ type Injection struct {
 	Every bool
 }
 
-// injectionTimeout is how long, in seconds, an API server waits for an answer about an object that
-// is not of our kinds: after that it continues without one.
-const injectionTimeout = 2
-
 const injectionPrefix = "inject-"
 
 // undecided excludes objects that were decided on before: those with an annotation that names their
@@ -49,10 +46,10 @@ func CompareResources(a, b schema.GroupResource) int {
 	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
 }
 
-// webhook returns the entry with every default written out, like the others. It blocks no write:
+// webhook returns the entry, with the given timeout and with every default written out, like the others. It blocks no write:
 // failures are ignored. If another webhook changes the object afterwards, it is called again
 // (IfNeeded), which is safe because it is idempotent.
-func (i Injection) webhook(client admissionregistrationv1.WebhookClientConfig) admissionregistrationv1.MutatingWebhook {
+func (i Injection) webhook(client admissionregistrationv1.WebhookClientConfig, timeout time.Duration) admissionregistrationv1.MutatingWebhook {
 	return admissionregistrationv1.MutatingWebhook{
 		Name:                    i.name(),
 		ClientConfig:            client,
@@ -62,7 +59,7 @@ func (i Injection) webhook(client admissionregistrationv1.WebhookClientConfig) a
 		NamespaceSelector:       i.namespaceSelector(),
 		ObjectSelector:          &metav1.LabelSelector{},
 		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
-		TimeoutSeconds:          ptr.To[int32](injectionTimeout),
+		TimeoutSeconds:          ptr.To(int32(timeout / time.Second)),
 		AdmissionReviewVersions: []string{"v1"},
 		ReinvocationPolicy:      ptr.To(admissionregistrationv1.IfNeededReinvocationPolicy),
 		MatchConditions: append(matchConditions(notBeingDeleted),

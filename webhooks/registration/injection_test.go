@@ -2,6 +2,7 @@ package registration
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -17,7 +18,7 @@ func TestInjections_areReadBack(t *testing.T) {
 		{Namespaces: []string{"waybill-system"}, Every: true, Resources: []schema.GroupResource{{Resource: "services"}}},
 	}
 	hooks := Hooks{Mutating: []Hook{{Resource: "as", Path: "/default/as"}}, InjectPath: "/inject"}
-	webhooks := hooks.mutating(ServiceEndpoint("waybill-system", "waybill-webhook"), []byte("x"), wanted)
+	webhooks := hooks.mutating(ServiceEndpoint("waybill-system", "waybill-webhook"), []byte("x"), wanted, 3*time.Second)
 	assert.Len(t, webhooks, 3)
 	assert.ElementsMatch(t, wanted, injections(&admissionregistrationv1.MutatingWebhookConfiguration{Webhooks: webhooks}))
 	assert.Empty(t, injections(nil))
@@ -25,6 +26,7 @@ func TestInjections_areReadBack(t *testing.T) {
 	for _, w := range webhooks {
 		if w.Name == wanted[0].name() {
 			assert.Len(t, w.Rules, 3, "one for each group")
+			assert.EqualValues(t, 3, *w.TimeoutSeconds)
 		}
 	}
 	more := wanted[0]

@@ -34,6 +34,10 @@ type Options struct {
 	// known yet. Call Registrar.Wake when it changes. Default: none.
 	Injections func() (injections []Injection, known bool)
 
+	// InjectionTimeout is how long an API server waits for an answer about an object that is not of
+	// our kinds: after that it continues without one. Whole seconds, up to 30s. Default: 2s.
+	InjectionTimeout time.Duration
+
 	// Holder receives the serving certificate.
 	Holder *certificate.Holder
 
@@ -66,6 +70,7 @@ func (o *Options) setDefaults() {
 		value    *time.Duration
 		fallback time.Duration
 	}{
+		{&o.InjectionTimeout, 2 * time.Second},
 		{&o.Validity, 365 * 24 * time.Hour},
 		{&o.Settle, 5 * time.Second},
 		{&o.LeaseDuration, 10 * time.Second},

@@ -90,7 +90,7 @@ func TestState_names(t *testing.T) {
 	theirs, err := ParseURL("https://127.0.0.1:2")
 	require.NoError(t, err)
 	filled := state{
-		mutating:   &admissionregistrationv1.MutatingWebhookConfiguration{Webhooks: hooks.mutating(ours, []byte("x"), nil)},
+		mutating:   &admissionregistrationv1.MutatingWebhookConfiguration{Webhooks: hooks.mutating(ours, []byte("x"), nil, 0)},
 		validating: &admissionregistrationv1.ValidatingWebhookConfiguration{Webhooks: hooks.validating(ours, []byte("x"))},
 	}
 	assert.True(t, filled.names(ours, hooks))

@@ -147,7 +147,7 @@ func (r *Registrar) register(ctx context.Context, bundle []byte) error {
 	if mutating == nil {
 		mutating = &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: configurationMeta()}
 	}
-	if want := hooks.mutating(e, bundle, r.injections(s)); !apiequality.Semantic.DeepEqual(mutating.Webhooks, want) {
+	if want := hooks.mutating(e, bundle, r.injections(s), r.options.InjectionTimeout); !apiequality.Semantic.DeepEqual(mutating.Webhooks, want) {
 		mutating = mutating.DeepCopy()
 		mutating.Webhooks = want
 		if err := r.write(ctx, mutating); err != nil {
