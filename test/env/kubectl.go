@@ -12,7 +12,9 @@ import (
 // Kubectl runs kubectl as the administrator, with input as its standard input, and returns its
 // standard output. The error contains its standard error.
 func (c *Cluster) Kubectl(ctx context.Context, input string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(c.bin, "kubectl"), append([]string{"--kubeconfig=" + c.KubeconfigFile()}, args...)...)
+	// By default, what kubectl learned of an earlier cluster at the same address would be believed.
+	always := []string{"--kubeconfig=" + c.KubeconfigFile(), "--cache-dir=" + c.file("kubectl-cache")}
+	cmd := exec.CommandContext(ctx, filepath.Join(c.bin, "kubectl"), append(always, args...)...)
 	cmd.Stdin = strings.NewReader(input)
 	var out, failed bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &failed

@@ -12,9 +12,6 @@ import (
 	"waybill.dev/waybill/test/env"
 )
 
-// readyLimit is how long a program may take until it reports that it is ready.
-const readyLimit = time.Minute
-
 // Options defines which program to start, and against which cluster.
 type Options struct {
 	// Name of the program: Sync or Webhook. Required.
@@ -29,8 +26,8 @@ type Options struct {
 	Args []string
 }
 
-// Start starts a program and returns when it reports that it is ready. The program ends with this
-// process, or with env.StopAll.
+// Start starts a program and returns when it reports that it is ready, for which it has env.Limit.
+// The program ends with this process, or with env.StopAll.
 func Start(ctx context.Context, o Options) (*env.Process, error) {
 	if o.As == "" {
 		o.As = o.Name
@@ -51,7 +48,7 @@ func Start(ctx context.Context, o Options) (*env.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, readyLimit)
+	ctx, cancel := context.WithTimeout(ctx, env.Limit)
 	defer cancel()
 	if err := ready(ctx, process, "http://"+health+"/readyz"); err != nil {
 		log, logErr := process.Log()
