@@ -28,6 +28,12 @@ type user struct {
 // `pool: <name>` and `all: yes`.
 func (w *world) addClusters(names ...string) map[string]*user {
 	w.T.Helper()
+	return w.addHeldClusters(nil, names...)
+}
+
+// addHeldClusters is like addClusters, with holds of requests to some of them.
+func (w *world) addHeldClusters(holds map[string]*hold, names ...string) map[string]*user {
+	w.T.Helper()
 	c := env.Shared(w.T, env.Options{Name: "user"})
 	users := map[string]*user{}
 	for _, name := range names {
@@ -38,6 +44,9 @@ func (w *world) addClusters(names ...string) map[string]*user {
 		w.Create(&v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": name, "all": "yes"}}})
 		config, err := c.AddUser(hub.Identity, "system:masters")
 		require.NoError(w.T, err)
+		if held, ok := holds[name]; ok {
+			config.Wrap(held.wrap)
+		}
 		w.process.Clusters.Ensure(u.key, name, env.Via(gate, config))
 		w.T.Cleanup(func() { w.process.Clusters.Remove(u.key) })
 		users[name] = u
@@ -109,12 +118,12 @@ func TestGitSync_deadClusterHoldsUpNoOther(t *testing.T) {
 // P11: what a cluster has is told while another is still at work, and not only when all are done.
 func TestGitSync_slowClusterHidesNoOther(t *testing.T) {
 	w := newWorld(t)
-	users := w.addClusters("quick", "slow")
+	held := newHold(t, "configmaps/b")
+	w.addHeldClusters(map[string]*hold{"slow": held}, "quick", "slow")
 	w.commit(map[string]string{"a.yaml": configMapIn(w.Namespace, "a", "one")})
 	gs := hub.AwaitReady(w.World, w.sync(in("all", "yes")))
-	require.NoError(t, users["slow"].gate.Hang())
 
-	commit := w.commit(map[string]string{"a.yaml": configMapIn(w.Namespace, "a", "two")})
+	commit := w.commit(map[string]string{"b.yaml": configMapIn(w.Namespace, "b", "one")})
 	hub.Change(w.World, gs, func(gs *v1alpha1.GitSync) {
 		metav1.SetMetaDataAnnotation(&gs.ObjectMeta, v1alpha1.ReconcileAtAnnotation, "now")
 	})
@@ -122,7 +131,7 @@ func TestGitSync_slowClusterHidesNoOther(t *testing.T) {
 		quick, slow := gs.Status.Clusters[0], gs.Status.Clusters[1]
 		return quick.Ready && strings.HasSuffix(quick.Revision, commit) && !slow.Ready && slow.Reason == v1alpha1.ProgressingReason
 	})
-	require.NoError(t, users["slow"].gate.Open())
+	held.release()
 	hub.Await(w.World, gs, "the slow cluster never gets there", func(gs *v1alpha1.GitSync) bool {
 		return conditions.IsReady(gs) && gs.Status.Clusters[1].Ready && strings.HasSuffix(gs.Status.Revision, commit)
 	})

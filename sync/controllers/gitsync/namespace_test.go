@@ -13,13 +13,17 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
+// onConfigMaps is a right to deal with ConfigMaps.
+func onConfigMaps(verbs ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}
+}
+
 // allowConfigMaps lets the ServiceAccount `tenant` of the test's namespace deal with the
-// ConfigMaps of a namespace, by a binding there.
-func (w *world) allowConfigMaps(namespace string) *rbacv1.RoleBinding {
+// ConfigMaps of a namespace, by a binding there, and returns when that is in force.
+func (w *world) allowConfigMaps(namespace string, verbs ...string) *rbacv1.RoleBinding {
 	w.T.Helper()
-	role := &rbacv1.Role{ObjectMeta: named("tenant"), Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"},
-	}}}
+	rule := onConfigMaps(verbs...)
+	role := &rbacv1.Role{ObjectMeta: named("tenant"), Rules: []rbacv1.PolicyRule{rule}}
 	role.Namespace = namespace
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: named("tenant"),
@@ -29,6 +33,7 @@ func (w *world) allowConfigMaps(namespace string) *rbacv1.RoleBinding {
 	binding.Namespace = namespace
 	w.Create(role)
 	w.Create(binding)
+	w.Cluster.AwaitGranted(w.T, w.User("tenant"), namespace, rule)
 	return binding
 }
 
@@ -37,8 +42,8 @@ func (w *world) allowConfigMaps(namespace string) *rbacv1.RoleBinding {
 func TestGitSync_goesWithItsNamespace(t *testing.T) {
 	w := newWorld(t)
 	elsewhere := w.Cluster.Namespace(t)
-	own := w.allowConfigMaps(w.Namespace)
-	w.allowConfigMaps(elsewhere)
+	own := w.allowConfigMaps(w.Namespace, "*")
+	w.allowConfigMaps(elsewhere, "*")
 	w.commit(map[string]string{
 		"own.yaml":       configMap("own", "x"),
 		"elsewhere.yaml": strings.Replace(configMap("far", "x"), "name: far", "name: far\n  namespace: "+elsewhere, 1),
@@ -47,8 +52,9 @@ func TestGitSync_goesWithItsNamespace(t *testing.T) {
 	require.True(t, w.ExistsIn(elsewhere, &corev1.ConfigMap{}, "far"))
 
 	require.NoError(t, w.Client.Delete(t.Context(), own))
+	w.Cluster.AwaitRevoked(t, w.User("tenant"), w.Namespace, onConfigMaps("*"))
 	require.NoError(t, w.Client.Delete(t.Context(), gs))
-	assert.Contains(t, hub.AwaitReason(w.World, gs, v1alpha1.DeleteFailedReason), "system:serviceaccount:"+w.Namespace+":tenant",
+	assert.Contains(t, hub.AwaitReason(w.World, gs, v1alpha1.DeleteFailedReason), w.User("tenant"),
 		"without the namespace going, a right that is missing is for people to give back")
 	assert.False(t, w.ExistsIn(elsewhere, &corev1.ConfigMap{}, "far"))
 

@@ -8,8 +8,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/hub"
@@ -19,10 +17,7 @@ import (
 // its server too; and it is told that it is not at once.
 func TestGitSync_looksAtWhatItMayNotWatch(t *testing.T) {
 	w := newWorld(t)
-	binding := w.allowConfigMaps(w.Namespace)
-	hub.Change(w.World, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: binding.RoleRef.Name}}, func(r *rbacv1.Role) {
-		r.Rules[0].Verbs = []string{"get", "create", "update", "patch", "delete"}
-	})
+	w.allowConfigMaps(w.Namespace, "get", "create", "update", "patch", "delete")
 	w.commit(map[string]string{"a.yaml": configMap("a", "wanted")})
 	gs := hub.AwaitReady(w.World, w.sync(func(s *v1alpha1.GitSyncSpec) {
 		s.ServiceAccountName = "tenant"

@@ -5,6 +5,7 @@ import (
 	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,22 +15,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/hub"
 )
 
-// admission registers a webhook, with failurePolicy Fail, that lets every ConfigMap of the
-// test's namespace pass, and returns the gate in front of it.
-func (w *world) admission() *env.Gate {
+// admission registers a webhook, with failurePolicy Fail, that lets those objects of a kind in the
+// test's namespace pass that admit says, and returns the gate in front of it.
+func (w *world) admission(group, version, resource string, admit func(*admissionv1.AdmissionRequest) bool) *env.Gate {
 	w.T.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		review := &admissionv1.AdmissionReview{}
 		if !assert.NoError(w.T, json.NewDecoder(r.Body).Decode(review)) {
 			return
 		}
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: admit(review.Request)}
 		assert.NoError(w.T, json.NewEncoder(rw).Encode(review))
 	}))
 	w.T.Cleanup(server.Close)
@@ -39,14 +41,14 @@ func (w *world) admission() *env.Gate {
 	w.Create(&admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: named(w.Namespace),
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "configmaps.example.com",
+			Name: resource + ".example.com",
 			ClientConfig: admissionregistrationv1.WebhookClientConfig{
 				URL:      ptr.To("https://" + gate.Address()),
 				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 			},
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource}},
 			}},
 			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.Namespace}},
 			FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
@@ -57,12 +59,24 @@ func (w *world) admission() *env.Gate {
 	return gate
 }
 
+// awaitRefused waits until the webhook, which is down, is asked: the API server notices a new one a
+// moment after it was created.
+func (w *world) awaitRefused() {
+	w.T.Helper()
+	require.True(w.T, w.Eventually(func() bool {
+		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "probe"}}
+		err := w.Client.Create(w.T.Context(), probe, client.DryRunAll)
+		return err != nil && strings.Contains(err.Error(), "failed calling webhook")
+	}), "the webhook is not in force")
+}
+
 // C32: while a webhook that everything has to pass is down, what it admits waits, what it does
 // not is applied, and all of it is there when it is back: nobody has to ask.
 func TestGitSync_waitsForAWebhookThatIsDown(t *testing.T) {
 	w := newWorld(t)
-	gate := w.admission()
+	gate := w.admission("", "v1", "configmaps", func(*admissionv1.AdmissionRequest) bool { return true })
 	gate.Shut()
+	w.awaitRefused()
 	w.commit(map[string]string{
 		"a.yaml": configMap("a", "one"),
 		"b.yaml": "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: b}\n",
