@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/hub"
 )
 
@@ -162,9 +163,9 @@ func TestInstallation_isNotGivenUpForWhatReplacesIt(t *testing.T) {
 func TestInstallation_ofAKustomizationIsAwaitedFromItsIntent(t *testing.T) {
 	w := newWorld(t)
 	w.kustomizations(keyed("one"))
-	held := w.admission()
+	held := w.admission("cm")
 	inst := w.install(func(s *v1alpha1.ApplicationInstallationSpec) { s.DeployOptions = waiting(time.Hour, false) })
-	<-held.asked
+	env.Receive(t, held.asked, "the ConfigMap is not made")
 	require.NoError(t, w.Client.Get(t.Context(), client.ObjectKeyFromObject(inst), inst))
 	assert.NotNil(t, inst.Status.HealthAwaitedSince)
 	held.release()

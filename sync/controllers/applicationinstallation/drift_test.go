@@ -121,9 +121,9 @@ func TestInstallation_driftDuringACorrectionIsPutRight(t *testing.T) {
 	w := newWorld(t)
 	w.define(nil)
 	hub.AwaitReady(w.World, w.install(nil))
-	held := w.admission()
+	held := w.admission("web")
 	require.NoError(t, w.Client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "web"}}))
-	<-held.asked
+	env.Receive(t, held.asked, "the ConfigMap is not made")
 	hub.Change(w.World, w.deployment("web"), func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](7) })
 	held.release()
 	require.True(t, w.Eventually(func() bool { return *w.deployment("web").Spec.Replicas == 2 }))

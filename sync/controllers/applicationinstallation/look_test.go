@@ -124,7 +124,7 @@ func TestInstallation_forgetsWhatNobodyAsksFor(t *testing.T) {
 		hub.Await(w.World, inst, "the version is looked at", func(i *v1alpha1.ApplicationInstallation) bool {
 			return i.Status.ObservedGeneration == i.Generation || version == "1.1.0"
 		})
-		w.awaitSeen(inst)
+		w.AwaitSeen(shared.process, inst)
 	}
 	require.NoError(t, server.Open())
 	other := &v1alpha1.ApplicationInstallation{ObjectMeta: objectMeta("other"), Spec: *inst.Spec.DeepCopy()}

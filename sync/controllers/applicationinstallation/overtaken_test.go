@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -18,30 +19,36 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/hub"
 )
 
-// held is a webhook that has to let every new ConfigMap of a namespace pass, and does when it is
-// released. asked gets a value when it is asked for one.
+// held is a webhook that has to let a new ConfigMap pass, and does when it is released. asked gets a
+// value when it is asked.
 type held struct {
 	asked   chan struct{}
 	release func()
 }
 
-// admission registers the webhook, for the test's namespace.
-func (w *world) admission() held {
+// admission registers the webhook for the ConfigMaps of a name in the test's namespace, and returns
+// when it is in force.
+func (w *world) admission(name string) held {
 	w.T.Helper()
-	h, released := held{asked: make(chan struct{}, 1)}, make(chan struct{})
+	h, released, probed := held{asked: make(chan struct{}, 1)}, make(chan struct{}), &atomic.Bool{}
 	h.release = sync.OnceFunc(func() { close(released) })
 	server := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		select {
-		case h.asked <- struct{}{}:
-		default:
-		}
-		<-released
 		review := &admissionv1.AdmissionReview{}
 		if !assert.NoError(w.T, json.NewDecoder(r.Body).Decode(review)) {
 			return
+		}
+		if ptr.Deref(review.Request.DryRun, false) {
+			probed.Store(true)
+		} else {
+			select {
+			case h.asked <- struct{}{}:
+			default:
+			}
+			<-released
 		}
 		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
 		assert.NoError(w.T, json.NewEncoder(rw).Encode(review))
@@ -61,12 +68,19 @@ func (w *world) admission() held {
 				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
 			}},
 			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.Namespace}},
+			MatchConditions:         []admissionregistrationv1.MatchCondition{{Name: "name", Expression: "object.metadata.name == '" + name + "'"}},
 			FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
 			TimeoutSeconds:          ptr.To[int32](30),
 			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
 			AdmissionReviewVersions: []string{"v1"},
 		}},
 	})
+	require.True(w.T, w.Eventually(func() bool {
+		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
+		err := w.Client.Create(w.T.Context(), probe, client.DryRunAll)
+		require.NoError(w.T, client.IgnoreAlreadyExists(err))
+		return probed.Load()
+	}), "the webhook is not in force")
 	return h
 }
 
@@ -87,22 +101,11 @@ func (w *world) versioned() {
 func (w *world) slowKustomization() (*v1alpha1.ApplicationInstallation, held) {
 	w.T.Helper()
 	w.versioned()
-	held := w.admission()
+	held := w.admission("v1.0.0")
 	inst := w.install(nil)
 	w.AwaitThere(&corev1.ServiceAccount{}, "v1.0.0")
-	<-held.asked
+	env.Receive(w.T, held.asked, "the ConfigMap is not made")
 	return inst, held
-}
-
-// awaitSeen waits until every pass from now on knows the installation as it is.
-func (w *world) awaitSeen(inst *v1alpha1.ApplicationInstallation) {
-	w.T.Helper()
-	require.NoError(w.T, w.Client.Get(w.T.Context(), client.ObjectKeyFromObject(inst), inst))
-	cached, seen := shared.process.Clusters.Local().Client(), &v1alpha1.ApplicationInstallation{}
-	require.True(w.T, w.Eventually(func() bool {
-		return cached.Get(w.T.Context(), client.ObjectKeyFromObject(inst), seen) == nil &&
-			seen.Generation == inst.Generation && seen.DeletionTimestamp.IsZero() == inst.DeletionTimestamp.IsZero()
-	}))
 }
 
 // K53, C34, C41: what the first apply makes is taken away also by who deletes the installation
@@ -111,7 +114,7 @@ func TestInstallation_isDeletedDuringItsFirstApply(t *testing.T) {
 	w := newWorld(t)
 	inst, held := w.slowKustomization()
 	require.NoError(t, w.Client.Delete(t.Context(), inst))
-	w.awaitSeen(inst)
+	w.AwaitSeen(shared.process, inst)
 	held.release()
 
 	w.AwaitGone(&v1alpha1.ApplicationInstallation{}, "web")
@@ -125,11 +128,11 @@ func TestInstallation_goesBackToItsVersionDuringAnApply(t *testing.T) {
 	w := newWorld(t)
 	w.versioned()
 	inst := hub.AwaitReady(w.World, w.install(nil))
-	held := w.admission()
+	held := w.admission("v1.1.0")
 	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.ApplicationRef.Version = "1.1.0" })
-	<-held.asked
+	env.Receive(w.T, held.asked, "the ConfigMap is not made")
 	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.ApplicationRef.Version = "1.0.0" })
-	w.awaitSeen(inst)
+	w.AwaitSeen(shared.process, inst)
 	held.release()
 
 	hub.AwaitReady(w.World, inst)
@@ -145,7 +148,7 @@ func TestInstallation_changesItsVersionDuringItsFirstApply(t *testing.T) {
 	w := newWorld(t)
 	inst, held := w.slowKustomization()
 	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.ApplicationRef.Version = "1.1.0" })
-	w.awaitSeen(inst)
+	w.AwaitSeen(shared.process, inst)
 	assert.Equal(t, "1.0.0", inst.Status.Application.Version, "the second version waits for the first")
 	held.release()
 
