@@ -97,10 +97,10 @@ func (c *Cache) Get(ctx context.Context, ref Reference, cred Credentials) (*Char
 // fetch ensures that the archive that ref names is in the store, and returns its digest.
 func (c *Cache) fetch(ctx context.Context, ref Reference, cred Credentials) (string, error) {
 	key := c.store.key("chart", ref.URL+"\n"+ref.Name+"\n"+ref.Version, cred)
-	if digest, ok := c.store.lookup(key); ok {
-		return digest, nil
-	}
 	return once(ctx, &c.fetchFlight, key, func(ctx context.Context) (string, error) {
+		if digest, ok := c.store.lookup(key); ok {
+			return digest, nil
+		}
 		digest, err := c.download(ctx, ref, cred)
 		if err != nil {
 			return "", err
@@ -118,10 +118,10 @@ func (c *Cache) download(ctx context.Context, ref Reference, cred Credentials) (
 
 // load parses the archive with that digest once for all callers.
 func (c *Cache) load(ctx context.Context, digest string) (*Chart, error) {
-	if known, ok := c.charts.get(digest); ok {
-		return known, nil
-	}
 	return once(ctx, &c.chartFlight, digest, func(context.Context) (*Chart, error) {
+		if known, ok := c.charts.get(digest); ok {
+			return known, nil
+		}
 		parsed, size, err := c.parseArchive(digest, newBudget(c.limits))
 		if err != nil {
 			return nil, err
@@ -152,7 +152,9 @@ func (c *Cache) parseArchive(digest string, b *budget) (*chart.Chart, int64, err
 }
 
 // once runs fn for all concurrent callers with one key. fn outlives the context of the first
-// caller, and is bounded by fetchTimeout; each caller waits as long as its own context lasts.
+// caller, and is bounded by fetchTimeout; each caller waits as long as its own context lasts. fn
+// itself looks for what is known already: a look before the call may miss what another call stores
+// meanwhile.
 func once[T any](ctx context.Context, flight *singleflight.Group, key string, fn func(context.Context) (T, error)) (T, error) {
 	var none T
 	done := flight.DoChan(key, func() (any, error) {

@@ -50,12 +50,12 @@ func (c *Cache) FromFS(ctx context.Context, tree Tree, cred Credentials) (*Chart
 		return load(ctx)
 	}
 	key := c.store.key("tree", tree.Revision+"\n"+dir, cred)
-	if digest, ok := c.trees.get(key); ok {
-		if known, ok := c.charts.get(digest); ok {
-			return known, nil
-		}
-	}
 	return once(ctx, &c.chartFlight, key, func(ctx context.Context) (*Chart, error) {
+		if digest, ok := c.trees.get(key); ok {
+			if known, ok := c.charts.get(digest); ok {
+				return known, nil
+			}
+		}
 		loaded, err := load(ctx)
 		if err != nil {
 			return nil, err
