@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -240,9 +242,57 @@ func TestGet_withRightsToOneKind(t *testing.T) {
 	got = waybillWith(t, "", append(get, "gitsyncs")...)
 	assert.Equal(t, 2, got.code)
 	assert.Contains(t, got.errOut, `cannot list resource "gitsyncs"`)
+	for _, format := range []string{"", "json", "name"} {
+		got = waybillWith(t, "", append(get, "gitsyncs,applications", "-o", format)...)
+		assert.Equal(t, 2, got.code, "not all that was named is shown")
+		assert.Contains(t, got.out, "shop", "what may be listed is shown")
+		assert.Regexp(t, `^error: gitsyncs.apps.waybill.dev is forbidden: .* cannot list resource "gitsyncs" .*\n$`, got.errOut)
+	}
+	got = waybillWith(t, "", append(get, "gitsync/one", "application/shop", "-o", "json")...)
+	assert.Equal(t, 2, got.code)
+	assert.Contains(t, got.out, `"kind": "List"`, "two were named")
+	assert.Contains(t, got.out, `"name": "shop"`)
+	assert.Contains(t, got.errOut, "error: get gitsync/one in namespace "+namespace+": ")
+	got = waybillWith(t, "", append(get, "gitsyncs,installations")...)
+	assert.Equal(t, 2, got.code)
+	assert.Empty(t, got.out)
+	assert.Regexp(t, `cannot list resource "gitsyncs" .*\n.*cannot list resource "applicationinstallations"`, got.errOut)
+
 	require.NoError(t, c.Delete(t.Context(), role))
 	require.Eventually(t, func() bool {
 		got = waybillWith(t, "", get...)
 		return got.code == 2 && strings.Contains(got.errOut, "is forbidden")
 	}, limit, often, "nothing may be listed")
+}
+
+// A40: programs learn which kinds of a cluster are missing.
+func TestGet_allClustersWithRightsToOneKind(t *testing.T) {
+	hubCluster, userCluster := hub(t), user(t)
+	clusters, apps := hubCluster.Namespace(t), userCluster.Namespace(t)
+	create(t, clientOf(t, userCluster), application(apps, "shop", "shop"))
+	kubeconfig, _ := userWith(t, userCluster, apps, right(v1alpha1.Group, []string{"applications"}, "get", "list"))
+	content, err := os.ReadFile(kubeconfig)
+	require.NoError(t, err)
+	engage(t, clientOf(t, hubCluster), clusters, apps, content)
+
+	for _, args := range [][]string{{}, {"applications,gitsyncs"}} {
+		got := waybill(t, hubCluster, append([]string{"get", "--all-clusters", "-n", apps, "-o", "json"}, args...)...)
+		require.Equal(t, 0, got.code, "as if the cluster did not answer: %s", got.errOut)
+		type cluster struct {
+			Name, Error string
+			Items       []metav1.PartialObjectMetadata
+			Forbidden   []string
+		}
+		var list struct{ Clusters []cluster }
+		require.NoError(t, json.Unmarshal([]byte(got.out), &list))
+		at := slices.IndexFunc(list.Clusters, func(c cluster) bool { return c.Name == apps })
+		require.GreaterOrEqual(t, at, 0)
+		found := list.Clusters[at]
+		require.Len(t, found.Items, 1)
+		assert.Equal(t, "shop", found.Items[0].Name)
+		assert.Empty(t, found.Error)
+		assert.Contains(t, found.Forbidden, "gitsyncs")
+		assert.NotContains(t, found.Forbidden, "applications")
+		assert.Contains(t, got.errOut, "warning: kinds that you may not list in cluster "+apps+" are left out: ")
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,9 +17,25 @@ import (
 type answer[T any] struct {
 	cluster *fleet.Cluster
 	results []T
-	// forbidden are the kinds that may not be listed. Their results are zero.
-	forbidden []string
-	err       error
+	// refusals say which references may not be read. Their results are zero.
+	refusals []refusal
+	err      error
+}
+
+// refusal says that a reference may not be read.
+type refusal struct {
+	kind kinds.Kind
+	err  error
+}
+
+// forbidden returns the kinds that may not be read.
+func (a answer[T]) forbidden() []string {
+	var names []string
+	for _, refused := range a.refusals {
+		names = append(names, refused.kind.Resource)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // read reads one reference from one cluster.
@@ -26,7 +43,7 @@ type read[T any] func(*reader, context.Context, kinds.Reference, query) (T, erro
 
 // ask reads the query from all clusters concurrently. With several clusters, the error of one that
 // fails is in its answer, and an object that only some of them have is no error. With one cluster,
-// ask returns any error.
+// ask returns any error, but for refusals while something may be read.
 func ask[T any](ctx context.Context, clusters []*fleet.Cluster, q query, get read[T]) ([]answer[T], error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -60,16 +77,31 @@ func askOne[T any](ctx context.Context, cluster *fleet.Cluster, q query, get rea
 	}
 	for _, ref := range q.refs {
 		result, err := get(r, ctx, ref, q)
-		if q.every && apierrors.IsForbidden(err) && len(a.forbidden) < len(q.refs)-1 {
-			a.forbidden, err = append(a.forbidden, ref.Kind.Resource), nil
-		}
-		if err != nil {
+		switch {
+		case apierrors.IsForbidden(err):
+			a.refusals = append(a.refusals, refusal{ref.Kind, describe(err, ref, q)})
+		case err != nil:
 			a.err = describe(err, ref, q)
 			return a
 		}
 		a.results = append(a.results, result)
 	}
+	if len(a.refusals) == len(q.refs) {
+		a.err = refused(a.refusals, q)
+	}
 	return a
+}
+
+// refused returns why references may not be read. If no kind was named, the first says enough.
+func refused(refusals []refusal, q query) error {
+	errs := make([]error, len(refusals))
+	for i, refused := range refusals {
+		errs[i] = refused.err
+	}
+	if q.every {
+		return errs[0]
+	}
+	return errors.Join(errs...)
 }
 
 // nothingFound returns the NotFound error if all answers have it; otherwise it treats NotFound as

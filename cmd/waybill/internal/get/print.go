@@ -36,11 +36,11 @@ func (o *options) printTables(ctx context.Context, clusters []*fleet.Cluster, q 
 			return err
 		}
 	}
-	reportFailures(o, answers)
+	reportFailures(o, answers, q)
 	if rows == 0 {
 		o.reportEmpty(q)
 	}
-	return nil
+	return incomplete(answers, q)
 }
 
 // tableOf collects the rows of one kind from all answers.
@@ -64,14 +64,24 @@ func (o *options) reportEmpty(q query) {
 	fmt.Fprintf(o.env.ErrOut, "No resources found in namespace %s: -A looks in all\n", q.namespace)
 }
 
-func reportFailures[T any](o *options, answers []answer[T]) {
+// reportFailures warns of what is missing, unless it is the error in the end.
+func reportFailures[T any](o *options, answers []answer[T], q query) {
 	for _, a := range answers {
-		if a.err != nil {
+		switch {
+		case a.err != nil:
 			o.env.Warnf("cluster %s is missing: %s", a.cluster.Name(), a.err)
-		} else if len(a.forbidden) > 0 {
-			o.env.Warnf("kinds that you may not list in cluster %s are left out: %s", a.cluster.Name(), output.Enumerate(a.forbidden))
+		case len(a.refusals) > 0 && incomplete(answers, q) == nil:
+			o.env.Warnf("kinds that you may not list in cluster %s are left out: %s", a.cluster.Name(), output.Enumerate(a.forbidden()))
 		}
 	}
+}
+
+// incomplete returns why something is missing that was named: of one cluster, that is an error.
+func incomplete[T any](answers []answer[T], q query) error {
+	if q.every || len(answers) > 1 || len(answers[0].refusals) == 0 {
+		return nil
+	}
+	return refused(answers[0].refusals, q)
 }
 
 // printObjects prints machine-readable output. One object that was asked for by name is printed as
@@ -85,18 +95,25 @@ func (o *options) printObjects(ctx context.Context, clusters []*fleet.Cluster, q
 	if err != nil {
 		return err
 	}
-	reportFailures(o, answers)
-	if !o.allClusters {
-		items := flatten(answers[0])
-		if len(items) == 1 && q.refs[0].Name != "" {
-			return printer.PrintObj(&items[0], o.env.Out)
-		}
-		return printer.PrintObj(listOf(items), o.env.Out)
+	reportFailures(o, answers, q)
+	if err := o.printAnswers(printer, answers, q); err != nil {
+		return err
 	}
-	if *o.format.OutputFormat == "name" {
+	return incomplete(answers, q)
+}
+
+func (o *options) printAnswers(printer printers.ResourcePrinter, answers []answer[[]unstructured.Unstructured], q query) error {
+	switch {
+	case o.allClusters && *o.format.OutputFormat == "name":
 		return o.printNames(printer, answers)
+	case o.allClusters:
+		return printer.PrintObj(byCluster(answers), o.env.Out)
 	}
-	return printer.PrintObj(byCluster(answers), o.env.Out)
+	items := flatten(answers[0])
+	if len(items) == 1 && len(q.refs) == 1 && q.refs[0].Name != "" {
+		return printer.PrintObj(&items[0], o.env.Out)
+	}
+	return printer.PrintObj(listOf(items), o.env.Out)
 }
 
 // printNames prints the name of the cluster before that of the object.
@@ -128,7 +145,8 @@ func listOf(items []unstructured.Unstructured) *unstructured.UnstructuredList {
 	return list
 }
 
-// byCluster nests the objects under their clusters. A cluster that is missing has an error instead.
+// byCluster nests the objects under their clusters. A cluster that is missing has an error instead,
+// and one of which kinds are missing names these.
 func byCluster(answers []answer[[]unstructured.Unstructured]) *unstructured.Unstructured {
 	clusters := make([]any, len(answers))
 	for i, a := range answers {
@@ -138,11 +156,17 @@ func byCluster(answers []answer[[]unstructured.Unstructured]) *unstructured.Unst
 			items = append(items, item.Object)
 		}
 		cluster := map[string]any{"name": a.cluster.Name(), "items": items}
+		var forbidden []any
+		for _, kind := range a.forbidden() {
+			forbidden = append(forbidden, kind)
+		}
 		if a.cluster.Key.Namespace != "" {
 			cluster["namespace"] = a.cluster.Key.Namespace
 		}
 		if a.err != nil {
 			cluster["error"] = a.err.Error()
+		} else if len(forbidden) > 0 {
+			cluster["forbidden"] = forbidden
 		}
 		clusters[i] = cluster
 	}
