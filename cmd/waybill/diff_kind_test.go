@@ -28,7 +28,7 @@ func TestDiff_kindThatIsNotOffered(t *testing.T) {
 
 	got = waybill(t, cluster, "diff", "-f", file, "-f", "testdata/databases.yaml")
 	assert.Equal(t, 1, got.code, got.errOut)
-	assert.Contains(t, got.errOut, "3 created, 0 changed, 0 deleted, 0 refused", got.out)
+	assert.Contains(t, got.errOut, "4 created, 0 changed, 0 deleted, 0 refused", got.out)
 }
 
 // C57: an application may define a kind and have objects of it, in its templates.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -99,31 +98,27 @@ func create(t testing.TB, c client.Client, objects ...client.Object) {
 	}
 }
 
-// userWith returns the kubeconfig of a user who has these rights in a namespace, and no others. They
-// are in force when it returns.
+// userWith returns the kubeconfig of a user who has these rights in a namespace, and no others. The
+// user has the name of the namespace.
 func userWith(t testing.TB, cluster *env.Cluster, namespace string, rights ...rbacv1.PolicyRule) (file string, role *rbacv1.Role) {
 	t.Helper()
-	role = &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "rights"}, Rules: rights}
+	role = grant(t, cluster, namespace, namespace, rights...)
+	config, err := cluster.AddUser(namespace)
+	require.NoError(t, err)
+	return kubeconfigFile(t, config), role
+}
+
+// grant gives a user rights in a namespace. They are in force when it returns.
+func grant(t testing.TB, cluster *env.Cluster, user, namespace string, rights ...rbacv1.PolicyRule) *rbacv1.Role {
+	t.Helper()
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "rights"}, Rules: rights}
 	create(t, clientOf(t, cluster), role, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "rights"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "rights"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: namespace}},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
 	})
-	config, err := cluster.AddUser(namespace)
-	require.NoError(t, err)
-	c, err := client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
-	require.NoError(t, err)
-	last := rights[len(rights)-1]
-	require.Eventually(t, func() bool { // the API server sees roles by a watch
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: namespace, Verb: last.Verbs[0], Group: last.APIGroups[0], Resource: last.Resources[0],
-			},
-		}}
-		require.NoError(t, c.Create(t.Context(), review))
-		return review.Status.Allowed
-	}, limit, often)
-	return kubeconfigFile(t, config), role
+	cluster.AwaitGranted(t, user, namespace, rights...)
+	return role
 }
 
 // kubeconfigFile writes a kubeconfig for as long as the test runs.

@@ -33,6 +33,7 @@ type search struct {
 	namespace string
 	selector  labels.Selector
 	kinds     []fleet.Resource
+	named     bool // whether the kinds were named rather than found
 }
 
 // run lists the metadata of the objects that the selector matches, all kinds concurrently. It also
@@ -45,8 +46,7 @@ func (s search) run(ctx context.Context) (found []candidate, forbidden []string,
 	for i, kind := range s.kinds {
 		group.Go(func() (err error) {
 			lists[i], err = s.list(ctx, kind)
-			if apierrors.IsForbidden(err) {
-				denied[i] = true
+			if denied[i] = apierrors.IsForbidden(err); denied[i] || !s.named && fleet.NotListable(err) {
 				return nil
 			}
 			return err
@@ -87,10 +87,10 @@ func (o *options) decide(ctx context.Context, target *fleet.Cluster, r rules) ([
 		return nil, err
 	}
 	if len(forbidden) > 0 && (r.named || len(forbidden) == len(s.kinds)) {
-		return nil, fmt.Errorf("you may not list %s in namespace %s", output.Enumerate(forbidden), s.namespace)
+		return nil, fmt.Errorf("you may not list %s in namespace %s", output.Enumerate(forbidden, "kind"), s.namespace)
 	}
 	if len(forbidden) > 0 {
-		o.env.Warnf("kinds that you may not list are left out: %s", output.Enumerate(forbidden))
+		o.env.Warnf("kinds that you may not list are left out: %s", output.Enumerate(forbidden, "kind"))
 	}
 	decisions := make([]decision, len(found))
 	counts := map[action]int{}
@@ -115,7 +115,7 @@ func (o *options) decide(ctx context.Context, target *fleet.Cluster, r rules) ([
 
 // search returns what to look for: the kinds on the command line, or all usual ones.
 func (o *options) search(target *fleet.Cluster) (search, error) {
-	s := search{cluster: target}
+	s := search{cluster: target, named: len(o.kinds) > 0}
 	all, incomplete, err := target.Resources()
 	if err != nil {
 		return s, err
@@ -130,7 +130,7 @@ func (o *options) search(target *fleet.Cluster) (search, error) {
 		return s, fmt.Errorf("read --selector: %w", err)
 	}
 	s.kinds = usual(all)
-	if len(o.kinds) > 0 {
+	if s.named {
 		s.kinds, err = o.named(all)
 	}
 	return s, err

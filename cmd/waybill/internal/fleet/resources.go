@@ -1,12 +1,10 @@
 package fleet
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -28,6 +26,11 @@ type Resource struct {
 
 // String returns the kind as written in commands: Deployment.apps, Service.
 func (r Resource) String() string { return r.GroupVersionKind.GroupKind().String() }
+
+// GroupVersionResource returns the name of the kind in URLs.
+func (r Resource) GroupVersionResource() schema.GroupVersionResource {
+	return r.GroupVersion().WithResource(r.Plural)
+}
 
 // Can reports whether the API server offers all of these verbs for objects of the kind.
 func (r Resource) Can(verbs ...string) bool {
@@ -72,37 +75,4 @@ func newResource(gv schema.GroupVersion, r metav1.APIResource) Resource {
 	return Resource{
 		GroupVersionKind: gv.WithKind(r.Kind), Plural: r.Name, Names: names, Namespaced: r.Namespaced, verbs: r.Verbs,
 	}
-}
-
-// page is how many objects are listed per request.
-const page = 500
-
-// ListMetadata returns the metadata of the objects of a kind in a namespace; what else they hold is
-// never sent. A kind that has gone since it was discovered has none, nor has one whose server
-// knows no metadata.
-func (c *Cluster) ListMetadata(ctx context.Context, kind schema.GroupVersionResource, namespace, selector string) ([]metav1.PartialObjectMetadata, error) {
-	conn, err := c.connect()
-	if err != nil {
-		return nil, err
-	}
-	var all []metav1.PartialObjectMetadata
-	for options := (metav1.ListOptions{LabelSelector: selector, Limit: page}); ; {
-		list, err := conn.metadata.Resource(kind).Namespace(namespace).List(ctx, options)
-		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsNotAcceptable(err) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, c.Explain(err)
-		}
-		all = append(all, list.Items...)
-		if list.Continue == "" {
-			return all, nil
-		}
-		options.Continue = list.Continue
-	}
-}
-
-// GroupVersionResource returns the name of the kind in URLs.
-func (r Resource) GroupVersionResource() schema.GroupVersionResource {
-	return r.GroupVersion().WithResource(r.Plural)
 }

@@ -71,7 +71,7 @@ func reportFailures[T any](o *options, answers []answer[T], q query) {
 		case a.err != nil:
 			o.env.Warnf("cluster %s is missing: %s", a.cluster.Name(), a.err)
 		case len(a.refusals) > 0 && incomplete(answers, q) == nil:
-			o.env.Warnf("kinds that you may not list in cluster %s are left out: %s", a.cluster.Name(), output.Enumerate(a.forbidden()))
+			o.env.Warnf("kinds that you may not list in cluster %s are left out: %s", a.cluster.Name(), output.Enumerate(a.forbidden(), "kind"))
 		}
 	}
 }

@@ -100,11 +100,12 @@ func Count(n int, noun string) string {
 // maxEnumerated is how many names Enumerate writes out.
 const maxEnumerated = 12
 
-// Enumerate returns names of kinds in order; of many, the first ones and the number of the others.
-func Enumerate(kinds []string) string {
-	sorted := slices.Sorted(slices.Values(kinds))
+// Enumerate returns names in order; of many, the first ones and the number of the others, with a noun
+// for them.
+func Enumerate(names []string, noun string) string {
+	sorted := slices.Sorted(slices.Values(names))
 	if more := len(sorted) - maxEnumerated; more > 0 {
-		return fmt.Sprintf("%s and %s", strings.Join(sorted[:maxEnumerated], ", "), Count(more, "other kind"))
+		return fmt.Sprintf("%s and %s", strings.Join(sorted[:maxEnumerated], ", "), Count(more, "other "+noun))
 	}
 	return strings.Join(sorted, ", ")
 }

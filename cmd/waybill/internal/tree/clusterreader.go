@@ -32,12 +32,15 @@ type clusterReader struct {
 	cluster *fleet.Cluster
 	slots   chan struct{}
 	alive   func(context.Context) error
+	// kinds returns those whose objects may have owners: all that can be listed, but for Events.
+	kinds func() []fleet.Resource
 
 	// What was read, guarded by mu.
 	mu     sync.Mutex
 	metas  map[place]func() outcome[[]metav1.PartialObjectMetadata]
 	owned  map[place]func() byOwner
-	graphs map[string]func() byOwner // by namespace
+	few    []string                // namespaces in which all kinds are listed
+	graphs map[string]func() graph // by namespace; empty for the whole cluster
 	lists  map[place]func() map[string]*unstructured.Unstructured
 	gets   map[place]int
 	users  map[types.NamespacedName]func() outcome[*clusterReader] // its user clusters
@@ -72,7 +75,7 @@ func newClusterReader(cluster *fleet.Cluster, w *warnings) *clusterReader {
 		warnings: w, cluster: cluster, slots: make(chan struct{}, requests),
 		metas:  map[place]func() outcome[[]metav1.PartialObjectMetadata]{},
 		owned:  map[place]func() byOwner{},
-		graphs: map[string]func() byOwner{},
+		graphs: map[string]func() graph{},
 		lists:  map[place]func() map[string]*unstructured.Unstructured{},
 		gets:   map[place]int{},
 		users:  map[types.NamespacedName]func() outcome[*clusterReader]{},
@@ -83,7 +86,20 @@ func newClusterReader(cluster *fleet.Cluster, w *warnings) *clusterReader {
 		once.Do(func() { _, unreachable = kinds.Discover(ctx, cluster) })
 		return unreachable
 	}
+	r.kinds = sync.OnceValue(r.discover)
 	return r
+}
+
+// discover returns the kinds that can be listed, but for Events.
+func (r *clusterReader) discover() []fleet.Resource {
+	defer r.acquire()()
+	all, incomplete, err := r.cluster.Resources()
+	for _, err := range []error{incomplete, err} {
+		if err != nil {
+			r.note("what objects own is not complete: cluster " + r.name() + ": " + err.Error())
+		}
+	}
+	return slices.DeleteFunc(all, func(kind fleet.Resource) bool { return !kind.Can("list") || kind.Kind == "Event" })
 }
 
 func (r *clusterReader) name() string { return r.cluster.Name() }
@@ -203,40 +219,33 @@ func (r *clusterReader) mappingIn(gk schema.GroupKind) (*meta.RESTMapping, error
 	return mapping, nil
 }
 
-// page is how many objects are listed per request.
-const page = 500
-
 // metadata returns the metadata of all objects of a kind in a namespace, from one list, however
 // often it is called.
 func (r *clusterReader) metadata(ctx context.Context, resource schema.GroupVersionResource, in place) ([]metav1.PartialObjectMetadata, error) {
 	found := once(r, r.metas, in, func() outcome[[]metav1.PartialObjectMetadata] {
-		defer r.acquire()()
-		list, err := r.cluster.ListMetadata(ctx, resource, in.namespace, "")
-		if err != nil {
-			err = fmt.Errorf("list %s: %w", in.kind.Kind, err)
-		}
+		list, err := r.listMetadata(ctx, resource, in)
 		return outcome[[]metav1.PartialObjectMetadata]{list, err}
 	})
 	return found.value, found.err
 }
 
+// listMetadata lists the metadata of all objects of a kind in a namespace, or in all if that is
+// empty.
+func (r *clusterReader) listMetadata(ctx context.Context, resource schema.GroupVersionResource, in place) ([]metav1.PartialObjectMetadata, error) {
+	defer r.acquire()()
+	list, err := r.cluster.ListMetadata(ctx, resource, in.namespace, "")
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", in.kind.Kind, err)
+	}
+	return list, nil
+}
+
 // list returns all objects of a kind that the options select.
 func (r *clusterReader) list(ctx context.Context, kind schema.GroupVersionKind, options ...client.ListOption) ([]unstructured.Unstructured, error) {
-	c, err := r.client()
-	if err != nil {
-		return nil, err
-	}
 	defer r.acquire()()
-	var all []unstructured.Unstructured
-	for list := (&unstructured.UnstructuredList{}); ; {
-		list.SetGroupVersionKind(kind)
-		paged := append(slices.Clone(options), client.Limit(page), client.Continue(list.GetContinue()))
-		if err := c.List(ctx, list, paged...); err != nil {
-			return nil, fmt.Errorf("list %s: %w", kind.Kind, r.cluster.Explain(err))
-		}
-		all = append(all, list.Items...)
-		if list.GetContinue() == "" {
-			return all, nil
-		}
+	list, err := r.cluster.List(ctx, kind, options...)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", kind.Kind, err)
 	}
+	return list, nil
 }

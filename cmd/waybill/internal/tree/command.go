@@ -52,8 +52,8 @@ The components of an Application are those that the selector and the annotation 
 listed and missing is shown as such, and so is what names the Application and does not belong
 to it.
 
-What an object owns is found by ownerReferences, in its namespace. Below an object of a custom
-kind that may be of any kind; kinds that you may not list are left out, and named in a warning.`,
+What an object owns is found by ownerReferences. An object of a custom kind may own objects of
+any kind; those of kinds that you may not list are left out, with a warning that names the kinds.`,
 		Example:           examples,
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: complete.References(env),

@@ -189,10 +189,14 @@ func (p *applicationBuilder) unread(gk schema.GroupKind, err error) []*treeNode 
 	if every {
 		names = append(names, "")
 	}
+	status, message := unread(err)
+	if apierrors.IsNotFound(err) { // of a list: it is the version of the kind that has gone
+		status, message = health.Unknown, err.Error()
+	}
 	nodes := make([]*treeNode, len(names))
 	for i, name := range names {
 		nodes[i] = p.node(gk, name)
-		nodes[i].Health, nodes[i].Message = unread(err)
+		nodes[i].Health, nodes[i].Message = status, message
 	}
 	return nodes
 }

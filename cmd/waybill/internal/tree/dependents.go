@@ -3,7 +3,6 @@ package tree
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"waybill.dev/waybill/cmd/waybill/internal/fleet"
 	"waybill.dev/waybill/sync/health"
 )
 
@@ -41,23 +39,38 @@ func (d *dependent) node(cluster string) *treeNode {
 	return describe(d.object, cluster)
 }
 
-// dependents returns the objects that an object owns in its namespace: those of the kinds that its
-// kind is known to own, else those of every kind. Their health can be told.
+// dependents returns the objects that an object owns: in its namespace, or anywhere if it is
+// cluster-scoped. They are of the kinds that its kind is known to own, else of any. Each is read as
+// far as its health needs it.
 func (r *clusterReader) dependents(ctx context.Context, of *unstructured.Unstructured) []*dependent {
-	if of.GetNamespace() == "" || of.GetUID() == "" {
+	if of.GetUID() == "" {
 		return nil
 	}
-	kinds, known := childKinds(of.GroupVersionKind().GroupKind())
-	if !known {
-		found := r.graph(ctx, of.GetNamespace())[of.GetUID()]
-		r.readAll(ctx, found)
-		return found
-	}
 	var found []*dependent
+	kinds, known := childKinds(of.GroupVersionKind().GroupKind())
 	for _, kind := range kinds {
 		found = append(found, r.inFull(ctx, place{kind: kind, namespace: of.GetNamespace()})[of.GetUID()]...)
 	}
-	return found
+	if !known {
+		found = r.ofAnyKind(ctx, of)
+	}
+	r.readAll(ctx, found)
+	return heeded(of, found)
+}
+
+// heeded returns the objects that are worth showing: in the namespace of their owner, as Kubernetes
+// heeds no other references, and not retired. An object that several groups serve is taken once.
+func heeded(owner *unstructured.Unstructured, found []*dependent) []*dependent {
+	var kept []*dependent
+	seen := map[types.UID]bool{}
+	for _, d := range found {
+		elsewhere := owner.GetNamespace() != "" && owner.GetNamespace() != d.object.GetNamespace()
+		if uid := d.object.GetUID(); !elsewhere && !seen[uid] && (d.err != nil || !retired(d.object)) {
+			seen[uid] = true
+			kept = append(kept, d)
+		}
+	}
+	return kept
 }
 
 // inFull returns the objects of a kind in a namespace that have owners, from one list.
@@ -70,11 +83,9 @@ func (r *clusterReader) inFull(ctx context.Context, in place) byOwner {
 		}
 		found := byOwner{}
 		for i := range list {
-			if !retired(&list[i]) {
-				d := &dependent{object: &list[i]}
-				d.full.Do(func() {})
-				found.add(d)
-			}
+			d := &dependent{object: &list[i]}
+			d.full.Do(func() {})
+			found.add(d)
 		}
 		return found
 	})
@@ -94,71 +105,6 @@ func (b byOwner) add(d *dependent) {
 	for _, owner := range d.object.GetOwnerReferences() {
 		b[owner.UID] = append(b[owner.UID], d)
 	}
-}
-
-// graph returns the objects of a namespace that have owners, of all kinds that can be listed. Except
-// for those of mostlyOwned, only their metadata is read.
-func (r *clusterReader) graph(ctx context.Context, namespace string) byOwner {
-	return once(r, r.graphs, namespace, func() byOwner { return r.loadGraph(ctx, namespace) })
-}
-
-func (r *clusterReader) loadGraph(ctx context.Context, namespace string) byOwner {
-	all, incomplete, err := r.cluster.Resources()
-	for _, err := range []error{incomplete, err} {
-		if err != nil {
-			r.note("what objects own is not complete: cluster " + r.name() + ": " + err.Error())
-		}
-	}
-	all = slices.DeleteFunc(all, func(r fleet.Resource) bool { return !r.Namespaced || !r.Can("list") || r.Kind == "Event" })
-	found := make([]byOwner, len(all))
-	var lists sync.WaitGroup
-	for i, kind := range all {
-		in := place{kind: kind.GroupVersionKind, namespace: namespace}
-		if slices.Contains(mostlyOwned, in.kind) {
-			lists.Go(func() { found[i] = r.inFull(ctx, in) })
-			continue
-		}
-		lists.Go(func() { found[i] = r.asMetadata(ctx, kind.GroupVersionResource(), in) })
-	}
-	lists.Wait()
-	return merge(found)
-}
-
-// merge joins what was found kind by kind. An object that several groups serve is taken once.
-func merge(found []byOwner) byOwner {
-	merged := byOwner{}
-	for _, some := range found {
-		for owner, objects := range some {
-			for _, d := range objects {
-				if !slices.ContainsFunc(merged[owner], func(o *dependent) bool { return o.object.GetUID() == d.object.GetUID() }) {
-					merged[owner] = append(merged[owner], d)
-				}
-			}
-		}
-	}
-	return merged
-}
-
-// asMetadata returns the metadata of the objects of a kind in a namespace that have owners.
-func (r *clusterReader) asMetadata(ctx context.Context, resource schema.GroupVersionResource, in place) byOwner {
-	list, err := r.metadata(ctx, resource, in)
-	if err != nil {
-		r.unlisted(where{r.name(), in.namespace}, in.kind.GroupKind().String(), err)
-		return nil
-	}
-	found := byOwner{}
-	for i := range list {
-		if len(list[i].OwnerReferences) == 0 {
-			continue
-		}
-		object, err := withoutContent(in.kind, &list[i])
-		if err != nil {
-			r.note(err.Error())
-			continue
-		}
-		found.add(&dependent{object: object})
-	}
-	return found
 }
 
 // withoutContent returns an object of which only the metadata is known.

@@ -41,10 +41,13 @@ var ofBuiltIn = map[schema.GroupKind][]schema.GroupVersionKind{
 // instead of as metadata first.
 var mostlyOwned = []schema.GroupVersionKind{replicaSets, jobs, pods}
 
+// owningNothing are the groups of Kubernetes that clientgoscheme does not have.
+var owningNothing = map[string]bool{"apiextensions.k8s.io": true, "apiregistration.k8s.io": true}
+
 // childKinds returns the kinds that objects of a kind of Kubernetes own; false for other kinds,
 // whose objects may own objects of any kind.
 func childKinds(gk schema.GroupKind) (kinds []schema.GroupVersionKind, known bool) {
-	return ofBuiltIn[gk], clientgoscheme.Scheme.IsGroupRegistered(gk.Group)
+	return ofBuiltIn[gk], owningNothing[gk.Group] || clientgoscheme.Scheme.IsGroupRegistered(gk.Group)
 }
 
 // pending is what is still to be added below a node.
@@ -78,7 +81,7 @@ func (b *builder) prefetch(ctx context.Context, p pending, done map[types.UID]bo
 	}
 }
 
-// owned returns what an object owns, in its own namespace.
+// owned returns what an object owns.
 func (b *builder) owned(ctx context.Context, p pending) []*treeNode {
 	var nodes []*treeNode
 	for _, d := range p.at.dependents(ctx, p.object) {
