@@ -119,3 +119,21 @@ func TestEnsure_notesNoInstallThatWasNotRecorded(t *testing.T) {
 		})
 	}
 }
+
+// K47, K53: what a failed upgrade left, and could not be deleted after the next one, is not forgotten.
+func TestEnsure_triesAgainToRemoveWhatAFailedUpgradeLeft(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(w.desired("web", nil))
+	w.failing(values{"extra": true}, 0)
+	allow := w.refuse(deletes)
+	next := w.desired("web", values{"replicas": 2})
+	_, err := w.try(t.Context(), next)
+	require.ErrorContains(t, err, "kept by a test")
+	assert.Equal(t, []string{"1 superseded", "2 failed", "3 failed"}, w.revisions("web"))
+	assert.EqualValues(t, 1, w.known["web"].Fallback.Revision)
+	allow()
+	result := w.ensure(next)
+	assert.Equal(t, release.ActionUpgrade, result.Action)
+	assert.False(t, w.has("web-extra"))
+	assert.Equal(t, release.ActionNone, w.ensure(next).Action)
+}

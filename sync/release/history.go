@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,6 +56,18 @@ func (s *session) readLeftovers() error {
 		s.client.leftovers = append(s.client.leftovers, had)
 	}
 	return nil
+}
+
+// settle deletes what the leftovers have and made has not. If that fails, made is recorded as failed,
+// though Helm has installed it: else the next action would not look for leftovers before it, nor
+// would an uninstall.
+func (s *session) settle(made *helmrelease.Release) error {
+	err := s.prune(made)
+	if err == nil {
+		return nil
+	}
+	made.SetStatus(helmrelease.StatusFailed, "What earlier revisions left could not be removed: "+err.Error())
+	return cmp.Or(s.store.Update(s.store.key(made.Version), made), err)
 }
 
 // prune deletes the objects of the leftovers that made does not contain.

@@ -18,7 +18,7 @@ func install(ctx context.Context, s *session, _ Decision) (Result, error) {
 	}
 	made, err := s.install(ctx)
 	if err == nil {
-		err = s.prune(made)
+		err = s.settle(made)
 	}
 	return s.outcome(made, s.failed("install", err))
 }

@@ -52,7 +52,7 @@ func (s *session) goBack(good int, err error) (Result, error) {
 	}
 	newest, readErr := s.store.Get(s.store.key(s.store.newest()))
 	if err = cmp.Or(err, readErr); err == nil {
-		err = s.prune(newest)
+		err = s.settle(newest)
 	}
 	return s.outcome(newest, s.failed("roll back", err))
 }

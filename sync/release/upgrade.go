@@ -17,7 +17,7 @@ func upgrade(ctx context.Context, s *session, _ Decision) (Result, error) {
 	}
 	made, err := s.upgrade(ctx)
 	if err == nil {
-		err = s.prune(made)
+		err = s.settle(made)
 	}
 	return s.outcome(made, s.failed("upgrade", err))
 }
