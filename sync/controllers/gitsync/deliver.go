@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/apply/inventory"
 	"waybill.dev/waybill/sync/manifest"
@@ -90,11 +88,13 @@ func (r *Reconciler) handOver(s *scope, t *target) {
 	}
 }
 
-// begin records, before a job, how many changes by others the cluster has reported.
+// begin records, before a job, how many changes by others and how many arrivals the cluster has
+// reported.
 func (r *Reconciler) begin(s *scope, t *target) {
 	if !t.delivering {
 		t.delivering, t.tried = true, s.now
 		t.toldBefore = r.told.Rings(toldKey{s.session.key.NamespacedName, t.name})
+		t.arrivedBefore = r.arrivals.count(t.base)
 	}
 }
 
@@ -141,6 +141,7 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) error {
 		return nil
 	}
 	s.settle()
+	r.awaitArrivals(ctx, s)
 	failed, complete := false, true
 	var delivered []manifest.ID
 	for _, t := range s.targets() {
@@ -152,7 +153,7 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) error {
 		delivered = inventory.Merge(s.session.inventory, delivered)
 	}
 	if failed {
-		s.session.retry.Failed(s.backoff(r.kernel))
+		s.session.retry.Failed(r.kernel.Backoff)
 	} else {
 		s.session.retry = reconcile.Retry{}
 	}
@@ -160,20 +161,4 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) error {
 		s.session.rendered = nil
 	}
 	return r.saveInventory(ctx, s, delivered)
-}
-
-// refusedBackoff is the maximum back-off while an ApplicationInstallation is refused: admission may
-// refuse it only until the copy of its definition is there (C46), of which no event tells.
-const refusedBackoff = 20 * time.Second
-
-// backoff returns the back-off of failed deliveries.
-func (s *scope) backoff(kernel *reconcile.Kernel) func(int) time.Duration {
-	if !slices.ContainsFunc(s.problems(), mayBeAdmitted) {
-		return kernel.Backoff
-	}
-	return func(failures int) time.Duration { return min(kernel.Backoff(failures), refusedBackoff) }
-}
-
-func mayBeAdmitted(p manifest.Problem) bool {
-	return p.Reason == apply.ReasonRefused && p.ID.Group == v1alpha1.Group && p.ID.Kind == v1alpha1.ApplicationInstallationKind
 }

@@ -4,13 +4,15 @@
 // A pass never waits: checking the repository, rendering, and delivering to one cluster are jobs
 // that run beside the workers and wake the GitSync when they end. A pass decides on the basis of
 // the session, which is kept in memory; after a restart it is rebuilt by one check of the
-// repository and one apply of every object.
+// repository and one apply of every object. While the repository cannot be read, what was delivered
+// is maintained from the mirror of the revision that it came from.
 //
 // A GitSync is reconciled when its spec or the annotation reconcile-at changes, when its interval
 // is over, when others change or delete one of its objects, when the health of an object changes
 // and spec.wait is set, when a KubernetesCluster that it selects appears, disappears, becomes
-// unreachable or is back, and when its Secret changes. Objects that the account of a GitSync may
-// not watch are checked after each check of the repository.
+// unreachable or is back, when its Secret changes, and when an ApplicationDefinition arrives in a
+// cluster whose admission has refused an ApplicationInstallation. Objects that the account of a
+// GitSync may not watch are checked after each check of the repository.
 //
 // It owns the conditions Ready, Reconciling and Stalled of GitSync.
 package gitsync

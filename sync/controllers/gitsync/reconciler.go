@@ -51,6 +51,9 @@ type Reconciler struct {
 	SystemNamespace string
 	// Workers is how many GitSyncs are reconciled at a time. Default: 8.
 	Workers int
+	// MinBackoff and MaxBackoff bound the back-off of a failure that no event resolves. Default: 1 s
+	// and 5 min.
+	MinBackoff, MaxBackoff time.Duration
 
 	kernel   *reconcile.Kernel
 	waker    *reconcile.Waker[ctrl.Request]
@@ -63,13 +66,15 @@ type Reconciler struct {
 	// renders limits how many folders are rendered at a time: rendering takes CPU and memory and
 	// never waits, so that more at a time would not be faster.
 	renders *semaphore.Weighted
+	// arrivals tells of definitions that arrive in the clusters.
+	arrivals *arrivals
 	// told counts, per cluster, the changes by others to what a GitSync delivered.
 	told *reconcile.Bell[toldKey]
 	// inventories stores what does not fit into a status.
 	inventories *inventory.Store
 }
 
-// Back-off of a GitSync whose failure will not be resolved by an event.
+// Defaults of MinBackoff and MaxBackoff.
 const (
 	minBackoff = time.Second
 	maxBackoff = 5 * time.Minute
@@ -113,6 +118,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 	for _, step := range []func(context.Context, *scope) error{
 		r.restore,
 		r.selectTargets,
+		r.retryRefused,
 		r.readSecret,
 		r.load,
 		r.deliver,

@@ -57,7 +57,11 @@ func makeWorld(t *testing.T, c *env.Cluster, process *hub.Process) *world {
 }
 
 func setup(ctx context.Context, mgr ctrl.Manager, s hub.Shared) error {
-	r := &gitsync.Reconciler{
+	return newReconciler(mgr, s).SetupWithManager(ctx, mgr)
+}
+
+func newReconciler(mgr ctrl.Manager, s hub.Shared) *gitsync.Reconciler {
+	return &gitsync.Reconciler{
 		Client:          mgr.GetClient(),
 		Recorder:        mgr.GetEventRecorder("waybill-sync"),
 		Clusters:        s.Clusters,
@@ -66,7 +70,6 @@ func setup(ctx context.Context, mgr ctrl.Manager, s hub.Shared) error {
 		Git:             s.Git,
 		SystemNamespace: hub.SystemNamespace,
 	}
-	return r.SetupWithManager(ctx, mgr)
 }
 
 // commit pushes files to the repository and returns the commit.

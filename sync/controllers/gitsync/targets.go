@@ -113,14 +113,19 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, t *target) error {
 // engage finds the cluster of a target under the identity that the GitSync acts as. If the cluster
 // was engaged again or is back, or if the identity changed, everything is delivered again.
 func (r *Reconciler) engage(s *scope, t *target) {
-	found, err := r.view(s.gs, t.name)
+	base, err := r.reach(s.gs, t.name)
+	if err != nil {
+		t.unusable(err)
+		return
+	}
+	found, err := r.view(s.gs, base)
 	if err != nil {
 		t.unusable(err)
 		return
 	}
 	if t.cluster != found {
 		r.letGo(s, t)
-		t.cluster, t.attempted = found, ""
+		t.base, t.cluster, t.attempted = base, found, ""
 	}
 	t.applier, t.err = r.appliers.hold(found, s.apply), nil
 }
@@ -131,22 +136,24 @@ func (t *target) unusable(err error) {
 	t.applier, t.err, t.attempted = nil, err, ""
 }
 
-func (r *Reconciler) view(gs *v1alpha1.GitSync, name string) (*cluster.Cluster, error) {
-	found := r.Clusters.Local()
-	if name != "" {
-		var err error
-		if found, err = r.Clusters.Get(types.NamespacedName{Namespace: gs.Namespace, Name: name}); err != nil {
-			return nil, err
-		}
+// reach returns a cluster as Waybill itself sees it.
+func (r *Reconciler) reach(gs *v1alpha1.GitSync, name string) (*cluster.Cluster, error) {
+	if name == "" {
+		return r.Clusters.Local(), nil
 	}
+	return r.Clusters.Get(types.NamespacedName{Namespace: gs.Namespace, Name: name})
+}
+
+// view returns a cluster under the identity that the GitSync acts as.
+func (r *Reconciler) view(gs *v1alpha1.GitSync, base *cluster.Cluster) (*cluster.Cluster, error) {
 	account := gs.Spec.ServiceAccountName
 	if account == "" {
 		if gs.Namespace == r.SystemNamespace {
-			return found, nil
+			return base, nil
 		}
 		account = "default"
 	}
-	return found.As("system:serviceaccount:" + gs.Namespace + ":" + account)
+	return base.As("system:serviceaccount:" + gs.Namespace + ":" + account)
 }
 
 // forgetTarget drops all state of a target.
@@ -162,6 +169,7 @@ func (r *Reconciler) letGo(s *scope, t *target) {
 	r.delivers.Drop(targetKey{s.session.key, t.name})
 	if t.cluster != nil {
 		r.appliers.letGo(t.cluster, s.apply)
+		r.arrivals.leave(t.base, s.session.key.NamespacedName)
 	}
 }
 

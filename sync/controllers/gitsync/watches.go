@@ -36,7 +36,7 @@ const secretIndex = "spec.secretRef.name"
 // SetupWithManager adds the controller to a manager. The jobs that run beside the workers end with
 // ctx.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
+	r.kernel = reconcile.NewKernel(cmp.Or(r.MinBackoff, minBackoff), cmp.Or(r.MaxBackoff, maxBackoff))
 	r.waker = &reconcile.Waker[ctrl.Request]{}
 	registerMetrics()
 	r.loads = reconcile.NewJobs[reconcile.Key, loaded](ctx, jobsPerLane, func(k reconcile.Key) {
@@ -50,6 +50,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	}, func(err error) apply.Result { return apply.Result{Err: err} })
 	r.delivers.DrainedBy(r.Drain)
 	r.appliers, r.told = newAppliers(r.notify), reconcile.NewBell[toldKey]()
+	r.arrivals = newArrivals(func(name types.NamespacedName) { r.waker.Wake(ctrl.Request{NamespacedName: name}) })
 	r.inventories = &inventory.Store{}
 	r.renders = semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0)))
 	r.Clusters.Subscribe(func(key types.NamespacedName, _ bool) { r.wakeSelecting(ctx, key) })
