@@ -1,11 +1,13 @@
 package tracker_test
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -129,6 +131,67 @@ func TestKind_changesItsScope(t *testing.T) {
 
 	d.remove()
 	w.awaitTold("went one")
+	w.awaitPhase(d.kind(), tracker.Unknown)
+	d.create("Cluster", "v1")
+	w.awaitPhase(d.kind(), tracker.ClusterScoped)
+}
+
+// lagging is a mapper that, from a moment on, discovers once more what is no longer there, and keeps
+// it until it is reset again: API servers drop a kind from discovery some time after its definition.
+type lagging struct {
+	meta.ResettableRESTMapper
+	mu           sync.Mutex
+	later, cache *meta.RESTMapping
+}
+
+// lag makes the next discovery show what is there now.
+func (l *lagging) lag(t *testing.T, gk schema.GroupKind) {
+	t.Helper()
+	var now *meta.RESTMapping
+	require.Eventually(t, func() (found bool) {
+		l.ResettableRESTMapper.Reset()
+		var err error
+		now, err = l.ResettableRESTMapper.RESTMapping(gk)
+		return err == nil
+	}, limit, often)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.later = now
+}
+
+func (l *lagging) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cache, l.later = l.later, nil
+	l.ResettableRESTMapper.Reset()
+}
+
+func (l *lagging) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	l.mu.Lock()
+	cached := l.cache
+	l.mu.Unlock()
+	if cached != nil {
+		return cached, nil
+	}
+	return l.ResettableRESTMapper.RESTMapping(gk, versions...)
+}
+
+// A63: what discovery goes on saying of a definition that is gone is not believed of the next one.
+func TestKind_changesItsScopeBeforeDiscoveryKnows(t *testing.T) {
+	mapper := &lagging{}
+	w := newWorld(t, func(discovered meta.ResettableRESTMapper) meta.RESTMapper {
+		mapper.ResettableRESTMapper = discovered
+		return mapper
+	})
+	d := newDefinition(w)
+	d.create("Namespaced", "v1")
+	w.Want(someone, sets.New(d.kind()))
+	w.awaitPhase(d.kind(), tracker.Watched)
+	d.gadget("v1", "one")
+	w.awaitTold("came one")
+
+	mapper.lag(t, d.kind())
+	d.remove()
 	w.awaitPhase(d.kind(), tracker.Unknown)
 	d.create("Cluster", "v1")
 	w.awaitPhase(d.kind(), tracker.ClusterScoped)

@@ -60,7 +60,7 @@ func (t target) Mapper() meta.RESTMapper      { return t.mapper }
 func (t target) Metadata() metadata.Interface { return t.metadata }
 func (t target) Dynamic() dynamic.Interface   { return t.dynamic }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, through ...func(meta.ResettableRESTMapper) meta.RESTMapper) *world {
 	t.Helper()
 	c := env.Shared(t, env.Options{Name: "tracker", NoControllers: true, Audit: true})
 	w := &world{t: t, cluster: c, namespace: c.Namespace(t)}
@@ -71,7 +71,11 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	as, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
-	on := target{mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(as.Discovery()))}
+	discovered := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(as.Discovery()))
+	on := target{mapper: discovered}
+	for _, wrap := range through {
+		on.mapper = wrap(discovered)
+	}
 	on.metadata, err = metadata.NewForConfig(config)
 	require.NoError(t, err)
 	on.dynamic, err = dynamic.NewForConfig(config)
