@@ -2,8 +2,10 @@ package kubernetesapplicationresource_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -67,7 +69,10 @@ func TestSecrets_areWaitedFor(t *testing.T) {
 	w := newWorld(t)
 	w.secret("there", "one")
 	kar := w.submit(w.resource("web", w.berlin.configMap("web", "x"), "there", "late"))
-	assert.Contains(t, hub.AwaitReason(w.World, kar, v1alpha1.SecretNotFoundReason), "Secret late does not exist in namespace "+w.Namespace)
+	hub.Await(w.World, kar, "it never says that only Secret late is missing", func(kar *v1alpha1.KubernetesApplicationResource) bool {
+		return conditions.GetReason(kar, v1alpha1.ReadyCondition) == v1alpha1.SecretNotFoundReason &&
+			strings.Contains(conditions.GetMessage(kar, v1alpha1.ReadyCondition), "Secret late does not exist in namespace "+w.Namespace)
+	})
 	assert.Equal(t, v1alpha1.StateFailed, kar.Status.State)
 	assert.False(t, w.berlin.Exists(&corev1.ConfigMap{}, "web"))
 
