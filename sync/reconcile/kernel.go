@@ -38,12 +38,14 @@ type Outcome struct {
 	// Message of the condition Ready.
 	Message string
 	// Unhandled is true if the request of the annotation reconcile-at was not carried out
-	// everywhere. It is then not recorded as handled.
+	// everywhere. It is then not recorded as handled. A controller sets it while a job still carries
+	// out part of the request, or another object refuses it.
 	Unhandled bool
 	// RequeueAfter is the time until the next pass; zero for none.
 	RequeueAfter time.Duration
 	// Beside is a second error, in addition to the error of the pass. Conditions show only the
-	// latter, which is more severe. If Beside is worth retrying, it is retried all the same.
+	// latter, which is more severe. If Beside is worth retrying, it is retried all the same. A
+	// controller sets it where the pass reports what it found, and a request of its own failed.
 	Beside error
 }
 

@@ -48,6 +48,14 @@ func TestFailed_isTriedAgain(t *testing.T) {
 	assert.Positive(t, outcome.RequeueAfter)
 }
 
+// A pass while the source is asked once more is not counted as another failure.
+func TestFailed_waitsForTheSource(t *testing.T) {
+	now := time.Now()
+	s := &scope{inst: &v1alpha1.ApplicationInstallation{}, now: now, session: &session{look: reconcile.Retry{At: now}}, fetching: fetchingWanted}
+	_, err := s.failed(reconcile.Failed(v1alpha1.ChartNotFoundReason, "not found"))
+	assert.Equal(t, reconcile.Waiting(v1alpha1.ChartNotFoundReason, 0, "%w", reconcile.Failed(v1alpha1.ChartNotFoundReason, "not found")), err)
+}
+
 // An uninstall that waits for a finalizer is not begun anew when the source is to be looked at.
 func TestBeginUninstall_forgetsWhatWasDueOnce(t *testing.T) {
 	later := time.Now().Add(time.Minute)

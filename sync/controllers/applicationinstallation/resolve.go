@@ -32,7 +32,6 @@ func (d *driver) want(ctx context.Context, s *scope) error {
 	case reconcile.ReasonOf(s.missing) == v1alpha1.DeletingReason, s.definition == nil && s.options() == nil:
 		return s.missing
 	default:
-		s.digest = ""
 		d.fetches.Drop(d.jobKey(s))
 		return nil
 	}

@@ -35,7 +35,7 @@ type scope struct {
 	// values, merged from everything but the chart, are set by readValues.
 	values map[string]any
 	// digest of everything that is known to go into the installation is set by readValues;
-	// what a moving git reference points at is added by prepare.
+	// what a moving git reference points at is added by prepare. It is empty if missing is set.
 	digest string
 	// obsolete is the inventory that the status named before keepInventory replaced it.
 	obsolete *v1alpha1.Inventory

@@ -19,9 +19,13 @@ import (
 // refusal of a webhook may have any length, and etcd rejects objects that are too large.
 const maxMessage = 2048
 
-// failed returns the outcome of a step that failed. What is installed is still kept as it was.
+// failed returns the outcome of a step that failed. What is installed is still kept as it was. While
+// a source is asked once more, the answer is an event, and this pass is no further failure.
 func (s *scope) failed(err error) (reconcile.Outcome, error) {
 	after := s.requeueAfter()
+	if reason := reconcile.ReasonOf(err); after == 0 && s.fetching != fetchingNothing && reason != "" && !reconcile.IsStalled(err) {
+		return reconcile.Outcome{}, reconcile.Waiting(reason, 0, "%w", err)
+	}
 	return reconcile.Outcome{RequeueAfter: after}, reconcile.RetryAfter(err, after)
 }
 

@@ -10,9 +10,11 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/env"
@@ -142,7 +144,10 @@ func TestInstallation_correctionIsRepeatedWhileAnUpgradeHasFailed(t *testing.T) 
 		Hard: corev1.ResourceList{"count/deployments.apps": resource.MustParse("0")},
 	}}
 	w.Create(quota)
-	require.True(t, w.Eventually(func() bool { return w.Exists(quota, quota.Name) && len(quota.Status.Hard) > 0 }))
+	require.True(t, w.Eventually(func() bool {
+		another := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "another"}, Spec: *w.deployment("web").Spec.DeepCopy()}
+		return apierrors.IsForbidden(w.Client.Create(t.Context(), another, client.DryRunAll))
+	}), "the quota is in force")
 	require.NoError(t, w.Client.Delete(t.Context(), w.deployment("web")))
 	hub.Await(w.World, inst, "both are said", func(i *v1alpha1.ApplicationInstallation) bool {
 		said := conditions.GetMessage(i, v1alpha1.ReadyCondition)
