@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/env"
@@ -46,8 +45,12 @@ func TestIdle_whatSchedulingCosts(t *testing.T) {
 	assert.ElementsMatch(t, []string{
 		"patch kubernetesapplications  web", "create kubernetesapplicationresources  one", "create kubernetesapplicationresources  two",
 		"patch kubernetesapplications status web",
-	}, w.requests(since))
+	}, slices.DeleteFunc(w.requests(since), isGet))
 }
+
+// isGet tells whether a request reads one object. A resource that the cache does not show yet is
+// tried to be made again, and then read.
+func isGet(request string) bool { return strings.HasPrefix(request, "get ") }
 
 // Nothing is asked for, and nothing written, when nothing changes; a resource that others
 // touch without effect is looked at in the cache.
@@ -76,12 +79,7 @@ func TestIdle_manyTemplates(t *testing.T) {
 	}
 	since := w.mark()
 	app := w.awaitState(w.submit(application("web", templates...)), v1alpha1.StateScheduled)
-	var group errgroup.Group
-	group.SetLimit(10)
-	for i := range v1alpha1.MaxResourceTemplates {
-		group.Go(func() error { return w.trySay(fmt.Sprintf("r-%03d", i), "") })
-	}
-	require.NoError(t, group.Wait())
+	require.NoError(t, each(w.resources(t.Context()), func(kar *v1alpha1.KubernetesApplicationResource) error { return w.sayOf(kar, "") }))
 	hub.AwaitReady(w.World, app)
 	assert.EqualValues(t, v1alpha1.MaxResourceTemplates, app.Status.SubmittedResources)
 	got := w.requests(since)
@@ -91,7 +89,7 @@ func TestIdle_manyTemplates(t *testing.T) {
 	assert.Equal(t, v1alpha1.MaxResourceTemplates, count("create kubernetesapplicationresources"))
 	assert.Equal(t, 1, count("patch kubernetesapplications  web"))
 	assert.Zero(t, count("update kubernetesapplicationresources"))
-	assert.Zero(t, count("get "))
+	assert.Less(t, count("get "), 10, "only what the cache does not show yet")
 	assert.Less(t, count("patch kubernetesapplications status"), v1alpha1.MaxResourceTemplates, "changes are gathered")
 
 	since = w.mark()

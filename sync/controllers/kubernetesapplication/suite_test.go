@@ -8,6 +8,7 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -161,14 +162,33 @@ func (w *world) submit(app *v1alpha1.KubernetesApplication) *v1alpha1.Kubernetes
 	w.T.Helper()
 	w.Create(app)
 	w.T.Cleanup(func() {
-		list := &v1alpha1.KubernetesApplicationResourceList{}
-		_ = w.Client.List(context.Background(), list, client.InNamespace(w.Namespace))
-		for i := range list.Items {
-			_ = w.Client.Delete(context.Background(), &list.Items[i])
-			w.release(&list.Items[i])
-		}
+		_ = w.Client.Delete(context.Background(), app) // else they are made anew
+		_ = w.Client.DeleteAllOf(context.Background(), &v1alpha1.KubernetesApplicationResource{}, client.InNamespace(w.Namespace))
+		left := w.resources(context.Background())
+		_ = each(left, func(kar *v1alpha1.KubernetesApplicationResource) error {
+			w.release(kar)
+			return nil
+		})
 	})
 	return app
+}
+
+// resources returns all resources of the test.
+func (w *world) resources(ctx context.Context) []v1alpha1.KubernetesApplicationResource {
+	w.T.Helper()
+	list := &v1alpha1.KubernetesApplicationResourceList{}
+	require.NoError(w.T, w.Client.List(ctx, list, client.InNamespace(w.Namespace)))
+	return list.Items
+}
+
+// each does something with each of the resources, several at a time.
+func each(all []v1alpha1.KubernetesApplicationResource, do func(*v1alpha1.KubernetesApplicationResource) error) error {
+	var group errgroup.Group
+	group.SetLimit(10)
+	for i := range all {
+		group.Go(func() error { return do(&all[i]) })
+	}
+	return group.Wait()
 }
 
 // release takes the finalizers off a resource, as its controller does when the object is gone.
@@ -188,16 +208,11 @@ func (w *world) resource(name string) *v1alpha1.KubernetesApplicationResource {
 // message, refused with another.
 func (w *world) say(name, refusal string) {
 	w.T.Helper()
-	w.resource(name)
-	require.NoError(w.T, w.trySay(name, refusal))
+	require.NoError(w.T, w.sayOf(w.resource(name), refusal))
 }
 
-// trySay is say of a resource that is there.
-func (w *world) trySay(name, refusal string) error {
-	kar := &v1alpha1.KubernetesApplicationResource{}
-	if err := w.Client.Get(w.T.Context(), client.ObjectKey{Namespace: w.Namespace, Name: name}, kar); err != nil {
-		return err
-	}
+// sayOf is say of a resource that was read.
+func (w *world) sayOf(kar *v1alpha1.KubernetesApplicationResource, refusal string) error {
 	before := kar.DeepCopy()
 	kar.Status.ObservedGeneration = kar.Generation
 	if refusal == "" {
