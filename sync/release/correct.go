@@ -2,6 +2,7 @@ package release
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -113,14 +114,22 @@ func (c *client) correct(info *resource.Info, dryRun []string) (*ObjectDrift, er
 	if err != nil {
 		return nil, c.about("read", info, err)
 	}
-	patched, err := c.patch(info, info, live, metav1.PatchOptions{DryRun: dryRun})
+	patch, err := c.patchOf(info, info, live)
 	if err != nil {
 		return nil, c.about("patch", info, err)
 	}
-	if paths := changedPaths(live, patched); len(paths) > 0 {
-		return &ObjectDrift{ID: idOf(info), Paths: paths}, nil
+	if patch.empty() {
+		return nil, nil
 	}
-	return nil, nil
+	patched, err := c.send(patch, info, metav1.PatchOptions{DryRun: dryRun})
+	if err != nil {
+		return nil, c.about("patch", info, err)
+	}
+	paths, err := changedPaths(live, patched, patch)
+	if err != nil || len(paths) == 0 {
+		return nil, c.about("compare", info, err)
+	}
+	return &ObjectDrift{ID: idOf(info), Paths: paths}, nil
 }
 
 // mark adds what Helm adds to every object that it creates; manifests do not contain it.
@@ -148,9 +157,13 @@ func (c *client) mark(info *resource.Info) error {
 // maxPaths is how many fields of one object are named.
 const maxPaths = 10
 
-// changedPaths returns the paths of the fields that differ, except the status and the API server's
-// own bookkeeping.
-func changedPaths(live, patched *unstructured.Unstructured) []string {
+// changedPaths returns the paths of the fields that a patch has changed, except the status and the
+// API server's own bookkeeping. What others changed between the two reads is no drift.
+func changedPaths(live, patched *unstructured.Unstructured, patch patchData) ([]string, error) {
+	var sent map[string]any
+	if err := json.Unmarshal(patch.data, &sent); err != nil {
+		return nil, fmt.Errorf("decode patch: %w", err)
+	}
 	before, after := live.DeepCopy(), patched.DeepCopy()
 	for _, o := range []*unstructured.Unstructured{before, after} {
 		for _, field := range []string{"managedFields", "resourceVersion", "generation"} {
@@ -158,9 +171,9 @@ func changedPaths(live, patched *unstructured.Unstructured) []string {
 		}
 		delete(o.Object, "status")
 	}
-	paths := differing("", before.Object, after.Object, nil)
+	paths := differing("", touched(before.Object, sent), touched(after.Object, sent), nil)
 	if len(paths) > maxPaths {
-		return append(paths[:maxPaths], fmt.Sprintf("and %d more", len(paths)-maxPaths))
+		paths = append(paths[:maxPaths], fmt.Sprintf("and %d more", len(paths)-maxPaths))
 	}
-	return paths
+	return paths, nil
 }

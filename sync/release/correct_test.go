@@ -1,6 +1,9 @@
 package release_test
 
 import (
+	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -61,6 +64,47 @@ func TestCorrect_putsObjectsRight(t *testing.T) {
 	again, err := w.engine.Correct(t.Context(), w.target, w.identity("web"), nil)
 	require.NoError(t, err)
 	assert.Empty(t, again.Objects)
+}
+
+// meddling lets others write before each patch of a Deployment.
+type meddling struct {
+	next  http.RoundTripper
+	write func()
+}
+
+// RoundTrip implements http.RoundTripper.
+func (m *meddling) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method == http.MethodPatch && strings.Contains(request.URL.Path, "/deployments/") {
+		m.write()
+	}
+	return m.next.RoundTrip(request)
+}
+
+// C53: what others change while an object is looked at is no drift.
+func TestCorrect_namesOnlyWhatItPatches(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(w.desired("web", nil))
+	deployments := w.client.AppsV1().Deployments(w.namespace)
+	patch := func(text string) {
+		_, err := deployments.Patch(t.Context(), "web", types.MergePatchType, []byte(text), metav1.PatchOptions{})
+		require.NoError(t, err)
+	}
+	patch(`{"spec":{"replicas":7}}`)
+	writes := 0
+	w.target.config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &meddling{next: next, write: func() {
+			writes++
+			patch(fmt.Sprintf(`{"metadata":{"annotations":{"theirs":"%d"}},"spec":{"paused":%t}}`, writes, writes%2 == 1))
+		}}
+	})
+	want := []string{"Deployment.apps " + w.namespace + "/web differed in spec.replicas"}
+	detected, err := w.engine.Detect(t.Context(), w.target, w.identity("web"), nil)
+	require.NoError(t, err)
+	assert.Equal(t, want, w.drift(detected))
+	corrected, err := w.engine.Correct(t.Context(), w.target, w.identity("web"), nil)
+	require.NoError(t, err)
+	assert.Equal(t, want, w.drift(corrected))
+	assert.Equal(t, 2, writes)
 }
 
 func TestCorrect_looksAtDirtyObjectsOnly(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"helm.sh/helm/v3/pkg/kube"
@@ -15,9 +16,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/utils/ptr"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -26,6 +30,11 @@ import (
 // establishTime is how long a new CRD may take until its objects can be created. Helm allows the
 // same.
 const establishTime = time.Minute
+
+// servedEvery is how often discovery is asked for new kinds that it does not list yet.
+const servedEvery = 200 * time.Millisecond
+
+var crdKind = apiextensionsv1.Kind("CustomResourceDefinition")
 
 // applyCRDs applies the CRDs of the chart before its templates are rendered. Releases may share
 // CRDs, so CRDs carry the marks of none, and no release deletes them; a CRD that another Waybill
@@ -61,9 +70,7 @@ func (s *session) applyCRDs(ctx context.Context) error {
 	if err := s.client.batches(fresh, s.client.established); err != nil {
 		return s.client.fail(err)
 	}
-	meta.MaybeResetRESTMapper(s.target.Mapper())
-	s.target.Discovery().Invalidate()
-	return nil
+	return s.client.fail(s.served(ctx, fresh))
 }
 
 // applyCRD creates or updates one CRD by server-side apply. It reports whether the CRD is new.
@@ -100,7 +107,7 @@ func owned(live *unstructured.Unstructured) string {
 // established waits until objects of a new CRD can be created. Other objects in a crds folder need
 // no waiting.
 func (c *client) established(info *resource.Info) error {
-	if info.Mapping.GroupVersionKind.GroupKind() != apiextensionsv1.Kind("CustomResourceDefinition") {
+	if info.Mapping.GroupVersionKind.GroupKind() != crdKind {
 		return nil
 	}
 	err := c.watch(info, establishTime, func(event watch.Event) (bool, error) {
@@ -130,4 +137,72 @@ func isEstablished(o *unstructured.Unstructured) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// served waits until the kinds of new CRDs can be looked up: the API server lists them a moment
+// after they are established.
+func (s *session) served(ctx context.Context, crds kube.ResourceList) error {
+	var kinds []schema.GroupVersionKind
+	for _, info := range crds {
+		found, err := kindsOf(info)
+		if err != nil {
+			return s.client.about("decode", info, err)
+		}
+		kinds = append(kinds, found...)
+	}
+	var missing schema.GroupVersionKind
+	err := wait.PollUntilContextTimeout(ctx, servedEvery, establishTime, true, func(context.Context) (bool, error) {
+		meta.MaybeResetRESTMapper(s.target.Mapper())
+		s.target.Discovery().Invalidate()
+		for _, missing = range kinds {
+			if ok, err := isServed(s.target, missing); err != nil || !ok {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait until %s is served: %w", missing, err)
+	}
+	return nil
+}
+
+// kindsOf returns the kinds that a CRD defines in its served versions; nothing if the object is no
+// CRD.
+func kindsOf(info *resource.Info) ([]schema.GroupVersionKind, error) {
+	if info.Mapping.GroupVersionKind.GroupKind() != crdKind {
+		return nil, nil
+	}
+	o, err := object(info)
+	if err != nil {
+		return nil, err
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &crd); err != nil {
+		return nil, err
+	}
+	var kinds []schema.GroupVersionKind
+	for _, version := range crd.Spec.Versions {
+		if version.Served {
+			kinds = append(kinds, schema.GroupVersionKind{Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind})
+		}
+	}
+	return kinds, nil
+}
+
+// isServed reports whether both ways to look up a kind find it: the mapping of manifests, and
+// discovery, which the capabilities of templates come from.
+func isServed(t Target, gvk schema.GroupVersionKind) (bool, error) {
+	_, err := t.Mapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+	var resources *metav1.APIResourceList
+	if err == nil {
+		resources, err = t.Discovery().ServerResourcesForGroupVersion(gvk.GroupVersion().String())
+	}
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || errors.Is(err, memory.ErrCacheNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Kind == gvk.Kind }), nil
 }

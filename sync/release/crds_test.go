@@ -8,7 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -72,4 +74,27 @@ func TestEnsure_createsAndUpgradesCRDs(t *testing.T) {
 	require.NoError(t, err)
 	_, err = client.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err, "a CRD outlives the releases that use it")
+}
+
+// late is a mapper that does not find Widgets at first, as after a CRD was established.
+type late struct {
+	meta.ResettableRESTMapper
+	misses int
+}
+
+func (l *late) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if gk.Kind == "Widget" && l.misses > 0 {
+		l.misses--
+		return nil, &meta.NoKindMatchError{GroupKind: gk, SearchedVersions: versions}
+	}
+	return l.ResettableRESTMapper.RESTMapping(gk, versions...)
+}
+
+// K47: an API server lists a new kind a moment after its CRD is established.
+func TestEnsure_waitsUntilNewKindsAreServed(t *testing.T) {
+	w := newWorld(t)
+	mapper := &late{ResettableRESTMapper: w.target.mapper.(meta.ResettableRESTMapper), misses: 3}
+	w.target.mapper = mapper
+	w.ensure(w.widgets("one"))
+	assert.Zero(t, mapper.misses)
 }

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+
+	"waybill.dev/waybill/test/env"
 )
 
 type nowhere struct{ host string }
@@ -42,7 +44,7 @@ func TestRun_leavesAnEndlessActionBehind(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := run(t.Context(), web(target, time.Minute), nothing)
 		return err == nil
-	}, 10*time.Second, time.Millisecond)
+	}, env.Limit, time.Millisecond)
 }
 
 func TestRun_survivesAPanic(t *testing.T) {
@@ -91,6 +93,34 @@ func TestDiffering(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			assert.Equal(t, tc.want, differing("", tc.a, tc.b, nil), tc.reason)
+		})
+	}
+}
+
+// C53: what others set between two reads is in no patch of ours.
+func TestTouched_isWhatAPatchNames(t *testing.T) {
+	type object = map[string]any
+	live := object{
+		"metadata": object{"annotations": object{"ours": "x", "deployment.kubernetes.io/revision": "1"}},
+		"spec":     object{"replicas": 2, "paused": true, "strategy": object{"type": "Recreate", "rollingUpdate": object{}}, "containers": []any{object{"name": "a"}}},
+	}
+	cases := map[string]struct {
+		reason      string
+		patch, want object
+	}{
+		"Field":    {"a field, and nothing beside it", object{"spec": object{"replicas": 1}}, object{"spec": object{"replicas": 2}}},
+		"Removed":  {"what is taken out", object{"spec": object{"paused": nil}}, object{"spec": object{"paused": true}}},
+		"Beside":   {"an annotation that others write is not ours", object{"metadata": object{"annotations": object{"ours": "y"}}}, object{"metadata": object{"annotations": object{"ours": "x"}}}},
+		"New":      {"what is not there", object{"spec": object{"other": 1}}, object{"spec": object{}}},
+		"List":     {"elements are at other indexes in a patch", object{"spec": object{"containers": []any{object{"name": "b"}}}}, object{"spec": object{"containers": []any{object{"name": "a"}}}}},
+		"Order":    {"only the order differs", object{"spec": object{"$setElementOrder/containers": []any{}}}, object{"spec": object{"containers": []any{object{"name": "a"}}}}},
+		"Retained": {"the rest of the map goes", object{"spec": object{"strategy": object{"$retainKeys": []any{"type"}}}}, object{"spec": object{"strategy": object{"type": "Recreate", "rollingUpdate": object{}}}}},
+		"Replaced": {"a whole map", object{"metadata": object{"$patch": "replace"}}, object{"metadata": live["metadata"]}},
+		"Nothing":  {"an empty patch", object{}, object{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, tc.want, touched(live, tc.patch), tc.reason)
 		})
 	}
 }

@@ -21,36 +21,59 @@ import (
 // set in it. What only the leftovers have set is removed too. If there is nothing to do, patch sends
 // nothing and returns live.
 func (c *client) patch(before, info *resource.Info, live *unstructured.Unstructured, options metav1.PatchOptions) (*unstructured.Unstructured, error) {
-	old, err := object(before)
+	p, err := c.patchOf(before, info, live)
 	if err != nil {
 		return nil, err
+	}
+	if p.empty() {
+		return live, nil
+	}
+	return c.send(p, info, options)
+}
+
+// patchData is a patch that can be sent.
+type patchData struct {
+	kind types.PatchType
+	data []byte
+}
+
+func (p patchData) empty() bool { return string(p.data) == "{}" }
+
+// send sends a patch and returns the object as it is then.
+func (c *client) send(p patchData, info *resource.Info, options metav1.PatchOptions) (*unstructured.Unstructured, error) {
+	options.FieldManager = v1alpha1.HelmFieldManager
+	return c.resource(info).Patch(c.ctx, info.Name, p.kind, p.data, options)
+}
+
+// patchOf returns the patch that patch sends.
+func (c *client) patchOf(before, info *resource.Info, live *unstructured.Unstructured) (patchData, error) {
+	var none patchData
+	old, err := object(before)
+	if err != nil {
+		return none, err
 	}
 	wanted, err := object(info)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	merge, err := mergeOf(info.Mapping.GroupVersionKind)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	documents := make([][]byte, 3)
 	for i, o := range []*unstructured.Unstructured{old, wanted, live} {
 		if documents[i], err = json.Marshal(o.Object); err != nil {
-			return nil, fmt.Errorf("encode: %w", err)
+			return none, fmt.Errorf("encode: %w", err)
 		}
 	}
 	if documents[0], err = c.withLeftovers(documents[0], info, live, merge); err != nil {
-		return nil, err
+		return none, err
 	}
 	data, err := merge.threeWay(documents[0], documents[1], documents[2])
 	if err != nil {
-		return nil, fmt.Errorf("make patch: %w", err)
+		return none, fmt.Errorf("make patch: %w", err)
 	}
-	if string(data) == "{}" {
-		return live, nil
-	}
-	options.FieldManager = v1alpha1.HelmFieldManager
-	return c.resource(info).Patch(c.ctx, info.Name, merge.kind(), data, options)
+	return patchData{kind: merge.kind(), data: data}, nil
 }
 
 // withLeftovers adds to base what the leftovers have set in live. What cannot be merged with base is

@@ -52,3 +52,29 @@ func under(path, key string) string {
 		return path + "." + key
 	}
 }
+
+// touched returns the fields of o that a patch names. Lists are kept whole, because elements are not
+// at the same index in a patch; so are maps that the patch replaces or prunes by a directive.
+func touched(o, patch map[string]any) map[string]any {
+	part := map[string]any{}
+	for key, change := range patch {
+		if directive, ok := strings.CutPrefix(key, "$"); ok {
+			_, list, ofList := strings.Cut(directive, "/") // such as $setElementOrder/containers
+			if !ofList {
+				return o
+			}
+			key = list
+		}
+		value, ok := o[key]
+		if !ok {
+			continue
+		}
+		inner, isMap := value.(map[string]any)
+		changes, deeper := change.(map[string]any)
+		if isMap && deeper {
+			value = touched(inner, changes)
+		}
+		part[key] = value
+	}
+	return part
+}
