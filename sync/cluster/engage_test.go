@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/test/env"
 )
 
 func isUnreachable(err error) bool { return errors.Is(err, cluster.ErrUnreachable) }
@@ -48,7 +49,7 @@ func TestRegistry_engagesAtFirstContact(t *testing.T) {
 
 	r.Ensure(one, "a", user(t).RESTConfig())
 	c := engaged(t, r, one)
-	<-done
+	env.Receive(t, done, "a hook was not called")
 	mu.Lock()
 	assert.Equal(t, []string{"first team-a/one", "second team-a/one"}, calls)
 	mu.Unlock()
@@ -69,7 +70,7 @@ func TestRegistry_engagesAtFirstContact(t *testing.T) {
 	assert.Same(t, c, again, "the same kubeconfig changes nothing")
 
 	r.Remove(one)
-	<-c.Context().Done()
+	env.Receive(t, c.Context().Done(), "the cluster is still engaged")
 	_, err = r.Get(one)
 	assert.ErrorIs(t, err, cluster.ErrNotEngaged)
 }
@@ -84,7 +85,7 @@ func TestRegistry_engagesTheLocalCluster(t *testing.T) {
 	})
 	r.Ensure(one, "local", nil)
 	c := engaged(t, r, one)
-	assert.Equal(t, one, <-hooked)
+	assert.Equal(t, one, env.Receive(t, hooked, "the hook was not called"))
 	assert.Equal(t, one, c.Name())
 	assert.Equal(t, r.Local().UID(), c.UID())
 	assert.Empty(t, r.Local().Name())
@@ -109,8 +110,8 @@ func TestRegistry_retriesAHookThatFails(t *testing.T) {
 		return nil
 	})
 	r.Ensure(one, "a", user(t).RESTConfig())
-	<-second
-	<-healed
+	env.Receive(t, second, "the hook after the one that fails was not called")
+	env.Receive(t, healed, "the hook was not called again")
 }
 
 // C45: two names of one cluster are not both driven, and both can be used.
@@ -148,9 +149,9 @@ func TestRegistry_guardHasAClusterNotBeDriven(t *testing.T) {
 	assert.Empty(t, driven)
 
 	set(nil)
-	assert.Same(t, c, <-driven, "it goes on as it is")
+	assert.Same(t, c, env.Receive(t, driven, "it is not driven"), "it goes on as it is")
 	set(errors.New("again"))
-	<-c.Context().Done()
+	env.Receive(t, c.Context().Done(), "the cluster is still engaged")
 	assert.NotSame(t, c, engaged(t, r, one))
 	assert.Empty(t, driven)
 }
@@ -168,10 +169,10 @@ func TestRegistry_rotatedCredentials(t *testing.T) {
 		return nil
 	})
 	r.Ensure(one, "before", before)
-	old := <-hooked
+	old := env.Receive(t, hooked, "the hook was not called")
 	r.Ensure(one, "after", after)
-	<-old.Context().Done()
-	fresh := <-hooked
+	env.Receive(t, old.Context().Done(), "the cluster is still engaged as before")
+	fresh := env.Receive(t, hooked, "the hook was not called again")
 	require.NotSame(t, old, fresh)
 	assert.NoError(t, fresh.Context().Err())
 

@@ -65,9 +65,13 @@ func TestCluster_As_aServiceAccount(t *testing.T) {
 	require.NoError(t, err)
 	person := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}
 	grant(t, admin, "", person, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get"}})
-	grant(t, admin, ns, person, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}})
+	impersonating := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"impersonate"}}
+	grant(t, admin, ns, person, impersonating)
 	team := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:" + ns}
-	grant(t, admin, ns, team, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"}})
+	reading := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list"}}
+	grant(t, admin, ns, team, reading)
+	user(t).AwaitGranted(t, name, ns, impersonating)
+	user(t).AwaitGranted(t, "system:serviceaccount:"+ns+":deployer", ns, reading)
 
 	r := newRegistry(t, fast())
 	r.Ensure(one, "a", config)

@@ -12,7 +12,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/sync/source/chart"
+	"waybill.dev/waybill/test/env"
 )
+
+// unusedAddress returns an address at which nobody listens, and nobody else will during the test.
+func unusedAddress(t *testing.T) string {
+	t.Helper()
+	gate, err := env.NewGate("")
+	require.NoError(t, err)
+	t.Cleanup(gate.Close)
+	gate.Shut()
+	return gate.Address()
+}
 
 // K47: what a repository can send instead of a chart, and what is said about it.
 func TestGet_namesWhatIsWrongWithAnArchive(t *testing.T) {
@@ -105,7 +116,7 @@ func TestGet_namesWhatIsWrongWithARepository(t *testing.T) {
 		"Forbidden":    {status(403), chart.ErrAuth, "server answered 403"},
 		"Broken":       {status(500), chart.ErrUnreachable, "server answered 500"},
 		"Unexpected":   {status(204), chart.ErrUnreachable, "server answered 204"},
-		"Down":         {func(r *repository) { r.Close() }, chart.ErrUnreachable, "connection refused"},
+		"Down":         {func(r *repository) { r.URL = "http://" + unusedAddress(t) }, chart.ErrUnreachable, "connection refused"},
 		"HTML":         {index("<html>hello</html>"), chart.ErrInvalidChart, "parse repository index"},
 		"OtherYAML":    {index("foo: bar"), chart.ErrInvalidChart, "no repository index"},
 		"HugeIndex":    {index("apiVersion: v1\n#" + strings.Repeat("x", 1000)), chart.ErrInvalidChart, "(IndexBytes)"},

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/env"
 )
 
 // answer is one call that waits until the test lets it go.
@@ -52,7 +54,7 @@ func waitFor(t *testing.T, g *flights[string], in func() map[string]*flight[stri
 		defer g.mu.Unlock()
 		f := in()["key"]
 		return f != nil && f.waiting == n
-	}, 20*time.Second, time.Millisecond)
+	}, env.Limit, time.Millisecond)
 }
 
 func TestFlights_shareACall(t *testing.T) {

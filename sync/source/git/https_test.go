@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/sync/source/git"
+	"waybill.dev/waybill/test/env"
 )
 
 // K24
@@ -205,11 +206,12 @@ func TestResolve_timeoutSaysSo(t *testing.T) {
 	assert.ErrorContains(t, err, "raise the timeout")
 }
 
-// unusedAddress returns an address at which nobody listens.
+// unusedAddress returns an address at which nobody listens, and nobody else will during the test.
 func unusedAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	gate, err := env.NewGate("")
 	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	return listener.Addr().String()
+	t.Cleanup(gate.Close)
+	gate.Shut()
+	return gate.Address()
 }

@@ -7,11 +7,12 @@ import (
 	"encoding/binary"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/test/env"
 )
 
 // packed is an object of a pack as a server may send it, whatever it says of its size.
@@ -84,7 +85,7 @@ func TestIngest_refusesWithoutItsTurn(t *testing.T) {
 	require.NoError(t, err)
 	in := &intake{limits: Limits{FileBytes: 100}.orDefault(), turn: newLock()}
 	require.NoError(t, in.turn.acquire(t.Context()))
-	ctx, end := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, end := context.WithTimeout(t.Context(), env.Limit)
 	defer end()
 	err = in.ingest(ctx, g, pack(blob(strings.Repeat("x", 900))))
 	require.ErrorIs(t, err, ErrLimit)

@@ -1,0 +1,12 @@
+package git
+
+// ListingsQueued returns how many callers wait for listings that begin when the ones under way end.
+func (s *Store) ListingsQueued() int {
+	s.listings.mu.Lock()
+	defer s.listings.mu.Unlock()
+	n := 0
+	for _, f := range s.listings.queued {
+		n += f.waiting
+	}
+	return n
+}
