@@ -54,16 +54,16 @@ func (r *rest) disturb() {
 	}
 }
 
-// next returns the length of the rest after this one: longer if this one has saved a write or was
-// too short for that, shorter if it has only delayed one, and the shortest after a quiet one.
+// next returns the length of the rest after this one: longer if something changed, shorter if this
+// one was long and has saved no write all the same, and the shortest after a quiet one.
 func (r rest) next() time.Duration {
 	switch {
 	case r.changed.IsZero():
 		return gather
-	case r.saved, r.length <= 2*gather:
+	case r.saved, r.length < maxRest/2:
 		return min(2*r.length, maxRest)
 	default:
-		return max(r.length/2, gather)
+		return r.length / 2
 	}
 }
 
