@@ -27,7 +27,7 @@ demo: ## A hub and two clusters from nothing, and what Waybill does with them; K
 ##@ Develop
 # Not more than four packages at once: many start clusters of half a gigabyte each.
 test: controlplane ## Run all tests; RACE=1 with the race detector; PKG=./sync/... some of them
-	go test -vet=off -p=4 -timeout=15m $(if $(RACE),-race) $(or $(PKG),./...)
+	go test -vet=off -p=4 -timeout=25m $(if $(RACE),-race) $(or $(PKG),./...)
 bench: controlplane ## Measure every figure that has a limit; BENCH=name one of them
 	go test -count=1 -timeout=2h -run='^$$' -bench='Waybill/$(BENCH)' -benchtime=$(or $(BENCH_RUNS),5)x ./test/bench
 generate: ## Regenerate deepcopy functions, CRDs and ClusterRoles from the code's markers

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/fluxcd/pkg/runtime/logger"
 	"github.com/spf13/pflag"
@@ -44,6 +45,7 @@ type options struct {
 	actions         int
 	allowExec       bool
 	allowInsecure   bool
+	shutdownGrace   time.Duration
 	log             logger.Options
 }
 
@@ -63,12 +65,16 @@ func parse(args []string) (*options, error) {
 	flags.IntVar(&o.actions, "actions-per-cluster", 0, "Helm actions and applies of installations, and resources of applications, at a time in each cluster; default: 10")
 	flags.BoolVar(&o.allowExec, "allow-kubeconfig-exec", false, "accept kubeconfigs that run programs of this machine")
 	flags.BoolVar(&o.allowInsecure, "allow-kubeconfig-insecure", false, "accept kubeconfigs that do not check the server's certificate")
+	flags.DurationVar(&o.shutdownGrace, "shutdown-grace", 10*time.Second, "how long Helm actions, applies and deliveries that are running may go on after a signal; the whole shutdown may take 30s longer")
 	o.log.BindFlags(flags)
 	if err := startup.Parse(flags, args); err != nil {
 		return nil, err
 	}
 	if o.workers < 0 || o.actions < 0 {
 		return nil, errors.New("--workers and --actions-per-cluster cannot be negative")
+	}
+	if o.shutdownGrace < 0 {
+		return nil, errors.New("--shutdown-grace cannot be negative")
 	}
 	if _, err := labels.Parse(o.clusterSelector); err != nil {
 		return nil, fmt.Errorf("--cluster-selector: %w", err)

@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/assert"
@@ -41,12 +42,14 @@ func TestParse_defaults(t *testing.T) {
 	assert.Equal(t, ":8081", o.healthAddress)
 	assert.False(t, o.allowExec)
 	assert.False(t, o.allowInsecure)
+	assert.Equal(t, 10*time.Second, o.shutdownGrace)
 }
 
 func TestParse_refuses(t *testing.T) {
 	for flag, says := range map[string]string{
 		"--workers=-1":                  "--workers and --actions-per-cluster cannot be negative",
 		"--actions-per-cluster=-1":      "--workers and --actions-per-cluster cannot be negative",
+		"--shutdown-grace=-1s":          "--shutdown-grace cannot be negative",
 		"--cluster-selector=region in ": "--cluster-selector: unable to parse requirement",
 	} {
 		_, err := parse([]string{flag})

@@ -37,12 +37,9 @@ const (
 // unusedMirror is how long a git mirror is kept that nobody uses.
 const unusedMirror = 24 * time.Hour
 
-// jobGrace is how long jobs may take to finish when the process is told to end, and shutdownGrace
-// how long the whole shutdown may take.
-const (
-	jobGrace      = 10 * time.Second
-	shutdownGrace = 40 * time.Second
-)
+// shutdownRest is how much longer than --shutdown-grace the whole shutdown may take: jobs that were
+// told to end record their progress, and everything else stops.
+const shutdownRest = 30 * time.Second
 
 // newManager returns a manager for the hub. Its caches hold our own kinds, without managed fields,
 // and the metadata of Secrets.
@@ -63,7 +60,7 @@ func newManager(config *rest.Config, o *options) (ctrl.Manager, error) {
 		LeaderElectionID:              o.leaderID,
 		LeaderElectionNamespace:       o.systemNamespace,
 		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       ptr.To(shutdownGrace),
+		GracefulShutdownTimeout:       ptr.To(o.shutdownGrace + shutdownRest),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the hub: %w", err)
@@ -98,7 +95,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o *options, selected map[strin
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	drain := reconcile.NewDrain(jobGrace)
+	drain := reconcile.NewDrain(o.shutdownGrace)
 	if err := mgr.Add(drain); err != nil {
 		return err
 	}

@@ -65,10 +65,10 @@ func newSetting(t *testing.T) *setting {
 	return s
 }
 
-func (s *setting) start() *env.Process {
+func (s *setting) start(args ...string) *env.Process {
 	s.T.Helper()
 	process, err := program.Start(s.T.Context(), program.Options{
-		Name: program.Sync, As: "waybill-sync", Bin: s.bin, Kubeconfig: s.Cluster.KubeconfigFile(), Args: []string{"--cache-dir=" + s.cache},
+		Name: program.Sync, As: "waybill-sync", Bin: s.bin, Kubeconfig: s.Cluster.KubeconfigFile(), Args: append(args, "--cache-dir="+s.cache),
 	})
 	require.NoError(s.T, err)
 	s.T.Cleanup(func() { s.tell(process) })

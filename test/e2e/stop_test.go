@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,14 +18,15 @@ import (
 // all, and nothing is left for the next one to recover (P9, K3).
 func TestSync_endsWhatItHasBegun(t *testing.T) {
 	s := newSetting(t)
-	process := s.start()
+	// On a busy machine the Pod of the hook may take longer than the default allows.
+	process := s.start("--shutdown-grace=1m")
 	inst := &v1alpha1.ApplicationInstallation{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec:       v1alpha1.ApplicationInstallationSpec{ApplicationRef: v1alpha1.ApplicationReference{Name: "web", Version: "1.1.0"}},
 	}
 	s.Create(inst)
 	require.True(t, s.Eventually(func() bool { return len(s.records()) > 0 }), "the install never begins")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), hub.Limit)
 	defer cancel()
 	require.NoError(t, process.Stop(ctx))
 	require.NoError(t, process.Err(), "it ends in good order")

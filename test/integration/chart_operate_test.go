@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -99,6 +100,19 @@ func TestChart_webhookWhereAPIServersReachIt(t *testing.T) {
 			assert.Equal(t, tc.hostNetwork, pod["hostNetwork"])
 			assert.Equal(t, tc.dns, pod["dnsPolicy"])
 		})
+	}
+}
+
+// A Pod of waybill-sync lives as long as its whole shutdown may take, whatever its jobs are given.
+func TestChart_podsOutliveTheShutdown(t *testing.T) {
+	for _, seconds := range []int64{0, 10, 3600} {
+		objects, err := renderWaybill(t, map[string]any{"sync": map[string]any{"shutdownGraceSeconds": seconds}})
+		require.NoError(t, err)
+		deployment := find(t, objects, "Deployment", "waybill-sync")
+		assert.Contains(t, container(t, deployment)["args"], fmt.Sprintf("--shutdown-grace=%ds", seconds))
+		pod, _, err := unstructured.NestedInt64(deployment.Object, "spec", "template", "spec", "terminationGracePeriodSeconds")
+		require.NoError(t, err)
+		assert.Equal(t, seconds+50, pod)
 	}
 }
 
