@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/sync/apply"
 )
 
-// revoke leaves rules to the user restricted in place of what it was granted.
+// revoke leaves rules to the fixture's user in place of what it was granted.
 func (f *fixture) revoke(rules ...rbacv1.PolicyRule) {
 	f.t.Helper()
 	admin, err := kubernetes.NewForConfig(f.cluster.RESTConfig())
@@ -41,12 +41,12 @@ func TestLost_rightToWatch(t *testing.T) {
 	f.user = user
 	f.grant(mayDo("*"))
 	object := configMap(t, "settings", "one")
-	require.Eventually(t, func() bool { return clean(f.apply(nil, object)) }, patience, patience/300, "rights arrive late")
 	f.mustApply(nil, object)
 	f.drain()
 
 	gate.Shut()
 	f.revoke(mayDo("get", "create", "patch", "delete"))
+	f.cluster.AwaitRevoked(t, user, f.namespace, mayDo("list", "watch"))
 	require.NoError(t, gate.Open())
 	f.awaitNotice()
 	seen, known := f.Observe(f.owner)
@@ -91,23 +91,21 @@ func TestLost_kindIsNotServedAnyMore(t *testing.T) {
 
 // Nobody tells any more of a Namespace that is waited for.
 func TestLost_rightToWatchNamespaces(t *testing.T) {
-	config, err := shared(t).AddUser("everything-else")
-	require.NoError(t, err)
+	user, config := newUser(t)
 	f, gate := newGatedAs(t, config)
-	change := f.grantEverywhere("everything-else", mayDo("*"), rbacv1.PolicyRule{
-		APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"},
-	})
+	onNamespaces := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}}
+	change := f.grantEverywhere(user, mayDo("*"), onNamespaces)
 	name := f.namespace + "-late"
 	object := parse(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: "+name+"}}")
-	var result apply.Result
-	require.Eventually(t, func() bool {
-		result = f.apply(nil, object)
-		return len(result.Problems) == 1 && result.Problems[0].Reason == apply.ReasonNamespaceNotFound && !result.Unseen
-	}, patience, patience/300, "rights arrive late")
+	result := f.apply(nil, object)
+	require.Len(t, result.Problems, 1)
+	require.Equal(t, apply.ReasonNamespaceNotFound, result.Problems[0].Reason)
+	require.False(t, result.Unseen)
 
 	f.drain()
 	gate.Shut()
 	change(mayDo("*"))
+	f.cluster.AwaitRevoked(t, user, "", onNamespaces)
 	require.NoError(t, gate.Open())
 	f.awaitNotice()
 	result = f.until(f.request(nil, object), func(r apply.Result) bool { return r.Unseen })

@@ -89,7 +89,7 @@ func TestOwnership_handedOver(t *testing.T) {
 	require.Len(t, result.Problems, 1)
 
 	f.mustApply(first.Inventory, configMap(t, "rest", "one"))
-	require.Equal(t, second.Owner, <-f.notified)
+	require.Equal(t, second.Owner, f.nextNotice())
 	requireClean(t, f.Apply(t.Context(), second))
 	assert.Equal(t, second.Owner.String(), f.live("configmaps", "settings").GetAnnotations()[v1alpha1.OwnerAnnotation])
 }
@@ -136,14 +136,14 @@ func TestOwnership_deletedByOthers(t *testing.T) {
 	require.Len(t, f.Apply(t.Context(), second).Problems, 1)
 
 	f.delete("configmaps", "settings")
-	require.ElementsMatch(t, []apply.Owner{f.owner, second.Owner}, []apply.Owner{<-f.notified, <-f.notified})
+	require.ElementsMatch(t, []apply.Owner{f.owner, second.Owner}, []apply.Owner{f.nextNotice(), f.nextNotice()})
 	lost := f.Apply(t.Context(), second)
 	require.Len(t, lost.Problems, 1)
 	assert.Contains(t, lost.Problems[0].Message, "it belongs to GitSync team/"+f.namespace+"; ")
 	require.Nil(t, f.live("configmaps", "settings"))
 
 	f.mustApply(first.Inventory, configMap(t, "rest", "one"))
-	require.Equal(t, second.Owner, <-f.notified, "nobody else is about to make it")
+	require.Equal(t, second.Owner, f.nextNotice(), "nobody else is about to make it")
 	requireClean(t, f.Apply(t.Context(), second))
 }
 
@@ -156,7 +156,7 @@ func TestOwnership_adoptedByTwo(t *testing.T) {
 	defer f.Forget(second.Owner)
 	requireClean(t, f.Apply(t.Context(), first))
 	requireClean(t, f.Apply(t.Context(), second))
-	require.Equal(t, first.Owner, <-f.notified, "who lost it is told")
+	require.Equal(t, first.Owner, f.nextNotice(), "who lost it is told")
 
 	lost := f.Apply(t.Context(), first)
 	require.Len(t, lost.Problems, 1)

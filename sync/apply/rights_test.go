@@ -34,7 +34,8 @@ func newUser(t *testing.T) (string, *rest.Config) {
 	return name, config
 }
 
-// grant gives the fixture's user rights in the fixture's namespace.
+// grant gives the fixture's user rights in the fixture's namespace, and returns when they are in
+// force: what is refused once is not asked for again soon.
 func (f *fixture) grant(rules ...rbacv1.PolicyRule) {
 	f.t.Helper()
 	admin, err := kubernetes.NewForConfig(f.cluster.RESTConfig())
@@ -48,10 +49,11 @@ func (f *fixture) grant(rules ...rbacv1.PolicyRule) {
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: f.user}},
 	}, metav1.CreateOptions{})
 	require.NoError(f.t, err)
+	f.cluster.AwaitGranted(f.t, f.user, f.namespace, rules...)
 }
 
-// grantEverywhere gives a user rights in all namespaces until the end of the test. It returns
-// what takes some of them away again: it leaves others in their place.
+// grantEverywhere gives a user rights in all namespaces until the end of the test, and returns when
+// they are in force, with what takes some of them away again: it leaves others in their place.
 func (f *fixture) grantEverywhere(user string, rules ...rbacv1.PolicyRule) func(...rbacv1.PolicyRule) {
 	f.t.Helper()
 	admin, err := kubernetes.NewForConfig(f.cluster.RESTConfig())
@@ -69,6 +71,7 @@ func (f *fixture) grantEverywhere(user string, rules ...rbacv1.PolicyRule) func(
 		_ = bindings.Delete(cleanup(f.t), f.namespace, metav1.DeleteOptions{})
 		_ = roles.Delete(cleanup(f.t), f.namespace, metav1.DeleteOptions{})
 	})
+	f.cluster.AwaitGranted(f.t, user, "", rules...)
 	return func(rules ...rbacv1.PolicyRule) {
 		role.Rules = rules
 		role, err = roles.Update(f.t.Context(), role, metav1.UpdateOptions{})
@@ -84,7 +87,6 @@ func mayDo(verbs ...string) rbacv1.PolicyRule {
 func TestRights_oneNamespace(t *testing.T) {
 	f := newRestricted(t, mayDo("*"))
 	objects := configMaps(t, 10)
-	require.Eventually(t, func() bool { return clean(f.apply(nil, objects...)) }, patience, often, "rights arrive late")
 	inventory := f.mustApply(nil, objects...).Inventory
 	f.requests.take()
 	f.mustApply(inventory, objects...)
@@ -107,7 +109,7 @@ func TestRights_oneNamespace(t *testing.T) {
 func TestRights_noWatch(t *testing.T) {
 	f := newRestricted(t, mayDo("get", "create", "patch", "delete"))
 	object := configMap(t, "settings", "one")
-	require.Eventually(t, func() bool { return clean(f.apply(nil, object)) }, patience, often, "rights arrive late")
+	require.True(t, clean(f.apply(nil, object)))
 	f.requests.take()
 	result := f.apply(nil, object)
 	require.True(t, clean(result))
@@ -144,11 +146,9 @@ func TestRights_namespaceIsNotWatched(t *testing.T) {
 	f.grantEverywhere(f.user, mayDo("*"))
 	name := f.namespace + "-late"
 	object := parse(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: "+name+"}}")
-	var result apply.Result
-	require.Eventually(t, func() bool {
-		result = f.apply(nil, object)
-		return len(result.Problems) == 1 && result.Problems[0].Reason == apply.ReasonNamespaceNotFound
-	}, patience, often, "rights arrive late")
+	result := f.apply(nil, object)
+	require.Len(t, result.Problems, 1)
+	assert.Equal(t, apply.ReasonNamespaceNotFound, result.Problems[0].Reason)
 	assert.Len(t, result.Waiting, 1)
 	assert.True(t, result.Unseen)
 }

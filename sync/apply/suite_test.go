@@ -206,12 +206,13 @@ func requireClean(t testing.TB, result apply.Result) {
 // awaitNotice waits until the owner of the fixture is notified.
 func (f *fixture) awaitNotice() {
 	f.t.Helper()
-	select {
-	case owner := <-f.notified:
-		require.Equal(f.t, f.owner, owner)
-	case <-time.After(patience):
-		require.Fail(f.t, "no notice")
-	}
+	require.Equal(f.t, f.owner, f.nextNotice())
+}
+
+// nextNotice waits until somebody is notified, and returns who.
+func (f *fixture) nextNotice() apply.Owner {
+	f.t.Helper()
+	return env.Receive(f.t, f.notified, "no notice")
 }
 
 // until applies again at each notice until a result is as it should be.
