@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -170,6 +171,11 @@ func TestAdopt_refuses(t *testing.T) {
 	cluster := user(t)
 	c, namespace := shop(t, cluster)
 	create(t, c, application(namespace, "taken", "taken"))
+	require.Eventually(t, func() bool {
+		sets := &appsv1.ReplicaSetList{}
+		require.NoError(t, c.List(t.Context(), sets, client.InNamespace(namespace), client.MatchingLabels{"part": "shop"}))
+		return len(sets.Items) == 1
+	}, limit, often, "the Deployment's controller makes what it controls")
 	cases := map[string]struct {
 		args []string
 		want string

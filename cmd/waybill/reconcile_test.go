@@ -78,7 +78,7 @@ func TestReconcile_waitsForTheOutcome(t *testing.T) {
 			sync := gitSync(cluster.Namespace(t), "catalog")
 			create(t, c, sync)
 			answerRequests(t, c, sync, tc.conditions...)
-			timeout := "30s"
+			timeout := limit.String()
 			if name == "waiting" {
 				timeout = "15s"
 			}

@@ -177,7 +177,7 @@ func TestTree_healthExpressionsSeeMetadata(t *testing.T) {
 		"├─ Secret/odd Failed",
 		"└─ Secret/old InProgress",
 	}, got, out)
-	requests, err := cluster.Requests(t.Context(), mark, func(r env.Request) bool {
+	requests, err := cluster.Requests(t.Context(), mark, env.Accepted, func(r env.Request) bool {
 		return r.Namespace == namespace && r.Resource != "applications" && strings.HasPrefix(r.UserAgent, "waybill/")
 	})
 	require.NoError(t, err)

@@ -94,7 +94,7 @@ func TestTree_ownedByCustomKinds(t *testing.T) {
 	require.NoError(t, err)
 	got, out := treeOf(t, cluster, namespace, "shop")
 	assert.Equal(t, want, got, out)
-	requests, err := cluster.Requests(t.Context(), mark, func(r env.Request) bool {
+	requests, err := cluster.Requests(t.Context(), mark, env.Accepted, func(r env.Request) bool {
 		return r.Namespace == namespace && strings.HasPrefix(r.UserAgent, "waybill/")
 	})
 	require.NoError(t, err)
@@ -149,7 +149,7 @@ func TestTree_manyOwnedByCustomKinds(t *testing.T) {
 	require.NoError(t, err)
 	_, out := treeOf(t, cluster, namespace, "shop")
 	assert.Equal(t, 42, strings.Count(out, "Replica/"), out)
-	requests, err := cluster.Requests(t.Context(), mark, func(r env.Request) bool {
+	requests, err := cluster.Requests(t.Context(), mark, env.Accepted, func(r env.Request) bool {
 		return r.Namespace == namespace && r.Resource == "replicas" && strings.HasPrefix(r.UserAgent, "waybill/")
 	})
 	require.NoError(t, err)

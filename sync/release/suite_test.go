@@ -148,7 +148,7 @@ func (w *world) calls(do func()) []env.Request {
 	require.NoError(w, err)
 	do()
 	// A list that begins with a resource version is an informer's; the engine's own lists count.
-	requests, err := w.cluster.Requests(w.Context(), mark, env.ByUser(user), func(r env.Request) bool { return r.Verb != "watch" })
+	requests, err := w.cluster.Requests(w.Context(), mark, env.ByUser(user), env.Accepted, func(r env.Request) bool { return r.Verb != "watch" })
 	require.NoError(w, err)
 	for _, r := range requests {
 		w.Logf("%s %s -> %d", r.Verb, r.URI, r.Code)

@@ -27,10 +27,10 @@ func fromNothing() chapter {
 		steps: []step{
 			{title: "build Waybill's programs", limit: 10 * time.Minute, run: (*stage).build},
 			{title: "start the clusters hub, berlin and dublin", limit: 15 * time.Minute, run: (*stage).startClusters},
-			{title: "start a git server, a Helm repository and an OCI registry", limit: time.Minute, run: (*stage).startServers},
-			{title: "install Waybill in the hub: CRDs, waybill-webhook, waybill-sync", limit: 2 * time.Minute, run: (*stage).installHub},
-			{title: "register berlin and dublin", limit: time.Minute, run: (*stage).register},
-			{title: "start waybill-webhook and the agent for berlin and dublin", limit: time.Minute, run: (*stage).installUsers},
+			{title: "start a git server, a Helm repository and an OCI registry", limit: long, run: (*stage).startServers},
+			{title: "install Waybill in the hub: CRDs, waybill-webhook, waybill-sync", limit: long, run: (*stage).installHub},
+			{title: "register berlin and dublin", limit: long, run: (*stage).register},
+			{title: "start waybill-webhook and the agent for berlin and dublin", limit: long, run: (*stage).installUsers},
 		},
 	}
 }

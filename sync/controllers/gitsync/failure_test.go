@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/hub"
@@ -152,9 +153,10 @@ func (w *world) setReady(ready corev1.ConditionStatus) {
 	w.T.Helper()
 	pod := &corev1.Pod{}
 	w.AwaitThere(pod, "pod")
+	before := pod.DeepCopy()
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}
-	require.NoError(w.T, w.Client.Status().Update(w.T.Context(), pod))
+	require.NoError(w.T, w.Client.Status().Patch(w.T.Context(), pod, client.MergeFrom(before)))
 }
 
 func TestGitSync_saysWhatIsWrongWithTheSource(t *testing.T) {
