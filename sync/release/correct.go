@@ -1,12 +1,14 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
+	"helm.sh/helm/v3/pkg/kube"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,8 +44,10 @@ func (o ObjectDrift) String() string {
 // another revision: it creates what is missing, patches what differs, and leaves what others have
 // added. If dirty is empty, it checks all objects. It returns what differed, even if not all of it
 // could be corrected. There is nothing to go by, and nothing is changed, if the release is gone
-// (ReasonGone), its newest revision failed (ReasonNotDeployed), or the record of that revision
-// differs from what was noted (ReasonAltered) (C53, K3).
+// (ReasonGone), or the record of its newest revision differs from what was noted (ReasonAltered). If
+// that revision failed (ReasonNotDeployed), Correct puts back only what is missing, and only objects
+// that the last good revision contains too: they are wanted whether the next action goes forward or
+// back (C53, K3).
 func (e *Engine) Correct(ctx context.Context, t Target, id Identity, dirty []manifest.ID) (Drift, error) {
 	return e.drift(ctx, t, id, dirty, nil)
 }
@@ -58,11 +62,16 @@ func (e *Engine) drift(ctx context.Context, t Target, id Identity, dirty []manif
 	if err != nil {
 		return Drift{}, err
 	}
-	if err := observed.deployed(id); err != nil {
-		return Drift{}, err
+	notDeployed := observed.deployed(id)
+	if ReasonOf(notDeployed) == ReasonGone {
+		return Drift{}, notDeployed
 	}
 	j := job{engine: e, target: t, desired: Desired{Identity: id}, observed: observed}
 	return inSession(ctx, j, func(_ context.Context, s *session) (Drift, error) {
+		if notDeployed != nil {
+			drift, err := s.putBack(dirty, dryRun)
+			return drift, cmp.Or(s.failed("correct", err), notDeployed)
+		}
 		drift, err := s.correct(dirty, dryRun)
 		return drift, s.failed("correct", err)
 	})
@@ -77,42 +86,88 @@ func (s *session) correct(dirty []manifest.ID, dryRun []string) (Drift, error) {
 	if err != nil {
 		return Drift{}, err
 	}
-	wanted := make(map[manifest.ID]bool, len(dirty))
+	return s.client.compare(list, dirty, func(info *resource.Info) (*ObjectDrift, error) {
+		return s.client.correct(info, dryRun)
+	})
+}
+
+// putBack creates what is missing of what the newest revision, which failed, and the last good one
+// have in common, as the latter says. It does nothing if either is not as it was noted.
+func (s *session) putBack(dirty []manifest.ID, dryRun []string) (Drift, error) {
+	newest, err := s.current()
+	if err != nil {
+		return Drift{}, ignoreAltered(err)
+	}
+	number, err := s.fallback()
+	if err != nil || number == 0 {
+		return Drift{}, ignoreAltered(err)
+	}
+	wanted, err := s.build(newest)
+	if err != nil {
+		return Drift{}, err
+	}
+	good, err := s.had(number)
+	if err != nil {
+		return Drift{}, err
+	}
+	return s.client.compare(good.objects.Intersect(wanted), dirty, func(info *resource.Info) (*ObjectDrift, error) {
+		missing, _, err := s.client.putBack(info, dryRun)
+		return missing, err
+	})
+}
+
+func ignoreAltered(err error) error {
+	if ReasonOf(err) == ReasonAltered {
+		return nil
+	}
+	return err
+}
+
+// compare calls fix for the dirty objects of the list, or for all of it if none is dirty, and returns
+// what differed.
+func (c *client) compare(list kube.ResourceList, dirty []manifest.ID, fix func(*resource.Info) (*ObjectDrift, error)) (Drift, error) {
+	chosen := make(map[manifest.ID]bool, len(dirty))
 	for _, id := range dirty {
-		wanted[id.Key()] = true
+		chosen[id.Key()] = true
 	}
 	var drift Drift
-	err = s.client.batches(list, func(info *resource.Info) error {
-		if len(dirty) > 0 && !wanted[idOf(info).Key()] {
+	err := c.batches(list, func(info *resource.Info) error {
+		if len(dirty) > 0 && !chosen[idOf(info).Key()] {
 			return nil
 		}
-		found, err := s.client.correct(info, dryRun)
-		s.client.mu.Lock()
-		defer s.client.mu.Unlock()
+		found, err := fix(info)
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		if found != nil {
 			drift.Objects = append(drift.Objects, *found)
 		}
 		return err
 	})
 	slices.SortFunc(drift.Objects, func(a, b ObjectDrift) int { return strings.Compare(a.ID.String(), b.ID.String()) })
-	return drift, s.client.fail(err)
+	return drift, c.fail(err)
+}
+
+// putBack creates an object if it is missing; otherwise it returns the object as it is.
+func (c *client) putBack(info *resource.Info, dryRun []string) (missing *ObjectDrift, live *unstructured.Unstructured, err error) {
+	if err := c.mark(info); err != nil {
+		return nil, nil, err
+	}
+	live, err = c.resource(info).Get(c.ctx, info.Name, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		return nil, live, c.about("read", info, err)
+	}
+	missing = &ObjectDrift{ID: idOf(info), Missing: true}
+	if len(dryRun) > 0 {
+		return missing, nil, nil
+	}
+	return missing, nil, c.create(info)
 }
 
 // correct corrects one object and returns how it differed, or nil if it did not.
 func (c *client) correct(info *resource.Info, dryRun []string) (*ObjectDrift, error) {
-	if err := c.mark(info); err != nil {
-		return nil, err
-	}
-	live, err := c.resource(info).Get(c.ctx, info.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		missing := &ObjectDrift{ID: idOf(info), Missing: true}
-		if len(dryRun) > 0 {
-			return missing, nil
-		}
-		return missing, c.create(info)
-	}
-	if err != nil {
-		return nil, c.about("read", info, err)
+	missing, live, err := c.putBack(info, dryRun)
+	if missing != nil || err != nil {
+		return missing, err
 	}
 	patch, err := c.patchOf(info, info, live)
 	if err != nil {

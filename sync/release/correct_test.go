@@ -142,3 +142,44 @@ func TestCorrect_needsADeployedRelease(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, release.ReasonGone, reason())
 }
+
+// C53, K3: while an upgrade fails, what is missing of what both revisions want is put back, and no more than that.
+func TestCorrect_putsBackWhatIsMissingWhileAnUpgradeFails(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(w.desired("web", values{"extra": true}))
+	w.failing(values{"replicas": 3}, 0)
+	for _, name := range []string{"web", "web-extra"} {
+		require.NoError(t, w.client.CoreV1().ConfigMaps(w.namespace).Delete(t.Context(), name, metav1.DeleteOptions{}))
+	}
+	want := []string{"ConfigMap " + w.namespace + "/web was missing"}
+	detected, err := w.engine.Detect(t.Context(), w.target, w.identity("web"), nil)
+	assert.Equal(t, release.ReasonNotDeployed, release.ReasonOf(err))
+	assert.Equal(t, want, w.drift(detected))
+	assert.False(t, w.has("web"))
+
+	drift, err := w.engine.Correct(t.Context(), w.target, w.identity("web"), nil)
+	assert.Equal(t, release.ReasonNotDeployed, release.ReasonOf(err))
+	assert.Equal(t, want, w.drift(drift))
+	assert.Equal(t, "hello", w.greeting())
+	assert.False(t, w.has("web-extra"), "the next upgrade would delete it")
+	live, err := w.client.AppsV1().Deployments(w.namespace).Get(t.Context(), "web", metav1.GetOptions{})
+	require.NoError(t, err)
+	assert.EqualValues(t, 3, *live.Spec.Replicas, "what is there is left to the next upgrade")
+	assert.Equal(t, []string{"1 deployed", "2 failed"}, w.revisions("web"))
+}
+
+// C35: nothing is put back by a record that somebody altered.
+func TestCorrect_putsNothingBackByAnAlteredRecord(t *testing.T) {
+	for _, revision := range []int{1, 2} {
+		w := newWorld(t)
+		w.ensure(w.desired("web", nil))
+		w.failing(values{}, 0)
+		require.NoError(t, w.client.CoreV1().ConfigMaps(w.namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}))
+		w.alter("web", revision, w.addBinding)
+		drift, err := w.engine.Correct(t.Context(), w.target, w.identity("web"), nil)
+		assert.Equal(t, release.ReasonNotDeployed, release.ReasonOf(err))
+		assert.Empty(t, drift.Objects)
+		assert.False(t, w.has("web"))
+		w.assertNoBinding()
+	}
+}
