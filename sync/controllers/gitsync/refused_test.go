@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admission/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -28,7 +30,7 @@ func patient(ctx context.Context, mgr ctrl.Manager, s hub.Shared) error {
 }
 
 // refuseUndefined makes admission refuse installations whose definition is not there in that
-// version.
+// version, and returns when that is in force.
 func (w *world) refuseUndefined() {
 	w.T.Helper()
 	w.admission(v1alpha1.Group, v1alpha1.GroupVersion.Version, "applicationinstallations", func(request *admissionv1.AdmissionRequest) bool {
@@ -39,6 +41,12 @@ func (w *world) refuseUndefined() {
 		err := w.Client.Get(context.Background(), client.ObjectKey{Name: wanted.Spec.ApplicationRef.Name}, found)
 		return err == nil && found.GetVersion(wanted.Spec.ApplicationRef.Version) != nil
 	})
+	require.True(w.T, w.Eventually(func() bool {
+		probe := &v1alpha1.ApplicationInstallation{ObjectMeta: named("probe")}
+		probe.Namespace, probe.Spec.ApplicationRef.Name = w.Namespace, "nothing"
+		err := w.Client.Create(w.T.Context(), probe, client.DryRunAll)
+		return err != nil && strings.Contains(err.Error(), "denied the request")
+	}), "the webhook is not in force")
 }
 
 // installation is a manifest.
@@ -77,6 +85,8 @@ func TestGitSync_refusedInstallationIsTriedAgainWhenItsDefinitionArrives(t *test
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := makeWorld(t, c, process)
+			everything := rbacv1.PolicyRule{APIGroups: []string{v1alpha1.Group}, Resources: []string{"applicationinstallations"}, Verbs: []string{"*"}}
+			c.AwaitGranted(t, w.User("default"), w.Namespace, everything)
 			w.refuseUndefined()
 			w.commit(map[string]string{"web.yaml": w.installation("1.0.0")})
 			gs := w.sync(tc.change(w))
