@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,15 +55,9 @@ func newTenant(t *testing.T) *tenant {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}))
-	require.Eventually(t, func() bool { // roles are aggregated by a controller
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: m.namespace, Verb: "create", Group: v1alpha1.Group, Resource: "applications",
-			},
-		}}
-		require.NoError(t, m.admin.Create(t.Context(), review))
-		return review.Status.Allowed
-	}, limit, often)
+	m.cluster.AwaitGranted(t, user, m.namespace, rbacv1.PolicyRule{ // roles are aggregated by a controller
+		APIGroups: []string{v1alpha1.Group}, Resources: []string{"applications"}, Verbs: []string{"create"},
+	})
 	config, err := m.cluster.AddUser(user)
 	require.NoError(t, err)
 	c, err := client.New(config, client.Options{Scheme: m.admin.Scheme()})

@@ -3,11 +3,9 @@ package application_test
 import (
 	"context"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/transport"
@@ -80,22 +78,7 @@ func (w *world) grant(name string, rules ...rbacv1.PolicyRule) {
 		_ = w.Client.Delete(context.Background(), binding)
 		_ = w.Client.Delete(context.Background(), role)
 	})
-	for _, rule := range rules {
-		require.True(w.T, w.Eventually(func() bool { return w.allowed(rule) }), "%+v is not granted", rule)
-	}
-}
-
-// allowed tells whether the API server knows of a right of the agent: it reads them from a cache.
-func (w *world) allowed(rule rbacv1.PolicyRule) bool {
-	w.T.Helper()
-	asked := &authorizationv1.ResourceAttributes{Group: rule.APIGroups[0], Verb: rule.Verbs[0]}
-	asked.Resource, asked.Subresource, _ = strings.Cut(rule.Resources[0], "/")
-	if len(rule.ResourceNames) > 0 {
-		asked.Name = rule.ResourceNames[0]
-	}
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: w.agent(), ResourceAttributes: asked}}
-	require.NoError(w.T, w.Client.Create(w.T.Context(), review))
-	return review.Status.Allowed
+	w.Cluster.AwaitGranted(w.T, w.agent(), "", rules...)
 }
 
 // right is what the chart gives on a kind of components.

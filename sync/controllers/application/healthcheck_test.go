@@ -69,23 +69,6 @@ func (w *world) awaitStatusReady(app *v1alpha1.Application, ready metav1.Conditi
 
 func anyPod(*corev1.Pod) bool { return true }
 
-// awaitPodRefused waits until the API server refuses Pods in these words. It reads quotas and the
-// labels of namespaces from caches of its own, so that it may admit one for a moment, or refuse it
-// in other words.
-func (w *world) awaitPodRefused(words string) {
-	w.T.Helper()
-	var err error
-	refused := w.Eventually(func() bool {
-		probe := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "probe"},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}}},
-		}
-		err = w.Client.Create(w.T.Context(), probe, client.DryRunAll)
-		return err != nil && strings.Contains(err.Error(), words)
-	})
-	require.True(w.T, refused, "Pods are not refused with %q: %v", words, err)
-}
-
 // A5, A81-A87: the Pod is made, mirrored, replaced, made anew and removed.
 func TestHealthCheck_lifeOfThePod(t *testing.T) {
 	w := newWorld(t)
@@ -210,7 +193,7 @@ func TestHealthCheck_refused(t *testing.T) {
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}}
 	quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
 	w.Create(quota)
-	w.awaitPodRefused("exceeded quota: none")
+	w.AwaitPodRefused("exceeded quota: none")
 	app := shop()
 	app.Spec.HealthCheck = healthCheck("check")
 	w.Create(app)
@@ -224,7 +207,7 @@ func TestHealthCheck_refused(t *testing.T) {
 	ns := &corev1.Namespace{}
 	require.True(t, restricted.ExistsIn("", ns, restricted.Namespace))
 	hub.Change(restricted.World, ns, func(ns *corev1.Namespace) { ns.Labels["pod-security.kubernetes.io/enforce"] = "restricted" })
-	restricted.awaitPodRefused(`violates PodSecurity "restricted:latest"`)
+	restricted.AwaitPodRefused(`violates PodSecurity "restricted:latest"`)
 	other := shop()
 	other.Spec.HealthCheck = healthCheck("check")
 	restricted.Create(other)
@@ -239,7 +222,7 @@ func TestHealthCheck_refusedBesideAMissingDependency(t *testing.T) {
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}}
 	quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}
 	w.Create(quota)
-	w.awaitPodRefused("exceeded quota: none")
+	w.AwaitPodRefused("exceeded quota: none")
 	mark := w.mark()
 	app := shop()
 	app.Spec.Dependencies = []string{"cart"}
