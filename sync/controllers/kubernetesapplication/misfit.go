@@ -24,7 +24,7 @@ import (
 // of the clusters that the selector matches. If it does not, because it is down or because nobody
 // serves that cluster, another process does after some time, and keeps its text up to date.
 func (r *Reconciler) reportMisfit(s *scope, f found, fit error) {
-	misfit, again := f.misfit(fit)
+	again, misfit := f.misfit(fit)
 	if wait, never := r.turn(s, f, misfit); never || wait > 0 {
 		s.skip, s.requeueAfter = true, wait
 		if wait == 0 || again > 0 && again < wait {
@@ -38,11 +38,11 @@ func (r *Reconciler) reportMisfit(s *scope, f found, fit error) {
 
 // misfit returns why the application fits nowhere, as far as is known here, and after how long to
 // look again; zero if an event will tell.
-func (f found) misfit(fit error) (misfit error, again time.Duration) {
+func (f found) misfit(fit error) (again time.Duration, misfit error) {
 	if len(f.matching) > 0 && len(f.surveys) == 0 {
-		return reconcile.Waiting(v1alpha1.ClusterNotServedReason, 0,
+		return 0, reconcile.Waiting(v1alpha1.ClusterNotServedReason, 0,
 			"no waybill-sync seems to serve the clusters that the selector matches (%s): start one whose --cluster-selector matches their labels, or correct their labels",
-			excerpt.Names(f.matching, shown)), 0
+			excerpt.Names(f.matching, shown))
 	}
 	if len(f.elsewhere) > 0 {
 		fit = fmt.Errorf("%w; not served by this waybill-sync, and chosen by no other: %s", fit, excerpt.Names(f.elsewhere, shown))
@@ -50,7 +50,7 @@ func (f found) misfit(fit error) (misfit error, again time.Duration) {
 	if fitError := (*placement.FitError)(nil); errors.As(fit, &fitError) && fitError.Has(placement.Unanswered) {
 		again = retryUnanswered
 	}
-	return reconcile.Waiting(v1alpha1.NoClusterFitsReason, 0, "%w", fit), again
+	return again, reconcile.Waiting(v1alpha1.NoClusterFitsReason, 0, "%w", fit)
 }
 
 // turn returns after how long this process is to report a misfit; never means that another process
