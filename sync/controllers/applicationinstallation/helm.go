@@ -120,7 +120,7 @@ func (m *helmMethod) compare(ctx context.Context, p plan, got acted, dirty []man
 	switch {
 	case p.options.GetDriftDetection() == v1alpha1.DriftWarn:
 		got.drifted = described(drift)
-	case err == nil:
+	case err == nil, release.ReasonOf(err) == release.ReasonNotDeployed: // also what is missing then was put back
 		got.corrected = described(drift)
 	}
 	switch release.ReasonOf(err) {
