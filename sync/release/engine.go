@@ -40,6 +40,10 @@ type Result struct {
 	Decision
 	// Release as it stands; its Digest is that of the Desired.
 	Release v1alpha1.ReleaseStatus
+	// Gone says that the release was uninstalled: a failed install was undone, or what a rollback gave
+	// up had nothing before it. Release is empty then, as it is when an action was refused before it
+	// was recorded.
+	Gone bool
 	// Objects of its manifest, without hooks and CRDs.
 	Objects []manifest.ID
 	// Kept are objects of an earlier revision that were not deleted, and why.

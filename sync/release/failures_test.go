@@ -109,6 +109,7 @@ func TestEnsure_notesNoInstallThatWasNotRecorded(t *testing.T) {
 			result, err := w.try(t.Context(), d)
 			require.Error(t, err)
 			assert.Empty(t, result.Release)
+			assert.False(t, result.Gone, "the release is as it was")
 			assert.Equal(t, noted, w.known["one"])
 			assert.Equal(t, []string{"1 failed"}, w.revisions("one"))
 

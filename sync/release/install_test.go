@@ -168,10 +168,11 @@ func TestEnsure_atomicUninstallsAFailedInstall(t *testing.T) {
 	w := newWorld(t)
 	d := w.desired("web", values{"broken": true})
 	d.Options.Atomic = true
-	_, err := w.try(t.Context(), d)
+	result, err := w.try(t.Context(), d)
 	require.Error(t, err)
 	assert.Equal(t, release.ReasonInvalidObject, release.ReasonOf(err))
 	assert.Contains(t, err.Error(), "and was uninstalled")
+	assert.True(t, result.Gone, "who noted the release forgets it")
 	assert.Empty(t, w.revisions("web"))
 	_, err = w.configMap("web")
 	assert.True(t, apierrors.IsNotFound(err))

@@ -38,7 +38,10 @@ func (e *Engine) Rollback(ctx context.Context, t Target, id Identity, o Options,
 // takeAway uninstalls what an install has created.
 func (s *session) takeAway(ctx context.Context) (Result, error) {
 	_, err := s.uninstall(ctx, nil)
-	return s.outcome(nil, s.failed("uninstall", err))
+	err = s.failed("uninstall", err)
+	result, _ := s.outcome(nil, err)
+	result.Gone = err == nil
+	return result, err
 }
 
 // goBack installs a revision again and describes it; given an error, it describes what is there.

@@ -157,8 +157,8 @@ func (m *helmMethod) rollback(ctx context.Context, p plan, why string) acted {
 		got.failure = reconcile.Stalled(v1alpha1.ReleaseAlteredReason, "%s; not rolled back: %w; change the installation to try again", why, err)
 	case err != nil:
 		got.failure = releaseError(result, err)
-	case got.release == nil:
-		got.givenUp, got.release = p.installed.moved, &v1alpha1.ReleaseStatus{}
+	case result.Gone:
+		got.givenUp = p.installed.moved
 		got.failure = reconcile.Stalled(v1alpha1.NotHealthyReason, "uninstalled: %s; change the installation to try again", why)
 	default:
 		got.givenUp = p.installed.moved
@@ -168,7 +168,7 @@ func (m *helmMethod) rollback(ctx context.Context, p plan, why string) acted {
 	switch {
 	case err != nil:
 		return got
-	case got.release.Name == "":
+	case result.Gone:
 		return m.unname(ctx, p, got)
 	default:
 		got.inventory = slices.Clone(result.Objects)

@@ -49,9 +49,10 @@ const maxRemark = 1000
 // remark is what somebody should know about an action, even if it succeeded.
 type remark struct{ reason, note string }
 
-// noted returns the status of a release; nil if the action left none.
+// noted returns the status of a release, which is empty if the action has uninstalled it; nil if the
+// action made nothing of the release.
 func noted(result release.Result) *v1alpha1.ReleaseStatus {
-	if result.Release.Name == "" {
+	if result.Release.Name == "" && !result.Gone {
 		return nil
 	}
 	return &result.Release

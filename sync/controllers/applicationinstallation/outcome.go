@@ -24,7 +24,8 @@ type acted struct {
 	wrote bool
 	// record is what became of the record that a correction goes by.
 	record record
-	// release of method helm as the action left it; nil if the action came to nothing.
+	// release of method helm as the action left it, without a name if it is gone; nil if the action
+	// came to nothing.
 	release *v1alpha1.ReleaseStatus
 	// inventory is what is, or may be, in the cluster.
 	inventory []manifest.ID

@@ -144,10 +144,7 @@ func TestInstallation_correctionIsRepeatedWhileAnUpgradeHasFailed(t *testing.T) 
 		Hard: corev1.ResourceList{"count/deployments.apps": resource.MustParse("0")},
 	}}
 	w.Create(quota)
-	require.True(t, w.Eventually(func() bool {
-		another := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "another"}, Spec: *w.deployment("web").Spec.DeepCopy()}
-		return apierrors.IsForbidden(w.Client.Create(t.Context(), another, client.DryRunAll))
-	}), "the quota is in force")
+	w.awaitNoDeployments()
 	require.NoError(t, w.Client.Delete(t.Context(), w.deployment("web")))
 	hub.Await(w.World, inst, "both are said", func(i *v1alpha1.ApplicationInstallation) bool {
 		said := conditions.GetMessage(i, v1alpha1.ReadyCondition)
@@ -160,6 +157,15 @@ func TestInstallation_correctionIsRepeatedWhileAnUpgradeHasFailed(t *testing.T) 
 	hub.Await(w.World, inst, "the failure of the upgrade is said alone", func(i *v1alpha1.ApplicationInstallation) bool {
 		return conditions.GetMessage(i, v1alpha1.ReadyCondition) == message
 	})
+}
+
+// awaitNoDeployments waits until a quota refuses another Deployment.
+func (w *world) awaitNoDeployments() {
+	w.T.Helper()
+	require.True(w.T, w.Eventually(func() bool {
+		another := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "another"}, Spec: *w.deployment("web").Spec.DeepCopy()}
+		return apierrors.IsForbidden(w.Client.Create(w.T.Context(), another, client.DryRunAll))
+	}), "the quota is in force")
 }
 
 // A release that somebody removed is not installed any more, also while the chart to install it
