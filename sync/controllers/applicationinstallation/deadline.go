@@ -28,10 +28,12 @@ func (s *scope) awaitHealthAfter(result acted) {
 }
 
 // givesUp reports whether what is installed has not been healthy in time, and is rolled back for
-// it; but not while what is to replace it is being fetched.
+// it; but not while what is to replace it is being fetched, nor while it is not known what is
+// installed, because the source was not there since the start: nothing would keep what was given up
+// from being installed again.
 func (s *scope) givesUp() bool {
 	o := s.options()
-	return o != nil && o.Atomic && s.isDue(s.healthDue()) && s.fetching != fetchingWanted
+	return o != nil && o.Atomic && s.isDue(s.healthDue()) && s.fetching != fetchingWanted && s.session.installed.moved != ""
 }
 
 // overdue reports whether what was installed last must be given up, because it has never been

@@ -1,6 +1,7 @@
 package applicationinstallation_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -109,6 +110,43 @@ func TestInstallation_isGivenUpAfterARestartIfItWasNeverHealthy(t *testing.T) {
 
 	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { metaAnnotate(i, v1alpha1.ReconcileAtAnnotation, "again") })
 	hub.Await(w.World, inst, "it is tried again for who asks", func(i *v1alpha1.ApplicationInstallation) bool { return i.Status.Release.Revision > 3 })
+}
+
+// K47: after a restart, what was never healthy is given up once it is known what that is, so that it is
+// not installed again.
+func TestInstallation_isGivenUpForGoodAlthoughItsValuesWereMissing(t *testing.T) {
+	w := newWorld(t)
+	w.define(nil)
+	inst := hub.AwaitReady(w.World, w.install(func(s *v1alpha1.ApplicationInstallationSpec) {
+		s.Values = values(t, map[string]any{"replicas": 1, "hook": map[string]any{"enabled": false}})
+	}))
+	w.noPods()
+	more := func() *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: objectMeta("more"), Data: map[string]string{"values.yaml": "page: {title: more}"}}
+	}
+	w.Create(more())
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) {
+		i.Spec.ValuesFrom = []v1alpha1.ValuesReference{{Kind: "ConfigMap", Name: "more"}}
+		i.Spec.DeployOptions = waiting(time.Hour, true)
+	})
+	hub.Await(w.World, inst, "it is upgraded, and not healthy", func(i *v1alpha1.ApplicationInstallation) bool {
+		return i.Status.Release.Revision == 2 && i.Status.HealthAwaitedSince != nil
+	})
+	require.NoError(t, w.Client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "more"}}))
+	hub.AwaitReason(w.World, inst, v1alpha1.InvalidValuesReason)
+	engageAnew(t.Name())
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.DeployOptions = waiting(time.Second, true) })
+	hub.Await(w.World, inst, "both are said", func(i *v1alpha1.ApplicationInstallation) bool {
+		return strings.Contains(conditions.GetMessage(i, v1alpha1.ReadyCondition), "; what is installed: after 1s")
+	})
+	assert.EqualValues(t, 2, inst.Status.Release.Revision)
+
+	w.Create(more())
+	hub.Await(w.World, inst, "it is rolled back, and given up for good", func(i *v1alpha1.ApplicationInstallation) bool {
+		return strings.Contains(conditions.GetMessage(i, v1alpha1.ReadyCondition), "rolled back: after 1s") && i.Status.GivenUp != ""
+	})
+	w.settle(inst)
+	assert.EqualValues(t, 3, inst.Status.Release.Revision)
 }
 
 // K47: a first install that never became healthy is uninstalled, once, and that is said.
