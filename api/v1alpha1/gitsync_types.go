@@ -124,7 +124,8 @@ type GitSyncStatus struct {
 	// +optional
 	Revision string `json:"revision,omitempty"`
 
-	// AttemptedRevision is the revision that was last attempted.
+	// AttemptedRevision is the revision that was last attempted of the path in the spec; empty as long
+	// as that could not be read yet.
 	// +optional
 	AttemptedRevision string `json:"attemptedRevision,omitempty"`
 

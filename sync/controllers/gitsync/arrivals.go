@@ -120,7 +120,7 @@ func (a *arrivals) arrived(in *arrival) {
 // definition a moment later than we do.
 func (r *Reconciler) retryRefused(_ context.Context, s *scope) error {
 	for _, t := range s.session.targets {
-		if t.refused() && r.arrivals.count(t.base) != t.arrivedBefore {
+		if !t.delivering && t.refused() && r.arrivals.count(t.base) != t.arrivedBefore {
 			s.session.retry = reconcile.Retry{At: s.now}
 		}
 	}
@@ -140,7 +140,7 @@ func (r *Reconciler) awaitArrivals(ctx context.Context, s *scope) {
 			if err := r.arrivals.await(t.base, name); err != nil {
 				ctrl.LoggerFrom(ctx).Error(err, "await definitions", "cluster", t.name)
 			}
-			if r.arrivals.count(t.base) != t.arrivedBefore && !t.delivering {
+			if r.arrivals.count(t.base) != t.arrivedBefore {
 				r.waker.Wake(ctrl.Request{NamespacedName: name})
 			}
 		}
@@ -148,8 +148,11 @@ func (r *Reconciler) awaitArrivals(ctx context.Context, s *scope) {
 }
 
 // refused reports whether the last delivery left an installation out that admission may let in once
-// its definition is there.
-func (t *target) refused() bool { return slices.ContainsFunc(t.result.Problems, mayBeAdmitted) }
+// its definition is there. To a cluster that cannot be delivered to, or is being left, that is of no
+// importance: everything is delivered again when it is back.
+func (t *target) refused() bool {
+	return t.applier != nil && !t.leaving && slices.ContainsFunc(t.result.Problems, mayBeAdmitted)
+}
 
 func mayBeAdmitted(p manifest.Problem) bool {
 	return p.Reason == apply.ReasonRefused && p.ID.Group == v1alpha1.Group && p.ID.Kind == v1alpha1.ApplicationInstallationKind

@@ -146,7 +146,7 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) error {
 	var delivered []manifest.ID
 	for _, t := range s.targets() {
 		failed = failed || t.result.Err != nil || len(t.result.Problems) > 0
-		complete = complete && t.applier != nil && t.result.Err == nil && (t.leaving || t.attempted == s.session.digest)
+		complete = complete && t.applier != nil && t.result.Err == nil && (t.leaving || t.attempted != "" && t.attempted == s.session.digest)
 		delivered = inventory.Merge(delivered, t.result.Inventory)
 	}
 	if !complete {

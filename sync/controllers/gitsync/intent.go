@@ -37,7 +37,7 @@ type intent struct {
 func (r *Reconciler) intend(s *scope) *intent {
 	if s.session.intent == nil {
 		gs := s.gs.DeepCopy()
-		gs.Status.AttemptedRevision = s.session.source.revision.String()
+		gs.Status.AttemptedRevision = s.attemptedRevision()
 		gs.Status.Clusters = s.clusterStatuses()
 		conditions.MarkReconciling(gs, v1alpha1.ProgressingReason, "applying %s", s.session.source.revision)
 		s.session.intent = &intent{reconciler: r, gs: gs, inventory: s.session.inventory}

@@ -89,8 +89,12 @@ func (r *Reconciler) look(s *scope) {
 	if s.looked(asked, result.err, r.kernel.Backoff); result.err != nil {
 		return
 	}
-	if s.take(result); result.rendered != nil {
+	s.take(result)
+	switch {
+	case result.rendered != nil:
 		r.loads.Drop(s.session.key) // nobody will ask for the revision before
+	case s.session.absent: // which was not known when this look began
+		r.look(s)
 	}
 }
 
@@ -128,7 +132,7 @@ func (r *Reconciler) resume(s *scope) {
 }
 
 // attempted returns the source of the revision that was last delivered, as far as the spec is still
-// the one that the status is about.
+// the one that the status is about (attemptedRevision).
 func (s *scope) attempted() (source, bool) {
 	from := s.wanted()
 	var ok bool

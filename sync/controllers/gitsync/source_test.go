@@ -163,6 +163,23 @@ func TestGitSync_fetchesWhatTheMirrorHasLost(t *testing.T) {
 	hub.AwaitReady(w.World, gs)
 }
 
+// P13: a check that began before it was known that the mirror has lost something does not bring that
+// back, so another follows.
+func TestGitSync_fetchesWhatTheMirrorHasLostAfterACheck(t *testing.T) {
+	w := newWorld(t)
+	w.commit(map[string]string{"a.yaml": configMap("a", "x")})
+	gs := hub.AwaitReady(w.World, w.sync(func(s *v1alpha1.GitSyncSpec) { s.Timeout.Duration = time.Hour }))
+	_, err := w.process.Git.Sweep(0)
+	require.NoError(t, err)
+	require.NoError(t, w.server.Hang())
+	hub.Change(w.World, gs, func(gs *v1alpha1.GitSync) { gs.Annotations = map[string]string{v1alpha1.ReconcileAtAnnotation: "now"} })
+	w.deleteConfigMap("a")
+	assert.Contains(t, hub.AwaitReason(w.World, gs, v1alpha1.ProgressingReason), "not put right")
+	require.NoError(t, w.server.Open())
+	w.AwaitThere(&corev1.ConfigMap{}, "a")
+	hub.AwaitReady(w.World, gs)
+}
+
 // withStore makes a process keep its mirrors in a directory that outlives it.
 func withStore(t *testing.T, dir string) hub.Setup {
 	return func(ctx context.Context, mgr ctrl.Manager, s hub.Shared) error {
@@ -203,4 +220,73 @@ func TestGitSync_startsWhileItsServerHangs(t *testing.T) {
 	require.NoError(t, w.server.Open())
 	w.AwaitThere(&corev1.ConfigMap{}, "a")
 	hub.AwaitReady(w.World, gs)
+}
+
+// newRestartedWorld returns a world on a hub whose processes the test starts itself; the first one
+// runs, and has its mirrors in that directory.
+func newRestartedWorld(t *testing.T, mirrors string) *world {
+	t.Helper()
+	c := env.Shared(t, env.Options{Name: "restarted", CRDs: []string{crds}})
+	w := makeWorld(t, c, hub.Start(t, c, withStore(t, mirrors)))
+	t.Cleanup(func() { w.process.Stop() })
+	return w
+}
+
+// restart replaces the process by one that has its mirrors in that directory.
+func (w *world) restart(mirrors string) {
+	w.T.Helper()
+	w.process.Stop()
+	w.process = hub.Start(w.T, w.Cluster, withStore(w.T, mirrors))
+}
+
+// P11, P12: what was delivered to a cluster is not forgotten when, after a start without the source,
+// another cluster is left.
+func TestGitSync_leavesAClusterAfterAStartWithoutItsSource(t *testing.T) {
+	w := newRestartedWorld(t, t.TempDir())
+	user := env.Shared(t, env.Options{Name: "user"})
+	berlin := hub.NewWorldIn(t, user, w.Namespace)
+	berlin.Allow("default", "cluster-admin")
+	config, err := user.AddUser(hub.Identity, "system:masters")
+	require.NoError(t, err)
+	engage := func() {
+		w.process.Clusters.Ensure(types.NamespacedName{Namespace: w.Namespace, Name: "here"}, "", nil)
+		w.process.Clusters.Ensure(types.NamespacedName{Namespace: w.Namespace, Name: "berlin"}, "", config)
+	}
+	for _, name := range []string{"here", "berlin"} {
+		w.Create(&v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"all": "yes"}}})
+	}
+	engage()
+	w.commit(map[string]string{"a.yaml": configMapIn(w.Namespace, "a", "one")})
+	gs := hub.AwaitReady(w.World, w.sync(in("all", "yes")))
+	require.NoError(t, w.server.Hang())
+	w.restart(t.TempDir())
+	engage()
+
+	kc := &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "berlin"}}
+	hub.Change(w.World, kc, func(k *v1alpha1.KubernetesCluster) { k.Labels["all"] = "no" })
+	berlin.AwaitGone(&corev1.ConfigMap{}, "a")
+	hub.Await(w.World, gs, "the cluster is not left", func(gs *v1alpha1.GitSync) bool { return len(gs.Status.Clusters) == 1 })
+	require.True(t, w.Exists(&corev1.ConfigMap{}, "a"))
+	require.NoError(t, w.Client.Delete(t.Context(), gs))
+	w.AwaitGone(&v1alpha1.GitSync{}, gs.Name)
+	assert.False(t, w.Exists(&corev1.ConfigMap{}, "a"), "it is known what was delivered here")
+}
+
+// P12, P13: a path that could not be read yet is not looked for in the revision of the path before,
+// which may hold something else there: nothing is pruned.
+func TestGitSync_startsWhileItsNextPathCannotBeRead(t *testing.T) {
+	mirrors := t.TempDir()
+	w := newRestartedWorld(t, mirrors)
+	w.commit(map[string]string{"all/a.yaml": configMap("a", "x"), "prod/b.yaml": configMap("b", "x")})
+	gs := hub.AwaitReady(w.World, w.sync(func(s *v1alpha1.GitSyncSpec) { s.Path = "all" }))
+	require.NoError(t, w.server.Hang())
+	hub.Change(w.World, gs, func(gs *v1alpha1.GitSync) { gs.Spec.Path, gs.Spec.Timeout.Duration = "prod", time.Second })
+	hub.AwaitReason(w.World, gs, v1alpha1.GitUnreachableReason)
+	assert.Empty(t, gs.Status.AttemptedRevision)
+
+	w.restart(mirrors)
+	hub.Reconcile(w.World, gs)
+	hub.Reconcile(w.World, gs)
+	assert.True(t, w.Exists(&corev1.ConfigMap{}, "a"))
+	assert.False(t, w.Exists(&corev1.ConfigMap{}, "b"))
 }

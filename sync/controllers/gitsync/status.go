@@ -23,7 +23,7 @@ func (s *scope) report() (reconcile.Outcome, error) {
 	if s.session.source.known() { // otherwise nothing newer is known than what the status says
 		s.gs.Status.ProblemCount = int32(len(problems))
 		s.gs.Status.Problems = reconcile.Problems(problems)
-		s.gs.Status.AttemptedRevision = s.session.source.revision.String()
+		s.gs.Status.AttemptedRevision = s.attemptedRevision()
 	}
 	err := s.firstError(problems)
 	outcome := reconcile.Outcome{RequeueAfter: s.requeueAfter()}
@@ -43,6 +43,16 @@ func (s *scope) report() (reconcile.Outcome, error) {
 	s.gs.Status.Revision = s.session.source.revision.String()
 	outcome.Message = s.message() + s.warnings(apply.ReasonNotWatched)
 	return outcome, nil
+}
+
+// attemptedRevision returns the revision that was attempted of what the spec names; empty as long as
+// that could not be read, and the folder before is maintained: the revision of one folder must never
+// be taken for that of another.
+func (s *scope) attemptedRevision() string {
+	if wanted := s.wanted(); s.session.source.path != wanted.path || s.session.source.ignore != wanted.ignore {
+		return ""
+	}
+	return s.session.source.revision.String()
 }
 
 // firstError returns why the GitSync is not ready; causes that hide others come first.
@@ -103,7 +113,7 @@ func (s *scope) problems() []manifest.Problem {
 
 // unfinished returns what the GitSync waits for; empty if it waits for nothing.
 func (s *scope) unfinished() string {
-	if s.looking && s.lacksObjects() {
+	if s.lacksObjects() {
 		return "waiting for the git server" + s.neglected()
 	}
 	for _, t := range s.targets() {
