@@ -34,7 +34,9 @@ type action struct {
 	prepared *prepared
 	// requested is what the annotation reconcile-at was when the action began.
 	requested string
-	work      func(context.Context, plan) acted
+	// why a rollback gives up what is installed, otherwise empty.
+	why  string
+	work func(context.Context, plan) acted
 }
 
 // input identifies the action among those of its installation.
@@ -106,7 +108,7 @@ func (d *driver) due(s *scope) *action {
 	at, current := s.session.installed, s.current()
 	m := d.methods[current.Method]
 	if why, due := d.overdue(s); due {
-		return &action{kind: rollBack, work: func(ctx context.Context, p plan) acted { return m.rollback(ctx, p.of(current, at), why) }}
+		return &action{kind: rollBack, why: why, work: func(ctx context.Context, p plan) acted { return m.rollback(ctx, p.of(current, at), why) }}
 	}
 	if !s.comparable() {
 		return nil

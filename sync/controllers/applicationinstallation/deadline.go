@@ -37,9 +37,12 @@ func (s *scope) givesUp() bool {
 }
 
 // overdue reports whether what was installed last must be given up, because it has never been
-// healthy and its time is over, and why.
+// healthy and its time is over, and why. If that was tried and failed, it says when to try again.
 func (d *driver) overdue(s *scope) (string, bool) {
 	x := s.session
+	if x.givingUp != "" {
+		return x.givingUp, s.retryDue(x.install)
+	}
 	if !x.acted || x.failure != nil || !x.result.complete() || !s.givesUp() {
 		return "", false
 	}

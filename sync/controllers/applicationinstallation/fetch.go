@@ -139,7 +139,7 @@ func (s *scope) needsFiles() bool {
 	if s.session.prepared != nil && s.session.prepared.digest == s.digest {
 		return false
 	}
-	return s.session.installed.digest != s.digest || s.retryDue(s.session.install)
+	return s.session.installed.digest != s.digest || s.reinstallDue()
 }
 
 func (s *scope) requestedAt() string { return s.inst.Annotations[v1alpha1.ReconcileAtAnnotation] }

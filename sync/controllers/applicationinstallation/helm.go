@@ -153,16 +153,18 @@ func (m *helmMethod) rollback(ctx context.Context, p plan, why string) acted {
 	got := acted{release: noted(result)}
 	switch {
 	case release.ReasonOf(err) == release.ReasonAltered:
-		got.givenUp = p.installed.moved
 		got.failure = reconcile.Stalled(v1alpha1.ReleaseAlteredReason, "%s; not rolled back: %w; change the installation to try again", why, err)
+	case release.ReasonOf(err) == release.ReasonGone: // there is nothing left to roll back
+		got.record, got.failure = recordGone, releaseError(result, err)
 	case err != nil:
 		got.failure = releaseError(result, err)
 	case result.Gone:
-		got.givenUp = p.installed.moved
 		got.failure = reconcile.Stalled(v1alpha1.NotHealthyReason, "uninstalled: %s; change the installation to try again", why)
 	default:
-		got.givenUp = p.installed.moved
 		got.failure = reconcile.Stalled(v1alpha1.NotHealthyReason, "rolled back: %s; change the installation to try again", why)
+	}
+	if reconcile.IsStalled(got.failure) { // otherwise it is tried again
+		got.givenUp = p.installed.moved
 	}
 	m.note(ctx, p, got, append(altered(id, result.Altered, "it was not used"), said(id, result.Warnings, result.Kept)...))
 	switch {

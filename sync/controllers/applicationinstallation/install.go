@@ -30,7 +30,13 @@ func (d *driver) recordIntent(ctx context.Context, s *scope) error {
 
 // mustInstall reports whether what was prepared is to be installed.
 func (s *scope) mustInstall(got *prepared) bool {
-	return got.digest == s.digest && (got.moved() != s.session.installed.moved || s.retryDue(s.session.install))
+	return got.digest == s.digest && (got.moved() != s.session.installed.moved || s.reinstallDue())
+}
+
+// reinstallDue reports whether to try the install again that has failed. While a rollback has failed,
+// that is tried again instead: what it gives up is not installed once more.
+func (s *scope) reinstallDue() bool {
+	return s.session.givingUp == "" && s.retryDue(s.session.install)
 }
 
 // installOnce creates the namespace if asked to, installs, and describes the result as an

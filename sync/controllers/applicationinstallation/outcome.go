@@ -93,7 +93,7 @@ func (d *driver) take(s *scope, a *action, result acted) {
 		s.takeInstall(a.prepared, result)
 		x.install.ended(a.requested, result.failure, d.kernel.Backoff)
 	case rollBack:
-		s.takeRollback(result)
+		s.takeRollback(a.why, result)
 		x.install.ended(a.requested, result.failure, d.kernel.Backoff)
 	case correct, compare:
 		result.err = cmp.Or(result.err, result.failure)
@@ -118,17 +118,22 @@ func (s *scope) takeInstall(got *prepared, result acted) {
 	if x.prepared == got {
 		x.prepared = nil
 	}
-	x.failure = result.failure
+	x.failure, x.givingUp = result.failure, ""
 	if result.wrote {
 		x.healthAwaited = awaitedFrom(s.options())
 	}
 }
 
-// takeRollback records that what was installed was given up, and is not awaited any more.
-func (s *scope) takeRollback(result acted) {
-	s.session.failure, s.session.givenUp = result.failure, result.givenUp
-	if reconcile.IsStalled(result.failure) { // otherwise it is tried again
-		s.session.healthAwaited = time.Time{}
+// takeRollback records that what was installed was given up, and is not awaited any more; or that the
+// rollback is to be tried again, because it failed and there still is a release.
+func (s *scope) takeRollback(why string, result acted) {
+	x := s.session
+	x.failure, x.givenUp, x.givingUp = result.failure, result.givenUp, ""
+	switch {
+	case reconcile.IsStalled(result.failure):
+		x.healthAwaited = time.Time{}
+	case result.record != recordGone:
+		x.givingUp = why
 	}
 }
 
@@ -140,7 +145,7 @@ func (s *session) installAnew(r record) bool {
 		return false
 	}
 	s.installed.digest, s.installed.moved = "", ""
-	s.failure, s.givenUp = nil, ""
+	s.failure, s.givenUp, s.givingUp = nil, "", ""
 	return true
 }
 

@@ -53,6 +53,11 @@ type session struct {
 	failure error
 	givenUp string
 	install attempts
+	// givingUp is why what was installed is given up, while the rollback has failed and is tried again,
+	// at the time of install. A restart forgets it: what is wanted is then installed again if it was
+	// recorded as failed already, and since the status keeps the time, it is given up once more if it
+	// is not healthy.
+	givingUp string
 	// acted says that an action has ended since the start, and result is the outcome of the last
 	// one. correction says when to try again what is wrong with it.
 	acted      bool
