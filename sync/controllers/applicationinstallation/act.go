@@ -113,13 +113,29 @@ func (d *driver) due(s *scope) *action {
 	if !s.comparable() {
 		return nil
 	}
-	if drifted, due := d.drifted(s); due {
-		return &action{kind: correct, work: func(ctx context.Context, p plan) acted { return m.correct(ctx, p.of(current, at), drifted) }}
+	drifted, changed := d.drifted(s)
+	how := s.correctionDue(changed)
+	if how == "" {
+		return nil
 	}
-	if s.compareDue() {
-		return &action{kind: compare, work: func(ctx context.Context, p plan) acted { return m.correct(ctx, p.of(current, at), nil) }}
+	if how == compare {
+		drifted = nil
 	}
-	return nil
+	return &action{kind: how, work: func(ctx context.Context, p plan) acted { return m.correct(ctx, p.of(current, at), drifted) }}
+}
+
+// correctionDue returns how to put right what others have changed, or may have; nothing if that is not
+// due. After a correction that failed, everything is compared: the objects that it could not put right
+// are not known to be changed any more.
+func (s *scope) correctionDue(changed bool) kind {
+	switch {
+	case changed && s.session.correction.Failures == 0:
+		return correct
+	case changed || s.compareDue():
+		return compare
+	default:
+		return ""
+	}
 }
 
 // current returns the application that is installed, or else what is wanted.

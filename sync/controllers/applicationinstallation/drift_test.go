@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -128,6 +129,33 @@ func TestInstallation_driftDuringACorrectionIsPutRight(t *testing.T) {
 	held.release()
 	require.True(t, w.Eventually(func() bool { return *w.deployment("web").Spec.Replicas == 2 }))
 	assert.True(t, w.Exists(&corev1.ConfigMap{}, "web"))
+}
+
+// K3: what could not be put right is not forgotten when something else is.
+func TestInstallation_driftThatCouldNotBePutRightIsStillSaid(t *testing.T) {
+	w := newWorld(t)
+	w.define(nil)
+	inst := hub.AwaitReady(w.World, w.install(nil))
+	quota := &corev1.ResourceQuota{ObjectMeta: objectMeta("deployments"), Spec: corev1.ResourceQuotaSpec{
+		Hard: corev1.ResourceList{"count/deployments.apps": resource.MustParse("0")},
+	}}
+	w.Create(quota)
+	w.awaitNoDeployments()
+	require.NoError(t, w.Client.Delete(t.Context(), w.deployment("web")))
+	refused := func(i *v1alpha1.ApplicationInstallation) bool {
+		return strings.Contains(conditions.GetMessage(i, v1alpha1.ReadyCondition), "exceeded quota")
+	}
+	hub.Await(w.World, inst, "the Deployment is refused", refused)
+	for range 2 {
+		require.NoError(t, w.Client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "web"}}))
+		w.AwaitThere(&corev1.ConfigMap{}, "web")
+	}
+	hub.Reconcile(w.World, inst)
+	assert.True(t, refused(inst), conditions.GetMessage(inst, v1alpha1.ReadyCondition))
+
+	require.NoError(t, w.Client.Delete(t.Context(), quota))
+	require.True(t, w.Eventually(func() bool { return w.peekDeployment("web") != nil }))
+	hub.AwaitReady(w.World, inst)
 }
 
 func TestInstallation_releaseDeletedByHandIsInstalledAnew(t *testing.T) {
