@@ -57,20 +57,39 @@ func (d *driver) declare(p plan) func(context.Context, []manifest.ID) error {
 	}
 }
 
-// keepInventory records in the status what is installed, or where that is listed.
+// keepInventory records in the status what is installed, or where that is listed, until the status was
+// written.
 func (d *driver) keepInventory(ctx context.Context, s *scope) error {
-	ids := s.session.result.inventory
-	if ids == nil || s.inst.Status.Inventory != nil && slices.Equal(inventory.Encode(ids), inventory.Encode(s.session.deployed.all())) {
+	ids, listed := s.session.result.inventory, s.session.deployed.all()
+	if ids == nil && s.session.unsaved {
+		ids = listed
+	}
+	saved := s.inst.Status.Inventory != nil && !s.session.unsaved
+	if ids == nil || saved && slices.Equal(inventory.Encode(ids), inventory.Encode(listed)) {
 		return nil
 	}
+	return d.saveInventory(ctx, s, ids)
+}
+
+func (d *driver) saveInventory(ctx context.Context, s *scope, ids []manifest.ID) error {
 	current := recorded(s.inst)
 	saved, err := d.inventories.Save(ctx, d.client, s.inst, current, ids)
 	if err != nil {
 		return err
 	}
 	s.session.deployed.set(ids)
+	s.session.unsaved = true
 	s.inst.Status.Inventory, s.obsolete = &saved, &current
 	return nil
+}
+
+// keptInventory says that the status was written, and deletes what listed the objects before.
+func (d *driver) keptInventory(ctx context.Context, s *scope) error {
+	if s.obsolete == nil {
+		return nil
+	}
+	s.session.unsaved = false
+	return d.inventories.Clean(ctx, d.client, s.inst, *s.obsolete, recorded(s.inst))
 }
 
 // recorded returns the inventory of the status.

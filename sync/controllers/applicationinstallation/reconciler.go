@@ -108,8 +108,8 @@ func (d *driver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	failure := err
 	result, err := pass.Finish(ctx, outcome, failure)
 	observeMetrics(d.cluster, inst, failure)
-	if err == nil && s.obsolete != nil {
-		err = d.inventories.Clean(ctx, d.client, inst, *s.obsolete, recorded(inst))
+	if err == nil {
+		err = d.keptInventory(ctx, s)
 	}
 	return result, err
 }

@@ -37,6 +37,8 @@ type session struct {
 	// restored says that what the status tells was read back.
 	restored bool
 	deployed deployed
+	// unsaved says that keepInventory has changed the status, which was not written since.
+	unsaved bool
 	// running is the action that has begun and whose result was not taken yet; nil if there is none.
 	// toldBefore is how many changes by others the cluster had reported when it, or the last one,
 	// began.
