@@ -99,6 +99,8 @@ func (d *driver) take(s *scope, a *action, result acted) {
 		result.err = cmp.Or(result.err, result.failure)
 		if result.record != recordUsable && !x.installAnew(result.record) {
 			x.correction = attempts{requested: a.requested}
+			// No other correction follows that would end what an earlier one said.
+			x.result.err, x.result.problems = nil, nil
 			return
 		}
 	}

@@ -18,7 +18,7 @@ func taken(failure error, result acted) *session {
 	d := &driver{kernel: reconcile.NewKernel(minBackoff, maxBackoff)}
 	inst := &v1alpha1.ApplicationInstallation{}
 	inst.Annotations = map[string]string{v1alpha1.ReconcileAtAnnotation: "now"}
-	x := &session{failure: failure, installed: installed{digest: "a", moved: "a/1"}, result: acted{drifted: []string{"before"}}}
+	x := &session{failure: failure, installed: installed{digest: "a", moved: "a/1"}, result: acted{drifted: []string{"before"}, err: errors.New("refused before")}}
 	if failure != nil {
 		x.install = attempts{Retry: reconcile.Retry{At: time.Now().Add(time.Hour), Failures: 3}, requested: "before"}
 	}
@@ -54,6 +54,7 @@ func TestTake_ofACorrectionThatHasNothingToGoBy(t *testing.T) {
 			assert.Equal(t, 3, x.install.Failures)
 			assert.NotZero(t, x.install.At)
 			assert.Equal(t, []string{"before"}, x.result.drifted)
+			assert.NoError(t, x.result.wrong(), "nothing would end what an earlier correction said")
 			assert.Zero(t, x.correction.At)
 		})
 	}
