@@ -95,3 +95,13 @@ func TestRetryDue(t *testing.T) {
 		})
 	}
 }
+
+// K3: what a correction could not put right is not known to be changed any more, so all is compared.
+func TestCorrectionDue_comparesAllAfterAFailure(t *testing.T) {
+	x := &session{acted: true}
+	s := &scope{inst: &v1alpha1.ApplicationInstallation{}, now: time.Now(), session: x}
+	assert.Empty(t, s.correctionDue(false))
+	assert.Equal(t, correct, s.correctionDue(true))
+	x.correction.Retry = reconcile.Retry{At: s.now.Add(time.Minute), Failures: 1}
+	assert.Equal(t, compare, s.correctionDue(true))
+}
