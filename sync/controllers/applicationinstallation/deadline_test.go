@@ -61,6 +61,7 @@ func TestInstallation_isNotGivenUpOnceItWasHealthy(t *testing.T) {
 	allow := w.noPods()
 	hub.AwaitReason(w.World, inst, v1alpha1.ProgressingReason)
 	engageAnew(t.Name())
+	w.settle(inst) // by the new engagement: what the old one has begun is not for this test
 	other := &v1alpha1.ApplicationInstallation{ObjectMeta: objectMeta("other"), Spec: *inst.Spec.DeepCopy()}
 	other.Spec.DeployOptions = waiting(time.Second, false)
 	w.Create(other)
