@@ -188,8 +188,8 @@ func (k *kind) replace(f *feed, all []*observed, version string) {
 
 // void drops all that is known of a scope, and returns the holders that this concerns: the API
 // server went back in time, because it was restored from a backup. Objects may be older than what
-// was applied and still look the same, so all of them are applied once more. The caller holds the
-// lock.
+// was applied and still look the same, so all of them are applied once more. What Helm wrote is
+// drift, whatever it looks like. The caller holds the lock.
 func (k *kind) void(scope string) []*holder {
 	var concerned []*holder
 	for name, o := range k.objects {
@@ -201,7 +201,7 @@ func (k *kind) void(scope string) []*holder {
 		}
 		concerned = append(concerned, o.waiting...)
 		k.endWaits(name, o.waiting)
-		*o = object{writes: o.writes}
+		*o = object{writes: o.writes, record: o.record.voided()}
 		k.tidy(name)
 	}
 	return concerned
@@ -358,6 +358,10 @@ func (k *kind) observe(name types.NamespacedName, h *holder) (health.Item, condi
 		if mine && !health.HasStatus(k.gvk.GroupKind()) {
 			item.Status, item.Message = health.OfMetadata(false)
 		}
+		return item, unseen
+	}
+	if mine && o.record.awaiting(o.live) {
+		item.Status, item.Message = health.InProgress, "has just been written"
 		return item, unseen
 	}
 	item.Status, item.Message = o.health(h)

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/watch"
 )
 
 // object is what an Applier knows of one object of a kind. Guarded by the lock of
@@ -36,6 +37,29 @@ type record struct {
 	// uid and fields are what the API server answered.
 	uid    types.UID
 	fields digest
+	// awaits is the resource version at which Helm wrote the object, until a watch has shown it at
+	// that version or a later one: what it shows of earlier ones is not compared.
+	awaits string
+}
+
+// awaiting reports whether the watch is still behind what was written.
+func (r *record) awaiting(l *live) bool {
+	return r.awaits != "" && (l == nil || watch.Older(l.version, r.awaits))
+}
+
+// shown returns the record once a watch has shown the object as it was written, or later.
+func (r *record) shown() *record {
+	return &record{holder: r.holder, desired: r.desired, uid: r.uid, fields: r.fields}
+}
+
+// voided returns what is left of the record once it does not say any more what is right: of what
+// Apply wrote, nothing, because Apply itself knows what to write; of what Helm wrote, that it is not
+// right.
+func (r *record) voided() *record {
+	if r == nil || r.desired != (digest{}) {
+		return nil
+	}
+	return &record{holder: r.holder}
 }
 
 // matches reports whether a live object is what was applied.
@@ -57,8 +81,15 @@ func (o *object) show(now *live) (concerned []*holder, reported bool) {
 	if o.record == nil || len(o.writes) > 0 {
 		return concerned, reported
 	}
-	drifted := !o.record.matches(now) && !before.alike(now)
-	if drifted || o.record.holder.health.Load() && before.healthDiffers(now) {
+	if o.record.awaiting(now) {
+		return concerned, reported
+	}
+	arrived := o.record.awaits != ""
+	if arrived {
+		o.record = o.record.shown()
+	}
+	drifted := !o.record.matches(now) && (arrived || !before.alike(now))
+	if drifted || o.record.holder.health.Load() && (arrived || before.healthDiffers(now)) {
 		concerned = append(concerned, o.record.holder)
 	}
 	return concerned, reported

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -19,19 +21,28 @@ import (
 // carry the owner's marks; their fields are managed by v1alpha1.HelmFieldManager.
 type Watched struct {
 	IDs []manifest.ID
-	// Anew are those of IDs that were just written, or are about to be compared with what they
-	// should be: their present state is right, even if they were watched before.
+	// Written has, of those of IDs that were just written, what the API server answered: that is
+	// right. The watch may show it only later. Until it does, their health is in progress; if it does
+	// not within writtenLimit, they are drift.
+	Written map[manifest.ID]metav1.Object
+	// Anew are those of IDs that are about to be compared with what they should be: their present
+	// state is right, even if they were watched before.
 	Anew []manifest.ID
 	// Health asks for Notify when their health changes, too.
 	Health bool
 }
 
+// writtenLimit is how long a watch may take to show what was written. It is long, because all that
+// depends on it is when an object is missed that was deleted the moment it was written.
+const writtenLimit = 10 * time.Second
+
 // Watch watches objects that Apply did not write, in addition to those that it did. Their present
-// state is taken to be right: Notify is called, and Observe reports it, when one of them is
-// deleted, created again, or loses a field that is managed by Helm to somebody else. An object that
-// is missing is drift at once. A second Watch replaces the first; for objects that were watched
-// already, what was taken to be right stays, so that an edit in between is not taken to be right.
-// An error says what could not be watched; the rest is.
+// state is taken to be right, unless Written says what is: Notify is called, and Observe reports it,
+// when one of them is deleted, created again, or loses a field that is managed by Helm to somebody
+// else. An object that is missing, and was not just written, is drift at once, without a Notify. A
+// second Watch replaces the first; for objects that were watched already, what was taken to be right
+// stays, so that an edit in between is not taken to be right. An error says what could not be
+// watched; the rest is.
 func (a *Applier) Watch(ctx context.Context, owner Owner, watched Watched) error {
 	ctx, cancel := a.bind(ctx)
 	defer cancel()
@@ -60,13 +71,35 @@ func (a *Applier) Watch(ctx context.Context, owner Owner, watched Watched) error
 			anew[k.key(id)] = true
 		}
 	}
+	written := make(map[recordKey]*live, len(watched.Written))
+	for id, answer := range watched.Written {
+		if k := kinds[id.GroupVersionKind()]; k != nil {
+			written[k.key(id)] = observe(answer, false).live
+		}
+	}
+	awaited := make(map[recordKey]*record)
+	changed := false
 	for _, key := range v.objects {
-		if h.records[key] == nil {
+		switch answer := written[key]; {
+		case h.records[key] != nil:
+		case answer == nil:
 			key.kind.baseline(key.name, h, anew[key])
+		default:
+			r, is := key.kind.expect(key.name, h, answer)
+			changed = changed || is == drifted
+			if is == unseen {
+				awaited[key] = r
+			}
 		}
 	}
 	h.watched.Store(v)
 	h.health.Store(v.health || h.applied.Load().wantsHealth())
+	if changed {
+		a.tell([]*holder{h})
+	}
+	if len(awaited) > 0 {
+		time.AfterFunc(writtenLimit, func() { a.miss(awaited) })
+	}
 	a.keepOnly(h, h.needed.with(v.scopes()))
 	return errors.Join(errs...)
 }
@@ -136,14 +169,59 @@ func (k *kind) baseline(name types.NamespacedName, h *holder, anew bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	o := k.object(name)
-	if o.record != nil && o.record.holder == h && !anew {
+	if o.isRival(h) || o.record != nil && o.record.holder == h && !anew {
 		return
 	}
 	r := &record{holder: h}
 	if o.live != nil && o.live.owner == h.mark {
 		r.uid, r.fields = o.live.uid, o.live.fields
-	} else if o.record != nil && o.record.holder != h {
-		return // it is somebody else's
 	}
 	o.record = r
+}
+
+// expect takes the answer to a write of an object to be right, and returns how the object compares
+// with that: unseen means that no watch has shown it since.
+func (k *kind) expect(name types.NamespacedName, h *holder, answer *live) (*record, condition) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	o := k.object(name)
+	if o.isRival(h) {
+		return nil, drifted
+	}
+	o.record = &record{holder: h, uid: answer.uid, fields: answer.fields, awaits: answer.version}
+	if o.record.awaiting(o.live) {
+		return o.record, unseen
+	}
+	if o.record = o.record.shown(); o.record.matches(o.live) {
+		return o.record, asApplied
+	}
+	return o.record, drifted
+}
+
+// isRival reports whether an object was applied for another holder, and does not carry the mark of
+// this one.
+func (o *object) isRival(h *holder) bool {
+	return o.record != nil && o.record.holder != h && (o.live == nil || o.live.owner != h.mark)
+}
+
+// miss makes those objects drift that no watch has shown since they were written.
+func (a *Applier) miss(awaited map[recordKey]*record) {
+	var concerned []*holder
+	for key, r := range awaited {
+		if key.kind.miss(key.name, r) {
+			concerned = append(concerned, r.holder)
+		}
+	}
+	a.tell(concerned)
+}
+
+func (k *kind) miss(name types.NamespacedName, r *record) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	o := k.objects[name]
+	if o == nil || o.record != r {
+		return false
+	}
+	o.record = r.voided()
+	return true
 }

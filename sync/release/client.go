@@ -12,6 +12,7 @@ import (
 	"helm.sh/helm/v3/pkg/kube"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/cli-runtime/pkg/resource"
@@ -47,6 +48,8 @@ type client struct {
 	// gone are the objects that were already gone when they were to be deleted, until they are
 	// created.
 	gone map[manifest.ID]bool
+	// written has the objects as they were created or updated.
+	written map[manifest.ID]metav1.Object
 	// kept are the objects that were not deleted, and why.
 	kept []Kept
 	// warnings are the API server's warnings, and notes about what was left out.
@@ -60,7 +63,7 @@ type Kept struct {
 }
 
 func newClient(ctx context.Context, t Target, id Identity) (*client, error) {
-	c := &client{ctx: ctx, id: id, gone: map[manifest.ID]bool{}}
+	c := &client{ctx: ctx, id: id, gone: map[manifest.ID]bool{}, written: map[manifest.ID]metav1.Object{}}
 	config := bound(ctx, t.Config())
 	config.WarningHandlerWithContext = warnings{c}
 	c.getter = getter{target: t, config: config}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/manifest"
 )
@@ -46,6 +48,9 @@ type Result struct {
 	Gone bool
 	// Objects of its manifest, without hooks and CRDs.
 	Objects []manifest.ID
+	// Written has the objects that the action wrote, or found to be right, as the API server returned
+	// them.
+	Written map[manifest.ID]metav1.Object
 	// Kept are objects of an earlier revision that were not deleted, and why.
 	Kept []Kept
 	// Altered are revisions whose records are not as Waybill wrote them: they were neither run nor

@@ -46,9 +46,17 @@ func (c *client) create(info *resource.Info) error {
 		if err != nil {
 			return err
 		}
-		return info.Refresh(created, true)
+		return c.wrote(info, created)
 	})
 	return c.about("create", info, err)
+}
+
+// wrote records an object as the API server returned it.
+func (c *client) wrote(info *resource.Info, live *unstructured.Unstructured) error {
+	c.mu.Lock()
+	c.written[idOf(info)] = live
+	c.mu.Unlock()
+	return info.Refresh(live, true)
 }
 
 // about adds to an error which object it is about; nil stays nil.
@@ -111,7 +119,7 @@ func (c *client) update(before, info *resource.Info) (created bool, err error) {
 	if err != nil {
 		return false, c.about("patch", info, err)
 	}
-	return false, info.Refresh(patched, true)
+	return false, c.wrote(info, patched)
 }
 
 // reversed returns list in the order of deletion: what was created last is deleted first.

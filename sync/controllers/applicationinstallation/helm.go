@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/manifest"
@@ -48,21 +50,21 @@ func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 		// Nothing was written, and no event shows what others did while nobody watched.
 		return m.compare(ctx, p, got, nil)
 	}
-	return m.describe(ctx, p, got)
+	return m.describe(ctx, p, got, result.Written)
 }
 
-// describe watches the objects of a release that were all just written, and writes the Application
-// that lists them.
-func (m *helmMethod) describe(ctx context.Context, p plan, got acted) acted {
-	if got.err = m.watch(ctx, p, got.inventory, got.inventory); got.err != nil {
+// describe watches the objects of a release, all of which were just written, and writes the
+// Application that lists them.
+func (m *helmMethod) describe(ctx context.Context, p plan, got acted, written map[manifest.ID]metav1.Object) acted {
+	if got.err = m.watch(ctx, p, apply.Watched{IDs: got.inventory, Written: written, Anew: got.inventory}); got.err != nil {
 		return got
 	}
 	return m.name(ctx, p, got)
 }
 
-// watch watches the objects of a release; those in anew count as right as they are now.
-func (m *helmMethod) watch(ctx context.Context, p plan, objects, anew []manifest.ID) error {
-	if err := m.applier.Watch(ctx, p.owner, apply.Watched{IDs: objects, Anew: anew, Health: true}); err != nil {
+func (m *helmMethod) watch(ctx context.Context, p plan, watched apply.Watched) error {
+	watched.Health = true
+	if err := m.applier.Watch(ctx, p.owner, watched); err != nil {
 		return reconcile.Failed(v1alpha1.InstallFailedReason, "watch the objects of the release: %w", err)
 	}
 	return nil
@@ -103,7 +105,7 @@ func (m *helmMethod) compare(ctx context.Context, p plan, got acted, dirty []man
 	if len(dirty) == 0 || p.options.GetDriftDetection() == v1alpha1.DriftWarn {
 		anew = got.inventory
 	}
-	if got.err = m.watch(ctx, p, got.inventory, anew); got.err != nil {
+	if got.err = m.watch(ctx, p, apply.Watched{IDs: got.inventory, Anew: anew}); got.err != nil {
 		return got
 	}
 	fix := m.engine.Correct
@@ -174,7 +176,7 @@ func (m *helmMethod) rollback(ctx context.Context, p plan, why string) acted {
 		return m.unname(ctx, p, got)
 	default:
 		got.inventory = slices.Clone(result.Objects)
-		return m.describe(ctx, p, got)
+		return m.describe(ctx, p, got, result.Written)
 	}
 }
 

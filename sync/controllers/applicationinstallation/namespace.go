@@ -23,13 +23,17 @@ var namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
 func (d *driver) ensureNamespace(ctx context.Context, p plan) error {
 	wanted := p.namespace
 	client := d.cluster.Metadata().Resource(namespaces)
+	marked := len(wanted.Labels)+len(wanted.Annotations) > 0
+	if wanted.Name == p.inst.Namespace && !marked {
+		return nil // the installation is in it
+	}
 	if !wanted.Create {
 		_, err := client.Get(ctx, wanted.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return reconcile.Failed(v1alpha1.NamespaceNotFoundReason,
 				"namespace %s does not exist: create it, or set spec.namespace.create", wanted.Name)
 		}
-		if err != nil || len(wanted.Labels)+len(wanted.Annotations) == 0 {
+		if err != nil || !marked {
 			return err
 		}
 	}
