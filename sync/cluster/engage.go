@@ -76,14 +76,17 @@ func (m *member) build(ctx context.Context) (*Cluster, error) {
 	return c, nil
 }
 
-// callAll calls the functions of OnEngage in order. One that fails is retried in the background.
+// callAll calls the functions of OnEngage in order, until the engagement ends. One that fails is
+// retried in the background.
 func (m *member) callAll(ctx context.Context, c *Cluster, hooks []EngageFunc) {
 	for _, hook := range hooks {
 		err := hook(ctx, c)
-		if err == nil || ctx.Err() != nil {
-			continue
+		if ctx.Err() != nil {
+			return // those after it may be called for the next engagement already
 		}
-		m.registry.work.Go(func() { m.callAgain(ctx, c, hook, err) })
+		if err != nil {
+			m.registry.work.Go(func() { m.callAgain(ctx, c, hook, err) })
+		}
 	}
 }
 

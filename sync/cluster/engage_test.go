@@ -114,6 +114,25 @@ func TestRegistry_retriesAHookThatFails(t *testing.T) {
 	env.Receive(t, healed, "the hook was not called again")
 }
 
+// What comes too late could disturb the next engagement of the cluster.
+func TestRegistry_callsNoHookOfAnEngagementThatHasEnded(t *testing.T) {
+	r := newRegistry(t, fast())
+	first := make(chan struct{})
+	r.OnEngage(func(ctx context.Context, _ *cluster.Cluster) error {
+		close(first)
+		<-ctx.Done()
+		return nil
+	})
+	r.OnEngage(func(context.Context, *cluster.Cluster) error {
+		t.Error("the hook after the one that took too long was called")
+		return nil
+	})
+	r.Ensure(one, "a", user(t).RESTConfig())
+	env.Receive(t, first, "the hook was not called")
+	r.Remove(one)
+	r.Close() // waits for the hooks
+}
+
 // C45: two names of one cluster are not both driven, and both can be used.
 func TestRegistry_guardHasAClusterNotBeDriven(t *testing.T) {
 	r := newRegistry(t, fast())

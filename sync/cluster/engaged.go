@@ -18,7 +18,8 @@ type engaged[V any] struct {
 	ended func() bool
 }
 
-// Put keeps a value until ctx ends, or until another is put under the same key.
+// Put keeps a value until ctx ends, or until another is put under the same key. If ctx has ended, it
+// does nothing: what is under the key may be of a later engagement.
 func (e *Engaged[K, V]) Put(ctx context.Context, key K, value V) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -62,8 +63,11 @@ func (e *Engaged[K, V]) All() []V {
 	return all
 }
 
-// put keeps a value. The caller holds the lock.
+// put keeps a value unless ctx has ended. The caller holds the lock.
 func (e *Engaged[K, V]) put(ctx context.Context, key K, value V) {
+	if ctx.Err() != nil {
+		return
+	}
 	if e.byKey == nil {
 		e.byKey = map[K]*engaged[V]{}
 	}

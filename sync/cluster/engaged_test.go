@@ -33,6 +33,11 @@ func holdUntilTheEnd(t *testing.T) {
 	e.Put(t.Context(), "a", three)
 	synctest.Wait()
 	assert.Same(t, three, e.Get("a"), "the end of an earlier value takes nothing from a later one")
+
+	e.Put(first, "a", one)
+	assert.Same(t, three, e.Get("a"), "what has ended comes too late")
+	synctest.Wait()
+	assert.ElementsMatch(t, []*int{two, three}, e.All())
 }
 
 func TestEngaged_buildsOneValuePerKey(t *testing.T) {
