@@ -3,6 +3,7 @@ package healthcache
 import (
 	"context"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -76,8 +77,10 @@ type entry struct {
 	expression *health.Expression
 	// stale is true if result only says that the object cannot be read.
 	stale bool
-	// failures counts failed attempts in a row.
+	// failures counts failed attempts in a row. retry is the timer of the next one; there is one for
+	// all queries, because each new version of the object asks a new one.
 	failures int
+	retry    *time.Timer
 }
 
 // fits reports whether result answers a query, apart from its version.

@@ -283,16 +283,22 @@ func (l *lane) failed(q Query, err error) {
 	e.failures++
 	failures := e.failures
 	known := e.fits(q)
+	if e.retry != nil {
+		e.retry.Stop()
+	}
+	e.retry = time.AfterFunc(min(firstRetry<<min(failures-1, 10), lastRetry), func() { c.again(q.Ref) })
 	c.mu.Unlock()
 	moves := watch.IsKindNotFound(err) // to another version, or it is gone
 	if !known && !moves || failures > maxFailedReads {
 		c.record(q, Result{Status: health.Unknown, Message: fmt.Sprintf("cannot be read: %s", watch.Stable(err))}, "")
 	}
-	time.AfterFunc(min(firstRetry<<min(failures-1, 10), lastRetry), func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if now, open := c.wanted(q.Ref); open && now.Resource == l.resource && c.ctx.Err() == nil {
-			l.add(q.Ref)
-		}
-	})
+}
+
+// again schedules a read of an object if a query about it is still open.
+func (c *Cache) again(ref tracker.Ref) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if q, open := c.wanted(ref); open && c.ctx.Err() == nil {
+		c.lane(q.Resource).add(ref)
+	}
 }

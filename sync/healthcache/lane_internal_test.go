@@ -2,11 +2,21 @@ package healthcache
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 
 	"waybill.dev/waybill/sync/tracker"
 )
@@ -55,4 +65,52 @@ func TestLane_listsTheNamespaceOfWhatIsOpen(t *testing.T) {
 	_, worth = decide()
 	assert.False(t, worth, "as many kinds are listed as may be")
 	assert.Empty(t, asked)
+}
+
+// refusing is an API server that refuses every read.
+type refusing struct {
+	dynamic dynamic.Interface
+	reads   atomic.Int64
+}
+
+func newRefusing(t *testing.T) *refusing {
+	t.Helper()
+	r := &refusing{}
+	d, err := dynamic.NewForConfig(&rest.Config{Host: "http://refusing", QPS: -1, Transport: r})
+	require.NoError(t, err)
+	r.dynamic = d
+	return r
+}
+
+func (r *refusing) RoundTrip(request *http.Request) (*http.Response, error) {
+	r.reads.Add(1)
+	return &http.Response{
+		Request: request, StatusCode: http.StatusForbidden, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("no")),
+	}, nil
+}
+
+func (r *refusing) Metadata() metadata.Interface { return nil }
+func (r *refusing) Dynamic() dynamic.Interface   { return r.dynamic }
+
+// However often an object changes that cannot be read, there is one series of further tries.
+func TestLane_triesAgainOncePerObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newRefusing(t)
+		c := New(t.Context(), server, Options{
+			Changed: func(tracker.Ref) {},
+			Count:   func(schema.GroupKind, string) int { return 1 },
+		})
+		const versions = 100
+		for i := range versions {
+			q := Query{Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Version: fmt.Sprint(i + 1)}
+			q.Kind, q.Name = "Pod", "a"
+			c.Get(q)
+			synctest.Wait()
+		}
+		assert.EqualValues(t, versions, server.reads.Load(), "each version is read at once")
+		const tries = 10
+		<-time.After(tries*lastRetry + time.Second)
+		synctest.Wait()
+		assert.EqualValues(t, versions+tries, server.reads.Load())
+	})
 }
