@@ -63,7 +63,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		For(&v1alpha1.Application{}, builder.WithPredicates(changed())).
 		WatchesRawSource(r.waker.Source()).
 		WatchesRawSource(&prerequisite{met: r.filled}).
-		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers)}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers), RateLimiter: reconcile.NewLimiter()}).
 		Complete(r)
 }
 

@@ -40,6 +40,7 @@ func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 	controller, err := controller.NewTypedUnmanaged("applicationinstallation", controller.TypedOptions[ctrl.Request]{
 		Reconciler:              d,
 		MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers),
+		RateLimiter:             reconcile.NewLimiter(),
 		SkipNameValidation:      ptr.To(true),
 		// A cluster that is lost right now syncs when it is back, however long that takes.
 		CacheSyncTimeout: engagedForGood,

@@ -56,7 +56,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&v1alpha1.KubernetesCluster{}, handler.EnqueueRequestsFromMapFunc(r.twins), builder.WithPredicates(moved())).
 		WatchesMetadata(content.Metadata(content.Secret), handler.EnqueueRequestsFromMapFunc(r.namingSecret)).
 		WatchesRawSource(r.waker.Source()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers)})
+		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers), RateLimiter: reconcile.NewLimiter()})
 	if !r.ConnectOnly {
 		b = b.Watches(&v1alpha1.GitSync{}, handler.EnqueueRequestsFromMapFunc(r.leftBy)).
 			Watches(&v1alpha1.KubernetesApplication{}, handler.EnqueueRequestsFromMapFunc(r.left), builder.WithPredicates(gone())).
