@@ -140,3 +140,34 @@ func TestKinds_notPatchable(t *testing.T) {
 	w.awaitOwned(settings, app, true)
 	hub.AwaitReady(w.World, app)
 }
+
+// C7, C42: an agent that starts without the right to see what its Application owns does not forget
+// it: listed no more, it loses its reference once the right is there again.
+func TestKinds_forbiddenSinceARestart(t *testing.T) {
+	w, stop := newStoppableAgentWorld(t, right("", "configmaps"), right("", "secrets"))
+	w.Create(configMap(member("settings")))
+	password := secret(member("password"))
+	w.Create(password)
+	app := shop(named("ConfigMap", "settings"), named("Secret", "password"))
+	w.Create(app)
+	hub.AwaitReady(w.World, app)
+	stop()
+	w.grant("waybill-agent-components", right("", "configmaps"))
+	w.Cluster.AwaitRevoked(t, w.agent(), "", right("", "secrets"))
+	w.startAgent()
+	hub.AwaitReason(w.World, app, v1alpha1.ForbiddenReason)
+	c := component(app, "Secret", "password")
+	assert.True(t, c.Installed && c.Owned && c.Health == string(health.Unknown), "%+v", c)
+	assert.Equal(t, []string{"ConfigMap/settings", "Secret/password"}, app.Status.Installed)
+
+	hub.Change(w.World, app, func(app *v1alpha1.Application) { app.Spec.Components = app.Spec.Components[:1] })
+	hub.Await(w.World, app, "it is still a component", func(app *v1alpha1.Application) bool {
+		return app.Status.ObservedGeneration == app.Generation && !component(app, "Secret", "password").Installed
+	})
+	assert.True(t, component(app, "Secret", "password").Owned, "%+v", app.Status.Components)
+
+	w.grant("waybill-agent-components", right("", "configmaps"), right("", "secrets"))
+	w.awaitOwned(password, app, false)
+	hub.AwaitReady(w.World, app)
+	assert.Equal(t, []string{"ConfigMap/settings"}, app.Status.Installed)
+}

@@ -27,6 +27,8 @@ type scope struct {
 	entries map[tracker.Ref]int
 	// stale are objects that refer to the Application as an owner and should not; set by survey.
 	stale []*tracker.Object
+	// unseen is what the last status says of objects that cannot be seen at the moment; set by survey.
+	unseen map[tracker.Ref]v1alpha1.ComponentStatus
 	// starting are kinds of which nothing is known yet; set by survey. unread says the same about
 	// the health of a component.
 	starting []string

@@ -19,6 +19,7 @@ import (
 // survey records which components exist and how they are (A49-A51, A71-A73). It finds them by the
 // annotation, and objects that should not be owned but are by the ownerReference.
 func (r *Reconciler) survey(s *scope) {
+	s.unseen = r.lastSeen(s) // first: what can be seen from now on is found below
 	s.components = make(map[tracker.Ref]*tracker.Object)
 	for _, o := range r.tracker.By(annotationKey(s.key)) {
 		if !ownership.IsHealthCheck(o) && s.entry.member.Matches(o.GroupKind, o.GetObjectMeta()) {
@@ -31,7 +32,6 @@ func (r *Reconciler) survey(s *scope) {
 			s.stale = append(s.stale, o)
 		}
 	}
-	previous := s.app.Status.Components
 	s.app.Status.Components, s.entries = nil, make(map[tracker.Ref]int, len(s.components))
 	for gk := range s.entry.wanted {
 		if r.tracker.State(gk).Phase == tracker.Starting {
@@ -40,7 +40,7 @@ func (r *Reconciler) survey(s *scope) {
 	}
 	s.surveyListed(r)
 	s.surveyStale()
-	s.keepUnseen(r, previous)
+	s.keepUnseen()
 	slices.SortFunc(s.app.Status.Components, func(a, b v1alpha1.ComponentStatus) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
@@ -69,6 +69,12 @@ func (s *scope) surveyListed(r *Reconciler) {
 	for _, ref := range r.keeper.Contested(s.key) {
 		if nameless[ref.GroupKind] && !shown[ref] {
 			s.add(absent(ref, health.Unknown, contested(r.keeper.Contenders(ref))))
+			found[ref.GroupKind] = true
+		}
+	}
+	for ref, c := range s.unseen {
+		if c.Installed && nameless[ref.GroupKind] && !shown[ref] {
+			s.add(s.notThere(r, ref, ""))
 			found[ref.GroupKind] = true
 		}
 	}
@@ -148,12 +154,20 @@ func (s *scope) notThere(r *Reconciler, ref tracker.Ref, message string) v1alpha
 		return absent(ref, health.NotFound, "the kind is cluster-scoped: an Application has components in its own namespace only")
 	case tracker.Denied:
 		s.deny(ref.GroupKind, state.Err)
-		return absent(ref, health.Unknown, state.Err.Error())
+		return s.outOfSight(ref, state.Err)
 	case tracker.Failing:
-		return absent(ref, health.Unknown, state.Err.Error())
+		return s.outOfSight(ref, state.Err)
 	default:
 		return absent(ref, health.NotFound, message)
 	}
+}
+
+// outOfSight returns the status of an object that cannot be seen: whether it is there, and owned, is
+// as it was when it could last be seen.
+func (s *scope) outOfSight(ref tracker.Ref, why error) v1alpha1.ComponentStatus {
+	c, before := absent(ref, health.Unknown, why.Error()), s.unseen[ref]
+	c.Installed, c.Owned = before.Installed, before.Owned
+	return c
 }
 
 func (s *scope) deny(gk schema.GroupKind, why error) {
@@ -250,17 +264,30 @@ func (s *scope) surveyStale() {
 	}
 }
 
-// keepUnseen keeps owned objects of kinds that are no longer listed and cannot be seen at the
-// moment, so that their references are not forgotten before they are removed.
-func (s *scope) keepUnseen(r *Reconciler, previous []v1alpha1.ComponentStatus) {
-	for _, c := range previous {
-		gk := schema.GroupKind{Group: c.Group, Kind: c.Kind}
-		state := r.tracker.State(gk)
-		if !c.Owned || s.entry.listed.Has(gk) || state.Phase != tracker.Denied && state.Phase != tracker.Failing {
+// lastSeen returns what the last status says of objects that cannot be seen at the moment, with the
+// reason as their message. Those that the tracker holds speak for themselves; in a process that has
+// just started it holds none, and nothing but the status remembers what is owned.
+func (r *Reconciler) lastSeen(s *scope) map[tracker.Ref]v1alpha1.ComponentStatus {
+	unseen := make(map[tracker.Ref]v1alpha1.ComponentStatus)
+	for _, c := range s.app.Status.Components {
+		ref := refOf(s.key.Namespace, v1alpha1.ApplicationComponent{Group: c.Group, Kind: c.Kind, Name: c.Name})
+		state := r.tracker.State(ref.GroupKind)
+		if c.Name != "" && (state.Phase == tracker.Denied || state.Phase == tracker.Failing) && r.tracker.Get(ref) == nil {
+			c.Message = state.Err.Error()
+			unseen[ref] = c
+		}
+	}
+	return unseen
+}
+
+// keepUnseen keeps owned objects that cannot be seen and are no longer listed, so that their
+// references are not forgotten before they are removed.
+func (s *scope) keepUnseen() {
+	for ref, c := range s.unseen {
+		if _, shown := s.entries[ref]; shown || !c.Owned {
 			continue
 		}
-		ref := tracker.Ref{GroupKind: gk, NamespacedName: types.NamespacedName{Name: c.Name}}
-		kept := absent(ref, health.Unknown, "is no component any more, and cannot be seen: "+state.Err.Error())
+		kept := absent(ref, health.Unknown, "is no component any more, and cannot be seen: "+c.Message)
 		kept.Owned = true
 		s.add(kept)
 	}

@@ -73,3 +73,56 @@ func TestInstalled_ofAKindThatCannotBeSeen(t *testing.T) {
 		assert.Empty(t, s.denied, "no right is missing")
 	})
 }
+
+// C7, C42: what the last status says of objects that cannot be seen is not forgotten by a process
+// that has just started: what was installed and owned still is, listed or not.
+func TestSurvey_remembersWhatCannotBeSeen(t *testing.T) {
+	widget := func(name string) v1alpha1.ApplicationComponent {
+		return v1alpha1.ApplicationComponent{Group: "example.com", Kind: "Widget", Name: name}
+	}
+	status := func(name string, installed, owned bool, message string) v1alpha1.ComponentStatus {
+		return v1alpha1.ComponentStatus{
+			Group: "example.com", Kind: "Widget", Name: name, Installed: installed, Owned: owned,
+			Health: string(health.Unknown), Message: message,
+		}
+	}
+	const why = "find kind Widget.example.com: it is broken"
+	const gone = "is no component any more, and cannot be seen: " + why
+	for name, tc := range map[string]struct {
+		listed []v1alpha1.ApplicationComponent
+		want   []v1alpha1.ComponentStatus
+	}{
+		"listed by name": {
+			[]v1alpha1.ApplicationComponent{widget("gone"), widget("one")},
+			[]v1alpha1.ComponentStatus{status("gone", false, false, why), status("one", true, true, why)},
+		},
+		"listed by kind": {
+			[]v1alpha1.ApplicationComponent{widget("")},
+			[]v1alpha1.ComponentStatus{status("one", true, true, why)},
+		},
+		"another is listed": {
+			[]v1alpha1.ApplicationComponent{widget("two")},
+			[]v1alpha1.ComponentStatus{status("one", false, true, gone), status("two", false, false, why)},
+		},
+		"not listed": {nil, []v1alpha1.ComponentStatus{status("one", false, true, gone)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Reconciler{keeper: ownership.New(ownership.Options{})}
+			synctest.Test(t, func(t *testing.T) {
+				s, o := surveyed(t)
+				r.tracker = tracker.New(t.Context(), brokenDiscovery{}, tracker.Options{})
+				r.tracker.Want(shopKey, sets.New(o.GroupKind))
+				<-time.After(time.Minute)
+				require.Equal(t, tracker.Failing, r.tracker.State(o.GroupKind).Phase)
+
+				s.app.Spec.Components = tc.listed
+				s.app.Status.Components = []v1alpha1.ComponentStatus{status("gone", false, false, ""), status("one", true, true, "")}
+				s.entry = prepare(s.app, nil)
+				for range 2 { // also in the next pass
+					r.survey(s)
+					assert.Equal(t, tc.want, s.app.Status.Components)
+				}
+			})
+		})
+	}
+}
