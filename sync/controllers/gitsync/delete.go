@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,10 +74,6 @@ func (s *scope) toTakeOut(t *target) func() []manifest.ID {
 	}
 }
 
-// deletionLook is how often a deletion is checked even though events should announce its progress:
-// the right to watch the objects may go before they do.
-const deletionLook = time.Minute
-
 // remaining says what a deletion waits for.
 func (s *scope) remaining(kernel *reconcile.Kernel) error {
 	for _, t := range s.targets() {
@@ -101,7 +96,7 @@ func (s *scope) remaining(kernel *reconcile.Kernel) error {
 	}
 	slices.Sort(left)
 	shown := left[:min(len(left), 3)]
-	return reconcile.Waiting(v1alpha1.DeletingReason, deletionLook, "waiting for %s%s to be gone", strings.Join(shown, ", "), excerpt.AndMore(len(left)-len(shown)))
+	return reconcile.Waiting(v1alpha1.DeletingReason, leavingLook, "waiting for %s%s to be gone", strings.Join(shown, ", "), excerpt.AndMore(len(left)-len(shown)))
 }
 
 // retryDelete says why a deletion failed, and schedules another try.

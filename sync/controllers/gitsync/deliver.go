@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/apply/inventory"
 	"waybill.dev/waybill/sync/manifest"
@@ -107,14 +109,35 @@ func (r *Reconciler) end(s *scope, t *target) {
 	}
 }
 
+// leavingLook is how often a cluster that is being left is looked at even though events should
+// announce the progress: the right to watch the objects may go before they do.
+const leavingLook = time.Minute
+
+// needsTakeOut reports whether there is something to do in a cluster that is being left: it was not
+// done yet as it is to be done now, it is due again, or something that it waited for has happened.
+// Otherwise clusters whose jobs end at different times would keep each other at work.
+func (s *scope) needsTakeOut(t *target, input string) bool {
+	switch {
+	case t.attempted != input || t.delivering || t.told != t.toldBefore:
+		return true
+	default:
+		return s.retryDue(t) || s.unwatchedDue(t) || !s.now.Before(t.tried.Add(leavingLook))
+	}
+}
+
+// takeOut deletes what was delivered to a cluster that is being left, as far as that is needed.
 func (r *Reconciler) takeOut(s *scope, t *target) {
 	if !s.gs.GetPrune() {
 		r.forgetTarget(s, t)
 		return
 	}
+	input := fmt.Sprintf("delete %d %q, the namespace goes: %t",
+		s.gs.Generation, s.gs.Annotations[v1alpha1.ReconcileAtAnnotation], s.namespaceGoes)
+	if !s.needsTakeOut(t, input) {
+		return
+	}
 	r.begin(s, t)
 	applier, owner, toTakeOut, timeout := t.applier, s.apply, s.toTakeOut(t), s.gs.GetTimeout()
-	input := fmt.Sprintf("delete, the namespace goes: %t", s.namespaceGoes)
 	result, done := r.delivers.Do(t.lane(), targetKey{s.session.key, t.name}, input, func(ctx context.Context) apply.Result {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
@@ -124,7 +147,7 @@ func (r *Reconciler) takeOut(s *scope, t *target) {
 		s.pending = true
 		return
 	}
-	t.attempted, t.result = "", result
+	t.attempted, t.result = input, result
 	r.end(s, t)
 	if result.Err == nil && len(result.Problems) == 0 && len(result.Inventory) == 0 {
 		r.forgetTarget(s, t)
@@ -157,7 +180,7 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) error {
 	} else {
 		s.session.retry = reconcile.Retry{}
 	}
-	if !slices.ContainsFunc(s.targets(), func(t *target) bool { return t.attempted != s.session.digest && t.applier != nil }) {
+	if !slices.ContainsFunc(s.targets(), func(t *target) bool { return t.attempted != s.session.digest && t.applier != nil && !t.leaving }) {
 		s.session.rendered = nil
 	}
 	return r.saveInventory(ctx, s, delivered)

@@ -22,6 +22,7 @@ import (
 type hold struct {
 	next    http.RoundTripper
 	path    string        // how the path of the requests ends
+	method  string        // of the requests; empty for all
 	asked   chan struct{} // gets a value when a request is held
 	release func()
 	open    chan struct{} // closed by release
@@ -44,7 +45,7 @@ func (h *hold) wrap(next http.RoundTripper) http.RoundTripper {
 
 // RoundTrip implements http.RoundTripper.
 func (h *hold) RoundTrip(request *http.Request) (*http.Response, error) {
-	if strings.HasSuffix(request.URL.Path, h.path) {
+	if strings.HasSuffix(request.URL.Path, h.path) && (h.method == "" || h.method == request.Method) {
 		select {
 		case h.asked <- struct{}{}:
 		default:

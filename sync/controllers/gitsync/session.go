@@ -94,7 +94,8 @@ type target struct {
 	err     error
 	// leaving says that the cluster is no longer selected.
 	leaving bool
-	// attempted is the digest that was last handed to the cluster, and result the outcome.
+	// attempted is the digest that was last handed to the cluster, or how everything was last taken
+	// out of it, and result the outcome.
 	attempted string
 	result    apply.Result
 	// tried is when the last delivery began.

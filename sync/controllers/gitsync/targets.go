@@ -59,7 +59,6 @@ func (r *Reconciler) selectTargets(ctx context.Context, s *scope) error {
 		}
 	}
 	for name, t := range s.session.targets {
-		t.told = r.told.Rings(toldKey{s.session.key.NamespacedName, name})
 		if _, ok := selected[name]; ok {
 			continue
 		}
@@ -113,6 +112,7 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, t *target) error {
 // engage finds the cluster of a target under the identity that the GitSync acts as. If the cluster
 // was engaged again or is back, or if the identity changed, everything is delivered again.
 func (r *Reconciler) engage(s *scope, t *target) {
+	t.told = r.told.Rings(toldKey{s.session.key.NamespacedName, t.name})
 	base, err := r.reach(s.gs, t.name)
 	if err != nil {
 		t.unusable(err)
