@@ -25,6 +25,9 @@ type scope struct {
 	// copy, those that do not exist, and those that may not leave the hub.
 	secrets         []secret
 	missing, barred []string
+	// disowned is set by readSecrets: the Secrets that may not leave the hub and that the spec no
+	// longer names, but of which there may be a copy.
+	disowned []string
 	// digest is that of everything to be delivered, or deleted. It is set by submit and takeOut.
 	digest string
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,9 +28,11 @@ type secret struct {
 // readSecrets reads the Secrets that the spec names from the namespace of the resource, and from no
 // other (W31). Those that KubernetesClusters are reached with, and credentials of sources, may not
 // leave the hub (C36). Admission has refused the former already, but a Secret may have become one
-// since; it cannot refuse the latter, because it reads no Secrets.
+// since; it cannot refuse the latter, because it reads no Secrets. Of a Secret that the spec named
+// once, there may still be a copy.
 func (r *Reconciler) readSecrets(ctx context.Context, s *scope) error {
-	if len(s.kar.Spec.Secrets) == 0 {
+	dropped := s.dropped()
+	if len(s.kar.Spec.Secrets) == 0 && len(dropped) == 0 {
 		return nil
 	}
 	kubeconfigs, err := r.kubeconfigs(ctx, s.kar.Namespace)
@@ -37,23 +40,57 @@ func (r *Reconciler) readSecrets(ctx context.Context, s *scope) error {
 		return err
 	}
 	for _, ref := range s.kar.Spec.Secrets {
-		found, err := r.Secrets.Get(ctx, content.Secret, types.NamespacedName{Namespace: s.kar.Namespace, Name: ref.Name})
-		if client.IgnoreNotFound(err) != nil {
-			return reconcile.Failed(v1alpha1.SecretNotFoundReason, "spec.secrets: %w", err)
-		}
+		found, err := r.readSecret(ctx, s, ref.Name)
 		switch {
-		case kubeconfigs[ref.Name]:
+		case err != nil:
+			return err
+		case kubeconfigs[ref.Name], isCredential(found):
 			s.barred = append(s.barred, ref.Name)
-		case apierrors.IsNotFound(err):
+		case found == nil:
 			s.missing = append(s.missing, ref.Name)
-		case isCredential(found):
-			s.barred = append(s.barred, ref.Name)
 		default:
 			s.secrets = append(s.secrets, secret{ref.Name, found})
 		}
 	}
+	for _, name := range dropped {
+		found, err := r.readSecret(ctx, s, name)
+		if err != nil {
+			return err
+		}
+		if kubeconfigs[name] || isCredential(found) {
+			s.disowned = append(s.disowned, name)
+		}
+	}
 	return nil
 }
+
+// readSecret returns a Secret of the namespace of the resource; nil if it does not exist.
+func (r *Reconciler) readSecret(ctx context.Context, s *scope, name string) (*content.Content, error) {
+	found, err := r.Secrets.Get(ctx, content.Secret, types.NamespacedName{Namespace: s.kar.Namespace, Name: name})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, reconcile.Failed(v1alpha1.SecretNotFoundReason, "spec.secrets: %w", err)
+	}
+	return found, nil
+}
+
+// dropped returns the names of the Secrets that the spec no longer names, but whose copies, according
+// to the status, are in the cluster or may be.
+func (s *scope) dropped() []string {
+	var names []string
+	for _, id := range s.inventory() {
+		name, ours := strings.CutPrefix(id.Name, s.kar.PropagatedSecretName(""))
+		named := func(ref v1alpha1.ResourceSecretReference) bool { return ref.Name == name }
+		if ours && isSecret(id) && !s.sameObject(id) && !slices.ContainsFunc(s.kar.Spec.Secrets, named) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func isSecret(id manifest.ID) bool { return id.Group == "" && id.Kind == "Secret" }
 
 // kubeconfigs returns the names of the Secrets that KubernetesClusters of a namespace refer to.
 func (r *Reconciler) kubeconfigs(ctx context.Context, namespace string) (map[string]bool, error) {
@@ -71,6 +108,9 @@ func (r *Reconciler) kubeconfigs(ctx context.Context, namespace string) (map[str
 }
 
 func isCredential(c *content.Content) bool {
+	if c == nil {
+		return false
+	}
 	_, marked := c.Annotations[v1alpha1.SecretTypeAnnotation]
 	return marked
 }

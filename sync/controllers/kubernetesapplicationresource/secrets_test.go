@@ -2,6 +2,7 @@ package kubernetesapplicationresource_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -194,6 +195,45 @@ func TestSecrets_areTakenBackFromWhatIsRefused(t *testing.T) {
 	hub.Change(w.World, source, func(s *corev1.Secret) { s.Annotations = map[string]string{v1alpha1.SecretTypeAnnotation: "git"} })
 	w.berlin.AwaitGone(&corev1.Secret{}, "web-mysql")
 	w.berlin.awaitValue("web", "x")
+}
+
+// C36: a copy is in the cluster also where the object never was, and is not forgotten because the
+// spec names its Secret no more.
+func TestSecrets_areTakenBackFromWhatNeverWas(t *testing.T) {
+	credential := func(s *corev1.Secret) { s.Annotations = map[string]string{v1alpha1.SecretTypeAnnotation: "git"} }
+	drop := func(k *v1alpha1.KubernetesApplicationResource) { k.Spec.Secrets = nil }
+	cases := map[string]struct {
+		reason string
+		end    func(*world, *v1alpha1.KubernetesApplicationResource, *corev1.Secret)
+	}{
+		"Named": {"although nothing is submitted without it", func(w *world, kar *v1alpha1.KubernetesApplicationResource, source *corev1.Secret) {
+			hub.Change(w.World, source, credential)
+			hub.AwaitReason(w.World, kar, v1alpha1.SecretNotPropagatedReason)
+		}},
+		"DroppedBefore": {"copies that are not wanted wait for the object", func(w *world, kar *v1alpha1.KubernetesApplicationResource, source *corev1.Secret) {
+			hub.Change(w.World, kar, drop)
+			hub.Await(w.World, kar, "the drop is not seen", func(k *v1alpha1.KubernetesApplicationResource) bool {
+				return k.Status.ObservedGeneration == k.Generation
+			})
+			w.berlin.awaitPassword("web-mysql", "one")
+			hub.Change(w.World, source, credential)
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			source := w.secret("mysql", "one")
+			w.berlin.Create(&corev1.ConfigMap{ObjectMeta: named("web")})
+			kar := w.submit(w.resource("web", w.berlin.configMap("web", "x"), "mysql"))
+			hub.AwaitReason(w.World, kar, v1alpha1.ObjectConflictReason)
+			w.berlin.awaitPassword("web-mysql", "one")
+			tc.end(w, kar, source)
+			w.berlin.AwaitGone(&corev1.Secret{}, "web-mysql")
+			hub.Await(w.World, kar, tc.reason, func(k *v1alpha1.KubernetesApplicationResource) bool {
+				return !slices.ContainsFunc(k.Status.Inventory.Entries, func(e v1alpha1.InventoryEntry) bool { return strings.Contains(e.ID, "web-mysql") })
+			})
+		})
+	}
 }
 
 // C58

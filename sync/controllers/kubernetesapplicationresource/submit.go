@@ -21,9 +21,10 @@ const jobTimeout = time.Minute
 
 // submit applies the object and the copies of its Secrets, if the cluster does not have them as
 // they should be. An object is not submitted before all of its Secrets are there; one that is in
-// the cluster already is kept as it is templated all the same.
+// the cluster already is kept as it is templated all the same. Once anything was tried, the job
+// decides that: there may be copies to take back, whatever became of the object (C36).
 func (r *Reconciler) submit(_ context.Context, s *scope) error {
-	if err := s.withheld(); err != nil && !s.placed() {
+	if err := s.withheld(); err != nil && !s.placed() && !s.session.working && len(s.inventory()) == 0 {
 		return err
 	}
 	s.digest = s.inputDigest()
@@ -70,7 +71,7 @@ func (s *scope) inputDigest() string {
 	for _, source := range s.secrets {
 		fmt.Fprintf(h, "%q %q %s", source.name, source.content.Type, source.content.Hash)
 	}
-	fmt.Fprintf(h, "%q %q", s.missing, s.barred)
+	fmt.Fprintf(h, "%q %q %q", s.missing, s.barred, s.disowned)
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 

@@ -33,7 +33,7 @@ const (
 const (
 	// clusterIndex finds the resources that go to a cluster.
 	clusterIndex = "resource-controller/cluster"
-	// secretIndex finds the resources that name a Secret.
+	// secretIndex finds the resources that name a Secret, or of which a copy may still be there.
 	secretIndex = "resource-controller/secret"
 	// endingIndex finds the resources of an application that are being deleted.
 	endingIndex = "resource-controller/ending"
@@ -116,9 +116,9 @@ func clusterName(o client.Object) []string {
 }
 
 func secretNames(o client.Object) []string {
-	refs := o.(*v1alpha1.KubernetesApplicationResource).Spec.Secrets
-	names := make([]string, 0, len(refs))
-	for _, ref := range refs {
+	kar := o.(*v1alpha1.KubernetesApplicationResource)
+	names := (&scope{kar: kar}).dropped()
+	for _, ref := range kar.Spec.Secrets {
 		names = append(names, ref.Name)
 	}
 	return names

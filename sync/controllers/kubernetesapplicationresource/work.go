@@ -28,23 +28,25 @@ type work struct {
 }
 
 func (r *Reconciler) plan(s *scope) *work {
-	frozen := &scope{kar: s.kar.DeepCopy(), owner: s.owner, secrets: s.secrets, missing: s.missing, barred: s.barred}
+	frozen := &scope{kar: s.kar.DeepCopy(), owner: s.owner, secrets: s.secrets, missing: s.missing, barred: s.barred, disowned: s.disowned}
 	return &work{scope: frozen, reconciler: r, applier: s.session.applier, delivered: s.inventory()}
 }
 
-// submit applies the object with the copies of its Secrets. While it is not known whether the kind
-// has namespaces, because the cluster does not serve it yet, it is not known either where the
-// copies go: then submit applies the object alone, which waits for the kind by watch.
+// submit applies the object with the copies of its Secrets, unless it waits for some and was never
+// submitted. While it is not known whether the kind has namespaces, because the cluster does not
+// serve it yet, it is not known either where the copies go: then submit applies the object alone,
+// which waits for the kind by watch.
 func (w *work) submit(ctx context.Context) submission {
+	revoked := w.revoke(ctx)
+	if revoked.err != nil || len(revoked.problems) > 0 || w.withheld() != nil && !w.placed() {
+		return revoked
+	}
 	object, err := w.templated()
 	if err != nil {
 		return submission{err: reconcile.Stalled(v1alpha1.InvalidSpecReason, "spec.template: %w", err)}
 	}
 	if len(w.kar.Spec.Secrets) == 0 {
 		return w.apply(ctx, object, nil)
-	}
-	if failed := w.revoke(ctx); failed != nil {
-		return *failed
 	}
 	kind := w.kar.Spec.Template.GroupVersionKind()
 	for {
@@ -87,27 +89,29 @@ func (w *work) templated() (manifest.Object, error) {
 	return manifest.Object{Unstructured: object}, nil
 }
 
-// revoke deletes the copies of Secrets that may not leave the hub. Unlike copies that the spec no
-// longer names, they do not wait for the object to be as it should be (C36). If that fails, it
-// returns the result of the job, otherwise nil.
-func (w *work) revoke(ctx context.Context) *submission {
-	var revoked []manifest.ID
-	for _, name := range w.barred {
-		revoked = append(revoked, w.copyID(name))
+// revoke deletes the copies of Secrets that may not leave the hub, also of those that the spec no
+// longer names. Unlike other copies that it no longer names, they do not wait for the object to be
+// as it should be (C36).
+func (w *work) revoke(ctx context.Context) submission {
+	copies := w.copiesOf(slices.Concat(w.barred, w.disowned))
+	if len(copies) == 0 {
+		return submission{inventory: w.delivered}
 	}
-	if revoked = w.amongDelivered(revoked); len(revoked) == 0 {
-		return nil
+	result := w.delete(ctx, copies)
+	w.delivered = inventory.Merge(inventory.Diff(w.delivered, copies), result.Inventory)
+	got := submission{inventory: w.delivered, problems: result.Problems, waiting: result.Waiting, unseen: result.Unseen}
+	if result.Err != nil {
+		got.err = w.failed(result.Err)
 	}
-	result := w.delete(ctx, revoked)
-	w.delivered = inventory.Merge(inventory.Diff(w.delivered, revoked), result.Inventory)
-	switch {
-	case result.Err != nil:
-		return &submission{inventory: w.delivered, err: w.failed(result.Err)}
-	case len(result.Problems) > 0:
-		return &submission{inventory: w.delivered, problems: result.Problems, waiting: result.Waiting, unseen: result.Unseen}
-	default:
-		return nil
-	}
+	return got
+}
+
+// copiesOf returns the delivered copies of some Secrets, in whatever namespace: it may have been
+// another when they were delivered.
+func (w *work) copiesOf(secrets []string) []manifest.ID {
+	return slices.DeleteFunc(w.copies(w.delivered), func(id manifest.ID) bool {
+		return !isSecret(id) || !slices.ContainsFunc(secrets, func(name string) bool { return w.kar.PropagatedSecretName(name) == id.Name })
+	})
 }
 
 // apply applies the object and copies of some Secrets, and deletes the copies of those that the
