@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -90,6 +91,10 @@ func (o Options) historyLimit() int {
 // taken for ours.
 const inputLabel = "apps.waybill.dev/input"
 
+// wentBack takes the place of the digest in the label of a revision that a rollback made. No digest
+// is equal to it: what is wanted is another revision.
+const wentBack = "rollback"
+
 // inputFormat changes when the same input must be installed again, because different objects are
 // now created from it.
 const inputFormat = 1
@@ -113,6 +118,15 @@ func (i Identity) recordLabels(revision int, digest string) map[string]string {
 		v1alpha1.ReleaseLabel:   i.Name,
 		inputLabel:              strconv.Itoa(revision) + "." + digest,
 	}
+}
+
+// rollbackLabels returns the labels for the record of a revision that a rollback of ours makes. Helm
+// passes on those of the revision that it goes back to, by which it would be somebody else's.
+func (i Identity) rollbackLabels(revision int, passedOn map[string]string) map[string]string {
+	labels := map[string]string{}
+	maps.Copy(labels, passedOn)
+	maps.Copy(labels, i.recordLabels(revision, wentBack))
+	return labels
 }
 
 // inputOf returns the digest in the label of that revision's record, or "" if the label belongs to

@@ -32,7 +32,7 @@ type Observed struct {
 type Revision struct {
 	Number int
 	Status helmrelease.Status
-	// Input is the Digest of what was installed; empty if the revision is not our work.
+	// Input is the Digest of what was installed, or wentBack; empty if the revision is not our work.
 	Input string
 	// OwnerHash identifies the owner of the release; empty if that is not an owner of ours.
 	OwnerHash string

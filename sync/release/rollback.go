@@ -56,8 +56,19 @@ func (s *session) goBack(good int, err error) (Result, error) {
 	newest, readErr := s.store.Get(s.store.key(s.store.newest()))
 	if err = cmp.Or(err, readErr); err == nil {
 		err = s.settle(newest)
+	} else {
+		s.endPending(newest, err)
 	}
 	return s.outcome(newest, s.failed("roll back", err))
+}
+
+// endPending records a rollback as failed whose hook failed or was cut off: Helm leaves it pending.
+func (s *session) endPending(newest *helmrelease.Release, why error) {
+	if newest == nil || !newest.Info.Status.IsPending() || s.store.isAltered(newest.Version) {
+		return
+	}
+	newest.SetStatus(helmrelease.StatusFailed, "Rollback failed: "+why.Error())
+	_ = s.store.Update(s.store.key(newest.Version), newest) // else the next action ends it
 }
 
 // giveUp records the newest revision as failed, and goes by that from then on.

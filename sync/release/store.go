@@ -164,6 +164,9 @@ func (s *store) Create(key string, r *helmrelease.Release) error {
 	s.makeRoom(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if inputOf(r.Version, r.Labels[inputLabel]) == "" {
+		r.Labels = s.id.rollbackLabels(r.Version, r.Labels)
+	}
 	secret, err := encode(key, r, labelCreated, s.id)
 	if err == nil {
 		_, err = s.secrets.Create(context.Background(), secret, metav1.CreateOptions{FieldManager: v1alpha1.HelmFieldManager})
@@ -352,6 +355,9 @@ func (s *store) status(r *helmrelease.Release) v1alpha1.ReleaseStatus {
 		Digest:       inputOf(r.Version, r.Labels[inputLabel]),
 		Status:       string(r.Info.Status),
 		RecordDigest: s.seals[r.Version],
+	}
+	if status.Digest == wentBack {
+		status.Digest = ""
 	}
 	if r.Chart != nil && r.Chart.Metadata != nil {
 		status.Chart = r.Chart.Metadata.Name + "-" + r.Chart.Metadata.Version

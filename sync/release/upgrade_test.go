@@ -143,9 +143,8 @@ func TestEnsure_recoversPendingReleases(t *testing.T) {
 		want   []string
 		action release.Action
 	}{
-		"Install":  {nil, "pending-install", []string{"1 failed", "2 deployed"}, release.ActionInstall},
-		"Upgrade":  {[]release.Desired{{Values: values{"greeting": "old"}}}, "pending-upgrade", []string{"1 deployed", "2 failed", "3 deployed"}, release.ActionUpgrade},
-		"Rollback": {[]release.Desired{{Values: values{"greeting": "old"}}}, "pending-rollback", []string{"1 deployed", "2 failed", "3 deployed"}, release.ActionUpgrade},
+		"Install": {nil, "pending-install", []string{"1 failed", "2 deployed"}, release.ActionInstall},
+		"Upgrade": {[]release.Desired{{Values: values{"greeting": "old"}}}, "pending-upgrade", []string{"1 deployed", "2 failed", "3 deployed"}, release.ActionUpgrade},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
