@@ -202,6 +202,37 @@ func TestRegistry_rotatedCredentials(t *testing.T) {
 	}, limit, often, "the old credentials are not used any more")
 }
 
+// Whoever uses a cluster is told when its credentials are taken away, or replaced by what cannot be
+// used.
+func TestRegistry_tellsWhenCredentialsAreRevoked(t *testing.T) {
+	useless := user(t).RESTConfig()
+	useless.CAData = []byte("nonsense")
+	for name, revoke := range map[string]func(*cluster.Registry){
+		"Removed":  func(r *cluster.Registry) { r.Remove(one) },
+		"Replaced": func(r *cluster.Registry) { r.Ensure(one, "b", useless) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRegistry(t, fast())
+			told := make(chan error, 100)
+			r.Subscribe(func(key types.NamespacedName, reachable bool) {
+				_, err := r.Get(key)
+				if !reachable {
+					told <- err
+				}
+			})
+			r.Ensure(one, "a", user(t).RESTConfig())
+			c := engaged(t, r, one)
+			require.Empty(t, told)
+
+			revoke(r)
+			require.ErrorIs(t, env.Receive(t, told, "nobody is told"), cluster.ErrNotEngaged)
+			env.Receive(t, c.Context().Done(), "the cluster is still engaged")
+			revoke(r)
+			assert.Empty(t, told, "it is no news")
+		})
+	}
+}
+
 // Wrong credentials: the server answers, so it is not called unreachable.
 func TestRegistry_refusedCredentials(t *testing.T) {
 	cases := map[string]struct {

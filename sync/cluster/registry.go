@@ -139,36 +139,53 @@ func (r *Registry) State(key types.NamespacedName) (State, bool) {
 // identifies the kubeconfig: if it is unchanged, Ensure does nothing; if it has changed, the old
 // engagement ends and a new one begins. A nil config means the local cluster.
 func (r *Registry) Ensure(key types.NamespacedName, hash string, config *rest.Config) {
+	if err := r.ensure(key, hash, config); err != nil {
+		r.notify(key, false) // nobody else does: no contact will be made
+	}
+}
+
+// ensure returns an error if the config is new and cannot be used.
+func (r *Registry) ensure(key types.NamespacedName, hash string, config *rest.Config) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	old := r.members[key]
 	if r.ctx.Err() != nil || (old != nil && old.hash == hash) {
-		return
+		return nil
 	}
 	if old != nil {
 		old.cancel()
 	}
 	m := newMember(r, key, hash)
+	r.members[key] = m
 	if config != nil {
 		if err := m.prepare(config); err != nil {
 			m.cancel()
 			m.state.Err = err
-			r.members[key] = m
-			return
+			return err
 		}
 	}
-	r.members[key] = m
 	r.work.Go(m.run)
+	return nil
 }
 
 // Remove disengages a cluster and forgets it.
 func (r *Registry) Remove(key types.NamespacedName) {
+	if r.forget(key) {
+		r.notify(key, false)
+	}
+}
+
+// forget reports whether Ensure was called for the cluster.
+func (r *Registry) forget(key types.NamespacedName) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if m := r.members[key]; m != nil {
-		m.cancel()
-		delete(r.members, key)
+	m := r.members[key]
+	if m == nil {
+		return false
 	}
+	m.cancel()
+	delete(r.members, key)
+	return true
 }
 
 // Probe probes a cluster now, and calls Guard again, without waiting for it.
@@ -199,8 +216,8 @@ func (r *Registry) OnEngage(f EngageFunc) {
 
 // Subscribe adds a function that is called when a cluster is engaged or disengaged, lost or back,
 // or when the reason why it is not usable changes; reachable says whether Get would return it. f is
-// called in a goroutine of the cluster and must not block. Subscribe must be called before the
-// first Ensure.
+// called in a goroutine of the cluster or by Ensure or Remove, and must not block. Subscribe must be
+// called before the first Ensure.
 func (r *Registry) Subscribe(f func(key types.NamespacedName, reachable bool)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
