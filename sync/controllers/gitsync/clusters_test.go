@@ -34,26 +34,38 @@ func (w *world) addClusters(names ...string) map[string]*user {
 // addHeldClusters is like addClusters, with holds of requests to some of them.
 func (w *world) addHeldClusters(holds map[string]*hold, names ...string) map[string]*user {
 	w.T.Helper()
-	c := env.Shared(w.T, env.Options{Name: "user"})
 	users := map[string]*user{}
 	for _, name := range names {
-		gate, err := env.NewGate(c.Address())
-		require.NoError(w.T, err)
-		w.T.Cleanup(gate.Close)
-		u := &user{World: hub.NewWorld(w.T, c), gate: gate, key: types.NamespacedName{Namespace: w.Namespace, Name: name}}
-		w.Create(&v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": name, "all": "yes"}}})
-		config, err := c.AddUser(hub.Identity, "system:masters")
-		require.NoError(w.T, err)
-		if held, ok := holds[name]; ok {
-			config.Wrap(held.wrap)
-		}
-		w.process.Clusters.Ensure(u.key, name, env.Via(gate, config))
-		w.T.Cleanup(func() { w.process.Clusters.Remove(u.key) })
-		users[name] = u
+		w.Create(kubernetesCluster(name))
+		users[name] = w.connect(name, holds[name])
 	}
 	// The ServiceAccount that the GitSync acts as is the tenant's, in the user cluster too.
-	hub.NewWorldIn(w.T, c, w.Namespace).Allow("default", "cluster-admin")
+	hub.NewWorldIn(w.T, env.Shared(w.T, userCluster), w.Namespace).Allow("default", "cluster-admin")
 	return users
+}
+
+var userCluster = env.Options{Name: "user"}
+
+func kubernetesCluster(name string) *v1alpha1.KubernetesCluster {
+	return &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": name, "all": "yes"}}}
+}
+
+// connect engages the user cluster under the name of a KubernetesCluster. held may be nil.
+func (w *world) connect(name string, held *hold) *user {
+	w.T.Helper()
+	c := env.Shared(w.T, userCluster)
+	gate, err := env.NewGate(c.Address())
+	require.NoError(w.T, err)
+	w.T.Cleanup(gate.Close)
+	u := &user{World: hub.NewWorld(w.T, c), gate: gate, key: types.NamespacedName{Namespace: w.Namespace, Name: name}}
+	config, err := c.AddUser(hub.Identity, "system:masters")
+	require.NoError(w.T, err)
+	if held != nil {
+		config.Wrap(held.wrap)
+	}
+	w.process.Clusters.Ensure(u.key, name, env.Via(gate, config))
+	w.T.Cleanup(func() { w.process.Clusters.Remove(u.key) })
+	return u
 }
 
 // in makes a GitSync deliver to the clusters with a label.

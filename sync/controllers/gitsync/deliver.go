@@ -49,6 +49,8 @@ func (s *scope) needsDelivery(t *target) bool {
 func (r *Reconciler) deliver(ctx context.Context, s *scope) error {
 	for _, t := range s.targets() {
 		switch {
+		case t.leaving && s.inherited(t):
+			r.forgetTarget(s, t)
 		case t.applier == nil:
 		case t.leaving:
 			r.takeOut(s, t)
@@ -131,6 +133,9 @@ func (r *Reconciler) takeOut(s *scope, t *target) {
 		r.forgetTarget(s, t)
 		return
 	}
+	if s.unidentified.After(s.now) {
+		return
+	}
 	input := fmt.Sprintf("delete %d %q, the namespace goes: %t",
 		s.gs.Generation, s.gs.Annotations[v1alpha1.ReconcileAtAnnotation], s.namespaceGoes)
 	if !s.needsTakeOut(t, input) {
@@ -169,7 +174,7 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) error {
 	var delivered []manifest.ID
 	for _, t := range s.targets() {
 		failed = failed || t.result.Err != nil || len(t.result.Problems) > 0
-		complete = complete && t.applier != nil && t.result.Err == nil && (t.leaving || t.attempted != "" && t.attempted == s.session.digest)
+		complete = complete && t.applier != nil && t.result.Err == nil && t.attempted != "" && (t.leaving || t.attempted == s.session.digest)
 		delivered = inventory.Merge(delivered, t.result.Inventory)
 	}
 	if !complete {

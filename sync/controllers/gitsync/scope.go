@@ -23,6 +23,9 @@ type scope struct {
 	// repository is set by readSecret. missing says why it lacks its credentials.
 	repository git.Repository
 	missing    error
+	// unidentified is set by selectTargets: until then the identity of a selected cluster is waited
+	// for.
+	unidentified time.Time
 	// secretHash is set by readSecret; empty without a secretRef.
 	secretHash string
 	// apply is the mark of delivered objects.
@@ -46,7 +49,7 @@ func (s *scope) outcome() reconcile.Outcome {
 }
 
 // requeueAfter returns the time until the next check of the repository, the next retry, the next
-// write of the clusters' progress, or the end of the patience with the git server.
+// write of the clusters' progress, the end of the patience with the git server, or with a new cluster.
 func (s *scope) requeueAfter() time.Duration {
-	return reconcile.UntilNext(s.now, s.session.look.At, s.session.retry.At, s.session.showDue, s.session.waitsUntil)
+	return reconcile.UntilNext(s.now, s.session.look.At, s.session.retry.At, s.session.showDue, s.session.waitsUntil, s.unidentified)
 }

@@ -84,6 +84,8 @@ type rendered struct {
 // target is one cluster that a GitSync delivers to.
 type target struct {
 	name string
+	// uid identifies the cluster, whatever its name; empty until it was first available.
+	uid string
 	// base is the cluster; nil until it was first available.
 	base *cluster.Cluster
 	// cluster is the cluster under the impersonated identity, whose applier is held; nil until the

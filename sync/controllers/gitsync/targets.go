@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -44,7 +45,7 @@ func (r *Reconciler) selectTargets(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	for name, paused := range selected {
+	for name, kc := range selected {
 		t := s.session.targets[name]
 		if t == nil {
 			t = &target{name: name}
@@ -53,10 +54,12 @@ func (r *Reconciler) selectTargets(ctx context.Context, s *scope) error {
 		if t.leaving {
 			t.leaving, t.attempted = false, ""
 		}
+		t.identify(kc)
 		r.engage(s, t)
-		if paused {
+		if kc != nil && kc.Spec.Paused {
 			t.unusable(errPaused)
 		}
+		s.expectIdentity(t, kc)
 	}
 	for name, t := range s.session.targets {
 		if _, ok := selected[name]; ok {
@@ -69,10 +72,10 @@ func (r *Reconciler) selectTargets(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// selected returns the names of the clusters to deliver to, and whether they are paused.
-func (r *Reconciler) selected(ctx context.Context, gs *v1alpha1.GitSync) (map[string]bool, error) {
+// selected returns the clusters to deliver to, by name; nil for the GitSync's own cluster.
+func (r *Reconciler) selected(ctx context.Context, gs *v1alpha1.GitSync) (map[string]*v1alpha1.KubernetesCluster, error) {
 	if gs.Spec.ClusterSelector == nil {
-		return map[string]bool{"": false}, nil
+		return map[string]*v1alpha1.KubernetesCluster{"": nil}, nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(gs.Spec.ClusterSelector)
 	if err != nil {
@@ -82,13 +85,13 @@ func (r *Reconciler) selected(ctx context.Context, gs *v1alpha1.GitSync) (map[st
 	if err := r.Client.List(ctx, clusters, client.InNamespace(gs.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("list clusters: %w", err)
 	}
-	names := map[string]bool{}
-	for _, c := range clusters.Items {
-		if c.DeletionTimestamp.IsZero() {
-			names[c.Name] = c.Spec.Paused
+	selected := map[string]*v1alpha1.KubernetesCluster{}
+	for i := range clusters.Items {
+		if kc := &clusters.Items[i]; kc.DeletionTimestamp.IsZero() {
+			selected[kc.Name] = kc
 		}
 	}
-	return names, nil
+	return selected, nil
 }
 
 // leave marks a target as leaving, or forgets it if its KubernetesCluster is gone: what happens to
@@ -96,7 +99,8 @@ func (r *Reconciler) selected(ctx context.Context, gs *v1alpha1.GitSync) (map[st
 func (r *Reconciler) leave(ctx context.Context, s *scope, t *target) error {
 	t.leaving = true
 	if t.name != "" {
-		err := r.Client.Get(ctx, types.NamespacedName{Namespace: s.gs.Namespace, Name: t.name}, &v1alpha1.KubernetesCluster{})
+		kc := &v1alpha1.KubernetesCluster{}
+		err := r.Client.Get(ctx, types.NamespacedName{Namespace: s.gs.Namespace, Name: t.name}, kc)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("get cluster %s: %w", t.name, err)
 		}
@@ -104,9 +108,42 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, t *target) error {
 			r.forgetTarget(s, t)
 			return nil
 		}
+		t.identify(kc)
 	}
 	r.engage(s, t)
 	return nil
+}
+
+// identify takes over what is known of the identity of a cluster that may not have been engaged yet.
+func (t *target) identify(kc *v1alpha1.KubernetesCluster) {
+	if kc != nil && kc.Status.UID != "" {
+		t.uid = kc.Status.UID
+	}
+}
+
+// newcomer is for how long it is waited for the identity of a new KubernetesCluster before anything
+// is taken out of another: it may be a new name of that one.
+const newcomer = time.Minute
+
+// expectIdentity notes until when the identity of a selected cluster is waited for.
+func (s *scope) expectIdentity(t *target, kc *v1alpha1.KubernetesCluster) {
+	if t.uid != "" || kc == nil {
+		return
+	}
+	if until := kc.CreationTimestamp.Add(newcomer); until.After(s.unidentified) {
+		s.unidentified = until
+	}
+}
+
+// inherited reports whether a cluster that is being left is delivered to under another name. What
+// was delivered there stays, and is maintained under that name.
+func (s *scope) inherited(t *target) bool {
+	for _, other := range s.session.targets {
+		if !other.leaving && other.uid != "" && other.uid == t.uid {
+			return true
+		}
+	}
+	return false
 }
 
 // engage finds the cluster of a target under the identity that the GitSync acts as. If the cluster
@@ -118,6 +155,7 @@ func (r *Reconciler) engage(s *scope, t *target) {
 		t.unusable(err)
 		return
 	}
+	t.uid = base.UID()
 	found, err := r.view(s.gs, base)
 	if err != nil {
 		t.unusable(err)
