@@ -167,3 +167,27 @@ func TestGitSync_keepsWhatItDeliveredToItsOwnCluster(t *testing.T) {
 	require.True(t, w.Exists(after, "a"))
 	assert.Equal(t, before.UID, after.UID)
 }
+
+// C38: what runs in a cluster that is abandoned stays, whoever is to let it go first.
+func TestGitSync_leavesAnAbandonedClusterAsItIs(t *testing.T) {
+	cases := map[string]struct {
+		onDelete v1alpha1.DeletePolicy
+		stays    bool
+	}{
+		"Abandon": {v1alpha1.DeleteAbandon, true},
+		"Wait":    {v1alpha1.DeleteWait, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			berlin := w.addClusters("berlin")["berlin"]
+			w.commit(map[string]string{"a.yaml": configMapIn(w.Namespace, "a", "x")})
+			gs := hub.AwaitReady(w.World, w.sync(in("all", "yes")))
+			hub.Change(w.World, w.cluster("berlin"), func(kc *v1alpha1.KubernetesCluster) { kc.Spec.OnDelete = c.onDelete })
+			w.beginDeletion("berlin")
+			w.awaitClusters(gs, "")
+			assert.Equal(t, c.stays, berlin.ExistsIn(w.Namespace, &corev1.ConfigMap{}, "a"))
+			w.endDeletion("berlin")
+		})
+	}
+}

@@ -94,8 +94,9 @@ func (r *Reconciler) selected(ctx context.Context, gs *v1alpha1.GitSync) (map[st
 	return selected, nil
 }
 
-// leave marks a target as leaving, or forgets it if its KubernetesCluster is gone: what happens to
-// the objects in a deleted cluster is decided by its spec.onDelete (C38).
+// leave marks a target as leaving, or forgets it if its KubernetesCluster is gone, or goes without
+// waiting for anything: what happens to the objects in a deleted cluster is decided by its
+// spec.onDelete (C38).
 func (r *Reconciler) leave(ctx context.Context, s *scope, t *target) error {
 	t.leaving = true
 	if t.name != "" {
@@ -104,7 +105,7 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, t *target) error {
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("get cluster %s: %w", t.name, err)
 		}
-		if err != nil {
+		if err != nil || !kc.DeletionTimestamp.IsZero() && kc.GetOnDelete() == v1alpha1.DeleteAbandon {
 			r.forgetTarget(s, t)
 			return nil
 		}
