@@ -7,7 +7,9 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -127,12 +129,31 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 	}
 	r.checkDependencies(s)
 	r.checkHealth(ctx, s)
+	later := reconcile.Outcome{Pending: true, RequeueAfter: s.requeueAfter}
 	if s.pending() { // nothing is written before everything is known
 		s.app.Status = *before
-		return reconcile.Outcome{Pending: true, RequeueAfter: s.requeueAfter}, nil
+		return later, nil
+	}
+	if r.holdsBack(s, before) {
+		s.app.Status = *before
+		r.record(s) // what the status waits for may need it in a process that has just started
+		return later, nil
 	}
 	s.summarize()
 	return s.judge()
+}
+
+// holdsBack reports whether nothing is written yet because objects are about to be written by us:
+// otherwise a change would be two statuses whenever the API server is slow, of which the first says
+// of what is well that it is not. The status of a new spec is not held back, because there are no
+// ownerReferences before it (C42), and neither is the readiness that it mirrors (A85).
+func (r *Reconciler) holdsBack(s *scope, before *v1alpha1.ApplicationStatus) bool {
+	named := sets.New[schema.GroupKind]()
+	for _, c := range before.Components {
+		named.Insert(schema.GroupKind{Group: c.Group, Kind: c.Kind})
+	}
+	known := before.ObservedGeneration == s.app.Generation && named.IsSuperset(s.entry.listed)
+	return r.throttle.hold(s.key, s.settling && known && before.Ready == s.app.Status.Ready)
 }
 
 // record allows ownerReferences for the kinds that the status now names.

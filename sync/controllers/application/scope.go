@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/reconcile"
@@ -27,6 +28,9 @@ type scope struct {
 	entries map[tracker.Ref]int
 	// stale are objects that refer to the Application as an owner and should not; set by survey.
 	stale []*tracker.Object
+	// leaving are those of them that do not count, because they only wait for the reference to be
+	// taken off; set by survey.
+	leaving sets.Set[tracker.Ref]
 	// unseen is what the last status says of objects that cannot be seen at the moment; set by survey.
 	unseen map[tracker.Ref]v1alpha1.ComponentStatus
 	// starting are kinds of which nothing is known yet; set by survey. unread says the same about
@@ -35,6 +39,8 @@ type scope struct {
 	unread   bool
 	// denied says, for each kind that may not be watched, why; set by survey.
 	denied map[string]error
+	// settling: an object is about to be written by us, and will then be as it should; set by survey.
+	settling bool
 	// unowned counts components that still need an ownerReference, refused says why one could not
 	// be given. Set by survey.
 	unowned int

@@ -28,13 +28,15 @@ const (
 // bounds it.
 func (s *scope) summarize() {
 	status := &s.app.Status
-	s.total = len(status.Components)
+	s.total = len(status.Components) - s.leaving.Len()
 	for i := range status.Components {
 		c := &status.Components[i]
 		c.Message = excerpt.Of(c.Message, maxMessage)
-		if c.Installed && c.Health == string(health.Current) {
+		switch {
+		case s.leaving.Has(shownAs(s.key.Namespace, *c)):
+		case c.Installed && c.Health == string(health.Current):
 			s.healthy++
-		} else if len(s.unhealthy) < maxInMessage {
+		case len(s.unhealthy) < maxInMessage:
 			s.unhealthy = append(s.unhealthy, describe(c))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/health"
@@ -33,13 +34,14 @@ func (r *Reconciler) survey(s *scope) {
 		}
 	}
 	s.app.Status.Components, s.entries = nil, make(map[tracker.Ref]int, len(s.components))
+	s.leaving = sets.New[tracker.Ref]()
 	for gk := range s.entry.wanted {
 		if r.tracker.State(gk).Phase == tracker.Starting {
 			s.starting = append(s.starting, gk.String())
 		}
 	}
 	s.surveyListed(r)
-	s.surveyStale()
+	s.surveyStale(r)
 	s.keepUnseen()
 	slices.SortFunc(s.app.Status.Components, func(a, b v1alpha1.ComponentStatus) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
@@ -88,13 +90,18 @@ func (s *scope) surveyListed(r *Reconciler) {
 
 // add adds a status, replacing the one of the same object.
 func (s *scope) add(c v1alpha1.ComponentStatus) {
-	ref := refOf(s.key.Namespace, v1alpha1.ApplicationComponent{Group: c.Group, Kind: c.Kind, Name: c.Name})
+	ref := shownAs(s.key.Namespace, c)
 	if at, known := s.entries[ref]; known {
 		s.app.Status.Components[at] = c
 		return
 	}
 	s.entries[ref] = len(s.app.Status.Components)
 	s.app.Status.Components = append(s.app.Status.Components, c)
+}
+
+// shownAs returns the object that a component in a status stands for.
+func shownAs(namespace string, c v1alpha1.ComponentStatus) tracker.Ref {
+	return refOf(namespace, v1alpha1.ApplicationComponent{Group: c.Group, Kind: c.Kind, Name: c.Name})
 }
 
 // named returns the status of a component that the spec lists by name.
@@ -130,6 +137,7 @@ func (s *scope) stranger(r *Reconciler, o *tracker.Object) string {
 	case r.keeper.Problem(o.Ref) != nil:
 		return "exists, and cannot be annotated: " + r.keeper.Problem(o.Ref).Error()
 	default:
+		s.settling = true
 		return "exists, and is about to be annotated"
 	}
 }
@@ -212,6 +220,7 @@ func (s *scope) installed(r *Reconciler, o *tracker.Object) v1alpha1.ComponentSt
 		c.Message = join(c.Message, "cannot be owned: "+problem.Error())
 		s.refused = graver(s.refused, problem)
 	default:
+		s.settling = true
 		s.unowned++
 	}
 	return c
@@ -252,11 +261,18 @@ func refersTo(o *tracker.Object, uid types.UID) bool {
 }
 
 // surveyStale adds objects that are no longer components but still refer to the Application: as
-// long as they do, they would be deleted with it.
-func (s *scope) surveyStale() {
+// long as they do, they would be deleted with it. They do not count as components, unless the
+// reference cannot be taken off.
+func (s *scope) surveyStale(r *Reconciler) {
 	for _, o := range s.stale {
-		if _, shown := s.components[o.Ref]; shown {
+		if _, component := s.components[o.Ref]; component {
 			continue
+		}
+		if r.keeper.Problem(o.Ref) == nil {
+			s.settling = true
+			if _, listed := s.entries[o.Ref]; !listed {
+				s.leaving.Insert(o.Ref)
+			}
 		}
 		c := absent(o.Ref, health.Unknown, "is no component any more: its ownerReference is being taken off")
 		c.Owned = true
@@ -270,7 +286,7 @@ func (s *scope) surveyStale() {
 func (r *Reconciler) lastSeen(s *scope) map[tracker.Ref]v1alpha1.ComponentStatus {
 	unseen := make(map[tracker.Ref]v1alpha1.ComponentStatus)
 	for _, c := range s.app.Status.Components {
-		ref := refOf(s.key.Namespace, v1alpha1.ApplicationComponent{Group: c.Group, Kind: c.Kind, Name: c.Name})
+		ref := shownAs(s.key.Namespace, c)
 		state := r.tracker.State(ref.GroupKind)
 		if c.Name != "" && (state.Phase == tracker.Denied || state.Phase == tracker.Failing) && r.tracker.Get(ref) == nil {
 			c.Message = state.Err.Error()

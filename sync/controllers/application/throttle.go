@@ -14,6 +14,8 @@ const (
 	// maxRest bounds the rest after a write. While an Application keeps changing, its rest doubles,
 	// from gather on: a burst is few writes, however long it takes.
 	maxRest = 2 * time.Second
+	// patience is how long a status is held back for writes that are about to end.
+	patience = time.Second
 	// writeRate bounds how much of the status of one Application is written, in bytes per second: a
 	// status of maxStatusBytes is written at most every four seconds.
 	writeRate = maxStatusBytes / 4
@@ -28,6 +30,8 @@ type throttle struct {
 	mu      sync.Mutex
 	waiting map[types.NamespacedName]bool
 	rests   map[types.NamespacedName]rest
+	// held is since when statuses are held back.
+	held map[types.NamespacedName]time.Time
 }
 
 // rest is the time after a write of an Application's status in which it is not written again.
@@ -68,7 +72,12 @@ func (r rest) next() time.Duration {
 }
 
 func newThrottle(wake func(types.NamespacedName)) *throttle {
-	return &throttle{wake: wake, waiting: make(map[types.NamespacedName]bool), rests: make(map[types.NamespacedName]rest)}
+	return &throttle{
+		wake:    wake,
+		waiting: make(map[types.NamespacedName]bool),
+		rests:   make(map[types.NamespacedName]rest),
+		held:    make(map[types.NamespacedName]time.Time),
+	}
 }
 
 // soon wakes an Application, but not at once.
@@ -117,6 +126,34 @@ func (t *throttle) forget(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.rests, key)
+	delete(t.held, key)
+}
+
+// hold reports whether the status of an Application is held back. It is as long as wanted, but no
+// longer than patience; when that is over, the Application is woken.
+func (t *throttle) hold(key types.NamespacedName, wanted bool) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	since, held := t.held[key]
+	switch {
+	case !wanted:
+		delete(t.held, key)
+	case !held:
+		since = time.Now()
+		t.held[key] = since
+		time.AfterFunc(patience, func() { t.letGo(key, since) })
+	}
+	return wanted && time.Since(since) < patience
+}
+
+// letGo wakes an Application whose status is still held back since then.
+func (t *throttle) letGo(key types.NamespacedName, since time.Time) {
+	t.mu.Lock()
+	held := t.held[key].Equal(since)
+	t.mu.Unlock()
+	if held {
+		t.soon(key)
+	}
 }
 
 // restAfter returns how long nothing is written after a status of that size.

@@ -119,3 +119,30 @@ func TestThrottle_restsAfterAWriteThatTook(t *testing.T) {
 		assert.Empty(t, throttled.waiting)
 	})
 }
+
+// A status is held back only so long, and an Application that is settled is not woken for it.
+func TestThrottle_holdsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var wakes atomic.Int64
+		app := types.NamespacedName{Name: "shop"}
+		throttled := newThrottle(func(types.NamespacedName) { wakes.Add(1) })
+		assert.True(t, throttled.hold(app, true))
+		<-time.After(patience / 2)
+		assert.True(t, throttled.hold(app, true))
+		assert.False(t, throttled.hold(app, false))
+		<-time.After(2 * patience)
+		synctest.Wait()
+		assert.Zero(t, wakes.Load(), "it was settled")
+
+		for range 3 {
+			assert.True(t, throttled.hold(app, true))
+			<-time.After(patience / 4)
+		}
+		<-time.After(patience/4 + gather)
+		synctest.Wait()
+		assert.EqualValues(t, 1, wakes.Load())
+		assert.False(t, throttled.hold(app, true), "longer than that")
+		throttled.forget(app)
+		assert.Empty(t, throttled.held)
+	})
+}
