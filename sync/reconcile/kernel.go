@@ -109,15 +109,29 @@ func (p *Pass) write(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(p.before, p.obj) {
 		return nil
 	}
-	desired := p.obj.DeepCopyObject().(Object)
-	err := p.client.Status().Patch(ctx, desired, client.MergeFrom(p.before), client.FieldOwner(v1alpha1.FieldManager))
+	answer, err := patch(ctx, p.client, p.before, p.obj)
 	if err != nil {
-		return fmt.Errorf("write status of %s: %w", client.ObjectKeyFromObject(p.obj), err)
+		return err
 	}
-	p.obj.SetResourceVersion(desired.GetResourceVersion())
+	p.obj.SetResourceVersion(answer.GetResourceVersion())
 	p.before = p.obj.DeepCopyObject().(Object)
-	p.kernel.remember(p.before)
+	p.kernel.remember(answer) // a job may have recorded a change that the pass has not seen
 	return nil
+}
+
+// patch writes the differences between the status of before and of obj, and returns the object as
+// the API server has it then: others may have written the rest of the status meanwhile.
+func patch(ctx context.Context, c client.Client, before, obj Object) (Object, error) {
+	change, err := client.MergeFrom(before).Data(obj)
+	if err != nil {
+		return nil, fmt.Errorf("compute change of %s: %w", client.ObjectKeyFromObject(obj), err)
+	}
+	answer := obj.DeepCopyObject().(Object)
+	clearStatus(answer)
+	if err := c.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, change), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		return nil, fmt.Errorf("write status of %s: %w", client.ObjectKeyFromObject(obj), err)
+	}
+	return answer, nil
 }
 
 // Finish turns the outcome of a pass, or its error, into conditions, an event and a
@@ -212,14 +226,9 @@ func (k *Kernel) Record(ctx context.Context, c client.Client, obj Object) error 
 // RecordChange is like Record, but writes only the differences between before and obj: passes may
 // write the rest of the status in the meantime, and it stays as they leave it.
 func (k *Kernel) RecordChange(ctx context.Context, c client.Client, before, obj Object) error {
-	change, err := client.MergeFrom(before).Data(obj)
+	answer, err := patch(ctx, c, before, obj)
 	if err != nil {
-		return fmt.Errorf("compute change of %s: %w", client.ObjectKeyFromObject(obj), err)
-	}
-	answer := obj.DeepCopyObject().(Object)
-	clearStatus(answer)
-	if err := c.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, change), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
-		return fmt.Errorf("write status of %s: %w", client.ObjectKeyFromObject(obj), err)
+		return err
 	}
 	k.remember(answer)
 	return nil

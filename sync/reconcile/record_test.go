@@ -30,3 +30,21 @@ func TestRecordChange_leavesWhatPassesWrite(t *testing.T) {
 	w.begin(started) // read from a cache that is behind
 	assert.Equal(t, now.Status, started.Status, "the whole status is remembered")
 }
+
+// Nor does a pass that began before a job recorded something forget that.
+func TestWrite_remembersWhatJobsRecord(t *testing.T) {
+	w := newWorld(t, newGitSync())
+	started := w.get(t)
+	gs := w.get(t)
+	pass := w.begin(gs)
+	changed := started.DeepCopy()
+	changed.Status.Inventory = &v1alpha1.Inventory{Count: 7}
+	require.NoError(t, w.kernel.RecordChange(t.Context(), w.client, started, changed))
+	_, err := pass.Finish(t.Context(), reconcile.Outcome{}, reconcile.Waiting(v1alpha1.ClusterUnreachableReason, 0, "lost"))
+	require.NoError(t, err)
+
+	w.begin(started) // read from a cache that is behind
+	require.NotNil(t, started.Status.Inventory)
+	assert.EqualValues(t, 7, started.Status.Inventory.Count)
+	assert.Equal(t, v1alpha1.ClusterUnreachableReason, conditions.GetReason(started, v1alpha1.ReadyCondition))
+}

@@ -89,6 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 	}
 	s.session = r.session(kar)
+	s.last = s.session.last.Load()
 	pass := r.kernel.Begin(r.Client, r.Recorder, kar)
 	outcome, err := r.run(ctx, s)
 	if s.released {

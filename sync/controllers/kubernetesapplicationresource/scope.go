@@ -20,6 +20,8 @@ type scope struct {
 	kc *v1alpha1.KubernetesCluster
 	// session is what is remembered between passes.
 	session *session
+	// last is what the last job said when the pass, or the next job, began; nil if there was none.
+	last *submission
 
 	// secrets, missing and barred are set by readSecrets, in the order of the spec: those to
 	// copy, those that do not exist, and those that may not leave the hub.

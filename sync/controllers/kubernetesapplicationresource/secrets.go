@@ -76,8 +76,8 @@ func (r *Reconciler) readSecret(ctx context.Context, s *scope, name string) (*co
 	return found, nil
 }
 
-// dropped returns the names of the Secrets that the spec no longer names, but whose copies, according
-// to the status, are in the cluster or may be.
+// dropped returns the names of the Secrets that the spec no longer names, but whose copies are in the
+// cluster or may be.
 func (s *scope) dropped() []string {
 	var names []string
 	for _, id := range s.inventory() {

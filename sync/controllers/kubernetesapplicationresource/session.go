@@ -1,6 +1,7 @@
 package kubernetesapplicationresource
 
 import (
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -29,6 +30,10 @@ type session struct {
 	// attempted is the digest of what was submitted or deleted last, and result how that went.
 	attempted string
 	result    submission
+	// last is what the last job says is in the cluster: first what it was about to apply, then how it
+	// went. The result of a job whose input has changed meanwhile is seen by no pass, so that the
+	// status may not tell. It is the only field that jobs use.
+	last atomic.Pointer[submission]
 
 	// corrections counts corrections of the same digest, each soon after the one before;
 	// correctedAt is when the last one was.

@@ -5,9 +5,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // C53: who changes or deletes the object again and again is answered ever more slowly.
@@ -68,4 +70,14 @@ func TestTake_corrections(t *testing.T) {
 			assert.Equal(t, tc.want, w.take(apply.Result{Changes: []apply.Change{tc.change}}).corrected)
 		})
 	}
+}
+
+// W53, C41: what a job declared is deleted too, also while the status that was read is older.
+func TestLeaving_includesWhatJobsDeclared(t *testing.T) {
+	kar := &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	s := &scope{kar: kar, last: &submission{}}
+	s.last.inventory = []manifest.ID{s.object(), s.copyID("one")}
+	leaving, staying := s.leaving(nil)
+	assert.ElementsMatch(t, s.last.inventory, leaving)
+	assert.Empty(t, staying)
 }

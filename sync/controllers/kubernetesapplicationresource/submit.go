@@ -43,16 +43,21 @@ func (r *Reconciler) submit(_ context.Context, s *scope) error {
 
 // placed reports whether the object was once submitted with its Secrets: then it has a namespace.
 // An entry in the inventory means only that it was tried.
-func (s *scope) placed() bool { return s.kar.Status.Namespace != "" }
+func (s *scope) placed() bool {
+	return s.kar.Status.Namespace != "" || s.last != nil && s.last.placed
+}
 
-// inventory returns what, according to the status, is in the cluster or may be.
+// inventory returns what, according to the status and the last job, is in the cluster or may be.
 func (s *scope) inventory() []manifest.ID {
-	if s.kar.Status.Inventory == nil {
-		return nil
+	var ids []manifest.ID
+	if s.kar.Status.Inventory != nil {
+		// Entries that cannot be read were not written by us; what we delivered is found again from the
+		// spec.
+		ids, _ = inventory.Decode(s.kar.Status.Inventory.Entries)
 	}
-	// Entries that cannot be read were not written by us; what we delivered is found again from the
-	// spec.
-	ids, _ := inventory.Decode(s.kar.Status.Inventory.Entries)
+	if s.last != nil {
+		ids = inventory.Merge(ids, s.last.inventory)
+	}
 	return ids
 }
 

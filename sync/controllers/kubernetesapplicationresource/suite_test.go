@@ -94,11 +94,17 @@ func clusters(t *testing.T) []*env.Cluster {
 // start runs the controller for the KubernetesClusters that a selector selects.
 func start(t *testing.T, selector string) *hub.Process {
 	t.Helper()
+	return startWith(t, selector, func(c client.Client) client.Client { return c })
+}
+
+// startWith is like start, with another client.
+func startWith(t *testing.T, selector string, wrap func(client.Client) client.Client) *hub.Process {
+	t.Helper()
 	parsed, err := labels.Parse(selector)
 	require.NoError(t, err)
 	return hub.Start(t, clusters(t)[0], func(ctx context.Context, mgr ctrl.Manager, s hub.Shared) error {
 		r := &kubernetesapplicationresource.Reconciler{
-			Client:          mgr.GetClient(),
+			Client:          wrap(mgr.GetClient()),
 			Recorder:        mgr.GetEventRecorder("waybill-sync"),
 			Clusters:        s.Clusters,
 			Secrets:         s.Secrets,

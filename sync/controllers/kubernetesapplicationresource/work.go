@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,20 +24,43 @@ type work struct {
 	*scope
 	reconciler *Reconciler
 	applier    *apply.Applier
-	// delivered is what is in the cluster, or may be.
+	// latest is the field last of the session.
+	latest *atomic.Pointer[submission]
+	// delivered is what is in the cluster, or may be. Set by submit.
 	delivered []manifest.ID
 }
 
 func (r *Reconciler) plan(s *scope) *work {
 	frozen := &scope{kar: s.kar.DeepCopy(), owner: s.owner, secrets: s.secrets, missing: s.missing, barred: s.barred, disowned: s.disowned}
-	return &work{scope: frozen, reconciler: r, applier: s.session.applier, delivered: s.inventory()}
+	return &work{scope: frozen, reconciler: r, applier: s.session.applier, latest: &s.session.last}
 }
 
-// submit applies the object with the copies of its Secrets, unless it waits for some and was never
-// submitted. While it is not known whether the kind has namespaces, because the cluster does not
-// serve it yet, it is not known either where the copies go: then submit applies the object alone,
-// which waits for the kind by watch.
+// submit delivers what is to be in the cluster. The job before may have ended after this one was
+// planned: what it delivered is known here, and to whatever follows (C41).
 func (w *work) submit(ctx context.Context) submission {
+	w.last = w.latest.Load()
+	w.delivered = w.inventory()
+	got := w.deliver(ctx)
+	if got.inventory == nil {
+		got.inventory = w.delivered
+	}
+	return w.tell(got)
+}
+
+// tell keeps for whatever follows how far the job is. An object that was placed stays so.
+func (w *work) tell(got submission) submission {
+	if !got.placed && w.last != nil {
+		got.namespace, got.placed = w.last.namespace, w.last.placed
+	}
+	w.latest.Store(&got)
+	return got
+}
+
+// deliver applies the object with the copies of its Secrets, unless it waits for some and was never
+// submitted. While it is not known whether the kind has namespaces, because the cluster does not
+// serve it yet, it is not known either where the copies go: then deliver applies the object alone,
+// which waits for the kind by watch.
+func (w *work) deliver(ctx context.Context) submission {
 	revoked := w.revoke(ctx)
 	if revoked.err != nil || len(revoked.problems) > 0 || w.withheld() != nil && !w.placed() {
 		return revoked
@@ -206,6 +230,7 @@ func (w *work) declare(ctx context.Context, ids []manifest.ID) error {
 	before.Status.Inventory = nil
 	kar := before.DeepCopy()
 	kar.Status.Inventory = recorded(ids)
+	w.tell(submission{inventory: ids})
 	if err := w.reconciler.kernel.RecordChange(ctx, w.reconciler.Client, before, kar); err != nil {
 		return recordFailed(err)
 	}
