@@ -101,8 +101,9 @@ func (s *scope) remaining(kernel *reconcile.Kernel) error {
 
 // retryDelete says why a deletion failed, and schedules another try.
 func (s *scope) retryDelete(kernel *reconcile.Kernel, format string, args ...any) error {
-	if s.delivered {
+	if s.session.uncollected {
 		s.session.retry.Failed(kernel.Backoff)
+		s.session.uncollected = false
 	}
 	s.session.look.At = s.session.retry.At
 	return reconcile.Waiting(v1alpha1.DeleteFailedReason, s.requeueAfter(), format, args...)

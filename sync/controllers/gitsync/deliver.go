@@ -105,7 +105,7 @@ func (r *Reconciler) begin(s *scope, t *target) {
 // end wakes the GitSync once more if the cluster reported a change while the job ran: the wake-up
 // for that change coincided with the end of the job.
 func (r *Reconciler) end(s *scope, t *target) {
-	t.delivering, s.delivered = false, true
+	t.delivering, s.delivered, s.session.uncollected = false, true, true
 	if r.told.Rings(toldKey{s.session.key.NamespacedName, t.name}) != t.toldBefore {
 		r.waker.Wake(ctrl.Request{NamespacedName: s.session.key.NamespacedName})
 	}
@@ -165,7 +165,7 @@ func (t *target) lane() string { return t.cluster.Name().String() }
 // collect derives from the results of all clusters what is delivered now and whether anything must
 // be retried.
 func (r *Reconciler) collect(ctx context.Context, s *scope) error {
-	if !s.delivered {
+	if !s.session.uncollected {
 		return nil
 	}
 	s.settle()
@@ -188,5 +188,9 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) error {
 	if !slices.ContainsFunc(s.targets(), func(t *target) bool { return t.attempted != s.session.digest && t.applier != nil && !t.leaving }) {
 		s.session.rendered = nil
 	}
-	return r.saveInventory(ctx, s, delivered)
+	if err := r.saveInventory(ctx, s, delivered); err != nil {
+		return err
+	}
+	s.session.uncollected = false
+	return nil
 }

@@ -30,7 +30,8 @@ type scope struct {
 	secretHash string
 	// apply is the mark of delivered objects.
 	apply apply.Owner
-	// delivered is set by deliver when a job has ended since the last pass.
+	// delivered is set by deliver when a job has ended since the last pass, of which others may be
+	// under way still.
 	delivered bool
 	// namespaceGoes is set by remove: the namespace of the GitSync is being deleted.
 	namespaceGoes bool

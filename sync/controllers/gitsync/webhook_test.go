@@ -100,3 +100,24 @@ func TestGitSync_waitsForAWebhookThatIsDown(t *testing.T) {
 	w.AwaitGone(&corev1.ConfigMap{}, "a")
 	hub.AwaitReady(w.World, gs)
 }
+
+// P11, C32: what failed in one cluster is tried again, although another, which was still at work
+// then, never came to an end.
+func TestGitSync_triesAgainWhenTheLastClusterAtWorkIsGone(t *testing.T) {
+	w := newWorld(t)
+	users := w.addHeldClusters(map[string]*hold{"slow": newHold(t, "configmaps/a")}, "quick", "slow")
+	there := &world{World: users["quick"].World}
+	there.Namespace = w.Namespace
+	gate := there.admission("", "v1", "configmaps", func(*admissionv1.AdmissionRequest) bool { return true })
+	gate.Shut()
+	there.awaitRefused()
+	w.commit(map[string]string{"a.yaml": configMapIn(w.Namespace, "a", "one")})
+	gs := hub.Await(w.World, w.sync(in("all", "yes")), "it is not told what failed", func(gs *v1alpha1.GitSync) bool {
+		return len(gs.Status.Clusters) == 2 && gs.Status.Clusters[0].Reason == v1alpha1.ApplyFailedReason
+	})
+
+	require.NoError(t, w.Client.Delete(t.Context(), w.cluster("slow")))
+	require.NoError(t, gate.Open())
+	w.awaitClusters(gs, "quick")
+	assert.True(t, there.Exists(&corev1.ConfigMap{}, "a"))
+}
