@@ -94,6 +94,8 @@ func TestGet_unknownVersionRefreshesTheIndex(t *testing.T) {
 	require.ErrorIs(t, err, chart.ErrNotFound)
 	assert.Contains(t, err.Error(), "it has the versions 1.2.3")
 	assert.Equal(t, []string{"/index.yaml"}, repo.asked())
+	_, first := newCache(t).Get(t.Context(), newer, chart.Credentials{})
+	require.EqualError(t, first, err.Error(), "it does not change from one time to the next")
 
 	repo.add("web", "1.3.0", chartArchive(t, "web", "1.3.0"))
 	got, err := cache.Get(t.Context(), newer, chart.Credentials{})

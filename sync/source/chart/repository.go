@@ -41,7 +41,7 @@ func (c *Cache) fetchFromRepository(ctx context.Context, ref Reference, cred Cre
 		return "", err
 	}
 	if rel, err = idx.find(ref.Name, ref.Version); err != nil {
-		return "", fmt.Errorf("%s: %w", redact(ref.URL), err)
+		return "", err
 	}
 	return c.fetchRelease(ctx, ref, rel, cred)
 }
