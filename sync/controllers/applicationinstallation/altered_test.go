@@ -15,7 +15,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/utils/ptr"
 
@@ -111,10 +110,10 @@ func TestInstallation_doesNotRollBackToAnAlteredRelease(t *testing.T) {
 	w.AwaitPodRefused("exceeded quota: few")
 	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) {
 		i.Spec.Values = values(t, map[string]any{"replicas": 2, "hook": map[string]any{"enabled": false}})
-		i.Spec.DeployOptions = &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{
-			Wait: true, Atomic: true, Timeout: metav1.Duration{Duration: 3 * time.Second},
-		}}
+		i.Spec.DeployOptions = waiting(time.Hour, true)
 	})
+	w.awaitAwaited(inst, 2)
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.DeployOptions = waiting(short, true) })
 	message := hub.AwaitReason(w.World, inst, v1alpha1.ReleaseAlteredReason)
 	assert.Contains(t, message, "not rolled back: the record of revision 1 of release "+w.Namespace+"/web is not as it was noted; change the installation to try again")
 	assert.True(t, conditions.IsStalled(inst))

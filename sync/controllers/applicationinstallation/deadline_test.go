@@ -1,7 +1,9 @@
 package applicationinstallation_test
 
 import (
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,10 +41,30 @@ func waiting(timeout time.Duration, atomic bool) *v1alpha1.DeployOptions {
 	return &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{Wait: true, Atomic: atomic, Timeout: metav1.Duration{Duration: timeout}}}
 }
 
-// engageAnew makes the controller forget what it knew, as a restart does.
-func engageAnew(name string) {
-	shared.process.Clusters.Ensure(types.NamespacedName{Namespace: hub.SystemNamespace, Name: "local"}, name, nil)
+// short is a time that is over soon, but not before an action has ended on a busy machine: it is the
+// limit of that, too.
+const short = 10 * time.Second
+
+// awaitAwaited waits until that revision, or one that tries again what it was, is installed and not
+// healthy: it has all the time that it needs for the first, and that for the second can be made short.
+func (w *world) awaitAwaited(inst *v1alpha1.ApplicationInstallation, revision int32) {
+	w.T.Helper()
+	hub.Await(w.World, inst, "it is installed, and not healthy", func(i *v1alpha1.ApplicationInstallation) bool {
+		return i.Status.Release != nil && i.Status.Release.Revision >= revision && i.Status.HealthAwaitedSince != nil
+	})
 }
+
+// engageAnew makes the controller forget what it knew, as a restart does.
+func engageAnew() {
+	shared.process.Clusters.Ensure(local, "engagement "+strconv.FormatInt(engagements.Add(1), 10), nil)
+}
+
+var (
+	// local is the name of the cluster of all tests.
+	local = types.NamespacedName{Namespace: hub.SystemNamespace, Name: "local"}
+	// engagements counts those of the cluster: one with the same hash is no other.
+	engagements atomic.Int64
+)
 
 // K47: wait and atomic are about an install or upgrade. What has been healthy once is never rolled
 // back or uninstalled for not being so later, whether or not Waybill was restarted in between.
@@ -55,16 +77,18 @@ func TestInstallation_isNotGivenUpOnceItWasHealthy(t *testing.T) {
 	}))
 	assert.Nil(t, inst.Status.HealthAwaitedSince)
 	before := w.deployment("web").UID
-	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.DeployOptions = waiting(time.Second, true) })
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.DeployOptions = waiting(short, true) })
 	hub.AwaitReady(w.World, inst)
 
 	allow := w.noPods()
 	hub.AwaitReason(w.World, inst, v1alpha1.ProgressingReason)
-	engageAnew(t.Name())
+	engageAnew()
 	w.settle(inst) // by the new engagement: what the old one has begun is not for this test
 	other := &v1alpha1.ApplicationInstallation{ObjectMeta: objectMeta("other"), Spec: *inst.Spec.DeepCopy()}
-	other.Spec.DeployOptions = waiting(time.Second, false)
+	other.Spec.DeployOptions = waiting(time.Hour, false)
 	w.Create(other)
+	w.awaitAwaited(other, 1)
+	hub.Change(w.World, other, func(i *v1alpha1.ApplicationInstallation) { i.Spec.DeployOptions = waiting(short, false) })
 	hub.AwaitReason(w.World, other, v1alpha1.NotHealthyReason)
 	require.NotNil(t, other.Status.HealthAwaitedSince, "this one was never healthy")
 
@@ -89,28 +113,26 @@ func TestInstallation_isGivenUpAfterARestartIfItWasNeverHealthy(t *testing.T) {
 		i.Spec.Values = values(t, map[string]any{"replicas": 2, "hook": map[string]any{"enabled": false}})
 		i.Spec.DeployOptions = waiting(time.Hour, true)
 	})
-	hub.Await(w.World, inst, "it is upgraded, and not healthy", func(i *v1alpha1.ApplicationInstallation) bool {
-		return i.Status.Release.Revision == 2 && i.Status.HealthAwaitedSince != nil
-	})
-	engageAnew(t.Name())
-	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.DeployOptions = waiting(time.Second, true) })
-	assert.Contains(t, hub.AwaitReason(w.World, inst, v1alpha1.NotHealthyReason), "rolled back: after 1s")
+	w.awaitAwaited(inst, 2)
+	engageAnew()
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.DeployOptions = waiting(short, true) })
+	assert.Contains(t, hub.AwaitReason(w.World, inst, v1alpha1.NotHealthyReason), "rolled back: after 10s")
 	assert.True(t, conditions.IsStalled(inst))
-	assert.EqualValues(t, 3, inst.Status.Release.Revision)
+	rolledBack := inst.Status.Release.Revision
 	assert.EqualValues(t, 1, *w.deployment("web").Spec.Replicas)
 
 	// It stays given up when Waybill is restarted, and what it was rolled back to is kept.
 	message := conditions.GetMessage(inst, v1alpha1.ReadyCondition)
-	engageAnew(t.Name() + "again")
+	engageAnew()
 	w.settle(inst)
 	w.awaitBack()
 	w.settle(inst)
 	assert.Equal(t, message, conditions.GetMessage(inst, v1alpha1.ReadyCondition))
 	assert.True(t, conditions.IsStalled(inst))
-	assert.EqualValues(t, 3, inst.Status.Release.Revision)
+	assert.Equal(t, rolledBack, inst.Status.Release.Revision)
 
 	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { metaAnnotate(i, v1alpha1.ReconcileAtAnnotation, "again") })
-	hub.Await(w.World, inst, "it is tried again for who asks", func(i *v1alpha1.ApplicationInstallation) bool { return i.Status.Release.Revision > 3 })
+	hub.Await(w.World, inst, "it is tried again for who asks", func(i *v1alpha1.ApplicationInstallation) bool { return i.Status.Release.Revision > rolledBack })
 }
 
 // K47: after a restart, what was never healthy is given up once it is known what that is, so that it is
@@ -130,24 +152,23 @@ func TestInstallation_isGivenUpForGoodAlthoughItsValuesWereMissing(t *testing.T)
 		i.Spec.ValuesFrom = []v1alpha1.ValuesReference{{Kind: "ConfigMap", Name: "more"}}
 		i.Spec.DeployOptions = waiting(time.Hour, true)
 	})
-	hub.Await(w.World, inst, "it is upgraded, and not healthy", func(i *v1alpha1.ApplicationInstallation) bool {
-		return i.Status.Release.Revision == 2 && i.Status.HealthAwaitedSince != nil
-	})
+	w.awaitAwaited(inst, 2)
 	require.NoError(t, w.Client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "more"}}))
 	hub.AwaitReason(w.World, inst, v1alpha1.InvalidValuesReason)
-	engageAnew(t.Name())
-	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.DeployOptions = waiting(time.Second, true) })
+	engageAnew()
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.DeployOptions = waiting(short, true) })
 	hub.Await(w.World, inst, "both are said", func(i *v1alpha1.ApplicationInstallation) bool {
-		return strings.Contains(conditions.GetMessage(i, v1alpha1.ReadyCondition), "; what is installed: after 1s")
+		return strings.Contains(conditions.GetMessage(i, v1alpha1.ReadyCondition), "; what is installed: after 10s")
 	})
 	assert.EqualValues(t, 2, inst.Status.Release.Revision)
 
 	w.Create(more())
 	hub.Await(w.World, inst, "it is rolled back, and given up for good", func(i *v1alpha1.ApplicationInstallation) bool {
-		return strings.Contains(conditions.GetMessage(i, v1alpha1.ReadyCondition), "rolled back: after 1s") && i.Status.GivenUp != ""
+		return strings.Contains(conditions.GetMessage(i, v1alpha1.ReadyCondition), "rolled back: after 10s") && i.Status.GivenUp != ""
 	})
+	rolledBack := inst.Status.Release.Revision
 	w.settle(inst)
-	assert.EqualValues(t, 3, inst.Status.Release.Revision)
+	assert.Equal(t, rolledBack, inst.Status.Release.Revision)
 }
 
 // K47: a first install that never became healthy is uninstalled, once, and that is said.
@@ -157,14 +178,16 @@ func TestInstallation_isUninstalledIfItsFirstInstallIsNeverHealthy(t *testing.T)
 	w.define(nil)
 	inst := w.install(func(s *v1alpha1.ApplicationInstallationSpec) {
 		s.Values = values(t, map[string]any{"hook": map[string]any{"enabled": false}})
-		s.DeployOptions = waiting(time.Second, true)
+		s.DeployOptions = waiting(time.Hour, true)
 	})
-	assert.Contains(t, hub.AwaitReason(w.World, inst, v1alpha1.NotHealthyReason), "uninstalled: after 1s")
+	w.awaitAwaited(inst, 1)
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.DeployOptions = waiting(short, true) })
+	assert.Contains(t, hub.AwaitReason(w.World, inst, v1alpha1.NotHealthyReason), "uninstalled: after 10s")
 	assert.True(t, conditions.IsStalled(inst))
 	assert.Nil(t, inst.Status.Release)
 	assert.False(t, w.Exists(&v1alpha1.Application{}, "web"))
 
-	engageAnew(t.Name())
+	engageAnew()
 	w.settle(inst)
 	assert.True(t, conditions.IsStalled(inst))
 	assert.Nil(t, inst.Status.Release)
@@ -184,16 +207,17 @@ func TestInstallation_isNotGivenUpForWhatReplacesIt(t *testing.T) {
 	w.define(nil)
 	inst := w.install(func(s *v1alpha1.ApplicationInstallationSpec) {
 		s.Values = values(t, map[string]any{"hook": map[string]any{"enabled": false}})
-		s.DeployOptions = waiting(time.Second, false)
+		s.DeployOptions = waiting(time.Hour, false)
 	})
+	w.awaitAwaited(inst, 1)
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.DeployOptions = waiting(short, false) })
 	hub.AwaitReason(w.World, inst, v1alpha1.NotHealthyReason)
 	before := w.deployment("web").UID
 	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) {
 		i.Spec.Values = values(t, map[string]any{"replicas": 0, "hook": map[string]any{"enabled": false}})
-		i.Spec.DeployOptions = waiting(time.Second, true)
+		i.Spec.DeployOptions = waiting(short, true)
 	})
 	hub.AwaitReady(w.World, inst)
-	assert.EqualValues(t, 2, inst.Status.Release.Revision)
 	assert.Equal(t, before, w.deployment("web").UID)
 }
 

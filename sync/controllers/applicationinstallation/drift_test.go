@@ -13,7 +13,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -85,10 +84,9 @@ func TestInstallation_driftIsOnlyReportedWhereThatIsAskedFor(t *testing.T) {
 // disengaged edits while nobody watches: no process is engaged in the cluster.
 func (w *world) disengaged(edit func()) {
 	w.T.Helper()
-	key := types.NamespacedName{Namespace: hub.SystemNamespace, Name: "local"}
-	shared.process.Clusters.Remove(key)
+	shared.process.Clusters.Remove(local)
 	edit()
-	shared.process.Clusters.Ensure(key, w.Namespace, nil)
+	engageAnew()
 }
 
 // K3, C53: what was edited while nobody watched is put right when somebody does again.

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/hub"
@@ -16,8 +15,8 @@ func TestInstallation_clusterIsEngagedAnew(t *testing.T) {
 	w := newWorld(t)
 	w.define(nil)
 	inst := hub.AwaitReady(w.World, w.install(nil))
-	for _, hash := range []string{"second", "third"} {
-		shared.process.Clusters.Ensure(types.NamespacedName{Namespace: hub.SystemNamespace, Name: "local"}, hash, nil)
+	for range 2 {
+		engageAnew()
 		hub.Reconcile(w.World, inst)
 	}
 	assert.EqualValues(t, 1, inst.Status.Release.Revision, "nothing is installed anew")

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -79,7 +78,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, s hub.Shared) error {
 	if err := r.SetupWithManager(ctx, mgr); err != nil {
 		return err
 	}
-	s.Clusters.Ensure(types.NamespacedName{Namespace: hub.SystemNamespace, Name: "local"}, "local", nil)
+	s.Clusters.Ensure(local, "local", nil)
 	return nil
 }
 

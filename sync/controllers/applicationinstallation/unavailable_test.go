@@ -64,7 +64,7 @@ func TestInstallation_isKeptWhileItsNextVersionCannotBeFetched(t *testing.T) {
 	require.True(t, w.Exists(app, "web"))
 	assert.Equal(t, "1.0.0", app.Spec.Version, "the Application is of what is installed")
 
-	engageAnew(t.Name())
+	engageAnew()
 	w.awaitBack()
 
 	allow := w.noPods()
@@ -213,7 +213,7 @@ func TestInstallation_isKeptWhileItsValuesAreMissing(t *testing.T) {
 	})
 	hub.AwaitReason(w.World, inst, v1alpha1.InvalidValuesReason)
 	w.awaitBack()
-	engageAnew(t.Name())
+	engageAnew()
 	w.awaitBack()
 	assert.True(t, conditions.IsTrue(inst, v1alpha1.InstalledCondition))
 }
