@@ -9,6 +9,7 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,14 +36,41 @@ func needsHold(app *v1alpha1.Application) bool {
 	return app.Spec.Ownership != v1alpha1.OwnershipObserve || app.Spec.HealthCheck != nil
 }
 
-// hold adds the finalizer to an Application before it owns anything (C42) or has a Pod.
+// hold adds the finalizer to an Application before it owns anything (C42) or has a Pod. If that
+// fails, the Application is left without.
 func (r *Reconciler) hold(ctx context.Context, app *v1alpha1.Application) error {
 	if !app.DeletionTimestamp.IsZero() || !needsHold(app) || holds(app) {
 		return nil
 	}
 	before := app.DeepCopy()
 	controllerutil.AddFinalizer(app, v1alpha1.OwnershipFinalizer)
-	return r.patchMetadata(ctx, app, before)
+	if err := r.patchMetadata(ctx, app, before); err != nil {
+		controllerutil.RemoveFinalizer(app, v1alpha1.OwnershipFinalizer)
+		return err
+	}
+	return nil
+}
+
+// refusal returns the reason for which the API server refuses the finalizer, such as admission that
+// did not know the Application when it was written; empty if it does not. Nothing is wrong with the
+// spec that we could see, so the words of the API server are all there is to say.
+func refusal(err error) string {
+	switch {
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return v1alpha1.InvalidSpecReason
+	case apierrors.IsForbidden(err):
+		return v1alpha1.ForbiddenReason
+	default:
+		return ""
+	}
+}
+
+// refusedToHold reports that the finalizer was refused. Nothing is owned without it. It is tried again, as
+// nobody tells of other rules.
+func (s *scope) refusedToHold() (reconcile.Outcome, error) {
+	reason, err := refusal(s.unheld), watch.Stable(s.unheld)
+	conditions.MarkFalse(s.app, v1alpha1.ComponentsReadyCondition, reason, "%s", err)
+	return reconcile.Outcome{Beside: reconcile.Failed(reason, "%w", err)}, reconcile.Stalled(reason, "%w", err)
 }
 
 // letGo removes the finalizer from an Application that no longer needs it, once nothing is left of

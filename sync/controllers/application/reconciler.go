@@ -78,10 +78,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if err := r.hold(ctx, app); err != nil {
-		return ctrl.Result{}, r.outdated(req.NamespacedName, err)
+	unheld := r.hold(ctx, app)
+	if unheld != nil && refusal(unheld) == "" {
+		return ctrl.Result{}, r.outdated(req.NamespacedName, unheld)
 	}
-	s := &scope{app: app, key: req.NamespacedName, entry: r.observe(app)}
+	s := &scope{app: app, key: req.NamespacedName, entry: r.observe(app), unheld: unheld}
 	s.pass = r.kernel.Begin(r.Client, r.Recorder, app)
 	before := app.ResourceVersion
 	outcome, err := r.run(ctx, s)
@@ -120,6 +121,9 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 	if s.entry.err != nil && !deleting {
 		conditions.MarkFalse(s.app, v1alpha1.ComponentsReadyCondition, v1alpha1.InvalidSpecReason, "%s", s.entry.err)
 		return reconcile.Outcome{}, reconcile.Stalled(v1alpha1.InvalidSpecReason, "%w", s.entry.err)
+	}
+	if s.unheld != nil {
+		return s.refusedToHold()
 	}
 	before := s.app.Status.DeepCopy()
 	r.survey(s)

@@ -20,6 +20,8 @@ type scope struct {
 	pass *reconcile.Pass
 	// entry is what is prepared for the spec.
 	entry *entry
+	// unheld is why the API server refuses the finalizer; nil if it does not.
+	unheld error
 
 	// components are the objects that belong to the Application; set by survey.
 	components map[tracker.Ref]*tracker.Object
