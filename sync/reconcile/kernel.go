@@ -214,11 +214,11 @@ func (p *Pass) readyChanged() bool {
 func (k *Kernel) Record(ctx context.Context, c client.Client, obj Object) error {
 	before := obj.DeepCopyObject().(Object)
 	clearStatus(before)
-	written := obj.DeepCopyObject().(Object)
-	if err := c.Status().Patch(ctx, written, client.MergeFrom(before), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
-		return fmt.Errorf("write status of %s: %w", client.ObjectKeyFromObject(obj), err)
+	answer, err := patch(ctx, c, before, obj)
+	if err != nil {
+		return err
 	}
-	obj.SetResourceVersion(written.GetResourceVersion())
+	obj.SetResourceVersion(answer.GetResourceVersion())
 	k.remember(obj)
 	return nil
 }
