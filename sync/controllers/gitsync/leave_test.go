@@ -191,3 +191,25 @@ func TestGitSync_leavesAnAbandonedClusterAsItIs(t *testing.T) {
 		})
 	}
 }
+
+// C41: what stays in a cluster that was given up is not deleted by the next process, even where that
+// cluster is the one that the GitSync lives in.
+func TestGitSync_forgetsWhatItGaveUp(t *testing.T) {
+	c := env.Start(t, env.Options{Name: "given-up", CRDs: []string{crds}})
+	first := hub.Start(t, c, setup)
+	w := makeWorld(t, c, first)
+	w.commit(map[string]string{"a.yaml": configMapIn(w.Namespace, "a", "x")})
+	w.Create(kubernetesCluster("hub"))
+	first.Clusters.Ensure(types.NamespacedName{Namespace: w.Namespace, Name: "hub"}, "local", nil)
+	gs := hub.AwaitReady(w.World, w.sync(in("pool", "hub")))
+	require.EqualValues(t, 1, gs.Status.Inventory.Count)
+	require.NoError(t, w.Client.Delete(t.Context(), w.cluster("hub")))
+	w.awaitClusters(gs, "")
+	assert.Zero(t, gs.Status.Inventory.Count)
+	first.Stop()
+
+	second := hub.Start(t, c, setup)
+	t.Cleanup(second.Stop)
+	hub.Reconcile(w.World, gs)
+	assert.True(t, w.Exists(&corev1.ConfigMap{}, "a"))
+}
