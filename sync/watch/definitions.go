@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,9 +20,9 @@ import (
 	"k8s.io/client-go/metadata"
 )
 
-// retryDenied is how long after a watch was forbidden the next caller tries it again: it may have
-// been granted in the meantime.
-const retryDenied = 5 * time.Minute
+// retryDenied is how long after a watch was forbidden it is tried again: it may have been granted in
+// the meantime, or an API server that was restarting did not know all rights yet.
+const retryDenied = 30 * time.Second
 
 // crdResource is the resource of CustomResourceDefinitions.
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -156,12 +157,32 @@ func (d *Definitions[W]) Await(w W, group string) *Feed[*revision] {
 	}
 	d.waiting[group][w] = true
 	if state := d.state(); d.feed == nil || state.Ended && !state.Refused(retryDenied) {
-		sink := &definitionSink[W]{definitions: d}
-		d.feed = New(Metadata(d.target.Metadata().Resource(crdResource), "", ""), sink, toRevision)
-		sink.feed = d.feed
-		d.feed.Start(d.ctx)
+		d.start()
 	}
 	return d.feed
+}
+
+// start starts a watch, in place of the one before if there is one. The caller holds the lock.
+func (d *Definitions[W]) start() {
+	sink := &definitionSink[W]{definitions: d, again: d.feed != nil}
+	feed := New(Metadata(d.target.Metadata().Resource(crdResource), "", ""), sink, toRevision)
+	sink.feed, d.feed = feed, feed
+	feed.OnChange(func(s State) {
+		if s.Ended && !errors.Is(s.Err, ErrStopped) {
+			time.AfterFunc(retryDenied, func() { d.restart(feed) })
+		}
+	})
+	feed.Start(d.ctx)
+}
+
+// restart replaces a watch that has ended, unless that has happened or nobody waits any more: those
+// who wait have no reason to ask again by themselves.
+func (d *Definitions[W]) restart(ended *Feed[*revision]) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.feed == ended && d.ctx.Err() == nil {
+		d.start()
+	}
 }
 
 // Leave removes w from all groups except those given. When nobody waits any more, the watch ends.
@@ -280,6 +301,8 @@ func toRevision(object metav1.Object) *revision {
 type definitionSink[W comparable] struct {
 	definitions *Definitions[W]
 	feed        *Feed[*revision]
+	// again is true if another watch has ended before: who asked meanwhile got no answer.
+	again bool
 }
 
 // Put implements Sink.
@@ -312,9 +335,24 @@ func (s *definitionSink[W]) Replace(all []*revision, _ string) {
 	for name := range gone {
 		concerned = append(concerned, d.show(s.feed, name, "")...)
 	}
-	if !first { // otherwise the waiters are about to look by themselves
+	switch {
+	case s.again:
+		s.again = false
+		d.tell(d.everyone())
+	case !first: // otherwise the waiters are about to look by themselves
 		d.tell(concerned)
 	}
+}
+
+// everyone returns all waiters.
+func (d *Definitions[W]) everyone() []W {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := make(map[W]bool)
+	for _, waiters := range d.waiting {
+		maps.Copy(all, waiters)
+	}
+	return slices.Collect(maps.Keys(all))
 }
 
 // show records the version of a definition, empty if it is gone, and returns the waiters for its
