@@ -22,14 +22,11 @@ func (w *world) cutOff() (context.Context, *target) {
 	ctx, cancel := context.WithCancel(w.Context())
 	w.Cleanup(cancel)
 	var cut atomic.Bool
-	config := rest.CopyConfig(w.target.config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(req *http.Request) (*http.Response, error) {
-			if cut.Load() {
-				return nil, errors.New("cut off")
-			}
-			return next.RoundTrip(req)
-		})
+	through := w.through(func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if cut.Load() {
+			return nil, errors.New("cut off")
+		}
+		return next.RoundTrip(req)
 	})
 	jobs, err := w.client.BatchV1().Jobs(w.namespace).Watch(ctx, metav1.ListOptions{})
 	require.NoError(w, err)
@@ -42,7 +39,16 @@ func (w *world) cutOff() (context.Context, *target) {
 		cut.Store(true)
 		cancel()
 	}()
-	return ctx, &target{config: config, discovery: w.target.discovery, mapper: w.target.mapper}
+	return ctx, through
+}
+
+// through returns a target whose requests pass through send.
+func (w *world) through(send func(*http.Request, http.RoundTripper) (*http.Response, error)) *target {
+	config := rest.CopyConfig(w.target.config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) { return send(req, next) })
+	})
+	return &target{config: config, discovery: w.target.discovery, mapper: w.target.mapper}
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

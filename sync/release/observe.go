@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -38,6 +39,8 @@ type Revision struct {
 	OwnerHash string
 	// Changed is when the record was last written.
 	Changed time.Time
+	// uid of the record: another of its name is not this one.
+	uid types.UID
 }
 
 // newest returns the highest revision.
@@ -114,6 +117,7 @@ func revisionOf(record *metav1.PartialObjectMetadata) (Revision, bool) {
 		Input:     inputOf(number, record.Labels[inputLabel]),
 		OwnerHash: record.Labels[v1alpha1.OwnerHashLabel],
 		Changed:   changed,
+		uid:       record.UID,
 	}, true
 }
 

@@ -38,7 +38,7 @@ func newSession(ctx context.Context, j job) (*session, error) {
 	}
 	// How an action ended is recorded even when its time is up.
 	settled, cancel := settling(ctx)
-	if s.store, err = newStore(bound(settled, s.target.Config()), s.id, s.observed); err != nil {
+	if s.store, err = newStore(ctx, settled, s.target.Config(), s.id, s.observed); err != nil {
 		cancel()
 		return nil, err
 	}

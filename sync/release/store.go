@@ -25,6 +25,7 @@ import (
 // also recognises records that others have altered: of those, Helm sees only that there is such a
 // revision.
 type store struct {
+	ctx     context.Context // of the action: once it has ended, no further revision begins
 	secrets corev1.SecretInterface
 	id      Identity
 
@@ -45,8 +46,10 @@ type store struct {
 	failed error
 }
 
-func newStore(config *rest.Config, id Identity, observed Observed) (*store, error) {
-	client, err := corev1.NewForConfig(config)
+// newStore returns a store for the action of that context. How it ended is recorded for settleTime
+// after its end.
+func newStore(ctx, settled context.Context, config *rest.Config, id Identity, observed Observed) (*store, error) {
+	client, err := corev1.NewForConfig(bound(settled, config))
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
@@ -56,6 +59,7 @@ func newStore(config *rest.Config, id Identity, observed Observed) (*store, erro
 		notedFrom = min(newest.Number, int(id.Known.Revision))
 	}
 	return &store{
+		ctx:       ctx,
 		secrets:   client.Secrets(id.Namespace),
 		id:        id,
 		revisions: slices.Clone(observed.Revisions),
@@ -159,7 +163,8 @@ func (s *store) List(func(*helmrelease.Release) bool) ([]*helmrelease.Release, e
 	return nil, errList
 }
 
-// Create implements Helm's driver.Driver. If the revision already exists, somebody else was faster.
+// Create implements Helm's driver.Driver. If the revision already exists, somebody else was faster. If
+// the action has ended, so may the release have by now: another may have found nothing to uninstall.
 func (s *store) Create(key string, r *helmrelease.Release) error {
 	s.makeRoom(r)
 	s.mu.Lock()
@@ -169,7 +174,10 @@ func (s *store) Create(key string, r *helmrelease.Release) error {
 	}
 	secret, err := encode(key, r, labelCreated, s.id)
 	if err == nil {
-		_, err = s.secrets.Create(context.Background(), secret, metav1.CreateOptions{FieldManager: v1alpha1.HelmFieldManager})
+		err = context.Cause(s.ctx)
+	}
+	if err == nil {
+		secret, err = s.secrets.Create(context.Background(), secret, metav1.CreateOptions{FieldManager: v1alpha1.HelmFieldManager})
 	}
 	if apierrors.IsAlreadyExists(err) {
 		err = driver.ErrReleaseExists
@@ -177,7 +185,7 @@ func (s *store) Create(key string, r *helmrelease.Release) error {
 	if err != nil {
 		return s.note(err)
 	}
-	s.revisions = append(s.revisions, Revision{Number: r.Version, Status: r.Info.Status})
+	s.revisions = append(s.revisions, Revision{Number: r.Version, Status: r.Info.Status, uid: secret.UID})
 	s.contents[r.Version], s.seals[r.Version] = r, seal(r)
 	return nil
 }
@@ -204,6 +212,7 @@ func (s *store) Update(key string, r *helmrelease.Release) error {
 	}
 	secret, err := encode(key, r, labelModified, s.id)
 	if err == nil {
+		secret.UID = s.revisions[i].uid
 		_, err = s.secrets.Update(context.Background(), secret, metav1.UpdateOptions{FieldManager: v1alpha1.HelmFieldManager})
 	}
 	if err != nil {
@@ -214,7 +223,7 @@ func (s *store) Update(key string, r *helmrelease.Release) error {
 }
 
 // Delete implements Helm's driver.Driver, without reading the record first. A record that is
-// already gone is no error.
+// already gone is no error, even if another took its name.
 func (s *store) Delete(key string) (*helmrelease.Release, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,11 +238,16 @@ func (s *store) drop(revision int) error {
 }
 
 func (s *store) remove(key string) error {
-	err := s.secrets.Delete(context.Background(), key, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
+	i := slices.IndexFunc(s.revisions, func(r Revision) bool { return s.key(r.Number) == key })
+	if i < 0 {
+		return nil
+	}
+	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(s.revisions[i].uid))}
+	err := s.secrets.Delete(context.Background(), key, options)
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return err
 	}
-	s.revisions = slices.DeleteFunc(s.revisions, func(r Revision) bool { return s.key(r.Number) == key })
+	s.revisions = slices.Delete(s.revisions, i, i+1)
 	return nil
 }
 
