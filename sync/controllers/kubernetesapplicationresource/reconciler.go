@@ -45,6 +45,9 @@ type Reconciler struct {
 	// Default: 10.
 	JobsPerCluster int
 
+	// direct reads from the API server itself, past the caches: those of other kinds may be behind
+	// that of the resources.
+	direct   client.Reader
 	kernel   *reconcile.Kernel
 	waker    *reconcile.Waker[ctrl.Request]
 	sessions reconcile.Sessions[types.NamespacedName, session]

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
@@ -23,8 +24,7 @@ import (
 // spec.onDelete has decided what becomes of the objects there (C38).
 func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	if s.kc == nil {
-		s.released = true
-		return reconcile.Outcome{}, nil
+		return r.giveUp(ctx, s)
 	}
 	heir, err := r.heir(ctx, s)
 	if err != nil {
@@ -60,6 +60,22 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 		s.showStatus(time.Now())
 	}
 	return reconcile.Outcome{RequeueAfter: s.showAfter}, s.remaining(got)
+}
+
+// giveUp releases the resource without deleting anything, unless a KubernetesCluster is there that
+// no cache shows yet: another process may have delivered to it. Its event wakes us.
+func (r *Reconciler) giveUp(ctx context.Context, s *scope) (reconcile.Outcome, error) {
+	if s.kar.Spec.ClusterName != "" {
+		err := r.direct.Get(ctx, s.clusterKey(), &v1alpha1.KubernetesCluster{})
+		if client.IgnoreNotFound(err) != nil {
+			return reconcile.Outcome{}, fmt.Errorf("get cluster %s: %w", s.kar.Spec.ClusterName, err)
+		}
+		if err == nil {
+			return reconcile.Outcome{Pending: true}, nil
+		}
+	}
+	s.released = true
+	return reconcile.Outcome{}, nil
 }
 
 // takeOut deletes what is leaving, unless that is known to be in vain; it returns false while the
@@ -137,8 +153,7 @@ func (r *Reconciler) heir(ctx context.Context, s *scope) (*v1alpha1.ResourceTemp
 	if owner == nil || owner.Kind != v1alpha1.KubernetesApplicationKind {
 		return nil, nil
 	}
-	app := &v1alpha1.KubernetesApplication{}
-	err := r.Client.Get(ctx, types.NamespacedName{Namespace: s.kar.Namespace, Name: owner.Name}, app)
+	app, err := r.application(ctx, s, owner)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, reconcile.Stalled(v1alpha1.OwnerMissingReason,
@@ -150,19 +165,44 @@ func (r *Reconciler) heir(ctx context.Context, s *scope) (*v1alpha1.ResourceTemp
 	case app.UID == owner.UID, !app.DeletionTimestamp.IsZero():
 		return nil, nil
 	}
-	i := slices.IndexFunc(app.Spec.ResourceTemplates, func(t v1alpha1.ResourceTemplate) bool {
-		return t.Metadata.Name == s.kar.Name && t.Spec.Template.SameObject(s.kar.Spec.Template)
-	})
+	template := s.templateOf(app)
 	switch {
-	case i < 0:
+	case template == nil:
 		return nil, nil
 	case app.Spec.ClusterName == "":
 		return nil, reconcile.Waiting(v1alpha1.NotScheduledReason, 0, "KubernetesApplication %s was made anew and is not scheduled yet", owner.Name)
 	case app.Spec.ClusterName != s.kar.Spec.ClusterName:
 		return nil, nil
 	default:
-		return &app.Spec.ResourceTemplates[i], nil
+		return template, nil
 	}
+}
+
+// application returns the application that controls the resource. The one in the cache is trusted if
+// it is the same one and says that the resource is to go. Otherwise the cache may be behind: the
+// application may be gone, and the resource with it.
+func (r *Reconciler) application(ctx context.Context, s *scope, owner *metav1.OwnerReference) (*v1alpha1.KubernetesApplication, error) {
+	key := types.NamespacedName{Namespace: s.kar.Namespace, Name: owner.Name}
+	app := &v1alpha1.KubernetesApplication{}
+	err := r.Client.Get(ctx, key, app)
+	unwanted := !app.DeletionTimestamp.IsZero() || s.templateOf(app) == nil
+	if err != nil || app.UID == owner.UID && unwanted {
+		return app, err
+	}
+	app = &v1alpha1.KubernetesApplication{}
+	return app, r.direct.Get(ctx, key, app)
+}
+
+// templateOf returns the template of an application for the resource and its object; nil if there is
+// none.
+func (s *scope) templateOf(app *v1alpha1.KubernetesApplication) *v1alpha1.ResourceTemplate {
+	i := slices.IndexFunc(app.Spec.ResourceTemplates, func(t v1alpha1.ResourceTemplate) bool {
+		return t.Metadata.Name == s.kar.Name && t.Spec.Template.SameObject(s.kar.Spec.Template)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &app.Spec.ResourceTemplates[i]
 }
 
 // release removes our finalizer from the resource and forgets it.
