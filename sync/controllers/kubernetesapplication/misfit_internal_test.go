@@ -39,8 +39,9 @@ func inShards(t *testing.T, test func(*shards)) {
 		s := &shards{t: t, processes: map[string]*Reconciler{}}
 		s.hub = newReconciler(t, interceptor.Funcs{
 			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+				err := c.SubResource(sub).Patch(ctx, o, patch, opts...)
 				s.written = append(s.written, conditions.GetMessage(o.(*v1alpha1.KubernetesApplication), v1alpha1.ReadyCondition))
-				return c.SubResource(sub).Patch(ctx, o, patch, opts...)
+				return err
 			},
 		}).Client
 		test(s)
