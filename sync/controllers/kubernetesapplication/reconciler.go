@@ -133,16 +133,22 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope) error {
 // run takes the steps of a pass, in order.
 func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	switch {
-	case s.deleting():
-		return r.remove(ctx, s)
 	case s.undecided:
 		return reconcile.Outcome{Pending: true, RequeueAfter: s.requeueAfter}, nil
 	case s.unplaced != nil:
 		return reconcile.Outcome{}, s.unplaced
 	}
-	if err := r.list(ctx, s); err != nil {
+	ours, err := r.ours(ctx, s)
+	if err != nil {
 		return reconcile.Outcome{}, err
 	}
+	switch followed, err := r.followed(ctx, s, ours); {
+	case followed || err != nil:
+		return reconcile.Outcome{Pending: true, RequeueAfter: retryConflict}, err
+	case s.deleting():
+		return r.remove(ctx, s, ours)
+	}
+	s.list(ours)
 	r.keep(ctx, s)
 	return r.judge(s)
 }

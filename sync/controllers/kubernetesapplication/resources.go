@@ -18,12 +18,9 @@ import (
 // writesAtATime is how many resources of one application are written at a time.
 const writesAtATime = 8
 
-// list finds the resources of the templates, and those that are no longer wanted.
-func (r *Reconciler) list(ctx context.Context, s *scope) error {
-	ours, err := r.ours(ctx, s)
-	if err != nil {
-		return err
-	}
+// list finds, among the resources of the application, those of the templates, and those that are no
+// longer wanted.
+func (s *scope) list(ours map[string]*v1alpha1.KubernetesApplicationResource) {
 	s.resources = make([]resource, len(s.app.Spec.ResourceTemplates))
 	for i := range s.app.Spec.ResourceTemplates {
 		t := &s.app.Spec.ResourceTemplates[i]
@@ -38,7 +35,6 @@ func (r *Reconciler) list(ctx context.Context, s *scope) error {
 		s.surplus = append(s.surplus, live)
 	}
 	s.surplus = firstToGo(s.surplus)
-	return nil
 }
 
 // ours returns the resources of the application in the cache, by name.
@@ -69,8 +65,27 @@ func (s *scope) owns(live *v1alpha1.KubernetesApplicationResource) bool {
 	return !alive && live.Annotations[v1alpha1.OwnerAnnotation] == s.owner
 }
 
+// followed reports whether the application is gone, and another one of its name may be there: what a
+// cache shows as resources of an earlier one may be of that one, if the cache of applications is
+// behind that of resources. Where there is a doubt, it looks past the cache.
+func (r *Reconciler) followed(ctx context.Context, s *scope, ours map[string]*v1alpha1.KubernetesApplicationResource) (bool, error) {
+	doubt := false
+	for _, live := range ours {
+		controller := metav1.GetControllerOf(live)
+		doubt = doubt || controller != nil && controller.UID != s.app.UID
+	}
+	if !doubt {
+		return false, nil
+	}
+	now := &v1alpha1.KubernetesApplication{}
+	if err := r.Direct.Get(ctx, s.key, now); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("get application: %w", err)
+	}
+	return now.UID != s.app.UID, nil
+}
+
 // isEarlierSelf reports whether a reference is to another application of the same name, which can
-// only be an earlier one.
+// only be an earlier one, unless the application is followed.
 func (s *scope) isEarlierSelf(ref metav1.OwnerReference) bool {
 	gv, kind := v1alpha1.GroupVersion.String(), v1alpha1.KubernetesApplicationKind
 	return ref.APIVersion == gv && ref.Kind == kind && ref.Name == s.app.Name && ref.UID != s.app.UID

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -140,4 +141,61 @@ func TestUpdate_thatIsRefusedPassesTheRequestOn(t *testing.T) {
 	app, _ = reconciled(t, r)
 	assert.Equal(t, "noon", oneResource(t, r).Annotations[v1alpha1.ReconcileAtAnnotation])
 	assert.Equal(t, "noon", app.Status.LastHandledReconcileAt)
+}
+
+// W48, C40: the resources of an application that was made anew are not those of an earlier one,
+// though the cache of applications still shows that one.
+func TestReconcile_leavesTheResourcesOfItsSuccessor(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		alter  func(*v1alpha1.KubernetesApplication)
+	}{
+		"Deleting": {"it deleted its own and was released", func(app *v1alpha1.KubernetesApplication) {
+			app.DeletionTimestamp, app.Finalizers = new(metav1.Now()), []string{v1alpha1.Finalizer}
+		}},
+		"Other": {"it had other templates", func(app *v1alpha1.KubernetesApplication) { app.Spec.ResourceTemplates = nil }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var earlier *v1alpha1.KubernetesApplication
+			r := newReconciler(t, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				if app, ok := o.(*v1alpha1.KubernetesApplication); ok && earlier != nil {
+					earlier.DeepCopyInto(app)
+					return nil
+				}
+				return c.Get(ctx, key, o, opts...)
+			}})
+			give(t, r, before)
+			app, _ := reconciled(t, r)
+			made := oneResource(t, r)
+			require.Equal(t, app.UID, metav1.GetControllerOf(made).UID)
+
+			successor := &fixed{Client: r.Client, app: app.DeepCopy()}
+			r.Direct = successor
+			earlier = app.DeepCopy()
+			earlier.UID = "0"
+			tc.alter(earlier)
+			_, result := reconciled(t, r)
+			assert.Equal(t, retryConflict, result.RequeueAfter, tc.reason)
+			assert.Equal(t, made, oneResource(t, r), tc.reason)
+
+			successor.app.UID = "0"
+			reconciled(t, r)
+			assert.NotEqual(t, made, oneResource(t, r), "C40: it was restored from a backup")
+		})
+	}
+}
+
+// fixed reads an application as it is, past a cache that is behind.
+type fixed struct {
+	client.Client
+	app *v1alpha1.KubernetesApplication
+}
+
+func (f *fixed) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if app, ok := o.(*v1alpha1.KubernetesApplication); ok {
+		f.app.DeepCopyInto(app)
+		return nil
+	}
+	return f.Client.Get(ctx, key, o, opts...)
 }
