@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -77,7 +76,7 @@ func (r *Reconciler) checkPod(ctx context.Context, s *scope, wanted *corev1.Pod,
 	case current == nil:
 		return r.createPod(ctx, s, wanted)
 	case current.deleting:
-		return reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, 0, "Pod %s is being deleted, and made anew then", wanted.Name)
+		return podLeaves(wanted)
 	case current.finished:
 		if err := r.deletePod(ctx, current); err != nil {
 			return reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "delete Pod %s, which has ended: %w", wanted.Name, err)
@@ -100,29 +99,69 @@ func because(p *pod) string {
 	return ": " + p.message
 }
 
-// createPod creates the Pod, unless that was tried a moment ago.
+// createPod creates the Pod, unless that was tried a moment ago, or the one of a former Application is
+// still on its way out.
 func (r *Reconciler) createPod(ctx context.Context, s *scope, wanted *corev1.Pod) error {
-	creating := func(after time.Duration) error {
-		return reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, after, "Pod %s is being made", wanted.Name)
+	if there := r.pods.named(client.ObjectKeyFromObject(wanted)); there != nil && there.leaves(s.key) {
+		return s.awaitPod(wanted, there)
 	}
 	if wait, refusal := r.pods.try(s.app.UID, wanted.Name, r.kernel.Backoff); wait > 0 {
 		s.requeueAfter = wait
 		if refusal != nil {
 			return reconcile.Waiting(v1alpha1.HealthCheckRefusedReason, wait, "%w", refusal)
 		}
-		return creating(wait)
+		return beingMade(wanted)
 	}
 	err := r.Client.Create(ctx, wanted, client.FieldOwner(v1alpha1.OwnershipFieldManager))
 	switch {
 	case err == nil:
-		return creating(0)
+		return beingMade(wanted)
 	case apierrors.IsAlreadyExists(err):
-		err = reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "Pod %s exists, and is not of this Application: delete it", wanted.Name)
-	default:
-		err = reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "create the Pod of the health check: %w", ownership.Denied(watch.Stable(err)))
+		return r.checkNamesake(ctx, s, wanted)
 	}
+	err = reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "create the Pod of the health check: %w", ownership.Denied(watch.Stable(err)))
 	r.pods.refused(s.app.UID, err)
 	return err
+}
+
+func beingMade(wanted *corev1.Pod) error {
+	return reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, 0, "Pod %s is being made", wanted.Name)
+}
+
+// checkNamesake asks for the Pod that has the name of the wanted one: the watch, which does not know
+// it, may be behind.
+func (r *Reconciler) checkNamesake(ctx context.Context, s *scope, wanted *corev1.Pod) error {
+	found, err := r.Cluster.Metadata().Resource(podResource).Namespace(wanted.Namespace).Get(ctx, wanted.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		s.requeueAfter = minBackoff
+		return beingMade(wanted)
+	}
+	if err != nil {
+		return reconcile.Failed(v1alpha1.HealthCheckNotReadyReason, "read Pod %s: %w", wanted.Name, watch.Stable(err))
+	}
+	there := reducePod(found)
+	switch {
+	case there.ownerUID == s.app.UID:
+		return beingMade(wanted)
+	case there.leaves(s.key):
+		return s.awaitPod(wanted, there)
+	}
+	err = reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "Pod %s exists, and is not of this Application: delete it", wanted.Name)
+	r.pods.refused(s.app.UID, err)
+	return err
+}
+
+// awaitPod waits until a Pod is gone that has the name of the wanted one. Of one that belongs to an
+// Application of this name, the watch tells.
+func (s *scope) awaitPod(wanted *corev1.Pod, there *pod) error {
+	if there.owner != s.key {
+		s.requeueAfter = minBackoff
+	}
+	return podLeaves(wanted)
+}
+
+func podLeaves(wanted *corev1.Pod) error {
+	return reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, 0, "Pod %s is being deleted, and made anew then", wanted.Name)
 }
 
 // deletePods deletes the given Pods except the one with that name.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -282,4 +283,64 @@ func TestHealthCheck_droppedWhileNobodyLooked(t *testing.T) {
 	w.startAgent()
 	require.True(t, w.Eventually(func() bool { return len(w.pods()) == 0 }))
 	hub.AwaitReady(w.World, app)
+}
+
+// A82: an Application that is made anew waits until the Pod of the former one is gone, and makes its
+// own then.
+func TestHealthCheck_ofApplicationMadeAnew(t *testing.T) {
+	w := newWorld(t)
+	first := shop()
+	first.Spec.HealthCheck = healthCheck("check")
+	w.Create(first)
+	w.awaitStatusReady(first, metav1.ConditionTrue)
+	pod := w.awaitPod(anyPod)
+	hub.Change(w.World, pod, func(p *corev1.Pod) { p.Finalizers = []string{"example.com/terminates-slowly"} })
+	w.delete(first)
+	second := shop()
+	second.Spec.HealthCheck = healthCheck("check")
+	states := w.follow(second)
+	w.Create(second)
+	message := hub.AwaitReason(w.World, second, v1alpha1.HealthCheckNotReadyReason)
+	assert.Equal(t, "Pod "+pod.Name+" is being deleted, and made anew then", message)
+
+	hub.Change(w.World, pod, func(p *corev1.Pod) { p.Finalizers = nil })
+	w.awaitStatusReady(second, metav1.ConditionTrue)
+	assert.NotEqual(t, pod.UID, w.awaitPod(anyPod).UID)
+	for _, state := range states() {
+		assert.NotEqual(t, v1alpha1.HealthCheckRefusedReason, conditions.GetReason(state, v1alpha1.ReadyCondition))
+	}
+}
+
+// A Pod that we made ourselves is not taken for somebody else's, however late the watch shows it.
+func TestHealthCheck_watchIsLate(t *testing.T) {
+	w, stop := newStoppableAgentWorld(t)
+	stop()
+	held := &dam{resource: "pods"}
+	held.close()
+	close(held.open)
+	w.startAgent(func(next http.RoundTripper) http.RoundTripper {
+		held.next = next
+		return held
+	})
+	other := shop()
+	other.Name = "other"
+	w.Create(other)
+	hub.AwaitReady(w.World, other) // the Pods are listed
+	held.close()
+	mark := w.mark()
+	app := shop()
+	app.Spec.HealthCheck = healthCheck("check")
+	states := w.follow(app)
+	w.Create(app)
+	require.True(t, w.Eventually(func() bool {
+		return slices.ContainsFunc(w.requests(mark, w.agent()), func(r env.Request) bool { return r.Verb == "get" && r.Resource == "pods" })
+	}), "it does not ask whose the Pod is")
+	pod := w.awaitPod(anyPod)
+	close(held.open)
+	w.play(pod, corev1.PodRunning, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+	w.awaitStatusReady(app, metav1.ConditionTrue)
+	hub.AwaitReady(w.World, app)
+	for _, state := range states() {
+		assert.NotEqual(t, v1alpha1.HealthCheckRefusedReason, conditions.GetReason(state, v1alpha1.ReadyCondition))
+	}
 }

@@ -47,6 +47,11 @@ func (p *pod) readiness() metav1.ConditionStatus {
 	return p.ready
 }
 
+// leaves reports whether the Pod, which does not belong to the Application of that name as it is now,
+// goes by itself: it is being deleted, or will be by the garbage collector, as it belongs to a former
+// one.
+func (p *pod) leaves(app types.NamespacedName) bool { return p.deleting || p.owner == app }
+
 // GetObjectMeta implements watch.Seen.
 func (p *pod) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: p.key.Namespace, Name: p.key.Name}
@@ -173,6 +178,13 @@ func (p *pods) changed(before, after *pod) {
 			wake(one.owner)
 		}
 	}
+}
+
+// named returns the Pod of that name, whoever owns it, and nil if none is known.
+func (p *pods) named(key types.NamespacedName) *pod {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.get(key)
 }
 
 // get returns the Pod of that name, nil if none is known. The caller must hold the lock.
