@@ -85,7 +85,19 @@ func (r *Reconciler) choose(ctx context.Context, s *scope, w placement.Workload,
 		if f.surveys[chosen].confirm(ctx, w.Kinds) {
 			return chosen, nil
 		}
-		r.placements.forget(s.key)
+		r.takeBack(ctx, s)
+	}
+}
+
+// takeBack takes a decision back. While it stood, the event that somebody else had chosen a cluster
+// passed for one of our own write; if a cache shows another generation, the application is looked
+// at again.
+func (r *Reconciler) takeBack(ctx context.Context, s *scope) {
+	r.placements.forget(s.key)
+	now := &v1alpha1.KubernetesApplication{}
+	err := r.Client.Get(ctx, s.key, now, &client.GetOptions{UnsafeDisableDeepCopy: new(true)})
+	if err == nil && now.Generation != s.app.Generation {
+		r.wake(s.key)
 	}
 }
 

@@ -14,10 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
@@ -94,6 +96,38 @@ func TestSchedule_remembersUntilACacheShowsIt(t *testing.T) {
 	assert.True(t, r.placements.assumed(web, "1"))
 	reconciled(t, r)
 	assert.False(t, r.placements.assumed(web, "1"), "shown")
+}
+
+// W36: that a user chose a cluster while ours was being confirmed passes for our own write. If ours
+// is taken back, the application is looked at again.
+func TestSchedule_seesAChoiceOfSomebodyElse(t *testing.T) {
+	r := newReconciler(t, interceptor.Funcs{})
+	woken := newQueue(t, r)
+	app := &v1alpha1.KubernetesApplication{}
+	require.NoError(t, r.Client.Get(t.Context(), web, app))
+	assume := func() {
+		r.placements.assume(web, app, func(func(string) int) string { return "oslo" })
+	}
+	assume()
+	r.takeBack(t.Context(), r.newScope(app))
+	assert.Zero(t, woken.Len(), "nobody has chosen another")
+
+	assume()
+	chosen := app.DeepCopy()
+	chosen.Generation, chosen.Spec.ClusterName = app.Generation+1, "rome"
+	require.NoError(t, r.Client.Update(t.Context(), chosen))
+	require.False(t, r.changed().Update(event.UpdateEvent{ObjectOld: app, ObjectNew: chosen}), "it passes for our own write")
+	r.takeBack(t.Context(), r.newScope(app))
+	assert.Equal(t, 1, woken.Len())
+}
+
+// newQueue returns a queue that applications are woken into.
+func newQueue(t *testing.T, r *Reconciler) queue {
+	t.Helper()
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
+	t.Cleanup(q.ShutDown)
+	require.NoError(t, r.waker.Source().Start(t.Context(), q))
+	return q
 }
 
 // Of an application that is gone nothing is kept, also where it never had a cluster.
