@@ -167,6 +167,24 @@ func TestGitSync_clusterThatReturnsCatchesUp(t *testing.T) {
 	assert.Equal(t, "two", cm.Data["key"])
 }
 
+// P11: how a delivery failed that was under way when a cluster was lost counts no more when it is
+// back: no back-off is waited for.
+func TestGitSync_clusterThatReturnsIsNotToldItsOldFailure(t *testing.T) {
+	c := env.Start(t, env.Options{Name: "returns", CRDs: []string{crds}})
+	process := hub.Start(t, c, patient)
+	t.Cleanup(process.Stop)
+	w := makeWorld(t, c, process)
+	gs, berlin, release := w.heldDelivery()
+	berlin.gate.Shut()
+	process.Clusters.Probe(berlin.key)
+	hub.AwaitReason(w.World, gs, v1alpha1.ClusterUnreachableReason)
+	release()
+	require.NoError(t, berlin.gate.Open())
+	process.Clusters.Probe(berlin.key)
+	hub.AwaitReady(w.World, gs)
+	assert.True(t, berlin.ExistsIn(w.Namespace, &corev1.ConfigMap{}, "a"))
+}
+
 // Deleting waits for a cluster that is lost, says so, and goes on when that is given up.
 func TestGitSync_deletionWaitsForALostCluster(t *testing.T) {
 	w := newWorld(t)

@@ -134,6 +134,8 @@ func (r *Reconciler) takeOut(s *scope, t *target) {
 		return
 	}
 	if s.unidentified.After(s.now) {
+		// What is delivered there now has not declared everything before it ends.
+		s.pending = s.pending || r.delivers.Running(targetKey{s.session.key, t.name})
 		return
 	}
 	input := fmt.Sprintf("delete %d %q, the namespace goes: %t",

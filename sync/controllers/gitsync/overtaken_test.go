@@ -20,7 +20,6 @@ import (
 
 // hold keeps requests for one object from the API server until it is released.
 type hold struct {
-	next    http.RoundTripper
 	path    string        // how the path of the requests ends
 	method  string        // of the requests; empty for all
 	asked   chan struct{} // gets a value when a request is held
@@ -38,13 +37,16 @@ func newHold(t *testing.T, object string) *hold {
 }
 
 // wrap has the requests of a client pass the hold.
-func (h *hold) wrap(next http.RoundTripper) http.RoundTripper {
-	h.next = next
-	return h
+func (h *hold) wrap(next http.RoundTripper) http.RoundTripper { return &held{hold: h, next: next} }
+
+// held is one transport whose requests pass a hold.
+type held struct {
+	*hold
+	next http.RoundTripper
 }
 
 // RoundTrip implements http.RoundTripper.
-func (h *hold) RoundTrip(request *http.Request) (*http.Response, error) {
+func (h *held) RoundTrip(request *http.Request) (*http.Response, error) {
 	if strings.HasSuffix(request.URL.Path, h.path) && (h.method == "" || h.method == request.Method) {
 		select {
 		case h.asked <- struct{}{}:

@@ -63,8 +63,8 @@ type session struct {
 	// targets by name of the cluster; the name is empty for the GitSync's own cluster.
 	targets map[string]*target
 
-	// uncollected says that a job has ended, or a cluster was forgotten, since the results of all
-	// clusters were last collected.
+	// uncollected says that a job has ended or was dropped, or a cluster was forgotten, since the
+	// results of all clusters were last collected.
 	uncollected bool
 
 	// sickSince is the time since which objects of sickDigest are not healthy.

@@ -57,7 +57,7 @@ func (r *Reconciler) selectTargets(ctx context.Context, s *scope) error {
 		t.identify(kc)
 		r.engage(s, t)
 		if kc != nil && kc.Spec.Paused {
-			t.unusable(errPaused)
+			r.unusable(s, t, errPaused)
 		}
 		s.expectIdentity(t, kc)
 	}
@@ -153,13 +153,13 @@ func (r *Reconciler) engage(s *scope, t *target) {
 	t.told = r.told.Rings(toldKey{s.session.key.NamespacedName, t.name})
 	base, err := r.reach(s.gs, t.name)
 	if err != nil {
-		t.unusable(err)
+		r.unusable(s, t, err)
 		return
 	}
 	t.uid = base.UID()
 	found, err := r.view(s.gs, base)
 	if err != nil {
-		t.unusable(err)
+		r.unusable(s, t, err)
 		return
 	}
 	if t.cluster != found {
@@ -169,9 +169,13 @@ func (r *Reconciler) engage(s *scope, t *target) {
 	t.applier, t.err = r.appliers.hold(found, s.apply), nil
 }
 
-// unusable records why a cluster cannot be delivered to. Its applier is kept, since the cluster may
-// come back.
-func (t *target) unusable(err error) {
+// unusable records why a cluster cannot be delivered to, and drops its job: how that failed is of
+// no interest when the cluster is back. Its applier is kept, since the cluster may come back.
+func (r *Reconciler) unusable(s *scope, t *target, err error) {
+	if t.delivering {
+		r.delivers.Drop(targetKey{s.session.key, t.name})
+		t.delivering, s.session.uncollected = false, true
+	}
 	t.applier, t.err, t.attempted = nil, err, ""
 }
 
