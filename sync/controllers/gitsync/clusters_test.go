@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/env"
@@ -165,6 +166,25 @@ func TestGitSync_clusterThatReturnsCatchesUp(t *testing.T) {
 	cm := &corev1.ConfigMap{}
 	require.True(t, berlin.ExistsIn(w.Namespace, cm, "a"))
 	assert.Equal(t, "two", cm.Data["key"])
+}
+
+// C41, C38: that a cluster is delivered to is in the status before anything is made there, also if
+// what is delivered is known from another cluster.
+func TestGitSync_namesAClusterBeforeItDelivers(t *testing.T) {
+	w := newWorld(t)
+	held := newHold(t, "configmaps/a")
+	w.addHeldClusters(map[string]*hold{"second": held}, "first", "second")
+	w.commit(map[string]string{"a.yaml": configMapIn(w.Namespace, "a", "one")})
+	gs := hub.AwaitReady(w.World, w.sync(in("pool", "first")))
+
+	hub.Change(w.World, gs, func(gs *v1alpha1.GitSync) { in("all", "yes")(&gs.Spec) })
+	env.Receive(t, held.asked, "nothing is delivered to the second cluster")
+	require.NoError(t, w.Client.Get(t.Context(), client.ObjectKeyFromObject(gs), gs))
+	require.Equal(t, "first second", namesOf(gs))
+	assert.True(t, gs.Status.Clusters[0].Ready)
+	assert.Equal(t, v1alpha1.ProgressingReason, gs.Status.Clusters[1].Reason)
+	held.release()
+	w.awaitClusters(gs, "first second")
 }
 
 // P11: how a delivery failed that was under way when a cluster was lost counts no more when it is

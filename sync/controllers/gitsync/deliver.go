@@ -47,6 +47,9 @@ func (s *scope) needsDelivery(t *target) bool {
 // deliver hands the objects to every cluster that needs them, and deletes everything from those
 // that are leaving. It is done when no job is left.
 func (r *Reconciler) deliver(ctx context.Context, s *scope) error {
+	if err := r.announce(ctx, s); err != nil {
+		return err
+	}
 	for _, t := range s.targets() {
 		switch {
 		case t.leaving && s.inherited(t):
@@ -59,6 +62,23 @@ func (r *Reconciler) deliver(ctx context.Context, s *scope) error {
 		}
 	}
 	return s.show(ctx)
+}
+
+// announce writes the clusters into the status before anything is delivered to a further one: that a
+// cluster is named there is all that tells the next process, and whoever waits for the cluster to be
+// left, that something may be in it (C41, C38).
+func (r *Reconciler) announce(ctx context.Context, s *scope) error {
+	clusters := s.clusterStatuses()
+	if clusters == nil || s.session.rendered == nil || !slices.ContainsFunc(s.targets(), s.isNews) {
+		return nil
+	}
+	return r.intend(s).show(ctx, clusters)
+}
+
+// isNews reports whether a cluster is about to be delivered to that the status does not name.
+func (s *scope) isNews(t *target) bool {
+	named := func(c v1alpha1.GitSyncClusterStatus) bool { return c.Name == t.name }
+	return s.needsDelivery(t) && !slices.ContainsFunc(s.gs.Status.Clusters, named)
 }
 
 func (r *Reconciler) handOver(s *scope, t *target) {
