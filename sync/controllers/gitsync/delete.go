@@ -2,6 +2,7 @@ package gitsync
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -74,39 +75,60 @@ func (s *scope) toTakeOut(t *target) func() []manifest.ID {
 	}
 }
 
-// remaining says what a deletion waits for.
+// remaining says what a deletion waits for, and schedules another try of what failed, whichever
+// cluster is waited for.
 func (s *scope) remaining(kernel *reconcile.Kernel) error {
+	left, failure := s.undeleted()
+	if s.session.uncollected && failure != nil {
+		s.session.retry.Failed(kernel.Backoff)
+	}
+	s.session.uncollected, s.session.look.At = false, s.session.retry.At
+	after := s.requeueAfter()
+	if after == 0 && len(left) > 0 {
+		after = leavingLook
+	}
 	for _, t := range s.targets() {
 		if t.err != nil {
-			return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, 0,
-				"%s%w; what was delivered there is deleted when it is back; delete its KubernetesCluster to give it up", t.prefix(), t.err)
+			return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, after,
+				"%s%w; what was delivered there is deleted when it is back; delete its KubernetesCluster to give it up%s", t.prefix(), t.err, besides(failure))
 		}
 	}
-	if problems := s.problems(); len(problems) > 0 {
-		return s.retryDelete(kernel, "%s", summarize(problems, len(s.known())))
+	if failure != nil {
+		return reconcile.Waiting(v1alpha1.DeleteFailedReason, after, "%w", failure)
 	}
-	var left []string
+	shown := left[:min(len(left), 3)]
+	return reconcile.Waiting(v1alpha1.DeletingReason, after, "waiting for %s%s to be gone", strings.Join(shown, ", "), excerpt.AndMore(len(left)-len(shown)))
+}
+
+// undeleted returns the names of what is left in the clusters that can be reached, and why
+// something there could not be deleted.
+func (s *scope) undeleted() (left []string, failure error) {
+	var problems []manifest.Problem
 	for _, t := range s.targets() {
-		if t.result.Err != nil {
-			return s.retryDelete(kernel, "%s%w", t.prefix(), t.result.Err)
+		if t.err != nil {
+			continue
+		}
+		problems = append(problems, t.problems()...)
+		if t.result.Err != nil && failure == nil {
+			failure = fmt.Errorf("%s%w", t.prefix(), t.result.Err)
 		}
 		for _, id := range t.result.Inventory {
 			left = append(left, t.prefix()+id.String())
 		}
 	}
+	if len(problems) > 0 {
+		failure = errors.New(summarize(problems, len(s.known())))
+	}
 	slices.Sort(left)
-	shown := left[:min(len(left), 3)]
-	return reconcile.Waiting(v1alpha1.DeletingReason, leavingLook, "waiting for %s%s to be gone", strings.Join(shown, ", "), excerpt.AndMore(len(left)-len(shown)))
+	return left, failure
 }
 
-// retryDelete says why a deletion failed, and schedules another try.
-func (s *scope) retryDelete(kernel *reconcile.Kernel, format string, args ...any) error {
-	if s.session.uncollected {
-		s.session.retry.Failed(kernel.Backoff)
-		s.session.uncollected = false
+// besides tells a second failure, to be appended to a message.
+func besides(failure error) string {
+	if failure == nil {
+		return ""
 	}
-	s.session.look.At = s.session.retry.At
-	return reconcile.Waiting(v1alpha1.DeleteFailedReason, s.requeueAfter(), format, args...)
+	return "; besides: " + failure.Error()
 }
 
 // release removes the finalizer of the GitSync and forgets it.

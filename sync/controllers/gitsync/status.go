@@ -103,10 +103,16 @@ func reasonOf(problems []manifest.Problem) string {
 func (s *scope) problems() []manifest.Problem {
 	all := slices.Clone(s.session.problems)
 	for _, t := range s.targets() {
-		for _, p := range t.result.Problems {
-			p.Cluster = t.name
-			all = append(all, p)
-		}
+		all = append(all, t.problems()...)
+	}
+	return all
+}
+
+// problems returns those of one cluster, with its name.
+func (t *target) problems() []manifest.Problem {
+	all := slices.Clone(t.result.Problems)
+	for i := range all {
+		all[i].Cluster = t.name
 	}
 	return all
 }

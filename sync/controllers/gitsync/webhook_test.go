@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -120,4 +121,29 @@ func TestGitSync_triesAgainWhenTheLastClusterAtWorkIsGone(t *testing.T) {
 	require.NoError(t, gate.Open())
 	w.awaitClusters(gs, "quick")
 	assert.True(t, there.Exists(&corev1.ConfigMap{}, "a"))
+}
+
+// C34, C32: a deletion that waits for a lost cluster goes on in the others, also if it failed there.
+func TestGitSync_deletionIsTriedAgainWhileAClusterIsLost(t *testing.T) {
+	w := newWorld(t)
+	users := w.addClusters("berlin", "lost")
+	w.commit(map[string]string{"a.yaml": configMapIn(w.Namespace, "a", "one")})
+	gs := hub.AwaitReady(w.World, w.sync(in("all", "yes")))
+	there := &world{World: users["berlin"].World}
+	there.Namespace = w.Namespace
+	gate := there.admission("", "v1", "configmaps", func(*admissionv1.AdmissionRequest) bool { return true })
+	gate.Shut()
+	there.awaitRefused()
+	users["lost"].gate.Shut()
+	require.True(t, w.Eventually(func() bool { _, err := w.process.Clusters.Get(users["lost"].key); return err != nil }))
+
+	require.NoError(t, w.Client.Delete(t.Context(), gs))
+	hub.Await(w.World, gs, "it is not told what failed", func(gs *v1alpha1.GitSync) bool {
+		message := conditions.GetMessage(gs, v1alpha1.ReadyCondition)
+		return w.reasonNow(gs) == v1alpha1.ClusterUnreachableReason && strings.Contains(message, "lost") && strings.Contains(message, "failed calling webhook")
+	})
+	require.NoError(t, gate.Open())
+	there.AwaitGone(&corev1.ConfigMap{}, "a")
+	require.NoError(t, w.Client.Delete(t.Context(), w.cluster("lost")))
+	w.AwaitGone(&v1alpha1.GitSync{}, gs.Name)
 }
