@@ -22,8 +22,10 @@ import (
 )
 
 const (
-	// maxWrites is how many objects are written at the same time.
-	maxWrites = 16
+	// maxWrites is how many objects are written at the same time. It is high because a write is little
+	// but the wait for its answer: the slower that is, the more must be under way for the rest not to
+	// queue up here.
+	maxWrites = 64
 	// writeLimit is how long the API server may take to answer.
 	writeLimit = 30 * time.Second
 	// firstRetry and lastRetry bound the wait after a failed write.

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/hub"
 )
 
@@ -133,4 +134,64 @@ func TestBurst_endsRightAfterFewWrites(t *testing.T) {
 	status, others := w.statusWrites(mark)
 	assert.Equal(t, apps*objects, others, "one for each object")
 	assert.LessOrEqual(t, status, most, "a few at first, then one in two seconds")
+}
+
+// lock holds writes back, on their way to the API server, until there are enough of them.
+type lock struct {
+	next http.RoundTripper
+	// holds reports whether it holds a write.
+	holds func(*http.Request) bool
+
+	mu   sync.Mutex
+	left int
+	full chan struct{}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l *lock) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPatch && l.holds(r) {
+		l.mu.Lock()
+		if l.left--; l.left == 0 {
+			close(l.full)
+		}
+		l.mu.Unlock()
+		select {
+		case <-l.full:
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+	return l.next.RoundTrip(r)
+}
+
+// An API server that takes long to answer is sent many writes at once, of objects and of statuses.
+func TestBurst_isUnderWayAtOnce(t *testing.T) {
+	const atOnce = 50
+	for what, holds := range map[string]func(*http.Request) bool{
+		"objects":  func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/configmaps/") },
+		"statuses": func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/status") },
+	} {
+		t.Run(what, func(t *testing.T) {
+			w, stop := newStoppableAgentWorld(t, right("", "configmaps"))
+			stop()
+			apps := make([]*v1alpha1.Application, atOnce)
+			for i := range apps {
+				settings := configMap(member(name("settings", i)))
+				settings.Annotations[v1alpha1.ApplicationAnnotation] = name("app", i)
+				w.Create(settings)
+				apps[i] = shop(named("ConfigMap", settings.Name))
+				apps[i].Name = name("app", i)
+				w.Create(apps[i])
+			}
+			held := &lock{holds: holds, left: atOnce, full: make(chan struct{})}
+			w.startAgent(func(next http.RoundTripper) http.RoundTripper {
+				held.next = next
+				return held
+			})
+			env.Receive(t, held.full, "they are not written at once")
+			for _, app := range apps {
+				hub.AwaitReady(w.World, app)
+			}
+		})
+	}
 }

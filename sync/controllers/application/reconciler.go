@@ -40,7 +40,7 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Cluster that the Applications and their components live in.
 	Cluster *cluster.Cluster
-	// Workers is how many Applications are reconciled at a time. Default: 16.
+	// Workers is how many Applications are reconciled at a time. Default: 64.
 	Workers int
 	// Linger is how long a kind is still watched after the last Application that lists it is gone.
 	// Default: a minute.

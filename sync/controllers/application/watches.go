@@ -28,8 +28,9 @@ import (
 	"waybill.dev/waybill/sync/watch"
 )
 
-// defaultWorkers is high because a pass is a moment of work and the wait for one write.
-const defaultWorkers = 16
+// defaultWorkers is high because a pass is a moment of work and the wait for one write: the slower
+// the API server answers, the more must wait at a time for changes not to queue up here.
+const defaultWorkers = 64
 
 // SetupWithManager adds the controller to a manager. ctx ends the watches of components.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
