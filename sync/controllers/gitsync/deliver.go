@@ -210,9 +210,5 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) error {
 	if !slices.ContainsFunc(s.targets(), func(t *target) bool { return t.attempted != s.session.digest && t.applier != nil && !t.leaving }) {
 		s.session.rendered = nil
 	}
-	if err := r.saveInventory(ctx, s, delivered); err != nil {
-		return err
-	}
-	s.session.uncollected = false
-	return nil
+	return r.saveInventory(ctx, s, delivered)
 }

@@ -123,19 +123,40 @@ func (s *scope) settle() {
 	s.session.inventory, s.session.intent = s.known(), nil
 }
 
-// saveInventory saves the inventory and records it, or a reference to it, in the status.
+// collected is an inventory that was put into the status, which is still to be written.
+type collected struct {
+	inventory []manifest.ID
+	// obsolete is what the status named before; nil if it names the same still.
+	obsolete *v1alpha1.Inventory
+}
+
+// saveInventory saves the inventory and puts it, or a reference to it, into the status.
 func (r *Reconciler) saveInventory(ctx context.Context, s *scope, ids []manifest.ID) error {
 	current := recorded(s.gs)
 	if s.gs.Status.Inventory != nil && slices.Equal(inventory.Encode(ids), inventory.Encode(s.session.inventory)) {
+		s.collected = &collected{inventory: ids}
 		return nil
 	}
 	saved, err := r.inventories.Save(ctx, r.Client, s.gs, current, ids)
 	if err != nil {
 		return err
 	}
-	s.gs.Status.Inventory, s.session.inventory = &saved, ids
-	s.obsolete = &current
+	s.gs.Status.Inventory = &saved
+	s.collected = &collected{inventory: ids, obsolete: &current}
 	return nil
+}
+
+// written takes over what was collected, once the status is written. Until then it is collected
+// again by each pass.
+func (r *Reconciler) written(ctx context.Context, s *scope) error {
+	if s.collected == nil {
+		return nil
+	}
+	s.session.inventory, s.session.uncollected = s.collected.inventory, false
+	if s.collected.obsolete == nil {
+		return nil
+	}
+	return r.inventories.Clean(ctx, r.Client, s.gs, *s.collected.obsolete, recorded(s.gs))
 }
 
 // recorded returns the inventory in the status.

@@ -97,12 +97,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !gs.DeletionTimestamp.IsZero() && err == nil && !outcome.Pending {
 		return ctrl.Result{}, r.release(ctx, s)
 	}
-	failure := err
-	result, err := pass.Finish(ctx, outcome, failure)
-	observeMetrics(s, failure)
-	if err == nil && s.obsolete != nil {
-		err = r.inventories.Clean(ctx, r.Client, gs, *s.obsolete, recorded(gs))
+	return r.finish(ctx, s, outcome, err)
+}
+
+// finish writes the status of a pass, or of its error.
+func (r *Reconciler) finish(ctx context.Context, s *scope, outcome reconcile.Outcome, failure error) (ctrl.Result, error) {
+	result, err := s.pass.Finish(ctx, outcome, failure)
+	if err == nil {
+		err = r.written(ctx, s)
 	}
+	observeMetrics(s, failure)
 	return result, err
 }
 

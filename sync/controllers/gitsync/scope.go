@@ -35,8 +35,8 @@ type scope struct {
 	delivered bool
 	// namespaceGoes is set by remove: the namespace of the GitSync is being deleted.
 	namespaceGoes bool
-	// obsolete is the inventory that the status named before collect replaced it.
-	obsolete *v1alpha1.Inventory
+	// collected is set by collect; nil if there was nothing to collect.
+	collected *collected
 	// looking is set by look while the repository is being asked, which ends with an event.
 	looking bool
 	// pending is set by a step that waits for a job whose end is an event.
