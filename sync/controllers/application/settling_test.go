@@ -80,24 +80,24 @@ func TestRun_waitsForOwnWrites(t *testing.T) {
 		ready   string
 		outcome reconcile.Outcome
 	}{
-		"owned already": {object: object("more", "shop", ours), ready: "2/2", outcome: reconcile.Outcome{Message: "all 2 components are healthy"}},
+		"owned already": {object: object("more", "shop", ours), ready: "2/2", outcome: reconcile.Outcome{Message: "all components are healthy"}},
 		"to be owned": {object: object("more", "shop"), held: true, ready: "2/2", outcome: reconcile.Outcome{
 			Unknown: v1alpha1.ProgressingReason, Message: "1 component is being given an ownerReference",
 		}},
 		"no component any more": {
-			object: object("more", "", ours), held: true, ready: "1/1", outcome: reconcile.Outcome{Message: "the one component is healthy"},
+			object: object("more", "", ours), held: true, ready: "1/1", outcome: reconcile.Outcome{Message: "all components are healthy"},
 		},
 		"a new spec": {
 			object: object("more", "", ours), change: func(s *v1alpha1.ApplicationStatus) { s.ObservedGeneration-- },
-			ready: "1/1", outcome: reconcile.Outcome{Message: "the one component is healthy"},
+			ready: "1/1", outcome: reconcile.Outcome{Message: "all components are healthy"},
 		},
 		"a kind that the status does not name": {
 			object: object("more", "", ours), change: func(s *v1alpha1.ApplicationStatus) { s.Components = nil },
-			ready: "1/1", outcome: reconcile.Outcome{Message: "the one component is healthy"},
+			ready: "1/1", outcome: reconcile.Outcome{Message: "all components are healthy"},
 		},
 		"another readiness": {
 			object: object("more", "", ours), change: func(s *v1alpha1.ApplicationStatus) { s.Ready = metav1.ConditionTrue },
-			ready: "1/1", outcome: reconcile.Outcome{Message: "the one component is healthy"},
+			ready: "1/1", outcome: reconcile.Outcome{Message: "all components are healthy"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -145,15 +145,13 @@ func plural(count int, one, many string) string {
 	return fmt.Sprintf("%d %s", count, many)
 }
 
+// allHealthy does not say how many: conditions stay as they are while components come and go, and no
+// event is sent. The number stands in componentsReady.
 func (s *scope) allHealthy() string {
-	switch s.total {
-	case 0:
+	if s.total == 0 {
 		return "there are no components"
-	case 1:
-		return "the one component is healthy"
-	default:
-		return fmt.Sprintf("all %d components are healthy", s.total)
 	}
+	return "all components are healthy"
 }
 
 func (s *scope) judgeComponents() error {

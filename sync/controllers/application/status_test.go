@@ -6,10 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/reconcile"
 )
 
 // No object that we write grows past 500 KB: what is left out is counted, kind by kind.
@@ -65,4 +67,27 @@ func TestJudge_saysWhatIsBeingOwned(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, message, outcome.Message)
 	}
+}
+
+// A97: components that come and go change no condition while all are healthy, so that no event is
+// sent for each of them.
+func TestJudge_isTheSameForAnyNumber(t *testing.T) {
+	judged := func(components int) (*v1alpha1.Application, reconcile.Outcome) {
+		s := &scope{app: &v1alpha1.Application{}}
+		for range components {
+			s.app.Status.Components = append(s.app.Status.Components, v1alpha1.ComponentStatus{Kind: "ConfigMap", Installed: true, Health: "Current"})
+		}
+		s.summarize()
+		outcome, err := s.judge()
+		require.NoError(t, err)
+		return s.app, outcome
+	}
+	message := func(app *v1alpha1.Application) string {
+		return conditions.GetMessage(app, v1alpha1.ComponentsReadyCondition)
+	}
+	one, outcome := judged(1)
+	three, another := judged(3)
+	assert.Equal(t, outcome, another)
+	assert.Equal(t, message(one), message(three))
+	assert.Equal(t, "3/3", three.Status.ComponentsReady)
 }
