@@ -11,6 +11,9 @@ const (
 	// gather is how long changes of one Application are gathered before it is reconciled, so that
 	// changes that come at once, as from one `kubectl apply`, are one write.
 	gather = 100 * time.Millisecond
+	// promptly is how long changes are gathered of an Application that was not written for maxRest. What
+	// else comes is gathered in the rest that follows.
+	promptly = 25 * time.Millisecond
 	// maxRest bounds the rest after a write. While an Application keeps changing, its rest doubles,
 	// from gather on: a burst is few writes, however long it takes.
 	maxRest = 2 * time.Second
@@ -21,7 +24,7 @@ const (
 	writeRate = maxStatusBytes / 4
 )
 
-// throttle wakes each Application once for all changes within gather, and, after its status was
+// throttle wakes each Application once for all changes within gather or promptly, and, after its status was
 // written, once for all changes within a rest. The rest is longer the more was written, and the
 // longer the Application has kept changing; it shrinks again when it no longer saves writes.
 type throttle struct {
@@ -93,7 +96,11 @@ func (t *throttle) soon(key types.NamespacedName) {
 		return
 	}
 	t.waiting[key] = true
-	time.AfterFunc(max(gather, r.left()), func() { t.end(key) })
+	wait := max(gather, r.left())
+	if r.left() < -maxRest {
+		wait = promptly
+	}
+	time.AfterFunc(wait, func() { t.end(key) })
 }
 
 // end ends the gathering, unless the Application was written in the meantime and rests.

@@ -146,3 +146,25 @@ func TestThrottle_holdsBack(t *testing.T) {
 		assert.Empty(t, throttled.held)
 	})
 }
+
+// A change is looked at soonest where nothing was written for a while.
+func TestThrottle_isPromptAfterAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		app := types.NamespacedName{Name: "shop"}
+		var woken time.Time
+		throttled := newThrottle(func(types.NamespacedName) { woken = time.Now() })
+		after := func() time.Duration {
+			start := time.Now()
+			throttled.soon(app)
+			<-time.After(gather)
+			synctest.Wait()
+			throttled.wrote(app, 0)
+			return woken.Sub(start)
+		}
+		assert.Equal(t, promptly, after(), "the first")
+		<-time.After(maxRest / 2)
+		assert.Equal(t, gather, after(), "another one")
+		<-time.After(gather + maxRest + time.Millisecond)
+		assert.Equal(t, promptly, after(), "after a pause")
+	})
+}
