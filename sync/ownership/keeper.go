@@ -61,8 +61,10 @@ type Keeper struct {
 	writes map[tracker.Ref]spell
 	// denied holds where writes were denied lately.
 	denied map[place]denial
-	// giving counts, for each Application, the references to it that are being written.
-	giving map[types.UID]int
+	// giving counts, for each Application, the references to it that are being written; awaited says
+	// whether somebody was told of them, and so waits.
+	giving  map[types.UID]int
+	awaited map[types.UID]bool
 }
 
 // spell is a number of writes within a period.
@@ -83,6 +85,7 @@ func New(options Options) *Keeper {
 		writes:    make(map[tracker.Ref]spell),
 		denied:    make(map[place]denial),
 		giving:    make(map[types.UID]int),
+		awaited:   make(map[types.UID]bool),
 	}
 }
 
@@ -112,13 +115,17 @@ func (k *Keeper) Contested(app types.NamespacedName) []tracker.Ref {
 	return k.claims[app].UnsortedList()
 }
 
-// Giving reports whether a reference to an Application may still be on its way. Changed is called
-// when that is over. Once Owners know that an Application is being deleted, no further reference to
+// Giving reports whether a reference to an Application may still be on its way. If so, Changed is
+// called when that is over. Once Owners know that an Application is being deleted, no further reference to
 // it is written.
 func (k *Keeper) Giving(app types.UID) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.giving[app] > 0
+	giving := k.giving[app] > 0
+	if giving {
+		k.awaited[app] = true
+	}
+	return giving
 }
 
 // Run looks at objects until ctx ends. It must be called only once, after Owners have all
@@ -208,17 +215,23 @@ func (k *Keeper) decide(object *tracker.Object) decision {
 	return d
 }
 
-// given records that the reference of a decision was written, or will not be.
+// given records that the reference of a decision was written, or will not be. It notifies an
+// Application that waits for that; others learn of the reference as of any change of the object.
 func (k *Keeper) given(app *membership.Application) {
 	if app == nil {
 		return
 	}
 	k.mu.Lock()
+	awaited := false
 	if k.giving[app.UID]--; k.giving[app.UID] == 0 {
+		awaited = k.awaited[app.UID]
 		delete(k.giving, app.UID)
+		delete(k.awaited, app.UID)
 	}
 	k.mu.Unlock()
-	k.options.Changed(app.Key)
+	if awaited {
+		k.options.Changed(app.Key)
+	}
 }
 
 // write sends one patch, and passes its answer to the Tracker.

@@ -105,11 +105,16 @@ func TestKeeper_countsWhatIsOnItsWay(t *testing.T) {
 	assert.Nil(t, k.decide(object(nil)).given)
 	k.given(first.given)
 	assert.True(t, k.Giving(web.UID), "one of two")
-	told = nil
+	assert.Empty(t, told)
 	k.given(second.given)
 	assert.False(t, k.Giving(web.UID))
-	assert.Equal(t, []types.NamespacedName{web.Key}, told)
+	assert.Equal(t, []types.NamespacedName{web.Key}, told, "it waits for that")
+
+	owners.Set(web)
+	k.given(k.decide(object(nil)).given)
+	assert.Len(t, told, 1, "nobody waits")
 	assert.Empty(t, k.giving)
+	assert.Empty(t, k.awaited)
 }
 
 // Somebody who undoes what is written makes no endless fight.
