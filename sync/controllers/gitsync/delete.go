@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -136,6 +137,8 @@ func (r *Reconciler) release(ctx context.Context, s *scope) error {
 	if err := reconcile.RemoveFinalizer(ctx, r.Client, s.gs); err != nil {
 		return err
 	}
+	r.released.Drop(s.session.key.NamespacedName)
+	r.released.Of(s.session.key.NamespacedName, func() *types.UID { return &s.session.key.UID })
 	r.looks.Drop(s.session.key)
 	r.loads.Drop(s.session.key)
 	r.sessions.Drop(s.session.key)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,6 +60,9 @@ type Reconciler struct {
 	kernel   *reconcile.Kernel
 	waker    *reconcile.Waker[ctrl.Request]
 	sessions reconcile.Sessions[reconcile.Key, session]
+	// released has the UIDs of GitSyncs that were let go, until the cache shows that they are gone: a
+	// pass over one that it still shows would begin anew, and delete what another of the name owns.
+	released reconcile.Sessions[types.NamespacedName, types.UID]
 	loads    *reconcile.Jobs[reconcile.Key, loaded]
 	// looks are the checks of the repositories, which may hang; loads render what the mirrors have.
 	looks    *reconcile.Jobs[reconcile.Key, loaded]
@@ -84,7 +89,13 @@ const (
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	gs := &v1alpha1.GitSync{}
 	if err := r.Client.Get(ctx, req.NamespacedName, gs); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.released.Drop(req.NamespacedName)
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if uid := r.released.Get(req.NamespacedName); uid != nil && *uid == gs.UID {
+		return ctrl.Result{}, nil // it is gone, which the cache does not show yet
 	}
 	if gs.DeletionTimestamp.IsZero() {
 		if err := reconcile.AddFinalizer(ctx, r.Client, gs); err != nil {
