@@ -243,7 +243,10 @@ func (k *Keeper) write(ctx context.Context, resource schema.GroupVersionResource
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
 	answer, err := k.options.Metadata.Resource(resource).Namespace(object.Namespace).Patch(
-		ctx, object.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.OwnershipFieldManager})
+		ctx, object.Name, types.MergePatchType, patch, metav1.PatchOptions{
+			FieldManager:    v1alpha1.OwnershipFieldManager,
+			FieldValidation: metav1.FieldValidationIgnore, // no need to look for unknown fields in the whole object
+		})
 	if err != nil {
 		return fmt.Errorf("patch %s: %w", resource.GroupResource(), watch.Stable(err))
 	}

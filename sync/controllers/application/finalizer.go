@@ -86,7 +86,7 @@ func (r *Reconciler) letGo(ctx context.Context, app *v1alpha1.Application) error
 }
 
 func (r *Reconciler) patchMetadata(ctx context.Context, app, before *v1alpha1.Application) error {
-	err := r.Client.Patch(ctx, app, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}),
+	err := r.patches.Patch(ctx, app, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}),
 		client.FieldOwner(v1alpha1.OwnershipFieldManager))
 	if err != nil {
 		return fmt.Errorf("write finalizers: %w", err)

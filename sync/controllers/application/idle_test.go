@@ -77,6 +77,24 @@ func (w *world) settle(app *v1alpha1.Application) {
 	}))
 }
 
+// No API server looks for unknown fields in what it is sent: there are none.
+func TestIdle_hasNoFieldsValidated(t *testing.T) {
+	w := newAgentWorld(t, right("", "configmaps"))
+	w.Create(configMap(member("settings")))
+	mark := w.mark()
+	app := shop(named("ConfigMap", "settings"))
+	w.Create(app)
+	hub.AwaitReady(w.World, app)
+	patched := map[string]bool{}
+	for _, r := range w.requests(mark, w.agent()) {
+		if r.Verb == "patch" {
+			patched[r.Resource+"/"+r.Subresource] = true
+			assert.Contains(t, r.URI, "fieldValidation=Ignore")
+		}
+	}
+	assert.Equal(t, map[string]bool{"applications/": true, "applications/status": true, "configmaps/": true}, patched)
+}
+
 // What comes at once is written together: ten components are a handful of writes.
 func TestIdle_gathersWhatComesAtOnce(t *testing.T) {
 	w := newAgentWorld(t, right("", "configmaps"))

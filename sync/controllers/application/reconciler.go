@@ -52,6 +52,8 @@ type Reconciler struct {
 	// filled is closed when the index holds all Applications: none is reconciled before that.
 	filled chan struct{}
 
+	// patches is the client for our own patches.
+	patches  client.Client
 	kernel   *reconcile.Kernel
 	waker    *reconcile.Waker[ctrl.Request]
 	throttle *throttle
@@ -83,7 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, r.outdated(req.NamespacedName, unheld)
 	}
 	s := &scope{app: app, key: req.NamespacedName, entry: r.observe(app), unheld: unheld}
-	s.pass = r.kernel.Begin(r.Client, r.Recorder, app)
+	s.pass = r.kernel.Begin(r.patches, r.Recorder, app)
 	before := app.ResourceVersion
 	outcome, err := r.run(ctx, s)
 	if s.released {

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -36,6 +37,9 @@ const defaultWorkers = 64
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	registerMetrics()
 	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
+	// What we patch is made of our own types, so there are no unknown fields for the API server to
+	// look for. Pods are made of what users wrote.
+	r.patches = client.WithFieldValidation(r.Client, metav1.FieldValidationIgnore)
 	r.waker = &reconcile.Waker[ctrl.Request]{}
 	wake := func(key types.NamespacedName) { r.waker.Wake(ctrl.Request{NamespacedName: key}) }
 	r.throttle = newThrottle(wake)
