@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"golang.org/x/crypto/ssh/knownhosts"
@@ -178,6 +179,17 @@ func isLocal(err error) bool {
 	var file *fs.PathError
 	var link *os.LinkError
 	return errors.As(err, &file) || errors.As(err, &link)
+}
+
+// isMomentary reports whether err says nothing of what is on the local disk, only that it could not
+// be read just now.
+func isMomentary(err error) bool {
+	for _, known := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return false
 }
 
 func isTimeout(err error) bool {

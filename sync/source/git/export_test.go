@@ -10,3 +10,10 @@ func (s *Store) ListingsQueued() int {
 	}
 	return n
 }
+
+// ForgetIndexes has the next read of the tree read the indexes of the packs again.
+func (t *Tree) ForgetIndexes() {
+	t.objects.mu.Lock()
+	defer t.objects.mu.Unlock()
+	t.objects.storage.Reindex()
+}

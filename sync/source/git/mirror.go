@@ -111,8 +111,8 @@ func (m *mirror) generation() *generation {
 	return m.current
 }
 
-// open returns a commit that is in the mirror, or fails with ErrAbsent. A commit that cannot be
-// read counts as absent, and the mirror as broken.
+// open returns a commit that is in the mirror, or fails with ErrAbsent. A commit that is damaged
+// counts as absent, and the mirror as broken.
 func (m *mirror) open(rev Revision) (*Tree, error) {
 	commit := plumbing.NewHash(rev.Commit)
 	g := m.generation()
@@ -124,10 +124,14 @@ func (m *mirror) open(rev Revision) (*Tree, error) {
 		return nil, ErrAbsent
 	}
 	root, err := o.root(commit)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrCorrupt):
 		g.markBroken()
 		g.release(o)
 		return nil, ErrAbsent
+	case err != nil:
+		g.release(o)
+		return nil, err
 	}
 	return m.newTree(rev, root, g, o), nil
 }

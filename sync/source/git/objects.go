@@ -35,10 +35,10 @@ func (o *objects) root(commit plumbing.Hash) (plumbing.Hash, error) {
 	defer o.mu.Unlock()
 	c, err := object.GetCommit(o.storage, commit)
 	if err != nil {
-		return plumbing.ZeroHash, fmt.Errorf("%w: read commit %s: %w", ErrCorrupt, commit, err)
+		return plumbing.ZeroHash, o.failed("commit", commit, err)
 	}
 	if _, err := o.storage.EncodedObject(plumbing.TreeObject, c.TreeHash); err != nil {
-		return plumbing.ZeroHash, fmt.Errorf("%w: read the root of commit %s: %w", ErrCorrupt, commit, err)
+		return plumbing.ZeroHash, o.failed("the root of commit", commit, err)
 	}
 	return c.TreeHash, nil
 }
@@ -50,14 +50,14 @@ func (o *objects) entries(hash plumbing.Hash, l Limits) ([]object.TreeEntry, err
 	defer o.mu.Unlock()
 	encoded, err := o.storage.EncodedObject(plumbing.TreeObject, hash)
 	if err != nil {
-		return nil, fmt.Errorf("%w: read directory %s: %w", ErrCorrupt, hash, err)
+		return nil, o.failed("directory", hash, err)
 	}
 	if encoded.Size() > l.FileBytes {
 		return nil, limitError("FileBytes", l.FileBytes, fmt.Sprintf("a directory takes %d bytes", encoded.Size()))
 	}
 	tree, err := object.DecodeTree(o.storage, encoded)
 	if err != nil {
-		return nil, fmt.Errorf("%w: read directory %s: %w", ErrCorrupt, hash, err)
+		return nil, o.failed("directory", hash, err)
 	}
 	entries := slices.DeleteFunc(tree.Entries, func(e object.TreeEntry) bool { return e.Mode == filemode.Submodule })
 	slices.SortFunc(entries, byName)
@@ -97,12 +97,12 @@ func (o *objects) read(hash plumbing.Hash, l Limits) ([]byte, error) {
 	}
 	r, err := encoded.Reader()
 	if err != nil {
-		return nil, fmt.Errorf("%w: read file %s: %w", ErrCorrupt, hash, err)
+		return nil, o.failed("file", hash, err)
 	}
 	defer func() { _ = r.Close() }()
 	content := make([]byte, encoded.Size())
 	if _, err := io.ReadFull(r, content); err != nil {
-		return nil, fmt.Errorf("%w: read file %s: %w", ErrCorrupt, hash, err)
+		return nil, o.failed("file", hash, err)
 	}
 	return content, nil
 }
@@ -112,7 +112,17 @@ func (o *objects) missing(hash plumbing.Hash, l Limits, err error) error {
 	if o.filtered && isMissing(err) {
 		return limitError("FileBytes", l.FileBytes, "the file is too large")
 	}
-	return fmt.Errorf("%w: read file %s: %w", ErrCorrupt, hash, err)
+	return o.failed("file", hash, err)
+}
+
+// failed returns the error of a read. It is ErrCorrupt unless the disk may give the object the next
+// time. The caller holds the lock.
+func (o *objects) failed(what string, hash plumbing.Hash, err error) error {
+	if isMomentary(err) {
+		o.storage.Reindex() // or else it takes the indexes that it has read so far for all of them
+		return fmt.Errorf("read %s %s: %w", what, hash, err)
+	}
+	return fmt.Errorf("%w: read %s %s: %w", ErrCorrupt, what, hash, err)
 }
 
 // close closes the packs.
