@@ -2,6 +2,7 @@ package application
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -22,6 +23,12 @@ var podResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 
 // retryPods is how long after it was forbidden the watch of health check Pods is tried again.
 const retryPods = 30 * time.Second
+
+// podsLimit is how long nothing is written because no Pods are known yet. An API server that does not
+// answer must not hold up Applications that have none.
+const podsLimit = 10 * time.Second
+
+var errNoPods = errors.New("no answer yet")
 
 // pod is what is kept of a health check Pod.
 type pod struct {
@@ -130,6 +137,23 @@ func (p *pods) start() {
 	p.feed = watch.New(watch.Objects(p.target.Dynamic().Resource(podResource), v1alpha1.HealthCheckLabel), p, reducePod)
 	p.feed.OnChange(p.fared)
 	p.feed.Start(p.ctx)
+	time.AfterFunc(podsLimit, p.overdue)
+}
+
+// overdue tells those who wait that the Pods are not known yet.
+func (p *pods) overdue() {
+	p.mu.Lock()
+	if p.seen || p.state.Err != nil {
+		p.mu.Unlock()
+		return
+	}
+	p.state.Err = errNoPods
+	waiting := p.waiting
+	p.waiting = make(map[types.NamespacedName]bool)
+	p.mu.Unlock()
+	for app := range waiting {
+		p.soon(app)
+	}
 }
 
 // fared records the state of the watch.

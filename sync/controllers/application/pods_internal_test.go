@@ -6,8 +6,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 // A85: the readiness of the Pod is mirrored at once, also while the Application rests after a large
@@ -55,4 +62,44 @@ func TestPods_readinessIsMirroredAtOnce(t *testing.T) {
 			})
 		})
 	}
+}
+
+// objects is an API server whose whole objects are those of a client.
+type objects struct {
+	brokenDiscovery
+	client dynamic.Interface
+}
+
+func (o objects) Dynamic() dynamic.Interface { return o.client }
+
+func noObjects() *dynamicfake.FakeDynamicClient {
+	return dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{podResource: "PodList"})
+}
+
+// While the API server does not say which Pods there are, that holds back no Application for long;
+// once it does, they are woken again.
+func TestPods_thatNobodyLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, silent := noObjects(), apiwatch.NewFake()
+		client.PrependWatchReactor("*", func(clienttesting.Action) (bool, apiwatch.Interface, error) { return true, silent, nil })
+		woken := 0
+		pods := newPods(t.Context(), objects{client: client}, nil, func(types.NamespacedName) { woken++ })
+		_, known, err := pods.of(shopKey, "uid")
+		assert.False(t, known)
+		require.NoError(t, err)
+		<-time.After(podsLimit + time.Second)
+		synctest.Wait()
+		assert.Equal(t, 1, woken)
+		_, known, err = pods.of(shopKey, "uid")
+		assert.False(t, known)
+		require.ErrorIs(t, err, errNoPods)
+
+		silent.Error(&metav1.Status{Status: metav1.StatusFailure, Code: 410, Reason: metav1.StatusReasonExpired})
+		<-time.After(time.Minute)
+		synctest.Wait()
+		_, known, err = pods.of(shopKey, "uid")
+		assert.True(t, known)
+		require.NoError(t, err)
+		assert.Equal(t, 2, woken)
+	})
 }
