@@ -95,6 +95,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if app.ResourceVersion != before {
 		r.throttle.wrote(s.key, sizeOf(app.Status.Components))
 	}
+	r.forgetFormer(s.key, app.UID)
 	if err != nil || outcome.Pending {
 		return result, err
 	}
@@ -208,17 +209,26 @@ func (r *Reconciler) vanish(key types.NamespacedName, uid types.UID) {
 		return
 	}
 	before := r.index.remove(key)
-	forgetMetrics(key) // also when it is known to be gone: a pass may have ended since, and set them again
+	// Also when it is known to be gone: a pass may have ended since, and set them again.
+	forgetMetrics(key)
+	r.throttle.forget(key)
 	if before == nil {
 		return
 	}
 	r.kernel.Forget(before.uid)
 	r.pods.forget(before.uid)
-	r.throttle.forget(key)
 	r.owners.Delete(key)
 	r.lookAfter(key, before, nil)
 	r.tracker.Want(key, nil)
 	r.wakeAll(r.index.dependents(key))
+}
+
+// forgetFormer drops what a pass has left of an Application that went during the pass.
+func (r *Reconciler) forgetFormer(key types.NamespacedName, uid types.UID) {
+	if now := r.index.get(key); now == nil || now.uid != uid {
+		r.kernel.Forget(uid)
+		r.pods.forget(uid)
+	}
 }
 
 // lookAfter schedules a look at the objects that a change of an Application may concern: its own,

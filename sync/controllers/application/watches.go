@@ -203,7 +203,11 @@ func (r *Reconciler) healthOf(e *entry, o *tracker.Object) (healthcache.Result, 
 		return healthcache.Result{Status: status, Message: message}, true
 	}
 	resource := r.tracker.State(o.GroupKind).Resource
-	return r.health.Get(healthcache.Query{Ref: o.Ref, Resource: resource, UID: o.UID, Version: o.Version, Expression: expression})
+	result, known := r.health.Get(healthcache.Query{Ref: o.Ref, Resource: resource, UID: o.UID, Version: o.Version, Expression: expression})
+	if r.tracker.Get(o.Ref) == nil {
+		r.health.Forget(o.Ref) // it has gone meanwhile, and nobody else would
+	}
+	return result, known
 }
 
 // healthChanged wakes the Application of an object.
