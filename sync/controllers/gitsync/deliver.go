@@ -36,11 +36,8 @@ func (s *scope) needsDelivery(t *target) bool {
 		return true
 	case s.retryDue(t), s.unwatchedDue(t):
 		return true
-	case t.told == t.toldBefore:
-		return false
 	default:
-		seen, known := t.applier.Observe(s.apply)
-		return !known || !seen.Settled
+		return t.told != t.toldBefore && s.isDriftDue(t)
 	}
 }
 
@@ -106,6 +103,7 @@ func (r *Reconciler) handOver(s *scope, t *target) {
 		return
 	}
 	t.attempted, t.result = s.session.digest, result
+	t.fights.note(result.Changes, s.now, r.kernel.Backoff)
 	r.end(s, t)
 	if result.Err == nil && len(result.Problems) == 0 && len(result.Waiting) == 0 {
 		t.revision = s.session.source.revision.String()

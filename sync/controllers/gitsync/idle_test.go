@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -100,4 +101,27 @@ func TestGitSync_foreignObjectIsAConflict(t *testing.T) {
 	hub.AwaitReady(w.World, gs)
 	require.True(t, w.Exists(cm, "a"))
 	assert.Equal(t, "ours", cm.Data["key"])
+}
+
+// C53: whoever keeps changing what was delivered is named as the reason why it is put right ever
+// more slowly.
+func TestGitSync_tellsOfAFight(t *testing.T) {
+	w := newWorld(t)
+	w.commit(map[string]string{"a.yaml": configMap("a", "wanted"), "b.yaml": configMap("b", "wanted")})
+	gs := hub.AwaitReady(w.World, w.sync(nil))
+	cm := &corev1.ConfigMap{}
+	strike := func() {
+		require.True(t, w.Exists(cm, "a"))
+		cm.Data["key"] = "edited"
+		require.NoError(t, w.Client.Update(t.Context(), cm))
+		require.True(t, w.Eventually(func() bool { return w.Exists(cm, "a") && cm.Data["key"] == "wanted" }))
+	}
+	for range 4 {
+		strike()
+	}
+	hub.Await(w.World, gs, "the fight is not told", func(gs *v1alpha1.GitSync) bool {
+		return strings.Contains(conditions.GetMessage(gs, v1alpha1.ReadyCondition), "; ConfigMap "+w.Namespace+"/a: somebody else keeps changing")
+	})
+	require.True(t, conditions.IsReady(gs))
+	strike()
 }

@@ -50,7 +50,13 @@ func (s *scope) outcome() reconcile.Outcome {
 }
 
 // requeueAfter returns the time until the next check of the repository, the next retry, the next
-// write of the clusters' progress, the end of the patience with the git server, or with a new cluster.
+// write of the clusters' progress, the end of the patience with the git server, or with a new
+// cluster, the next correction of what is fought for, or the end of a fight.
 func (s *scope) requeueAfter() time.Duration {
-	return reconcile.UntilNext(s.now, s.session.look.At, s.session.retry.At, s.session.showDue, s.session.waitsUntil, s.unidentified)
+	due := []time.Time{s.session.look.At, s.session.retry.At, s.session.showDue, s.session.waitsUntil, s.unidentified}
+	for _, t := range s.session.targets {
+		_, over := t.fights.going(s.now)
+		due = append(due, t.driftDue, over)
+	}
+	return reconcile.UntilNext(s.now, due...)
 }

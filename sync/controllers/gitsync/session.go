@@ -114,8 +114,16 @@ type target struct {
 	// arrivedBefore is how many definitions had arrived in the cluster at the start of the current or
 	// last delivery.
 	arrivedBefore int
+	// fights has what others keep changing in the cluster, and driftDue is when that is to be put
+	// right again; zero if it is not put off.
+	fights   fights
+	driftDue time.Time
 	// delivering says that a delivery is under way.
 	delivering bool
+}
+
+func newTarget(name, revision string) *target {
+	return &target{name: name, revision: revision, fights: fights{}}
 }
 
 // session returns what is remembered of a GitSync.

@@ -29,10 +29,10 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) error {
 	}
 	s.session.inventory = delivered
 	for _, c := range s.gs.Status.Clusters {
-		s.session.targets[c.Name] = &target{name: c.Name, revision: c.Revision}
+		s.session.targets[c.Name] = newTarget(c.Name, c.Revision)
 	}
 	if len(s.gs.Status.Clusters) == 0 && len(delivered) > 0 {
-		s.session.targets[""] = &target{revision: s.gs.Status.Revision}
+		s.session.targets[""] = newTarget("", s.gs.Status.Revision)
 	}
 	s.session.restored = true
 	return nil
@@ -48,7 +48,7 @@ func (r *Reconciler) selectTargets(ctx context.Context, s *scope) error {
 	for name, kc := range selected {
 		t := s.session.targets[name]
 		if t == nil {
-			t = &target{name: name}
+			t = newTarget(name, "")
 			s.session.targets[name] = t
 		}
 		if t.leaving {
