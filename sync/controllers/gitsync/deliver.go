@@ -2,10 +2,8 @@ package gitsync
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -126,56 +124,6 @@ func (r *Reconciler) end(s *scope, t *target) {
 	t.delivering, s.delivered, s.session.uncollected = false, true, true
 	if r.told.Rings(toldKey{s.session.key.NamespacedName, t.name}) != t.toldBefore {
 		r.waker.Wake(ctrl.Request{NamespacedName: s.session.key.NamespacedName})
-	}
-}
-
-// leavingLook is how often a cluster that is being left is looked at even though events should
-// announce the progress: the right to watch the objects may go before they do.
-const leavingLook = time.Minute
-
-// needsTakeOut reports whether there is something to do in a cluster that is being left: it was not
-// done yet as it is to be done now, it is due again, or something that it waited for has happened.
-// Otherwise clusters whose jobs end at different times would keep each other at work.
-func (s *scope) needsTakeOut(t *target, input string) bool {
-	switch {
-	case t.attempted != input || t.delivering || t.told != t.toldBefore:
-		return true
-	default:
-		return s.retryDue(t) || s.unwatchedDue(t) || !s.now.Before(t.tried.Add(leavingLook))
-	}
-}
-
-// takeOut deletes what was delivered to a cluster that is being left, as far as that is needed.
-func (r *Reconciler) takeOut(s *scope, t *target) {
-	if !s.gs.GetPrune() {
-		r.forgetTarget(s, t)
-		return
-	}
-	if s.unidentified.After(s.now) {
-		// What is delivered there now has not declared everything before it ends.
-		s.pending = s.pending || r.delivers.Running(targetKey{s.session.key, t.name})
-		return
-	}
-	input := fmt.Sprintf("delete %d %q, the namespace goes: %t",
-		s.gs.Generation, s.gs.Annotations[v1alpha1.ReconcileAtAnnotation], s.namespaceGoes)
-	if !s.needsTakeOut(t, input) {
-		return
-	}
-	r.begin(s, t)
-	applier, owner, toTakeOut, timeout := t.applier, s.apply, s.toTakeOut(t), s.gs.GetTimeout()
-	result, done := r.delivers.Do(t.lane(), targetKey{s.session.key, t.name}, input, func(ctx context.Context) apply.Result {
-		ctx, cancel := context.WithTimeout(ctx, timeout)
-		defer cancel()
-		return applier.Delete(ctx, owner, toTakeOut())
-	})
-	if !done {
-		s.pending = true
-		return
-	}
-	t.attempted, t.result = input, result
-	r.end(s, t)
-	if result.Err == nil && len(result.Problems) == 0 && len(result.Inventory) == 0 {
-		r.forgetTarget(s, t)
 	}
 }
 

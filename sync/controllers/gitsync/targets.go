@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -92,59 +91,6 @@ func (r *Reconciler) selected(ctx context.Context, gs *v1alpha1.GitSync) (map[st
 		}
 	}
 	return selected, nil
-}
-
-// leave marks a target as leaving, or forgets it if its KubernetesCluster is gone, or goes without
-// waiting for anything: what happens to the objects in a deleted cluster is decided by its
-// spec.onDelete (C38).
-func (r *Reconciler) leave(ctx context.Context, s *scope, t *target) error {
-	t.leaving = true
-	if t.name != "" {
-		kc := &v1alpha1.KubernetesCluster{}
-		err := r.Client.Get(ctx, types.NamespacedName{Namespace: s.gs.Namespace, Name: t.name}, kc)
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("get cluster %s: %w", t.name, err)
-		}
-		if err != nil || !kc.DeletionTimestamp.IsZero() && kc.GetOnDelete() == v1alpha1.DeleteAbandon {
-			r.forgetTarget(s, t)
-			return nil
-		}
-		t.identify(kc)
-	}
-	r.engage(s, t)
-	return nil
-}
-
-// identify takes over what is known of the identity of a cluster that may not have been engaged yet.
-func (t *target) identify(kc *v1alpha1.KubernetesCluster) {
-	if kc != nil && kc.Status.UID != "" {
-		t.uid = kc.Status.UID
-	}
-}
-
-// newcomer is for how long it is waited for the identity of a new KubernetesCluster before anything
-// is taken out of another: it may be a new name of that one.
-const newcomer = time.Minute
-
-// expectIdentity notes until when the identity of a selected cluster is waited for.
-func (s *scope) expectIdentity(t *target, kc *v1alpha1.KubernetesCluster) {
-	if t.uid != "" || kc == nil {
-		return
-	}
-	if until := kc.CreationTimestamp.Add(newcomer); until.After(s.unidentified) {
-		s.unidentified = until
-	}
-}
-
-// inherited reports whether a cluster that is being left is delivered to under another name. What
-// was delivered there stays, and is maintained under that name.
-func (s *scope) inherited(t *target) bool {
-	for _, other := range s.session.targets {
-		if !other.leaving && other.uid != "" && other.uid == t.uid {
-			return true
-		}
-	}
-	return false
 }
 
 // engage finds the cluster of a target under the identity that the GitSync acts as. If the cluster
