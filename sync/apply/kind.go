@@ -29,7 +29,7 @@ type kind struct {
 	feeds map[string]*feed
 	// users has the namespaces that each holder delivers to.
 	users map[*holder]map[string]bool
-	// waiting are the holders to notify when the kind is served.
+	// waiting are the holders to notify when the kind is served, or may be watched again.
 	waiting map[*holder]bool
 	// waits has, for each holder, the objects that it waits for to be gone.
 	waits map[*holder]map[types.NamespacedName]bool

@@ -34,7 +34,8 @@ func (f *fixture) drain() {
 }
 
 // C37: the right to watch is taken away. The owner is told, and that nobody sees drift any more
-// is said, rather than that all is well.
+// is said, rather than that all is well. Once the right is back, so is the watch, and the owner is
+// told: what Helm wrote is applied by nobody, so that nobody would ask for it.
 func TestLost_rightToWatch(t *testing.T) {
 	user, config := newUser(t)
 	f, gate := newGatedAs(t, config)
@@ -57,6 +58,12 @@ func TestLost_rightToWatch(t *testing.T) {
 	assert.Equal(t, apply.ReasonNotWatched, result.Warnings[0].Reason)
 	assert.True(t, result.Unseen, "to look again now and then is left to the owner")
 	assert.Empty(t, f.notified, "once is enough")
+
+	f.edit("configmaps", "settings", `{"data":{"key":"edited"}}`)
+	f.revoke(mayDo("*"))
+	f.awaitNotice()
+	seen, _ = f.Observe(f.owner)
+	assert.Equal(t, result.Inventory, seen.Drifted, "what nobody saw is seen")
 }
 
 // C57: a kind is not served any more, and its objects are still there.

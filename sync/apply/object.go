@@ -15,7 +15,7 @@ type object struct {
 	// live is the object as a watch, or the answer to our last write, showed it; nil if there is
 	// none that carries our label.
 	live *live
-	// record is what we applied last; nil if we applied nothing.
+	// record is what we applied last, or what Helm wrote; nil if that is nothing.
 	record *record
 	// answered is the status in the answer to our last write; nil if a watch shows it.
 	answered *Status

@@ -71,6 +71,6 @@ const (
 	asApplied condition = iota
 	// drifted: somebody has.
 	drifted
-	// unseen: it was never applied, or cannot be watched.
+	// unseen: it was never applied, cannot be watched, or was not shown since Helm wrote it.
 	unseen
 )

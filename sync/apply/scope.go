@@ -18,6 +18,10 @@ import (
 // that would use it: the right may have been granted meanwhile.
 const retryDenied = 5 * time.Minute
 
+// retryLost is the time after which a watch that was forbidden is tried again although nobody asks,
+// because others have relied on it: an API server that restarts answers so until it knows all rights.
+const retryLost = 30 * time.Second
+
 // cover makes sure that the objects of a kind are watched in some namespaces: everywhere at once
 // or, for an identity that may not do that, one by one. If it may not do that either, that is no
 // error; covered and denial report it. An error means that the state of the objects is not known.
@@ -87,7 +91,7 @@ func (k *kind) start(scope string) *feed {
 
 // lost implements sink: the objects of a scope are no longer watched. The holders that use the kind
 // are notified, and find out at their next Apply what that means for them: nothing, if it is about
-// other namespaces.
+// other namespaces. They are notified again when the objects can be watched as before.
 func (k *kind) lost(f *feed, err error) {
 	k.mu.Lock()
 	notServed := apierrors.IsNotFound(err)
@@ -96,11 +100,33 @@ func (k *kind) lost(f *feed, err error) {
 		return // it was never served; its definition announces when it is
 	}
 	concerned := slices.Collect(maps.Keys(k.users))
+	for _, h := range concerned {
+		k.waiting[h] = true
+	}
 	k.mu.Unlock()
 	if notServed {
 		k.applier.discard(k)
+	} else {
+		k.regainLater(f)
 	}
 	k.applier.tell(concerned)
+}
+
+func (k *kind) regainLater(lost *feed) { time.AfterFunc(retryLost, func() { k.regain(lost) }) }
+
+// regain starts a watch in place of one that was lost, again and again until that is allowed. It does
+// nothing if there is another by now, or nobody needs one any more.
+func (k *kind) regain(lost *feed) {
+	k.mu.Lock()
+	if k.feeds[lost.scope] != lost || k.applier.ctx.Err() != nil {
+		k.mu.Unlock()
+		return
+	}
+	f := k.start(lost.scope)
+	k.mu.Unlock()
+	if err := f.Await(k.applier.ctx); err != nil && f.State().Ended {
+		k.regainLater(f)
+	}
 }
 
 // covered reports whether a watch shows the objects of a namespace. The caller holds the lock.
