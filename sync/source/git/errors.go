@@ -184,7 +184,7 @@ func isLocal(err error) bool {
 // isMomentary reports whether err says nothing of what is on the local disk, only that it could not
 // be read just now.
 func isMomentary(err error) bool {
-	for _, known := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO} {
+	for _, known := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
 		if errors.Is(err, known) {
 			return true
 		}

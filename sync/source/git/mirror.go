@@ -112,7 +112,7 @@ func (m *mirror) generation() *generation {
 }
 
 // open returns a commit that is in the mirror, or fails with ErrAbsent. A commit that is damaged
-// counts as absent, and the mirror as broken.
+// counts as absent, and the mirror as broken; one that cannot be read just now does not.
 func (m *mirror) open(rev Revision) (*Tree, error) {
 	commit := plumbing.NewHash(rev.Commit)
 	g := m.generation()
