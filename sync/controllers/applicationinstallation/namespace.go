@@ -24,7 +24,7 @@ func (d *driver) ensureNamespace(ctx context.Context, p plan) error {
 	wanted := p.namespace
 	client := d.cluster.Metadata().Resource(namespaces)
 	marked := len(wanted.Labels)+len(wanted.Annotations) > 0
-	if wanted.Name == p.inst.Namespace && !marked {
+	if wanted.Name == p.inst.Namespace && !wanted.Create && !marked {
 		return nil // the installation is in it
 	}
 	if !wanted.Create {
