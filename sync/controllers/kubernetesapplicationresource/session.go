@@ -35,10 +35,8 @@ type session struct {
 	// status may not tell. It is the only field that jobs use.
 	last atomic.Pointer[submission]
 
-	// corrections counts corrections of the same digest, each soon after the one before;
-	// correctedAt is when the last one was.
-	corrections int
-	correctedAt time.Time
+	// fight is about what was submitted with the same digest.
+	fight reconcile.Fight
 	// shownAt is when a changed status of the object was last shown.
 	shownAt time.Time
 	// retry is for failed jobs, and for looks and corrections that are not due yet.
@@ -66,37 +64,6 @@ type submission struct {
 	corrected bool
 	// err is why the job could not do anything.
 	err error
-}
-
-// Limits of a fight with somebody who keeps changing what was submitted.
-const (
-	// freeCorrections is how many corrections follow one another without a pause.
-	freeCorrections = 3
-	// maxCorrectionPause is the longest pause before a correction.
-	maxCorrectionPause = time.Minute
-	// fightOver is how long there must be peace before corrections are counted from zero again.
-	fightOver = 2 * time.Minute
-)
-
-// corrected counts a correction.
-func (s *session) corrected(now time.Time) {
-	if now.Sub(s.correctedAt) > fightOver {
-		s.corrections = 0
-	}
-	s.corrections, s.correctedAt = s.corrections+1, now
-}
-
-// fighting reports whether somebody else keeps changing what was submitted.
-func (s *session) fighting(now time.Time) bool {
-	return s.corrections > freeCorrections && now.Sub(s.correctedAt) <= fightOver
-}
-
-// nextCorrection returns when to put right again what somebody else has changed.
-func (s *session) nextCorrection(now time.Time, backoff func(int) time.Duration) time.Time {
-	if !s.fighting(now) {
-		return now
-	}
-	return s.correctedAt.Add(min(backoff(s.corrections-freeCorrections), maxCorrectionPause))
 }
 
 // unwatched schedules another look at the resource after unwatchedInterval, because no event will

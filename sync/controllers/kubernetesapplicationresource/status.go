@@ -46,10 +46,10 @@ func (s *scope) report() (reconcile.Outcome, error) {
 		return outcome, nil
 	}
 	outcome.Message = s.message(got)
-	if s.session.fighting(time.Now()) {
+	if s.session.fight.Going(time.Now()) {
 		outcome.Message += "; somebody else keeps changing or deleting it there, so it is put right after ever longer pauses: " +
 			"find out who does, for changes in its metadata.managedFields, and leave it to one of the two"
-		outcome.RequeueAfter = cmp.Or(outcome.RequeueAfter, fightOver)
+		outcome.RequeueAfter = cmp.Or(outcome.RequeueAfter, time.Until(s.session.fight.Over()))
 	}
 	return outcome, nil
 }

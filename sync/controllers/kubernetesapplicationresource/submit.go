@@ -93,10 +93,8 @@ func (r *Reconciler) needsWork(s *scope) bool {
 	if seen, known := s.session.applier.Observe(s.owner); known && seen.Settled {
 		return false
 	}
-	now := time.Now()
-	next := s.session.nextCorrection(now, r.kernel.Backoff)
-	if next.After(now) {
-		s.session.retry.At = next
+	if due := s.session.fight.Due(); due.After(time.Now()) {
+		s.session.retry.At = due
 		return false
 	}
 	return true
@@ -127,9 +125,9 @@ func (r *Reconciler) do(s *scope, input string, work func(context.Context) submi
 	s.session.working, s.session.result = false, got
 	switch {
 	case got.corrected:
-		s.session.corrected(time.Now())
+		s.session.fight.Corrected(time.Now(), r.kernel.Backoff)
 	case s.session.attempted != s.digest:
-		s.session.corrections = 0
+		s.session.fight = reconcile.Fight{}
 	}
 	if r.toldMore(s) {
 		r.waker.Wake(ctrl.Request{NamespacedName: name})
