@@ -40,8 +40,8 @@ type Options struct {
 	Owners   *Owners
 	Tracker  *tracker.Tracker
 	Metadata metadata.Interface
-	// Changed is called with an Application whenever the result of Problem, Contested or Giving may
-	// have changed for it. It must return at once.
+	// Changed is called with an Application whenever the result of Problem or Contested may have
+	// changed for it, or that of Giving has, which was true. It must return at once.
 	Changed func(types.NamespacedName)
 }
 

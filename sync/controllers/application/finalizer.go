@@ -2,6 +2,7 @@ package application
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,7 +80,9 @@ func (r *Reconciler) letGo(ctx context.Context, app *v1alpha1.Application) error
 	if !app.DeletionTimestamp.IsZero() || needsHold(app) || !holds(app) || !r.ownsNothing(app) {
 		return nil
 	}
-	if pods, known, failure := r.pods.of(client.ObjectKeyFromObject(app), app.UID); !known && failure == nil || len(pods) > 0 {
+	pods, known, failure := r.pods.of(client.ObjectKeyFromObject(app), app.UID)
+	unanswered := !known && (failure == nil || errors.Is(failure, errNoPods))
+	if unanswered || len(pods) > 0 {
 		return nil
 	}
 	return r.release(ctx, app)

@@ -28,7 +28,7 @@ import (
 func (r *Reconciler) checkHealth(ctx context.Context, s *scope) {
 	s.app.Status.Ready = metav1.ConditionUnknown
 	pods, known, failure := r.pods.of(s.key, s.app.UID)
-	s.unread = s.unread || !known && failure == nil
+	s.unread = s.unread || !known && (failure == nil || s.app.Spec.HealthCheck != nil && errors.Is(failure, errNoPods))
 	if s.app.Spec.HealthCheck == nil {
 		if err := r.deletePods(ctx, pods, ""); err != nil {
 			s.checkup = reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "delete the Pod of the health check: %w", err)

@@ -57,7 +57,7 @@ func TestReconcile_forgetsWhatIsGone(t *testing.T) {
 			cached := written.DeepCopy()
 			written.Status.ComponentsReady = "1/1"
 			require.NoError(t, r.kernel.Record(t.Context(), c, written))
-			r.pods.try("uid", "pod", r.kernel.Backoff)
+			_, _ = r.pods.try("uid", "pod", r.kernel.Backoff)
 			if tc.now != nil {
 				r.index.put(key, tc.now)
 			}

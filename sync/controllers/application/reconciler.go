@@ -146,6 +146,9 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 		r.record(s) // what the status waits for may need it in a process that has just started
 		return later, nil
 	}
+	if r.throttle.impatient(s.key) {
+		s.leaving = nil // what has not left by now speaks against the Application
+	}
 	s.summarize()
 	return s.judge()
 }

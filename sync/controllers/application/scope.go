@@ -31,7 +31,7 @@ type scope struct {
 	// stale are objects that refer to the Application as an owner and should not; set by survey.
 	stale []*tracker.Object
 	// leaving are those of them that do not count, because they only wait for the reference to be
-	// taken off; set by survey.
+	// taken off; set by survey. If that takes long, they do.
 	leaving sets.Set[tracker.Ref]
 	// unseen is what the last status says of objects that cannot be seen at the moment; set by survey.
 	unseen map[tracker.Ref]v1alpha1.ComponentStatus

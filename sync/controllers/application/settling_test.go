@@ -76,16 +76,17 @@ func TestRun_waitsForOwnWrites(t *testing.T) {
 		// change changes the last status.
 		change func(*v1alpha1.ApplicationStatus)
 		held   bool
-		// ready and outcome are what is written in the end.
+		// ready, and outcome or failure, are what is written in the end.
 		ready   string
 		outcome reconcile.Outcome
+		failure string
 	}{
 		"owned already": {object: object("more", "shop", ours), ready: "2/2", outcome: reconcile.Outcome{Message: "all components are healthy"}},
 		"to be owned": {object: object("more", "shop"), held: true, ready: "2/2", outcome: reconcile.Outcome{
 			Unknown: v1alpha1.ProgressingReason, Message: "1 component is being given an ownerReference",
 		}},
 		"no component any more": {
-			object: object("more", "", ours), held: true, ready: "1/1", outcome: reconcile.Outcome{Message: "all components are healthy"},
+			object: object("more", "", ours), held: true, ready: "1/2", failure: "is no component any more: its ownerReference is being taken off",
 		},
 		"a new spec": {
 			object: object("more", "", ours), change: func(s *v1alpha1.ApplicationStatus) { s.ObservedGeneration-- },
@@ -116,7 +117,7 @@ func TestRun_waitsForOwnWrites(t *testing.T) {
 				synctest.Wait()
 				require.Equal(t, tracker.Watched, r.tracker.State(kind).Phase)
 
-				pass := func() (*scope, reconcile.Outcome) {
+				pass := func() (*scope, reconcile.Outcome, error) {
 					s, _ := surveyed(t)
 					s.app.Generation, s.app.Finalizers = 2, []string{v1alpha1.OwnershipFinalizer}
 					s.app.Spec.Components = []v1alpha1.ApplicationComponent{{Kind: "ConfigMap"}}
@@ -129,20 +130,24 @@ func TestRun_waitsForOwnWrites(t *testing.T) {
 					r.owners.Set(s.entry.member)
 					before := s.app.Status.DeepCopy()
 					outcome, err := r.run(t.Context(), s)
-					require.NoError(t, err)
 					if outcome.Pending {
 						assert.Equal(t, *before, s.app.Status)
 					}
-					return s, outcome
+					return s, outcome, err
 				}
-				s, outcome := pass()
+				s, outcome, err := pass()
 				require.Equal(t, tc.held, outcome.Pending)
 				if tc.held {
 					assert.False(t, r.owners.Record(s.app.UID, sets.New(kind)), "what is waited for may need it")
 					<-time.After(patience + gather)
 					synctest.Wait()
 					assert.Equal(t, 1, woken)
-					s, outcome = pass()
+					s, outcome, err = pass()
+				}
+				if tc.failure == "" {
+					require.NoError(t, err)
+				} else {
+					require.ErrorContains(t, err, tc.failure, "what has not left in time counts")
 				}
 				assert.Equal(t, tc.outcome, outcome)
 				assert.Equal(t, tc.ready, s.app.Status.ComponentsReady)

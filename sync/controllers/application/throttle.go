@@ -9,10 +9,10 @@ import (
 
 const (
 	// gather is how long changes of one Application are gathered before it is reconciled, so that
-	// changes that come at once, as from one `kubectl apply`, are one write.
+	// changes that come at once, as from one `kubectl apply`, are one write, or two.
 	gather = 100 * time.Millisecond
-	// promptly is how long changes are gathered of an Application that was not written for maxRest. What
-	// else comes is gathered in the rest that follows.
+	// promptly is how long changes are gathered of an Application in which nothing has changed for
+	// maxRest. What else comes is gathered after that.
 	promptly = 25 * time.Millisecond
 	// maxRest bounds the rest after a write. While an Application keeps changing, its rest doubles,
 	// from gather on: a burst is few writes, however long it takes.
@@ -99,6 +99,7 @@ func (t *throttle) soon(key types.NamespacedName) {
 	wait := max(gather, r.left())
 	if r.left() < -maxRest {
 		wait = promptly
+		t.rests[key] = rest{until: time.Now(), length: gather / 2} // the next are gathered, written or not
 	}
 	time.AfterFunc(wait, func() { t.end(key) })
 }
@@ -151,6 +152,15 @@ func (t *throttle) hold(key types.NamespacedName, wanted bool) bool {
 		time.AfterFunc(patience, func() { t.letGo(key, since) })
 	}
 	return wanted && time.Since(since) < patience
+}
+
+// impatient reports whether what the status of an Application was held back for has not happened in
+// time.
+func (t *throttle) impatient(key types.NamespacedName) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	since, held := t.held[key]
+	return held && time.Since(since) >= patience
 }
 
 // letGo wakes an Application whose status is still held back since then.
