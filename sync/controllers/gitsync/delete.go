@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -138,7 +139,7 @@ func (r *Reconciler) release(ctx context.Context, s *scope) error {
 		return err
 	}
 	r.released.Drop(s.session.key.NamespacedName)
-	r.released.Of(s.session.key.NamespacedName, func() *types.UID { return &s.session.key.UID })
+	r.released.Of(s.session.key.NamespacedName, func() *types.UID { return ptr.To(s.session.key.UID) })
 	r.looks.Drop(s.session.key)
 	r.loads.Drop(s.session.key)
 	r.sessions.Drop(s.session.key)

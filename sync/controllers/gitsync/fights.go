@@ -74,11 +74,19 @@ func (s *scope) isDriftDue(t *target) bool {
 	if known && seen.Settled {
 		return false
 	}
-	if due := t.fights.due(seen.Drifted); due.After(s.now) {
+	if due := t.fights.due(t.accepted(seen.Drifted)); due.After(s.now) {
 		t.driftDue = due
 		return false
 	}
 	return true
+}
+
+// accepted leaves out the objects whose correction was refused: they are tried again with all else
+// that failed.
+func (t *target) accepted(drifted []manifest.ID) []manifest.ID {
+	return slices.DeleteFunc(slices.Clone(drifted), func(id manifest.ID) bool {
+		return slices.ContainsFunc(t.result.Problems, func(p manifest.Problem) bool { return p.ID.Key() == id.Key() })
+	})
 }
 
 // fought says, to be appended to a message, which objects are fought for.

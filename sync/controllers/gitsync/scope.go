@@ -57,6 +57,9 @@ func (s *scope) requeueAfter() time.Duration {
 	for _, t := range s.session.targets {
 		_, over := t.fights.going(s.now)
 		due = append(due, t.driftDue, over)
+		if t.leaving && t.applier != nil && t.attempted != "" {
+			due = append(due, t.tried.Add(leavingLook))
+		}
 	}
 	return reconcile.UntilNext(s.now, due...)
 }
