@@ -223,7 +223,7 @@ func TestRegistry_tellsWhenCredentialsAreRevoked(t *testing.T) {
 			r.Ensure(one, "a", user(t).RESTConfig())
 			c := engaged(t, r, one)
 			for len(told) > 0 {
-				<-told // the first contact may have taken several tries
+				<-told //nolint:errcheck // the first contact may have taken several tries
 			}
 
 			revoke(r)
