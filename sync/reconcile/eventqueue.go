@@ -46,16 +46,17 @@ func (q *eventQueue) add(about topic, send func()) {
 		send()
 		return
 	}
-	if _, waits := q.waiting[about]; !waits {
-		q.order = append(q.order, about)
-	}
+	_, waits := q.waiting[about]
 	q.waiting[about] = send
+	if waits {
+		return
+	}
+	if q.order = append(q.order, about); len(q.order) == 1 {
+		q.arm()
+	}
 	if len(q.order) > maxWaiting {
 		delete(q.waiting, q.order[0])
 		q.order = q.order[1:]
-	}
-	if len(q.order) == 1 {
-		q.arm()
 	}
 }
 

@@ -62,6 +62,21 @@ func TestEventQueue_pacesEvents(t *testing.T) {
 	})
 }
 
+// The only event that waits is replaced as any other, and sent once.
+func TestEventQueue_replacesTheOnlyOneThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAudience()
+		for uid := range eventBurst {
+			a.tell(uid, "Reconcile", "failed")
+		}
+		for _, what := range []string{"recovered", "failed again", "recovered again"} {
+			a.tell(0, "Reconcile", what)
+		}
+		heard := a.after(time.Minute)
+		assert.Equal(t, []string{"0 recovered again"}, heard[eventBurst:])
+	})
+}
+
 // What waits is bounded, and the oldest gives way.
 func TestEventQueue_isBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
