@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -48,9 +49,9 @@ func encode(key string, r *helmrelease.Release, stamp string, id Identity) (*cor
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
-	packed, err := pack(data, fastCompression)
+	packed, err := pack(data, fastPackers)
 	if err == nil && len(packed) > corev1.MaxSecretSize {
-		packed, err = pack(data, gzip.BestCompression)
+		packed, err = pack(data, bestPackers)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("pack: %w", err)
@@ -75,14 +76,30 @@ func encode(key string, r *helmrelease.Release, stamp string, id Identity) (*cor
 	}, nil
 }
 
-func pack(data []byte, level int) ([]byte, error) {
+// fastPackers and bestPackers are used again and again: a new one takes most of a megabyte, many times
+// as much as the record of a usual release.
+var fastPackers, bestPackers = packers(fastCompression), packers(gzip.BestCompression)
+
+func packers(level int) *sync.Pool {
+	return &sync.Pool{New: func() any {
+		w, err := gzip.NewWriterLevel(io.Discard, level)
+		if err != nil {
+			panic(err) // there is no such level
+		}
+		return w
+	}}
+}
+
+func pack(data []byte, pool *sync.Pool) ([]byte, error) {
+	w := pool.Get().(*gzip.Writer)
+	defer func() {
+		w.Reset(io.Discard) // not to keep the record
+		pool.Put(w)
+	}()
 	var packed bytes.Buffer
 	text := base64.NewEncoder(base64.StdEncoding, &packed)
-	w, err := gzip.NewWriterLevel(text, level)
-	if err != nil {
-		return nil, err
-	}
-	_, err = w.Write(data)
+	w.Reset(text)
+	_, err := w.Write(data)
 	err = errors.Join(err, w.Close(), text.Close())
 	return packed.Bytes(), err
 }
