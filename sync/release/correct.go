@@ -169,15 +169,8 @@ func (c *client) correct(info *resource.Info, dryRun []string) (*ObjectDrift, er
 	if missing != nil || err != nil {
 		return missing, err
 	}
-	patch, err := c.patchOf(info, info, live)
-	if err != nil {
-		return nil, c.about("patch", info, err)
-	}
-	if patch.empty() {
-		return nil, nil
-	}
-	patched, err := c.send(patch, info, metav1.PatchOptions{DryRun: dryRun})
-	if err != nil {
+	patch, patched, err := c.bring(info, info, live, metav1.PatchOptions{DryRun: dryRun})
+	if err != nil || patch.empty() {
 		return nil, c.about("patch", info, err)
 	}
 	paths, err := changedPaths(live, patched, patch)

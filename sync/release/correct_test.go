@@ -183,3 +183,34 @@ func TestCorrect_putsNothingBackByAnAlteredRecord(t *testing.T) {
 		w.assertNoBinding()
 	}
 }
+
+// K3, C53: an edit of the key of a list item is put right, too: merged with it, ours would be a second
+// port of the same name.
+func TestCorrect_keyOfAListItem(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(w.desired("web", nil))
+	services := w.client.CoreV1().Services(w.namespace)
+	edit := func() {
+		_, err := services.Patch(t.Context(), "web", types.JSONPatchType, []byte(`[{"op":"replace","path":"/spec/ports/0/port","value":8080}]`), metav1.PatchOptions{})
+		require.NoError(t, err)
+	}
+	assertBack := func() {
+		live, err := services.Get(t.Context(), "web", metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Len(t, live.Spec.Ports, 1)
+		assert.EqualValues(t, 80, live.Spec.Ports[0].Port)
+	}
+	edit()
+	want := []string{"Service " + w.namespace + "/web differed in spec.ports[0].port"}
+	detected, err := w.engine.Detect(t.Context(), w.target, w.identity("web"), nil)
+	require.NoError(t, err)
+	assert.Equal(t, want, w.drift(detected))
+	corrected, err := w.engine.Correct(t.Context(), w.target, w.identity("web"), nil)
+	require.NoError(t, err)
+	assert.Equal(t, want, w.drift(corrected))
+	assertBack()
+
+	edit()
+	w.ensure(w.desired("web", values{"greeting": "two"}))
+	assertBack()
+}

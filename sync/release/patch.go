@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,14 +22,34 @@ import (
 // set in it. What only the leftovers have set is removed too. If there is nothing to do, patch sends
 // nothing and returns live.
 func (c *client) patch(before, info *resource.Info, live *unstructured.Unstructured, options metav1.PatchOptions) (*unstructured.Unstructured, error) {
-	p, err := c.patchOf(before, info, live)
+	_, patched, err := c.bring(before, info, live, options)
+	return patched, err
+}
+
+// bring is like patch, and also returns what it has sent. Where somebody has changed the key of a list
+// item, such as the port of a Service, merging adds ours beside theirs, which is often invalid. Then
+// lists are set as a whole.
+func (c *client) bring(before, info *resource.Info, live *unstructured.Unstructured, options metav1.PatchOptions) (patchData, *unstructured.Unstructured, error) {
+	merge, err := mergeOf(info.Mapping.GroupVersionKind)
 	if err != nil {
-		return nil, err
+		return patchData{}, nil, err
 	}
-	if p.empty() {
-		return live, nil
+	p, patched, err := c.bringBy(merge, before, info, live, options)
+	if apierrors.IsInvalid(err) && merge.lists != nil {
+		if whole, set, err := c.bringBy(asWhole, before, info, live, options); err == nil {
+			return whole, set, nil
+		}
 	}
-	return c.send(p, info, options)
+	return p, patched, err
+}
+
+func (c *client) bringBy(merge merge, before, info *resource.Info, live *unstructured.Unstructured, options metav1.PatchOptions) (patchData, *unstructured.Unstructured, error) {
+	p, err := c.patchOf(merge, before, info, live)
+	if err != nil || p.empty() {
+		return p, live, err
+	}
+	patched, err := c.send(p, info, options)
+	return p, patched, err
 }
 
 // patchData is a patch that can be sent.
@@ -46,17 +67,13 @@ func (c *client) send(p patchData, info *resource.Info, options metav1.PatchOpti
 }
 
 // patchOf returns the patch that patch sends.
-func (c *client) patchOf(before, info *resource.Info, live *unstructured.Unstructured) (patchData, error) {
+func (c *client) patchOf(merge merge, before, info *resource.Info, live *unstructured.Unstructured) (patchData, error) {
 	var none patchData
 	old, err := object(before)
 	if err != nil {
 		return none, err
 	}
 	wanted, err := object(info)
-	if err != nil {
-		return none, err
-	}
-	merge, err := mergeOf(info.Mapping.GroupVersionKind)
 	if err != nil {
 		return none, err
 	}
@@ -108,6 +125,9 @@ func (c *client) withLeftovers(base []byte, info *resource.Info, live *unstructu
 type merge struct {
 	lists strategicpatch.LookupPatchMeta
 }
+
+// asWhole merges objects of any kind as plain JSON.
+var asWhole = merge{}
 
 func mergeOf(gvk schema.GroupVersionKind) (merge, error) {
 	typed, err := scheme.Scheme.New(gvk)
