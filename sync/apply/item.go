@@ -94,7 +94,7 @@ func newItem(object manifest.Object, request Request) (*item, error) {
 	labels[v1alpha1.OwnerHashLabel] = request.Owner.Hash()
 	annotations[v1alpha1.OwnerAnnotation] = request.Owner.String()
 	if it.id.Group == "" && it.id.Kind == "Secret" {
-		return it, prepareSecret(it.body)
+		return it, PrepareSecret(it.body)
 	}
 	return it, nil
 }
@@ -152,10 +152,10 @@ func copyMap(in map[string]any, key string) (map[string]any, error) {
 	return copied, nil
 }
 
-// prepareSecret moves stringData of a Secret into data, as the API server would. Fields are owned
+// PrepareSecret moves stringData of a Secret into data, as the API server would. Fields are owned
 // as they are applied: if we owned stringData, nobody would notice edits of data. A value that is
 // not a string is refused here, because the API server would quote it in its message.
-func prepareSecret(body map[string]any) error {
+func PrepareSecret(body map[string]any) error {
 	data, err := copyMap(body, "data")
 	if err != nil {
 		return err

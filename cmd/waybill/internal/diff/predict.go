@@ -2,7 +2,6 @@ package diff
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
@@ -99,7 +98,7 @@ func (d delivery) predictOne(ctx context.Context, object manifest.Object) (chang
 	if err != nil {
 		return c, err
 	}
-	wanted := prepare(object.Unstructured)
+	wanted, invalid := prepare(object.Unstructured)
 	namespaced, err := api.IsObjectNamespaced(wanted)
 	if meta.IsNoMatchError(err) {
 		if d.defined[wanted.GroupVersionKind().GroupKind()] {
@@ -119,6 +118,10 @@ func (d delivery) predictOne(ctx context.Context, object manifest.Object) (chang
 		wanted.SetNamespace(d.namespace)
 	}
 	c.id.Namespace = wanted.GetNamespace()
+	if invalid != nil {
+		c.note, c.refused = "cannot be applied: "+invalid.Error(), true
+		return c, nil
+	}
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(wanted.GroupVersionKind())
 	switch err := api.Get(ctx, client.ObjectKeyFromObject(wanted), live); {
@@ -219,27 +222,16 @@ func (d delivery) predictRemoval(ctx context.Context, id manifest.ID) (*change, 
 var identity = []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"}
 
 // prepare copies a manifest as it is applied: without the fields that the API server maintains, and
-// with a Secret's stringData moved to data.
-func prepare(object *unstructured.Unstructured) *unstructured.Unstructured {
+// with a Secret's stringData moved to data. The error says what is wrong with a Secret: the API
+// server, which would find it too, quotes what it refuses.
+func prepare(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	object = object.DeepCopy()
 	for _, field := range identity {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
 	}
 	delete(object.Object, "status")
 	if object.GetKind() != "Secret" || object.GroupVersionKind().Group != "" {
-		return object
+		return object, nil
 	}
-	plain, _ := object.Object["stringData"].(map[string]any)
-	data, _ := object.Object["data"].(map[string]any)
-	if len(plain) > 0 && data == nil {
-		data = map[string]any{}
-		object.Object["data"] = data
-	}
-	for key, value := range plain {
-		if s, ok := value.(string); ok { // the API server rejects anything else
-			data[key] = base64.StdEncoding.EncodeToString([]byte(s))
-		}
-	}
-	delete(object.Object, "stringData")
-	return object
+	return object, apply.PrepareSecret(object.Object)
 }
