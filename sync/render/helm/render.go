@@ -65,7 +65,7 @@ func Render(ctx context.Context, c *chart.Chart, o Options) (*Result, error) {
 	}
 	done := make(chan answer, 1)
 	go func() {
-		result, err := render(Clone(c), copyValues(o.Values), o)
+		result, err := guarded(c, o)
 		done <- answer{result, err}
 	}()
 	select {
@@ -74,6 +74,17 @@ func Render(ctx context.Context, c *chart.Chart, o Options) (*Result, error) {
 	case a := <-done:
 		return a.result, a.err
 	}
+}
+
+// guarded turns a panic into an error: charts are written by others, and no caller could recover the
+// panic of another goroutine.
+func guarded(c *chart.Chart, o Options) (result *Result, err error) {
+	defer func() {
+		if crash := recover(); crash != nil {
+			err = fmt.Errorf("%w: chart %s: helm failed unexpectedly: %v", ErrRender, c.Name(), crash)
+		}
+	}()
+	return render(Clone(c), copyValues(o.Values), o)
 }
 
 func render(c *chart.Chart, values map[string]any, o Options) (*Result, error) {

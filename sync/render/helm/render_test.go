@@ -171,3 +171,10 @@ func TestRender_endsWithItsContext(t *testing.T) {
 	_, err := helm.Render(ctx, endless, helm.Options{ReleaseName: "one", Namespace: "default"})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
+
+// The rendering has a goroutine of its own, whose panic no caller could recover.
+func TestRender_panicIsAnError(t *testing.T) {
+	_, err := helm.Render(t.Context(), &chart.Chart{}, helm.Options{ReleaseName: "one", Namespace: "default"})
+	require.ErrorIs(t, err, helm.ErrRender)
+	assert.Contains(t, err.Error(), "failed unexpectedly")
+}

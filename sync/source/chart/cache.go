@@ -154,10 +154,16 @@ func (c *Cache) parseArchive(digest string, b *budget) (*chart.Chart, int64, err
 // once runs fn for all concurrent callers with one key. fn outlives the context of the first
 // caller, and is bounded by fetchTimeout; each caller waits as long as its own context lasts. fn
 // itself looks for what is known already: a look before the call may miss what another call stores
-// meanwhile.
+// meanwhile. A panic of fn, which reads what others wrote, becomes an error: no caller could recover
+// it.
 func once[T any](ctx context.Context, flight *singleflight.Group, key string, fn func(context.Context) (T, error)) (T, error) {
 	var none T
-	done := flight.DoChan(key, func() (any, error) {
+	done := flight.DoChan(key, func() (result any, err error) {
+		defer func() {
+			if crash := recover(); crash != nil {
+				err = fmt.Errorf("%w: reading it failed unexpectedly: %v", ErrInvalidChart, crash)
+			}
+		}()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
 		defer cancel()
 		return fn(ctx)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -118,6 +120,30 @@ func TestGet_movedArchiveIsFoundByAFreshIndex(t *testing.T) {
 	repo.mu.Unlock()
 	_, err = cache.Get(t.Context(), chart.Reference{URL: repo.URL, Name: "web", Version: "1.2.4"}, chart.Credentials{})
 	require.NoError(t, err)
+}
+
+// A damaged cache costs a fetch, and no file outside of it.
+func TestGet_damagedReferenceIsNoPath(t *testing.T) {
+	repo := newRepository(t, httptest.NewServer)
+	repo.add("web", "1.2.3", chartArchive(t, "web", "1.2.3"))
+	ref := chart.Reference{URL: repo.URL, Name: "web", Version: "1.2.3"}
+	dir := t.TempDir()
+	victim := filepath.Join(dir, "victim")
+	require.NoError(t, os.WriteFile(victim, []byte("not ours"), 0o600))
+	get := func() error {
+		cache, err := chart.NewCache(filepath.Join(dir, "cache"))
+		require.NoError(t, err)
+		_, err = cache.Get(t.Context(), ref, chart.Credentials{})
+		return err
+	}
+	require.NoError(t, get())
+	references, err := filepath.Glob(filepath.Join(dir, "cache", "references", "*"))
+	require.NoError(t, err)
+	require.Len(t, references, 1)
+	require.NoError(t, os.WriteFile(references[0], []byte("sha256:../../victim"), 0o600))
+
+	require.NoError(t, get())
+	assert.FileExists(t, victim)
 }
 
 // Eviction from memory and from disk costs a fetch, never an answer.

@@ -142,9 +142,14 @@ func chartLayer(address string, manifest *ocispec.Manifest) (*ocispec.Descriptor
 		return nil, fmt.Errorf("%w: %s is no Helm chart: its media type is %q", ErrInvalidChart, address, manifest.Config.MediaType)
 	}
 	for i, layer := range manifest.Layers {
-		if layer.MediaType == registry.ChartLayerMediaType || layer.MediaType == registry.LegacyChartLayerMediaType {
-			return &manifest.Layers[i], nil
+		if layer.MediaType != registry.ChartLayerMediaType && layer.MediaType != registry.LegacyChartLayerMediaType {
+			continue
 		}
+		// Nobody else checks it: to the client of the registry it is any text.
+		if !digestForm.MatchString(layer.Digest.String()) {
+			return nil, fmt.Errorf("%w: digest of the archive of %s is no SHA-256 in lower case", ErrInvalidChart, address)
+		}
+		return &manifest.Layers[i], nil
 	}
 	return nil, fmt.Errorf("%w: %s holds no chart archive", ErrInvalidChart, address)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 	_ "github.com/distribution/distribution/v3/registry/auth/htpasswd"
 	"github.com/distribution/distribution/v3/registry/handlers"
 	_ "github.com/distribution/distribution/v3/registry/storage/driver/inmemory"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -195,4 +197,72 @@ func TestGet_registryHoldsSomethingElse(t *testing.T) {
 	_, err = newCache(t).Get(t.Context(), chart.Reference{URL: "oci://" + reg.host + "/team", Name: "web", Version: "1.0.0"}, chart.Credentials{PlainHTTP: true})
 	require.ErrorIs(t, err, chart.ErrInvalidChart)
 	assert.Contains(t, err.Error(), "is no Helm chart")
+}
+
+// scriptedRegistry answers what it is told to, where a real one would refuse to hold it.
+type scriptedRegistry struct {
+	host  string
+	blobs map[string][]byte
+
+	mu       sync.Mutex
+	requests []string
+}
+
+// newScriptedRegistry returns a registry whose one chart, team/web 1.0.0, is a layer of that digest
+// and size.
+func newScriptedRegistry(t *testing.T, layer string, size int) *scriptedRegistry {
+	t.Helper()
+	manifest := fmt.Sprintf(`{"schemaVersion":2,"config":{"mediaType":%q},"layers":[{"mediaType":%q,"digest":%q,"size":%d}]}`,
+		helmregistry.ConfigMediaType, helmregistry.ChartLayerMediaType, layer, size)
+	r := &scriptedRegistry{blobs: map[string][]byte{}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.requests = append(r.requests, req.Method+" "+req.URL.Path)
+		if req.URL.Path == "/v2/team/web/manifests/1.0.0" {
+			w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
+			_, _ = w.Write([]byte(manifest))
+			return
+		}
+		blob, ok := r.blobs[strings.TrimPrefix(req.URL.Path, "/v2/team/web/blobs/")]
+		if !ok {
+			http.NotFound(w, req)
+			return
+		}
+		_, _ = w.Write(blob)
+	}))
+	t.Cleanup(server.Close)
+	r.host = strings.TrimPrefix(server.URL, "http://")
+	return r
+}
+
+func (r *scriptedRegistry) chart() chart.Reference {
+	return chart.Reference{URL: "oci://" + r.host + "/team", Name: "web", Version: "1.0.0"}
+}
+
+// K17: what a registry calls its archive never becomes a path, and never ends the process.
+func TestGet_registryNamesNoDigest(t *testing.T) {
+	cases := map[string]struct{ reason, digest string }{
+		"Path":      {"it leads out of the cache", "sha256:../../victim"},
+		"NoDigest":  {"the client of the registry fetches it all the same", "x"},
+		"Algorithm": {"archives are kept by SHA-256", "sha512:" + strings.Repeat("0", 128)},
+		"Short":     {"half a digest", "sha256:" + strings.Repeat("0", 32)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			data := chartArchive(t, "web", "1.0.0")
+			reg := newScriptedRegistry(t, tc.digest, len(data))
+			reg.blobs[tc.digest] = data
+			dir := t.TempDir()
+			victim := filepath.Join(dir, "victim")
+			require.NoError(t, os.WriteFile(victim, []byte("not ours"), 0o600))
+			cache, err := chart.NewCache(filepath.Join(dir, "cache"))
+			require.NoError(t, err)
+
+			_, err = cache.Get(t.Context(), reg.chart(), chart.Credentials{PlainHTTP: true})
+			require.ErrorIs(t, err, chart.ErrInvalidChart, tc.reason)
+			assert.Contains(t, err.Error(), "is no SHA-256")
+			assert.FileExists(t, victim)
+		})
+	}
 }

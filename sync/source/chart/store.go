@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -109,12 +110,25 @@ func (s *store) link(key, digest string) error {
 func (s *store) has(digest string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	file, err := s.archive(digest)
+	if err != nil {
+		return false
+	}
 	now := time.Now()
-	return os.Chtimes(s.archive(digest), now, now) == nil
+	return os.Chtimes(file, now, now) == nil
 }
 
-func (s *store) archive(digest string) string {
-	return filepath.Join(s.dir, archivesDir, strings.TrimPrefix(digest, "sha256:"))
+// digestForm is what a digest must look like to become the name of a file: registries name theirs,
+// and files on disk may be damaged.
+var digestForm = regexp.MustCompile(`^sha256:([0-9a-f]{64})$`)
+
+// archive returns the path of the archive with that digest.
+func (s *store) archive(digest string) (string, error) {
+	encoded := digestForm.FindStringSubmatch(digest)
+	if encoded == nil {
+		return "", fmt.Errorf("%w: digest of the archive is no SHA-256 in lower case", ErrInvalidChart)
+	}
+	return filepath.Join(s.dir, archivesDir, encoded[1]), nil
 }
 
 // put stores what r yields and returns its digest. If wantHex is given, the hash must match it.
@@ -140,7 +154,11 @@ func (s *store) put(r io.Reader, wantHex string) (string, error) {
 		return "", fmt.Errorf("%w: archive has the digest %s, and %s was announced", ErrInvalidChart, got, wantHex)
 	}
 	digest := "sha256:" + got
-	if err := os.Rename(temp.Name(), s.archive(digest)); err != nil {
+	file, err := s.archive(digest)
+	if err != nil {
+		return "", err
+	}
+	if err := os.Rename(temp.Name(), file); err != nil {
 		return "", fmt.Errorf("write chart cache: %w", err)
 	}
 	return digest, s.evict(got)
@@ -148,7 +166,11 @@ func (s *store) put(r io.Reader, wantHex string) (string, error) {
 
 // open returns the archive with that digest, after verifying it: disks forget too.
 func (s *store) open(digest string) (io.ReadCloser, error) {
-	f, err := os.Open(s.archive(digest))
+	file, err := s.archive(digest)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(file)
 	if err != nil {
 		return nil, fmt.Errorf("%w: read chart cache: %w", ErrUnreachable, err)
 	}
@@ -211,7 +233,11 @@ func (s *store) dropDeadReferences() error {
 		if err != nil {
 			continue
 		}
-		if _, err := os.Stat(s.archive(string(digest))); errors.Is(err, fs.ErrNotExist) {
+		archive, err := s.archive(string(digest))
+		if err == nil {
+			_, err = os.Stat(archive)
+		}
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrInvalidChart) {
 			_ = os.Remove(file)
 		}
 	}
