@@ -32,6 +32,8 @@ type Cluster struct {
 	lost func() error
 	// returned returns a channel that is closed when a lost cluster is back; nil while it answers.
 	returned func() <-chan struct{}
+	// holds is nil for the local cluster itself, whose connections last as long as the process.
+	holds *holds
 
 	config    *rest.Config
 	discovery *steadyDiscovery
@@ -84,6 +86,16 @@ func (c *Cluster) Cache() cache.Cache { return c.cache }
 
 // Context ends when the cluster is disengaged: removed, or given other credentials.
 func (c *Cluster) Context() context.Context { return c.ctx }
+
+// Hold keeps the connections of the cluster after Context has ended, for a few seconds at most, until
+// release is called: work that Context tells to end can still record in the cluster how it ended.
+// While anybody holds on, the cluster is not driven with other credentials either.
+func (c *Cluster) Hold() (release func()) {
+	if c.holds == nil {
+		return func() {}
+	}
+	return c.holds.take()
+}
 
 // Reachable returns nil while the API server answers, and otherwise an UnreachableError.
 func (c *Cluster) Reachable() error { return c.lost() }

@@ -35,7 +35,13 @@ func (m *member) drive() {
 	m.registry.mu.Lock()
 	hooks := m.registry.hooks
 	m.registry.mu.Unlock()
-	m.registry.work.Go(func() { m.callAll(c.Context(), c, hooks) })
+	m.registry.work.Go(func() {
+		select {
+		case <-m.before: // what was told to end there must not meet what begins here
+			m.callAll(c.Context(), c, hooks)
+		case <-c.Context().Done():
+		}
+	})
 }
 
 // drop ends the engagement, if there is one.
@@ -52,11 +58,11 @@ func (m *member) drop() {
 // build builds the cluster of one engagement.
 func (m *member) build(ctx context.Context) (*Cluster, error) {
 	if m.link == nil {
-		return m.registry.local.named(ctx, m.key), nil
+		return m.registry.local.named(ctx, m.key, m.holds), nil
 	}
 	c := &Cluster{
 		name: m.key, uid: m.identity.uid, ctx: ctx, kinds: m.registry.local.kinds,
-		lost: m.link.breaker.err, returned: m.link.breaker.returned,
+		lost: m.link.breaker.err, returned: m.link.breaker.returned, holds: m.holds,
 		config: m.link.config, views: newViews(),
 	}
 	httpClient, err := c.open()

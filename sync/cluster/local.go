@@ -48,8 +48,8 @@ func NewLocal(ctx context.Context, config *rest.Config, from cache.Cache, scheme
 }
 
 // named returns the local cluster under the name of a KubernetesCluster without a kubeconfig.
-func (c *Cluster) named(ctx context.Context, name types.NamespacedName) *Cluster {
+func (c *Cluster) named(ctx context.Context, name types.NamespacedName, held *holds) *Cluster {
 	named := *c
-	named.name, named.ctx, named.views = name, ctx, newViews()
+	named.name, named.ctx, named.holds, named.views = name, ctx, held, newViews()
 	return &named
 }

@@ -32,9 +32,12 @@ type member struct {
 	hash     string
 	ctx      context.Context
 	cancel   context.CancelFunc
-	link     *link         // nil for the local cluster
-	wake     chan struct{} // asks for a look; holds one
-	urgent   chan struct{} // asks for a look in spite of the back-off; holds one
+	link     *link           // nil for the local cluster
+	holds    *holds          // what needs the connections of link to the end
+	before   <-chan struct{} // closed once the members that had the name before have ended
+	ended    chan struct{}   // closed once this one has, too
+	wake     chan struct{}   // asks for a look; holds one
+	urgent   chan struct{}   // asks for a look in spite of the back-off; holds one
 
 	// Used by the goroutine only.
 	failures  int       // probes in a row without an answer
@@ -53,7 +56,7 @@ type member struct {
 func newMember(r *Registry, key types.NamespacedName, hash string) *member {
 	ctx, cancel := context.WithCancel(r.ctx)
 	return &member{
-		registry: r, key: key, hash: hash, ctx: ctx, cancel: cancel,
+		registry: r, key: key, hash: hash, ctx: ctx, cancel: cancel, holds: newHolds(), ended: make(chan struct{}),
 		wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
 		state: State{Err: errConnecting},
 	}
@@ -261,12 +264,15 @@ func text(err error) string {
 	return err.Error()
 }
 
-// end cuts every connection when the member is removed or replaced.
+// end cuts every connection when the member is removed or replaced, as soon as nobody holds them.
 func (m *member) end() {
 	m.drop()
+	m.holds.settle()
 	if m.link != nil {
 		m.link.end(fmt.Errorf("cluster %s is %w any more", m.key, ErrNotEngaged))
 	}
+	<-m.before
+	m.registry.left(m)
 }
 
 func (m *member) engaged() bool {

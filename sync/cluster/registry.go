@@ -82,6 +82,7 @@ type Registry struct {
 
 	mu        sync.Mutex
 	members   map[types.NamespacedName]*member
+	ending    map[types.NamespacedName]<-chan struct{} // the field ended of the last member that was started
 	hooks     []EngageFunc
 	listeners []func(types.NamespacedName, bool)
 	guard     func(types.NamespacedName, string) error
@@ -94,7 +95,10 @@ type Registry struct {
 func NewRegistry(local *Cluster, o Options) *Registry {
 	o.setDefaults()
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Registry{local: local, options: o, ctx: ctx, cancel: cancel, members: map[types.NamespacedName]*member{}}
+	return &Registry{
+		local: local, options: o, ctx: ctx, cancel: cancel,
+		members: map[types.NamespacedName]*member{}, ending: map[types.NamespacedName]<-chan struct{}{},
+	}
 }
 
 // Start closes the registry when ctx ends. It makes the registry a Runnable of a manager.
@@ -137,7 +141,8 @@ func (r *Registry) State(key types.NamespacedName) (State, bool) {
 
 // Ensure engages a cluster under that name in the background, as soon as it answers. hash
 // identifies the kubeconfig: if it is unchanged, Ensure does nothing; if it has changed, the old
-// engagement ends and a new one begins. A nil config means the local cluster.
+// engagement ends and a new one begins, and the functions of OnEngage are called once nobody holds
+// the old one. A nil config means the local cluster.
 func (r *Registry) Ensure(key types.NamespacedName, hash string, config *rest.Config) {
 	if err := r.ensure(key, hash, config); err != nil {
 		r.notify(key, false) // nobody else does: no contact will be made
@@ -164,8 +169,30 @@ func (r *Registry) ensure(key types.NamespacedName, hash string, config *rest.Co
 			return err
 		}
 	}
+	m.before = r.ending[key]
+	if m.before == nil {
+		m.before = nobody
+	}
+	r.ending[key] = m.ended
 	r.work.Go(m.run)
 	return nil
+}
+
+// nobody is the field ended where no member had the name before.
+var nobody = func() <-chan struct{} {
+	ended := make(chan struct{})
+	close(ended)
+	return ended
+}()
+
+// left notes that a member, and those that had its name before, have ended.
+func (r *Registry) left(m *member) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ending[m.key] == m.ended {
+		delete(r.ending, m.key)
+	}
+	close(m.ended)
 }
 
 // Remove disengages a cluster and forgets it.

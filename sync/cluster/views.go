@@ -39,7 +39,7 @@ func (c *Cluster) As(user string) (*Cluster, error) {
 func (c *Cluster) impersonate(user string) (*Cluster, error) {
 	view := &Cluster{
 		name: c.name, uid: c.uid, ctx: c.ctx, kinds: c.kinds,
-		lost: c.lost, returned: c.returned,
+		lost: c.lost, returned: c.returned, holds: c.holds,
 		discovery: c.discovery, mapper: c.mapper,
 		views: newViews(),
 	}

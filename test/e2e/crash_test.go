@@ -31,21 +31,21 @@ const (
 )
 
 // setting is a cluster that is hub and user cluster in one, with what waybill-sync is to do.
+// The tests create the KubernetesCluster that leads to it.
 type setting struct {
 	*hub.World
 	bin, cache string
 	repo       *env.GitRepo
 }
 
-func newSetting(t *testing.T) *setting {
+func newSetting(t *testing.T, o env.Options) *setting {
 	t.Helper()
-	c := env.Start(t, env.Options{Name: "crash", Pods: true, CRDs: []string{crds}})
-	s := &setting{World: hub.NewWorld(t, c), cache: t.TempDir()}
+	o.CRDs = []string{crds}
+	s := &setting{World: hub.NewWorld(t, env.Start(t, o)), cache: t.TempDir()}
 	var err error
 	s.bin, err = program.Build(t.Context(), program.Sync)
 	require.NoError(t, err)
 	s.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: hub.SystemNamespace}})
-	s.Create(&v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Name: "here", Namespace: hub.SystemNamespace}})
 	s.CreateGitAuthority()
 	_, s.repo = hub.NewRepo(t)
 	charts, err := env.StartHelmRepo(env.Access{})
@@ -63,6 +63,15 @@ func newSetting(t *testing.T) *setting {
 		}}},
 	})
 	return s
+}
+
+// lead creates the KubernetesCluster, with the reference to its kubeconfig, if it has one.
+func (s *setting) lead(kubeconfig *v1alpha1.SecretKeyReference) {
+	s.T.Helper()
+	s.Create(&v1alpha1.KubernetesCluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "here", Namespace: hub.SystemNamespace},
+		Spec:       v1alpha1.KubernetesClusterSpec{KubeconfigSecretRef: kubeconfig},
+	})
 }
 
 func (s *setting) start(args ...string) *env.Process {
@@ -101,7 +110,8 @@ spec:
 
 // A kill at any point loses nothing and leaves nothing behind (P9, C41, K3).
 func TestSync_survivesBeingKilledAtAnyPoint(t *testing.T) {
-	s := newSetting(t)
+	s := newSetting(t, env.Options{Name: "crash", Pods: true})
+	s.lead(nil)
 	files := map[string]string{}
 	for i := range installations {
 		files[fmt.Sprintf("web-%d.yaml", i)] = s.manifest(fmt.Sprintf("web-%d", i))

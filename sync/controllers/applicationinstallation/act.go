@@ -86,6 +86,8 @@ func (d *driver) perform(s *scope, a *action) (acted, bool) {
 	}
 	p := d.plan(s)
 	result, done := d.acts.Do(d.cluster.Name().String(), d.jobKey(s), a.input(), func(ctx context.Context) acted {
+		defer d.cluster.Hold()() // even if it is told to end, it records how it ended
+
 		p.inventory = p.deployed.all() // now that the job before has ended
 		return a.work(ctx, p)
 	})
