@@ -53,37 +53,40 @@ func TestRender_refusesToLeaveTheRepository(t *testing.T) {
 
 	const remote = "is remote, and only this repository is read"
 	cases := map[string]struct{ kustomization, want string }{
-		"Resource":          {"resources: ['" + url + "']", remote},
-		"UpperCase":         {"Resources: ['" + strings.ToUpper(url[:7]) + url[7:] + "']", remote},
-		"GitHub":            {"resources: ['github.com/kubernetes-sigs/kustomize/examples/helloWorld?ref=v1.0.6']", remote},
-		"GitSSH":            {"resources: ['git@example.com:org/repo']", remote},
-		"GitForced":         {"resources: ['git::https://example.com/org/repo']", remote},
-		"GitFile":           {"resources: ['file://" + bare + "']", remote},
-		"Base":              {"bases: ['" + url + "']", remote},
-		"Component":         {"components: ['" + url + "']", remote},
-		"CRD":               {"crds: ['" + url + "']", remote},
-		"Configuration":     {"configurations: ['" + url + "']", remote},
-		"Patch":             {"resources: [a.yaml]\npatches: [{path: '" + url + "'}]", remote},
-		"PatchJSON":         {"resources: [a.yaml]\npatchesJson6902: [{path: '" + url + "', target: {kind: ConfigMap, version: v1, name: a}}]", remote},
-		"PatchMerge":        {"resources: [a.yaml]\npatchesStrategicMerge: ['" + url + "']", remote},
-		"Replacement":       {"resources: [a.yaml]\nreplacements: [{path: '" + url + "'}]", remote},
-		"ConfigMapFile":     {"configMapGenerator: [{name: x, files: ['key=" + url + "']}]", remote},
-		"ConfigMapEnv":      {"configMapGenerator: [{name: x, env: '" + url + "'}]", remote},
-		"SecretEnvs":        {"secretGenerator: [{name: x, envs: ['" + url + "']}]", remote},
-		"OpenAPI":           {"resources: [a.yaml]\nopenapi: {path: '" + url + "'}", "openapi is not supported"},
-		"Transformer":       {"resources: [a.yaml]\ntransformers: ['" + url + "']", "run plugins"},
-		"InlineTransformer": {"resources: [a.yaml]\ntransformers: ['{apiVersion: builtin, kind: PatchTransformer, metadata: {name: x}, path: \"" + url + "\"}']", "run plugins"},
-		"Generator":         {"generators: [exec.yaml]", "run plugins"},
-		"Validator":         {"resources: [a.yaml]\nvalidators: [exec.yaml]", "run plugins"},
-		"HelmChart":         {"helmCharts: [{name: x, repo: '" + server.URL + "'}]", "ApplicationDefinition"},
-		"OldHelmChart":      {"helmChartInflationGenerator: [{chartName: x}]", "ApplicationDefinition"},
-		"Nested":            {"resources: [../nested]", remote},
-		"Parent":            {"resources: [../../etc/passwd]", "etc/passwd: no such file"},
-		"Absolute":          {"resources: [/etc]", "absolute"},
-		"AbsoluteFile":      {"configMapGenerator: [{name: x, files: [/etc/passwd]}]", "no such file"},
-		"Link":              {"configMapGenerator: [{name: x, files: [link]}]", "symbolic link is absolute"},
-		"LinkUp":            {"configMapGenerator: [{name: x, files: [link-up]}]", "leads out of the repository"},
-		"LinkLoop":          {"configMapGenerator: [{name: x, files: [loop]}]", "limit Links is 40"},
+		"Resource":            {"resources: ['" + url + "']", remote},
+		"UpperCase":           {"Resources: ['" + strings.ToUpper(url[:7]) + url[7:] + "']", remote},
+		"GitHub":              {"resources: ['github.com/kubernetes-sigs/kustomize/examples/helloWorld?ref=v1.0.6']", remote},
+		"GitSSH":              {"resources: ['git@example.com:org/repo']", remote},
+		"GitForced":           {"resources: ['git::https://example.com/org/repo']", remote},
+		"GitFile":             {"resources: ['file://" + bare + "']", remote},
+		"Base":                {"bases: ['" + url + "']", remote},
+		"Component":           {"components: ['" + url + "']", remote},
+		"CRD":                 {"crds: ['" + url + "']", remote},
+		"Configuration":       {"configurations: ['" + url + "']", remote},
+		"Patch":               {"resources: [a.yaml]\npatches: [{path: '" + url + "'}]", remote},
+		"PatchJSON":           {"resources: [a.yaml]\npatchesJson6902: [{path: '" + url + "', target: {kind: ConfigMap, version: v1, name: a}}]", remote},
+		"PatchMerge":          {"resources: [a.yaml]\npatchesStrategicMerge: ['" + url + "']", remote},
+		"Replacement":         {"resources: [a.yaml]\nreplacements: [{path: '" + url + "'}]", remote},
+		"ConfigMapFile":       {"configMapGenerator: [{name: x, files: ['key=" + url + "']}]", remote},
+		"ConfigMapEnv":        {"configMapGenerator: [{name: x, env: '" + url + "'}]", remote},
+		"SecretEnvs":          {"secretGenerator: [{name: x, envs: ['" + url + "']}]", remote},
+		"OpenAPI":             {"resources: [a.yaml]\nopenapi: {path: '" + url + "'}", "openapi is not supported"},
+		"Transformer":         {"resources: [a.yaml]\ntransformers: ['" + url + "']", "run plugins"},
+		"InlineTransformer":   {"resources: [a.yaml]\ntransformers: ['{apiVersion: builtin, kind: PatchTransformer, metadata: {name: x}, path: \"" + url + "\"}']", "run plugins"},
+		"Generator":           {"generators: [exec.yaml]", "run plugins"},
+		"Validator":           {"resources: [a.yaml]\nvalidators: [exec.yaml]", "run plugins"},
+		"HelmChart":           {"helmCharts: [{name: x, repo: '" + server.URL + "'}]", "ApplicationDefinition"},
+		"OldHelmChart":        {"helmChartInflationGenerator: [{chartName: x}]", "ApplicationDefinition"},
+		"Nested":              {"resources: [../nested]", remote},
+		"LinkedKustomization": {"resources: [../linked]", remote},
+		"LinkedComponent":     {"components: [../linked]", remote},
+		"LinkedFile":          {"resources: [a.yaml]\npatches: [{path: ../linked/kustomization.yml}]", remote},
+		"Parent":              {"resources: [../../etc/passwd]", "etc/passwd: no such file"},
+		"Absolute":            {"resources: [/etc]", "absolute"},
+		"AbsoluteFile":        {"configMapGenerator: [{name: x, files: [/etc/passwd]}]", "no such file"},
+		"Link":                {"configMapGenerator: [{name: x, files: [link]}]", "symbolic link is absolute"},
+		"LinkUp":              {"configMapGenerator: [{name: x, files: [link-up]}]", "leads out of the repository"},
+		"LinkLoop":            {"configMapGenerator: [{name: x, files: [loop]}]", "limit Links is 40"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -93,6 +96,7 @@ func TestRender_refusesToLeaveTheRepository(t *testing.T) {
 				"app/a.yaml":                configMap,
 				"app/exec.yaml":             "apiVersion: x/v1\nkind: Exec\nmetadata: {name: x, annotations: {config.kubernetes.io/function: '{exec: {path: /bin/id}}'}}\n",
 				"nested/kustomization.yaml": "resources: ['" + url + "']",
+				"linked/real.yaml":          "configMapGenerator: [{name: x, files: ['k=" + url + "']}]",
 			} {
 				path := filepath.Join(repo, file)
 				require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
@@ -101,6 +105,7 @@ func TestRender_refusesToLeaveTheRepository(t *testing.T) {
 			require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(repo, "app/link")))
 			require.NoError(t, os.Symlink("../../../etc/passwd", filepath.Join(repo, "app/link-up")))
 			require.NoError(t, os.Symlink("loop", filepath.Join(repo, "app/loop")))
+			require.NoError(t, os.Symlink("real.yaml", filepath.Join(repo, "linked/kustomization.yml")))
 
 			objects, problems := render(t, os.DirFS(repo), kustomize.Limits{})
 
@@ -109,6 +114,37 @@ func TestRender_refusesToLeaveTheRepository(t *testing.T) {
 			assert.ErrorContains(t, problems[0], tc.want)
 			assert.NotContains(t, problems[0].Message, "root:", "nothing of /etc/passwd")
 		})
+	}
+	assert.Empty(t, requests)
+}
+
+// A kustomization is one by the name that kustomize asks for, not by where a link of that name leads.
+func TestRender_linkedKustomizationIsCheckedAsAnyOther(t *testing.T) {
+	var requests []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests = append(requests, r.URL.Path)
+		fmt.Fprint(w, "what only this machine may read")
+	}))
+	t.Cleanup(server.Close)
+	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
+		repo := t.TempDir()
+		require.NoError(t, os.Mkdir(filepath.Join(repo, "app"), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(repo, "app/a.yaml"), []byte(configMap), 0o600))
+		require.NoError(t, os.Symlink("real.yaml", filepath.Join(repo, "app", name)))
+		real := filepath.Join(repo, "app/real.yaml")
+
+		require.NoError(t, os.WriteFile(real, []byte("configMapGenerator: [{name: x, files: ['k="+server.URL+"']}]"), 0o600))
+		objects, problems := render(t, os.DirFS(repo), kustomize.Limits{})
+		assert.Empty(t, objects, name)
+		require.Len(t, problems, 1, name)
+		assert.ErrorContains(t, problems[0], "is remote", name)
+		assert.Equal(t, "app/"+name, problems[0].File)
+
+		require.NoError(t, os.WriteFile(real, []byte("resources: [a.yaml]"), 0o600))
+		objects, problems = render(t, os.DirFS(repo), kustomize.Limits{})
+		assert.Empty(t, problems, name)
+		require.Len(t, objects, 1, name)
+		assert.Equal(t, "app/a.yaml", objects[0].File, "the top kustomization is known by that name, too")
 	}
 	assert.Empty(t, requests)
 }

@@ -21,7 +21,7 @@ import (
 type view struct {
 	fsys   fs.FS
 	limits Limits
-	// top is the kustomization that the build starts with.
+	// top is the kustomization that the build starts with, by the name that kustomize asks for.
 	top string
 
 	reads int
@@ -126,8 +126,8 @@ func (v *view) ReadFile(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(resolved)) {
-		content, err = v.kustomization(resolved, content)
+	if asked := path.Join(".", filepath.ToSlash(strings.TrimLeft(name, "/"))); isKustomizationName(asked) || isKustomizationName(resolved) {
+		content, err = v.kustomization(asked, content)
 	} else {
 		err = v.inspect(resolved, content)
 	}
@@ -135,6 +135,12 @@ func (v *view) ReadFile(name string) ([]byte, error) {
 		return nil, v.refuse(err)
 	}
 	return content, nil
+}
+
+// isKustomizationName reports whether kustomize takes a file for a kustomization by its name. It asks
+// for the file by that name, even if it is a symbolic link to another one.
+func isKustomizationName(file string) bool {
+	return slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(file))
 }
 
 func (v *view) stat(name string) (fs.FileInfo, error) {
