@@ -73,7 +73,7 @@ func TestRender_folders(t *testing.T) {
 	got = waybillWith(t, "", "render", "--path", "testdata/validate/repository")
 	assert.Equal(t, 1, got.code, "what could not be used is told")
 	assert.Contains(t, got.errOut, `error: testdata/validate/repository/plain.yaml:15: ConfigMap once: key "a" occurs twice in one object`)
-	assert.Contains(t, got.errOut, "warning: left out: chart testdata/validate/repository/charts/web")
+	assert.Contains(t, got.errOut, "testdata/validate/repository/charts/web/Chart.yaml:1: kind is missing", "a GitSync takes no folder for a chart")
 }
 
 func TestRender_secretsOnlyWhenAsked(t *testing.T) {

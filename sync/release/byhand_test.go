@@ -142,7 +142,7 @@ func TestEnsure_removesWhatARevisionMadeByHandHasSet(t *testing.T) {
 			tc.byHand(w)
 			require.True(t, w.deployment().Spec.Template.Spec.HostNetwork, tc.reason)
 
-			previews, err := w.engine.Preview(t.Context(), w.target, w.identity("one"), w.rendered(d), nil)
+			previews, err := w.engine.Preview(t.Context(), w.target, w.identity("one"), w.rendered(d), release.Provided{})
 			require.NoError(t, err)
 			for _, p := range previews {
 				if p.ID.Kind == "Deployment" {

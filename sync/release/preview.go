@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/manifest"
 )
 
@@ -32,13 +34,21 @@ type Preview struct {
 	Refused bool
 }
 
+// Provided is what would be made before a release, whether or not the cluster has it already.
+type Provided struct {
+	// Kinds are those that CRDs define.
+	Kinds map[schema.GroupKind]bool
+	// Namespaces by name.
+	Namespaces map[string]bool
+}
+
 // Preview returns what an install of the wanted objects, or an upgrade to them, would do to each of
 // them, and to those objects of the deployed revision, and of what failed or was made by hand since,
 // that are not among them. Nothing is written: each write is sent as a dry run. Hooks and CRDs are
-// left out. defined are the kinds that CRDs define which would be applied first; objects of such a
-// kind are returned as wanted until the cluster offers it, and those of other kinds that it does not
-// offer are refused. wanted carries the marks of the release.
-func (e *Engine) Preview(ctx context.Context, t Target, id Identity, wanted []manifest.Object, defined map[schema.GroupKind]bool) ([]Preview, error) {
+// left out. Objects of a kind or in a namespace that is provided are returned as wanted until the
+// cluster has it, and those of others that it does not have are refused. wanted carries the marks of
+// the release.
+func (e *Engine) Preview(ctx context.Context, t Target, id Identity, wanted []manifest.Object, with Provided) ([]Preview, error) {
 	observed, err := e.Observe(ctx, t, id)
 	if err != nil {
 		return nil, err
@@ -49,12 +59,12 @@ func (e *Engine) Preview(ctx context.Context, t Target, id Identity, wanted []ma
 	}
 	j := job{engine: e, target: t, desired: Desired{Identity: id}, observed: observed}
 	return inSession(ctx, j, func(_ context.Context, s *session) ([]Preview, error) {
-		previews, err := s.preview(wanted, defined)
+		previews, err := s.preview(wanted, with)
 		return previews, s.failed("preview", err)
 	})
 }
 
-func (s *session) preview(wanted []manifest.Object, defined map[schema.GroupKind]bool) ([]Preview, error) {
+func (s *session) preview(wanted []manifest.Object, with Provided) ([]Preview, error) {
 	old, err := s.deployed()
 	if err != nil {
 		return nil, err
@@ -62,10 +72,12 @@ func (s *session) preview(wanted []manifest.Object, defined map[schema.GroupKind
 	if err := s.readLeftovers(); err != nil {
 		return nil, err
 	}
-	list, previews, err := s.client.locate(wanted, defined)
+	list, previews, err := s.client.locate(wanted, with.Kinds)
 	if err != nil {
 		return nil, err
 	}
+	made := namespacesIn(list)
+	maps.Copy(made, with.Namespaces)
 	add := func(p *Preview, err error) error {
 		s.client.mu.Lock()
 		defer s.client.mu.Unlock()
@@ -74,7 +86,7 @@ func (s *session) preview(wanted []manifest.Object, defined map[schema.GroupKind
 		}
 		return err
 	}
-	if err := s.client.batches(list, func(info *resource.Info) error { return add(s.client.previewWrite(old.objects.Get(info), info)) }); err != nil {
+	if err := s.client.batches(list, func(info *resource.Info) error { return add(s.client.previewWrite(old.objects.Get(info), info, made)) }); err != nil {
 		return nil, s.client.fail(err)
 	}
 	seen := slices.Clone(list)
@@ -135,9 +147,20 @@ func (c *client) locate(wanted []manifest.Object, defined map[schema.GroupKind]b
 	return list, unknown, nil
 }
 
+// namespacesIn returns the Namespaces among objects. Helm writes them before all else.
+func namespacesIn(list kube.ResourceList) map[string]bool {
+	found := map[string]bool{}
+	for _, info := range list {
+		if info.Mapping.GroupVersionKind.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
+			found[info.Name] = true
+		}
+	}
+	return found
+}
+
 // previewWrite returns what update would do. before is the object in the deployed revision; nil if
-// it is not there.
-func (c *client) previewWrite(before, info *resource.Info) (*Preview, error) {
+// it is not there. made are the namespaces that are made before the object.
+func (c *client) previewWrite(before, info *resource.Info, made map[string]bool) (*Preview, error) {
 	if err := c.mark(info); err != nil {
 		return nil, err
 	}
@@ -151,13 +174,16 @@ func (c *client) previewWrite(before, info *resource.Info) (*Preview, error) {
 	case apierrors.IsNotFound(err):
 		p.Before = nil
 		p.After, err = c.resource(info).Create(c.ctx, wanted, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if apierrors.IsNotFound(err) { // the namespace, which is created before the release
+		if apierrors.IsNotFound(err) && made[info.Namespace] {
 			p.After, err = wanted, nil
 		}
 	case err != nil:
 		return nil, c.about("read", info, err)
 	default:
 		if before == nil {
+			if err = c.conflict(p.Before); err != nil {
+				break
+			}
 			before = info
 		}
 		p.After, err = c.patch(before, info, p.Before, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
@@ -166,6 +192,24 @@ func (c *client) previewWrite(before, info *resource.Info) (*Preview, error) {
 		p.After, p.Note, p.Refused = wanted, err.Error(), true
 	}
 	return p, c.ctx.Err()
+}
+
+// conflict says whose a live object is that the release does not contain yet; nil if Helm would take
+// it over, because it has the marks that Helm gives to the objects of this release. Without them,
+// Helm refuses the whole release.
+func (c *client) conflict(live *unstructured.Unstructured) error {
+	marks := live.GetAnnotations()
+	name, namespace := marks[releaseNameAnnotation], marks[releaseNamespaceAnnotation]
+	switch {
+	case live.GetLabels()[managedByLabel] == managedByHelm && name == c.id.Name && namespace == c.id.Namespace:
+		return nil
+	case name != "":
+		return fmt.Errorf("it exists and belongs to the release %s/%s: Helm refuses to take it over", namespace, name)
+	case marks[v1alpha1.OwnerAnnotation] != "":
+		return fmt.Errorf("it exists and belongs to %s: Helm refuses to take it over", marks[v1alpha1.OwnerAnnotation])
+	}
+	return fmt.Errorf("it exists and no release made it: Helm refuses to take it over, unless it has the label %s: %s and the annotations %s: %s and %s: %s",
+		managedByLabel, managedByHelm, releaseNameAnnotation, c.id.Name, releaseNamespaceAnnotation, c.id.Namespace)
 }
 
 // previewRemoval returns what would become of an object that has left the release.

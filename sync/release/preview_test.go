@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	helmrelease "helm.sh/helm/v3/pkg/release"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -51,7 +52,7 @@ func TestPreview_isWhatAnUpgradeDoes(t *testing.T) {
 	second := w.template(configMap("same", "a") + configMap("changed", "b") + configMap("new", "b") +
 		"apiVersion: example.com/v1\nkind: Unknown\nmetadata: {name: later}\n")
 
-	previews, err := w.engine.Preview(t.Context(), w.target, first.Identity, w.rendered(first), nil)
+	previews, err := w.engine.Preview(t.Context(), w.target, first.Identity, w.rendered(first), release.Provided{})
 	require.NoError(t, err)
 	require.Len(t, previews, 3, "of a release that is not there everything is new")
 	for _, p := range previews {
@@ -63,13 +64,15 @@ func TestPreview_isWhatAnUpgradeDoes(t *testing.T) {
 	assert.Empty(t, list.Items, "nothing was written")
 
 	w.ensure(first)
-	previews, err = w.engine.Preview(t.Context(), w.target, first.Identity, w.rendered(first), nil)
+	previews, err = w.engine.Preview(t.Context(), w.target, first.Identity, w.rendered(first), release.Provided{})
 	require.NoError(t, err)
 	for _, p := range previews {
 		assert.Equal(t, p.Before, p.After, "%s is as it is wanted", p.ID)
 	}
 
-	previews, err = w.engine.Preview(t.Context(), w.target, second.Identity, w.rendered(second), map[schema.GroupKind]bool{{Group: "example.com", Kind: "Unknown"}: true})
+	previews, err = w.engine.Preview(t.Context(), w.target, second.Identity, w.rendered(second), release.Provided{
+		Kinds: map[schema.GroupKind]bool{{Group: "example.com", Kind: "Unknown"}: true},
+	})
 	require.NoError(t, err)
 	got := map[string][2]string{}
 	for _, p := range previews {
@@ -88,7 +91,7 @@ func TestPreview_notes(t *testing.T) {
 	next := w.template(configMap("same", "a") + "apiVersion: v1\nkind: Service\nmetadata: {name: broken}\nspec: {ports: [{port: 70000}]}\n---\n" +
 		"apiVersion: example.com/v1\nkind: Unknown\nmetadata: {name: unknown}\n")
 
-	previews, err := w.engine.Preview(t.Context(), w.target, next.Identity, w.rendered(next), nil)
+	previews, err := w.engine.Preview(t.Context(), w.target, next.Identity, w.rendered(next), release.Provided{})
 	require.NoError(t, err)
 	notes := map[string]string{}
 	for _, p := range previews {
@@ -101,8 +104,78 @@ func TestPreview_notes(t *testing.T) {
 
 	foreign := w.template(configMap("same", "a"))
 	foreign.OwnerHash = "somebody-else"
-	_, err = w.engine.Preview(t.Context(), w.target, foreign.Identity, w.rendered(foreign), nil)
+	_, err = w.engine.Preview(t.Context(), w.target, foreign.Identity, w.rendered(foreign), release.Provided{})
 	assert.Equal(t, release.ReasonConflict, release.ReasonOf(err))
+}
+
+// K50, C13: Helm takes over nothing that lacks its marks, and refuses the whole release for one such object.
+func TestPreview_refusesWhatHelmDoesNotTakeOver(t *testing.T) {
+	marked := func(name, namespace string) *metav1.ObjectMeta {
+		return &metav1.ObjectMeta{
+			Labels:      map[string]string{"app.kubernetes.io/managed-by": "Helm"},
+			Annotations: map[string]string{"meta.helm.sh/release-name": name, "meta.helm.sh/release-namespace": namespace},
+		}
+	}
+	cases := map[string]struct {
+		reason string
+		meta   func(*world) *metav1.ObjectMeta
+		want   string
+	}{
+		"by hand":    {"nobody said that Helm may", func(*world) *metav1.ObjectMeta { return &metav1.ObjectMeta{} }, "it exists and no release made it"},
+		"of another": {"it would be taken from it", func(w *world) *metav1.ObjectMeta { return marked("other", w.namespace) }, "/other: Helm refuses"},
+		"of Waybill": {"it would be put back", func(*world) *metav1.ObjectMeta {
+			return &metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.OwnerAnnotation: "hub/GitSync/team/site"}}
+		}, "belongs to hub/GitSync/team/site: Helm refuses"},
+		"of this one": {"someone prepared it, or an install failed", func(w *world) *metav1.ObjectMeta {
+			return marked(w.template("").Name, w.namespace)
+		}, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			d := w.template(configMap("there", "wanted"))
+			there := &corev1.ConfigMap{ObjectMeta: *tc.meta(w), Data: map[string]string{"key": "kept"}}
+			there.Name = "there"
+			_, err := w.client.CoreV1().ConfigMaps(w.namespace).Create(t.Context(), there, metav1.CreateOptions{})
+			require.NoError(t, err)
+
+			previews, err := w.engine.Preview(t.Context(), w.target, d.Identity, w.rendered(d), release.Provided{})
+			require.NoError(t, err)
+			require.Len(t, previews, 1)
+			assert.Equal(t, "kept", valueOf(previews[0].Before))
+			assert.Equal(t, tc.want != "", previews[0].Refused, tc.reason)
+			assert.Contains(t, previews[0].Note, tc.want, tc.reason)
+			_, err = w.engine.Ensure(t.Context(), w.target, d)
+			assert.Equal(t, tc.want != "", err != nil, "and so it comes: %v", err)
+		})
+	}
+}
+
+// K37: a namespace that nobody makes is no place for an object.
+func TestPreview_refusesNamespacesThatNobodyMakes(t *testing.T) {
+	w := newWorld(t)
+	absent := w.namespace + "-absent"
+	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: early, namespace: " + absent + "}\n---\n"
+	cases := map[string]struct {
+		reason, text string
+		with         release.Provided
+		refused      bool
+	}{
+		"nobody":  {"the install would fail", text, release.Provided{}, true},
+		"before":  {"the target namespace is made before the release", text, release.Provided{Namespaces: map[string]bool{absent: true}}, false},
+		"by Helm": {"Helm writes namespaces first", text + "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + absent + "}\n", release.Provided{}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := w.template(tc.text)
+			previews, err := w.engine.Preview(t.Context(), w.target, d.Identity, w.rendered(d), tc.with)
+			require.NoError(t, err)
+			require.NotEmpty(t, previews)
+			for _, p := range previews {
+				assert.Equal(t, tc.refused, p.Refused, "%s: %s", tc.reason, p.Note)
+			}
+		})
+	}
 }
 
 // A block at the end of a manifest keeps its line break, in a preview as in an install.
@@ -110,7 +183,7 @@ func TestPreview_blockAtTheEnd(t *testing.T) {
 	w := newWorld(t)
 	d := w.template("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: block}\ndata:\n  key: |\n    text\n")
 	w.ensure(d)
-	previews, err := w.engine.Preview(t.Context(), w.target, d.Identity, w.rendered(d), nil)
+	previews, err := w.engine.Preview(t.Context(), w.target, d.Identity, w.rendered(d), release.Provided{})
 	require.NoError(t, err)
 	require.Len(t, previews, 1)
 	assert.Equal(t, "text\n", valueOf(previews[0].Before))
@@ -144,7 +217,7 @@ func TestPreview_goesByTheRecordsThatAreNoted(t *testing.T) {
 				w.alter("one", 1, func(r *helmrelease.Release) { r.Manifest += "\n" })
 			}
 			next := w.template(configMap("same", "a"))
-			previews, err := w.engine.Preview(t.Context(), w.target, next.Identity, w.rendered(next), nil)
+			previews, err := w.engine.Preview(t.Context(), w.target, next.Identity, w.rendered(next), release.Provided{})
 			require.NoError(t, err)
 			require.Len(t, previews, 2)
 			assert.Equal(t, altered, previews[0].After != nil, previews[0].Note)

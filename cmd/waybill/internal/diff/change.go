@@ -55,6 +55,9 @@ func (c change) action() action {
 	return noChange
 }
 
+// keep says why an object stays as it is.
+func (c *change) keep(why string) { c.after, c.note = c.before, why }
+
 // tidy removes what does not express anybody's intent: fields that the API server maintains, the
 // status, and our marks, which follow from who delivers the object.
 func tidy(object *unstructured.Unstructured) *unstructured.Unstructured {

@@ -23,7 +23,7 @@ func (j *job) ofInstallation(ctx context.Context, inst *v1alpha1.ApplicationInst
 	if err != nil {
 		return nil, err
 	}
-	hubID, err := j.hubID(ctx)
+	hubID, err := j.hubID(ctx, j.hub)
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +63,12 @@ func (j *job) ofNamespace(ctx context.Context, r *installation.Resolved) ([]chan
 	return []change{{cluster: j.target.Name(), id: manifest.Object{Unstructured: namespace}.ID(), after: namespace}}, nil
 }
 
+// madeFor returns the namespaces that are made before an installation.
+func madeFor(r *installation.Resolved) map[string]bool {
+	wanted := r.Target()
+	return map[string]bool{wanted.Name: wanted.Create}
+}
+
 // ofRelease asks the release engine what it would do.
 func (j *job) ofRelease(ctx context.Context, r *installation.Resolved, owner apply.Owner) ([]change, error) {
 	at, err := newTarget(j.target)
@@ -94,7 +100,8 @@ func (j *job) ofRelease(ctx context.Context, r *installation.Resolved, owner app
 	if err != nil {
 		return nil, err
 	}
-	previews, err := release.NewEngine().Preview(ctx, at, id, objects.Objects, kindsDefined(crds))
+	before := provided{}.with(crds)
+	previews, err := release.NewEngine().Preview(ctx, at, id, objects.Objects, release.Provided{Kinds: before.kinds, Namespaces: madeFor(r)})
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +113,7 @@ func (j *job) ofRelease(ctx context.Context, r *installation.Resolved, owner app
 
 // ofCRDs returns what would happen to the CRDs of a chart, whose policy is not to skip them.
 func (j *job) ofCRDs(ctx context.Context, r *installation.Resolved, crds []manifest.Object) ([]change, error) {
-	d := delivery{cluster: j.target, manager: v1alpha1.HelmFieldManager}
+	d := delivery{cluster: j.target, manager: v1alpha1.HelmFieldManager, provided: provided{namespaces: madeFor(r)}}
 	changes, err := d.predict(ctx, crds)
 	if r.HelmOptions().GetCRDs() == v1alpha1.CRDCreate {
 		for i := range changes {
@@ -130,7 +137,10 @@ func (j *job) ofKustomization(ctx context.Context, r *installation.Resolved, own
 	for _, object := range objects.Objects {
 		object.SetLabel(v1alpha1.ReleaseLabel, r.Installation.Name)
 	}
-	d := delivery{cluster: j.target, manager: v1alpha1.FieldManager, owner: &owner, namespace: r.Namespace, prune: true}
+	d := delivery{
+		cluster: j.target, manager: v1alpha1.FieldManager, owner: &owner, namespace: r.Namespace, prune: true,
+		provided: provided{namespaces: madeFor(r)},
+	}
 	if in := r.Installation.Status.Inventory; in != nil {
 		api, err := j.target.Client()
 		if err != nil {

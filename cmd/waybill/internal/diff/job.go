@@ -183,18 +183,33 @@ func (j *job) asItWouldBe(changes []change, object manifest.Object, namespace st
 	return object.Unstructured
 }
 
-// hubID returns the id of the hub; empty if waybill-sync has not run yet.
-func (j *job) hubID(ctx context.Context) (string, error) {
-	c, err := j.hub.Client()
+// hubID returns the id of the hub that a cluster is; empty if waybill-sync has not run there yet.
+func (j *job) hubID(ctx context.Context, cluster *fleet.Cluster) (string, error) {
+	c, err := cluster.Client()
 	if err != nil {
 		return "", err
 	}
 	config := &corev1.ConfigMap{}
 	key := client.ObjectKey{Namespace: j.env.SystemNamespace, Name: v1alpha1.HubConfigMap}
 	if err := c.Get(ctx, key, config); client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("read the id of the hub from ConfigMap %s: %w", key, j.hub.Explain(err))
+		return "", fmt.Errorf("read the id of the hub from ConfigMap %s: %w", key, cluster.Explain(err))
 	} else if apierrors.IsNotFound(err) {
 		return "", nil
 	}
 	return config.Data[v1alpha1.HubIDKey], nil
+}
+
+// ownersHub returns the id of the hub for comparing owners. Without rights to read it, it is empty,
+// and a warning says that objects of another hub are not told apart.
+func (j *job) ownersHub(ctx context.Context, cluster *fleet.Cluster) (string, error) {
+	id, err := j.hubID(ctx, cluster)
+	if apierrors.IsForbidden(err) {
+		j.env.Warnf("objects of another hub are not told apart from those of this one: %s", err)
+		return "", nil
+	}
+	if err == nil && id == "" {
+		j.env.Warnf("objects of another hub are not told apart from those of this one: namespace %s of %s has no ConfigMap %s with its id",
+			j.env.SystemNamespace, cluster.Name(), v1alpha1.HubConfigMap)
+	}
+	return id, err
 }

@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,25 +42,29 @@ func (j *job) ofKubernetesApplication(ctx context.Context, app *v1alpha1.Kuberne
 	if err != nil {
 		return nil, err
 	}
-	defined := kindsDefined(objects)
+	at, err := j.destination(ctx, cluster, objects)
+	if err != nil {
+		return nil, err
+	}
 	changes := make([]change, len(wanted))
 	var group errgroup.Group
 	group.SetLimit(requests)
 	for i := range wanted {
 		group.Go(func() (err error) {
-			changes[i], err = deliveryOf(cluster, &wanted[i], defined).predictOne(ctx, objects[i])
+			changes[i], err = at.delivery(&wanted[i]).predictOne(ctx, objects[i])
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	for i := range left {
-		removal, err := predictDeletion(ctx, cluster, &left[i])
+	for i := range left { // their templates are gone
+		d := at.delivery(&left[i])
+		removals, err := d.predictRemovals(ctx, d.inventory)
 		if err != nil {
 			return nil, err
 		}
-		changes = append(changes, removal...)
+		changes = append(changes, removals...)
 	}
 	return changes, nil
 }
@@ -148,16 +151,33 @@ func (j *job) ofResource(ctx context.Context, kar *v1alpha1.KubernetesApplicatio
 	if err != nil {
 		return nil, err
 	}
-	one, err := deliveryOf(cluster, kar, kindsDefined(objects)).predictOne(ctx, objects[0])
+	at, err := j.destination(ctx, cluster, objects)
+	if err != nil {
+		return nil, err
+	}
+	one, err := at.delivery(kar).predictOne(ctx, objects[0])
 	return []change{one}, err
 }
 
-// deliveryOf returns how the object of a resource is applied, together with CustomResourceDefinitions
-// that define some kinds.
-func deliveryOf(cluster *fleet.Cluster, kar *v1alpha1.KubernetesApplicationResource, defined map[schema.GroupKind]bool) delivery {
+// destination is a cluster that resources are delivered to.
+type destination struct {
+	cluster *fleet.Cluster
+	// hubID is the id of the hub that the resources live on; empty if it is not known.
+	hubID string
+	// provided is what their objects provide for one another.
+	provided provided
+}
+
+func (j *job) destination(ctx context.Context, cluster *fleet.Cluster, objects []manifest.Object) (destination, error) {
+	hubID, err := j.ownersHub(ctx, j.target)
+	return destination{cluster: cluster, hubID: hubID, provided: provided{}.with(objects)}, err
+}
+
+// delivery returns how the object of a resource is applied.
+func (at destination) delivery(kar *v1alpha1.KubernetesApplicationResource) delivery {
 	d := delivery{
-		cluster: cluster, manager: v1alpha1.FieldManager, namespace: metav1.NamespaceDefault, defined: defined,
-		owner: &apply.Owner{Kind: v1alpha1.KubernetesApplicationResourceKind, Namespace: kar.Namespace, Name: kar.Name},
+		cluster: at.cluster, manager: v1alpha1.FieldManager, namespace: metav1.NamespaceDefault, provided: at.provided,
+		owner: &apply.Owner{HubID: at.hubID, Kind: v1alpha1.KubernetesApplicationResourceKind, Namespace: kar.Namespace, Name: kar.Name},
 	}
 	if in := kar.Status.Inventory; in != nil {
 		d.inventory, _ = inventory.Decode(in.Entries) // what cannot be read is not ours
@@ -185,20 +205,4 @@ func templated(resources []v1alpha1.KubernetesApplicationResource) ([]manifest.O
 		objects[i] = manifest.Object{Unstructured: object}
 	}
 	return objects, nil
-}
-
-// predictDeletion returns what would happen to the objects of a resource whose template is gone.
-func predictDeletion(ctx context.Context, cluster *fleet.Cluster, kar *v1alpha1.KubernetesApplicationResource) ([]change, error) {
-	d := deliveryOf(cluster, kar, nil)
-	var changes []change
-	for _, id := range d.inventory {
-		removal, err := d.predictRemoval(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		if removal != nil {
-			changes = append(changes, *removal)
-		}
-	}
-	return changes, nil
 }

@@ -3,12 +3,12 @@ package diff
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -40,15 +40,14 @@ type delivery struct {
 	inventory []manifest.ID
 	prune     bool
 
-	// defined are the kinds that CustomResourceDefinitions define which are applied with an object.
-	// predict sets it to those among its objects.
-	defined map[schema.GroupKind]bool
+	// provided is what is applied before the objects, or with them. predict adds its objects.
+	provided provided
 }
 
 // predict asks the API server what would happen to the objects, and to those in the inventory that
 // are not among them.
 func (d delivery) predict(ctx context.Context, objects []manifest.Object) ([]change, error) {
-	d.defined = kindsDefined(objects)
+	d.provided = d.provided.with(objects)
 	wanted := make([]manifest.ID, len(objects))
 	changes := make([]change, len(objects))
 	var group errgroup.Group
@@ -66,30 +65,11 @@ func (d delivery) predict(ctx context.Context, objects []manifest.Object) ([]cha
 	if !d.prune {
 		return changes, nil
 	}
-	for _, id := range inventory.Diff(d.inventory, wanted) {
-		removal, err := d.predictRemoval(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		if removal != nil {
-			changes = append(changes, *removal)
-		}
+	removals, err := d.predictRemovals(ctx, inventory.Diff(d.inventory, wanted))
+	if slices.ContainsFunc(changes, func(c change) bool { return c.refused }) {
+		hold(removals)
 	}
-	return changes, nil
-}
-
-// kindsDefined returns the kinds that the CustomResourceDefinitions among objects define.
-func kindsDefined(objects []manifest.Object) map[schema.GroupKind]bool {
-	defined := map[schema.GroupKind]bool{}
-	for _, object := range objects {
-		if object.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}) {
-			continue
-		}
-		group, _, _ := unstructured.NestedString(object.Object, "spec", "group")
-		kind, _, _ := unstructured.NestedString(object.Object, "spec", "names", "kind")
-		defined[schema.GroupKind{Group: group, Kind: kind}] = true
-	}
-	return defined
+	return append(changes, removals...), err
 }
 
 func (d delivery) predictOne(ctx context.Context, object manifest.Object) (change, error) {
@@ -101,7 +81,7 @@ func (d delivery) predictOne(ctx context.Context, object manifest.Object) (chang
 	wanted, invalid := prepare(object.Unstructured)
 	namespaced, err := api.IsObjectNamespaced(wanted)
 	if meta.IsNoMatchError(err) {
-		if d.defined[wanted.GroupVersionKind().GroupKind()] {
+		if d.provided.kinds[wanted.GroupVersionKind().GroupKind()] {
 			c.after = wanted
 			return c, nil
 		}
@@ -154,7 +134,7 @@ func (d delivery) dryRun(ctx context.Context, api client.Client, c *change, want
 	switch {
 	case err == nil:
 		c.after = applied
-	case apierrors.IsNotFound(err) && c.before == nil:
+	case apierrors.IsNotFound(err) && d.provided.namespaces[wanted.GetNamespace()]:
 		c.after = wanted // its namespace does not exist yet
 	default:
 		c.after, c.note, c.refused = wanted, err.Error(), true
@@ -171,16 +151,29 @@ func (d delivery) foreign(live, wanted *unstructured.Unstructured, id manifest.I
 	case marked && d.isOwner(owner):
 		return ""
 	case marked:
-		return fmt.Sprintf("belongs to %s %s/%s", owner.Kind, owner.Namespace, owner.Name)
+		return d.describe(owner)
 	case d.delivered(id):
 		return "" // someone removed the mark
 	}
 	return "exists and is not Waybill's; to take it over, annotate the manifest with " + v1alpha1.AdoptAnnotation + `: "true"`
 }
 
-// isOwner compares names only: it is known which hub is asked.
+// isOwner reports whether the owner of an object is that of the delivery. Where the id of the hub is
+// not known, names decide.
 func (d delivery) isOwner(other apply.Owner) bool {
-	return other.Kind == d.owner.Kind && other.Namespace == d.owner.Namespace && other.Name == d.owner.Name
+	if d.owner.HubID == "" {
+		other.HubID = ""
+	}
+	return other == *d.owner
+}
+
+// describe says whose an object of another owner is.
+func (d delivery) describe(other apply.Owner) string {
+	who := fmt.Sprintf("belongs to %s %s/%s", other.Kind, other.Namespace, other.Name)
+	if d.owner.HubID != "" && other.HubID != d.owner.HubID {
+		who += " of hub " + other.HubID
+	}
+	return who
 }
 
 func (d delivery) delivered(id manifest.ID) bool {
@@ -190,48 +183,4 @@ func (d delivery) delivered(id manifest.ID) bool {
 		}
 	}
 	return false
-}
-
-// predictRemoval returns what would happen to an object that is gone from the source; nil if
-// nothing would, because it does not exist any more or belongs to another owner.
-func (d delivery) predictRemoval(ctx context.Context, id manifest.ID) (*change, error) {
-	api, err := d.cluster.Client()
-	if err != nil {
-		return nil, err
-	}
-	live := &unstructured.Unstructured{}
-	live.SetGroupVersionKind(id.GroupVersionKind())
-	err = api.Get(ctx, client.ObjectKey{Namespace: id.Namespace, Name: id.Name}, live)
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("get %s: %w", id, d.cluster.Explain(err))
-	}
-	if owner, ok := apply.OwnerOf(live); ok && !d.isOwner(owner) {
-		return nil, nil
-	}
-	c := &change{cluster: d.cluster.Name(), id: id, before: live}
-	if live.GetAnnotations()[v1alpha1.PruneAnnotation] == "disabled" {
-		c.after, c.note = live, "has left, and its annotation "+v1alpha1.PruneAnnotation+" keeps it"
-	}
-	return c, nil
-}
-
-// identity lists the metadata fields that the API server maintains.
-var identity = []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"}
-
-// prepare copies a manifest as it is applied: without the fields that the API server maintains, and
-// with a Secret's stringData moved to data. The error says what is wrong with a Secret: the API
-// server, which would find it too, quotes what it refuses.
-func prepare(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	object = object.DeepCopy()
-	for _, field := range identity {
-		unstructured.RemoveNestedField(object.Object, "metadata", field)
-	}
-	delete(object.Object, "status")
-	if object.GetKind() != "Secret" || object.GroupVersionKind().Group != "" {
-		return object, nil
-	}
-	return object, apply.PrepareSecret(object.Object)
 }

@@ -10,7 +10,6 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/waybill/internal/fleet"
 	"waybill.dev/waybill/cmd/waybill/internal/installation"
-	"waybill.dev/waybill/cmd/waybill/internal/manifests"
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/apply/inventory"
 )
@@ -27,13 +26,17 @@ func (j *job) ofGitSync(ctx context.Context, gs *v1alpha1.GitSync) ([]change, er
 	if len(objects.Objects) == 0 && !gs.Spec.AllowEmpty {
 		return nil, fmt.Errorf("%s holds no manifest, and spec.allowEmpty is not set: nothing would be applied or deleted", objects.Source)
 	}
-	api, err := j.hub.Client()
+	api, err := j.target.Client()
+	if err != nil {
+		return nil, err
+	}
+	hubID, err := j.ownersHub(ctx, j.target)
 	if err != nil {
 		return nil, err
 	}
 	d := delivery{
 		manager:   v1alpha1.FieldManager,
-		owner:     &apply.Owner{Kind: v1alpha1.GitSyncKind, Namespace: gs.Namespace, Name: gs.Name},
+		owner:     &apply.Owner{HubID: hubID, Kind: v1alpha1.GitSyncKind, Namespace: gs.Namespace, Name: gs.Name},
 		namespace: defaultNamespace(gs),
 		prune:     gs.GetPrune() && len(objects.Problems) == 0,
 	}
@@ -64,14 +67,7 @@ func (j *job) contentOf(ctx context.Context, gs *v1alpha1.GitSync) (*installatio
 	if j.path == "" {
 		return j.sources.RenderSync(ctx, j.lookup, gs)
 	}
-	set, err := manifests.Read([]string{j.path}, j.env.In)
-	if err != nil {
-		return nil, err
-	}
-	for _, chart := range set.Charts {
-		j.env.Warnf("left out: chart %s", chart)
-	}
-	return &installation.Objects{Objects: set.Objects, Problems: set.Problems, Source: j.path}, nil
+	return installation.RenderFolder(j.path, gs.GetIgnore())
 }
 
 // defaultNamespace is used for manifests that name none (C59).
@@ -90,19 +86,19 @@ func defaultNamespace(gs *v1alpha1.GitSync) string {
 // left out: nothing would change there.
 func (j *job) clustersOf(ctx context.Context, gs *v1alpha1.GitSync) ([]*fleet.Cluster, error) {
 	if gs.Spec.ClusterSelector == nil {
-		return []*fleet.Cluster{j.hub}, nil
+		return []*fleet.Cluster{j.target}, nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(gs.Spec.ClusterSelector)
 	if err != nil {
 		return nil, fmt.Errorf("spec.clusterSelector: %w", err)
 	}
-	api, err := j.hub.Client()
+	api, err := j.target.Client()
 	if err != nil {
 		return nil, err
 	}
 	list := &v1alpha1.KubernetesClusterList{}
 	if err := api.List(ctx, list, client.InNamespace(gs.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, fmt.Errorf("list clusters: %w", j.hub.Explain(err))
+		return nil, fmt.Errorf("list clusters: %w", j.target.Explain(err))
 	}
 	var clusters []*fleet.Cluster
 	for i := range list.Items {
@@ -111,7 +107,7 @@ func (j *job) clustersOf(ctx context.Context, gs *v1alpha1.GitSync) ([]*fleet.Cl
 			j.env.Warnf("cluster %s is left out: it is paused", k.Name)
 			continue
 		}
-		cluster, err := j.hub.UserCluster(ctx, client.ObjectKeyFromObject(k))
+		cluster, err := j.target.UserCluster(ctx, client.ObjectKeyFromObject(k))
 		if err != nil {
 			j.omit("cluster %s is left out: %s", k.Name, err)
 			continue

@@ -78,6 +78,16 @@ func (s *Sources) RenderChart(ctx context.Context, folder string, o helm.Options
 	return renderChart(ctx, loaded, o)
 }
 
+// RenderFolder renders the objects of a local folder as a GitSync does those of a repository. ignore
+// holds lines in the format of .gitignore.
+func RenderFolder(folder, ignore string) (*Objects, error) {
+	objects, problems, err := manifests.Folder(folder, ignore)
+	if err != nil {
+		return nil, err
+	}
+	return &Objects{Objects: objects, Problems: problems, Source: folder}, nil
+}
+
 func renderChart(ctx context.Context, loaded *chart.Chart, o helm.Options) (*Objects, error) {
 	result, err := helm.Render(ctx, loaded.Chart, o)
 	if err != nil {
@@ -104,7 +114,7 @@ func (s *Sources) RenderSync(ctx context.Context, l *Lookup, gs *v1alpha1.GitSyn
 	if ref := gs.Spec.SecretRef; ref != nil {
 		var err error
 		key := client.ObjectKey{Namespace: gs.Namespace, Name: ref.Name}
-		if source.secret, err = l.content(ctx, l.Hub, "Secret", key); err != nil {
+		if source.secret, err = l.content(ctx, l.Target, "Secret", key); err != nil {
 			return nil, fmt.Errorf("spec.secretRef: %w", err)
 		}
 		if source.secret == nil {

@@ -1,10 +1,12 @@
 package manifests
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 
 	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/render"
 	"waybill.dev/waybill/sync/render/kustomize"
 )
 
@@ -61,13 +63,35 @@ func (r *repository) close() { _ = r.root.Close() } // nothing was written
 // kustomization builds a folder of the repository.
 func (r *repository) kustomization(within string) ([]manifest.Object, []manifest.Problem, error) {
 	objects, problems, err := kustomize.Render(r.root.FS(), within, kustomize.Options{})
+	r.locate(objects, problems)
+	return objects, problems, err
+}
+
+// locate names files as seen from here.
+func (r *repository) locate(objects []manifest.Object, problems []manifest.Problem) {
 	for i := range objects {
 		objects[i].File = r.path(objects[i].File)
 	}
 	for i := range problems {
 		problems[i].File = r.path(problems[i].File)
 	}
-	return objects, problems, err
+}
+
+// Folder reads a local folder exactly as a GitSync reads that of a repository, of which the folder
+// may be a working copy. ignore holds lines in the format of .gitignore. It returns an error if
+// there is no such folder or its kustomization cannot be built; other faults are problems.
+func Folder(name, ignore string) ([]manifest.Object, []manifest.Problem, error) {
+	repo, within, err := openRepository(name)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	defer repo.close()
+	objects, problems, err := render.Folder(repo.root.FS(), within, ignore)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	repo.locate(objects, problems)
+	return objects, problems, nil
 }
 
 // path returns the path of a repository's file as seen from here.

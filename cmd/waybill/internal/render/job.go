@@ -66,14 +66,7 @@ func (j *job) renderPath(ctx context.Context) (*installation.Objects, error) {
 			ReleaseName: j.name, Namespace: namespace, Values: helm.MergeValues(j.values...), KubeVersion: j.kubeVersion,
 		})
 	}
-	set, err := manifests.Read([]string{j.path}, j.env.In)
-	if err != nil {
-		return nil, err
-	}
-	for _, chart := range set.Charts {
-		j.env.Warnf("left out: chart %s", chart)
-	}
-	return &installation.Objects{Objects: set.Objects, Problems: set.Problems, Source: j.path}, nil
+	return installation.RenderFolder(j.path, "")
 }
 
 // requested returns the objects to render, from files or from a cluster, and sets lookup. Without a

@@ -1,0 +1,69 @@
+package diff
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// predictRemovals returns what would happen to objects that are gone from the source.
+func (d delivery) predictRemovals(ctx context.Context, ids []manifest.ID) ([]change, error) {
+	var removals []change
+	for _, id := range ids {
+		removal, err := d.predictRemoval(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if removal != nil {
+			removals = append(removals, *removal)
+		}
+	}
+	return removals, nil
+}
+
+// hold keeps what would be deleted: what replaces it may be among what is refused.
+func hold(removals []change) {
+	for i := range removals {
+		if removals[i].action() == deleted {
+			removals[i].keep("has left; nothing is deleted until every manifest is applied")
+		}
+	}
+}
+
+// predictRemoval returns what would happen to an object that is gone from the source; nil if
+// nothing would, because it does not exist any more or belongs to another owner.
+func (d delivery) predictRemoval(ctx context.Context, id manifest.ID) (*change, error) {
+	api, err := d.cluster.Client()
+	if err != nil {
+		return nil, err
+	}
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(id.GroupVersionKind())
+	err = api.Get(ctx, client.ObjectKey{Namespace: id.Namespace, Name: id.Name}, live)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get %s: %w", id, d.cluster.Explain(err))
+	}
+	owner, marked := apply.OwnerOf(live)
+	if marked && !d.isOwner(owner) {
+		return nil, nil
+	}
+	c := &change{cluster: d.cluster.Name(), id: id, before: live}
+	switch {
+	case !marked:
+		c.keep("has left, and does not say any more that it is Waybill's: it is released")
+	case live.GetAnnotations()[v1alpha1.PruneAnnotation] == "disabled":
+		c.keep("has left, and its annotation " + v1alpha1.PruneAnnotation + " keeps it")
+	}
+	return c, nil
+}
