@@ -13,15 +13,21 @@ import (
 // dialTimeout bounds the handshake of a readiness check.
 const dialTimeout = 2 * time.Second
 
-// Ready returns nil if this process really serves: the configurations name its endpoint with every
-// hook, and its listener presents a certificate that the registered bundle verifies for the
-// registered name. It is a healthz.Checker.
+// Ready returns nil if this process really serves: the configurations name its endpoint, and its
+// listener presents a certificate that the registered bundle verifies for the registered name. Only
+// the holder of the Lease must find every one of its hooks there: during an upgrade the holder may
+// be of another version, which registers other hooks and is not replaced before this process is
+// ready. It is a healthz.Checker.
 func (r *Registrar) Ready(req *http.Request) error {
 	if r.draining.Load() {
 		return errors.New("is shutting down")
 	}
 	s, _ := r.current()
-	if !s.names(r.options.Endpoint, r.options.Hooks) {
+	registered := s.mentions
+	if r.leading.Load() {
+		registered = s.names
+	}
+	if !registered(r.options.Endpoint, r.options.Hooks) {
 		return fmt.Errorf("webhook configurations %s do not name %s yet", ConfigurationName, r.options.Endpoint)
 	}
 	roots := x509.NewCertPool()
