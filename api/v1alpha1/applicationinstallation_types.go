@@ -17,7 +17,8 @@ type ApplicationInstallationSpec struct {
 	ApplicationRef ApplicationReference `json:"applicationRef"`
 
 	// Namespace to install the workload into; its name is immutable (K36). Default: the
-	// definition's defaultNamespace, otherwise the namespace of the installation.
+	// definition's defaultNamespace, otherwise the namespace of the installation. One that was
+	// defaulted can be filled in later, but not changed.
 	// +optional
 	Namespace *TargetNamespace `json:"namespace,omitempty"`
 
@@ -44,6 +45,7 @@ type ApplicationInstallationSpec struct {
 	// ReconciliationInterval forces a full comparison with the cluster at this interval. Watches
 	// detect drift in any case. Default: 0s, never.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) == duration('0s') || duration(self) >= duration('1s')",message="must be 0s, or 1s or more"
 	ReconciliationInterval metav1.Duration `json:"reconciliationInterval,omitzero"`
 
 	// DeployOptions are the options of the method.
@@ -160,6 +162,7 @@ type HelmDeployOptions struct {
 
 	// Timeout of one Helm action including its hooks, and of wait. Default: 5m.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be 1s or more"
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 
 	// Atomic rolls back a failed upgrade and uninstalls a failed install. Requires wait. Default:
@@ -306,6 +309,7 @@ type ApplicationInstallationStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=waybill
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 53",message="the name is also that of the Helm release: at most 53 characters"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.__namespace__) || has(oldSelf.spec.__namespace__) || !has(oldSelf.status) || !has(oldSelf.status.application) || self.spec.__namespace__.name == oldSelf.status.application.__namespace__",message="namespace.name is immutable, and status.application says what it was resolved to: delete the installation and create it anew",fieldPath=".spec.namespace.name"
 // +kubebuilder:printcolumn:name="Definition",type=string,JSONPath=`.spec.applicationRef.name`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.application.version`
 // +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.status.application.namespace`

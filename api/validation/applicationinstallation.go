@@ -50,10 +50,21 @@ func ValidateApplicationInstallation(obj, old *v1alpha1.ApplicationInstallation)
 	if spec.ApplicationRef.Name != old.Spec.ApplicationRef.Name {
 		errs = append(errs, immutable(specPath.Child("applicationRef", "name"), spec.ApplicationRef.Name, recreate))
 	}
-	if was := old.Spec.Namespace; was != nil && (spec.Namespace == nil || spec.Namespace.Name != was.Name) {
-		errs = append(errs, immutable(specPath.Child("namespace"), obj.GetTarget(nil).Name, recreate))
+	return append(errs, validateSameTarget(obj, old)...)
+}
+
+// validateSameTarget returns an error if the release of old would be left behind (C59). A namespace
+// that was left out may be filled in, but once the installation was resolved only with that one.
+func validateSameTarget(obj, old *v1alpha1.ApplicationInstallation) field.ErrorList {
+	path := specPath.Child("namespace")
+	is, was, resolved := obj.Spec.Namespace, old.Spec.Namespace, old.Status.Application
+	switch {
+	case was != nil && (is == nil || is.Name != was.Name):
+		return field.ErrorList{immutable(path, obj.GetTarget(nil).Name, recreate)}
+	case was == nil && is != nil && resolved != nil && is.Name != resolved.Namespace:
+		return field.ErrorList{immutable(path.Child("name"), is.Name, "it was resolved to "+strconv.Quote(resolved.Namespace)+"; "+recreate)}
 	}
-	return errs
+	return nil
 }
 
 // ValidateInstallationVersion returns what is wrong with the version that an installation names,

@@ -128,8 +128,25 @@ func TestValidateApplicationInstallation_update(t *testing.T) {
 			assertErrors(t, tc.want, validation.ValidateApplicationInstallation(installation(tc.change), installation(nil)), tc.reason)
 		})
 	}
-	unset := installation(func(i *v1alpha1.ApplicationInstallation) { i.Spec.Namespace = nil })
-	assert.Empty(t, validation.ValidateApplicationInstallation(installation(nil), unset), "a namespace may be filled in once")
+}
+
+// C46, C59: what was let in before its definition has no namespace but in its status.
+func TestValidateApplicationInstallation_fillsInItsNamespace(t *testing.T) {
+	name := spec.Child("namespace", "name")
+	for reason, tc := range map[string]struct {
+		resolved *v1alpha1.ResolvedApplication
+		want     field.ErrorList
+	}{
+		"nothing was installed yet":                  {nil, nil},
+		"it says what it was resolved to":            {&v1alpha1.ResolvedApplication{Namespace: "team-a"}, nil},
+		"the release elsewhere would be left behind": {&v1alpha1.ResolvedApplication{Namespace: "apps"}, field.ErrorList{field.Invalid(name, "team-a", "")}},
+	} {
+		unset := installation(func(i *v1alpha1.ApplicationInstallation) {
+			i.Spec.Namespace, i.Status.Application = nil, tc.resolved
+		})
+		assertErrors(t, tc.want, validation.ValidateApplicationInstallation(installation(nil), unset), reason)
+		assert.Empty(t, validation.ValidateApplicationInstallation(unset, unset), "it may stay left out")
+	}
 }
 
 // K35, K49
