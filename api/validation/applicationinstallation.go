@@ -16,6 +16,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	"waybill.dev/waybill/api/expansion"
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
@@ -147,6 +148,9 @@ func validateValuesBlock(block string, path *field.Path) field.ErrorList {
 	}
 	if _, err := documents.Read(); !errors.Is(err, io.EOF) {
 		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "must be one document: what follows `---` would be lost")}
+	}
+	if err := expansion.Text(first, expansion.Limits{}); err != nil {
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
 	}
 	raw, err := yaml.YAMLToJSONStrict(first)
 	if err != nil {

@@ -175,6 +175,15 @@ func TestApplicationInstallationWarnings_deprecatedVersion(t *testing.T) {
 	assert.Empty(t, validation.ApplicationInstallationWarnings(obj, nil, nil), "nothing is known of it")
 }
 
+// A few lines must not fill the memory of admission.
+func TestValidateApplicationInstallation_limitsWhatAliasesStandFor(t *testing.T) {
+	block := "a: &x " + strings.Repeat("y", 100_000) + "\nb: [" + strings.Repeat("*x,", 10_000) + "]"
+	errs := validation.ValidateApplicationInstallation(installation(withValuesBlock(block)), nil)
+	require.Len(t, errs, 1)
+	assert.Equal(t, "spec.valuesBlock", errs[0].Field)
+	assert.Contains(t, errs[0].Detail, "limit AliasBytes is 5242880")
+}
+
 func FuzzValidateApplicationInstallation_valuesBlock(f *testing.F) {
 	for _, seed := range []string{"a: 1", "---\na: 1", "a: 1\n---\n", "- a", "&a [*a]", "\t", "{}", "null", "a: |\n  ---\n"} {
 		f.Add(seed)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"waybill.dev/waybill/api/expansion"
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/render/helm"
 )
@@ -149,9 +150,17 @@ func (in Input) own() ([]map[string]any, error) {
 
 // Parse parses values from YAML. The error does not repeat them.
 func Parse(content []byte) (map[string]any, error) {
+	notValues := errors.New("is no YAML that maps names to values")
+	var tooLarge *expansion.TooLargeError
+	switch err := expansion.Text(content, expansion.Limits{}); {
+	case errors.As(err, &tooLarge):
+		return nil, fmt.Errorf("cannot be used: %w", err)
+	case err != nil:
+		return nil, notValues
+	}
 	values := map[string]any{}
 	if err := yaml.Unmarshal(content, &values); err != nil {
-		return nil, errors.New("is no YAML that maps names to values")
+		return nil, notValues
 	}
 	return values, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -54,6 +55,11 @@ func input(t *testing.T) values.Input {
 	i.Spec.ValuesFrom = []v1alpha1.ValuesReference{{Kind: "ConfigMap", Name: "first"}, {Kind: "Secret", Name: "second", Key: "more"}}
 	i.Spec.Values = raw(t, map[string]any{"e": "own", "all": "own", "template": "{{ .Release.Name }}"})
 	return values.Input{Definition: d, Version: v, Installation: i}
+}
+
+// bomb is a long text, and ten thousand aliases to it.
+func bomb() []byte {
+	return []byte("a: &x " + strings.Repeat("y", 100_000) + "\nb: [" + strings.Repeat("*x,", 10_000) + "]")
 }
 
 func contents() source {
@@ -116,6 +122,14 @@ func TestOf_saysWhatIsWrong(t *testing.T) {
 		"no values": {
 			"they are not repeated", func(_ values.Input, s source) { s["Secret team/second"]["more"] = []byte("hunter2") },
 			`spec.valuesFrom[1]: Secret team/second: key "more" is no YAML that maps names to values`, true,
+		},
+		"bomb": {
+			"a few lines must not fill the memory of all", func(_ values.Input, s source) { s["Secret team/second"]["more"] = bomb() },
+			`spec.valuesFrom[1]: Secret team/second: key "more" cannot be used: aliases stand for too many bytes (limit AliasBytes is 5242880)`, true,
+		},
+		"bomb in a block": {
+			"whoever writes it", func(in values.Input, _ source) { in.Installation.Spec.ValuesBlock = string(bomb()) },
+			"spec.valuesBlock cannot be used: aliases stand for too many bytes (limit AliasBytes is 5242880)", false,
 		},
 	}
 	for name, tc := range cases {

@@ -12,6 +12,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	"waybill.dev/waybill/api/expansion"
 	"waybill.dev/waybill/sync/manifest"
 )
 
@@ -38,6 +39,9 @@ func appendObjects(to []manifest.Object, file string, data []byte) ([]manifest.O
 }
 
 func parseDocument(document []byte) ([]*unstructured.Unstructured, error) {
+	if err := expansion.Text(document, expansion.Limits{}); err != nil {
+		return nil, err
+	}
 	text, err := yaml.YAMLToJSON(document)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"helm.sh/helm/v3/pkg/engine"
 	"helm.sh/helm/v3/pkg/releaseutil"
 
+	"waybill.dev/waybill/api/expansion"
 	"waybill.dev/waybill/sync/manifest"
 )
 
@@ -111,6 +113,9 @@ func render(c *chart.Chart, values map[string]any, o Options) (*Result, error) {
 	if err := checkSize(files); err != nil {
 		return nil, err
 	}
+	if err := checkAliases(files); err != nil {
+		return nil, err
+	}
 	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRender, err)
@@ -179,6 +184,22 @@ func takeNotes(c *chart.Chart, files map[string]string) string {
 		}
 	}
 	return own
+}
+
+// checkAliases rejects manifests that would not fit into memory once they are decoded, which Helm
+// does as soon as it sorts them.
+func checkAliases(files map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if !strings.Contains(files[name], "*") {
+			continue
+		}
+		for _, document := range releaseutil.SplitManifests(files[name]) {
+			if err := expansion.Text([]byte(document), expansion.Limits{}); err != nil {
+				return fmt.Errorf("%w: %s: %w", ErrRender, name, err)
+			}
+		}
+	}
+	return nil
 }
 
 func checkSize(files map[string]string) error {

@@ -140,10 +140,15 @@ func TestRender_namesWhatIsWrongWithAChart(t *testing.T) {
 	badSchema.Schema = []byte(`{"type": 1}`)
 	noJSON := template("a: b")
 	noJSON.Schema = []byte(`{`)
+	const bomb = `{{ printf "a: &x %s\nb: [%s]" (repeat 100000 "y") (repeat 10000 "*x,") }}`
+	badCRD := template("")
+	badCRD.Files = []*chart.File{{Name: "crds/x.yaml", Data: []byte("a: &x " + strings.Repeat("y", 100_000) + "\nb: [" + strings.Repeat("*x,", 10_000) + "]")}}
 	cases := map[string]struct {
 		chart *chart.Chart
 		want  string
 	}{
+		"Bomb":        {template(bomb), "one/templates/one.yaml: aliases stand for too many bytes (limit AliasBytes is 5242880)"},
+		"BombInCRD":   {badCRD, "limit AliasBytes is 5242880"},
 		"Syntax":      {template("{{ .Values.x "), "parse error at (one/templates/one.yaml:1)"},
 		"Fail":        {template(`{{ fail "needs a name" }}`), "needs a name"},
 		"Required":    {template(`{{ required "name is required" .Values.name }}`), "name is required"},

@@ -40,7 +40,9 @@ func (v *view) object(r *resource.Resource) (manifest.Object, *manifest.Problem)
 		Group: r.GetGvk().Group, Version: r.GetGvk().Version, Kind: r.GetGvk().Kind,
 		Namespace: r.GetNamespace(), Name: r.GetName(),
 	}
-	value, err := yamlvalue.FromNode(r.YNode(), 0, yamlvalue.Limits{Depth: v.limits.Depth, AliasNodes: v.limits.AliasNodes})
+	value, err := yamlvalue.FromNode(r.YNode(), 0, yamlvalue.Limits{
+		Depth: v.limits.Depth, AliasNodes: v.limits.AliasNodes, AliasBytes: v.limits.AliasBytes,
+	})
 	var flaw *yamlvalue.Flaw
 	if errors.As(err, &flaw) {
 		return manifest.Object{}, &manifest.Problem{ID: id, File: file, Reason: flaw.Reason, Message: flaw.Message}

@@ -1,15 +1,14 @@
 package kustomize
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
 	"sigs.k8s.io/kustomize/api/types"
 
+	"waybill.dev/waybill/api/expansion"
 	"waybill.dev/waybill/sync/manifest"
 )
 
@@ -110,63 +109,13 @@ func isRemote(p string) bool {
 	return strings.Index(first, "@") > 0
 }
 
-// inspect rejects files whose aliases expand to too much: kustomize writes them out.
+// inspect rejects a text whose aliases expand to too much: kustomize writes them out.
 func (v *view) inspect(name string, content []byte) error {
-	if !bytes.ContainsRune(content, '&') || !bytes.ContainsRune(content, '*') {
-		return nil
+	var tooLarge *expansion.TooLargeError
+	err := expansion.Text(content, expansion.Limits{AliasNodes: v.limits.AliasNodes, AliasBytes: v.limits.AliasBytes})
+	if errors.As(err, &tooLarge) {
+		return exceeded(name, "%s", tooLarge)
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(content))
-	for {
-		var root yaml.Node
-		if err := decoder.Decode(&root); err != nil {
-			// The end, or not YAML: kustomize makes nothing of it.
-			return nil //nolint:nilerr // as it says
-		}
-		size := expansion{known: make(map[*yaml.Node]int), most: v.limits.AliasNodes}
-		if _, err := size.of(&root); err != nil {
-			return exceeded(name, "aliases stand for too many values (limit AliasNodes is %d)", v.limits.AliasNodes)
-		}
-	}
-}
-
-// expansion measures nodes with their aliases expanded.
-type expansion struct {
-	// known holds the sizes of nodes; 0 for those being measured.
-	known   map[*yaml.Node]int
-	most    int
-	aliased int
-}
-
-var errTooLarge = errors.New("too large")
-
-// of returns the number of nodes that n expands to.
-func (e *expansion) of(n *yaml.Node) (int, error) {
-	if size, ok := e.known[n]; ok {
-		if size == 0 {
-			return 0, errTooLarge
-		}
-		return size, nil
-	}
-	e.known[n] = 0
-	size := 1
-	for _, child := range n.Content {
-		s, err := e.of(child)
-		if err != nil {
-			return 0, err
-		}
-		size += s
-	}
-	if n.Kind == yaml.AliasNode {
-		s, err := e.of(n.Alias)
-		if err != nil {
-			return 0, err
-		}
-		size += s
-		e.aliased += s
-	}
-	if e.aliased > e.most {
-		return 0, errTooLarge
-	}
-	e.known[n] = size
-	return size, nil
+	// Not YAML: kustomize makes nothing of it.
+	return nil
 }

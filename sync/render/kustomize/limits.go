@@ -14,17 +14,19 @@ type Limits struct {
 	Objects int
 	// Links is the number of symbolic links in one path.
 	Links int
-	// AliasNodes is how many values the aliases of one file may stand for.
-	AliasNodes int
+	// AliasNodes and AliasBytes are how many values, and bytes of text, the aliases of one document
+	// may stand for.
+	AliasNodes, AliasBytes int
 	// Depth is the number of maps and lists around a value.
 	Depth int
 }
 
 // DefaultLimits returns limits that no sane kustomization reaches: files of 5 MiB, 32 MiB and
-// 20,000 reads in total, 20,000 objects, 40 links, 50,000 aliased values, 100 levels.
+// 20,000 reads in total, 20,000 objects, 40 links, 50,000 aliased values of 5 MiB, 100 levels.
 func DefaultLimits() Limits {
 	return Limits{
-		FileBytes: 5 << 20, TotalBytes: 32 << 20, Reads: 20_000, Objects: 20_000, Links: 40, AliasNodes: 50_000, Depth: 100,
+		FileBytes: 5 << 20, TotalBytes: 32 << 20, Reads: 20_000, Objects: 20_000, Links: 40,
+		AliasNodes: 50_000, AliasBytes: 5 << 20, Depth: 100,
 	}
 }
 
@@ -37,6 +39,7 @@ func (l Limits) orDefault() Limits {
 		Objects:    positive(l.Objects, d.Objects),
 		Links:      positive(l.Links, d.Links),
 		AliasNodes: positive(l.AliasNodes, d.AliasNodes),
+		AliasBytes: positive(l.AliasBytes, d.AliasBytes),
 		Depth:      positive(l.Depth, d.Depth),
 	}
 }

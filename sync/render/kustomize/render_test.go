@@ -201,6 +201,7 @@ func TestRender_limits(t *testing.T) {
 	}{
 		"Doubling":  {doubling, kustomize.Limits{Reads: 500}, "limit Reads is 500"},
 		"Laughs":    {app(laughs), kustomize.Limits{}, "limit AliasNodes is 50000"},
+		"LongText":  {app(configMap + "a: &x " + strings.Repeat("y", 100_000) + "\nb: [" + strings.Repeat("*x,", 10_000) + "]"), kustomize.Limits{}, "limit AliasBytes is 5242880"},
 		"Recursion": {app(configMap + "a: &a [*a]\n"), kustomize.Limits{}, "limit AliasNodes is 50000"},
 		"File":      {app(configMap), kustomize.Limits{FileBytes: 25}, "limit FileBytes is 25"},
 		"Total":     {app(configMap), kustomize.Limits{TotalBytes: 60}, "limit TotalBytes is 60"},

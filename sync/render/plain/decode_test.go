@@ -97,7 +97,8 @@ func TestRender_bombsAreRefused(t *testing.T) {
 		want          string
 	}{
 		"Aliases":   {"a.yaml", bomb.String(), plain.Limits{}, "limit AliasNodes is 50000"},
-		"Recursion": {"a.yaml", head + "a: &a [*a]\n", plain.Limits{}, "limit Depth is 100"},
+		"Recursion": {"a.yaml", head + "a: &a [*a]\n", plain.Limits{}, "limit AliasNodes is 50000"},
+		"LongText":  {"a.yaml", head + "a: &x " + strings.Repeat("y", 100_000) + "\nb: [" + strings.Repeat("*x,", 10_000) + "]", plain.Limits{}, "limit AliasBytes is 5242880"},
 		"DeepYAML":  {"a.yaml", head + "a: " + strings.Repeat("[", 2000) + strings.Repeat("]", 2000), plain.Limits{}, "limit Depth is 100"},
 		"DeepJSON":  {"a.json", `{"a":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + "}", plain.Limits{}, "limit Depth is 100"},
 		"Size":      {"a.yaml", head, plain.Limits{FileBytes: 10}, "limit FileBytes is 10"},

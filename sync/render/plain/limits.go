@@ -12,15 +12,17 @@ type Limits struct {
 	// Depth is the number of directories above a file, and of maps and lists
 	// around a value; more is a Problem.
 	Depth int
-	// AliasNodes is how many values the aliases of one document may stand for, which is how small
-	// documents become large; more is a Problem.
-	AliasNodes int
+	// AliasNodes and AliasBytes are how many values, and bytes of text, the aliases of one document
+	// may stand for, which is how small documents become large; more is a Problem.
+	AliasNodes, AliasBytes int
 }
 
 // DefaultLimits returns limits that no sane set of manifests reaches: files of 5 MiB, 32 MiB in
-// total, 20,000 objects, 100 levels, 50,000 aliased values.
+// total, 20,000 objects, 100 levels, 50,000 aliased values of 5 MiB.
 func DefaultLimits() Limits {
-	return Limits{FileBytes: 5 << 20, TotalBytes: 32 << 20, Objects: 20_000, Depth: 100, AliasNodes: 50_000}
+	return Limits{
+		FileBytes: 5 << 20, TotalBytes: 32 << 20, Objects: 20_000, Depth: 100, AliasNodes: 50_000, AliasBytes: 5 << 20,
+	}
 }
 
 func (l Limits) orDefault() Limits {
@@ -31,6 +33,7 @@ func (l Limits) orDefault() Limits {
 		Objects:    positive(l.Objects, d.Objects),
 		Depth:      positive(l.Depth, d.Depth),
 		AliasNodes: positive(l.AliasNodes, d.AliasNodes),
+		AliasBytes: positive(l.AliasBytes, d.AliasBytes),
 	}
 }
 

@@ -104,7 +104,7 @@ func (p part) documents(l Limits, yield func(document) bool) bool {
 func (p part) document(root *yaml.Node, l Limits) document {
 	content := root.Content[0]
 	d := document{line: p.skipped + content.Line}
-	value, err := yamlvalue.FromNode(content, p.skipped, yamlvalue.Limits{Depth: l.Depth, AliasNodes: l.AliasNodes})
+	value, err := yamlvalue.FromNode(content, p.skipped, yamlvalue.Limits{Depth: l.Depth, AliasNodes: l.AliasNodes, AliasBytes: l.AliasBytes})
 	if err != nil {
 		if !errors.As(err, &d.flaw) {
 			d.flaw = yamlvalue.Invalid(d.line, "%s", err)

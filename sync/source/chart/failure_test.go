@@ -72,7 +72,11 @@ func TestGet_namesWhatIsWrongWithAnArchive(t *testing.T) {
 		},
 		"OtherChart":   {chartArchive(t, "other", "1.0.0"), "archive holds the chart other"},
 		"OtherVersion": {chartArchive(t, "web", "1.0.1"), "archive holds version 1.0.1"},
-		"BadValues":    {chartArchive(t, "web", "1.0.0", member{name: "web/values.yaml", data: "[1, 2]"}), "cannot load values.yaml"},
+		"AliasBomb": {
+			chartArchive(t, "web", "1.0.0", member{name: "web/charts/db/values.yaml", data: "a: &x " + strings.Repeat("y", 20_000) + "\nb: [" + strings.Repeat("*x,", 10_000) + "]"}),
+			"charts/db/values.yaml: aliases stand for too many bytes (limit AliasBytes is 5242880)",
+		},
+		"BadValues": {chartArchive(t, "web", "1.0.0", member{name: "web/values.yaml", data: "[1, 2]"}), "cannot load values.yaml"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -2,12 +2,15 @@ package chart
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
+
+	"waybill.dev/waybill/api/expansion"
 )
 
 // Chart is an installable chart with all its dependencies. It is shared by all callers and must not
@@ -27,12 +30,29 @@ func parse(files []*loader.BufferedFile) (*chart.Chart, int64, error) {
 	for _, f := range files {
 		size += int64(len(f.Data))
 	}
+	if err := checkAliases(files); err != nil {
+		return nil, 0, err
+	}
 	parsed, err := loader.LoadFiles(files)
 	if err != nil {
 		return nil, 0, fmt.Errorf("%w: %w", ErrInvalidChart, err)
 	}
 	dropRaw(parsed)
 	return parsed, size, nil
+}
+
+// checkAliases rejects a chart with a file that the loader would decode to more than fits into
+// memory.
+func checkAliases(files []*loader.BufferedFile) error {
+	for _, f := range files {
+		switch path.Base(f.Name) {
+		case "Chart.yaml", "Chart.lock", "requirements.yaml", "requirements.lock", "values.yaml":
+			if err := expansion.Text(f.Data, expansion.Limits{}); err != nil {
+				return fmt.Errorf("%w: %s: %w", ErrInvalidChart, f.Name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // dropRaw drops the second list of all files that the loader keeps and nothing reads.

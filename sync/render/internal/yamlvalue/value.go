@@ -2,6 +2,7 @@ package yamlvalue
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"waybill.dev/waybill/api/expansion"
 	"waybill.dev/waybill/sync/manifest"
 )
 
@@ -16,8 +18,9 @@ import (
 type Limits struct {
 	// Depth is the number of maps and lists around a value.
 	Depth int
-	// AliasNodes is how many values the aliases of one document may stand for.
-	AliasNodes int
+	// AliasNodes and AliasBytes are how many values, and bytes of text, the aliases of one document
+	// may stand for.
+	AliasNodes, AliasBytes int
 }
 
 // Flaw is a fault in a document.
@@ -46,28 +49,24 @@ func Exceeded(line int, format string, args ...any) *Flaw {
 // FromNode returns the value of a node and everything below it. skipped is the number of lines in
 // the file before the document. The error is a *Flaw.
 func FromNode(n *yaml.Node, skipped int, l Limits) (any, error) {
-	c := &converter{limits: l, skipped: skipped}
+	var tooLarge *expansion.TooLargeError
+	err := expansion.Node(n, expansion.Limits{AliasNodes: l.AliasNodes, AliasBytes: l.AliasBytes})
+	if errors.As(err, &tooLarge) {
+		return nil, Exceeded(skipped+tooLarge.Line, "%s", tooLarge)
+	}
+	c := &converter{depth: l.Depth, skipped: skipped}
 	return c.value(n, 0)
 }
 
 // converter is the state of one FromNode call.
 type converter struct {
-	limits  Limits
+	depth   int
 	skipped int
-	// aliased counts the values that aliases stand for; within says whether the current node is in
-	// one.
-	aliased int
-	within  bool
 }
 
 func (c *converter) value(n *yaml.Node, depth int) (any, error) {
-	if depth > c.limits.Depth {
-		return nil, Exceeded(c.line(n), "values are nested too deep (limit Depth is %d)", c.limits.Depth)
-	}
-	if c.within {
-		if c.aliased++; c.aliased > c.limits.AliasNodes {
-			return nil, Exceeded(c.line(n), "aliases stand for too many values (limit AliasNodes is %d)", c.limits.AliasNodes)
-		}
+	if depth > c.depth {
+		return nil, Exceeded(c.line(n), "values are nested too deep (limit Depth is %d)", c.depth)
 	}
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -77,8 +76,6 @@ func (c *converter) value(n *yaml.Node, depth int) (any, error) {
 	case yaml.ScalarNode:
 		return c.scalar(n)
 	case yaml.AliasNode:
-		defer func(before bool) { c.within = before }(c.within)
-		c.within = true
 		return c.value(n.Alias, depth+1)
 	}
 	return nil, Invalid(c.line(n), "not valid YAML: unexpected content")
