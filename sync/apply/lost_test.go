@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // revoke leaves rules to the fixture's user in place of what it was granted.
@@ -70,12 +72,6 @@ func TestLost_rightToWatch(t *testing.T) {
 func TestLost_kindIsNotServedAnyMore(t *testing.T) {
 	f, gate := newGated(t)
 	crd, custom := definition(t, f)
-	serve := func(version string) {
-		text := `{"spec":{"versions":[{"name":"v1","served":` + version + `,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}},` +
-			`{"name":"v2","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`
-		_, err := f.admin.dynamic.Resource(definitions).Patch(t.Context(), crd.GetName(), mergePatch, []byte(text), metav1.PatchOptions{})
-		require.NoError(t, err)
-	}
 	_, err := f.admin.dynamic.Resource(definitions).Create(t.Context(), crd.Unstructured, metav1.CreateOptions{})
 	require.NoError(t, err)
 	request := f.request(nil, custom)
@@ -83,7 +79,7 @@ func TestLost_kindIsNotServedAnyMore(t *testing.T) {
 	f.drain()
 
 	gate.Shut()
-	serve("false")
+	f.serve(crd, false)
 	require.NoError(t, gate.Open())
 	f.awaitNotice()
 	result := f.until(request, func(r apply.Result) bool { return r.Err == nil && len(r.Problems) == 1 })
@@ -92,8 +88,17 @@ func TestLost_kindIsNotServedAnyMore(t *testing.T) {
 	seen, _ := f.Observe(f.owner)
 	assert.Empty(t, seen.Statuses)
 
-	serve("true")
+	f.serve(crd, true)
 	f.until(request, clean)
+}
+
+// serve has a kind served in version v2, and in v1 or not.
+func (f *fixture) serve(crd manifest.Object, v1 bool) {
+	f.t.Helper()
+	text := fmt.Sprintf(`{"spec":{"versions":[{"name":"v1","served":%t,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}},`+
+		`{"name":"v2","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`, v1)
+	_, err := f.admin.dynamic.Resource(definitions).Patch(f.t.Context(), crd.GetName(), mergePatch, []byte(text), metav1.PatchOptions{})
+	require.NoError(f.t, err)
 }
 
 // Nobody tells any more of a Namespace that is waited for.

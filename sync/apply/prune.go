@@ -13,6 +13,7 @@ import (
 
 	"waybill.dev/waybill/sync/apply/inventory"
 	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/watch"
 )
 
 // removal is one object on its way out of the cluster.
@@ -174,7 +175,7 @@ func (r *run) remove(ctx context.Context, rm *removal) {
 			return
 		}
 		if try == maxLooks || !apierrors.IsConflict(err) {
-			r.notRemoved(rm, err)
+			r.notRemoved(ctx, rm, err)
 			return
 		}
 		rm.sight.known = false // it has changed: it may be another object, or somebody else's
@@ -188,10 +189,10 @@ func (r *run) lookUpRemoval(ctx context.Context, rm *removal) bool {
 	switch {
 	case err == nil:
 		rm.sight.found(object)
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err) && !watch.IsKindNotFound(err):
 		rm.sight.found(nil)
 	default:
-		r.notRemoved(rm, err)
+		r.notRemoved(ctx, rm, err)
 		return false
 	}
 	return true
@@ -208,7 +209,7 @@ func (r *run) delete(ctx context.Context, rm *removal) error {
 		Preconditions:     &metav1.Preconditions{UID: ptr.To(rm.sight.live.uid), ResourceVersion: ptr.To(rm.sight.live.version)},
 		PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
 	})
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) && !watch.IsKindNotFound(err) {
 		rm.done = true
 		return nil
 	}
@@ -240,7 +241,11 @@ func (r *run) awaitRemoval(rm *removal) {
 }
 
 // notRemoved records why an object was not deleted.
-func (r *run) notRemoved(rm *removal, err error) {
+func (r *run) notRemoved(ctx context.Context, rm *removal, err error) {
+	if watch.IsKindNotFound(err) { // in this version
+		r.removalsUncovered(ctx, rm.kind, []*removal{rm}, err)
+		return
+	}
 	if failure := r.failureOf(rm.kind, err); failure != nil {
 		r.fail(failure)
 		return

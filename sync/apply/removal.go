@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -86,8 +87,28 @@ func (r *run) note(err error) error {
 	return err
 }
 
-// served asks the API server itself whether it serves a kind, in any version.
+// served asks the API server itself whether it serves a kind, in any version: by its definition,
+// because discovery learns late of a version that is added, or else by discovery.
 func (r *run) served(ctx context.Context, kind schema.GroupKind) (bool, error) {
+	if !watch.IsBuiltIn(kind.Group) {
+		_, err := r.applier.definitions.Find(ctx, r.holder, kind.WithVersion(""))
+		var (
+			missing watch.NoDefinitionError
+			hidden  watch.HiddenError
+			pending watch.NotEstablishedError
+		)
+		switch {
+		case err == nil, errors.As(err, &pending):
+			return true, nil
+		case !errors.As(err, &missing) && !errors.As(err, &hidden):
+			return false, err
+		}
+	}
+	return r.discovered(ctx, kind)
+}
+
+// discovered asks discovery whether a kind is served, past what is remembered of it.
+func (r *run) discovered(ctx context.Context, kind schema.GroupKind) (bool, error) {
 	client := r.applier.target.Discovery().RESTClient()
 	paths := []string{"/api/v1"}
 	if kind.Group != "" {

@@ -5,10 +5,66 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 
 	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/watch"
 )
+
+// That a version is not served any more, which a definition may say in the same commit, does not mean
+// that the object is gone: it is deleted in a version that is served (C41).
+func TestPrune_versionIsNotServedAnyMore(t *testing.T) {
+	cases := map[string]struct{ reason, when, finalizer string }{
+		"BeforeItIsDeleted":  {"the answer to the deletion is about the path", "DELETE", ""},
+		"BeforeItIsSeenGone": {"the answer to the look-up is about the path", answered + "DELETE", "example.com/hold"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			crd, custom := definition(t, f)
+			if tc.finalizer != "" {
+				custom.SetFinalizers([]string{tc.finalizer})
+			}
+			_, err := f.admin.dynamic.Resource(definitions).Create(t.Context(), crd.Unstructured, metav1.CreateOptions{})
+			require.NoError(t, err)
+			inventory := f.until(f.request(nil, custom), clean).Inventory
+			things := f.things("v1")
+			f.requests.interfere(tc.when, func() {
+				f.serve(crd, false)
+				require.Eventually(t, func() bool {
+					_, err := things.Get(t.Context(), custom.GetName(), metav1.GetOptions{})
+					return watch.IsKindNotFound(err)
+				}, patience, often)
+			})
+
+			result := f.apply(inventory)
+			require.NoError(t, result.Err, tc.reason)
+			require.Len(t, result.Problems, 1, tc.reason)
+			assert.True(t, result.Problems[0].Removal)
+			assert.Equal(t, inventory, result.Inventory, "it is still there, with our mark")
+			live, err := f.things("v2").Get(t.Context(), custom.GetName(), metav1.GetOptions{})
+			require.NoError(t, err)
+			live.SetFinalizers(nil)
+			_, err = f.things("v2").Update(t.Context(), live, metav1.UpdateOptions{})
+			require.NoError(t, err)
+			require.Eventually(t, func() bool {
+				result = f.apply(inventory)
+				return clean(result)
+			}, patience, often, "discovery learns it late")
+			assert.Empty(t, result.Inventory)
+			_, err = f.things("v2").Get(t.Context(), custom.GetName(), metav1.GetOptions{})
+			assert.True(t, apierrors.IsNotFound(err), "%v", err)
+		})
+	}
+}
+
+// things returns a client for the kind of definition.
+func (f *fixture) things(version string) dynamic.ResourceInterface {
+	return f.admin.dynamic.Resource(schema.GroupVersionResource{Group: f.namespace + ".example.com", Version: version, Resource: "things"}).Namespace(f.namespace)
+}
 
 // One object under two names is one removal: what is cluster-scoped has no namespace, whatever
 // its manifest says.
