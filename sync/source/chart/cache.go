@@ -18,6 +18,9 @@ const fetchTimeout = 2 * time.Minute
 // parallelLoads is how many charts are unpacked at a time. Unpacking is what takes memory.
 const parallelLoads = 4
 
+// parallelParses is how many indexes are parsed at a time.
+const parallelParses = 1
+
 // Cache fetches charts and remembers them. It is safe for concurrent use, and two processes may
 // share a directory.
 type Cache struct {
@@ -25,6 +28,7 @@ type Cache struct {
 	store     *store
 	transport *http.Transport
 	loading   chan struct{}
+	parsing   chan struct{}
 
 	// charts holds charts by digest, and the digests of directories by revision and path.
 	charts *lru[string, *Chart]
@@ -52,7 +56,12 @@ const (
 // NewCache returns a cache that keeps archives in dir, which is created if it does not exist.
 // Archives that an earlier process left in dir are used.
 func NewCache(dir string, opts ...Option) (*Cache, error) {
-	c := &Cache{limits: DefaultLimits(), transport: newTransport(), loading: make(chan struct{}, parallelLoads)}
+	c := &Cache{
+		limits:    DefaultLimits(),
+		transport: newTransport(),
+		loading:   make(chan struct{}, parallelLoads),
+		parsing:   make(chan struct{}, parallelParses),
+	}
 	for _, opt := range opts {
 		opt(c)
 	}

@@ -1,13 +1,11 @@
 package chart
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
-	"go.yaml.in/yaml/v3"
 )
 
 // index is the small part of a repository's index.yaml that we need. It is shared and never
@@ -24,63 +22,6 @@ type release struct {
 	url     string
 	// digest is the hex SHA-256 of the archive, or empty if the index does not have it.
 	digest string
-}
-
-type indexDocument struct {
-	APIVersion string                   `json:"apiVersion" yaml:"apiVersion"`
-	Entries    map[string][]*indexEntry `json:"entries" yaml:"entries"`
-}
-
-type indexEntry struct {
-	Version string   `json:"version" yaml:"version"`
-	URLs    []string `json:"urls" yaml:"urls"`
-	Digest  string   `json:"digest" yaml:"digest"`
-}
-
-// parseIndex reads an index, JSON or YAML. Entries without a version or an address are useless and
-// left out.
-func parseIndex(data []byte, limits Limits) (*index, error) {
-	var doc indexDocument
-	var err error
-	if json.Valid(data) {
-		err = json.Unmarshal(data, &doc)
-	} else {
-		err = yaml.Unmarshal(data, &doc)
-	}
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%w: parse repository index: %w", ErrInvalidChart, err)
-	case doc.APIVersion == "" && len(doc.Entries) == 0:
-		return nil, fmt.Errorf("%w: answer is no repository index: it has neither apiVersion nor entries", ErrInvalidChart)
-	}
-	idx := &index{charts: make(map[string][]release, len(doc.Entries))}
-	var versions int64
-	for name, entries := range doc.Entries {
-		if versions += int64(len(entries)); versions > limits.IndexVersions {
-			return nil, errTooLarge("number of versions in the repository index", "IndexVersions", limits.IndexVersions)
-		}
-		idx.charts[name] = idx.releases(entries)
-	}
-	return idx, nil
-}
-
-func (x *index) releases(entries []*indexEntry) []release {
-	const perRelease = 64
-	list := make([]release, 0, len(entries))
-	for _, e := range entries {
-		if e == nil || e.Version == "" || len(e.URLs) == 0 || e.URLs[0] == "" {
-			continue
-		}
-		// Cloned, so that the few strings that we keep do not keep the whole document in memory.
-		r := release{
-			version: strings.Clone(e.Version),
-			url:     strings.Clone(e.URLs[0]),
-			digest:  strings.Clone(strings.TrimPrefix(e.Digest, "sha256:")),
-		}
-		x.cost += int64(perRelease + len(r.version) + len(r.url) + len(r.digest))
-		list = append(list, r)
-	}
-	return list
 }
 
 // find returns the release with exactly that version, or one that is equal as semver.

@@ -49,38 +49,6 @@ func TestNearestVersions(t *testing.T) {
 	assert.Empty(t, nearestVersions("1.0.0", nil))
 }
 
-func TestParseIndex_readsJSONAndYAML(t *testing.T) {
-	for _, text := range []string{
-		`{"apiVersion":"v1","entries":{"web":[{"version":"1.0.0","urls":["web.tgz"],"digest":"sha256:ab"}]}}`,
-		"apiVersion: v1\nentries:\n  web:\n  - {version: 1.0.0, urls: [web.tgz], digest: ab, keywords: [x]}\n",
-	} {
-		idx, err := parseIndex([]byte(text), DefaultLimits())
-		require.NoError(t, err)
-		assert.Equal(t, []release{{version: "1.0.0", url: "web.tgz", digest: "ab"}}, idx.charts["web"])
-	}
-}
-
-func FuzzParseIndex(f *testing.F) {
-	f.Add([]byte(`{"apiVersion":"v1","entries":{"web":[{"version":"1.0.0","urls":["x"]}]}}`))
-	f.Add([]byte("apiVersion: v1\nentries: {web: [null, {version: 1.0}]}"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		idx, err := parseIndex(data, DefaultLimits())
-		if err != nil {
-			assert.ErrorIs(t, err, ErrInvalidChart)
-			return
-		}
-		for name, releases := range idx.charts {
-			for _, r := range releases {
-				assert.NotEmpty(t, r.version)
-				assert.NotEmpty(t, r.url)
-				found, err := idx.find(name, r.version)
-				assert.NoError(t, err)
-				assert.Equal(t, r.version, found.version)
-			}
-		}
-	})
-}
-
 func FuzzMemberName(f *testing.F) {
 	for _, seed := range []string{"web/Chart.yaml", "web/../x", "/x/y", `web\..\x`, "./web/x", "web//x", "c:/x"} {
 		f.Add(seed)

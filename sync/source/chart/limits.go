@@ -6,6 +6,9 @@ type Limits struct {
 	IndexBytes int64
 	// IndexVersions is how many chart versions an index may list.
 	IndexVersions int64
+	// IndexEntryBytes is how large one chart version may be in an index; also how large an index may
+	// be that cannot be read one version at a time.
+	IndexEntryBytes int64
 	// ArchiveBytes is the largest chart archive, as downloaded.
 	ArchiveBytes int64
 	// UnpackedBytes is how much one chart may unpack to, including the charts inside it.
@@ -34,15 +37,16 @@ type Limits struct {
 // DefaultLimits fits every public chart that we know, and a process of 150 MiB.
 func DefaultLimits() Limits {
 	return Limits{
-		IndexBytes:    50 << 20,
-		IndexVersions: 200_000,
-		ArchiveBytes:  20 << 20,
-		UnpackedBytes: 64 << 20,
-		FileBytes:     5 << 20,
-		Files:         10_000,
-		NestedCharts:  8,
-		PathDepth:     32,
-		Tags:          20_000,
+		IndexBytes:      50 << 20,
+		IndexVersions:   200_000,
+		IndexEntryBytes: 512 << 10,
+		ArchiveBytes:    20 << 20,
+		UnpackedBytes:   64 << 20,
+		FileBytes:       5 << 20,
+		Files:           10_000,
+		NestedCharts:    8,
+		PathDepth:       32,
+		Tags:            20_000,
 
 		DiskBytes:        512 << 20,
 		MemoryBytes:      24 << 20,

@@ -140,13 +140,14 @@ func (c *Cache) fetchIndex(ctx context.Context, key, repository string, cred Cre
 	}
 	what := redact(target.String())
 	limit := c.limits.IndexBytes
-	data, err := io.ReadAll(&fetchReader{what: what, r: &limitedReader{
+	spooled, digest, err := c.store.spool(&fetchReader{what: what, r: &limitedReader{
 		r: resp.Body, left: limit, err: errTooLarge("repository index "+what, "IndexBytes", limit),
 	}})
 	if err != nil {
 		return nil, err
 	}
-	idx, digest, err := c.parsedIndex(data)
+	defer discard(spooled)
+	idx, err := c.parsedIndex(ctx, spooled, digest)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
@@ -155,17 +156,22 @@ func (c *Cache) fetchIndex(ctx context.Context, key, repository string, cred Cre
 }
 
 // parsedIndex parses an index once per content.
-func (c *Cache) parsedIndex(data []byte) (*index, [sha256.Size]byte, error) {
-	digest := sha256.Sum256(data)
-	if idx, ok := c.indexes.get(digest); ok {
-		return idx, digest, nil
+func (c *Cache) parsedIndex(ctx context.Context, doc io.ReadSeeker, digest [sha256.Size]byte) (*index, error) {
+	select {
+	case c.parsing <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for other repository indexes: %w", ctx.Err())
 	}
-	idx, err := parseIndex(data, c.limits)
+	defer func() { <-c.parsing }()
+	if idx, ok := c.indexes.get(digest); ok {
+		return idx, nil
+	}
+	idx, err := parseIndex(doc, c.limits)
 	if err != nil {
-		return nil, digest, err
+		return nil, err
 	}
 	c.indexes.add(digest, idx, idx.cost)
-	return idx, digest, nil
+	return idx, nil
 }
 
 func setIfAny(h http.Header, name, value string) {

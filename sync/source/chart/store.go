@@ -131,25 +131,42 @@ func (s *store) archive(digest string) (string, error) {
 	return filepath.Join(s.dir, archivesDir, encoded[1]), nil
 }
 
-// put stores what r yields and returns its digest. If wantHex is given, the hash must match it.
-func (s *store) put(r io.Reader, wantHex string) (string, error) {
+// spool writes what r yields to a file of its own, and returns it with the hash of its content. The
+// caller must call discard.
+func (s *store) spool(r io.Reader) (*os.File, [sha256.Size]byte, error) {
+	var none [sha256.Size]byte
 	temp, err := os.CreateTemp(s.dir, tempPattern)
 	if err != nil {
-		return "", fmt.Errorf("write chart cache: %w", err)
+		return nil, none, fmt.Errorf("write chart cache: %w", err)
 	}
-	defer func() { _ = os.Remove(temp.Name()) }()
 	h := sha256.New()
-	_, err = io.Copy(io.MultiWriter(temp, h), r)
-	if closeErr := temp.Close(); err == nil {
-		err = closeErr
+	if _, err = io.Copy(io.MultiWriter(temp, h), r); err == nil {
+		_, err = temp.Seek(0, io.SeekStart)
 	}
-	switch {
-	case isOurs(err):
+	if err != nil {
+		discard(temp)
+		if !isOurs(err) {
+			err = fmt.Errorf("write chart cache: %w", err)
+		}
+		return nil, none, err
+	}
+	return temp, [sha256.Size]byte(h.Sum(nil)), nil
+}
+
+// discard removes a file that was spooled, unless it has got another name.
+func discard(temp *os.File) {
+	_ = temp.Close()
+	_ = os.Remove(temp.Name())
+}
+
+// put stores what r yields and returns its digest. If wantHex is given, the hash must match it.
+func (s *store) put(r io.Reader, wantHex string) (string, error) {
+	temp, sum, err := s.spool(r)
+	if err != nil {
 		return "", err
-	case err != nil:
-		return "", fmt.Errorf("write chart cache: %w", err)
 	}
-	got := hex.EncodeToString(h.Sum(nil))
+	defer discard(temp)
+	got := hex.EncodeToString(sum[:])
 	if wantHex != "" && !strings.EqualFold(got, wantHex) {
 		return "", fmt.Errorf("%w: archive has the digest %s, and %s was announced", ErrInvalidChart, got, wantHex)
 	}
@@ -158,7 +175,10 @@ func (s *store) put(r io.Reader, wantHex string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.Rename(temp.Name(), file); err != nil {
+	if err = temp.Close(); err == nil {
+		err = os.Rename(temp.Name(), file)
+	}
+	if err != nil {
 		return "", fmt.Errorf("write chart cache: %w", err)
 	}
 	return digest, s.evict(got)
