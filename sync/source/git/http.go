@@ -19,10 +19,10 @@ import (
 // httpDialer talks to one repository over http or https and reuses connections, so that an
 // ls-remote rarely costs a handshake.
 type httpDialer struct {
-	transport transport.Transport
-	auth      transport.AuthMethod
-	endpoint  transport.Endpoint
-	client    *http.Client
+	base     *http.Transport
+	auth     transport.AuthMethod
+	endpoint transport.Endpoint
+	limits   Limits
 }
 
 func newHTTPDialer(r *remote, l Limits) (*httpDialer, error) {
@@ -36,8 +36,10 @@ func newHTTPDialer(r *remote, l Limits) (*httpDialer, error) {
 		return nil, err
 	}
 	base.TLSClientConfig = config
-	client := &http.Client{Transport: &boundedTransport{next: base, most: l.AdvertisementBytes}}
-	d := &httpDialer{transport: githttp.NewClient(client), endpoint: r.endpoint, client: client}
+	// Packs are compressed already. Anything else that a server compresses costs it little to send and
+	// us much to read.
+	base.DisableCompression = true
+	d := &httpDialer{base: base, endpoint: r.endpoint, limits: l}
 	switch c := r.credentials; {
 	case c.BearerToken != "":
 		d.auth = &githttp.TokenAuth{Token: c.BearerToken}
@@ -67,20 +69,22 @@ func tlsConfig(pem []byte) (*tls.Config, error) {
 func (d *httpDialer) dial(context.Context) (session, error) {
 	// A session follows a redirect by changing its endpoint, so it gets its own.
 	endpoint := d.endpoint
-	s, err := d.transport.NewUploadPackSession(&endpoint, d.auth)
+	bounded := &boundedTransport{next: d.base, limits: d.limits}
+	s, err := githttp.NewClient(&http.Client{Transport: bounded}).NewUploadPackSession(&endpoint, d.auth)
 	if err != nil {
 		return nil, err
 	}
-	return httpSession{s}, nil
+	return httpSession{s, bounded}, nil
 }
 
 func (d *httpDialer) close() {
-	d.client.CloseIdleConnections()
+	d.base.CloseIdleConnections()
 }
 
 // httpSession recognises refusals in the text, which some servers send with status 200.
 type httpSession struct {
 	transport.UploadPackSession
+	transport *boundedTransport
 }
 
 func (s httpSession) AdvertisedReferencesContext(ctx context.Context) (*packp.AdvRefs, error) {
@@ -92,11 +96,28 @@ func (s httpSession) AdvertisedReferencesContext(ctx context.Context) (*packp.Ad
 	return adv, err
 }
 
+// UploadPack implements session.
+func (s httpSession) UploadPack(ctx context.Context, req *packp.UploadPackRequest) (*packp.UploadPackResponse, error) {
+	res, err := s.UploadPackSession.UploadPack(ctx, req)
+	answer := s.transport.answer
+	if answer == nil {
+		return res, err
+	}
+	if err != nil {
+		_ = answer.Close()
+		return nil, answer.reason(err)
+	}
+	answer.lift()
+	return res, nil
+}
+
 // boundedTransport keeps a server from filling the memory with responses that are read as a whole:
-// the list of references, and error texts.
+// the list of references, what comes before a pack, and error texts. Each session has its own.
 type boundedTransport struct {
-	next *http.Transport
-	most int64
+	next   *http.Transport
+	limits Limits
+	// answer is the response that holds the pack; nil before there is one.
+	answer *boundedBody
 }
 
 // errorBytes is how much of the text of a failed request is read.
@@ -110,30 +131,11 @@ func (t *boundedTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	switch {
 	case res.StatusCode >= http.StatusMultipleChoices:
 		res.Body = &boundedBody{ReadCloser: res.Body, left: errorBytes, over: io.EOF}
-	case strings.HasSuffix(req.URL.Path, "/info/refs"):
-		over := limitError("AdvertisementBytes", t.most, "the server's list of references is too long")
-		res.Body = &boundedBody{ReadCloser: res.Body, left: t.most, over: over}
+	case strings.HasSuffix(req.URL.Path, "/"+transport.UploadPackServiceName):
+		t.answer = boundedAnswer(res.Body, t.limits)
+		res.Body = t.answer
+	default:
+		res.Body = boundedAdvertisement(res.Body, t.limits)
 	}
 	return res, nil
-}
-
-// CloseIdleConnections lets http.Client reach the connections.
-func (t *boundedTransport) CloseIdleConnections() {
-	t.next.CloseIdleConnections()
-}
-
-// boundedBody fails with over after left bytes.
-type boundedBody struct {
-	io.ReadCloser
-	left int64
-	over error
-}
-
-func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, b.over
-	}
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	return n, err
 }

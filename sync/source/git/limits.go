@@ -23,11 +23,15 @@ type Limits struct {
 	Links int
 	// AdvertisementBytes is the size of the server's list of references.
 	AdvertisementBytes int64
+	// NegotiationBytes is the size of what the server says before it sends a pack: where the history
+	// is cut off, and which commits both sides have.
+	NegotiationBytes int64
 }
 
 // DefaultLimits returns the limits for a manifest repository of any sane size: mirrors of 512 MiB,
 // files of 10 MiB, 200,000 objects and 2 GiB unpacked in a fetch, 50,000 files in a tree, 64
-// directories deep, 40 symbolic links in a path, and 64 MiB of references.
+// directories deep, 40 symbolic links in a path, 16 MiB of references, and
+// 4 MiB before a pack.
 func DefaultLimits() Limits {
 	return Limits{
 		MirrorBytes:        512 << 20,
@@ -37,7 +41,8 @@ func DefaultLimits() Limits {
 		Files:              50_000,
 		Depth:              64,
 		Links:              40,
-		AdvertisementBytes: 64 << 20,
+		AdvertisementBytes: 16 << 20,
+		NegotiationBytes:   4 << 20,
 	}
 }
 
@@ -53,6 +58,7 @@ func (l Limits) orDefault() Limits {
 		Depth:              positive(l.Depth, d.Depth),
 		Links:              positive(l.Links, d.Links),
 		AdvertisementBytes: positive(l.AdvertisementBytes, d.AdvertisementBytes),
+		NegotiationBytes:   positive(l.NegotiationBytes, d.NegotiationBytes),
 	}
 }
 

@@ -132,12 +132,7 @@ func (s *sshSession) start(conn net.Conn, d *sshDialer) error {
 // AdvertisedReferencesContext implements session.
 func (s *sshSession) AdvertisedReferencesContext(ctx context.Context) (*packp.AdvRefs, error) {
 	adv := packp.NewAdvRefs()
-	most := s.limits.AdvertisementBytes
-	bounded := &boundedBody{
-		ReadCloser: io.NopCloser(s.stdout), left: most,
-		over: limitError("AdvertisementBytes", most, "the server's list of references is too long"),
-	}
-	err := adv.Decode(bounded)
+	err := adv.Decode(boundedAdvertisement(io.NopCloser(s.stdout), s.limits))
 	if errors.Is(err, packp.ErrEmptyAdvRefs) || err == nil && adv.IsEmpty() {
 		return nil, transport.ErrEmptyRemoteRepository
 	}
@@ -174,9 +169,11 @@ func (s *sshSession) UploadPack(ctx context.Context, req *packp.UploadPackReques
 		return nil, s.explain(ctx, err)
 	}
 	res := packp.NewUploadPackResponse(req)
-	if err := res.Decode(io.NopCloser(s.stdout)); err != nil {
-		return nil, s.explain(ctx, err)
+	answer := boundedAnswer(io.NopCloser(s.stdout), s.limits)
+	if err := res.Decode(answer); err != nil {
+		return nil, s.explain(ctx, answer.reason(err))
 	}
+	answer.lift()
 	return res, nil
 }
 
