@@ -50,6 +50,8 @@ var (
 	ErrAbsent = errors.New("commit is not in the local mirror")
 	// ErrCorrupt: the local mirror is damaged. The next Open replaces it.
 	ErrCorrupt = errors.New("local mirror damaged")
+	// errPanic: a fault of this program, or of a library.
+	errPanic = errors.New("internal error")
 )
 
 // contentError is a fault in the content of the repository: reading it again gives the same error.
@@ -165,7 +167,7 @@ func diagnoseTrust(err error) (hint string, kind error) {
 func ownKind(err error) error {
 	for _, kind := range []error{
 		ErrInvalid, ErrAuthentication, ErrRepositoryNotFound, ErrRefNotFound, ErrUnreachable,
-		ErrHostKey, ErrTLS, ErrLimit, ErrOutside, ErrCorrupt,
+		ErrHostKey, ErrTLS, ErrLimit, ErrOutside, ErrCorrupt, errPanic,
 	} {
 		if errors.Is(err, kind) {
 			return kind

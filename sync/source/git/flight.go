@@ -2,7 +2,11 @@ package git
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
+
+	"github.com/go-logr/logr"
 )
 
 // flights lets concurrent callers of the same thing share one call. A call continues for as long as
@@ -94,13 +98,25 @@ func (g *flights[V]) start(key string, f *flight[V]) {
 	g.running[key] = f
 	go func() {
 		defer f.cancel()
-		f.value, f.err = f.call(f.ctx)
+		f.value, f.err = f.guarded()
 		g.mu.Lock()
 		g.finish(key, f)
 		g.mu.Unlock()
 		// Only now: a caller that comes back at once must not get this call again.
 		close(f.done)
 	}()
+}
+
+// guarded runs the call and turns a panic into an error: what servers say and repositories hold was
+// written by others, and in this goroutine nobody else recovers.
+func (f *flight[V]) guarded() (value V, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v", errPanic, r)
+			logr.FromContextOrDiscard(f.ctx).Error(err, "git source panicked", "stack", string(debug.Stack()))
+		}
+	}()
+	return f.call(f.ctx)
 }
 
 // finish makes room for the next call, once. The caller must hold the lock.

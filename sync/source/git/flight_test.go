@@ -131,3 +131,24 @@ func TestFlights_errorsAreShared(t *testing.T) {
 	assert.EqualError(t, err, "no")
 	assert.Empty(t, g.running)
 }
+
+// P13: what a stranger's repository does to a library ends one call, not the process.
+func TestFlights_panicIsAnErrorOfAllWhoWait(t *testing.T) {
+	g := newFlights[string](false)
+	begun, crash := make(chan struct{}), make(chan struct{})
+	call := func(context.Context) (string, error) {
+		close(begun)
+		<-crash
+		panic("index out of range")
+	}
+	first := ask(t.Context(), g, call)
+	<-begun
+	second := ask(t.Context(), g, call)
+	waitFor(t, g, func() map[string]*flight[string] { return g.running }, 2)
+
+	close(crash)
+
+	assert.Equal(t, "internal error: index out of range", <-first)
+	assert.Equal(t, "internal error: index out of range", <-second)
+	assert.Empty(t, g.running)
+}
