@@ -17,3 +17,9 @@ func (t *Tree) ForgetIndexes() {
 	defer t.objects.mu.Unlock()
 	t.objects.storage.Reindex()
 }
+
+// ReadOn reads like one whose read had begun when the tree was closed.
+func (t *Tree) ReadOn() error {
+	_, err := t.objects.entries(t.root.hash, t.limits)
+	return t.noted(err)
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -17,9 +18,10 @@ import (
 // objects reads from the packs that a generation had when it was opened. Trees that are open at the
 // same time share it, including the indexes and one bounded cache.
 type objects struct {
-	// mu guards storage: go-git's is not safe for concurrent readers.
+	// mu guards storage and closed: go-git's storage is not safe for concurrent readers.
 	mu      sync.Mutex
 	storage *filesystem.Storage
+	closed  bool
 	// filtered is copied from the generation.
 	filtered bool
 	// users is guarded by the generation.
@@ -31,7 +33,9 @@ const largeBytes = 1 << 20
 
 // root returns the root directory of a commit.
 func (o *objects) root(commit plumbing.Hash) (plumbing.Hash, error) {
-	o.mu.Lock()
+	if err := o.lock(); err != nil {
+		return plumbing.ZeroHash, err
+	}
 	defer o.mu.Unlock()
 	c, err := object.GetCommit(o.storage, commit)
 	if err != nil {
@@ -46,7 +50,9 @@ func (o *objects) root(commit plumbing.Hash) (plumbing.Hash, error) {
 // entries returns the entries of a directory, sorted by name, without submodules. A directory
 // larger than the size limit of a file is rejected before it is decoded.
 func (o *objects) entries(hash plumbing.Hash, l Limits) ([]object.TreeEntry, error) {
-	o.mu.Lock()
+	if err := o.lock(); err != nil {
+		return nil, err
+	}
 	defer o.mu.Unlock()
 	encoded, err := o.storage.EncodedObject(plumbing.TreeObject, hash)
 	if err != nil {
@@ -75,7 +81,9 @@ func byName(a, b object.TreeEntry) int {
 
 // size returns the size of a file.
 func (o *objects) size(hash plumbing.Hash, l Limits) (int64, error) {
-	o.mu.Lock()
+	if err := o.lock(); err != nil {
+		return 0, err
+	}
 	defer o.mu.Unlock()
 	encoded, err := o.storage.EncodedObject(plumbing.BlobObject, hash)
 	if err != nil {
@@ -86,7 +94,9 @@ func (o *objects) size(hash plumbing.Hash, l Limits) (int64, error) {
 
 // read returns the content of a file.
 func (o *objects) read(hash plumbing.Hash, l Limits) ([]byte, error) {
-	o.mu.Lock()
+	if err := o.lock(); err != nil {
+		return nil, err
+	}
 	defer o.mu.Unlock()
 	encoded, err := o.storage.EncodedObject(plumbing.BlobObject, hash)
 	if err != nil {
@@ -125,8 +135,22 @@ func (o *objects) failed(what string, hash plumbing.Hash, err error) error {
 	return fmt.Errorf("%w: read %s %s: %w", ErrCorrupt, what, hash, err)
 }
 
-// close closes the packs.
+// lock begins a read, which the caller ends by unlocking mu. A caller that reads on while another
+// closes its tree is told so: nothing is wrong with the mirror.
+func (o *objects) lock() error {
+	o.mu.Lock()
+	if o.closed {
+		o.mu.Unlock()
+		return fs.ErrClosed
+	}
+	return nil
+}
+
+// close closes the packs once the read in progress has ended.
 func (o *objects) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
 	_ = o.storage.Close()
 }
 
