@@ -2,6 +2,7 @@ package applicationinstallation
 
 import (
 	"context"
+	"io/fs"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/content"
@@ -55,20 +56,15 @@ func (r *Reconciler) fetchChart(ctx context.Context, s origin) (*files, error) {
 // openTree opens the tree of a git source at a revision or, if that is zero, at the one that its
 // reference points at now. The caller must close it.
 func (r *Reconciler) openTree(ctx context.Context, s origin, revision git.Revision) (*git.Tree, git.Revision, error) {
-	from := s.version.Template.Source.Git
-	repository := git.Repository{URL: from.Remote}
-	if s.credentials != nil {
-		credentials, err := git.CredentialsFromSecret(s.credentials.Data)
-		if err != nil {
-			return nil, git.Revision{}, reconcile.Waiting(v1alpha1.InvalidSecretReason, 0, "source credentials: %w", err)
-		}
-		repository.Credentials = credentials
-	}
 	if revision.Commit == "" {
 		var err error
-		if revision, err = r.Git.Resolve(ctx, repository, git.RefOf(from.Ref)); err != nil {
-			return nil, git.Revision{}, gitError(err)
+		if revision, err = r.resolveGit(ctx, s); err != nil {
+			return nil, git.Revision{}, err
 		}
+	}
+	repository, err := s.repository()
+	if err != nil {
+		return nil, git.Revision{}, err
 	}
 	tree, err := r.Git.Open(ctx, repository, revision)
 	if err != nil {
@@ -77,27 +73,73 @@ func (r *Reconciler) openTree(ctx context.Context, s origin, revision git.Revisi
 	return tree, revision, nil
 }
 
+// resolveGit returns the revision that the reference of a git source points at now.
+func (r *Reconciler) resolveGit(ctx context.Context, s origin) (git.Revision, error) {
+	repository, err := s.repository()
+	if err != nil {
+		return git.Revision{}, err
+	}
+	revision, err := r.Git.Resolve(ctx, repository, git.RefOf(s.version.Template.Source.Git.Ref))
+	if err != nil {
+		return git.Revision{}, gitError(err)
+	}
+	return revision, nil
+}
+
+// repository returns a git source with its credentials.
+func (s origin) repository() (git.Repository, error) {
+	repository := git.Repository{URL: s.version.Template.Source.Git.Remote}
+	if s.credentials == nil {
+		return repository, nil
+	}
+	credentials, err := git.CredentialsFromSecret(s.credentials.Data)
+	if err != nil {
+		return repository, reconcile.Waiting(v1alpha1.InvalidSecretReason, 0, "source credentials: %w", err)
+	}
+	repository.Credentials = credentials
+	return repository, nil
+}
+
 // fetchChartFromGit loads a chart, with its dependencies, from a folder of a repository (K54).
 func (r *Reconciler) fetchChartFromGit(ctx context.Context, s origin) (*files, error) {
-	tree, revision, err := r.openTree(ctx, s, git.Revision{})
+	revision, err := r.resolveGit(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	defer tree.Close()
-	root, err := tree.FS("")
-	if err != nil {
-		return nil, gitError(err)
-	}
 	from := s.version.Template.Source.Git
-	got, err := r.Charts.FromFS(ctx, chart.Tree{FS: root, Path: from.Path, Revision: from.Remote + "@" + revision.Commit}, chart.Credentials{})
+	known := from.Remote + "@" + revision.Commit
+	if s.credentials != nil {
+		known += " with " + s.credentials.Hash
+	}
+	// Opened by whoever loads the chart, for all who wait for it: this installation may be gone, or
+	// out of time, before the others are.
+	open := func(ctx context.Context) (fs.FS, func(), error) {
+		tree, _, err := r.openTree(ctx, s, revision)
+		if err != nil {
+			return nil, nil, err
+		}
+		root, err := tree.FS("")
+		if err != nil {
+			tree.Close()
+			return nil, nil, gitError(err)
+		}
+		return root, tree.Close, nil
+	}
+	got, err := r.Charts.FromFS(ctx, chart.Tree{Open: open, Path: from.Path, Revision: known}, chart.Credentials{})
 	if err != nil {
 		return nil, chartError(err)
 	}
 	return &files{revision: revision.String(), git: revision, chart: got}, nil
 }
 
-// chartError adds the reason to an error of a chart source.
-func chartError(err error) error { return reconcile.Failed(chart.Reason(err), "%w", err) }
+// chartError adds the reason to an error of a chart source, unless the repository that the chart
+// lies in has told one.
+func chartError(err error) error {
+	if reconcile.ReasonOf(err) != "" {
+		return err
+	}
+	return reconcile.Failed(chart.Reason(err), "%w", err)
+}
 
 // gitError adds the reason to an error of a git source.
 func gitError(err error) error { return reconcile.Failed(git.Reason(err), "%w", err) }

@@ -177,7 +177,7 @@ func TestFromFS_fetchesDependenciesFromARegistry(t *testing.T) {
 		reg.push(t, chartArchive(t, "web", v), "team/web:"+v)
 	}
 	tree := fstestChart(chartYAML("a", "1.0.0") + "dependencies: [{name: web, version: 1.x, repository: 'oci://" + reg.host + "/team'}]\n")
-	got, err := newCache(t).FromFS(t.Context(), chart.Tree{FS: tree}, chart.Credentials{PlainHTTP: true})
+	got, err := newCache(t).FromFS(t.Context(), chart.Tree{Open: opened(tree)}, chart.Credentials{PlainHTTP: true})
 	require.NoError(t, err)
 	assert.Equal(t, "1.1.0", got.Dependencies()[0].Metadata.Version)
 }

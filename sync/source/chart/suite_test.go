@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -177,6 +178,11 @@ func templateNames(c *chart.Chart) []string {
 		names = append(names, strings.TrimPrefix(f.Name, "./"))
 	}
 	return names
+}
+
+// opened opens a tree that needs no closing.
+func opened(root fs.FS) func(context.Context) (fs.FS, func(), error) {
+	return func(context.Context) (fs.FS, func(), error) { return root, func() {}, nil }
 }
 
 // fstestChart is a directory with nothing but a Chart.yaml.

@@ -18,15 +18,16 @@ import (
 
 // Tree is a chart's directory in a snapshot of a repository (K54).
 type Tree struct {
-	// FS is the root of the repository. It must not follow links that lead out of it, as os.DirFS
-	// does; os.Root does not.
-	FS fs.FS
+	// Open opens the root of the repository, and returns what closes it again. The root must not
+	// follow links that lead out of it, as os.DirFS does; os.Root does not. Callers of FromFS that
+	// share a load share the tree of one of them, which is read even if that one has left.
+	Open func(context.Context) (fs.FS, func(), error)
 	// Path is the slash-separated path of the chart's directory below the root; empty for the root
 	// itself.
 	Path string
-	// Revision identifies the content of FS, such as its address and commit. Charts of one revision
-	// and path are loaded once and remembered; with an empty revision, a chart is loaded every
-	// time.
+	// Revision identifies the content and who may read it, such as address, commit and a hash of
+	// credentials: a chart of one revision and path is loaded once and remembered, and then given
+	// out without Open. With an empty revision, a chart is loaded every time.
 	Revision string
 }
 
@@ -34,8 +35,8 @@ type Tree struct {
 // dependencies come from its charts folder, from `file://` paths inside the repository, or from
 // http(s):// and oci:// repositories, in the version that Chart.lock pins or else the newest that
 // Chart.yaml allows. cred is sent to those repositories; leave user name and password out of it
-// unless all of them may see both. It returns ErrNotFound if there is no chart, and otherwise the
-// same sentinels as Get (K54).
+// unless all of them may see both. It returns the error of tree.Open as it is, ErrNotFound if there
+// is no chart, and otherwise the same sentinels as Get (K54).
 func (c *Cache) FromFS(ctx context.Context, tree Tree, cred Credentials) (*Chart, error) {
 	dir := path.Clean(strings.Trim(tree.Path, "/"))
 	if !fs.ValidPath(dir) {
@@ -71,7 +72,12 @@ func (c *Cache) FromFS(ctx context.Context, tree Tree, cred Credentials) (*Chart
 }
 
 func (c *Cache) loadTree(ctx context.Context, tree Tree, cred Credentials) (*Chart, error) {
-	r := &treeReader{cache: c, fsys: tree.FS, cred: cred, budget: newBudget(c.limits)}
+	root, closeRoot, err := tree.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer closeRoot()
+	r := &treeReader{cache: c, fsys: root, cred: cred, budget: newBudget(c.limits)}
 	loaded, digest, err := r.load(ctx, tree.Path, 0)
 	if err != nil {
 		return nil, err

@@ -1,9 +1,14 @@
 package chart_test
 
 import (
+	"context"
+	"errors"
 	"io/fs"
+	"net/http"
 	"net/http/httptest"
 	"os"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 
@@ -23,7 +28,7 @@ func openRepo(t *testing.T) fs.FS {
 
 // K54
 func TestFromFS_readsAChartAsHelmPackagesIt(t *testing.T) {
-	got, err := newCache(t).FromFS(t.Context(), chart.Tree{FS: openRepo(t), Path: "charts/web"}, chart.Credentials{})
+	got, err := newCache(t).FromFS(t.Context(), chart.Tree{Open: opened(openRepo(t)), Path: "charts/web"}, chart.Credentials{})
 	require.NoError(t, err)
 	assert.Equal(t, "web", got.Name())
 	assert.Equal(t, map[string]any{"replicas": float64(1)}, got.Values)
@@ -32,7 +37,7 @@ func TestFromFS_readsAChartAsHelmPackagesIt(t *testing.T) {
 
 // K54
 func TestFromFS_completesDependenciesByPath(t *testing.T) {
-	got, err := newCache(t).FromFS(t.Context(), chart.Tree{FS: openRepo(t), Path: "/charts/umbrella/"}, chart.Credentials{})
+	got, err := newCache(t).FromFS(t.Context(), chart.Tree{Open: opened(openRepo(t)), Path: "/charts/umbrella/"}, chart.Credentials{})
 	require.NoError(t, err)
 	var names []string
 	for _, dep := range got.Dependencies() {
@@ -52,7 +57,7 @@ func TestFromFS_digestFollowsContent(t *testing.T) {
 		}
 	}
 	digest := func(fsys fs.FS, revision string, cache *chart.Cache) string {
-		got, err := cache.FromFS(t.Context(), chart.Tree{FS: fsys, Path: "a", Revision: revision}, chart.Credentials{})
+		got, err := cache.FromFS(t.Context(), chart.Tree{Open: opened(fsys), Path: "a", Revision: revision}, chart.Credentials{})
 		require.NoError(t, err)
 		return got.Digest
 	}
@@ -91,7 +96,7 @@ func TestFromFS_fetchesDependenciesFromRepositories(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			repo.asked()
-			got, err := newCache(t).FromFS(t.Context(), chart.Tree{FS: tc.tree}, chart.Credentials{})
+			got, err := newCache(t).FromFS(t.Context(), chart.Tree{Open: opened(tc.tree)}, chart.Credentials{})
 			require.NoError(t, err)
 			require.Len(t, got.Dependencies(), 1)
 			assert.Equal(t, tc.want, got.Dependencies()[0].Metadata.Version, tc.reason)
@@ -134,7 +139,7 @@ func TestFromFS_namesWhatIsWrong(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := newCache(t, chart.WithLimits(limits)).FromFS(t.Context(), chart.Tree{FS: tc.tree, Path: tc.path}, chart.Credentials{})
+			_, err := newCache(t, chart.WithLimits(limits)).FromFS(t.Context(), chart.Tree{Open: opened(tc.tree), Path: tc.path}, chart.Credentials{})
 			require.ErrorIs(t, err, tc.is)
 			assert.Contains(t, err.Error(), tc.want)
 		})
@@ -153,13 +158,72 @@ func TestFromFS_linksStayInside(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = root.Close() }()
 
-	got, err := newCache(t).FromFS(t.Context(), chart.Tree{FS: root.FS(), Path: "a"}, chart.Credentials{})
+	got, err := newCache(t).FromFS(t.Context(), chart.Tree{Open: opened(root.FS()), Path: "a"}, chart.Credentials{})
 	require.NoError(t, err)
 	require.Len(t, got.Templates, 1)
 	assert.Equal(t, "kind: ConfigMap", string(got.Templates[0].Data))
 
 	require.NoError(t, os.Symlink("../../../outside.yaml", dir+"/repo/a/templates/y.yaml"))
-	_, err = newCache(t).FromFS(t.Context(), chart.Tree{FS: root.FS(), Path: "a"}, chart.Credentials{})
+	_, err = newCache(t).FromFS(t.Context(), chart.Tree{Open: opened(root.FS()), Path: "a"}, chart.Credentials{})
 	require.Error(t, err)
 	assert.Contains(t, err.Error(), "templates/y.yaml")
+}
+
+// closable is a tree that cannot be read once it is closed.
+type closable struct {
+	fs.FS
+	closed atomic.Bool
+}
+
+func (c *closable) Open(name string) (fs.File, error) {
+	if c.closed.Load() {
+		return nil, fs.ErrClosed
+	}
+	return c.FS.Open(name)
+}
+
+// Two clusters install the same version; the first gives up while a dependency is being fetched.
+func TestFromFS_callerWhoLeavesDoesNotCloseTheTreeOfOthers(t *testing.T) {
+	repo := newRepository(t, httptest.NewServer)
+	repo.add("db", "1.0.0", chartArchive(t, "db", "1.0.0"))
+	arrived, goOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	repo.intercept = func(http.ResponseWriter, *http.Request) bool {
+		once.Do(func() { close(arrived) })
+		<-goOn
+		return false
+	}
+	files := fstest.MapFS{
+		"a/Chart.yaml": {Data: []byte(chartYAML("a", "1.0.0") + "dependencies:\n- {name: db, version: 1.0.0, repository: '" + repo.URL + "'}\n" +
+			"- {name: b, version: 1.0.0, repository: 'file://../b'}\n")},
+		"b/Chart.yaml": {Data: []byte(chartYAML("b", "1.0.0"))},
+	}
+	var opens atomic.Int32
+	root := &closable{FS: files}
+	tree := chart.Tree{Path: "a", Revision: "repo@1", Open: func(context.Context) (fs.FS, func(), error) {
+		opens.Add(1)
+		return root, func() { root.closed.Store(true) }, nil
+	}}
+	cache := newCache(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	left, stayed := make(chan error, 1), make(chan error, 1)
+	go func() { _, err := cache.FromFS(ctx, tree, chart.Credentials{}); left <- err }()
+	<-arrived
+	go func() { _, err := cache.FromFS(t.Context(), tree, chart.Credentials{}); stayed <- err }()
+	cancel()
+	require.ErrorIs(t, <-left, context.Canceled)
+	close(goOn)
+	require.NoError(t, <-stayed)
+	assert.True(t, root.closed.Load())
+
+	_, err := cache.FromFS(t.Context(), tree, chart.Credentials{})
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, opens.Load(), "what is known needs no tree")
+}
+
+func TestFromFS_treeThatDoesNotOpen(t *testing.T) {
+	broken := errors.New("server is down")
+	tree := chart.Tree{Revision: "repo@1", Open: func(context.Context) (fs.FS, func(), error) { return nil, nil, broken }}
+	_, err := newCache(t).FromFS(t.Context(), tree, chart.Credentials{})
+	require.ErrorIs(t, err, broken)
 }

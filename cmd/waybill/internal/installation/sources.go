@@ -94,5 +94,6 @@ func (s *Sources) chart(ctx context.Context, r *Resolved) (*chart.Chart, error) 
 
 // chartIn loads the chart of a folder, with its dependencies.
 func (s *Sources) chartIn(ctx context.Context, root fs.FS, folder string) (*chart.Chart, error) {
-	return s.charts.FromFS(ctx, chart.Tree{FS: root, Path: folder}, chart.Credentials{})
+	open := func(context.Context) (fs.FS, func(), error) { return root, func() {}, nil }
+	return s.charts.FromFS(ctx, chart.Tree{Open: open, Path: folder}, chart.Credentials{})
 }
