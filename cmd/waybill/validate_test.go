@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -82,4 +83,37 @@ func TestValidate_refuses(t *testing.T) {
 	assert.Equal(t, 0, got.code)
 	assert.Contains(t, got.errOut, "there is no manifest in testdata/validate/repository/charts")
 	assert.Contains(t, got.errOut, "left out: chart testdata/validate/repository/charts/web\n")
+}
+
+// P5, K19: a misspelt field of the metadata is dropped by an API server, and the object is another one then.
+func TestValidate_unknownMetadata(t *testing.T) {
+	misspelt := "apiVersion: apps.waybill.dev/v1alpha1\nkind: GitSync\nmetadata:\n  name: a\n  namspace: b\nspec: {url: \"https://git.example.com/a.git\"}\n"
+	got := waybillWith(t, misspelt, "validate", "-")
+	assert.Equal(t, 1, got.code, got.errOut)
+	assert.Equal(t, "-:5: GitSync a: metadata.namspace: Forbidden: there is no such field\n", got.out)
+}
+
+// C59: what a kustomization makes may not be among the plain manifests above it, too. Kustomizations beside one another
+// may make the same, from the same files.
+func TestValidate_duplicatesOfAKustomization(t *testing.T) {
+	files := map[string]string{
+		"base/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm, namespace: a}\n", "base/kustomization.yaml": "resources: [cm.yaml]\n",
+		"one/kustomization.yaml": "resources: [../base]\n", "two/kustomization.yaml": "resources: [../base]\n", ".git/HEAD": "",
+	}
+	got := waybillWith(t, "", "validate", write(t, files))
+	assert.Equal(t, 0, got.code, got.out)
+
+	files["cm.yaml"] = files["base/cm.yaml"]
+	folder := write(t, files)
+	got = waybillWith(t, "", "validate", folder)
+	assert.Equal(t, 1, got.code, got.errOut)
+	assert.Equal(t, 3, strings.Count(got.out, "the same object is in "), "one, two and base, each with the one above: %s", got.out)
+	assert.Contains(t, got.out, folder+"/cm.yaml:1: ConfigMap a/cm: the same object is in "+folder+"/base/cm.yaml too")
+
+	got = waybillWith(t, "", "validate", write(t, map[string]string{
+		"settings.yaml":          "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n",
+		"sub/kustomization.yaml": "configMapGenerator: [{name: settings, literals: [a=b], options: {disableNameSuffixHash: true}}]\n",
+	}))
+	assert.Equal(t, 1, got.code, got.errOut)
+	assert.Regexp(t, `settings.yaml:1: ConfigMap settings: the same object is in \S+/sub`, got.out, "it is made from no file")
 }

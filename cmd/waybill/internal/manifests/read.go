@@ -31,6 +31,10 @@ type Set struct {
 	// Charts are folders that were left out because they hold a Helm chart.
 	Charts []string
 
+	// folders are where the objects were found, one for each: for what a kustomization makes, that is
+	// the folder of the kustomization, whatever files it reads.
+	folders []string
+
 	stdin []byte
 	lines map[place]*document
 }
@@ -96,8 +100,7 @@ func (s *Set) render(name string, content []byte) error {
 	for i := range problems {
 		problems[i].File = name
 	}
-	s.Objects, s.Problems = append(s.Objects, objects...), append(s.Problems, problems...)
-	return nil
+	return s.take(path.Dir(filepath.ToSlash(name)), objects, problems, nil)
 }
 
 // Err returns the problems as one error; nil if there are none.
@@ -117,7 +120,11 @@ func isManifest(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(name))
 }
 
-func (s *Set) take(objects []manifest.Object, problems []manifest.Problem, err error) error {
+// take adds what was found in a folder.
+func (s *Set) take(folder string, objects []manifest.Object, problems []manifest.Problem, err error) error {
+	for range objects {
+		s.folders = append(s.folders, folder)
+	}
 	s.Objects, s.Problems = append(s.Objects, objects...), append(s.Problems, problems...)
 	return err
 }

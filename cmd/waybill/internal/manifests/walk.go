@@ -25,7 +25,7 @@ func (s *Set) folder(name string) error {
 	}
 	defer repo.close()
 	if kustomize.IsKustomization(repo.root.FS(), within) {
-		return s.take(repo.kustomization(within))
+		return s.build(repo, name, within)
 	}
 	sub, err := fs.Sub(repo.root.FS(), within)
 	if err != nil {
@@ -43,17 +43,28 @@ func (s *Set) folder(name string) error {
 	if len(charts) == 1 && charts[0] == "." {
 		return nil
 	}
+	begin := len(s.Objects)
 	opened := &recorder{FS: sub}
 	_, problems, err := plain.Render(opened, plain.Options{
 		Ignore: ignore.String(),
 		Kustomization: func(dir string) ([]manifest.Object, []manifest.Problem, error) {
-			return nil, nil, s.take(repo.kustomization(path.Join(within, dir)))
+			return nil, nil, s.build(repo, path.Join(filepath.ToSlash(name), dir), path.Join(within, dir))
 		},
 	})
 	if err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
-	return s.files(name, opened, problems)
+	if err := s.files(name, opened, problems); err != nil {
+		return err
+	}
+	s.Problems = append(s.Problems, twice(s.Objects[begin:], s.folders[begin:])...)
+	return nil
+}
+
+// build adds what the kustomization in a folder makes. within is the folder in the repository.
+func (s *Set) build(repo *repository, folder, within string) error {
+	objects, problems, err := repo.kustomization(within)
+	return s.take(folder, objects, problems, err)
 }
 
 // files reads the files of a folder. problems are those of the folder as a whole; only those that
@@ -66,7 +77,6 @@ func (s *Set) files(name string, opened *recorder, problems []manifest.Problem) 
 			s.Problems = append(s.Problems, p)
 		}
 	}
-	begin := len(s.Objects)
 	for _, file := range names {
 		content, err := fs.ReadFile(opened.FS, file)
 		if err != nil {
@@ -76,7 +86,6 @@ func (s *Set) files(name string, opened *recorder, problems []manifest.Problem) 
 			return err
 		}
 	}
-	s.Problems = append(s.Problems, twice(s.Objects[begin:])...)
 	return nil
 }
 
@@ -117,21 +126,18 @@ func (r *recorder) names() []string {
 
 // twice reports objects that two documents describe if the folder of one is that of the other or
 // above it: a GitSync of the upper folder would use neither (C59). Objects in sibling folders are
-// usually for different clusters.
-func twice(objects []manifest.Object) []manifest.Problem {
-	places := map[manifest.ID][]manifest.Object{}
-	for _, object := range objects {
-		places[object.ID().Key()] = append(places[object.ID().Key()], object)
+// usually for different clusters. folders are those of the objects.
+func twice(objects []manifest.Object, folders []string) []manifest.Problem {
+	places := map[manifest.ID][]int{}
+	for i, object := range objects {
+		places[object.ID().Key()] = append(places[object.ID().Key()], i)
 	}
 	var problems []manifest.Problem
 	for _, same := range places {
-		for i, one := range same {
-			for _, other := range same[i+1:] {
-				if nested(one.File, other.File) {
-					problems = append(problems, manifest.Problem{
-						ID: other.ID(), File: other.File, Line: other.Line, Reason: manifest.ReasonDuplicateObject,
-						Message: fmt.Sprintf("the same object is in %s:%d too, so that none of them is used; keep one", one.File, one.Line),
-					})
+		for n, one := range same {
+			for _, other := range same[n+1:] {
+				if nested(folders[one], folders[other]) {
+					problems = append(problems, duplicate(objects[other], cmp.Or(objects[one].Place(), folders[one])))
 				}
 			}
 		}
@@ -142,9 +148,16 @@ func twice(objects []manifest.Object) []manifest.Problem {
 	return problems
 }
 
+// duplicate says where else an object is.
+func duplicate(object manifest.Object, elsewhere string) manifest.Problem {
+	return manifest.Problem{
+		ID: object.ID(), File: object.File, Line: object.Line, Reason: manifest.ReasonDuplicateObject,
+		Message: fmt.Sprintf("the same object is in %s too, so that none of them is used; keep one", elsewhere),
+	}
+}
+
 func nested(one, other string) bool {
-	a, b := path.Dir(one)+"/", path.Dir(other)+"/"
-	return strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
+	return strings.HasPrefix(one+"/", other+"/") || strings.HasPrefix(other+"/", one+"/")
 }
 
 // findCharts returns the topmost folders that hold a chart.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	runtimeschema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -93,7 +94,7 @@ func (s schemas) find(gvk runtimeschema.GroupVersionKind) (*kindSchema, error) {
 func (s *kindSchema) check(ctx context.Context, object map[string]any) field.ErrorList {
 	var errs field.ErrorList
 	unknown := pruning.PruneWithOptions(object, s.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
-	for _, path := range unknown {
+	for _, path := range append(unknown, unknownMetadata(object)...) {
 		errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: path, Detail: "there is no such field"})
 	}
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, s.structural)
@@ -105,6 +106,16 @@ func (s *kindSchema) check(ctx context.Context, object map[string]any) field.Err
 	}
 	broken, _ := s.rules.Validate(ctx, nil, s.structural, object, nil, celconfig.RuntimeCELCostBudget)
 	return append(errs, broken...)
+}
+
+// unknownMetadata returns the unknown fields of the metadata, which the schema says nothing about.
+// Metadata that cannot be read at all is found when the object is decoded.
+func unknownMetadata(object map[string]any) []string {
+	_, _, unknown, err := objectmeta.GetObjectMetaWithOptions(object, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
+	if err != nil {
+		return nil
+	}
+	return unknown
 }
 
 // shapeless reports whether an error leaves an object in a shape that rules cannot be evaluated
