@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"k8s.io/cli-runtime/pkg/printers"
 )
 
 // Exit codes of the program.
@@ -31,7 +33,7 @@ func Finish(err error, errOut io.Writer) int {
 	case errors.Is(err, ErrNegative):
 		return exitNegative
 	default:
-		fmt.Fprintf(errOut, "error: %s\n", err)
+		fmt.Fprintln(errOut, printers.EscapeTerminal("error: "+err.Error())) // it may quote files and clusters
 		return exitError
 	}
 }

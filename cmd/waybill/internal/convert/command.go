@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -99,7 +100,7 @@ func (o *options) convertAll(found []source) (apps []*v1alpha1.Application, fail
 			o.env.Warnf("%s: %s", s, note)
 		}
 		if err != nil {
-			fmt.Fprintf(o.env.ErrOut, "error: %s: %s\n", s, err)
+			fmt.Fprintln(o.env.ErrOut, printers.EscapeTerminal(fmt.Sprintf("error: %s: %s", s, err)))
 			failed = true
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
 
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
@@ -36,7 +37,7 @@ func (o *options) print(rendered []*installation.Objects) error {
 		return err
 	}
 	for _, p := range problems {
-		fmt.Fprintf(o.env.ErrOut, "error: %s\n", p)
+		fmt.Fprintln(o.env.ErrOut, printers.EscapeTerminal("error: "+p.Error()))
 	}
 	if len(problems) > 0 {
 		return cli.ErrNegative
@@ -48,7 +49,7 @@ func (o *options) write(objects []manifest.Object) error {
 	switch o.format.String() {
 	case "name":
 		for _, object := range objects {
-			if _, err := fmt.Fprintln(o.env.Out, object.ID()); err != nil {
+			if _, err := fmt.Fprintln(o.env.Out, oneLine(object.ID().String())); err != nil {
 				return err
 			}
 		}
@@ -77,11 +78,17 @@ func writeYAML(w io.Writer, object manifest.Object) error {
 	var head strings.Builder
 	head.WriteString("---\n")
 	if object.File != "" {
-		fmt.Fprintf(&head, "# Source: %s\n", object.File)
+		fmt.Fprintf(&head, "# Source: %s\n", oneLine(object.File))
 	}
 	if hook := object.GetAnnotations()[hookAnnotation]; hook != "" {
-		fmt.Fprintf(&head, "# Hook: %s\n", hook)
+		fmt.Fprintf(&head, "# Hook: %s\n", oneLine(hook))
 	}
 	_, err = io.WriteString(w, head.String()+string(content))
 	return err
+}
+
+// oneLine escapes text from files and charts: it can neither steer a terminal nor go on outside of
+// the comment or the line that it is in.
+func oneLine(text string) string {
+	return strings.ReplaceAll(printers.EscapeTerminal(text), "\n", `\n`)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/printers"
 
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
 	"waybill.dev/waybill/cmd/waybill/internal/manifests"
@@ -77,7 +78,7 @@ func (o *options) print(r *report, set *manifests.Set, args []string) error {
 	counts := map[string]int{}
 	for _, f := range r.Findings {
 		counts[f.Severity]++
-		if _, err := fmt.Fprintln(o.env.Out, f); err != nil {
+		if _, err := fmt.Fprintln(o.env.Out, printers.EscapeTerminal(f.String())); err != nil {
 			return err
 		}
 	}
@@ -87,7 +88,7 @@ func (o *options) print(r *report, set *manifests.Set, args []string) error {
 	fmt.Fprintf(o.env.ErrOut, "%d objects of Waybill checked, %d of other kinds only parsed: %d errors, %d warnings\n",
 		r.Checked, r.Others, counts[severityError], counts[severityWarning])
 	for _, chart := range set.Charts {
-		fmt.Fprintf(o.env.ErrOut, "left out: chart %s\n", chart)
+		fmt.Fprintln(o.env.ErrOut, printers.EscapeTerminal("left out: chart "+chart))
 	}
 	return nil
 }
