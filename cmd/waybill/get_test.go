@@ -199,12 +199,54 @@ func TestGet_allClusters(t *testing.T) {
 	assert.Equal(t, "web", list.Clusters[1].Items[0].Name)
 	assert.NotEmpty(t, list.Clusters[2].Error)
 
+	assert.NotContains(t, got.out, "managedFields")
+	got = waybill(t, hubCluster, "get", "installations", "--all-clusters", "-o", "json", "--show-managed-fields")
+	assert.Contains(t, got.out, "managedFields", "as without other clusters")
+
 	got = waybill(t, hubCluster, "get", "installations", "--all-clusters", "-o", "name")
 	assert.Contains(t, got.out, "berlin applicationinstallation.apps.waybill.dev/web\n")
 
 	got = waybill(t, hubCluster, "get", "installation", "web", "-n", apps, "--cluster", clusters+"/berlin")
 	require.Equal(t, 0, got.code, got.errOut)
 	assert.Equal(t, "web", columns(got.out)[1][0])
+}
+
+// K69: objects by name, of which each cluster may have some.
+func TestGet_namesInAllClusters(t *testing.T) {
+	hubCluster, userCluster := hub(t), user(t)
+	h, u := clientOf(t, hubCluster), clientOf(t, userCluster)
+	clusters, apps := hubCluster.Namespace(t), userCluster.Namespace(t)
+	engage(t, h, clusters, "berlin", userCluster.Kubeconfig())
+	here, there, only := clusters+"-here", apps+"-there", apps+"-only"
+	create(t, h, gitSync(clusters, here))
+	create(t, u, gitSync(apps, there), installation(apps, only, "web", "1.0.0"))
+	cases := map[string]struct {
+		reason string
+		args   []string
+		want   []string
+		errOut string
+	}{
+		"one":         {"a name is looked for in all namespaces", []string{"installation", only}, []string{only}, ""},
+		"several":     {"what the hub has not, another cluster may have", []string{"gitsync", there, here}, []string{here, there}, ""},
+		"one of none": {"what no cluster has is an error, and no reason to hide the rest", []string{"gitsync", there, "none"}, []string{there}, `get gitsync/none in any namespace: gitsyncs.apps.waybill.dev "none" not found`},
+		"none":        {"so is a name alone", []string{"gitsync", "none"}, nil, `get gitsync/none in any namespace: gitsyncs.apps.waybill.dev "none" not found`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, format := range []string{"", "name", "json"} {
+				got := waybill(t, hubCluster, append([]string{"get", "--all-clusters", "-o", format}, tc.args...)...)
+				for _, want := range tc.want {
+					assert.Contains(t, got.out, want, tc.reason)
+				}
+				if tc.errOut == "" {
+					assert.Equal(t, 0, got.code, got.errOut)
+					continue
+				}
+				assert.Equal(t, 2, got.code, tc.reason)
+				assert.Contains(t, got.errOut, tc.errOut, tc.reason)
+			}
+		})
+	}
 }
 
 // deadKubeconfig is that of a server that refuses connections.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -19,7 +20,9 @@ type answer[T any] struct {
 	results []T
 	// refusals say which references may not be read. Their results are zero.
 	refusals []refusal
-	err      error
+	// missing says, by reference, that there is no object of that name. Their results are zero.
+	missing map[int]error
+	err     error
 }
 
 // refusal says that a reference may not be read.
@@ -42,11 +45,15 @@ func (a answer[T]) forbidden() []string {
 type read[T any] func(*reader, context.Context, kinds.Reference, query) (T, error)
 
 // ask reads the query from all clusters concurrently. With several clusters, the error of one that
-// fails is in its answer, and an object that only some of them have is no error. With one cluster,
-// ask returns any error, but for refusals while something may be read.
+// fails is in its answer, and an object that only some of them have is no error; one that none has is
+// if nothing else was asked for, and else is up to incomplete. With one cluster, ask returns any
+// error, but for refusals while something may be read.
 func ask[T any](ctx context.Context, clusters []*fleet.Cluster, q query, get read[T]) ([]answer[T], error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+	if len(clusters) > 1 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
+	}
 	answers := make([]answer[T], len(clusters))
 	var group errgroup.Group
 	group.SetLimit(maxClusters)
@@ -60,24 +67,32 @@ func ask[T any](ctx context.Context, clusters []*fleet.Cluster, q query, get rea
 		return nil, err
 	}
 	if len(clusters) == 1 {
-		return answers, answers[0].err
+		if err := answers[0].err; err != nil {
+			return answers, err
+		}
+		return answers, answers[0].firstMissing()
 	}
-	return answers, nothingFound(answers)
+	if nowhere := missingEverywhere(answers, q); len(nowhere) == len(q.refs) {
+		return answers, errors.Join(nowhere...)
+	}
+	return answers, nil
 }
 
 // maxClusters is how many clusters are asked at a time.
 const maxClusters = 32
 
 func askOne[T any](ctx context.Context, cluster *fleet.Cluster, q query, get read[T]) answer[T] {
-	a := answer[T]{cluster: cluster}
+	a := answer[T]{cluster: cluster, missing: map[int]error{}}
 	r, err := newReader(ctx, cluster)
 	if err != nil {
 		a.err = err
 		return a
 	}
-	for _, ref := range q.refs {
+	for i, ref := range q.refs {
 		result, err := get(r, ctx, ref, q)
 		switch {
+		case apierrors.IsNotFound(err) && ref.Name != "":
+			a.missing[i] = describe(err, ref, q)
 		case apierrors.IsForbidden(err):
 			a.refusals = append(a.refusals, refusal{ref.Kind, describe(err, ref, q)})
 		case err != nil:
@@ -104,22 +119,23 @@ func refused(refusals []refusal, q query) error {
 	return errors.Join(errs...)
 }
 
-// nothingFound returns the NotFound error if all answers have it; otherwise it treats NotFound as
-// an answer without results.
-func nothingFound[T any](answers []answer[T]) error {
-	found := false
-	for _, a := range answers {
-		found = found || !apierrors.IsNotFound(a.err)
+// firstMissing returns the first object that is missing; nil if none is.
+func (a answer[T]) firstMissing() error {
+	if len(a.missing) == 0 {
+		return nil
 	}
-	if !found && len(answers) > 0 {
-		return answers[0].err
-	}
-	for i := range answers {
-		if apierrors.IsNotFound(answers[i].err) {
-			answers[i].err = nil
+	return a.missing[slices.Min(slices.Collect(maps.Keys(a.missing)))]
+}
+
+// missingEverywhere returns an error for each object that no cluster has, as far as all answer.
+func missingEverywhere[T any](answers []answer[T], q query) []error {
+	var errs []error
+	for i := range q.refs {
+		if !slices.ContainsFunc(answers, func(a answer[T]) bool { return a.err != nil || a.missing[i] == nil }) {
+			errs = append(errs, answers[0].missing[i])
 		}
 	}
-	return nil
+	return errs
 }
 
 // describe adds to an error which object it is about.
@@ -129,7 +145,10 @@ func describe(err error, ref kinds.Reference, q query) error {
 		return err
 	}
 	where := ""
-	if ref.Kind.Namespaced {
+	switch {
+	case q.anywhere(ref):
+		where = " in any namespace"
+	case ref.Kind.Namespaced:
 		where = " in namespace " + q.namespace
 	}
 	return fmt.Errorf("get %s/%s%s: %w", ref.Kind.Singular, ref.Name, where, err)

@@ -81,6 +81,11 @@ type query struct {
 	every     bool   // whether no kind was named
 }
 
+// anywhere reports whether an object of that name is looked for in all namespaces.
+func (q query) anywhere(ref kinds.Reference) bool {
+	return ref.Name != "" && ref.Kind.Namespaced && q.namespace == ""
+}
+
 func (o *options) run(ctx context.Context) error {
 	if _, err := labels.Parse(o.selector); err != nil {
 		return fmt.Errorf("read --selector: %w", err)

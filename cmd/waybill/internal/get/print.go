@@ -3,6 +3,7 @@ package get
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -76,9 +77,13 @@ func reportFailures[T any](o *options, answers []answer[T], q query) {
 	}
 }
 
-// incomplete returns why something is missing that was named: of one cluster, that is an error.
+// incomplete returns why something is missing that was named: what no cluster has, or what may not
+// be read if there is only one.
 func incomplete[T any](answers []answer[T], q query) error {
-	if q.every || len(answers) > 1 || len(answers[0].refusals) == 0 {
+	if len(answers) > 1 {
+		return errors.Join(missingEverywhere(answers, q)...)
+	}
+	if q.every || len(answers[0].refusals) == 0 {
 		return nil
 	}
 	return refused(answers[0].refusals, q)
@@ -107,7 +112,7 @@ func (o *options) printAnswers(printer printers.ResourcePrinter, answers []answe
 	case o.allClusters && *o.format.OutputFormat == "name":
 		return o.printNames(printer, answers)
 	case o.allClusters:
-		return printer.PrintObj(byCluster(answers), o.env.Out)
+		return printer.PrintObj(byCluster(answers, o.format.JSONYamlPrintFlags.ShowManagedFields), o.env.Out)
 	}
 	items := flatten(answers[0])
 	if len(items) == 1 && len(q.refs) == 1 && q.refs[0].Name != "" {
@@ -146,13 +151,16 @@ func listOf(items []unstructured.Unstructured) *unstructured.UnstructuredList {
 }
 
 // byCluster nests the objects under their clusters. A cluster that is missing has an error instead,
-// and one of which kinds are missing names these.
-func byCluster(answers []answer[[]unstructured.Unstructured]) *unstructured.Unstructured {
+// and one of which kinds are missing names these. managed says whether to show managed fields, which
+// printers leave out of lists only.
+func byCluster(answers []answer[[]unstructured.Unstructured], managed bool) *unstructured.Unstructured {
 	clusters := make([]any, len(answers))
 	for i, a := range answers {
 		items := []any{}
 		for _, item := range flatten(a) {
-			item.SetManagedFields(nil)
+			if !managed {
+				item.SetManagedFields(nil)
+			}
 			items = append(items, item.Object)
 		}
 		cluster := map[string]any{"name": a.cluster.Name(), "items": items}

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -52,17 +55,29 @@ func (r *reader) request(ref kinds.Reference, q query) (*rest.Request, bool) {
 		return nil, false
 	}
 	request := r.rest.Get().Resource(kind.Resource).NamespaceIfScoped(q.namespace, kind.Namespaced && q.namespace != "")
-	if ref.Name != "" {
+	options := &metav1.ListOptions{LabelSelector: q.selector, FieldSelector: q.fields}
+	switch {
+	case q.anywhere(ref):
+		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", ref.Name).String()
+	case ref.Name != "":
 		return request.Name(ref.Name), true
 	}
-	return request.VersionedParams(&metav1.ListOptions{LabelSelector: q.selector, FieldSelector: q.fields}, metav1.ParameterCodec), true
+	return request.VersionedParams(options, metav1.ParameterCodec), true
+}
+
+// found returns NotFound for a reference with a name if there is no object of it.
+func found(ref kinds.Reference, objects int) error {
+	if ref.Name == "" || objects > 0 {
+		return nil
+	}
+	return apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.Group, Resource: ref.Kind.Resource}, ref.Name)
 }
 
 // table reads a reference as the server prints it; nil if the cluster does not offer the kind.
 func (r *reader) table(ctx context.Context, ref kinds.Reference, q query) (*metav1.Table, error) {
 	request, offered := r.request(ref, q)
 	if !offered {
-		return nil, nil
+		return nil, found(ref, 0)
 	}
 	raw, err := send(ctx, request.Param("includeObject", string(metav1.IncludeMetadata)).SetHeader("Accept", asTable))
 	if err != nil {
@@ -75,6 +90,9 @@ func (r *reader) table(ctx context.Context, ref kinds.Reference, q query) (*meta
 	if table.Kind != "Table" {
 		return nil, fmt.Errorf("read table of %s: the API server sent a %s", ref.Kind.Resource, table.Kind)
 	}
+	if err := found(ref, len(table.Rows)); err != nil {
+		return nil, err
+	}
 	return table, nil
 }
 
@@ -82,13 +100,13 @@ func (r *reader) table(ctx context.Context, ref kinds.Reference, q query) (*meta
 func (r *reader) objects(ctx context.Context, ref kinds.Reference, q query) ([]unstructured.Unstructured, error) {
 	request, offered := r.request(ref, q)
 	if !offered {
-		return nil, nil
+		return nil, found(ref, 0)
 	}
 	raw, err := send(ctx, request.SetHeader("Accept", "application/json"))
 	if err != nil {
 		return nil, err
 	}
-	if ref.Name != "" {
+	if ref.Name != "" && !q.anywhere(ref) {
 		object := unstructured.Unstructured{}
 		if err := object.UnmarshalJSON(raw); err != nil {
 			return nil, fmt.Errorf("read %s/%s: %w", ref.Kind.Singular, ref.Name, err)
@@ -99,7 +117,7 @@ func (r *reader) objects(ctx context.Context, ref kinds.Reference, q query) ([]u
 	if err := list.UnmarshalJSON(raw); err != nil {
 		return nil, fmt.Errorf("read %s: %w", ref.Kind.Resource, err)
 	}
-	return list.Items, nil
+	return list.Items, found(ref, len(list.Items))
 }
 
 // send returns the body of the response, or the error that the API server reports in it.
