@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
 )
 
 // answerRequests plays the controller of one GitSync: what was asked for by the annotation
@@ -99,6 +100,32 @@ func TestReconcile_saysThatNobodyListens(t *testing.T) {
 	assert.Contains(t, got.errOut, "nobody has taken it up: is waybill-sync running")
 }
 
+// One that is not done in time takes nothing from the others.
+func TestReconcile_several(t *testing.T) {
+	cluster, c := hub(t), clientOf(t, hub(t))
+	namespace := cluster.Namespace(t)
+	deaf, quick := gitSync(namespace, "deaf"), gitSync(namespace, "quick")
+	create(t, c, deaf, quick)
+	answerRequests(t, c, quick, condition("Ready", "True", "Succeeded", "applied 3 objects"))
+	got := waybill(t, cluster, "reconcile", "gitsync", "deaf", "quick", "-n", namespace, "--timeout", "10s")
+	assert.Equal(t, 1, got.code, got.errOut)
+	assert.Contains(t, got.out, "GitSync/quick in "+namespace+": ready: ")
+	assert.Contains(t, got.errOut, "GitSync/deaf in "+namespace+": nobody has taken it up")
+}
+
+// A40: who may not watch an object learns in the end what it says.
+func TestReconcile_withoutAWatch(t *testing.T) {
+	cluster, c := hub(t), clientOf(t, hub(t))
+	namespace := cluster.Namespace(t)
+	kubeconfig, _ := userWith(t, cluster, namespace, right(v1alpha1.Group, []string{"gitsyncs"}, "get", "patch"))
+	quick := gitSync(namespace, "quick")
+	create(t, c, quick)
+	answerRequests(t, c, quick, condition("Ready", "True", "Succeeded", "applied 3 objects"))
+	got := waybillWith(t, "", "reconcile", "gitsync/quick", "-n", namespace, "--timeout", "5s", "--kubeconfig", kubeconfig)
+	assert.Equal(t, 0, got.code, got.errOut)
+	assert.Contains(t, got.out, "GitSync/quick in "+namespace+": ready: ")
+}
+
 func TestReconcile_onlyAsks(t *testing.T) {
 	cluster, c := hub(t), clientOf(t, hub(t))
 	sync := gitSync(cluster.Namespace(t), "catalog")
@@ -134,14 +161,13 @@ func TestSuspend_andResume(t *testing.T) {
 	cluster, c := hub(t), clientOf(t, hub(t))
 	namespace := cluster.Namespace(t)
 	sync := gitSync(namespace, "catalog")
-	sync.Annotations = map[string]string{v1alpha1.OwnerAnnotation: "id/GitSync/waybill-system/root"}
 	berlin := &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "berlin"}}
 	create(t, c, sync, berlin)
 
 	got := waybill(t, cluster, "suspend", "gitsync/catalog", "cluster/berlin", "-n", namespace)
 	require.Equal(t, 0, got.code, got.errOut)
 	assert.Equal(t, strings.ReplaceAll("GitSync/catalog in NS suspended\nKubernetesCluster/berlin in NS suspended\n", "NS", namespace), got.out)
-	assert.Contains(t, got.errOut, "catalog is delivered by GitSync/waybill-system/root, which puts back what git says")
+	assert.Empty(t, got.errOut)
 	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(sync), sync))
 	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(berlin), berlin))
 	assert.True(t, sync.Spec.Suspend)
@@ -158,4 +184,29 @@ func TestSuspend_andResume(t *testing.T) {
 	got = waybill(t, cluster, "suspend", "installation/web", "-n", namespace)
 	assert.Equal(t, 2, got.code)
 	assert.Contains(t, got.errOut, "ApplicationInstallation/web in "+namespace+" cannot be suspended: a GitSync or a KubernetesCluster can")
+}
+
+// P7, C53: waybill-sync puts back what the manifest names, and nothing else.
+func TestSuspend_whatIsDelivered(t *testing.T) {
+	cluster := hub(t)
+	namespace := cluster.Namespace(t)
+	owner := apply.Owner{HubID: "id", Kind: v1alpha1.GitSyncKind, Namespace: "waybill-system", Name: "root"}
+	manifest := "apiVersion: apps.waybill.dev/v1alpha1\nkind: GitSync\nmetadata: {namespace: " + namespace + ", name: NAME}\n" +
+		"spec: {url: \"https://git.example.com/a.git\", SUSPEND}\n"
+	cases := map[string]struct {
+		reason, suspend string
+		warned          bool
+	}{
+		"named":    {"git says that it is not suspended", "suspend: false", true},
+		"left-out": {"git says nothing", "path: a", false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			delivered(t, cluster, owner, strings.NewReplacer("NAME", name, "SUSPEND", tc.suspend).Replace(manifest))
+			got := waybill(t, cluster, "suspend", "gitsync", name, "-n", namespace)
+			require.Equal(t, 0, got.code, got.errOut)
+			const warning = " is delivered by GitSync/waybill-system/root, which puts back what git says"
+			assert.Equal(t, tc.warned, strings.Contains(got.errOut, name+warning), "%s: %s", tc.reason, got.errOut)
+		})
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/waybill/internal/fleet"
@@ -48,8 +49,8 @@ func (o outcome) String() string {
 var errDeleted = errors.New("was deleted meanwhile")
 
 // await watches an object, as it is since it was annotated with token, until the reconciliation
-// requested by that is done.
-func await(ctx context.Context, target *fleet.Cluster, object *unstructured.Unstructured, token string, progress *output.Progress) (outcome, error) {
+// requested by that is done. progress is told what the object says meanwhile.
+func await(ctx context.Context, target *fleet.Cluster, object *unstructured.Unstructured, token string, progress func(string)) (outcome, error) {
 	begin := time.Now()
 	source, err := watchOne(target, object)
 	if err != nil {
@@ -66,14 +67,41 @@ func await(ctx context.Context, target *fleet.Cluster, object *unstructured.Unst
 		}
 		last = live
 		state := read(live, token)
-		progress.Update(state.message)
+		progress(state.message)
 		return state.done, nil
 	})
-	if err != nil {
-		return outcome{}, explain(ctx, err, last, token)
+	if err == nil {
+		last = event.Object.(*unstructured.Unstructured)
+	} else if last == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		last, err = look(ctx, target, object, err)
 	}
-	state := read(event.Object.(*unstructured.Unstructured), token)
+	state := state{}
+	if last != nil {
+		state = read(last, token)
+	}
+	if !state.done {
+		return outcome{}, explain(ctx, err, last, state)
+	}
 	return outcome{ready: state.ready, revision: state.revision, reason: state.reason, message: state.message, took: time.Since(begin)}, nil
+}
+
+// lastLook is how long it may take to look at an object that no watch has shown in time.
+const lastLook = 5 * time.Second
+
+// look reads an object once, after the time for watching it is over. It returns the error with which
+// that ended, or its own.
+func look(ctx context.Context, target *fleet.Cluster, object *unstructured.Unstructured, ended error) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	defer cancel()
+	c, err := target.Client()
+	if err != nil {
+		return nil, err
+	}
+	live := object.DeepCopy()
+	if err := c.Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
+		return nil, fmt.Errorf("look at it: %w", target.Explain(err))
+	}
+	return live, ended
 }
 
 // watchOne lists and watches a single object.
@@ -84,7 +112,7 @@ func watchOne(target *fleet.Cluster, object *unstructured.Unstructured) (cache.L
 	}
 	unlimited := *httpClient
 	unlimited.Timeout = 0 // a watch has no time limit
-	client, err := dynamic.NewForConfigAndClient(config, &unlimited)
+	all, err := dynamic.NewForConfigAndClient(config, &unlimited)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
@@ -96,9 +124,9 @@ func watchOne(target *fleet.Cluster, object *unstructured.Unstructured) (cache.L
 	if err != nil {
 		return nil, fmt.Errorf("find the resource of %s: %w", object.GetKind(), err)
 	}
-	var resource dynamic.ResourceInterface = client.Resource(mapping.Resource)
+	var resource dynamic.ResourceInterface = all.Resource(mapping.Resource)
 	if ns := object.GetNamespace(); ns != "" {
-		resource = client.Resource(mapping.Resource).Namespace(ns)
+		resource = all.Resource(mapping.Resource).Namespace(ns)
 	}
 	only := fields.OneTermEqualSelector("metadata.name", object.GetName()).String()
 	return &cache.ListWatch{
@@ -120,11 +148,10 @@ type overdue string
 func (o overdue) Error() string { return string(o) }
 
 // explain returns why a wait ended early.
-func explain(ctx context.Context, err error, last *unstructured.Unstructured, token string) error {
+func explain(ctx context.Context, err error, last *unstructured.Unstructured, state state) error {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) || last == nil {
 		return err
 	}
-	state := read(last, token)
 	if !state.handled {
 		return overdue("nobody has taken it up: is waybill-sync running, with the controller of this kind?")
 	}

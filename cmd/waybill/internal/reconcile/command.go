@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -88,27 +91,62 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	return o.waitFor(ctx, target, objects, token)
 }
 
-// waitFor waits for one object after the other; they are reconciled concurrently.
+// waitFor waits for all objects at once, so that one that takes all the time takes it from none of
+// the others, and says what became of each.
 func (o *options) waitFor(ctx context.Context, target *fleet.Cluster, objects []*unstructured.Unstructured, token string) error {
-	var failed error
-	for _, object := range objects {
-		progress := output.NewProgress(o.env.ErrOut, kinds.Describe(object))
-		outcome, err := await(ctx, target, object, token, progress)
-		progress.Stop()
-		switch {
-		case errors.As(err, new(overdue)):
-			fmt.Fprintf(o.env.ErrOut, "%s: %s\n", kinds.Describe(object), err)
-			failed = cli.ErrNegative
-		case err != nil:
-			return fmt.Errorf("%s: %w", kinds.Describe(object), err)
-		case outcome.ready:
-			fmt.Fprintf(o.env.Out, "%s: %s\n", kinds.Describe(object), outcome)
-		default:
-			fmt.Fprintf(o.env.ErrOut, "%s: %s\n", kinds.Describe(object), outcome)
-			failed = cli.ErrNegative
+	title, several := kinds.Describe(objects[0]), len(objects) > 1
+	if several {
+		title = output.Count(len(objects), "object")
+	}
+	progress := output.NewProgress(o.env.ErrOut, title)
+	outcomes, errs := make([]outcome, len(objects)), make([]error, len(objects))
+	var group errgroup.Group
+	for i, object := range objects {
+		group.Go(func() error {
+			outcomes[i], errs[i] = await(ctx, target, object, token, func(message string) {
+				if several {
+					message = kinds.Describe(object) + ": " + message
+				}
+				progress.Update(message)
+			})
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are in errs
+	progress.Stop()
+	var failed []error
+	for i, object := range objects {
+		if err := o.report(object, outcomes[i], errs[i]); err != nil {
+			failed = append(failed, err)
 		}
 	}
-	return failed
+	return worst(failed)
+}
+
+// report says what became of an object. It returns ErrNegative if it is not ready, and other errors
+// if that is not known.
+func (o *options) report(object *unstructured.Unstructured, result outcome, err error) error {
+	switch {
+	case errors.As(err, new(overdue)):
+		fmt.Fprintf(o.env.ErrOut, "%s: %s\n", kinds.Describe(object), printers.EscapeTerminal(err.Error()))
+		return cli.ErrNegative
+	case err != nil:
+		return fmt.Errorf("%s: %w", kinds.Describe(object), err)
+	case result.ready:
+		fmt.Fprintf(o.env.Out, "%s: %s\n", kinds.Describe(object), result)
+		return nil
+	}
+	fmt.Fprintf(o.env.ErrOut, "%s: %s\n", kinds.Describe(object), result)
+	return cli.ErrNegative
+}
+
+// worst returns the errors that are still to be told; without any, that an answer is no.
+func worst(failed []error) error {
+	untold := slices.DeleteFunc(slices.Clone(failed), func(err error) bool { return errors.Is(err, cli.ErrNegative) })
+	if len(untold) == 0 && len(failed) > 0 {
+		return cli.ErrNegative
+	}
+	return errors.Join(untold...)
 }
 
 // request sets the annotation that asks for a reconciliation.

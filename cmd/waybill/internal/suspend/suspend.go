@@ -96,6 +96,7 @@ func (v verb) flip(ctx context.Context, env *cli.Env, c client.Client, object *u
 		fmt.Fprintf(env.Out, "%s is %s already\n", kinds.Describe(object), v.state())
 		return nil
 	}
+	named := named(object, field)
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{field: v.value}})
 	if err != nil {
 		return fmt.Errorf("write patch: %w", err)
@@ -104,7 +105,9 @@ func (v verb) flip(ctx context.Context, env *cli.Env, c client.Client, object *u
 		return fmt.Errorf("%s %s: %w", v.name, kinds.Describe(object), err)
 	}
 	fmt.Fprintf(env.Out, "%s %s\n", kinds.Describe(object), v.done)
-	v.warnOwned(env, object)
+	if named {
+		warnDelivered(env, object)
+	}
 	return nil
 }
 
@@ -115,8 +118,26 @@ func (v verb) state() string {
 	return "running"
 }
 
-// warnOwned warns that a GitSync which delivers the object will revert the change.
-func (v verb) warnOwned(env *cli.Env, object metav1.Object) {
+// named reports whether waybill-sync has applied the field of spec: then the manifest in git names it,
+// and a change of it is put right. A field that the manifest leaves out is nobody's but the user's.
+func named(object metav1.Object, field string) bool {
+	for _, entry := range object.GetManagedFields() {
+		if entry.Manager != v1alpha1.FieldManager || entry.Operation != metav1.ManagedFieldsOperationApply || entry.FieldsV1 == nil {
+			continue
+		}
+		applied := map[string]any{}
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &applied); err != nil {
+			return true // better a warning too many
+		}
+		if _, found, _ := unstructured.NestedFieldNoCopy(applied, "f:spec", "f:"+field); found {
+			return true
+		}
+	}
+	return false
+}
+
+// warnDelivered warns that a GitSync which delivers the object will revert the change.
+func warnDelivered(env *cli.Env, object metav1.Object) {
 	if owner := object.GetAnnotations()[v1alpha1.OwnerAnnotation]; owner != "" {
 		_, who, _ := strings.Cut(owner, "/")
 		env.Warnf("%s is delivered by %s, which puts back what git says: suspend that as well, or commit the change", object.GetName(), who)
