@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,4 +48,31 @@ func TestDiff_goesByWhatIsNotedOfARelease(t *testing.T) {
 	got = waybill(t, userCluster, args...)
 	assert.Contains(t, got.errOut, "0 deleted")
 	assert.Contains(t, got.out+got.errOut, "it does not carry the marks of the release any more")
+}
+
+// K50: a chart that keeps the password that it has made, by looking it up, changes nothing.
+func TestDiff_chartThatLooksUp(t *testing.T) {
+	cluster := user(t)
+	inst, folder, catalog := chartInstallation(t, cluster, `
+apiVersion: v1
+kind: Secret
+metadata: {name: made}
+data:
+  password: {{ (lookup "v1" "Secret" .Release.Namespace "made").data | default dict | dig "password" (randAlphaNum 16 | b64enc) | quote }}
+`)
+	c := clientOf(t, cluster)
+	hubWithID(t, c, inst.Namespace, "the-hub")
+	args := []string{"diff", "installation/seeing", "-n", inst.Namespace, "--system-namespace", inst.Namespace, "--definition", catalog}
+	got := waybill(t, cluster, args...)
+	assert.Equal(t, 1, got.code, got.errOut)
+	assert.Contains(t, got.errOut, "1 created, 0 changed")
+
+	loaded, err := loader.LoadDir(folder)
+	require.NoError(t, err)
+	before := client.MergeFrom(inst.DeepCopy())
+	inst.Status.Release = install(t, cluster, inst.Namespace, loaded, nil)
+	require.NoError(t, c.Status().Patch(t.Context(), inst, before))
+	got = waybill(t, cluster, args...)
+	assert.Equal(t, 0, got.code, got.out)
+	assert.Contains(t, got.errOut, "0 created, 0 changed, 0 deleted, 0 refused, 1 as they are\n")
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env"
 )
 
 // K16, K17, K20, K23, K25, K48, K54, C26, C59: installations of examples/ from all three
@@ -143,6 +144,8 @@ func TestRender_refuses(t *testing.T) {
 		"nothing":                     {nil, "nothing to render: name an installation or a GitSync, or give -f FILE or --path FOLDER"},
 		"a path and a file":           {[]string{"--path", ".", "-f", web}, "[filename path] were all set"},
 		"an object and a file":        {[]string{"gitsync/a", "-f", web}, "an object of a cluster excludes -f and --path"},
+		"a path and a definition":     {[]string{"--path", ".", "--definition", web}, "--path excludes --version and --definition"},
+		"no cluster and one":          {[]string{"--offline", "--cluster", "berlin", "-f", web}, "--offline and --cluster exclude each other"},
 		"an object without a cluster": {[]string{"gitsync/a"}, "no cluster is configured"},
 		"a definition that is not":    {[]string{"-f", web}, "ApplicationDefinition web is not among the files: give its file with --definition"},
 		"a secret that is not": {
@@ -158,4 +161,72 @@ func TestRender_refuses(t *testing.T) {
 			assert.Contains(t, got.errOut, tc.want)
 		})
 	}
+}
+
+// chartInstallation installs a chart of one template from a git repository into a namespace of a user cluster, by a catalog
+// that is a file.
+func chartInstallation(t *testing.T, cluster *env.Cluster, template string) (inst *v1alpha1.ApplicationInstallation, chart, catalog string) {
+	t.Helper()
+	s := newSources(t)
+	repo, err := s.git.CreateRepo(t.Context(), "seeing")
+	require.NoError(t, err)
+	chart = write(t, map[string]string{
+		"Chart.yaml": "apiVersion: v2\nname: seeing\nversion: 1.0.0\n", "templates/seen.yaml": template,
+		"crds/thing.yaml": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.example.com}\n",
+	})
+	_, err = repo.CommitFS(t.Context(), "", os.DirFS(chart))
+	require.NoError(t, err)
+	namespace := cluster.Namespace(t)
+	secret := &corev1.Secret{}
+	readYAML(t, s.path("credentials", "git.yaml"), secret)
+	secret.Namespace = namespace
+	inst = installation(namespace, "seeing", namespace, "1.0.0")
+	inst.Spec.DeployOptions = &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{CRDs: v1alpha1.CRDSkip}}
+	create(t, clientOf(t, cluster), inst, secret)
+	definition := "apiVersion: apps.waybill.dev/v1alpha1\nkind: ApplicationDefinition\nmetadata: {name: " + namespace + "}\nspec:\n  method: helm\n  versions:\n" +
+		"  - {version: 1.0.0, clusterFacts: true, template: {source: {git: {remote: \"" + repo.URL() + "\", credentials: {secretRef: {name: git-examples}}}}}}\n"
+	return inst, chart, write(t, map[string]string{"definition.yaml": definition})
+}
+
+// K17, C33: a chart sees the cluster that is named: its APIs, its objects and what the hub says of it.
+func TestRender_chartsSeeTheCluster(t *testing.T) {
+	cluster := user(t)
+	inst, _, catalog := chartInstallation(t, cluster, `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: seen}
+data:
+  databases: {{ .Capabilities.APIVersions.Has "databases.example.com/v1/Database" | quote }}
+  looked-up: {{ (lookup "v1" "ConfigMap" .Release.Namespace "kept").data | default (dict "password" "made") | toJson | quote }}
+  cluster: {{ .Values.waybill.cluster.name | quote }}
+  released-to: {{ .Release.Namespace }}
+`)
+	c := clientOf(t, cluster)
+	create(t, c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: inst.Namespace, Name: "kept"}, Data: map[string]string{"password": "old"}},
+		&v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: inst.Namespace, Name: "myself"}})
+	args := []string{"render", "installation/seeing", "-n", inst.Namespace, "--system-namespace", inst.Namespace, "--definition", catalog}
+
+	got := waybill(t, cluster, args...)
+	require.Equal(t, 0, got.code, got.errOut)
+	assert.Contains(t, got.out, "databases: \"true\"\n")
+	assert.Contains(t, got.out, `looked-up: '{"password":"old"}'`)
+	assert.Contains(t, got.out, "cluster: myself\n", "the hub itself is a cluster, without a kubeconfig")
+	assert.NotContains(t, got.out, "CustomResourceDefinition", "its options say that they are skipped")
+	assert.Empty(t, got.errOut)
+
+	got = waybill(t, cluster, append(args, "--kube-version", "v1.30.0")...)
+	require.Equal(t, 0, got.code, got.errOut)
+	assert.Contains(t, got.out, "databases: \"false\"\n", "another version has other APIs")
+
+	inst.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ApplicationInstallationKind}
+	nowhere := inst.DeepCopy()
+	nowhere.Namespace = ""
+	content, err := yaml.Marshal(nowhere)
+	require.NoError(t, err)
+	file := write(t, map[string]string{"seeing.yaml": string(content)})
+	got = waybill(t, cluster, "render", "-f", file, "-n", inst.Namespace, "--system-namespace", inst.Namespace, "--definition", catalog)
+	require.Equal(t, 0, got.code, got.errOut)
+	assert.Contains(t, got.out, "released-to: "+inst.Namespace+"\n", "the command line says where it would be")
+	assert.Contains(t, got.out, `looked-up: '{"password":"made"}'`, "the file may be for another cluster")
+	assert.Contains(t, got.errOut, "warning: seeing/templates/seen.yaml looks up objects of the cluster, and without one it finds none")
 }

@@ -14,6 +14,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 	"helm.sh/helm/v3/pkg/releaseutil"
+	"k8s.io/client-go/rest"
 
 	"waybill.dev/waybill/api/expansion"
 	"waybill.dev/waybill/sync/manifest"
@@ -39,6 +40,8 @@ type Options struct {
 	Revision int
 	// Stamp is applied to every object except hooks and CRDs.
 	Stamp Stamp
+	// Cluster is where the template function lookup reads; nil if it finds nothing.
+	Cluster *rest.Config
 }
 
 // Result is what a chart renders to.
@@ -105,7 +108,11 @@ func render(c *chart.Chart, values map[string]any, o Options) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalidValues, err)
 	}
-	files, err := engine.Render(c, all)
+	templates := engine.Engine{}
+	if o.Cluster != nil {
+		templates = engine.New(o.Cluster)
+	}
+	files, err := templates.Render(c, all)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRender, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -106,11 +107,22 @@ func (e *Env) Target(ctx context.Context) (*fleet.Cluster, error) {
 	if err != nil || e.cluster == "" {
 		return hub, err
 	}
+	if e.Impersonates() {
+		return nil, errImpersonated
+	}
 	namespace, name, found := strings.Cut(e.cluster, "/")
 	if !found {
 		namespace, name = "", e.cluster
 	}
 	return hub.UserCluster(ctx, types.NamespacedName{Namespace: namespace, Name: name})
+}
+
+// NamesCluster reports whether --cluster is given.
+func (e *Env) NamesCluster() bool { return e.cluster != "" }
+
+// Impersonates reports whether the command line names another user or group.
+func (e *Env) Impersonates() bool {
+	return e.flags.Impersonate != nil && *e.flags.Impersonate != "" || e.flags.ImpersonateGroup != nil && len(*e.flags.ImpersonateGroup) > 0
 }
 
 // Context returns the context of a command. It ends after timeout, unless that is zero.
@@ -121,9 +133,10 @@ func (e *Env) Context(cmd *cobra.Command, timeout time.Duration) (context.Contex
 	return context.WithTimeout(cmd.Context(), timeout)
 }
 
-// Warnf writes a line to the error stream.
+// Warnf writes a line to the error stream. What it quotes from files and clusters cannot steer a
+// terminal.
 func (e *Env) Warnf(format string, args ...any) {
-	fmt.Fprintf(e.ErrOut, "warning: "+format+"\n", args...)
+	fmt.Fprintln(e.ErrOut, printers.EscapeTerminal("warning: "+fmt.Sprintf(format, args...)))
 }
 
 // contextName returns the kubeconfig context in use.
@@ -149,6 +162,10 @@ func buildVersion() string {
 }
 
 var errNoCluster = errors.New("no cluster is configured: set --kubeconfig or the variable KUBECONFIG to a kubeconfig of the hub")
+
+// errImpersonated: nobody asked for the rights of whoever a kubeconfig in the hub names.
+var errImpersonated = errors.New("--as and --as-group are for the cluster of the kubeconfig, and --cluster acts there as the kubeconfig in the hub says: " +
+	"to act as another user in a user cluster, use a kubeconfig of it")
 
 // explainConfig explains what to do about a kubeconfig that cannot be used.
 func explainConfig(err error) error {

@@ -82,8 +82,8 @@ func (j *job) ofRelease(ctx context.Context, r *installation.Resolved, owner app
 	if current := r.Installation.Status.Release; current != nil {
 		options.Revision = int(current.Revision) + 1
 	}
-	if options.KubeVersion, options.APIVersions, err = at.capabilities(); err != nil {
-		return nil, j.target.Explain(err)
+	if err := options.See(j.target); err != nil {
+		return nil, err
 	}
 	objects, err := j.sources.Render(ctx, r, options)
 	if err != nil {
@@ -92,15 +92,11 @@ func (j *job) ofRelease(ctx context.Context, r *installation.Resolved, owner app
 	for _, warning := range objects.Warnings {
 		j.env.Warnf("%s", warning)
 	}
-	crds := objects.CRDs
-	if r.HelmOptions().GetCRDs() == v1alpha1.CRDSkip {
-		crds = nil
-	}
-	changes, err := j.ofCRDs(ctx, r, crds)
+	changes, err := j.ofCRDs(ctx, r, objects.CRDs)
 	if err != nil {
 		return nil, err
 	}
-	before := provided{}.with(crds)
+	before := provided{}.with(objects.CRDs)
 	previews, err := release.NewEngine().Preview(ctx, at, id, objects.Objects, release.Provided{Kinds: before.kinds, Namespaces: madeFor(r)})
 	if err != nil {
 		return nil, err
@@ -111,7 +107,7 @@ func (j *job) ofRelease(ctx context.Context, r *installation.Resolved, owner app
 	return changes, nil
 }
 
-// ofCRDs returns what would happen to the CRDs of a chart, whose policy is not to skip them.
+// ofCRDs returns what would happen to the CRDs of a chart.
 func (j *job) ofCRDs(ctx context.Context, r *installation.Resolved, crds []manifest.Object) ([]change, error) {
 	d := delivery{cluster: j.target, manager: v1alpha1.HelmFieldManager, provided: provided{namespaces: madeFor(r)}}
 	changes, err := d.predict(ctx, crds)

@@ -2,7 +2,6 @@ package diff
 
 import (
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/discovery"
@@ -43,23 +42,3 @@ func (t *target) Mapper() meta.RESTMapper { return t.mapper }
 
 // Discovery implements release.Target.
 func (t *target) Discovery() discovery.CachedDiscoveryInterface { return t.discovery }
-
-// capabilities returns what templates see of the cluster: its version, and the APIs that it offers.
-func (t *target) capabilities() (version string, apis []string, err error) {
-	info, err := t.discovery.ServerVersion()
-	if err != nil {
-		return "", nil, fmt.Errorf("ask for the version of Kubernetes: %w", err)
-	}
-	_, lists, err := t.discovery.ServerGroupsAndResources()
-	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return "", nil, fmt.Errorf("ask for the kinds on offer: %w", err)
-	}
-	for _, list := range lists {
-		apis = append(apis, list.GroupVersion)
-		for _, resource := range list.APIResources {
-			apis = append(apis, list.GroupVersion+"/"+resource.Kind)
-		}
-	}
-	slices.Sort(apis)
-	return info.GitVersion, slices.Compact(apis), nil
-}

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ import (
 )
 
 // answerWithin bounds each request to a user cluster, so that one that hangs does not delay the
-// answers of the others. For the hub, --request-timeout sets the limit.
+// answers of the others, unless --request-timeout sets a limit, as it does for the hub.
 const answerWithin = 10 * time.Second
 
 // secretReads is how many kubeconfigs are read at a time.
@@ -134,6 +135,15 @@ func (c *Cluster) REST() (*rest.Config, *http.Client, error) {
 	return rest.CopyConfig(c.config), conn.http, nil
 }
 
+// As returns the cluster as another user sees it, for a caller who may impersonate that user.
+func (c *Cluster) As(user string) *Cluster {
+	config := rest.CopyConfig(c.config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	other := newCluster(c.Key, config)
+	other.shown = c.shown
+	return other
+}
+
 // Explain turns the error of a request that neither the cluster nor anything in between answered
 // into one that says so; other errors are returned unchanged.
 func (c *Cluster) Explain(err error) error {
@@ -219,7 +229,7 @@ func (c *Cluster) engage(ctx context.Context, k *v1alpha1.KubernetesCluster) *Cl
 	if err != nil {
 		return newInvalid(key, err)
 	}
-	config.QPS, config.Timeout = -1, answerWithin
+	config.QPS, config.Timeout = -1, cmp.Or(c.config.Timeout, answerWithin)
 	config.UserAgent, config.WarningHandler = c.config.UserAgent, c.config.WarningHandler
 	return newCluster(key, config)
 }

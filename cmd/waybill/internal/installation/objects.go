@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -37,6 +38,9 @@ type Options struct {
 	KubeVersion string
 	APIVersions []string
 
+	// Cluster is where templates look objects up; nil if they find none.
+	Cluster *rest.Config
+
 	// Revision of the release, from 1; a higher one is an upgrade.
 	Revision int
 
@@ -55,9 +59,13 @@ func (s *Sources) Render(ctx context.Context, r *Resolved, o Options) (*Objects,
 	}
 	release := helm.Options{
 		ReleaseName: r.Installation.Name, Namespace: r.Namespace, Values: r.Values,
-		KubeVersion: o.KubeVersion, APIVersions: o.APIVersions, Revision: o.Revision, Stamp: o.Stamp,
+		KubeVersion: o.KubeVersion, APIVersions: o.APIVersions, Cluster: o.Cluster, Revision: o.Revision, Stamp: o.Stamp,
 	}
-	return renderChart(ctx, loaded, release)
+	objects, err := renderChart(ctx, loaded, release)
+	if err == nil && r.HelmOptions().GetCRDs() == v1alpha1.CRDSkip {
+		objects.CRDs = nil
+	}
+	return objects, err
 }
 
 // RenderChart renders the objects of a chart in a local folder.
@@ -93,9 +101,13 @@ func renderChart(ctx context.Context, loaded *chart.Chart, o helm.Options) (*Obj
 	if err != nil {
 		return nil, err
 	}
+	warnings := result.Warnings
+	if template := helm.LookingUp(loaded.Chart); template != "" && o.Cluster == nil {
+		warnings = append(warnings, template+" looks up objects of the cluster, and without one it finds none: name the cluster with --cluster")
+	}
 	return &Objects{
 		CRDs: result.CRDs, Objects: result.Objects, Hooks: result.Hooks,
-		Warnings: result.Warnings, Source: loaded.Name() + " " + loaded.Metadata.Version,
+		Warnings: warnings, Source: loaded.Name() + " " + loaded.Metadata.Version,
 	}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -135,17 +136,34 @@ func (v valuesSource) Data(ctx context.Context, kind string, name types.Namespac
 // Cluster implements values.Source. Without a cluster, the facts stand for themselves.
 func (v valuesSource) Cluster(ctx context.Context) (*v1alpha1.KubernetesCluster, error) {
 	found := &v1alpha1.KubernetesCluster{}
-	if v.Hub == nil || v.Target == nil || v.Target.Key.Name == "" {
+	if v.Hub == nil || v.Target == nil {
 		return found, nil
 	}
 	c, err := v.Hub.Client()
 	if err != nil {
 		return nil, err
 	}
+	if v.Target.Key.Name == "" {
+		return v.itself(ctx, c)
+	}
 	if err := c.Get(ctx, v.Target.Key, found); err != nil {
 		return nil, fmt.Errorf("get KubernetesCluster %s: %w", v.Target.Name(), v.Hub.Explain(err))
 	}
 	return found, nil
+}
+
+// itself returns the KubernetesCluster that the hub has for itself; an empty one if it has none, or
+// several and so none that is known to be meant.
+func (v valuesSource) itself(ctx context.Context, hub client.Client) (*v1alpha1.KubernetesCluster, error) {
+	list := &v1alpha1.KubernetesClusterList{}
+	if err := hub.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("list KubernetesClusters: %w", v.Hub.Explain(err))
+	}
+	others := func(k v1alpha1.KubernetesCluster) bool { return k.Spec.KubeconfigSecretRef != nil }
+	if own := slices.DeleteFunc(list.Items, others); len(own) == 1 {
+		return &own[0], nil
+	}
+	return &v1alpha1.KubernetesCluster{}, nil
 }
 
 // sourceSecrets reads the Secrets that a source names, from the system namespace.

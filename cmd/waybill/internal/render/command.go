@@ -106,6 +106,10 @@ func (o *options) check(args []string) error {
 		return errors.New("an object of a cluster excludes -f and --path; give what it refers to with --definition")
 	case len(args) > 0 && o.offline:
 		return errors.New("an object of a cluster excludes --offline")
+	case o.offline && o.env.NamesCluster():
+		return errors.New("--offline and --cluster exclude each other")
+	case o.path != "" && (o.version != "" || len(o.definitions) > 0):
+		return errors.New("--path excludes --version and --definition: it names what is rendered")
 	}
 	return nil
 }

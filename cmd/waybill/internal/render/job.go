@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/cmd/waybill/internal/fleet"
 	"waybill.dev/waybill/cmd/waybill/internal/installation"
 	"waybill.dev/waybill/cmd/waybill/internal/kinds"
 	"waybill.dev/waybill/cmd/waybill/internal/manifests"
@@ -27,6 +28,9 @@ type job struct {
 
 	// lookup is set by requested.
 	lookup *installation.Lookup
+	// seen is the cluster that charts see; nil for none. It is set by requested if the user names the
+	// cluster: a file may be for another one than that of the kubeconfig.
+	seen *fleet.Cluster
 }
 
 // render renders everything that was asked for.
@@ -62,11 +66,36 @@ func (j *job) renderPath(ctx context.Context) (*installation.Objects, error) {
 		if err != nil {
 			return nil, err
 		}
+		var target *fleet.Cluster
+		if j.env.NamesCluster() {
+			if target, err = j.env.Target(ctx); err != nil {
+				return nil, err
+			}
+		}
+		o, err := j.chartOptions(target)
+		if err != nil {
+			return nil, err
+		}
 		return j.sources.RenderChart(ctx, j.path, helm.Options{
-			ReleaseName: j.name, Namespace: namespace, Values: helm.MergeValues(j.values...), KubeVersion: j.kubeVersion,
+			ReleaseName: j.name, Namespace: namespace, Values: helm.MergeValues(j.values...),
+			KubeVersion: o.KubeVersion, APIVersions: o.APIVersions, Cluster: o.Cluster,
 		})
 	}
 	return installation.RenderFolder(j.path, "")
+}
+
+// chartOptions returns what charts see: a cluster if it is named, and the defaults of Helm else.
+func (j *job) chartOptions(target *fleet.Cluster) (installation.Options, error) {
+	options := installation.Options{}
+	if target != nil {
+		if err := options.See(target); err != nil {
+			return options, err
+		}
+	}
+	if j.kubeVersion != "" {
+		options.KubeVersion, options.APIVersions = j.kubeVersion, nil
+	}
+	return options, nil
 }
 
 // requested returns the objects to render, from files or from a cluster, and sets lookup. Without a
@@ -87,15 +116,37 @@ func (j *job) requested(ctx context.Context, args []string) ([]*unstructured.Uns
 		if j.lookup.Target, err = j.env.Target(ctx); err != nil {
 			return nil, err
 		}
+		if len(args) > 0 || j.env.NamesCluster() {
+			j.seen = j.lookup.Target
+		}
 	}
 	if len(args) > 0 {
 		return j.live(ctx, args)
 	}
+	return j.inFiles(set)
+}
+
+// inFiles returns the objects of files. Those of ours that are to be rendered and name no namespace are
+// in that of the command line.
+func (j *job) inFiles(set *manifests.Set) ([]*unstructured.Unstructured, error) {
+	namespace, _, err := j.env.Namespace()
+	if err != nil {
+		return nil, err
+	}
 	wanted := make([]*unstructured.Unstructured, len(set.Objects))
 	for i, object := range set.Objects {
 		wanted[i] = object.Unstructured
+		if renders(object.Unstructured) && object.GetNamespace() == "" {
+			object.SetNamespace(namespace)
+		}
 	}
 	return wanted, nil
+}
+
+// renders reports whether an object renders to others.
+func renders(object *unstructured.Unstructured) bool {
+	gvk := object.GroupVersionKind()
+	return gvk.GroupVersion() == v1alpha1.GroupVersion && (gvk.Kind == v1alpha1.ApplicationInstallationKind || gvk.Kind == v1alpha1.GitSyncKind)
 }
 
 // live reads the objects that the arguments name.
@@ -112,8 +163,11 @@ func (j *job) live(ctx context.Context, args []string) ([]*unstructured.Unstruct
 		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return nil, fmt.Errorf("get %s: %w", kinds.Describe(object), err)
 		}
-		if kind := object.GetKind(); kind != v1alpha1.ApplicationInstallationKind && kind != v1alpha1.GitSyncKind {
+		if !renders(object) {
 			return nil, fmt.Errorf("%s renders to nothing: name an ApplicationInstallation or a GitSync", kinds.Describe(object))
+		}
+		if object.GetKind() == v1alpha1.GitSyncKind && (j.version != "" || len(j.values) > 0) {
+			return nil, fmt.Errorf("--version and --values are for installations: %s has neither", kinds.Describe(object))
 		}
 	}
 	return objects, nil
@@ -138,7 +192,11 @@ func (j *job) renderOne(ctx context.Context, object *unstructured.Unstructured) 
 		if err != nil {
 			return nil, err
 		}
-		return j.sources.Render(ctx, resolved, installation.Options{KubeVersion: j.kubeVersion})
+		options, err := j.chartOptions(j.seen)
+		if err != nil {
+			return nil, err
+		}
+		return j.sources.Render(ctx, resolved, options)
 	}
 	return nil, nil
 }
