@@ -112,7 +112,7 @@ func TestDiff_folderAsTheGitSyncReadsIt(t *testing.T) {
 		"a/one.yaml": configMapYAML(namespace, "one", "a"), "drafts/two.yaml": configMapYAML(namespace, "two", "a"),
 		"chart/Chart.yaml": configMapYAML(namespace, "three", "a"),
 	}
-	args := []string{"diff", "gitsync/site", "-n", namespace, "--path"}
+	args := []string{"diff", "gitsync/site", "-n", namespace, "--system-namespace", namespace, "--path"}
 
 	got := waybill(t, cluster, append(args, write(t, files))...)
 	assert.Equal(t, 1, got.code, got.errOut)
@@ -150,7 +150,7 @@ func TestDiff_gitSyncOfAnotherCluster(t *testing.T) {
 	require.Equal(t, 0, got.code, got.errOut)
 	assert.Contains(t, got.out, "ApplicationInstallation.apps.waybill.dev team-a/web\n")
 
-	got = waybill(t, hubCluster, "diff", "gitsync/team-a", "-n", there, "--cluster", system+"/seed")
+	got = waybill(t, hubCluster, "diff", "gitsync/team-a", "-n", there, "--cluster", system+"/seed", "--system-namespace", there)
 	assert.Equal(t, 1, got.code, got.errOut)
 	assert.Contains(t, got.out, "# Namespace team-a in seed: created\n")
 
@@ -158,7 +158,7 @@ func TestDiff_gitSyncOfAnotherCluster(t *testing.T) {
 	gs.Spec.ClusterSelector = &metav1.LabelSelector{}
 	require.NoError(t, c.Patch(t.Context(), gs, patch))
 	engage(t, c, there, "berlin", seed.Kubeconfig())
-	got = waybill(t, hubCluster, "diff", "gitsync/team-a", "-n", there, "--cluster", system+"/seed")
+	got = waybill(t, hubCluster, "diff", "gitsync/team-a", "-n", there, "--cluster", system+"/seed", "--system-namespace", there)
 	assert.Equal(t, 1, got.code, got.errOut)
 	assert.Contains(t, got.out, "# Namespace team-a in berlin: created\n")
 }

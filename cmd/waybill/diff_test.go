@@ -92,7 +92,7 @@ func TestDiff_ofGitSync(t *testing.T) {
 		"nowhere.yaml": configMapYAML("no-such-namespace", "early", "b"),
 		"broken.yaml":  "apiVersion: v1\nkind: Service\nmetadata: {namespace: " + apps + ", name: broken}\nspec: {ports: [{port: 70000}]}\n",
 	})
-	got := waybill(t, hubCluster, "diff", "gitsync/team-a", "-n", system, "--path", dir)
+	got := waybill(t, hubCluster, "diff", "gitsync/team-a", "-n", system, "--system-namespace", system, "--path", dir)
 	require.Equal(t, 2, got.code, got.errOut)
 	golden(t, "diff/gitsync.golden", strings.ReplaceAll(got.out, apps, "APPS"))
 	assert.Contains(t, got.errOut, "warning: cluster dublin is left out: ")
@@ -177,14 +177,20 @@ func installWeb(t *testing.T, cluster *env.Cluster, namespace string, more ...*c
 	require.NoError(t, err)
 	web.Metadata.Version, web.Metadata.AppVersion = "1.0.0", "1.28"
 	web.Templates = append(web.Templates, more...)
+	return install(t, cluster, namespace, web, map[string]any{"hook": map[string]any{"enabled": false}})
+}
+
+// install installs a chart under its name, as waybill-sync does, and returns what it notes of the release.
+func install(t *testing.T, cluster *env.Cluster, namespace string, c *chart.Chart, values map[string]any) *v1alpha1.ReleaseStatus {
+	t.Helper()
 	config := cluster.RESTConfig()
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	require.NoError(t, err)
 	cached := memory.NewMemCacheClient(client)
-	owner := apply.Owner{HubID: "the-hub", Kind: v1alpha1.ApplicationInstallationKind, Namespace: namespace, Name: "web"}
+	owner := apply.Owner{HubID: "the-hub", Kind: v1alpha1.ApplicationInstallationKind, Namespace: namespace, Name: c.Name()}
 	result, err := release.NewEngine().Ensure(t.Context(), &releaseTarget{config, cached, restmapper.NewDeferredDiscoveryRESTMapper(cached)}, release.Desired{
-		Identity: release.Identity{Namespace: namespace, Name: "web", Owner: owner.String(), OwnerHash: owner.Hash()},
-		Chart:    web, ChartDigest: "sha256:web", Values: map[string]any{"hook": map[string]any{"enabled": false}},
+		Identity: release.Identity{Namespace: namespace, Name: c.Name(), Owner: owner.String(), OwnerHash: owner.Hash()},
+		Chart:    c, ChartDigest: "sha256:" + c.Name(), Values: values, Options: release.Options{CRDs: v1alpha1.CRDSkip},
 	})
 	require.NoError(t, err)
 	return &result.Release
@@ -213,13 +219,16 @@ func TestDiff_ofKustomization(t *testing.T) {
 func TestDiff_refuses(t *testing.T) {
 	cluster, c := user(t), clientOf(t, user(t))
 	namespace := cluster.Namespace(t)
-	create(t, c, installation(namespace, "web", "no-such-definition", "1.0.0"))
+	create(t, c, installation(namespace, "web", "no-such-definition", "1.0.0"), gitSync(namespace, "site"))
 	cases := map[string]struct {
 		args []string
 		want string
 	}{
 		"nothing":                    {nil, "nothing to compare: name a GitSync, an installation or a KubernetesApplication, or give -f FILE"},
 		"an object and a file":       {[]string{"gitsync/a", "-f", "."}, "an object of a cluster excludes -f"},
+		"a file and a folder":        {[]string{"-f", ".", "--path", "."}, "-f and --path exclude each other"},
+		"a folder of an object":      {[]string{"installation/web", "--path", "."}, "--path is for a GitSync"},
+		"a version of a GitSync":     {[]string{"gitsync/site", "--version", "1.0.0"}, "--version and --values are for installations"},
 		"a kind that delivers none":  {[]string{"application/none"}, "get Application/none in " + namespace},
 		"a definition that is not":   {[]string{"installation/web"}, `ApplicationInstallation/web in ` + namespace + `: get ApplicationDefinition no-such-definition from user`},
 		"files that cannot be used":  {[]string{"-f", "testdata/validate/repository/plain.yaml"}, `plain.yaml:15: ConfigMap once: key "a" occurs twice in one object`},

@@ -53,7 +53,8 @@ become of the releases of the installations, and of the objects of the Kubernete
 among them.
 
 The API servers are asked by dry runs, so defaults and admission count; nothing is written.
-The data of Secrets is hidden. Ends with exit code 0 when nothing would change and 1 when
+The clusters of a GitSync are asked as the ServiceAccount that delivers, if you may
+impersonate it. The data of Secrets is hidden. Ends with exit code 0 when nothing would change and 1 when
 something would, as kubectl diff does.`,
 		Example: examples,
 		Args:    cobra.MaximumNArgs(2),
@@ -77,6 +78,8 @@ func (o *options) run(ctx context.Context, args []string) error {
 		return errors.New("nothing to compare: name a GitSync, an installation or a KubernetesApplication, or give -f FILE")
 	case len(args) > 0 && len(o.files) > 0:
 		return errors.New("an object of a cluster excludes -f; give definitions with --definition")
+	case len(o.files) > 0 && o.path != "":
+		return errors.New("-f and --path exclude each other: --path is for a GitSync of the cluster")
 	}
 	j, err := newJob(ctx, o)
 	if err != nil {

@@ -103,6 +103,9 @@ func (j *job) changes(ctx context.Context, args []string) ([]change, error) {
 	if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 		return nil, fmt.Errorf("get %s: %w", kinds.Describe(object), j.target.Explain(err))
 	}
+	if err := j.fits(object); err != nil {
+		return nil, err
+	}
 	switch object.GetKind() {
 	case v1alpha1.GitSyncKind:
 		return with(ctx, object, j.ofGitSync)
@@ -114,6 +117,18 @@ func (j *job) changes(ctx context.Context, args []string) ([]change, error) {
 		return with(ctx, object, j.ofResource)
 	}
 	return nil, fmt.Errorf("%s delivers nothing: name a GitSync, an ApplicationInstallation or a KubernetesApplication", kinds.Describe(object))
+}
+
+// fits returns why the flags do not fit an object: they would be ignored.
+func (j *job) fits(object *unstructured.Unstructured) error {
+	kind := object.GetKind()
+	if j.path != "" && kind != v1alpha1.GitSyncKind {
+		return fmt.Errorf("--path is for a GitSync: %s has no folder", kinds.Describe(object))
+	}
+	if (j.version != "" || len(j.values) > 0) && kind != v1alpha1.ApplicationInstallationKind {
+		return fmt.Errorf("--version and --values are for installations: %s has neither", kinds.Describe(object))
+	}
+	return nil
 }
 
 // with converts an object to its type for of, and names the object in errors.

@@ -32,6 +32,10 @@ type delivery struct {
 	// terminal, who overwrites existing objects.
 	owner *apply.Owner
 
+	// acting: the cluster is asked as who delivers, so that what is forbidden is refused. standIn: the
+	// user stands in for who delivers, so that what the user may not do says nothing.
+	acting, standIn bool
+
 	// namespace is used for objects that name none.
 	namespace string
 
@@ -106,6 +110,9 @@ func (d delivery) predictOne(ctx context.Context, object manifest.Object) (chang
 	live.SetGroupVersionKind(wanted.GroupVersionKind())
 	switch err := api.Get(ctx, client.ObjectKeyFromObject(wanted), live); {
 	case apierrors.IsNotFound(err):
+	case apierrors.IsForbidden(err) && d.acting:
+		c.note, c.refused = err.Error(), true
+		return c, nil
 	case err != nil:
 		return c, fmt.Errorf("get %s: %w", c.id, d.cluster.Explain(err))
 	default:
@@ -115,30 +122,31 @@ func (d delivery) predictOne(ctx context.Context, object manifest.Object) (chang
 		c.after, c.refused = c.before, true
 		return c, nil
 	}
-	d.dryRun(ctx, api, &c, wanted)
+	if err := d.dryRun(ctx, api, &c, wanted); err != nil {
+		return c, err
+	}
 	return c, ctx.Err()
 }
 
-// dryRun applies an object without persisting the result.
-func (d delivery) dryRun(ctx context.Context, api client.Client, c *change, wanted *unstructured.Unstructured) {
-	manager := d.manager
-	if d.owner == nil && c.before != nil {
-		// A GitSync delivers the object that the user is trying out, so the fields of the GitSync
-		// are those that will change.
-		if owner, ok := apply.OwnerOf(c.before); ok && owner.Kind == v1alpha1.GitSyncKind {
-			manager = v1alpha1.FieldManager
-		}
+// dryRun writes an object without persisting the result.
+func (d delivery) dryRun(ctx context.Context, api client.Client, c *change, wanted *unstructured.Unstructured) error {
+	after, err := wanted.DeepCopy(), error(nil)
+	if last := lastApplied(c.before); d.owner == nil && last != nil {
+		after, err = patchByHand(ctx, api, last, c.before, wanted)
+	} else {
+		err = api.Apply(ctx, client.ApplyConfigurationFromUnstructured(after), client.DryRunAll, client.ForceOwnership, client.FieldOwner(d.managerOf(c.before)))
 	}
-	applied := wanted.DeepCopy()
-	err := api.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), client.DryRunAll, client.ForceOwnership, client.FieldOwner(manager))
 	switch {
 	case err == nil:
-		c.after = applied
+		c.after = after
 	case apierrors.IsNotFound(err) && d.provided.namespaces[wanted.GetNamespace()]:
 		c.after = wanted // its namespace does not exist yet
+	case d.standIn && isOwnRight(err):
+		return fmt.Errorf("try %s: %w", c.id, err)
 	default:
 		c.after, c.note, c.refused = wanted, err.Error(), true
 	}
+	return nil
 }
 
 // foreign returns whose object it is if the owner may not write it; empty if it may.

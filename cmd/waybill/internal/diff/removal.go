@@ -51,6 +51,9 @@ func (d delivery) predictRemoval(ctx context.Context, id manifest.ID) (*change, 
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil, nil
 	}
+	if apierrors.IsForbidden(err) && d.acting {
+		return &change{cluster: d.cluster.Name(), id: id, note: err.Error(), refused: true}, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", id, d.cluster.Explain(err))
 	}

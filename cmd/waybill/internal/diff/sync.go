@@ -12,6 +12,7 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/installation"
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/apply/inventory"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // ofGitSync returns what a GitSync would change in each of its clusters.
@@ -51,8 +52,7 @@ func (j *job) ofGitSync(ctx context.Context, gs *v1alpha1.GitSync) ([]change, er
 	}
 	var changes []change
 	for _, cluster := range clusters {
-		d.cluster = cluster
-		there, err := d.predict(ctx, objects.Objects)
+		there, err := j.inCluster(ctx, d, gs, cluster, objects.Objects)
 		if err != nil {
 			j.omit("cluster %s is left out: %s", cluster.Name(), err)
 			continue
@@ -60,6 +60,15 @@ func (j *job) ofGitSync(ctx context.Context, gs *v1alpha1.GitSync) ([]change, er
 		changes = append(changes, there...)
 	}
 	return changes, nil
+}
+
+// inCluster returns what a delivery would change in one of its clusters.
+func (j *job) inCluster(ctx context.Context, d delivery, gs *v1alpha1.GitSync, cluster *fleet.Cluster, objects []manifest.Object) ([]change, error) {
+	d, err := j.as(ctx, d, gs, cluster)
+	if err != nil {
+		return nil, err
+	}
+	return d.predict(ctx, objects)
 }
 
 // contentOf returns what the GitSync would deliver: from --path, else from its repository.
