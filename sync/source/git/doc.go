@@ -7,7 +7,8 @@
 //
 // Readers never wait for writers: a Tree reads the packs that were there when it was opened. A
 // mirror that is damaged, or has collected too many packs, is replaced by a fresh one beside it and
-// removed when its last reader closes. A process that is killed leaves at worst a temporary
+// removed when its last reader closes. A commit that lacks something after that too is taken for one
+// that the server does not send as a whole, and is not fetched again for a day. A process that is killed leaves at worst a temporary
 // directory, which the next NewStore removes.
 //
 // Nothing that a server or a repository says is trusted: sizes, counts and depths are limited (see

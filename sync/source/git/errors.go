@@ -46,6 +46,9 @@ var (
 	// ErrOutside: a path or a symbolic link leads out of the repository. errors.Is also matches
 	// fs.ErrInvalid.
 	ErrOutside error = contentError("path leads out of the repository")
+	// ErrMalformed: the commit cannot be read as the server sends it: a directory in it is no directory,
+	// or the server leaves parts of it out. errors.Is also matches fs.ErrInvalid.
+	ErrMalformed error = contentError("malformed commit")
 	// ErrAbsent: the local mirror does not hold the commit. Only Cached returns it; Open fetches.
 	ErrAbsent = errors.New("commit is not in the local mirror")
 	// ErrCorrupt: the local mirror is damaged. The next Open replaces it.
@@ -167,7 +170,7 @@ func diagnoseTrust(err error) (hint string, kind error) {
 func ownKind(err error) error {
 	for _, kind := range []error{
 		ErrInvalid, ErrAuthentication, ErrRepositoryNotFound, ErrRefNotFound, ErrUnreachable,
-		ErrHostKey, ErrTLS, ErrLimit, ErrOutside, ErrCorrupt, errPanic,
+		ErrHostKey, ErrTLS, ErrLimit, ErrOutside, ErrMalformed, ErrCorrupt, errPanic,
 	} {
 		if errors.Is(err, kind) {
 			return kind

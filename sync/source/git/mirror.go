@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"k8s.io/utils/clock"
 )
 
 // mirrorLayout changes whenever mirrors of an earlier version of this package cannot be read any
@@ -39,6 +41,7 @@ type mirror struct {
 	remote *remote
 	dialer dialer
 	intake *intake
+	clock  clock.PassiveClock
 
 	// writing is held while the files on disk are changed.
 	writing lock
@@ -46,6 +49,8 @@ type mirror struct {
 	mu sync.Mutex
 	// current is nil until the first fetch.
 	current *generation
+	// suspects are the commits of which something could not be read lately.
+	suspects map[plumbing.Hash]suspicion
 
 	// calls and used are guarded by the Store: calls is the number of calls under way, and used is
 	// when the last one began.
@@ -54,7 +59,7 @@ type mirror struct {
 }
 
 // newMirror picks up what an earlier process left in dir.
-func newMirror(dir string, r *remote, in *intake) (*mirror, error) {
+func newMirror(dir string, r *remote, in *intake, c clock.PassiveClock) (*mirror, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create mirror: %w", err)
 	}
@@ -62,7 +67,10 @@ func newMirror(dir string, r *remote, in *intake) (*mirror, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &mirror{key: filepath.Base(dir), dir: dir, remote: r, dialer: d, intake: in, writing: newLock()}
+	m := &mirror{
+		key: filepath.Base(dir), dir: dir, remote: r, dialer: d, intake: in, clock: c,
+		writing: newLock(), suspects: make(map[plumbing.Hash]suspicion),
+	}
 	return m, m.load()
 }
 
@@ -124,16 +132,51 @@ func (m *mirror) open(rev Revision) (*Tree, error) {
 		return nil, ErrAbsent
 	}
 	root, err := o.root(commit)
-	switch {
-	case errors.Is(err, ErrCorrupt):
-		g.markBroken()
+	if err != nil {
+		err = m.noted(commit, g, err)
 		g.release(o)
-		return nil, ErrAbsent
-	case err != nil:
-		g.release(o)
+		if errors.Is(err, ErrCorrupt) {
+			return nil, ErrAbsent
+		}
 		return nil, err
 	}
 	return m.newTree(rev, root, g, o), nil
+}
+
+// suspicion says that something of a commit could not be read.
+type suspicion struct {
+	// generation is where it was first seen, and at is when.
+	generation int
+	at         time.Time
+}
+
+// mendAgain is how long a commit that could not be read is not fetched a second time.
+const mendAgain = 24 * time.Hour
+
+// noted returns the error of a read of a commit. If the mirror is damaged, the next open does not
+// find the commit, so that the mirror is replaced. If the commit was replaced lately for the same
+// reason, the disk is not to blame: the error is ErrMalformed then, and the mirror stays.
+func (m *mirror) noted(commit plumbing.Hash, g *generation, err error) error {
+	if !errors.Is(err, ErrCorrupt) {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if g != m.current {
+		return err
+	}
+	now := m.clock.Now()
+	maps.DeleteFunc(m.suspects, func(_ plumbing.Hash, s suspicion) bool { return now.Sub(s.at) >= mendAgain })
+	earlier, known := m.suspects[commit]
+	if known && earlier.generation < g.number {
+		return fmt.Errorf("%w: %s, also after commit %s was fetched anew; the server leaves it out: run git fsck there, and push a new commit",
+			ErrMalformed, strings.TrimPrefix(err.Error(), ErrCorrupt.Error()+": "), commit)
+	}
+	if !known {
+		m.suspects[commit] = suspicion{generation: g.number, at: now}
+	}
+	g.markBroken()
+	return err
 }
 
 // fetch brings a commit into the mirror. If an existing mirror cannot take it, for a reason that is

@@ -62,7 +62,10 @@ func (o *objects) entries(hash plumbing.Hash, l Limits) ([]object.TreeEntry, err
 		return nil, limitError("FileBytes", l.FileBytes, fmt.Sprintf("a directory takes %d bytes", encoded.Size()))
 	}
 	tree, err := object.DecodeTree(o.storage, encoded)
-	if err != nil {
+	switch {
+	case errors.Is(err, object.ErrMalformedTree) && intact(encoded, hash):
+		return nil, fmt.Errorf("%w: directory %s: %w; find it with git fsck, and push a commit without it", ErrMalformed, hash, err)
+	case err != nil:
 		return nil, o.failed("directory", hash, err)
 	}
 	entries := slices.DeleteFunc(tree.Entries, func(e object.TreeEntry) bool { return e.Mode == filemode.Submodule })
@@ -73,6 +76,17 @@ func (o *objects) entries(hash plumbing.Hash, l Limits) ([]object.TreeEntry, err
 		}
 	}
 	return entries, nil
+}
+
+// intact reports whether an object is on the disk as the server sent it.
+func intact(encoded plumbing.EncodedObject, hash plumbing.Hash) bool {
+	r, err := encoded.Reader()
+	if err != nil {
+		return false
+	}
+	defer func() { _ = r.Close() }()
+	content, err := io.ReadAll(r)
+	return err == nil && plumbing.ComputeHash(encoded.Type(), content) == hash
 }
 
 func byName(a, b object.TreeEntry) int {

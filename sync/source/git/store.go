@@ -205,7 +205,7 @@ func (s *Store) enter(repo Repository) (*mirror, error) {
 	defer s.mu.Unlock()
 	m, ok := s.mirrors[key]
 	if !ok {
-		if m, err = newMirror(filepath.Join(s.dir, key), r, s.intake); err != nil {
+		if m, err = newMirror(filepath.Join(s.dir, key), r, s.intake, s.clock); err != nil {
 			return nil, r.classify("open mirror of "+r.url, err)
 		}
 		s.mirrors[key] = m

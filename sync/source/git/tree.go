@@ -18,6 +18,7 @@ import (
 // Tree holds the files of one revision, read from the mirror on demand. It is safe for concurrent
 // use. Its content does not change, whatever is fetched meanwhile.
 type Tree struct {
+	mirror     *mirror
 	revision   Revision
 	root       node
 	limits     Limits
@@ -41,6 +42,7 @@ const cachedDirectories = 128
 // newTree takes over the reader that retain has counted.
 func (m *mirror) newTree(rev Revision, root plumbing.Hash, g *generation, o *objects) *Tree {
 	return &Tree{
+		mirror:      m,
 		revision:    rev,
 		root:        node{path: ".", mode: filemode.Dir, hash: root},
 		limits:      m.intake.limits,
@@ -259,10 +261,7 @@ func (t *Tree) open() error {
 	return nil
 }
 
-// noted makes the next Store.Open replace a mirror that cannot be read.
+// noted makes the next Store.Open replace a mirror that cannot be read, once.
 func (t *Tree) noted(err error) error {
-	if errors.Is(err, ErrCorrupt) {
-		t.generation.markBroken()
-	}
-	return err
+	return t.mirror.noted(plumbing.NewHash(t.revision.Commit), t.generation, err)
 }
