@@ -27,7 +27,7 @@ func (in *intake) ingest(ctx context.Context, g *generation, pack io.Reader) err
 		_ = os.Remove(f.Name())
 	}()
 	room := in.limits.MirrorBytes - g.bytes
-	size, err := io.Copy(f, io.LimitReader(pack, room+1))
+	size, err := io.Copy(charged{f, in.quota}, io.LimitReader(pack, room+1))
 	if err != nil {
 		return fmt.Errorf("receive pack: %w", err)
 	}
@@ -45,6 +45,13 @@ func (in *intake) ingest(ctx context.Context, g *generation, pack io.Reader) err
 	if err := thicken(ctx, f, found, g); err != nil {
 		return err
 	}
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("write pack: %w", err)
+	}
+	if err := in.quota.take(info.Size() - size + int64(found.objects)*indexedObject); err != nil {
+		return err
+	}
 	if err := index(ctx, f, packs); err != nil {
 		return err
 	}
@@ -55,6 +62,7 @@ func (in *intake) ingest(ctx context.Context, g *generation, pack io.Reader) err
 // intake is shared by all fetches of a Store.
 type intake struct {
 	limits Limits
+	quota  *quota
 	// turn is held while a pack is indexed, which is what takes memory. A pack that exceeds the
 	// limits never gets it.
 	turn lock

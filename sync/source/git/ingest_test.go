@@ -83,7 +83,7 @@ func TestScan_refusesBeforeItUnpacks(t *testing.T) {
 func TestIngest_refusesWithoutItsTurn(t *testing.T) {
 	g, err := createGeneration(t.TempDir(), 1)
 	require.NoError(t, err)
-	in := &intake{limits: Limits{FileBytes: 100}.orDefault(), turn: newLock()}
+	in := &intake{limits: Limits{FileBytes: 100}.orDefault(), quota: &quota{most: 1 << 20}, turn: newLock()}
 	require.NoError(t, in.turn.acquire(t.Context()))
 	ctx, end := context.WithTimeout(t.Context(), env.Limit)
 	defer end()

@@ -7,6 +7,9 @@ import "fmt"
 type Limits struct {
 	// MirrorBytes is the size of all packs of one mirror on disk.
 	MirrorBytes int64
+	// StoreBytes is the size of all mirrors of a Store on disk. Where it does not suffice, mirrors
+	// that nobody uses are removed, the least recently used first.
+	StoreBytes int64
 	// FileBytes is the size of one file. If the server supports it, larger files are not even
 	// transferred, and only reading them fails. Otherwise the fetch fails, since a pack can be
 	// indexed only as a whole.
@@ -29,12 +32,13 @@ type Limits struct {
 }
 
 // DefaultLimits returns the limits for a manifest repository of any sane size: mirrors of 512 MiB,
-// files of 10 MiB, 200,000 objects and 2 GiB unpacked in a fetch, 50,000 files in a tree, 64
-// directories deep, 40 symbolic links in a path, 16 MiB of references, and
-// 4 MiB before a pack.
+// 8 GiB of them, files of 10 MiB, 200,000 objects and 2 GiB unpacked in a fetch, 50,000 files in a
+// tree, 64 directories deep, 40 symbolic links in a path, 16 MiB of references, and 4 MiB before a
+// pack.
 func DefaultLimits() Limits {
 	return Limits{
 		MirrorBytes:        512 << 20,
+		StoreBytes:         8 << 30,
 		FileBytes:          10 << 20,
 		Objects:            200_000,
 		UnpackedBytes:      2 << 30,
@@ -51,6 +55,7 @@ func (l Limits) orDefault() Limits {
 	d := DefaultLimits()
 	return Limits{
 		MirrorBytes:        positive(l.MirrorBytes, d.MirrorBytes),
+		StoreBytes:         positive(l.StoreBytes, d.StoreBytes),
 		FileBytes:          positive(l.FileBytes, d.FileBytes),
 		Objects:            positive(l.Objects, d.Objects),
 		UnpackedBytes:      positive(l.UnpackedBytes, d.UnpackedBytes),

@@ -197,7 +197,7 @@ func (m *mirror) fetch(ctx context.Context, rev Revision) error {
 	}
 	err := m.fill(ctx, g, rev)
 	var failed *transferError
-	if errors.As(err, &failed) && ctx.Err() == nil {
+	if errors.As(err, &failed) && ctx.Err() == nil && !errors.Is(err, m.intake.quota.full) {
 		return m.replace(ctx, rev)
 	}
 	return err
@@ -214,6 +214,9 @@ func (m *mirror) replace(ctx context.Context, rev Revision) error {
 	number := 1
 	if old != nil {
 		number = old.number + 1
+	}
+	if err := m.intake.quota.take(emptyMirror); err != nil {
+		return err
 	}
 	dir, err := os.MkdirTemp(m.dir, temporaryPrefix)
 	if err != nil {
@@ -290,8 +293,11 @@ func (m *mirror) list(ctx context.Context) (*packp.AdvRefs, error) {
 	return adv, s.Close()
 }
 
-// idle reports whether no tree is open.
+// idle reports whether no tree is open, and no fetch under way that nobody waits for any more.
 func (m *mirror) idle() bool {
+	if len(m.writing) > 0 {
+		return false
+	}
 	g := m.generation()
 	return g == nil || g.idle()
 }

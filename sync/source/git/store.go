@@ -66,6 +66,11 @@ func NewStore(dir string, opts ...Option) (*Store, error) {
 		opt(s)
 	}
 	s.began = s.clock.Now()
+	s.intake.quota, err = newQuota(s.intake.limits.StoreBytes, func() (int64, error) { return weigh(s.dir) }, s.shed)
+	if err != nil {
+		_ = guard.Close()
+		return nil, fmt.Errorf("open git store %s: %w", dir, err)
+	}
 	return s, nil
 }
 
