@@ -16,6 +16,7 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/logger"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -36,6 +37,7 @@ type options struct {
 	systemNamespace string
 	controllers     []string
 	cacheDir        string
+	cacheSize       resource.QuantityValue
 	clusterSelector string
 	metricsAddress  string
 	healthAddress   string
@@ -50,12 +52,13 @@ type options struct {
 }
 
 func parse(args []string) (*options, error) {
-	o := &options{}
+	o := &options{cacheSize: resource.QuantityValue{Quantity: resource.MustParse("10Gi")}}
 	flags := pflag.NewFlagSet(programName, pflag.ContinueOnError)
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the hub; default: $KUBECONFIG, else the cluster that the program runs in")
 	flags.StringVar(&o.systemNamespace, "system-namespace", defaultSystemNamespace, "namespace of Waybill's own objects and of source credentials")
 	flags.StringSliceVar(&o.controllers, "controllers", []string{roleAll}, "controllers, or roles, to run: "+known())
 	flags.StringVar(&o.cacheDir, "cache-dir", filepath.Join(os.TempDir(), "waybill"), "folder for git mirrors and charts; safe to lose")
+	flags.Var(&o.cacheSize, "cache-size", "how much the cache-dir may hold; git mirrors that nobody uses make room in time")
 	flags.StringVar(&o.clusterSelector, "cluster-selector", "", "label selector of the KubernetesClusters that this process serves; default: all")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 for none")
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 for none")
@@ -72,6 +75,9 @@ func parse(args []string) (*options, error) {
 	}
 	if o.workers < 0 || o.actions < 0 {
 		return nil, errors.New("--workers and --actions-per-cluster cannot be negative")
+	}
+	if o.cacheSize.Sign() <= 0 {
+		return nil, errors.New("--cache-size must be positive")
 	}
 	if o.shutdownGrace < 0 {
 		return nil, errors.New("--shutdown-grace cannot be negative")

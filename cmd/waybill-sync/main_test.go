@@ -43,17 +43,30 @@ func TestParse_defaults(t *testing.T) {
 	assert.False(t, o.allowExec)
 	assert.False(t, o.allowInsecure)
 	assert.Equal(t, 10*time.Second, o.shutdownGrace)
+	assert.Equal(t, "10Gi", o.cacheSize.String())
 }
 
 func TestParse_refuses(t *testing.T) {
 	for flag, says := range map[string]string{
 		"--workers=-1":                  "--workers and --actions-per-cluster cannot be negative",
 		"--actions-per-cluster=-1":      "--workers and --actions-per-cluster cannot be negative",
+		"--cache-size=0":                "--cache-size must be positive",
+		"--cache-size=much":             `invalid argument "much" for "--cache-size"`,
 		"--shutdown-grace=-1s":          "--shutdown-grace cannot be negative",
 		"--cluster-selector=region in ": "--cluster-selector: unable to parse requirement",
 	} {
 		_, err := parse([]string{flag})
 		assert.ErrorContains(t, err, says, flag)
+	}
+}
+
+func TestMirrorShare(t *testing.T) {
+	const gi = 1 << 30
+	for reason, tc := range map[string]struct{ cache, want int64 }{
+		"charts take half a Gi, and an eighth is spare": {8 * gi, 6*gi + gi/2},
+		"a small cache is no reason to fetch nothing":   {gi / 2, gi / 8},
+	} {
+		assert.Equal(t, tc.want, mirrorShare(tc.cache), reason)
 	}
 }
 

@@ -127,7 +127,8 @@ func newShared(ctx context.Context, mgr ctrl.Manager, o *options, s shared) (*sh
 	}
 	s.clusters = cluster.NewRegistry(s.local, cluster.Options{UserAgent: mgr.GetConfig().UserAgent, Log: ctrl.Log.WithName("cluster")})
 	s.secrets = content.NewReader(ctx, mgr.GetCache(), direct)
-	if s.git, err = git.NewStore(filepath.Join(o.cacheDir, "git")); err != nil {
+	mirrors := git.WithLimits(git.Limits{StoreBytes: mirrorShare(o.cacheSize.Value())})
+	if s.git, err = git.NewStore(filepath.Join(o.cacheDir, "git"), mirrors); err != nil {
 		return nil, fmt.Errorf("open --cache-dir: %w", err)
 	}
 	if s.charts, err = chart.NewCache(filepath.Join(o.cacheDir, "charts")); err != nil {
@@ -141,6 +142,12 @@ func newShared(ctx context.Context, mgr ctrl.Manager, o *options, s shared) (*sh
 		}
 	}
 	return &s, nil
+}
+
+// mirrorShare returns how much of the cache git mirrors may take: what charts leave, with an eighth to
+// spare for what is counted late.
+func mirrorShare(cache int64) int64 {
+	return max(cache-cache/8-chart.DefaultLimits().DiskBytes, cache/4)
 }
 
 // sweep removes git mirrors that nobody uses any more.
