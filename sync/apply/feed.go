@@ -2,6 +2,7 @@ package apply
 
 import (
 	"errors"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -17,8 +18,11 @@ type sink interface {
 	drop(*feed, *observed)
 	// replace: this is all there is at a resource version.
 	replace(f *feed, all []*observed, version string)
-	// lost: the feed has given up after others came to rely on it.
-	lost(f *feed, err error)
+	// synced: what the sink was shown is all there is, and a feed shows what changes.
+	synced(f *feed)
+	// lost: the feed has given up, after others came to rely on it; or, if first is true, at its first
+	// try, whose outcome those wait for that it matters to.
+	lost(f *feed, err error, first bool)
 }
 
 // feed is the watch of one scope. Its sink can tell it from one that has replaced it.
@@ -33,6 +37,8 @@ type feed struct {
 	statuses func(Owner) bool
 	// version is the last resource version that the sink was shown. Guarded by the sink.
 	version string
+	// pause is the time after which a feed that is refused is replaced by another.
+	pause time.Duration
 	// answered: the first try is over, or the feed replaced one that others rely on. Used by fared
 	// only, once the feed has started.
 	answered bool
@@ -45,16 +51,18 @@ func newFeed(scope string, source *cache.ListWatch, s sink) *feed {
 	return f
 }
 
-// fared handles a new state of the watch, and notifies the sink if the watch has given up. It does
-// not do so for the first try: whoever started the feed waits for its outcome.
+// fared handles a new state of the watch, and notifies the sink if it is synced or has given up.
 func (f *feed) fared(state watch.State) {
 	if errors.Is(state.Err, watch.ErrStopped) {
 		return
 	}
 	first := !f.answered
 	f.answered = true
-	if state.Ended && !first {
-		f.sink.lost(f, state.Err)
+	switch {
+	case state.Synced:
+		f.sink.synced(f)
+	case state.Ended:
+		f.sink.lost(f, state.Err, first)
 	}
 }
 

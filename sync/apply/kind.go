@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -177,13 +179,22 @@ func (k *kind) replace(f *feed, all []*observed, version string) {
 			concerned = append(concerned, k.vanish(name, version)...)
 		}
 	}
-	for h := range k.waiting {
-		concerned = append(concerned, h)
-	}
-	clear(k.waiting)
 	k.mu.Unlock()
 	k.applier.tell(concerned)
 	k.applier.tellStatus(marks...)
+}
+
+// synced implements sink: the objects of a scope are watched, or watched again.
+func (k *kind) synced(f *feed) {
+	k.mu.Lock()
+	if k.feeds[f.scope] != f {
+		k.mu.Unlock()
+		return
+	}
+	concerned := slices.Collect(maps.Keys(k.waiting))
+	clear(k.waiting)
+	k.mu.Unlock()
+	k.applier.tell(concerned)
 }
 
 // void drops all that is known of a scope, and returns the holders that this concerns: the API

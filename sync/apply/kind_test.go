@@ -187,6 +187,24 @@ func TestKind_feedOfThePastIsNotHeard(t *testing.T) {
 	assert.Empty(t, s.told)
 }
 
+// A right in all namespaces that nobody needs is not asked for again and again.
+func TestKind_doesNotRegainWhatNobodyNeeds(t *testing.T) {
+	s := newScript(t)
+	refused := newFeed(everywhere, nil, s.kind)
+	s.feeds["a"], s.feeds[everywhere] = newFeed("a", empty(), s.kind), refused
+	s.feeds["a"].Start(t.Context())
+	require.NoError(t, s.feeds["a"].Await(t.Context()))
+	s.users[s.holder] = map[string]bool{"a": true}
+	s.regain(refused)
+	assert.Same(t, refused, s.feeds[everywhere])
+
+	assert.True(t, s.allCovered())
+	s.users[s.holder]["b"] = true
+	assert.False(t, s.allCovered())
+	s.users[s.holder] = map[string]bool{}
+	assert.False(t, s.allCovered(), "what it delivers to is not known yet")
+}
+
 func TestKind_healthIsToldWhenAskedFor(t *testing.T) {
 	s := newScript(t)
 	s.full = true

@@ -120,9 +120,14 @@ func (s namespaceSink) replace(f *feed, all []*observed, _ string) {
 	s.put(f, all[0])
 }
 
+func (s namespaceSink) synced(*feed) {}
+
 // lost notifies the holders that wait, so that they ask once more and find out that the namespace
 // is not watched.
-func (s namespaceSink) lost(f *feed, _ error) {
+func (s namespaceSink) lost(f *feed, _ error, first bool) {
+	if first {
+		return
+	}
 	s.all.mu.Lock()
 	var concerned []*holder
 	if ns := s.all.watched[s.name]; ns != nil && ns.feed == f {

@@ -173,7 +173,7 @@ func (r *run) cover(ctx context.Context, items []*item) {
 			r.uncovered(k, byKind[k], err)
 			return
 		}
-		r.warnNotWatched(k, namespaces)
+		r.warn(k.unwatched(r.holder, namespaces))
 	})
 }
 
@@ -225,20 +225,28 @@ func (r *run) failureOf(k *kind, err error) error {
 	return nil
 }
 
-// warnNotWatched adds a warning for each namespace of a kind in which drift is not noticed.
-func (r *run) warnNotWatched(k *kind, namespaces []string) {
-	for _, namespace := range namespaces {
-		err := k.denial(namespace)
-		if err == nil {
-			continue
-		}
+// warn adds warnings of what is not watched.
+func (r *run) warn(unwatched []manifest.Problem) {
+	if len(unwatched) > 0 {
 		r.missWatch()
 		r.mu.Lock()
-		r.warnings = append(r.warnings, manifest.Problem{
-			ID:      manifest.ID{Group: k.gvk.Group, Version: k.gvk.Version, Kind: k.gvk.Kind, Namespace: namespace},
-			Reason:  ReasonNotWatched,
-			Message: "edits and deletions by others are put right only at the next reconciliation: " + rootCause(err),
-		})
+		r.warnings = append(r.warnings, unwatched...)
 		r.mu.Unlock()
 	}
+}
+
+// unwatched returns a warning for each namespace of a kind in which drift is not noticed, and has the
+// holder be notified when it is.
+func (k *kind) unwatched(h *holder, namespaces []string) []manifest.Problem {
+	var warnings []manifest.Problem
+	for _, namespace := range namespaces {
+		if err := k.awaitAllowed(namespace, h); err != nil {
+			warnings = append(warnings, manifest.Problem{
+				ID:      manifest.ID{Group: k.gvk.Group, Version: k.gvk.Version, Kind: k.gvk.Kind, Namespace: namespace},
+				Reason:  ReasonNotWatched,
+				Message: "edits and deletions by others are put right only at the next reconciliation: " + rootCause(err),
+			})
+		}
+	}
+	return warnings
 }

@@ -140,6 +140,42 @@ func TestRights_noWatch(t *testing.T) {
 	assert.Nil(t, f.live("configmaps", "settings"))
 }
 
+// C37, C53: a right to watch that is granted later takes effect by itself, and whoever delivered, or
+// had Helm deliver, what nobody watched is told.
+func TestRights_watchIsGrantedLater(t *testing.T) {
+	f := newRestricted(t, mayDo("get", "create", "patch", "delete"))
+	object := configMap(t, "settings", "one")
+	require.Len(t, f.apply(nil, object).Warnings, 1)
+	helms := *f
+	helms.owner.Name += "-helm"
+	id := helms.released("configmaps", configMap(t, "released", "one"))
+	watched := apply.Watched{IDs: []manifest.ID{id}}
+	warnings, err := f.Watch(t.Context(), helms.owner, watched)
+	require.NoError(t, err)
+	require.Len(t, warnings, 1)
+	assert.Equal(t, apply.ReasonNotWatched, warnings[0].Reason)
+	t.Cleanup(func() { f.Forget(helms.owner) })
+
+	f.grant(mayDo("*"))
+	f.awaitNotices(f.owner, helms.owner)
+	f.mustApply(nil, object)
+	watched.Anew = watched.IDs
+	helms.mustWatch(watched)
+
+	f.drain()
+	f.edit("configmaps", "settings", `{"data":{"key":"edited"}}`)
+	f.edit("configmaps", "released", `{"data":{"key":"edited"}}`)
+	f.awaitNotices(f.owner, helms.owner)
+}
+
+// awaitNotices waits until each of some owners was notified.
+func (f *fixture) awaitNotices(owners ...apply.Owner) {
+	f.t.Helper()
+	for told := map[apply.Owner]bool{}; len(told) < len(owners); {
+		told[f.nextNotice()] = true
+	}
+}
+
 // A namespace that nobody may watch comes unseen.
 func TestRights_namespaceIsNotWatched(t *testing.T) {
 	f := newRestricted(t, mayDo("*"))

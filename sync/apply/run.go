@@ -157,7 +157,7 @@ func (r *run) wanted() []manifest.ID {
 
 // finish returns the result of the run, and releases what is no longer needed.
 func (r *run) finish() Result {
-	slices.SortFunc(r.warnings, func(a, b manifest.Problem) int { return cmp.Compare(a.Error(), b.Error()) })
+	sortProblems(r.warnings)
 	result := Result{Err: r.err, Warnings: r.warnings, Unseen: r.unseen, Unannounced: r.unannounced}
 	for _, it := range r.items {
 		result.add(it.id, it.outcome)
@@ -182,6 +182,10 @@ func (r *run) finish() Result {
 		result.Health = r.health()
 	}
 	return result
+}
+
+func sortProblems(list []manifest.Problem) {
+	slices.SortFunc(list, func(a, b manifest.Problem) int { return cmp.Compare(a.Error(), b.Error()) })
 }
 
 func (r *Result) add(id manifest.ID, o outcome) {

@@ -18,8 +18,9 @@ import (
 // that would use it: the right may have been granted meanwhile.
 const retryDenied = 5 * time.Minute
 
-// retryLost is the time after which a watch that was forbidden is tried again although nobody asks,
-// because others have relied on it: an API server that restarts answers so until it knows all rights.
+// retryLost is the time after which a watch that was forbidden is tried again although nobody asks:
+// an API server that restarts answers so until it knows all rights, and a right may be granted, which
+// nothing else tells. It doubles up to retryDenied.
 const retryLost = 30 * time.Second
 
 // cover makes sure that the objects of a kind are watched in some namespaces: everywhere at once
@@ -72,9 +73,12 @@ func (k *kind) feed(scope string) *feed {
 
 // start starts a watch, in place of an existing one if there is one. The caller holds the lock.
 func (k *kind) start(scope string) *feed {
-	relied := false // others have relied on the one before
+	relied, pause := false, retryLost // relied: others have relied on the one before
 	if old := k.feeds[scope]; old != nil {
 		relied = !old.State().Ended
+		if old.version == "" { // it never was synced
+			pause = min(2*old.pause, retryDenied)
+		}
 		old.End()
 	}
 	target, labels := k.applier.target, v1alpha1.OwnerHashLabel
@@ -83,7 +87,7 @@ func (k *kind) start(scope string) *feed {
 		source = watch.Objects(target.Dynamic().Resource(k.gvr).Namespace(scope), labels)
 	}
 	f := newFeed(scope, source, k)
-	f.full, f.statuses, f.answered = k.full, k.applier.status, relied
+	f.full, f.statuses, f.answered, f.pause = k.full, k.applier.status, relied, pause
 	k.feeds[scope] = f
 	f.Start(k.applier.ctx)
 	return f
@@ -91,13 +95,21 @@ func (k *kind) start(scope string) *feed {
 
 // lost implements sink: the objects of a scope are no longer watched. The holders that use the kind
 // are notified, and find out at their next Apply what that means for them: nothing, if it is about
-// other namespaces. They are notified again when the objects can be watched as before.
-func (k *kind) lost(f *feed, err error) {
+// other namespaces. They are notified again when the objects can be watched as before. What was
+// refused at the first try is only tried again: those that it matters to wait for its outcome.
+func (k *kind) lost(f *feed, err error, first bool) {
 	k.mu.Lock()
 	notServed := apierrors.IsNotFound(err)
 	if k.feeds[f.scope] != f || notServed && f.version == "" {
 		k.mu.Unlock()
 		return // it was never served; its definition announces when it is
+	}
+	if first {
+		k.mu.Unlock()
+		if apierrors.IsForbidden(err) {
+			k.regainLater(f)
+		}
+		return
 	}
 	concerned := slices.Collect(maps.Keys(k.users))
 	for _, h := range concerned {
@@ -112,21 +124,32 @@ func (k *kind) lost(f *feed, err error) {
 	k.applier.tell(concerned)
 }
 
-func (k *kind) regainLater(lost *feed) { time.AfterFunc(retryLost, func() { k.regain(lost) }) }
+func (k *kind) regainLater(lost *feed) { time.AfterFunc(lost.pause, func() { k.regain(lost) }) }
 
-// regain starts a watch in place of one that was lost, again and again until that is allowed. It does
-// nothing if there is another by now, or nobody needs one any more.
+// regain starts a watch in place of one that was refused; if it is refused too, lost has it tried
+// again. It does nothing if there is another by now, or nobody needs one any more.
 func (k *kind) regain(lost *feed) {
 	k.mu.Lock()
-	if k.feeds[lost.scope] != lost || k.applier.ctx.Err() != nil {
-		k.mu.Unlock()
-		return
+	defer k.mu.Unlock()
+	if k.feeds[lost.scope] == lost && k.applier.ctx.Err() == nil && !k.allCovered() {
+		k.start(lost.scope)
 	}
-	f := k.start(lost.scope)
-	k.mu.Unlock()
-	if err := f.Await(k.applier.ctx); err != nil && f.State().Ended {
-		k.regainLater(f)
+}
+
+// allCovered reports whether every namespace that somebody delivers to is watched. The caller holds
+// the lock.
+func (k *kind) allCovered() bool {
+	for _, namespaces := range k.users {
+		if len(namespaces) == 0 {
+			return false // it has only just begun, and says later what it delivers to
+		}
+		for namespace := range namespaces {
+			if !k.covered(namespace) {
+				return false
+			}
+		}
 	}
+	return true
 }
 
 // covered reports whether a watch shows the objects of a namespace. The caller holds the lock.
@@ -143,6 +166,22 @@ func (k *kind) covered(namespace string) bool {
 func (k *kind) denial(namespace string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	return k.denied(namespace)
+}
+
+// awaitAllowed is like denial, and has a holder be notified when its objects are watched after all.
+func (k *kind) awaitAllowed(namespace string, h *holder) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	err := k.denied(namespace)
+	if err != nil {
+		k.waiting[h] = true
+	}
+	return err
+}
+
+// denied is denial for a caller that holds the lock.
+func (k *kind) denied(namespace string) error {
 	if k.covered(namespace) {
 		return nil
 	}

@@ -41,14 +41,15 @@ const writtenLimit = 10 * time.Second
 // when one of them is deleted, created again, or loses a field that is managed by Helm to somebody
 // else. An object that is missing, and was not just written, is drift at once, without a Notify. A
 // second Watch replaces the first; for objects that were watched already, what was taken to be right
-// stays, so that an edit in between is not taken to be right. An error says what could not be
-// watched; the rest is.
-func (a *Applier) Watch(ctx context.Context, owner Owner, watched Watched) error {
+// stays, so that an edit in between is not taken to be right. The warnings say what may not be
+// watched, in a stable order; Notify is called when it is after all. An error says what could not be
+// watched for another reason; the rest is.
+func (a *Applier) Watch(ctx context.Context, owner Owner, watched Watched) ([]manifest.Problem, error) {
 	ctx, cancel := a.bind(ctx)
 	defer cancel()
 	h, err := a.take(ctx, owner)
 	if err != nil {
-		return watch.Stable(err)
+		return nil, watch.Stable(err)
 	}
 	defer h.release()
 	v := &view{settled: true, health: watched.Health}
@@ -59,11 +60,16 @@ func (a *Applier) Watch(ctx context.Context, owner Owner, watched Watched) error
 			v.objects = append(v.objects, k.key(id))
 		}
 	}
-	for k, namespaces := range v.scopes() {
-		if err := k.cover(ctx, slices.Sorted(maps.Keys(namespaces))); err != nil {
+	var warnings []manifest.Problem
+	for k, used := range v.scopes() {
+		namespaces := slices.Sorted(maps.Keys(used))
+		if err := k.cover(ctx, namespaces); err != nil {
 			errs = append(errs, fmt.Errorf("watch %s: %w", k.gvk.Kind, watch.Stable(err)))
+			continue
 		}
+		warnings = append(warnings, k.unwatched(h, namespaces)...)
 	}
+	sortProblems(warnings)
 	a.unwatch(h, v.objects)
 	anew := make(map[recordKey]bool, len(watched.Anew))
 	for _, id := range watched.Anew {
@@ -101,7 +107,7 @@ func (a *Applier) Watch(ctx context.Context, owner Owner, watched Watched) error
 		time.AfterFunc(writtenLimit, func() { a.miss(awaited) })
 	}
 	a.keepOnly(h, h.needed.with(v.scopes()))
-	return errors.Join(errs...)
+	return warnings, errors.Join(errs...)
 }
 
 // Unwatch ends a Watch. What Apply wrote is still watched.

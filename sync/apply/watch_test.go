@@ -25,6 +25,14 @@ func (f *fixture) released(kind string, object manifest.Object) manifest.ID {
 	return object.ID()
 }
 
+// mustWatch watches where everything may be watched.
+func (f *fixture) mustWatch(watched apply.Watched) {
+	f.t.Helper()
+	warnings, err := f.Watch(f.t.Context(), f.owner, watched)
+	require.NoError(f.t, err)
+	require.Empty(f.t, warnings)
+}
+
 // awaitDrift waits for a notice of drift: others may be about health.
 func (f *fixture) awaitDrift() []manifest.ID {
 	f.t.Helper()
@@ -40,7 +48,7 @@ func (f *fixture) awaitDrift() []manifest.ID {
 func TestWatch_helmObjects(t *testing.T) {
 	f := newFixture(t)
 	ids := []manifest.ID{f.released("configmaps", configMap(t, "one", "one")), f.released("deployments", parse(t, deploymentText))}
-	require.NoError(t, f.Watch(t.Context(), f.owner, apply.Watched{IDs: ids, Health: true}))
+	f.mustWatch(apply.Watched{IDs: ids, Health: true})
 	seen, known := f.Observe(f.owner)
 	require.True(t, known)
 	assert.True(t, seen.Settled)
@@ -52,15 +60,15 @@ func TestWatch_helmObjects(t *testing.T) {
 	seen, _ = f.Observe(f.owner)
 	assert.False(t, seen.Settled)
 
-	require.NoError(t, f.Watch(t.Context(), f.owner, apply.Watched{IDs: ids, Anew: ids[1:]}))
+	f.mustWatch(apply.Watched{IDs: ids, Anew: ids[1:]})
 	seen, _ = f.Observe(f.owner)
 	assert.Equal(t, ids[:1], seen.Drifted, "an edit before the second Watch is not taken for right")
-	require.NoError(t, f.Watch(t.Context(), f.owner, apply.Watched{IDs: ids, Anew: ids[:1]}))
+	f.mustWatch(apply.Watched{IDs: ids, Anew: ids[:1]})
 	seen, _ = f.Observe(f.owner)
 	assert.True(t, seen.Settled, "what is there now is taken for right where that is asked for")
 	f.delete("configmaps", "one")
 	assert.Equal(t, ids[:1], f.awaitDrift())
-	require.NoError(t, f.Watch(t.Context(), f.owner, apply.Watched{IDs: ids}))
+	f.mustWatch(apply.Watched{IDs: ids})
 	seen, _ = f.Observe(f.owner)
 	assert.Equal(t, ids[:1], seen.Drifted, "what is missing is not right")
 	assert.Equal(t, 1, seen.Health.Counts[health.NotFound])
@@ -76,7 +84,7 @@ func TestWatch_besideApply(t *testing.T) {
 	id := f.released("configmaps", configMap(t, "by-helm", "one"))
 	own := configMap(t, "own", "one")
 	first := f.mustApply(nil, own)
-	require.NoError(t, f.Watch(t.Context(), f.owner, apply.Watched{IDs: []manifest.ID{id}}))
+	f.mustWatch(apply.Watched{IDs: []manifest.ID{id}})
 	f.mustApply(first.Inventory, own)
 	seen, _ := f.Observe(f.owner)
 	assert.True(t, seen.Settled)
@@ -98,7 +106,7 @@ func TestWatch_besideApply(t *testing.T) {
 func TestWatch_unknownKind(t *testing.T) {
 	f := newFixture(t)
 	id := f.released("configmaps", configMap(t, "one", "one"))
-	err := f.Watch(t.Context(), f.owner, apply.Watched{IDs: []manifest.ID{{Group: "example.com", Version: "v1", Kind: "Nothing", Name: "a"}, id}})
+	_, err := f.Watch(t.Context(), f.owner, apply.Watched{IDs: []manifest.ID{{Group: "example.com", Version: "v1", Kind: "Nothing", Name: "a"}, id}})
 	require.ErrorContains(t, err, "watch Nothing: ")
 	f.delete("configmaps", "one")
 	f.awaitNotice()

@@ -56,18 +56,20 @@ func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 // describe watches the objects of a release, all of which were just written, and writes the
 // Application that lists them.
 func (m *helmMethod) describe(ctx context.Context, p plan, got acted, written map[manifest.ID]metav1.Object) acted {
-	if got.err = m.watch(ctx, p, apply.Watched{IDs: got.inventory, Written: written, Anew: got.inventory}); got.err != nil {
+	if got = m.watch(ctx, p, got, apply.Watched{Written: written, Anew: got.inventory}); got.err != nil {
 		return got
 	}
 	return m.name(ctx, p, got)
 }
 
-func (m *helmMethod) watch(ctx context.Context, p plan, watched apply.Watched) error {
-	watched.Health = true
-	if err := m.applier.Watch(ctx, p.owner, watched); err != nil {
-		return reconcile.Failed(v1alpha1.InstallFailedReason, "watch the objects of the release: %w", err)
+// watch watches the objects of a release, the inventory of got.
+func (m *helmMethod) watch(ctx context.Context, p plan, got acted, watched apply.Watched) acted {
+	watched.IDs, watched.Health = got.inventory, true
+	var err error
+	if got.warnings, err = m.applier.Watch(ctx, p.owner, watched); err != nil {
+		got.err = reconcile.Failed(v1alpha1.InstallFailedReason, "watch the objects of the release: %w", err)
 	}
-	return nil
+	return got
 }
 
 // name writes the Application that lists the objects of a release.
@@ -79,7 +81,7 @@ func (m *helmMethod) name(ctx context.Context, p plan, got acted) acted {
 	}
 	result := m.applier.Apply(ctx, apply.Request{Owner: p.owner, Objects: []manifest.Object{app}, DefaultNamespace: p.resolved.Namespace, Health: true})
 	got.inventory = append(got.inventory, app.ID())
-	got.problems, got.waiting = result.Problems, result.Waiting
+	got.problems, got.waiting, got.warnings = result.Problems, result.Waiting, append(got.warnings, result.Warnings...)
 	if result.Err != nil {
 		got.err = reconcile.Failed(v1alpha1.InstallFailedReason, "write the Application: %w", result.Err)
 	}
@@ -90,8 +92,11 @@ func (m *helmMethod) name(ctx context.Context, p plan, got acted) acted {
 func (m *helmMethod) correct(ctx context.Context, p plan, drifted []manifest.ID) acted {
 	got := acted{inventory: slices.DeleteFunc(slices.Clone(p.inventory), isApplication)}
 	dirty := slices.DeleteFunc(slices.Clone(drifted), isApplication)
-	if len(drifted) > 0 && len(dirty) == 0 {
-		return m.name(ctx, p, got) // the Application alone
+	if len(drifted) > 0 && len(dirty) == 0 { // the Application alone
+		if got = m.watch(ctx, p, got, apply.Watched{}); got.err != nil {
+			return got
+		}
+		return m.name(ctx, p, got)
 	}
 	return m.compare(ctx, p, got, dirty)
 }
@@ -105,7 +110,7 @@ func (m *helmMethod) compare(ctx context.Context, p plan, got acted, dirty []man
 	if len(dirty) == 0 || p.options.GetDriftDetection() == v1alpha1.DriftWarn {
 		anew = got.inventory
 	}
-	if got.err = m.watch(ctx, p, apply.Watched{IDs: got.inventory, Anew: anew}); got.err != nil {
+	if got = m.watch(ctx, p, got, apply.Watched{Anew: anew}); got.err != nil {
 		return got
 	}
 	fix := m.engine.Correct

@@ -71,7 +71,7 @@ func (m kustomizeMethod) apply(ctx context.Context, p plan, f *files) (acted, []
 		Health:           true,
 		Intent:           m.declare(p),
 	})
-	got := acted{inventory: result.Inventory, waiting: result.Waiting}
+	got := acted{inventory: result.Inventory, waiting: result.Waiting, warnings: result.Warnings}
 	got.problems = append(got.problems, f.problems...)
 	got.problems = append(got.problems, result.Problems...)
 	if result.Err != nil {

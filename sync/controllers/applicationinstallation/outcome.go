@@ -30,6 +30,8 @@ type acted struct {
 	// inventory is what is, or may be, in the cluster.
 	inventory []manifest.ID
 	problems  []manifest.Problem
+	// warnings say what may not be watched.
+	warnings []manifest.Problem
 	// waiting is what will arrive as an event: a kind, a namespace, the end of an object.
 	waiting []manifest.ID
 	// drifted is what was found and left as it is, corrected what was corrected: how each object
@@ -55,6 +57,14 @@ func (a acted) wrong() error {
 		return reconcile.Failed(v1alpha1.ApplyFailedReason, "%s%s", excerpt.Of(a.problems[0].Error(), maxMessage), excerpt.AndMore(len(a.problems)-1))
 	}
 	return a.err
+}
+
+// unwatched says, to be appended to a message, what may not be watched.
+func (a acted) unwatched() string {
+	if len(a.warnings) == 0 {
+		return ""
+	}
+	return "; " + excerpt.Of(a.warnings[0].Error(), maxMessage) + excerpt.AndMore(len(a.warnings)-1)
 }
 
 // complete reports whether everything that was to be written is there, healthy or not.

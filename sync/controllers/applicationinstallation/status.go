@@ -111,7 +111,7 @@ func (d *driver) reportHealth(s *scope) (reconcile.Outcome, error) {
 		return s.notHealthy(seen.Health)
 	}
 	s.session.healthAwaited = time.Time{}
-	return reconcile.Outcome{Message: s.message(), RequeueAfter: s.requeueAfter()}, nil
+	return reconcile.Outcome{Message: s.message() + s.session.result.unwatched(), RequeueAfter: s.requeueAfter()}, nil
 }
 
 // notHealthy reports objects that are not healthy: as progress, however long it takes; with wait,
@@ -123,7 +123,7 @@ func (s *scope) notHealthy(sick health.Summary) (reconcile.Outcome, error) {
 	if s.isDue(s.healthDue()) {
 		return reconcile.Outcome{}, reconcile.Waiting(v1alpha1.NotHealthyReason, s.requeueAfter(), "%s", overdueMessage(s.options(), sick))
 	}
-	message := sick.String()
+	message := sick.String() + s.session.result.unwatched()
 	if sick.Failed() {
 		return reconcile.Outcome{}, reconcile.Waiting(v1alpha1.NotHealthyReason, s.requeueAfter(), "%s", message)
 	}
