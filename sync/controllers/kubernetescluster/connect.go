@@ -2,6 +2,7 @@ package kubernetescluster
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"sync"
 
@@ -81,13 +82,11 @@ func (r *Reconciler) kubeconfig(ctx context.Context, s *scope) (kubeconfig, erro
 	if data == nil {
 		return kubeconfig{}, reconcile.Stalled(v1alpha1.InvalidSecretReason, "Secret %s has no key %q", name, key)
 	}
-	return r.kubeconfigs.of(s.key, secret.Hash+"/"+key, func() (*rest.Config, error) {
-		config, err := cluster.ParseKubeconfig(data, r.Kubeconfigs)
-		if err != nil {
-			return nil, reconcile.Stalled(v1alpha1.InvalidKubeconfigReason, "key %q of Secret %s: %w", key, name, err)
-		}
-		return config, nil
-	})
+	found, err := r.kubeconfigs.of(s.key, data, r.Kubeconfigs)
+	if err != nil {
+		return kubeconfig{}, reconcile.Stalled(v1alpha1.InvalidKubeconfigReason, "key %q of Secret %s: %w", key, name, err)
+	}
+	return found, nil
 }
 
 // mayBeLocal refuses to treat a KubernetesCluster that is being deleted as the local cluster if it
@@ -121,14 +120,16 @@ type kubeconfigs struct {
 	byKey map[types.NamespacedName]kubeconfig
 }
 
-// of returns the parsed kubeconfig with that hash, and parses it if it is not cached.
-func (k *kubeconfigs) of(key types.NamespacedName, hash string, parse func() (*rest.Config, error)) (kubeconfig, error) {
+// of returns the parsed kubeconfig, and parses it if it is not cached. Its hash is that of the
+// kubeconfig alone: what else is in its Secret may change without a loss of the connection.
+func (k *kubeconfigs) of(key types.NamespacedName, data []byte, o cluster.KubeconfigOptions) (kubeconfig, error) {
+	hash := fmt.Sprintf("%x", sha256.Sum256(data))
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if found, ok := k.byKey[key]; ok && found.hash == hash {
 		return found, found.err
 	}
-	config, err := parse()
+	config, err := cluster.ParseKubeconfig(data, o)
 	parsed := kubeconfig{hash: hash, config: config, err: err}
 	if k.byKey == nil {
 		k.byKey = map[types.NamespacedName]kubeconfig{}

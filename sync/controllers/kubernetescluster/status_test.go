@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/content"
 	"waybill.dev/waybill/test/env"
 )
 
@@ -153,6 +154,32 @@ func TestKubernetesCluster_rotatedCredentials(t *testing.T) {
 
 	h.secret("eu-1", map[string][]byte{"value": userCluster(t).Kubeconfig()})
 	h.until("eu-1", isReady, "the credentials were renewed")
+}
+
+// What else is in the Secret of a kubeconfig is no reason to cut the cluster.
+func TestKubernetesCluster_anotherKeyOfTheSecret(t *testing.T) {
+	h := newHub(t, options{})
+	kubeconfig := userCluster(t).Kubeconfig()
+	h.add("eu-1", kubeconfig)
+	h.until("eu-1", isReady, "it is engaged")
+	c, err := h.registry.Get(h.key("eu-1"))
+	require.NoError(t, err)
+
+	h.secret("eu-1", map[string][]byte{"value": kubeconfig, "rotated": []byte("yesterday")})
+	written, seen := content.Metadata(content.Secret), content.Metadata(content.Secret)
+	require.NoError(t, h.Get(t.Context(), h.key("eu-1"), written))
+	require.True(t, eventually(func() bool {
+		err := h.registry.Local().Cache().Get(t.Context(), h.key("eu-1"), seen)
+		return err == nil && seen.ResourceVersion == written.ResourceVersion
+	}), "the Secret is not seen")
+	h.change("eu-1", func(kc *v1alpha1.KubernetesCluster) {
+		kc.Annotations = map[string]string{v1alpha1.ReconcileAtAnnotation: "once more"}
+	})
+	h.until("eu-1", func(kc *v1alpha1.KubernetesCluster) bool { return kc.Status.LastHandledReconcileAt == "once more" }, "it is looked at once more")
+	again, err := h.registry.Get(h.key("eu-1"))
+	require.NoError(t, err)
+	assert.Same(t, c, again)
+	assert.NoError(t, c.Context().Err())
 }
 
 func TestKubernetesCluster_isPaused(t *testing.T) {
