@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -27,7 +29,7 @@ type KubeconfigOptions struct {
 func ParseKubeconfig(content []byte, o KubeconfigOptions) (*rest.Config, error) {
 	kubeconfig, err := clientcmd.Load(content)
 	if err != nil {
-		return nil, fmt.Errorf("parse kubeconfig: %w", err)
+		return nil, unreadable(err)
 	}
 	current, ok := kubeconfig.Contexts[kubeconfig.CurrentContext]
 	if !ok {
@@ -55,6 +57,18 @@ func ParseKubeconfig(content []byte, o KubeconfigOptions) (*rest.Config, error) 
 		return nil, fmt.Errorf("kubeconfig: certificate data: %w", err)
 	}
 	return config, nil
+}
+
+// atLine finds the line that a YAML parser complains about.
+var atLine = regexp.MustCompile(`^(?:.*: )?yaml: line (\d+): `)
+
+// unreadable returns the error of what is no kubeconfig. The error of the parser may quote any part of
+// it, a password too, so that all it tells is the line.
+func unreadable(err error) error {
+	if line := atLine.FindStringSubmatch(err.Error()); line != nil {
+		return fmt.Errorf("parse kubeconfig: it is no YAML near line %s", line[1])
+	}
+	return errors.New("parse kubeconfig: it is not what kubectl config view --raw --flatten prints")
 }
 
 // forbidden is a field of a kubeconfig that is not allowed, and what to do instead.

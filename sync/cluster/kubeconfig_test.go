@@ -129,7 +129,17 @@ func TestParseKubeconfig_refuses(t *testing.T) {
 		"NoYAML": {
 			reason:  "a Secret may hold anything",
 			content: "s3cr3t-token",
-			want:    "parse kubeconfig: ",
+			want:    "parse kubeconfig: it is not what kubectl config view --raw --flatten prints",
+		},
+		"PasswordWithoutQuotes": {
+			reason:  "YAML takes it for a reference, and quotes it",
+			content: kubeconfig(server, "username: admin\npassword: *s3cr3t"),
+			want:    "parse kubeconfig: it is not what kubectl config view --raw --flatten prints",
+		},
+		"TokenThatIsAMap": {
+			reason:  "what is wrong is found, but not what it is",
+			content: kubeconfig(server, "token: s3cr3t: token"),
+			want:    "parse kubeconfig: it is no YAML near line 14",
 		},
 	}
 	for name, tc := range cases {
