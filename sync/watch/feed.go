@@ -92,6 +92,7 @@ func (f *Feed[S]) Start(ctx context.Context) {
 }
 
 func (f *Feed[S]) run(ctx context.Context) {
+	defer f.cancel() // nobody ends a feed that has given up
 	reflector := cache.NewReflectorWithOptions(f.source, nil, store[S]{f}, cache.ReflectorOptions{
 		Name: "waybill",
 	})

@@ -14,18 +14,29 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"waybill.dev/waybill/test/env"
 )
 
 // server answers a feed: with err as long as that is set.
 type server struct {
 	tries atomic.Int64
 	err   atomic.Pointer[error]
+	asked atomic.Pointer[context.Context] // the context of the last list
 }
 
 func (s *server) fail(err error) { s.err.Store(&err) }
 
 func (s *server) feed(t *testing.T, out Sink[*revision]) *Feed[*revision] {
 	t.Helper()
+	f := New(s.source(), out, toRevision)
+	f.Start(t.Context())
+	t.Cleanup(f.End)
+	return f
+}
+
+func (s *server) source() *cache.ListWatch {
 	answer := func() error {
 		s.tries.Add(1)
 		if err := s.err.Load(); err != nil {
@@ -33,7 +44,8 @@ func (s *server) feed(t *testing.T, out Sink[*revision]) *Feed[*revision] {
 		}
 		return nil
 	}
-	list := func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+	list := func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+		s.asked.Store(&ctx)
 		return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}, answer()
 	}
 	watchFunc := func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
@@ -45,10 +57,7 @@ func (s *server) feed(t *testing.T, out Sink[*revision]) *Feed[*revision] {
 		}
 		return apiwatch.NewFake(), nil
 	}
-	f := New(selecting("", "", list, watchFunc), out, toRevision)
-	f.Start(t.Context())
-	t.Cleanup(f.End)
-	return f
+	return selecting("", "", list, watchFunc)
 }
 
 type noSink struct{}
@@ -83,6 +92,17 @@ func TestFeed_givesUpWithoutRights(t *testing.T) {
 		assert.False(t, f.State().Refused(0), "after a while it is worth another try")
 		assert.EqualValues(t, 1, s.tries.Load())
 	}
+}
+
+// A feed that gives up leaves nothing behind in the context that it was started with.
+func TestFeed_endsItsContextWhereItGivesUp(t *testing.T) {
+	s := &server{}
+	s.fail(apierrors.NewForbidden(widgets, "", errors.New("no")))
+	f := New(s.source(), noSink{}, toRevision)
+	f.Start(t.Context())
+	require.Error(t, f.Await(t.Context()))
+	require.True(t, f.State().Ended)
+	env.Receive(t, (*s.asked.Load()).Done(), "the context of the feed has not ended")
 }
 
 func TestFeed_givesUpWhatIsNotServed(t *testing.T) {
