@@ -35,7 +35,7 @@ type link struct {
 	config  *rest.Config
 	breaker *breaker
 
-	base  *http.Transport
+	base  *transports
 	conns *connrotation.Dialer
 	// straight bypasses the breaker; the probe uses it.
 	straight *http.Client
@@ -62,12 +62,14 @@ func newLink(config *rest.Config, patience time.Duration, suspect func()) (*link
 		dial = parts.DialHolder.Dial
 	}
 	l := &link{conns: connrotation.NewDialer(dial), url: strings.TrimSuffix(server.String(), "/")}
-	l.base = utilnet.SetTransportDefaults(&http.Transport{
-		TLSClientConfig:       tlsConfig,
-		DialContext:           l.conns.DialContext,
-		TLSHandshakeTimeout:   connectTimeout,
-		ResponseHeaderTimeout: answerTimeout,
-		DisableCompression:    config.DisableCompression,
+	l.base = newTransports(func() *http.Transport {
+		return utilnet.SetTransportDefaults(&http.Transport{
+			TLSClientConfig:       tlsConfig.Clone(),
+			DialContext:           l.conns.DialContext,
+			TLSHandshakeTimeout:   connectTimeout,
+			ResponseHeaderTimeout: answerTimeout,
+			DisableCompression:    config.DisableCompression,
+		})
 	})
 	l.breaker = &breaker{base: l.base, host: server.Host, patience: patience, suspect: suspect}
 	l.config = l.behind(config, wrapped(parts, l.breaker))
@@ -116,6 +118,20 @@ func (l *link) end(err error) {
 	l.breaker.end(err)
 	l.conns.CloseAll()
 	l.base.CloseIdleConnections()
+}
+
+// renew reports whether the API server is ready when it is asked over a new connection: behind a load
+// balancer, the server that the present connections lead to may be about to end, while others serve.
+// If so, later requests use new connections, and those under way come to their end.
+func (l *link) renew(ctx context.Context) bool {
+	old := l.base.replace(nil)
+	if err := l.ready(ctx); err != nil && !mayNotAsk(err) {
+		old = l.base.replace(old)
+		old.CloseIdleConnections()
+		return false
+	}
+	old.CloseIdleConnections()
+	return true
 }
 
 // ready checks whether the API server can serve. An answer that refuses only us still means that

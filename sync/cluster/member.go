@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// versionEvery is the number of quiet probes after which the version is read again.
+	// versionEvery is the time after which the version is read again, in intervals between probes.
 	versionEvery = 20
 	// notReadyLimit is how many answers of "not ready" in a row are tolerated; with one more, the
 	// server counts as lost. A server that is being restarted behind a load balancer gives one or
@@ -42,9 +42,9 @@ type member struct {
 	// Used by the goroutine only.
 	failures  int       // probes in a row without an answer
 	unready   int       // answers in a row of "not ready"
-	quiet     int       // probes since the version was asked for
 	lastProbe time.Time // when the last one began
 	identity  identity  // of the last contact
+	asked     time.Time // when the identity was asked for
 	driven    bool      // the functions of OnEngage were called for the engagement
 
 	mu        sync.Mutex
@@ -120,7 +120,8 @@ func (m *member) look(asked bool) time.Duration {
 		m.answered(identity{version: local.version, uid: local.uid}, nil)
 		return o.ProbeInterval
 	}
-	if quiet := time.Since(m.link.breaker.lastAnswer()); !asked && m.engaged() && !m.lastProbe.IsZero() && quiet < o.ProbeInterval {
+	quiet := time.Since(m.link.breaker.lastAnswer())
+	if !asked && !m.mustIdentify() && !m.lastProbe.IsZero() && quiet < o.ProbeInterval {
 		return wait.Jitter(o.ProbeInterval-quiet, 0.1)
 	}
 	m.lastProbe = time.Now()
@@ -129,6 +130,9 @@ func (m *member) look(asked bool) time.Duration {
 	id, err := m.probe(ctx)
 	if isCut(err) {
 		m.link.base.CloseIdleConnections() // the others may have ended with it
+		id, err = m.probe(ctx)
+	}
+	if notReady(err) && m.engaged() && m.link.renew(ctx) {
 		id, err = m.probe(ctx)
 	}
 	switch {
@@ -158,16 +162,21 @@ func (m *member) probe(ctx context.Context) (identity, error) {
 	if err := m.link.ready(ctx); err != nil && !mayNotAsk(err) {
 		return m.identity, err
 	}
-	m.quiet++
-	if m.engaged() && m.failures == 0 && m.quiet < versionEvery {
+	if !m.mustIdentify() {
 		return m.identity, nil
 	}
 	id, err := m.link.identify(ctx)
 	if err != nil {
 		return m.identity, err
 	}
-	m.quiet = 0
+	m.asked = time.Now()
 	return id, nil
+}
+
+// mustIdentify reports whether the identity is not known or may have changed. A cluster that never
+// falls silent is upgraded, too.
+func (m *member) mustIdentify() bool {
+	return !m.engaged() || m.failures > 0 || time.Since(m.asked) >= versionEvery*m.registry.options.ProbeInterval
 }
 
 // mayNotAsk reports whether err only means that our user may not read the readiness.

@@ -2,6 +2,9 @@ package cluster_test
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,6 +96,27 @@ func TestRegistry_noProbeWhileTalking(t *testing.T) {
 		}
 	}
 	assert.LessOrEqual(t, probes, silences)
+}
+
+// A cluster that never falls silent is upgraded, too.
+func TestRegistry_readsTheVersionAgainWhileTalking(t *testing.T) {
+	var upgraded atomic.Bool
+	config := behind(t, user(t), func(_ *httptest.Server, w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/version" || !upgraded.Load() {
+			return false
+		}
+		_, _ = w.Write([]byte(`{"gitVersion":"v9.9.9"}`))
+		return true
+	})
+	r := newRegistry(t, fast())
+	r.Ensure(one, "a", config)
+	c := engaged(t, r, one)
+	upgraded.Store(true)
+	require.Eventually(t, func() bool {
+		err := c.Client().Get(t.Context(), client.ObjectKey{Name: "default"}, &corev1.Namespace{})
+		state, _ := r.State(one)
+		return err == nil && state.Version == "v9.9.9"
+	}, limit, often)
 }
 
 // No discovery per action; a kind that does not exist is not asked for over and over.
