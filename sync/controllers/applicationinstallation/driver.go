@@ -60,13 +60,31 @@ func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 			return fmt.Errorf("watch: %w", err)
 		}
 	}
-	r.drivers.Put(ctx, c.Name(), d)
+	r.begin(ctx, d)
 	go func() {
 		if err := controller.Start(ctx); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "controller of installations ended", "cluster", c.Name())
 		}
+		r.end(c)
 	}()
 	return nil
+}
+
+// begin makes a driver that of its cluster.
+func (r *Reconciler) begin(ctx context.Context, d *driver) {
+	r.changing.Lock()
+	defer r.changing.Unlock()
+	forgetCluster(d.cluster) // what was deleted while nobody drove it is not told any more
+	r.drivers.Put(ctx, d.cluster.Name(), d)
+}
+
+// end deletes the series of a cluster that nobody drives any more. The last pass has ended.
+func (r *Reconciler) end(c *cluster.Cluster) {
+	r.changing.Lock()
+	defer r.changing.Unlock()
+	if r.drivers.Get(c.Name()) == nil {
+		forgetCluster(c)
+	}
 }
 
 func (r *Reconciler) newDriver(ctx context.Context, c *cluster.Cluster) (*driver, error) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -38,7 +39,14 @@ func observeMetrics(c *cluster.Cluster, inst *v1alpha1.ApplicationInstallation, 
 }
 
 // forgetMetrics deletes the series of an installation that is gone.
-func forgetMetrics(c *cluster.Cluster, inst *v1alpha1.ApplicationInstallation) {
-	readyGauge.DeleteLabelValues(c.Name().String(), inst.Namespace, inst.Name)
-	failuresTotal.DeletePartialMatch(prometheus.Labels{"cluster": c.Name().String(), "namespace": inst.Namespace, "name": inst.Name})
+func forgetMetrics(c *cluster.Cluster, name types.NamespacedName) {
+	readyGauge.DeleteLabelValues(c.Name().String(), name.Namespace, name.Name)
+	failuresTotal.DeletePartialMatch(prometheus.Labels{"cluster": c.Name().String(), "namespace": name.Namespace, "name": name.Name})
+}
+
+// forgetCluster deletes the series of all installations of a cluster.
+func forgetCluster(c *cluster.Cluster) {
+	of := prometheus.Labels{"cluster": c.Name().String()}
+	readyGauge.DeletePartialMatch(of)
+	failuresTotal.DeletePartialMatch(of)
 }

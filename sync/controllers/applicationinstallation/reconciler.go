@@ -2,8 +2,10 @@ package applicationinstallation
 
 import (
 	"context"
+	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -51,6 +53,8 @@ type Reconciler struct {
 	fetches *reconcile.Jobs[jobKey, prepared]
 	// drivers has the driver of each cluster, by name.
 	drivers cluster.Engaged[types.NamespacedName, *driver]
+	// changing is held while the driver of a cluster changes.
+	changing sync.Mutex
 }
 
 // driver is the controller of one cluster.
@@ -67,6 +71,8 @@ type driver struct {
 	kernel   *reconcile.Kernel
 	waker    *reconcile.Waker[ctrl.Request]
 	sessions reconcile.Sessions[types.UID, session]
+	// met has the UID of each installation that passes have seen.
+	met      reconcile.Sessions[types.NamespacedName, types.UID]
 	acts     *reconcile.Jobs[jobKey, acted]
 	methods  map[v1alpha1.Method]method
 	watching *contentWatches
@@ -86,8 +92,12 @@ const (
 func (d *driver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	inst := &v1alpha1.ApplicationInstallation{}
 	if err := d.client.Get(ctx, req.NamespacedName, inst); err != nil {
+		if apierrors.IsNotFound(err) {
+			d.forget(req.NamespacedName)
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	d.meet(inst)
 	deleting := !inst.DeletionTimestamp.IsZero()
 	if deleting && !controllerutil.ContainsFinalizer(inst, v1alpha1.Finalizer) {
 		return ctrl.Result{}, nil

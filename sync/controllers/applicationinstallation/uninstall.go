@@ -3,6 +3,10 @@ package applicationinstallation
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/reconcile"
@@ -65,12 +69,34 @@ func (d *driver) release(ctx context.Context, s *scope) error {
 	if err := reconcile.RemoveFinalizer(ctx, d.client, s.inst); err != nil {
 		return err
 	}
-	d.applier.Forget(s.owner)
-	d.told.Forget(s.key())
-	d.inventories.Forget(s.inst)
-	d.acts.Drop(d.jobKey(s))
-	d.sessions.Drop(s.inst.UID)
-	d.kernel.Forget(s.inst.UID)
-	forgetMetrics(d.cluster, s.inst)
+	d.forget(s.key())
 	return nil
+}
+
+// meet notes that an installation exists. If another of its name did before, that is gone.
+func (d *driver) meet(inst *v1alpha1.ApplicationInstallation) {
+	name, uid := client.ObjectKeyFromObject(inst), inst.UID
+	if before := d.met.Get(name); before != nil && *before != uid {
+		d.forget(name)
+	}
+	d.met.Of(name, func() *types.UID { return &uid })
+}
+
+// forget drops what is remembered of an installation that is gone, however it went.
+func (d *driver) forget(name types.NamespacedName) {
+	uid := d.met.Get(name)
+	if uid == nil {
+		return
+	}
+	gone := &v1alpha1.ApplicationInstallation{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, UID: *uid}}
+	key := jobKey{cluster: d.cluster.Name(), name: name, uid: *uid}
+	d.fetches.Drop(key)
+	d.acts.Drop(key)
+	d.applier.Forget(d.owner(gone))
+	d.told.Forget(name)
+	d.inventories.Forget(gone)
+	d.sessions.Drop(*uid)
+	d.kernel.Forget(*uid)
+	d.met.Drop(name)
+	forgetMetrics(d.cluster, name)
 }
