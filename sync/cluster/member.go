@@ -304,6 +304,8 @@ func (m *member) get() (*Cluster, error) {
 		return m.cluster, nil
 	case errors.Is(m.state.Err, ErrUnreachable):
 		return nil, m.state.Err
+	case m.state.Err == nil: // what it was engaged as has ended
+		return nil, fmt.Errorf("cluster %s is %w: it is about to be engaged again", m.key, ErrNotEngaged)
 	default:
 		return nil, fmt.Errorf("cluster %s is %w: %w", m.key, ErrNotEngaged, m.state.Err)
 	}
