@@ -112,14 +112,15 @@ func injections(registered *admissionregistrationv1.MutatingWebhookConfiguration
 	}
 	var found []Injection
 	for _, w := range registered.Webhooks {
-		selector := w.NamespaceSelector
-		if !strings.HasPrefix(w.Name, injectionPrefix) || selector == nil || len(selector.MatchExpressions) != 1 {
+		if !strings.HasPrefix(w.Name, injectionPrefix) || w.NamespaceSelector == nil {
 			continue
 		}
-		i := Injection{
-			Namespaces: selector.MatchExpressions[0].Values,
-			Every:      selector.MatchExpressions[0].Operator == metav1.LabelSelectorOpNotIn,
+		expressions := w.NamespaceSelector.MatchExpressions // others may have added to them
+		at := slices.IndexFunc(expressions, func(e metav1.LabelSelectorRequirement) bool { return e.Key == corev1.LabelMetadataName })
+		if at < 0 {
+			continue
 		}
+		i := Injection{Namespaces: expressions[at].Values, Every: expressions[at].Operator == metav1.LabelSelectorOpNotIn}
 		for _, rule := range w.Rules {
 			for _, group := range rule.APIGroups {
 				for _, resource := range rule.Resources {

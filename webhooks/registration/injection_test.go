@@ -22,6 +22,11 @@ func TestInjections_areReadBack(t *testing.T) {
 	assert.Len(t, webhooks, 3)
 	assert.ElementsMatch(t, wanted, injections(&admissionregistrationv1.MutatingWebhookConfiguration{Webhooks: webhooks}))
 	assert.Empty(t, injections(nil))
+	for i := range webhooks {
+		selector := webhooks[i].NamespaceSelector
+		selector.MatchExpressions = append(selector.MatchExpressions, enforced)
+	}
+	assert.ElementsMatch(t, wanted, injections(&admissionregistrationv1.MutatingWebhookConfiguration{Webhooks: webhooks}), "others may have added to it")
 
 	for _, w := range webhooks {
 		if w.Name == wanted[0].name() {

@@ -51,9 +51,11 @@ type Registrar struct {
 	// endLease releases the Lease and returns when that is done.
 	endLease func()
 
-	// trust and retired belong to the loop alone.
-	trust   trust
-	retired map[*certificate.Authority]time.Time // still trusted until then
+	// These belong to the loop alone.
+	trust                trust
+	kept                 certificate.Keyring                  // the last one that was shared
+	retired              map[*certificate.Authority]time.Time // still trusted until then
+	mutating, validating written
 
 	mu         sync.Mutex
 	observed   state
@@ -174,24 +176,25 @@ func (r *Registrar) step(ctx context.Context) (time.Duration, error) {
 	if err := r.observe(ctx); err != nil { // first, as readiness depends on it
 		return 0, err
 	}
-	keyring, err := r.keyring(ctx, now)
-	if err != nil {
-		return 0, err
+	keyring, keyringErr := r.keyring(ctx, now)
+	if keyring.Current == nil {
+		return 0, keyringErr
 	}
 	registered, _ := r.current()
 	r.trust.see(now, keyring.Current, registered)
 	if r.leading.Load() && !r.draining.Load() {
-		if err := r.register(ctx, keyring.Bundle(now, r.further(now)...)); err != nil {
+		if err := r.register(ctx, now, keyring.Bundle(now, r.further(now)...)); err != nil {
 			return 0, err
 		}
 	}
 	if err := r.serve(now, keyring); err != nil {
 		return 0, err
 	}
-	return r.untilNext(now, keyring), nil
+	return r.untilNext(now, keyring), keyringErr
 }
 
-// untilNext returns the time until the next certificate is due, or a trusted authority settles.
+// untilNext returns the time until the next certificate is due, a trusted authority settles, or what
+// somebody else has changed is put right.
 func (r *Registrar) untilNext(now time.Time, keyring certificate.Keyring) time.Duration {
 	next := keyring.RotateAt()
 	consider := func(t time.Time) {
@@ -201,6 +204,8 @@ func (r *Registrar) untilNext(now time.Time, keyring certificate.Keyring) time.D
 	}
 	consider(r.options.Holder.Get().RenewAt)
 	consider(r.trust.settles(keyring.Current, r.options.Settle))
+	consider(r.mutating.due)
+	consider(r.validating.due)
 	for _, until := range r.retired {
 		consider(until)
 	}

@@ -140,7 +140,7 @@ func (r *Registrar) current() (state, <-chan struct{}) {
 }
 
 // register writes the configurations if they differ from what they should be.
-func (r *Registrar) register(ctx context.Context, bundle []byte) error {
+func (r *Registrar) register(ctx context.Context, now time.Time, bundle []byte) error {
 	s, _ := r.current()
 	e, hooks := r.options.Endpoint, r.options.Hooks
 	mutating := s.mutating
@@ -150,7 +150,7 @@ func (r *Registrar) register(ctx context.Context, bundle []byte) error {
 	if want := hooks.mutating(e, bundle, r.injections(s), r.options.InjectionTimeout); !apiequality.Semantic.DeepEqual(mutating.Webhooks, want) {
 		mutating = mutating.DeepCopy()
 		mutating.Webhooks = want
-		if err := r.write(ctx, mutating); err != nil {
+		if err := r.correct(ctx, now, &r.mutating, mutating, want); err != nil {
 			return fmt.Errorf("write mutating webhook configuration %s: %w", ConfigurationName, err)
 		}
 	}
@@ -161,7 +161,7 @@ func (r *Registrar) register(ctx context.Context, bundle []byte) error {
 	if want := hooks.validating(e, bundle); !apiequality.Semantic.DeepEqual(validating.Webhooks, want) {
 		validating = validating.DeepCopy()
 		validating.Webhooks = want
-		if err := r.write(ctx, validating); err != nil {
+		if err := r.correct(ctx, now, &r.validating, validating, want); err != nil {
 			return fmt.Errorf("write validating webhook configuration %s: %w", ConfigurationName, err)
 		}
 	}
@@ -176,21 +176,55 @@ func (r *Registrar) injections(s state) []Injection {
 	return injections(s.mutating)
 }
 
+// correct writes a configuration that is not what it should be, unless that was written a moment ago
+// and somebody else keeps changing it: see written.
+func (r *Registrar) correct(ctx context.Context, now time.Time, w *written, configuration client.Object, want any) error {
+	again := w.holds(want)
+	if again && now.Before(w.due) {
+		return nil
+	}
+	if again && w.disputed(now) {
+		r.reportDispute(ctx, configuration)
+	}
+	// What is stored is decoded into the copy, and may have been changed already.
+	if err := r.write(ctx, configuration.DeepCopyObject().(client.Object)); err != nil {
+		return err
+	}
+	w.note(now, want)
+	return nil
+}
+
+// reportDispute logs who else writes a configuration.
+func (r *Registrar) reportDispute(ctx context.Context, configuration client.Object) {
+	kind := fmt.Sprintf("%T", configuration)
+	live := configuration.DeepCopyObject().(client.Object)
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(configuration), live); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "somebody else keeps changing a webhook configuration, and cannot be named", "type", kind)
+		return
+	}
+	ctrl.LoggerFrom(ctx).Info("somebody else keeps changing a webhook configuration, which is put right ever more slowly",
+		"type", kind, "name", live.GetName(), "lastWrittenBy", lastWriter(live))
+}
+
 // write creates configurations only outside a cluster: those that a chart created and that were
 // then deleted must not come back and block (C51).
 func (r *Registrar) write(ctx context.Context, configuration client.Object) error {
 	log := ctrl.LoggerFrom(ctx).WithValues("endpoint", r.options.Endpoint.String())
 	if configuration.GetResourceVersion() != "" {
 		log.Info("fill webhook configuration", "type", fmt.Sprintf("%T", configuration))
-		return r.client.Update(ctx, configuration)
+		return r.client.Update(ctx, configuration, client.FieldOwner(fieldOwner))
 	}
 	if !r.options.Endpoint.ByURL() {
 		return fmt.Errorf("it does not exist: install the chart again")
 	}
 	log.Info("make webhook configuration", "type", fmt.Sprintf("%T", configuration))
-	return r.client.Create(ctx, configuration)
+	return r.client.Create(ctx, configuration, client.FieldOwner(fieldOwner))
 }
 
+// configurationMeta returns what the chart gives them. The admission enforcer of AKS would otherwise
+// add to their selectors whenever they are written.
 func configurationMeta() metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: ConfigurationName, Labels: labels()}
+	l := labels()
+	l["admissions.enforcer/disabled"] = "true"
+	return metav1.ObjectMeta{Name: ConfigurationName, Labels: l}
 }
