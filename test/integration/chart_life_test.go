@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -45,7 +46,9 @@ func TestChart_livesWithTheWebhook(t *testing.T) {
 	createApplication(t, cluster.RESTConfig())
 	stop := runWebhook(t, cluster.RESTConfig())
 	filled := filledConfiguration(t, clientset)
-	assertFollowsKinds(t, cluster, clientset)
+	awaitInjection(t, clientset, "configmaps")
+	require.NoError(t, cluster.InstallCRDs(t.Context(), "testdata/widgets.yaml"))
+	awaitInjection(t, clientset, "widgets")
 
 	assertUpgradesCRDs(t, cluster)
 	upgrade := action.NewUpgrade(helm)
@@ -53,6 +56,18 @@ func TestChart_livesWithTheWebhook(t *testing.T) {
 	_, err = upgrade.RunWithContext(t.Context(), "waybill", chart, map[string]any{"webhook": map[string]any{"replicas": 3}})
 	require.NoError(t, err)
 	assert.Equal(t, filled, filledConfiguration(t, clientset), "an upgrade empties nothing")
+
+	secrets := clientset.CoreV1().Secrets(v1alpha1.DefaultSystemNamespace)
+	require.NoError(t, secrets.Delete(t.Context(), registration.SecretName, metav1.DeleteOptions{}))
+	installGadgets(t, cluster)
+	awaitInjection(t, clientset, "gadgets")
+	assert.Equal(t, filled, filledConfiguration(t, clientset), "it may not make another one, and goes on with the one that everybody trusts")
+	_, err = upgrade.RunWithContext(t.Context(), "waybill", chart, nil)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		secret, err := secrets.Get(t.Context(), registration.SecretName, metav1.GetOptions{})
+		return err == nil && len(secret.Data) > 0
+	}, limit, often, "it is made again, and filled")
 
 	assertPeopleMay(t, clientset)
 
@@ -98,7 +113,7 @@ func kubectlApply(t *testing.T, cluster *env.Cluster, folder string, flags ...st
 	return err
 }
 
-// createApplication creates one that lists a kind which is there, and one which is not.
+// createApplication creates one that lists a kind which is there, and two which are not.
 func createApplication(t *testing.T, config *rest.Config) {
 	t.Helper()
 	c, err := dynamic.NewForConfig(config)
@@ -108,34 +123,42 @@ func createApplication(t *testing.T, config *rest.Config) {
 		"metadata": map[string]any{"name": "web"},
 		"spec": map[string]any{
 			"type": "web", "selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
-			"components": []any{map[string]any{"kind": "ConfigMap"}, map[string]any{"kind": "Widget", "group": "example.com"}},
+			"components": []any{
+				map[string]any{"kind": "ConfigMap"},
+				map[string]any{"kind": "Widget", "group": "example.com"}, map[string]any{"kind": "Gadget", "group": "example.com"},
+			},
 		},
 	}}
 	_, err = c.Resource(v1alpha1.GroupVersion.WithResource("applications")).Namespace(metav1.NamespaceDefault).Create(t.Context(), app, metav1.CreateOptions{})
 	require.NoError(t, err)
 }
 
-// assertFollowsKinds: the chart gives the webhook the rights to learn of Applications, and of
-// kinds that come later (C51).
-func assertFollowsKinds(t *testing.T, cluster *env.Cluster, clientset kubernetes.Interface) {
+// installGadgets makes a kind that is like Widget.
+func installGadgets(t *testing.T, cluster *env.Cluster) {
 	t.Helper()
-	awaitInjection := func(resource string) {
-		require.Eventually(t, func() bool {
-			configuration, err := clientset.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), registration.ConfigurationName, metav1.GetOptions{})
-			require.NoError(t, err)
-			for _, w := range configuration.Webhooks {
-				for _, r := range w.Rules {
-					if slices.Contains(r.Resources, resource) {
-						return true
-					}
+	widgets, err := os.ReadFile("testdata/widgets.yaml")
+	require.NoError(t, err)
+	gadgets := filepath.Join(t.TempDir(), "gadgets.yaml")
+	require.NoError(t, os.WriteFile(gadgets, []byte(strings.NewReplacer("Widget", "Gadget", "widget", "gadget").Replace(string(widgets))), 0o600))
+	require.NoError(t, cluster.InstallCRDs(t.Context(), gadgets))
+}
+
+// awaitInjection: the chart gives the webhook the rights to learn of Applications, and of kinds that
+// come later (C51).
+func awaitInjection(t *testing.T, clientset kubernetes.Interface, resource string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		configuration, err := clientset.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), registration.ConfigurationName, metav1.GetOptions{})
+		require.NoError(t, err)
+		for _, w := range configuration.Webhooks {
+			for _, r := range w.Rules {
+				if slices.Contains(r.Resources, resource) {
+					return true
 				}
 			}
-			return false
-		}, limit, often, resource)
-	}
-	awaitInjection("configmaps")
-	require.NoError(t, cluster.InstallCRDs(t.Context(), "testdata/widgets.yaml"))
-	awaitInjection("widgets")
+		}
+		return false
+	}, limit, often, resource)
 }
 
 func helmOf(t *testing.T, cluster *env.Cluster) *action.Configuration {

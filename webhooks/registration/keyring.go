@@ -14,9 +14,22 @@ import (
 	"waybill.dev/waybill/webhooks/certificate"
 )
 
-// keyring returns the shared keyring, and creates or rotates it when that is due. The first process
-// to write wins; the others get a conflict, and read what it wrote.
+// keyring returns the shared keyring, and creates or rotates it when that is due. If that fails, it
+// also returns the last one that was shared, unless that has expired: what does not need a new
+// authority can go on with it.
 func (r *Registrar) keyring(ctx context.Context, now time.Time) (certificate.Keyring, error) {
+	keyring, err := r.shared(ctx, now)
+	if err == nil {
+		r.kept = keyring
+	} else if r.kept.Current != nil && now.Before(r.kept.Current.NotAfter()) {
+		return r.kept, err
+	}
+	return keyring, err
+}
+
+// shared returns the keyring of the Secret, up to date. The first process to write wins; the others
+// get a conflict, and read what it wrote.
+func (r *Registrar) shared(ctx context.Context, now time.Time) (certificate.Keyring, error) {
 	secret, err := r.secret(ctx)
 	if err != nil {
 		return certificate.Keyring{}, err
@@ -71,9 +84,17 @@ func (r *Registrar) store(ctx context.Context, secret *corev1.Secret) error {
 		}
 	}
 	if err := r.client.Create(ctx, secret); err != nil {
-		return fmt.Errorf("create secret %s/%s: %w", secret.Namespace, secret.Name, err)
+		return fmt.Errorf("create secret %s/%s: %w", secret.Namespace, secret.Name, madeByChart(err))
 	}
 	return nil
+}
+
+// madeByChart adds the way out to an error of a creation that only a chart has the right to.
+func madeByChart(err error) error {
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	return fmt.Errorf("%w: the chart makes it, and `helm upgrade` makes it again where it was deleted", err)
 }
 
 // ensureNamespace creates the system namespace: outside a cluster there is no chart to create it.

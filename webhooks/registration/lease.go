@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -26,7 +27,7 @@ func (r *Registrar) elect(ctx context.Context, log logr.Logger) error {
 	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name:            LeaseName,
-		Lock:            lock,
+		Lock:            &chartLease{Interface: lock, log: log},
 		LeaseDuration:   r.options.LeaseDuration,
 		RenewDeadline:   r.options.RenewDeadline,
 		RetryPeriod:     r.options.RetryPeriod,
@@ -58,4 +59,22 @@ func (r *Registrar) elect(ctx context.Context, log logr.Logger) error {
 	defer r.mu.Unlock()
 	r.endLease = func() { cancel(); <-done }
 	return nil
+}
+
+// chartLease is the lock of a Lease that a chart has made, and that was deleted where it has to be
+// created: nobody leads then. Why is logged once.
+type chartLease struct {
+	resourcelock.Interface
+	log    logr.Logger
+	failed bool
+}
+
+// Create implements resourcelock.Interface.
+func (l *chartLease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	err := l.Interface.Create(ctx, record)
+	if err != nil && !apierrors.IsAlreadyExists(err) && !l.failed {
+		l.log.Error(madeByChart(err), "nobody can keep the webhook configurations", "lease", l.Describe())
+	}
+	l.failed = err != nil
+	return err
 }
