@@ -38,8 +38,9 @@ func (d *defaulter[T]) Handle(ctx context.Context, req admission.Request) admiss
 		return admission.Allowed("")
 	}
 	var filled []byte
+	ctx = admission.NewContextWithRequest(ctx, req)
 	_, err := observe(ctx, d.kind, operationDefault, func(ctx context.Context) (_ admission.Warnings, err error) {
-		filled, err = d.filled(admission.NewContextWithRequest(ctx, req), req)
+		filled, err = d.filled(ctx, req)
 		return nil, err
 	})
 	if err != nil {

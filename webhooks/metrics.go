@@ -53,7 +53,7 @@ func decisionOf(err error) string {
 	switch {
 	case err == nil:
 		return allowed
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsConflict(err):
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsConflict(err), apierrors.IsBadRequest(err):
 		return refused
 	}
 	return failed

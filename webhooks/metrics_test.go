@@ -5,8 +5,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"waybill.dev/waybill/api/v1alpha1"
 )
 
 // decided returns how many decisions of that kind were counted, and how many were timed.
@@ -55,6 +58,28 @@ func TestMetrics_countDecisions(t *testing.T) {
 	assert.Equal(t, allowed+1, nowAllowed)
 	assert.Equal(t, refused+2, nowRefused)
 	assert.Equal(t, timed+3, nowTimed)
+}
+
+// What a user wrote and nobody can decode is the user's fault, not that of something that does not
+// answer.
+func TestMetrics_countWhatCannotBeDecodedAsRefused(t *testing.T) {
+	c := admission(t)
+	admin, _ := c.admin(t)
+	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"applicationRef": map[string]any{"name": "web"}, "reconciliationInterval": "1d",
+	}}}
+	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind))
+	obj.SetNamespace(c.Namespace(t))
+	obj.SetName("web")
+	refused, _ := decided(t, v1alpha1.ApplicationInstallationKind, "DEFAULT", "refused")
+	failed, _ := decided(t, v1alpha1.ApplicationInstallationKind, "DEFAULT", "failed")
+
+	require.Error(t, admin.Create(t.Context(), obj, client.DryRunAll))
+
+	nowRefused, _ := decided(t, v1alpha1.ApplicationInstallationKind, "DEFAULT", "refused")
+	nowFailed, _ := decided(t, v1alpha1.ApplicationInstallationKind, "DEFAULT", "failed")
+	assert.Equal(t, refused+1, nowRefused)
+	assert.Equal(t, failed, nowFailed)
 }
 
 // injections returns how many objects were looked at, whatever became of them.

@@ -6,7 +6,9 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -95,7 +97,8 @@ func (v *validator[T]) decide(ctx context.Context, obj, old T, found ...*field.E
 // timeout, so that users learn which look-up did not answer.
 const decisionTimeout = registration.Timeout - time.Second
 
-// observe makes a decision within decisionTimeout, and counts it whatever the result.
+// observe makes a decision within decisionTimeout, and counts it whatever the result. Why there was
+// none is logged: only its writer sees the answer.
 func observe(
 	ctx context.Context, kind string, operation admissionv1.Operation, decide func(context.Context) (admission.Warnings, error),
 ) (warnings admission.Warnings, err error) {
@@ -104,6 +107,17 @@ func observe(
 	start, decision := time.Now(), failed
 	defer func() { count(kind, string(operation), start, decision) }()
 	warnings, err = decide(ctx)
-	decision = decisionOf(err)
+	if decision = decisionOf(err); decision == failed {
+		logFailure(ctx, kind, operation, err)
+	}
 	return warnings, err
+}
+
+// logFailure names the object, but not what is in it.
+func logFailure(ctx context.Context, kind string, operation admissionv1.Operation, err error) {
+	var object types.NamespacedName
+	if req, reqErr := admission.RequestFromContext(ctx); reqErr == nil {
+		object = types.NamespacedName{Namespace: req.Namespace, Name: req.Name}
+	}
+	ctrl.LoggerFrom(ctx).Error(err, "admission came to no decision", "kind", kind, "operation", operation, "namespacedName", object.String())
 }
