@@ -32,7 +32,8 @@ func (*applicationDefinitions) validate(obj, old *v1alpha1.ApplicationDefinition
 }
 
 func (*applicationDefinitions) specChanged(obj, old *v1alpha1.ApplicationDefinition) bool {
-	return obj.IsCopy() != old.IsCopy() || !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec)
+	return obj.IsCopy() != old.IsCopy() || obj.Annotations[v1alpha1.CopyOfAnnotation] != old.Annotations[v1alpha1.CopyOfAnnotation] ||
+		!apiequality.Semantic.DeepEqual(obj.Spec, old.Spec)
 }
 
 func (d *applicationDefinitions) review(ctx context.Context, obj, old *v1alpha1.ApplicationDefinition) (admission.Warnings, error) {

@@ -119,6 +119,10 @@ func TestDefinition_copyIsTheDriversOwn(t *testing.T) {
 	require.True(t, apierrors.IsForbidden(admin.Update(t.Context(), def)), "nor is it made an original")
 
 	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(def), def))
+	def.Annotations[v1alpha1.CopyOfAnnotation] = "other"
+	require.True(t, apierrors.IsForbidden(admin.Update(t.Context(), def)), "nor a copy of another hub")
+
+	require.NoError(t, admin.Get(t.Context(), client.ObjectKeyFromObject(def), def))
 	def.Labels = map[string]string{"a": "b"}
 	require.NoError(t, admin.Update(t.Context(), def), "labels of one's own")
 
