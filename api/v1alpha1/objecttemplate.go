@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
 )
 
 // ObjectTemplate is the manifest of one object of any kind, including kinds that only the user
@@ -73,7 +74,8 @@ func NewObjectTemplate(obj *unstructured.Unstructured) (ObjectTemplate, error) {
 // UnmarshalJSON implements json.Unmarshaler.
 func (t *ObjectTemplate) UnmarshalJSON(data []byte) error {
 	var id identity
-	if err := json.Unmarshal(data, &id); err != nil {
+	// As API servers do; encoding/json takes a field Kind for kind, too.
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &id); err != nil {
 		return err
 	}
 	*t = ObjectTemplate{APIVersion: id.APIVersion, Kind: id.Kind, Metadata: id.Metadata, Raw: append([]byte(nil), data...)}
