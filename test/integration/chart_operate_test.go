@@ -103,6 +103,16 @@ func TestChart_webhookWhereAPIServersReachIt(t *testing.T) {
 	}
 }
 
+// What enforces rules of a platform on webhooks of others, as on AKS, leaves ours alone: whoever fills
+// them would put right what it adds, again and again.
+func TestChart_configurationsAreLeftAlone(t *testing.T) {
+	objects, err := renderWaybill(t, nil)
+	require.NoError(t, err)
+	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
+		assert.Equal(t, "true", find(t, objects, kind, "waybill").GetLabels()["admissions.enforcer/disabled"], kind)
+	}
+}
+
 // A Pod of waybill-sync lives as long as its whole shutdown may take, whatever its jobs are given.
 func TestChart_podsOutliveTheShutdown(t *testing.T) {
 	for _, seconds := range []int64{0, 10, 3600} {
@@ -114,6 +124,21 @@ func TestChart_podsOutliveTheShutdown(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, seconds+50, pod)
 	}
+}
+
+// A Pod of waybill-webhook lives until nobody asks it any more.
+func TestChart_podsOutliveTheDrain(t *testing.T) {
+	for drain, seconds := range map[string]int64{"0s": 0, "5s": 5, "1m": 60, "1m30s": 90, "1h0m5s": 3605} {
+		objects, err := renderWaybill(t, map[string]any{"webhook": map[string]any{"drain": drain}})
+		require.NoError(t, err)
+		deployment := find(t, objects, "Deployment", "waybill-webhook")
+		assert.Contains(t, container(t, deployment)["args"], "--drain="+drain)
+		pod, _, err := unstructured.NestedInt64(deployment.Object, "spec", "template", "spec", "terminationGracePeriodSeconds")
+		require.NoError(t, err)
+		assert.Equal(t, seconds+25, pod, drain)
+	}
+	_, err := renderWaybill(t, map[string]any{"webhook": map[string]any{"drain": "500ms"}})
+	require.ErrorContains(t, err, "drain", "parts of a second are not counted")
 }
 
 func TestChart_environmentAndAccounts(t *testing.T) {

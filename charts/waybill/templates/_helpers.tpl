@@ -38,6 +38,14 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
+{{/* The whole seconds of a duration like 1m30s. */}}
+{{- define "waybill.seconds" -}}
+{{- $hours := regexFind "[0-9]+h" . | trimSuffix "h" | int -}}
+{{- $minutes := regexFind "[0-9]+m" . | trimSuffix "m" | int -}}
+{{- $seconds := regexFind "[0-9]+s" . | trimSuffix "s" | int -}}
+{{ add (mul 3600 $hours) (mul 60 $minutes) $seconds }}
+{{- end }}
+
 {{- define "waybill.logArgs" -}}
 - --log-level={{ .Values.log.level }}
 - --log-encoding={{ .Values.log.encoding }}
