@@ -3,6 +3,7 @@
 package render
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,10 +29,43 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the error.
 func (e *Error) Unwrap() error { return e.Err }
 
+// result is what a folder renders to.
+type result struct {
+	objects  []manifest.Object
+	problems []manifest.Problem
+	err      error
+}
+
 // Folder renders a folder of the repository with the given root; empty means the root. ignore holds
 // lines in the format of .gitignore, for plain manifests. Faults of single files are returned as
 // problems; an error is an *Error and means that there is no result.
-func Folder(root fs.FS, folder, ignore string) ([]manifest.Object, []manifest.Problem, error) {
+//
+// Folder returns when ctx ends, whatever holds it up. What it was at continues in the background
+// until it next looks at a file, which root may refuse by then, or is done: a kustomize build cannot
+// be interrupted, and its limits bound how long it takes.
+func Folder(ctx context.Context, root fs.FS, folder, ignore string) ([]manifest.Object, []manifest.Problem, error) {
+	done := make(chan result, 1)
+	go func() { done <- rendered(ctx, root, folder, ignore) }()
+	select {
+	case got := <-done:
+		return got.objects, got.problems, got.err
+	case <-ctx.Done():
+		return nil, nil, &Error{v1alpha1.BuildFailedReason, fmt.Errorf("render %q: it takes too long: %w", folder, ctx.Err())}
+	}
+}
+
+// rendered renders a folder. A panic must not end the process.
+func rendered(ctx context.Context, root fs.FS, folder, ignore string) (got result) {
+	defer func() {
+		if crash := recover(); crash != nil {
+			got = result{err: &Error{v1alpha1.BuildFailedReason, fmt.Errorf("render %q: crashed: %v", folder, crash)}}
+		}
+	}()
+	got.objects, got.problems, got.err = render(ctx, root, folder, ignore)
+	return got
+}
+
+func render(ctx context.Context, root fs.FS, folder, ignore string) ([]manifest.Object, []manifest.Problem, error) {
 	folder = path.Clean("./" + folder)
 	info, err := fs.Stat(root, folder)
 	switch {
@@ -43,26 +77,26 @@ func Folder(root fs.FS, folder, ignore string) ([]manifest.Object, []manifest.Pr
 		return nil, nil, &Error{v1alpha1.PathNotFoundReason, fmt.Errorf("%q is a file: name the folder that holds it", folder)}
 	}
 	if kustomize.IsKustomization(root, folder) {
-		objects, problems, err := kustomize.Render(root, folder, kustomize.Options{})
+		objects, problems, err := kustomize.Render(ctx, root, folder, kustomize.Options{})
 		if err != nil {
 			return nil, nil, &Error{v1alpha1.BuildFailedReason, fmt.Errorf("build kustomization %q: %w", folder, err)}
 		}
 		return objects, problems, nil
 	}
-	return manifests(root, folder, ignore)
+	return manifests(ctx, root, folder, ignore)
 }
 
 // manifests renders the plain manifests below a folder. Folders in it that hold a kustomization are
 // built.
-func manifests(root fs.FS, folder, ignore string) ([]manifest.Object, []manifest.Problem, error) {
+func manifests(ctx context.Context, root fs.FS, folder, ignore string) ([]manifest.Object, []manifest.Problem, error) {
 	sub, err := fs.Sub(root, folder)
 	if err != nil {
 		return nil, nil, &Error{v1alpha1.PathNotFoundReason, fmt.Errorf("open %q: %w", folder, err)}
 	}
 	build := func(dir string) ([]manifest.Object, []manifest.Problem, error) {
-		return kustomize.Render(root, path.Join(folder, dir), kustomize.Options{})
+		return kustomize.Render(ctx, root, path.Join(folder, dir), kustomize.Options{})
 	}
-	objects, problems, err := plain.Render(sub, plain.Options{Dir: strings.TrimPrefix(folder, "."), Ignore: ignore, Kustomization: build})
+	objects, problems, err := plain.Render(ctx, sub, plain.Options{Dir: strings.TrimPrefix(folder, "."), Ignore: ignore, Kustomization: build})
 	if err != nil {
 		return nil, nil, &Error{v1alpha1.InvalidManifestReason, fmt.Errorf("read %q: %w", folder, err)}
 	}

@@ -33,7 +33,7 @@ func TestFolder_rendersWhatAFolderHolds(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			objects, problems, err := render.Folder(c.files, c.folder, "")
+			objects, problems, err := render.Folder(t.Context(), c.files, c.folder, "")
 			require.NoError(t, err, c.reason)
 			require.Empty(t, problems, c.reason)
 			require.Len(t, objects, 1, c.reason)
@@ -59,12 +59,12 @@ func TestFolder_saysWhatIsWrongWithAFolder(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := render.Folder(files, c.folder, "")
+			_, _, err := render.Folder(t.Context(), files, c.folder, "")
 			var known *render.Error
 			require.True(t, errors.As(err, &known), "%s: %v", c.reason, err)
 			assert.Equal(t, c.want, known.Reason, c.reason)
 		})
 	}
-	_, problems, err := render.Folder(files, "broken", "")
+	_, problems, err := render.Folder(t.Context(), files, "broken", "")
 	assert.True(t, err != nil || len(problems) == 1, "a kustomization that does not build is told of, and renders to nothing")
 }

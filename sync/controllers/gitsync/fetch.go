@@ -122,7 +122,7 @@ func (r *Reconciler) render(ctx context.Context, o order, from source) (*rendere
 		return nil, reconcile.Failed(v1alpha1.BuildFailedReason, "spec.path: wait for other folders to be rendered: %w", err)
 	}
 	defer r.renders.Release(1)
-	objects, problems, err := render.Folder(root, from.path, from.ignore)
+	objects, problems, err := render.Folder(ctx, root, from.path, from.ignore)
 	if err != nil {
 		return nil, renderError(err)
 	}

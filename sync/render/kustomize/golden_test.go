@@ -26,7 +26,7 @@ func TestRender_golden(t *testing.T) {
 		t.Run(c.Name(), func(t *testing.T) {
 			dir := filepath.Join("testdata", c.Name())
 			require.True(t, kustomize.IsKustomization(os.DirFS(dir), "clusters/prod"))
-			objects, problems, err := kustomize.Render(os.DirFS(dir), "./clusters/prod/", kustomize.Options{})
+			objects, problems, err := kustomize.Render(t.Context(), os.DirFS(dir), "./clusters/prod/", kustomize.Options{})
 			require.NoError(t, err)
 			assertGolden(t, dir+".golden", text(t, objects, problems))
 		})

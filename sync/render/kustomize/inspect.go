@@ -10,11 +10,15 @@ import (
 
 	"waybill.dev/waybill/api/expansion"
 	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/render/internal/yamlvalue"
 )
 
 // kustomization checks a kustomization file for unsupported features. The top one is returned with
 // a change: it asks kustomize to annotate each object with the file that it is from.
 func (v *view) kustomization(name string, content []byte) ([]byte, error) {
+	if err := v.inspect(name, content); err != nil {
+		return nil, err
+	}
 	var k types.Kustomization
 	if err := k.Unmarshal(content); err != nil {
 		// Kustomize reports it better.
@@ -22,6 +26,13 @@ func (v *view) kustomization(name string, content []byte) ([]byte, error) {
 	}
 	if message := unsupported(&k); message != "" {
 		return nil, &refusal{file: name, reason: manifest.ReasonBuildFailed, message: message}
+	}
+	if err := v.expect(name, &k); err != nil {
+		return nil, err
+	}
+	v.work.everywhere(&k)
+	if err := v.checkWork(); err != nil {
+		return nil, err
 	}
 	if name != v.top || k.CheckEmpty() != nil {
 		return content, nil
@@ -67,7 +78,9 @@ func loads(k *types.Kustomization) []string {
 		out = append(out, list...)
 	}
 	for _, p := range k.PatchesStrategicMerge {
-		out = append(out, string(p))
+		if !isInline(p) {
+			out = append(out, string(p))
+		}
 	}
 	for _, p := range k.Patches {
 		out = append(out, p.Path)
@@ -109,13 +122,40 @@ func isRemote(p string) bool {
 	return strings.Index(first, "@") > 0
 }
 
-// inspect rejects a text whose aliases expand to too much: kustomize writes them out.
+// inspect rejects a text that takes too much memory once it is parsed, or expands to too much by its
+// aliases: kustomize writes them out.
 func (v *view) inspect(name string, content []byte) error {
+	if v.nodes += yamlvalue.Nodes(content); v.nodes > v.limits.Nodes {
+		return exceeded(name, "the build reads too many values (limit Nodes is %d)", v.limits.Nodes)
+	}
 	var tooLarge *expansion.TooLargeError
 	err := expansion.Text(content, expansion.Limits{AliasNodes: v.limits.AliasNodes, AliasBytes: v.limits.AliasBytes})
-	if errors.As(err, &tooLarge) {
+	switch {
+	case errors.As(err, &tooLarge):
 		return exceeded(name, "%s", tooLarge)
+	case err != nil:
+		return failed(name, "%s", err)
 	}
-	// Not YAML: kustomize makes nothing of it.
+	return nil
+}
+
+// checkWork rejects a build that would do too much, as far as it has been read.
+func (v *view) checkWork() error {
+	w := &v.work
+	switch {
+	case w.objects > v.limits.Objects:
+		return exceeded(v.top, "the build makes too many objects (limit Objects is %d)", v.limits.Objects)
+	case len(w.all) > v.limits.Replacements:
+		return exceeded(v.top, "the build has too many replacements (limit Replacements is %d)", v.limits.Replacements)
+	case w.total() > float64(v.limits.Changes):
+		return exceeded(v.top, "the build makes too many changes to too many objects; split it (limit Changes is %d)", v.limits.Changes)
+	case len(w.all) == v.compared:
+		return nil
+	}
+	v.compared = len(w.all)
+	if w.chained() {
+		return failed(v.top, "replacements read what they or others have written, so that it would grow again and again; "+
+			"let them read fields that no replacement writes")
+	}
 	return nil
 }

@@ -17,30 +17,42 @@ type Limits struct {
 	// AliasNodes and AliasBytes are how many values, and bytes of text, the aliases of one document
 	// may stand for.
 	AliasNodes, AliasBytes int
+	// Nodes is the number of values in all files that are parsed, as estimated before.
+	Nodes int
+	// Changes is the number of patches, operations of JSON patches, targets of replacements and the
+	// like, times the number of objects that each may have to be held against: a build cannot be
+	// interrupted.
+	Changes int
+	// Replacements is the number of different replacements.
+	Replacements int
 	// Depth is the number of maps and lists around a value.
 	Depth int
 }
 
 // DefaultLimits returns limits that no sane kustomization reaches: files of 5 MiB, 32 MiB and
-// 20,000 reads in total, 20,000 objects, 40 links, 50,000 aliased values of 5 MiB, 100 levels.
+// 20,000 reads in total, 20,000 objects, 40 links, 50,000 aliased values of 5 MiB,
+// 2 million values, 20 million changes, 500 replacements, 100 levels.
 func DefaultLimits() Limits {
 	return Limits{
 		FileBytes: 5 << 20, TotalBytes: 32 << 20, Reads: 20_000, Objects: 20_000, Links: 40,
-		AliasNodes: 50_000, AliasBytes: 5 << 20, Depth: 100,
+		AliasNodes: 50_000, AliasBytes: 5 << 20, Nodes: 2_000_000, Changes: 20_000_000, Replacements: 500, Depth: 100,
 	}
 }
 
 func (l Limits) orDefault() Limits {
 	d := DefaultLimits()
 	return Limits{
-		FileBytes:  positive(l.FileBytes, d.FileBytes),
-		TotalBytes: positive(l.TotalBytes, d.TotalBytes),
-		Reads:      positive(l.Reads, d.Reads),
-		Objects:    positive(l.Objects, d.Objects),
-		Links:      positive(l.Links, d.Links),
-		AliasNodes: positive(l.AliasNodes, d.AliasNodes),
-		AliasBytes: positive(l.AliasBytes, d.AliasBytes),
-		Depth:      positive(l.Depth, d.Depth),
+		FileBytes:    positive(l.FileBytes, d.FileBytes),
+		TotalBytes:   positive(l.TotalBytes, d.TotalBytes),
+		Reads:        positive(l.Reads, d.Reads),
+		Objects:      positive(l.Objects, d.Objects),
+		Links:        positive(l.Links, d.Links),
+		AliasNodes:   positive(l.AliasNodes, d.AliasNodes),
+		AliasBytes:   positive(l.AliasBytes, d.AliasBytes),
+		Nodes:        positive(l.Nodes, d.Nodes),
+		Changes:      positive(l.Changes, d.Changes),
+		Replacements: positive(l.Replacements, d.Replacements),
+		Depth:        positive(l.Depth, d.Depth),
 	}
 }
 

@@ -1,11 +1,12 @@
 package kustomize
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
-	"strings"
 
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -44,9 +45,13 @@ func kustomizationFile(fsys fs.FS, dir string) string {
 // partial results.
 //
 // The error is for faults that leave the result in doubt, above all a file system that cannot be
-// read now. Render may be called concurrently.
-func Render(fsys fs.FS, dir string, opts Options) ([]manifest.Object, []manifest.Problem, error) {
-	view := &view{fsys: fsys, limits: opts.Limits.orDefault()}
+// read now, and for a ctx that has ended, which is looked at before each file. Render may be called
+// concurrently.
+func Render(ctx context.Context, fsys fs.FS, dir string, opts Options) ([]manifest.Object, []manifest.Problem, error) {
+	view := &view{
+		fsys: fsys, limits: opts.Limits.orDefault(), ended: ctx.Err, uses: make(map[string][]use),
+		work: work{sizes: make(map[subject]int), replacements: replacements{known: make(map[string]*replacement)}},
+	}
 	// The real path of the directory: kustomize resolves relative paths from there.
 	dir, err := view.resolve(dir)
 	if err != nil {
@@ -58,7 +63,7 @@ func Render(fsys fs.FS, dir string, opts Options) ([]manifest.Object, []manifest
 	}
 	view.top = file
 	built, err := build(view, dir)
-	if failed := view.failure; failed != nil {
+	if failed := cmp.Or(view.failure, ctx.Err()); failed != nil {
 		return nil, nil, fmt.Errorf("render kustomization: %w", failed)
 	}
 	var refused *refusal
@@ -82,7 +87,7 @@ func build(view *view, dir string) (built resmap.ResMap, err error) {
 			err = fmt.Errorf("kustomize crashed: %v", crash)
 		}
 	}()
-	if err := parseSchema(); err != nil {
+	if err := prepare(); err != nil {
 		return nil, err
 	}
 	return krusty.MakeKustomizer(&krusty.Options{
@@ -105,17 +110,6 @@ func (r *refusal) Error() string { return r.message }
 
 func (r *refusal) problem() manifest.Problem {
 	return manifest.Problem{File: r.file, Line: r.line, Reason: r.reason, Message: r.message}
-}
-
-// tidy turns a kustomize error, which repeats everything down to the cause, into one line: of a
-// long one it keeps the beginning and the end.
-func tidy(err error) string {
-	const head, tail = 200, 800
-	text := strings.Join(strings.Fields(err.Error()), " ")
-	if len(text) > head+tail {
-		text = text[:head] + " ... " + text[len(text)-tail:]
-	}
-	return strings.ToValidUTF8(text, "")
 }
 
 // isContent reports whether an error is the repository's fault: reading again gives the same error.

@@ -33,7 +33,7 @@ const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 
 func render(t *testing.T, fsys fs.FS, l kustomize.Limits) ([]manifest.Object, []manifest.Problem) {
 	t.Helper()
-	objects, problems, err := kustomize.Render(fsys, "app", kustomize.Options{Limits: l})
+	objects, problems, err := kustomize.Render(t.Context(), fsys, "app", kustomize.Options{Limits: l})
 	require.NoError(t, err)
 	return objects, problems
 }
@@ -234,10 +234,10 @@ func TestRender_errorsOfTheMachineAreErrors(t *testing.T) {
 	broken := errors.New("disk on fire")
 	fsys := faultyFS{files(map[string]string{"app/kustomization.yaml": "resources: [a.yaml]", "app/a.yaml": configMap}), broken}
 
-	_, _, err := kustomize.Render(fsys, "app", kustomize.Options{})
+	_, _, err := kustomize.Render(t.Context(), fsys, "app", kustomize.Options{})
 	require.ErrorIs(t, err, broken)
 
-	_, _, err = kustomize.Render(fsys, "nope", kustomize.Options{})
+	_, _, err = kustomize.Render(t.Context(), fsys, "nope", kustomize.Options{})
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	assert.False(t, kustomize.IsKustomization(fsys, "nope"))
 }
@@ -251,7 +251,7 @@ func TestRender_concurrently(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 5 {
-				objects, problems, err := kustomize.Render(fsys, "app", kustomize.Options{})
+				objects, problems, err := kustomize.Render(t.Context(), fsys, "app", kustomize.Options{})
 				assert.NoError(t, err)
 				assert.Empty(t, problems)
 				if assert.Len(t, objects, 1) {
@@ -272,7 +272,7 @@ func BenchmarkRender(b *testing.B) {
 	}
 	fsys := files(content)
 	for b.Loop() {
-		objects, _, err := kustomize.Render(fsys, "app", kustomize.Options{})
+		objects, _, err := kustomize.Render(b.Context(), fsys, "app", kustomize.Options{})
 		if err != nil || len(objects) != 200 {
 			b.Fatal(err, len(objects))
 		}

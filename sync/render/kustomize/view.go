@@ -24,8 +24,17 @@ type view struct {
 	// top is the kustomization that the build starts with, by the name that kustomize asks for.
 	top string
 
+	// ended returns an error once the build must end.
+	ended func() error
+
 	reads int
 	bytes int64
+	nodes int
+	// uses are those of the files that the kustomizations which were read so far make kustomize read.
+	uses map[string][]use
+	work work
+	// compared is how many replacements were compared with each other.
+	compared int
 	// origins says that the user, and not only we, asked for the annotations that say where an
 	// object comes from.
 	origins bool
@@ -126,15 +135,39 @@ func (v *view) ReadFile(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if asked := path.Join(".", filepath.ToSlash(strings.TrimLeft(name, "/"))); isKustomizationName(asked) || isKustomizationName(resolved) {
+	if asked := clean(filepath.ToSlash(name)); isKustomizationName(asked) || isKustomizationName(resolved) {
 		content, err = v.kustomization(asked, content)
 	} else {
-		err = v.inspect(resolved, content)
+		err = v.file(asked, content)
 	}
 	if err != nil {
 		return nil, v.refuse(err)
 	}
 	return content, nil
+}
+
+// file looks at a file for everything that it is used for.
+func (v *view) file(name string, content []byte) error {
+	uses, known := v.uses[name]
+	if !known {
+		if err := v.inspect(name, content); err != nil {
+			return err
+		}
+		v.work.resource(content)
+	}
+	// Kustomize reads a file once for each use.
+	v.uses[name] = nil
+	for _, use := range uses {
+		if err := use(name, content); err != nil {
+			return err
+		}
+	}
+	return v.checkWork()
+}
+
+// clean returns a path from the root of the repository, as it is compared.
+func clean(name string) string {
+	return path.Join(".", path.Join("/", name)[1:])
 }
 
 // isKustomizationName reports whether kustomize takes a file for a kustomization by its name. It asks
@@ -204,6 +237,9 @@ func exceeded(file, format string, args ...any) *refusal {
 // it: kustomize resolves relative paths from the real path of a directory. No path leads out of the
 // repository.
 func (v *view) resolve(name string) (string, error) {
+	if err := v.ended(); err != nil {
+		return "", v.noted(err)
+	}
 	pending := strings.Split(strings.TrimLeft(filepath.ToSlash(name), "/"), "/")
 	at, links := ".", 0
 	for len(pending) > 0 {

@@ -1,6 +1,7 @@
 package plain_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -16,7 +17,7 @@ import (
 
 func renderFile(t *testing.T, name, content string, l plain.Limits) ([]manifest.Object, []manifest.Problem) {
 	t.Helper()
-	objects, problems, err := plain.Render(fstest.MapFS{name: {Data: []byte(content)}}, plain.Options{Limits: l})
+	objects, problems, err := plain.Render(t.Context(), fstest.MapFS{name: {Data: []byte(content)}}, plain.Options{Limits: l})
 	require.NoError(t, err)
 	return objects, problems
 }
@@ -98,6 +99,8 @@ func TestRender_bombsAreRefused(t *testing.T) {
 	}{
 		"Aliases":   {"a.yaml", bomb.String(), plain.Limits{}, "limit AliasNodes is 50000"},
 		"Recursion": {"a.yaml", head + "a: &a [*a]\n", plain.Limits{}, "limit AliasNodes is 50000"},
+		"ManyYAML":  {"a.yaml", head + "a: [" + strings.Repeat("a,", 1_000_000) + "]\n", plain.Limits{}, "limit Nodes is 400000"},
+		"ManyJSON":  {"a.json", `{"a":[` + strings.Repeat("1,", 1_000_000) + "1]}", plain.Limits{}, "limit Nodes is 400000"},
 		"LongText":  {"a.yaml", head + "a: &x " + strings.Repeat("y", 100_000) + "\nb: [" + strings.Repeat("*x,", 10_000) + "]", plain.Limits{}, "limit AliasBytes is 5242880"},
 		"DeepYAML":  {"a.yaml", head + "a: " + strings.Repeat("[", 2000) + strings.Repeat("]", 2000), plain.Limits{}, "limit Depth is 100"},
 		"DeepJSON":  {"a.json", `{"a":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + "}", plain.Limits{}, "limit Depth is 100"},
@@ -113,13 +116,25 @@ func TestRender_bombsAreRefused(t *testing.T) {
 	}
 }
 
+// Bundles of CustomResourceDefinitions are the largest files that anybody commits.
+func TestRender_largeBundleIsNoBomb(t *testing.T) {
+	var crd strings.Builder
+	crd.WriteString(head + "spec:\n")
+	for i := range 50_000 {
+		fmt.Fprintf(&crd, "  field%05d:\n    description: what it is for, as documents say\n", i)
+	}
+	objects, problems := renderFile(t, "a.yaml", crd.String(), plain.Limits{})
+	assert.Empty(t, problems)
+	assert.Len(t, objects, 1)
+}
+
 func TestRender_limitsOnTheWholeAreErrors(t *testing.T) {
 	fsys := fstest.MapFS{"a.yaml": {Data: []byte(head)}, "b.yaml": {Data: []byte(other)}}
 	for want, limits := range map[string]plain.Limits{
 		"limit Objects is 1":     {Objects: 1},
 		"limit TotalBytes is 60": {TotalBytes: 60},
 	} {
-		_, _, err := plain.Render(fsys, plain.Options{Limits: limits})
+		_, _, err := plain.Render(t.Context(), fsys, plain.Options{Limits: limits})
 		assert.ErrorContains(t, err, want)
 	}
 }

@@ -12,6 +12,9 @@ import (
 
 // file reads one file and schedules its decoding.
 func (r *renderer) file(name string) error {
+	if err := r.ended(); err != nil {
+		return err
+	}
 	content, err := r.content(name)
 	if content == nil || err != nil {
 		return err
@@ -24,6 +27,9 @@ func (r *renderer) file(name string) error {
 	r.results = append(r.results, out)
 	r.decoders.Go(func() error {
 		for d := range documents(content, r.limits) {
+			if r.ended() != nil {
+				return nil
+			}
 			objects, problems := d.objects(r.place(name))
 			out.objects = append(out.objects, objects...)
 			out.problems = append(out.problems, problems...)

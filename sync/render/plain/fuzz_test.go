@@ -31,7 +31,7 @@ func FuzzRender(f *testing.F) {
 		}
 		lines := 1 + bytes.Count(content, []byte("\n")) + bytes.Count(content, []byte("\r"))
 
-		objects, problems, err := plain.Render(fstest.MapFS{name: {Data: content}}, plain.Options{})
+		objects, problems, err := plain.Render(t.Context(), fstest.MapFS{name: {Data: content}}, plain.Options{})
 
 		require.NoError(t, err)
 		for _, o := range objects {

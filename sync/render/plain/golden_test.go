@@ -25,7 +25,7 @@ func TestRender_golden(t *testing.T) {
 		}
 		t.Run(c.Name(), func(t *testing.T) {
 			dir := filepath.Join("testdata", c.Name())
-			objects, problems, err := plain.Render(os.DirFS(dir), plain.Options{Dir: "clusters/prod"})
+			objects, problems, err := plain.Render(t.Context(), os.DirFS(dir), plain.Options{Dir: "clusters/prod"})
 			require.NoError(t, err)
 			assertGolden(t, dir+".golden", text(t, objects, problems))
 		})

@@ -1,12 +1,15 @@
 package plain
 
 import (
+	"fmt"
 	"io/fs"
 	"path"
 	"strings"
 
 	"github.com/fluxcd/pkg/sourceignore"
 	"github.com/fluxcd/pkg/sourceignore/gitignore"
+
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // ignoreFile is the name of files with patterns of what not to render.
@@ -50,8 +53,9 @@ func (i *ignorer) match(name string, isDir bool) bool {
 	return i.matcher.Match(strings.Split(name, "/"), isDir)
 }
 
-// readIgnoreFile adds the patterns of a directory, if it has any.
-func (r *renderer) readIgnoreFile(dir string, entries []fs.DirEntry) error {
+// readIgnoreFile adds the patterns of a directory, if it has any. If they cannot be used, that is a
+// Problem, and ok is false: then it is not known what not to render.
+func (r *renderer) readIgnoreFile(dir string, entries []fs.DirEntry) (ok bool, err error) {
 	for _, e := range entries {
 		if e.Name() != ignoreFile || e.IsDir() {
 			continue
@@ -59,9 +63,14 @@ func (r *renderer) readIgnoreFile(dir string, entries []fs.DirEntry) error {
 		name := path.Join(dir, ignoreFile)
 		content, err := r.content(name)
 		if content == nil || err != nil {
-			return err
+			return false, err
+		}
+		if r.ignored += int64(len(content)); r.ignored > r.limits.IgnoreBytes {
+			r.problem(name, manifest.ReasonLimitExceeded,
+				fmt.Sprintf("the ignore files are too large together, so nothing beside this one is rendered (limit IgnoreBytes is %d)", r.limits.IgnoreBytes))
+			return false, nil
 		}
 		r.ignore.add(dir, string(content))
 	}
-	return nil
+	return true, nil
 }

@@ -37,6 +37,10 @@ func jsonDocuments(content []byte, l Limits) iter.Seq[document] {
 
 func jsonDocument(raw []byte, line int, l Limits) document {
 	d := document{line: line}
+	if yamlvalue.Nodes(raw) > l.Nodes {
+		d.flaw = tooManyNodes(line, l)
+		return d
+	}
 	strict, err := kjson.UnmarshalStrict(raw, &d.value)
 	switch {
 	case err != nil:

@@ -1,6 +1,7 @@
 package plain
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -38,12 +39,13 @@ type Options struct {
 //
 // The error is for faults that leave the whole result in doubt: a file system that cannot be read
 // now (as opposed to a file that does not exist, that the file system refuses as invalid, or that
-// may not be read: those are Problems), or more objects or bytes in total than allowed.
-func Render(fsys fs.FS, opts Options) ([]manifest.Object, []manifest.Problem, error) {
-	r := &renderer{fsys: fsys, opts: opts, limits: opts.Limits.orDefault(), ignore: newIgnorer(opts.Ignore)}
+// may not be read: those are Problems), more objects or bytes in total than allowed, or a ctx that
+// has ended, which is looked at before each directory, file and document.
+func Render(ctx context.Context, fsys fs.FS, opts Options) ([]manifest.Object, []manifest.Problem, error) {
+	r := &renderer{ended: ctx.Err, fsys: fsys, opts: opts, limits: opts.Limits.orDefault(), ignore: newIgnorer(opts.Ignore)}
 	r.decoders.SetLimit(runtime.GOMAXPROCS(0))
 	err := r.directory(".", 0)
-	if err = errors.Join(err, r.decoders.Wait()); err != nil {
+	if err = errors.Join(err, r.decoders.Wait(), ctx.Err()); err != nil {
 		return nil, nil, fmt.Errorf("render manifests: %w", err)
 	}
 	var objects []manifest.Object
@@ -62,14 +64,16 @@ func Render(fsys fs.FS, opts Options) ([]manifest.Object, []manifest.Problem, er
 // renderer is the state of one Render call: one goroutine walks and reads, and as many as there are
 // processors decode, since that is what takes the time.
 type renderer struct {
+	// ended returns an error once rendering must end.
+	ended  func() error
 	fsys   fs.FS
 	opts   Options
 	limits Limits
 	ignore *ignorer
 
-	// read is the number of bytes read so far.
-	read     int64
-	decoders errgroup.Group
+	// read is the number of bytes read so far, and ignored those of ignore files.
+	read, ignored int64
+	decoders      errgroup.Group
 	// results are in the order of the files.
 	results []*result
 }
@@ -82,6 +86,9 @@ type result struct {
 
 // directory renders everything below a directory.
 func (r *renderer) directory(dir string, depth int) error {
+	if err := r.ended(); err != nil {
+		return err
+	}
 	if depth > r.limits.Depth {
 		r.problem(dir, manifest.ReasonLimitExceeded,
 			fmt.Sprintf("directories are nested too deep (limit Depth is %d)", r.limits.Depth))
@@ -94,7 +101,7 @@ func (r *renderer) directory(dir string, depth int) error {
 	case err != nil:
 		return r.unreadable(dir, err)
 	}
-	if err := r.readIgnoreFile(dir, entries); err != nil {
+	if ok, err := r.readIgnoreFile(dir, entries); !ok || err != nil {
 		return err
 	}
 	if depth > 0 && holdsKustomization(entries) {

@@ -1,6 +1,7 @@
 package plain_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -55,7 +56,7 @@ func TestRender_ignores(t *testing.T) {
 		"AllowOnly": {"all but one", "/*\n!/a.yaml", []string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects, problems, err := plain.Render(fsys, plain.Options{Ignore: tc.ignore})
+			objects, problems, err := plain.Render(t.Context(), fsys, plain.Options{Ignore: tc.ignore})
 			require.NoError(t, err)
 			assert.Empty(t, problems)
 			assert.Equal(t, tc.want, names(objects), tc.reason)
@@ -74,7 +75,7 @@ func TestRender_nestedKustomization(t *testing.T) {
 		"z/kustomization.yaml/file": {Data: []byte("")},
 	}
 	var built []string
-	objects, problems, err := plain.Render(fsys, plain.Options{Ignore: "ignored", Kustomization: func(dir string) ([]manifest.Object, []manifest.Problem, error) {
+	objects, problems, err := plain.Render(t.Context(), fsys, plain.Options{Ignore: "ignored", Kustomization: func(dir string) ([]manifest.Object, []manifest.Problem, error) {
 		built = append(built, dir)
 		return nil, []manifest.Problem{{File: dir, Message: "built"}}, nil
 	}})
@@ -83,10 +84,33 @@ func TestRender_nestedKustomization(t *testing.T) {
 	assert.Equal(t, []string{"a"}, names(objects))
 	assert.Len(t, problems, 2)
 
-	_, _, err = plain.Render(fsys, plain.Options{Kustomization: func(string) ([]manifest.Object, []manifest.Problem, error) {
+	_, _, err = plain.Render(t.Context(), fsys, plain.Options{Kustomization: func(string) ([]manifest.Object, []manifest.Problem, error) {
 		return nil, nil, errors.New("mirror is gone")
 	}})
 	assert.ErrorContains(t, err, "mirror is gone")
+}
+
+// Each line of an ignore file is held against each file. What cannot be read may have said what not
+// to render, so nothing is.
+func TestRender_limitsIgnoreFiles(t *testing.T) {
+	fsys := fstest.MapFS{
+		"a.yaml": configMap("a"), "b/c.yaml": configMap("c"), "b/d/e.yaml": configMap("e"),
+		".waybillignore": {Data: []byte("nothing\n")}, "b/.waybillignore": {Data: []byte(strings.Repeat("x\n", 40_000))},
+	}
+	objects, problems, err := plain.Render(t.Context(), fsys, plain.Options{})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"a"}, names(objects))
+	require.Len(t, problems, 1)
+	assert.Equal(t, manifest.ReasonLimitExceeded, problems[0].Reason)
+	assert.Equal(t, "b/.waybillignore", problems[0].File)
+	assert.ErrorContains(t, problems[0], "limit IgnoreBytes is 65536")
+}
+
+func TestRender_endsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, err := plain.Render(ctx, fstest.MapFS{"a.yaml": configMap("a")}, plain.Options{})
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 // faultyFS fails to open one file.
@@ -107,7 +131,7 @@ func (f faultyFS) Open(name string) (fs.File, error) {
 func TestRender_errorsOfTheFileSystem(t *testing.T) {
 	files := fstest.MapFS{"a.yaml": configMap("a"), "b.yaml": configMap("b"), "c.yaml": configMap("c")}
 	for _, content := range []error{fs.ErrNotExist, fs.ErrPermission, fmt.Errorf("limit: %w", fs.ErrInvalid)} {
-		objects, problems, err := plain.Render(faultyFS{files, content}, plain.Options{})
+		objects, problems, err := plain.Render(t.Context(), faultyFS{files, content}, plain.Options{})
 		require.NoError(t, err)
 		assert.Equal(t, []string{"a", "c"}, names(objects))
 		require.Len(t, problems, 1)
@@ -116,9 +140,9 @@ func TestRender_errorsOfTheFileSystem(t *testing.T) {
 	}
 
 	broken := errors.New("disk on fire")
-	_, _, err := plain.Render(faultyFS{files, broken}, plain.Options{})
+	_, _, err := plain.Render(t.Context(), faultyFS{files, broken}, plain.Options{})
 	require.ErrorIs(t, err, broken)
-	_, _, err = plain.Render(fstest.MapFS{}, plain.Options{})
+	_, _, err = plain.Render(t.Context(), fstest.MapFS{}, plain.Options{})
 	require.NoError(t, err, "an empty directory is fine here")
 }
 
@@ -133,7 +157,7 @@ func BenchmarkRender(b *testing.B) {
 		fsys[fmt.Sprintf("dir%02d/file%04d.yaml", i%20, i)] = &fstest.MapFile{Data: []byte(file.String())}
 	}
 	for b.Loop() {
-		objects, problems, err := plain.Render(fsys, plain.Options{})
+		objects, problems, err := plain.Render(b.Context(), fsys, plain.Options{})
 		if err != nil || len(objects) != 1000 || len(problems) > 0 {
 			b.Fatal(err, len(objects), problems)
 		}

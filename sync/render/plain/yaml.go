@@ -85,6 +85,9 @@ func isContentLine(line []byte) bool {
 
 // documents decodes a part; false means to stop.
 func (p part) documents(l Limits, yield func(document) bool) bool {
+	if yamlvalue.Nodes(p.content) > l.Nodes {
+		return yield(document{flaw: tooManyNodes(p.skipped+1, l)})
+	}
 	decoder := yaml.NewDecoder(bytes.NewReader(p.content))
 	for {
 		var root yaml.Node
@@ -99,6 +102,10 @@ func (p part) documents(l Limits, yield func(document) bool) bool {
 			return false
 		}
 	}
+}
+
+func tooManyNodes(line int, l Limits) *yamlvalue.Flaw {
+	return yamlvalue.Exceeded(line, "the document has too many values (limit Nodes is %d)", l.Nodes)
 }
 
 func (p part) document(root *yaml.Node, l Limits) document {

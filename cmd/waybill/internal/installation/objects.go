@@ -153,7 +153,7 @@ func (s *Sources) folder(ctx context.Context, from folderSource) (*Objects, erro
 	if err != nil {
 		return nil, err
 	}
-	objects, problems, err := render.Folder(root, from.path, from.ignore)
+	objects, problems, err := render.Folder(ctx, root, from.path, from.ignore)
 	if err != nil {
 		return nil, fmt.Errorf("%w at %s", err, tree.Revision())
 	}

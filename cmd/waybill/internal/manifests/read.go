@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -90,7 +91,7 @@ func (s *Set) render(name string, content []byte) error {
 	case !isManifest(file):
 		file += ".yaml"
 	}
-	objects, problems, err := plain.Render(single{name: file, content: content}, plain.Options{Dir: path.Dir(filepath.ToSlash(name))})
+	objects, problems, err := plain.Render(context.Background(), single{name: file, content: content}, plain.Options{Dir: path.Dir(filepath.ToSlash(name))})
 	if err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -62,7 +63,7 @@ func (r *repository) close() { _ = r.root.Close() } // nothing was written
 
 // kustomization builds a folder of the repository.
 func (r *repository) kustomization(within string) ([]manifest.Object, []manifest.Problem, error) {
-	objects, problems, err := kustomize.Render(r.root.FS(), within, kustomize.Options{})
+	objects, problems, err := kustomize.Render(context.Background(), r.root.FS(), within, kustomize.Options{})
 	r.locate(objects, problems)
 	return objects, problems, err
 }
@@ -86,7 +87,7 @@ func Folder(name, ignore string) ([]manifest.Object, []manifest.Problem, error) 
 		return nil, nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	defer repo.close()
-	objects, problems, err := render.Folder(repo.root.FS(), within, ignore)
+	objects, problems, err := render.Folder(context.Background(), repo.root.FS(), within, ignore)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read %s: %w", name, err)
 	}

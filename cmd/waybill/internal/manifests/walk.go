@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io/fs"
 	"path"
@@ -45,7 +46,7 @@ func (s *Set) folder(name string) error {
 	}
 	begin := len(s.Objects)
 	opened := &recorder{FS: sub}
-	_, problems, err := plain.Render(opened, plain.Options{
+	_, problems, err := plain.Render(context.Background(), opened, plain.Options{
 		Ignore: ignore.String(),
 		Kustomization: func(dir string) ([]manifest.Object, []manifest.Problem, error) {
 			return nil, nil, s.build(repo, path.Join(filepath.ToSlash(name), dir), path.Join(within, dir))

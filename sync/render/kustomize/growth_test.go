@@ -1,0 +1,140 @@
+package kustomize_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"waybill.dev/waybill/sync/render/kustomize"
+)
+
+// What a few lines would make of it, nobody can hold in memory, or wait for.
+func TestRender_growthIsBounded(t *testing.T) {
+	const source = "source: {kind: ConfigMap, name: a, fieldPath: %s}"
+	replacement := func(from, to, options string) string {
+		return fmt.Sprintf("- {"+source+", targets: [{select: {kind: ConfigMap, name: a}, fieldPaths: ['%s']%s}]}\n", from, to, options)
+	}
+	const delimiter = ", options: {delimiter: /, index: 99}"
+	laughs := "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+	for i := 1; i < 10; i++ {
+		laughs += fmt.Sprintf("a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 10), ", "))
+	}
+	indented := strings.ReplaceAll(laughs, "\na", "\n    a")
+	var patches strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&patches, "- {patch: '[{op: add, path: /data, value: {k: \"%d\"}}]', target: {kind: ConfigMap}}\n", i)
+	}
+	var copies strings.Builder
+	for i := range 16 {
+		fmt.Fprintf(&copies, "    - {op: copy, from: /data, path: /data/more%d}\n", i)
+	}
+	cases := map[string]struct {
+		reason, kustomization string
+		limits                kustomize.Limits
+		want                  string
+	}{
+		"copies": {
+			"each doubles what was there", "patches:\n- target: {kind: ConfigMap}\n  patch: |-\n" + copies.String(),
+			kustomize.Limits{}, "copy",
+		},
+		"many copies": {
+			"each may add something to each object", "patches:\n- target: {kind: ConfigMap}\n  patch: |-\n" + strings.Repeat("    - {op: copy, from: /data/key, path: /data/more}\n", 40),
+			kustomize.Limits{Changes: 50_000}, "limit Changes is 50000",
+		},
+		"replacement of itself": {
+			"joined to itself", "replacements:\n" + replacement("data.key", "data.key", delimiter), kustomize.Limits{}, "grow again and again",
+		},
+		"replacements of each other": {
+			"joined to the other, and back", "replacements:\n" + replacement("data.key", "data.other", delimiter) + replacement("data.other", "data.key", delimiter),
+			kustomize.Limits{}, "grow again and again",
+		},
+		"replacement into itself": {
+			"all of the data become one of them", "replacements:\n" + replacement("data", "data.key", ""), kustomize.Limits{}, "grow again and again",
+		},
+		"replacement by another name": {
+			"an object has the names that it had before, too", "namePrefix: x-\nreplacements:\n" +
+				"- {source: {kind: ConfigMap, name: a, fieldPath: data.key}, targets: [{select: {kind: ConfigMap, name: x-a}, fieldPaths: [data.key]" + delimiter + "}]}\n",
+			kustomize.Limits{}, "grow again and again",
+		},
+		"replacements in a file": {
+			"wherever they stand", "replacements: [{path: ../more/replacement.yaml}]", kustomize.Limits{}, "grow again and again",
+		},
+		"large replacement": {
+			"what is written is copied to many places", "replacements:\n" + strings.Repeat(replacement("data.key", "data.other", delimiter), 50),
+			kustomize.Limits{Changes: 100}, "limit Changes is 100",
+		},
+		"aliases":          {"in the kustomization itself", laughs, kustomize.Limits{}, "limit AliasNodes is 50000"},
+		"aliases in patch": {"and in a patch in it", "patches:\n- target: {kind: ConfigMap}\n  patch: |-\n    " + indented, kustomize.Limits{}, "limit AliasNodes is 50000"},
+		"patches": {
+			"each is held against each object", "patches:\n" + patches.String(), kustomize.Limits{Changes: 500}, "limit Changes is 500",
+		},
+		"labels": {
+			"each is written into each object", "commonAnnotations: {a: " + strings.Repeat("x", 100_000) + "}", kustomize.Limits{Changes: 1000}, "limit Changes is 1000",
+		},
+		"values":  {"they take more memory than their texts", "", kustomize.Limits{Nodes: 20}, "limit Nodes is 20"},
+		"circle":  {"kustomize would follow it until the stack is full", "crds: [../more/circle.json]", kustomize.Limits{}, "lead in circles"},
+		"doubled": {"and this one almost", "crds: [../more/doubled.json]", kustomize.Limits{}, "too many definitions"},
+	}
+	doubled := "{"
+	for i := range 60 {
+		doubled += fmt.Sprintf(`"t%d": {"Schema": {"properties": {"a": {"$ref": "t%d"}, "b": {"$ref": "t%d"}}}}, `, i, i+1, i+1)
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			fsys := files(map[string]string{
+				"app/kustomization.yaml":  "resources: [a.yaml]\n" + c.kustomization,
+				"app/a.yaml":              configMap + "data: {key: value, other: value}\n---\n" + strings.Replace(configMap, "a}", "b}", 1) + "data: {key: value, other: value}\n",
+				"more/replacement.yaml":   replacement("data.key", "data.key", delimiter),
+				"more/circle.json":        `{"a.X": {"Schema": {"properties": {"kind": {}, "apiVersion": {}, "metadata": {}, "self": {"$ref": "a.X"}}}}}`,
+				"more/doubled.json":       doubled + `"t60": {}}`,
+				"more/kustomization.yaml": "",
+			})
+			objects, problems := render(t, fsys, c.limits)
+			assert.Empty(t, objects, c.reason)
+			require.Len(t, problems, 1, c.reason)
+			assert.ErrorContains(t, problems[0], c.want, c.reason)
+		})
+	}
+}
+
+// What people write is none of that.
+func TestRender_ordinaryChangesAreMade(t *testing.T) {
+	const self = "{kind: ConfigMap, name: a}"
+	cases := map[string]struct{ reason, kustomization, key, other string }{
+		"copy": {"a small one", "patches: [{target: {kind: ConfigMap}, patch: '[{\"op\": \"copy\", \"from\": \"/data/key\", \"path\": \"/data/other\"}]'}]", "one", "one"},
+		"chain": {"one replacement reads what another has written", "replacements:\n" +
+			"- {source: {kind: ConfigMap, name: b, fieldPath: data.key}, targets: [{select: " + self + ", fieldPaths: [data.key]}]}\n" +
+			"- {source: {kind: ConfigMap, name: a, fieldPath: data.key}, targets: [{select: " + self + ", fieldPaths: [data.other]}]}\n", "three", "three"},
+		"part": {"a part of a field", "replacements:\n" +
+			"- {source: {kind: ConfigMap, name: b, fieldPath: data.key}, targets: [{select: " + self + ", fieldPaths: [data.key], options: {delimiter: /, index: 1}}]}\n", "one/three", "two"},
+		"all": {"one of all is the source", "replacements:\n" +
+			"- {source: {kind: ConfigMap, name: b, fieldPath: data.key}, targets: [{select: {kind: ConfigMap}, fieldPaths: [data.key]}]}\n", "three", "two"},
+		"crds":  {"references to other definitions", "crds: [crds.json]", "one", "two"},
+		"twice": {"a file in two places", "configMapGenerator: [{name: x, files: [a.yaml]}, {name: z, files: [a.yaml]}]", "one", "two"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			fsys := files(map[string]string{
+				"app/kustomization.yaml": "resources: [a.yaml]\n" + c.kustomization,
+				"app/a.yaml": configMap + "data: {key: one, other: two}\n---\n" +
+					strings.Replace(configMap, "a}", "b}", 1) + "data: {key: three, other: four}\n",
+				"app/crds.json": `{"a.X": {"Schema": {"properties": {"kind": {}, "apiVersion": {}, "metadata": {}, "spec": {"$ref": "a.XSpec"}}}}, "a.XSpec": {"Schema": {}}}`,
+			})
+			objects, problems := render(t, fsys, kustomize.Limits{})
+			require.Empty(t, problems, c.reason)
+			require.NotEmpty(t, objects, c.reason)
+			assert.Equal(t, map[string]any{"key": c.key, "other": c.other}, objects[0].Object["data"], c.reason)
+		})
+	}
+}
+
+func TestRender_endsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, err := kustomize.Render(ctx, files(map[string]string{"app/kustomization.yaml": "resources: [a.yaml]", "app/a.yaml": configMap}), "app", kustomize.Options{})
+	require.ErrorIs(t, err, context.Canceled)
+}
