@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	flagInCode   = regexp.MustCompile(`flags\.\w+Var\(&o\.\w+, "([a-z-]+)"`)
+	flagInCode   = regexp.MustCompile(`flags\.\w*Var\(&o\.\w+, "([a-z-]+)"`)
 	metricInCode = regexp.MustCompile(`Name:\s+"(waybill_[a-z_]+)"`)
 	flagInPage   = regexp.MustCompile("(?m)^\\| `--([a-z-]+)` \\|")
 	metricInPage = regexp.MustCompile("(?m)^\\| `(waybill_[a-z_]+)` \\|")
