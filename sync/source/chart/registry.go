@@ -36,9 +36,11 @@ func (c *Cache) fetchFromRegistry(ctx context.Context, address, version string, 
 	if layer.Size > c.limits.ArchiveBytes {
 		return "", errTooLarge("archive "+address, "ArchiveBytes", c.limits.ArchiveBytes)
 	}
-	// The registry showed us the manifest, so it would show us the layer too: no need to fetch the
-	// same content twice.
-	if digest := layer.Digest.String(); c.store.has(digest) {
+	// What it has sent us before need not be fetched twice. What only others have sent must be: a
+	// manifest may name the digest of an archive that the registry does not hold, and that the caller
+	// may not see.
+	sent := c.store.key("layer", address+"\n"+layer.Digest.String(), cred)
+	if digest, ok := c.store.lookup(sent); ok {
 		return digest, nil
 	}
 	blob, err := repo.Blobs().Fetch(ctx, *layer)
@@ -46,7 +48,11 @@ func (c *Cache) fetchFromRegistry(ctx context.Context, address, version string, 
 		return "", registryError(address, err)
 	}
 	defer func() { _ = blob.Close() }()
-	return c.store.put(c.archiveReader(blob, address), layer.Digest.Encoded())
+	digest, err := c.store.put(c.archiveReader(blob, address), layer.Digest.Encoded())
+	if err != nil {
+		return "", err
+	}
+	return digest, c.store.link(sent, digest)
 }
 
 // openRegistry prepares a client for one repository of a registry. The caller must close the

@@ -1,6 +1,7 @@
 package chart_test
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"net"
@@ -238,6 +239,24 @@ func newScriptedRegistry(t *testing.T, layer string, size int) *scriptedRegistry
 
 func (r *scriptedRegistry) chart() chart.Reference {
 	return chart.Reference{URL: "oci://" + r.host + "/team", Name: "web", Version: "1.0.0"}
+}
+
+// K18, K44: to know the digest of somebody's private chart is not to have it.
+func TestGet_registryNamesWhatOnlyOthersHold(t *testing.T) {
+	data := chartArchive(t, "web", "1.0.0")
+	digest := fmt.Sprintf("sha256:%x", sha256.Sum256(data))
+	private, other := newScriptedRegistry(t, digest, len(data)), newScriptedRegistry(t, digest, len(data))
+	private.blobs[digest] = data
+	cache := newCache(t)
+	_, err := cache.Get(t.Context(), private.chart(), chart.Credentials{PlainHTTP: true})
+	require.NoError(t, err)
+
+	_, err = cache.Get(t.Context(), other.chart(), chart.Credentials{PlainHTTP: true})
+	require.ErrorIs(t, err, chart.ErrNotFound)
+	_, err = cache.Get(t.Context(), private.chart(), chart.Credentials{PlainHTTP: true, Username: "u", Password: "p"})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"GET /v2/team/web/manifests/1.0.0", "GET /v2/team/web/blobs/" + digest}, private.requests[2:],
+		"what one may see with some credentials must be shown again to others")
 }
 
 // K17: what a registry calls its archive never becomes a path, and never ends the process.
