@@ -43,7 +43,10 @@ func (r *Reconciler) fetchChart(ctx context.Context, s origin) (*files, error) {
 		}
 	}
 	if s.authorities != nil {
-		credentials.CAFile = s.authorities.Data["ca.crt"]
+		var err error
+		if credentials.CAFile, err = chart.AuthoritiesFromSecret(s.authorities.Data); err != nil {
+			return nil, reconcile.Waiting(v1alpha1.InvalidSecretReason, 0, "caSecretRef %s: %w", helm.CASecretRef.Name, err)
+		}
 	}
 	credentials.PlainHTTP, credentials.InsecureSkipTLS = helm.PlainHTTP, helm.InsecureSkipTLS
 	got, err := r.Charts.Get(ctx, chart.Reference{URL: helm.URL, Name: helm.ChartName, Version: helm.ChartVersion}, credentials)

@@ -114,3 +114,18 @@ func TestFetchChartFromGit_doesNotLendCredentials(t *testing.T) {
 	require.Error(t, err)
 	assert.Equal(t, v1alpha1.GitAuthenticationFailedReason, reconcile.ReasonOf(err), "the certificate of the server is not trusted")
 }
+
+// C59: the authorities of the credentials are not silently replaced by none.
+func TestFetchChart_needsTheAuthoritiesThatItNames(t *testing.T) {
+	source := &v1alpha1.HelmSource{
+		URL: "https://127.0.0.1:1", ChartName: "web", ChartVersion: "1.0.0", CASecretRef: &v1alpha1.LocalReference{Name: "authorities"},
+	}
+	_, err := newFetcher(t).fetchChart(t.Context(), origin{
+		version:     &v1alpha1.ApplicationVersion{Template: &v1alpha1.ApplicationTemplate{Source: v1alpha1.ApplicationSource{Helm: source}}},
+		authorities: &content.Content{Data: map[string][]byte{"tls.crt": []byte("x")}},
+	})
+	require.Error(t, err)
+	assert.Equal(t, v1alpha1.InvalidSecretReason, reconcile.ReasonOf(err))
+	assert.Contains(t, err.Error(), "caSecretRef authorities")
+	assert.Contains(t, err.Error(), "lacks the key ca.crt")
+}

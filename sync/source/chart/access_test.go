@@ -141,6 +141,25 @@ func TestCredentialsFromSecret(t *testing.T) {
 	}
 }
 
+// C59: an authority that is missing must not end in a message that asks for it.
+func TestAuthoritiesFromSecret(t *testing.T) {
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	got, err := chart.AuthoritiesFromSecret(map[string][]byte{"ca.crt": ca})
+	require.NoError(t, err)
+	assert.Equal(t, ca, got)
+	for says, data := range map[string]map[string][]byte{
+		"lacks the key ca.crt":            {"tls.crt": ca},
+		"ca.crt holds no PEM certificate": {"ca.crt": []byte("topsecret")},
+	} {
+		_, err := chart.AuthoritiesFromSecret(data)
+		require.ErrorIs(t, err, chart.ErrInvalidReference)
+		assert.Contains(t, err.Error(), says)
+		assert.NotContains(t, err.Error(), "topsecret")
+	}
+}
+
 // K16, K17
 func TestGet_refusesUnusableReferences(t *testing.T) {
 	cases := map[string]chart.Reference{

@@ -57,6 +57,16 @@ func CredentialsFromSecret(data map[string][]byte) (Credentials, error) {
 	return cred, cred.validate()
 }
 
+// AuthoritiesFromSecret reads the certificates of the key ca.crt from the data of a Secret that
+// exists for them. It returns ErrInvalidReference if there are none.
+func AuthoritiesFromSecret(data map[string][]byte) ([]byte, error) {
+	ca := data[keyCA]
+	if len(ca) == 0 {
+		return nil, fmt.Errorf("%w: Secret lacks the key %s, which holds the certificates to trust", ErrInvalidReference, keyCA)
+	}
+	return ca, Credentials{CAFile: ca}.validate()
+}
+
 func (c Credentials) validate() error {
 	if (c.Username == "") != (c.Password == "") {
 		return fmt.Errorf("%w: Secret must hold both or none of %s and %s", ErrInvalidReference, keyUsername, keyPassword)

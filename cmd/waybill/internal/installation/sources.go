@@ -86,7 +86,10 @@ func (s *Sources) chart(ctx context.Context, r *Resolved) (*chart.Chart, error) 
 		}
 	}
 	if secret := r.secrets.authorities; secret != nil {
-		credentials.CAFile = secret.data["ca.crt"]
+		var err error
+		if credentials.CAFile, err = chart.AuthoritiesFromSecret(secret.data); err != nil {
+			return nil, fmt.Errorf("caSecretRef %s of the source: %w", source.Helm.CASecretRef.Name, err)
+		}
 	}
 	credentials.PlainHTTP, credentials.InsecureSkipTLS = source.Helm.PlainHTTP, source.Helm.InsecureSkipTLS
 	return s.charts.Get(ctx, chart.Reference{URL: source.Helm.URL, Name: source.Helm.ChartName, Version: source.Helm.ChartVersion}, credentials)
