@@ -87,6 +87,26 @@ func TestGet_redirectToPlainHTTPIsRefused(t *testing.T) {
 	assert.Empty(t, plain.asked())
 }
 
+func TestGet_secureIndexVouchesForPlainArchives(t *testing.T) {
+	plain := newRepository(t, httptest.NewServer)
+	plain.add("web", "1.0.0", chartArchive(t, "web", "1.0.0"))
+	secure := newRepository(t, httptest.NewTLSServer)
+	secure.add("web", "1.0.0", chartArchive(t, "web", "1.0.0"))
+	secure.index["web"][0]["urls"] = []string{plain.URL + "/web-1.0.0.tgz"}
+	get := func() error {
+		_, err := newCache(t).Get(t.Context(), chart.Reference{URL: secure.URL, Name: "web", Version: "1.0.0"}, chart.Credentials{InsecureSkipTLS: true})
+		return err
+	}
+	require.NoError(t, get(), "the digest comes over https")
+	plain.asked()
+
+	delete(secure.index["web"][0], "digest")
+	err := get()
+	require.ErrorIs(t, err, chart.ErrInvalidChart)
+	assert.Contains(t, err.Error(), "http:// address and no digest")
+	assert.Empty(t, plain.asked())
+}
+
 // K18, C59
 func TestGet_trustsOnlyTheGivenAuthority(t *testing.T) {
 	repo := newRepository(t, httptest.NewTLSServer)

@@ -59,6 +59,11 @@ func (c *Cache) fetchRelease(ctx context.Context, ref Reference, rel release, cr
 	}
 	switch target.Scheme {
 	case "http", "https":
+		// As with a redirect, only that here the index may say what must come.
+		if base.Scheme == "https" && target.Scheme == "http" && rel.digest == "" {
+			return "", fmt.Errorf("%w: index of %s gives %s an http:// address and no digest, so anybody on the way could replace it",
+				ErrInvalidChart, redact(ref.URL), ref.Name)
+		}
 	case registry.OCIScheme:
 		// User name and password are for the repository, not for the registry that it points to.
 		elsewhere := cred
