@@ -24,7 +24,15 @@ func newBudget(limits Limits) *budget {
 	return &budget{limits: limits, bytes: limits.UnpackedBytes, files: limits.Files}
 }
 
-// file deducts one file from the budget. The size is the one that a header claims; read enforces
+// member deducts one file, directory or other member of an archive from the budget.
+func (b *budget) member() error {
+	if b.files--; b.files < 0 {
+		return errTooLarge("number of files in the chart", "Files", b.limits.Files)
+	}
+	return nil
+}
+
+// file deducts the size of one file from the budget. The size is the one that a header claims; read enforces
 // it.
 func (b *budget) file(name string, size int64) error {
 	if size > b.limits.FileBytes && !isNestedArchive(name) {
@@ -32,9 +40,6 @@ func (b *budget) file(name string, size int64) error {
 	}
 	if int64(strings.Count(name, "/")) > b.limits.PathDepth {
 		return errTooLarge("depth of chart file "+name, "PathDepth", b.limits.PathDepth)
-	}
-	if b.files--; b.files < 0 {
-		return errTooLarge("number of files in the chart", "Files", b.limits.Files)
 	}
 	if b.bytes -= size; b.bytes < 0 {
 		return errTooLarge("size of the unpacked chart", "UnpackedBytes", b.limits.UnpackedBytes)
@@ -66,6 +71,9 @@ func unpackNested(r io.Reader, b *budget, depth int64) ([]*loader.BufferedFile, 
 		}
 		if err != nil {
 			return nil, invalidArchive(err)
+		}
+		if err := b.member(); err != nil {
+			return nil, err
 		}
 		name, err := memberName(header)
 		if err != nil {

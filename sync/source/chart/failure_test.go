@@ -42,6 +42,10 @@ func TestGet_namesWhatIsWrongWithAnArchive(t *testing.T) {
 	for i := range many {
 		many[i] = file(fmt.Sprintf("web/files/%d", i), 1)
 	}
+	folders := make([]member, 30)
+	for i := range folders {
+		folders[i] = member{name: fmt.Sprintf("web/files/%d/", i), kind: tar.TypeDir}
+	}
 	twice := chartArchive(t, "web", "1.0.0",
 		member{name: "web/charts/a.tgz", data: string(chartArchive(t, "a", "1.0.0", file("a/big", 55_000)))},
 		member{name: "web/charts/b.tgz", data: string(chartArchive(t, "b", "1.0.0", file("b/big", 55_000)))})
@@ -56,6 +60,7 @@ func TestGet_namesWhatIsWrongWithAnArchive(t *testing.T) {
 		"Bomb":          {chartArchive(t, "web", "1.0.0", file("web/a", 55_000), file("web/b", 55_000)), "(UnpackedBytes)"},
 		"BombInCharts":  {twice, "(UnpackedBytes)"},
 		"ManyFiles":     {chartArchive(t, "web", "1.0.0", many...), "(Files)"},
+		"ManyFolders":   {chartArchive(t, "web", "1.0.0", folders...), "(Files)"},
 		"DeepPath":      {chartArchive(t, "web", "1.0.0", file("web/1/2/3/4/5/6/7", 1)), "(PathDepth)"},
 		"DeepNesting":   {nested(4), "(NestedCharts)"},
 		"Large":         {chartArchive(t, "web", "1.0.0", randomFile(30_000)), "(ArchiveBytes)"},

@@ -205,6 +205,9 @@ func (w *treeWalk) visit(ctx context.Context, name string) error {
 		return fmt.Errorf("read chart file %s: %w", name, err)
 	}
 	defer func() { _ = f.Close() }()
+	if err := w.budget.member(); err != nil {
+		return err
+	}
 	data, err := readFile(f, name, info.Size(), w.budget)
 	if err != nil {
 		return err
