@@ -114,11 +114,15 @@ func names(definition *v1alpha1.ApplicationDefinition, secret string) bool {
 	return false
 }
 
-// wake is called when a fetch has ended.
+// wake is called when a fetch has ended. Nobody will ask for the result if the cluster was removed
+// meanwhile.
 func (r *Reconciler) wake(k jobKey) {
-	if d := r.drivers.Get(k.cluster); d != nil {
-		d.waker.Wake(ctrl.Request{NamespacedName: k.name})
+	d := r.drivers.Get(k.cluster)
+	if d == nil {
+		r.fetches.Drop(k)
+		return
 	}
+	d.waker.Wake(ctrl.Request{NamespacedName: k.name})
 }
 
 // contentWatches watches the metadata of Secrets and ConfigMaps in a user cluster, from the first
