@@ -1,10 +1,13 @@
 package release
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,6 +46,9 @@ type client struct {
 	// rendered is set once Helm has objects to work with: what fails before that failed in the
 	// chart.
 	rendered bool
+	// target is the manifest that Helm is about to create, and targetObjects are its objects.
+	target        string
+	targetObjects []manifest.ID
 	// failures are the errors that were returned to Helm, which does not pass on all of them.
 	failures []error
 	// gone are the objects that were already gone when they were to be deleted, until they are
@@ -132,13 +138,30 @@ func (c *client) IsReachable() error { return nil }
 // and every kind must be known; otherwise an object of an old manifest whose kind is gone is gone
 // too. Checking the fields of objects is left to the API server.
 func (c *client) Build(reader io.Reader, validate bool) (kube.ResourceList, error) {
-	list, err := c.build(reader, "manifest", validate)
+	text, err := io.ReadAll(reader)
+	if err != nil {
+		return nil, c.fail(err)
+	}
+	list, err := c.build(bytes.NewReader(text), "manifest", validate)
 	if err == nil && validate {
 		c.mu.Lock()
-		c.rendered = true
+		c.rendered, c.target, c.targetObjects = true, string(text), idsOf(list)
 		c.mu.Unlock()
 	}
 	return list, c.fail(err)
+}
+
+// objectsOf returns the objects of a manifest, which is not parsed again if Helm has just created it.
+func (c *client) objectsOf(text string) ([]manifest.ID, error) {
+	c.mu.Lock()
+	known := c.rendered && c.target == text
+	ids := slices.Clone(c.targetObjects)
+	c.mu.Unlock()
+	if known {
+		return ids, nil
+	}
+	list, err := c.Build(strings.NewReader(text), false)
+	return idsOf(list), err
 }
 
 // build parses manifests; source names them in errors.
@@ -203,6 +226,14 @@ func object(info *resource.Info) (*unstructured.Unstructured, error) {
 func idOf(info *resource.Info) manifest.ID {
 	gvk := info.Mapping.GroupVersionKind
 	return manifest.ID{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Namespace: info.Namespace, Name: info.Name}
+}
+
+func idsOf(list kube.ResourceList) []manifest.ID {
+	var ids []manifest.ID
+	for _, info := range list {
+		ids = append(ids, idOf(info))
+	}
+	return ids
 }
 
 // Wait implements Helm's kube.Interface. Waiting for health happens elsewhere, by watch (C54).

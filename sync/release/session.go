@@ -91,12 +91,9 @@ func (s *session) result(r *helmrelease.Release) (Result, error) {
 		return result, nil
 	}
 	result.Release = s.store.status(r)
-	list, err := s.build(r)
-	if err != nil {
+	var err error
+	if result.Objects, err = s.client.objectsOf(r.Manifest); err != nil {
 		return result, s.failed("read manifest of", err)
-	}
-	for _, info := range list {
-		result.Objects = append(result.Objects, idOf(info))
 	}
 	return result, nil
 }

@@ -29,38 +29,50 @@ func (s Stamp) Run(manifests *bytes.Buffer) (*bytes.Buffer, error) {
 	if manifests.Len() > maxManifestBytes {
 		return nil, fmt.Errorf("%w: manifests take %d bytes, and the limit is %d", ErrRender, manifests.Len(), maxManifestBytes)
 	}
-	var out bytes.Buffer
-	decoder := yaml.NewDecoder(manifests)
-	for {
+	out := &bytes.Buffer{}
+	// One encoder for all: a new one takes more memory than a usual document.
+	decoder, encoder := yaml.NewDecoder(manifests), yaml.NewEncoder(out)
+	for begun := false; ; {
 		var document yaml.Node
 		err := decoder.Decode(&document)
-		if errors.Is(err, io.EOF) {
-			return &out, nil
-		}
-		if err != nil {
+		switch {
+		case errors.Is(err, io.EOF) && !begun:
+			return out, nil
+		case errors.Is(err, io.EOF):
+			return out, unwritten(encoder.Close())
+		case err != nil:
 			return nil, fmt.Errorf("%w: parse manifests: %w", ErrRender, err)
 		}
-		if err := s.document(yaml.NewRNode(&document), &out); err != nil {
+		node := yaml.NewRNode(&document)
+		if node.IsNil() || node.YNode().Kind != yaml.MappingNode {
+			continue
+		}
+		if err := s.document(node); err != nil {
+			return nil, err
+		}
+		if !begun {
+			begun = true
+			out.WriteString("---\n")
+		}
+		if err := unwritten(encoder.Encode(&document)); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func (s Stamp) document(node *yaml.RNode, out *bytes.Buffer) error {
-	if node.IsNil() || node.YNode().Kind != yaml.MappingNode {
-		return nil
+func unwritten(err error) error {
+	if err != nil {
+		err = fmt.Errorf("%w: write manifests: %w", ErrRender, err)
 	}
+	return err
+}
+
+func (s Stamp) document(node *yaml.RNode) error {
 	for _, object := range objects(node) {
 		if err := s.object(object); err != nil {
 			return fmt.Errorf("%w: mark %s %s: %w", ErrRender, object.GetKind(), object.GetName(), err)
 		}
 	}
-	text, err := node.String()
-	if err != nil {
-		return fmt.Errorf("%w: write manifest: %w", ErrRender, err)
-	}
-	out.WriteString("---\n")
-	out.WriteString(text)
 	return nil
 }
 
