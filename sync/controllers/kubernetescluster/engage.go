@@ -18,8 +18,8 @@ import (
 )
 
 // summaryDelay is how long changes of installations are gathered before the summary in the status
-// is updated: a cluster that is being filled costs two writes a second.
-const summaryDelay = 500 * time.Millisecond
+// is updated: a cluster that is being filled costs a write a second.
+const summaryDelay = time.Second
 
 // engagement is the state of this package for one cluster while it is engaged.
 type engagement struct {
