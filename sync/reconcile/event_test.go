@@ -25,6 +25,29 @@ func TestFinish_tellsNoMoreThanAnEventHolds(t *testing.T) {
 	assert.NotContains(t, note, string(utf8.RuneError))
 }
 
+// Of work that goes on only what comes of it is an event.
+func TestFinish_tellsNotThatWorkGoesOn(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		outcome reconcile.Outcome
+		want    int
+	}{
+		"Progressing": {"what comes of it is told", reconcile.Outcome{Unknown: v1alpha1.ProgressingReason, Message: "1 of 2"}, 0},
+		"Suspended":   {"somebody has asked for it", reconcile.Outcome{Unknown: v1alpha1.SuspendedReason, Message: "suspended"}, 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, newGitSync())
+			_, err := w.begin(w.get(t)).Finish(t.Context(), tc.outcome, nil)
+			require.NoError(t, err)
+			assert.Len(t, w.events.Events, tc.want, tc.reason)
+			_, err = w.begin(w.get(t)).Finish(t.Context(), reconcile.Outcome{Message: "applied"}, nil)
+			require.NoError(t, err)
+			assert.Len(t, w.events.Events, tc.want+1, "what came of it")
+		})
+	}
+}
+
 func TestTell_recordsAnEventOfTheObject(t *testing.T) {
 	w := newWorld(t, newGitSync())
 	w.begin(w.get(t)).Tell(reconcile.Event{Type: corev1.EventTypeWarning, Reason: v1alpha1.DeleteFailedReason, Action: "Abandon", Note: "100% let go"})

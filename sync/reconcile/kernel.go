@@ -201,12 +201,18 @@ func (p *Pass) observe(outcome Outcome) {
 	}
 }
 
+// readyChanged reports whether the condition Ready says something new. That work goes on is no news:
+// what comes of it is.
 func (p *Pass) readyChanged() bool {
 	was, is := conditions.Get(p.before, v1alpha1.ReadyCondition), conditions.Get(p.obj, v1alpha1.ReadyCondition)
-	if is == nil || was == nil {
-		return is != nil
+	switch {
+	case is == nil || is.Status == metav1.ConditionUnknown && is.Reason == v1alpha1.ProgressingReason:
+		return false
+	case was == nil:
+		return true
+	default:
+		return was.Status != is.Status || was.Reason != is.Reason || (is.Status != metav1.ConditionUnknown && was.Message != is.Message)
 	}
-	return was.Status != is.Status || was.Reason != is.Reason || (is.Status != metav1.ConditionUnknown && was.Message != is.Message)
 }
 
 // Record writes the whole status of obj from a job that a pass has started, to record intent before
