@@ -21,6 +21,8 @@ type Jobs[K comparable, R any] struct {
 	wake  func(K)
 	fail  func(error) R
 	drain *Drain
+	// settle is called with the result of work that has ended; nil for nothing.
+	settle func(context.Context, R)
 
 	mu    sync.Mutex
 	jobs  map[K]*job[R]
@@ -53,6 +55,13 @@ func NewJobs[K comparable, R any](ctx context.Context, width int, wake func(K), 
 // begins, and wake is not called for such a job. DrainedBy must be called before the first Do.
 func (j *Jobs[K, R]) DrainedBy(d *Drain) *Jobs[K, R] {
 	j.drain = d
+	return j
+}
+
+// Settling makes settle part of every job, after its work. A job that settles takes no room in its
+// lane. Settling must be called before the first Do.
+func (j *Jobs[K, R]) Settling(settle func(ctx context.Context, result R)) *Jobs[K, R] {
+	j.settle = settle
 	return j
 }
 
@@ -110,10 +119,18 @@ func (j *Jobs[K, R]) run(ctx context.Context, laneName string, l *lane, key K, c
 	begun, refused := false, false
 	select {
 	case l.slots <- struct{}{}:
-		result, begun = j.work(ctx, key, work)
+		if begun = j.drain.begin(); begun {
+			result = j.guarded(ctx, key, work)
+		}
 		refused = !begun
 		<-l.slots
 	case <-ctx.Done():
+	}
+	if begun {
+		if j.settle != nil {
+			j.settle(ctx, result)
+		}
+		j.drain.end()
 	}
 	if !begun {
 		j.Drop(key)
@@ -122,16 +139,6 @@ func (j *Jobs[K, R]) run(ctx context.Context, laneName string, l *lane, key K, c
 	if j.ctx.Err() == nil && !refused {
 		j.wake(key)
 	}
-}
-
-// work runs the work unless the process is about to end.
-func (j *Jobs[K, R]) work(ctx context.Context, key K, work func(context.Context) R) (R, bool) {
-	if !j.drain.begin() {
-		var none R
-		return none, false
-	}
-	defer j.drain.end()
-	return j.guarded(ctx, key, work), true
 }
 
 // guarded runs the work and turns a panic into a failed result, as controller-runtime does with the

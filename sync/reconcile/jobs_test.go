@@ -77,6 +77,38 @@ func TestJobs_aLaneThatHangsHoldsUpNobodyElse(t *testing.T) {
 	assert.ElementsMatch(t, []string{"a", "b"}, []string{awaitKey(t, woken), awaitKey(t, woken)})
 }
 
+// What a job waits for in the end keeps no other job waiting, but the process.
+func TestJobs_settleOutsideOfTheirLane(t *testing.T) {
+	drain := reconcile.NewDrain(limit)
+	settling, settled := make(chan string), make(chan struct{})
+	jobs, woken := newJobs(t, 1)
+	jobs.DrainedBy(drain).Settling(func(_ context.Context, result string) {
+		if result == "slow" {
+			settling <- result
+			<-settled
+		}
+	})
+	jobs.Do("lane", "a", "1", returns("slow"))
+	<-settling
+	jobs.Do("lane", "b", "1", returns("fast"))
+	assert.Equal(t, "b", awaitKey(t, woken), "the lane is free")
+	_, done := jobs.Do("lane", "a", "1", returns("again"))
+	assert.False(t, done, "it has not ended")
+
+	stop, cancel := context.WithCancel(t.Context())
+	cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- drain.Start(stop) }()
+	require.Eventually(t, drain.Draining, limit, time.Millisecond)
+	assert.Empty(t, ended, "the process waits for it")
+	close(settled)
+	require.NoError(t, <-ended)
+	assert.Equal(t, "a", awaitKey(t, woken))
+	got, done := jobs.Do("lane", "a", "1", returns("again"))
+	assert.True(t, done)
+	assert.Equal(t, "slow", got)
+}
+
 func TestJobs_dropCancelsAndForgets(t *testing.T) {
 	jobs, woken := newJobs(t, 1)
 	started := make(chan struct{})

@@ -112,7 +112,11 @@ func (r *Reconciler) newDriver(ctx context.Context, c *cluster.Cluster) (*driver
 	d.applier = apply.New(ctx, c, apply.Options{Notify: d.notify})
 	d.acts = reconcile.NewJobs[jobKey, acted](ctx, cmp.Or(r.Actions, defaultActions), func(k jobKey) {
 		d.waker.Wake(ctrl.Request{NamespacedName: k.name})
-	}, func(err error) acted { return acted{failure: err} }).DrainedBy(r.Drain)
+	}, func(err error) acted { return acted{failure: err} }).DrainedBy(r.Drain).Settling(func(ctx context.Context, got acted) {
+		if got.settle != nil {
+			got.settle(ctx)
+		}
+	})
 	d.watching = newContentWatches(ctx, c.Cache(), d.wakeNaming)
 	d.methods = map[v1alpha1.Method]method{
 		v1alpha1.MethodHelm:      newHelmMethod(d),

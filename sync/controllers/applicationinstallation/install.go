@@ -3,6 +3,7 @@ package applicationinstallation
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 
@@ -45,7 +46,28 @@ func (d *driver) installOnce(ctx context.Context, m method, p plan, f *files) ac
 	if err := d.ensureNamespace(ctx, p); err != nil {
 		return acted{failure: err}
 	}
-	return m.install(ctx, p, f)
+	got := m.install(ctx, p, f)
+	if got.complete() {
+		got.settle = func(ctx context.Context) { d.settle(ctx, p, got) }
+	}
+	return got
+}
+
+// settleTime is how long an install waits for what it has installed. It is short enough for nobody to
+// miss that it has ended.
+const settleTime = 2 * time.Second
+
+// settle waits a moment for what was installed: what is healthy almost at once is told once.
+func (d *driver) settle(ctx context.Context, p plan, got acted) {
+	d.told.Until(ctx, p.owner.ObjectKey(), settleTime, func() bool { return d.settled(p) })
+	d.noteDraining(ctx, p, got)
+}
+
+// settled reports whether there is nothing to wait for: what was installed is healthy, or has failed,
+// or the process is about to end.
+func (d *driver) settled(p plan) bool {
+	seen, known := d.applier.Observe(p.owner)
+	return !known || seen.Health.Healthy() || seen.Health.Failed() || d.Drain.Draining()
 }
 
 // prefixed names the application, its version and its namespace in the message of an error.

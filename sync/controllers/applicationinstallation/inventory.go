@@ -17,7 +17,9 @@ import (
 // is known of the release, even if a status could not be written.
 func (d *driver) restore(ctx context.Context, s *scope) error {
 	if s.session.restored {
-		s.inst.Status.Release = s.session.deployed.known()
+		if s.session.running == nil { // otherwise it is told with the rest of what the action has done
+			s.inst.Status.Release = s.session.deployed.known()
+		}
 		s.inst.Status.HealthAwaitedSince = sinceOf(s.session.healthAwaited)
 		s.inst.Status.GivenUp = s.session.givenUp
 		s.tellRemarks()

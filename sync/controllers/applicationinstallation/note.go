@@ -24,7 +24,12 @@ const noteTime = 5 * time.Second
 // what it knows nothing of.
 func (m *helmMethod) note(ctx context.Context, p plan, got acted, remarks []remark) {
 	p.deployed.note(got.release, remarks...)
-	if got.release == nil && got.givenUp == "" || !m.Drain.Draining() {
+	m.noteDraining(ctx, p, got)
+}
+
+// noteDraining writes the state of a release to the status if the process drains.
+func (d *driver) noteDraining(ctx context.Context, p plan, got acted) {
+	if got.release == nil && got.givenUp == "" || !d.Drain.Draining() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
@@ -38,8 +43,8 @@ func (m *helmMethod) note(ctx context.Context, p plan, got acted, remarks []rema
 		inst.Status.GivenUp, inst.Status.HealthAwaitedSince = got.givenUp, nil
 		conditions.MarkFalse(inst, v1alpha1.InstalledCondition, reconcile.ReasonOf(got.failure), "%s", got.failure)
 	}
-	if err := m.kernel.RecordChange(ctx, m.client, p.inst, inst); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "note release", "cluster", m.cluster.Name(), "installation", p.inst.Namespace+"/"+p.inst.Name)
+	if err := d.kernel.RecordChange(ctx, d.client, p.inst, inst); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "note release", "cluster", d.cluster.Name(), "installation", p.inst.Namespace+"/"+p.inst.Name)
 	}
 }
 

@@ -2,6 +2,7 @@ package applicationinstallation
 
 import (
 	"cmp"
+	"context"
 	"time"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -34,6 +35,8 @@ type acted struct {
 	warnings []manifest.Problem
 	// waiting is what will arrive as an event: a kind, a namespace, the end of an object.
 	waiting []manifest.ID
+	// settle waits a moment for what was installed; nil for nothing.
+	settle func(context.Context)
 	// drifted is what was found and left as it is, corrected what was corrected: how each object
 	// differed.
 	drifted, corrected []string
