@@ -141,6 +141,17 @@ func TestChart_podsOutliveTheDrain(t *testing.T) {
 	require.ErrorContains(t, err, "drain", "parts of a second are not counted")
 }
 
+// waybill-sync keeps to the size of its folder, or else the kubelet evicts it.
+func TestChart_syncKnowsTheSizeOfItsCache(t *testing.T) {
+	objects, err := renderWaybill(t, map[string]any{"sync": map[string]any{"cacheSize": "3Gi"}})
+	require.NoError(t, err)
+	deployment := find(t, objects, "Deployment", "waybill-sync")
+	assert.Contains(t, container(t, deployment)["args"], "--cache-size=3Gi")
+	volumes, _, err := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "volumes")
+	require.NoError(t, err)
+	assert.Contains(t, volumes, map[string]any{"name": "cache", "emptyDir": map[string]any{"sizeLimit": "3Gi"}})
+}
+
 func TestChart_environmentAndAccounts(t *testing.T) {
 	env := func(name string) []any { return []any{map[string]any{"name": name, "value": "x"}} }
 	objects, err := renderWaybill(t, map[string]any{
