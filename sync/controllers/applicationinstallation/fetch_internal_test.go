@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/sync/reconcile"
@@ -20,8 +20,8 @@ func TestWake_forgetsWhatNobodyWants(t *testing.T) {
 		_, known := r.fetches.Do("lane", key, "chart", func(context.Context) prepared { return prepared{digest: "chart"} })
 		return known
 	}
-	assert.False(t, fetch())
+	require.False(t, fetch())
 	<-woken
-	assert.False(t, fetch(), "the result was dropped, so it is fetched again")
+	require.False(t, fetch(), "the result was dropped, so it is fetched again")
 	<-woken
 }

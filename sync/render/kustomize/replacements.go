@@ -32,15 +32,15 @@ type replacement struct {
 	targets       []*types.TargetSelector
 }
 
-// add adds one. It reports whether it was not known.
-func (r *replacements) addReplacement(spec types.Replacement) bool {
+// addReplacement adds one, or counts it once more.
+func (r *replacements) addReplacement(spec types.Replacement) {
 	key, err := json.Marshal(spec)
 	if err != nil {
-		return false // it was decoded from JSON
+		return // it was decoded from JSON
 	}
 	if known := r.known[string(key)]; known != nil {
 		known.times++
-		return false
+		return
 	}
 	one := &replacement{times: 1, targets: spec.Targets}
 	if spec.Source != nil {
@@ -58,7 +58,6 @@ func (r *replacements) addReplacement(spec types.Replacement) bool {
 	}
 	r.known[string(key)] = one
 	r.all = append(r.all, one)
-	return true
 }
 
 // feeding is what one replacement may write of what another reads.

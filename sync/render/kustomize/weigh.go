@@ -122,8 +122,9 @@ func (w *work) broad(bytes int, target *types.Selector) {
 }
 
 // everywhere counts the fields of a kustomization that change all objects.
+//
+//nolint:staticcheck // deprecated fields are read as any other
 func (w *work) everywhere(k *types.Kustomization) {
-	//nolint:staticcheck // deprecated fields are read as any other
 	fields := types.Kustomization{
 		NamePrefix: k.NamePrefix, NameSuffix: k.NameSuffix, Namespace: k.Namespace, CommonLabels: k.CommonLabels, Labels: k.Labels,
 		CommonAnnotations: k.CommonAnnotations, Images: k.Images, ImageTags: k.ImageTags, Replicas: k.Replicas, Vars: k.Vars,

@@ -13,9 +13,10 @@ import (
 )
 
 // Credentials are the credentials and the TLS options for a source. The zero value is anonymous
-// access over verified TLS. User name and password are sent to the host of the repository only,
-// never to another host that it points or redirects to; a registry configuration names the host of
-// each of its entries itself (K18).
+// access over verified TLS. User name and password are sent to the host of the repository only, never
+// to another host that it redirects or an index points to; a registry names the https server that
+// issues its tokens, and that gets them, too. A registry configuration names the host of each of its
+// entries itself (K18).
 type Credentials struct {
 	// Username and Password are for basic authentication, and for obtaining a registry's token.
 	Username, Password string
