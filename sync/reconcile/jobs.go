@@ -127,10 +127,7 @@ func (j *Jobs[K, R]) run(ctx context.Context, laneName string, l *lane, key K, c
 	case <-ctx.Done():
 	}
 	if begun {
-		if j.settle != nil {
-			j.settle(ctx, result)
-		}
-		j.drain.end()
+		result = j.settled(ctx, key, result)
 	}
 	if !begun {
 		j.Drop(key)
@@ -139,6 +136,18 @@ func (j *Jobs[K, R]) run(ctx context.Context, laneName string, l *lane, key K, c
 	if j.ctx.Err() == nil && !refused {
 		j.wake(key)
 	}
+}
+
+// settled has a job settle, and counts it out of the drain. It returns the result of the job.
+func (j *Jobs[K, R]) settled(ctx context.Context, key K, result R) R {
+	defer j.drain.end()
+	if j.settle == nil {
+		return result
+	}
+	return j.guarded(ctx, key, func(ctx context.Context) R {
+		j.settle(ctx, result)
+		return result
+	})
 }
 
 // guarded runs the work and turns a panic into a failed result, as controller-runtime does with the

@@ -134,3 +134,21 @@ func TestJobs_aPanicIsAFailure(t *testing.T) {
 	got, _ = jobs.Do("lane", "b", "1", returns("never"))
 	assert.Equal(t, "next", got, "the lane is free")
 }
+
+// A panic while a job settles is the failure of that job too, and the process does not wait for it.
+func TestJobs_aPanicWhileSettlingIsAFailure(t *testing.T) {
+	drain := reconcile.NewDrain(limit)
+	jobs, woken := newJobs(t, 1)
+	jobs.DrainedBy(drain).Settling(func(context.Context, string) { panic("while settling") })
+	jobs.Do("lane", "a", "1", returns("done"))
+	awaitKey(t, woken)
+	got, done := jobs.Do("lane", "a", "1", returns("never"))
+	assert.True(t, done)
+	assert.Contains(t, got, "internal error: while settling")
+
+	stop, cancel := context.WithCancel(t.Context())
+	cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- drain.Start(stop) }()
+	require.NoError(t, env.Receive(t, ended, "the process waits for it"))
+}
