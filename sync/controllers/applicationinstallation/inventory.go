@@ -17,7 +17,8 @@ import (
 // is known of the release, even if a status could not be written.
 func (d *driver) restore(ctx context.Context, s *scope) error {
 	if s.session.restored {
-		if s.session.running == nil { // otherwise it is told with the rest of what the action has done
+		// While an action runs that is no uninstall, it is told with the rest of what that has done.
+		if running := s.session.running; running == nil || running.kind == uninstall {
 			s.inst.Status.Release = s.session.deployed.known()
 		}
 		s.inst.Status.HealthAwaitedSince = sinceOf(s.session.healthAwaited)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/chart"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -56,7 +57,7 @@ func (w *world) admission(name string) held {
 	w.T.Cleanup(server.Close)
 	w.T.Cleanup(h.release)
 	w.Create(&admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: objectMeta(w.Namespace),
+		ObjectMeta: objectMeta(w.Namespace + "-" + name),
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name: "configmaps.example.com",
 			ClientConfig: admissionregistrationv1.WebhookClientConfig{
@@ -121,6 +122,45 @@ func TestInstallation_isDeletedDuringItsFirstApply(t *testing.T) {
 	assert.False(t, w.Exists(&corev1.ServiceAccount{}, "v1.0.0"))
 	assert.False(t, w.Exists(&corev1.ConfigMap{}, "v1.0.0"))
 	assert.False(t, w.Exists(&v1alpha1.Application{}, "web"))
+}
+
+// hooked is a ConfigMap whose hooks run after the install and before the uninstall.
+const hooked = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: greeting, annotations: {helm.sh/hook: post-install}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: farewell, annotations: {helm.sh/hook: pre-delete}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: web}
+`
+
+// C41: the status knows the release while it is uninstalled, also if the install ended only after the
+// deletion: a process that is killed in that time leaves to the next one whose hooks to run.
+func TestInstallation_isDeletedDuringItsFirstHelmInstall(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.repo.Push(charts+"web", func(c *chart.Chart) {
+		c.Metadata.Version, c.Schema = "9.0.0-deleted", nil
+		c.Templates = []*chart.File{{Name: "templates/all.yaml", Data: []byte(hooked)}}
+	})
+	require.NoError(t, err)
+	w.define(func(d *v1alpha1.ApplicationDefinitionSpec) {
+		d.Versions[0].Template.Source = w.webSource("9.0.0-deleted")
+	})
+	installing, uninstalling := w.admission("greeting"), w.admission("farewell")
+	inst := w.install(nil)
+	env.Receive(t, installing.asked, "the hook of the install does not run")
+	require.NoError(t, w.Client.Delete(t.Context(), inst))
+	w.AwaitSeen(shared.process, inst)
+	installing.release()
+	env.Receive(t, uninstalling.asked, "the hook of the uninstall does not run")
+	hub.Await(w.World, inst, "the release is not told", func(i *v1alpha1.ApplicationInstallation) bool { return i.Status.Release != nil })
+	uninstalling.release()
+	w.AwaitGone(&v1alpha1.ApplicationInstallation{}, "web")
 }
 
 // What is wanted when an apply ends counts, not what was wanted when it began.

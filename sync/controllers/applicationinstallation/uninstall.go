@@ -35,6 +35,7 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 			return reconcile.Outcome{Pending: true}, nil
 		}
 		s.session.running = nil // what it left is listed
+		s.inst.Status.Release = s.session.deployed.known()
 	}
 	result, done := d.perform(s, a)
 	if !done {
