@@ -95,6 +95,7 @@ func (d *driver) perform(s *scope, a *action) (acted, bool) {
 		return result, false
 	}
 	s.session.running = nil
+	result.settle = nil // it holds all that was installed, and the result is kept
 	if d.told.Rings(s.key()) != s.session.toldBefore {
 		d.waker.Wake(ctrl.Request{NamespacedName: s.key()})
 	}
