@@ -48,7 +48,11 @@ func (d *driver) installOnce(ctx context.Context, m method, p plan, f *files) ac
 	}
 	got := m.install(ctx, p, f)
 	if got.complete() {
-		got.settle = func(ctx context.Context) { d.settle(ctx, p, got) }
+		release := d.cluster.Hold() // before the job gives up its own, so that there is no moment without
+		got.settle = func(ctx context.Context) {
+			defer release()
+			d.settle(ctx, p, got)
+		}
 	}
 	return got
 }
@@ -60,7 +64,7 @@ const settleTime = 2 * time.Second
 // settle waits a moment for what was installed: what is healthy almost at once is told once.
 func (d *driver) settle(ctx context.Context, p plan, got acted) {
 	d.told.Until(ctx, p.owner.ObjectKey(), settleTime, func() bool { return d.settled(p) })
-	d.noteDraining(ctx, p, got)
+	d.noteLast(ctx, p, got)
 }
 
 // settled reports whether there is nothing to wait for: what was installed is healthy, or has failed,

@@ -19,17 +19,17 @@ import (
 // noteTime bounds writing the state of a release to the status while the process ends.
 const noteTime = 5 * time.Second
 
-// note keeps the new state of a release for the next pass. While the process drains there may be no
-// next pass, so note also writes it to the status: otherwise the next process would install again
-// what it knows nothing of.
+// note keeps the new state of a release for the next pass. If there may be no next pass, note also
+// writes it to the status: otherwise whoever comes next would install again what it knows nothing of.
 func (m *helmMethod) note(ctx context.Context, p plan, got acted, remarks []remark) {
 	p.deployed.note(got.release, remarks...)
-	m.noteDraining(ctx, p, got)
+	m.noteLast(ctx, p, got)
 }
 
-// noteDraining writes the state of a release to the status if the process drains.
-func (d *driver) noteDraining(ctx context.Context, p plan, got acted) {
-	if got.release == nil && got.givenUp == "" || !d.Drain.Draining() {
+// noteLast writes the state of a release to the status if there may be no next pass: the process
+// drains, or the cluster is left, or driven with other credentials.
+func (d *driver) noteLast(ctx context.Context, p plan, got acted) {
+	if got.release == nil && got.givenUp == "" || !d.Drain.Draining() && d.cluster.Context().Err() == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
