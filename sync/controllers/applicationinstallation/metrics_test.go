@@ -39,8 +39,10 @@ func TestInstallation_seriesGoesWithItsCluster(t *testing.T) {
 	w.define(nil)
 	hub.AwaitReady(w.World, w.install(nil))
 	w.AwaitMetric(readySeries, w.series("web"), 1)
+	ensure := func() { shared.process.Clusters.Ensure(local, "local", nil) }
+	t.Cleanup(ensure) // other tests use the cluster, too
 	shared.process.Clusters.Remove(local)
 	w.AwaitNoMetric(readySeries, w.series("web"))
-	shared.process.Clusters.Ensure(local, "local", nil)
+	ensure()
 	w.AwaitMetric(readySeries, w.series("web"), 1)
 }
