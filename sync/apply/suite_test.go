@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,19 +51,36 @@ func (t *target) Discovery() discovery.CachedDiscoveryInterface { return t.disco
 func (t *target) Metadata() metadata.Interface                  { return t.metadata }
 func (t *target) Dynamic() dynamic.Interface                    { return t.dynamic }
 
+// mapper forgets what it has discovered when it is reset, as that of a cluster does.
+type mapper struct {
+	meta.RESTMapper // nil, because only RESTMapping is asked for
+	build           func() meta.RESTMapper
+	now             atomic.Value
+}
+
+func (m *mapper) Reset() { m.now.Store(m.build()) }
+
+func (m *mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	return m.now.Load().(meta.RESTMapper).RESTMapping(kind, versions...)
+}
+
 func newTarget(t testing.TB, config *rest.Config) *target {
 	t.Helper()
 	client, err := rest.HTTPClientFor(config)
 	require.NoError(t, err)
-	mapper, err := apiutil.NewDynamicRESTMapper(config, client)
-	require.NoError(t, err)
+	kinds := &mapper{build: func() meta.RESTMapper {
+		built, err := apiutil.NewDynamicRESTMapper(config, client)
+		assert.NoError(t, err)
+		return built
+	}}
+	kinds.Reset()
 	plain, err := discovery.NewDiscoveryClientForConfigAndClient(config, client)
 	require.NoError(t, err)
 	partial, err := metadata.NewForConfigAndClient(config, client)
 	require.NoError(t, err)
 	whole, err := dynamic.NewForConfigAndClient(config, client)
 	require.NoError(t, err)
-	return &target{mapper: mapper, discovery: memory.NewMemCacheClient(plain), metadata: partial, dynamic: whole}
+	return &target{mapper: kinds, discovery: memory.NewMemCacheClient(plain), metadata: partial, dynamic: whole}
 }
 
 // requests counts what is asked of the API server beyond watches and discovery.
