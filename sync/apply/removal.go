@@ -98,9 +98,9 @@ func (r *run) served(ctx context.Context, kind schema.GroupKind) (bool, error) {
 			pending watch.NotEstablishedError
 		)
 		switch {
-		case err == nil, errors.As(err, &pending):
+		case err == nil, errors.As(err, &pending) && pending.Refusal == "":
 			return true, nil
-		case !errors.As(err, &missing) && !errors.As(err, &hidden):
+		case !errors.As(err, &missing) && !errors.As(err, &hidden) && !errors.As(err, &pending):
 			return false, err
 		}
 	}

@@ -7,9 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/watch"
 )
@@ -30,6 +32,11 @@ func TestPrune_versionIsNotServedAnyMore(t *testing.T) {
 			}
 			_, err := f.admin.dynamic.Resource(definitions).Create(t.Context(), crd.Unstructured, metav1.CreateOptions{})
 			require.NoError(t, err)
+			kind := schema.GroupKind{Group: f.namespace + ".example.com", Kind: "Thing"}
+			require.Eventually(t, func() bool {
+				_, err := f.target.mapper.RESTMapping(kind, "v1")
+				return err == nil
+			}, patience, often, "discovery learns it late, and has to forget it")
 			inventory := f.until(f.request(nil, custom), clean).Inventory
 			things := f.things("v1")
 			f.requests.interfere(tc.when, func() {
@@ -59,6 +66,35 @@ func TestPrune_versionIsNotServedAnyMore(t *testing.T) {
 			assert.True(t, apierrors.IsNotFound(err), "%v", err)
 		})
 	}
+}
+
+// A definition that the API server does not accept serves nothing, so there is nothing of its kind that
+// would have to go before it does.
+func TestPrune_definitionIsNotAccepted(t *testing.T) {
+	f := newFixture(t)
+	first, _ := definition(t, f)
+	f.until(f.request(nil, first), clean)
+	second := manifest.Object{Unstructured: first.DeepCopy()}
+	group := f.namespace + ".example.com"
+	second.SetName("others." + group)
+	names := map[string]any{"kind": "Other", "plural": "others", "singular": "things"} // a name of the first
+	require.NoError(t, unstructured.SetNestedMap(second.Object, names, "spec", "names"))
+	t.Cleanup(func() {
+		_ = f.admin.dynamic.Resource(definitions).Delete(cleanup(t), second.GetName(), metav1.DeleteOptions{})
+	})
+	custom := parse(t, "{apiVersion: "+group+"/v1, kind: Other, metadata: {name: other}}")
+	result := f.until(f.request(nil, first, second, custom), func(r apply.Result) bool { return len(r.Problems) == 1 })
+	require.Contains(t, result.Problems[0].Message, "is not accepted")
+	stale := append(result.Inventory, manifest.ID{Group: group, Version: "v1", Kind: "Other", Namespace: f.namespace, Name: "other"})
+
+	require.Eventually(t, func() bool {
+		left := f.Delete(t.Context(), f.owner, stale)
+		require.NoError(t, left.Err)
+		require.Empty(t, left.Problems)
+		return len(left.Inventory) == 0
+	}, patience, often)
+	_, err := f.admin.dynamic.Resource(definitions).Get(t.Context(), second.GetName(), metav1.GetOptions{})
+	assert.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
 // things returns a client for the kind of definition.
