@@ -191,9 +191,12 @@ func TestKind_feedOfThePastIsNotHeard(t *testing.T) {
 func TestKind_doesNotRegainWhatNobodyNeeds(t *testing.T) {
 	s := newScript(t)
 	refused := newFeed(everywhere, nil, s.kind)
-	s.feeds["a"], s.feeds[everywhere] = newFeed("a", empty(), s.kind), refused
-	s.feeds["a"].Start(t.Context())
-	require.NoError(t, s.feeds["a"].Await(t.Context()))
+	a := newFeed("a", empty(), s.kind)
+	s.mu.Lock() // the feed of the script may still say that it is synced
+	s.feeds["a"], s.feeds[everywhere] = a, refused
+	s.mu.Unlock()
+	a.Start(t.Context())
+	require.NoError(t, a.Await(t.Context()))
 	s.users[s.holder] = map[string]bool{"a": true}
 	s.regain(refused)
 	assert.Same(t, refused, s.feeds[everywhere])
@@ -203,6 +206,14 @@ func TestKind_doesNotRegainWhatNobodyNeeds(t *testing.T) {
 	assert.False(t, s.allCovered())
 	s.users[s.holder] = map[string]bool{}
 	assert.False(t, s.allCovered(), "what it delivers to is not known yet")
+}
+
+// How long it took until a right was granted at last says nothing of how soon a lost one is back.
+func TestKind_regainsSoonWhatIsLost(t *testing.T) {
+	s := newScript(t)
+	s.feed.pause = retryDenied
+	s.lost(s.feed, apierrors.NewForbidden(schema.GroupResource{}, "", nil), false)
+	assert.Equal(t, retryLost, s.feed.pause)
 }
 
 func TestKind_healthIsToldWhenAskedFor(t *testing.T) {

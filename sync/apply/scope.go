@@ -115,6 +115,7 @@ func (k *kind) lost(f *feed, err error, first bool) {
 	for _, h := range concerned {
 		k.waiting[h] = true
 	}
+	f.pause = retryLost // it was synced: what it took to get there says nothing of how long it is lost
 	k.mu.Unlock()
 	if notServed {
 		k.applier.discard(k)
