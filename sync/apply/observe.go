@@ -63,6 +63,20 @@ func (a *Applier) Observe(owner Owner) (Observation, bool) {
 	return o, len(items) > 0
 }
 
+// Covers reports whether the objects of the kind of id are watched in its namespace: then a warning
+// that they are not is out of date.
+func (a *Applier) Covers(id manifest.ID) bool {
+	a.mu.Lock()
+	k := a.kinds[id.GroupVersionKind()]
+	a.mu.Unlock()
+	if k == nil {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.covered(id.Namespace)
+}
+
 // condition is how a live object compares with what was applied.
 type condition int
 

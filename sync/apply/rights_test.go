@@ -154,10 +154,12 @@ func TestRights_watchIsGrantedLater(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, warnings, 1)
 	assert.Equal(t, apply.ReasonNotWatched, warnings[0].Reason)
+	assert.False(t, f.Covers(warnings[0].ID))
 	t.Cleanup(func() { f.Forget(helms.owner) })
 
 	f.grant(mayDo("*"))
 	f.awaitNotices(f.owner, helms.owner)
+	assert.True(t, f.Covers(warnings[0].ID))
 	f.mustApply(nil, object)
 	watched.Anew = watched.IDs
 	helms.mustWatch(watched)

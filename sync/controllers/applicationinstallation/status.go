@@ -3,6 +3,7 @@ package applicationinstallation
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,8 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -106,12 +109,21 @@ func (d *driver) reportInstalled(s *scope) (reconcile.Outcome, error) {
 // reportHealth reports Ready if every object is healthy, including the Application (C43). Watches
 // wake the installation when that changes.
 func (d *driver) reportHealth(s *scope) (reconcile.Outcome, error) {
+	d.dropWarnings(s)
 	seen, _ := d.applier.Observe(s.owner)
 	if !seen.Health.Healthy() {
 		return s.notHealthy(seen.Health)
 	}
 	s.session.healthAwaited = time.Time{}
 	return reconcile.Outcome{Message: s.message() + s.session.result.unwatched(), RequeueAfter: s.requeueAfter()}, nil
+}
+
+// dropWarnings drops the warnings of what is watched by now: a right to watch was granted, and if
+// nobody has changed anything, no action follows that would say so.
+func (d *driver) dropWarnings(s *scope) {
+	s.session.result.warnings = slices.DeleteFunc(s.session.result.warnings, func(w manifest.Problem) bool {
+		return w.Reason == apply.ReasonNotWatched && d.applier.Covers(w.ID)
+	})
 }
 
 // notHealthy reports objects that are not healthy: as progress, however long it takes; with wait,

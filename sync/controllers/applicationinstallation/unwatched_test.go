@@ -46,6 +46,10 @@ func TestInstallation_tellsWhatItMayNotWatch(t *testing.T) {
 	inst := hub.AwaitReady(w.World, w.install(nil))
 	const denied = `cannot list resource "configmaps"`
 	assert.Contains(t, conditions.GetMessage(inst, v1alpha1.ReadyCondition), denied)
+	plain := &world{World: hub.NewWorld(t, c), repo: w.repo}
+	plain.kustomizations(map[string]string{"1.0.0/settings.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}"})
+	unchanged := hub.AwaitReady(plain.World, plain.install(nil))
+	assert.Contains(t, conditions.GetMessage(unchanged, v1alpha1.ReadyCondition), denied)
 
 	wanted, edited := w.page("web"), &corev1.ConfigMap{ObjectMeta: objectMeta("web")}
 	edited.Namespace = w.Namespace
@@ -56,9 +60,11 @@ func TestInstallation_tellsWhatItMayNotWatch(t *testing.T) {
 	})
 	w.grant(user, "rest", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch"}})
 	require.True(t, w.Eventually(func() bool { return w.page("web") == wanted }), "what nobody saw is put right")
-	hub.Await(w.World, inst, "Ready says nothing of it any more", func(i *v1alpha1.ApplicationInstallation) bool {
+	silent := func(i *v1alpha1.ApplicationInstallation) bool {
 		return conditions.IsReady(i) && !strings.Contains(conditions.GetMessage(i, v1alpha1.ReadyCondition), denied)
-	})
+	}
+	hub.Await(w.World, inst, "Ready says nothing of it any more", silent)
+	hub.Await(plain.World, unchanged, "nor where nobody has changed anything", silent)
 }
 
 // grant gives a user rights in all namespaces.
