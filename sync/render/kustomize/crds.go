@@ -1,10 +1,11 @@
 package kustomize
 
 import (
-	"regexp"
-	"strings"
+	"bytes"
+	"encoding/json"
 
-	"go.yaml.in/yaml/v3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/yaml"
 )
 
 // maxReferences bounds how many definitions of a file of crds are read, each as often as it is
@@ -18,55 +19,45 @@ type definitions struct {
 	reads map[string]int
 }
 
+// definition is a type in a file of crds, as kustomize reads it.
+type definition struct{ Schema spec.Schema }
+
 // checkReferences checks that the references in a file of crds come to an end: kustomize follows
-// them without looking, and a circle would end the process.
+// those of properties, from each type of objects, without looking, and a circle would end the
+// process.
 func checkReferences(file string, content []byte) error {
-	const advice = "write out what they lead to"
+	var types map[string]definition
+	decode := func(content []byte, to any) error { return yaml.Unmarshal(content, to) }
+	if bytes.HasPrefix(content, []byte("{")) {
+		decode = json.Unmarshal
+	}
+	if err := decode(content, &types); err != nil {
+		return failed(file, "the file does not hold definitions of types: %s", tidy(err))
+	}
 	d := definitions{refersTo: make(map[string][]string), reads: make(map[string]int)}
-	found := false
-	for document := range documents(content) {
-		for i := 0; i+1 < len(document.Content); i += 2 {
-			found = true
-			to := references(document.Content[i+1], "")
-			for _, name := range to {
-				if !plainReference.MatchString(name) || strings.Contains(name, "//") {
-					return failed(file, "a reference is not the name of a definition; %s", advice)
-				}
+	for name, t := range types {
+		for _, property := range t.Schema.Properties {
+			if property.Ref.GetURL() != nil {
+				d.refersTo[name] = append(d.refersTo[name], property.Ref.String())
 			}
-			name := document.Content[i].Value
-			d.refersTo[name] = append(d.refersTo[name], to...)
 		}
 	}
-	if !found && strings.Contains(string(content), "ref") {
-		return failed(file, "the file is not valid YAML")
-	}
-	for name := range d.refersTo {
-		if d.count(name) > maxReferences {
-			return failed(file, "the references lead in circles, or to too many definitions; %s", advice)
+	for name, t := range types {
+		if isObject(t) && d.count(name) > maxReferences {
+			return failed(file, "the references lead in circles, or to too many definitions; write out what they lead to")
 		}
 	}
 	return nil
 }
 
-var plainReference = regexp.MustCompile(`^[A-Za-z0-9._/#~-]*$`)
-
-// references lists what a definition refers to, at any depth.
-func references(n *yaml.Node, key string) []string {
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	if n.Kind == yaml.ScalarNode && strings.EqualFold(key, "$ref") {
-		return []string{n.Value}
-	}
-	var found []string
-	for i, child := range n.Content {
-		key := ""
-		if n.Kind == yaml.MappingNode && i%2 == 1 {
-			key = n.Content[i-1].Value
+// isObject reports whether a type is one of objects.
+func isObject(t definition) bool {
+	for _, field := range []string{"apiVersion", "kind", "metadata"} {
+		if _, ok := t.Schema.Properties[field]; !ok {
+			return false
 		}
-		found = append(found, references(child, key)...)
 	}
-	return found
+	return true
 }
 
 // count returns how many definitions are read for one.
