@@ -48,6 +48,16 @@ func TestRender_growthIsBounded(t *testing.T) {
 		"replacement of itself": {
 			"joined to itself", "replacements:\n" + replacement("data.key", "data.key", delimiter), kustomize.Limits{}, "grow again and again",
 		},
+		"replacement of itself, spelled otherwise": {
+			"spaces and empty steps mean nothing", "replacements:\n" + replacement("data.key", "data. key ..", delimiter), kustomize.Limits{}, "grow again and again",
+		},
+		"replacement of an item": {
+			"nor do signs", "replacements:\n" + replacement("data.0.a", "data.+0.a", delimiter), kustomize.Limits{}, "grow again and again",
+		},
+		"replacement of a part": {
+			"joined by something else", "replacements:\n- {source: {kind: ConfigMap, name: a, fieldPath: data.key, options: {delimiter: ':'}}, " +
+				"targets: [{select: {kind: ConfigMap, name: a}, fieldPaths: [data.key]" + delimiter + "}]}\n", kustomize.Limits{}, "grow again and again",
+		},
 		"replacements of each other": {
 			"joined to the other, and back", "replacements:\n" + replacement("data.key", "data.other", delimiter) + replacement("data.other", "data.key", delimiter),
 			kustomize.Limits{}, "grow again and again",
@@ -79,7 +89,7 @@ func TestRender_growthIsBounded(t *testing.T) {
 		"circle":  {"kustomize would follow it until the stack is full", "crds: [../more/circle.json]", kustomize.Limits{}, "lead in circles"},
 		"doubled": {"and this one almost", "crds: [../more/doubled.json]", kustomize.Limits{}, "too many definitions"},
 	}
-	doubled := "{"
+	doubled := `{"a.X": {"Schema": {"properties": {"kind": {}, "apiVersion": {}, "metadata": {}, "a": {"$ref": "t0"}}}}, `
 	for i := range 60 {
 		doubled += fmt.Sprintf(`"t%d": {"Schema": {"properties": {"a": {"$ref": "t%d"}, "b": {"$ref": "t%d"}}}}, `, i, i+1, i+1)
 	}

@@ -149,11 +149,7 @@ func (v *view) checkWork() error {
 		return exceeded(v.top, "the build has too many replacements (limit Replacements is %d)", v.limits.Replacements)
 	case w.total() > float64(v.limits.Changes):
 		return exceeded(v.top, "the build makes too many changes to too many objects; split it (limit Changes is %d)", v.limits.Changes)
-	case len(w.all) == v.compared:
-		return nil
-	}
-	v.compared = len(w.all)
-	if w.chained() {
+	case w.chained():
 		return failed(v.top, "replacements read what they or others have written, so that it would grow again and again; "+
 			"let them read fields that no replacement writes")
 	}

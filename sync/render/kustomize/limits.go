@@ -20,8 +20,8 @@ type Limits struct {
 	// Nodes is the number of values in all files that are parsed, as estimated before.
 	Nodes int
 	// Changes is the number of patches, operations of JSON patches, targets of replacements and the
-	// like, times the number of objects that each may have to be held against: a build cannot be
-	// interrupted.
+	// like, times the number of objects that each may have to be held against if it does not name one:
+	// a build cannot be interrupted.
 	Changes int
 	// Replacements is the number of different replacements.
 	Replacements int
@@ -31,11 +31,11 @@ type Limits struct {
 
 // DefaultLimits returns limits that no sane kustomization reaches: files of 5 MiB, 32 MiB and
 // 20,000 reads in total, 20,000 objects, 40 links, 50,000 aliased values of 5 MiB,
-// 2 million values, 20 million changes, 500 replacements, 100 levels.
+// 2 million values, 200 million changes, 500 replacements, 100 levels.
 func DefaultLimits() Limits {
 	return Limits{
 		FileBytes: 5 << 20, TotalBytes: 32 << 20, Reads: 20_000, Objects: 20_000, Links: 40,
-		AliasNodes: 50_000, AliasBytes: 5 << 20, Nodes: 2_000_000, Changes: 20_000_000, Replacements: 500, Depth: 100,
+		AliasNodes: 50_000, AliasBytes: 5 << 20, Nodes: 2_000_000, Changes: 200_000_000, Replacements: 500, Depth: 100,
 	}
 }
 

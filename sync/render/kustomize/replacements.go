@@ -1,13 +1,15 @@
 package kustomize
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
-	"slices"
+	"strconv"
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/utils"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 	"sigs.k8s.io/yaml"
 )
 
@@ -18,18 +20,47 @@ const maxChain = 100
 type replacements struct {
 	all   []*replacement
 	known map[string]*replacement
-	// renames says that objects may be known by other names or kinds than they are read with.
-	renames bool
+	naming
+	// linked is how many of all are linked with each other, by the names that objects had then.
+	linked   int
+	linkedBy naming
+}
+
+// naming says what else objects may be known by than what they are read with.
+type naming struct {
+	// affixed: there are prefixes or suffixes; renamed: by any name; retyped: by any kind.
+	affixed, renamed, retyped bool
 }
 
 // replacement is one of them.
 type replacement struct {
 	from subject
-	// path is what it reads.
-	path string
+	// path is what it reads, and delimiter what that is split by.
+	path      []string
+	delimiter string
 	// fields is how many fields it writes in an object at most, and times how often it was read.
 	fields, times int
-	targets       []*types.TargetSelector
+	targets       []writing
+	// fedBy and feeds are the replacements that may write what it reads, and the other way round.
+	fedBy []feeding
+	feeds []*replacement
+	// copies is how often what it reads may have been written into itself before.
+	copies int
+}
+
+// writing is a target of a replacement.
+type writing struct {
+	to        *types.Selector
+	paths     [][]string
+	delimiter string
+}
+
+// feeding is what one replacement may write of what another reads.
+type feeding struct {
+	from *replacement
+	// fields is how many fields; grows says that more may be there afterwards than was written.
+	fields int
+	grows  bool
 }
 
 // addReplacement adds one, or counts it once more.
@@ -42,154 +73,184 @@ func (r *replacements) addReplacement(spec types.Replacement) {
 		known.times++
 		return
 	}
-	one := &replacement{times: 1, targets: spec.Targets}
-	if spec.Source != nil {
-		one.from = subject{spec.Source.Kind, spec.Source.Name}
-		one.path = fieldPath(spec.Source.FieldPath)
+	one := &replacement{times: 1, copies: 1}
+	if from := spec.Source; from != nil {
+		one.from, one.path = subject{from.Kind, from.Name}, steps(from.FieldPath)
+		one.delimiter = delimiterOf(from.Options)
 	}
 	for _, target := range spec.Targets {
 		if target == nil {
 			continue
 		}
-		one.fields += max(1, len(target.FieldPaths))
-		for _, path := range target.FieldPaths {
-			r.renames = r.renames || path == "kind" || path == "metadata"
+		paths := target.FieldPaths
+		if len(paths) == 0 {
+			paths = []string{""}
+		}
+		one.fields += len(paths)
+		to := writing{to: target.Select, delimiter: delimiterOf(target.Options)}
+		for _, path := range paths {
+			to.paths = append(to.paths, steps(path))
+			r.retyped = r.retyped || path == "kind"
+			r.renamed = r.renamed || path == "metadata"
+		}
+		if to.to != nil {
+			one.targets = append(one.targets, to)
 		}
 	}
 	r.known[string(key)] = one
 	r.all = append(r.all, one)
 }
 
-// feeding is what one replacement may write of what another reads.
-type feeding struct {
-	// fields is how many fields; grows says that more may be there afterwards than was read.
-	fields int
-	grows  bool
-}
-
-// feeds returns what r may write of what other reads, in whatever order they run.
+// feeds returns what one may write of what other reads, in whatever order they run.
 func (r *replacements) feeds(one, other *replacement) feeding {
-	var found feeding
+	found := feeding{from: one}
 	for _, target := range one.targets {
-		if other.path == "" || target == nil || target.Select == nil || !r.mayBe(target.Select, other.from) {
+		if len(other.path) == 0 || !r.mayBe(target.to, other.from) {
 			continue
 		}
-		paths := target.FieldPaths
-		if len(paths) == 0 {
-			paths = []string{fieldPath("")}
-		}
-		for _, path := range paths {
+		for _, path := range target.paths {
 			if related(path, other.path) {
 				found.fields++
-				found.grows = found.grows || path != other.path || target.Options != nil && target.Options.Delimiter != ""
+				// A value that is split by what others are joined with is no longer than before.
+				joined := target.delimiter != "" && target.delimiter != other.delimiter
+				found.grows = found.grows || joined || len(path) > len(other.path)
 			}
 		}
 	}
 	return found
 }
 
-// mayBe reports whether a selector may select an object. Prefixes and suffixes change names.
+// mayBe reports whether a selector may select an object.
 func (r *replacements) mayBe(s *types.Selector, o subject) bool {
-	differ := func(a, b string) bool { return exact(a) && exact(b) }
+	differ := func(a, b string) bool { return exact(a) && exact(b) && a != b }
 	switch {
-	case r.renames:
-		return true
-	case differ(s.Kind, o.kind) && s.Kind != o.kind:
+	case !r.retyped && differ(s.Kind, o.kind):
 		return false
+	case r.renamed || !differ(s.Name, o.name):
+		return true
 	}
-	return !differ(s.Name, o.name) || strings.Contains(s.Name, o.name) || strings.Contains(o.name, s.Name)
+	return r.affixed && (strings.Contains(s.Name, o.name) || strings.Contains(o.name, s.Name))
 }
 
 // chained reports whether replacements feed each other so that a value grows without bound, or by
-// too much.
+// too much. It looks at those that were added since it was last asked, or at all if names have
+// changed.
 func (r *replacements) chained() bool {
-	edges := make([][]feeding, len(r.all))
-	for i, one := range r.all {
-		edges[i] = make([]feeding, len(r.all))
-		for j, other := range r.all {
-			edges[i][j] = r.feeds(one, other)
+	if r.linkedBy != r.naming {
+		r.linked, r.linkedBy = 0, r.naming
+		for _, one := range r.all {
+			one.fedBy, one.feeds, one.copies = nil, nil, 1
 		}
 	}
-	reach := func(from int) []bool {
-		seen, pending := make([]bool, len(r.all)), []int{from}
-		for len(pending) > 0 {
-			at := pending[len(pending)-1]
-			pending = pending[:len(pending)-1]
-			for next, e := range edges[at] {
-				if e.fields > 0 && !seen[next] {
-					seen[next] = true
-					pending = append(pending, next)
-				}
-			}
+	for ; r.linked < len(r.all); r.linked++ {
+		one := r.all[r.linked]
+		for _, other := range r.all[:r.linked] {
+			r.link(one, other)
+			r.link(other, one)
 		}
-		return seen
-	}
-	for i := range r.all {
-		into := slices.IndexFunc(edges[i], func(e feeding) bool { return e.grows })
-		if into < 0 {
-			continue
-		}
-		back := make(map[int]bool)
-		for j, e := range edges[i] {
-			if e.grows && (j == i || !back[j] && reach(j)[i]) {
-				return true
-			}
-			back[j] = true
-		}
-	}
-	factors := make([]int, len(r.all))
-	for i := range r.all {
-		if factor(i, edges, factors) > maxChain {
+		r.link(one, one)
+		if one.spread() {
 			return true
 		}
 	}
 	return false
 }
 
-// factor returns how often what replacement i reads may have been written into itself before. Known
-// ones are kept; -1 stands for one that is being computed, in a circle where nothing grows.
-func factor(i int, edges [][]feeding, known []int) int {
-	if known[i] != 0 {
-		return known[i]
+func (r *replacements) link(one, other *replacement) {
+	if found := r.feeds(one, other); found.fields > 0 {
+		other.fedBy = append(other.fedBy, found)
+		one.feeds = append(one.feeds, other)
 	}
-	known[i] = -1
-	most, grown := 1, 0
-	for j := range edges {
-		e := edges[j][i]
-		if e.fields == 0 {
-			continue
-		}
-		before := max(1, factor(j, edges, known))
-		most = max(most, before)
-		if e.grows {
-			grown = min(grown+before*e.fields, maxChain+1)
-		}
-	}
-	known[i] = min(most+grown, maxChain+1)
-	return known[i]
 }
 
-// related reports whether one path leads to the field of the other, or into it.
-func related(a, b string) bool {
-	one, other := utils.SmarterPathSplitter(a, "."), utils.SmarterPathSplitter(b, ".")
-	for i := range min(len(one), len(other)) {
-		if one[i] != other[i] && !isWild(one[i]) && !isWild(other[i]) {
+// spread counts the copies again in all that r feeds, and what these feed. It reports whether there
+// are too many, as there are in every circle in which something grows.
+func (r *replacement) spread() bool {
+	pending := append([]*replacement{r}, r.feeds...)
+	for len(pending) > 0 {
+		one := pending[0]
+		pending = pending[1:]
+		most, grown := 1, 0
+		for _, f := range one.fedBy {
+			most = max(most, f.from.copies)
+			if f.grows {
+				grown += f.from.copies * f.fields
+			}
+		}
+		switch copies := most + grown; {
+		case copies > maxChain:
+			return true
+		case copies > one.copies:
+			one.copies = copies
+			pending = append(pending, one.feeds...)
+		}
+	}
+	return false
+}
+
+// related reports whether a path that is written leads to the field that is read, or into it, or to
+// what it is in.
+func related(written, read []string) bool {
+	for i := range min(len(written), len(read)) {
+		if !same(written[i], read[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-// isWild reports whether a step of a path may be another one that is spelled otherwise.
-func isWild(step string) bool {
-	return step == "" || strings.ContainsAny(step[:1], "*[-0123456789")
+// same reports whether two steps of paths may lead to the same value. A written step that selects
+// items of a list by a field matches them with a regular expression.
+func same(written, read string) bool {
+	if written == read || written == "*" || written == "-" || read == "-" {
+		return true
+	}
+	if isIndex(written) && isIndex(read) {
+		return false
+	}
+	field, pattern, ok := selected(written)
+	readField, value, readOK := selected(read)
+	if !ok || !readOK || field != readField {
+		return (ok || isIndex(written)) && (readOK || isIndex(read))
+	}
+	matches, err := regexp.MatchString(pattern, value)
+	return matches || err != nil
 }
 
-func fieldPath(path string) string {
-	if path == "" {
-		return types.DefaultReplacementFieldPath
+// selected returns the field and the value of a step such as [name=app].
+func selected(step string) (field, value string, ok bool) {
+	if !kyaml.IsListIndex(step) {
+		return "", "", false
 	}
-	return path
+	field, value, err := kyaml.SplitIndexNameValue(step)
+	return field, value, err == nil
+}
+
+func isIndex(step string) bool {
+	_, err := strconv.Atoi(step)
+	return err == nil
+}
+
+// steps splits a path as kustomize does, so that the same steps are spelled the same.
+func steps(path string) []string {
+	var out []string
+	for _, step := range utils.SmarterPathSplitter(cmp.Or(path, types.DefaultReplacementFieldPath), ".") {
+		step = strings.TrimSpace(step)
+		if index, err := strconv.Atoi(step); err == nil {
+			step = strconv.Itoa(index)
+		}
+		if step != "" {
+			out = append(out, step)
+		}
+	}
+	return out
+}
+
+func delimiterOf(o *types.FieldOptions) string {
+	if o == nil {
+		return ""
+	}
+	return o.Delimiter
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9-]+$`)

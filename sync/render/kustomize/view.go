@@ -33,8 +33,6 @@ type view struct {
 	// uses are those of the files that the kustomizations which were read so far make kustomize read.
 	uses map[string][]use
 	work work
-	// compared is how many replacements were compared with each other.
-	compared int
 	// origins says that the user, and not only we, asked for the annotations that say where an
 	// object comes from.
 	origins bool

@@ -3,17 +3,14 @@ package kustomize
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 	"sigs.k8s.io/kustomize/api/types"
 )
 
-const (
-	// bytesPerChange is how much text counts as one more change, as it is copied.
-	bytesPerChange = 64
-	// changesPerCopy is what a copy operation counts, as it may add maxCopyBytes.
-	changesPerCopy = 2000
-)
+// bytesPerChange is how much text counts as one more change, as it is copied.
+const bytesPerChange = 64
 
 // subject is what a change is about, as far as that is known.
 type subject struct{ kind, name string }
@@ -24,6 +21,8 @@ type work struct {
 	// objects, changes and variables are how many were read: variables are places that look as if
 	// vars belonged there.
 	objects, changes, variables int
+	// single are the changes of one object each; changes are held against all of them.
+	single int
 	// sizes are the sizes of objects, of the largest of a kind with no name, and of the largest of
 	// all with neither. grown is what changes may add to any object.
 	sizes map[subject]int
@@ -61,17 +60,22 @@ func (w *work) add(s subject, bytes int) {
 
 // sizeOf returns the most that an object may hold. Its name may have changed since it was read.
 func (w *work) sizeOf(s subject) int {
-	for _, known := range []subject{s, {kind: s.kind}} {
-		if bytes, ok := w.sizes[known]; ok && !w.renames {
-			return bytes + w.grown
-		}
+	bytes := w.sizes[subject{}]
+	if known, ok := w.sizes[subject{kind: s.kind}]; ok && !w.retyped {
+		bytes = known
 	}
-	return w.sizes[subject{}] + w.grown
+	if known, ok := w.sizes[s]; ok && !w.retyped && !w.renamed {
+		bytes = known
+	}
+	return bytes + w.grown
 }
 
 // patch counts a patch; target is nil if each of its documents names the one object that it is for.
 func (w *work) patch(content []byte, target *types.Selector, options *types.PatchArgs) {
-	w.renames = w.renames || options != nil && (options.AllowNameChange || options.AllowKindChange)
+	if options != nil {
+		w.renamed = w.renamed || options.AllowNameChange
+		w.retyped = w.retyped || options.AllowKindChange
+	}
 	for document := range documents(content) {
 		switch {
 		case document.Kind == yaml.SequenceNode:
@@ -79,46 +83,53 @@ func (w *work) patch(content []byte, target *types.Selector, options *types.Patc
 				w.operation(operation, target)
 			}
 		case target == nil:
-			w.changes++
-			w.add(subjectOf(document), size(document))
+			w.change(subjectOf(document), size(document))
 		default:
-			w.broad(size(document), target)
+			w.selected(size(document), target)
 		}
 	}
 }
 
 // operation counts an operation of a JSON patch.
 func (w *work) operation(n *yaml.Node, target *types.Selector) {
-	w.broad(size(n), target)
-	for _, part := range n.Content {
-		switch {
-		case part.Value == "copy":
-			w.changes += changesPerCopy
-			w.grown += maxCopyBytes
-		case names(part.Value):
-			w.renames = true
-		}
+	w.selected(size(n), target)
+	var does struct{ Op, Path, From string }
+	if err := n.Decode(&does); err != nil {
+		return // kustomize says what is wrong
 	}
+	switch does.Op {
+	case "test":
+		return
+	case "copy":
+		w.selected(maxCopyBytes, target)
+	case "move":
+		w.names(does.From)
+	}
+	w.names(does.Path)
 }
 
-// names reports whether a JSON pointer may lead to what an object is known by.
-func names(pointer string) bool {
-	for _, known := range []string{"", "/", "/kind", "/metadata", "/metadata/name"} {
-		if pointer == known {
-			return true
-		}
-	}
-	return false
+// names notes a change of what a JSON pointer leads to, if objects are known by that. What precedes
+// its first slash is ignored.
+func (w *work) names(pointer string) {
+	_, field, _ := strings.Cut(pointer, "/")
+	w.renamed = w.renamed || field == "" || field == "metadata" || field == "metadata/name"
+	w.retyped = w.retyped || field == "" || field == "kind"
 }
 
-// broad counts a change of all the objects that a target selects.
-func (w *work) broad(bytes int, target *types.Selector) {
-	w.changes += 1 + bytes/bytesPerChange
+// selected counts a change of all the objects that a target selects.
+func (w *work) selected(bytes int, target *types.Selector) {
 	if target != nil && exact(target.Kind) && exact(target.Name) {
-		w.add(subject{target.Kind, target.Name}, bytes)
+		w.change(subject{target.Kind, target.Name}, bytes)
 		return
 	}
+	w.changes += 1 + bytes/bytesPerChange
 	w.grown += bytes
+}
+
+// change counts a change of one object.
+func (w *work) change(s subject, bytes int) {
+	w.single += 1 + bytes/bytesPerChange
+	w.add(s, bytes)
 }
 
 // everywhere counts the fields of a kustomization that change all objects.
@@ -129,6 +140,7 @@ func (w *work) everywhere(k *types.Kustomization) {
 		NamePrefix: k.NamePrefix, NameSuffix: k.NameSuffix, Namespace: k.Namespace, CommonLabels: k.CommonLabels, Labels: k.Labels,
 		CommonAnnotations: k.CommonAnnotations, Images: k.Images, ImageTags: k.ImageTags, Replicas: k.Replicas, Vars: k.Vars,
 	}
+	w.affixed = w.affixed || k.NamePrefix != "" || k.NameSuffix != ""
 	text, err := json.Marshal(fields)
 	if err != nil {
 		return // it was decoded from JSON
@@ -147,7 +159,7 @@ func (w *work) total() float64 {
 		each := 1 + float64(w.sizeOf(r.from))/bytesPerChange
 		changes += float64(r.times) * float64(r.fields) * each
 	}
-	total := changes * float64(max(w.objects, 1))
+	total := changes*float64(max(w.objects, 1)) + float64(w.single)
 	for _, v := range w.vars {
 		total += float64(w.variables) * float64(w.sizeOf(v)) / bytesPerChange
 	}
