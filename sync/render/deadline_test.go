@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -45,13 +47,14 @@ func TestFolder_returnsWhenItsContextEnds(t *testing.T) {
 			opened, until := make(chan struct{}), make(chan struct{})
 			t.Cleanup(func() { close(until) })
 			ctx, cancel := context.WithCancel(t.Context())
+			slots := render.NewSlots()
 			failed := make(chan error, 1)
 			go func() {
-				_, _, err := render.Folder(ctx, stuckFS{c.files, sync.OnceFunc(func() { close(opened) }), until}, "a", "")
+				_, _, err := slots.Folder(ctx, stuckFS{c.files, sync.OnceFunc(func() { close(opened) }), until}, "a", "")
 				failed <- err
 			}()
 			<-opened
-			objects, _, err := render.Folder(t.Context(), c.files, "b", "")
+			objects, _, err := slots.Folder(t.Context(), c.files, "b", "")
 			require.NoError(t, err, c.reason)
 			assert.Len(t, objects, 1, "another folder is rendered meanwhile")
 			cancel()
@@ -62,4 +65,24 @@ func TestFolder_returnsWhenItsContextEnds(t *testing.T) {
 			assert.ErrorIs(t, err, context.Canceled)
 		})
 	}
+}
+
+// Work that goes on after its time still takes its slot, so that such work does not pile up.
+func TestSlots_areTakenUntilTheWorkEnds(t *testing.T) {
+	files := fstest.MapFS{"a/cm.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\n")}}
+	until, slots := make(chan struct{}), render.NewSlots()
+	for range max(2, runtime.GOMAXPROCS(0)) {
+		ctx, cancel := context.WithCancel(t.Context())
+		_, _, err := slots.Folder(ctx, stuckFS{files, cancel, until}, "a", "")
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	ended, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, _, err := slots.Folder(ended, files, "a", "")
+	require.ErrorContains(t, err, "wait for other folders", "all slots are taken")
+
+	close(until)
+	objects, _, err := slots.Folder(t.Context(), files, "a", "")
+	require.NoError(t, err, "what was stuck has ended")
+	assert.Len(t, objects, 1)
 }

@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"runtime"
 	"strings"
+
+	"golang.org/x/sync/semaphore"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/manifest"
@@ -36,6 +39,25 @@ type result struct {
 	err      error
 }
 
+// Slots bound how many folders are rendered at a time: rendering takes CPU and memory and never waits
+// for others, so that more at a time would not be faster.
+type Slots struct{ free *semaphore.Weighted }
+
+// NewSlots returns as many slots as there are processors, and at least two: a folder that holds up
+// its slot must not hold up all others.
+func NewSlots() *Slots {
+	return &Slots{free: semaphore.NewWeighted(int64(max(2, runtime.GOMAXPROCS(0))))}
+}
+
+// Folder waits for a slot and renders a folder, as Folder does. The slot is taken until the work has
+// ended, even if ctx ended before.
+func (s *Slots) Folder(ctx context.Context, root fs.FS, folder, ignore string) ([]manifest.Object, []manifest.Problem, error) {
+	if err := s.free.Acquire(ctx, 1); err != nil {
+		return nil, nil, &Error{v1alpha1.BuildFailedReason, fmt.Errorf("render %q: wait for other folders to be rendered: %w", folder, err)}
+	}
+	return start(ctx, root, folder, ignore, func() { s.free.Release(1) })
+}
+
 // Folder renders a folder of the repository with the given root; empty means the root. ignore holds
 // lines in the format of .gitignore, for plain manifests. Faults of single files are returned as
 // problems; an error is an *Error and means that there is no result.
@@ -44,8 +66,16 @@ type result struct {
 // until it next looks at a file, which root may refuse by then, or is done: a kustomize build cannot
 // be interrupted, and its limits bound how long it takes.
 func Folder(ctx context.Context, root fs.FS, folder, ignore string) ([]manifest.Object, []manifest.Problem, error) {
+	return start(ctx, root, folder, ignore, func() {})
+}
+
+// start renders a folder, and calls ended when the work has ended, which may be after it returns.
+func start(ctx context.Context, root fs.FS, folder, ignore string, ended func()) ([]manifest.Object, []manifest.Problem, error) {
 	done := make(chan result, 1)
-	go func() { done <- rendered(ctx, root, folder, ignore) }()
+	go func() {
+		defer ended()
+		done <- rendered(ctx, root, folder, ignore)
+	}()
 	select {
 	case got := <-done:
 		return got.objects, got.problems, got.err

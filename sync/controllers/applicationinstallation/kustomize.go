@@ -37,7 +37,7 @@ func (m kustomizeMethod) build(ctx context.Context, p plan, at git.Revision) (*f
 	}
 	got := &files{revision: revision.String(), git: revision}
 	path := p.source.version.Template.Source.Git.Path
-	got.objects, got.problems, err = render.Folder(ctx, root, path, "")
+	got.objects, got.problems, err = m.renders.Folder(ctx, root, path, "")
 	var known *render.Error
 	if errors.As(err, &known) {
 		return nil, reconcile.Failed(known.Reason, "%w at %s", err, revision)

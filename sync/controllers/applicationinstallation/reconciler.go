@@ -18,6 +18,7 @@ import (
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/content"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/render"
 	"waybill.dev/waybill/sync/source/chart"
 	"waybill.dev/waybill/sync/source/git"
 )
@@ -51,6 +52,8 @@ type Reconciler struct {
 	Actions int
 
 	fetches *reconcile.Jobs[jobKey, prepared]
+	// renders limits how many folders are rendered at a time.
+	renders *render.Slots
 	// drivers has the driver of each cluster, by name.
 	drivers cluster.Engaged[types.NamespacedName, *driver]
 	// changing is held while the driver of a cluster changes.

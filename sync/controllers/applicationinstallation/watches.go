@@ -15,6 +15,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/content"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/render"
 	"waybill.dev/waybill/sync/watch"
 )
 
@@ -32,6 +33,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err := r.watchHub(ctx, mgr); err != nil {
 		return err
 	}
+	r.renders = render.NewSlots()
 	r.Clusters.OnEngage(r.engage)
 	r.Clusters.Subscribe(func(key types.NamespacedName, reachable bool) {
 		if d := r.drivers.Get(key); d != nil && reachable {

@@ -118,11 +118,7 @@ func (r *Reconciler) render(ctx context.Context, o order, from source) (*rendere
 	if err != nil {
 		return nil, sourceError(err)
 	}
-	if err := r.renders.Acquire(ctx, 1); err != nil {
-		return nil, reconcile.Failed(v1alpha1.BuildFailedReason, "spec.path: wait for other folders to be rendered: %w", err)
-	}
-	defer r.renders.Release(1)
-	objects, problems, err := render.Folder(ctx, root, from.path, from.ignore)
+	objects, problems, err := r.renders.Folder(ctx, root, from.path, from.ignore)
 	if err != nil {
 		return nil, renderError(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -17,6 +16,7 @@ import (
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/content"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/render"
 	"waybill.dev/waybill/sync/source/git"
 )
 
@@ -68,9 +68,8 @@ type Reconciler struct {
 	looks    *reconcile.Jobs[reconcile.Key, loaded]
 	delivers *reconcile.Jobs[targetKey, apply.Result]
 	appliers *appliers
-	// renders limits how many folders are rendered at a time: rendering takes CPU and memory and
-	// never waits, so that more at a time would not be faster.
-	renders *semaphore.Weighted
+	// renders limits how many folders are rendered at a time.
+	renders *render.Slots
 	// arrivals tells of definitions that arrive in the clusters.
 	arrivals *arrivals
 	// told counts, per cluster, the changes by others to what a GitSync delivered.

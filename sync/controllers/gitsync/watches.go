@@ -3,10 +3,8 @@ package gitsync
 import (
 	"cmp"
 	"context"
-	"runtime"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +20,7 @@ import (
 	"waybill.dev/waybill/sync/apply/inventory"
 	"waybill.dev/waybill/sync/content"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/render"
 )
 
 const (
@@ -52,7 +51,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.appliers, r.told = newAppliers(r.notify), reconcile.NewBell[toldKey]()
 	r.arrivals = newArrivals(func(name types.NamespacedName) { r.waker.Wake(ctrl.Request{NamespacedName: name}) })
 	r.inventories = &inventory.Store{}
-	r.renders = semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0)))
+	r.renders = render.NewSlots()
 	r.Clusters.Subscribe(func(key types.NamespacedName, _ bool) { r.wakeSelecting(ctx, key) })
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.GitSync{}, secretIndex, secretName); err != nil {
 		return err
