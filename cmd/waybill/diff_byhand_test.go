@@ -34,6 +34,7 @@ func TestDiff_fileWithFewerFields(t *testing.T) {
 		"a GitSync":                   applied(v1alpha1.FieldManager, map[string]string{v1alpha1.OwnerAnnotation: "id/GitSync/team/site"}),
 		"kubectl apply": func(t *testing.T, text string) {
 			object := read(text)
+			object.SetAnnotations(map[string]string{}) // kubectl notes the map even if it is empty
 			last, err := object.MarshalJSON()
 			require.NoError(t, err)
 			object.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": string(last)})
@@ -46,16 +47,18 @@ func TestDiff_fileWithFewerFields(t *testing.T) {
 			t.Run(way+"/"+kind, func(t *testing.T) {
 				text := head + ": {stays: one, goes: two}\nmetadata: {name: settings, namespace: " + cluster.Namespace(t) + "}\n"
 				deliver(t, text)
-				patch := []byte(`{"` + head[len(head)-4:] + `":{"of-others":"three"}}`)
+				patch := []byte(`{"metadata":{"annotations":{"example.com/of-others":"stays"}},"` + head[len(head)-4:] + `":{"of-others":"three"}}`)
 				require.NoError(t, c.Patch(t.Context(), read(text), client.RawPatch("application/merge-patch+json", patch), client.FieldOwner("others")))
 
 				got := waybillWith(t, text, "diff", "-f", "-", "--kubeconfig", cluster.KubeconfigFile())
 				assert.Equal(t, 0, got.code, got.out)
+				assert.Contains(t, got.errOut, "0 refused, 1 as they are\n")
 				fewer := head + ": {stays: one}\nmetadata: " + text[len(head+": {stays: one, goes: two}\nmetadata: "):]
 				got = waybillWith(t, fewer, "diff", "-f", "-", "--kubeconfig", cluster.KubeconfigFile())
 				assert.Equal(t, 1, got.code, got.errOut)
 				assert.Contains(t, got.out, "\n-  goes: two\n")
 				assert.Contains(t, got.out, "\n   of-others: three\n", "what others have set is not the file's")
+				assert.NotContains(t, got.out, "\n-    example.com/of-others", "annotations of others neither")
 			})
 		}
 	}

@@ -50,17 +50,25 @@ func TestDiff_asTheOneWhoDelivers(t *testing.T) {
 	assert.Contains(t, got.out, `User "`+account+`" cannot get resource "configmaps"`)
 }
 
-// C37, A40: who may not act as the ServiceAccount is told so, and what such a user may not do is no answer.
+// C37, A40: who may not act as the ServiceAccount is told so, and what such a user may not do is no answer,
+// but hides nothing else.
 func TestDiff_byWhoMayNotActAsTheOneWhoDelivers(t *testing.T) {
 	cluster := hub(t)
 	namespace := cluster.Namespace(t)
 	create(t, clientOf(t, cluster), tenantSync(t, namespace))
-	kubeconfig, _ := userWith(t, cluster, namespace, right(v1alpha1.Group, []string{"gitsyncs"}, "get"), right("", []string{"configmaps"}, "get"))
-	folder := write(t, map[string]string{"own.yaml": configMapYAML(namespace, "own", "a")})
+	kubeconfig, _ := userWith(t, cluster, namespace, right(v1alpha1.Group, []string{"gitsyncs"}, "get"),
+		right("", []string{"configmaps"}, "get", "create", "patch"), right("", []string{"services"}, "get"))
+	folder := write(t, map[string]string{
+		"own.yaml":          configMapYAML(namespace, "own", "a"),
+		"not-writable.yaml": "{apiVersion: v1, kind: Service, metadata: {name: not-writable}, spec: {ports: [{port: 80}]}}",
+		"not-readable.yaml": "{apiVersion: v1, kind: Secret, metadata: {name: not-readable}}",
+	})
 
 	got := waybillWith(t, "", "diff", "gitsync/app", "-n", namespace, "--system-namespace", namespace, "--path", folder, "--kubeconfig", kubeconfig)
 	assert.Equal(t, 2, got.code, got.out)
 	assert.Contains(t, got.errOut, "with your rights, and not with those of ServiceAccount "+namespace+"/deployer, which you may not impersonate")
-	assert.Contains(t, got.errOut, `User "`+namespace+`" cannot patch resource "configmaps"`)
-	assert.Contains(t, got.errOut, "0 refused, 0 as they are\nerror: the comparison is not complete: 1 left out\n")
+	assert.Contains(t, got.errOut, `User "`+namespace+`" cannot patch resource "services"`)
+	assert.Contains(t, got.errOut, `User "`+namespace+`" cannot get resource "secrets"`)
+	assert.Contains(t, got.out, "# ConfigMap "+namespace+"/own in user: created\n")
+	assert.Contains(t, got.errOut, "1 created, 0 changed, 0 deleted, 0 refused, 0 as they are\nerror: the comparison is not complete: 2 left out\n")
 }

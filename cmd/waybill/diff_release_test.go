@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -75,4 +76,47 @@ data:
 	got = waybill(t, cluster, args...)
 	assert.Equal(t, 0, got.code, got.out)
 	assert.Contains(t, got.errOut, "0 created, 0 changed, 0 deleted, 0 refused, 1 as they are\n")
+}
+
+// K50: Helm refuses a release as a whole, so what has left it stays while something of it is refused.
+func TestDiff_ofReleaseThatIsRefused(t *testing.T) {
+	cluster := user(t)
+	inst, folder, catalog := chartInstallation(t, cluster, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: Not_Valid}\n")
+	c := clientOf(t, cluster)
+	hubWithID(t, c, inst.Namespace, "the-hub")
+	loaded, err := loader.LoadDir(folder)
+	require.NoError(t, err)
+	loaded.Templates = []*chart.File{{Name: "templates/gone.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: gone}\n")}}
+	before := client.MergeFrom(inst.DeepCopy())
+	inst.Status.Release = install(t, cluster, inst.Namespace, loaded, nil)
+	require.NoError(t, c.Status().Patch(t.Context(), inst, before))
+
+	got := waybill(t, cluster, "diff", "installation/seeing", "-n", inst.Namespace, "--system-namespace", inst.Namespace, "--definition", catalog)
+	assert.Equal(t, 1, got.code, got.errOut)
+	assert.Contains(t, got.out, "/gone in user: kept: ")
+	assert.Contains(t, got.errOut, "0 deleted, 1 refused")
+}
+
+// K37: files may hold an installation and the namespaces that it needs, which only `kubectl apply` makes.
+func TestDiff_filesWithTheNamespaceOfAnInstallation(t *testing.T) {
+	s := newSources(t)
+	folder := write(t, map[string]string{
+		"namespaces.yaml": "{apiVersion: v1, kind: Namespace, metadata: {name: not-there-yet}}\n---\n{apiVersion: v1, kind: Namespace, metadata: {name: nor-this-one}}\n",
+		"web.yaml": `apiVersion: apps.waybill.dev/v1alpha1
+kind: ApplicationInstallation
+metadata: {name: web, namespace: not-there-yet}
+spec: {applicationRef: {name: web, version: 1.0.0}}
+---
+apiVersion: apps.waybill.dev/v1alpha1
+kind: ApplicationInstallation
+metadata: {name: other, namespace: not-there-yet}
+spec: {applicationRef: {name: web, version: 1.0.0}, namespace: {name: nor-this-one, create: true}}
+`,
+	})
+	got := waybill(t, user(t), "diff", "-f", folder, "--definition", s.path("catalog", "web.yaml"))
+	assert.Equal(t, 1, got.code, got.errOut)
+	assert.Contains(t, got.out, "# Deployment.apps not-there-yet/web in user: created\n")
+	assert.Contains(t, got.out, "# Deployment.apps nor-this-one/other in user: created\n")
+	assert.Contains(t, got.errOut, " 0 refused,", got.out)
+	assert.Equal(t, 1, strings.Count(got.out, "# Namespace nor-this-one in user: created\n"), got.out)
 }

@@ -63,8 +63,17 @@ func lastApplied(live *unstructured.Unstructured) []byte {
 }
 
 // patchByHand changes an object as `kubectl apply` does, in a dry run: what the manifest applied last
-// has and the wanted one has not is removed.
+// has and the wanted one has not is removed. kubectl keeps its note among the annotations, and notes an
+// empty map where there are no others; without the note in what is wanted, that map would have gone
+// from it, with everybody's annotations.
 func patchByHand(ctx context.Context, api client.Client, last []byte, live, wanted *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	wanted = wanted.DeepCopy()
+	annotations := wanted.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[corev1.LastAppliedConfigAnnotation] = string(last)
+	wanted.SetAnnotations(annotations)
 	current, err := json.Marshal(live.Object)
 	if err != nil {
 		return nil, fmt.Errorf("make patch: %w", err)

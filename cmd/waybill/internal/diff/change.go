@@ -34,6 +34,9 @@ type change struct {
 	// although it is not wanted any more.
 	note    string
 	refused bool
+
+	// omitted says why it is not known what would happen; nil if it is.
+	omitted error
 }
 
 // action returns in a word what would happen.

@@ -44,7 +44,7 @@ func (j *job) ofInstallation(ctx context.Context, inst *v1alpha1.ApplicationInst
 // ofNamespace returns the namespace that would be created (K37).
 func (j *job) ofNamespace(ctx context.Context, r *installation.Resolved) ([]change, error) {
 	wanted := r.Target()
-	if !wanted.Create {
+	if !wanted.Create || j.provided.namespaces[wanted.Name] {
 		return nil, nil
 	}
 	api, err := j.target.Client()
@@ -63,10 +63,14 @@ func (j *job) ofNamespace(ctx context.Context, r *installation.Resolved) ([]chan
 	return []change{{cluster: j.target.Name(), id: manifest.Object{Unstructured: namespace}.ID(), after: namespace}}, nil
 }
 
-// madeFor returns the namespaces that are made before an installation.
-func madeFor(r *installation.Resolved) map[string]bool {
-	wanted := r.Target()
-	return map[string]bool{wanted.Name: wanted.Create}
+// madeFor returns what is there before an installation: what the files provide, and its namespace if
+// that is created.
+func (j *job) madeFor(r *installation.Resolved) provided {
+	all := j.provided.with(nil)
+	if wanted := r.Target(); wanted.Create {
+		all.namespaces[wanted.Name] = true
+	}
+	return all
 }
 
 // ofRelease asks the release engine what it would do.
@@ -96,20 +100,21 @@ func (j *job) ofRelease(ctx context.Context, r *installation.Resolved, owner app
 	if err != nil {
 		return nil, err
 	}
-	before := provided{}.with(objects.CRDs)
-	previews, err := release.NewEngine().Preview(ctx, at, id, objects.Objects, release.Provided{Kinds: before.kinds, Namespaces: madeFor(r)})
+	before := j.madeFor(r).with(objects.CRDs)
+	previews, err := release.NewEngine().Preview(ctx, at, id, objects.Objects, release.Provided{Kinds: before.kinds, Namespaces: before.namespaces})
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range previews {
 		changes = append(changes, change{cluster: j.target.Name(), id: p.ID, before: p.Before, after: p.After, note: p.Note, refused: p.Refused})
 	}
+	holdIfRefused(changes, changes)
 	return changes, nil
 }
 
 // ofCRDs returns what would happen to the CRDs of a chart.
 func (j *job) ofCRDs(ctx context.Context, r *installation.Resolved, crds []manifest.Object) ([]change, error) {
-	d := delivery{cluster: j.target, manager: v1alpha1.HelmFieldManager, provided: provided{namespaces: madeFor(r)}}
+	d := delivery{cluster: j.target, manager: v1alpha1.HelmFieldManager, provided: j.madeFor(r)}
 	changes, err := d.predict(ctx, crds)
 	if r.HelmOptions().GetCRDs() == v1alpha1.CRDCreate {
 		for i := range changes {
@@ -135,7 +140,7 @@ func (j *job) ofKustomization(ctx context.Context, r *installation.Resolved, own
 	}
 	d := delivery{
 		cluster: j.target, manager: v1alpha1.FieldManager, owner: &owner, namespace: r.Namespace, prune: true,
-		provided: provided{namespaces: madeFor(r)},
+		provided: j.madeFor(r),
 	}
 	if in := r.Installation.Status.Inventory; in != nil {
 		api, err := j.target.Client()

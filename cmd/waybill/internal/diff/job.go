@@ -32,6 +32,9 @@ type job struct {
 	// wanted are the objects of --filename; the definitions of --definition are only in lookup.
 	wanted []manifest.Object
 
+	// provided is what wanted brings to the target, before what it delivers.
+	provided provided
+
 	// omitted counts what could not be compared.
 	omitted int
 }
@@ -49,7 +52,7 @@ func newJob(ctx context.Context, o *options) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &job{options: o, values: values, wanted: wanted}
+	j := &job{options: o, values: values, wanted: wanted, provided: provided{}.with(wanted)}
 	if j.hub, err = o.env.Hub(); err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package diff
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -70,9 +69,7 @@ func (d delivery) predict(ctx context.Context, objects []manifest.Object) ([]cha
 		return changes, nil
 	}
 	removals, err := d.predictRemovals(ctx, inventory.Diff(d.inventory, wanted))
-	if slices.ContainsFunc(changes, func(c change) bool { return c.refused }) {
-		hold(removals)
-	}
+	holdIfRefused(changes, removals)
 	return append(changes, removals...), err
 }
 
@@ -113,6 +110,9 @@ func (d delivery) predictOne(ctx context.Context, object manifest.Object) (chang
 	case apierrors.IsForbidden(err) && d.acting:
 		c.note, c.refused = err.Error(), true
 		return c, nil
+	case apierrors.IsForbidden(err) && d.standIn:
+		c.omitted = err
+		return c, nil
 	case err != nil:
 		return c, fmt.Errorf("get %s: %w", c.id, d.cluster.Explain(err))
 	default:
@@ -122,14 +122,12 @@ func (d delivery) predictOne(ctx context.Context, object manifest.Object) (chang
 		c.after, c.refused = c.before, true
 		return c, nil
 	}
-	if err := d.dryRun(ctx, api, &c, wanted); err != nil {
-		return c, err
-	}
+	d.dryRun(ctx, api, &c, wanted)
 	return c, ctx.Err()
 }
 
 // dryRun writes an object without persisting the result.
-func (d delivery) dryRun(ctx context.Context, api client.Client, c *change, wanted *unstructured.Unstructured) error {
+func (d delivery) dryRun(ctx context.Context, api client.Client, c *change, wanted *unstructured.Unstructured) {
 	after, err := wanted.DeepCopy(), error(nil)
 	if last := lastApplied(c.before); d.owner == nil && last != nil {
 		after, err = patchByHand(ctx, api, last, c.before, wanted)
@@ -142,11 +140,10 @@ func (d delivery) dryRun(ctx context.Context, api client.Client, c *change, want
 	case apierrors.IsNotFound(err) && d.provided.namespaces[wanted.GetNamespace()]:
 		c.after = wanted // its namespace does not exist yet
 	case d.standIn && isOwnRight(err):
-		return fmt.Errorf("try %s: %w", c.id, err)
+		c.omitted = err
 	default:
 		c.after, c.note, c.refused = wanted, err.Error(), true
 	}
-	return nil
 }
 
 // foreign returns whose object it is if the owner may not write it; empty if it may.

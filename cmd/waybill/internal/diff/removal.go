@@ -3,6 +3,7 @@ package diff
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -29,8 +30,12 @@ func (d delivery) predictRemovals(ctx context.Context, ids []manifest.ID) ([]cha
 	return removals, nil
 }
 
-// hold keeps what would be deleted: what replaces it may be among what is refused.
-func hold(removals []change) {
+// holdIfRefused keeps what would be deleted if something that is applied before is refused: what
+// replaces it may be among that.
+func holdIfRefused(applied, removals []change) {
+	if !slices.ContainsFunc(applied, func(c change) bool { return c.refused }) {
+		return
+	}
 	for i := range removals {
 		if removals[i].action() == deleted {
 			removals[i].keep("has left; nothing is deleted until every manifest is applied")
@@ -53,6 +58,9 @@ func (d delivery) predictRemoval(ctx context.Context, id manifest.ID) (*change, 
 	}
 	if apierrors.IsForbidden(err) && d.acting {
 		return &change{cluster: d.cluster.Name(), id: id, note: err.Error(), refused: true}, nil
+	}
+	if apierrors.IsForbidden(err) && d.standIn {
+		return &change{cluster: d.cluster.Name(), id: id, omitted: err}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", id, d.cluster.Explain(err))

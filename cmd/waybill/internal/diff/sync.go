@@ -3,6 +3,7 @@ package diff
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,7 +69,13 @@ func (j *job) inCluster(ctx context.Context, d delivery, gs *v1alpha1.GitSync, c
 	if err != nil {
 		return nil, err
 	}
-	return d.predict(ctx, objects)
+	changes, err := d.predict(ctx, objects)
+	return slices.DeleteFunc(changes, func(c change) bool {
+		if c.omitted != nil {
+			j.omit("%s in %s is left out: %s", c.id, c.cluster, c.omitted)
+		}
+		return c.omitted != nil
+	}), err
 }
 
 // contentOf returns what the GitSync would deliver: from --path, else from its repository.
