@@ -95,6 +95,17 @@ func TestGet_namesWhatIsWrongWithAnArchive(t *testing.T) {
 	}
 }
 
+// Files that Helm never decodes may hold anything.
+func TestGet_filesThatAreNoYAML(t *testing.T) {
+	repo := newRepository(t, httptest.NewServer)
+	template := "a: {{ .x }} # & *\nb: [\n"
+	repo.add("web", "1.0.0", chartArchive(t, "web", "1.0.0",
+		member{name: "web/files/values.yaml", data: template}, member{name: "web/templates/values.yaml", data: template},
+		member{name: "web/starters/shop/Chart.yaml", data: template}))
+	_, err := newCache(t).Get(t.Context(), chart.Reference{URL: repo.URL, Name: "web", Version: "1.0.0"}, chart.Credentials{})
+	assert.NoError(t, err)
+}
+
 // randomFile does not shrink when it is packed.
 func randomFile(size int) member {
 	data := make([]byte, size)

@@ -271,7 +271,8 @@ func readYAML(doc io.Reader, b *indexBuilder) error {
 type yamlIndex struct {
 	builder *indexBuilder
 	number  int // of the current line
-	begun   bool
+	// begun and ended say that the document has.
+	begun, ended bool
 
 	// piece is what was not decoded yet, and decode what to do with it; nil if there is no piece.
 	piece  []byte
@@ -285,12 +286,16 @@ type yamlIndex struct {
 }
 
 func (y *yamlIndex) line(line []byte) error {
-	y.number++
+	if y.number++; y.number == 1 {
+		line = bytes.TrimPrefix(line, []byte("\ufeff"))
+	}
 	text := bytes.TrimLeft(line, " ")
 	indent := len(line) - len(text)
 	switch {
 	case isRemark(text): // or part of a text of several lines
 		return y.extend(line)
+	case y.ended:
+		return y.unusual(errors.New("it follows the end of the document"))
 	case indent == 0:
 		return y.topLevel(line)
 	case !y.inEntries:
@@ -314,10 +319,16 @@ func isRemark(text []byte) bool { return len(text) == 0 || text[0] == '#' }
 // topLevel begins a key of the document.
 func (y *yamlIndex) topLevel(line []byte) error {
 	key, value, found := bytes.Cut(line, []byte(":"))
-	first := !y.begun
+	first, marker := !y.begun, string(bytes.TrimSpace(line))
+	if first && strings.HasPrefix(marker, "%YAML ") {
+		return nil
+	}
 	y.begun = true
 	switch {
-	case first && string(bytes.TrimSpace(line)) == "---":
+	case first && (marker == "---" || strings.HasPrefix(marker, "--- #")):
+		return nil
+	case marker == "...":
+		y.ended = true
 		return nil
 	case bytes.HasPrefix(line, []byte("- ")): // the list of a key may stand below it
 		return y.extend(line)
@@ -339,10 +350,15 @@ func (y *yamlIndex) topLevel(line []byte) error {
 	return nil
 }
 
+// decodeKey reads a key that is not known to be the entries. It may be, in a way of writing that only
+// YAML knows.
 func (y *yamlIndex) decodeKey(piece []byte) error {
 	var parsed map[string]yaml.Node
 	if err := yaml.Unmarshal(piece, &parsed); err != nil {
 		return err
+	}
+	if _, ok := parsed["entries"]; ok {
+		return &unusualIndex{errors.New("its key entries is written in an unusual way")}
 	}
 	if version, ok := parsed["apiVersion"]; ok {
 		return version.Decode(&y.builder.apiVersion)

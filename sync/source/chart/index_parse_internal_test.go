@@ -55,8 +55,16 @@ func TestParseIndex_readsWhatServersWrite(t *testing.T) {
 			"apiVersion: v1\nentries:\n  web: &web\n  - {version: 1.0.0, urls: [web.tgz], digest: ab}\n  shop: *web\n",
 			map[string][]release{"web": web, "shop": web},
 		},
-		"Number": {"a version without quotes", "entries:\n  web:\n  - version: 1.0\n    urls: [web.tgz]\n", map[string][]release{"web": {{version: "1.0", url: "web.tgz"}}}},
-		"Empty":  {"a repository without charts", "apiVersion: v1\nentries: {}\n", map[string][]release{}},
+		"Number":        {"a version without quotes", "entries:\n  web:\n  - version: 1.0\n    urls: [web.tgz]\n", map[string][]release{"web": {{version: "1.0", url: "web.tgz"}}}},
+		"ByteOrderMark": {"an editor for Windows has saved it", "\ufeffentries:\n  web:\n  - {version: 1.0.0, urls: [web.tgz], digest: ab}\napiVersion: v1\n", map[string][]release{"web": web}},
+		"TaggedKey":     {"YAML reads a key that the text does not show", "apiVersion: v1\n!!str entries:\n  web:\n  - {version: 1.0.0, urls: [web.tgz], digest: ab}\n", map[string][]release{"web": web}},
+		"EscapedKey":    {"YAML reads a key that the text does not show", "apiVersion: v1\n\"\\x65ntries\":\n  web:\n  - {version: 1.0.0, urls: [web.tgz], digest: ab}\n", map[string][]release{"web": web}},
+		"Marks": {
+			"where the document begins and ends is marked, with remarks",
+			"%YAML 1.1\n# made by a server\n--- # of charts\nentries:\n  web:\n  - {version: 1.0.0, urls: [web.tgz], digest: ab}\n...\n# the end\n",
+			map[string][]release{"web": web},
+		},
+		"Empty": {"a repository without charts", "apiVersion: v1\nentries: {}\n", map[string][]release{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -2,7 +2,7 @@ package chart
 
 import (
 	"fmt"
-	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -41,15 +41,19 @@ func parse(files []*loader.BufferedFile) (*chart.Chart, int64, error) {
 	return parsed, size, nil
 }
 
+// decoded matches the files that the loader decodes, in a chart and in those that it brings. All
+// others are text to it, templates among them.
+var decoded = regexp.MustCompile(`^(charts/[^/]*/)*((Chart|requirements)\.(yaml|lock)|values\.yaml)$`)
+
 // checkAliases rejects a chart with a file that the loader would decode to more than fits into
 // memory.
 func checkAliases(files []*loader.BufferedFile) error {
 	for _, f := range files {
-		switch path.Base(f.Name) {
-		case "Chart.yaml", "Chart.lock", "requirements.yaml", "requirements.lock", "values.yaml":
-			if err := expansion.Text(f.Data, expansion.Limits{}); err != nil {
-				return fmt.Errorf("%w: %s: %w", ErrInvalidChart, f.Name, err)
-			}
+		if !decoded.MatchString(f.Name) {
+			continue
+		}
+		if err := expansion.Text(f.Data, expansion.Limits{}); err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrInvalidChart, f.Name, err)
 		}
 	}
 	return nil
