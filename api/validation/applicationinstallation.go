@@ -3,12 +3,14 @@ package validation
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
 	"strconv"
 	"strings"
 
+	yamlv2 "go.yaml.in/yaml/v2"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -150,6 +152,10 @@ func validateValuesBlock(block string, path *field.Path) field.ErrorList {
 		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "must be one document: what follows `---` would be lost")}
 	}
 	if err := expansion.Text(first, expansion.Limits{}); err != nil {
+		if errors.Is(err, expansion.ErrSyntax) {
+			// Say where, by the parser of all other blocks, which writes out no alias for a type without fields.
+			err = cmp.Or(yamlv2.Unmarshal(first, &struct{}{}), err)
+		}
 		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
 	}
 	raw, err := yaml.YAMLToJSONStrict(first)

@@ -175,6 +175,16 @@ func TestApplicationInstallationWarnings_deprecatedVersion(t *testing.T) {
 	assert.Empty(t, validation.ApplicationInstallationWarnings(obj, nil, nil), "nothing is known of it")
 }
 
+// A mistake in a block is found by its line, also where the block might have aliases.
+func TestValidateApplicationInstallation_saysWhereABlockIsNoYAML(t *testing.T) {
+	for _, block := range []string{"a: 1\nb: [1\n", "a: 1 # R&D, *\nb: [1\n", "a: &x 1\nb: [*x\n"} {
+		errs := validation.ValidateApplicationInstallation(installation(withValuesBlock(block)), nil)
+		require.Len(t, errs, 1, block)
+		assert.Equal(t, "spec.valuesBlock", errs[0].Field, block)
+		assert.Contains(t, errs[0].Detail, "line 2: ", block)
+	}
+}
+
 // A few lines must not fill the memory of admission.
 func TestValidateApplicationInstallation_limitsWhatAliasesStandFor(t *testing.T) {
 	block := "a: &x " + strings.Repeat("y", 100_000) + "\nb: [" + strings.Repeat("*x,", 10_000) + "]"
