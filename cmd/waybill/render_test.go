@@ -230,3 +230,12 @@ data:
 	assert.Contains(t, got.out, `looked-up: '{"password":"made"}'`, "the file may be for another cluster")
 	assert.Contains(t, got.errOut, "warning: seeing/templates/seen.yaml looks up objects of the cluster, and without one it finds none")
 }
+
+// Files that name their namespaces need no kubeconfig, not even one that can be read.
+func TestRender_offlineWithABrokenKubeconfig(t *testing.T) {
+	s := newSources(t)
+	t.Setenv("KUBECONFIG", filepath.Join(write(t, map[string]string{"kubeconfig": "{"}), "kubeconfig"))
+	got := waybillWith(t, "", "render", "--offline", "-f", s.path("installations", "team-a", "web.yaml"), "--definition", s.path("catalog", "web.yaml"))
+	assert.Equal(t, 0, got.code, got.errOut)
+	assert.Contains(t, got.out, "kind: Deployment")
+}

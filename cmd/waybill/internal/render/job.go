@@ -129,14 +129,14 @@ func (j *job) requested(ctx context.Context, args []string) ([]*unstructured.Uns
 // inFiles returns the objects of files. Those of ours that are to be rendered and name no namespace are
 // in that of the command line.
 func (j *job) inFiles(set *manifests.Set) ([]*unstructured.Unstructured, error) {
-	namespace, _, err := j.env.Namespace()
-	if err != nil {
-		return nil, err
-	}
 	wanted := make([]*unstructured.Unstructured, len(set.Objects))
 	for i, object := range set.Objects {
 		wanted[i] = object.Unstructured
 		if renders(object.Unstructured) && object.GetNamespace() == "" {
+			namespace, _, err := j.env.Namespace() // only now: without need, no kubeconfig has to be readable
+			if err != nil {
+				return nil, err
+			}
 			object.SetNamespace(namespace)
 		}
 	}
