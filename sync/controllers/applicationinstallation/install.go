@@ -47,7 +47,9 @@ func (d *driver) installOnce(ctx context.Context, m method, p plan, f *files) ac
 		return acted{failure: err}
 	}
 	got := m.install(ctx, p, f)
-	if got.complete() {
+	if !got.complete() {
+		d.noteLast(ctx, p, got) // it may have been told to end after it had noted the release
+	} else {
 		release := d.cluster.Hold() // before the job gives up its own, so that there is no moment without
 		got.settle = func(ctx context.Context) {
 			defer release()

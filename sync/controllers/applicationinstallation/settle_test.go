@@ -6,6 +6,9 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/hub"
@@ -24,4 +27,25 @@ func TestInstallation_givesWhatItInstalledAMoment(t *testing.T) {
 	hub.Await(w.World, inst, "the install is not told", func(i *v1alpha1.ApplicationInstallation) bool { return i.Status.Release != nil })
 	assert.GreaterOrEqual(t, time.Since(began), 2*time.Second)
 	assert.Equal(t, v1alpha1.ProgressingReason, conditions.GetReason(inst, v1alpha1.ReadyCondition), "it is told, although it is not healthy")
+}
+
+// C41: a cluster that is left in that moment, as when it is given other credentials, is told of the
+// release first: whoever drives it next would know nothing of it.
+func TestInstallation_isNotedWhereItsClusterIsLeft(t *testing.T) {
+	w := newWorld(t)
+	w.define(nil)
+	w.noPods()
+	inst := w.install(func(spec *v1alpha1.ApplicationInstallationSpec) {
+		spec.DeployOptions = &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{DisableHooks: true}}
+	})
+	require.True(t, w.Eventually(func() bool {
+		records := &corev1.SecretList{}
+		require.NoError(t, w.Client.List(t.Context(), records, client.InNamespace(w.Namespace), client.MatchingLabels{"owner": "helm", "status": "deployed"}))
+		return len(records.Items) > 0
+	}), "it is not installed")
+	ensure := func() { shared.process.Clusters.Ensure(local, "local", nil) }
+	t.Cleanup(ensure) // other tests use the cluster, too
+	shared.process.Clusters.Remove(local)
+	hub.Await(w.World, inst, "the release is not noted", func(i *v1alpha1.ApplicationInstallation) bool { return i.Status.Release != nil })
+	ensure()
 }
