@@ -60,16 +60,8 @@ func (a *Applier) Watch(ctx context.Context, owner Owner, watched Watched) ([]ma
 			v.objects = append(v.objects, k.key(id))
 		}
 	}
-	var warnings []manifest.Problem
-	for k, used := range v.scopes() {
-		namespaces := slices.Sorted(maps.Keys(used))
-		if err := k.cover(ctx, namespaces); err != nil {
-			errs = append(errs, fmt.Errorf("watch %s: %w", k.gvk.Kind, watch.Stable(err)))
-			continue
-		}
-		warnings = append(warnings, k.unwatched(h, namespaces)...)
-	}
-	sortProblems(warnings)
+	warnings, err := coverAll(ctx, h, v.scopes())
+	errs = append(errs, err)
 	a.unwatch(h, v.objects)
 	anew := make(map[recordKey]bool, len(watched.Anew))
 	for _, id := range watched.Anew {
@@ -107,6 +99,23 @@ func (a *Applier) Watch(ctx context.Context, owner Owner, watched Watched) ([]ma
 		time.AfterFunc(writtenLimit, func() { a.miss(awaited) })
 	}
 	a.keepOnly(h, h.needed.with(v.scopes()))
+	return warnings, errors.Join(errs...)
+}
+
+// coverAll begins to watch scopes. It returns what may not be watched, and what could not be for another
+// reason.
+func coverAll(ctx context.Context, h *holder, wanted scopes) ([]manifest.Problem, error) {
+	var warnings []manifest.Problem
+	var errs []error
+	for k, used := range wanted {
+		namespaces := slices.Sorted(maps.Keys(used))
+		if err := k.cover(ctx, namespaces); err != nil {
+			errs = append(errs, fmt.Errorf("watch %s: %w", k.gvk.Kind, watch.Stable(err)))
+			continue
+		}
+		warnings = append(warnings, k.unwatched(h, namespaces)...)
+	}
+	sortProblems(warnings)
 	return warnings, errors.Join(errs...)
 }
 
