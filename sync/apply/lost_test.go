@@ -63,9 +63,7 @@ func TestLost_rightToWatch(t *testing.T) {
 
 	f.edit("configmaps", "settings", `{"data":{"key":"edited"}}`)
 	f.revoke(mayDo("*"))
-	f.awaitNotice()
-	seen, _ = f.Observe(f.owner)
-	assert.Equal(t, result.Inventory, seen.Drifted, "what nobody saw is seen")
+	assert.Equal(t, result.Inventory, f.awaitDrift(), "what nobody saw is seen")
 }
 
 // C57: a kind is not served any more, and its objects are still there.
