@@ -205,6 +205,21 @@ func TestGitSync_clusterThatReturnsIsNotToldItsOldFailure(t *testing.T) {
 	assert.True(t, berlin.ExistsIn(w.Namespace, &corev1.ConfigMap{}, "a"))
 }
 
+// P12: a cluster that is lost hides what was wrong there: it may long be otherwise in git.
+func TestGitSync_lostClusterIsSaidRatherThanItsOldProblems(t *testing.T) {
+	w := newWorld(t)
+	users := w.addClusters("berlin")
+	w.commit(map[string]string{"a.yaml": configMapIn(w.Namespace, "a", "one"), "bad.yaml": configMapIn(w.Namespace, "NOT-A-NAME", "one")})
+	gs := w.sync(in("pool", "berlin"))
+	hub.AwaitReason(w.World, gs, v1alpha1.ApplyFailedReason)
+	users["berlin"].gate.Shut()
+	w.process.Clusters.Probe(users["berlin"].key)
+	got := hub.Await(w.World, gs, "the lost cluster is not said", func(gs *v1alpha1.GitSync) bool {
+		return conditions.GetReason(gs, v1alpha1.ReadyCondition) == v1alpha1.ClusterUnreachableReason
+	})
+	assert.Empty(t, got.Status.Problems)
+}
+
 // Deleting waits for a cluster that is lost, says so, and goes on when that is given up.
 func TestGitSync_deletionWaitsForALostCluster(t *testing.T) {
 	w := newWorld(t)

@@ -108,8 +108,12 @@ func (s *scope) problems() []manifest.Problem {
 	return all
 }
 
-// problems returns those of one cluster, with its name.
+// problems returns those of one cluster, with its name; none if the cluster cannot be used: what it was
+// last told may long be otherwise in git.
 func (t *target) problems() []manifest.Problem {
+	if t.err != nil {
+		return nil
+	}
 	all := slices.Clone(t.result.Problems)
 	for i := range all {
 		all[i].Cluster = t.name
