@@ -184,7 +184,8 @@ func (k *kind) replace(f *feed, all []*observed, version string) {
 	k.applier.tellStatus(marks...)
 }
 
-// synced implements sink: the objects of a scope are watched, or watched again.
+// synced implements sink: the objects of a scope are watched, or watched again. Who delivers to
+// another scope that is not watched yet is told once more when that is.
 func (k *kind) synced(f *feed) {
 	k.mu.Lock()
 	if k.feeds[f.scope] != f {
@@ -192,7 +193,7 @@ func (k *kind) synced(f *feed) {
 		return
 	}
 	concerned := slices.Collect(maps.Keys(k.waiting))
-	clear(k.waiting)
+	maps.DeleteFunc(k.waiting, func(h *holder, _ bool) bool { return k.coversAll(k.users[h]) })
 	k.mu.Unlock()
 	k.applier.tell(concerned)
 }

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/watch"
 )
 
 // script plays events and writes to a kind in an order that a real API server
@@ -206,6 +208,78 @@ func TestKind_doesNotRegainWhatNobodyNeeds(t *testing.T) {
 	assert.False(t, s.allCovered())
 	s.users[s.holder] = map[string]bool{}
 	assert.False(t, s.allCovered(), "what it delivers to is not known yet")
+}
+
+// C37: rights by namespace are lost and come back one after the other. Who delivers to what comes
+// back last is told then, too: what Helm wrote is applied by nobody, so that nobody would ask.
+func TestKind_tellsOfEachScopeThatIsRegained(t *testing.T) {
+	s := newScript(t)
+	s.scope(everywhere)
+	first, second, both, begun := s.user("a"), s.user("b"), s.user("a", "b"), s.user()
+	for _, scope := range []string{"a", "b"} {
+		s.lost(s.scope(scope), apierrors.NewForbidden(schema.GroupResource{}, "", nil), false)
+	}
+	s.told = nil
+	s.synced(s.watched("a"))
+	assert.ElementsMatch(t, []Owner{first.owner, second.owner, both.owner, begun.owner}, s.told)
+	s.told = nil
+	s.synced(s.watched("b"))
+	assert.ElementsMatch(t, []Owner{second.owner, both.owner, begun.owner}, s.told, "all is watched that the first delivers to")
+	s.told = nil
+	s.synced(s.feeds["b"])
+	assert.Equal(t, []Owner{begun.owner}, s.told, "it has not said yet what it delivers to")
+}
+
+// What a holder begins to deliver to counts, although it says only at its end that it does.
+func TestKind_tellsOfTheScopeThatIsNew(t *testing.T) {
+	s := newScript(t)
+	s.scope(everywhere)
+	h := s.user("a")
+	s.lost(s.scope("a"), apierrors.NewForbidden(schema.GroupResource{}, "", nil), false)
+	s.refused("b")
+	require.Error(t, s.awaitAllowed("b", h))
+	s.synced(s.watched("a"))
+	s.told = nil
+	s.synced(s.watched("b"))
+	assert.Equal(t, []Owner{h.owner}, s.told)
+}
+
+// user is a holder that delivers to some namespaces.
+func (s *script) user(namespaces ...string) *holder {
+	h := &holder{owner: Owner{HubID: "hub", Kind: "ApplicationInstallation", Name: fmt.Sprint(namespaces)}}
+	s.users[h] = map[string]bool{}
+	for _, namespace := range namespaces {
+		s.users[h][namespace] = true
+	}
+	return h
+}
+
+// scope puts a feed that was not started in place of that of a scope.
+func (s *script) scope(scope string) *feed {
+	s.mu.Lock() // the feed of the script may still say that it is synced
+	defer s.mu.Unlock()
+	s.feeds[scope] = newFeed(scope, nil, s.kind)
+	return s.feeds[scope]
+}
+
+// watched puts a feed that is synced, and tells nobody, in place of that of a scope.
+func (s *script) watched(scope string) *feed { return s.started(scope, empty()) }
+
+// refused puts a feed that has given up, and tells nobody, in place of that of a scope.
+func (s *script) refused(scope string) *feed {
+	denied := apierrors.NewForbidden(schema.GroupResource{}, "", nil)
+	return s.started(scope, &cache.ListWatch{
+		ListWithContextFunc:  func(context.Context, metav1.ListOptions) (runtime.Object, error) { return nil, denied },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (apiwatch.Interface, error) { return nil, denied },
+	})
+}
+
+func (s *script) started(scope string, source *cache.ListWatch) *feed {
+	f := s.scope(scope)
+	f.Feed = watch.New(source, f, f.reduce)
+	f.Start(s.applier.ctx)
+	_ = f.Await(s.applier.ctx)
+	return f
 }
 
 // How long it took until a right was granted at last says nothing of how soon a lost one is back.

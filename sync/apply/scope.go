@@ -141,16 +141,22 @@ func (k *kind) regain(lost *feed) {
 // the lock.
 func (k *kind) allCovered() bool {
 	for _, namespaces := range k.users {
-		if len(namespaces) == 0 {
-			return false // it has only just begun, and says later what it delivers to
-		}
-		for namespace := range namespaces {
-			if !k.covered(namespace) {
-				return false
-			}
+		if !k.coversAll(namespaces) {
+			return false
 		}
 	}
 	return true
+}
+
+// coversAll reports whether the namespaces of a holder are watched; not if there are none, because the
+// holder has only just begun and says later what it delivers to. The caller holds the lock.
+func (k *kind) coversAll(namespaces map[string]bool) bool {
+	for namespace := range namespaces {
+		if !k.covered(namespace) {
+			return false
+		}
+	}
+	return len(namespaces) > 0
 }
 
 // covered reports whether a watch shows the objects of a namespace. The caller holds the lock.
@@ -177,6 +183,7 @@ func (k *kind) awaitAllowed(namespace string, h *holder) error {
 	err := k.denied(namespace)
 	if err != nil {
 		k.waiting[h] = true
+		k.users[h][namespace] = true // it may be new to the holder, which says only at its end what it delivers to
 	}
 	return err
 }
