@@ -54,8 +54,9 @@ func (c *Cluster) Name() types.NamespacedName { return c.name }
 func (c *Cluster) UID() string { return c.uid }
 
 // Config returns the configuration for clients: it has no client-side rate limit, and uses the
-// connections and the breaker of the cluster. Callers must not modify it; rest.CopyConfig copies
-// it.
+// connections and the breaker of the cluster. That of a user cluster holds no credentials: they are
+// added to each request, so that they can be renewed. Callers must not modify it; rest.CopyConfig
+// copies it.
 func (c *Cluster) Config() *rest.Config { return c.config }
 
 // Mapper returns the cluster's mapper, which is shared by all identities. It asks the API server
@@ -84,12 +85,12 @@ func (c *Cluster) Client() client.Client { return c.client }
 // back.
 func (c *Cluster) Cache() cache.Cache { return c.cache }
 
-// Context ends when the cluster is disengaged: removed, or given other credentials.
+// Context ends when the cluster is disengaged: removed, or given the credentials of another user.
 func (c *Cluster) Context() context.Context { return c.ctx }
 
 // Hold keeps the connections of the cluster after Context has ended, for a few seconds at most, until
 // release is called: work that Context tells to end can still record in the cluster how it ended.
-// While anybody holds on, the cluster is not driven with other credentials either.
+// While anybody holds on, the cluster is not driven as another user either.
 func (c *Cluster) Hold() (release func()) {
 	if c.holds == nil {
 		return func() {}

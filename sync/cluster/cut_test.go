@@ -48,11 +48,17 @@ type connection struct{}
 // answer itself.
 func behind(t *testing.T, c *env.Cluster, answers func(*httptest.Server, http.ResponseWriter, *http.Request) bool) *rest.Config {
 	t.Helper()
-	target, err := url.Parse(c.RESTConfig().Host)
+	return before(t, c.RESTConfig(), answers)
+}
+
+// before is like behind, for a load balancer that connects as config says.
+func before(t *testing.T, config *rest.Config, answers func(*httptest.Server, http.ResponseWriter, *http.Request) bool) *rest.Config {
+	t.Helper()
+	target, err := url.Parse(config.Host)
 	require.NoError(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.FlushInterval = -1 // events of a watch are passed on at once
-	proxy.Transport, err = rest.TransportFor(c.RESTConfig())
+	proxy.Transport, err = rest.TransportFor(config)
 	require.NoError(t, err)
 	var balancer *httptest.Server
 	balancer = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

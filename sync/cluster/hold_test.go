@@ -15,11 +15,13 @@ import (
 // Work that is told to end because its cluster is left can still record there how it ended, and is
 // not met by what begins with the next credentials (P9, C38).
 func TestCluster_Hold_keepsTheConnections(t *testing.T) {
+	another, err := user(t).AddUser("another", "system:masters")
+	require.NoError(t, err)
 	for name, leave := range map[string]func(*cluster.Registry){
 		"Removed":         func(r *cluster.Registry) { r.Remove(one) },
-		"Replaced":        func(r *cluster.Registry) { r.Ensure(one, "b", user(t).RESTConfig()) },
-		"RemovedAndBack":  func(r *cluster.Registry) { r.Remove(one); r.Ensure(one, "b", user(t).RESTConfig()) },
-		"ReplacedAndLost": func(r *cluster.Registry) { r.Ensure(one, "b", user(t).RESTConfig()); r.Remove(one) },
+		"Replaced":        func(r *cluster.Registry) { r.Ensure(one, "b", another) },
+		"RemovedAndBack":  func(r *cluster.Registry) { r.Remove(one); r.Ensure(one, "b", another) },
+		"ReplacedAndLost": func(r *cluster.Registry) { r.Ensure(one, "b", another); r.Remove(one) },
 		"EndOfTheProcess": func(r *cluster.Registry) { go r.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,16 +2,14 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
+	"reflect"
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 	"k8s.io/client-go/util/connrotation"
@@ -23,23 +21,23 @@ const (
 	// answerTimeout bounds the time to the first byte of an answer. The API server itself gives up
 	// after 60 s; a watch is answered at once and may last any time.
 	answerTimeout = 90 * time.Second
-	// maxProbeAnswer bounds how many bytes of an answer a probe reads.
-	maxProbeAnswer = 256 << 10
 )
 
-// link holds all connections to one API server with one set of credentials. It does not use the
-// transports that client-go shares between equal configurations, because those live for ever and
-// cannot be cut when the server hangs.
+// link holds all connections to one API server as one user. It does not use the transports that
+// client-go shares between equal configurations, because those live for ever and cannot be cut when
+// the server hangs.
 type link struct {
-	// config is the configuration for clients; all their requests go through the breaker.
+	// config is the configuration for clients; all their requests go through the breaker. It holds no
+	// credentials, because the link adds those that are valid at the time of a request.
 	config  *rest.Config
 	breaker *breaker
 
-	base  *transports
+	// bare is the configuration of the link without credentials; nil if they cannot be exchanged.
+	bare  *rest.Config
+	base  *channels
 	conns *connrotation.Dialer
-	// straight bypasses the breaker; the probe uses it.
-	straight *http.Client
-	url      string
+	// asker bypasses the breaker; the probe uses it.
+	*asker
 }
 
 // newLink prepares the connections to the server of config without opening any. suspect is called
@@ -49,10 +47,6 @@ func newLink(config *rest.Config, patience time.Duration, suspect func()) (*link
 	if err != nil {
 		return nil, fmt.Errorf("prepare transport: %w", err)
 	}
-	tlsConfig, err := transport.TLSConfigFor(parts)
-	if err != nil {
-		return nil, fmt.Errorf("prepare TLS: %w", err)
-	}
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("parse server: %w", err)
@@ -61,24 +55,34 @@ func newLink(config *rest.Config, patience time.Duration, suspect func()) (*link
 	if parts.DialHolder != nil {
 		dial = parts.DialHolder.Dial
 	}
-	l := &link{conns: connrotation.NewDialer(dial), url: strings.TrimSuffix(server.String(), "/")}
-	l.base = newTransports(func() *http.Transport {
-		return utilnet.SetTransportDefaults(&http.Transport{
-			TLSClientConfig:       tlsConfig.Clone(),
-			DialContext:           l.conns.DialContext,
-			TLSHandshakeTimeout:   connectTimeout,
-			ResponseHeaderTimeout: answerTimeout,
-			DisableCompression:    config.DisableCompression,
-		})
-	})
+	l := &link{bare: withoutCredentials(config), base: &channels{}, conns: connrotation.NewDialer(dial)}
+	first, err := newChannel(parts, l.conns.DialContext)
+	if err != nil {
+		return nil, err
+	}
+	l.base.replace(first)
 	l.breaker = &breaker{base: l.base, host: server.Host, patience: patience, suspect: suspect}
-	l.config = l.behind(config, wrapped(parts, l.breaker))
-	l.straight, err = rest.HTTPClientFor(l.behind(config, wrapped(parts, l.base)))
+	l.config = &rest.Config{
+		Host:      strings.TrimSuffix(server.String(), "/"),
+		APIPath:   config.APIPath,
+		UserAgent: config.UserAgent,
+		Transport: wrapped(parts, l.breaker),
+		QPS:       -1, // fairness is the API server's business
+	}
+	l.asker, err = l.asking(wrapped(parts, l.base))
+	return l, err
+}
+
+// asking returns what asks the server past the breaker.
+func (l *link) asking(over http.RoundTripper) (*asker, error) {
+	config := rest.CopyConfig(l.config)
+	config.Transport = over
+	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("build client: %w", err)
 	}
-	l.straight.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return l, nil
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &asker{client: client, url: l.config.Host, answered: &l.breaker.answered}, nil
 }
 
 // wrapped applies the configuration's own transport wrapper: the credentials that a program
@@ -88,21 +92,6 @@ func wrapped(parts *transport.Config, rt http.RoundTripper) http.RoundTripper {
 		return rt
 	}
 	return parts.WrapTransport(rt)
-}
-
-// behind returns config with an existing transport. Credentials sent in headers stay in the
-// configuration; those of TLS are part of the transport.
-func (l *link) behind(config *rest.Config, rt http.RoundTripper) *rest.Config {
-	return &rest.Config{
-		Host:        l.url,
-		APIPath:     config.APIPath,
-		Username:    config.Username,
-		Password:    config.Password,
-		BearerToken: config.BearerToken,
-		UserAgent:   config.UserAgent,
-		Transport:   rt,
-		QPS:         -1, // fairness is the API server's business
-	}
 }
 
 // cut opens the breaker and closes every connection, so that pending requests fail at once and the
@@ -124,80 +113,72 @@ func (l *link) end(err error) {
 // balancer, the server that the present connections lead to may be about to end, while others serve.
 // If so, later requests use new connections, and those under way come to their end.
 func (l *link) renew(ctx context.Context) bool {
-	old := l.base.replace(nil)
+	old := l.base.current.Load()
+	l.base.replace(old.again())
 	if err := l.ready(ctx); err != nil && !mayNotAsk(err) {
-		old = l.base.replace(old)
-		old.CloseIdleConnections()
+		l.base.replace(old).conns.CloseIdleConnections()
 		return false
 	}
-	old.CloseIdleConnections()
+	old.conns.CloseIdleConnections()
 	return true
 }
 
-// ready checks whether the API server can serve. An answer that refuses only us still means that
-// the server answers.
-func (l *link) ready(ctx context.Context) error { return l.get(ctx, "/readyz", nil) }
-
-// identity is what a cluster reports about itself.
-type identity struct {
-	version string
-	uid     string
-}
-
-// identify reads the version of the API server and the UID of namespace kube-system, which
-// identifies the cluster (C45).
-func (l *link) identify(ctx context.Context) (identity, error) {
-	var id identity
-	version, err := l.version(ctx)
-	if err != nil {
-		return id, err
-	}
-	namespace := metav1.PartialObjectMetadata{}
-	if err := l.get(ctx, "/api/v1/namespaces/"+metav1.NamespaceSystem, &namespace); err != nil {
-		return id, err
-	}
-	if namespace.UID == "" {
-		return id, fmt.Errorf("namespace %s has no UID: the server is no Kubernetes API server", metav1.NamespaceSystem)
-	}
-	return identity{version: version, uid: string(namespace.UID)}, nil
-}
-
-func (l *link) version(ctx context.Context) (string, error) {
-	answer := struct {
-		GitVersion string `json:"gitVersion"`
-	}{}
-	if err := l.get(ctx, "/version", &answer); err != nil {
-		return "", err
-	}
-	const longest = 64
-	return answer.GitVersion[:min(len(answer.GitVersion), longest)], nil
-}
-
-// get requests a path, bypassing the breaker, and decodes the answer unless into is nil.
-func (l *link) get(ctx context.Context, path string, into any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.url+path, nil)
-	if err != nil {
-		return fmt.Errorf("build request: %w", err)
-	}
-	req.Header.Set("Accept", "application/json, */*")
-	resp, err := l.straight.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	l.breaker.answered.Store(time.Now().UnixNano())
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxProbeAnswer))
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return &statusError{path: path, code: resp.StatusCode}
-	}
-	if into == nil {
+// channel prepares a channel with the credentials of config. It is nil if config differs from that of
+// the link in anything else.
+func (l *link) channel(config *rest.Config) *channel {
+	bare := withoutCredentials(config)
+	if bare == nil || l.bare == nil || !reflect.DeepEqual(bare, l.bare) {
 		return nil
 	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("the answer to %s is no JSON of Kubernetes", path)
+	parts, err := config.TransportConfig()
+	if err != nil {
+		return nil
+	}
+	built, err := newChannel(parts, l.conns.DialContext)
+	if err != nil {
+		return nil
+	}
+	return built
+}
+
+// exchange has later requests sent over a channel with other credentials, if the API server answers
+// that it is the cluster with that UID, and that both credentials are those of one user. Requests under
+// way, watches among them, come to their end with the old credentials.
+func (l *link) exchange(ctx context.Context, by *channel, uid string) error {
+	fresh, err := l.asking(by)
+	if err != nil {
+		return err
+	}
+	if err := l.compare(ctx, fresh, uid); err != nil {
+		by.conns.CloseIdleConnections()
+		return err
+	}
+	l.base.replace(by).conns.CloseIdleConnections()
+	return nil
+}
+
+// compare returns why what asks with other credentials cannot take the place of the present ones.
+func (l *link) compare(ctx context.Context, fresh *asker, uid string) error {
+	if err := fresh.ready(ctx); err != nil && !mayNotAsk(err) {
+		return err
+	}
+	id, err := fresh.identify(ctx)
+	if err != nil {
+		return err
+	}
+	if id.uid != uid {
+		return errors.New("they lead to another cluster")
+	}
+	before, err := l.self(ctx)
+	if err != nil {
+		return errors.New("nobody knows any more whose the old ones are: " + describe(err))
+	}
+	after, err := fresh.self(ctx)
+	if err != nil {
+		return err
+	}
+	if !sameUser(before, after) {
+		return errors.New("they are those of another user")
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ const (
 type member struct {
 	registry *Registry
 	key      types.NamespacedName
-	hash     string
+	hash     string // of the kubeconfig that came last; the registry's lock guards it
 	ctx      context.Context
 	cancel   context.CancelFunc
 	link     *link           // nil for the local cluster
@@ -51,6 +51,7 @@ type member struct {
 	state     State
 	cluster   *Cluster // nil while not engaged
 	disengage context.CancelFunc
+	offered   *offer // other credentials that were not tried yet; nil if there are none
 }
 
 func newMember(r *Registry, key types.NamespacedName, hash string) *member {
@@ -64,9 +65,7 @@ func newMember(r *Registry, key types.NamespacedName, hash string) *member {
 
 // prepare builds the link of a cluster that is not the local one.
 func (m *member) prepare(config *rest.Config) error {
-	config = rest.CopyConfig(config)
-	config.UserAgent = m.registry.options.UserAgent
-	built, err := newLink(config, m.registry.options.Patience, m.suspect)
+	built, err := newLink(m.registry.own(config), m.registry.options.Patience, m.suspect)
 	m.link = built
 	return err
 }
@@ -124,6 +123,7 @@ func (m *member) look(asked bool) time.Duration {
 	if !asked && !m.mustIdentify() && !m.lastProbe.IsZero() && quiet < o.ProbeInterval {
 		return wait.Jitter(o.ProbeInterval-quiet, 0.1)
 	}
+	m.exchange()
 	m.lastProbe = time.Now()
 	ctx, cancel := context.WithTimeout(m.ctx, o.ProbeTimeout)
 	defer cancel()

@@ -140,9 +140,10 @@ func (r *Registry) State(key types.NamespacedName) (State, bool) {
 }
 
 // Ensure engages a cluster under that name in the background, as soon as it answers. hash
-// identifies the kubeconfig: if it is unchanged, Ensure does nothing; if it has changed, the old
-// engagement ends and a new one begins, and the functions of OnEngage are called once nobody holds
-// the old one. A nil config means the local cluster.
+// identifies the kubeconfig: if it is unchanged, Ensure does nothing. If it has changed in nothing
+// but credentials, of one user of one cluster, and the old ones still work, the engagement goes on
+// with the new ones. Otherwise the old engagement ends and a new one begins, and the functions of
+// OnEngage are called once nobody holds the old one. A nil config means the local cluster.
 func (r *Registry) Ensure(key types.NamespacedName, hash string, config *rest.Config) {
 	if err := r.ensure(key, hash, config); err != nil {
 		r.notify(key, false) // nobody else does: no contact will be made
@@ -154,10 +155,35 @@ func (r *Registry) ensure(key types.NamespacedName, hash string, config *rest.Co
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	old := r.members[key]
-	if r.ctx.Err() != nil || (old != nil && old.hash == hash) {
+	if r.ctx.Err() != nil || (old != nil && (old.hash == hash || old.offer(hash, config))) {
 		return nil
 	}
-	if old != nil {
+	return r.begin(key, hash, config)
+}
+
+// supersede has another member take the place of one that cannot go on with what it was offered. It
+// reports false if the offer is of no account any more.
+func (r *Registry) supersede(m *member, by *offer) bool {
+	superseded, err := r.supersedeBy(m, by)
+	if err != nil {
+		r.notify(m.key, false)
+	}
+	return superseded
+}
+
+func (r *Registry) supersedeBy(m *member, by *offer) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ctx.Err() != nil || r.members[m.key] != m || m.hash != by.hash {
+		return false, nil
+	}
+	return true, r.begin(m.key, by.hash, by.config)
+}
+
+// begin starts a member in the place of the one that has the name, if there is one. The caller holds
+// the lock.
+func (r *Registry) begin(key types.NamespacedName, hash string, config *rest.Config) error {
+	if old := r.members[key]; old != nil {
 		old.cancel()
 	}
 	m := newMember(r, key, hash)
@@ -176,6 +202,13 @@ func (r *Registry) ensure(key types.NamespacedName, hash string, config *rest.Co
 	r.ending[key] = m.ended
 	r.work.Go(m.run)
 	return nil
+}
+
+// own returns a config for requests of this registry.
+func (r *Registry) own(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.UserAgent = r.options.UserAgent
+	return config
 }
 
 // nobody is the field ended where no member had the name before.

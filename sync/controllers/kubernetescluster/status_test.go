@@ -7,9 +7,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -154,6 +156,40 @@ func TestKubernetesCluster_rotatedCredentials(t *testing.T) {
 
 	h.secret("eu-1", map[string][]byte{"value": userCluster(t).Kubeconfig()})
 	h.until("eu-1", isReady, "the credentials were renewed")
+}
+
+// C38: credentials that are renewed in time, for the same user, end nothing.
+func TestKubernetesCluster_renewedCredentials(t *testing.T) {
+	h := newHub(t, options{})
+	renew := func() {
+		renewed, err := userCluster(t).AddUser(h.ns, "system:masters")
+		require.NoError(t, err)
+		kubeconfig, err := env.Kubeconfig("user", renewed)
+		require.NoError(t, err)
+		h.secret("eu-1", map[string][]byte{"value": kubeconfig})
+	}
+	renew()
+	h.add("eu-1", nil, func(kc *v1alpha1.KubernetesCluster) {
+		kc.Spec.KubeconfigSecretRef = &v1alpha1.SecretKeyReference{Name: "eu-1"}
+	})
+	h.until("eu-1", isReady, "it is engaged")
+	c, err := h.registry.Get(h.key("eu-1"))
+	require.NoError(t, err)
+	clientset, err := kubernetes.NewForConfig(c.Config())
+	require.NoError(t, err)
+	credential := func() authenticationv1.ExtraValue {
+		review, err := clientset.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		return review.Status.UserInfo.Extra["authentication.kubernetes.io/credential-id"]
+	}
+	first := credential()
+
+	renew()
+	require.True(t, eventually(func() bool { return !assert.ObjectsAreEqual(first, credential()) }), "the new credentials are not used")
+	again, err := h.registry.Get(h.key("eu-1"))
+	require.NoError(t, err)
+	assert.Same(t, c, again)
+	assert.NoError(t, c.Context().Err())
 }
 
 // What else is in the Secret of a kubeconfig is no reason to cut the cluster.
