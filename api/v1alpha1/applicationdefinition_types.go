@@ -156,6 +156,7 @@ type ApplicationSource struct {
 // HelmSource is a chart in a Helm repository or an OCI registry (K16, K17).
 // +kubebuilder:validation:XValidation:rule="!has(self.plainHTTP) || !self.plainHTTP || self.url.startsWith('oci://')",message="plainHTTP is for oci:// only"
 // +kubebuilder:validation:XValidation:rule="!has(self.credentials) || !self.url.startsWith('http://')",message="credentials are never sent over http: use https or oci"
+// +kubebuilder:validation:XValidation:rule="!has(self.credentials) || !has(self.plainHTTP) || !self.plainHTTP",message="credentials are never sent over http: leave out plainHTTP"
 type HelmSource struct {
 	// URL of the repository (https://, http://) or registry (oci://).
 	// +required
@@ -184,7 +185,7 @@ type HelmSource struct {
 	// +optional
 	CASecretRef *LocalReference `json:"caSecretRef,omitempty"`
 
-	// PlainHTTP accesses an OCI registry without TLS. Default: false.
+	// PlainHTTP accesses an OCI registry without TLS, and so without credentials. Default: false.
 	// +optional
 	PlainHTTP bool `json:"plainHTTP,omitempty"`
 

@@ -125,6 +125,10 @@ func TestValidateApplicationDefinition_refuses(t *testing.T) {
 			h.URL = "http://x"
 			h.Credentials = &v1alpha1.SourceCredentials{SecretRef: v1alpha1.LocalReference{Name: "a"}}
 		}), field.ErrorList{field.Invalid(helm.Child("url"), "http://x", "")}},
+		"registry in clear": {"credentials would be sent in clear", withHelm(func(h *v1alpha1.HelmSource) {
+			h.URL, h.PlainHTTP = "oci://x", true
+			h.Credentials = &v1alpha1.SourceCredentials{SecretRef: v1alpha1.LocalReference{Name: "a"}}
+		}), field.ErrorList{field.Invalid(helm.Child("plainHTTP"), true, "")}},
 		"credentials": {"names nothing", withHelm(func(h *v1alpha1.HelmSource) { h.Credentials = &v1alpha1.SourceCredentials{} }), field.ErrorList{field.Required(helm.Child("credentials", "secretRef", "name"), "")}},
 		"remote":      {"nothing to pull from", withTemplate(gitTemplate("")), field.ErrorList{field.Required(git.Child("remote"), "")}},
 		"git path": {"leaves the repository", func(d *v1alpha1.ApplicationDefinition) {

@@ -24,6 +24,7 @@ var (
 const (
 	plainGit        = "credentials are never sent over http: use https or ssh"
 	plainHelm       = "credentials are never sent over http: use https or oci"
+	plainRegistry   = "credentials are never sent over http: leave it out"
 	noInlineSecrets = "must not hold credentials: put them into a Secret and name it"
 )
 
@@ -167,6 +168,8 @@ func validateHelmSource(s *v1alpha1.HelmSource, path *field.Path) field.ErrorLis
 	errs = append(errs, validateChartVersion(s.ChartVersion, path.Child("chartVersion"))...)
 	if s.PlainHTTP && !strings.HasPrefix(s.URL, "oci://") {
 		errs = append(errs, field.Invalid(path.Child("plainHTTP"), true, "is for oci:// only"))
+	} else if s.PlainHTTP && s.Credentials != nil {
+		errs = append(errs, field.Invalid(path.Child("plainHTTP"), true, plainRegistry))
 	}
 	errs = append(errs, validateCredentials(s.Credentials, path.Child("credentials"))...)
 	if s.CASecretRef != nil {

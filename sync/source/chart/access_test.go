@@ -1,9 +1,9 @@
 package chart_test
 
 import (
-	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -14,15 +14,15 @@ import (
 
 // K18, K44: a chart that somebody fetched with credentials is not served to somebody without them.
 func TestGet_cacheDoesNotLendCredentials(t *testing.T) {
-	repo := newRepository(t, httptest.NewServer)
+	repo := newRepository(t, httptest.NewTLSServer)
 	repo.user, repo.password = "reader", "s3cret-word"
 	repo.add("web", "1.2.3", chartArchive(t, "web", "1.2.3"))
-	cache := newCache(t)
+	cache, ca := newCache(t), authority(repo.Server)
 	ref := chart.Reference{URL: repo.URL, Name: "web", Version: "1.2.3"}
 
-	_, err := cache.Get(t.Context(), ref, chart.Credentials{Username: "reader", Password: "s3cret-word"})
+	_, err := cache.Get(t.Context(), ref, chart.Credentials{Username: "reader", Password: "s3cret-word", CAFile: ca})
 	require.NoError(t, err)
-	for _, wrong := range []chart.Credentials{{}, {Username: "reader", Password: "other-word"}} {
+	for _, wrong := range []chart.Credentials{{CAFile: ca}, {Username: "reader", Password: "other-word", CAFile: ca}} {
 		_, err = cache.Get(t.Context(), ref, wrong)
 		require.ErrorIs(t, err, chart.ErrAuth)
 		assert.NotContains(t, err.Error(), "word")
@@ -32,7 +32,7 @@ func TestGet_cacheDoesNotLendCredentials(t *testing.T) {
 // K18
 func TestGet_credentialsStayWithTheirHost(t *testing.T) {
 	var seen []string
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	elsewhere := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen = append(seen, r.Header.Get("Authorization"))
 		_, _ = w.Write(chartArchive(t, "web", "1.2.3"))
 	}))
@@ -62,14 +62,67 @@ func TestGet_credentialsStayWithTheirHost(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			seen = nil
-			repo := newRepository(t, httptest.NewServer)
+			repo := newRepository(t, httptest.NewTLSServer)
 			repo.user, repo.password = "reader", "secret"
 			repo.add("web", "1.2.3", chartArchive(t, "web", "1.2.3"))
 			tc.arrange(repo)
 			_, err := newCache(t).Get(t.Context(), chart.Reference{URL: repo.URL, Name: "web", Version: "1.2.3"},
-				chart.Credentials{Username: "reader", Password: "secret"})
+				chart.Credentials{Username: "reader", Password: "secret", CAFile: authority(repo.Server)})
 			require.NoError(t, err)
 			assert.Equal(t, []string{""}, seen, tc.reason)
+		})
+	}
+}
+
+// K18: admission refuses what it sees; files, and the dependencies of charts, it does not.
+func TestGet_credentialsNeverGoOverHTTP(t *testing.T) {
+	const password = "s3cret-word"
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Path)
+		w.Header().Set("WWW-Authenticate", "Basic")
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	defer server.Close()
+	host := strings.TrimPrefix(server.URL, "http://")
+	get := func(url string) func(chart.Credentials) error {
+		return func(cred chart.Credentials) error {
+			_, err := newCache(t).Get(t.Context(), chart.Reference{URL: url, Name: "web", Version: "1.0.0"}, cred)
+			return err
+		}
+	}
+	dependency := func(version string) func(chart.Credentials) error {
+		return func(cred chart.Credentials) error {
+			tree := fstestChart(chartYAML("a", "1.0.0") + "dependencies: [{name: web, version: '" + version + "', repository: '" + server.URL + "'}]\n")
+			_, err := newCache(t).FromFS(t.Context(), chart.Tree{Open: opened(tree)}, cred)
+			return err
+		}
+	}
+	basic := chart.Credentials{Username: "reader", Password: password}
+	plain := chart.Credentials{Username: "reader", Password: password, PlainHTTP: true}
+	config := chart.Credentials{
+		RegistryConfig: []byte(`{"auths":{"` + host + `":{"username":"reader","password":"` + password + `"}}}`), PlainHTTP: true,
+	}
+	cases := map[string]struct {
+		reason  string
+		get     func(chart.Credentials) error
+		cred    chart.Credentials
+		instead string
+	}{
+		"Repository":      {"user and password of a repository", get(server.URL), basic, "give its https:// address"},
+		"Registry":        {"user and password of a registry", get("oci://" + host + "/team"), plain, "leave out plainHTTP"},
+		"RegistryConfig":  {"an entry for the registry", get("oci://" + host + "/team"), config, "leave out plainHTTP"},
+		"Dependency":      {"the index that a chart names", dependency("1.x"), basic, "give its https:// address"},
+		"ExactDependency": {"no range to look up", dependency("1.0.0"), basic, "give its https:// address"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			asked = nil
+			err := tc.get(tc.cred)
+			require.ErrorIs(t, err, chart.ErrInvalidReference, tc.reason)
+			require.ErrorContains(t, err, "credentials are never sent over http, as "+host+" would get them; "+tc.instead)
+			assert.NotContains(t, err.Error(), password)
+			assert.Empty(t, asked, tc.reason)
 		})
 	}
 }
@@ -111,7 +164,7 @@ func TestGet_secureIndexVouchesForPlainArchives(t *testing.T) {
 func TestGet_trustsOnlyTheGivenAuthority(t *testing.T) {
 	repo := newRepository(t, httptest.NewTLSServer)
 	repo.add("web", "1.2.3", chartArchive(t, "web", "1.2.3"))
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: repo.Certificate().Raw})
+	ca := authority(repo.Server)
 	ref := chart.Reference{URL: repo.URL, Name: "web", Version: "1.2.3"}
 	cache := newCache(t)
 
@@ -165,7 +218,7 @@ func TestCredentialsFromSecret(t *testing.T) {
 func TestAuthoritiesFromSecret(t *testing.T) {
 	server := httptest.NewTLSServer(nil)
 	defer server.Close()
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	ca := authority(server)
 	got, err := chart.AuthoritiesFromSecret(map[string][]byte{"ca.crt": ca})
 	require.NoError(t, err)
 	assert.Equal(t, ca, got)

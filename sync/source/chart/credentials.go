@@ -16,7 +16,8 @@ import (
 // access over verified TLS. User name and password are sent to the host of the repository only, never
 // to another host that it redirects or an index points to; a registry names the https server that
 // issues its tokens, and that gets them, too. A registry configuration names the host of each of its
-// entries itself (K18).
+// entries itself (K18). Nothing of them is ever sent over http: a source that would get them that way is
+// ErrInvalidReference.
 type Credentials struct {
 	// Username and Password are for basic authentication, and for obtaining a registry's token.
 	Username, Password string
@@ -27,7 +28,8 @@ type Credentials struct {
 	CAFile []byte
 	// InsecureSkipTLS skips the verification of the server's certificate.
 	InsecureSkipTLS bool
-	// PlainHTTP uses http for an OCI registry. For an HTTP repository the URL decides.
+	// PlainHTTP uses http for an OCI registry, which then gets no credentials. For an HTTP repository
+	// the URL decides.
 	PlainHTTP bool
 }
 
@@ -124,16 +126,32 @@ func (c Credentials) tlsConfig() (*tls.Config, error) {
 
 // forRegistry returns the function with which a registry client looks up credentials by host. User
 // name and password are for host only.
-func (c Credentials) forRegistry(host string) (auth.CredentialFunc, error) {
-	if c.Username != "" {
-		return auth.StaticCredential(host, auth.Credential{Username: c.Username, Password: c.Password}), nil
+func (c Credentials) forRegistry(ctx context.Context, host string) (auth.CredentialFunc, error) {
+	lookup, err := c.byHost(host)
+	if err != nil || !c.PlainHTTP {
+		return lookup, err
 	}
-	if len(c.RegistryConfig) > 0 {
+	found, err := lookup(ctx, host)
+	if err == nil && found != auth.EmptyCredential {
+		err = errUnencrypted(host, "leave out plainHTTP")
+	}
+	return anonymous, err
+}
+
+func anonymous(context.Context, string) (auth.Credential, error) { return auth.EmptyCredential, nil }
+
+// byHost returns the credentials of every host.
+func (c Credentials) byHost(host string) (auth.CredentialFunc, error) {
+	switch {
+	case c.Username != "":
+		return auth.StaticCredential(host, auth.Credential{Username: c.Username, Password: c.Password}), nil
+	case len(c.RegistryConfig) > 0:
 		store, err := credentials.NewMemoryStoreFromDockerConfig(c.RegistryConfig)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s is no docker config.json", ErrInvalidReference, keyRegistryConfig)
 		}
 		return credentials.Credential(store), nil
+	default:
+		return anonymous, nil
 	}
-	return func(context.Context, string) (auth.Credential, error) { return auth.EmptyCredential, nil }, nil
 }

@@ -141,7 +141,7 @@ func (c *Cache) resolve(ctx context.Context, ref Reference, cred Credentials) (R
 func (c *Cache) versions(ctx context.Context, ref Reference, cred Credentials) ([]string, error) {
 	if ref.isOCI() {
 		address := ref.URL + "/" + ref.Name
-		repo, s, err := c.openRegistry(address, cred)
+		repo, s, err := c.openRegistry(ctx, address, cred)
 		if err != nil {
 			return nil, err
 		}

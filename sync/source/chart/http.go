@@ -112,6 +112,9 @@ func (s *session) get(ctx context.Context, target *url.URL, header http.Header) 
 	}
 	req.Header.Set("User-Agent", userAgent)
 	if s.cred.Username != "" && sameOrigin(target, s.origin) {
+		if target.Scheme != "https" {
+			return nil, errUnencrypted(target.Host, "give its https:// address")
+		}
 		req.SetBasicAuth(s.cred.Username, s.cred.Password)
 	}
 	resp, err := s.client.Do(req)

@@ -20,7 +20,7 @@ import (
 // fetchFromRegistry downloads the chart layer of address at version into the store and returns its
 // digest. address is oci://host/path, including the chart's name (K17).
 func (c *Cache) fetchFromRegistry(ctx context.Context, address, version string, cred Credentials) (string, error) {
-	repo, s, err := c.openRegistry(address, cred)
+	repo, s, err := c.openRegistry(ctx, address, cred)
 	if err != nil {
 		return "", err
 	}
@@ -57,7 +57,7 @@ func (c *Cache) fetchFromRegistry(ctx context.Context, address, version string, 
 
 // openRegistry prepares a client for one repository of a registry. The caller must close the
 // session.
-func (c *Cache) openRegistry(address string, cred Credentials) (*remote.Repository, *session, error) {
+func (c *Cache) openRegistry(ctx context.Context, address string, cred Credentials) (*remote.Repository, *session, error) {
 	path := strings.TrimPrefix(address, registry.OCIScheme+"://")
 	// Tag and digest are derived from the version only.
 	if i := strings.LastIndexAny(path, ":@"); i > strings.Index(path, "/") {
@@ -71,13 +71,12 @@ func (c *Cache) openRegistry(address string, cred Credentials) (*remote.Reposito
 	if cred.PlainHTTP {
 		scheme = "http://"
 	}
-	s, err := c.newSession(scheme+repo.Reference.Host(), cred)
+	credential, err := cred.forRegistry(ctx, repo.Reference.Host())
 	if err != nil {
 		return nil, nil, err
 	}
-	credential, err := cred.forRegistry(repo.Reference.Registry)
+	s, err := c.newSession(scheme+repo.Reference.Host(), cred)
 	if err != nil {
-		s.close()
 		return nil, nil, err
 	}
 	client := &auth.Client{Client: s.client, Credential: credential, Cache: auth.NewCache()}

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -40,16 +39,18 @@ func TestMain(m *testing.M) {
 // ociRegistry is a real registry that counts what it is asked for.
 type ociRegistry struct {
 	host string
+	// ca vouches for its certificate, and client trusts it; nil without TLS.
+	ca     []byte
+	client *http.Client
 
 	mu       sync.Mutex
 	requests []string
 }
 
+// newRegistry starts a registry; one that wants credentials has TLS.
 func newRegistry(t *testing.T, user, password string) *ociRegistry {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	r := &ociRegistry{host: listener.Addr().String()}
+	r := &ociRegistry{}
 	config := &configuration.Configuration{}
 	config.Storage = configuration.Storage{"inmemory": map[string]any{}}
 	config.Catalog.MaxEntries = 100
@@ -68,16 +69,25 @@ func newRegistry(t *testing.T, user, password string) *ociRegistry {
 		r.mu.Unlock()
 		app.ServeHTTP(w, req)
 	}))
-	require.NoError(t, server.Listener.Close())
-	server.Listener = listener
-	server.Start()
 	t.Cleanup(server.Close)
+	r.host = server.Listener.Addr().String()
+	if user == "" {
+		server.Start()
+		return r
+	}
+	server.StartTLS()
+	r.ca, r.client = authority(server), server.Client()
 	return r
 }
 
 func (r *ociRegistry) push(t *testing.T, archive []byte, ref string, opts ...helmregistry.ClientOption) {
 	t.Helper()
-	opts = append(opts, helmregistry.ClientOptPlainHTTP(), helmregistry.ClientOptCredentialsFile(filepath.Join(t.TempDir(), "none.json")))
+	opts = append(opts, helmregistry.ClientOptCredentialsFile(filepath.Join(t.TempDir(), "none.json")))
+	if r.client == nil {
+		opts = append(opts, helmregistry.ClientOptPlainHTTP())
+	} else {
+		opts = append(opts, helmregistry.ClientOptHTTPClient(r.client))
+	}
 	client, err := helmregistry.NewClient(opts...)
 	require.NoError(t, err)
 	_, err = client.Push(archive, r.host+"/"+ref, helmregistry.PushOptStrictMode(false))
@@ -139,15 +149,15 @@ func TestGet_fromPrivateRegistry(t *testing.T) {
 		cred   chart.Credentials
 		is     error
 	}{
-		"Basic":       {"user and password", chart.Credentials{Username: "reader", Password: "s3cret", PlainHTTP: true}, nil},
-		"Config":      {"registryConfigFile", chart.Credentials{RegistryConfig: config(reg.host), PlainHTTP: true}, nil},
-		"OtherHost":   {"an entry is for its host", chart.Credentials{RegistryConfig: config("example.com"), PlainHTTP: true}, chart.ErrAuth},
-		"Anonymous":   {"none", chart.Credentials{PlainHTTP: true}, chart.ErrAuth},
-		"Wrong":       {"wrong password", chart.Credentials{Username: "reader", Password: "guess", PlainHTTP: true}, chart.ErrAuth},
-		"NoPlainHTTP": {"TLS is spoken unless plainHTTP says otherwise", chart.Credentials{Username: "reader", Password: "s3cret"}, chart.ErrUnreachable},
+		"Basic":     {"user and password", chart.Credentials{Username: "reader", Password: "s3cret"}, nil},
+		"Config":    {"registryConfigFile", chart.Credentials{RegistryConfig: config(reg.host)}, nil},
+		"OtherHost": {"an entry is for its host", chart.Credentials{RegistryConfig: config("example.com")}, chart.ErrAuth},
+		"Anonymous": {"none", chart.Credentials{}, chart.ErrAuth},
+		"Wrong":     {"wrong password", chart.Credentials{Username: "reader", Password: "guess"}, chart.ErrAuth},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			tc.cred.CAFile = reg.ca
 			_, err := newCache(t).Get(t.Context(), ref, tc.cred)
 			if tc.is == nil {
 				require.NoError(t, err, tc.reason)
@@ -157,6 +167,20 @@ func TestGet_fromPrivateRegistry(t *testing.T) {
 			assert.NotContains(t, err.Error(), "s3cret")
 		})
 	}
+}
+
+// K17: without TLS there is a registry only where plainHTTP says so, and it gets no credentials that
+// are for others.
+func TestGet_fromARegistryWithoutTLS(t *testing.T) {
+	reg := newRegistry(t, "", "")
+	reg.push(t, chartArchive(t, "web", "1.2.3"), "team/web:1.2.3")
+	ref := chart.Reference{URL: "oci://" + reg.host + "/team", Name: "web", Version: "1.2.3"}
+	_, err := newCache(t).Get(t.Context(), ref, chart.Credentials{})
+	require.ErrorIs(t, err, chart.ErrUnreachable, "TLS is spoken")
+
+	others := []byte(`{"auths":{"example.com":{"username":"reader","password":"s3cret"}}}`)
+	_, err = newCache(t).Get(t.Context(), ref, chart.Credentials{PlainHTTP: true, RegistryConfig: others})
+	require.NoError(t, err)
 }
 
 // K7: public repositories list archives that lie in a registry.
@@ -253,7 +277,8 @@ func TestGet_registryNamesWhatOnlyOthersHold(t *testing.T) {
 
 	_, err = cache.Get(t.Context(), other.chart(), chart.Credentials{PlainHTTP: true})
 	require.ErrorIs(t, err, chart.ErrNotFound)
-	_, err = cache.Get(t.Context(), private.chart(), chart.Credentials{PlainHTTP: true, Username: "u", Password: "p"})
+	others := []byte(`{"auths":{"example.com":{"username":"u","password":"p"}}}`)
+	_, err = cache.Get(t.Context(), private.chart(), chart.Credentials{PlainHTTP: true, RegistryConfig: others})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"GET /v2/team/web/manifests/1.0.0", "GET /v2/team/web/blobs/" + digest}, private.requests[2:],
 		"what one may see with some credentials must be shown again to others")

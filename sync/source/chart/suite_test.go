@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/pem"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -99,6 +100,11 @@ func newRepository(t *testing.T, start func(http.Handler) *httptest.Server) *rep
 	r.Server = start(r)
 	t.Cleanup(r.Close)
 	return r
+}
+
+// authority returns the certificate that vouches for a server with TLS.
+func authority(server *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
 
 func (r *repository) ServeHTTP(w http.ResponseWriter, req *http.Request) {
