@@ -189,12 +189,11 @@ func (w *treeWalk) walk(ctx context.Context, name string) error {
 func (w *treeWalk) visit(ctx context.Context, name string) error {
 	full := path.Join(w.dir, name)
 	info, err := fs.Stat(w.fsys, full)
-	if err != nil {
-		return fmt.Errorf("read chart file %s: %w", name, err)
-	}
 	switch {
-	case w.rules.Ignore(name, info):
+	case w.rules.Ignore(name, found{info}):
 		return nil
+	case err != nil:
+		return fmt.Errorf("read chart file %s: %w", name, err)
 	case info.IsDir():
 		return w.walk(ctx, name)
 	case !info.Mode().IsRegular():
@@ -215,6 +214,13 @@ func (w *treeWalk) visit(ctx context.Context, name string) error {
 	w.files = append(w.files, &loader.BufferedFile{Name: name, Data: data})
 	return nil
 }
+
+// found is what the rules of .helmignore see of a file. There may be nothing to see: one that is too
+// large is not even in the mirror of its repository, and may be ignored all the same.
+type found struct{ fs.FileInfo }
+
+// IsDir implements fs.FileInfo.
+func (f found) IsDir() bool { return f.FileInfo != nil && f.FileInfo.IsDir() }
 
 // hashFiles hashes names and contents, in the order given.
 func hashFiles(files []*loader.BufferedFile) []byte {

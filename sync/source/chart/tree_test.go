@@ -146,6 +146,52 @@ func TestFromFS_namesWhatIsWrong(t *testing.T) {
 	}
 }
 
+// leftOut is the mirror of a repository whose server has left the largest files out.
+type leftOut struct {
+	fstest.MapFS
+	largest string
+}
+
+var errTooLarge = errors.New("the file is too large")
+
+func (l leftOut) Stat(name string) (fs.FileInfo, error) {
+	if name == l.largest {
+		return nil, errTooLarge
+	}
+	return l.MapFS.Stat(name)
+}
+
+// K54: what Helm does not package may be of any size.
+func TestFromFS_ignoredFilesMayBeLarge(t *testing.T) {
+	cases := map[string]struct {
+		reason, rules string
+		loads         bool
+	}{
+		"Named":      {"a demo beside the chart", "demo.mp4", true},
+		"Pattern":    {"as most write it", "*.mp4", true},
+		"OthersOnly": {"a rule for folders and one for another file", "demo.mp4/\ndemo.avi", false},
+		"Package":    {"it is part of the chart", "", false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			files := fstest.MapFS{
+				"a/Chart.yaml":  {Data: []byte(chartYAML("a", "1.0.0"))},
+				"a/.helmignore": {Data: []byte(tc.rules)},
+				"a/demo.mp4":    {Data: []byte("x")},
+			}
+			tree := chart.Tree{Open: opened(leftOut{files, "a/demo.mp4"}), Path: "a"}
+			got, err := newCache(t).FromFS(t.Context(), tree, chart.Credentials{})
+			if !tc.loads {
+				require.ErrorIs(t, err, errTooLarge, tc.reason)
+				assert.ErrorContains(t, err, "demo.mp4")
+				return
+			}
+			require.NoError(t, err, tc.reason)
+			assert.Equal(t, []string{".helmignore"}, templateNames(got))
+		})
+	}
+}
+
 // A link that the file system resolves inside the repository is a file; one that leads out is an error.
 func TestFromFS_linksStayInside(t *testing.T) {
 	dir := t.TempDir()
