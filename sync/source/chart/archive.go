@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -48,13 +49,13 @@ func (b *budget) file(name string, size int64) error {
 }
 
 // unpack reads a chart archive, and the archives in its charts folder, into files below the chart's
-// own folder. Helm's own reader bounds each archive but not the archives inside archives, and reads
-// links as empty files.
-func unpack(r io.Reader, b *budget) ([]*loader.BufferedFile, error) {
-	return unpackNested(r, b, 0)
+// own folder, until ctx ends. Helm's own reader bounds each archive but not the archives inside
+// archives, and reads links as empty files.
+func unpack(ctx context.Context, r io.Reader, b *budget) ([]*loader.BufferedFile, error) {
+	return unpackNested(ctx, r, b, 0)
 }
 
-func unpackNested(r io.Reader, b *budget, depth int64) ([]*loader.BufferedFile, error) {
+func unpackNested(ctx context.Context, r io.Reader, b *budget, depth int64) ([]*loader.BufferedFile, error) {
 	if depth > b.limits.NestedCharts {
 		return nil, errTooLarge("nesting of charts inside charts", "NestedCharts", b.limits.NestedCharts)
 	}
@@ -65,6 +66,9 @@ func unpackNested(r io.Reader, b *budget, depth int64) ([]*loader.BufferedFile, 
 	var files []*loader.BufferedFile
 	archive := tar.NewReader(zipped)
 	for {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("read archive: %w", err)
+		}
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
 			break
@@ -88,7 +92,7 @@ func unpackNested(r io.Reader, b *budget, depth int64) ([]*loader.BufferedFile, 
 		}
 		files = append(files, &loader.BufferedFile{Name: name, Data: data})
 	}
-	return unpackSubcharts(files, b, depth)
+	return unpackSubcharts(ctx, files, b, depth)
 }
 
 // memberName returns the path in the chart of an archive member, or "" if the member is not a file.
@@ -139,14 +143,14 @@ var utf8BOM = []byte{0xEF, 0xBB, 0xBF}
 
 // unpackSubcharts replaces every archive in the charts folder by its files, so that the budget sees
 // them all.
-func unpackSubcharts(files []*loader.BufferedFile, b *budget, depth int64) ([]*loader.BufferedFile, error) {
+func unpackSubcharts(ctx context.Context, files []*loader.BufferedFile, b *budget, depth int64) ([]*loader.BufferedFile, error) {
 	flat := make([]*loader.BufferedFile, 0, len(files))
 	for _, f := range files {
 		if !isNestedArchive(f.Name) {
 			flat = append(flat, f)
 			continue
 		}
-		nested, err := unpackNested(bytes.NewReader(f.Data), b, depth+1)
+		nested, err := unpackNested(ctx, bytes.NewReader(f.Data), b, depth+1)
 		if err != nil {
 			return nil, fmt.Errorf("in %s: %w", f.Name, err)
 		}

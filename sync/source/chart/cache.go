@@ -127,11 +127,11 @@ func (c *Cache) download(ctx context.Context, ref Reference, cred Credentials) (
 
 // load parses the archive with that digest once for all callers.
 func (c *Cache) load(ctx context.Context, digest string) (*Chart, error) {
-	return once(ctx, &c.chartFlight, digest, func(context.Context) (*Chart, error) {
+	return once(ctx, &c.chartFlight, digest, func(ctx context.Context) (*Chart, error) {
 		if known, ok := c.charts.get(digest); ok {
 			return known, nil
 		}
-		parsed, size, err := c.parseArchive(digest, newBudget(c.limits))
+		parsed, size, err := c.parseArchive(ctx, digest, newBudget(c.limits))
 		if err != nil {
 			return nil, err
 		}
@@ -145,19 +145,23 @@ func (c *Cache) load(ctx context.Context, digest string) (*Chart, error) {
 }
 
 // parseArchive unpacks and parses an archive of the store into a chart that belongs to the caller.
-func (c *Cache) parseArchive(digest string, b *budget) (*chart.Chart, int64, error) {
-	c.loading <- struct{}{}
+func (c *Cache) parseArchive(ctx context.Context, digest string, b *budget) (*chart.Chart, int64, error) {
+	select {
+	case c.loading <- struct{}{}:
+	case <-ctx.Done():
+		return nil, 0, fmt.Errorf("wait for other charts: %w", ctx.Err())
+	}
 	defer func() { <-c.loading }()
 	archive, err := c.store.open(digest)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer func() { _ = archive.Close() }()
-	files, err := unpack(archive, b)
+	files, err := unpack(ctx, archive, b)
 	if err != nil {
 		return nil, 0, err
 	}
-	return parse(files)
+	return parse(ctx, files)
 }
 
 // once runs fn for all concurrent callers with one key. fn outlives the context of the first

@@ -71,7 +71,7 @@ func (r *treeReader) dependency(ctx context.Context, c *chart.Chart, dep *chart.
 		return nil, nil, err
 	}
 	// Parsed again, not shared: a chart knows its parent.
-	sub, _, err := r.cache.parseArchive(digest, r.budget)
+	sub, _, err := r.cache.parseArchive(ctx, digest, r.budget)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -25,12 +26,12 @@ type Chart struct {
 }
 
 // parse builds a chart from its files and checks that it can be parsed at all.
-func parse(files []*loader.BufferedFile) (*chart.Chart, int64, error) {
+func parse(ctx context.Context, files []*loader.BufferedFile) (*chart.Chart, int64, error) {
 	var size int64
 	for _, f := range files {
 		size += int64(len(f.Data))
 	}
-	if err := checkAliases(files); err != nil {
+	if err := checkAliases(ctx, files); err != nil {
 		return nil, 0, err
 	}
 	parsed, err := loader.LoadFiles(files)
@@ -47,10 +48,13 @@ var decoded = regexp.MustCompile(`^(charts/[^/]*/)*((Chart|requirements)\.(yaml|
 
 // checkAliases rejects a chart with a file that the loader would decode to more than fits into
 // memory.
-func checkAliases(files []*loader.BufferedFile) error {
+func checkAliases(ctx context.Context, files []*loader.BufferedFile) error {
 	for _, f := range files {
 		if !decoded.MatchString(f.Name) {
 			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("read %s: %w", f.Name, err)
 		}
 		if err := expansion.Text(f.Data, expansion.Limits{}); err != nil {
 			return fmt.Errorf("%w: %s: %w", ErrInvalidChart, f.Name, err)

@@ -107,10 +107,10 @@ func (r *treeReader) load(ctx context.Context, dir string, depth int64) (*chart.
 		return nil, nil, err
 	}
 	digest := hashFiles(files)
-	if files, err = unpackSubcharts(files, r.budget, 0); err != nil {
+	if files, err = unpackSubcharts(ctx, files, r.budget, 0); err != nil {
 		return nil, nil, err
 	}
-	loaded, _, err := parse(files)
+	loaded, _, err := parse(ctx, files)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", dir, err)
 	}
