@@ -60,13 +60,15 @@ func TestParse_refuses(t *testing.T) {
 	}
 }
 
-func TestMirrorShare(t *testing.T) {
+func TestShares(t *testing.T) {
 	const gi = 1 << 30
-	for reason, tc := range map[string]struct{ cache, want int64 }{
-		"charts take half a Gi, and an eighth is spare": {8 * gi, 6*gi + gi/2},
-		"a small cache is no reason to fetch nothing":   {gi / 2, gi / 8},
+	for reason, tc := range map[string]struct{ cache, mirrors, charts int64 }{
+		"charts take half a Gi, and an eighth is spare": {8 * gi, 6*gi + gi/2, gi / 2},
+		"a small cache holds both, too":                 {gi / 2, gi/2 - gi/16 - gi/8, gi / 8},
 	} {
-		assert.Equal(t, tc.want, mirrorShare(tc.cache), reason)
+		mirrors, charts := shares(tc.cache)
+		assert.Equal(t, tc.mirrors, mirrors.StoreBytes, reason)
+		assert.Equal(t, tc.charts, charts.DiskBytes, reason)
 	}
 }
 

@@ -127,11 +127,11 @@ func newShared(ctx context.Context, mgr ctrl.Manager, o *options, s shared) (*sh
 	}
 	s.clusters = cluster.NewRegistry(s.local, cluster.Options{UserAgent: mgr.GetConfig().UserAgent, Log: ctrl.Log.WithName("cluster")})
 	s.secrets = content.NewReader(ctx, mgr.GetCache(), direct)
-	mirrors := git.WithLimits(git.Limits{StoreBytes: mirrorShare(o.cacheSize.Value())})
-	if s.git, err = git.NewStore(filepath.Join(o.cacheDir, "git"), mirrors); err != nil {
+	mirrors, charts := shares(o.cacheSize.Value())
+	if s.git, err = git.NewStore(filepath.Join(o.cacheDir, "git"), git.WithLimits(mirrors)); err != nil {
 		return nil, fmt.Errorf("open --cache-dir: %w", err)
 	}
-	if s.charts, err = chart.NewCache(filepath.Join(o.cacheDir, "charts")); err != nil {
+	if s.charts, err = chart.NewCache(filepath.Join(o.cacheDir, "charts"), chart.WithLimits(charts)); err != nil {
 		return nil, fmt.Errorf("open --cache-dir: %w", err)
 	}
 	// Everything that jobs need must last until they have ended.
@@ -144,10 +144,12 @@ func newShared(ctx context.Context, mgr ctrl.Manager, o *options, s shared) (*sh
 	return &s, nil
 }
 
-// mirrorShare returns how much of the cache git mirrors may take: what charts leave, with an eighth to
-// spare for what is counted late.
-func mirrorShare(cache int64) int64 {
-	return max(cache-cache/8-chart.DefaultLimits().DiskBytes, cache/4)
+// shares divides the cache: charts may take a quarter and no more than by default, and git mirrors what
+// they leave, with an eighth to spare for what is counted late.
+func shares(cache int64) (git.Limits, chart.Limits) {
+	charts := chart.DefaultLimits()
+	charts.DiskBytes = min(charts.DiskBytes, cache/4)
+	return git.Limits{StoreBytes: cache - cache/8 - charts.DiskBytes}, charts
 }
 
 // sweep removes git mirrors that nobody uses any more.

@@ -127,11 +127,18 @@ func (g *generation) has(commit plumbing.Hash) bool {
 	return g.commits[commit] && !g.broken
 }
 
-// usable reports whether a fetch may add to this generation.
-func (g *generation) usable() bool {
+// crowded reports whether it is time to replace this generation for its number of packs.
+func (g *generation) crowded() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return !g.broken && g.packs < maxPacks
+	return g.packs > 0 && g.packs%maxPacks == 0
+}
+
+// isBroken reports whether nothing of this generation can be opened.
+func (g *generation) isBroken() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.broken
 }
 
 // added records that a pack was ingested.

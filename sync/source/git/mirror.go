@@ -21,8 +21,8 @@ import (
 // more; they are then simply not found, and swept.
 const mirrorLayout = "1"
 
-// maxPacks is how many fetches a generation takes before it is replaced; more packs make every read
-// slower (C56).
+// maxPacks is how many fetches a generation takes before it is replaced, if there is room, or else how
+// many more it takes before that is tried again; more packs make every read slower (C56).
 const maxPacks = 50
 
 const (
@@ -186,18 +186,21 @@ func (m *mirror) fetch(ctx context.Context, rev Revision) error {
 		return err
 	}
 	defer m.writing.release()
-	g := m.generation()
+	g, full := m.generation(), m.intake.quota.full
 	switch {
-	case g == nil:
+	case g == nil || g.isBroken():
 		return m.replace(ctx, rev)
 	case g.has(plumbing.NewHash(rev.Commit)):
 		return nil
-	case !g.usable():
-		return m.replace(ctx, rev)
+	case g.crowded():
+		if err := m.replace(ctx, rev); !errors.Is(err, full) {
+			return err
+		}
+		// There is no room for both: one that is slow is better than none.
 	}
 	err := m.fill(ctx, g, rev)
 	var failed *transferError
-	if errors.As(err, &failed) && ctx.Err() == nil && !errors.Is(err, m.intake.quota.full) {
+	if errors.As(err, &failed) && ctx.Err() == nil && !errors.Is(err, full) {
 		return m.replace(ctx, rev)
 	}
 	return err
@@ -214,6 +217,11 @@ func (m *mirror) replace(ctx context.Context, rev Revision) error {
 	number := 1
 	if old != nil {
 		number = old.number + 1
+		if old.isBroken() { // nothing of it is opened any more, and there may be no room for both
+			if err := old.retire(); err != nil {
+				return err
+			}
+		}
 	}
 	if err := m.intake.quota.take(emptyMirror); err != nil {
 		return err

@@ -2,6 +2,10 @@ package git_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +33,16 @@ func newRoom(t *testing.T) *room {
 		server: s, origin: s.newOrigin(t, map[string]string{"a.txt": noise(400_000)}),
 	}
 	r.restart(t)
+	return r
+}
+
+// newNarrowRoom returns a store with room for one mirror, and not for another beside it.
+func newNarrowRoom(t *testing.T) *room {
+	t.Helper()
+	r := newRoom(t)
+	r.origin.push(t, map[string]string{"a.txt": noise(2_000_000)})
+	require.NoError(t, r.store.Close())
+	r.store = newStoreIn(t, r.dir, git.WithClock(r.clock), git.WithLimits(git.Limits{StoreBytes: 3 << 20}))
 	return r
 }
 
@@ -116,4 +130,46 @@ func TestOpen_mirrorsOfTheProcessBeforeTakeRoom(t *testing.T) {
 	r.use(t, 2)
 
 	assert.Equal(t, []int{1, 2}, r.kept(t), "nobody has asked for 0")
+}
+
+// C56: a mirror that must be replaced is not in the way of the one that replaces it.
+func TestOpen_damagedMirrorMakesRoom(t *testing.T) {
+	r := newNarrowRoom(t)
+	r.use(t, 0)
+	damage(t, r.dir, func(pack string) error {
+		content, err := os.ReadFile(pack)
+		if err != nil {
+			return err
+		}
+		clear(content)
+		return os.WriteFile(pack, content, 0o600)
+	})
+
+	tree, err := r.open(t, 0)
+
+	require.NoError(t, err)
+	defer tree.Close()
+	assert.Equal(t, noise(2_000_000), readFile(t, tree, "a.txt"))
+	assert.Equal(t, []string{"generation-2"}, generations(t, r.dir))
+}
+
+// C56: more packs make reads slower, which is better than to stay behind for ever.
+func TestOpen_mirrorWithTooManyPacksGoesOnWhereThereIsNoRoom(t *testing.T) {
+	r := newNarrowRoom(t)
+	r.use(t, 0)
+	first := head(t, r.origin).Commit
+	for i := range 51 {
+		require.NoError(t, os.WriteFile(filepath.Join(r.origin.work, "b.txt"), []byte(strconv.Itoa(i)), 0o600))
+		r.origin.git(t, "add", "--all")
+		r.origin.git(t, "commit", "--quiet", "--message", "change")
+	}
+	r.origin.git(t, "push", "--quiet", "origin", "HEAD")
+	for _, commit := range strings.Fields(r.origin.git(t, "rev-list", "--reverse", first+"..HEAD")) {
+		tree, err := r.store.Open(t.Context(), r.repository(0), git.Revision{Commit: commit})
+		require.NoError(t, err)
+		tree.Close()
+	}
+
+	assert.Equal(t, []string{"generation-1"}, generations(t, r.dir))
+	assert.Less(t, r.server.fetches.Load(), int32(60), "it is tried at times, and not with every fetch")
 }
