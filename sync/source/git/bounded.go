@@ -15,12 +15,6 @@ type boundedBody struct {
 	hit bool
 }
 
-// boundedAdvertisement bounds a list of references.
-func boundedAdvertisement(body io.ReadCloser, l Limits) *boundedBody {
-	over := limitError("AdvertisementBytes", l.AdvertisementBytes, "the server's list of references is too long")
-	return &boundedBody{ReadCloser: body, left: l.AdvertisementBytes, over: over}
-}
-
 // boundedAnswer bounds the answer to a request for a pack until lift is called, once the pack
 // begins: the decoder keeps every line that comes before it.
 func boundedAnswer(body io.ReadCloser, l Limits) *boundedBody {

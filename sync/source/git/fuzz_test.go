@@ -1,11 +1,15 @@
 package git
 
 import (
+	"bytes"
+	"io"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/go-git/go-git/v5/plumbing/format/pktline"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/stretchr/testify/assert"
 )
 
@@ -57,5 +61,54 @@ func FuzzInside(f *testing.F) {
 		}
 		assert.False(t, strings.HasPrefix(cleaned, "/"), cleaned)
 		assert.False(t, slices.Contains(strings.Split(cleaned, "/"), ".."), cleaned)
+	})
+}
+
+// Whatever a server sends as its list of references, what is kept of it tells the same of branches,
+// tags and what is asked for.
+func FuzzListing(f *testing.F) {
+	const a, b = "1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222"
+	list := func(lines ...string) []byte {
+		var out bytes.Buffer
+		e := pktline.NewEncoder(&out)
+		for _, line := range lines {
+			if line == "" {
+				_ = e.Flush()
+				continue
+			}
+			_ = e.EncodeString(line)
+		}
+		return out.Bytes()
+	}
+	f.Add(list("# service=git-upload-pack\n", "", a+" HEAD\x00symref=HEAD:refs/heads/main\n", b+" refs/changes/1\n", a+" refs/heads/main\n", ""))
+	f.Add(list(a+" refs/heads/main\x00\n", b+" refs/archive/1\n", a+" refs/archive/1^{}\n", a+" refs/pull/1/head\n", b+" refs/tags/v1", a+" refs/tags/v1^{}", ""))
+	f.Add(list(a+" refs/pull/1/head\x00", "shallow "+b, ""))
+	f.Add(list("ERR access denied"))
+	f.Add([]byte("<html>"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		all, kept := packp.NewAdvRefs(), packp.NewAdvRefs()
+		if all.Decode(bytes.NewReader(body)) != nil {
+			return
+		}
+		w := wanted{name: "refs/pull/1/head", commit: a}
+		if !assert.NoError(t, kept.Decode(newListing(io.NopCloser(bytes.NewReader(body)), w, DefaultLimits()))) {
+			return
+		}
+		assert.Equal(t, all.Head, kept.Head)
+		assert.Equal(t, all.Capabilities.String(), kept.Capabilities.String())
+		for name, hash := range all.References {
+			if isBranchOrTag(name) || name == w.name {
+				assert.Equal(t, hash, kept.References[name])
+			}
+		}
+		for name, hash := range all.Peeled {
+			if isBranchOrTag(name) || name == w.name {
+				assert.Equal(t, hash, kept.Peeled[name])
+			}
+		}
+		if bytes.Count(body, []byte(" refs/")) == len(all.References)+len(all.Peeled) { // none is named twice
+			rev := Revision{Commit: w.commit}
+			assert.Equal(t, plan(all, rev, true)[0].guess, plan(kept, rev, true)[0].guess)
+		}
 	})
 }

@@ -66,10 +66,10 @@ func tlsConfig(pem []byte) (*tls.Config, error) {
 	return config, nil
 }
 
-func (d *httpDialer) dial(context.Context) (session, error) {
+func (d *httpDialer) dial(_ context.Context, w wanted) (session, error) {
 	// A session follows a redirect by changing its endpoint, so it gets its own.
 	endpoint := d.endpoint
-	bounded := &boundedTransport{next: d.base, limits: d.limits}
+	bounded := &boundedTransport{next: d.base, limits: d.limits, wanted: w}
 	s, err := githttp.NewClient(&http.Client{Transport: bounded}).NewUploadPackSession(&endpoint, d.auth)
 	if err != nil {
 		return nil, err
@@ -116,6 +116,7 @@ func (s httpSession) UploadPack(ctx context.Context, req *packp.UploadPackReques
 type boundedTransport struct {
 	next   *http.Transport
 	limits Limits
+	wanted wanted
 	// answer is the response that holds the pack; nil before there is one.
 	answer *boundedBody
 }
@@ -135,7 +136,7 @@ func (t *boundedTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 		t.answer = boundedAnswer(res.Body, t.limits)
 		res.Body = t.answer
 	default:
-		res.Body = boundedAdvertisement(res.Body, t.limits)
+		res.Body = newListing(res.Body, t.wanted, t.limits)
 	}
 	return res, nil
 }

@@ -26,6 +26,9 @@ type Limits struct {
 	Links int
 	// AdvertisementBytes is the size of the server's list of references.
 	AdvertisementBytes int64
+	// ReferenceBytes is the size of the branches and tags in that list. All others are passed over,
+	// unless one is asked for by its name.
+	ReferenceBytes int64
 	// NegotiationBytes is the size of what the server says before it sends a pack: where the history
 	// is cut off, and which commits both sides have.
 	NegotiationBytes int64
@@ -33,8 +36,8 @@ type Limits struct {
 
 // DefaultLimits returns the limits for a manifest repository of any sane size: mirrors of 512 MiB,
 // 8 GiB of them, files of 10 MiB, 200,000 objects and 2 GiB unpacked in a fetch, 50,000 files in a
-// tree, 64 directories deep, 40 symbolic links in a path, 16 MiB of references, and 4 MiB before a
-// pack.
+// tree, 64 directories deep, 40 symbolic links in a path, 256 MiB of references, of which branches and
+// tags take 16 MiB, and 4 MiB before a pack.
 func DefaultLimits() Limits {
 	return Limits{
 		MirrorBytes:        512 << 20,
@@ -45,7 +48,8 @@ func DefaultLimits() Limits {
 		Files:              50_000,
 		Depth:              64,
 		Links:              40,
-		AdvertisementBytes: 16 << 20,
+		AdvertisementBytes: 256 << 20,
+		ReferenceBytes:     16 << 20,
 		NegotiationBytes:   4 << 20,
 	}
 }
@@ -63,6 +67,7 @@ func (l Limits) orDefault() Limits {
 		Depth:              positive(l.Depth, d.Depth),
 		Links:              positive(l.Links, d.Links),
 		AdvertisementBytes: positive(l.AdvertisementBytes, d.AdvertisementBytes),
+		ReferenceBytes:     positive(l.ReferenceBytes, d.ReferenceBytes),
 		NegotiationBytes:   positive(l.NegotiationBytes, d.NegotiationBytes),
 	}
 }

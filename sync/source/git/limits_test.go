@@ -70,17 +70,6 @@ func TestOpen_limitsOnAFetch(t *testing.T) {
 	}
 }
 
-func TestResolve_limitOnReferences(t *testing.T) {
-	s := newHTTPS(t)
-	o := s.newOrigin(t, map[string]string{"a.txt": "x"})
-	store := newStore(t, git.WithLimits(git.Limits{AdvertisementBytes: 100}))
-
-	_, err := store.Resolve(t.Context(), o.https(s), git.Ref{})
-
-	require.ErrorIs(t, err, git.ErrLimit)
-	assert.ErrorContains(t, err, "limit AdvertisementBytes is 100")
-}
-
 func TestTree_limits(t *testing.T) {
 	s := newHTTPS(t)
 	o := s.newOrigin(t, map[string]string{"many/a": "a", "many/b": "b", "many/c/d": "d", "x/x/x/x/deep": "deep"})

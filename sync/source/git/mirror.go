@@ -253,7 +253,8 @@ func (m *mirror) replace(ctx context.Context, rev Revision) error {
 
 // fill tries the ways to get a revision until one succeeds.
 func (m *mirror) fill(ctx context.Context, g *generation, rev Revision) error {
-	s, adv, err := advertised(ctx, m.dialer)
+	sought := wanted{name: rev.Ref, commit: plumbing.NewHash(rev.Commit).String()}
+	s, adv, err := advertised(ctx, m.dialer, sought)
 	if err != nil {
 		return err
 	}
@@ -261,7 +262,7 @@ func (m *mirror) fill(ctx context.Context, g *generation, rev Revision) error {
 	for i, a := range plan(adv, rev, stateless) {
 		if i > 0 {
 			// A session takes only one request.
-			if s, adv, err = advertised(ctx, m.dialer); err != nil {
+			if s, adv, err = advertised(ctx, m.dialer, sought); err != nil {
 				return err
 			}
 		}
@@ -293,8 +294,8 @@ func (m *mirror) accept(g *generation, rev Revision) error {
 }
 
 // list asks the server for its references.
-func (m *mirror) list(ctx context.Context) (*packp.AdvRefs, error) {
-	s, adv, err := advertised(ctx, m.dialer)
+func (m *mirror) list(ctx context.Context, w wanted) (*packp.AdvRefs, error) {
+	s, adv, err := advertised(ctx, m.dialer, w)
 	if err != nil {
 		return nil, err
 	}

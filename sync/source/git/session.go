@@ -14,14 +14,14 @@ import (
 // keys, connections.
 type dialer interface {
 	// dial returns a session that lasts at most as long as ctx.
-	dial(ctx context.Context) (session, error)
+	dial(ctx context.Context, w wanted) (session, error)
 	// close drops idle connections.
 	close()
 }
 
 // session is one conversation in git's upload-pack protocol, version 0.
 type session interface {
-	// AdvertisedReferencesContext returns the references of the server.
+	// AdvertisedReferencesContext returns the references of the server that are wanted.
 	AdvertisedReferencesContext(ctx context.Context) (*packp.AdvRefs, error)
 	// UploadPack asks for a pack and returns the answer up to the pack's first byte. It may be
 	// called at most once, after AdvertisedReferencesContext.
@@ -38,10 +38,10 @@ func newDialer(r *remote, l Limits, dir string) (dialer, error) {
 	return newHTTPDialer(r, l)
 }
 
-// advertised opens a session and returns the references of the server. The caller closes the
-// session.
-func advertised(ctx context.Context, d dialer) (session, *packp.AdvRefs, error) {
-	s, err := d.dial(ctx)
+// advertised opens a session and returns the references of the server that are wanted. The caller
+// closes the session.
+func advertised(ctx context.Context, d dialer, w wanted) (session, *packp.AdvRefs, error) {
+	s, err := d.dial(ctx, w)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -84,14 +84,14 @@ func quote(s string) string {
 
 func (d *sshDialer) close() {}
 
-func (d *sshDialer) dial(ctx context.Context) (session, error) {
+func (d *sshDialer) dial(ctx context.Context, w wanted) (session, error) {
 	conn, err := proxy.Dial(ctx, "tcp", d.address)
 	if err != nil {
 		return nil, err
 	}
 	// Closing the connection makes every read and write below return when ctx ends.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	s := &sshSession{limits: d.limits, close: func() error { stop(); return conn.Close() }}
+	s := &sshSession{limits: d.limits, wanted: w, close: func() error { stop(); return conn.Close() }}
 	if err := s.start(conn, d); err != nil {
 		_ = s.close()
 		return nil, contextFirst(ctx, err)
@@ -102,6 +102,7 @@ func (d *sshDialer) dial(ctx context.Context) (session, error) {
 // sshSession is one run of git-upload-pack on the server.
 type sshSession struct {
 	limits  Limits
+	wanted  wanted
 	close   func() error
 	session *ssh.Session
 	stdin   io.WriteCloser
@@ -132,7 +133,7 @@ func (s *sshSession) start(conn net.Conn, d *sshDialer) error {
 // AdvertisedReferencesContext implements session.
 func (s *sshSession) AdvertisedReferencesContext(ctx context.Context) (*packp.AdvRefs, error) {
 	adv := packp.NewAdvRefs()
-	err := adv.Decode(boundedAdvertisement(io.NopCloser(s.stdout), s.limits))
+	err := adv.Decode(newListing(io.NopCloser(s.stdout), s.wanted, s.limits))
 	if errors.Is(err, packp.ErrEmptyAdvRefs) || err == nil && adv.IsEmpty() {
 		return nil, transport.ErrEmptyRemoteRepository
 	}

@@ -96,7 +96,10 @@ func (s *Store) Resolve(ctx context.Context, repo Repository, ref Ref) (Revision
 	if ref.Commit != "" {
 		return ref.pinned()
 	}
-	adv, err := s.listings.do(ctx, m.key, m.list)
+	sought := ref.wanted()
+	adv, err := s.listings.do(ctx, m.key+sought.name, func(ctx context.Context) (*packp.AdvRefs, error) {
+		return m.list(ctx, sought)
+	})
 	if err == nil {
 		var rev Revision
 		if rev, err = ref.find(adv); err == nil {
