@@ -8,46 +8,35 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxReferences bounds how many definitions of a file of crds are read, each as often as it is
-// referred to.
-const maxReferences = 10_000
-
-// definitions are the types in a file of crds, with the types that each refers to.
-type definitions struct {
-	refersTo map[string][]string
-	// reads are how many definitions are read for each; -1 for those being counted.
-	reads map[string]int
-}
+const (
+	// maxProperties bounds how many properties kustomize looks at in a file of crds, each as often as
+	// references lead to it, with the text of the paths to them.
+	maxProperties = 1_000_000
+	// maxReferences bounds how many references lead from one to the next.
+	maxReferences = 100
+)
 
 // definition is a type in a file of crds, as kustomize reads it.
 type definition struct{ Schema spec.Schema }
 
-// checkReferences checks that the references in a file of crds come to an end: kustomize follows
-// those of properties, from each type of objects, without looking, and a circle would end the
-// process.
-func checkReferences(file string, content []byte) error {
-	var types map[string]definition
+// checkReferences follows the references in a file of crds as kustomize does, which looks neither for
+// circles, that would end the process, nor for how many there are. It returns how many fields kustomize
+// then looks for in all objects.
+func checkReferences(file string, content []byte) (fields int, err error) {
 	decode := func(content []byte, to any) error { return yaml.Unmarshal(content, to) }
 	if bytes.HasPrefix(content, []byte("{")) {
 		decode = json.Unmarshal
 	}
-	if err := decode(content, &types); err != nil {
-		return failed(file, "the file does not hold definitions of types: %s", tidy(err))
+	w := crdWalk{left: maxProperties}
+	if err := decode(content, &w.types); err != nil {
+		return 0, failed(file, "the file does not hold definitions of types: %s", tidy(err))
 	}
-	d := definitions{refersTo: make(map[string][]string), reads: make(map[string]int)}
-	for name, t := range types {
-		for _, property := range t.Schema.Properties {
-			if property.Ref.GetURL() != nil {
-				d.refersTo[name] = append(d.refersTo[name], property.Ref.String())
-			}
+	for name, t := range w.types {
+		if isObject(t) && !w.follow(name, 0, 0) {
+			return 0, failed(file, "the references lead in circles, or to too many definitions; write out what they lead to")
 		}
 	}
-	for name, t := range types {
-		if isObject(t) && d.count(name) > maxReferences {
-			return failed(file, "the references lead in circles, or to too many definitions; write out what they lead to")
-		}
-	}
-	return nil
+	return w.fields, nil
 }
 
 // isObject reports whether a type is one of objects.
@@ -60,19 +49,33 @@ func isObject(t definition) bool {
 	return true
 }
 
-// count returns how many definitions are read for one.
-func (d *definitions) count(name string) int {
-	switch reads := d.reads[name]; {
-	case reads < 0:
-		return maxReferences + 1
-	case reads > 0:
-		return reads
+// crdWalk is the state of following references.
+type crdWalk struct {
+	types        map[string]definition
+	left, fields int
+}
+
+// marks are the extensions by which a property becomes a field that kustomize looks for.
+var marks = []string{"x-kubernetes-annotation", "x-kubernetes-label-selector", "x-kubernetes-identity", "x-kubernetes-object-ref-kind"}
+
+// follow looks at the properties of a type, which is that many references away and has a path of that
+// many bytes. It reports whether it came to an end.
+func (w *crdWalk) follow(name string, references, path int) bool {
+	for property, schema := range w.types[name].Schema.Properties {
+		to := path + 1 + len(property)
+		w.left--
+		for _, mark := range marks {
+			if _, marked := schema.Extensions.GetString(mark); marked {
+				w.fields++
+				w.left -= to / bytesPerChange
+			}
+		}
+		if w.left < 0 || references > maxReferences {
+			return false
+		}
+		if schema.Ref.GetURL() != nil && !w.follow(schema.Ref.String(), references+1, to) {
+			return false
+		}
 	}
-	d.reads[name] = -1
-	reads := 1
-	for _, next := range d.refersTo[name] {
-		reads = min(reads+d.count(next), maxReferences+1)
-	}
-	d.reads[name] = reads
-	return reads
+	return true
 }

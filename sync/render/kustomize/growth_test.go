@@ -32,6 +32,11 @@ func TestRender_growthIsBounded(t *testing.T) {
 	for i := range 16 {
 		fmt.Fprintf(&copies, "    - {op: copy, from: /data, path: /data/more%d}\n", i)
 	}
+	var compared strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&compared, "- {"+source+", targets: [{select: {kind: ConfigMap, name: c}, fieldPaths: [%s]}]}\n",
+			fmt.Sprintf("data.a%d", i), strings.TrimSuffix(strings.Repeat("data.b, ", 50), ", "))
+	}
 	cases := map[string]struct {
 		reason, kustomization string
 		limits                kustomize.Limits
@@ -85,7 +90,20 @@ func TestRender_growthIsBounded(t *testing.T) {
 		"labels": {
 			"each is written into each object", "commonAnnotations: {a: " + strings.Repeat("x", 100_000) + "}", kustomize.Limits{Changes: 1000}, "limit Changes is 1000",
 		},
-		"values":  {"they take more memory than their texts", "", kustomize.Limits{Nodes: 20}, "limit Nodes is 20"},
+		"values": {"they take more memory than their texts", "", kustomize.Limits{Nodes: 20}, "limit Nodes is 20"},
+		"configuration": {
+			"each field is looked for in each object", "configurations: [../more/fields.yaml]", kustomize.Limits{Changes: 1000}, "limit Changes is 1000",
+		},
+		"fields of crds": {
+			"and so are these", "crds: [../more/marked.json]", kustomize.Limits{Changes: 1000}, "limit Changes is 1000",
+		},
+		"properties of crds": {
+			"a few types that are large, referred to by many", "crds: [../more/wide.json]", kustomize.Limits{}, "too many definitions",
+		},
+		"comparisons": {
+			"what each replacement writes may be what any of them reads", "replacements:\n" + compared.String(),
+			kustomize.Limits{Changes: 500_000}, "limit Changes is 500000",
+		},
 		"circle":  {"kustomize would follow it until the stack is full", "crds: [../more/circle.json]", kustomize.Limits{}, "lead in circles"},
 		"doubled": {"and this one almost", "crds: [../more/doubled.json]", kustomize.Limits{}, "too many definitions"},
 	}
@@ -93,6 +111,20 @@ func TestRender_growthIsBounded(t *testing.T) {
 	for i := range 60 {
 		doubled += fmt.Sprintf(`"t%d": {"Schema": {"properties": {"a": {"$ref": "t%d"}, "b": {"$ref": "t%d"}}}}, `, i, i+1, i+1)
 	}
+	const object = `"Schema": {"properties": {"kind": {}, "apiVersion": {}, "metadata": {}`
+	properties := func(format string, count int) string {
+		var out strings.Builder
+		for i := range count {
+			fmt.Fprintf(&out, `, "p%d": `+format, i)
+		}
+		return out.String()
+	}
+	var wide strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&wide, `"a.X%d": {`+object+`, "a": {"$ref": "all"}}}}, `, i)
+	}
+	wide.WriteString(`"all": {"Schema": {"properties": {"a": {}` + properties(`{"$ref": "large"}`, 60) + `}}}, `)
+	wide.WriteString(`"large": {"Schema": {"properties": {"a": {}` + properties(`{}`, 1000) + `}}}`)
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			fsys := files(map[string]string{
@@ -101,6 +133,9 @@ func TestRender_growthIsBounded(t *testing.T) {
 				"more/replacement.yaml":   replacement("data.key", "data.key", delimiter),
 				"more/circle.json":        `{"a.X": {"Schema": {"properties": {"kind": {}, "apiVersion": {}, "metadata": {}, "self": {"$ref": "a.X"}}}}}`,
 				"more/doubled.json":       doubled + `"t60": {}}`,
+				"more/fields.yaml":        "namePrefix:\n" + strings.Repeat("- {path: spec/a}\n", 100),
+				"more/marked.json":        `{"a.X": {` + object + properties(`{"x-kubernetes-annotation": ""}`, 100) + `}}}}`,
+				"more/wide.json":          "{" + wide.String() + "}",
 				"more/kustomization.yaml": "",
 			})
 			objects, problems := render(t, fsys, c.limits)

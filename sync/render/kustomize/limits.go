@@ -19,9 +19,9 @@ type Limits struct {
 	AliasNodes, AliasBytes int
 	// Nodes is the number of values in all files that are parsed, as estimated before.
 	Nodes int
-	// Changes is the number of patches, operations of JSON patches, targets of replacements and the
-	// like, times the number of objects that each may have to be held against if it does not name one:
-	// a build cannot be interrupted.
+	// Changes is the number of patches, operations of JSON patches, targets of replacements, fields of
+	// configurations and the like, times the number of objects that each may have to be held against if
+	// it does not name one: a build cannot be interrupted.
 	Changes int
 	// Replacements is the number of different replacements.
 	Replacements int

@@ -103,7 +103,16 @@ func TestRender_changesOfSmallObjectsAreMade(t *testing.T) {
 			"resources: [a.yaml]\npatches:\n- {patch: '{apiVersion: v1, kind: ConfigMap, metadata: {name: a%d}, data: {k: v}}'}\n"+
 				"- {target: {kind: ConfigMap, name: a%d}, patch: '- {op: add, path: /data/more, value: v}'}\n", i, i)
 	}
+	var configured strings.Builder
+	for i := range 30 {
+		fmt.Fprintf(&configured, "- ../rollout%d\n", i)
+		content[fmt.Sprintf("rollout%d/a.yaml", i)] = strings.Replace(configMap, "a}", fmt.Sprintf("a%d}", i), 1)
+		content[fmt.Sprintf("rollout%d/fields.yaml", i)] = "nameReference:\n- kind: ConfigMap\n  fieldSpecs:\n" +
+			strings.Repeat("  - {kind: Rollout, path: spec/template/spec/volumes/configMap/name}\n", 20)
+		content[fmt.Sprintf("rollout%d/kustomization.yaml", i)] = "resources: [a.yaml]\nconfigurations: [fields.yaml]\n"
+	}
 	cases := map[string]struct{ reason, kustomization string }{
+		"configs":   {"a copy of the same in each folder", "resources:\n" + configured.String()},
 		"map":       {"the value is no name", patched("- {op: add, path: /data/more, value: {a: b}}")},
 		"list":      {"nor this", patched("- {op: add, path: /data/more, value: [a]}")},
 		"empty":     {"nor this", patched(`- {op: add, path: /data/more, value: ""}`)},

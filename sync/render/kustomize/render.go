@@ -3,6 +3,7 @@ package kustomize
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -50,7 +51,10 @@ func kustomizationFile(fsys fs.FS, dir string) string {
 func Render(ctx context.Context, fsys fs.FS, dir string, opts Options) ([]manifest.Object, []manifest.Problem, error) {
 	view := &view{
 		fsys: fsys, limits: opts.Limits.orDefault(), ended: ctx.Err, uses: make(map[string][]use),
-		work: work{sizes: make(map[subject]int), replacements: replacements{known: make(map[string]*replacement)}},
+		work: work{
+			sizes: make(map[subject]int), counted: make(map[[sha256.Size]byte]bool),
+			replacements: replacements{known: make(map[string]*replacement)},
+		},
 	}
 	// The real path of the directory: kustomize resolves relative paths from there.
 	dir, err := view.resolve(dir)

@@ -41,14 +41,16 @@ func (v *view) expect(kustomization string, k *types.Kustomization) error {
 		parsed(p, v.work.resource)
 	}
 	for _, p := range k.Configurations {
-		parsed(p, func([]byte) {})
+		parsed(p, v.work.configuration)
 	}
 	for _, p := range k.Crds {
 		on(p, func(file string, content []byte) error {
 			if err := v.inspect(file, content); err != nil {
 				return err
 			}
-			return checkReferences(file, content)
+			fields, err := checkReferences(file, content)
+			v.work.lookFor(content, fields)
+			return err
 		})
 	}
 	for _, r := range k.Replacements {

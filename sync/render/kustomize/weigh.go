@@ -2,6 +2,7 @@ package kustomize
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"strings"
 
@@ -28,6 +29,10 @@ type work struct {
 	sizes map[subject]int
 	grown int
 	vars  []subject
+	// fields are how many fields of all objects configurations and crds name. counted are those files, by
+	// the hash of their content.
+	fields  int
+	counted map[[sha256.Size]byte]bool
 	replacements
 }
 
@@ -126,6 +131,23 @@ func (w *work) selected(bytes int, target *types.Selector) {
 	w.grown += bytes
 }
 
+// configuration counts the fields in a file of configurations.
+func (w *work) configuration(content []byte) {
+	fields := 0
+	for document := range documents(content) {
+		fields += maps(document)
+	}
+	w.lookFor(content, fields)
+}
+
+// lookFor counts the fields of a file. Kustomize keeps each only once.
+func (w *work) lookFor(content []byte, fields int) {
+	if sum := sha256.Sum256(content); !w.counted[sum] {
+		w.counted[sum] = true
+		w.fields += fields
+	}
+}
+
 // change counts a change of one object.
 func (w *work) change(s subject, bytes int) {
 	w.single += 1 + bytes/bytesPerChange
@@ -154,12 +176,18 @@ func (w *work) everywhere(k *types.Kustomization) {
 
 // total returns the number of changes to single objects.
 func (w *work) total() float64 {
-	changes := float64(w.changes)
+	changes, writes := float64(w.changes), 0
 	for _, r := range w.all {
 		each := 1 + float64(w.sizeOf(r.from))/bytesPerChange
 		changes += float64(r.times) * float64(r.fields) * each
+		writes += r.fields
 	}
 	total := changes*float64(max(w.objects, 1)) + float64(w.single)
+	// Kustomize looks for each field in each object, and compares it with all others.
+	total += float64(w.fields) * float64(w.objects+w.fields)
+	// We compare what each replacement writes with what all of them read, by regular expressions.
+	const comparison = 10
+	total += comparison * float64(writes) * float64(len(w.all))
 	for _, v := range w.vars {
 		total += float64(w.variables) * float64(w.sizeOf(v)) / bytesPerChange
 	}
@@ -190,6 +218,19 @@ func size(n *yaml.Node) int {
 		bytes += size(child)
 	}
 	return bytes
+}
+
+// maps returns how many maps there are in a value.
+func maps(n *yaml.Node) int {
+	n = target(n)
+	found := 0
+	if n.Kind == yaml.MappingNode {
+		found++
+	}
+	for _, child := range n.Content {
+		found += maps(child)
+	}
+	return found
 }
 
 func subjectOf(n *yaml.Node) subject {
