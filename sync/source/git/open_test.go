@@ -50,6 +50,7 @@ func TestOpen_findsEveryKindOfRef(t *testing.T) {
 		"SemVer":       {"the highest within the range", git.Ref{SemVer: ">=1.0.0"}, git.Revision{Ref: "v1.2.0", Commit: first}, "first"},
 		"Prerelease":   {"pre-releases only when asked for", git.Ref{SemVer: ">=1.0.0-0"}, git.Revision{Ref: "v2.0.0-rc.1", Commit: second}, "second"},
 		"Name":         {"any reference by its full name", git.Ref{Name: "refs/pull/420/head"}, git.Revision{Ref: "refs/pull/420/head", Commit: third}, "third"},
+		"Head":         {"the default branch by its full name", git.Ref{Name: "HEAD"}, git.Revision{Ref: "main", Commit: second}, "second"},
 		"Commit":       {"a commit by its hash", git.Ref{Commit: first}, git.Revision{Commit: first}, "first"},
 		"Precedence":   {"commit, name, semver, tag, branch", git.Ref{Commit: first, Name: "refs/heads/main", Branch: "feature/x"}, git.Revision{Ref: "feature/x", Commit: first}, "first"},
 	}

@@ -76,6 +76,8 @@ func ParseRevision(text string) (Revision, bool) {
 // find picks the commit from the references that the server advertises.
 func (r Ref) find(adv *packp.AdvRefs) (Revision, error) {
 	switch {
+	case r.Name == plumbing.HEAD.String():
+		return head(adv)
 	case r.Name != "":
 		return lookup(adv, r.Name, r.Name, "reference")
 	case r.SemVer != "":
