@@ -62,7 +62,7 @@ func (w *world) rolledBack(ctx context.Context, t release.Target, v values) (rel
 	d := w.desired("hooked", v)
 	d.ChartDigest = "sha256:next"
 	w.ensure(d)
-	result, err := w.engine.Rollback(ctx, t, w.identity("hooked"), release.Options{}, "not healthy")
+	result, err := w.engine.Rollback(ctx, t, w.identity("hooked"), release.Options{}, release.Verdict{Why: "not healthy"})
 	if result.Release.Name != "" {
 		w.known["hooked"] = result.Release
 	}

@@ -50,13 +50,13 @@ func TestRollback_doesNotGoBackToWhatFailedAndWasReplaced(t *testing.T) {
 	w.ensure(w.desired("web", values{"greeting": "one"}))
 	w.ensure(w.desired("web", values{"greeting": "two"}))
 	allow := w.refuse(greeting("one"))
-	result, err := w.engine.Rollback(t.Context(), w.target, w.identity("web"), release.Options{}, "not healthy")
+	result, err := w.engine.Rollback(t.Context(), w.target, w.identity("web"), release.Options{}, release.Verdict{Why: "not healthy"})
 	require.Error(t, err)
 	w.known["web"] = result.Release
 	w.ensure(w.desired("web", values{"greeting": "three"}))
 	assert.Equal(t, []string{"1 superseded", "2 failed", "3 failed", "4 deployed"}, w.revisions("web"))
 	allow()
-	_, err = w.engine.Rollback(t.Context(), w.target, w.identity("web"), release.Options{}, "not healthy")
+	_, err = w.engine.Rollback(t.Context(), w.target, w.identity("web"), release.Options{}, release.Verdict{Why: "not healthy"})
 	require.NoError(t, err)
 	assert.Equal(t, "one", w.greeting())
 }
@@ -67,7 +67,7 @@ func TestRollback_hasARevisionToGoBackToAfterManyFailures(t *testing.T) {
 	w.ensure(w.desired("web", values{"greeting": "one"}))
 	w.ensure(w.desired("web", values{"greeting": "two"}))
 	allow := w.refuse(greeting("one"))
-	result, err := w.engine.Rollback(t.Context(), w.target, w.identity("web"), release.Options{HistoryLimit: 2}, "not healthy")
+	result, err := w.engine.Rollback(t.Context(), w.target, w.identity("web"), release.Options{HistoryLimit: 2}, release.Verdict{Why: "not healthy"})
 	require.Error(t, err)
 	w.known["web"] = result.Release
 	for range 3 {

@@ -94,7 +94,7 @@ func TestRollback_goesBackWithAFullHistoryAndObjectsThatCannotBeDeleted(t *testi
 	w.ensure(w.desired("web", values{"greeting": "one"}))
 	w.ensure(w.desired("web", values{"greeting": "two", "extra": true}))
 	allow := w.refuse(deletes)
-	result, err := w.engine.Rollback(t.Context(), w.target, w.identity("web"), options, "not healthy")
+	result, err := w.engine.Rollback(t.Context(), w.target, w.identity("web"), options, release.Verdict{Why: "not healthy"})
 	require.ErrorContains(t, err, "kept by a test")
 	w.known["web"] = result.Release
 	assert.Equal(t, []string{"1 superseded", "2 failed", "3 failed"}, w.revisions("web"))
@@ -103,7 +103,7 @@ func TestRollback_goesBackWithAFullHistoryAndObjectsThatCannotBeDeleted(t *testi
 	assert.Equal(t, "one", config.Data["greeting"], "what works is back")
 
 	allow()
-	_, err = w.engine.Rollback(t.Context(), w.target, w.identity("web"), options, "not healthy")
+	_, err = w.engine.Rollback(t.Context(), w.target, w.identity("web"), options, release.Verdict{Why: "not healthy"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"1 superseded", "4 deployed"}, w.revisions("web"))
 	assert.False(t, w.has("web-extra"))

@@ -11,20 +11,40 @@ import (
 	"helm.sh/helm/v3/pkg/storage/driver"
 )
 
+// Verdict is that a revision was installed and turned out not to work.
+type Verdict struct {
+	// Why is recorded with the revision.
+	Why string
+	// Confirm looks once more; nil does not. It is called before anything is recorded or changed, and
+	// not again once the verdict is recorded. Its error ends the rollback.
+	Confirm func(context.Context) error
+}
+
+// confirmed returns nil if the verdict on the newest revision stands.
+func (v Verdict) confirmed(ctx context.Context, observed Observed) error {
+	if newest, _ := observed.newest(); v.Confirm == nil || newest.Status != helmrelease.StatusDeployed {
+		return nil
+	}
+	return v.Confirm(ctx)
+}
+
 // Rollback gives up a revision that was installed and turned out not to work: the last one before
 // it that was installed completely is installed again as a new revision; if there is none, the
-// release is uninstalled. why is recorded with the revision. This is what Atomic means once objects
+// release is uninstalled. This is what Atomic means once objects
 // do not become healthy in time. The next Ensure takes up the input again: its caller decides when.
 // ReasonAltered says that there is such a revision but its record differs from what was noted: then
 // what is installed stays.
-func (e *Engine) Rollback(ctx context.Context, t Target, id Identity, o Options, why string) (Result, error) {
+func (e *Engine) Rollback(ctx context.Context, t Target, id Identity, o Options, v Verdict) (Result, error) {
 	observed, err := e.observeOurs(ctx, t, id)
 	if err != nil {
 		return Result{}, err
 	}
+	if err := v.confirmed(ctx, observed); err != nil {
+		return Result{}, err
+	}
 	j := job{engine: e, target: t, desired: Desired{Identity: id, Options: o}, observed: observed}
 	return inSession(ctx, j, func(ctx context.Context, s *session) (Result, error) {
-		if err := s.giveUp(why); err != nil {
+		if err := s.giveUp(v.Why); err != nil {
 			return Result{}, s.failed("roll back", err)
 		}
 		good, err := s.fallback()

@@ -1,7 +1,9 @@
 package release_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -113,7 +115,7 @@ func TestRollback_goesBackToTheLastGoodRevision(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.desired("web", values{"greeting": "one"}))
 	w.ensure(w.desired("web", values{"greeting": "two", "extra": true}))
-	result, err := w.engine.Rollback(t.Context(), w.target, w.identity("web"), release.Options{}, "Deployment web is not healthy")
+	result, err := w.engine.Rollback(t.Context(), w.target, w.identity("web"), release.Options{}, release.Verdict{Why: "Deployment web is not healthy"})
 	require.NoError(t, err)
 	assert.EqualValues(t, 3, result.Release.Revision)
 	assert.Len(t, result.Objects, 4)
@@ -125,10 +127,31 @@ func TestRollback_goesBackToTheLastGoodRevision(t *testing.T) {
 	assert.True(t, apierrors.IsNotFound(err))
 }
 
+// K47: who looks once more may find that all is well; once the verdict is recorded, it stands.
+func TestRollback_asksOnceMore(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(w.desired("web", values{"greeting": "one"}))
+	w.ensure(w.desired("web", values{"greeting": "two"}))
+	well := errors.New("it is healthy")
+	verdict := release.Verdict{Why: "not healthy", Confirm: func(context.Context) error { return well }}
+	_, err := w.engine.Rollback(t.Context(), w.target, w.identity("web"), release.Options{}, verdict)
+	require.ErrorIs(t, err, well)
+	assert.Equal(t, []string{"1 superseded", "2 deployed"}, w.revisions("web"))
+
+	allow := w.refuse(greeting("one"))
+	result, err := w.engine.Rollback(t.Context(), w.target, w.identity("web"), release.Options{}, release.Verdict{Why: "not healthy"})
+	require.Error(t, err)
+	w.known["web"] = result.Release
+	allow()
+	_, err = w.engine.Rollback(t.Context(), w.target, w.identity("web"), release.Options{}, verdict)
+	require.NoError(t, err)
+	assert.Equal(t, "one", w.greeting())
+}
+
 func TestRollback_uninstallsAFirstInstall(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.desired("web", nil))
-	_, err := w.engine.Rollback(t.Context(), w.target, w.identity("web"), release.Options{}, "not healthy")
+	_, err := w.engine.Rollback(t.Context(), w.target, w.identity("web"), release.Options{}, release.Verdict{Why: "not healthy"})
 	require.NoError(t, err)
 	assert.Empty(t, w.revisions("web"))
 	_, err = w.configMap("web")

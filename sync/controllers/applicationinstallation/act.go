@@ -51,6 +51,7 @@ func (a *action) input() string {
 // have changed. What runs is waited for, even if something else is wanted by now.
 func (d *driver) act(ctx context.Context, s *scope) error {
 	s.startInterval()
+	s.awaitHealthAnew()
 	a := s.session.running
 	if a == nil {
 		a = d.due(s)

@@ -27,13 +27,25 @@ func (s *scope) awaitHealthAfter(result acted) {
 	}
 }
 
+// awaitHealthAnew starts the time anew where it ran out while the cluster was lost, once that is back:
+// nobody has seen whether it became healthy, nor whether it had a chance to.
+func (s *scope) awaitHealthAnew() {
+	x := s.session
+	switch {
+	case s.lost != nil:
+		x.unseen = s.isDue(s.healthDue())
+	case x.unseen && !x.healthAwaited.IsZero():
+		x.unseen, x.healthAwaited = false, awaitedFrom(s.options())
+	}
+}
+
 // givesUp reports whether what is installed has not been healthy in time, and is rolled back for
-// it; but not while what is to replace it is being fetched, nor while it is not known what is
-// installed, because the source was not there since the start: nothing would keep what was given up
-// from being installed again.
+// it; but not while the cluster is lost or what is to replace it is being fetched, nor while it is not
+// known what is installed, because the source was not there since the start: nothing would keep what
+// was given up from being installed again.
 func (s *scope) givesUp() bool {
 	o := s.options()
-	return o != nil && o.Atomic && s.isDue(s.healthDue()) && s.fetching != fetchingWanted && s.session.installed.moved != ""
+	return o != nil && o.Atomic && s.lost == nil && s.isDue(s.healthDue()) && s.fetching != fetchingWanted && s.session.installed.moved != ""
 }
 
 // overdue reports whether what was installed last must be given up, because it has never been
@@ -41,7 +53,7 @@ func (s *scope) givesUp() bool {
 func (d *driver) overdue(s *scope) (string, bool) {
 	x := s.session
 	if x.givingUp != "" {
-		return x.givingUp, s.retryDue(x.install)
+		return x.givingUp, s.lost == nil && s.retryDue(x.install)
 	}
 	if !x.acted || x.failure != nil || !x.result.complete() || !s.givesUp() {
 		return "", false

@@ -156,7 +156,14 @@ func described(drift release.Drift) []string {
 // rollback gives up a revision whose objects did not become healthy in time.
 func (m *helmMethod) rollback(ctx context.Context, p plan, why string) acted {
 	id := identity(p)
-	result, err := m.engine.Rollback(ctx, m.cluster, id, releaseOptions(p.options), why)
+	var refuted error
+	result, err := m.engine.Rollback(ctx, m.cluster, id, releaseOptions(p.options), release.Verdict{Why: why, Confirm: func(ctx context.Context) error {
+		refuted = m.confirm(ctx, p)
+		return refuted
+	}})
+	if refuted != nil {
+		return spared(why, refuted)
+	}
 	got := acted{release: noted(result)}
 	switch {
 	case release.ReasonOf(err) == release.ReasonAltered:

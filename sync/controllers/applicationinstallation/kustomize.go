@@ -99,7 +99,10 @@ func (m kustomizeMethod) correct(ctx context.Context, p plan, drifted []manifest
 }
 
 // rollback leaves what was applied: there is no earlier revision to go back to.
-func (m kustomizeMethod) rollback(_ context.Context, p plan, why string) acted {
+func (m kustomizeMethod) rollback(ctx context.Context, p plan, why string) acted {
+	if err := m.confirm(ctx, p); err != nil {
+		return spared(why, err)
+	}
 	return acted{inventory: p.inventory, failure: reconcile.Stalled(v1alpha1.NotHealthyReason, "%s", why)}
 }
 

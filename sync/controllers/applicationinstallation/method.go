@@ -19,7 +19,8 @@ type method interface {
 	install(ctx context.Context, p plan, f *files) acted
 	// correct corrects the objects that others have changed; if there are none, it checks all.
 	correct(ctx context.Context, p plan, drifted []manifest.ID) acted
-	// rollback gives up what was installed last, because it did not become healthy.
+	// rollback gives up what was installed last, because it did not become healthy; it looks once more
+	// before it does anything.
 	rollback(ctx context.Context, p plan, why string) acted
 	// uninstall removes everything that install has created.
 	uninstall(ctx context.Context, p plan) acted

@@ -21,6 +21,9 @@ type acted struct {
 	err error
 	// givenUp identifies what a rollback gave up for good, so that it is not installed again.
 	givenUp string
+	// spared says that a rollback did nothing: what it was to give up is healthy or, with a failure, could
+	// not be looked at.
+	spared bool
 	// wrote says that a release was installed that was not there before.
 	wrote bool
 	// record is what became of the record that a correction goes by.
@@ -108,6 +111,10 @@ func (d *driver) take(s *scope, a *action, result acted) {
 	case rollBack:
 		s.takeRollback(a.why, result)
 		x.install.ended(a.requested, result.failure, d.kernel.Backoff)
+		if result.spared {
+			s.countFailures()
+			return
+		}
 	case correct, compare:
 		result.err = cmp.Or(result.err, result.failure)
 		if result.record != recordUsable && !x.installAnew(result.record) {
@@ -120,7 +127,12 @@ func (d *driver) take(s *scope, a *action, result acted) {
 	s.awaitHealthAfter(result)
 	x.correction.ended(a.requested, result.wrong(), d.kernel.Backoff)
 	x.result = result
-	s.inst.Status.Failures = int32(max(x.install.Failures, x.correction.Failures))
+	s.countFailures()
+}
+
+// countFailures tells how often in a row what is wrong has failed.
+func (s *scope) countFailures() {
+	s.inst.Status.Failures = int32(max(s.session.install.Failures, s.session.correction.Failures))
 }
 
 // takeInstall records what was installed, or tried.
@@ -139,13 +151,16 @@ func (s *scope) takeInstall(got *prepared, result acted) {
 	}
 }
 
-// takeRollback records that what was installed was given up, and is not awaited any more; or that the
-// rollback is to be tried again, because it failed and there still is a release.
+// takeRollback records that what was installed was given up, or is healthy, and is not awaited any more;
+// or that the rollback is to be tried again, because it failed and there still is a release.
 func (s *scope) takeRollback(why string, result acted) {
 	x := s.session
 	x.failure, x.givenUp, x.givingUp = result.failure, result.givenUp, ""
+	if result.spared {
+		x.result.failure = nil // that of an earlier try, which came to nothing
+	}
 	switch {
-	case reconcile.IsStalled(result.failure):
+	case result.failure == nil, reconcile.IsStalled(result.failure):
 		x.healthAwaited = time.Time{}
 	case result.record != recordGone:
 		x.givingUp = why

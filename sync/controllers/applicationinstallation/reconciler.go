@@ -112,7 +112,7 @@ func (d *driver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	}
 	pass := d.kernel.Begin(d.client, d.recorder, inst)
 	s := &scope{
-		inst: inst, pass: pass, now: time.Now(), told: d.told.Rings(req.NamespacedName), session: d.session(inst), owner: d.owner(inst),
+		inst: inst, pass: pass, now: time.Now(), lost: d.cluster.Reachable(), told: d.told.Rings(req.NamespacedName), session: d.session(inst), owner: d.owner(inst),
 	}
 	outcome, err := d.run(ctx, s)
 	if deleting && err == nil && !outcome.Pending {

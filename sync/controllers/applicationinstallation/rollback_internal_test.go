@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/reconcile"
@@ -50,6 +51,61 @@ func TestTake_ofARollbackOfWhatIsGone(t *testing.T) {
 	assert.True(t, s.needsFiles())
 	_, due := d.overdue(s)
 	assert.False(t, due)
+}
+
+// K47: what turns out to be healthy when it is looked at once more stays, also after a try that failed.
+func TestTake_ofARollbackOfWhatIsHealthy(t *testing.T) {
+	d, s := rolledBack(acted{failure: errors.New("the cluster does not answer")})
+	d.take(s, &action{kind: rollBack, why: "after 1s"}, spared("after 1s", errHealthy))
+	assert.NoError(t, s.session.failure)
+	assert.Zero(t, s.session.healthAwaited)
+	assert.Zero(t, s.session.install.Failures)
+	assert.True(t, s.session.result.complete())
+	assert.False(t, s.needsFiles())
+	_, due := d.overdue(s)
+	assert.False(t, due)
+}
+
+// P13: what cannot be looked at is not given up: that is tried again.
+func TestTake_ofARollbackOfWhatCannotBeRead(t *testing.T) {
+	d, s := rolledBack(spared("after 1s", errors.New("read Secret: refused")))
+	assert.EqualError(t, s.session.failure, "after 1s; not rolled back before it was looked at once more: read Secret: refused")
+	assert.Empty(t, s.session.givenUp)
+	assert.NotZero(t, s.session.healthAwaited)
+	_, due := d.overdue(s)
+	assert.True(t, due)
+
+	s.lost = errors.New("unreachable")
+	_, due = d.overdue(s)
+	assert.False(t, due, "it cannot be had while the cluster is lost")
+}
+
+// P13: time that ran out while the cluster was lost is no verdict.
+func TestAwaitHealthAnew(t *testing.T) {
+	began := time.Now()
+	o := &v1alpha1.HelmDeployOptions{Wait: true, Atomic: true, Timeout: metav1.Duration{Duration: time.Minute}}
+	for _, c := range []struct {
+		reason  string
+		awaited time.Time
+		anew    bool
+	}{
+		{"its time ran out unseen", began.Add(-time.Hour), true},
+		{"its time is not over", began, false},
+		{"it has been healthy", time.Time{}, false},
+	} {
+		inst := &v1alpha1.ApplicationInstallation{}
+		inst.Spec.DeployOptions = &v1alpha1.DeployOptions{Helm: o}
+		x := &session{healthAwaited: c.awaited, installed: installed{moved: "a/1"}}
+		s := &scope{inst: inst, session: x, now: began, lost: errors.New("unreachable")}
+		s.awaitHealthAnew()
+		assert.Equal(t, c.awaited, x.healthAwaited, c.reason)
+		assert.False(t, s.givesUp(), c.reason)
+
+		s.lost = nil
+		s.awaitHealthAnew()
+		assert.Equal(t, c.anew, x.healthAwaited != c.awaited, c.reason)
+		assert.False(t, s.givesUp(), c.reason)
+	}
 }
 
 func TestTake_ofARollback(t *testing.T) {

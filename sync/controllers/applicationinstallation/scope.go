@@ -17,6 +17,8 @@ type scope struct {
 	pass *reconcile.Pass
 	// now is when the pass began: the pass handles what was due by then.
 	now time.Time
+	// lost is why the cluster did not answer when the pass began; nil if it did. Observations are old then.
+	lost error
 	// told is how many changes by others the cluster had reported when the pass began: another pass
 	// handles later ones.
 	told int

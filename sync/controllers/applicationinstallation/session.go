@@ -69,6 +69,8 @@ type session struct {
 	// healthAwaited is when what is installed was written; zero once it has been healthy, and
 	// without wait.
 	healthAwaited time.Time
+	// unseen says that the time for that ran out while the cluster was lost.
+	unseen bool
 	// uninstalling says that an uninstall has begun.
 	uninstalling bool
 }

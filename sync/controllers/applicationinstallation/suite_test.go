@@ -65,7 +65,17 @@ func newChartRepo(t *testing.T) *env.HelmRepo {
 	return repo
 }
 
+// setup runs the controller, which drives the cluster that its own objects live in.
 func setup(ctx context.Context, mgr ctrl.Manager, s hub.Shared) error {
+	if err := drive(ctx, mgr, s); err != nil {
+		return err
+	}
+	s.Clusters.Ensure(local, "local", nil)
+	return nil
+}
+
+// drive runs the controller for the clusters of the registry.
+func drive(ctx context.Context, mgr ctrl.Manager, s hub.Shared) error {
 	r := &applicationinstallation.Reconciler{
 		Hub:             mgr.GetClient(),
 		Clusters:        s.Clusters,
@@ -75,11 +85,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, s hub.Shared) error {
 		Charts:          s.Charts,
 		SystemNamespace: hub.SystemNamespace,
 	}
-	if err := r.SetupWithManager(ctx, mgr); err != nil {
-		return err
-	}
-	s.Clusters.Ensure(local, "local", nil)
-	return nil
+	return r.SetupWithManager(ctx, mgr)
 }
 
 // webSource is the example chart `web` of the Helm repository.

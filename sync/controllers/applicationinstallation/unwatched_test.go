@@ -1,7 +1,6 @@
 package applicationinstallation_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -11,10 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/controllers/applicationinstallation"
 	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/hub"
 )
@@ -31,17 +28,7 @@ func TestInstallation_tellsWhatItMayNotWatch(t *testing.T) {
 	w.grant(user, "most", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets", "services", "namespaces", "events", "pods"}, Verbs: all},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "create", "update", "patch", "delete"}},
 		rbacv1.PolicyRule{APIGroups: []string{"apps", "batch", "events.k8s.io", v1alpha1.Group}, Resources: all, Verbs: all})
-	hub.Start(t, c, func(ctx context.Context, mgr ctrl.Manager, s hub.Shared) error {
-		r := &applicationinstallation.Reconciler{
-			Hub: mgr.GetClient(), Clusters: s.Clusters, Secrets: s.Secrets, HubID: s.HubID,
-			Git: s.Git, Charts: s.Charts, SystemNamespace: hub.SystemNamespace,
-		}
-		if err := r.SetupWithManager(ctx, mgr); err != nil {
-			return err
-		}
-		s.Clusters.Ensure(types.NamespacedName{Namespace: hub.SystemNamespace, Name: user}, "a", config)
-		return nil
-	})
+	hub.Start(t, c, drive).Clusters.Ensure(types.NamespacedName{Namespace: hub.SystemNamespace, Name: user}, "a", config)
 	w.define(nil)
 	inst := hub.AwaitReady(w.World, w.install(nil))
 	const denied = `cannot list resource "configmaps"`
