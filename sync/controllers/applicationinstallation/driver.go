@@ -55,7 +55,7 @@ func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 	if err != nil {
 		return fmt.Errorf("make controller: %w", err)
 	}
-	for _, watch := range d.sources() {
+	for _, watch := range d.sources(ctx) {
 		if err := controller.Watch(watch); err != nil {
 			return fmt.Errorf("watch: %w", err)
 		}
@@ -132,9 +132,9 @@ func (d *driver) notify(owner apply.Owner) {
 	d.waker.Wake(ctrl.Request{NamespacedName: key})
 }
 
-// sources returns what the driver's controller watches in its cluster.
-func (d *driver) sources() []source.Source {
-	installations := source.Kind[client.Object](d.cluster.Cache(), &v1alpha1.ApplicationInstallation{},
+// sources returns what the driver's controller watches in its cluster until ctx ends.
+func (d *driver) sources(ctx context.Context) []source.Source {
+	installations := source.Kind[client.Object](leasedCache{d.cluster.Cache(), ctx}, &v1alpha1.ApplicationInstallation{},
 		&handler.EnqueueRequestForObject{}, reconcile.Changed())
 	return []source.Source{installations, d.waker.Source()}
 }
