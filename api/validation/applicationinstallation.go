@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -13,7 +14,9 @@ import (
 	yamlv2 "go.yaml.in/yaml/v2"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
@@ -85,6 +88,29 @@ func ValidateInstallationVersion(obj *v1alpha1.ApplicationInstallation, def *v1a
 		offered[i] = def.Spec.Versions[i].Version
 	}
 	return field.ErrorList{field.NotSupported(path, version, offered)}
+}
+
+// Withdrawn reports whether an installation is to be uninstalled because what it installs was removed
+// by force (K52): its definition is being deleted, or does not offer the installed version any more. A
+// version that was never installed may still come.
+func Withdrawn(obj *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition) bool {
+	version, installed := obj.GetVersion(def), obj.Status.Application
+	removed := def.GetVersion(version) == nil && installed != nil && installed.Version == version
+	return (removed || !def.DeletionTimestamp.IsZero()) && ForceRemoved(def, version)
+}
+
+// OfferSelector selects the clusters that an installation may be made in, by their labels (C59): every
+// one if its definition is offered to all, or if it was begun while its own was among them. The error
+// says what is wrong with the definition's clusterSelector.
+func OfferSelector(obj *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition) (labels.Selector, error) {
+	if def.Spec.ClusterSelector == nil || obj.Status.Application != nil {
+		return labels.Everything(), nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(def.Spec.ClusterSelector)
+	if err != nil {
+		return nil, fmt.Errorf("clusterSelector of ApplicationDefinition %q: %w", def.Name, err)
+	}
+	return selector, nil
 }
 
 // ApplicationInstallationWarnings returns what is allowed in an ApplicationInstallation and

@@ -231,11 +231,48 @@ data:
 	assert.Contains(t, got.errOut, "warning: seeing/templates/seen.yaml looks up objects of the cluster, and without one it finds none")
 }
 
-// Files that name their namespaces need no kubeconfig, not even one that can be read.
+// Offline, no kubeconfig is read, not even for the namespace.
 func TestRender_offlineWithABrokenKubeconfig(t *testing.T) {
-	s := newSources(t)
+	cluster := user(t)
+	inst, chart, catalog := chartInstallation(t, cluster, "{apiVersion: v1, kind: ConfigMap, metadata: {name: seen, namespace: {{ .Release.Namespace }}}}\n")
+	secret := &corev1.Secret{}
+	require.NoError(t, clientOf(t, cluster).Get(t.Context(), client.ObjectKey{Namespace: inst.Namespace, Name: "git-examples"}, secret))
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	secret.Namespace = "" // so that it is found for any
+	inst.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind))
+	file := func(object client.Object) string {
+		content, err := yaml.Marshal(object)
+		require.NoError(t, err)
+		return filepath.Join(write(t, map[string]string{"object.yaml": string(content)}), "object.yaml")
+	}
+	credentials, somewhere, there := file(secret), file(inst), inst.Namespace
+	inst.Namespace = ""
+	nowhere := file(inst)
 	t.Setenv("KUBECONFIG", filepath.Join(write(t, map[string]string{"kubeconfig": "{"}), "kubeconfig"))
-	got := waybillWith(t, "", "render", "--offline", "-f", s.path("installations", "team-a", "web.yaml"), "--definition", s.path("catalog", "web.yaml"))
-	assert.Equal(t, 0, got.code, got.errOut)
-	assert.Contains(t, got.out, "kind: Deployment")
+	const byDefault = "warning: rendered for namespace default where nothing names one: offline, no kubeconfig is read; name another one with -n\n"
+	for name, tc := range map[string]struct {
+		reason    string
+		args      []string
+		namespace string
+		told      string
+	}{
+		"named in the file":        {"there is nothing to look up", []string{"-f", somewhere}, there, ""},
+		"named nowhere":            {"as kubectl does without a kubeconfig", []string{"-f", nowhere}, "default", byDefault},
+		"named by a flag":          {"that is no kubeconfig", []string{"-f", nowhere, "-n", "team-b"}, "team-b", ""},
+		"of a chart":               {"a release is in a namespace, too", []string{"--path", chart}, "default", byDefault},
+		"of a chart, by a flag":    {"that is no kubeconfig", []string{"--path", chart, "-n", "team-b"}, "team-b", ""},
+		"of two, and told of once": {"they are the same", []string{"-f", nowhere, "-f", nowhere}, "default", byDefault},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := append([]string{"render", "--offline"}, tc.args...)
+			if tc.args[0] == "-f" {
+				args = append(args, "-f", credentials, "--definition", catalog)
+			}
+			got := waybillWith(t, "", args...)
+			assert.Equal(t, 0, got.code, got.errOut)
+			assert.Contains(t, got.out, "namespace: "+tc.namespace+"\n", tc.reason)
+			told, _, _ := strings.Cut(got.errOut, "warning: facts about the cluster are not known")
+			assert.Equal(t, tc.told, told, tc.reason)
+		})
+	}
 }

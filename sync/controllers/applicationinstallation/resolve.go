@@ -55,10 +55,7 @@ func (d *driver) resolve(ctx context.Context, s *scope) error {
 	s.definition, s.session.definition = definition, remembered(definition)
 	wanted := s.inst.GetVersion(definition)
 	s.version = definition.GetVersion(wanted)
-	// A version that is not offered was withdrawn only if the installation has it: otherwise it may
-	// still come.
-	withdrawn := s.version == nil && s.has(wanted) || !definition.DeletionTimestamp.IsZero()
-	if withdrawn && validation.ForceRemoved(definition, wanted) {
+	if validation.Withdrawn(s.inst, definition) {
 		return d.withdraw(ctx, s, wanted)
 	}
 	if s.version == nil {
@@ -90,12 +87,12 @@ func remembered(definition *v1alpha1.ApplicationDefinition) *v1alpha1.Applicatio
 // checkOffer waits if the definition is not offered to the cluster (C59). An installation that was
 // begun while it was offered is kept.
 func (d *driver) checkOffer(ctx context.Context, s *scope) error {
-	if s.definition.Spec.ClusterSelector == nil || s.inst.Status.Application != nil {
-		return nil
-	}
-	selector, err := metav1.LabelSelectorAsSelector(s.definition.Spec.ClusterSelector)
+	selector, err := validation.OfferSelector(s.inst, s.definition)
 	if err != nil {
-		return reconcile.Stalled(v1alpha1.InvalidSpecReason, "clusterSelector of ApplicationDefinition %q: %w", s.definition.Name, err)
+		return reconcile.Stalled(v1alpha1.InvalidSpecReason, "%w", err)
+	}
+	if selector.Empty() {
+		return nil
 	}
 	kc := &v1alpha1.KubernetesCluster{}
 	if err := d.Hub.Get(ctx, d.cluster.Name(), kc); client.IgnoreNotFound(err) != nil {
@@ -106,11 +103,6 @@ func (d *driver) checkOffer(ctx context.Context, s *scope) error {
 			"ApplicationDefinition %q is not offered to KubernetesCluster %s: its labels do not match %q", s.definition.Name, d.cluster.Name(), selector)
 	}
 	return nil
-}
-
-// has reports whether the installation was last resolved to that version.
-func (s *scope) has(version string) bool {
-	return s.inst.Status.Application != nil && s.inst.Status.Application.Version == version
 }
 
 // unresolved waits for a definition that was never there, and stalls if it is gone: what was

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -71,7 +72,17 @@ func (e *Env) Namespace() (name string, explicit bool, err error) {
 	if err != nil {
 		return "", false, explainConfig(err)
 	}
-	return name, e.flags.Namespace != nil && *e.flags.Namespace != "", nil
+	_, explicit = e.NamespaceOffline()
+	return name, explicit, nil
+}
+
+// NamespaceOffline returns the namespace that the command line gives, else `default`, and whether it is
+// from the command line. It reads no kubeconfig.
+func (e *Env) NamespaceOffline() (name string, explicit bool) {
+	if given := e.flags.Namespace; given != nil && *given != "" {
+		return *given, true
+	}
+	return metav1.NamespaceDefault, false
 }
 
 // Hub returns the cluster that the kubeconfig points at, whatever --cluster says.

@@ -24,6 +24,14 @@ type Lookup struct {
 	// objects that their values come from. Either is nil if no cluster is to be asked.
 	Hub, Target *fleet.Cluster
 
+	// Placed says that installations are for Target, and for no other cluster: its definition must be
+	// offered to it.
+	Placed bool
+
+	// Unknown is called where the facts about the cluster are not known, with the reason; they are
+	// empty then. If it is nil, facts that cannot be read are an error.
+	Unknown func(why string)
+
 	// SystemNamespace of the hub.
 	SystemNamespace string
 }

@@ -1,17 +1,20 @@
 package installation
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/validation"
 	"waybill.dev/waybill/sync/render/helm"
 	"waybill.dev/waybill/sync/values"
 )
@@ -49,9 +52,23 @@ type Resolved struct {
 // secrets of the source, from the hub.
 type secrets struct{ credentials, authorities *contentData }
 
+// GoneError says why an installation would be uninstalled, instead of installed or upgraded.
+type GoneError struct{ why string }
+
+// Error returns the reason.
+func (e *GoneError) Error() string { return e.why + ", so that it is uninstalled" }
+
 // Resolve finds the definition, the version, the values and the credentials of a wish, as
-// waybill-sync does. The definition is never a copy, since copies have no sources (C45).
+// waybill-sync does. The definition is never a copy, since copies have no sources (C45). The error is
+// a *GoneError if waybill-sync would look for none of them.
 func (l *Lookup) Resolve(ctx context.Context, w Wish) (*Resolved, error) {
+	if !w.Installation.DeletionTimestamp.IsZero() {
+		return nil, &GoneError{"it is being deleted"}
+	}
+	if w.Version != "" {
+		w.Installation = w.Installation.DeepCopy()
+		w.Installation.Spec.ApplicationRef.Version = w.Version
+	}
 	ref := w.Installation.Spec.ApplicationRef
 	definition, err := l.definition(ctx, ref.Name)
 	if err != nil {
@@ -60,15 +77,20 @@ func (l *Lookup) Resolve(ctx context.Context, w Wish) (*Resolved, error) {
 	if definition.IsCopy() {
 		return nil, fmt.Errorf("ApplicationDefinition %s is a copy without sources: use a kubeconfig of the hub, and --cluster for the user cluster", ref.Name)
 	}
-	wanted := cmp.Or(w.Version, w.Installation.GetVersion(definition))
+	wanted := w.Installation.GetVersion(definition)
 	version := definition.GetVersion(wanted)
 	switch {
+	case validation.Withdrawn(w.Installation, definition):
+		return nil, &GoneError{fmt.Sprintf("version %s was removed from ApplicationDefinition %s by %s", wanted, ref.Name, v1alpha1.ForceRemoveAnnotation)}
 	case wanted == "":
 		return nil, fmt.Errorf("installation %s names no version, and ApplicationDefinition %s has no defaultVersion", w.Installation.Name, ref.Name)
 	case version == nil:
 		return nil, fmt.Errorf("ApplicationDefinition %s has no version %s: it offers %s", ref.Name, wanted, offered(definition))
 	case version.Template == nil:
 		return nil, fmt.Errorf("version %s of ApplicationDefinition %s has no template", wanted, ref.Name)
+	}
+	if err := l.checkOffer(ctx, w.Installation, definition); err != nil {
+		return nil, err
 	}
 	r := &Resolved{Installation: w.Installation, Definition: definition, Version: version}
 	r.Namespace = r.Target().Name
@@ -77,6 +99,27 @@ func (l *Lookup) Resolve(ctx context.Context, w Wish) (*Resolved, error) {
 	}
 	r.secrets, err = l.sourceSecrets(ctx, version.Template.Source)
 	return r, err
+}
+
+// checkOffer returns an error if the definition is not offered to the target (C59), as far as that is
+// where the installation will be.
+func (l *Lookup) checkOffer(ctx context.Context, inst *v1alpha1.ApplicationInstallation, definition *v1alpha1.ApplicationDefinition) error {
+	selector, err := validation.OfferSelector(inst, definition)
+	if err != nil || !l.Placed || selector.Empty() {
+		return err
+	}
+	cluster, unknown, err := l.cluster(ctx)
+	if err != nil {
+		return fmt.Errorf("see whether ApplicationDefinition %s is offered to %s: %w", definition.Name, l.Target.Name(), err)
+	}
+	if selector.Matches(labels.Set(cluster.Labels)) {
+		return nil
+	}
+	why := fmt.Sprintf("the labels of its KubernetesCluster do not match %q", selector)
+	if unknown != "" {
+		why = unknown + ": name the cluster with --cluster"
+	}
+	return fmt.Errorf("ApplicationDefinition %s is not offered to %s: %s", definition.Name, l.Target.Name(), why)
 }
 
 func offered(definition *v1alpha1.ApplicationDefinition) string {
@@ -133,37 +176,50 @@ func (v valuesSource) Data(ctx context.Context, kind string, name types.Namespac
 	return found.data, true, nil
 }
 
-// Cluster implements values.Source. Without a cluster, the facts stand for themselves.
+// Cluster implements values.Source. If Unknown is set, it gets to know why the result is empty.
 func (v valuesSource) Cluster(ctx context.Context) (*v1alpha1.KubernetesCluster, error) {
-	found := &v1alpha1.KubernetesCluster{}
-	if v.Hub == nil || v.Target == nil {
-		return found, nil
+	found, unknown, err := v.cluster(ctx)
+	if v.Unknown != nil && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || meta.IsNoMatchError(err)) {
+		unknown, err = err.Error(), nil
 	}
-	c, err := v.Hub.Client()
+	if v.Unknown != nil && unknown != "" {
+		v.Unknown(unknown)
+	}
+	return found, err
+}
+
+// cluster returns the target as the hub knows it, or an empty one, and why it does not know it.
+func (l *Lookup) cluster(ctx context.Context) (found *v1alpha1.KubernetesCluster, unknown string, err error) {
+	found = &v1alpha1.KubernetesCluster{}
+	if l.Hub == nil || l.Target == nil {
+		return found, "no cluster is asked", nil
+	}
+	c, err := l.Hub.Client()
 	if err != nil {
-		return nil, err
+		return found, "", err
 	}
-	if v.Target.Key.Name == "" {
-		return v.itself(ctx, c)
+	if l.Target.Key.Name == "" {
+		return l.itself(ctx, c)
 	}
-	if err := c.Get(ctx, v.Target.Key, found); err != nil {
-		return nil, fmt.Errorf("get KubernetesCluster %s: %w", v.Target.Name(), v.Hub.Explain(err))
+	if err := c.Get(ctx, l.Target.Key, found); err != nil {
+		return found, "", fmt.Errorf("get KubernetesCluster %s: %w", l.Target.Name(), l.Hub.Explain(err))
 	}
-	return found, nil
+	return found, "", nil
 }
 
 // itself returns the KubernetesCluster that the hub has for itself; an empty one if it has none, or
 // several and so none that is known to be meant.
-func (v valuesSource) itself(ctx context.Context, hub client.Client) (*v1alpha1.KubernetesCluster, error) {
+func (l *Lookup) itself(ctx context.Context, hub client.Client) (found *v1alpha1.KubernetesCluster, unknown string, err error) {
+	found = &v1alpha1.KubernetesCluster{}
 	list := &v1alpha1.KubernetesClusterList{}
 	if err := hub.List(ctx, list); err != nil {
-		return nil, fmt.Errorf("list KubernetesClusters: %w", v.Hub.Explain(err))
+		return found, "", fmt.Errorf("list KubernetesClusters: %w", l.Hub.Explain(err))
 	}
 	others := func(k v1alpha1.KubernetesCluster) bool { return k.Spec.KubeconfigSecretRef != nil }
 	if own := slices.DeleteFunc(list.Items, others); len(own) == 1 {
-		return &own[0], nil
+		return &own[0], "", nil
 	}
-	return &v1alpha1.KubernetesCluster{}, nil
+	return found, l.Hub.Name() + " is a hub that has no KubernetesCluster for itself, or several", nil
 }
 
 // sourceSecrets reads the Secrets that a source names, from the system namespace.

@@ -54,6 +54,8 @@ Installations and GitSyncs come from files (-f), together with the definitions, 
 ConfigMaps that they name, or from a cluster (KIND/NAME). What is not among the files is
 looked for in the cluster of the kubeconfig, unless --offline is given: definitions and
 credentials in the hub, values in the cluster that --cluster names. Nothing is written.
+Objects of files that name no namespace are in that of -n or the kubeconfig, or in default
+where no kubeconfig is read. Facts about the cluster that are not known are empty.
 
 The data of Secrets is hidden unless --show-secrets is given. Ends with exit code 1 when a
 manifest could not be used.`,
@@ -70,7 +72,7 @@ manifest could not be used.`,
 	flags.StringVar(&o.version, "version", "", "Version to render instead of the installation's own")
 	flags.StringArrayVar(&o.values, "values", nil, "File with values that lie above all others")
 	flags.StringVar(&o.kubeVersion, "kube-version", "", "Version of Kubernetes that charts see, e.g. v1.33.0 (default "+helm.DefaultKubeVersion+")")
-	flags.BoolVar(&o.offline, "offline", false, "Ask no cluster; fail for what is not among the files")
+	flags.BoolVar(&o.offline, "offline", false, "Ask no cluster and read no kubeconfig; fail for what is not among the files")
 	flags.BoolVar(&o.showSecrets, "show-secrets", false, "Show the data of Secrets")
 	o.format.AddFlag(cmd)
 	cmd.MarkFlagsMutuallyExclusive("path", "filename")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,6 +32,9 @@ type job struct {
 	// seen is the cluster that charts see; nil for none. It is set by requested if the user names the
 	// cluster: a file may be for another one than that of the kubeconfig.
 	seen *fleet.Cluster
+
+	// warned are the warnings of warnOnce.
+	warned []string
 }
 
 // render renders everything that was asked for.
@@ -62,7 +66,7 @@ func (j *job) render(ctx context.Context, args []string) ([]*installation.Object
 // renderPath renders a local folder.
 func (j *job) renderPath(ctx context.Context) (*installation.Objects, error) {
 	if _, err := os.Stat(filepath.Join(j.path, "Chart.yaml")); err == nil {
-		namespace, _, err := j.env.Namespace()
+		namespace, err := j.namespace()
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +112,7 @@ func (j *job) requested(ctx context.Context, args []string) ([]*unstructured.Uns
 	if err := set.Err(); err != nil {
 		return nil, err
 	}
-	j.lookup = &installation.Lookup{Files: set.Objects, SystemNamespace: j.env.SystemNamespace}
+	j.lookup = &installation.Lookup{Files: set.Objects, SystemNamespace: j.env.SystemNamespace, Unknown: j.noFacts}
 	if !j.offline && (len(args) > 0 || j.env.Configured()) {
 		if j.lookup.Hub, err = j.env.Hub(); err != nil {
 			return nil, err
@@ -117,7 +121,7 @@ func (j *job) requested(ctx context.Context, args []string) ([]*unstructured.Uns
 			return nil, err
 		}
 		if len(args) > 0 || j.env.NamesCluster() {
-			j.seen = j.lookup.Target
+			j.seen, j.lookup.Placed = j.lookup.Target, true
 		}
 	}
 	if len(args) > 0 {
@@ -133,7 +137,7 @@ func (j *job) inFiles(set *manifests.Set) ([]*unstructured.Unstructured, error) 
 	for i, object := range set.Objects {
 		wanted[i] = object.Unstructured
 		if renders(object.Unstructured) && object.GetNamespace() == "" {
-			namespace, _, err := j.env.Namespace() // only now: without need, no kubeconfig has to be readable
+			namespace, err := j.namespace() // only now: without need, no kubeconfig has to be readable
 			if err != nil {
 				return nil, err
 			}
@@ -141,6 +145,35 @@ func (j *job) inFiles(set *manifests.Set) ([]*unstructured.Unstructured, error) 
 		}
 	}
 	return wanted, nil
+}
+
+// namespace returns the namespace to render for where nothing names one. Offline, that is known from
+// the command line only.
+func (j *job) namespace() (string, error) {
+	if !j.offline {
+		name, _, err := j.env.Namespace()
+		return name, err
+	}
+	name, explicit := j.env.NamespaceOffline()
+	if !explicit {
+		j.warnOnce("rendered for namespace %s where nothing names one: offline, no kubeconfig is read; name another one with -n", name)
+	}
+	return name, nil
+}
+
+// noFacts says why .Values.waybill.cluster is empty, and what to do about it.
+func (j *job) noFacts(why string) {
+	j.warnOnce("facts about the cluster are not known, so .Values.waybill.cluster has an empty name and version, and no labels: %s; "+
+		"name the cluster with --cluster, or give waybill.cluster with --values", why)
+}
+
+// warnOnce warns, unless it has done so in the same words.
+func (j *job) warnOnce(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if !slices.Contains(j.warned, text) {
+		j.warned = append(j.warned, text)
+		j.env.Warnf("%s", text)
+	}
 }
 
 // renders reports whether an object renders to others.
