@@ -74,6 +74,9 @@ func TestDiff_kindThatATemplateDefines(t *testing.T) {
 func TestDiff_kindThatAChartDefines(t *testing.T) {
 	s, cluster := newSources(t), user(t)
 	apps := cluster.Namespace(t)
+	production := &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: apps, Name: "itself"}}
+	production.Labels = map[string]string{"environment": "production"} // as the definition wants it
+	create(t, clientOf(t, cluster), production)
 	inst := installation(apps, "widgets", "widgets", "0.2.0")
 	inst.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind))
 	for policy, want := range map[v1alpha1.CRDPolicy]string{"": "created", v1alpha1.CRDSkip: "refused: the cluster does not offer this kind, and no CRD that would be"} {

@@ -23,12 +23,12 @@ import (
 // kubectlManager is the field manager of `kubectl apply --server-side`.
 const kubectlManager = "kubectl"
 
-// managerOf returns the field manager to apply an object as: that of the delivery. For a user, it is
+// managerOf returns the field manager to apply an object as: that of the delivery. By hand, it is
 // whoever applied the live object before, because that is what applying the file again takes fields
 // from that the file does not name any more: the GitSync that delivers it, else kubectl, else the only
 // one who did.
 func (d delivery) managerOf(live *unstructured.Unstructured) string {
-	if d.owner != nil || live == nil {
+	if !d.byHand || live == nil {
 		return d.manager
 	}
 	if owner, ok := apply.OwnerOf(live); ok && owner.Kind == v1alpha1.GitSyncKind {

@@ -2,6 +2,8 @@ package diff
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,25 +12,29 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/waybill/internal/installation"
-	"waybill.dev/waybill/cmd/waybill/internal/manifests"
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/apply/inventory"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/release"
 )
 
-// ofInstallation returns what an install or upgrade would change in the target.
+// ofInstallation returns what an install, an upgrade or an uninstall would change in the target.
 func (j *job) ofInstallation(ctx context.Context, inst *v1alpha1.ApplicationInstallation) ([]change, error) {
-	resolved, err := j.lookup.Resolve(ctx, installation.Wish{Installation: inst, Version: j.version, Values: j.values})
-	if err != nil {
-		return nil, err
-	}
 	hubID, err := j.hubID(ctx, j.hub)
 	if err != nil {
 		return nil, err
 	}
 	owner := apply.Owner{HubID: hubID, Kind: v1alpha1.ApplicationInstallationKind, Namespace: inst.Namespace, Name: inst.Name}
-	namespace, err := j.ofNamespace(ctx, resolved)
+	resolved, err := j.lookup.Resolve(ctx, installation.Wish{Installation: inst, Version: j.version, Values: j.values})
+	var gone *installation.GoneError
+	if errors.As(err, &gone) {
+		j.env.Warnf("%s %s/%s: %s", inst.Kind, inst.Namespace, inst.Name, gone)
+		return j.ofUninstall(ctx, inst, owner)
+	}
+	if err != nil {
+		return nil, err
+	}
+	namespace, err := j.ofNamespace(ctx, resolved, owner)
 	if err != nil {
 		return nil, err
 	}
@@ -41,26 +47,39 @@ func (j *job) ofInstallation(ctx context.Context, inst *v1alpha1.ApplicationInst
 	return append(namespace, rest...), err
 }
 
-// ofNamespace returns the namespace that would be created (K37).
-func (j *job) ofNamespace(ctx context.Context, r *installation.Resolved) ([]change, error) {
+// ofNamespace returns what would become of the namespace of the workload, which is created, and gets
+// labels and annotations, as the installation says (K37, K38).
+func (j *job) ofNamespace(ctx context.Context, r *installation.Resolved, owner apply.Owner) ([]change, error) {
 	wanted := r.Target()
-	if !wanted.Create || j.provided.namespaces[wanted.Name] {
+	marked := len(wanted.Labels)+len(wanted.Annotations) > 0
+	if !wanted.Create && !marked {
 		return nil, nil
 	}
 	api, err := j.target.Client()
 	if err != nil {
 		return nil, err
 	}
-	err = api.Get(ctx, client.ObjectKey{Name: wanted.Name}, &corev1.Namespace{})
-	if !apierrors.IsNotFound(err) {
-		return nil, j.target.Explain(err)
-	}
 	namespace := &unstructured.Unstructured{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	namespace.SetName(wanted.Name)
 	namespace.SetLabels(wanted.Labels)
 	namespace.SetAnnotations(wanted.Annotations)
-	return []change{{cluster: j.target.Name(), id: manifest.Object{Unstructured: namespace}.ID(), after: namespace}}, nil
+	object := manifest.Object{Unstructured: namespace}
+	err = api.Get(ctx, client.ObjectKey{Name: wanted.Name}, &corev1.Namespace{})
+	switch {
+	case apierrors.IsNotFound(err) && (!wanted.Create || j.provided.namespaces[wanted.Name]):
+		return nil, nil // what is to be in it says so
+	case apierrors.IsNotFound(err):
+		return []change{{cluster: j.target.Name(), id: object.ID(), after: namespace}}, nil
+	case err != nil:
+		return nil, fmt.Errorf("get namespace %s: %w", wanted.Name, j.target.Explain(err))
+	case !marked:
+		return nil, nil
+	}
+	// Each installation is its own field manager there.
+	d := delivery{cluster: j.target, manager: v1alpha1.FieldManager + ":" + owner.Hash(), standIn: true}
+	c, err := d.predictOne(ctx, object)
+	return j.known([]change{c}), err
 }
 
 // madeFor returns what is there before an installation: what the files provide, and its namespace if
@@ -73,15 +92,14 @@ func (j *job) madeFor(r *installation.Resolved) provided {
 	return all
 }
 
+// identityOf returns the identity of the release of an installation.
+func identityOf(inst *v1alpha1.ApplicationInstallation, namespace string, owner apply.Owner) release.Identity {
+	return release.Identity{Namespace: namespace, Name: inst.Name, Owner: owner.String(), OwnerHash: owner.Hash(), Known: inst.Status.Release}
+}
+
 // ofRelease asks the release engine what it would do.
 func (j *job) ofRelease(ctx context.Context, r *installation.Resolved, owner apply.Owner) ([]change, error) {
-	at, err := newTarget(j.target)
-	if err != nil {
-		return nil, err
-	}
-	id := release.Identity{
-		Namespace: r.Namespace, Name: r.Installation.Name, Owner: owner.String(), OwnerHash: owner.Hash(), Known: r.Installation.Status.Release,
-	}
+	id := identityOf(r.Installation, r.Namespace, owner)
 	options := installation.Options{Revision: 1, Stamp: id.Stamp()}
 	if current := r.Installation.Status.Release; current != nil {
 		options.Revision = int(current.Revision) + 1
@@ -96,31 +114,49 @@ func (j *job) ofRelease(ctx context.Context, r *installation.Resolved, owner app
 	for _, warning := range objects.Warnings {
 		j.env.Warnf("%s", warning)
 	}
-	changes, err := j.ofCRDs(ctx, r, objects.CRDs)
+	changes, err := j.ofCRDs(ctx, r, owner, objects.CRDs)
 	if err != nil {
 		return nil, err
 	}
-	before := j.madeFor(r).with(objects.CRDs)
-	previews, err := release.NewEngine().Preview(ctx, at, id, objects.Objects, release.Provided{Kinds: before.kinds, Namespaces: before.namespaces})
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range previews {
-		changes = append(changes, change{cluster: j.target.Name(), id: p.ID, before: p.Before, after: p.After, note: p.Note, refused: p.Refused})
-	}
+	rest, err := j.preview(ctx, id, objects.Objects, j.madeFor(r).with(objects.CRDs))
+	changes = append(changes, rest...)
 	holdIfRefused(changes, changes)
+	return changes, err
+}
+
+// preview returns what would become of the objects of a release.
+func (j *job) preview(ctx context.Context, id release.Identity, wanted []manifest.Object, before provided) ([]change, error) {
+	at, err := newTarget(j.target)
+	if err != nil {
+		return nil, err
+	}
+	previews, err := release.NewEngine().Preview(ctx, at, id, wanted, release.Provided{Kinds: before.kinds, Namespaces: before.namespaces})
+	if err != nil {
+		return nil, err
+	}
+	changes := make([]change, len(previews))
+	for i, p := range previews {
+		changes[i] = change{cluster: j.target.Name(), id: p.ID, before: p.Before, after: p.After, note: p.Note, refused: p.Refused}
+	}
 	return changes, nil
 }
 
-// ofCRDs returns what would happen to the CRDs of a chart.
-func (j *job) ofCRDs(ctx context.Context, r *installation.Resolved, crds []manifest.Object) ([]change, error) {
+// ofCRDs returns what would happen to the CRDs of a chart. Releases share them.
+func (j *job) ofCRDs(ctx context.Context, r *installation.Resolved, owner apply.Owner, crds []manifest.Object) ([]change, error) {
 	d := delivery{cluster: j.target, manager: v1alpha1.HelmFieldManager, provided: j.madeFor(r)}
 	changes, err := d.predict(ctx, crds)
-	if r.HelmOptions().GetCRDs() == v1alpha1.CRDCreate {
-		for i := range changes {
-			if changes[i].before != nil {
-				changes[i].after = changes[i].before
-			}
+	for i := range changes {
+		c := &changes[i]
+		if c.before == nil {
+			continue
+		}
+		other := c.before.GetLabels()[v1alpha1.OwnerHashLabel]
+		switch {
+		case r.HelmOptions().GetCRDs() == v1alpha1.CRDCreate:
+			*c = change{cluster: c.cluster, id: c.id, before: c.before, after: c.before}
+		case other != "" && other != owner.Hash():
+			c.refused = false
+			c.keep("is delivered by " + c.before.GetAnnotations()[v1alpha1.OwnerAnnotation] + ", and is left to it")
 		}
 	}
 	return changes, err
@@ -132,27 +168,50 @@ func (j *job) ofKustomization(ctx context.Context, r *installation.Resolved, own
 	if err != nil {
 		return nil, err
 	}
-	if err := manifests.Join(objects.Problems); err != nil {
-		return nil, err
+	if len(objects.Objects)+len(objects.Problems) == 0 {
+		return nil, fmt.Errorf("its folder holds no manifest at %s: nothing would be applied or deleted", objects.Source)
 	}
 	for _, object := range objects.Objects {
 		object.SetLabel(v1alpha1.ReleaseLabel, r.Installation.Name)
 	}
-	d := delivery{
-		cluster: j.target, manager: v1alpha1.FieldManager, owner: &owner, namespace: r.Namespace, prune: true,
-		provided: j.madeFor(r),
+	d, err := j.applied(ctx, r.Installation, owner)
+	if err != nil {
+		return nil, err
 	}
-	if in := r.Installation.Status.Inventory; in != nil {
-		api, err := j.target.Client()
-		if err != nil {
-			return nil, err
-		}
-		if d.inventory, err = new(inventory.Store).Load(ctx, api, r.Installation, *in); err != nil {
-			return nil, err
-		}
-		d.inventory = withoutApplication(d.inventory)
-	}
+	d.namespace, d.prune, d.provided = r.Namespace, j.isWhole(objects), j.madeFor(r)
 	return d.predict(ctx, objects.Objects)
+}
+
+// applied returns the delivery of an installation by method kustomize, with what it has applied.
+func (j *job) applied(ctx context.Context, inst *v1alpha1.ApplicationInstallation, owner apply.Owner) (delivery, error) {
+	d := delivery{cluster: j.target, manager: v1alpha1.FieldManager, owner: &owner}
+	if inst.Status.Inventory == nil {
+		return d, nil
+	}
+	api, err := j.target.Client()
+	if err != nil {
+		return d, err
+	}
+	listed, err := new(inventory.Store).Load(ctx, api, inst, *inst.Status.Inventory)
+	d.inventory = withoutApplication(listed)
+	return d, err
+}
+
+// ofUninstall returns what an uninstall would delete. It goes by what was installed, and needs neither
+// the definition nor its source (K53).
+func (j *job) ofUninstall(ctx context.Context, inst *v1alpha1.ApplicationInstallation, owner apply.Owner) ([]change, error) {
+	installed := inst.Status.Application
+	if installed == nil {
+		return nil, nil
+	}
+	if installed.Method != v1alpha1.MethodKustomize {
+		return j.preview(ctx, identityOf(inst, installed.Namespace, owner), nil, provided{})
+	}
+	d, err := j.applied(ctx, inst, owner)
+	if err != nil {
+		return nil, err
+	}
+	return d.predictRemovals(ctx, d.inventory)
 }
 
 // withoutApplication removes the Application that describes the installation: it is not part of

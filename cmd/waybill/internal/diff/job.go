@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -63,7 +64,7 @@ func newJob(ctx context.Context, o *options) (*job, error) {
 		return nil, err
 	}
 	j.lookup = &installation.Lookup{
-		Files: append(definitions, wanted...), Hub: j.hub, Target: j.target, SystemNamespace: o.env.SystemNamespace,
+		Files: append(definitions, wanted...), Hub: j.hub, Target: j.target, Placed: true, SystemNamespace: o.env.SystemNamespace,
 	}
 	return j, nil
 }
@@ -134,8 +135,12 @@ func (j *job) fits(object *unstructured.Unstructured) error {
 	return nil
 }
 
-// with converts an object to its type for of, and names the object in errors.
+// with converts an object to its type for of, and names the object in errors. What is being deleted
+// delivers nothing any more; of knows what that means for an installation.
 func with[T any](ctx context.Context, object *unstructured.Unstructured, of func(context.Context, *T) ([]change, error)) ([]change, error) {
+	if object.GetDeletionTimestamp() != nil && object.GetKind() != v1alpha1.ApplicationInstallationKind {
+		return nil, fmt.Errorf("%s is being deleted: nothing is applied for it any more", kinds.Describe(object))
+	}
 	typed := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
 		return nil, fmt.Errorf("read %s: %w", kinds.Describe(object), err)
@@ -154,15 +159,25 @@ func (j *job) ofFiles(ctx context.Context) ([]change, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := delivery{cluster: j.target, manager: cli.FieldManager, namespace: namespace}
-	changes, err := d.predict(ctx, j.wanted)
+	d := delivery{cluster: j.target, manager: cli.FieldManager, byHand: true, namespace: namespace}
+	applied, err := d.predict(ctx, j.wanted)
 	if err != nil {
 		return nil, err
 	}
-	for _, object := range j.wanted {
-		more, err := j.ofFile(ctx, object, func() *unstructured.Unstructured { return j.asItWouldBe(changes, object, namespace) })
-		if err != nil {
+	changes := slices.Clone(applied)
+	for _, c := range applied {
+		if c.refused {
+			continue // so it delivers nothing
+		}
+		if c.after.GetNamespace() == "" {
+			c.after.SetNamespace(namespace) // its kind comes with the files
+		}
+		more, err := j.ofFile(ctx, c.after)
+		if ctx.Err() != nil {
 			return nil, err
+		}
+		if err != nil {
+			j.omit("%s", err)
 		}
 		changes = append(changes, more...)
 	}
@@ -170,12 +185,12 @@ func (j *job) ofFiles(ctx context.Context) ([]change, error) {
 }
 
 // ofFile returns what an object of a file would deliver once it is in the target.
-func (j *job) ofFile(ctx context.Context, object manifest.Object, wouldBe func() *unstructured.Unstructured) ([]change, error) {
+func (j *job) ofFile(ctx context.Context, object *unstructured.Unstructured) ([]change, error) {
 	switch object.GroupVersionKind() {
 	case v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind):
-		return with(ctx, wouldBe(), j.ofInstallation)
+		return with(ctx, object, j.ofInstallation)
 	case v1alpha1.GroupVersion.WithKind(v1alpha1.KubernetesApplicationKind):
-		changes, err := with(ctx, wouldBe(), j.ofKubernetesApplication)
+		changes, err := with(ctx, object, j.ofKubernetesApplication)
 		if errors.Is(err, errNotScheduled) {
 			j.env.Warnf("%s", err)
 			return nil, nil
@@ -183,22 +198,6 @@ func (j *job) ofFile(ctx context.Context, object manifest.Object, wouldBe func()
 		return changes, err
 	}
 	return nil, nil
-}
-
-// asItWouldBe returns an object as the API server would store it, or as it is in the file if the
-// API server would refuse it.
-func (j *job) asItWouldBe(changes []change, object manifest.Object, namespace string) *unstructured.Unstructured {
-	id := object.ID().Key()
-	if id.Namespace == "" {
-		id.Namespace = namespace
-	}
-	for _, c := range changes {
-		if c.id.Key() == id && !c.refused {
-			return c.after
-		}
-	}
-	object.SetNamespace(id.Namespace)
-	return object.Unstructured
 }
 
 // hubID returns the id of the hub that a cluster is; empty if waybill-sync has not run there yet.

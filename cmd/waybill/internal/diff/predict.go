@@ -27,9 +27,12 @@ type delivery struct {
 	// manager is the field manager of the apply.
 	manager string
 
-	// owner delivers the objects, so that those of others are left alone; nil for a user at a
-	// terminal, who overwrites existing objects.
+	// owner delivers the objects, so that those of others are left alone; nil if existing ones are
+	// overwritten.
 	owner *apply.Owner
+
+	// byHand says that a user at a terminal applies the objects, as before.
+	byHand bool
 
 	// acting: the cluster is asked as who delivers, so that what is forbidden is refused. standIn: the
 	// user stands in for who delivers, so that what the user may not do says nothing.
@@ -129,7 +132,7 @@ func (d delivery) predictOne(ctx context.Context, object manifest.Object) (chang
 // dryRun writes an object without persisting the result.
 func (d delivery) dryRun(ctx context.Context, api client.Client, c *change, wanted *unstructured.Unstructured) {
 	after, err := wanted.DeepCopy(), error(nil)
-	if last := lastApplied(c.before); d.owner == nil && last != nil {
+	if last := lastApplied(c.before); d.byHand && last != nil {
 		after, err = patchByHand(ctx, api, last, c.before, wanted)
 	} else {
 		err = api.Apply(ctx, client.ApplyConfigurationFromUnstructured(after), client.DryRunAll, client.ForceOwnership, client.FieldOwner(d.managerOf(c.before)))

@@ -22,11 +22,12 @@ func (j *job) ofGitSync(ctx context.Context, gs *v1alpha1.GitSync) ([]change, er
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range objects.Problems {
-		j.omit("%s; nothing is deleted while this is so", p)
-	}
-	if len(objects.Objects) == 0 && !gs.Spec.AllowEmpty {
+	if len(objects.Objects)+len(objects.Problems) == 0 && !gs.Spec.AllowEmpty {
 		return nil, fmt.Errorf("%s holds no manifest, and spec.allowEmpty is not set: nothing would be applied or deleted", objects.Source)
+	}
+	whole := j.isWhole(objects)
+	if gs.Spec.Suspend {
+		j.env.Warnf("GitSync %s/%s is suspended: nothing changes until it is resumed", gs.Namespace, gs.Name)
 	}
 	api, err := j.target.Client()
 	if err != nil {
@@ -40,7 +41,7 @@ func (j *job) ofGitSync(ctx context.Context, gs *v1alpha1.GitSync) ([]change, er
 		manager:   v1alpha1.FieldManager,
 		owner:     &apply.Owner{HubID: hubID, Kind: v1alpha1.GitSyncKind, Namespace: gs.Namespace, Name: gs.Name},
 		namespace: defaultNamespace(gs),
-		prune:     gs.GetPrune() && len(objects.Problems) == 0,
+		prune:     gs.GetPrune() && whole,
 	}
 	if in := gs.Status.Inventory; in != nil {
 		if d.inventory, err = new(inventory.Store).Load(ctx, api, gs, *in); err != nil {
@@ -63,6 +64,14 @@ func (j *job) ofGitSync(ctx context.Context, gs *v1alpha1.GitSync) ([]change, er
 	return changes, nil
 }
 
+// isWhole reports whether all of a source can be used, and warns about what cannot.
+func (j *job) isWhole(objects *installation.Objects) bool {
+	for _, p := range objects.Problems {
+		j.omit("%s; nothing is deleted while this is so", p)
+	}
+	return len(objects.Problems) == 0
+}
+
 // inCluster returns what a delivery would change in one of its clusters.
 func (j *job) inCluster(ctx context.Context, d delivery, gs *v1alpha1.GitSync, cluster *fleet.Cluster, objects []manifest.Object) ([]change, error) {
 	d, err := j.as(ctx, d, gs, cluster)
@@ -70,12 +79,17 @@ func (j *job) inCluster(ctx context.Context, d delivery, gs *v1alpha1.GitSync, c
 		return nil, err
 	}
 	changes, err := d.predict(ctx, objects)
+	return j.known(changes), err
+}
+
+// known returns the changes that are known, and warns about the others.
+func (j *job) known(changes []change) []change {
 	return slices.DeleteFunc(changes, func(c change) bool {
 		if c.omitted != nil {
 			j.omit("%s in %s is left out: %s", c.id, c.cluster, c.omitted)
 		}
 		return c.omitted != nil
-	}), err
+	})
 }
 
 // contentOf returns what the GitSync would deliver: from --path, else from its repository.
@@ -98,8 +112,8 @@ func defaultNamespace(gs *v1alpha1.GitSync) string {
 	}
 }
 
-// clustersOf returns the clusters that a GitSync delivers to. A paused one is reported and
-// left out: nothing would change there.
+// clustersOf returns the clusters that a GitSync delivers to. One that is paused or being deleted is
+// reported and left out: nothing would change there.
 func (j *job) clustersOf(ctx context.Context, gs *v1alpha1.GitSync) ([]*fleet.Cluster, error) {
 	if gs.Spec.ClusterSelector == nil {
 		return []*fleet.Cluster{j.target}, nil
@@ -119,8 +133,12 @@ func (j *job) clustersOf(ctx context.Context, gs *v1alpha1.GitSync) ([]*fleet.Cl
 	var clusters []*fleet.Cluster
 	for i := range list.Items {
 		k := &list.Items[i]
-		if k.Spec.Paused {
+		switch {
+		case k.Spec.Paused:
 			j.env.Warnf("cluster %s is left out: it is paused", k.Name)
+			continue
+		case !k.DeletionTimestamp.IsZero():
+			j.env.Warnf("cluster %s is left out: it is being deleted", k.Name)
 			continue
 		}
 		cluster, err := j.target.UserCluster(ctx, client.ObjectKeyFromObject(k))

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
+)
+
+// K38: a namespace that is there gets the labels that the installation says.
+func TestDiff_labelsOfTheNamespace(t *testing.T) {
+	s, cluster := newSources(t), user(t)
+	c, apps, there := clientOf(t, cluster), cluster.Namespace(t), cluster.Namespace(t)
+	inst := installation(apps, "web", "web", "1.0.0")
+	inst.Spec.Namespace = &v1alpha1.TargetNamespace{Name: there, Labels: map[string]string{"team": "a"}}
+	create(t, c, inst)
+	args := []string{"diff", "installation/web", "-n", apps, "--system-namespace", apps, "--definition", s.path("catalog", "web.yaml")}
+
+	got := waybill(t, cluster, args...)
+	assert.Equal(t, 1, got.code, got.errOut)
+	assert.Contains(t, got.out, "# Namespace "+there+" in user: changed\n")
+	assert.Contains(t, got.out, "+    team: a\n")
+
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: there}}
+	require.NoError(t, c.Patch(t.Context(), namespace, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"a"}}}`))))
+	got = waybill(t, cluster, args...)
+	assert.NotContains(t, got.out, "# Namespace ", "it has them")
+}
+
+// C25: a folder without manifests deletes nothing, and one with a broken manifest neither.
+func TestDiff_ofKustomizationThatIsNotWhole(t *testing.T) {
+	s, cluster := newSources(t), user(t)
+	c, apps := clientOf(t, cluster), cluster.Namespace(t)
+	hubWithID(t, c, apps, "the-hub")
+	secret := &corev1.Secret{}
+	readYAML(t, s.path("credentials", "git.yaml"), secret)
+	secret.Namespace = apps
+	inst := installation(apps, "site", "site", "1.0.0")
+	installed(inst, v1alpha1.MethodKustomize)
+	inst.Status.Inventory = &v1alpha1.Inventory{Entries: []v1alpha1.InventoryEntry{{ID: apps + "_page__ConfigMap", Version: "v1"}}}
+	delivered(t, cluster, apply.Owner{HubID: "the-hub", Kind: v1alpha1.ApplicationInstallationKind, Namespace: apps, Name: "site"}, configMapYAML(apps, "page", "a"))
+	create(t, c, inst, secret)
+	repo, err := s.git.CreateRepo(t.Context(), "site")
+	require.NoError(t, err)
+	definition := write(t, map[string]string{"definition.yaml": `apiVersion: apps.waybill.dev/v1alpha1
+kind: ApplicationDefinition
+metadata: {name: site}
+spec:
+  method: kustomize
+  versions: [{version: 1.0.0, template: {source: {git: {remote: "` + repo.URL() + `", credentials: {secretRef: {name: git-examples}}}}}}]
+`})
+	diff := func(files map[string]string) result {
+		_, err := repo.CommitFS(t.Context(), "", os.DirFS(write(t, files)))
+		require.NoError(t, err)
+		return waybill(t, cluster, "diff", "installation/site", "-n", apps, "--system-namespace", apps, "--definition", definition)
+	}
+
+	got := diff(map[string]string{"README.md": "nothing"})
+	assert.Equal(t, 2, got.code, got.out)
+	assert.Contains(t, got.errOut, "its folder holds no manifest at ")
+
+	got = diff(map[string]string{"new.yaml": configMapYAML(apps, "new", "a"), "broken.yaml": "apiVersion: v1\nkind: ConfigMap\n"})
+	assert.Equal(t, 2, got.code, got.out)
+	assert.Contains(t, got.out, "/new in user: created\n", "what is valid is applied")
+	assert.Contains(t, got.errOut, "broken.yaml:1: ")
+	assert.Contains(t, got.errOut, "nothing is deleted while this is so\n")
+	assert.Contains(t, got.errOut, "1 created, 0 changed, 0 deleted,")
+
+	got = diff(map[string]string{"broken.yaml": "", "new.yaml": configMapYAML(apps, "new", "a")})
+	assert.Equal(t, 1, got.code, got.errOut)
+	assert.Contains(t, got.errOut, "1 created, 0 changed, 1 deleted,", "it is whole now")
+}
+
+// P9: a folder whose manifests are all broken is not empty, and a broken manifest hides nothing.
+func TestDiff_ofGitSyncWithNothingButProblems(t *testing.T) {
+	cluster := hub(t)
+	c, namespace := clientOf(t, cluster), cluster.Namespace(t)
+	hubWithID(t, c, namespace, "this-hub")
+	delivered(t, cluster, syncOf(t, c, namespace, "stays"), configMapYAML(namespace, "stays", "a"))
+	folder := write(t, map[string]string{"broken.yaml": "apiVersion: v1\nkind: ConfigMap\n"})
+	got := waybill(t, cluster, "diff", "gitsync/site", "-n", namespace, "--system-namespace", namespace, "--path", folder)
+	assert.Equal(t, 2, got.code, got.out)
+	assert.Contains(t, got.errOut, "nothing is deleted while this is so\n0 created, 0 changed, 0 deleted, 0 refused, 0 as they are\n")
+}
+
+// K50: what is refused delivers nothing, and what cannot be resolved hides nothing of the others.
+func TestDiff_filesOfWhichOneIsNotInstalled(t *testing.T) {
+	s, cluster := newSources(t), user(t)
+	apps := cluster.Namespace(t)
+	files := map[string]string{}
+	for name, change := range map[string]func(*v1alpha1.ApplicationInstallation){
+		"good":  func(*v1alpha1.ApplicationInstallation) {},
+		"early": func(i *v1alpha1.ApplicationInstallation) { i.Spec.ApplicationRef.Name = "no-such-definition" },
+		"refused": func(i *v1alpha1.ApplicationInstallation) {
+			i.Spec.ValuesFrom = []v1alpha1.ValuesReference{{Kind: "Pod", Name: "x"}}
+		},
+	} {
+		inst := installation(apps, name, "web", "1.0.0")
+		inst.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind))
+		change(inst)
+		content, err := yaml.Marshal(inst)
+		require.NoError(t, err)
+		files[name+".yaml"] = string(content)
+	}
+	got := waybill(t, cluster, "diff", "-f", write(t, files), "--definition", s.path("catalog", "web.yaml"))
+	assert.Equal(t, 2, got.code, got.out)
+	assert.Contains(t, got.out, "# Deployment.apps "+apps+"/good in user: created\n")
+	assert.Contains(t, got.out, "# ApplicationInstallation.apps.waybill.dev "+apps+"/refused in user: refused: ")
+	assert.NotContains(t, got.out, "# Deployment.apps "+apps+"/refused")
+	assert.Contains(t, got.errOut, "warning: ApplicationInstallation/early in "+apps+": get ApplicationDefinition no-such-definition")
+	assert.Contains(t, got.errOut, "error: the comparison is not complete: 1 left out\n")
+}
+
+// K47: releases share the CRDs of their charts, which Helm applies as itself, and leaves to others who deliver them.
+func TestDiff_CRDsOfAChart(t *testing.T) {
+	s, cluster := newSources(t), user(t)
+	c, apps := clientOf(t, cluster), cluster.Namespace(t)
+	secret := &corev1.Secret{}
+	readYAML(t, s.path("credentials", "git.yaml"), secret)
+	secret.Namespace = apps
+	inst := installation(apps, "gadgets", "gadgets", "1.0.0")
+	create(t, c, inst, secret)
+	const crd = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gadgets.diff.example.com, labels: {from: %s}}
+spec:
+  group: diff.example.com
+  scope: Namespaced
+  names: {kind: Gadget, plural: gadgets, singular: gadget, listKind: GadgetList%s}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+`
+	repo, err := s.git.CreateRepo(t.Context(), "gadgets")
+	require.NoError(t, err)
+	_, err = repo.CommitFS(t.Context(), "", os.DirFS(write(t, map[string]string{
+		"Chart.yaml": "apiVersion: v2\nname: gadgets\nversion: 1.0.0\n", "crds/gadgets.yaml": fmt.Sprintf(crd, "chart", ""),
+	})))
+	require.NoError(t, err)
+	catalog := write(t, map[string]string{"definition.yaml": `apiVersion: apps.waybill.dev/v1alpha1
+kind: ApplicationDefinition
+metadata: {name: gadgets}
+spec:
+  versions: [{version: 1.0.0, template: {source: {git: {remote: "` + repo.URL() + `", credentials: {secretRef: {name: git-examples}}}}}}]
+`})
+	live := &unstructured.Unstructured{}
+	require.NoError(t, yaml.Unmarshal([]byte(fmt.Sprintf(crd, "kubectl", ", shortNames: [gd]")), &live.Object))
+	note, err := live.MarshalJSON()
+	require.NoError(t, err)
+	live.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: string(note)})
+	require.NoError(t, c.Create(t.Context(), live, client.FieldOwner("kubectl-client-side-apply")))
+	t.Cleanup(func() { assert.NoError(t, clientOf(t, cluster).Delete(context.WithoutCancel(t.Context()), live)) })
+	args := []string{"diff", "installation/gadgets", "-n", apps, "--system-namespace", apps, "--definition", catalog}
+	const head = "# CustomResourceDefinition.apiextensions.k8s.io gadgets.diff.example.com in user: "
+
+	got := waybill(t, cluster, args...)
+	assert.Contains(t, got.out, head+"changed\n", got.errOut)
+	assert.Contains(t, got.out, "\n+    from: chart\n")
+	assert.NotContains(t, got.out, "\n-    shortNames", "kubectl would remove what it has applied before")
+
+	mark := `{"metadata":{"labels":{"` + v1alpha1.OwnerHashLabel + `":"another"},"annotations":{"` + v1alpha1.OwnerAnnotation + `":"id/GitSync/team/site"}}}`
+	require.NoError(t, c.Patch(t.Context(), live.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(mark))))
+	got = waybill(t, cluster, args...)
+	assert.Contains(t, got.out, head+"kept: is delivered by id/GitSync/team/site, and is left to it\n", got.errOut)
+
+	options := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"deployOptions":{"helm":{"crds":"Create"}}}}`))
+	require.NoError(t, c.Patch(t.Context(), inst, options))
+	got = waybill(t, cluster, args...)
+	assert.NotContains(t, got.out, head, "it is there already")
+	assert.Contains(t, got.errOut, " 0 refused, 1 as they are\n")
+}
