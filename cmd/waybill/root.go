@@ -10,6 +10,7 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/adopt"
 	"waybill.dev/waybill/cmd/waybill/internal/buildinfo"
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
+	"waybill.dev/waybill/cmd/waybill/internal/complete"
 	"waybill.dev/waybill/cmd/waybill/internal/convert"
 	"waybill.dev/waybill/cmd/waybill/internal/diff"
 	"waybill.dev/waybill/cmd/waybill/internal/get"
@@ -24,8 +25,16 @@ import (
 // file called kubectl-waybill is the plugin `kubectl waybill`.
 func newRoot(env *cli.Env, name string) *cobra.Command {
 	root := &cobra.Command{
-		Use:           "waybill",
-		Short:         "See and steer what Waybill keeps running in your clusters",
+		Use:   "waybill",
+		Short: "See and steer what Waybill keeps running in your clusters",
+		Long: `See and steer what Waybill keeps running in your clusters.
+
+It acts in the cluster of the kubeconfig, which is the hub, or in the user cluster that --cluster
+names. Results go to the standard output, all else to the standard error.
+
+Ends with exit code 0 when it is done and nothing is wrong; with 1 when it is done and the answer
+is no: a manifest is invalid, an object did not become ready, there are differences; and with 2
+when it is not done, which the error explains.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -36,6 +45,7 @@ func newRoot(env *cli.Env, name string) *cobra.Command {
 	root.SetOut(env.Out)
 	root.SetErr(env.ErrOut)
 	env.AddFlags(root.PersistentFlags())
+	complete.Flags(root, env)
 	addGroup(root, "look", "Look:", get.New(env), tree.New(env))
 	addGroup(root, "try", "Try, without changing anything:", validate.New(env), render.New(env), diff.New(env))
 	addGroup(root, "act", "Act:", reconcile.New(env), suspend.NewSuspend(env), suspend.NewResume(env),

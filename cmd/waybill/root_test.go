@@ -8,8 +8,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
 )
 
@@ -85,6 +87,17 @@ func TestCompletion_offersKindsAndNames(t *testing.T) {
 		got := waybillWith(t, "", "__complete", "-n", namespace, "--kubeconfig", cluster.KubeconfigFile(), "reconcile", typed)
 		assert.Contains(t, got.out, want, got.errOut)
 	}
+	berlin := &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "berlin-" + namespace}}
+	berlin.Spec.KubeconfigSecretRef = &v1alpha1.SecretKeyReference{Name: "berlin"}
+	create(t, c, berlin)
+	for flag, want := range map[string]string{"--cluster": berlin.Name, "-n": namespace, "--system-namespace": namespace} {
+		got := waybillWith(t, "", "__complete", "--kubeconfig", cluster.KubeconfigFile(), "get", flag, "")
+		assert.Contains(t, got.out, want+"\n", got.errOut)
+	}
+	for name, want := range map[string]string{"adopt": ":4\n", "import": ":4\n", "validate": ":0\n"} { // 4: no files
+		assert.Equal(t, want, waybillWith(t, "", "__complete", name, "").out, name)
+	}
+	assert.Contains(t, waybillWith(t, "", "__complete", "adopt", "x", "--ownership", "").out, "Own\nObserve\n")
 	got := waybillWith(t, "", "completion", "bash")
 	assert.Equal(t, 0, got.code)
 	assert.Contains(t, got.out, "__start_waybill")

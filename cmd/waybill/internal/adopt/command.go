@@ -61,7 +61,9 @@ selector gets the components that it lacks; a selector cannot be changed. Object
 another Application are refused, unless --force takes them over.`,
 		Example: examples,
 		Args:    cobra.ExactArgs(1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
+
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args[0]) },
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&o.selector, "selector", "l", "", "Label selector of the components, e.g. app=wordpress,tier in (web,db); required")
@@ -73,6 +75,9 @@ another Application are refused, unless --force takes them over.`,
 	flags.BoolVar(&o.dryRun, "dry-run", false, "Show what is to be done and have the API server try it, without writing anything")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "Do not ask")
 	o.format.AddFlag(cmd)
+	// This fails only for flags that do not exist.
+	_ = cmd.RegisterFlagCompletionFunc("ownership", cobra.FixedCompletions(
+		[]string{string(v1alpha1.OwnershipOwn), string(v1alpha1.OwnershipObserve)}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flag("output").Usage = "Print the manifest of the Application as json or yaml, and write nothing"
 	return cmd
 }

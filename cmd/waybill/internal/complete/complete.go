@@ -7,10 +7,14 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
+	"waybill.dev/waybill/cmd/waybill/internal/fleet"
 	"waybill.dev/waybill/cmd/waybill/internal/kinds"
 )
 
@@ -44,6 +48,49 @@ func References(env *cli.Env, only ...string) cobra.CompletionFunc {
 	}
 }
 
+// Flags completes the values of the flags that all commands have.
+func Flags(root *cobra.Command, env *cli.Env) {
+	for flag, kind := range map[string]schema.GroupVersionKind{
+		"cluster":          v1alpha1.GroupVersion.WithKind(v1alpha1.KubernetesClusterKind),
+		"namespace":        corev1.SchemeGroupVersion.WithKind("Namespace"),
+		"system-namespace": corev1.SchemeGroupVersion.WithKind("Namespace"),
+	} {
+		// This fails only for flags that do not exist.
+		_ = root.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			ctx, cancel := context.WithTimeout(cmd.Context(), within)
+			defer cancel()
+			at := env.Hub
+			if flag == "namespace" {
+				at = func() (*fleet.Cluster, error) { return env.Target(ctx) }
+			}
+			cluster, err := at()
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return names(ctx, cluster, kind), cobra.ShellCompDirectiveNoFileComp
+		})
+	}
+}
+
+// names returns the names of the objects of a kind in these namespaces, or in all; none if they cannot
+// be listed.
+func names(ctx context.Context, cluster *fleet.Cluster, kind schema.GroupVersionKind, in ...client.ListOption) []string {
+	c, err := cluster.Client()
+	if err != nil {
+		return nil
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind)
+	if err := c.List(ctx, list, in...); err != nil {
+		return nil
+	}
+	var found []string
+	for _, item := range list.Items {
+		found = append(found, item.Name)
+	}
+	return found
+}
+
 // offers returns the kinds of the target, and a function that lists the names of the objects of
 // one.
 func offers(ctx context.Context, env *cli.Env) (kinds.Set, func(kinds.Set, string) []string, error) {
@@ -52,10 +99,6 @@ func offers(ctx context.Context, env *cli.Env) (kinds.Set, func(kinds.Set, strin
 		return nil, nil, err
 	}
 	set, err := kinds.Discover(ctx, target)
-	if err != nil {
-		return nil, nil, err
-	}
-	c, err := target.Client()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -68,20 +111,11 @@ func offers(ctx context.Context, env *cli.Env) (kinds.Set, func(kinds.Set, strin
 		if err != nil {
 			return nil
 		}
-		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(kind.GroupVersionKind())
 		var in client.InNamespace
 		if kind.Namespaced {
 			in = client.InNamespace(namespace)
 		}
-		if err := c.List(ctx, list, in); err != nil {
-			return nil
-		}
-		var names []string
-		for _, item := range list.Items {
-			names = append(names, item.Name)
-		}
-		return names
+		return names(ctx, target, kind.GroupVersionKind(), in)
 	}, nil
 }
 

@@ -53,7 +53,9 @@ Applications are left alone: where they own their components, delete them with
 
 Ends with exit code 1 when an Application could not be converted or created.`,
 		Example: examples,
-		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
+
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVarP(&o.files, "filename", "f", nil, "File or folder with the Applications; - is the standard input")
