@@ -44,7 +44,8 @@ type Hook struct {
 	Scope admissionregistrationv1.ScopeType
 }
 
-// Hooks are all hooks that are registered.
+// Hooks are all hooks that are registered. A version that registers a path no more has to answer there
+// for one version yet: during an upgrade, its predecessor fills the configurations.
 type Hooks struct {
 	Mutating   []Hook
 	Validating []Hook

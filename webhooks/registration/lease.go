@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,7 +28,7 @@ func (r *Registrar) elect(ctx context.Context, log logr.Logger) error {
 	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name:            LeaseName,
-		Lock:            &chartLease{Interface: lock, log: log},
+		Lock:            &chartLease{Interface: lock, log: log, yields: r.addsHooks, yielding: r.options.LeaseDuration},
 		LeaseDuration:   r.options.LeaseDuration,
 		RenewDeadline:   r.options.RenewDeadline,
 		RetryPeriod:     r.options.RetryPeriod,
@@ -61,12 +62,34 @@ func (r *Registrar) elect(ctx context.Context, log logr.Logger) error {
 	return nil
 }
 
-// chartLease is the lock of a Lease that a chart has made, and that was deleted where it has to be
-// created: nobody leads then. Why is logged once.
+// addsHooks reports whether this process would register paths that are not registered yet: an older
+// version leads, or led, and where it is still being replaced, nobody answers there.
+func (r *Registrar) addsHooks() bool {
+	s, _ := r.current()
+	return s.mentions(r.options.Endpoint, r.options.Hooks) && !s.names(r.options.Endpoint, r.options.Hooks)
+}
+
+// chartLease is the lock of a Lease that a chart has made. Where that was deleted, it has to be
+// created, which is not allowed: nobody leads then. Why is logged once.
 type chartLease struct {
 	resourcelock.Interface
 	log    logr.Logger
 	failed bool
+
+	// yields lets others go first, and yielding says for how long: see Get.
+	yields   func() bool
+	yielding time.Duration
+}
+
+// Get implements resourcelock.Interface. A Lease that was released looks as if it were held for a while
+// yet, to a process that yields: whoever does not try it takes it meanwhile. So in an upgrade, hooks at
+// new paths are registered when the last process that does not answer there has ended.
+func (l *chartLease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil && record.HolderIdentity == "" && l.yields() {
+		record.HolderIdentity, record.LeaseDurationSeconds = "another process", int(l.yielding/time.Second)
+	}
+	return record, raw, err
 }
 
 // Create implements resourcelock.Interface.

@@ -105,6 +105,9 @@ func (r *Registrar) Start(ctx context.Context) error {
 	if err := r.watch(ctx); err != nil {
 		return err
 	}
+	if err := r.observe(ctx); err != nil { // who may lead depends on it
+		return err
+	}
 	if err := r.elect(ctx, log); err != nil {
 		return err
 	}
