@@ -14,9 +14,11 @@ import (
 )
 
 // C9, C48: one duration that no client can decode would hold up every object of its kind, also where
-// no webhook is registered yet.
+// no webhook is registered yet. Where one is, the answer is the same: it names the field and the way out.
 func TestSchema_refusesDurations(t *testing.T) {
 	admin, ns := bare(t)
+	c := admission(t)
+	withWebhook, _ := c.admin(t)
 	for name, tc := range map[string]struct {
 		reason string
 		kind   string
@@ -26,6 +28,9 @@ func TestSchema_refusesDurations(t *testing.T) {
 	}{
 		"days":                  {"Go has no unit d", v1alpha1.ApplicationInstallationKind, "1d", []string{"spec", "deployOptions", "helm", "timeout"}, false},
 		"days of the interval":  {"Go has no unit d", v1alpha1.ApplicationInstallationKind, "1d", []string{"spec", "reconciliationInterval"}, false},
+		"days of a GitSync":     {"Go has no unit d", v1alpha1.GitSyncKind, "1d", []string{"spec", "interval"}, false},
+		"days of a fetch":       {"Go has no unit d", v1alpha1.GitSyncKind, "1d", []string{"spec", "timeout"}, false},
+		"no unit":               {"of what?", v1alpha1.GitSyncKind, "60", []string{"spec", "interval"}, false},
 		"days of a definition":  {"Go has no unit d", v1alpha1.ApplicationDefinitionKind, "1d", []string{"spec", "defaultDeployOptions", "helm", "timeout"}, false},
 		"too short":             {"nothing is done in that time", v1alpha1.ApplicationInstallationKind, "10ms", []string{"spec", "deployOptions", "helm", "timeout"}, false},
 		"too short an interval": {"nothing is done in that time", v1alpha1.ApplicationInstallationKind, "10ms", []string{"spec", "reconciliationInterval"}, false},
@@ -34,11 +39,13 @@ func TestSchema_refusesDurations(t *testing.T) {
 		"never":                 {"the default, written out", v1alpha1.ApplicationInstallationKind, "0s", []string{"spec", "reconciliationInterval"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-				"applicationRef": map[string]any{"name": "web"}, "versions": []any{map[string]any{"version": "1"}},
-			}}}
+			obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]map[string]any{
+				v1alpha1.ApplicationInstallationKind: {"applicationRef": map[string]any{"name": "web"}},
+				v1alpha1.ApplicationDefinitionKind:   {"versions": []any{map[string]any{"version": "1"}}},
+				v1alpha1.GitSyncKind:                 {"url": "https://git.example.com/platform/catalog"},
+			}[tc.kind]}}
 			obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(tc.kind))
-			if tc.kind == v1alpha1.ApplicationInstallationKind {
+			if tc.kind != v1alpha1.ApplicationDefinitionKind {
 				obj.SetNamespace(ns)
 			}
 			obj.SetName("web")
@@ -51,6 +58,14 @@ func TestSchema_refusesDurations(t *testing.T) {
 			}
 			require.True(t, apierrors.IsInvalid(err), "%s: %v", tc.reason, err)
 			assert.Equal(t, strings.Join(tc.at, "."), causes(t, err), tc.reason)
+			assert.ErrorContains(t, err, "1s or more, in hours, minutes and seconds: 24h, 1h30m, 90s")
+
+			if obj.GetNamespace() != "" {
+				obj.SetNamespace(c.Namespace(t))
+			}
+			assert.EqualError(t, withWebhook.Create(t.Context(), obj, client.DryRunAll), err.Error(), "with a webhook")
+			apply := withWebhook.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(obj), client.FieldOwner("kubectl"), client.DryRunAll)
+			assert.EqualError(t, apply, err.Error(), "as kubectl apply does")
 		})
 	}
 }

@@ -53,11 +53,11 @@ func (d *defaulter[T]) Handle(ctx context.Context, req admission.Request) admiss
 	return admission.PatchResponseFromRaw(req.Object.Raw, filled)
 }
 
-// filled returns the object as the user wrote it, with the defaults added.
+// filled returns the object as the user wrote it, with the defaults added if it can be decoded.
 func (d *defaulter[T]) filled(ctx context.Context, req admission.Request) ([]byte, error) {
 	obj := d.empty()
-	if err := d.decoder.DecodeRaw(req.Object, obj); err != nil {
-		return nil, apierrors.NewBadRequest("decode object: " + err.Error())
+	if d.decoder.DecodeRaw(req.Object, obj) != nil {
+		return req.Object.Raw, nil // the schema comes next, and names the field; the validator decodes it, too
 	}
 	var old T
 	if len(req.OldObject.Raw) > 0 {

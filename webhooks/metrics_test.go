@@ -61,8 +61,8 @@ func TestMetrics_countDecisions(t *testing.T) {
 }
 
 // What a user wrote and nobody can decode is the user's fault, not that of something that does not
-// answer.
-func TestMetrics_countWhatCannotBeDecodedAsRefused(t *testing.T) {
+// answer. It is left to the schema, which comes next and refuses it.
+func TestMetrics_countWhatCannotBeDecodedAsNoFailure(t *testing.T) {
 	c := admission(t)
 	admin, _ := c.admin(t)
 	obj := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
@@ -71,14 +71,14 @@ func TestMetrics_countWhatCannotBeDecodedAsRefused(t *testing.T) {
 	obj.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind))
 	obj.SetNamespace(c.Namespace(t))
 	obj.SetName("web")
-	refused, _ := decided(t, v1alpha1.ApplicationInstallationKind, "DEFAULT", "refused")
+	allowed, _ := decided(t, v1alpha1.ApplicationInstallationKind, "DEFAULT", "allowed")
 	failed, _ := decided(t, v1alpha1.ApplicationInstallationKind, "DEFAULT", "failed")
 
 	require.Error(t, admin.Create(t.Context(), obj, client.DryRunAll))
 
-	nowRefused, _ := decided(t, v1alpha1.ApplicationInstallationKind, "DEFAULT", "refused")
+	nowAllowed, _ := decided(t, v1alpha1.ApplicationInstallationKind, "DEFAULT", "allowed")
 	nowFailed, _ := decided(t, v1alpha1.ApplicationInstallationKind, "DEFAULT", "failed")
-	assert.Equal(t, refused+1, nowRefused)
+	assert.Equal(t, allowed+1, nowAllowed)
 	assert.Equal(t, failed, nowFailed)
 }
 

@@ -45,7 +45,7 @@ type ApplicationInstallationSpec struct {
 	// ReconciliationInterval forces a full comparison with the cluster at this interval. Watches
 	// detect drift in any case. Default: 0s, never.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) == duration('0s') || duration(self) >= duration('1s')",message="must be 0s, or 1s or more"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9.]+(ns|us|ms|s|m|h))+)$') && (duration(self) == duration('0s') || duration(self) >= duration('1s'))",message="must be 0s, or 1s or more, in hours, minutes and seconds: 24h, 1h30m, 90s"
 	ReconciliationInterval metav1.Duration `json:"reconciliationInterval,omitzero"`
 
 	// DeployOptions are the options of the method.
@@ -162,7 +162,7 @@ type HelmDeployOptions struct {
 
 	// Timeout of one Helm action including its hooks, and of wait. Default: 5m.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be 1s or more"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9.]+(ns|us|ms|s|m|h))+)$') && duration(self) >= duration('1s')",message="must be 1s or more, in hours, minutes and seconds: 24h, 1h30m, 90s"
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 
 	// Atomic rolls back a failed upgrade and uninstalls a failed install. Requires wait. Default:

@@ -32,13 +32,13 @@ type GitSyncSpec struct {
 	// 1m.
 	// +optional
 	// +kubebuilder:default="1m0s"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be 1s or more"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9.]+(ns|us|ms|s|m|h))+)$') && duration(self) >= duration('1s')",message="must be 1s or more, in hours, minutes and seconds: 24h, 1h30m, 90s"
 	Interval metav1.Duration `json:"interval,omitzero"`
 
 	// Timeout of a fetch, of an apply in one cluster, and of waiting for health. Default: 1m.
 	// +optional
 	// +kubebuilder:default="1m0s"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be 1s or more"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9.]+(ns|us|ms|s|m|h))+)$') && duration(self) >= duration('1s')",message="must be 1s or more, in hours, minutes and seconds: 24h, 1h30m, 90s"
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 
 	// SecretRef names a Secret in the same namespace with the credentials for the repository:

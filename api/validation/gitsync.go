@@ -49,5 +49,5 @@ func validateInterval(d metav1.Duration, path *field.Path) field.ErrorList {
 	if d.Duration == 0 || d.Duration >= minInterval {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, d.Duration.String(), "must be 1s or more")}
+	return field.ErrorList{field.Invalid(path, d.Duration.String(), "must be 1s or more, in hours, minutes and seconds: 24h, 1h30m, 90s")}
 }
