@@ -1,11 +1,13 @@
 package kustomize
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
 	"sigs.k8s.io/kustomize/api/types"
 
 	"waybill.dev/waybill/api/expansion"
@@ -136,13 +138,42 @@ func (v *view) inspect(name string, content []byte) error {
 	case err != nil:
 		return failed(name, "%s", err)
 	}
+	if mayHaveAliases(content) {
+		for document := range documents(content) {
+			v.texts(name, document)
+		}
+	}
 	return nil
+}
+
+func mayHaveAliases(text []byte) bool {
+	return bytes.ContainsRune(text, '&') && bytes.ContainsRune(text, '*')
+}
+
+// texts looks at the texts in a value as text does.
+func (v *view) texts(name string, n *yaml.Node) {
+	v.text(name, []byte(n.Value))
+	for _, child := range n.Content {
+		v.texts(name, child)
+	}
+}
+
+// text notes a text that expands to too much by its aliases. Whether kustomize parses it, too, depends
+// on where the paths of replacements lead.
+func (v *view) text(name string, text []byte) {
+	var tooLarge *expansion.TooLargeError
+	err := expansion.Text(text, expansion.Limits{AliasNodes: v.limits.AliasNodes, AliasBytes: v.limits.AliasBytes})
+	if errors.As(err, &tooLarge) && v.embedded == nil {
+		v.embedded = exceeded(name, "in the YAML in one of its texts, which replacements might change, %s", tooLarge)
+	}
 }
 
 // checkWork rejects a build that would do too much, as far as it has been read.
 func (v *view) checkWork() error {
 	w := &v.work
 	switch {
+	case v.embedded != nil && len(w.all) > 0:
+		return v.embedded
 	case w.objects > v.limits.Objects:
 		return exceeded(v.top, "the build makes too many objects (limit Objects is %d)", v.limits.Objects)
 	case len(w.all) > v.limits.Replacements:

@@ -52,7 +52,7 @@ func Render(ctx context.Context, fsys fs.FS, dir string, opts Options) ([]manife
 	view := &view{
 		fsys: fsys, limits: opts.Limits.orDefault(), ended: ctx.Err, uses: make(map[string][]use),
 		work: work{
-			sizes: make(map[subject]int), counted: make(map[[sha256.Size]byte]bool),
+			sizes: make(map[subject]int), long: make(map[string]int), counted: make(map[[sha256.Size]byte]bool),
 			replacements: replacements{known: make(map[string]*replacement)},
 		},
 	}

@@ -1,6 +1,7 @@
 package kustomize
 
 import (
+	"bytes"
 	"fmt"
 	"path"
 	"strings"
@@ -148,16 +149,26 @@ func (v *view) generator(kustomization, list string, makes subject, from types.K
 			return failed(kustomization, "%s %q: literals[%d] is not of the form key=value", list, makes.name, i)
 		}
 		v.work.add(makes, len(literal))
+		v.work.long[makes.kind] += len(literal)
+		_, value, _ := strings.Cut(literal, "=")
+		v.text(kustomization, []byte(strings.Trim(value, `"'`))) // kustomize takes quotes off
 	}
 	for _, env := range append([]string{from.EnvSource}, from.EnvSources...) {
 		on(env, func(file string, content []byte) error {
 			v.work.add(makes, len(content))
+			v.work.long[makes.kind] += len(content)
+			for line := range bytes.Lines(content) {
+				_, value, _ := bytes.Cut(line, []byte("="))
+				v.text(file, value)
+			}
 			return checkLines(file, content)
 		})
 	}
 	for _, f := range from.FileSources {
-		on(f[strings.LastIndex(f, "=")+1:], func(_ string, content []byte) error {
+		on(f[strings.LastIndex(f, "=")+1:], func(file string, content []byte) error {
 			v.work.add(makes, len(content))
+			v.work.long[makes.kind] += len(content)
+			v.text(file, content)
 			return nil
 		})
 	}

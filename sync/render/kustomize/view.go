@@ -33,6 +33,8 @@ type view struct {
 	// uses are those of the files that the kustomizations which were read so far make kustomize read.
 	uses map[string][]use
 	work work
+	// embedded is the refusal of a text in a file, for a build with replacements.
+	embedded *refusal
 	// origins says that the user, and not only we, asked for the annotations that say where an
 	// object comes from.
 	origins bool

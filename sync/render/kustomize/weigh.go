@@ -29,6 +29,8 @@ type work struct {
 	sizes map[subject]int
 	grown int
 	vars  []subject
+	// long is how much long texts the objects of each kind hold, and those of any kind after patches.
+	long map[string]int
 	// fields are how many fields of all objects configurations and crds name. counted are those files, by
 	// the hash of their content.
 	fields  int
@@ -53,6 +55,32 @@ func (w *work) object(n *yaml.Node) {
 	}
 	w.objects++
 	w.add(subjectOf(n), size(n))
+	w.long[subjectOf(n).kind] += longTexts(n)
+}
+
+// longTexts returns how much long texts there are in a value.
+func longTexts(n *yaml.Node) int {
+	const long = 256
+	bytes := 0
+	if n.Kind == yaml.ScalarNode && len(n.Value) >= long {
+		bytes = len(n.Value)
+	}
+	for _, child := range n.Content {
+		bytes += longTexts(child)
+	}
+	return bytes
+}
+
+// longOf returns how much long texts the objects hold that a selector may select.
+func (w *work) longOf(s *types.Selector) int {
+	if exact(s.Kind) && !w.retyped {
+		return w.long[s.Kind] + w.long[""]
+	}
+	bytes := 0
+	for _, more := range w.long {
+		bytes += more
+	}
+	return bytes
 }
 
 // add notes that an object has more text.
@@ -82,6 +110,7 @@ func (w *work) patch(content []byte, target *types.Selector, options *types.Patc
 		w.retyped = w.retyped || options.AllowKindChange
 	}
 	for document := range documents(content) {
+		w.long[""] += longTexts(document)
 		switch {
 		case document.Kind == yaml.SequenceNode:
 			for _, operation := range document.Content {
@@ -176,13 +205,19 @@ func (w *work) everywhere(k *types.Kustomization) {
 
 // total returns the number of changes to single objects.
 func (w *work) total() float64 {
-	changes, writes := float64(w.changes), 0
+	changes, writes, texts := float64(w.changes), 0, 0.0
 	for _, r := range w.all {
 		each := 1 + float64(w.sizeOf(r.from))/bytesPerChange
 		changes += float64(r.times) * float64(r.fields) * each
 		writes += r.fields
+		for _, to := range r.targets {
+			texts += float64(r.times) * float64(len(to.paths)) * float64(w.longOf(to.to))
+		}
 	}
 	total := changes*float64(max(w.objects, 1)) + float64(w.single)
+	// Kustomize parses a text, and writes it again, for every path that leads into it.
+	const bytesParsed = 8 // in the time of a change
+	total += texts / bytesParsed
 	// Kustomize looks for each field in each object, and compares it with all others.
 	total += float64(w.fields) * float64(w.objects+w.fields)
 	// We compare what each replacement writes with what all of them read, by regular expressions.
