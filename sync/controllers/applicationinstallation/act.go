@@ -112,7 +112,11 @@ func (d *driver) due(s *scope) *action {
 	at, current := s.session.installed, s.current()
 	m := d.methods[current.Method]
 	if why, due := d.overdue(s); due {
-		return &action{kind: rollBack, why: why, work: func(ctx context.Context, p plan) acted { return m.rollback(ctx, p.of(current, at), why) }}
+		return &action{kind: rollBack, why: why, work: func(ctx context.Context, p plan) acted {
+			got := m.rollback(ctx, p.of(current, at), why)
+			d.noteLast(ctx, p, got) // it may have been told to end after it had noted the release
+			return got
+		}}
 	}
 	if !s.comparable() {
 		return nil

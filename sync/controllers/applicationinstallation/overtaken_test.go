@@ -16,6 +16,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,16 +25,26 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-// held is a webhook that has to let a new ConfigMap pass, and does when it is released. asked gets a
-// value when it is asked.
+// held is a webhook that has to let a request pass, and does when it is released. asked gets a value when
+// it is asked.
 type held struct {
 	asked   chan struct{}
 	release func()
 }
 
-// admission registers the webhook for the ConfigMaps of a name in the test's namespace, and returns
-// when it is in force.
+// admission registers the webhook for new ConfigMaps of a name in the test's namespace, and returns when
+// it is in force.
 func (w *world) admission(name string) held {
+	w.T.Helper()
+	return w.hold(name, admissionregistrationv1.Create, corev1.SchemeGroupVersion.WithResource("configmaps"), func() error {
+		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
+		return client.IgnoreAlreadyExists(w.Client.Create(w.T.Context(), probe, client.DryRunAll))
+	})
+}
+
+// hold registers the webhook for an operation on the objects of a name in the test's namespace, and
+// returns when it is in force: when it is asked about the dry run that probe makes.
+func (w *world) hold(name string, operation admissionregistrationv1.OperationType, resource schema.GroupVersionResource, probe func() error) held {
 	w.T.Helper()
 	h, released, probed := held{asked: make(chan struct{}, 1)}, make(chan struct{}), &atomic.Bool{}
 	h.release = sync.OnceFunc(func() { close(released) })
@@ -57,19 +68,21 @@ func (w *world) admission(name string) held {
 	w.T.Cleanup(server.Close)
 	w.T.Cleanup(h.release)
 	w.Create(&admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: objectMeta(w.Namespace + "-" + name),
+		ObjectMeta: objectMeta(w.Namespace + "-" + resource.Resource + "-" + name),
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "configmaps.example.com",
+			Name: "held.example.com",
 			ClientConfig: admissionregistrationv1.WebhookClientConfig{
 				URL:      ptr.To(server.URL),
 				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
 			},
 			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+				Operations: []admissionregistrationv1.OperationType{operation},
+				Rule: admissionregistrationv1.Rule{
+					APIGroups: []string{resource.Group}, APIVersions: []string{resource.Version}, Resources: []string{resource.Resource},
+				},
 			}},
 			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: w.Namespace}},
-			MatchConditions:         []admissionregistrationv1.MatchCondition{{Name: "name", Expression: "object.metadata.name == '" + name + "'"}},
+			MatchConditions:         []admissionregistrationv1.MatchCondition{{Name: "name", Expression: "(object != null ? object : oldObject).metadata.name == '" + name + "'"}},
 			FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
 			TimeoutSeconds:          ptr.To[int32](30),
 			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
@@ -77,9 +90,7 @@ func (w *world) admission(name string) held {
 		}},
 	})
 	require.True(w.T, w.Eventually(func() bool {
-		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}}
-		err := w.Client.Create(w.T.Context(), probe, client.DryRunAll)
-		require.NoError(w.T, client.IgnoreAlreadyExists(err))
+		require.NoError(w.T, probe())
 		return probed.Load()
 	}), "the webhook is not in force")
 	return h
