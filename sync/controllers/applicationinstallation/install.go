@@ -43,18 +43,24 @@ func (s *scope) reinstallDue() bool {
 // installOnce creates the namespace if asked to, installs, and describes the result as an
 // Application.
 func (d *driver) installOnce(ctx context.Context, m method, p plan, f *files) acted {
+	release := d.cluster.Hold() // also while it settles: once the cluster is left, nobody can any more
+	settles := false
+	defer func() {
+		if !settles {
+			release()
+		}
+	}()
 	if err := d.ensureNamespace(ctx, p); err != nil {
 		return acted{failure: err}
 	}
 	got := m.install(ctx, p, f)
-	if !got.complete() {
+	if settles = got.complete(); !settles {
 		d.noteLast(ctx, p, got) // it may have been told to end after it had noted the release
-	} else {
-		release := d.cluster.Hold() // before the job gives up its own, so that there is no moment without
-		got.settle = func(ctx context.Context) {
-			defer release()
-			d.settle(ctx, p, got)
-		}
+		return got
+	}
+	got.settle = func(ctx context.Context) {
+		defer release()
+		d.settle(ctx, p, got)
 	}
 	return got
 }
