@@ -198,6 +198,9 @@ func (s *scope) retryDue(a attempts) bool {
 	return s.isDue(a.At) || a.Failures > 0 && a.requested != s.requestedAt()
 }
 
+// backsOff reports whether what failed is not to be tried again yet.
+func (s *scope) backsOff(a attempts) bool { return a.At.After(s.now) && !s.retryDue(a) }
+
 // key returns the name of the installation.
 func (s *scope) key() types.NamespacedName { return client.ObjectKeyFromObject(s.inst) }
 

@@ -59,11 +59,11 @@ func TestFailed_waitsForTheSource(t *testing.T) {
 // An uninstall that waits for a finalizer is not begun anew when the source is to be looked at.
 func TestBeginUninstall_forgetsWhatWasDueOnce(t *testing.T) {
 	later := time.Now().Add(time.Minute)
-	one := &session{look: reconcile.Retry{At: later}, healthAwaited: later, install: attempts{Retry: reconcile.Retry{At: later}}}
+	one := &session{look: reconcile.Retry{At: later}, healthAwaited: later, install: attempts{Retry: reconcile.Retry{At: later, Failures: 8}}}
 	one.beginUninstall()
 	assert.Zero(t, one.look.At)
 	assert.Zero(t, one.healthAwaited)
-	assert.Zero(t, one.install.At)
+	assert.Zero(t, one.install, "a long back-off of the install is none of the uninstall")
 
 	one.install.At = later
 	one.beginUninstall()
@@ -91,7 +91,9 @@ func TestRetryDue(t *testing.T) {
 			inst := &v1alpha1.ApplicationInstallation{}
 			inst.Annotations = map[string]string{v1alpha1.ReconcileAtAnnotation: "asked"}
 			s := &scope{inst: inst, now: now, session: &session{}}
-			assert.Equal(t, c.due, s.retryDue(attempts{Retry: c.retry, requested: c.requested}), c.reason)
+			failed := attempts{Retry: c.retry, requested: c.requested}
+			assert.Equal(t, c.due, s.retryDue(failed), c.reason)
+			assert.Equal(t, !c.due && !c.retry.At.IsZero(), s.backsOff(failed), c.reason)
 		})
 	}
 }

@@ -79,7 +79,7 @@ type session struct {
 // and there is nothing left to look at.
 func (s *session) beginUninstall() {
 	if !s.uninstalling {
-		s.uninstalling, s.install.At, s.correction.At = true, time.Time{}, time.Time{}
+		s.uninstalling, s.install, s.correction = true, attempts{}, attempts{}
 		s.look.At, s.compareAt, s.healthAwaited = time.Time{}, time.Time{}, time.Time{}
 	}
 }

@@ -26,15 +26,16 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 	s.resolved = *app
 	s.session.prepared = nil
 	s.session.beginUninstall()
-	if s.session.install.At.After(s.now) {
+	if s.backsOff(s.session.install) {
 		return reconcile.Outcome{}, d.remaining(s)
 	}
 	a := &action{kind: uninstall, work: d.methods[app.Method].uninstall}
 	if running := s.session.running; running != nil && running.kind != uninstall {
-		if d.acts.Running(d.jobKey(s)) {
+		left, done := d.perform(s, running)
+		if !done {
 			return reconcile.Outcome{Pending: true}, nil
 		}
-		s.session.running = nil // what it left is listed
+		s.session.deployed.add(left.inventory) // Helm's record of it may be lost
 		s.inst.Status.Release = s.session.deployed.known()
 	}
 	result, done := d.perform(s, a)
