@@ -199,6 +199,18 @@ func (g *GitSync) GetRef() GitReference {
 	return *g.Spec.Ref
 }
 
+// GetDefaultNamespace returns the namespace of namespaced manifests that name none (C59).
+func (g *GitSync) GetDefaultNamespace() string {
+	switch {
+	case g.Spec.TargetNamespace != "":
+		return g.Spec.TargetNamespace
+	case g.Spec.ClusterSelector == nil:
+		return g.Namespace
+	default:
+		return metav1.NamespaceDefault
+	}
+}
+
 // GetInterval returns the interval; 1 minute if none is set.
 func (g *GitSync) GetInterval() time.Duration { return durationOr(g.Spec.Interval, time.Minute) }
 

@@ -144,6 +144,7 @@ func TestRender_refuses(t *testing.T) {
 		"nothing":                     {nil, "nothing to render: name an installation or a GitSync, or give -f FILE or --path FOLDER"},
 		"a path and a file":           {[]string{"--path", ".", "-f", web}, "[filename path] were all set"},
 		"an object and a file":        {[]string{"gitsync/a", "-f", web}, "an object of a cluster excludes -f and --path"},
+		"values without a chart":      {[]string{"--path", "testdata", "--values", web}, "--values and --kube-version are for charts: testdata holds no Chart.yaml"},
 		"a path and a definition":     {[]string{"--path", ".", "--definition", web}, "--path excludes --version and --definition"},
 		"no cluster and one":          {[]string{"--offline", "--cluster", "berlin", "-f", web}, "--offline and --cluster exclude each other"},
 		"an object without a cluster": {[]string{"gitsync/a"}, "no cluster is configured"},

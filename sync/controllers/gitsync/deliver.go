@@ -81,7 +81,7 @@ func (r *Reconciler) handOver(s *scope, t *target) {
 	request := apply.Request{
 		Owner:            s.apply,
 		Objects:          got.objects,
-		DefaultNamespace: s.defaultNamespace(),
+		DefaultNamespace: s.gs.GetDefaultNamespace(),
 		Health:           s.gs.Spec.Wait,
 		Intent:           intent.declare,
 		Prune:            s.gs.GetPrune(),

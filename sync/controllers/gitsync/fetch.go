@@ -62,7 +62,7 @@ func (s *scope) order(from source) order {
 	return order{
 		source:     from,
 		ref:        git.RefOf(&ref),
-		namespace:  s.defaultNamespace(),
+		namespace:  s.gs.GetDefaultNamespace(),
 		timeout:    s.gs.GetTimeout(),
 		allowEmpty: s.gs.Spec.AllowEmpty,
 		how:        fmt.Sprintf("prune=%t wait=%t", s.gs.GetPrune(), s.gs.Spec.Wait),

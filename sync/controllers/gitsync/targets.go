@@ -164,15 +164,3 @@ func (r *Reconciler) letGo(s *scope, t *target) {
 		r.arrivals.leave(t.base, s.session.key.NamespacedName)
 	}
 }
-
-// defaultNamespace is used for namespaced manifests that name no namespace (C59).
-func (s *scope) defaultNamespace() string {
-	switch {
-	case s.gs.Spec.TargetNamespace != "":
-		return s.gs.Spec.TargetNamespace
-	case s.gs.Spec.ClusterSelector == nil:
-		return s.gs.Namespace
-	default:
-		return metav1.NamespaceDefault
-	}
-}

@@ -68,10 +68,7 @@ func tidy(object *unstructured.Unstructured) *unstructured.Unstructured {
 		return nil
 	}
 	object = object.DeepCopy()
-	for _, field := range []string{"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink"} {
-		unstructured.RemoveNestedField(object.Object, "metadata", field)
-	}
-	unstructured.RemoveNestedField(object.Object, "status")
+	removeMaintained(object)
 	removeKey(object, "labels", v1alpha1.OwnerHashLabel)
 	removeKey(object, "annotations", v1alpha1.OwnerAnnotation)
 	removeKey(object, "annotations", v1alpha1.ResourceUIDAnnotation)

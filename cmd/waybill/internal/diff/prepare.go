@@ -38,18 +38,20 @@ func (p provided) with(objects []manifest.Object) provided {
 	return all
 }
 
-// identity lists the metadata fields that the API server maintains.
-var identity = []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"}
+// removeMaintained removes the status, and the metadata that the API server maintains.
+func removeMaintained(object *unstructured.Unstructured) {
+	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"} {
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	}
+	delete(object.Object, "status")
+}
 
 // prepare copies a manifest as it is applied: without the fields that the API server maintains, and
 // with a Secret's stringData moved to data. The error says what is wrong with a Secret: the API
 // server, which would find it too, quotes what it refuses.
 func prepare(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	object = object.DeepCopy()
-	for _, field := range identity {
-		unstructured.RemoveNestedField(object.Object, "metadata", field)
-	}
-	delete(object.Object, "status")
+	removeMaintained(object)
 	if object.GetKind() != "Secret" || object.GroupVersionKind().Group != "" {
 		return object, nil
 	}

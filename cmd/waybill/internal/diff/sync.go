@@ -40,7 +40,7 @@ func (j *job) ofGitSync(ctx context.Context, gs *v1alpha1.GitSync) ([]change, er
 	d := delivery{
 		manager:   v1alpha1.FieldManager,
 		owner:     &apply.Owner{HubID: hubID, Kind: v1alpha1.GitSyncKind, Namespace: gs.Namespace, Name: gs.Name},
-		namespace: defaultNamespace(gs),
+		namespace: gs.GetDefaultNamespace(),
 		prune:     gs.GetPrune() && whole,
 	}
 	if in := gs.Status.Inventory; in != nil {
@@ -98,18 +98,6 @@ func (j *job) contentOf(ctx context.Context, gs *v1alpha1.GitSync) (*installatio
 		return j.sources.RenderSync(ctx, j.lookup, gs)
 	}
 	return installation.RenderFolder(j.path, gs.GetIgnore())
-}
-
-// defaultNamespace is used for manifests that name none (C59).
-func defaultNamespace(gs *v1alpha1.GitSync) string {
-	switch {
-	case gs.Spec.TargetNamespace != "":
-		return gs.Spec.TargetNamespace
-	case gs.Spec.ClusterSelector == nil:
-		return gs.Namespace
-	default:
-		return metav1.NamespaceDefault
-	}
 }
 
 // clustersOf returns the clusters that a GitSync delivers to. One that is paused or being deleted is

@@ -15,7 +15,7 @@ import (
 )
 
 const examples = `  # An installation from files, without a cluster
-  waybill render -f installations/team-a/web.yaml --definition catalog/web.yaml
+  waybill render --offline -f installations/team-a/web.yaml --definition catalog/web.yaml
 
   # The same with another version, and values on top
   waybill render -f web.yaml --definition catalog/web.yaml --version 1.1.0 --values try.yaml

@@ -85,6 +85,9 @@ func (j *job) renderPath(ctx context.Context) (*installation.Objects, error) {
 			KubeVersion: o.KubeVersion, APIVersions: o.APIVersions, Cluster: o.Cluster,
 		})
 	}
+	if len(j.values) > 0 || j.kubeVersion != "" {
+		return nil, fmt.Errorf("--values and --kube-version are for charts: %s holds no Chart.yaml", j.path)
+	}
 	return installation.RenderFolder(j.path, "")
 }
 
