@@ -31,7 +31,9 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 	}
 	a := &action{kind: uninstall, work: d.methods[app.Method].uninstall}
 	if running := s.session.running; running != nil && running.kind != uninstall {
-		left, done := d.perform(s, running)
+		begun := *running
+		begun.work = func(context.Context, plan) acted { return acted{} } // none begins any more
+		left, done := d.perform(s, &begun)
 		if !done {
 			return reconcile.Outcome{Pending: true}, nil
 		}
