@@ -302,13 +302,79 @@ func TestEnsure_doesNotUpgradeFromAnAlteredRecord(t *testing.T) {
 	assert.True(t, apierrors.IsNotFound(err), "what the release had, and is not wanted, goes by its marks")
 }
 
-// C41, C54: a revision that was made just before a crash, and never noted, is made once more, and then known.
+// C41, C54: a revision that was made just before a crash, and never noted, is known by what it holds.
+func TestEnsure_adoptsWhatACrashKeptFromBeingNoted(t *testing.T) {
+	w := newWorld(t)
+	first := w.desired("web", values{"extra": true})
+	made := w.ensure(first)
+	delete(w.known, "web")
+	result := w.ensure(first)
+	assert.Equal(t, release.ActionNone, result.Action)
+	assert.True(t, result.Adopted)
+	assert.Empty(t, result.Altered)
+	assert.Equal(t, made.Release, result.Release)
+	assert.Equal(t, made.Objects, result.Objects)
+	assert.False(t, w.ensure(first).Adopted, "it is noted by now")
+
+	before := w.known["web"]
+	next := w.desired("web", values{"replicas": 2})
+	made = w.ensure(next)
+	w.known["web"] = before
+	result = w.ensure(next)
+	assert.True(t, result.Adopted)
+	assert.Equal(t, made.Release, result.Release, "with what to go back to")
+	assert.Equal(t, []string{"1 superseded", "2 deployed"}, w.revisions("web"))
+}
+
+// C35: who copies a record of what is wanted keeps nothing by it that is not wanted any more.
+func TestEnsure_adoptsNoLeftovers(t *testing.T) {
+	w := newWorld(t)
+	w.ensure(w.template(configMap("web", "a") + configMap("gone", "a")))
+	left, err := w.configMap("gone")
+	require.NoError(t, err)
+	before := w.known["one"]
+	next := w.template(configMap("web", "b"))
+	w.ensure(next)
+	left.ResourceVersion, left.UID = "", ""
+	_, err = w.client.CoreV1().ConfigMaps(w.namespace).Create(t.Context(), left, metav1.CreateOptions{})
+	require.NoError(t, err)
+	w.known["one"] = before
+	assert.True(t, w.ensure(next).Adopted)
+	_, err = w.configMap("gone")
+	assert.True(t, apierrors.IsNotFound(err))
+}
+
+// C54: nor is it taken for what it says it is where that cannot be proved: it is made once more.
+func TestEnsure_adoptsNothingThatItCannotProve(t *testing.T) {
+	random := `{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {key: {{ randAlphaNum 20 }}}}`
+	for name, desired := range map[string]func(*world) release.Desired{
+		"renders differently each time": func(w *world) release.Desired { return w.template(random) },
+		"two revisions were not noted": func(w *world) release.Desired {
+			w.ensure(w.template(configMap("web", "a")))
+			return w.template(configMap("web", "b"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			d := desired(w)
+			revision := w.ensure(d).Release.Revision
+			delete(w.known, "one")
+			result := w.ensure(d)
+			assert.Equal(t, release.ActionUpgrade, result.Action)
+			assert.Equal(t, revision+1, result.Release.Revision)
+			assert.Contains(t, result.Altered, int(revision))
+		})
+	}
+}
+
+// C41, C54: a revision of a chart that cannot be rendered again just so is made once more, and then known.
 func TestEnsure_recoversFromACrashBeforeTheReleaseWasNoted(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.desired("web", values{"extra": true}))
 	before := w.known["web"]
 	next := w.desired("web", values{"replicas": 2})
 	w.ensure(next)
+	w.alter("web", 2, func(r *helmrelease.Release) { r.Manifest += "\n# theirs\n" })
 	w.known["web"] = before
 
 	result := w.ensure(next)

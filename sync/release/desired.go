@@ -24,8 +24,8 @@ type Identity struct {
 	// if its record carries OwnerHash.
 	Owner, OwnerHash string
 	// Known is what the last Result said about the release, kept in a place where only Waybill
-	// writes, such as a status. A record that it does not vouch for is neither run nor applied; nil
-	// vouches for none.
+	// writes, such as a status. A record that it does not vouch for is neither run nor applied, unless
+	// Ensure finds that it is just what it would make itself; nil vouches for none.
 	Known *v1alpha1.ReleaseStatus
 }
 

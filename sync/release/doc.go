@@ -31,8 +31,10 @@
 // Only the newest revision and the one that a rollback would return to are noted. If several failed
 // in a row, the earlier ones are not executed either, but they are not reported as altered.
 //
-// A crash between writing the record and noting it leaves a revision that nobody vouches for. It is
-// treated the same: the next Ensure creates one more revision, which is noted; an Uninstall before
-// that runs no delete hooks. The same goes for a release whose note was lost, or was written by a
-// version without digests.
+// A crash between writing the record and noting it leaves a revision that nobody vouches for. If it is
+// the one after what was noted, the next Ensure renders the chart once more: a record that is just that
+// may be executed, whoever wrote it. The worst that a copy of it can do is that the hooks and the CRDs
+// of an upgrade are left out. Otherwise the revision is treated as an altered one: Ensure creates one more,
+// which is noted. An Uninstall before that runs no delete hooks. The same goes for a release whose note
+// was lost, or was written by a version without digests.
 package release

@@ -47,6 +47,8 @@ type Result struct {
 	// up had nothing before it. Release is empty then, as it is when an action was refused before it
 	// was recorded.
 	Gone bool
+	// Adopted says that the release was as desired already, and had not been noted.
+	Adopted bool
 	// Objects of its manifest, without hooks and CRDs.
 	Objects []manifest.ID
 	// Written has the objects that the action wrote, or found to be right, as the API server returned
@@ -220,12 +222,21 @@ func (e *Engine) end(key busyKey) {
 }
 
 // keep reads the current release.
-func keep(_ context.Context, s *session, _ Decision) (Result, error) {
+func keep(ctx context.Context, s *session, _ Decision) (Result, error) {
 	current, err := s.current()
+	var adopted *helmrelease.Release
+	if ReasonOf(err) == ReasonAltered {
+		var failure error
+		if adopted, failure = s.adopt(ctx); adopted != nil || failure != nil {
+			current, err = adopted, failure
+		}
+	}
 	if err != nil {
 		return Result{}, s.failed("read release", err)
 	}
-	return s.result(current)
+	result, err := s.result(current)
+	result.Adopted = adopted != nil
+	return result, err
 }
 
 // refuse leaves alone a release that is somebody else's.

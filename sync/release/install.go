@@ -13,17 +13,21 @@ import (
 // brought to the desired state, and what is no longer wanted is deleted.
 func install(ctx context.Context, s *session, _ Decision) (Result, error) {
 	return s.revise(ctx, "install", func(cfg *action.Configuration, labels map[string]string) (*helmrelease.Release, error) {
-		newest, _ := s.observed.newest()
-		run := action.NewInstall(cfg)
-		run.ReleaseName = s.id.Name
-		run.Namespace = s.id.Namespace
-		run.Timeout = s.desired.Options.timeout()
-		run.DisableHooks = s.desired.Options.DisableHooks
-		run.Replace = newest.Number > 0
-		run.SkipCRDs = true // revise has applied them
-		run.SkipSchemaValidation = true
-		run.Labels = labels
-		run.PostRenderer = s.id.Stamp()
-		return run.Run(helm.Clone(s.desired.Chart), helm.MergeValues(s.desired.Values))
+		return s.runInstall(action.NewInstall(cfg), labels)
 	})
+}
+
+// runInstall runs Helm's install of what is desired.
+func (s *session) runInstall(run *action.Install, labels map[string]string) (*helmrelease.Release, error) {
+	newest, _ := s.observed.newest()
+	run.ReleaseName = s.id.Name
+	run.Namespace = s.id.Namespace
+	run.Timeout = s.desired.Options.timeout()
+	run.DisableHooks = s.desired.Options.DisableHooks
+	run.Replace = newest.Number > 0
+	run.SkipCRDs = true // revise has applied them
+	run.SkipSchemaValidation = true
+	run.Labels = labels
+	run.PostRenderer = s.id.Stamp()
+	return run.Run(helm.Clone(s.desired.Chart), helm.MergeValues(s.desired.Values))
 }

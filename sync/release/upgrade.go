@@ -12,14 +12,18 @@ import (
 // upgrade creates another revision. If it fails, the last good one stays what it was.
 func upgrade(ctx context.Context, s *session, _ Decision) (Result, error) {
 	return s.revise(ctx, "upgrade", func(cfg *action.Configuration, labels map[string]string) (*helmrelease.Release, error) {
-		run := action.NewUpgrade(cfg)
-		run.Namespace = s.id.Namespace
-		run.Timeout = s.desired.Options.timeout()
-		run.DisableHooks = s.desired.Options.DisableHooks
-		run.ResetValues = true // else empty values would be those of the last revision
-		run.SkipSchemaValidation = true
-		run.Labels = labels
-		run.PostRenderer = s.id.Stamp()
-		return run.RunWithContext(context.Background(), s.id.Name, helm.Clone(s.desired.Chart), helm.MergeValues(s.desired.Values))
+		return s.runUpgrade(action.NewUpgrade(cfg), labels)
 	})
+}
+
+// runUpgrade runs Helm's upgrade to what is desired.
+func (s *session) runUpgrade(run *action.Upgrade, labels map[string]string) (*helmrelease.Release, error) {
+	run.Namespace = s.id.Namespace
+	run.Timeout = s.desired.Options.timeout()
+	run.DisableHooks = s.desired.Options.DisableHooks
+	run.ResetValues = true // else empty values would be those of the last revision
+	run.SkipSchemaValidation = true
+	run.Labels = labels
+	run.PostRenderer = s.id.Stamp()
+	return run.RunWithContext(context.Background(), s.id.Name, helm.Clone(s.desired.Chart), helm.MergeValues(s.desired.Values))
 }

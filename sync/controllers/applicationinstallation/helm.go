@@ -37,7 +37,7 @@ func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 		Values:      p.values,
 		Options:     releaseOptions(p.options),
 	})
-	got := acted{release: noted(result), wrote: err == nil && result.Action != release.ActionNone}
+	got := acted{release: noted(result), wrote: err == nil && (result.Action != release.ActionNone || result.Adopted)}
 	m.note(ctx, p, got, append(
 		altered(id, result.Altered, "it was not used, and another revision was made from the chart"),
 		said(id, result.Warnings, result.Kept)...))

@@ -24,7 +24,7 @@ type acted struct {
 	// spared says that a rollback did nothing: what it was to give up is healthy or, with a failure, could
 	// not be looked at.
 	spared bool
-	// wrote says that a release was installed that was not there before.
+	// wrote says that a release was installed that was not there before, or was not known to be.
 	wrote bool
 	// record is what became of the record that a correction goes by.
 	record record
