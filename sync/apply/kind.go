@@ -354,6 +354,11 @@ func (k *kind) id(name types.NamespacedName) manifest.ID {
 	return manifest.ID{Group: k.gvk.Group, Version: k.gvk.Version, Kind: k.gvk.Kind, Namespace: name.Namespace, Name: name.Name}
 }
 
+// scopeID identifies all objects of the kind in a namespace.
+func (k *kind) scopeID(namespace string) manifest.ID {
+	return k.id(types.NamespacedName{Namespace: namespace})
+}
+
 // observe returns the health of an object, if it is known, and how the object compares with what
 // the holder applied.
 func (k *kind) observe(name types.NamespacedName, h *holder) (health.Item, condition) {
@@ -370,7 +375,10 @@ func (k *kind) observe(name types.NamespacedName, h *holder) (health.Item, condi
 		if mine && !health.HasStatus(k.gvk.GroupKind()) {
 			item.Status, item.Message = health.OfMetadata(false)
 		}
-		return item, unseen
+		if k.interrupted(name.Namespace) {
+			return item, unseen
+		}
+		return item, unwatched
 	}
 	if mine && o.record.awaiting(o.live) {
 		item.Status, item.Message = health.InProgress, "has just been written"

@@ -244,6 +244,21 @@ func TestKind_tellsOfTheScopeThatIsNew(t *testing.T) {
 	assert.Equal(t, []Owner{h.owner}, s.told)
 }
 
+// A watch that is interrupted goes on by itself; one that was refused does not.
+func TestKind_observesWhatNobodyWatches(t *testing.T) {
+	s := newScript(t)
+	s.replace(s.feed, []*observed{seen("10", "u", 1)}, "10")
+	f := s.scope(everywhere)
+	_, is := s.observe(name, s.holder)
+	assert.Equal(t, unwatched, is, "it has shown nothing yet")
+	s.replace(f, []*observed{seen("10", "u", 1)}, "10")
+	_, is = s.observe(name, s.holder)
+	assert.Equal(t, unseen, is)
+	s.refused(everywhere)
+	_, is = s.observe(name, s.holder)
+	assert.Equal(t, unwatched, is)
+}
+
 // user is a holder that delivers to some namespaces.
 func (s *script) user(namespaces ...string) *holder {
 	h := &holder{owner: Owner{HubID: "hub", Kind: "ApplicationInstallation", Name: fmt.Sprint(namespaces)}}

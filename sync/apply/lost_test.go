@@ -66,6 +66,48 @@ func TestLost_rightToWatch(t *testing.T) {
 	assert.Equal(t, result.Inventory, f.awaitDrift(), "what nobody saw is seen")
 }
 
+// C37, C53: the right to watch all namespaces is taken away, and then that to watch the one. What Helm
+// wrote is watched with the rights that are left once somebody asks for it.
+func TestLost_rightToWatchEverywhere(t *testing.T) {
+	user, config := newUser(t)
+	f, gate := newGatedAs(t, config)
+	f.user = user
+	f.grant(mayDo("*"))
+	change := f.grantEverywhere(user, mayDo("*"))
+	id := f.released("configmaps", configMap(t, "released", "one"))
+	watched := apply.Watched{IDs: []manifest.ID{id}}
+	f.mustWatch(watched)
+	f.drain()
+
+	gate.Shut()
+	change(mayDo("get"))
+	f.cluster.AwaitRevoked(t, user, "", mayDo("list", "watch"))
+	require.NoError(t, gate.Open())
+	f.awaitNotice()
+	scope := manifest.ID{Version: "v1", Kind: "ConfigMap", Namespace: f.namespace}
+	seen, _ := f.Observe(f.owner)
+	assert.Equal(t, []manifest.ID{scope}, seen.Unwatched)
+	f.mustWatch(watched)
+	seen, _ = f.Observe(f.owner)
+	assert.Empty(t, seen.Unwatched)
+	f.drain()
+	f.edit("configmaps", "released", `{"data":{"key":"edited"}}`)
+	assert.Equal(t, watched.IDs, f.awaitDrift())
+
+	f.drain()
+	gate.Shut()
+	f.revoke(mayDo("get"))
+	f.cluster.AwaitRevoked(t, user, f.namespace, mayDo("list", "watch"))
+	require.NoError(t, gate.Open())
+	f.awaitNotice()
+	warnings, err := f.Watch(t.Context(), f.owner, watched)
+	require.NoError(t, err)
+	require.Len(t, warnings, 1)
+	seen, _ = f.Observe(f.owner)
+	assert.Equal(t, []manifest.ID{warnings[0].ID}, seen.Unwatched, "the warnings name it alike")
+	assert.Empty(t, f.notified, "once is enough")
+}
+
 // C57: a kind is not served any more, and its objects are still there.
 func TestLost_kindIsNotServedAnyMore(t *testing.T) {
 	f, gate := newGated(t)

@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"slices"
+
 	"waybill.dev/waybill/sync/health"
 	"waybill.dev/waybill/sync/manifest"
 )
@@ -13,6 +15,10 @@ type Observation struct {
 	// Drifted are objects that are no longer as they were applied, or as they were when Watch was
 	// called.
 	Drifted []manifest.ID
+	// Unwatched are kinds, each in a namespace, of which there are objects and no watch shows changes:
+	// Apply did not wait for one, or it was lost, because a right was taken away or the kind is not
+	// served any more. Only another Apply or Watch begins one that may be had instead.
+	Unwatched []manifest.ID
 	// Health of the objects.
 	Health health.Summary
 	// Statuses has, by ID.Key, the statuses of the objects whose owner Options.Status names,
@@ -47,11 +53,15 @@ func (a *Applier) Observe(owner Owner) (Observation, bool) {
 		for _, key := range v.objects {
 			item, condition := key.kind.observe(key.name, h)
 			items = append(items, item)
-			if condition == drifted {
+			switch condition {
+			case drifted:
 				o.Drifted = append(o.Drifted, item.ID)
+			case unwatched:
+				o.addUnwatched(key)
 			}
 			o.addStatus(key, h)
-			o.Settled = o.Settled && (condition == asApplied || condition == unseen && v == watched)
+			missed := condition == unseen || condition == unwatched
+			o.Settled = o.Settled && (condition == asApplied || missed && v == watched)
 		}
 	}
 	o.Health = health.Summarize(items)
@@ -61,6 +71,13 @@ func (a *Applier) Observe(owner Owner) (Observation, bool) {
 		}
 	}
 	return o, len(items) > 0
+}
+
+// addUnwatched adds the kind and the namespace of an object.
+func (o *Observation) addUnwatched(key recordKey) {
+	if scope := key.kind.scopeID(key.name.Namespace); !slices.Contains(o.Unwatched, scope) {
+		o.Unwatched = append(o.Unwatched, scope)
+	}
 }
 
 // Covers reports whether the objects of the kind of id are watched in its namespace: then a warning
@@ -85,6 +102,8 @@ const (
 	asApplied condition = iota
 	// drifted: somebody has.
 	drifted
-	// unseen: it was never applied, cannot be watched, or was not shown since Helm wrote it.
+	// unseen: it was never applied, was not shown since Helm wrote it, or its watch is interrupted.
 	unseen
+	// unwatched: no watch will show it.
+	unwatched
 )

@@ -242,7 +242,7 @@ func (k *kind) unwatched(h *holder, namespaces []string) []manifest.Problem {
 	for _, namespace := range namespaces {
 		if err := k.awaitAllowed(namespace, h); err != nil {
 			warnings = append(warnings, manifest.Problem{
-				ID:      manifest.ID{Group: k.gvk.Group, Version: k.gvk.Version, Kind: k.gvk.Kind, Namespace: namespace},
+				ID:      k.scopeID(namespace),
 				Reason:  ReasonNotWatched,
 				Message: "edits and deletions by others are put right only at the next reconciliation: " + rootCause(err),
 			})

@@ -169,6 +169,17 @@ func (k *kind) covered(namespace string) bool {
 	return false
 }
 
+// interrupted reports whether a watch that has shown the objects of a namespace tries to do so again.
+// The caller holds the lock.
+func (k *kind) interrupted(namespace string) bool {
+	for _, scope := range []string{everywhere, namespace} {
+		if f := k.feeds[scope]; f != nil && f.version != "" && !f.State().Ended {
+			return true
+		}
+	}
+	return false
+}
+
 // denial returns why a namespace may not or cannot be watched; nil if it is watched.
 func (k *kind) denial(namespace string) error {
 	k.mu.Lock()

@@ -168,13 +168,13 @@ func (s *scope) comparable() bool {
 }
 
 // drifted returns the objects that are known to be changed, and reports whether there is anything
-// to correct.
+// to correct: where a watch was lost, anything may be changed, and perhaps another one can be had.
 func (d *driver) drifted(s *scope) ([]manifest.ID, bool) {
 	if s.told == s.session.toldBefore {
 		return nil, false
 	}
 	seen, known := d.applier.Observe(s.owner)
-	return seen.Drifted, known && !seen.Settled
+	return seen.Drifted, known && (!seen.Settled || s.session.result.hides(seen.Unwatched))
 }
 
 // compareDue reports whether everything is to be compared with the cluster: the interval for that

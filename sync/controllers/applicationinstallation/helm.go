@@ -134,7 +134,7 @@ func (m *helmMethod) compare(ctx context.Context, p plan, got acted, dirty []man
 	case "":
 		return m.name(ctx, p, got)
 	case release.ReasonAltered: // what it describes is there
-		return acted{record: recordUnusable, inventory: p.inventory}
+		return acted{record: recordUnusable, inventory: p.inventory, warnings: got.warnings}
 	case release.ReasonNotDeployed:
 		got.record = recordUnusable
 	case release.ReasonGone:

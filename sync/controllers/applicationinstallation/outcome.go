@@ -3,9 +3,11 @@ package applicationinstallation
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
@@ -73,6 +75,13 @@ func (a acted) unwatched() string {
 	return "; " + excerpt.Of(a.warnings[0].Error(), maxMessage) + excerpt.AndMore(len(a.warnings)-1)
 }
 
+// hides reports whether the warnings leave out any of what is not watched.
+func (a acted) hides(unwatched []manifest.ID) bool {
+	return slices.ContainsFunc(unwatched, func(id manifest.ID) bool {
+		return !slices.ContainsFunc(a.warnings, func(w manifest.Problem) bool { return w.Reason == apply.ReasonNotWatched && w.ID == id })
+	})
+}
+
 // complete reports whether everything that was to be written is there, healthy or not.
 func (a acted) complete() bool { return a.failure == nil && a.wrong() == nil && len(a.waiting) == 0 }
 
@@ -120,7 +129,7 @@ func (d *driver) take(s *scope, a *action, result acted) {
 		if result.record != recordUsable && !x.installAnew(result.record) {
 			x.correction = attempts{requested: a.requested}
 			// No other correction follows that would end what an earlier one said.
-			x.result.err, x.result.problems = nil, nil
+			x.result.err, x.result.problems, x.result.warnings = nil, nil, result.warnings
 			return
 		}
 	}

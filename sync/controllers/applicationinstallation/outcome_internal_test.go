@@ -8,7 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -42,7 +44,9 @@ func TestTake_ofACorrectionThatHasNothingToGoBy(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			x := taken(c.failure, acted{record: c.record, err: errors.New("not deployed")})
+			unwatched := []manifest.Problem{{Reason: apply.ReasonNotWatched}}
+			x := taken(c.failure, acted{record: c.record, err: errors.New("not deployed"), warnings: unwatched})
+			assert.Equal(t, unwatched, x.result.warnings, "what it may not watch is not tried again at every notice")
 			if c.again {
 				assert.Empty(t, x.installed.digest, c.reason)
 				assert.NoError(t, x.failure)
