@@ -192,6 +192,9 @@ func (k *kind) synced(f *feed) {
 		k.mu.Unlock()
 		return
 	}
+	if f.scope == everywhere {
+		k.stopNamespaces()
+	}
 	concerned := slices.Collect(maps.Keys(k.waiting))
 	maps.DeleteFunc(k.waiting, func(h *holder, _ bool) bool { return k.coversAll(k.users[h]) })
 	k.mu.Unlock()

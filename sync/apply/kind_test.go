@@ -3,7 +3,10 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -13,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
 	"waybill.dev/waybill/sync/health"
@@ -297,12 +301,63 @@ func (s *script) started(scope string, source *cache.ListWatch) *feed {
 	return f
 }
 
-// How long it took until a right was granted at last says nothing of how soon a lost one is back.
-func TestKind_regainsSoonWhatIsLost(t *testing.T) {
+// A namespace has no watch of its own beside one of all namespaces, also if that is back by itself.
+func TestKind_oneWatchOfAllNamespacesIsEnough(t *testing.T) {
 	s := newScript(t)
-	s.feed.pause = retryDenied
-	s.lost(s.feed, apierrors.NewForbidden(schema.GroupResource{}, "", nil), false)
-	assert.Equal(t, retryLost, s.feed.pause)
+	s.scope(everywhere)
+	s.watched("a")
+	all := s.watched(everywhere)
+	s.synced(all)
+	assert.Equal(t, map[string]*feed{everywhere: all}, s.feeds)
+	require.NoError(t, s.await(t.Context(), "a"), "who waits for the one waits for the other")
+	assert.Equal(t, map[string]*feed{everywhere: all}, s.feeds)
+}
+
+// C37: what is lost is asked for again by itself, soon at first. How long it took until the right was
+// granted at last says nothing of how soon it is back.
+func TestKind_regainsSoonWhatIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScript(t)
+		api := &denying{begun: time.Now()}
+		s.applier.target = api
+		s.users[s.holder] = map[string]bool{"a": true}
+		lost := s.refused(everywhere)
+		lost.version, lost.pause = "5", retryDenied
+		s.lost(lost, apierrors.NewForbidden(schema.GroupResource{}, "", nil), false)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		assert.Equal(t, []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute}, api.asked)
+	})
+}
+
+// denying is a target that nobody may watch. It keeps when it was asked.
+type denying struct {
+	Target
+	metadata.Getter
+	begun time.Time
+	asked []time.Duration
+}
+
+func (d *denying) Metadata() metadata.Interface { return d }
+
+func (d *denying) Resource(schema.GroupVersionResource) metadata.Getter { return d }
+
+func (d *denying) Namespace(string) metadata.ResourceInterface { return d }
+
+func (d *denying) List(context.Context, metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	return nil, d.ask()
+}
+
+func (d *denying) Watch(context.Context, metav1.ListOptions) (apiwatch.Interface, error) {
+	return nil, d.ask()
+}
+
+// ask records when a try was made, however many requests it took.
+func (d *denying) ask() error {
+	if now := time.Since(d.begun); !slices.Contains(d.asked, now) {
+		d.asked = append(d.asked, now)
+	}
+	return apierrors.NewForbidden(schema.GroupResource{}, "", nil)
 }
 
 func TestKind_healthIsToldWhenAskedFor(t *testing.T) {

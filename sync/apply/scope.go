@@ -28,11 +28,7 @@ const retryLost = 30 * time.Second
 // error; covered and denial report it. An error means that the state of the objects is not known.
 func (k *kind) cover(ctx context.Context, namespaces []string) error {
 	err := k.await(ctx, everywhere)
-	if err == nil {
-		k.stopAllBut(everywhere)
-		return nil
-	}
-	if !watch.IsUnwatchable(err) {
+	if err == nil || !watch.IsUnwatchable(err) {
 		return err
 	}
 	if !k.namespaced {
@@ -60,10 +56,13 @@ func (k *kind) await(ctx context.Context, scope string) error {
 	}
 }
 
-// feed returns the watch of a scope, and starts it if there is none.
+// feed returns the watch of a scope, or of all if that shows it, and starts it if there is none.
 func (k *kind) feed(scope string) *feed {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if all := k.feeds[everywhere]; all != nil && all.State().Synced {
+		return all
+	}
 	f := k.feeds[scope]
 	if f == nil || f.State().Ended && !f.State().Refused(retryDenied) {
 		f = k.start(scope)
@@ -228,14 +227,12 @@ func (k *kind) watchFully() {
 	}
 }
 
-// stopAllBut ends the watches of other scopes, once one covers them all.
-func (k *kind) stopAllBut(scope string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for other, f := range k.feeds {
-		if other != scope {
+// stopNamespaces ends the watches by namespace, once one covers them all. The caller holds the lock.
+func (k *kind) stopNamespaces() {
+	for scope, f := range k.feeds {
+		if scope != everywhere {
 			f.End()
-			delete(k.feeds, other)
+			delete(k.feeds, scope)
 		}
 	}
 }
