@@ -111,6 +111,16 @@ apiVersion: apps.waybill.dev/v1alpha1
 kind: ApplicationInstallation
 metadata: {name: other, namespace: not-there-yet}
 spec: {applicationRef: {name: web, version: 1.0.0}, namespace: {name: nor-this-one, create: true}}
+---
+apiVersion: apps.waybill.dev/v1alpha1
+kind: ApplicationInstallation
+metadata: {name: first, namespace: not-there-yet}
+spec: {applicationRef: {name: web, version: 1.0.0}, namespace: {name: for-two, create: true}}
+---
+apiVersion: apps.waybill.dev/v1alpha1
+kind: ApplicationInstallation
+metadata: {name: second, namespace: not-there-yet}
+spec: {applicationRef: {name: web, version: 1.0.0}, namespace: {name: for-two, create: true}}
 `,
 	})
 	got := waybill(t, user(t), "diff", "-f", folder, "--definition", s.path("catalog", "web.yaml"))
@@ -119,4 +129,6 @@ spec: {applicationRef: {name: web, version: 1.0.0}, namespace: {name: nor-this-o
 	assert.Contains(t, got.out, "# Deployment.apps nor-this-one/other in user: created\n")
 	assert.Contains(t, got.errOut, " 0 refused,", got.out)
 	assert.Equal(t, 1, strings.Count(got.out, "# Namespace nor-this-one in user: created\n"), got.out)
+	assert.Equal(t, 1, strings.Count(got.out, "# Namespace for-two in user: created\n"), got.out)
+	assert.Contains(t, got.out, "# Deployment.apps for-two/second in user: created\n")
 }

@@ -70,6 +70,7 @@ func (j *job) ofNamespace(ctx context.Context, r *installation.Resolved, owner a
 	case apierrors.IsNotFound(err) && (!wanted.Create || j.provided.namespaces[wanted.Name]):
 		return nil, nil // what is to be in it says so
 	case apierrors.IsNotFound(err):
+		j.provided.namespaces[wanted.Name] = true // another installation that creates it finds it there
 		return []change{{cluster: j.target.Name(), id: object.ID(), after: namespace}}, nil
 	case err != nil:
 		return nil, fmt.Errorf("get namespace %s: %w", wanted.Name, j.target.Explain(err))
