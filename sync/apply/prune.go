@@ -77,6 +77,9 @@ func (r *run) prune(ctx context.Context) {
 		}
 	}
 	for step := custom; step < ranks && !r.failed(); step++ {
+		if step == foundation {
+			r.keepNamespaces()
+		}
 		each(ctx, r, r.pending(step), r.remove)
 		if step > custom {
 			continue
@@ -118,6 +121,25 @@ func (r *run) keepDefinitions() {
 	}
 }
 
+// keepNamespaces releases the Namespaces of objects that stay, and leaves those for now in which a
+// deletion was refused: deleting them would delete the objects too.
+func (r *run) keepNamespaces() {
+	released, refused := make(map[string]bool), make(map[string]bool)
+	for _, rm := range r.removals {
+		released[rm.id.Namespace] = released[rm.id.Namespace] || rm.action == Released
+		refused[rm.id.Namespace] = refused[rm.id.Namespace] || rm.problem != nil
+	}
+	for _, rm := range r.removals {
+		switch {
+		case rm.id.GroupVersionKind().GroupKind() != namespaceKind || rm.problem != nil:
+		case released[rm.id.Name]:
+			rm.done, rm.action = true, Released
+		case refused[rm.id.Name]:
+			rm.waiting = true
+		}
+	}
+}
+
 // over reports whether all removals of a rank are done.
 func (r *run) over(step rank) bool {
 	return !slices.ContainsFunc(r.removals, func(rm *removal) bool { return rm.rank == step && !rm.done })
@@ -127,7 +149,7 @@ func (r *run) over(step rank) bool {
 func (r *run) pending(step rank) []*removal {
 	var pending []*removal
 	for _, rm := range r.removals {
-		if rm.rank == step && !rm.done && rm.problem == nil {
+		if rm.rank == step && !rm.done && !rm.waiting && rm.problem == nil {
 			pending = append(pending, rm)
 		}
 	}

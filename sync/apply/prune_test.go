@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
@@ -178,6 +180,62 @@ func TestDelete(t *testing.T) {
 	again := f.Delete(t.Context(), f.owner, first.Inventory)
 	requireClean(t, again)
 	assert.Empty(t, again.Inventory, "deleting twice is fine")
+}
+
+// P9, C41: deleting a Namespace would delete what is to stay in it, or belongs to somebody else by now.
+func TestPrune_namespaceOfWhatStays(t *testing.T) {
+	for name, tc := range map[string]struct{ reason, edit string }{
+		"Kept":       {"it has the annotation", `{"metadata":{"annotations":{"apps.waybill.dev/prune":"disabled"}}}`},
+		"HandedOver": {"it is somebody else's", `{"metadata":{"annotations":{"apps.waybill.dev/owner":"hub-1/GitSync/team/other"}}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			first := f.withSpace()
+			_, err := f.admin.dynamic.Resource(resource("configmaps")).Namespace(f.space()).Patch(t.Context(), "stays", mergePatch, []byte(tc.edit), metav1.PatchOptions{})
+			require.NoError(t, err)
+			left := f.until(f.request(first.Inventory), clean)
+			assert.Empty(t, left.Inventory)
+			assert.True(t, f.hasSpace(), tc.reason)
+		})
+	}
+}
+
+// P9: so it would what may not be deleted.
+func TestPrune_namespaceOfWhatMayNotBeDeleted(t *testing.T) {
+	user, config := newUser(t)
+	f := newFixtureAs(t, shared(t), config)
+	spaces := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"*"}}
+	change := f.grantEverywhere(user, spaces, mayDo("get", "list", "watch", "create", "patch"))
+	first := f.withSpace()
+	left := f.apply(first.Inventory)
+	require.Len(t, left.Problems, 2)
+	assert.ElementsMatch(t, first.Inventory, left.Inventory)
+	assert.True(t, f.hasSpace())
+
+	change(spaces, mayDo("*"))
+	f.cluster.AwaitGranted(t, user, "", mayDo("delete"))
+	f.apply(left.Inventory)
+	assert.False(t, f.hasSpace())
+}
+
+// withSpace delivers a Namespace with two ConfigMaps in it.
+func (f *fixture) withSpace() apply.Result {
+	f.t.Helper()
+	goes, stays := configMap(f.t, "goes", "one"), configMap(f.t, "stays", "one")
+	goes.SetNamespace(f.space())
+	stays.SetNamespace(f.space())
+	return f.until(f.request(nil, parse(f.t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+f.space()+"}}"), goes, stays), clean)
+}
+
+// space is the name of that Namespace.
+func (f *fixture) space() string { return f.namespace + "-space" }
+
+// hasSpace reports whether it is there to stay.
+func (f *fixture) hasSpace() bool {
+	f.t.Helper()
+	space, err := f.admin.dynamic.Resource(resource("namespaces")).Get(f.t.Context(), f.space(), metav1.GetOptions{})
+	require.NoError(f.t, err)
+	return space.GetDeletionTimestamp() == nil
 }
 
 // What somebody in the cluster has annotated is kept, unless the owner says that it was not to

@@ -83,7 +83,7 @@ const (
 	// Deleted: the API server was told to delete the object, because it is no longer wanted.
 	Deleted Action = "Deleted"
 	// Released: the object is no longer wanted but stays: its prune annotation says so, it belongs
-	// to somebody else by now, or it defines the kind of such an object.
+	// to somebody else by now, or it defines the kind or is the Namespace of such an object.
 	Released Action = "Released"
 )
 
