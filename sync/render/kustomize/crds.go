@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// maxProperties bounds how many properties kustomize looks at in a file of crds, each as often as
-	// references lead to it, with the text of the paths to them.
+	// maxProperties bounds how many properties kustomize looks at in the files of crds of a build, each
+	// as often as references lead to it, with the text of the paths to them.
 	maxProperties = 1_000_000
 	// maxReferences bounds how many references lead from one to the next.
 	maxReferences = 100
@@ -19,24 +19,30 @@ const (
 // definition is a type in a file of crds, as kustomize reads it.
 type definition struct{ Schema spec.Schema }
 
-// checkReferences follows the references in a file of crds as kustomize does, which looks neither for
-// circles, that would end the process, nor for how many there are. It returns how many fields kustomize
-// then looks for in all objects.
-func checkReferences(file string, content []byte) (fields int, err error) {
+// definitions follows the references in a file of crds as kustomize does, which looks neither for
+// circles, that would end the process, nor for how many there are. It counts the fields that kustomize
+// then looks for in all objects; of several files with the same content, kustomize keeps them once.
+func (w *work) definitions(file string, content []byte) error {
+	if w.isCounted(content) {
+		return nil
+	}
 	decode := func(content []byte, to any) error { return yaml.Unmarshal(content, to) }
 	if bytes.HasPrefix(content, []byte("{")) {
 		decode = json.Unmarshal
 	}
-	w := crdWalk{left: maxProperties}
-	if err := decode(content, &w.types); err != nil {
-		return 0, failed(file, "the file does not hold definitions of types: %s", tidy(err))
+	walk := crdWalk{left: maxProperties - w.properties}
+	if err := decode(content, &walk.types); err != nil {
+		return failed(file, "the file does not hold definitions of types: %s", tidy(err))
 	}
-	for name, t := range w.types {
-		if isObject(t) && !w.follow(name, 0, 0) {
-			return 0, failed(file, "the references lead in circles, or to too many definitions; write out what they lead to")
+	for name, t := range walk.types {
+		if isObject(t) && !walk.follow(name, 0, 0) {
+			return failed(file, "the references lead in circles, or to too many definitions; write out what they lead to")
 		}
 	}
-	return w.fields, nil
+	w.properties = maxProperties - walk.left
+	w.fields += walk.fields
+	w.written += walk.fields
+	return nil
 }
 
 // isObject reports whether a type is one of objects.

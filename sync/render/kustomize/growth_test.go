@@ -37,6 +37,14 @@ func TestRender_growthIsBounded(t *testing.T) {
 		fmt.Fprintf(&compared, "- {"+source+", targets: [{select: {kind: ConfigMap, name: c}, fieldPaths: [%s]}]}\n",
 			fmt.Sprintf("data.a%d", i), strings.TrimSuffix(strings.Repeat("data.b, ", 50), ", "))
 	}
+	many := strings.Builder{}
+	for i := range 200 {
+		many.WriteString(strings.Replace(configMap, "a}", fmt.Sprintf("a%d}", i), 1) + "data: {key: value, list: '[]'}\n---\n")
+	}
+	large := strings.Repeat("x", 1_000_000)
+	written := func(op string) string {
+		return "patches:\n- {target: {kind: ConfigMap}, patch: '[{op: add, path: /data/x, value: " + op + "}]'}\n"
+	}
 	cases := map[string]struct {
 		reason, kustomization string
 		limits                kustomize.Limits
@@ -48,7 +56,7 @@ func TestRender_growthIsBounded(t *testing.T) {
 		},
 		"many copies": {
 			"each may add something to each object", "patches:\n- target: {kind: ConfigMap}\n  patch: |-\n" + strings.Repeat("    - {op: copy, from: /data/key, path: /data/more}\n", 40),
-			kustomize.Limits{Changes: 50_000}, "limit Changes is 50000",
+			kustomize.Limits{Growth: 100_000}, "limit Growth is 100000",
 		},
 		"replacement of itself": {
 			"joined to itself", "replacements:\n" + replacement("data.key", "data.key", delimiter), kustomize.Limits{}, "grow again and again",
@@ -82,6 +90,31 @@ func TestRender_growthIsBounded(t *testing.T) {
 			"what is written is copied to many places", "replacements:\n" + strings.Repeat(replacement("data.key", "data.other", delimiter), 50),
 			kustomize.Limits{Changes: 100}, "limit Changes is 100",
 		},
+		"large value": {
+			"each object has a copy of its own", "resources: [../more/many.yaml]\n" + written(large), kustomize.Limits{}, "limit Growth",
+		},
+		"large value by an alias": {
+			"which kustomize writes out", "resources: [../more/many.yaml]\npatches:\n- target: {kind: ConfigMap}\n  patch: |-\n" +
+				"    - {op: test, path: /kind, value: &large " + large + "}\n    - {op: add, path: /data/x, value: *large}\n", kustomize.Limits{}, "limit Growth",
+		},
+		"large value merged": {
+			"by a strategic merge patch", "resources: [../more/many.yaml]\npatches:\n- {target: {kind: ConfigMap}, patch: '{apiVersion: v1, kind: ConfigMap, " +
+				"metadata: {name: any}, data: {x: " + large + "}}'}\n", kustomize.Limits{}, "limit Growth",
+		},
+		"large value joined": {
+			"by a replacement", "resources: [../more/many.yaml]\nconfigMapGenerator: [{name: large, literals: [x=" + large + "]}]\nreplacements:\n" +
+				"- {source: {kind: ConfigMap, name: large, fieldPath: data.x}, targets: [{select: {kind: ConfigMap}, fieldPaths: [data.key]" + delimiter + "}]}\n",
+			kustomize.Limits{}, "limit Growth",
+		},
+		"large value in a list": {
+			"each item has a copy of its own", "resources: [../more/list.yaml]\nconfigMapGenerator: [{name: large, literals: [x=" + large + "]}]\nreplacements:\n" +
+				"- {source: {kind: ConfigMap, name: large, fieldPath: data.x}, targets: [{select: {kind: Many, name: l}, fieldPaths: ['all.*']" + delimiter + "}]}\n",
+			kustomize.Limits{}, "limit Growth",
+		},
+		"large object": {
+			"each patch takes it apart", "configMapGenerator: [{name: large, literals: [x=" + large + "]}]\npatches:\n" +
+				strings.Repeat("- {target: {kind: ConfigMap, name: large}, patch: '[{op: add, path: /data/y, value: y}]'}\n", 1500), kustomize.Limits{}, "limit Changes",
+		},
 		"aliases":          {"in the kustomization itself", laughs, kustomize.Limits{}, "limit AliasNodes is 50000"},
 		"aliases in patch": {"and in a patch in it", "patches:\n- target: {kind: ConfigMap}\n  patch: |-\n    " + indented, kustomize.Limits{}, "limit AliasNodes is 50000"},
 		"patches": {
@@ -106,6 +139,13 @@ func TestRender_growthIsBounded(t *testing.T) {
 		},
 		"circle":  {"kustomize would follow it until the stack is full", "crds: [../more/circle.json]", kustomize.Limits{}, "lead in circles"},
 		"doubled": {"and this one almost", "crds: [../more/doubled.json]", kustomize.Limits{}, "too many definitions"},
+		"chain":   {"the path of each is kept, with the names of all before", "crds: [../more/chain.json]", kustomize.Limits{}, "too many definitions"},
+		"properties of all crds": {
+			"the files of a build add up", "crds: [../more/half.json, ../more/half2.json]", kustomize.Limits{}, "too many definitions",
+		},
+		"label": {
+			"it is written to each field", "configurations: [../more/labels.yaml]\ncommonLabels: {a: " + large[:100_000] + "}", kustomize.Limits{}, "limit Growth",
+		},
 	}
 	doubled := `{"a.X": {"Schema": {"properties": {"kind": {}, "apiVersion": {}, "metadata": {}, "a": {"$ref": "t0"}}}}, `
 	for i := range 60 {
@@ -119,23 +159,36 @@ func TestRender_growthIsBounded(t *testing.T) {
 		}
 		return out.String()
 	}
-	var wide strings.Builder
-	for i := range 20 {
-		fmt.Fprintf(&wide, `"a.X%d": {`+object+`, "a": {"$ref": "all"}}}}, `, i)
+	wide := func(types int) string {
+		out := "{"
+		for i := range types {
+			out += fmt.Sprintf(`"a.X%d": {`+object+`, "a": {"$ref": "all"}}}}, `, i)
+		}
+		out += `"all": {"Schema": {"properties": {"a": {}` + properties(`{"$ref": "large"}`, 60) + `}}}, `
+		return out + `"large": {"Schema": {"properties": {"a": {}` + properties(`{}`, 1000) + `}}}}`
 	}
-	wide.WriteString(`"all": {"Schema": {"properties": {"a": {}` + properties(`{"$ref": "large"}`, 60) + `}}}, `)
-	wide.WriteString(`"large": {"Schema": {"properties": {"a": {}` + properties(`{}`, 1000) + `}}}`)
+	var labels, chain strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&labels, "- {path: data/label%d, create: true}\n", i)
+		fmt.Fprintf(&chain, `"t%d": {"Schema": {"properties": {"%s": {"$ref": "t%d", "x-kubernetes-annotation": ""}}}}, `, i, large[:400], i+1)
+	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			fsys := files(map[string]string{
-				"app/kustomization.yaml":  "resources: [a.yaml]\n" + c.kustomization,
+				"more/chain.json":         `{"a.X": {` + object + `, "a": {"$ref": "t0"}}}}, ` + chain.String() + `"t2000": {}}`,
+				"more/labels.yaml":        "commonLabels:\n" + labels.String(),
+				"more/half.json":          wide(12),
+				"more/half2.json":         wide(12) + " ",
+				"app/kustomization.yaml":  strings.Replace("resources: [a.yaml]\n"+c.kustomization, "a.yaml]\nresources: [", "a.yaml, ", 1),
+				"more/many.yaml":          many.String(),
+				"more/list.yaml":          "apiVersion: v1\nkind: Many\nmetadata: {name: l}\nall: [" + strings.Repeat("a, ", 200) + "a]\n",
 				"app/a.yaml":              configMap + "data: {key: value, other: value}\n---\n" + strings.Replace(configMap, "a}", "b}", 1) + "data: {key: value, other: value}\n",
 				"more/replacement.yaml":   replacement("data.key", "data.key", delimiter),
 				"more/circle.json":        `{"a.X": {"Schema": {"properties": {"kind": {}, "apiVersion": {}, "metadata": {}, "self": {"$ref": "a.X"}}}}}`,
 				"more/doubled.json":       doubled + `"t60": {}}`,
 				"more/fields.yaml":        "namePrefix:\n" + strings.Repeat("- {path: spec/a}\n", 100),
 				"more/marked.json":        `{"a.X": {` + object + properties(`{"x-kubernetes-annotation": ""}`, 100) + `}}}}`,
-				"more/wide.json":          "{" + wide.String() + "}",
+				"more/wide.json":          wide(20),
 				"more/kustomization.yaml": "",
 			})
 			objects, problems := render(t, fsys, c.limits)

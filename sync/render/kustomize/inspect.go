@@ -171,6 +171,7 @@ func (v *view) text(name string, text []byte) {
 // checkWork rejects a build that would do too much, as far as it has been read.
 func (v *view) checkWork() error {
 	w := &v.work
+	changes, growth := w.total()
 	switch {
 	case v.embedded != nil && len(w.all) > 0:
 		return v.embedded
@@ -178,8 +179,11 @@ func (v *view) checkWork() error {
 		return exceeded(v.top, "the build makes too many objects (limit Objects is %d)", v.limits.Objects)
 	case len(w.all) > v.limits.Replacements:
 		return exceeded(v.top, "the build has too many replacements (limit Replacements is %d)", v.limits.Replacements)
-	case w.total() > float64(v.limits.Changes):
+	case changes > float64(v.limits.Changes):
 		return exceeded(v.top, "the build makes too many changes to too many objects; split it (limit Changes is %d)", v.limits.Changes)
+	case growth > float64(v.limits.Growth):
+		return exceeded(v.top, "the build writes too much text to too many objects; make the text smaller, "+
+			"or let patches and replacements name the objects that need it (limit Growth is %d)", v.limits.Growth)
 	case w.chained():
 		return failed(v.top, "replacements read what they or others have written, so that it would grow again and again; "+
 			"let them read fields that no replacement writes")

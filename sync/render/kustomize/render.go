@@ -3,7 +3,6 @@ package kustomize
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -50,11 +49,7 @@ func kustomizationFile(fsys fs.FS, dir string) string {
 // concurrently.
 func Render(ctx context.Context, fsys fs.FS, dir string, opts Options) ([]manifest.Object, []manifest.Problem, error) {
 	view := &view{
-		fsys: fsys, limits: opts.Limits.orDefault(), ended: ctx.Err, uses: make(map[string][]use),
-		work: work{
-			sizes: make(map[subject]int), long: make(map[string]int), counted: make(map[[sha256.Size]byte]bool),
-			replacements: replacements{known: make(map[string]*replacement)},
-		},
+		fsys: fsys, limits: opts.Limits.orDefault(), ended: ctx.Err, uses: make(map[string][]use), work: newWork(),
 	}
 	// The real path of the directory: kustomize resolves relative paths from there.
 	dir, err := view.resolve(dir)

@@ -38,9 +38,9 @@ type replacement struct {
 	// path is what it reads, and delimiter what that is split by.
 	path      []string
 	delimiter string
-	// fields is how many fields it writes in an object at most, and times how often it was read.
-	fields, times int
-	targets       []writing
+	// times is how often it was read.
+	times   int
+	targets []writing
 	// fedBy and feeds are the replacements that may write what it reads, and the other way round.
 	fedBy []feeding
 	feeds []*replacement
@@ -86,7 +86,6 @@ func (r *replacements) addReplacement(spec types.Replacement) {
 		if len(paths) == 0 {
 			paths = []string{""}
 		}
-		one.fields += len(paths)
 		to := writing{to: target.Select, delimiter: delimiterOf(target.Options)}
 		for _, path := range paths {
 			to.paths = append(to.paths, steps(path))

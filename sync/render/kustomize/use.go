@@ -49,9 +49,7 @@ func (v *view) expect(kustomization string, k *types.Kustomization) error {
 			if err := v.inspect(file, content); err != nil {
 				return err
 			}
-			fields, err := checkReferences(file, content)
-			v.work.lookFor(content, fields)
-			return err
+			return v.work.definitions(file, content)
 		})
 	}
 	for _, r := range k.Replacements {
@@ -143,19 +141,19 @@ func (v *view) inline(kustomization, at, patch string, target *types.Selector) e
 // generator checks the literals of a generator, which kustomize would repeat if one of them is wrong,
 // and expects its files.
 func (v *view) generator(kustomization, list string, makes subject, from types.KvPairSources, on func(string, use)) error {
-	v.work.objects++
+	v.work.make(makes, amount{objects: 1})
 	for i, literal := range from.LiteralSources {
 		if strings.Index(literal, "=") <= 0 {
 			return failed(kustomization, "%s %q: literals[%d] is not of the form key=value", list, makes.name, i)
 		}
-		v.work.add(makes, len(literal))
+		v.work.add(makes, len(literal), 1)
 		v.work.long[makes.kind] += len(literal)
 		_, value, _ := strings.Cut(literal, "=")
 		v.text(kustomization, []byte(strings.Trim(value, `"'`))) // kustomize takes quotes off
 	}
 	for _, env := range append([]string{from.EnvSource}, from.EnvSources...) {
 		on(env, func(file string, content []byte) error {
-			v.work.add(makes, len(content))
+			v.work.add(makes, len(content), bytes.Count(content, []byte("\n"))+1)
 			v.work.long[makes.kind] += len(content)
 			for line := range bytes.Lines(content) {
 				_, value, _ := bytes.Cut(line, []byte("="))
@@ -166,7 +164,7 @@ func (v *view) generator(kustomization, list string, makes subject, from types.K
 	}
 	for _, f := range from.FileSources {
 		on(f[strings.LastIndex(f, "=")+1:], func(file string, content []byte) error {
-			v.work.add(makes, len(content))
+			v.work.add(makes, len(content), 1)
 			v.work.long[makes.kind] += len(content)
 			v.text(file, content)
 			return nil

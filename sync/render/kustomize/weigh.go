@@ -10,32 +10,73 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 )
 
-// bytesPerChange is how much text counts as one more change, as it is copied.
-const bytesPerChange = 64
+const (
+	// bytesPerChange is how much text counts as one more change, as it is copied.
+	bytesPerChange = 64
+	// bytesOfValue is what a value counts beside its text, and bytesOfWritten what it counts if it is
+	// written to many places.
+	bytesOfValue, bytesOfWritten = 8, 64
+	// fieldsPerChange is how many fields that an object does not have count as one more change.
+	fieldsPerChange = 8
+)
 
 // subject is what a change is about, as far as that is known.
 type subject struct{ kind, name string }
 
+// amount is what was read about a subject.
+type amount struct {
+	// objects is how many there are, and bytes their size.
+	objects, bytes int
+	// largest is the size of one, and longest that of a list or map in one.
+	largest, longest int
+}
+
+// change is what is done to each object that may be a subject.
+type change struct {
+	// steps is how many changes there are, and passes how often they take an object apart.
+	steps, passes int
+	// bytes is what they write.
+	bytes int
+}
+
+// changes are those of each subject.
+type changes map[subject]change
+
 // work estimates what a build will do, from what it has read so far: kustomize reads everything that
 // a change needs before it makes the change. It errs on the high side.
 type work struct {
-	// objects, changes and variables are how many were read: variables are places that look as if
-	// vars belonged there.
-	objects, changes, variables int
-	// single are the changes of one object each; changes are held against all of them.
-	single int
-	// sizes are the sizes of objects, of the largest of a kind with no name, and of the largest of
-	// all with neither. grown is what changes may add to any object.
-	sizes map[subject]int
-	grown int
-	vars  []subject
+	// objects and variables are how many were read: variables are places that look as if vars
+	// belonged there.
+	objects, variables int
+	// read is what was read of each object, of each kind with no name, and of all with neither.
+	read map[subject]amount
+	// most is the largest number of objects of a kind that share a name, and affixes how many
+	// kustomizations change names.
+	most    map[string]int
+	affixes int
+	// changes are those of all objects that may be a subject, and single those of one of them.
+	// everything are those of all known fields of all objects.
+	changes, single changes
+	everything      change
+	// grown and lengthened are what changes may add to any object, and to a list in it.
+	grown, lengthened int
+	vars              []subject
 	// long is how much long texts the objects of each kind hold, and those of any kind after patches.
 	long map[string]int
-	// fields are how many fields of all objects configurations and crds name. counted are those files, by
-	// the hash of their content.
-	fields  int
-	counted map[[sha256.Size]byte]bool
+	// fields are how many fields of all objects configurations and crds name, and written how many of
+	// them labels and the like are written to. properties are those that crds lead to. counted are
+	// these files, by the hash of their content.
+	fields, written, properties int
+	counted                     map[[sha256.Size]byte]bool
 	replacements
+}
+
+func newWork() work {
+	return work{
+		read: make(map[subject]amount), most: make(map[string]int), changes: make(changes), single: make(changes),
+		long: make(map[string]int), counted: make(map[[sha256.Size]byte]bool),
+		replacements: replacements{known: make(map[string]*replacement)},
+	}
 }
 
 // resource counts the objects of a file.
@@ -46,6 +87,31 @@ func (w *work) resource(content []byte) {
 	}
 }
 
+// configuration counts the fields in a file of configurations.
+func (w *work) configuration(content []byte) {
+	if w.isCounted(content) {
+		return
+	}
+	for document := range documents(content) {
+		for i := 0; i+1 < len(document.Content); i += 2 {
+			fields := maps(document.Content[i+1])
+			w.fields += fields
+			if list := document.Content[i].Value; list != "nameReference" && list != "varReference" {
+				w.written += fields
+			}
+		}
+	}
+}
+
+// isCounted reports whether a file of configurations or crds was counted, and notes it. Kustomize keeps
+// each field only once.
+func (w *work) isCounted(content []byte) bool {
+	sum := sha256.Sum256(content)
+	known := w.counted[sum]
+	w.counted[sum] = true
+	return known
+}
+
 // object counts an object, or the items of a list.
 func (w *work) object(n *yaml.Node) {
 	if items := target(field(target(n), "items")); items != nil && items.Kind == yaml.SequenceNode {
@@ -53,8 +119,7 @@ func (w *work) object(n *yaml.Node) {
 			w.object(item)
 		}
 	}
-	w.objects++
-	w.add(subjectOf(n), size(n))
+	w.make(subjectOf(n), amount{1, size(n, bytesOfValue), size(n, bytesOfValue), longest(n)})
 	w.long[subjectOf(n).kind] += longTexts(n)
 }
 
@@ -83,24 +148,62 @@ func (w *work) longOf(s *types.Selector) int {
 	return bytes
 }
 
-// add notes that an object has more text.
-func (w *work) add(s subject, bytes int) {
-	w.sizes[s] += bytes
-	for _, wider := range []subject{{kind: s.kind}, {}} {
-		w.sizes[wider] = max(w.sizes[wider], w.sizes[s])
+// make counts an object.
+func (w *work) make(s subject, one amount) {
+	w.objects++
+	for _, wider := range s.wider() {
+		sum := w.read[wider]
+		w.read[wider] = amount{sum.objects + 1, sum.bytes + one.bytes, max(sum.largest, one.largest), max(sum.longest, one.longest)}
 	}
+	w.most[s.kind] = max(w.most[s.kind], w.read[s].objects)
+}
+
+// add notes that an object has more text, and more items in a list.
+func (w *work) add(s subject, text, items int) {
+	one := w.read[s]
+	one.largest += text
+	one.longest += items
+	for _, wider := range s.wider() {
+		sum := w.read[wider]
+		w.read[wider] = amount{sum.objects, sum.bytes + text, max(sum.largest, one.largest), max(sum.longest, one.longest)}
+	}
+}
+
+// wider returns the subjects that an object with a kind and a name belongs to.
+func (s subject) wider() []subject {
+	switch {
+	case s.kind == "":
+		return []subject{{}}
+	case s.name == "":
+		return []subject{s, {}}
+	}
+	return []subject{s, {kind: s.kind}, {}}
 }
 
 // sizeOf returns the most that an object may hold. Its name may have changed since it was read.
 func (w *work) sizeOf(s subject) int {
-	bytes := w.sizes[subject{}]
-	if known, ok := w.sizes[subject{kind: s.kind}]; ok && !w.retyped {
-		bytes = known
+	known := w.read[subject{}]
+	if ofKind, ok := w.read[subject{kind: s.kind}]; ok && !w.retyped {
+		known = ofKind
 	}
-	if known, ok := w.sizes[s]; ok && !w.retyped && !w.renamed {
-		bytes = known
+	if same, ok := w.read[s]; ok && !w.retyped && !w.renamed {
+		known = same
 	}
-	return bytes + w.grown
+	return known.largest + w.grown
+}
+
+// amountOf returns what all objects that may be a subject amount to at most.
+func (w *work) amountOf(s subject) amount {
+	if s.kind == "" || w.retyped {
+		return w.read[subject{}]
+	}
+	all := w.read[subject{kind: s.kind}]
+	if s.name != "" && !w.renamed {
+		// Changes of names may give the same to objects that had others.
+		all.objects = min(w.most[s.kind]*(1+w.affixes), all.objects)
+		all.bytes = min(all.objects*w.sizeOf(s), all.bytes)
+	}
+	return all
 }
 
 // patch counts a patch; target is nil if each of its documents names the one object that it is for.
@@ -111,35 +214,52 @@ func (w *work) patch(content []byte, target *types.Selector, options *types.Patc
 	}
 	for document := range documents(content) {
 		w.long[""] += longTexts(document)
-		switch {
-		case document.Kind == yaml.SequenceNode:
-			for _, operation := range document.Content {
-				w.operation(operation, target)
-			}
-		case target == nil:
-			w.change(subjectOf(document), size(document))
-		default:
-			w.selected(size(document), target)
+		if document.Kind == yaml.SequenceNode {
+			w.operations(document.Content, target)
+			continue
 		}
+		one := change{steps: 1, passes: 1, bytes: size(document, bytesOfWritten)}
+		if target != nil {
+			w.selected(one, size(document, bytesOfValue), longest(document), target)
+			continue
+		}
+		s := subjectOf(document)
+		w.single.add(s, one)
+		w.add(s, size(document, bytesOfValue), longest(document))
 	}
 }
 
-// operation counts an operation of a JSON patch.
-func (w *work) operation(n *yaml.Node, target *types.Selector) {
-	w.selected(size(n), target)
-	var does struct{ Op, Path, From string }
-	if err := n.Decode(&does); err != nil {
-		return // kustomize says what is wrong
+// operations counts those of a JSON patch, which takes an object apart once.
+func (w *work) operations(list []*yaml.Node, target *types.Selector) {
+	all, text, items := change{passes: 1}, 0, 0
+	copies := false
+	for _, n := range list {
+		all.steps++
+		text += size(n, bytesOfValue)
+		items += 1 + longest(n)
+		var does struct {
+			Op, Path, From string
+			Value          yaml.Node
+		}
+		if err := n.Decode(&does); err != nil {
+			does.Op, does.Value = "copy", *n // kustomize may read it otherwise
+		}
+		if does.Op == "test" {
+			continue
+		}
+		all.bytes += len(does.Path) + size(&does.Value, bytesOfWritten)
+		copies = copies || does.Op == "copy"
+		if does.Op == "move" {
+			w.names(does.From)
+		}
+		w.names(does.Path)
 	}
-	switch does.Op {
-	case "test":
-		return
-	case "copy":
-		w.selected(maxCopyBytes, target)
-	case "move":
-		w.names(does.From)
+	if copies {
+		all.bytes += maxCopyBytes
+		text += maxCopyBytes
+		items += maxCopyBytes
 	}
-	w.names(does.Path)
+	w.selected(all, text, items, target)
 }
 
 // names notes a change of what a JSON pointer leads to, if objects are known by that. What precedes
@@ -150,37 +270,38 @@ func (w *work) names(pointer string) {
 	w.retyped = w.retyped || field == "" || field == "kind"
 }
 
-// selected counts a change of all the objects that a target selects.
-func (w *work) selected(bytes int, target *types.Selector) {
-	if target != nil && exact(target.Kind) && exact(target.Name) {
-		w.change(subject{target.Kind, target.Name}, bytes)
+// selected counts a change of all the objects that a target selects. The text is that of the patch.
+func (w *work) selected(c change, text, items int, target *types.Selector) {
+	s := selectedBy(target)
+	w.changes.add(s, c)
+	if s.name != "" {
+		w.add(s, text, items)
 		return
 	}
-	w.changes += 1 + bytes/bytesPerChange
-	w.grown += bytes
+	w.grown += text
+	w.lengthened += items
 }
 
-// configuration counts the fields in a file of configurations.
-func (w *work) configuration(content []byte) {
-	fields := 0
-	for document := range documents(content) {
-		fields += maps(document)
+// selectedBy returns what all objects that a selector selects are, as far as it says that exactly.
+func selectedBy(s *types.Selector) subject {
+	switch {
+	case s == nil || !exact(s.Kind):
+		return subject{}
+	case !exact(s.Name):
+		return subject{kind: s.Kind}
 	}
-	w.lookFor(content, fields)
+	return subject{s.Kind, s.Name}
 }
 
-// lookFor counts the fields of a file. Kustomize keeps each only once.
-func (w *work) lookFor(content []byte, fields int) {
-	if sum := sha256.Sum256(content); !w.counted[sum] {
-		w.counted[sum] = true
-		w.fields += fields
+// add counts a change. Subjects are many only in what nobody writes: what is beyond is taken for a
+// change of all objects.
+func (c changes) add(s subject, one change) {
+	const most = 2000
+	if _, known := c[s]; !known && len(c) >= most {
+		s = subject{}
 	}
-}
-
-// change counts a change of one object.
-func (w *work) change(s subject, bytes int) {
-	w.single += 1 + bytes/bytesPerChange
-	w.add(s, bytes)
+	sum := c[s]
+	c[s] = change{steps: sum.steps + one.steps, passes: sum.passes + one.passes, bytes: sum.bytes + one.bytes}
 }
 
 // everywhere counts the fields of a kustomization that change all objects.
@@ -191,43 +312,85 @@ func (w *work) everywhere(k *types.Kustomization) {
 		NamePrefix: k.NamePrefix, NameSuffix: k.NameSuffix, Namespace: k.Namespace, CommonLabels: k.CommonLabels, Labels: k.Labels,
 		CommonAnnotations: k.CommonAnnotations, Images: k.Images, ImageTags: k.ImageTags, Replicas: k.Replicas, Vars: k.Vars,
 	}
-	w.affixed = w.affixed || k.NamePrefix != "" || k.NameSuffix != ""
+	if k.NamePrefix != "" || k.NameSuffix != "" {
+		w.affixed = true
+		w.affixes++
+	}
 	text, err := json.Marshal(fields)
 	if err != nil {
 		return // it was decoded from JSON
 	}
-	w.changes += len(text) / bytesPerChange
-	w.changes += len(fields.Images) + len(fields.ImageTags) + len(fields.Replicas) + len(fields.Vars) + len(fields.Labels)
+	steps := len(fields.Images) + len(fields.ImageTags) + len(fields.Replicas) + len(fields.Vars) + len(fields.Labels)
+	if text = bytes.Trim(text, "{}"); len(text) > 0 {
+		w.everything.steps += 1 + steps
+		w.everything.bytes += len(text)
+	}
 	for _, v := range fields.Vars {
 		w.vars = append(w.vars, subject{v.ObjRef.Kind, v.ObjRef.Name})
 	}
 }
 
-// total returns the number of changes to single objects.
-func (w *work) total() float64 {
-	changes, writes, texts := float64(w.changes), 0, 0.0
-	for _, r := range w.all {
-		each := 1 + float64(w.sizeOf(r.from))/bytesPerChange
-		changes += float64(r.times) * float64(r.fields) * each
-		writes += r.fields
-		for _, to := range r.targets {
-			texts += float64(r.times) * float64(len(to.paths)) * float64(w.longOf(to.to))
-		}
+// total returns the number of changes to single objects, and how much they write where a text may be
+// written more often than it was read.
+func (w *work) total() (changes, growth float64) {
+	for s, c := range w.changes {
+		all := w.amountOf(s)
+		objects := float64(max(all.objects, 1))
+		changes += objects*(float64(c.steps)+inChanges(c.bytes)) + float64(c.passes)*inChanges(all.bytes)
+		growth += objects * float64(c.bytes)
 	}
-	total := changes*float64(max(w.objects, 1)) + float64(w.single)
-	// Kustomize parses a text, and writes it again, for every path that leads into it.
-	const bytesParsed = 8 // in the time of a change
-	total += texts / bytesParsed
+	objects, fields, written := float64(max(w.objects, 1)), float64(w.fields), float64(1+w.written)
 	// Kustomize looks for each field in each object, and compares it with all others.
-	total += float64(w.fields) * float64(w.objects+w.fields)
+	changes += fields * (float64(w.objects) + fields)
+	changes += objects * (float64(w.everything.steps)*(1+fields/fieldsPerChange) + written*inChanges(w.everything.bytes))
+	growth += objects * written * float64(w.everything.bytes)
+	for s, c := range w.single {
+		changes += float64(c.steps) + inChanges(c.bytes) + float64(c.passes)*inChanges(w.sizeOf(s))
+	}
+	for _, r := range w.all {
+		more, grows := w.replaced(r)
+		changes, growth = changes+more, growth+grows
+	}
+	for _, v := range w.vars {
+		grows := float64(w.variables) * float64(w.sizeOf(v))
+		changes, growth = changes+grows/bytesPerChange, growth+grows
+	}
+	return changes, growth
+}
+
+// replaced returns what a replacement adds to the total.
+func (w *work) replaced(r *replacement) (changes, growth float64) {
+	value, comparisons := w.sizeOf(r.from), 0.0
+	changes = float64(len(r.targets)+1) * float64(w.objects) // each is held against its selectors
 	// We compare what each replacement writes with what all of them read, by regular expressions.
 	const comparison = 10
-	total += comparison * float64(writes) * float64(len(w.all))
-	for _, v := range w.vars {
-		total += float64(w.variables) * float64(w.sizeOf(v)) / bytesPerChange
+	// Kustomize parses a text, and writes it again, for every path that leads into it.
+	const bytesParsed = 8 // in the time of a change
+	for _, target := range r.targets {
+		comparisons += comparison * float64(len(target.paths)) * float64(len(w.all))
+		all := w.amountOf(selectedBy(target.to))
+		objects, places := float64(max(all.objects, 1)), 0.0
+		for _, path := range target.paths {
+			places += w.places(path, all)
+		}
+		changes += objects*places*(1+inChanges(value)) + float64(len(target.paths))*float64(w.longOf(target.to))/bytesParsed
+		growth += objects * places * float64(value)
 	}
-	return total
+	return comparisons + float64(r.times)*changes, float64(r.times) * growth
 }
+
+// places returns how many values of one object a path may lead to at most.
+func (w *work) places(path []string, in amount) float64 {
+	places, most := 1.0, float64(max(in.largest+w.grown, 1))
+	for _, step := range path {
+		if _, _, selects := selected(step); selects || step == "*" {
+			places = min(places*float64(max(in.longest+w.lengthened, 1)), most)
+		}
+	}
+	return places
+}
+
+func inChanges(bytes int) float64 { return float64(bytes) / bytesPerChange }
 
 // documents returns the documents of a file that can be parsed, up to the first that cannot:
 // kustomize says what is wrong with it.
@@ -246,11 +409,13 @@ func documents(content []byte) func(func(*yaml.Node) bool) {
 	}
 }
 
-// size returns the size of the texts in a value; aliases were measured before.
-func size(n *yaml.Node) int {
-	bytes := len(n.Value) + 8
+// size returns the size of the texts in a value, with each of some bytes more. What aliases stand for
+// is bounded.
+func size(n *yaml.Node, each int) int {
+	n = target(n)
+	bytes := len(n.Value) + each
 	for _, child := range n.Content {
-		bytes += size(child)
+		bytes += size(child, each)
 	}
 	return bytes
 }
@@ -260,12 +425,22 @@ func maps(n *yaml.Node) int {
 	n = target(n)
 	found := 0
 	if n.Kind == yaml.MappingNode {
-		found++
+		found = 1
 	}
 	for _, child := range n.Content {
 		found += maps(child)
 	}
 	return found
+}
+
+// longest returns how many values the longest list or map in a value holds.
+func longest(n *yaml.Node) int {
+	n = target(n)
+	most := len(n.Content)
+	for _, child := range n.Content {
+		most = max(most, longest(child))
+	}
+	return most
 }
 
 func subjectOf(n *yaml.Node) subject {
