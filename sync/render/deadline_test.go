@@ -3,6 +3,7 @@ package render_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"runtime"
 	"sync"
@@ -50,11 +51,11 @@ func TestFolder_returnsWhenItsContextEnds(t *testing.T) {
 			slots := render.NewSlots()
 			failed := make(chan error, 1)
 			go func() {
-				_, _, err := slots.Folder(ctx, stuckFS{c.files, sync.OnceFunc(func() { close(opened) }), until}, "a", "")
+				_, _, err := slots.Folder(ctx, "repository", stuckFS{c.files, sync.OnceFunc(func() { close(opened) }), until}, "a", "")
 				failed <- err
 			}()
 			<-opened
-			objects, _, err := slots.Folder(t.Context(), c.files, "b", "")
+			objects, _, err := slots.Folder(t.Context(), "repository", c.files, "b", "")
 			require.NoError(t, err, c.reason)
 			assert.Len(t, objects, 1, "another folder is rendered meanwhile")
 			cancel()
@@ -71,18 +72,44 @@ func TestFolder_returnsWhenItsContextEnds(t *testing.T) {
 func TestSlots_areTakenUntilTheWorkEnds(t *testing.T) {
 	files := fstest.MapFS{"a/cm.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\n")}}
 	until, slots := make(chan struct{}), render.NewSlots()
-	for range max(2, runtime.GOMAXPROCS(0)) {
+	for i := range max(2, runtime.GOMAXPROCS(0)) {
 		ctx, cancel := context.WithCancel(t.Context())
-		_, _, err := slots.Folder(ctx, stuckFS{files, cancel, until}, "a", "")
+		_, _, err := slots.Folder(ctx, fmt.Sprint("repository ", i), stuckFS{files, cancel, until}, "a", "")
 		require.ErrorIs(t, err, context.Canceled)
 	}
 	ended, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	_, _, err := slots.Folder(ended, files, "a", "")
+	_, _, err := slots.Folder(ended, "repository", files, "a", "")
 	require.ErrorContains(t, err, "wait for other folders", "all slots are taken")
 
 	close(until)
-	objects, _, err := slots.Folder(t.Context(), files, "a", "")
+	objects, _, err := slots.Folder(t.Context(), "repository", files, "a", "")
 	require.NoError(t, err, "what was stuck has ended")
 	assert.Len(t, objects, 1)
+}
+
+// A folder that is tried again while the work goes on does not take the slots of others.
+func TestSlots_areTakenOnceByAFolderThatIsTriedAgain(t *testing.T) {
+	cm := &fstest.MapFile{Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\n")}
+	files := fstest.MapFS{"a/cm.yaml": cm, "b/cm.yaml": cm}
+	until, slots := make(chan struct{}), render.NewSlots()
+	ctx, cancel := context.WithCancel(t.Context())
+	_, _, err := slots.Folder(ctx, "repository", stuckFS{files, cancel, until}, "a", "")
+	require.ErrorIs(t, err, context.Canceled)
+	for _, again := range []string{"a", "./a/", "b/../a"} {
+		_, _, err := slots.Folder(t.Context(), "repository", files, again, "")
+		require.ErrorContains(t, err, "has not ended yet", again)
+	}
+	for range max(2, runtime.GOMAXPROCS(0)) {
+		_, _, err := slots.Folder(t.Context(), "repository", files, "b", "")
+		require.NoError(t, err, "another folder")
+		_, _, err = slots.Folder(t.Context(), "other", files, "a", "")
+		require.NoError(t, err, "another repository")
+	}
+
+	close(until)
+	require.Eventually(t, func() bool {
+		_, _, err := slots.Folder(t.Context(), "repository", files, "a", "")
+		return err == nil
+	}, time.Minute, time.Millisecond, "what was stuck has ended")
 }

@@ -10,6 +10,7 @@ import (
 	"path"
 	"runtime"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/semaphore"
 
@@ -41,21 +42,86 @@ type result struct {
 
 // Slots bound how many folders are rendered at a time: rendering takes CPU and memory and never waits
 // for others, so that more at a time would not be faster.
-type Slots struct{ free *semaphore.Weighted }
+type Slots struct {
+	free *semaphore.Weighted
+
+	mu sync.Mutex
+	// overdue are how many renderings of each folder go on after their time.
+	overdue map[string]int
+}
 
 // NewSlots returns as many slots as there are processors, and at least two: a folder that holds up
 // its slot must not hold up all others.
 func NewSlots() *Slots {
-	return &Slots{free: semaphore.NewWeighted(int64(max(2, runtime.GOMAXPROCS(0))))}
+	return &Slots{free: semaphore.NewWeighted(int64(max(2, runtime.GOMAXPROCS(0)))), overdue: make(map[string]int)}
 }
 
 // Folder waits for a slot and renders a folder, as Folder does. The slot is taken until the work has
-// ended, even if ctx ended before.
-func (s *Slots) Folder(ctx context.Context, root fs.FS, folder, ignore string) ([]manifest.Object, []manifest.Problem, error) {
+// ended, even if ctx ended before. Until then a folder of the same path is refused, whatever its
+// revision: repository names what root is a revision of. So a folder that is tried again and again
+// does not take all slots.
+func (s *Slots) Folder(ctx context.Context, repository string, root fs.FS, folder, ignore string) ([]manifest.Object, []manifest.Problem, error) {
+	key := repository + " " + path.Clean("./"+folder)
+	if err := s.refuse(key, folder); err != nil {
+		return nil, nil, err
+	}
 	if err := s.free.Acquire(ctx, 1); err != nil {
 		return nil, nil, &Error{v1alpha1.BuildFailedReason, fmt.Errorf("render %q: wait for other folders to be rendered: %w", folder, err)}
 	}
-	return start(ctx, root, folder, ignore, func() { s.free.Release(1) })
+	taken := &slot{of: s, key: key}
+	if err := s.refuse(key, folder); err != nil {
+		taken.leave()
+		return nil, nil, err
+	}
+	return start(ctx, root, folder, ignore, taken)
+}
+
+// refuse returns an error if a rendering of a folder goes on after its time.
+func (s *Slots) refuse(key, folder string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.overdue[key] == 0 {
+		return nil
+	}
+	return &Error{v1alpha1.BuildFailedReason, fmt.Errorf("render %q: the rendering before took too long and has not ended yet; split the folder", folder)}
+}
+
+// slot is one that is taken. A nil slot is none.
+type slot struct {
+	of  *Slots
+	key string
+	// late: the time of the work is over; left: the work has ended.
+	late, left bool
+}
+
+// overdue notes that the time of the work is over.
+func (t *slot) overdue() {
+	if t == nil {
+		return
+	}
+	t.of.mu.Lock()
+	defer t.of.mu.Unlock()
+	if !t.left {
+		t.late = true
+		t.of.overdue[t.key]++
+	}
+}
+
+// leave frees the slot, as the work has ended.
+func (t *slot) leave() {
+	if t == nil {
+		return
+	}
+	defer t.of.free.Release(1)
+	t.of.mu.Lock()
+	defer t.of.mu.Unlock()
+	t.left = true
+	if !t.late {
+		return
+	}
+	if t.of.overdue[t.key]--; t.of.overdue[t.key] == 0 {
+		delete(t.of.overdue, t.key)
+	}
 }
 
 // Folder renders a folder of the repository with the given root; empty means the root. ignore holds
@@ -66,20 +132,21 @@ func (s *Slots) Folder(ctx context.Context, root fs.FS, folder, ignore string) (
 // until it next looks at a file, which root may refuse by then, or is done: a kustomize build cannot
 // be interrupted, and its limits bound how long it takes.
 func Folder(ctx context.Context, root fs.FS, folder, ignore string) ([]manifest.Object, []manifest.Problem, error) {
-	return start(ctx, root, folder, ignore, func() {})
+	return start(ctx, root, folder, ignore, nil)
 }
 
-// start renders a folder, and calls ended when the work has ended, which may be after it returns.
-func start(ctx context.Context, root fs.FS, folder, ignore string, ended func()) ([]manifest.Object, []manifest.Problem, error) {
+// start renders a folder, and leaves the slot when the work has ended, which may be after it returns.
+func start(ctx context.Context, root fs.FS, folder, ignore string, taken *slot) ([]manifest.Object, []manifest.Problem, error) {
 	done := make(chan result, 1)
 	go func() {
-		defer ended()
+		defer taken.leave()
 		done <- rendered(ctx, root, folder, ignore)
 	}()
 	select {
 	case got := <-done:
 		return got.objects, got.problems, got.err
 	case <-ctx.Done():
+		taken.overdue()
 		return nil, nil, &Error{v1alpha1.BuildFailedReason, fmt.Errorf("render %q: it takes too long: %w", folder, ctx.Err())}
 	}
 }

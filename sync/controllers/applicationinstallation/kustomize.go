@@ -36,14 +36,14 @@ func (m kustomizeMethod) build(ctx context.Context, p plan, at git.Revision) (*f
 		return nil, gitError(err)
 	}
 	got := &files{revision: revision.String(), git: revision}
-	path := p.source.version.Template.Source.Git.Path
-	got.objects, got.problems, err = m.renders.Folder(ctx, root, path, "")
+	from := p.source.version.Template.Source.Git
+	got.objects, got.problems, err = m.renders.Folder(ctx, from.Remote, root, from.Path, "")
 	var known *render.Error
 	if errors.As(err, &known) {
 		return nil, reconcile.Failed(known.Reason, "%w at %s", err, revision)
 	}
 	if len(got.objects) == 0 && len(got.problems) == 0 {
-		return nil, reconcile.Failed(v1alpha1.EmptyPathReason, "%q holds no manifest at %s", path, revision)
+		return nil, reconcile.Failed(v1alpha1.EmptyPathReason, "%q holds no manifest at %s", from.Path, revision)
 	}
 	for _, o := range got.objects {
 		o.SetLabel(v1alpha1.ReleaseLabel, p.inst.Name) // the generated Application selects by it

@@ -118,7 +118,7 @@ func (r *Reconciler) render(ctx context.Context, o order, from source) (*rendere
 	if err != nil {
 		return nil, sourceError(err)
 	}
-	objects, problems, err := r.renders.Folder(ctx, root, from.path, from.ignore)
+	objects, problems, err := r.renders.Folder(ctx, from.repository.URL, root, from.path, from.ignore)
 	if err != nil {
 		return nil, renderError(err)
 	}
