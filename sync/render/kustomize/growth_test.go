@@ -111,6 +111,15 @@ func TestRender_growthIsBounded(t *testing.T) {
 				"- {source: {kind: ConfigMap, name: large, fieldPath: data.x}, targets: [{select: {kind: Many, name: l}, fieldPaths: ['all.*']" + delimiter + "}]}\n",
 			kustomize.Limits{}, "limit Growth",
 		},
+		"named patches": {
+			"the object is looked for among all", "patches:\n- patch: |-\n" + strings.Repeat("    {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {key: other}}\n    ---\n", 300),
+			kustomize.Limits{Comparisons: 500}, "limit Comparisons is 500",
+		},
+		"named targets": {
+			"and so are those that a target names", "patches:\n" +
+				strings.Repeat("- {target: {kind: ConfigMap, name: a}, patch: '[{op: add, path: /data/key, value: other}]'}\n", 300),
+			kustomize.Limits{Comparisons: 500}, "limit Comparisons is 500",
+		},
 		"large object": {
 			"each patch takes it apart", "configMapGenerator: [{name: large, literals: [x=" + large + "]}]\npatches:\n" +
 				strings.Repeat("- {target: {kind: ConfigMap, name: large}, patch: '[{op: add, path: /data/y, value: y}]'}\n", 1500), kustomize.Limits{}, "limit Changes",

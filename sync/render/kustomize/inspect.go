@@ -181,6 +181,8 @@ func (v *view) checkWork() error {
 		return exceeded(v.top, "the build has too many replacements (limit Replacements is %d)", v.limits.Replacements)
 	case changes > float64(v.limits.Changes):
 		return exceeded(v.top, "the build makes too many changes to too many objects; split it (limit Changes is %d)", v.limits.Changes)
+	case w.comparisons() > v.limits.Comparisons:
+		return exceeded(v.top, "the build has too many patches for that many objects; split it (limit Comparisons is %d)", v.limits.Comparisons)
 	case growth > float64(v.limits.Growth):
 		return exceeded(v.top, "the build writes too much text to too many objects; make the text smaller, "+
 			"or let patches and replacements name the objects that need it (limit Growth is %d)", v.limits.Growth)

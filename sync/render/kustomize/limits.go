@@ -23,6 +23,9 @@ type Limits struct {
 	// configurations and the like, times the number of objects that each may have to be held against if
 	// it does not name one: a build cannot be interrupted.
 	Changes int
+	// Comparisons is the number of patches times that of objects: kustomize compares each object with
+	// what a patch is for, also if that names one.
+	Comparisons int
 	// Growth is how many bytes patches, replacements, labels and the like write, times the number of
 	// objects that each may be written to.
 	Growth int
@@ -34,11 +37,11 @@ type Limits struct {
 
 // DefaultLimits returns limits that no sane kustomization reaches: files of 5 MiB, 32 MiB and
 // 20,000 reads in total, 20,000 objects, 40 links, 50,000 aliased values of 5 MiB,
-// 2 million values, 20 million changes, which write 128 MiB, 500 replacements, 100 levels.
+// 2 million values, 20 million changes, which write 128 MiB, 30 million comparisons, 500 replacements, 100 levels.
 func DefaultLimits() Limits {
 	return Limits{
 		FileBytes: 5 << 20, TotalBytes: 32 << 20, Reads: 20_000, Objects: 20_000, Links: 40,
-		AliasNodes: 50_000, AliasBytes: 5 << 20, Nodes: 2_000_000, Changes: 20_000_000, Growth: 128 << 20, Replacements: 500, Depth: 100,
+		AliasNodes: 50_000, AliasBytes: 5 << 20, Nodes: 2_000_000, Changes: 20_000_000, Comparisons: 30_000_000, Growth: 128 << 20, Replacements: 500, Depth: 100,
 	}
 }
 
@@ -54,6 +57,7 @@ func (l Limits) orDefault() Limits {
 		AliasBytes:   positive(l.AliasBytes, d.AliasBytes),
 		Nodes:        positive(l.Nodes, d.Nodes),
 		Changes:      positive(l.Changes, d.Changes),
+		Comparisons:  positive(l.Comparisons, d.Comparisons),
 		Growth:       positive(l.Growth, d.Growth),
 		Replacements: positive(l.Replacements, d.Replacements),
 		Depth:        positive(l.Depth, d.Depth),

@@ -358,6 +358,17 @@ func (w *work) total() (changes, growth float64) {
 	return changes, growth
 }
 
+// comparisons returns how often an object is compared with what a patch is for.
+func (w *work) comparisons() int {
+	patches := 0
+	for _, all := range []changes{w.changes, w.single} {
+		for _, c := range all {
+			patches += c.passes
+		}
+	}
+	return patches * w.objects
+}
+
 // replaced returns what a replacement adds to the total.
 func (w *work) replaced(r *replacement) (changes, growth float64) {
 	value, comparisons := w.sizeOf(r.from), 0.0
