@@ -114,3 +114,26 @@ func TestCustom_kept(t *testing.T) {
 	assert.True(t, f.definition())
 	assert.NotNil(t, f.thing())
 }
+
+// P6: nor does the Namespace of one that is to stay go, however long others take.
+func TestCustom_keptInANamespace(t *testing.T) {
+	f := newFixture(t)
+	crd, held := definition(t, f)
+	kept := manifest.Object{Unstructured: held.DeepCopy()}
+	kept.SetName("kept")
+	kept.SetNamespace(f.space())
+	kept.SetAnnotations(map[string]string{v1alpha1.PruneAnnotation: "disabled"})
+	held.SetFinalizers([]string{"example.com/hold"})
+	space := parse(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+f.space()+"}}")
+	first := f.until(f.request(nil, crd, space, held, kept), clean)
+
+	left := f.Delete(t.Context(), f.owner, first.Inventory)
+	require.NotEmpty(t, left.Waiting)
+	f.drain()
+	f.letGo()
+	f.awaitNotice()
+	left = f.Delete(t.Context(), f.owner, left.Inventory)
+	require.NoError(t, left.Err)
+	assert.Empty(t, left.Inventory)
+	assert.True(t, f.hasSpace())
+}

@@ -85,6 +85,7 @@ func (r *run) prune(ctx context.Context) {
 			continue
 		}
 		r.keepDefinitions()
+		r.keepNamespaces() // a later run does not know any more what was released in this one
 		if !r.over(custom) {
 			r.waitForCustom()
 			break

@@ -34,8 +34,11 @@ func (s *scope) awaitHealthAnew() {
 	switch {
 	case s.lost != nil:
 		x.unseen = s.isDue(s.healthDue())
-	case x.unseen && !x.healthAwaited.IsZero():
-		x.unseen, x.healthAwaited = false, awaitedFrom(s.options())
+	case x.unseen:
+		x.unseen = false
+		if !x.healthAwaited.IsZero() { // or it was given up meanwhile
+			x.healthAwaited = awaitedFrom(s.options())
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -106,6 +107,21 @@ func TestAwaitHealthAnew(t *testing.T) {
 		assert.Equal(t, c.anew, x.healthAwaited != c.awaited, c.reason)
 		assert.False(t, s.givesUp(), c.reason)
 	}
+}
+
+// A rollback that ended while the cluster was lost leaves nothing to be waited for.
+func TestAwaitHealthAnew_ofWhatWasGivenUp(t *testing.T) {
+	x := &session{healthAwaited: time.Now().Add(-time.Hour), installed: installed{moved: "a/1"}}
+	inst := &v1alpha1.ApplicationInstallation{}
+	inst.Spec.DeployOptions = &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{Wait: true, Atomic: true}}
+	s := &scope{inst: inst, session: x, now: time.Now(), lost: errors.New("unreachable")}
+	s.awaitHealthAnew()
+	require.True(t, x.unseen)
+	x.healthAwaited = time.Time{}
+	s.lost = nil
+	s.awaitHealthAnew()
+	assert.False(t, x.unseen)
+	assert.Zero(t, x.healthAwaited)
 }
 
 func TestTake_ofARollback(t *testing.T) {
