@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,6 +39,22 @@ func TestDiff_labelsOfTheNamespace(t *testing.T) {
 	require.NoError(t, c.Patch(t.Context(), namespace, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"team":"a"}}}`))))
 	got = waybill(t, cluster, args...)
 	assert.NotContains(t, got.out, "# Namespace ", "it has them")
+}
+
+// A cluster-scoped object has no namespace, whatever that of the command line is.
+func TestDiff_fileOfAClusterScopedObject(t *testing.T) {
+	cluster := user(t)
+	name := cluster.Namespace(t)
+	create(t, clientOf(t, cluster), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	file := "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: " + name + "}, rules: []}\n"
+
+	got := waybillWith(t, file, "diff", "-f", "-", "--kubeconfig", cluster.KubeconfigFile())
+	assert.Equal(t, 0, got.code, got.out)
+	assert.Contains(t, got.errOut, "0 created, 0 changed, 0 deleted, 0 refused, 1 as they are\n")
+
+	got = waybillWith(t, strings.ReplaceAll(file, name, name+"-new"), "diff", "-f", "-", "--kubeconfig", cluster.KubeconfigFile())
+	assert.Contains(t, got.out, "# ClusterRole.rbac.authorization.k8s.io "+name+"-new in user: created\n")
+	assert.NotContains(t, got.out, "namespace:")
 }
 
 // C25: a folder without manifests deletes nothing, and one with a broken manifest neither.

@@ -169,10 +169,7 @@ func (j *job) ofFiles(ctx context.Context) ([]change, error) {
 		if c.refused {
 			continue // so it delivers nothing
 		}
-		if c.after.GetNamespace() == "" {
-			c.after.SetNamespace(namespace) // its kind comes with the files
-		}
-		more, err := j.ofFile(ctx, c.after)
+		more, err := j.ofFile(ctx, c.after, namespace)
 		if ctx.Err() != nil {
 			return nil, err
 		}
@@ -184,13 +181,14 @@ func (j *job) ofFiles(ctx context.Context) ([]change, error) {
 	return changes, nil
 }
 
-// ofFile returns what an object of a file would deliver once it is in the target.
-func (j *job) ofFile(ctx context.Context, object *unstructured.Unstructured) ([]change, error) {
+// ofFile returns what an object of a file would deliver once it is in the target. The namespace is that
+// of an object that names none.
+func (j *job) ofFile(ctx context.Context, object *unstructured.Unstructured, namespace string) ([]change, error) {
 	switch object.GroupVersionKind() {
 	case v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind):
-		return with(ctx, object, j.ofInstallation)
+		return with(ctx, inNamespace(object, namespace), j.ofInstallation)
 	case v1alpha1.GroupVersion.WithKind(v1alpha1.KubernetesApplicationKind):
-		changes, err := with(ctx, object, j.ofKubernetesApplication)
+		changes, err := with(ctx, inNamespace(object, namespace), j.ofKubernetesApplication)
 		if errors.Is(err, errNotScheduled) {
 			j.env.Warnf("%s", err)
 			return nil, nil
@@ -198,6 +196,16 @@ func (j *job) ofFile(ctx context.Context, object *unstructured.Unstructured) ([]
 		return changes, err
 	}
 	return nil, nil
+}
+
+// inNamespace returns an object of a namespaced kind with its namespace. It has none yet if its kind
+// comes with the files, since no API server has seen it.
+func inNamespace(object *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
+	if object.GetNamespace() == "" {
+		object = object.DeepCopy() // the one that is shown stays as it is
+		object.SetNamespace(namespace)
+	}
+	return object
 }
 
 // hubID returns the id of the hub that a cluster is; empty if waybill-sync has not run there yet.
