@@ -41,6 +41,35 @@ func TestDiff_labelsOfTheNamespace(t *testing.T) {
 	assert.NotContains(t, got.out, "# Namespace ", "it has them")
 }
 
+// K38: the namespace is left out for a user who may not read it, and hides nothing of the rest.
+func TestDiff_labelsOfANamespaceThatIsHidden(t *testing.T) {
+	s, cluster := newSources(t), user(t)
+	apps := cluster.Namespace(t)
+	inst := installation(apps, "web", "web", "1.0.0")
+	inst.Spec.Namespace = &v1alpha1.TargetNamespace{Name: apps, Labels: map[string]string{"team": "a"}}
+	create(t, clientOf(t, cluster), inst)
+	tenant, _ := userWith(t, cluster, apps, allButNamespaces...)
+
+	for _, made := range []bool{false, true} {
+		before := client.MergeFrom(inst.DeepCopy())
+		inst.Spec.Namespace.Create = made
+		require.NoError(t, clientOf(t, cluster).Patch(t.Context(), inst, before))
+		got := waybillWith(t, "", "diff", "installation/web", "-n", apps, "--system-namespace", apps,
+			"--definition", s.path("catalog", "web.yaml"), "--kubeconfig", tenant)
+		assert.Equal(t, 2, got.code, got.out)
+		assert.Contains(t, got.out, "# Deployment.apps "+apps+"/web in user: created\n", "create: %t", made)
+		assert.Contains(t, got.errOut, "warning: Namespace "+apps+" in user is left out: ", "create: %t", made)
+		assert.Contains(t, got.errOut, "error: the comparison is not complete: 1 left out\n", "create: %t", made)
+	}
+}
+
+// allButNamespaces are the rights that a tenant needs to see what an installation would change.
+var allButNamespaces = []rbacv1.PolicyRule{
+	right(v1alpha1.Group, []string{"applicationinstallations"}, "get"),
+	right("", []string{"configmaps", "secrets", "services"}, "get", "list", "create", "patch"),
+	right("apps", []string{"deployments"}, "get", "list", "create", "patch"),
+}
+
 // A cluster-scoped object has no namespace, whatever that of the command line is.
 func TestDiff_fileOfAClusterScopedObject(t *testing.T) {
 	cluster := user(t)

@@ -72,6 +72,8 @@ func (j *job) ofNamespace(ctx context.Context, r *installation.Resolved, owner a
 	case apierrors.IsNotFound(err):
 		j.provided.namespaces[wanted.Name] = true // another installation that creates it finds it there
 		return []change{{cluster: j.target.Name(), id: object.ID(), after: namespace}}, nil
+	case apierrors.IsForbidden(err):
+		return j.known([]change{{cluster: j.target.Name(), id: object.ID(), omitted: err}}), nil
 	case err != nil:
 		return nil, fmt.Errorf("get namespace %s: %w", wanted.Name, j.target.Explain(err))
 	case !marked:
