@@ -65,6 +65,46 @@ func TestDiff_deletesWhatHasLeft(t *testing.T) {
 	assert.Contains(t, got.errOut, "2 created, 0 changed, 1 deleted, 0 refused, 2 as they are\n", "the namespace comes with it: %s", got.out)
 }
 
+// P9: a Namespace stays for what stays in it, which would be deleted with it.
+func TestDiff_namespaceOfWhatStays(t *testing.T) {
+	cluster := hub(t)
+	c, namespace := clientOf(t, cluster), cluster.Namespace(t)
+	hubWithID(t, c, namespace, "this-hub")
+	gs := gitSync(namespace, "site")
+	gs.Spec.AllowEmpty, gs.Status.Inventory = true, &v1alpha1.Inventory{}
+	owner := apply.Owner{HubID: "this-hub", Kind: v1alpha1.GitSyncKind, Namespace: namespace, Name: "site"}
+	others := owner
+	others.Name = "other"
+	for which, deliver := range map[string]func(in string){
+		"empty":  func(string) {},
+		"pruned": func(in string) { delivered(t, cluster, owner, configMapYAML(in, "page", "a")) },
+		"kept": func(in string) {
+			delivered(t, cluster, owner, "{apiVersion: v1, kind: ConfigMap, metadata: {namespace: "+in+", name: page, annotations: {apps.waybill.dev/prune: disabled}}}")
+		},
+		"others": func(in string) { delivered(t, cluster, others, configMapYAML(in, "page", "a")) },
+	} {
+		in := namespace + "-" + which
+		create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: in}})
+		delivered(t, cluster, owner, "{apiVersion: v1, kind: Namespace, metadata: {name: "+in+"}}")
+		deliver(in)
+		gs.Status.Inventory.Entries = append(gs.Status.Inventory.Entries,
+			v1alpha1.InventoryEntry{ID: "_" + in + "__Namespace", Version: "v1"}, v1alpha1.InventoryEntry{ID: in + "_page__ConfigMap", Version: "v1"})
+	}
+	create(t, c, gs)
+
+	folder := write(t, map[string]string{"README.md": "nothing"})
+	got := waybill(t, cluster, "diff", "gitsync/site", "-n", namespace, "--system-namespace", namespace, "--path", folder)
+	assert.Equal(t, 1, got.code, got.errOut)
+	assert.Contains(t, got.out, "# Namespace "+namespace+"-empty in hub: deleted\n")
+	assert.Contains(t, got.out, "# Namespace "+namespace+"-pruned in hub: deleted\n")
+	for _, which := range []string{"kept", "others"} {
+		in := namespace + "-" + which
+		assert.Contains(t, got.out, "# Namespace "+in+" in hub: kept: has left, and stays for ConfigMap "+in+"/page, which would be deleted with it\n")
+	}
+	assert.NotContains(t, got.out, "ConfigMap "+namespace+"-others/page in hub", "it is not the GitSync's")
+	assert.Contains(t, got.errOut, "0 created, 0 changed, 3 deleted, 0 refused, 3 as they are\n")
+}
+
 // K37, K50: an installation into a namespace that nobody makes fails.
 func TestDiff_installationIntoNoNamespace(t *testing.T) {
 	s, cluster := newSources(t), user(t)

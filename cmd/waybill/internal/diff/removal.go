@@ -15,7 +15,8 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// predictRemovals returns what would happen to objects that are gone from the source.
+// predictRemovals returns what would happen to objects that are gone from the source, without those of
+// other owners.
 func (d delivery) predictRemovals(ctx context.Context, ids []manifest.ID) ([]change, error) {
 	var removals []change
 	for _, id := range ids {
@@ -27,7 +28,30 @@ func (d delivery) predictRemovals(ctx context.Context, ids []manifest.ID) ([]cha
 			removals = append(removals, *removal)
 		}
 	}
-	return removals, nil
+	keepFoundations(removals)
+	return slices.DeleteFunc(removals, func(c change) bool { return d.isForeign(c.before) }), nil
+}
+
+// keepFoundations keeps the Namespaces and the CustomResourceDefinitions of what stays, which would be
+// deleted with them.
+func keepFoundations(removals []change) {
+	for i := range removals {
+		c := &removals[i]
+		if c.action() != deleted {
+			continue
+		}
+		of := provided{}.with([]manifest.Object{{Unstructured: c.before}})
+		if len(of.namespaces)+len(of.kinds) == 0 {
+			continue
+		}
+		stays := slices.IndexFunc(removals, func(other change) bool {
+			in := of.namespaces[other.id.Namespace] || of.kinds[other.id.GroupVersionKind().GroupKind()]
+			return in && (other.action() == kept || other.action() == refused)
+		})
+		if stays >= 0 {
+			c.keep(fmt.Sprintf("has left, and stays for %s, which would be deleted with it", removals[stays].id))
+		}
+	}
 }
 
 // holdIfRefused keeps what would be deleted if something that is applied before is refused: what
@@ -44,7 +68,7 @@ func holdIfRefused(applied, removals []change) {
 }
 
 // predictRemoval returns what would happen to an object that is gone from the source; nil if
-// nothing would, because it does not exist any more or belongs to another owner.
+// nothing would, because it does not exist any more. One of another owner is kept.
 func (d delivery) predictRemoval(ctx context.Context, id manifest.ID) (*change, error) {
 	api, err := d.cluster.Client()
 	if err != nil {
@@ -65,16 +89,24 @@ func (d delivery) predictRemoval(ctx context.Context, id manifest.ID) (*change, 
 	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", id, d.cluster.Explain(err))
 	}
-	owner, marked := apply.OwnerOf(live)
-	if marked && !d.isOwner(owner) {
-		return nil, nil
-	}
 	c := &change{cluster: d.cluster.Name(), id: id, before: live}
+	_, marked := apply.OwnerOf(live)
 	switch {
+	case d.isForeign(live):
+		c.keep("has left, and belongs to another owner by now")
 	case !marked:
 		c.keep("has left, and does not say any more that it is Waybill's: it is released")
 	case live.GetAnnotations()[v1alpha1.PruneAnnotation] == "disabled":
 		c.keep("has left, and its annotation " + v1alpha1.PruneAnnotation + " keeps it")
 	}
 	return c, nil
+}
+
+// isForeign reports whether a live object says that it belongs to another owner.
+func (d delivery) isForeign(live *unstructured.Unstructured) bool {
+	if live == nil {
+		return false
+	}
+	owner, marked := apply.OwnerOf(live)
+	return marked && !d.isOwner(owner)
 }
