@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
@@ -114,4 +115,31 @@ func TestDiff_definitionThatIsNotOffered(t *testing.T) {
 	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"environment":"production"}}}`))
 	require.NoError(t, h.Patch(t.Context(), cluster, label))
 	offered(0, "its labels match")
+}
+
+// C59: whether a definition is offered may be hidden from a user, which hides nothing else.
+func TestDiff_definitionOfWhichItIsHiddenWhetherItIsOffered(t *testing.T) {
+	s, cluster := newSources(t), user(t)
+	apps := cluster.Namespace(t)
+	web := &v1alpha1.ApplicationDefinition{}
+	readYAML(t, s.path("catalog", "web.yaml"), web)
+	web.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationDefinitionKind))
+	web.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"environment": "production"}}
+	content, err := yaml.Marshal(web)
+	require.NoError(t, err)
+	definition := write(t, map[string]string{"web.yaml": string(content)})
+	create(t, clientOf(t, cluster), installation(apps, "web", "web", "1.0.0"))
+	tenant, _ := userWith(t, cluster, apps, allButNamespaces...)
+
+	for verb, want := range map[string]int{"render": 0, "diff": 1} {
+		args := []string{verb, "installation/web", "-n", apps, "--system-namespace", apps, "--definition", definition}
+		got := waybillWith(t, "", append(args, "--kubeconfig", tenant)...)
+		assert.Equal(t, want, got.code, got.errOut)
+		assert.Contains(t, got.out, "Deployment")
+		assert.Contains(t, got.errOut, "warning: it is not known whether ApplicationDefinition web is offered to user: list KubernetesClusters: ")
+
+		got = waybill(t, cluster, args...)
+		assert.Equal(t, 2, got.code, got.out)
+		assert.Contains(t, got.errOut, "is not offered to user: user is a hub that has no KubernetesCluster for itself, or several", "that is known")
+	}
 }

@@ -64,7 +64,8 @@ func newJob(ctx context.Context, o *options) (*job, error) {
 		return nil, err
 	}
 	j.lookup = &installation.Lookup{
-		Files: append(definitions, wanted...), Hub: j.hub, Target: j.target, Placed: true, SystemNamespace: o.env.SystemNamespace,
+		Files: append(definitions, wanted...), Hub: j.hub, Target: j.target, Placed: true, Warn: o.env.Warnf,
+		SystemNamespace: o.env.SystemNamespace,
 	}
 	return j, nil
 }

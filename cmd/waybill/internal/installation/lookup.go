@@ -32,6 +32,9 @@ type Lookup struct {
 	// empty then. If it is nil, facts that cannot be read are an error.
 	Unknown func(why string)
 
+	// Warn warns of what is not known although the result is good without it. Required with Placed.
+	Warn func(format string, args ...any)
+
 	// SystemNamespace of the hub.
 	SystemNamespace string
 }

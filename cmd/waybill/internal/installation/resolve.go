@@ -102,13 +102,17 @@ func (l *Lookup) Resolve(ctx context.Context, w Wish) (*Resolved, error) {
 }
 
 // checkOffer returns an error if the definition is not offered to the target (C59), as far as that is
-// where the installation will be.
+// where the installation will be. It warns if the user cannot see that.
 func (l *Lookup) checkOffer(ctx context.Context, inst *v1alpha1.ApplicationInstallation, definition *v1alpha1.ApplicationDefinition) error {
 	selector, err := validation.OfferSelector(inst, definition)
 	if err != nil || !l.Placed || selector.Empty() {
 		return err
 	}
 	cluster, unknown, err := l.cluster(ctx)
+	if isHidden(err) {
+		l.Warn("it is not known whether ApplicationDefinition %s is offered to %s: %s", definition.Name, l.Target.Name(), err)
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("see whether ApplicationDefinition %s is offered to %s: %w", definition.Name, l.Target.Name(), err)
 	}
@@ -179,13 +183,19 @@ func (v valuesSource) Data(ctx context.Context, kind string, name types.Namespac
 // Cluster implements values.Source. If Unknown is set, it gets to know why the result is empty.
 func (v valuesSource) Cluster(ctx context.Context) (*v1alpha1.KubernetesCluster, error) {
 	found, unknown, err := v.cluster(ctx)
-	if v.Unknown != nil && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || meta.IsNoMatchError(err)) {
+	if v.Unknown != nil && isHidden(err) {
 		unknown, err = err.Error(), nil
 	}
 	if v.Unknown != nil && unknown != "" {
 		v.Unknown(unknown)
 	}
 	return found, err
+}
+
+// isHidden reports whether an error says that a user cannot see an object: it may not be read, or the
+// cluster has no such object or kind.
+func isHidden(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
 }
 
 // cluster returns the target as the hub knows it, or an empty one, and why it does not know it.

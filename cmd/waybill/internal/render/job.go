@@ -115,7 +115,7 @@ func (j *job) requested(ctx context.Context, args []string) ([]*unstructured.Uns
 	if err := set.Err(); err != nil {
 		return nil, err
 	}
-	j.lookup = &installation.Lookup{Files: set.Objects, SystemNamespace: j.env.SystemNamespace, Unknown: j.noFacts}
+	j.lookup = &installation.Lookup{Files: set.Objects, SystemNamespace: j.env.SystemNamespace, Unknown: j.noFacts, Warn: j.warnOnce}
 	if !j.offline && (len(args) > 0 || j.env.Configured()) {
 		if j.lookup.Hub, err = j.env.Hub(); err != nil {
 			return nil, err
