@@ -174,6 +174,11 @@ func refused(err error) bool {
 // fromServer reports whether err has to do with the API server: templates may look things up.
 func fromServer(err error) bool {
 	var status apierrors.APIStatus
+	return errors.As(err, &status) || unanswered(err)
+}
+
+// unanswered reports whether the API server has not answered a request.
+func unanswered(err error) bool {
 	var transport *url.Error
-	return errors.As(err, &status) || errors.As(err, &transport)
+	return errors.As(err, &transport)
 }

@@ -188,6 +188,9 @@ func (c *client) previewWrite(before, info *resource.Info, made map[string]bool)
 		}
 		p.After, err = c.patch(before, info, p.Before, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 	}
+	if unanswered(err) {
+		return nil, c.about("try out", info, err)
+	}
 	if err != nil {
 		p.After, p.Note, p.Refused = wanted, err.Error(), true
 	}

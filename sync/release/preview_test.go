@@ -1,6 +1,8 @@
 package release_test
 
 import (
+	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -176,6 +178,25 @@ func TestPreview_refusesNamespacesThatNobodyMakes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// K50: what the API server has not answered to is nothing that it refuses.
+func TestPreview_endsWithoutAnAnswer(t *testing.T) {
+	w := newWorld(t)
+	d := w.template(configMap("one", "a"))
+	wanted := w.rendered(d)
+	at := w.through(func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if req.URL.Query().Has("dryRun") {
+			return nil, errors.New("cut off")
+		}
+		return next.RoundTrip(req)
+	})
+
+	previews, err := w.engine.Preview(t.Context(), at, d.Identity, wanted, release.Provided{})
+	require.ErrorContains(t, err, "try out ConfigMap "+w.namespace+"/one: ")
+	assert.ErrorContains(t, err, "cut off")
+	assert.Equal(t, release.ReasonUnavailable, release.ReasonOf(err))
+	assert.Empty(t, previews)
 }
 
 // A block at the end of a manifest keeps its line break, in a preview as in an install.
