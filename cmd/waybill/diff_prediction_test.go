@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -84,6 +85,23 @@ func TestDiff_fileOfAClusterScopedObject(t *testing.T) {
 	got = waybillWith(t, strings.ReplaceAll(file, name, name+"-new"), "diff", "-f", "-", "--kubeconfig", cluster.KubeconfigFile())
 	assert.Contains(t, got.out, "# ClusterRole.rbac.authorization.k8s.io "+name+"-new in user: created\n")
 	assert.NotContains(t, got.out, "namespace:")
+}
+
+// C59: what an API server has not answered to is nothing that it refuses.
+func TestDiff_dryRunWithoutAnAnswer(t *testing.T) {
+	cluster := user(t)
+	namespace := cluster.Namespace(t)
+	lost := inFrontOf(t, cluster, func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Query().Has("dryRun") {
+			panic(http.ErrAbortHandler) // the connection ends
+		}
+		return true
+	})
+
+	got := waybillWith(t, configMapYAML(namespace, "one", "a"), "diff", "-f", "-", "--kubeconfig", lost)
+	assert.Equal(t, 2, got.code, got.errOut)
+	assert.Empty(t, got.out)
+	assert.Contains(t, got.errOut, "error: try out ConfigMap "+namespace+"/one: the API server of user does not answer: ")
 }
 
 // C25: a folder without manifests deletes nothing, and one with a broken manifest neither.

@@ -21,6 +21,19 @@ import (
 // for the metadata of ConfigMaps with a status code, as an aggregated API server may.
 func withoutMetadata(t *testing.T, cluster *env.Cluster, code int) string {
 	t.Helper()
+	return inFrontOf(t, cluster, func(w http.ResponseWriter, r *http.Request) bool {
+		other := !strings.HasSuffix(r.URL.Path, "/configmaps") || !strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata")
+		if !other {
+			w.WriteHeader(code)
+		}
+		return other
+	})
+}
+
+// inFrontOf returns the kubeconfig of a server in front of the cluster that passes requests on for which
+// pass returns true; it answers the others.
+func inFrontOf(t *testing.T, cluster *env.Cluster, pass func(http.ResponseWriter, *http.Request) bool) string {
+	t.Helper()
 	admin := cluster.RESTConfig()
 	target, err := url.Parse(admin.Host)
 	require.NoError(t, err)
@@ -29,11 +42,9 @@ func withoutMetadata(t *testing.T, cluster *env.Cluster, code int) string {
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.Transport = transport
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/configmaps") && strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
-			w.WriteHeader(code)
-			return
+		if pass(w, r) {
+			proxy.ServeHTTP(w, r)
 		}
-		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})

@@ -2,7 +2,9 @@ package diff
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -125,19 +127,23 @@ func (d delivery) predictOne(ctx context.Context, object manifest.Object) (chang
 		c.after, c.refused = c.before, true
 		return c, nil
 	}
-	d.dryRun(ctx, api, &c, wanted)
-	return c, ctx.Err()
+	err = d.dryRun(ctx, api, &c, wanted)
+	return c, err
 }
 
-// dryRun writes an object without persisting the result.
-func (d delivery) dryRun(ctx context.Context, api client.Client, c *change, wanted *unstructured.Unstructured) {
+// dryRun writes an object without persisting the result. It is an error if the API server does not
+// answer: so it refuses nothing.
+func (d delivery) dryRun(ctx context.Context, api client.Client, c *change, wanted *unstructured.Unstructured) error {
 	after, err := wanted.DeepCopy(), error(nil)
 	if last := lastApplied(c.before); d.byHand && last != nil {
 		after, err = patchByHand(ctx, api, last, c.before, wanted)
 	} else {
 		err = api.Apply(ctx, client.ApplyConfigurationFromUnstructured(after), client.DryRunAll, client.ForceOwnership, client.FieldOwner(d.managerOf(c.before)))
 	}
+	var unanswered *url.Error
 	switch {
+	case errors.As(err, &unanswered):
+		return fmt.Errorf("try out %s: %w", c.id, d.cluster.Explain(err))
 	case err == nil:
 		c.after = after
 	case apierrors.IsNotFound(err) && d.provided.namespaces[wanted.GetNamespace()]:
@@ -147,6 +153,7 @@ func (d delivery) dryRun(ctx context.Context, api client.Client, c *change, want
 	default:
 		c.after, c.note, c.refused = wanted, err.Error(), true
 	}
+	return ctx.Err()
 }
 
 // foreign returns whose object it is if the owner may not write it; empty if it may.
