@@ -51,11 +51,11 @@ func TestFolder_returnsWhenItsContextEnds(t *testing.T) {
 			slots := render.NewSlots()
 			failed := make(chan error, 1)
 			go func() {
-				_, _, err := slots.Folder(ctx, "repository", stuckFS{c.files, sync.OnceFunc(func() { close(opened) }), until}, "a", "")
+				_, _, err := slots.Folder(ctx, "owner", stuckFS{c.files, sync.OnceFunc(func() { close(opened) }), until}, "a", "")
 				failed <- err
 			}()
 			<-opened
-			objects, _, err := slots.Folder(t.Context(), "repository", c.files, "b", "")
+			objects, _, err := slots.Folder(t.Context(), "owner", c.files, "b", "")
 			require.NoError(t, err, c.reason)
 			assert.Len(t, objects, 1, "another folder is rendered meanwhile")
 			cancel()
@@ -74,16 +74,16 @@ func TestSlots_areTakenUntilTheWorkEnds(t *testing.T) {
 	until, slots := make(chan struct{}), render.NewSlots()
 	for i := range max(2, runtime.GOMAXPROCS(0)) {
 		ctx, cancel := context.WithCancel(t.Context())
-		_, _, err := slots.Folder(ctx, fmt.Sprint("repository ", i), stuckFS{files, cancel, until}, "a", "")
+		_, _, err := slots.Folder(ctx, fmt.Sprint("owner ", i), stuckFS{files, cancel, until}, "a", "")
 		require.ErrorIs(t, err, context.Canceled)
 	}
 	ended, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	_, _, err := slots.Folder(ended, "repository", files, "a", "")
+	_, _, err := slots.Folder(ended, "owner", files, "a", "")
 	require.ErrorContains(t, err, "wait for other folders", "all slots are taken")
 
 	close(until)
-	objects, _, err := slots.Folder(t.Context(), "repository", files, "a", "")
+	objects, _, err := slots.Folder(t.Context(), "owner", files, "a", "")
 	require.NoError(t, err, "what was stuck has ended")
 	assert.Len(t, objects, 1)
 }
@@ -94,22 +94,36 @@ func TestSlots_areTakenOnceByAFolderThatIsTriedAgain(t *testing.T) {
 	files := fstest.MapFS{"a/cm.yaml": cm, "b/cm.yaml": cm}
 	until, slots := make(chan struct{}), render.NewSlots()
 	ctx, cancel := context.WithCancel(t.Context())
-	_, _, err := slots.Folder(ctx, "repository", stuckFS{files, cancel, until}, "a", "")
+	_, _, err := slots.Folder(ctx, "owner", stuckFS{files, cancel, until}, "a", "")
 	require.ErrorIs(t, err, context.Canceled)
 	for _, again := range []string{"a", "./a/", "b/../a"} {
-		_, _, err := slots.Folder(t.Context(), "repository", files, again, "")
+		_, _, err := slots.Folder(t.Context(), "owner", files, again, "")
 		require.ErrorContains(t, err, "has not ended yet", again)
+		require.NotContains(t, err.Error(), "split", "it was given up, and may be small")
 	}
 	for range max(2, runtime.GOMAXPROCS(0)) {
-		_, _, err := slots.Folder(t.Context(), "repository", files, "b", "")
+		_, _, err := slots.Folder(t.Context(), "owner", files, "b", "")
 		require.NoError(t, err, "another folder")
 		_, _, err = slots.Folder(t.Context(), "other", files, "a", "")
-		require.NoError(t, err, "another repository")
+		require.NoError(t, err, "another owner, whatever the folder is of")
 	}
 
 	close(until)
 	require.Eventually(t, func() bool {
-		_, _, err := slots.Folder(t.Context(), "repository", files, "a", "")
+		_, _, err := slots.Folder(t.Context(), "owner", files, "a", "")
 		return err == nil
 	}, time.Minute, time.Millisecond, "what was stuck has ended")
+}
+
+// Who waited as long as they wished to are told what helps.
+func TestSlots_sayThatAFolderTookTooLong(t *testing.T) {
+	files := fstest.MapFS{"a/cm.yaml": {Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\n")}}
+	until, slots := make(chan struct{}), render.NewSlots()
+	t.Cleanup(func() { close(until) })
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, _, err := slots.Folder(ctx, "owner", stuckFS{files, func() {}, until}, "a", "")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	_, _, err = slots.Folder(t.Context(), "owner", files, "a", "")
+	require.ErrorContains(t, err, "took too long and has not ended yet; split the folder")
 }

@@ -46,22 +46,28 @@ type Slots struct {
 	free *semaphore.Weighted
 
 	mu sync.Mutex
-	// overdue are how many renderings of each folder go on after their time.
-	overdue map[string]int
+	// overdue are the renderings of each folder that go on though nobody waits for them any more.
+	overdue map[string]overdue
+}
+
+// overdue counts renderings.
+type overdue struct {
+	// all of them; late are those that took too long, and not given up for another reason.
+	all, late int
 }
 
 // NewSlots returns as many slots as there are processors, and at least two: a folder that holds up
 // its slot must not hold up all others.
 func NewSlots() *Slots {
-	return &Slots{free: semaphore.NewWeighted(int64(max(2, runtime.GOMAXPROCS(0)))), overdue: make(map[string]int)}
+	return &Slots{free: semaphore.NewWeighted(int64(max(2, runtime.GOMAXPROCS(0)))), overdue: make(map[string]overdue)}
 }
 
 // Folder waits for a slot and renders a folder, as Folder does. The slot is taken until the work has
-// ended, even if ctx ended before. Until then a folder of the same path is refused, whatever its
-// revision: repository names what root is a revision of. So a folder that is tried again and again
-// does not take all slots.
-func (s *Slots) Folder(ctx context.Context, repository string, root fs.FS, folder, ignore string) ([]manifest.Object, []manifest.Problem, error) {
-	key := repository + " " + path.Clean("./"+folder)
+// ended, even if ctx ended before. Until then the owner is refused a folder of the same path, whatever
+// its revision: owner names who asks, in the whole process. So a folder that is tried again and again
+// does not take all slots, and those of others are rendered, whatever they share with it.
+func (s *Slots) Folder(ctx context.Context, owner string, root fs.FS, folder, ignore string) ([]manifest.Object, []manifest.Problem, error) {
+	key := owner + " " + path.Clean("./"+folder)
 	if err := s.refuse(key, folder); err != nil {
 		return nil, nil, err
 	}
@@ -76,35 +82,45 @@ func (s *Slots) Folder(ctx context.Context, repository string, root fs.FS, folde
 	return start(ctx, root, folder, ignore, taken)
 }
 
-// refuse returns an error if a rendering of a folder goes on after its time.
+// refuse returns an error if a rendering of a folder goes on that nobody waits for.
 func (s *Slots) refuse(key, folder string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.overdue[key] == 0 {
-		return nil
+	switch before := s.overdue[key]; {
+	case before.late > 0:
+		return &Error{v1alpha1.BuildFailedReason, fmt.Errorf("render %q: the rendering before took too long and has not ended yet; split the folder", folder)}
+	case before.all > 0:
+		return &Error{v1alpha1.BuildFailedReason, fmt.Errorf("render %q: the rendering before has not ended yet", folder)}
 	}
-	return &Error{v1alpha1.BuildFailedReason, fmt.Errorf("render %q: the rendering before took too long and has not ended yet; split the folder", folder)}
+	return nil
 }
 
 // slot is one that is taken. A nil slot is none.
 type slot struct {
 	of  *Slots
 	key string
-	// late: the time of the work is over; left: the work has ended.
-	late, left bool
+	// counted is what the work counts as overdue; left: it has ended.
+	counted overdue
+	left    bool
 }
 
-// overdue notes that the time of the work is over.
-func (t *slot) overdue() {
+// overdue notes that nobody waits for the work any more, and why: it took too long, or its result is
+// not needed.
+func (t *slot) overdue(why error) {
 	if t == nil {
 		return
 	}
 	t.of.mu.Lock()
 	defer t.of.mu.Unlock()
-	if !t.left {
-		t.late = true
-		t.of.overdue[t.key]++
+	if t.left {
+		return
 	}
+	t.counted.all = 1
+	if errors.Is(why, context.DeadlineExceeded) {
+		t.counted.late = 1
+	}
+	sum := t.of.overdue[t.key]
+	t.of.overdue[t.key] = overdue{sum.all + t.counted.all, sum.late + t.counted.late}
 }
 
 // leave frees the slot, as the work has ended.
@@ -116,12 +132,12 @@ func (t *slot) leave() {
 	t.of.mu.Lock()
 	defer t.of.mu.Unlock()
 	t.left = true
-	if !t.late {
+	sum := t.of.overdue[t.key]
+	if sum = (overdue{sum.all - t.counted.all, sum.late - t.counted.late}); sum.all > 0 {
+		t.of.overdue[t.key] = sum
 		return
 	}
-	if t.of.overdue[t.key]--; t.of.overdue[t.key] == 0 {
-		delete(t.of.overdue, t.key)
-	}
+	delete(t.of.overdue, t.key)
 }
 
 // Folder renders a folder of the repository with the given root; empty means the root. ignore holds
@@ -146,7 +162,7 @@ func start(ctx context.Context, root fs.FS, folder, ignore string, taken *slot) 
 	case got := <-done:
 		return got.objects, got.problems, got.err
 	case <-ctx.Done():
-		taken.overdue()
+		taken.overdue(ctx.Err())
 		return nil, nil, &Error{v1alpha1.BuildFailedReason, fmt.Errorf("render %q: it takes too long: %w", folder, ctx.Err())}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/manifest"
@@ -37,7 +39,8 @@ func (m kustomizeMethod) build(ctx context.Context, p plan, at git.Revision) (*f
 	}
 	got := &files{revision: revision.String(), git: revision}
 	from := p.source.version.Template.Source.Git
-	got.objects, got.problems, err = m.renders.Folder(ctx, from.Remote, root, from.Path, "")
+	owner := m.cluster.Name().String() + " " + client.ObjectKeyFromObject(p.inst).String()
+	got.objects, got.problems, err = m.renders.Folder(ctx, owner, root, from.Path, "")
 	var known *render.Error
 	if errors.As(err, &known) {
 		return nil, reconcile.Failed(known.Reason, "%w at %s", err, revision)

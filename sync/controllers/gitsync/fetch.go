@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/render"
@@ -29,6 +31,7 @@ func (s source) known() bool { return s.revision.Commit != "" }
 
 // order describes a load job.
 type order struct {
+	owner  types.NamespacedName
 	source source
 	// look asks the repository for the newest revision of ref. Otherwise the source is read from the
 	// mirror, and no server is contacted.
@@ -60,6 +63,7 @@ func (s *scope) wanted() source {
 func (s *scope) order(from source) order {
 	ref := s.gs.GetRef()
 	return order{
+		owner:      s.session.key.NamespacedName,
 		source:     from,
 		ref:        git.RefOf(&ref),
 		namespace:  s.gs.GetDefaultNamespace(),
@@ -118,7 +122,7 @@ func (r *Reconciler) render(ctx context.Context, o order, from source) (*rendere
 	if err != nil {
 		return nil, sourceError(err)
 	}
-	objects, problems, err := r.renders.Folder(ctx, from.repository.URL, root, from.path, from.ignore)
+	objects, problems, err := r.renders.Folder(ctx, o.owner.String(), root, from.path, from.ignore)
 	if err != nil {
 		return nil, renderError(err)
 	}
