@@ -42,6 +42,14 @@ func TestRender_growthIsBounded(t *testing.T) {
 		many.WriteString(strings.Replace(configMap, "a}", fmt.Sprintf("a%d}", i), 1) + "data: {key: value, list: '[]'}\n---\n")
 	}
 	large := strings.Repeat("x", 1_000_000)
+	var generators, labels, named strings.Builder
+	for i := range 200 {
+		fmt.Fprintf(&generators, "- {name: g%d}\n", i)
+	}
+	for i := range 2000 {
+		fmt.Fprintf(&labels, "- {path: data/label%d, create: true}\n", i)
+		fmt.Fprintf(&named, "{path: data/label%d, create: true}, ", i)
+	}
 	written := func(op string) string {
 		return "patches:\n- {target: {kind: ConfigMap}, patch: '[{op: add, path: /data/x, value: " + op + "}]'}\n"
 	}
@@ -105,6 +113,19 @@ func TestRender_growthIsBounded(t *testing.T) {
 			"by a replacement", "resources: [../more/many.yaml]\nconfigMapGenerator: [{name: large, literals: [x=" + large + "]}]\nreplacements:\n" +
 				"- {source: {kind: ConfigMap, name: large, fieldPath: data.x}, targets: [{select: {kind: ConfigMap}, fieldPaths: [data.key]" + delimiter + "}]}\n",
 			kustomize.Limits{}, "limit Growth",
+		},
+		"large value of its own": {
+			"a replacement may hold it", "resources: [../more/many.yaml]\nreplacements:\n" +
+				"- {sourceValue: " + large + ", targets: [{select: {kind: ConfigMap}, fieldPaths: [data.key]}]}\n", kustomize.Limits{}, "limit Growth",
+		},
+		"large label of what is generated": {
+			"each has one of its own", "generatorOptions: {annotations: {a: " + large + "}}\nconfigMapGenerator:\n" + generators.String(), kustomize.Limits{}, "limit Growth",
+		},
+		"large name": {
+			"of images, written to fields that are none", "configurations: [../more/images.yaml]\nimages: [{name: value, newName: " + large[:100_000] + "}]", kustomize.Limits{}, "limit Growth",
+		},
+		"label to fields of its own": {
+			"it is written to each", "labels: [{pairs: {a: " + large[:100_000] + "}, fields: [" + named.String() + "]}]", kustomize.Limits{}, "limit Growth",
 		},
 		"large value in a list": {
 			"each item has a copy of its own", "resources: [../more/list.yaml]\nconfigMapGenerator: [{name: large, literals: [x=" + large + "]}]\nreplacements:\n" +
@@ -176,9 +197,8 @@ func TestRender_growthIsBounded(t *testing.T) {
 		out += `"all": {"Schema": {"properties": {"a": {}` + properties(`{"$ref": "large"}`, 60) + `}}}, `
 		return out + `"large": {"Schema": {"properties": {"a": {}` + properties(`{}`, 1000) + `}}}}`
 	}
-	var labels, chain strings.Builder
+	var chain strings.Builder
 	for i := range 2000 {
-		fmt.Fprintf(&labels, "- {path: data/label%d, create: true}\n", i)
 		fmt.Fprintf(&chain, `"t%d": {"Schema": {"properties": {"%s": {"$ref": "t%d", "x-kubernetes-annotation": ""}}}}, `, i, large[:400], i+1)
 	}
 	for name, c := range cases {
@@ -186,6 +206,7 @@ func TestRender_growthIsBounded(t *testing.T) {
 			fsys := files(map[string]string{
 				"more/chain.json":         `{"a.X": {` + object + `, "a": {"$ref": "t0"}}}}, ` + chain.String() + `"t2000": {}}`,
 				"more/labels.yaml":        "commonLabels:\n" + labels.String(),
+				"more/images.yaml":        "images:\n" + labels.String(),
 				"more/half.json":          wide(12),
 				"more/half2.json":         wide(12) + " ",
 				"app/kustomization.yaml":  strings.Replace("resources: [a.yaml]\n"+c.kustomization, "a.yaml]\nresources: [", "a.yaml, ", 1),

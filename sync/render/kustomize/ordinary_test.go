@@ -131,6 +131,70 @@ func TestRender_changesOfSmallObjectsAreMade(t *testing.T) {
 	}
 }
 
+// A kustomization of many others is as large as they are together.
+func TestRender_manyKustomizationsAreBuilt(t *testing.T) {
+	content := map[string]string{"shared/rollouts.yaml": rollouts}
+	top := "resources:\n"
+	for i := range 200 {
+		app := fmt.Sprintf("app%d", i)
+		top += "- ../" + app + "\n"
+		var all strings.Builder
+		for _, kind := range []string{"Deployment", "Service", "ConfigMap", "ServiceAccount", "Role", "RoleBinding", "Ingress", "Rollout"} {
+			fmt.Fprintf(&all, "apiVersion: example.com/v1\nkind: %s\nmetadata: {name: %s}\nspec: {template: {spec: {containers: [{name: web, image: web, args: [$(NAME)]}]}}}\n---\n", kind, app)
+		}
+		content[app+"/all.yaml"] = all.String()
+		content[app+"/kustomization.yaml"] = "resources: [all.yaml]\nconfigurations: [../shared/rollouts.yaml]\nnamespace: team-" + app +
+			"\nlabels: [{pairs: {app.kubernetes.io/name: " + app + ", app.kubernetes.io/part-of: shop}, includeSelectors: true}]\n" +
+			"commonAnnotations: {example.com/owner: the-team-of-" + app + "}\n" +
+			"images: [{name: web, newName: registry.example.com/shop/" + app + ", newTag: v1.2.3}]\n"
+	}
+	content["app/kustomization.yaml"] = top
+	objects, problems := render(t, files(content), kustomize.Limits{})
+	require.Empty(t, problems)
+	assert.Len(t, objects, 1600)
+}
+
+// rollouts are the fields of Rollouts as their authors publish them.
+const rollouts = `
+nameReference:
+- {kind: ConfigMap, version: v1, fieldSpecs: [{path: spec/template/spec/volumes/configMap/name, kind: Rollout}]}
+- {kind: Service, version: v1, fieldSpecs: [{path: spec/strategy/canary/stableService, kind: Rollout}]}
+commonLabels:
+- {path: spec/selector/matchLabels, create: true, kind: Rollout}
+- {path: spec/template/metadata/labels, create: true, kind: Rollout}
+- {path: spec/template/spec/affinity/podAffinity/requiredDuringSchedulingIgnoredDuringExecution/labelSelector/matchLabels, create: false, kind: Rollout}
+- {path: spec/template/spec/affinity/podAntiAffinity/requiredDuringSchedulingIgnoredDuringExecution/labelSelector/matchLabels, create: false, kind: Rollout}
+commonAnnotations:
+- {path: spec/template/metadata/annotations, create: true, kind: Rollout}
+varReference:
+- {path: spec/template/spec/containers/args, kind: Rollout}
+replicas:
+- {path: spec/replicas, create: true, kind: Rollout}
+images:
+- {path: spec/template/spec/containers/image, kind: Rollout}
+`
+
+// A component that many use is applied in each to what that holds.
+func TestRender_aSharedReplacementIsMadeInEach(t *testing.T) {
+	content := map[string]string{
+		"shared/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nreplacements:\n" +
+			"- source: {kind: Namespace, fieldPath: metadata.name}\n  targets: [{select: {kind: ConfigMap}, fieldPaths: [data.one, data.two]}]\n",
+	}
+	top := "resources:\n"
+	for i := range 50 {
+		app := fmt.Sprintf("app%d", i)
+		top += "- ../" + app + "\n"
+		content[app+"/kustomization.yaml"] = "resources: [namespace.yaml]\ncomponents: [../shared]\nconfigMapGenerator: [{name: " + app +
+			", files: [dashboard.json], literals: [one=x, two=x]}]\n"
+		content[app+"/namespace.yaml"] = "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + app + "}\n"
+		content[app+"/dashboard.json"] = `{"a": "` + strings.Repeat("x", 50_000) + `"}`
+	}
+	content["app/kustomization.yaml"] = top
+	objects, problems := render(t, files(content), kustomize.Limits{})
+	require.Empty(t, problems)
+	assert.Len(t, objects, 100)
+}
+
 // Kustomize follows the references of properties only, from types of objects.
 func TestRender_otherReferencesMayLeadInCircles(t *testing.T) {
 	const object = `"kind": {}, "apiVersion": {}, "metadata": {}`

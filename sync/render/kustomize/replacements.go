@@ -20,6 +20,11 @@ const maxChain = 100
 type replacements struct {
 	all   []*replacement
 	known map[string]*replacement
+	// shallowest is how many steps the shortest path has that any of them writes.
+	shallowest int
+	// compares is how many pairs of paths were compared to see whether one leads into the other, and
+	// compared how many of all these are about.
+	compares, compared int
 	naming
 	// linked is how many of all are linked with each other, by the names that objects had then.
 	linked   int
@@ -35,6 +40,9 @@ type naming struct {
 // replacement is one of them.
 type replacement struct {
 	from subject
+	// reads says that there is an object that it reads from; value is the size of what it holds itself.
+	reads bool
+	value int
 	// path is what it reads, and delimiter what that is split by.
 	path      []string
 	delimiter string
@@ -46,6 +54,10 @@ type replacement struct {
 	feeds []*replacement
 	// copies is how often what it reads may have been written into itself before.
 	copies int
+	// pieced says that it may write a text of which only parts were read, and compared with how many of
+	// all it was compared by then.
+	pieced   bool
+	compared int
 }
 
 // writing is a target of a replacement.
@@ -75,8 +87,11 @@ func (r *replacements) addReplacement(spec types.Replacement) {
 	}
 	one := &replacement{times: 1, copies: 1}
 	if from := spec.Source; from != nil {
-		one.from, one.path = subject{from.Kind, from.Name}, steps(from.FieldPath)
+		one.reads, one.from, one.path = true, subject{from.Kind, from.Name}, steps(from.FieldPath)
 		one.delimiter = delimiterOf(from.Options)
+	}
+	if spec.SourceValue != nil {
+		one.value = len(*spec.SourceValue)
 	}
 	for _, target := range spec.Targets {
 		if target == nil {
@@ -89,6 +104,7 @@ func (r *replacements) addReplacement(spec types.Replacement) {
 		to := writing{to: target.Select, delimiter: delimiterOf(target.Options)}
 		for _, path := range paths {
 			to.paths = append(to.paths, steps(path))
+			r.shallowest = min(r.shallowest, len(steps(path)))
 			r.retyped = r.retyped || path == "kind"
 			r.renamed = r.renamed || path == "metadata"
 		}
@@ -136,9 +152,9 @@ func (r *replacements) mayBe(s *types.Selector, o subject) bool {
 // changed.
 func (r *replacements) chained() bool {
 	if r.linkedBy != r.naming {
-		r.linked, r.linkedBy = 0, r.naming
+		r.linked, r.linkedBy, r.compared = 0, r.naming, 0
 		for _, one := range r.all {
-			one.fedBy, one.feeds, one.copies = nil, nil, 1
+			one.fedBy, one.feeds, one.copies, one.compared = nil, nil, 1, 0
 		}
 	}
 	for ; r.linked < len(r.all); r.linked++ {

@@ -3,7 +3,7 @@ package kustomize
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
+	"math"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -27,8 +27,8 @@ type subject struct{ kind, name string }
 type amount struct {
 	// objects is how many there are, and bytes their size.
 	objects, bytes int
-	// largest is the size of one, and longest that of a list or map in one.
-	largest, longest int
+	// largest is the size of one, longest that of a list or map in one, and text that of a text in one.
+	largest, longest, text int
 }
 
 // change is what is done to each object that may be a subject.
@@ -57,25 +57,32 @@ type work struct {
 	// changes are those of all objects that may be a subject, and single those of one of them.
 	// everything are those of all known fields of all objects.
 	changes, single changes
-	everything      change
+	everything
 	// grown and lengthened are what changes may add to any object, and to a list in it.
 	grown, lengthened int
 	vars              []subject
-	// long is how much long texts the objects of each kind hold, and those of any kind after patches.
-	long map[string]int
-	// fields are how many fields of all objects configurations and crds name, and written how many of
-	// them labels and the like are written to. properties are those that crds lead to. counted are
-	// these files, by the hash of their content.
-	fields, written, properties int
-	counted                     map[[sha256.Size]byte]bool
+	// long is how much long texts the objects of each kind hold, by how deep they are in them, and
+	// those of any kind after patches.
+	long map[level]int
+	// fields are how many fields of all objects configurations and crds name. properties are those that
+	// crds lead to. counted are these files, by the hash of their content.
+	fields, properties int
+	counted            map[[sha256.Size]byte]bool
 	replacements
+}
+
+// level is where texts are: in objects of a kind, within that many maps and lists.
+type level struct {
+	kind  string
+	depth int
 }
 
 func newWork() work {
 	return work{
 		read: make(map[subject]amount), most: make(map[string]int), changes: make(changes), single: make(changes),
-		long: make(map[string]int), counted: make(map[[sha256.Size]byte]bool),
-		replacements: replacements{known: make(map[string]*replacement)},
+		long: make(map[level]int), counted: make(map[[sha256.Size]byte]bool),
+		everything:   everything{longest: make(map[string]int), known: make(map[types.FieldSpec]bool)},
+		replacements: replacements{known: make(map[string]*replacement), shallowest: math.MaxInt},
 	}
 }
 
@@ -96,7 +103,11 @@ func (w *work) configuration(content []byte) {
 		for i := 0; i+1 < len(document.Content); i += 2 {
 			fields := maps(document.Content[i+1])
 			w.fields += fields
-			if list := document.Content[i].Value; list != "nameReference" && list != "varReference" {
+			switch document.Content[i].Value {
+			case "nameReference", "varReference":
+			case "namePrefix", "nameSuffix", "namespace", "images", "replicas":
+				w.filled += fields
+			default:
 				w.written += fields
 			}
 		}
@@ -119,31 +130,33 @@ func (w *work) object(n *yaml.Node) {
 			w.object(item)
 		}
 	}
-	w.make(subjectOf(n), amount{1, size(n, bytesOfValue), size(n, bytesOfValue), longest(n)})
-	w.long[subjectOf(n).kind] += longTexts(n)
+	bytes := size(n, bytesOfValue)
+	w.make(subjectOf(n), amount{objects: 1, bytes: bytes, largest: bytes, longest: longest(n), text: longestText(n)})
+	w.longTexts(n, level{kind: subjectOf(n).kind}, 1)
 }
 
-// longTexts returns how much long texts there are in a value.
-func longTexts(n *yaml.Node) int {
+// longTexts counts the long texts in a value; deeper says how much deeper those in it are.
+func (w *work) longTexts(n *yaml.Node, at level, deeper int) {
 	const long = 256
-	bytes := 0
+	n = target(n)
 	if n.Kind == yaml.ScalarNode && len(n.Value) >= long {
-		bytes = len(n.Value)
+		w.long[at] += len(n.Value)
 	}
+	at.depth += deeper
 	for _, child := range n.Content {
-		bytes += longTexts(child)
+		w.longTexts(child, at, deeper)
 	}
-	return bytes
 }
 
-// longOf returns how much long texts the objects hold that a selector may select.
-func (w *work) longOf(s *types.Selector) int {
-	if exact(s.Kind) && !w.retyped {
-		return w.long[s.Kind] + w.long[""]
-	}
+// longOf returns how much long texts there are in the objects that a selector may select, in which a
+// path may lead on. Replacements may have written them to where they are less deep.
+func (w *work) longOf(s *types.Selector, path []string) int {
 	bytes := 0
-	for _, more := range w.long {
-		bytes += more
+	for at, more := range w.long {
+		ofKind := at.kind == s.Kind || at.kind == "" || w.retyped || !exact(s.Kind)
+		if ofKind && min(at.depth, w.shallowest) < len(path) {
+			bytes += more
+		}
 	}
 	return bytes
 }
@@ -152,8 +165,7 @@ func (w *work) longOf(s *types.Selector) int {
 func (w *work) make(s subject, one amount) {
 	w.objects++
 	for _, wider := range s.wider() {
-		sum := w.read[wider]
-		w.read[wider] = amount{sum.objects + 1, sum.bytes + one.bytes, max(sum.largest, one.largest), max(sum.longest, one.longest)}
+		w.read[wider] = w.read[wider].with(1, one.bytes, one)
 	}
 	w.most[s.kind] = max(w.most[s.kind], w.read[s].objects)
 }
@@ -163,9 +175,17 @@ func (w *work) add(s subject, text, items int) {
 	one := w.read[s]
 	one.largest += text
 	one.longest += items
+	one.text += text
 	for _, wider := range s.wider() {
-		sum := w.read[wider]
-		w.read[wider] = amount{sum.objects, sum.bytes + text, max(sum.largest, one.largest), max(sum.longest, one.longest)}
+		w.read[wider] = w.read[wider].with(0, text, one)
+	}
+}
+
+// with returns what an amount is with more objects and bytes, one of which is the given one.
+func (a amount) with(objects, bytes int, one amount) amount {
+	return amount{
+		objects: a.objects + objects, bytes: a.bytes + bytes,
+		largest: max(a.largest, one.largest), longest: max(a.longest, one.longest), text: max(a.text, one.text),
 	}
 }
 
@@ -180,8 +200,12 @@ func (s subject) wider() []subject {
 	return []subject{s, {kind: s.kind}, {}}
 }
 
-// sizeOf returns the most that an object may hold. Its name may have changed since it was read.
-func (w *work) sizeOf(s subject) int {
+// sizeOf returns the most that an object may hold.
+func (w *work) sizeOf(s subject) int { return w.largestOf(s).largest + w.grown }
+
+// largestOf returns what is the largest of all that a subject may be. Its name may have changed since
+// it was read.
+func (w *work) largestOf(s subject) amount {
 	known := w.read[subject{}]
 	if ofKind, ok := w.read[subject{kind: s.kind}]; ok && !w.retyped {
 		known = ofKind
@@ -189,7 +213,7 @@ func (w *work) sizeOf(s subject) int {
 	if same, ok := w.read[s]; ok && !w.retyped && !w.renamed {
 		known = same
 	}
-	return known.largest + w.grown
+	return known
 }
 
 // amountOf returns what all objects that may be a subject amount to at most.
@@ -213,7 +237,7 @@ func (w *work) patch(content []byte, target *types.Selector, options *types.Patc
 		w.retyped = w.retyped || options.AllowKindChange
 	}
 	for document := range documents(content) {
-		w.long[""] += longTexts(document)
+		w.longTexts(document, level{}, 0)
 		if document.Kind == yaml.SequenceNode {
 			w.operations(document.Content, target)
 			continue
@@ -304,32 +328,6 @@ func (c changes) add(s subject, one change) {
 	c[s] = change{steps: sum.steps + one.steps, passes: sum.passes + one.passes, bytes: sum.bytes + one.bytes}
 }
 
-// everywhere counts the fields of a kustomization that change all objects.
-//
-//nolint:staticcheck // deprecated fields are read as any other
-func (w *work) everywhere(k *types.Kustomization) {
-	fields := types.Kustomization{
-		NamePrefix: k.NamePrefix, NameSuffix: k.NameSuffix, Namespace: k.Namespace, CommonLabels: k.CommonLabels, Labels: k.Labels,
-		CommonAnnotations: k.CommonAnnotations, Images: k.Images, ImageTags: k.ImageTags, Replicas: k.Replicas, Vars: k.Vars,
-	}
-	if k.NamePrefix != "" || k.NameSuffix != "" {
-		w.affixed = true
-		w.affixes++
-	}
-	text, err := json.Marshal(fields)
-	if err != nil {
-		return // it was decoded from JSON
-	}
-	steps := len(fields.Images) + len(fields.ImageTags) + len(fields.Replicas) + len(fields.Vars) + len(fields.Labels)
-	if text = bytes.Trim(text, "{}"); len(text) > 0 {
-		w.everything.steps += 1 + steps
-		w.everything.bytes += len(text)
-	}
-	for _, v := range fields.Vars {
-		w.vars = append(w.vars, subject{v.ObjRef.Kind, v.ObjRef.Name})
-	}
-}
-
 // total returns the number of changes to single objects, and how much they write where a text may be
 // written more often than it was read.
 func (w *work) total() (changes, growth float64) {
@@ -342,8 +340,8 @@ func (w *work) total() (changes, growth float64) {
 	objects, fields, written := float64(max(w.objects, 1)), float64(w.fields), float64(1+w.written)
 	// Kustomize looks for each field in each object, and compares it with all others.
 	changes += fields * (float64(w.objects) + fields)
-	changes += objects * (float64(w.everything.steps)*(1+fields/fieldsPerChange) + written*inChanges(w.everything.bytes))
-	growth += objects * written * float64(w.everything.bytes)
+	changes += objects * (float64(w.everything.steps)*(1+fields/fieldsPerChange) + written*inChanges(w.everything.pairs))
+	growth += objects*w.everything.grows() + float64(w.generated)
 	for s, c := range w.single {
 		changes += float64(c.steps) + inChanges(c.bytes) + float64(c.passes)*inChanges(w.sizeOf(s))
 	}
@@ -351,10 +349,12 @@ func (w *work) total() (changes, growth float64) {
 		more, grows := w.replaced(r)
 		changes, growth = changes+more, growth+grows
 	}
+	value := 0 // each place holds one variable at most
 	for _, v := range w.vars {
-		grows := float64(w.variables) * float64(w.sizeOf(v))
-		changes, growth = changes+grows/bytesPerChange, growth+grows
+		value = max(value, w.largestOf(v).text+w.grown)
 	}
+	changes += float64(w.variables) * inChanges(value)
+	growth += float64(w.variables) * float64(value)
 	return changes, growth
 }
 
@@ -371,7 +371,10 @@ func (w *work) comparisons() int {
 
 // replaced returns what a replacement adds to the total.
 func (w *work) replaced(r *replacement) (changes, growth float64) {
-	value, comparisons := w.sizeOf(r.from), 0.0
+	value, comparisons := r.value, 0.0
+	if r.reads {
+		value = max(value, w.sizeOf(r.from))
+	}
 	changes = float64(len(r.targets)+1) * float64(w.objects) // each is held against its selectors
 	// We compare what each replacement writes with what all of them read, by regular expressions.
 	const comparison = 10
@@ -383,8 +386,9 @@ func (w *work) replaced(r *replacement) (changes, growth float64) {
 		objects, places := float64(max(all.objects, 1)), 0.0
 		for _, path := range target.paths {
 			places += w.places(path, all)
+			changes += float64(w.longOf(target.to, path)) / bytesParsed
 		}
-		changes += objects*places*(1+inChanges(value)) + float64(len(target.paths))*float64(w.longOf(target.to))/bytesParsed
+		changes += objects * places * (1 + inChanges(value))
 		growth += objects * places * float64(value)
 	}
 	return comparisons + float64(r.times)*changes, float64(r.times) * growth
@@ -450,6 +454,16 @@ func longest(n *yaml.Node) int {
 	most := len(n.Content)
 	for _, child := range n.Content {
 		most = max(most, longest(child))
+	}
+	return most
+}
+
+// longestText returns the size of the longest text in a value.
+func longestText(n *yaml.Node) int {
+	n = target(n)
+	most := len(n.Value)
+	for _, child := range n.Content {
+		most = max(most, longestText(child))
 	}
 	return most
 }
