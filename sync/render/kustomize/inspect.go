@@ -138,7 +138,7 @@ func (v *view) inspect(name string, content []byte) error {
 	case err != nil:
 		return failed(name, "%s", err)
 	}
-	if mayHaveAliases(content) {
+	if mayHoldAliases(content) || bytes.ContainsRune(content, '\\') { // which the signs may be written with
 		for document := range documents(content) {
 			v.texts(name, document)
 		}
@@ -146,7 +146,8 @@ func (v *view) inspect(name string, content []byte) error {
 	return nil
 }
 
-func mayHaveAliases(text []byte) bool {
+// mayHoldAliases reports whether a text, or one of those in it that have no escapes, may have aliases.
+func mayHoldAliases(text []byte) bool {
 	return bytes.ContainsRune(text, '&') && bytes.ContainsRune(text, '*')
 }
 
@@ -158,12 +159,19 @@ func (v *view) texts(name string, n *yaml.Node) {
 	}
 }
 
-// text notes a text that expands to too much by its aliases. Whether kustomize parses it, too, depends
-// on where the paths of replacements lead.
+// text notes a text that takes too much memory once it is parsed, or expands to too much by its
+// aliases. Whether kustomize parses it, too, depends on where the paths of replacements lead.
 func (v *view) text(name string, text []byte) {
+	if !mayHoldAliases(text) || v.embedded != nil {
+		return
+	}
+	if v.embeddedNodes += yamlvalue.Nodes(text); v.nodes+v.embeddedNodes > v.limits.Nodes {
+		v.embedded = exceeded(name, "the YAML in its texts, which replacements might change, holds too many values (limit Nodes is %d)", v.limits.Nodes)
+		return
+	}
 	var tooLarge *expansion.TooLargeError
 	err := expansion.Text(text, expansion.Limits{AliasNodes: v.limits.AliasNodes, AliasBytes: v.limits.AliasBytes})
-	if errors.As(err, &tooLarge) && v.embedded == nil {
+	if errors.As(err, &tooLarge) {
 		v.embedded = exceeded(name, "in the YAML in one of its texts, which replacements might change, %s", tooLarge)
 	}
 }
@@ -189,6 +197,9 @@ func (v *view) checkWork() error {
 	case w.chained():
 		return failed(v.top, "replacements read what they or others have written, so that it would grow again and again; "+
 			"let them read fields that no replacement writes")
+	case w.parsesPieces():
+		return failed(v.top, "replacements put a text together by a delimiter, and others write into the YAML in that text; "+
+			"let them write what others do not put together")
 	}
 	return nil
 }

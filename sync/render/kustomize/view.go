@@ -33,8 +33,10 @@ type view struct {
 	// uses are those of the files that the kustomizations which were read so far make kustomize read.
 	uses map[string][]use
 	work work
-	// embedded is the refusal of a text in a file, for a build with replacements.
-	embedded *refusal
+	// embedded is the refusal of a text in a file, for a build with replacements, and embeddedNodes how
+	// many values the texts hold that were parsed for it.
+	embedded      *refusal
+	embeddedNodes int
 	// origins says that the user, and not only we, asked for the annotations that say where an
 	// object comes from.
 	origins bool
