@@ -56,7 +56,7 @@ func (w *work) everywhere(k *types.Kustomization) {
 	}
 	e.steps += len(k.Replicas) + len(k.Vars)
 	for _, v := range k.Vars {
-		w.vars = append(w.vars, subject{v.ObjRef.Kind, v.ObjRef.Name})
+		w.vars[v.Name] = subject{v.ObjRef.Kind, v.ObjRef.Name}
 	}
 	if o := k.GeneratorOptions; o != nil {
 		e.generated += (sizeOfPairs(o.Labels) + sizeOfPairs(o.Annotations)) * (len(k.ConfigMapGenerator) + len(k.SecretGenerator))

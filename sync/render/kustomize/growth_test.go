@@ -127,6 +127,10 @@ func TestRender_growthIsBounded(t *testing.T) {
 		"label to fields of its own": {
 			"it is written to each", "labels: [{pairs: {a: " + large[:100_000] + "}, fields: [" + named.String() + "]}]", kustomize.Limits{}, "limit Growth",
 		},
+		"large variable": {
+			"it is written to each place, which may be spelled otherwise", "resources: [../more/args.yaml]\nconfigMapGenerator: [{name: large, literals: [x=" + large + "]}]\n" +
+				"vars: [{name: LARGE, objref: {apiVersion: v1, kind: ConfigMap, name: large}, fieldref: {fieldpath: data.x}}]\n", kustomize.Limits{}, "limit Growth",
+		},
 		"large value in a list": {
 			"each item has a copy of its own", "resources: [../more/list.yaml]\nconfigMapGenerator: [{name: large, literals: [x=" + large + "]}]\nreplacements:\n" +
 				"- {source: {kind: ConfigMap, name: large, fieldPath: data.x}, targets: [{select: {kind: Many, name: l}, fieldPaths: ['all.*']" + delimiter + "}]}\n",
@@ -207,6 +211,7 @@ func TestRender_growthIsBounded(t *testing.T) {
 				"more/chain.json":         `{"a.X": {` + object + `, "a": {"$ref": "t0"}}}}, ` + chain.String() + `"t2000": {}}`,
 				"more/labels.yaml":        "commonLabels:\n" + labels.String(),
 				"more/images.yaml":        "images:\n" + labels.String(),
+				"more/args.yaml":          "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{args: [" + strings.Repeat(`"\x24(LARGE)", `, 200) + "a]}]}\n",
 				"more/half.json":          wide(12),
 				"more/half2.json":         wide(12) + " ",
 				"app/kustomization.yaml":  strings.Replace("resources: [a.yaml]\n"+c.kustomization, "a.yaml]\nresources: [", "a.yaml, ", 1),

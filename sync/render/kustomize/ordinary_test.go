@@ -154,6 +154,17 @@ func TestRender_manyKustomizationsAreBuilt(t *testing.T) {
 	assert.Len(t, objects, 1600)
 }
 
+// Most of what looks like a variable is one of the container.
+func TestRender_aLargeVariableIsWrittenWhereItIsNamed(t *testing.T) {
+	objects, problems := render(t, files(map[string]string{
+		"app/kustomization.yaml": "resources: [pod.yaml]\nconfigMapGenerator: [{name: large, literals: [x=" + strings.Repeat("x", 1_000_000) + "]}]\n" +
+			"vars: [{name: LARGE, objref: {apiVersion: v1, kind: ConfigMap, name: large}, fieldref: {fieldpath: data.x}}]\n",
+		"app/pod.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{args: [" + strings.Repeat("$(POD_NAME), ", 500) + "$(LARGE)]}]}\n",
+	}), kustomize.Limits{})
+	require.Empty(t, problems)
+	assert.Len(t, objects, 2)
+}
+
 // rollouts are the fields of Rollouts as their authors publish them.
 const rollouts = `
 nameReference:

@@ -150,6 +150,7 @@ func (v *view) generator(kustomization, list string, makes subject, from types.K
 			return failed(kustomization, "%s %q: literals[%d] is not of the form key=value", list, makes.name, i)
 		}
 		v.work.add(makes, len(literal), 1)
+		v.work.variables.read(literal)
 		v.work.long[level{makes.kind, depthOfData}] += len(literal)
 		_, value, _ := strings.Cut(literal, "=")
 		v.text(kustomization, []byte(strings.Trim(value, `"'`))) // kustomize takes quotes off
@@ -157,6 +158,7 @@ func (v *view) generator(kustomization, list string, makes subject, from types.K
 	for _, env := range append([]string{from.EnvSource}, from.EnvSources...) {
 		on(env, func(file string, content []byte) error {
 			v.work.add(makes, len(content), bytes.Count(content, []byte("\n"))+1)
+			v.work.variables.read(string(content))
 			v.work.long[level{makes.kind, depthOfData}] += len(content)
 			for line := range bytes.Lines(content) {
 				_, value, _ := bytes.Cut(line, []byte("="))
@@ -168,6 +170,7 @@ func (v *view) generator(kustomization, list string, makes subject, from types.K
 	for _, f := range from.FileSources {
 		on(f[strings.LastIndex(f, "=")+1:], func(file string, content []byte) error {
 			v.work.add(makes, len(content), 1)
+			v.work.variables.read(string(content))
 			v.work.long[level{makes.kind, depthOfData}] += len(content)
 			v.text(file, content)
 			return nil

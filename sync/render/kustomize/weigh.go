@@ -45,9 +45,9 @@ type changes map[subject]change
 // work estimates what a build will do, from what it has read so far: kustomize reads everything that
 // a change needs before it makes the change. It errs on the high side.
 type work struct {
-	// objects and variables are how many were read: variables are places that look as if vars
-	// belonged there.
-	objects, variables int
+	// objects is how many were read.
+	objects int
+	variables
 	// read is what was read of each object, of each kind with no name, and of all with neither.
 	read map[subject]amount
 	// most is the largest number of objects of a kind that share a name, and affixes how many
@@ -60,7 +60,6 @@ type work struct {
 	everything
 	// grown and lengthened are what changes may add to any object, and to a list in it.
 	grown, lengthened int
-	vars              []subject
 	// long is how much long texts the objects of each kind hold, by how deep they are in them, and
 	// those of any kind after patches.
 	long map[level]int
@@ -80,7 +79,8 @@ type level struct {
 func newWork() work {
 	return work{
 		read: make(map[subject]amount), most: make(map[string]int), changes: make(changes), single: make(changes),
-		long: make(map[level]int), counted: make(map[[sha256.Size]byte]bool),
+		variables: variables{named: make(map[string]int), vars: make(map[string]subject)},
+		long:      make(map[level]int), counted: make(map[[sha256.Size]byte]bool),
 		everything:   everything{longest: make(map[string]int), known: make(map[types.FieldSpec]bool)},
 		replacements: replacements{known: make(map[string]*replacement), shallowest: math.MaxInt},
 	}
@@ -88,7 +88,6 @@ func newWork() work {
 
 // resource counts the objects of a file.
 func (w *work) resource(content []byte) {
-	w.variables += bytes.Count(content, []byte("$("))
 	for document := range documents(content) {
 		w.object(document)
 	}
@@ -133,6 +132,7 @@ func (w *work) object(n *yaml.Node) {
 	bytes := size(n, bytesOfValue)
 	w.make(subjectOf(n), amount{objects: 1, bytes: bytes, largest: bytes, longest: longest(n), text: longestText(n)})
 	w.longTexts(n, level{kind: subjectOf(n).kind}, 1)
+	w.variables.within(n)
 }
 
 // longTexts counts the long texts in a value; deeper says how much deeper those in it are.
@@ -238,6 +238,7 @@ func (w *work) patch(content []byte, target *types.Selector, options *types.Patc
 	}
 	for document := range documents(content) {
 		w.longTexts(document, level{}, 0)
+		w.variables.within(document)
 		if document.Kind == yaml.SequenceNode {
 			w.operations(document.Content, target)
 			continue
@@ -349,12 +350,10 @@ func (w *work) total() (changes, growth float64) {
 		more, grows := w.replaced(r)
 		changes, growth = changes+more, growth+grows
 	}
-	value := 0 // each place holds one variable at most
-	for _, v := range w.vars {
-		value = max(value, w.largestOf(v).text+w.grown)
+	for name, from := range w.vars {
+		grows := float64(w.placesOf(name)) * float64(w.largestOf(from).text+w.grown)
+		changes, growth = changes+grows/bytesPerChange, growth+grows
 	}
-	changes += float64(w.variables) * inChanges(value)
-	growth += float64(w.variables) * float64(value)
 	return changes, growth
 }
 
