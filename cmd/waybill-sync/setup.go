@@ -25,6 +25,8 @@ import (
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/content"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/render"
+	"waybill.dev/waybill/sync/render/isolated"
 	"waybill.dev/waybill/sync/source/chart"
 	"waybill.dev/waybill/sync/source/git"
 )
@@ -86,6 +88,7 @@ type shared struct {
 	secrets  *content.Reader
 	git      *git.Store
 	charts   *chart.Cache
+	renders  *render.Slots
 	drain    *reconcile.Drain
 	local    *cluster.Cluster
 }
@@ -134,6 +137,7 @@ func newShared(ctx context.Context, mgr ctrl.Manager, o *options, s shared) (*sh
 	if s.charts, err = chart.NewCache(filepath.Join(o.cacheDir, "charts"), chart.WithLimits(charts)); err != nil {
 		return nil, fmt.Errorf("open --cache-dir: %w", err)
 	}
+	s.renders = render.NewSlots(isolated.NewBuilder(isolated.Options{Memory: o.kustomizeMemory.Value()}).Build)
 	// Everything that jobs need must last until they have ended.
 	clusters := func(context.Context) error { return s.clusters.Start(s.drain.Context()) }
 	for _, part := range []manager.Runnable{manager.RunnableFunc(clusters), manager.RunnableFunc(s.sweep)} {

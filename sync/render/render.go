@@ -10,7 +10,6 @@ import (
 	"path"
 	"runtime"
 	"strings"
-	"sync"
 
 	"golang.org/x/sync/semaphore"
 
@@ -33,152 +32,68 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap returns the error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// result is what a folder renders to.
-type result struct {
-	objects  []manifest.Object
-	problems []manifest.Problem
-	err      error
+// Build builds the kustomization in a directory of the repository with the given root, as
+// kustomize.Render does.
+type Build func(ctx context.Context, root fs.FS, dir string) ([]manifest.Object, []manifest.Problem, error)
+
+// buildHere builds in this process, which nothing but the end of the build can stop.
+func buildHere(ctx context.Context, root fs.FS, dir string) ([]manifest.Object, []manifest.Problem, error) {
+	return kustomize.Render(ctx, root, dir, kustomize.Options{})
 }
 
 // Slots bound how many folders are rendered at a time: rendering takes CPU and memory and never waits
 // for others, so that more at a time would not be faster.
 type Slots struct {
-	free *semaphore.Weighted
-
-	mu sync.Mutex
-	// overdue are the renderings of each folder that go on though nobody waits for them any more.
-	overdue map[string]overdue
+	free  *semaphore.Weighted
+	build Build
 }
 
-// overdue counts renderings.
-type overdue struct {
-	// all of them; late are those that took too long, and not given up for another reason.
-	all, late int
-}
-
-// NewSlots returns as many slots as there are processors, and at least two: a folder that holds up
-// its slot must not hold up all others.
-func NewSlots() *Slots {
-	return &Slots{free: semaphore.NewWeighted(int64(max(2, runtime.GOMAXPROCS(0)))), overdue: make(map[string]overdue)}
-}
-
-// Folder waits for a slot and renders a folder, as Folder does. The slot is taken until the work has
-// ended, even if ctx ended before. Until then the owner is refused a folder of the same path, whatever
-// its revision: owner names who asks, in the whole process. So a folder that is tried again and again
-// does not take all slots, and those of others are rendered, whatever they share with it.
-func (s *Slots) Folder(ctx context.Context, owner string, root fs.FS, folder, ignore string) ([]manifest.Object, []manifest.Problem, error) {
-	key := owner + " " + path.Clean("./"+folder)
-	if err := s.refuse(key, folder); err != nil {
-		return nil, nil, err
+// NewSlots returns as many slots as there are processors. Kustomizations are built by the given
+// function, which is called without a slot, and bounds how many are built at a time itself; nil builds
+// them in this process.
+func NewSlots(build Build) *Slots {
+	if build == nil {
+		build = buildHere
 	}
+	return &Slots{free: semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0))), build: build}
+}
+
+// Folder waits for a slot and renders a folder, as Folder does.
+func (s *Slots) Folder(ctx context.Context, root fs.FS, folder, ignore string) ([]manifest.Object, []manifest.Problem, error) {
 	if err := s.free.Acquire(ctx, 1); err != nil {
 		return nil, nil, &Error{v1alpha1.BuildFailedReason, fmt.Errorf("render %q: wait for other folders to be rendered: %w", folder, err)}
 	}
-	taken := &slot{of: s, key: key}
-	if err := s.refuse(key, folder); err != nil {
-		taken.leave()
-		return nil, nil, err
-	}
-	return start(ctx, root, folder, ignore, taken)
+	defer s.free.Release(1)
+	return rendered(ctx, root, folder, ignore, s.outside)
 }
 
-// refuse returns an error if a rendering of a folder goes on that nobody waits for.
-func (s *Slots) refuse(key, folder string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch before := s.overdue[key]; {
-	case before.late > 0:
-		return &Error{v1alpha1.BuildFailedReason, fmt.Errorf("render %q: the rendering before took too long and has not ended yet; split the folder", folder)}
-	case before.all > 0:
-		return &Error{v1alpha1.BuildFailedReason, fmt.Errorf("render %q: the rendering before has not ended yet", folder)}
-	}
-	return nil
-}
-
-// slot is one that is taken. A nil slot is none.
-type slot struct {
-	of  *Slots
-	key string
-	// counted is what the work counts as overdue; left: it has ended.
-	counted overdue
-	left    bool
-}
-
-// overdue notes that nobody waits for the work any more, and why: it took too long, or its result is
-// not needed.
-func (t *slot) overdue(why error) {
-	if t == nil {
-		return
-	}
-	t.of.mu.Lock()
-	defer t.of.mu.Unlock()
-	if t.left {
-		return
-	}
-	t.counted.all = 1
-	if errors.Is(why, context.DeadlineExceeded) {
-		t.counted.late = 1
-	}
-	sum := t.of.overdue[t.key]
-	t.of.overdue[t.key] = overdue{sum.all + t.counted.all, sum.late + t.counted.late}
-}
-
-// leave frees the slot, as the work has ended.
-func (t *slot) leave() {
-	if t == nil {
-		return
-	}
-	defer t.of.free.Release(1)
-	t.of.mu.Lock()
-	defer t.of.mu.Unlock()
-	t.left = true
-	sum := t.of.overdue[t.key]
-	if sum = (overdue{sum.all - t.counted.all, sum.late - t.counted.late}); sum.all > 0 {
-		t.of.overdue[t.key] = sum
-		return
-	}
-	delete(t.of.overdue, t.key)
+// outside builds a kustomization while others may use the slot.
+func (s *Slots) outside(ctx context.Context, root fs.FS, dir string) ([]manifest.Object, []manifest.Problem, error) {
+	s.free.Release(1)
+	defer func() { _ = s.free.Acquire(context.Background(), 1) }() // slots come free soon, and this never fails
+	return s.build(ctx, root, dir)
 }
 
 // Folder renders a folder of the repository with the given root; empty means the root. ignore holds
 // lines in the format of .gitignore, for plain manifests. Faults of single files are returned as
 // problems; an error is an *Error and means that there is no result.
 //
-// Folder returns when ctx ends, whatever holds it up. What it was at continues in the background
-// until it next looks at a file, which root may refuse by then, or is done: a kustomize build cannot
-// be interrupted, and its limits bound how long it takes.
+// A kustomization is built in this process: its author can make that take any time and memory.
 func Folder(ctx context.Context, root fs.FS, folder, ignore string) ([]manifest.Object, []manifest.Problem, error) {
-	return start(ctx, root, folder, ignore, nil)
-}
-
-// start renders a folder, and leaves the slot when the work has ended, which may be after it returns.
-func start(ctx context.Context, root fs.FS, folder, ignore string, taken *slot) ([]manifest.Object, []manifest.Problem, error) {
-	done := make(chan result, 1)
-	go func() {
-		defer taken.leave()
-		done <- rendered(ctx, root, folder, ignore)
-	}()
-	select {
-	case got := <-done:
-		return got.objects, got.problems, got.err
-	case <-ctx.Done():
-		taken.overdue(ctx.Err())
-		return nil, nil, &Error{v1alpha1.BuildFailedReason, fmt.Errorf("render %q: it takes too long: %w", folder, ctx.Err())}
-	}
+	return rendered(ctx, root, folder, ignore, buildHere)
 }
 
 // rendered renders a folder. A panic must not end the process.
-func rendered(ctx context.Context, root fs.FS, folder, ignore string) (got result) {
+func rendered(ctx context.Context, root fs.FS, folder, ignore string, build Build) (objects []manifest.Object, problems []manifest.Problem, err error) {
 	defer func() {
 		if crash := recover(); crash != nil {
-			got = result{err: &Error{v1alpha1.BuildFailedReason, fmt.Errorf("render %q: crashed: %v", folder, crash)}}
+			objects, problems, err = nil, nil, &Error{v1alpha1.BuildFailedReason, fmt.Errorf("render %q: crashed: %v", folder, crash)}
 		}
 	}()
-	got.objects, got.problems, got.err = render(ctx, root, folder, ignore)
-	return got
+	return render(ctx, root, folder, ignore, build)
 }
 
-func render(ctx context.Context, root fs.FS, folder, ignore string) ([]manifest.Object, []manifest.Problem, error) {
+func render(ctx context.Context, root fs.FS, folder, ignore string, build Build) ([]manifest.Object, []manifest.Problem, error) {
 	folder = path.Clean("./" + folder)
 	info, err := fs.Stat(root, folder)
 	switch {
@@ -190,26 +105,26 @@ func render(ctx context.Context, root fs.FS, folder, ignore string) ([]manifest.
 		return nil, nil, &Error{v1alpha1.PathNotFoundReason, fmt.Errorf("%q is a file: name the folder that holds it", folder)}
 	}
 	if kustomize.IsKustomization(root, folder) {
-		objects, problems, err := kustomize.Render(ctx, root, folder, kustomize.Options{})
+		objects, problems, err := build(ctx, root, folder)
 		if err != nil {
 			return nil, nil, &Error{v1alpha1.BuildFailedReason, fmt.Errorf("build kustomization %q: %w", folder, err)}
 		}
 		return objects, problems, nil
 	}
-	return manifests(ctx, root, folder, ignore)
+	return manifests(ctx, root, folder, ignore, build)
 }
 
 // manifests renders the plain manifests below a folder. Folders in it that hold a kustomization are
 // built.
-func manifests(ctx context.Context, root fs.FS, folder, ignore string) ([]manifest.Object, []manifest.Problem, error) {
+func manifests(ctx context.Context, root fs.FS, folder, ignore string, build Build) ([]manifest.Object, []manifest.Problem, error) {
 	sub, err := fs.Sub(root, folder)
 	if err != nil {
 		return nil, nil, &Error{v1alpha1.PathNotFoundReason, fmt.Errorf("open %q: %w", folder, err)}
 	}
-	build := func(dir string) ([]manifest.Object, []manifest.Problem, error) {
-		return kustomize.Render(ctx, root, path.Join(folder, dir), kustomize.Options{})
+	nested := func(dir string) ([]manifest.Object, []manifest.Problem, error) {
+		return build(ctx, root, path.Join(folder, dir))
 	}
-	objects, problems, err := plain.Render(ctx, sub, plain.Options{Dir: strings.TrimPrefix(folder, "."), Ignore: ignore, Kustomization: build})
+	objects, problems, err := plain.Render(ctx, sub, plain.Options{Dir: strings.TrimPrefix(folder, "."), Ignore: ignore, Kustomization: nested})
 	if err != nil {
 		return nil, nil, &Error{v1alpha1.InvalidManifestReason, fmt.Errorf("read %q: %w", folder, err)}
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/manifest"
@@ -39,8 +37,7 @@ func (m kustomizeMethod) build(ctx context.Context, p plan, at git.Revision) (*f
 	}
 	got := &files{revision: revision.String(), git: revision}
 	from := p.source.version.Template.Source.Git
-	owner := m.cluster.Name().String() + " " + client.ObjectKeyFromObject(p.inst).String()
-	got.objects, got.problems, err = m.renders.Folder(ctx, owner, root, from.Path, "")
+	got.objects, got.problems, err = m.Renders.Folder(ctx, root, from.Path, "")
 	var known *render.Error
 	if errors.As(err, &known) {
 		return nil, reconcile.Failed(known.Reason, "%w at %s", err, revision)

@@ -41,6 +41,9 @@ type Reconciler struct {
 	// Sources, which only the hub's side contacts (K45).
 	Git    *git.Store
 	Charts *chart.Cache
+	// Renders renders folders. Default: slots of its own, in which kustomizations are built in this
+	// process.
+	Renders *render.Slots
 
 	// Drain lets actions end before the process does. Default: they are told to end with it.
 	Drain *reconcile.Drain
@@ -52,8 +55,6 @@ type Reconciler struct {
 	Actions int
 
 	fetches *reconcile.Jobs[jobKey, prepared]
-	// renders limits how many folders are rendered at a time.
-	renders *render.Slots
 	// drivers has the driver of each cluster, by name.
 	drivers cluster.Engaged[types.NamespacedName, *driver]
 	// changing is held while the driver of a cluster changes.

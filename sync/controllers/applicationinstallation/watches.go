@@ -1,6 +1,7 @@
 package applicationinstallation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -33,7 +34,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	if err := r.watchHub(ctx, mgr); err != nil {
 		return err
 	}
-	r.renders = render.NewSlots()
+	r.Renders = cmp.Or(r.Renders, render.NewSlots(nil))
 	r.Clusters.OnEngage(r.engage)
 	r.Clusters.Subscribe(func(key types.NamespacedName, reachable bool) {
 		if d := r.drivers.Get(key); d != nil && reachable {

@@ -122,7 +122,7 @@ func (r *Reconciler) render(ctx context.Context, o order, from source) (*rendere
 	if err != nil {
 		return nil, sourceError(err)
 	}
-	objects, problems, err := r.renders.Folder(ctx, o.owner.String(), root, from.path, from.ignore)
+	objects, problems, err := r.Renders.Folder(ctx, root, from.path, from.ignore)
 	if err != nil {
 		return nil, renderError(err)
 	}

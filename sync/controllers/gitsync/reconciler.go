@@ -43,8 +43,10 @@ type Reconciler struct {
 	Secrets  *content.Reader
 	HubID    string
 
-	// Sources.
-	Git *git.Store
+	// Sources, and what renders their folders. Default: slots of its own, in which kustomizations are
+	// built in this process.
+	Git     *git.Store
+	Renders *render.Slots
 
 	// Drain lets deliveries finish before the process exits. Default: they are told to end with the
 	// process.
@@ -68,8 +70,6 @@ type Reconciler struct {
 	looks    *reconcile.Jobs[reconcile.Key, loaded]
 	delivers *reconcile.Jobs[targetKey, apply.Result]
 	appliers *appliers
-	// renders limits how many folders are rendered at a time.
-	renders *render.Slots
 	// arrivals tells of definitions that arrive in the clusters.
 	arrivals *arrivals
 	// told counts, per cluster, the changes by others to what a GitSync delivered.

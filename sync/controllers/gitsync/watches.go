@@ -51,7 +51,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.appliers, r.told = newAppliers(r.notify), reconcile.NewBell[toldKey]()
 	r.arrivals = newArrivals(func(name types.NamespacedName) { r.waker.Wake(ctrl.Request{NamespacedName: name}) })
 	r.inventories = &inventory.Store{}
-	r.renders = render.NewSlots()
+	r.Renders = cmp.Or(r.Renders, render.NewSlots(nil))
 	r.Clusters.Subscribe(func(key types.NamespacedName, _ bool) { r.wakeSelecting(ctx, key) })
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.GitSync{}, secretIndex, secretName); err != nil {
 		return err

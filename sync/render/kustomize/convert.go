@@ -14,22 +14,53 @@ import (
 
 // convert returns the objects that kustomize has built.
 func convert(built resmap.ResMap, v *view) ([]manifest.Object, []manifest.Problem) {
+	refused := func(format string, args ...any) ([]manifest.Object, []manifest.Problem) {
+		return nil, []manifest.Problem{exceeded(v.top, format, args...).problem()}
+	}
 	if built.Size() > v.limits.Objects {
-		refused := exceeded(v.top, "the build makes too many objects (limit Objects is %d)", v.limits.Objects)
-		return nil, []manifest.Problem{refused.problem()}
+		return refused("the build makes too many objects (limit Objects is %d)", v.limits.Objects)
 	}
 	var objects []manifest.Object
 	var problems []manifest.Problem
+	var sum size
 	for _, r := range built.Resources() {
 		object, problem := v.object(r)
 		if problem != nil {
 			problems = append(problems, *problem)
 			continue
 		}
+		sum.add(object.Object)
+		switch {
+		case sum.values > v.limits.Values:
+			return refused("the build makes too many values (limit Values is %d)", v.limits.Values)
+		case sum.bytes > v.limits.ObjectBytes:
+			return refused("the build makes too much text (limit ObjectBytes is %d)", v.limits.ObjectBytes)
+		}
 		objects = append(objects, object)
 	}
 	objects, duplicates := manifest.Unique(objects)
 	return objects, append(problems, duplicates...)
+}
+
+// size is that of objects.
+type size struct{ values, bytes int }
+
+// add adds a value, and all that it holds.
+func (s *size) add(value any) {
+	s.values++
+	switch value := value.(type) {
+	case string:
+		s.bytes += len(value)
+	case []any:
+		for _, item := range value {
+			s.add(item)
+		}
+	case map[string]any:
+		for key, item := range value {
+			s.bytes += len(key)
+			s.add(item)
+		}
+	}
 }
 
 // object converts one object. Its values are the same as those that kubectl reads from the output

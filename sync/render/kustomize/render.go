@@ -25,11 +25,11 @@ type Options struct {
 // IsKustomization reports whether a directory of the repository holds a kustomization: one of the
 // files kustomization.yaml, kustomization.yml and Kustomization.
 func IsKustomization(fsys fs.FS, dir string) bool {
-	return kustomizationFile(fsys, path.Clean(dir)) != ""
+	return File(fsys, path.Clean(dir)) != ""
 }
 
-// kustomizationFile returns the path of a directory's kustomization, or "".
-func kustomizationFile(fsys fs.FS, dir string) string {
+// File returns the path of the kustomization in a directory of the repository, or "" if there is none.
+func File(fsys fs.FS, dir string) string {
 	for _, name := range konfig.RecognizedKustomizationFileNames() {
 		file := path.Join(dir, name)
 		if info, err := fs.Stat(fsys, file); err == nil && !info.IsDir() {
@@ -45,18 +45,16 @@ func kustomizationFile(fsys fs.FS, dir string) string {
 // partial results.
 //
 // The error is for faults that leave the result in doubt, above all a file system that cannot be
-// read now, and for a ctx that has ended, which is looked at before each file. Render may be called
-// concurrently.
+// read now, and for a ctx that has ended, which is looked at before each file: a build cannot be
+// interrupted. Render may be called concurrently.
 func Render(ctx context.Context, fsys fs.FS, dir string, opts Options) ([]manifest.Object, []manifest.Problem, error) {
-	view := &view{
-		fsys: fsys, limits: opts.Limits.orDefault(), ended: ctx.Err, uses: make(map[string][]use), work: newWork(),
-	}
+	view := &view{fsys: fsys, limits: opts.Limits.orDefault(), ended: ctx.Err, generated: make(map[string]content)}
 	// The real path of the directory: kustomize resolves relative paths from there.
 	dir, err := view.resolve(dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("render kustomization: %w", err)
 	}
-	file := kustomizationFile(fsys, dir)
+	file := File(fsys, dir)
 	if file == "" {
 		return nil, nil, fmt.Errorf("render kustomization: no kustomization in %q: %w", dir, fs.ErrNotExist)
 	}

@@ -206,6 +206,8 @@ func TestRender_limits(t *testing.T) {
 		"File":      {app(configMap), kustomize.Limits{FileBytes: 25}, "limit FileBytes is 25"},
 		"Total":     {app(configMap), kustomize.Limits{TotalBytes: 60}, "limit TotalBytes is 60"},
 		"Objects":   {app(configMap + "---\n" + strings.Replace(configMap, "a}", "b}", 1)), kustomize.Limits{Objects: 1}, "limit Objects is 1"},
+		"Values":    {app(configMap + "data: {a: b, c: d}"), kustomize.Limits{Values: 7}, "limit Values is 7"},
+		"Text":      {app(configMap + "data: {a: b, c: d}"), kustomize.Limits{ObjectBytes: 40}, "limit ObjectBytes is 40"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, problems := render(t, files(tc.content), tc.limits)

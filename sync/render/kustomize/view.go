@@ -29,14 +29,9 @@ type view struct {
 
 	reads int
 	bytes int64
-	nodes int
-	// uses are those of the files that the kustomizations which were read so far make kustomize read.
-	uses map[string][]use
-	work work
-	// embedded is the refusal of a text in a file, for a build with replacements, and embeddedNodes how
-	// many values the texts hold that were parsed for it.
-	embedded      *refusal
-	embeddedNodes int
+	// generated are the files of the generators in the kustomizations that were read so far: kustomize
+	// reads them later.
+	generated map[string]content
 	// origins says that the user, and not only we, asked for the annotations that say where an
 	// object comes from.
 	origins bool
@@ -148,23 +143,17 @@ func (v *view) ReadFile(name string) ([]byte, error) {
 	return content, nil
 }
 
-// file looks at a file for everything that it is used for.
+// file looks at a file that kustomize reads.
 func (v *view) file(name string, content []byte) error {
-	uses, known := v.uses[name]
-	if !known {
-		if err := v.inspect(name, content); err != nil {
-			return err
-		}
-		v.work.resource(content)
-	}
-	// Kustomize reads a file once for each use.
-	v.uses[name] = nil
-	for _, use := range uses {
-		if err := use(name, content); err != nil {
+	if v.generated[name]&lines != 0 {
+		if err := checkLines(name, content); err != nil {
 			return err
 		}
 	}
-	return v.checkWork()
+	if v.generated[name] != 0 {
+		return nil // it is not parsed
+	}
+	return v.checkAliases(name, content)
 }
 
 // clean returns a path from the root of the repository, as it is compared.

@@ -1,0 +1,54 @@
+package isolated
+
+import (
+	"slices"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A process serves one build after the other, since the first parses the schema of the built-in kinds,
+// and ends when it has not been needed for long.
+func TestBuilder_keepsItsProcess(t *testing.T) {
+	b := NewBuilder(Options{})
+	fsys := fstest.MapFS{"kustomization.yaml": {Data: []byte("configMapGenerator: [{name: a}]")}}
+	var first int
+	for range 3 {
+		objects, _, err := b.Build(t.Context(), fsys, ".")
+		require.NoError(t, err)
+		assert.Len(t, objects, 1)
+		require.Len(t, b.waiting(), 1)
+		if first == 0 {
+			first = b.waiting()[0].cmd.Process.Pid
+		}
+		assert.Equal(t, first, b.waiting()[0].cmd.Process.Pid)
+	}
+	p := b.waiting()[0]
+	p.retire.Reset(0)
+	require.Error(t, p.from.Decode(&turn{}), "it ends, which ends what it says")
+	objects, _, err := b.Build(t.Context(), fsys, ".")
+	require.NoError(t, err)
+	assert.Len(t, objects, 1)
+	assert.NotEqual(t, first, b.waiting()[0].cmd.Process.Pid)
+}
+
+// waiting returns the idle processes.
+func (b *Builder) waiting() []*process {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.idle)
+}
+
+// A process does not outlive the one that started it, which may be killed at any time, whatever it is at.
+func TestProcess_endsWithItsParent(t *testing.T) {
+	p, err := start(DefaultMemory)
+	require.NoError(t, err)
+	require.NoError(t, p.to.Encode("."))
+	var asked turn
+	require.NoError(t, p.from.Decode(&asked))
+	assert.Equal(t, question{lstat, "."}, asked.Question, "it is at a build")
+	require.NoError(t, p.in.Close())
+	require.NoError(t, p.cmd.Wait(), "it ends by itself")
+}

@@ -1,0 +1,140 @@
+package isolated
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// The two processes take turns, in gob: the Builder names a directory, which the other answers with a
+// turn. While that is a question, the Builder sends a reply, and is answered with the next turn.
+
+// turn is what a process that builds sends: the result, or else a question.
+type turn struct {
+	Ended    bool
+	Result   result
+	Question question
+}
+
+// question asks for something in the repository.
+type question struct {
+	What what
+	Name string
+}
+
+// what is asked.
+type what uint8
+
+const (
+	stat what = iota
+	lstat
+	readLink
+	readDir
+	readFile
+)
+
+// reply answers a question.
+type reply struct {
+	// Files is the file asked for, or those in the directory.
+	Files   []fileInfo
+	Target  string
+	Content []byte
+	Fault   *fault
+}
+
+// fileInfo implements fs.FileInfo.
+type fileInfo struct {
+	Base  string
+	Bytes int64
+	Bits  fs.FileMode
+}
+
+func describe(info fs.FileInfo) fileInfo { return fileInfo{info.Name(), info.Size(), info.Mode()} }
+
+func (f fileInfo) Name() string       { return f.Base }
+func (f fileInfo) Size() int64        { return f.Bytes }
+func (f fileInfo) Mode() fs.FileMode  { return f.Bits }
+func (f fileInfo) ModTime() time.Time { return time.Time{} } // a build does not depend on it
+func (f fileInfo) IsDir() bool        { return f.Bits.IsDir() }
+func (f fileInfo) Sys() any           { return nil }
+
+// result is what kustomize.Render returned.
+type result struct {
+	Objects  []object
+	Problems []manifest.Problem
+	Fault    *fault
+}
+
+// object is a manifest.Object.
+type object struct {
+	JSON []byte
+	File string
+}
+
+func encode(objects []manifest.Object) ([]object, error) {
+	encoded := make([]object, len(objects))
+	for i, o := range objects {
+		content, err := json.Marshal(o.Object)
+		if err != nil {
+			return nil, fmt.Errorf("encode %s: %w", o.ID(), err)
+		}
+		encoded[i] = object{JSON: content, File: o.File}
+	}
+	return encoded, nil
+}
+
+func decode(encoded []object) ([]manifest.Object, error) {
+	var objects []manifest.Object
+	for _, o := range encoded {
+		content := map[string]any{}
+		if err := utiljson.Unmarshal(o.JSON, &content); err != nil {
+			return nil, fmt.Errorf("decode an object of %s: %w", o.File, err)
+		}
+		objects = append(objects, manifest.Object{Unstructured: &unstructured.Unstructured{Object: content}, File: o.File})
+	}
+	return objects, nil
+}
+
+// fault is an error on its way to the other process. It is what the error was, as far as anybody asks
+// for that.
+type fault struct {
+	Text string
+	Is   int
+}
+
+// kinds of errors, by what a fault is. The first is that of all others.
+var kinds = []error{nil, fs.ErrNotExist, fs.ErrInvalid, fs.ErrPermission}
+
+func faultOf(err error) *fault {
+	if err == nil {
+		return nil
+	}
+	found := &fault{Text: err.Error()}
+	for i, kind := range kinds[1:] {
+		if errors.Is(err, kind) {
+			found.Is = i + 1
+		}
+	}
+	return found
+}
+
+// Error returns the text of the error.
+func (f *fault) Error() string { return f.Text }
+
+// Unwrap returns what the error was, or nil.
+func (f *fault) Unwrap() error { return kinds[f.Is] }
+
+// err returns the fault as an error, or nil.
+func (f *fault) err() error {
+	if f == nil {
+		return nil
+	}
+	return f
+}
