@@ -19,6 +19,7 @@ import (
 const (
 	DefaultMemory    = 384 << 20
 	DefaultProcesses = 2
+	DefaultQuick     = 5 * time.Second
 )
 
 // unused is how long a process is kept that nobody needs.
@@ -31,12 +32,20 @@ type Options struct {
 	Memory int64
 	// Processes is how many builds run at a time; others wait. Default: DefaultProcesses.
 	Processes int
+	// Quick is how long a build may take whatever others do. Of those that take longer, all processes
+	// but one can be full: the next one is given up. Default: DefaultQuick.
+	Quick time.Duration
 }
+
+// errCrowded is why a build is given up that is not quick.
+var errCrowded = errors.New("others that take long are being built")
 
 // Builder builds kustomizations in processes of its own.
 type Builder struct {
 	memory int64
-	turns  *semaphore.Weighted
+	quick  time.Duration
+	// turns are those of all builds, and long of these those that are not quick.
+	turns, long *semaphore.Weighted
 
 	mu sync.Mutex
 	// idle processes; the last one was used last.
@@ -45,9 +54,12 @@ type Builder struct {
 
 // NewBuilder returns a Builder. The program must call Main before anything else.
 func NewBuilder(o Options) *Builder {
+	processes := int64(cmp.Or(o.Processes, DefaultProcesses))
 	return &Builder{
 		memory: cmp.Or(o.Memory, DefaultMemory),
-		turns:  semaphore.NewWeighted(int64(cmp.Or(o.Processes, DefaultProcesses))),
+		quick:  cmp.Or(o.Quick, DefaultQuick),
+		turns:  semaphore.NewWeighted(processes),
+		long:   semaphore.NewWeighted(max(1, processes-1)),
 	}
 }
 
@@ -63,6 +75,9 @@ func (b *Builder) Build(ctx context.Context, root fs.FS, dir string) ([]manifest
 	if err != nil {
 		return nil, nil, fmt.Errorf("start a process for kustomize: %w", err)
 	}
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	defer b.hurry(giveUp)()
 	kill := context.AfterFunc(ctx, p.kill)
 	got, err := p.build(root, dir)
 	switch alive := kill(); {
@@ -83,6 +98,31 @@ func (b *Builder) Build(ctx context.Context, root fs.FS, dir string) ([]manifest
 	}
 	objects, err := decode(got.Objects)
 	return objects, got.Problems, err
+}
+
+// hurry gives a build up when it is not quick, and as many others are not. The returned function ends
+// that.
+func (b *Builder) hurry(giveUp context.CancelCauseFunc) (done func()) {
+	var mu sync.Mutex
+	held, ended := false, false
+	timer := time.AfterFunc(b.quick, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if ended {
+			return
+		}
+		if held = b.long.TryAcquire(1); !held {
+			giveUp(errCrowded)
+		}
+	})
+	return func() {
+		timer.Stop()
+		mu.Lock()
+		defer mu.Unlock()
+		if ended = true; held {
+			b.long.Release(1)
+		}
+	}
 }
 
 // take returns an idle process, or a new one.

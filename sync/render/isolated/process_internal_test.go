@@ -1,9 +1,13 @@
 package isolated
 
 import (
+	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -39,6 +43,35 @@ func (b *Builder) waiting() []*process {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.idle)
+}
+
+// However many take long, one process is left for builds that do not.
+func TestBuilder_isNotFilledByWhatTakesLong(t *testing.T) {
+	many := "apiVersion: v1\nkind: List\nmetadata: {name: all}\nitems:\n"
+	for i := range 300 {
+		many += fmt.Sprintf("- {apiVersion: v1, kind: ConfigMap, metadata: {name: a%d}, data: {}}\n", i)
+	}
+	endless := fstest.MapFS{
+		"all.yaml": {Data: []byte(many)}, "patch.yaml": {Data: []byte("- {op: add, path: /data/key, value: other}")},
+		"kustomization.yaml": {Data: []byte("resources: [all.yaml]\npatches:\n" + strings.Repeat("- {path: patch.yaml, target: {kind: ConfigMap}}\n", 3000))},
+	}
+	b := NewBuilder(Options{Quick: time.Millisecond})
+	require.True(t, b.long.TryAcquire(1), "another build takes long")
+	_, _, err := b.Build(t.Context(), endless, ".")
+	require.ErrorIs(t, err, errCrowded)
+
+	b.quick = DefaultQuick
+	objects, _, err := b.Build(t.Context(), fstest.MapFS{"kustomization.yaml": {Data: []byte("configMapGenerator: [{name: a}]")}}, ".")
+	require.NoError(t, err, "it is done before anybody asks whether it is quick")
+	assert.Len(t, objects, 1)
+
+	b.long.Release(1)
+	b.quick = time.Nanosecond
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, _, err = b.Build(ctx, endless, ".")
+	require.ErrorIs(t, err, context.DeadlineExceeded, "it was not given up before its time")
+	assert.True(t, b.long.TryAcquire(1), "its place is free again")
 }
 
 // A process does not outlive the one that started it, which may be killed at any time, whatever it is at.
