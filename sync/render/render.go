@@ -50,11 +50,8 @@ type Slots struct {
 
 // NewSlots returns as many slots as there are processors. Kustomizations are built by the given
 // function, which is called without a slot, and bounds how many are built at a time itself; nil builds
-// them in this process.
+// them in this process, with a slot.
 func NewSlots(build Build) *Slots {
-	if build == nil {
-		build = buildHere
-	}
 	return &Slots{free: semaphore.NewWeighted(int64(runtime.GOMAXPROCS(0))), build: build}
 }
 
@@ -64,6 +61,9 @@ func (s *Slots) Folder(ctx context.Context, root fs.FS, folder, ignore string) (
 		return nil, nil, &Error{v1alpha1.BuildFailedReason, fmt.Errorf("render %q: wait for other folders to be rendered: %w", folder, err)}
 	}
 	defer s.free.Release(1)
+	if s.build == nil {
+		return Folder(ctx, root, folder, ignore)
+	}
 	return rendered(ctx, root, folder, ignore, s.outside)
 }
 
@@ -105,13 +105,18 @@ func render(ctx context.Context, root fs.FS, folder, ignore string, build Build)
 		return nil, nil, &Error{v1alpha1.PathNotFoundReason, fmt.Errorf("%q is a file: name the folder that holds it", folder)}
 	}
 	if kustomize.IsKustomization(root, folder) {
-		objects, problems, err := build(ctx, root, folder)
-		if err != nil {
-			return nil, nil, &Error{v1alpha1.BuildFailedReason, fmt.Errorf("build kustomization %q: %w", folder, err)}
-		}
-		return objects, problems, nil
+		return built(ctx, root, folder, build)
 	}
 	return manifests(ctx, root, folder, ignore, build)
+}
+
+// built builds a kustomization.
+func built(ctx context.Context, root fs.FS, dir string, build Build) ([]manifest.Object, []manifest.Problem, error) {
+	objects, problems, err := build(ctx, root, dir)
+	if err != nil {
+		return nil, nil, &Error{v1alpha1.BuildFailedReason, fmt.Errorf("build kustomization %q: %w", dir, err)}
+	}
+	return objects, problems, nil
 }
 
 // manifests renders the plain manifests below a folder. Folders in it that hold a kustomization are
@@ -122,10 +127,14 @@ func manifests(ctx context.Context, root fs.FS, folder, ignore string, build Bui
 		return nil, nil, &Error{v1alpha1.PathNotFoundReason, fmt.Errorf("open %q: %w", folder, err)}
 	}
 	nested := func(dir string) ([]manifest.Object, []manifest.Problem, error) {
-		return build(ctx, root, path.Join(folder, dir))
+		return built(ctx, root, path.Join(folder, dir), build)
 	}
 	objects, problems, err := plain.Render(ctx, sub, plain.Options{Dir: strings.TrimPrefix(folder, "."), Ignore: ignore, Kustomization: nested})
-	if err != nil {
+	var known *Error
+	switch {
+	case errors.As(err, &known):
+		return nil, nil, known
+	case err != nil:
 		return nil, nil, &Error{v1alpha1.InvalidManifestReason, fmt.Errorf("read %q: %w", folder, err)}
 	}
 	return objects, problems, nil

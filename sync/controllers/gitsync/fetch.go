@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/render"
@@ -31,7 +29,6 @@ func (s source) known() bool { return s.revision.Commit != "" }
 
 // order describes a load job.
 type order struct {
-	owner  types.NamespacedName
 	source source
 	// look asks the repository for the newest revision of ref. Otherwise the source is read from the
 	// mirror, and no server is contacted.
@@ -63,7 +60,6 @@ func (s *scope) wanted() source {
 func (s *scope) order(from source) order {
 	ref := s.gs.GetRef()
 	return order{
-		owner:      s.session.key.NamespacedName,
 		source:     from,
 		ref:        git.RefOf(&ref),
 		namespace:  s.gs.GetDefaultNamespace(),

@@ -5,8 +5,10 @@ import (
 	"encoding/gob"
 	"io"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"runtime/metrics"
+	"syscall"
 	"time"
 
 	"waybill.dev/waybill/sync/render/kustomize"
@@ -20,8 +22,8 @@ const (
 	exitMemory = 3
 	// stackBytes is how large a stack may become: recursion without end shall not take all memory first.
 	stackBytes = 16 << 20
-	// sampling is how often a process looks at how much memory it takes. Within that time it cannot
-	// take much more than some ten MiB.
+	// sampling is how often a process looks at how much memory it takes. Within that time it can write
+	// to some ten MiB more.
 	sampling = 10 * time.Millisecond
 )
 
@@ -32,9 +34,10 @@ func Main() {
 		return
 	}
 	out := os.Stdout
-	os.Stdout = os.Stderr // whatever is printed must not come between
+	os.Stdout = os.Stderr                        // whatever is printed must not come between
+	signal.Ignore(os.Interrupt, syscall.SIGTERM) // it ends with the process that started it
 	debug.SetMaxStack(stackBytes)
-	// Where memory runs short, this process goes first, and not the one that needs it. Only Linux knows.
+	// Where a machine has no memory left, this process goes first, unless its whole container does.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0o600)
 	serve(os.Stdin, out)
 }
@@ -48,15 +51,39 @@ func serve(in io.Reader, out io.Writer) {
 		}
 	}
 	ask := func(q question) (r reply) {
-		must(to.Encode(turn{Question: q}))
+		must(to.Encode(turn{Question: &q}))
 		must(from.Decode(&r))
 		return r
 	}
+	tell := func(t turn) { must(to.Encode(t)) }
 	for {
 		var dir string
 		must(from.Decode(&dir))
-		must(to.Encode(turn{Ended: true, Result: build(files{ask, make(map[question]reply)}, dir)}))
+		build(files{ask, make(map[question]reply)}, dir, tell)
+		debug.FreeOSMemory() // what it took must not count for the next one
 	}
+}
+
+// build builds a kustomization, and tells the result.
+func build(root files, dir string, tell func(turn)) {
+	defer limitMemory()()
+	objects, problems, err := kustomize.Render(context.Background(), root, dir, kustomize.Options{})
+	if err != nil {
+		tell(turn{Fault: faultOf(err)})
+		return
+	}
+	for _, p := range problems {
+		tell(turn{Problem: &p})
+	}
+	for _, o := range objects {
+		encoded, err := encode(o)
+		if err != nil {
+			tell(turn{Fault: faultOf(err)})
+			return
+		}
+		tell(turn{Object: encoded})
+	}
+	tell(turn{})
 }
 
 // untilEnd ends the process as soon as the one that started it is gone, whatever it is at.
@@ -67,17 +94,6 @@ func untilEnd(in io.Reader) io.Reader {
 		os.Exit(0)
 	}()
 	return out
-}
-
-// build builds a kustomization.
-func build(root files, dir string) result {
-	defer limitMemory()()
-	objects, problems, err := kustomize.Render(context.Background(), root, dir, kustomize.Options{})
-	if err != nil {
-		return result{Fault: faultOf(err)}
-	}
-	encoded, err := encode(objects)
-	return result{Objects: encoded, Problems: problems, Fault: faultOf(err)}
 }
 
 // limitMemory ends the process when it takes more than GOMEMLIMIT, which the garbage collector tries to

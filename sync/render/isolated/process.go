@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"runtime"
 	"strings"
 	"time"
 
@@ -30,8 +31,10 @@ type process struct {
 	to     *gob.Encoder
 	from   *gob.Decoder
 	stderr *verdict
-	// retire ends the process after it was idle for long.
+	// retire ends the process after it was idle for long; nil if it never was.
 	retire *time.Timer
+	// spoke says that the process has said anything in this build.
+	spoke bool
 	// failure is the first error in this build that reading the repository met and that is not about its
 	// content.
 	failure error
@@ -39,11 +42,12 @@ type process struct {
 
 // start starts a process. It gets nothing of the environment, where credentials may be.
 func start(memory int64) (*process, error) {
-	program, err := os.Executable()
+	program, err := itself()
 	if err != nil {
 		return nil, err
 	}
 	p := &process{cmd: exec.Command(program, command), stderr: &verdict{}} //nolint:gosec,noctx // it is this program; builds end it
+	p.cmd.Args[0] = os.Args[0]
 	p.cmd.Env = []string{fmt.Sprint("GOMEMLIMIT=", memory)}
 	p.cmd.Stderr = p.stderr
 	in, err := p.cmd.StdinPipe()
@@ -58,6 +62,17 @@ func start(memory int64) (*process, error) {
 	return p, p.cmd.Start()
 }
 
+// itself returns the path of this program: of what runs, even if another version has taken its place.
+func itself() (string, error) {
+	switch {
+	case len(os.Args) == 2 && os.Args[1] == command:
+		return "", errors.New("the program was started to build, and did not call isolated.Main")
+	case runtime.GOOS == "linux":
+		return "/proc/self/exe", nil
+	}
+	return os.Executable()
+}
+
 // kill ends the process.
 func (p *process) kill() { _ = p.cmd.Process.Kill() } // it has ended, else
 
@@ -65,24 +80,36 @@ func (p *process) kill() { _ = p.cmd.Process.Kill() } // it has ended, else
 func (p *process) wait() { _ = p.cmd.Wait() } // how it ended is in ProcessState
 
 // build makes the process build a kustomization, and reads files for it. The error is errEnded, or one
-// of the two sides' misunderstanding each other.
-func (p *process) build(root fs.FS, dir string) (*result, error) {
-	p.failure = nil
+// of the two sides' misunderstanding each other; what kustomize.Render returned is the fault.
+func (p *process) build(root fs.FS, dir string) (objects []manifest.Object, problems []manifest.Problem, failed *fault, err error) {
+	p.failure, p.spoke = nil, false
 	if err := p.to.Encode(dir); err != nil {
-		return nil, errEnded
+		return nil, nil, nil, errEnded
 	}
 	for {
 		var t turn
 		switch err := p.from.Decode(&t); {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return nil, errEnded
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, fs.ErrClosed):
+			return nil, nil, nil, errEnded
 		case err != nil:
-			return nil, fmt.Errorf("read what the process for kustomize says: %w", err)
-		case t.Ended:
-			return &t.Result, nil
+			return nil, nil, nil, fmt.Errorf("read what the process for kustomize says: %w", err)
 		}
-		if err := p.to.Encode(p.answer(root, t.Question)); err != nil {
-			return nil, errEnded
+		p.spoke = true
+		switch {
+		case t.Question != nil:
+			if err := p.to.Encode(p.answer(root, *t.Question)); err != nil {
+				return nil, nil, nil, errEnded
+			}
+		case t.Problem != nil:
+			problems = append(problems, *t.Problem)
+		case t.Object != nil:
+			object, err := decode(t.Object)
+			if err != nil {
+				return nil, nil, nil, err
+			}
+			objects = append(objects, object)
+		default:
+			return objects, problems, t.Fault, nil
 		}
 	}
 }
@@ -150,10 +177,9 @@ func content(root fs.FS, name string) (r reply, err error) {
 	return r, err
 }
 
-// ended says why the process ended during a build. The error is for what the build is not to blame for:
+// ended says why the process, which was waited for, ended during a build. The error is for what the build is not to blame for:
 // the next one may succeed.
 func (p *process) ended(root fs.FS, dir string, memory int64) ([]manifest.Problem, error) {
-	p.wait()
 	problem := manifest.Problem{File: cmp.Or(kustomize.File(root, path.Clean(dir)), dir)}
 	switch fatal := p.stderr.fatal; {
 	case p.cmd.ProcessState.ExitCode() == exitMemory, strings.Contains(fatal, "memory"):
@@ -162,7 +188,8 @@ func (p *process) ended(root fs.FS, dir string, memory int64) ([]manifest.Proble
 			"that write much to many objects, or write again and again", resource.NewQuantity(memory, resource.BinarySI))
 	case strings.Contains(fatal, "stack"):
 		problem.Reason = manifest.ReasonBuildFailed
-		problem.Message = "kustomize went round in circles until its stack was full; look for definitions in crds that refer to each other"
+		problem.Message = "kustomize called itself until its stack was full; look for definitions in crds that refer to each other, and for " +
+			"values that are nested too deep"
 	default:
 		return nil, fmt.Errorf("kustomize's process ended: %s", cmp.Or(fatal, p.cmd.ProcessState.String()))
 	}

@@ -45,6 +45,21 @@ func (b *Builder) waiting() []*process {
 	return slices.Clone(b.idle)
 }
 
+// A process that somebody killed while it was idle is replaced.
+func TestBuilder_replacesAProcessThatIsGone(t *testing.T) {
+	b := NewBuilder(Options{})
+	fsys := fstest.MapFS{"kustomization.yaml": {Data: []byte("configMapGenerator: [{name: a}]")}}
+	for range 3 {
+		objects, problems, err := b.Build(t.Context(), fsys, ".")
+		require.NoError(t, err)
+		assert.Empty(t, problems)
+		assert.Len(t, objects, 1)
+		idle := b.waiting()
+		require.Len(t, idle, 1)
+		idle[0].kill()
+	}
+}
+
 // However many take long, one process is left for builds that do not.
 func TestBuilder_isNotFilledByWhatTakesLong(t *testing.T) {
 	many := "apiVersion: v1\nkind: List\nmetadata: {name: all}\nitems:\n"
@@ -57,8 +72,10 @@ func TestBuilder_isNotFilledByWhatTakesLong(t *testing.T) {
 	}
 	b := NewBuilder(Options{Quick: time.Millisecond})
 	require.True(t, b.long.TryAcquire(1), "another build takes long")
-	_, _, err := b.Build(t.Context(), endless, ".")
-	require.ErrorIs(t, err, errCrowded)
+	short, end := context.WithTimeout(t.Context(), time.Second)
+	defer end()
+	_, _, err := b.Build(short, endless, ".")
+	require.ErrorContains(t, err, "wait for other kustomizations that take long", "until its own time is over")
 
 	b.quick = DefaultQuick
 	objects, _, err := b.Build(t.Context(), fstest.MapFS{"kustomization.yaml": {Data: []byte("configMapGenerator: [{name: a}]")}}, ".")
@@ -81,7 +98,7 @@ func TestProcess_endsWithItsParent(t *testing.T) {
 	require.NoError(t, p.to.Encode("."))
 	var asked turn
 	require.NoError(t, p.from.Decode(&asked))
-	assert.Equal(t, question{lstat, "."}, asked.Question, "it is at a build")
+	assert.Equal(t, &question{lstat, "."}, asked.Question, "it is at a build")
 	require.NoError(t, p.in.Close())
 	require.NoError(t, p.cmd.Wait(), "it ends by itself")
 }

@@ -1,6 +1,7 @@
 package isolated
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,14 +14,16 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// The two processes take turns, in gob: the Builder names a directory, which the other answers with a
-// turn. While that is a question, the Builder sends a reply, and is answered with the next turn.
+// The two processes take turns, in gob: the Builder names a directory, which the other answers with
+// turns. To a question, the Builder sends a reply. Then come the objects, one by one so that neither
+// side has to hold them twice, and the end.
 
-// turn is what a process that builds sends: the result, or else a question.
+// turn is what a process that builds sends: one of the fields, and the end if there is none.
 type turn struct {
-	Ended    bool
-	Result   result
-	Question question
+	Question *question
+	Object   *object
+	Problem  *manifest.Problem
+	Fault    *fault
 }
 
 // question asks for something in the repository.
@@ -65,41 +68,29 @@ func (f fileInfo) ModTime() time.Time { return time.Time{} } // a build does not
 func (f fileInfo) IsDir() bool        { return f.Bits.IsDir() }
 func (f fileInfo) Sys() any           { return nil }
 
-// result is what kustomize.Render returned.
-type result struct {
-	Objects  []object
-	Problems []manifest.Problem
-	Fault    *fault
-}
-
 // object is a manifest.Object.
 type object struct {
 	JSON []byte
 	File string
 }
 
-func encode(objects []manifest.Object) ([]object, error) {
-	encoded := make([]object, len(objects))
-	for i, o := range objects {
-		content, err := json.Marshal(o.Object)
-		if err != nil {
-			return nil, fmt.Errorf("encode %s: %w", o.ID(), err)
-		}
-		encoded[i] = object{JSON: content, File: o.File}
+// encode returns an object as it is sent. Nothing in it is written longer than it must be.
+func encode(o manifest.Object) (*object, error) {
+	var content bytes.Buffer
+	encoder := json.NewEncoder(&content)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(o.Object); err != nil {
+		return nil, fmt.Errorf("encode %s: %w", o.ID(), err)
 	}
-	return encoded, nil
+	return &object{JSON: content.Bytes(), File: o.File}, nil
 }
 
-func decode(encoded []object) ([]manifest.Object, error) {
-	var objects []manifest.Object
-	for _, o := range encoded {
-		content := map[string]any{}
-		if err := utiljson.Unmarshal(o.JSON, &content); err != nil {
-			return nil, fmt.Errorf("decode an object of %s: %w", o.File, err)
-		}
-		objects = append(objects, manifest.Object{Unstructured: &unstructured.Unstructured{Object: content}, File: o.File})
+func decode(o *object) (manifest.Object, error) {
+	content := map[string]any{}
+	if err := utiljson.Unmarshal(o.JSON, &content); err != nil {
+		return manifest.Object{}, fmt.Errorf("decode an object of %s: %w", o.File, err)
 	}
-	return objects, nil
+	return manifest.Object{Unstructured: &unstructured.Unstructured{Object: content}, File: o.File}, nil
 }
 
 // fault is an error on its way to the other process. It is what the error was, as far as anybody asks

@@ -26,17 +26,18 @@ func convert(built resmap.ResMap, v *view) ([]manifest.Object, []manifest.Proble
 	for _, r := range built.Resources() {
 		object, problem := v.object(r)
 		if problem != nil {
+			sum.bytes += len(problem.Error())
 			problems = append(problems, *problem)
-			continue
+		} else {
+			sum.add(object.Object)
+			objects = append(objects, object)
 		}
-		sum.add(object.Object)
 		switch {
 		case sum.values > v.limits.Values:
 			return refused("the build makes too many values (limit Values is %d)", v.limits.Values)
 		case sum.bytes > v.limits.ObjectBytes:
 			return refused("the build makes too much text (limit ObjectBytes is %d)", v.limits.ObjectBytes)
 		}
-		objects = append(objects, object)
 	}
 	objects, duplicates := manifest.Unique(objects)
 	return objects, append(problems, duplicates...)

@@ -26,12 +26,12 @@ type Limits struct {
 }
 
 // DefaultLimits returns limits that no sane kustomization reaches: files of 5 MiB, 32 MiB and
-// 20,000 reads in total, 40 links, 50,000 aliased values of 5 MiB, 20,000 objects with 2 million
+// 20,000 reads in total, 40 links, 50,000 aliased values of 5 MiB, 20,000 objects with a million
 // values of 32 MiB, 100 levels.
 func DefaultLimits() Limits {
 	return Limits{
 		FileBytes: 5 << 20, TotalBytes: 32 << 20, Reads: 20_000, Links: 40, AliasNodes: 50_000, AliasBytes: 5 << 20,
-		Objects: 20_000, Values: 2_000_000, ObjectBytes: 32 << 20, Depth: 100,
+		Objects: 20_000, Values: 1_000_000, ObjectBytes: 32 << 20, Depth: 100,
 	}
 }
 

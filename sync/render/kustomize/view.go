@@ -150,10 +150,12 @@ func (v *view) file(name string, content []byte) error {
 			return err
 		}
 	}
-	if v.generated[name] != 0 {
-		return nil // it is not parsed
+	err := v.checkAliases(name, content)
+	var refused *refusal
+	if v.generated[name] != 0 && errors.As(err, &refused) && refused.reason != manifest.ReasonLimitExceeded {
+		return nil // it need not be YAML, and if it is used elsewhere, too, kustomize says what is wrong
 	}
-	return v.checkAliases(name, content)
+	return err
 }
 
 // clean returns a path from the root of the repository, as it is compared.
