@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/resource"
 
+	"waybill.dev/waybill/api/expansion"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render/internal/yamlvalue"
 )
@@ -22,7 +23,7 @@ func convert(built resmap.ResMap, v *view) ([]manifest.Object, []manifest.Proble
 	}
 	var objects []manifest.Object
 	var problems []manifest.Problem
-	var sum yamlvalue.Size
+	var sum expansion.Size
 	for _, r := range built.Resources() {
 		object, problem := v.object(r)
 		if problem != nil {

@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"path"
 
+	"waybill.dev/waybill/api/expansion"
 	"waybill.dev/waybill/sync/manifest"
-	"waybill.dev/waybill/sync/render/internal/yamlvalue"
 )
 
 // file reads one file and schedules its decoding.
@@ -46,7 +46,7 @@ func (r *renderer) file(name string) error {
 // count adds the values of a document to those of all documents: each may hold little, and be one of
 // many.
 func (r *renderer) count(d document) error {
-	var size yamlvalue.Size
+	var size expansion.Size
 	size.Add(d.value)
 	if r.values.Add(int64(size.Values)) > int64(r.limits.Values) {
 		return fmt.Errorf("the manifests have too many values together (limit Values is %d)", r.limits.Values)

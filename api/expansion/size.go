@@ -1,4 +1,4 @@
-package yamlvalue
+package expansion
 
 // Size is how much values hold.
 type Size struct {
