@@ -247,6 +247,11 @@ type ReleaseStatus struct {
 	// +optional
 	RecordDigest string `json:"recordDigest,omitempty"`
 
+	// StoredDigest is the digest of the whole record as Waybill stored it. A record that differs is
+	// decoded only within narrow bounds, to compare it with recordDigest.
+	// +optional
+	StoredDigest string `json:"storedDigest,omitempty"`
+
 	// Fallback is the revision that a rollback returns to.
 	// +optional
 	Fallback *ReleaseRecord `json:"fallback,omitempty"`
@@ -261,6 +266,10 @@ type ReleaseRecord struct {
 	// RecordDigest is the digest of the revision's manifest and hooks.
 	// +required
 	RecordDigest string `json:"recordDigest"`
+
+	// StoredDigest is the digest of the whole record as Waybill stored it.
+	// +optional
+	StoredDigest string `json:"storedDigest,omitempty"`
 }
 
 // ApplicationInstallationStatus reports what is installed in the cluster.

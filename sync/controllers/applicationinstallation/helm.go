@@ -38,9 +38,10 @@ func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 		Options:     releaseOptions(p.options),
 	})
 	got := acted{release: noted(result), wrote: err == nil && (result.Action != release.ActionNone || result.Adopted)}
-	m.note(ctx, p, got, append(
+	m.note(ctx, p, got, slices.Concat(
 		altered(id, result.Altered, "it was not used, and another revision was made from the chart"),
-		said(id, result.Warnings, result.Kept)...))
+		ignored(id, result.Ignored),
+		said(id, result.Warnings, result.Kept)))
 	if err != nil {
 		got.failure = releaseError(result, err)
 		return got
