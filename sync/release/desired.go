@@ -59,7 +59,7 @@ type Options struct {
 	Timeout time.Duration
 	// Atomic uninstalls a failed install, and rolls back a failed upgrade.
 	Atomic bool
-	// CRDs says what to do with the CRDs of the chart. Default: CreateReplace.
+	// CRDs says what to do with the CRDs of the chart. Default: Create.
 	CRDs v1alpha1.CRDPolicy
 	// DisableHooks skips all hooks.
 	DisableHooks bool

@@ -259,6 +259,8 @@ func releaseError(result release.Result, err error) error {
 		reason = v1alpha1.InvalidChartReason
 	case release.ReasonConflict:
 		reason = v1alpha1.ReleaseConflictReason
+	case release.ReasonCRD:
+		reason = v1alpha1.CRDReplacementRefusedReason
 	}
 	if release.IsTerminal(err) {
 		return reconcile.Stalled(reason, "%w", err)
