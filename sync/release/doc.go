@@ -26,7 +26,8 @@
 // The objects that it names may still have to be deleted, and so may, for an uninstall, those that
 // the caller noted as installed: of these, only objects that carry our own mark are deleted. Labels
 // are not vouched for. They decide which action is next, so the worst they can do is to have a
-// release upgraded or installed again, to the desired state, or left alone as somebody else's.
+// release upgraded or installed again, to the desired state, or left alone as somebody else's. Secrets
+// whose labels say what cannot be (possible) are ignored, and returned as such.
 //
 // Only the newest revision and the one that a rollback would return to are noted. If several failed
 // in a row, the earlier ones are not executed either, but they are not reported as altered.
