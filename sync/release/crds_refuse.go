@@ -64,10 +64,11 @@ func (i Identity) installation() string {
 func broughtBy(id Identity, live *unstructured.Unstructured) string {
 	annotations, labels := live.GetAnnotations(), live.GetLabels()
 	owner, hash := annotations[v1alpha1.OwnerAnnotation], labels[v1alpha1.OwnerHashLabel]
+	heir := annotations[v1alpha1.AdoptAnnotation]
 	switch {
-	case annotations[v1alpha1.AdoptAnnotation] == id.installation():
+	case heir != "" && heir == id.installation():
 		return ""
-	case owner == id.Owner && (hash == "" || hash == id.OwnerHash):
+	case owner != "" && owner == id.Owner && (hash == "" || hash == id.OwnerHash):
 		return ""
 	case owner != "":
 		return "it belongs to " + owner
