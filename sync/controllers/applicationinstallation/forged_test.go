@@ -26,7 +26,9 @@ func TestInstallation_ignoresRevisionsThatCannotBe(t *testing.T) {
 	require.NoError(t, w.Client.Create(t.Context(), forged))
 
 	scale := func(replicas int) *v1alpha1.ApplicationInstallation {
-		hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.Values = values(t, map[string]any{"replicas": replicas}) })
+		hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) {
+			i.Spec.Values = values(t, map[string]any{"replicas": replicas})
+		})
 		return hub.AwaitReady(w.World, inst)
 	}
 	assert.EqualValues(t, 2, scale(2).Status.Release.Revision)
