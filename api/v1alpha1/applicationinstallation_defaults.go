@@ -64,10 +64,10 @@ func (o *HelmDeployOptions) GetTimeout() time.Duration {
 	return durationOr(o.Timeout, 5*time.Minute)
 }
 
-// GetCRDs returns the CRD policy; CreateReplace if none is set.
+// GetCRDs returns the CRD policy; Create if none is set.
 func (o *HelmDeployOptions) GetCRDs() CRDPolicy {
 	if o == nil || o.CRDs == "" {
-		return CRDCreateReplace
+		return CRDCreate
 	}
 	return o.CRDs
 }

@@ -127,7 +127,7 @@ type DeployOptions struct {
 type CRDPolicy string
 
 const (
-	// CRDCreateReplace creates CRDs and upgrades them with the chart.
+	// CRDCreateReplace creates CRDs, and upgrades those that the installation created.
 	CRDCreateReplace CRDPolicy = "CreateReplace"
 
 	// CRDCreate creates CRDs that do not exist and never upgrades them.
@@ -170,9 +170,9 @@ type HelmDeployOptions struct {
 	// +optional
 	Atomic bool `json:"atomic,omitempty"`
 
-	// CRDs defines how the CRDs of the chart are handled. CreateReplace creates them and upgrades
-	// them with the chart; Create creates those that do not exist and never upgrades them; Skip
-	// leaves them alone. Default: CreateReplace.
+	// CRDs defines how the CRDs of the chart are handled. Create creates those that do not exist and
+	// never upgrades them; CreateReplace also upgrades those that the installation created, unless
+	// versions or fields would be removed; Skip leaves them alone. Default: Create.
 	// +optional
 	CRDs CRDPolicy `json:"crds,omitempty"`
 
@@ -247,6 +247,11 @@ type ReleaseStatus struct {
 	// +optional
 	RecordDigest string `json:"recordDigest,omitempty"`
 
+	// StoredDigest is the digest of the whole record as Waybill stored it. A record that differs is
+	// decoded only within narrow bounds, to compare it with recordDigest.
+	// +optional
+	StoredDigest string `json:"storedDigest,omitempty"`
+
 	// Fallback is the revision that a rollback returns to.
 	// +optional
 	Fallback *ReleaseRecord `json:"fallback,omitempty"`
@@ -261,6 +266,10 @@ type ReleaseRecord struct {
 	// RecordDigest is the digest of the revision's manifest and hooks.
 	// +required
 	RecordDigest string `json:"recordDigest"`
+
+	// StoredDigest is the digest of the whole record as Waybill stored it.
+	// +optional
+	StoredDigest string `json:"storedDigest,omitempty"`
 }
 
 // ApplicationInstallationStatus reports what is installed in the cluster.

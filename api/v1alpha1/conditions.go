@@ -183,6 +183,10 @@ const (
 	// ReleaseConflictReason: a release or Application of that name belongs to another owner (C55).
 	ReleaseConflictReason = "ReleaseConflict"
 
+	// CRDReplacementRefusedReason: with crds CreateReplace, the chart would replace a
+	// CustomResourceDefinition that others brought, or remove versions or fields of one.
+	CRDReplacementRefusedReason = "CRDReplacementRefused"
+
 	// ReleaseAlteredReason: Helm's record of the release is not as Waybill wrote it, and is neither
 	// run nor applied. It appears on the condition Ready if a rollback needs that record, and as an
 	// event if another revision was created from the chart, or if the release was uninstalled

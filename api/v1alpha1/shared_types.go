@@ -144,6 +144,10 @@ type Inventory struct {
 	// +listType=atomic
 	Secrets []string `json:"secrets,omitempty"`
 
+	// Digest of what the Secrets hold: Secrets that others have changed are not read.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
 	// Count is the number of entries, wherever they are stored.
 	// +optional
 	Count int32 `json:"count,omitempty"`

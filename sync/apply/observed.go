@@ -32,7 +32,7 @@ type live struct {
 	fields digest
 	// deleting: the object has a deletionTimestamp.
 	deleting bool
-	// keep: the object must not be pruned.
+	// keep: the object must not be pruned, says an annotation that we set.
 	keep bool
 	// status and message are its health; in a watch of metadata they are empty.
 	status  health.Status
@@ -65,7 +65,7 @@ func observe(object metav1.Object, full bool) *observed {
 		owner:    unique.Make(annotations[v1alpha1.OwnerAnnotation]).Value(),
 		fields:   fieldsOf(object),
 		deleting: object.GetDeletionTimestamp() != nil,
-		keep:     annotations[v1alpha1.PruneAnnotation] == pruneDisabled,
+		keep:     Keeps(object),
 	}
 	if u, ok := object.(*unstructured.Unstructured); ok && full {
 		l.status, l.message = health.Of(u)
@@ -79,11 +79,30 @@ func observe(object metav1.Object, full bool) *observed {
 // pruneDisabled is the value of the prune annotation that keeps an object.
 const pruneDisabled = "disabled"
 
+// Keeps reports whether a live object has the prune annotation that keeps it, and got it from a manifest
+// that Waybill applied: somebody else who may edit the object does not decide what becomes of what has
+// left its source.
+func Keeps(object metav1.Object) bool {
+	if object.GetAnnotations()[v1alpha1.PruneAnnotation] != pruneDisabled {
+		return false
+	}
+	for _, fields := range owned(object) {
+		set, _ := fields.(map[string]any)
+		if _, ours, err := unstructured.NestedFieldNoCopy(set, "f:metadata", "f:annotations", "f:"+v1alpha1.PruneAnnotation); ours && err == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // fieldsOf identifies the set of fields of an object that our applies set, or Helm on our behalf.
 // It is the same whether the object came as JSON or as protobuf.
-func fieldsOf(object metav1.Object) digest {
+func fieldsOf(object metav1.Object) digest { return fieldsDigest(owned(object)) }
+
+// owned returns the sets of fields of an object that are ours, one for each entry of its managed fields.
+func owned(object metav1.Object) []any {
 	if u, ok := object.(*unstructured.Unstructured); ok {
-		return fieldsDigest(ownedUnstructured(u))
+		return ownedUnstructured(u)
 	}
 	var owned []any
 	for _, entry := range object.GetManagedFields() {
@@ -95,7 +114,7 @@ func fieldsOf(object metav1.Object) digest {
 			owned = append(owned, fields)
 		}
 	}
-	return fieldsDigest(owned)
+	return owned
 }
 
 // ownedUnstructured reads managedFields in place: the accessor of Unstructured

@@ -71,7 +71,8 @@ func TestPrune_onlyWhatIsOurs(t *testing.T) {
 	f := newFixture(t)
 	kept := configMap(t, "kept", "one")
 	kept.SetAnnotations(map[string]string{v1alpha1.PruneAnnotation: "disabled"})
-	objects := []manifest.Object{configMap(t, "gone", "one"), kept, configMap(t, "handed-over", "one"), configMap(t, "replaced", "one"), configMap(t, "stripped", "one")}
+	objects := []manifest.Object{configMap(t, "gone", "one"), kept, configMap(t, "handed-over", "one"), configMap(t, "replaced", "one"), configMap(t, "stripped", "one"),
+		configMap(t, "marked", "one")}
 	first := f.mustApply(nil, objects...)
 
 	f.delete("configmaps", "gone")
@@ -79,6 +80,7 @@ func TestPrune_onlyWhatIsOurs(t *testing.T) {
 	f.delete("configmaps", "replaced")
 	f.create("configmaps", configMap(t, "replaced", "foreign"))
 	f.edit("configmaps", "stripped", `{"metadata":{"labels":null}}`)
+	f.edit("configmaps", "marked", `{"metadata":{"annotations":{"apps.waybill.dev/prune":"disabled"}}}`)
 	second := f.mustApply(first.Inventory)
 
 	assert.Empty(t, second.Inventory)
@@ -87,12 +89,13 @@ func TestPrune_onlyWhatIsOurs(t *testing.T) {
 		actions[change.ID.Name] = change.Action
 	}
 	assert.Equal(t, map[string]apply.Action{
-		"kept": apply.Released, "handed-over": apply.Released, "replaced": apply.Released, "stripped": apply.Deleted,
+		"kept": apply.Released, "handed-over": apply.Released, "replaced": apply.Released, "stripped": apply.Deleted, "marked": apply.Deleted,
 	}, actions)
 	for _, name := range []string{"kept", "handed-over", "replaced"} {
 		assert.NotNil(t, f.live("configmaps", name), name)
 	}
 	assert.Nil(t, f.live("configmaps", "stripped"), "its annotation still says whose it is")
+	assert.Nil(t, f.live("configmaps", "marked"), "no manifest asked to keep it")
 }
 
 // C41: an object that changes faster than it can be looked at stays for now, and what is said of that
@@ -185,12 +188,16 @@ func TestDelete(t *testing.T) {
 // P9, C41: deleting a Namespace would delete what is to stay in it, or belongs to somebody else by now.
 func TestPrune_namespaceOfWhatStays(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, edit string }{
-		"Kept":       {"it has the annotation", `{"metadata":{"annotations":{"apps.waybill.dev/prune":"disabled"}}}`},
+		"Kept":       {"its manifest has the annotation", `{}`},
 		"HandedOver": {"it is somebody else's", `{"metadata":{"annotations":{"apps.waybill.dev/owner":"hub-1/GitSync/team/other"}}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			first := f.withSpace()
+			marks := map[string]string{}
+			if name == "Kept" {
+				marks[v1alpha1.PruneAnnotation] = "disabled"
+			}
+			first := f.withSpace(marks)
 			_, err := f.admin.dynamic.Resource(resource("configmaps")).Namespace(f.space()).Patch(t.Context(), "stays", mergePatch, []byte(tc.edit), metav1.PatchOptions{})
 			require.NoError(t, err)
 			left := f.until(f.request(first.Inventory), clean)
@@ -206,7 +213,7 @@ func TestPrune_namespaceOfWhatMayNotBeDeleted(t *testing.T) {
 	f := newFixtureAs(t, shared(t), config)
 	spaces := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"*"}}
 	change := f.grantEverywhere(user, spaces, mayDo("get", "list", "watch", "create", "patch"))
-	first := f.withSpace()
+	first := f.withSpace(nil)
 	left := f.apply(first.Inventory)
 	require.Len(t, left.Problems, 2)
 	assert.ElementsMatch(t, first.Inventory, left.Inventory)
@@ -218,10 +225,11 @@ func TestPrune_namespaceOfWhatMayNotBeDeleted(t *testing.T) {
 	assert.False(t, f.hasSpace())
 }
 
-// withSpace delivers a Namespace with two ConfigMaps in it.
-func (f *fixture) withSpace() apply.Result {
+// withSpace delivers a Namespace with two ConfigMaps in it, one of them with annotations.
+func (f *fixture) withSpace(marks map[string]string) apply.Result {
 	f.t.Helper()
 	goes, stays := configMap(f.t, "goes", "one"), configMap(f.t, "stays", "one")
+	stays.SetAnnotations(marks)
 	goes.SetNamespace(f.space())
 	stays.SetNamespace(f.space())
 	return f.until(f.request(nil, parse(f.t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+f.space()+"}}"), goes, stays), clean)
@@ -238,15 +246,14 @@ func (f *fixture) hasSpace() bool {
 	return space.GetDeletionTimestamp() == nil
 }
 
-// What somebody in the cluster has annotated is kept, unless the owner says that it was not to
-// be his to decide.
+// What is annotated is kept, unless the owner says otherwise.
 func TestPrune_unkept(t *testing.T) {
 	f := newFixture(t)
-	first := f.mustApply(nil, configMaps(t, 2)...)
-	for _, id := range first.Inventory {
-		f.edit("configmaps", id.Name, `{"metadata":{"annotations":{"apps.waybill.dev/prune":"disabled"}},"data":{"key":"edited"}}`)
-		f.awaitNotice() // the edit has been seen
+	kept := configMaps(t, 2)
+	for _, object := range kept {
+		object.SetAnnotations(map[string]string{v1alpha1.PruneAnnotation: "disabled"})
 	}
+	first := f.mustApply(nil, kept...)
 	request := f.request(first.Inventory)
 	request.Unkept = first.Inventory[:1]
 	requireClean(t, f.until(request, clean))

@@ -22,8 +22,8 @@ type Request struct {
 	// Partial means that Objects is not all that the owner wants, because some of it could not be
 	// read. Nothing is pruned then, just as if something could not be applied.
 	Partial bool
-	// Unkept names objects that are pruned although they carry the prune annotation: it does not
-	// come from a manifest but from somebody in the cluster, who is not to decide.
+	// Unkept names objects that are pruned although they carry the prune annotation, whoever seems to
+	// have set it: their manifests never do.
 	Unkept []manifest.ID
 	// DefaultNamespace is the namespace of namespaced objects that name none (C59).
 	DefaultNamespace string

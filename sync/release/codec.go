@@ -3,7 +3,9 @@ package release
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +21,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"waybill.dev/waybill/api/expansion"
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
@@ -104,13 +107,25 @@ func pack(data []byte, pool *sync.Pool) ([]byte, error) {
 	return packed.Bytes(), err
 }
 
-// maxRecordBytes bounds what a record may unpack to. It holds the chart, the values and all
-// manifests.
-const maxRecordBytes = 128 << 20
+// storedDigest returns the digest of the bytes of a record, as 64 hexadecimal digits.
+func storedDigest(secret *corev1.Secret) string {
+	sum := sha256.Sum256(secret.Data[recordKey])
+	return hex.EncodeToString(sum[:])
+}
+
+// unpacked bounds what a record may unpack to. It holds the chart, the values and all manifests.
+type unpacked struct {
+	bytes int64
+	// values of the JSON; zero stands for any number.
+	values int
+}
+
+// own bounds a record whose bytes are those that Waybill stored.
+var own = unpacked{bytes: 128 << 20}
 
 // decode reads a release from the Secret that Helm keeps it in: JSON, compressed, in base64. Helm's
 // own driver takes the whole process down over a damaged record.
-func decode(secret *corev1.Secret) (*helmrelease.Release, error) {
+func decode(secret *corev1.Secret, most unpacked) (*helmrelease.Release, error) {
 	data, err := base64.StdEncoding.DecodeString(string(secret.Data[recordKey]))
 	if err != nil {
 		return nil, fmt.Errorf("decode: %w", err)
@@ -121,8 +136,12 @@ func decode(secret *corev1.Secret) (*helmrelease.Release, error) {
 			return nil, fmt.Errorf("unpack: %w", err)
 		}
 	}
+	r = &limited{from: r, left: most.bytes, most: most.bytes}
+	if most.values > 0 {
+		r = expansion.JSONReader(r, most.values)
+	}
 	var found helmrelease.Release
-	if err := json.NewDecoder(io.LimitReader(r, maxRecordBytes)).Decode(&found); err != nil {
+	if err := json.NewDecoder(r).Decode(&found); err != nil {
 		return nil, fmt.Errorf("decode: %w", err)
 	}
 	if found.Info == nil || found.Version < 1 {
@@ -130,6 +149,21 @@ func decode(secret *corev1.Secret) (*helmrelease.Release, error) {
 	}
 	found.Labels = ownLabels(secret)
 	return &found, nil
+}
+
+// limited fails once more was read than allowed.
+type limited struct {
+	from       io.Reader
+	left, most int64
+}
+
+// Read implements io.Reader.
+func (l *limited) Read(p []byte) (int, error) {
+	n, err := l.from.Read(p)
+	if l.left -= int64(n); l.left < 0 {
+		return 0, fmt.Errorf("it unpacks to more than %d bytes", l.most)
+	}
+	return n, err
 }
 
 // ownLabels returns the labels of a record that are not set by Helm.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"helm.sh/helm/v3/pkg/kube"
@@ -37,14 +38,14 @@ const servedEvery = 200 * time.Millisecond
 var crdKind = apiextensionsv1.Kind("CustomResourceDefinition")
 
 // applyCRDs applies the CRDs of the chart before its templates are rendered. Releases may share
-// CRDs, so CRDs carry the marks of none, and no release deletes them; a CRD that another Waybill
-// owner delivers is left to that owner.
+// CRDs, so no release deletes them: they carry the annotation that says whose they are, but not the label
+// by which objects of a release are found. Nothing is written unless everything may be.
 func (s *session) applyCRDs(ctx context.Context) error {
 	crds := s.desired.Chart.CRDObjects()
 	if len(crds) == 0 || s.desired.Options.CRDs == v1alpha1.CRDSkip {
 		return nil
 	}
-	var list, fresh kube.ResourceList
+	var list kube.ResourceList
 	for _, crd := range crds {
 		found, err := s.client.build(bytes.NewReader(crd.File.Data), crd.Filename, true)
 		if err != nil {
@@ -52,18 +53,18 @@ func (s *session) applyCRDs(ctx context.Context) error {
 		}
 		list = append(list, found...)
 	}
-	err := s.client.batches(list, func(info *resource.Info) error {
-		created, err := s.applyCRD(ctx, info)
-		if created {
-			s.client.mu.Lock()
-			fresh.Append(info)
-			s.client.mu.Unlock()
-		}
+	plan, err := s.planCRDs(ctx, list)
+	if err != nil {
 		return err
+	}
+	err = s.client.batches(plan.write, func(info *resource.Info) error {
+		_, err := s.sendCRD(ctx, info, plan.live[info], nil)
+		return s.client.about("apply", info, err)
 	})
 	if err != nil {
 		return s.client.fail(err)
 	}
+	fresh := plan.write.Filter(func(info *resource.Info) bool { return plan.live[info] == nil })
 	if len(fresh) == 0 {
 		return nil
 	}
@@ -73,35 +74,91 @@ func (s *session) applyCRDs(ctx context.Context) error {
 	return s.client.fail(s.served(ctx, fresh))
 }
 
-// applyCRD creates or updates one CRD by server-side apply. It reports whether the CRD is new.
-func (s *session) applyCRD(ctx context.Context, info *resource.Info) (created bool, err error) {
-	live, err := s.client.resource(info).Get(ctx, info.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		created = true
-	case err != nil:
-		return false, s.client.about("read", info, err)
-	case s.desired.Options.CRDs == v1alpha1.CRDCreate:
-		return false, nil
-	}
-	if owner := owned(live); owner != "" && owner != s.id.OwnerHash {
-		s.client.warn(fmt.Sprintf("%s is delivered by %s, and is left to it", idOf(info), live.GetAnnotations()[v1alpha1.OwnerAnnotation]))
-		return false, nil
-	}
-	data, err := json.Marshal(info.Object)
-	if err != nil {
-		return false, s.client.about("encode", info, err)
-	}
-	options := metav1.PatchOptions{FieldManager: v1alpha1.HelmFieldManager, Force: ptr.To(true)}
-	_, err = s.client.resource(info).Patch(ctx, info.Name, types.ApplyPatchType, data, options)
-	return created, s.client.about("apply", info, err)
+// crdPlan is what to write of the CRDs of a chart.
+type crdPlan struct {
+	write kube.ResourceList
+	// live are those that exist.
+	live map[*resource.Info]*unstructured.Unstructured
 }
 
-func owned(live *unstructured.Unstructured) string {
-	if live == nil {
-		return ""
+// planCRDs finds out which CRDs to create and, with CreateReplace, which to replace. The error names all
+// whose replacement is refused.
+func (s *session) planCRDs(ctx context.Context, list kube.ResourceList) (crdPlan, error) {
+	plan := crdPlan{live: map[*resource.Info]*unstructured.Unstructured{}}
+	writes := map[*resource.Info]bool{}
+	var refusals []error
+	err := s.client.batches(list, func(info *resource.Info) error {
+		live, write, err := s.planCRD(ctx, info)
+		s.client.mu.Lock()
+		defer s.client.mu.Unlock()
+		plan.live[info], writes[info] = live, write
+		if ReasonOf(err) == ReasonCRD {
+			refusals, err = append(refusals, err), nil
+		}
+		return err
+	})
+	if err != nil {
+		return plan, s.client.fail(err)
 	}
-	return live.GetLabels()[v1alpha1.OwnerHashLabel]
+	if len(refusals) > 0 {
+		slices.SortFunc(refusals, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+		return plan, &Error{Reason: ReasonCRD, Err: join(refusals)}
+	}
+	plan.write = list.Filter(func(info *resource.Info) bool { return writes[info] })
+	return plan, nil
+}
+
+// planCRD returns a CRD as it is, and whether to write it. ReasonCRD says that it must not be replaced.
+func (s *session) planCRD(ctx context.Context, info *resource.Info) (live *unstructured.Unstructured, write bool, err error) {
+	live, err = s.client.resource(info).Get(ctx, info.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, true, nil
+	case err != nil:
+		return nil, false, s.client.about("read", info, err)
+	case s.desired.Options.CRDs != v1alpha1.CRDCreateReplace:
+		return live, false, nil
+	}
+	after, err := s.sendCRD(ctx, info, live, []string{metav1.DryRunAll})
+	if apierrors.IsInvalid(err) { // as where a version is removed that objects are stored in
+		if wanted, typeErr := object(info); typeErr == nil {
+			if refusal := RefuseCRD(s.id, live, wanted); refusal != nil {
+				return live, false, refusal
+			}
+		}
+	}
+	if err != nil {
+		return live, false, s.client.about("try out", info, err)
+	}
+	if err := RefuseCRD(s.id, live, after); err != nil {
+		return live, false, err
+	}
+	return live, !sameSpec(live, after), nil
+}
+
+// sendCRD writes one CRD by server-side apply, and returns it as it is then. What somebody has created or
+// changed since it was read is not overwritten.
+func (s *session) sendCRD(ctx context.Context, info *resource.Info, live *unstructured.Unstructured, dryRun []string) (*unstructured.Unstructured, error) {
+	wanted, err := object(info)
+	if err != nil {
+		return nil, err
+	}
+	wanted = wanted.DeepCopy()
+	annotations := wanted.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[v1alpha1.OwnerAnnotation] = s.id.Owner
+	wanted.SetAnnotations(annotations)
+	if live != nil {
+		wanted.SetResourceVersion(live.GetResourceVersion())
+	}
+	data, err := json.Marshal(wanted)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	options := metav1.PatchOptions{FieldManager: v1alpha1.HelmFieldManager, Force: ptr.To(live != nil), DryRun: dryRun}
+	return s.client.resource(info).Patch(ctx, info.Name, types.ApplyPatchType, data, options)
 }
 
 // established waits until objects of a new CRD can be created. Other objects in a crds folder need

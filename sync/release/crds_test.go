@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/release"
@@ -38,7 +37,8 @@ func TestEnsure_createsAndUpgradesCRDs(t *testing.T) {
 	fields := func() []string {
 		crd, err := client.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), name, metav1.GetOptions{})
 		require.NoError(t, err)
-		assert.NotContains(t, crd.Labels, v1alpha1.OwnerHashLabel, "releases may share it")
+		assert.NotContains(t, crd.Labels, v1alpha1.OwnerHashLabel, "no release deletes it")
+		assert.Equal(t, "hub/ApplicationInstallation/default/widgets", crd.Annotations[v1alpha1.OwnerAnnotation])
 		var names []string
 		for field := range crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties {
 			names = append(names, field)
@@ -57,18 +57,11 @@ func TestEnsure_createsAndUpgradesCRDs(t *testing.T) {
 	w.ensure(w.widgets("one"))
 	assert.ElementsMatch(t, []string{"size", "one"}, fields())
 	w.ensure(w.widgets("two"))
-	assert.ElementsMatch(t, []string{"size", "two"}, fields())
-	d = w.widgets("three")
-	d.Options.CRDs = v1alpha1.CRDCreate
+	assert.ElementsMatch(t, []string{"size", "one"}, fields(), "the default does not upgrade")
+	d = w.widgets("one: {type: string}, two")
+	d.Options.CRDs = v1alpha1.CRDCreateReplace
 	w.ensure(d)
-	assert.ElementsMatch(t, []string{"size", "two"}, fields(), "Create does not upgrade")
-
-	owned := []byte(`{"metadata":{"labels":{"` + v1alpha1.OwnerHashLabel + `":"other"},"annotations":{"` + v1alpha1.OwnerAnnotation + `":"hub/GitSync/a/b"}}}`)
-	_, err = client.ApiextensionsV1().CustomResourceDefinitions().Patch(t.Context(), name, types.MergePatchType, owned, metav1.PatchOptions{})
-	require.NoError(t, err)
-	result := w.ensure(w.widgets("four"))
-	require.Len(t, result.Warnings, 1)
-	assert.Contains(t, result.Warnings[0], "is delivered by hub/GitSync/a/b, and is left to it")
+	assert.ElementsMatch(t, []string{"size", "one", "two"}, fields())
 
 	_, err = w.engine.Uninstall(t.Context(), w.target, w.identity(d.Name), release.Options{}, nil)
 	require.NoError(t, err)

@@ -75,11 +75,13 @@ func TestDigest_changesWithWhatMakesADifference(t *testing.T) {
 	assert.Equal(t, same, digest(func(d *release.Desired) {
 		d.Options = release.Options{Timeout: time.Hour, Atomic: true, HistoryLimit: 9, DisableHooks: true}
 	}), "how to get there makes no difference")
+	assert.Equal(t, same, digest(func(d *release.Desired) { d.Options.CRDs = "Create" }), "that is the default")
 	for name, change := range map[string]func(*release.Desired){
 		"chart":  func(d *release.Desired) { d.ChartDigest = "sha256:2" },
 		"values": func(d *release.Desired) { d.Values = map[string]any{"a": 1} },
 		"owner":  func(d *release.Desired) { d.Owner = "other" },
 		"crds":   func(d *release.Desired) { d.Options.CRDs = "Skip" },
+		"policy": func(d *release.Desired) { d.Options.CRDs = "CreateReplace" },
 	} {
 		assert.NotEqual(t, same, digest(change), name)
 	}

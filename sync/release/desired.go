@@ -59,7 +59,7 @@ type Options struct {
 	Timeout time.Duration
 	// Atomic uninstalls a failed install, and rolls back a failed upgrade.
 	Atomic bool
-	// CRDs says what to do with the CRDs of the chart. Default: CreateReplace.
+	// CRDs says what to do with the CRDs of the chart. Default: Create.
 	CRDs v1alpha1.CRDPolicy
 	// DisableHooks skips all hooks.
 	DisableHooks bool
@@ -86,6 +86,19 @@ func (o Options) historyLimit() int {
 	return o.HistoryLimit
 }
 
+// crdInput returns what the CRD policy adds to the digest. CreateReplace was the default once: releases
+// made then have its name in their digests, and are not upgraded only because Create is now.
+func (o Options) crdInput() string {
+	switch o.CRDs {
+	case "", v1alpha1.CRDCreate:
+		return "CreateReplace"
+	case v1alpha1.CRDCreateReplace:
+		return "Replace"
+	case v1alpha1.CRDSkip:
+	}
+	return string(o.CRDs)
+}
+
 // inputLabel on the record of a release holds `<revision>.<digest>`. Helm copies the labels of one
 // revision to the next; because of the number, a revision that somebody else created by hand is not
 // taken for ours.
@@ -103,7 +116,7 @@ const inputFormat = 1
 // marks and the CRD policy. Two Desired with the same digest need no upgrade between them. It is 40
 // hexadecimal digits.
 func (d Desired) Digest() (string, error) {
-	data, err := json.Marshal([]any{inputFormat, d.ChartDigest, d.Values, d.Owner, d.OwnerHash, d.Name, d.Options.CRDs})
+	data, err := json.Marshal([]any{inputFormat, d.ChartDigest, d.Values, d.Owner, d.OwnerHash, d.Name, d.Options.crdInput()})
 	if err != nil {
 		return "", &Error{Reason: ReasonValues, Err: fmt.Errorf("encode values: %w", err)}
 	}

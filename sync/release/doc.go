@@ -12,9 +12,11 @@
 // may write; and Helm executes what they say, with the rights of whoever runs it. So a record
 // counts only as far as the caller vouches for it (Identity.Known): every Result contains the
 // digest of the manifest and the hooks of the revision, and of the one that a rollback would return
-// to (seal). The caller keeps them where no user of the namespace can write, and the store compares
-// them when it reads a record. If a record differs from what was noted, Helm sees only an outline,
-// with neither manifest nor hooks, so that no action can use it by mistake:
+// to (seal). The caller keeps them where no user of the namespace can write, along with the digest of
+// the bytes of the record, and the store compares them when it reads one: the bytes first, without
+// decoding them. What differs in these is decoded within narrow bounds, one record at a time (decodeTheirs),
+// because `helm test`, for example, changes a record and not what it executes. If that differs as well, Helm
+// sees only an outline, with neither manifest nor hooks, so that no action can use it by mistake:
 //
 //   - Ensure creates another revision from the chart, with the live objects as its base. Of the fields
 //     that the record claims, it removes those that the chart does not want and that Helm has set,
@@ -26,7 +28,8 @@
 // The objects that it names may still have to be deleted, and so may, for an uninstall, those that
 // the caller noted as installed: of these, only objects that carry our own mark are deleted. Labels
 // are not vouched for. They decide which action is next, so the worst they can do is to have a
-// release upgraded or installed again, to the desired state, or left alone as somebody else's.
+// release upgraded or installed again, to the desired state, or left alone as somebody else's. Secrets
+// whose labels say what cannot be (possible) are ignored, and returned as such.
 //
 // Only the newest revision and the one that a rollback would return to are noted. If several failed
 // in a row, the earlier ones are not executed either, but they are not reported as altered.

@@ -59,6 +59,9 @@ type Result struct {
 	// Altered are revisions whose records are not as Waybill wrote them: they were neither run nor
 	// applied. A revision of Waybill's own that was noted once, and is not any more, is none of them.
 	Altered []int
+	// Ignored are the names of Secrets that are labelled as records of the release and cannot be: as
+	// their names, or the numbers of their revisions, say.
+	Ignored []string
 	// Warnings of the chart's schema and of the API server, and notes about what was left out.
 	Warnings []string
 }

@@ -42,6 +42,9 @@ const (
 	// ReasonAltered: the record of a release differs from what was noted, so it is neither run nor
 	// applied. Ensure creates another revision from the chart.
 	ReasonAltered Reason = "Altered"
+	// ReasonCRD: the chart would replace a CRD that others brought, or remove versions or fields of one.
+	// Nothing was written.
+	ReasonCRD Reason = "CRD"
 	// ReasonInterrupted: the context ended before the action did.
 	ReasonInterrupted Reason = "Interrupted"
 	// ReasonUnavailable: the API server did not do what it was asked to do, and may do so later.

@@ -29,7 +29,11 @@ func (s *session) had(revision int) (recorded, error) {
 		list, err := s.build(found)
 		return recorded{revision: revision, objects: list, vouched: true}, err
 	}
-	list, err := s.client.build(strings.NewReader(s.store.claimed(revision)), "manifest", false)
+	claimed, err := s.store.claimed(revision)
+	var list kube.ResourceList
+	if err == nil {
+		list, err = s.client.build(strings.NewReader(claimed), "manifest", false)
+	}
 	if err != nil {
 		s.client.warn(fmt.Sprintf("left out the objects of revision %d, whose record cannot be read: %s", revision, err))
 		return recorded{revision: revision}, nil
@@ -54,6 +58,9 @@ func (s *session) readLeftovers() error {
 			return err
 		}
 		s.client.leftovers = append(s.client.leftovers, had)
+		if len(s.client.leftovers) == maxLeftovers {
+			break // others wrote most of them
+		}
 	}
 	return nil
 }

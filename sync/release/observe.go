@@ -9,6 +9,7 @@ import (
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/storage"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -22,6 +23,8 @@ import (
 type Observed struct {
 	// Revisions in ascending order; none if there is no such release.
 	Revisions []Revision
+	// Ignored are the names of Secrets that are labelled as records of the release and cannot be.
+	Ignored []string
 	// At is the time of the observation.
 	At time.Time
 	// Altered says that the newest record was read and differs from what was noted; Observe itself
@@ -93,18 +96,62 @@ func (e *Engine) Observe(ctx context.Context, t Target, id Identity) (Observed, 
 	}
 	o := Observed{At: time.Now()}
 	for i := range list.Items {
-		if r, ok := revisionOf(&list.Items[i]); ok {
+		if r, ok := revisionOf(&list.Items[i]); ok && list.Items[i].Name == id.record(r.Number) {
 			o.Revisions = append(o.Revisions, r)
+		} else {
+			o.Ignored = append(o.Ignored, list.Items[i].Name)
 		}
 	}
 	slices.SortFunc(o.Revisions, func(a, b Revision) int { return cmp.Compare(a.Number, b.Number) })
+	possible := possible(o.Revisions, id.Known)
+	for _, r := range o.Revisions[possible:] {
+		o.Ignored = append(o.Ignored, id.record(r.Number))
+	}
+	o.Revisions = o.Revisions[:possible]
 	return o, nil
+}
+
+const (
+	// maxLeap is how far the number of a revision may be from the one before it, or from what is known:
+	// records in between may have been deleted.
+	maxLeap = 100
+	// maxFirst is the highest number that the oldest revision may have if nothing that is known leads to
+	// it, as after a restore without the status.
+	maxFirst = 1 << 20
+)
+
+// possible returns how many of the revisions, in ascending order, may be what they say. Helm counts from
+// 1: a number that nothing leads to was made up, and the next one would count on from it until it
+// overflows.
+func possible(revisions []Revision, known *v1alpha1.ReleaseStatus) int {
+	if len(revisions) == 0 {
+		return 0
+	}
+	last := 0
+	if known != nil {
+		last = int(known.Revision)
+	}
+	if first := revisions[0].Number; first > last && first <= maxFirst {
+		last = first // what is known is out of date, or gone
+	}
+	for i, r := range revisions {
+		if r.Number > last+maxLeap {
+			return i
+		}
+		last = max(last, r.Number)
+	}
+	return len(revisions)
+}
+
+// record returns the name of the Secret of a revision.
+func (i Identity) record(revision int) string {
+	return fmt.Sprintf("%s.%s.v%d", storage.HelmStorageType, i.Name, revision)
 }
 
 // revisionOf reads the labels that Helm and Waybill put on a record.
 func revisionOf(record *metav1.PartialObjectMetadata) (Revision, bool) {
 	number, err := strconv.Atoi(record.Labels[labelVersion])
-	if err != nil {
+	if err != nil || number < 1 {
 		return Revision{}, false
 	}
 	changed := record.CreationTimestamp.Time

@@ -71,6 +71,19 @@ func sealsOf(known *v1alpha1.ReleaseStatus) map[int]string {
 	return seals
 }
 
+// storedDigestsOf returns the known digests of the bytes of records, by revision.
+func storedDigestsOf(known *v1alpha1.ReleaseStatus) map[int]string {
+	digests := map[int]string{}
+	if known == nil {
+		return digests
+	}
+	if known.Fallback != nil {
+		digests[int(known.Fallback.Revision)] = known.Fallback.StoredDigest
+	}
+	digests[int(known.Revision)] = known.StoredDigest
+	return digests
+}
+
 // altered returns the error for a revision whose record must not be used.
 func (i Identity) altered(revision int) error {
 	return &Error{Reason: ReasonAltered, Err: fmt.Errorf("the record of revision %d of release %s is not as it was noted", revision, i)}

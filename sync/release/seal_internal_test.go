@@ -63,7 +63,7 @@ func TestSeal(t *testing.T) {
 func TestSeal_survivesBeingStored(t *testing.T) {
 	secret, err := encode("key", record(), labelCreated, Identity{})
 	require.NoError(t, err)
-	found, err := decode(secret)
+	found, err := decode(secret, theirs)
 	require.NoError(t, err)
 	assert.Equal(t, seal(record()), seal(found))
 }

@@ -86,7 +86,10 @@ func (s *session) failed(what string, err error) error {
 // result describes a release and its objects, except those of an altered release and of one that was
 // never recorded: Helm returns an install also if it did not get that far.
 func (s *session) result(r *helmrelease.Release) (Result, error) {
-	result := Result{Kept: s.client.kept, Written: s.client.written, Warnings: slices.Concat(s.warnings, s.client.warnings), Altered: s.store.allAltered()}
+	result := Result{
+		Kept: s.client.kept, Written: s.client.written, Warnings: slices.Concat(s.warnings, s.client.warnings),
+		Altered: s.store.allAltered(), Ignored: s.observed.Ignored,
+	}
 	if r == nil || s.store.isAltered(r.Version) || !s.store.holds(r) {
 		return result, nil
 	}

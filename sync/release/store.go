@@ -33,11 +33,11 @@ type store struct {
 	revisions []Revision
 	contents  map[int]*helmrelease.Release
 	// seals are the digests of the records that may be executed: the known ones, and those created
-	// in this session.
-	seals map[int]string
+	// in this session. storedAs are the digests of their bytes.
+	seals, storedAs map[int]string
 	// altered are the records that may not be executed, because they differ from what was noted or
-	// nothing was, as far as they can be read.
-	altered map[int]*helmrelease.Release
+	// nothing was.
+	altered map[int]*foreign
 	// notedFrom is the revision from which on every record should have been noted.
 	notedFrom int
 	// makeRoom is called with each release before it is recorded.
@@ -65,7 +65,8 @@ func newStore(ctx, settled context.Context, config *rest.Config, id Identity, ob
 		revisions: slices.Clone(observed.Revisions),
 		contents:  map[int]*helmrelease.Release{},
 		seals:     sealsOf(id.Known),
-		altered:   map[int]*helmrelease.Release{},
+		storedAs:  storedDigestsOf(id.Known),
+		altered:   map[int]*foreign{},
 		notedFrom: notedFrom,
 	}, nil
 }
@@ -74,9 +75,7 @@ func newStore(ctx, settled context.Context, config *rest.Config, id Identity, ob
 func (s *store) storage() *storage.Storage { return storage.Init(s) }
 
 // key returns the name of the Secret of a revision.
-func (s *store) key(revision int) string {
-	return fmt.Sprintf("%s.%s.v%d", storage.HelmStorageType, s.id.Name, revision)
-}
+func (s *store) key(revision int) string { return s.id.record(revision) }
 
 // Name implements Helm's driver.Driver.
 func (s *store) Name() string { return driver.SecretsDriverName }
@@ -104,19 +103,13 @@ func (s *store) get(key string) (*helmrelease.Release, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := decode(secret)
-	if want := s.seals[r.Number]; err == nil && want != "" && want == seal(found) {
-		found.Info.Status = r.Status // as observed and decided on
-		s.contents[r.Number] = found
-		return found, nil
+	found := s.open(r.Number, secret)
+	if found == nil {
+		found = s.outline(r)
 	}
-	if err != nil {
-		found = s.outline(r) // the record cannot be read
-		found.Labels = ownLabels(secret)
-	}
-	found.Name, found.Namespace, found.Version = s.id.Name, s.id.Namespace, r.Number
-	s.altered[r.Number], s.contents[r.Number] = found, s.outline(r)
-	return s.contents[r.Number], nil
+	found.Info.Status = r.Status // as observed and decided on
+	s.contents[r.Number] = found
+	return found, nil
 }
 
 // Query implements Helm's driver.Driver. Queried by status, it returns releases with their
@@ -186,7 +179,7 @@ func (s *store) Create(key string, r *helmrelease.Release) error {
 		return s.note(err)
 	}
 	s.revisions = append(s.revisions, Revision{Number: r.Version, Status: r.Info.Status, uid: secret.UID})
-	s.contents[r.Version], s.seals[r.Version] = r, seal(r)
+	s.contents[r.Version], s.seals[r.Version], s.storedAs[r.Version] = r, seal(r), storedDigest(secret)
 	return nil
 }
 
@@ -203,10 +196,10 @@ func (s *store) Update(key string, r *helmrelease.Release) error {
 	if s.revisions[i].Status == helmrelease.StatusFailed && r.Info.Status == helmrelease.StatusSuperseded {
 		r.Info.Status = helmrelease.StatusFailed
 	}
-	if was := s.altered[r.Version]; was != nil {
+	was := s.altered[r.Version]
+	if was != nil {
 		// Keep what others wrote for inspection, as a revision that Waybill does not go by.
-		was.SetStatus(r.Info.Status, r.Info.Description)
-		r = was
+		r = was.with(r.Info, s.outline(s.revisions[i]))
 	} else if r.Chart == nil && r.Manifest == "" {
 		return s.note(fmt.Errorf("refuse to overwrite %s with an outline of it", key))
 	}
@@ -219,6 +212,9 @@ func (s *store) Update(key string, r *helmrelease.Release) error {
 		return s.note(err)
 	}
 	s.revisions[i].Status = r.Info.Status
+	if was == nil {
+		s.storedAs[r.Version] = storedDigest(secret)
+	}
 	return nil
 }
 
@@ -303,7 +299,7 @@ func (s *store) inUse() []int {
 func (s *store) goodBefore(revision int) *v1alpha1.ReleaseRecord {
 	for _, r := range slices.Backward(s.revisions) {
 		if r.Number < revision && r.good() && s.seals[r.Number] != "" && s.altered[r.Number] == nil {
-			return &v1alpha1.ReleaseRecord{Revision: int32(r.Number), RecordDigest: s.seals[r.Number]}
+			return &v1alpha1.ReleaseRecord{Revision: int32(r.Number), RecordDigest: s.seals[r.Number], StoredDigest: s.storedAs[r.Number]}
 		}
 	}
 	return nil
@@ -325,72 +321,4 @@ func (s *store) newest() int {
 		newest = max(newest, r.Number)
 	}
 	return newest
-}
-
-// vouch takes the record of a revision, which nobody has vouched for, for one of Waybill's own if it has
-// that digest, and returns it; nil otherwise.
-func (s *store) vouch(revision int, digest string) *helmrelease.Release {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	found := s.altered[revision]
-	if found == nil || found.Chart == nil || digest == "" || seal(found) != digest {
-		return nil
-	}
-	found.Info.Status = s.contents[revision].Info.Status // as observed and decided on
-	delete(s.altered, revision)
-	s.contents[revision], s.seals[revision] = found, digest
-	return found
-}
-
-// isAltered reports whether the record of a revision was read and may not be executed.
-func (s *store) isAltered(revision int) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.altered[revision] != nil
-}
-
-// claimed returns the manifest in an altered record, as it was altered.
-func (s *store) claimed(revision int) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.altered[revision].Manifest
-}
-
-// allAltered returns the revisions whose records were read and are not as Waybill wrote them. An
-// older one of which nothing is noted any more is not one of them, although it is not executed
-// either: only two revisions are noted, and several may have failed.
-func (s *store) allAltered() []int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var found []int
-	for revision := range s.altered {
-		if revision >= s.notedFrom || s.seals[revision] != "" {
-			found = append(found, revision)
-		}
-	}
-	slices.Sort(found)
-	return found
-}
-
-// status describes a revision, with what is needed to recognise its record and that of the revision
-// that a rollback returns to.
-func (s *store) status(r *helmrelease.Release) v1alpha1.ReleaseStatus {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	status := v1alpha1.ReleaseStatus{
-		Name:         r.Name,
-		Namespace:    r.Namespace,
-		Revision:     int32(r.Version),
-		Digest:       inputOf(r.Version, r.Labels[inputLabel]),
-		Status:       string(r.Info.Status),
-		RecordDigest: s.seals[r.Version],
-	}
-	if status.Digest == wentBack {
-		status.Digest = ""
-	}
-	if r.Chart != nil && r.Chart.Metadata != nil {
-		status.Chart = r.Chart.Metadata.Name + "-" + r.Chart.Metadata.Version
-	}
-	status.Fallback = s.goodBefore(r.Version)
-	return status
 }

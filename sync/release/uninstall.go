@@ -149,7 +149,7 @@ func (s *session) standing() ([]int, error) {
 			return nil, err
 		}
 		found = append(found, r.Number)
-		if r.good() && !s.store.isAltered(r.Number) {
+		if r.good() && !s.store.isAltered(r.Number) || len(found) == maxLeftovers {
 			break
 		}
 	}

@@ -3,10 +3,13 @@ package inventory
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
 
+	"waybill.dev/waybill/api/expansion"
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
@@ -16,8 +19,10 @@ const (
 	// that none of our objects may exceed.
 	maxChunk = 300 << 10
 
-	// maxExpanded is the maximum size in bytes of a chunk after decompression.
-	maxExpanded = 4 << 20
+	// maxExpanded and maxValues are the maximum size of a chunk after decompression, in bytes and in
+	// JSON values.
+	maxExpanded = 1 << 20
+	maxValues   = 100_000
 )
 
 // compressAll splits entries into chunks, each compressed by itself.
@@ -35,6 +40,16 @@ func compressAll(entries []v1alpha1.InventoryEntry) ([][]byte, error) {
 		chunks = append(chunks, chunk)
 	}
 	return chunks, nil
+}
+
+// digestOf returns the digest of compressed chunks, as 64 hexadecimal digits.
+func digestOf(chunks [][]byte) string {
+	all := sha256.New()
+	for _, chunk := range chunks {
+		one := sha256.Sum256(chunk)
+		all.Write(one[:])
+	}
+	return hex.EncodeToString(all.Sum(nil))
 }
 
 func compress(entries []v1alpha1.InventoryEntry) ([]byte, error) {
@@ -60,6 +75,9 @@ func decompress(data []byte) ([]v1alpha1.InventoryEntry, error) {
 	}
 	if len(text) > maxExpanded {
 		return nil, fmt.Errorf("expand inventory: larger than %d bytes", maxExpanded)
+	}
+	if err := expansion.JSON(text, maxValues); err != nil {
+		return nil, fmt.Errorf("expand inventory: %w", err)
 	}
 	var entries []v1alpha1.InventoryEntry
 	if err := json.Unmarshal(text, &entries); err != nil {

@@ -42,32 +42,46 @@ type Store struct {
 // remembered is what the Secrets of one owner hold.
 type remembered struct {
 	secrets []string
+	digest  string
 	ids     []manifest.ID
 }
 
 // Load returns the objects of an inventory. If the inventory is kept in Secrets, they are read from
-// the owner's namespace; a Secret that is missing or damaged is an error, because an inventory with
-// a gap would forget objects forever.
+// the owner's namespace; a Secret that is missing, or does not hold what was written, is an error: an
+// inventory with a gap would forget objects forever, and whoever may write Secrets there must not decide
+// what is deleted.
 func (s *Store) Load(ctx context.Context, c client.Client, owner client.Object, inventory v1alpha1.Inventory) ([]manifest.ID, error) {
 	if len(inventory.Secrets) == 0 {
 		return Decode(inventory.Entries)
 	}
-	if ids, found := s.recall(owner, inventory.Secrets); found {
+	if ids, found := s.recall(owner, inventory); found {
 		return ids, nil
 	}
-	var entries []v1alpha1.InventoryEntry
-	for _, name := range inventory.Secrets {
-		chunk, err := readSecret(ctx, c, owner, name)
-		if err != nil {
+	chunks := make([][]byte, len(inventory.Secrets))
+	for i, name := range inventory.Secrets {
+		var err error
+		if chunks[i], err = readSecret(ctx, c, owner, name); err != nil {
 			return nil, fmt.Errorf("read inventory: %w", err)
 		}
-		entries = append(entries, chunk...)
+	}
+	// Without a digest, an earlier version of Waybill wrote them.
+	if inventory.Digest != "" && inventory.Digest != digestOf(chunks) {
+		return nil, fmt.Errorf("read inventory: somebody has changed one of the Secrets %s in namespace %s: they do not have the digest in status.inventory; "+
+			"restore them from a backup", strings.Join(inventory.Secrets, ", "), owner.GetNamespace())
+	}
+	var entries []v1alpha1.InventoryEntry
+	for i, chunk := range chunks {
+		some, err := decompress(chunk)
+		if err != nil {
+			return nil, fmt.Errorf("read inventory: secret %s/%s: %w", owner.GetNamespace(), inventory.Secrets[i], err)
+		}
+		entries = append(entries, some...)
 	}
 	ids, err := Decode(entries)
 	if err != nil {
 		return nil, err
 	}
-	s.remember(owner, inventory.Secrets, ids)
+	s.remember(owner, inventory, ids)
 	return ids, nil
 }
 
@@ -80,7 +94,7 @@ func (s *Store) Save(ctx context.Context, c client.Client, owner client.Object, 
 	if statusSize(entries) <= maxInStatus {
 		return v1alpha1.Inventory{Entries: entries, Count: int32(len(entries))}, nil
 	}
-	if known, found := s.recall(owner, current.Secrets); found && slices.Equal(Encode(known), entries) {
+	if known, found := s.recall(owner, current); found && current.Digest != "" && slices.Equal(Encode(known), entries) {
 		return current, nil
 	}
 	chunks, err := compressAll(entries)
@@ -96,8 +110,9 @@ func (s *Store) Save(ctx context.Context, c client.Client, owner client.Object, 
 			return v1alpha1.Inventory{}, fmt.Errorf("write inventory: %w", err)
 		}
 	}
-	s.remember(owner, names, ids)
-	return v1alpha1.Inventory{Secrets: names, Count: int32(len(entries))}, nil
+	saved := v1alpha1.Inventory{Secrets: names, Digest: digestOf(chunks), Count: int32(len(entries))}
+	s.remember(owner, saved, ids)
+	return saved, nil
 }
 
 // Clean deletes the Secrets that old names and current does not. It must be called only after
@@ -123,23 +138,23 @@ func (s *Store) Forget(owner client.Object) {
 	delete(s.known, owner.GetUID())
 }
 
-func (s *Store) recall(owner client.Object, secrets []string) ([]manifest.ID, bool) {
+func (s *Store) recall(owner client.Object, inventory v1alpha1.Inventory) ([]manifest.ID, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known, found := s.known[owner.GetUID()]
-	if !found || !slices.Equal(known.secrets, secrets) {
+	if !found || !slices.Equal(known.secrets, inventory.Secrets) || known.digest != inventory.Digest {
 		return nil, false
 	}
 	return slices.Clone(known.ids), true
 }
 
-func (s *Store) remember(owner client.Object, secrets []string, ids []manifest.ID) {
+func (s *Store) remember(owner client.Object, inventory v1alpha1.Inventory, ids []manifest.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known == nil {
 		s.known = make(map[types.UID]remembered)
 	}
-	s.known[owner.GetUID()] = remembered{secrets: slices.Clone(secrets), ids: slices.Clone(ids)}
+	s.known[owner.GetUID()] = remembered{secrets: slices.Clone(inventory.Secrets), digest: inventory.Digest, ids: slices.Clone(ids)}
 }
 
 // statusSize estimates the bytes of entries as JSON.
@@ -179,16 +194,12 @@ func shortName(owner client.Object) string {
 	return fmt.Sprintf("%s-%s", strings.TrimRight(owner.GetName()[:most], "-."), owner.GetUID())
 }
 
-func readSecret(ctx context.Context, c client.Client, owner client.Object, name string) ([]v1alpha1.InventoryEntry, error) {
+func readSecret(ctx context.Context, c client.Client, owner client.Object, name string) ([]byte, error) {
 	secret := &corev1.Secret{}
 	if err := c.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, secret); err != nil {
 		return nil, err
 	}
-	entries, err := decompress(secret.Data[dataKey])
-	if err != nil {
-		return nil, fmt.Errorf("secret %s/%s: %w", owner.GetNamespace(), name, err)
-	}
-	return entries, nil
+	return secret.Data[dataKey], nil
 }
 
 // writeSecret creates a Secret. It overwrites one that was left behind by a run that ended before

@@ -1,6 +1,8 @@
 package inventory_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
 	"slices"
@@ -193,7 +195,10 @@ func TestStore_damaged(t *testing.T) {
 	secret.Data["inventory"] = secret.Data["inventory"][:100]
 	require.NoError(t, f.Update(t.Context(), &secret))
 	_, err = (&inventory.Store{}).Load(t.Context(), f, f.owner, saved)
-	require.ErrorContains(t, err, "secret team/waybill-inventory-gitsync-site-0")
+	require.ErrorContains(t, err, "somebody has changed one of the Secrets waybill-inventory-gitsync-site-0")
+	saved.Digest = "" // of an earlier version
+	_, err = (&inventory.Store{}).Load(t.Context(), f, f.owner, saved)
+	require.ErrorContains(t, err, "secret team/waybill-inventory-gitsync-site-0: expand inventory")
 
 	require.NoError(t, f.Delete(t.Context(), &secret))
 	_, err = (&inventory.Store{}).Load(t.Context(), f, f.owner, saved)
@@ -207,5 +212,58 @@ func TestStore_longNames(t *testing.T) {
 	require.NoError(t, err)
 	for _, name := range saved.Secrets {
 		assert.LessOrEqual(t, len(name), 253)
+	}
+}
+
+// C41: who may write Secrets beside the owner neither has objects deleted nor forgotten.
+func TestStore_readsNoForgedInventory(t *testing.T) {
+	f := newFixture(t)
+	saved, err := (&inventory.Store{}).Save(t.Context(), f, f.owner, v1alpha1.Inventory{}, many(5000))
+	require.NoError(t, err)
+	require.NotEmpty(t, saved.Digest)
+	other := newFixture(t)
+	_, err = (&inventory.Store{}).Save(t.Context(), other, other.owner, v1alpha1.Inventory{}, many(6000))
+	require.NoError(t, err)
+	secret, forged := f.secrets(t)[saved.Secrets[0]], other.secrets(t)[saved.Secrets[0]]
+	secret.Data = forged.Data
+	require.NoError(t, f.Update(t.Context(), &secret))
+	_, err = (&inventory.Store{}).Load(t.Context(), f, f.owner, saved)
+	require.ErrorContains(t, err, "they do not have the digest in status.inventory")
+}
+
+// An inventory of an earlier version has no digest: it is read, and written anew with one.
+func TestStore_addsTheDigest(t *testing.T) {
+	f := newFixture(t)
+	saved, err := (&inventory.Store{}).Save(t.Context(), f, f.owner, v1alpha1.Inventory{}, many(5000))
+	require.NoError(t, err)
+	saved.Digest = ""
+	store := &inventory.Store{}
+	loaded, err := store.Load(t.Context(), f, f.owner, saved)
+	require.NoError(t, err)
+	again, err := store.Save(t.Context(), f, f.owner, saved, loaded)
+	require.NoError(t, err)
+	assert.NotEmpty(t, again.Digest)
+}
+
+// Few bytes that become many are not unpacked, even where no digest protects from them.
+func TestStore_boundsWhatItUnpacks(t *testing.T) {
+	f := newFixture(t)
+	saved, err := (&inventory.Store{}).Save(t.Context(), f, f.owner, v1alpha1.Inventory{}, many(5000))
+	require.NoError(t, err)
+	saved.Digest = ""
+	for want, text := range map[string]string{
+		"expand inventory: larger than 1048576 bytes":                      strings.Repeat(" ", 2<<20),
+		"expand inventory: the JSON text contains more than 100000 values": "[" + strings.Repeat("{},", 150_000) + "{}]",
+	} {
+		var packed bytes.Buffer
+		zip := gzip.NewWriter(&packed)
+		_, err := zip.Write([]byte(text))
+		require.NoError(t, err)
+		require.NoError(t, zip.Close())
+		secret := f.secrets(t)[saved.Secrets[0]]
+		secret.Data["inventory"] = packed.Bytes()
+		require.NoError(t, f.Update(t.Context(), &secret))
+		_, err = (&inventory.Store{}).Load(t.Context(), f, f.owner, saved)
+		require.ErrorContains(t, err, want)
 	}
 }

@@ -69,7 +69,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		WatchesRawSource(r.waker.Source()).
 		WatchesRawSource(&prerequisite{met: r.filled}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers), RateLimiter: reconcile.NewLimiter()}).
-		Complete(r)
+		Complete(reconcile.Quiet(r))
 }
 
 // keep follows all Applications. Once all are known, it lets them be reconciled, and starts marking

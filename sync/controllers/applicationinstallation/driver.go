@@ -38,7 +38,7 @@ func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 		return err
 	}
 	controller, err := controller.NewTypedUnmanaged("applicationinstallation", controller.TypedOptions[ctrl.Request]{
-		Reconciler:              d,
+		Reconciler:              reconcile.Quiet(d),
 		MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers),
 		RateLimiter:             reconcile.NewLimiter(),
 		SkipNameValidation:      ptr.To(true),

@@ -38,9 +38,10 @@ func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 		Options:     releaseOptions(p.options),
 	})
 	got := acted{release: noted(result), wrote: err == nil && (result.Action != release.ActionNone || result.Adopted)}
-	m.note(ctx, p, got, append(
+	m.note(ctx, p, got, slices.Concat(
 		altered(id, result.Altered, "it was not used, and another revision was made from the chart"),
-		said(id, result.Warnings, result.Kept)...))
+		ignored(id, result.Ignored),
+		said(id, result.Warnings, result.Kept)))
 	if err != nil {
 		got.failure = releaseError(result, err)
 		return got
@@ -258,6 +259,8 @@ func releaseError(result release.Result, err error) error {
 		reason = v1alpha1.InvalidChartReason
 	case release.ReasonConflict:
 		reason = v1alpha1.ReleaseConflictReason
+	case release.ReasonCRD:
+		reason = v1alpha1.CRDReplacementRefusedReason
 	}
 	if release.IsTerminal(err) {
 		return reconcile.Stalled(reason, "%w", err)

@@ -73,6 +73,15 @@ func altered(id release.Identity, revisions []int, came string) []remark {
 		strings.Trim(fmt.Sprint(revisions), "[]"), id, came)}}
 }
 
+// ignored returns a remark on Secrets that pass for records of a release; none if there are none.
+func ignored(id release.Identity, secrets []string) []remark {
+	if len(secrets) == 0 {
+		return nil
+	}
+	return []remark{{v1alpha1.ReleaseAlteredReason, excerpt.Of(fmt.Sprintf("the following Secrets in namespace %s are labelled as Helm's records of release %s, "+
+		"but Helm did not create them: their names or revisions do not match. They are ignored; delete them: %s", id.Namespace, id.Name, excerpt.Names(secrets, 5)), maxRemark)}}
+}
+
 // said returns a remark on what the API server and the chart's schema warned of during an action,
 // and on which objects stay that were to be deleted.
 func said(id release.Identity, warnings []string, kept []release.Kept) []remark {

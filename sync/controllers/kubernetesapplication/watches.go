@@ -69,7 +69,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&v1alpha1.KubernetesCluster{}, r.clusterEvents()).
 		WatchesRawSource(r.waker.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers), RateLimiter: reconcile.NewLimiter()}).
-		Complete(r)
+		Complete(reconcile.Quiet(r))
 }
 
 func index(ctx context.Context, mgr ctrl.Manager) error {

@@ -64,7 +64,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		WatchesMetadata(content.Metadata(content.Secret), r.enqueue(secretIndex)).
 		WatchesRawSource(r.waker.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers), RateLimiter: reconcile.NewLimiter()}).
-		Complete(r)
+		Complete(reconcile.Quiet(r))
 }
 
 // notify wakes the resource whose object was changed by others, or which waited for something that

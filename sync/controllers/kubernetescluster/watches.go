@@ -62,7 +62,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 			Watches(&v1alpha1.KubernetesApplication{}, handler.EnqueueRequestsFromMapFunc(r.left), builder.WithPredicates(gone())).
 			Watches(&v1alpha1.KubernetesApplicationResource{}, handler.EnqueueRequestsFromMapFunc(r.left), builder.WithPredicates(gone()))
 	}
-	return b.Complete(r)
+	return b.Complete(reconcile.Quiet(r))
 }
 
 // changed lets through the changes that a KubernetesCluster is reconciled for, but not the

@@ -117,7 +117,7 @@ func (j *job) ofRelease(ctx context.Context, r *installation.Resolved, owner app
 	for _, warning := range objects.Warnings {
 		j.env.Warnf("%s", warning)
 	}
-	changes, err := j.ofCRDs(ctx, r, owner, objects.CRDs)
+	changes, err := j.ofCRDs(ctx, r, id, objects.CRDs)
 	if err != nil {
 		return nil, err
 	}
@@ -145,21 +145,18 @@ func (j *job) preview(ctx context.Context, id release.Identity, wanted []manifes
 }
 
 // ofCRDs returns what would happen to the CRDs of a chart. Releases share them.
-func (j *job) ofCRDs(ctx context.Context, r *installation.Resolved, owner apply.Owner, crds []manifest.Object) ([]change, error) {
+func (j *job) ofCRDs(ctx context.Context, r *installation.Resolved, id release.Identity, crds []manifest.Object) ([]change, error) {
 	d := delivery{cluster: j.target, manager: v1alpha1.HelmFieldManager, provided: j.madeFor(r)}
 	changes, err := d.predict(ctx, crds)
 	for i := range changes {
 		c := &changes[i]
-		if c.before == nil {
+		if c.before == nil || c.after == nil {
 			continue
 		}
-		other := c.before.GetLabels()[v1alpha1.OwnerHashLabel]
-		switch {
-		case r.HelmOptions().GetCRDs() == v1alpha1.CRDCreate:
+		if r.HelmOptions().GetCRDs() == v1alpha1.CRDCreate {
 			*c = change{cluster: c.cluster, id: c.id, before: c.before, after: c.before}
-		case other != "" && other != owner.Hash():
-			c.refused = false
-			c.keep("is delivered by " + c.before.GetAnnotations()[v1alpha1.OwnerAnnotation] + ", and is left to it")
+		} else if refusal := release.RefuseCRD(id, c.before, c.after); refusal != nil {
+			c.refused, c.note = true, refusal.Error()
 		}
 	}
 	return changes, err

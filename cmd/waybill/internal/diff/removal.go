@@ -96,7 +96,7 @@ func (d delivery) predictRemoval(ctx context.Context, id manifest.ID) (*change, 
 		c.keep("has left, and belongs to another owner by now")
 	case !marked:
 		c.keep("has left, and does not say any more that it is Waybill's: it is released")
-	case live.GetAnnotations()[v1alpha1.PruneAnnotation] == "disabled":
+	case apply.Keeps(live):
 		c.keep("has left, and its annotation " + v1alpha1.PruneAnnotation + " keeps it")
 	}
 	return c, nil
