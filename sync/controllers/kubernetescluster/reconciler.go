@@ -49,10 +49,12 @@ type Reconciler struct {
 
 	kernel      *reconcile.Kernel
 	waker       *reconcile.Waker[ctrl.Request]
-	cleanups    *reconcile.Jobs[reconcile.Key, error]
+	// jobs remove what is left in a cluster, or prove which one it is.
+	jobs        *reconcile.Jobs[reconcile.Key, error]
 	engagements cluster.Engaged[types.NamespacedName, *engagement]
 	kubeconfigs kubeconfigs
 	claims      claims
+	proofs      proofs
 	crds        []crd
 }
 
@@ -154,5 +156,6 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.Clusters.Remove(key)
 	r.kubeconfigs.forget(key)
 	r.claims.forget(key)
+	r.proofs.forget(key)
 	forgetMetrics(key)
 }

@@ -33,17 +33,32 @@ func (r *Reconciler) look(_ context.Context, s *scope) error {
 		}
 		return nil
 	}
-	if s.state.UID != "" {
-		s.kc.Status.UID, s.kc.Status.Version = s.state.UID, s.state.Version
+	if claimed, ok := r.claims.get(s.kc); ok && claimed.uid == s.state.UID {
+		s.bind(claimed)
 	}
 	s.see()
 	return nil
+}
+
+// bind writes what the cluster is that the KubernetesCluster is bound to. What was begun in another
+// one does not count in this one.
+func (s *scope) bind(claimed claim) {
+	status := &s.kc.Status
+	if status.UID != claimed.uid {
+		status.UID, status.BoundAt, status.Definitions = claimed.uid, &claimed.at, nil
+	}
+	status.Version = s.state.Version
 }
 
 // see writes whether the cluster answers, and when it last did. It updates the latter only when the
 // cluster is lost and when it is back (C38).
 func (s *scope) see() {
 	status := &s.kc.Status
+	if refused := refusalOf(s.state.Err); refused != nil && refused.reason == v1alpha1.ClusterChangedReason {
+		status.Reachable = false // what answers is another cluster
+		conditions.MarkFalse(s.kc, v1alpha1.ClusterReachableCondition, refused.reason, "%s", refused.message)
+		return
+	}
 	if changed := status.Reachable != s.state.Reachable || status.LastSeen == nil; changed && !s.state.LastSeen.IsZero() {
 		at := metav1.NewTime(s.state.LastSeen)
 		status.LastSeen = &at
@@ -77,10 +92,13 @@ func (r *Reconciler) judge(ctx context.Context, s *scope) error {
 	if err := r.recheck(ctx, s); err != nil {
 		return err
 	}
+	refused := refusalOf(s.state.Err)
 	switch {
 	case !s.state.Contacted:
 		s.connecting()
 		return nil
+	case refused != nil:
+		return r.refused(ctx, s, refused)
 	case errors.Is(s.state.Err, cluster.ErrUnreachable):
 		return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, 0, "the API server does not answer: %s; it is asked again until it does", s.why())
 	case s.state.Err != nil:

@@ -38,7 +38,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.crds = crds
 	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
 	r.waker = &reconcile.Waker[ctrl.Request]{}
-	r.cleanups = reconcile.NewJobs[reconcile.Key, error](ctx, 1, func(k reconcile.Key) { r.wake(k.NamespacedName) },
+	r.jobs = reconcile.NewJobs[reconcile.Key, error](ctx, 1, func(k reconcile.Key) { r.wake(k.NamespacedName) },
 		func(err error) error { return err })
 	registerMetrics()
 	indexes := map[string]client.IndexerFunc{secretIndex: secretName, uidIndex: uid}
@@ -68,7 +68,11 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 // changed lets through the changes that a KubernetesCluster is reconciled for, but not the
 // controller's own status writes.
 func changed() predicate.Predicate {
-	return predicate.Or[client.Object](reconcile.Changed(), predicate.LabelChangedPredicate{})
+	return predicate.Or[client.Object](reconcile.Changed(), predicate.LabelChangedPredicate{}, predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetAnnotations()[v1alpha1.AcceptClusterUIDAnnotation] != e.ObjectNew.GetAnnotations()[v1alpha1.AcceptClusterUIDAnnotation]
+		},
+	})
 }
 
 // moved lets through the changes that decide which of several KubernetesClusters drives a cluster.
