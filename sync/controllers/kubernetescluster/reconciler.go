@@ -47,8 +47,8 @@ type Reconciler struct {
 	// Workers is how many KubernetesClusters are reconciled at a time. Default: 4.
 	Workers int
 
-	kernel      *reconcile.Kernel
-	waker       *reconcile.Waker[ctrl.Request]
+	kernel *reconcile.Kernel
+	waker  *reconcile.Waker[ctrl.Request]
 	// jobs remove what is left in a cluster, or prove which one it is.
 	jobs        *reconcile.Jobs[reconcile.Key, error]
 	engagements cluster.Engaged[types.NamespacedName, *engagement]
