@@ -3,6 +3,7 @@ package kubernetescluster
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,7 +23,7 @@ const (
 
 // look writes what the registry knows of the cluster to the status. Until the first contact, what
 // an earlier process wrote stays.
-func (r *Reconciler) look(_ context.Context, s *scope) error {
+func (r *Reconciler) look(ctx context.Context, s *scope) error {
 	if at := s.kc.Annotations[v1alpha1.ReconcileAtAnnotation]; at != s.kc.Status.LastHandledReconcileAt {
 		r.Clusters.Probe(s.key)
 	}
@@ -34,20 +35,38 @@ func (r *Reconciler) look(_ context.Context, s *scope) error {
 		return nil
 	}
 	if claimed, ok := r.claims.get(s.kc); ok && claimed.uid == s.state.UID {
-		s.bind(claimed)
+		if err := r.bind(ctx, s, claimed); err != nil {
+			return err
+		}
 	}
 	s.see()
 	return nil
 }
 
-// bind writes what the cluster is that the KubernetesCluster is bound to. What was begun in another
-// one does not count in this one.
-func (s *scope) bind(claimed claim) {
+// bind writes which cluster the KubernetesCluster is bound to. What was begun in another one does not
+// count in this one; what was begun in this one under another name does.
+func (r *Reconciler) bind(ctx context.Context, s *scope, claimed claim) error {
 	status := &s.kc.Status
 	if status.UID != claimed.uid {
-		status.UID, status.BoundAt, status.Definitions = claimed.uid, &claimed.at, nil
+		begun, _, err := r.begunBy(ctx, s.kc, claimed.uid)
+		if err != nil {
+			return err
+		}
+		status.UID, status.BoundAt, status.Definitions = claimed.uid, &claimed.at, begun
 	}
 	status.Version = s.state.Version
+	return nil
+}
+
+// begunBy returns a copy of the definitions that are recorded by the KubernetesCluster that comes first
+// of the others that lead to a cluster, and whether there is one.
+func (r *Reconciler) begunBy(ctx context.Context, kc *v1alpha1.KubernetesCluster, uid string) (map[string]string, bool, error) {
+	others, err := r.sameCluster(ctx, kc, uid)
+	first := r.firstOf(others, uid)
+	if err != nil || first == nil || first.Status.UID != uid {
+		return nil, false, err
+	}
+	return maps.Clone(first.Status.Definitions), true, nil
 }
 
 // see writes whether the cluster answers, and when it last did. It updates the latter only when the

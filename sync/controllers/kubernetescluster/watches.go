@@ -3,6 +3,7 @@ package kubernetescluster
 import (
 	"cmp"
 	"context"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -75,12 +76,13 @@ func changed() predicate.Predicate {
 	})
 }
 
-// moved lets through the changes that decide which of several KubernetesClusters drives a cluster.
+// moved lets through the changes that decide which of several KubernetesClusters drives a cluster, and
+// of what the others know from it.
 func moved() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			older, newer := e.ObjectOld.(*v1alpha1.KubernetesCluster), e.ObjectNew.(*v1alpha1.KubernetesCluster)
-			return older.Status.UID != newer.Status.UID
+			return older.Status.UID != newer.Status.UID || !maps.Equal(older.Status.Definitions, newer.Status.Definitions)
 		},
 	}
 }
