@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +35,8 @@ type ProofError struct {
 	// Incumbent is true for the second one.
 	Incumbent bool
 	Err       error
+	// proof is the name of the Secret, which is another one at each attempt.
+	proof string
 }
 
 // Error says what failed, without what changes from one attempt to the next.
@@ -47,7 +50,8 @@ func (e *ProofError) Error() string {
 		return fmt.Sprintf("cannot %s a Secret in namespace %s: the API server answers with %d %s",
 			what, metav1.NamespaceSystem, status.code, http.StatusText(status.code))
 	}
-	return fmt.Sprintf("cannot %s a Secret in namespace %s: %s", what, metav1.NamespaceSystem, describe(e.Err))
+	return fmt.Sprintf("cannot %s a Secret in namespace %s: %s", what, metav1.NamespaceSystem,
+		strings.ReplaceAll(describe(e.Err), "/"+e.proof, ""))
 }
 
 // Unwrap returns the cause.
@@ -108,7 +112,7 @@ func compareProof(ctx context.Context, reader *link, proof *corev1.Secret) error
 	case errors.As(err, &status) && status.code == http.StatusNotFound:
 		return ErrAnotherCluster
 	case err != nil:
-		return &ProofError{Incumbent: true, Err: err}
+		return &ProofError{Incumbent: true, Err: err, proof: proof.Name}
 	case string(found.Data[proofKey]) != string(proof.Data[proofKey]):
 		return ErrAnotherCluster
 	}
