@@ -96,18 +96,21 @@ func (r *Reconciler) decide(ctx context.Context, kc *v1alpha1.KubernetesCluster,
 		return &refusal{reason: v1alpha1.ProgressingReason, message: err.Error()}
 	}
 	incumbent := r.firstOf(others, uid)
-	if incumbent == nil {
-		return nil
-	}
-	if bound != uid {
+	if bound != uid && (incumbent != nil || r.pretendsToBeLocal(kc, uid)) {
 		if refused := r.proofs.refuse(r.claimOn(kc, incumbent, uid)); refused != nil {
 			return refused
 		}
 	}
-	if r.precedes(incumbent, kc, uid) {
+	if incumbent != nil && r.precedes(incumbent, kc, uid) {
 		return &yieldError{first: client.ObjectKeyFromObject(incumbent)}
 	}
 	return nil
+}
+
+// pretendsToBeLocal reports whether a KubernetesCluster with a kubeconfig leads to the cluster that it
+// lives in, if what its API server reports is true.
+func (r *Reconciler) pretendsToBeLocal(kc *v1alpha1.KubernetesCluster, uid string) bool {
+	return kc.Spec.KubeconfigSecretRef != nil && uid == r.Clusters.Local().UID()
 }
 
 // recheck makes the registry call guard again if it would decide otherwise than the last time: because

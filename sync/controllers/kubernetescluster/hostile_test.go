@@ -118,9 +118,9 @@ func TestKubernetesCluster_forgedUIDStopsNobody(t *testing.T) {
 
 	h.change("a-older", unpause)
 	kc := h.until("a-older", reason(v1alpha1.UIDConflictReason), "its claim is not proved")
-	assert.Equal(t, "it reports UID "+uid+", which KubernetesCluster "+h.key("b-berlin").String()+" is bound to, and is not proved to lead to the same cluster: "+
+	assert.Equal(t, "it reports UID "+uid+", which is that of KubernetesCluster "+h.key("b-berlin").String()+", and is not proved to lead to the same cluster: "+
 		"a Secret that was written through the one to namespace kube-system is not found through the other, so that they are two clusters; nothing is done through it: "+
-		"correct the kubeconfig, or delete the one of both that is not what it reports to be", condition(kc, v1alpha1.ReadyCondition).Message)
+		"correct the kubeconfig, or delete the KubernetesCluster that is not what it reports to be", condition(kc, v1alpha1.ReadyCondition).Message)
 	assert.Empty(t, kc.Status.UID, "it is bound to nothing")
 	_, err := h.registry.Get(h.key("a-older"))
 	require.ErrorIs(t, err, cluster.ErrNotEngaged)
@@ -136,6 +136,21 @@ func TestKubernetesCluster_forgedUIDStopsNobody(t *testing.T) {
 
 	require.NoError(t, h.Delete(t.Context(), h.get("a-older")))
 	h.gone("a-older")
+}
+
+// C45, C38: a server that reports the UID of the hub is not taken for the hub, which has no
+// KubernetesCluster here: without its kubeconfig it would be the hub.
+func TestKubernetesCluster_isNotTheHubBecauseItSaysSo(t *testing.T) {
+	h := newHub(t, options{})
+	h.add("berlin", pretending(t, userCluster(t), kubeSystemUID(t, hubCluster(t))).kubeconfig)
+	kc := h.until("berlin", reason(v1alpha1.UIDConflictReason), "its claim is not proved")
+	assert.Contains(t, condition(kc, v1alpha1.ReadyCondition).Message, "which is that of the hub itself, and is not proved to lead to the same cluster")
+	assert.Empty(t, kc.Status.UID)
+	_, err := h.registry.Get(h.key("berlin"))
+	require.ErrorIs(t, err, cluster.ErrNotEngaged)
+
+	h.add("self", hubCluster(t).Kubeconfig())
+	h.until("self", drives, "that is the hub")
 }
 
 // C45: who proves to lead to the same cluster is known as such, and does not take it from the one

@@ -27,20 +27,35 @@ const (
 // unproved is the claim of a KubernetesCluster that it leads to the cluster that an incumbent is bound
 // to.
 type unproved struct {
-	claimant, incumbent types.NamespacedName
+	claimant types.NamespacedName
+	// incumbent is empty for the cluster that the KubernetesClusters live in, if none is bound to it.
+	incumbent types.NamespacedName
 	// input identifies the claim: another one is proved anew.
 	input string
 	uid   string
 }
 
-// claimOn returns the claim of a KubernetesCluster on the cluster of an incumbent.
+// claimOn returns the claim of a KubernetesCluster on the cluster of an incumbent, which is nil for
+// the local cluster.
 func (r *Reconciler) claimOn(kc, incumbent *v1alpha1.KubernetesCluster, uid string) *unproved {
-	key := client.ObjectKeyFromObject(kc)
-	return &unproved{
-		claimant: key, incumbent: client.ObjectKeyFromObject(incumbent), uid: uid,
-		input: fmt.Sprintf("prove %s of %s with %s by %s, asked for at %q", uid, kc.UID, r.kubeconfigs.hash(key), incumbent.UID,
-			kc.Annotations[v1alpha1.ReconcileAtAnnotation]),
+	claim, by := &unproved{claimant: client.ObjectKeyFromObject(kc), uid: uid}, types.UID("")
+	if incumbent != nil {
+		claim.incumbent, by = client.ObjectKeyFromObject(incumbent), incumbent.UID
 	}
+	claim.input = fmt.Sprintf("prove %s of %s with %s by %q, asked for at %q", uid, kc.UID, r.kubeconfigs.hash(claim.claimant), by,
+		kc.Annotations[v1alpha1.ReconcileAtAnnotation])
+	return claim
+}
+
+// isLocal reports whether the incumbent is the local cluster, without a KubernetesCluster.
+func (u *unproved) isLocal() bool { return u.incumbent.Name == "" }
+
+// String names the incumbent.
+func (u *unproved) String() string {
+	if u.isLocal() {
+		return "the hub itself"
+	}
+	return "KubernetesCluster " + u.incumbent.String()
 }
 
 // proof is the result of the last try to prove a claim.
@@ -98,12 +113,12 @@ func (p *proofs) refuse(claim *unproved) error {
 	switch {
 	case !tried:
 		return &refusal{reason: v1alpha1.ProgressingReason, unproved: claim, message: fmt.Sprintf(
-			"checking whether it leads to the cluster of KubernetesCluster %s, whose UID it reports", claim.incumbent)}
+			"checking whether it leads to the cluster of %s, whose UID it reports", claim)}
 	case last.err != nil:
 		return &refusal{reason: v1alpha1.UIDConflictReason, unproved: claim, message: fmt.Sprintf(
-			"it reports UID %s, which KubernetesCluster %s is bound to, and is not proved to lead to the same cluster: %s; nothing is done through it: "+
-				"correct the kubeconfig, or delete the one of both that is not what it reports to be",
-			claim.uid, claim.incumbent, claim.explain(last.err))}
+			"it reports UID %s, which is that of %s, and is not proved to lead to the same cluster: %s; nothing is done through it: "+
+				"correct the kubeconfig, or delete the KubernetesCluster that is not what it reports to be",
+			claim.uid, claim, claim.explain(last.err))}
 	default:
 		return nil
 	}
@@ -116,7 +131,7 @@ func (u *unproved) explain(err error) string {
 	case !errors.As(err, &failed):
 		return err.Error()
 	case failed.Incumbent:
-		return fmt.Sprintf("the kubeconfig of %s %s", u.incumbent, failed)
+		return fmt.Sprintf("%s %s", u, failed)
 	default:
 		return "its kubeconfig " + failed.Error()
 	}
@@ -157,22 +172,29 @@ func (r *Reconciler) prove(ctx context.Context, s *scope, claim *unproved) (pend
 
 // proveNow returns nil if two KubernetesClusters lead to one cluster.
 func (r *Reconciler) proveNow(ctx context.Context, kc *v1alpha1.KubernetesCluster, claim *unproved) error {
-	incumbent := &v1alpha1.KubernetesCluster{}
-	if err := r.Client.Get(ctx, claim.incumbent, incumbent); err != nil {
-		return fmt.Errorf("get KubernetesCluster %s: %w", claim.incumbent, err)
-	}
-	if incumbent.Spec.Paused {
-		return fmt.Errorf("KubernetesCluster %s is paused", claim.incumbent)
-	}
 	through, err := r.config(ctx, kc)
 	if err != nil {
 		return err
 	}
-	by, err := r.config(ctx, incumbent)
-	if err != nil {
-		return fmt.Errorf("KubernetesCluster %s: %w", claim.incumbent, err)
+	by := r.Clusters.Local().Config()
+	if !claim.isLocal() {
+		if by, err = r.configOf(ctx, claim); err != nil {
+			return fmt.Errorf("%s: %w", claim, err)
+		}
 	}
 	return r.Clusters.Prove(ctx, through, by)
+}
+
+// configOf returns the configuration that leads to the cluster of an incumbent.
+func (r *Reconciler) configOf(ctx context.Context, claim *unproved) (*rest.Config, error) {
+	incumbent := &v1alpha1.KubernetesCluster{}
+	if err := r.Client.Get(ctx, claim.incumbent, incumbent); err != nil {
+		return nil, err
+	}
+	if incumbent.Spec.Paused {
+		return nil, errors.New("it is paused")
+	}
+	return r.config(ctx, incumbent)
 }
 
 // config returns the configuration that leads to the cluster of a KubernetesCluster.
