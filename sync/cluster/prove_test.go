@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -104,6 +105,20 @@ func TestRegistry_identifies(t *testing.T) {
 	require.NoError(t, err)
 	r.Ensure(one, "a", user(t).RESTConfig())
 	assert.Equal(t, engaged(t, r, one).UID(), uid)
+	for reason, uid := range map[string]string{
+		"there is none":            "",
+		"it would fill the status": strings.Repeat("a", 65),
+		"it would forge a message": "abc\nReady",
+	} {
+		config := behind(t, user(t), func(_ *httptest.Server, w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path != "/api/v1/namespaces/kube-system" {
+				return false
+			}
+			return assert.NoError(t, json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"uid": uid}}))
+		})
+		_, err = r.Identify(t.Context(), config)
+		assert.EqualError(t, err, "namespace kube-system has no valid UID: the server is no Kubernetes API server", reason)
+	}
 	gate, gone := gated(t, user(t))
 	gate.Shut()
 	_, err = r.Identify(t.Context(), gone)
