@@ -138,11 +138,11 @@ func (u *unproved) explain(err error) string {
 }
 
 // refused reports why the cluster is not used, and has its claim proved if that is due.
-func (r *Reconciler) refused(ctx context.Context, s *scope, why *refusal) error {
+func (r *Reconciler) refused(s *scope, why *refusal) error {
 	switch {
 	case why.reason == v1alpha1.ClusterChangedReason:
 		return reconcile.Stalled(why.reason, "%s", why.message)
-	case why.unproved == nil || r.prove(ctx, s, why.unproved):
+	case why.unproved == nil || r.prove(s, why.unproved):
 		s.connecting()
 		return nil
 	}
@@ -152,7 +152,7 @@ func (r *Reconciler) refused(ctx context.Context, s *scope, why *refusal) error 
 
 // prove tries to prove a claim, outside of the workers, unless that was done and is not due again. It
 // reports whether guard is yet to decide by the result.
-func (r *Reconciler) prove(ctx context.Context, s *scope, claim *unproved) (pending bool) {
+func (r *Reconciler) prove(s *scope, claim *unproved) (pending bool) {
 	last, tried := r.proofs.get(claim)
 	if tried && (last.err == nil || time.Now().Before(last.again)) {
 		return last.err == nil

@@ -117,7 +117,7 @@ func (r *Reconciler) judge(ctx context.Context, s *scope) error {
 		s.connecting()
 		return nil
 	case refused != nil:
-		return r.refused(ctx, s, refused)
+		return r.refused(s, refused)
 	case errors.Is(s.state.Err, cluster.ErrUnreachable):
 		return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, 0, "the API server does not answer: %s; it is asked again until it does", s.why())
 	case s.state.Err != nil:
