@@ -104,7 +104,9 @@ func TestUsage_ofWhatWasNeverOffered(t *testing.T) {
 	kc.Status.Definitions = map[string]string{"web": string(web.UID)}
 	require.NoError(t, s.Status().Update(t.Context(), kc))
 	s.uses("eu-2", installed("kept", "web", "1.0.0"))
-	until(t, s, "web", func(d *v1alpha1.ApplicationDefinition) bool { return len(d.Status.UsedBy) == 1 && d.Status.UsedBy[0].Count == 2 })
+	until(t, s, "web", func(d *v1alpha1.ApplicationDefinition) bool {
+		return len(d.Status.UsedBy) == 1 && d.Status.UsedBy[0].Count == 2
+	})
 	s.uses("eu-1")
 	s.uses("eu-2")
 	until(t, s, "web", func(d *v1alpha1.ApplicationDefinition) bool { return len(d.Status.UsedBy) == 0 })

@@ -136,6 +136,9 @@ func (r *Reconciler) pause(s *scope) reconcile.Outcome {
 // connectOnly engages the cluster, and reports nothing.
 func (r *Reconciler) connectOnly(ctx context.Context, kc *v1alpha1.KubernetesCluster) error {
 	s := &scope{kc: kc, key: client.ObjectKeyFromObject(kc)}
+	if kc.Status.UID != "" {
+		r.claims.forget(s.key) // the process that keeps the inventory has decided
+	}
 	if kc.Spec.Paused {
 		r.pause(s)
 		return nil
