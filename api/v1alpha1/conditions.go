@@ -136,6 +136,14 @@ const (
 const (
 	// InvalidKubeconfigReason: the kubeconfig cannot be used; the message says why (C38).
 	InvalidKubeconfigReason = "InvalidKubeconfig"
+
+	// ClusterChangedReason: the kubeconfig leads to another cluster than the one that the
+	// KubernetesCluster is bound to; the message has the UIDs of both.
+	ClusterChangedReason = "ClusterChanged"
+
+	// UIDConflictReason: the cluster reports the UID of one that another KubernetesCluster is bound
+	// to, and is not proved to be the same; the message says why.
+	UIDConflictReason = "UIDConflict"
 )
 
 // Reasons of ApplicationDefinition.

@@ -72,10 +72,23 @@ type KubernetesClusterStatus struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// UID is the UID of the cluster's namespace kube-system. Two KubernetesClusters with the same
-	// UID are the same cluster (C45).
+	// UID is the UID of namespace kube-system of the cluster that this object is bound to, since the
+	// first contact. Two KubernetesClusters with the same UID are the same cluster (C45). A
+	// kubeconfig that leads to a cluster with another UID is not used, unless the annotation
+	// apps.waybill.dev/accept-cluster-uid names that UID.
 	// +optional
 	UID string `json:"uid,omitempty"`
+
+	// BoundAt is since when this object is bound to the cluster with that UID.
+	// +optional
+	BoundAt *metav1.MicroTime `json:"boundAt,omitempty"`
+
+	// Definitions have the name and the UID of each ApplicationDefinition of which an installation
+	// was begun in the cluster while it was offered to it, as long as there is one. Those
+	// installations are kept if the cluster is not offered the definition any more.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=500
+	Definitions map[string]string `json:"definitions,omitempty"`
 
 	// Reachable is true while the API server answers.
 	// +optional
@@ -145,4 +158,14 @@ func (k *KubernetesCluster) GetOnDelete() DeletePolicy {
 		return DeleteWait
 	}
 	return k.Spec.OnDelete
+}
+
+// MaxBegunDefinitions is how many entries status.definitions may have.
+const MaxBegunDefinitions = 500
+
+// HasBegun reports whether an installation of the definition was begun in the cluster while it was
+// offered to it. uid is that of the cluster: what was begun in another one does not count.
+func (k *KubernetesCluster) HasBegun(definition *ApplicationDefinition, uid string) bool {
+	begun, ok := k.Status.Definitions[definition.Name]
+	return ok && begun == string(definition.UID) && (k.Status.UID == "" || k.Status.UID == uid)
 }

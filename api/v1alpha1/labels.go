@@ -28,6 +28,11 @@ const (
 	// installations are then uninstalled and deleted (K52).
 	ForceRemoveAnnotation = "apps.waybill.dev/force-remove"
 
+	// AcceptClusterUIDAnnotation on a KubernetesCluster is the UID of namespace kube-system of another
+	// cluster than the one that it is bound to. It is bound to that one then, as soon as its
+	// kubeconfig leads there.
+	AcceptClusterUIDAnnotation = "apps.waybill.dev/accept-cluster-uid"
+
 	// CopyOfAnnotation marks a copy of an ApplicationDefinition in a user cluster.
 	// Its value is the id of the hub that the copy comes from (C45).
 	CopyOfAnnotation = "apps.waybill.dev/copy-of"

@@ -1151,6 +1151,17 @@ func (in *KubernetesClusterSpec) DeepCopy() *KubernetesClusterSpec {
 func (in *KubernetesClusterStatus) DeepCopyInto(out *KubernetesClusterStatus) {
 	*out = *in
 	in.ReconcileStatus.DeepCopyInto(&out.ReconcileStatus)
+	if in.BoundAt != nil {
+		in, out := &in.BoundAt, &out.BoundAt
+		*out = (*in).DeepCopy()
+	}
+	if in.Definitions != nil {
+		in, out := &in.Definitions, &out.Definitions
+		*out = make(map[string]string, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
 	if in.LastSeen != nil {
 		in, out := &in.LastSeen, &out.LastSeen
 		*out = (*in).DeepCopy()

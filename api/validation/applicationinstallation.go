@@ -99,11 +99,10 @@ func Withdrawn(obj *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationD
 	return (removed || !def.DeletionTimestamp.IsZero()) && ForceRemoved(def, version)
 }
 
-// OfferSelector selects the clusters that an installation may be made in, by their labels (C59): every
-// one if its definition is offered to all, or if it was begun while its own was among them. The error
-// says what is wrong with the definition's clusterSelector.
-func OfferSelector(obj *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition) (labels.Selector, error) {
-	if def.Spec.ClusterSelector == nil || obj.Status.Application != nil {
+// OfferSelector selects the clusters that a definition is offered to, by their labels (C59). The error
+// says what is wrong with its clusterSelector.
+func OfferSelector(def *v1alpha1.ApplicationDefinition) (labels.Selector, error) {
+	if def.Spec.ClusterSelector == nil {
 		return labels.Everything(), nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(def.Spec.ClusterSelector)

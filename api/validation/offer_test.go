@@ -44,23 +44,19 @@ func TestWithdrawn(t *testing.T) {
 	}
 }
 
-// C59: a definition is for some clusters, but an installation that was begun goes on.
+// C59: a definition is for some clusters, whatever an installation says that was begun.
 func TestOfferSelector(t *testing.T) {
 	production := &metav1.LabelSelector{MatchLabels: map[string]string{"environment": "production"}}
-	begun := &v1alpha1.ResolvedApplication{Name: "web", Version: "v1.0.0"}
 	for reason, tc := range map[string]struct {
 		selector *metav1.LabelSelector
-		begun    *v1alpha1.ResolvedApplication
 		want     bool
 	}{
-		"it is for all":             {nil, nil, true},
-		"so it is without a rule":   {&metav1.LabelSelector{}, nil, true},
-		"it is for others":          {production, nil, false},
-		"it was for this one, once": {production, begun, true},
+		"it is for all":           {nil, true},
+		"so it is without a rule": {&metav1.LabelSelector{}, true},
+		"it is for others":        {production, false},
 	} {
-		inst, def := installation(nil), &v1alpha1.ApplicationDefinition{}
-		inst.Status.Application, def.Spec.ClusterSelector = tc.begun, tc.selector
-		selector, err := validation.OfferSelector(inst, def)
+		def := &v1alpha1.ApplicationDefinition{Spec: v1alpha1.ApplicationDefinitionSpec{ClusterSelector: tc.selector}}
+		selector, err := validation.OfferSelector(def)
 		require.NoError(t, err, reason)
 		assert.Equal(t, tc.want, selector.Matches(labels.Set{"environment": "test"}), reason)
 		assert.Equal(t, tc.want, selector.Empty(), "no cluster has to be read: %s", reason)
@@ -68,6 +64,6 @@ func TestOfferSelector(t *testing.T) {
 
 	def := &v1alpha1.ApplicationDefinition{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 	def.Spec.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Within"}}}
-	_, err := validation.OfferSelector(installation(nil), def)
+	_, err := validation.OfferSelector(def)
 	assert.EqualError(t, err, `clusterSelector of ApplicationDefinition "web": "Within" is not a valid label selector operator`)
 }

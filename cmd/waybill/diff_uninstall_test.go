@@ -109,9 +109,18 @@ func TestDiff_definitionThatIsNotOffered(t *testing.T) {
 	installed(inst, v1alpha1.MethodHelm)
 	after := inst.DeepCopy()
 	require.NoError(t, u.Status().Patch(t.Context(), inst, client.MergeFrom(before)))
-	offered(0, "it was begun while the definition was offered")
-	require.NoError(t, u.Status().Patch(t.Context(), before, client.MergeFrom(after)))
+	offered(2, "what the user cluster says of it proves nothing")
 	cluster := &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "berlin"}}
+	record := func(uid string) {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"definitions":{"`+system+`":"`+uid+`"}}}`))
+		require.NoError(t, h.Status().Patch(t.Context(), cluster, patch))
+	}
+	record("another")
+	offered(2, "it was begun of another definition of that name")
+	record(string(web.UID))
+	offered(0, "it was begun while the definition was offered")
+	require.NoError(t, h.Status().Patch(t.Context(), cluster, client.RawPatch(types.MergePatchType, []byte(`{"status":{"definitions":null}}`))))
+	require.NoError(t, u.Status().Patch(t.Context(), before, client.MergeFrom(after)))
 	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"environment":"production"}}}`))
 	require.NoError(t, h.Patch(t.Context(), cluster, label))
 	offered(0, "its labels match")

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -36,6 +37,9 @@ type identity struct {
 	uid     string
 }
 
+// validUID matches what Kubernetes uses for UIDs, and what others use that are no UUIDs.
+var validUID = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
+
 // identify reads the version of the API server and the UID of namespace kube-system, which
 // identifies the cluster (C45).
 func (a *asker) identify(ctx context.Context) (identity, error) {
@@ -48,8 +52,8 @@ func (a *asker) identify(ctx context.Context) (identity, error) {
 	if err := a.get(ctx, "/api/v1/namespaces/"+metav1.NamespaceSystem, &namespace); err != nil {
 		return id, err
 	}
-	if namespace.UID == "" {
-		return id, fmt.Errorf("namespace %s has no UID: the server is no Kubernetes API server", metav1.NamespaceSystem)
+	if !validUID.MatchString(string(namespace.UID)) { // it is written to the status, and into messages
+		return id, fmt.Errorf("namespace %s has no valid UID: the server is no Kubernetes API server", metav1.NamespaceSystem)
 	}
 	return identity{version: version, uid: string(namespace.UID)}, nil
 }

@@ -21,6 +21,10 @@ var (
 	// error that wraps it says which.
 	ErrNotEngaged = errors.New("not engaged")
 
+	// ErrRefused is matched by errors of the function of Registry.Guard that keep a cluster from being
+	// engaged.
+	ErrRefused = errors.New("refused")
+
 	// ErrUnreachable means that the API server of a cluster does not answer. There is no need to
 	// retry: Registry.Subscribe notifies when the cluster is back.
 	ErrUnreachable = errors.New("unreachable")

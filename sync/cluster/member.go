@@ -209,7 +209,8 @@ func (m *member) lost(err error) {
 }
 
 // answered records that the API server answers. If it refuses us, refused is the error; otherwise
-// the cluster is engaged, and engaged again if it turns out to be a different cluster by now.
+// the cluster is engaged if the guard lets it, and engaged again if it turns out to be a different
+// cluster by now.
 func (m *member) answered(id identity, refused error) {
 	if m.link != nil {
 		m.link.breaker.reset()
@@ -220,8 +221,11 @@ func (m *member) answered(id identity, refused error) {
 			m.drop()
 		}
 		m.identity = id
-		yields = m.registry.admit(m.key, id.uid)
-		refused = m.keepEngaged(yields == nil)
+		if yields, refused = m.registry.admit(m.key, id.uid); refused != nil {
+			m.drop()
+		} else {
+			refused = m.keepEngaged(yields == nil)
+		}
 	}
 	m.change(func(s *State) {
 		s.Contacted, s.Reachable, s.Err, s.Yields = true, true, refused, yields

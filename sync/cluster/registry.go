@@ -59,7 +59,8 @@ type State struct {
 	LastSeen time.Time
 	// Version of the API server, e.g. v1.36.3; empty before first contact.
 	Version string
-	// UID of the cluster's namespace kube-system; empty before first contact.
+	// UID of namespace kube-system as the API server reports it; empty before first contact. If Err
+	// matches ErrRefused, it may be that of another cluster.
 	UID string
 	// Err is why the cluster is not engaged, is not reachable, or refuses us; nil if all is well.
 	Err error
@@ -255,11 +256,13 @@ func (r *Registry) Probe(key types.NamespacedName) {
 	}
 }
 
-// Guard sets a function that decides whether the functions of OnEngage are called for a cluster. f
-// is called with the UID of the cluster before they are first called, and at every probe after
-// that. If it returns an error, they are not called; the cluster can be used all the same. If they
-// were called already, the cluster is disengaged and engaged again without them. f is called for
-// one cluster at a time, and must not block. Guard must be called before the first Ensure.
+// Guard sets a function that decides whether a cluster is engaged, and whether the functions of
+// OnEngage are called for it. f is called with the UID that the cluster reports before it is engaged,
+// and at every probe after that. If it returns an error that matches ErrRefused, the cluster is not
+// engaged, or not any more. If it returns another error, the functions of OnEngage are not called;
+// the cluster can be used all the same. If they were called already, the cluster is disengaged and
+// engaged again without them. f is called for one cluster at a time, and must not block. Guard must
+// be called before the first Ensure.
 func (r *Registry) Guard(f func(key types.NamespacedName, uid string) error) { r.guard = f }
 
 // OnEngage adds a function that is called for every cluster that Guard allows: at first contact,
@@ -299,14 +302,19 @@ func (r *Registry) notify(key types.NamespacedName, reachable bool) {
 	}
 }
 
-// admit asks the guard whether the functions of OnEngage may be called for a cluster.
-func (r *Registry) admit(key types.NamespacedName, uid string) error {
+// admit asks the guard whether a cluster may be engaged, and whether the functions of OnEngage may be
+// called for it.
+func (r *Registry) admit(key types.NamespacedName, uid string) (yields, refused error) {
 	if r.guard == nil {
-		return nil
+		return nil, nil
 	}
 	r.admission.Lock()
 	defer r.admission.Unlock()
-	return r.guard(key, uid)
+	err := r.guard(key, uid)
+	if errors.Is(err, ErrRefused) {
+		return nil, err
+	}
+	return err, nil
 }
 
 var errConnecting = errors.New("the first contact is being made")

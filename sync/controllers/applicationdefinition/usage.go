@@ -5,9 +5,11 @@ import (
 	"context"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/validation"
 )
 
 // maxUsers is the limit of the API on the installations listed for one version.
@@ -16,18 +18,25 @@ const maxUsers = 20
 // rollUp sets the installations that use each version, from the status of each cluster. That of a
 // lost or paused cluster is from when it was last seen (C47).
 func (r *Reconciler) rollUp(_ context.Context, s *scope) error {
-	s.definition.Status.UsedBy = usage(s.definition.Name, s.clusters)
+	s.definition.Status.UsedBy = usage(s.definition, s.clusters)
 	return nil
 }
 
-// usage returns the installations that use a definition, sorted by version. It does not change the
-// clusters.
-func usage(definition string, clusters []v1alpha1.KubernetesCluster) []v1alpha1.VersionUsage {
+// usage returns the installations that use a definition, sorted by version. Those of a cluster that
+// it was never offered to do not count: they install nothing, and could hold it for ever. It does not
+// change the clusters.
+func usage(definition *v1alpha1.ApplicationDefinition, clusters []v1alpha1.KubernetesCluster) []v1alpha1.VersionUsage {
+	selector, err := validation.OfferSelector(definition)
 	users := map[string][]string{}
 	for i := range clusters {
-		prefix := client.ObjectKeyFromObject(&clusters[i]).String() + "/"
-		for _, inst := range clusters[i].Status.Installations {
-			if inst.Definition == definition {
+		kc := &clusters[i]
+		// One whose clusterSelector is invalid may have been offered to any cluster.
+		if err == nil && !selector.Matches(labels.Set(kc.Labels)) && !kc.HasBegun(definition, kc.Status.UID) {
+			continue
+		}
+		prefix := client.ObjectKeyFromObject(kc).String() + "/"
+		for _, inst := range kc.Status.Installations {
+			if inst.Definition == definition.Name {
 				users[inst.Version] = append(users[inst.Version], prefix+inst.Namespace+"/"+inst.Name)
 			}
 		}

@@ -83,3 +83,31 @@ func TestUsage_ofALostCluster(t *testing.T) {
 	require.NoError(t, s.Delete(t.Context(), kc))
 	until(t, s, "web", absent)
 }
+
+// C45, C47: what a cluster says that it has installed of a definition that it was never offered holds
+// nothing; what was begun while it was offered does.
+func TestUsage_ofWhatWasNeverOffered(t *testing.T) {
+	s := newSuite(t)
+	s.engage("eu-1", shared(t, "user").RESTConfig(), map[string]string{"env": "prod"})
+	s.engage("eu-2", shared(t, "other").RESTConfig(), nil)
+	web := s.define("web", func(d *v1alpha1.ApplicationDefinition) {
+		d.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}
+	})
+	until(t, s, "web", isReady)
+	s.uses("eu-2", installed("forged", "web", "1.0.0"))
+	s.uses("eu-1", installed("a", "web", "1.0.0"))
+	d := until(t, s, "web", func(d *v1alpha1.ApplicationDefinition) bool { return len(d.Status.UsedBy) == 1 })
+	assert.Equal(t, []string{s.ns + "/eu-1/apps/a"}, d.Status.UsedBy[0].Installations)
+
+	kc := &v1alpha1.KubernetesCluster{}
+	require.NoError(t, s.Get(t.Context(), s.key("eu-2"), kc))
+	kc.Status.Definitions = map[string]string{"web": string(web.UID)}
+	require.NoError(t, s.Status().Update(t.Context(), kc))
+	s.uses("eu-2", installed("kept", "web", "1.0.0"))
+	until(t, s, "web", func(d *v1alpha1.ApplicationDefinition) bool {
+		return len(d.Status.UsedBy) == 1 && d.Status.UsedBy[0].Count == 2
+	})
+	s.uses("eu-1")
+	s.uses("eu-2")
+	until(t, s, "web", func(d *v1alpha1.ApplicationDefinition) bool { return len(d.Status.UsedBy) == 0 })
+}

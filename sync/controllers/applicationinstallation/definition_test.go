@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/hub"
@@ -86,27 +85,7 @@ func TestInstallation_ofNoVersionStaysWhenAnotherIsRemovedByForce(t *testing.T) 
 	hub.Reconcile(w.World, inst)
 	hub.Change(w.World, definition, func(d *v1alpha1.ApplicationDefinition) { d.Finalizers = nil })
 	hub.Await(w.World, inst, "the definition is gone", func(i *v1alpha1.ApplicationInstallation) bool {
-		return conditions.GetMessage(i, v1alpha1.ReadyCondition) == `the hub has no ApplicationDefinition "`+w.Namespace+`"`
+		return conditions.GetMessage(i, v1alpha1.ReadyCondition) == `the hub offers no ApplicationDefinition "`+w.Namespace+`" to this cluster`
 	})
 	assert.True(t, inst.DeletionTimestamp.IsZero())
-}
-
-// C45, C59: what is not offered to the cluster is not installed there; what is installed stays.
-func TestInstallation_waitsForAnOffer(t *testing.T) {
-	w := newWorld(t)
-	w.define(func(d *v1alpha1.ApplicationDefinitionSpec) {
-		d.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"for": w.Namespace}}
-	})
-	kc := &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: hub.SystemNamespace, Name: "local"}}
-	w.Create(kc)
-	inst := w.install(nil)
-	assert.Contains(t, hub.AwaitReason(w.World, inst, v1alpha1.DefinitionNotFoundReason), "is not offered to KubernetesCluster "+hub.SystemNamespace+"/local")
-	assert.Empty(t, w.releases("web"))
-
-	hub.Change(w.World, kc, func(k *v1alpha1.KubernetesCluster) { k.Labels = map[string]string{"for": w.Namespace} })
-	hub.AwaitReady(w.World, inst)
-
-	hub.Change(w.World, kc, func(k *v1alpha1.KubernetesCluster) { k.Labels = nil })
-	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.ApplicationRef.Version = "1.1.0" })
-	hub.AwaitReady(w.World, inst)
 }

@@ -24,6 +24,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions;kubernetesclusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesclusters/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -31,7 +32,7 @@ import (
 // it may do what the cluster's kubeconfig may do; admission there has checked that the author of an
 // installation may have it (C35).
 type Reconciler struct {
-	// Hub reads definitions and KubernetesClusters from a cache.
+	// Hub reads definitions and KubernetesClusters from a cache, and writes the status of the latter.
 	Hub      client.Client
 	Clusters *cluster.Registry
 	// Secrets reads the credentials of sources on the hub; they never leave it (K44).
@@ -80,6 +81,8 @@ type driver struct {
 	acts     *reconcile.Jobs[jobKey, acted]
 	methods  map[v1alpha1.Method]method
 	watching *contentWatches
+	// begun is what the hub keeps of what was installed in the cluster.
+	begun begun
 	// told counts the changes that others made to what an installation installed.
 	told *reconcile.Bell[types.NamespacedName]
 	// inventories keeps what does not fit into a status.

@@ -7,7 +7,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,19 +37,23 @@ func (d *driver) want(ctx context.Context, s *scope) error {
 }
 
 // resolve finds the definition and its version on the hub, never in a copy (C45), and reads the
-// credentials of its source.
+// credentials of its source. What is not offered to the cluster does not exist for it.
 func (d *driver) resolve(ctx context.Context, s *scope) error {
 	ref := s.inst.Spec.ApplicationRef
 	definition := &v1alpha1.ApplicationDefinition{}
+	offer := withheld
 	err := d.Hub.Get(ctx, types.NamespacedName{Name: ref.Name}, definition)
-	if err != nil {
+	if err == nil {
+		offer, err = d.offerOf(ctx, definition)
+	}
+	if err != nil || offer == withheld {
 		s.definition = s.session.definition
 	}
-	if apierrors.IsNotFound(err) {
-		return s.unresolved("the hub has no ApplicationDefinition %q", ref.Name)
-	}
-	if err != nil {
+	switch {
+	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("get definition: %w", err)
+	case offer == withheld:
+		return s.unresolved(notOffered, ref.Name)
 	}
 	s.definition, s.session.definition = definition, remembered(definition)
 	wanted := s.inst.GetVersion(definition)
@@ -58,17 +61,21 @@ func (d *driver) resolve(ctx context.Context, s *scope) error {
 	if validation.Withdrawn(s.inst, definition) {
 		return d.withdraw(ctx, s, wanted)
 	}
-	if s.version == nil {
-		return s.unresolved("ApplicationDefinition %q has no version %q, it offers %s", ref.Name, wanted, offered(definition))
-	}
-	if err := d.checkOffer(ctx, s); err != nil {
-		return err
-	}
-	if s.version.Template == nil {
+	switch {
+	case s.version == nil && offer == offered:
+		return s.unresolved("ApplicationDefinition %q has no version %q, it offers %s", ref.Name, wanted, versions(definition))
+	case s.version == nil:
+		return s.unresolved("ApplicationDefinition %q has no version %q", ref.Name, wanted)
+	case s.version.Template == nil:
 		return reconcile.Stalled(v1alpha1.InvalidSpecReason, "version %q of ApplicationDefinition %q has no template", wanted, ref.Name)
 	}
 	s.resolved = v1alpha1.ResolvedApplication{
 		Name: ref.Name, Version: wanted, Method: definition.GetMethod(), Namespace: s.namespace().Name,
+	}
+	if offer == offered {
+		if err := d.recordBegun(ctx, definition); err != nil {
+			return err
+		}
 	}
 	return d.readCredentials(ctx, s)
 }
@@ -82,27 +89,6 @@ func remembered(definition *v1alpha1.ApplicationDefinition) *v1alpha1.Applicatio
 		DefaultNamespace: definition.Spec.DefaultNamespace, DefaultDeployOptions: definition.Spec.DefaultDeployOptions,
 	}
 	return kept
-}
-
-// checkOffer waits if the definition is not offered to the cluster (C59). An installation that was
-// begun while it was offered is kept.
-func (d *driver) checkOffer(ctx context.Context, s *scope) error {
-	selector, err := validation.OfferSelector(s.inst, s.definition)
-	if err != nil {
-		return reconcile.Stalled(v1alpha1.InvalidSpecReason, "%w", err)
-	}
-	if selector.Empty() {
-		return nil
-	}
-	kc := &v1alpha1.KubernetesCluster{}
-	if err := d.Hub.Get(ctx, d.cluster.Name(), kc); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("get cluster: %w", err)
-	}
-	if !selector.Matches(labels.Set(kc.Labels)) {
-		return reconcile.Waiting(v1alpha1.DefinitionNotFoundReason, 0,
-			"ApplicationDefinition %q is not offered to KubernetesCluster %s: its labels do not match %q", s.definition.Name, d.cluster.Name(), selector)
-	}
-	return nil
 }
 
 // unresolved waits for a definition that was never there, and stalls if it is gone: what was
@@ -125,7 +111,7 @@ func (d *driver) withdraw(ctx context.Context, s *scope, version string) error {
 		"version %q was removed from ApplicationDefinition %q by %s", version, s.definition.Name, v1alpha1.ForceRemoveAnnotation)
 }
 
-func offered(definition *v1alpha1.ApplicationDefinition) string {
+func versions(definition *v1alpha1.ApplicationDefinition) string {
 	names := make([]string, 0, len(definition.Spec.Versions))
 	for _, v := range definition.Spec.Versions {
 		names = append(names, v.Version)

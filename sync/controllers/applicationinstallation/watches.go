@@ -184,10 +184,10 @@ func differs(was, is client.Object) bool {
 }
 
 // factsDiffer reports whether a change of a cluster matters to what is installed in it: to whether
-// a definition is offered to it, or to the values.
+// a definition is offered to it, or was, or to the values.
 func factsDiffer(was, is client.Object) bool {
 	before, after := was.(*v1alpha1.KubernetesCluster), is.(*v1alpha1.KubernetesCluster)
-	return !maps.Equal(before.Labels, after.Labels) || before.Status.Version != after.Status.Version
+	return !maps.Equal(before.Labels, after.Labels) || before.Status.Version != after.Status.Version || forgets(before, after)
 }
 
 // always reports that every change matters.

@@ -96,11 +96,7 @@ func (r *Reconciler) mayBeLocal(s *scope) error {
 	if s.kc.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	was := s.kc.Status.UID
-	if seen, ok := r.claims.get(s.key); ok {
-		was = seen // the status may be behind
-	}
-	if was == r.Clusters.Local().UID() {
+	if r.claims.bound(s.kc) == r.Clusters.Local().UID() {
 		return nil
 	}
 	return reconcile.Stalled(v1alpha1.InvalidKubeconfigReason,
@@ -136,6 +132,13 @@ func (k *kubeconfigs) of(key types.NamespacedName, data []byte, o cluster.Kubeco
 	}
 	k.byKey[key] = parsed
 	return parsed, err
+}
+
+// hash returns the hash of the kubeconfig that was parsed last; empty without one.
+func (k *kubeconfigs) hash(key types.NamespacedName) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.byKey[key].hash
 }
 
 func (k *kubeconfigs) forget(key types.NamespacedName) {

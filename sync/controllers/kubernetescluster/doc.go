@@ -2,6 +2,9 @@
 // clusters in the registry, installs the CRDs that user clusters need (K40), and reports what is
 // known of each: whether it answers, its version, and a summary of its installations (K69, C38).
 //
+// A KubernetesCluster is bound to the cluster that it leads to first, and used for no other. That it
+// leads to a cluster that another one is bound to is proved before it counts.
+//
 // A reconciliation never waits for a cluster: contact, CRDs and the clean-up of a deletion happen
 // in goroutines of the cluster, which wake the KubernetesCluster when they are done.
 //

@@ -2,8 +2,8 @@ package kubernetescluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -11,13 +11,39 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster"
 )
 
+// A KubernetesCluster is bound to the cluster that it leads to at the first contact, by the UID that
+// the cluster reports, and is used for no other. A UID that another KubernetesCluster is bound to
+// already is a mere claim, since an API server may report any: it is proved before it counts.
+//
 // Several KubernetesClusters may lead to one cluster, for teams that deliver to it from their own
-// namespaces and with their own rights. The first of them drives it (C45): it brings CRDs and
-// copies of definitions, and its installations are installed. The others can be delivered to, and
-// no more. One in the system namespace precedes all others, so that no team takes a cluster from
-// those who run Waybill; otherwise the oldest comes first.
+// namespaces and with their own rights. The first of them drives it: it brings CRDs and copies of
+// definitions, and its installations are installed. The others can be delivered to, and no more. One
+// in the system namespace precedes all others, so that no team takes a cluster from those who run
+// Waybill; otherwise the one comes first that was bound first.
+
+// refusal keeps a KubernetesCluster from being used at all.
+type refusal struct {
+	reason, message string
+	// unproved is what is to be proved first; nil if that would change nothing.
+	unproved *unproved
+}
+
+func (e *refusal) Error() string { return e.message }
+
+// Is makes the registry refuse the cluster.
+func (e *refusal) Is(target error) bool { return target == cluster.ErrRefused }
+
+// refusalOf returns the refusal that is why a cluster is not engaged; nil if there is none.
+func refusalOf(err error) *refusal {
+	var refused *refusal
+	if errors.As(err, &refused) {
+		return refused
+	}
+	return nil
+}
 
 // yieldError keeps a KubernetesCluster from driving its cluster.
 type yieldError struct {
@@ -28,23 +54,24 @@ func (e *yieldError) Error() string {
 	return fmt.Sprintf("KubernetesCluster %s leads to the same cluster and comes first", e.first)
 }
 
-// guard is the Guard of the registry: it returns an error if a KubernetesCluster must not drive its
-// cluster.
+// guard is the Guard of the registry: it binds a KubernetesCluster to the cluster with that UID, or
+// returns a refusal. It returns another error if it must not drive the cluster.
 func (r *Reconciler) guard(key types.NamespacedName, uid string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
-	r.claims.put(key, uid)
 	kc := &v1alpha1.KubernetesCluster{}
 	if err := r.Client.Get(ctx, key, kc); err != nil {
+		return &refusal{reason: v1alpha1.ProgressingReason, message: err.Error()}
+	}
+	err := r.decide(ctx, kc, uid)
+	if refusalOf(err) != nil {
 		return err
 	}
-	kc.Status.UID = uid // it is not written yet, or is that of an earlier cluster
-	first, err := r.first(ctx, kc)
+	if claimed, ok := r.claims.get(kc); !ok || claimed.uid != uid {
+		r.claims.put(kc, uid)
+	}
 	if err != nil {
 		return err
-	}
-	if first != nil {
-		return &yieldError{first: *first}
 	}
 	for _, other := range r.claims.of(uid) {
 		if state, ok := r.Clusters.State(other); ok && other != key && state.Engaged && state.Yields == nil {
@@ -54,76 +81,116 @@ func (r *Reconciler) guard(key types.NamespacedName, uid string) error {
 	return nil
 }
 
-// recheck makes the registry call guard again if another KubernetesCluster of the same cluster has
-// come or gone since.
-func (r *Reconciler) recheck(ctx context.Context, s *scope) error {
-	first, err := r.first(ctx, s.kc)
-	if err != nil {
-		return err
+// decide returns why a KubernetesCluster must not be used for the cluster with that UID, which is a
+// refusal, or must not drive it; nil if it may. It changes nothing.
+func (r *Reconciler) decide(ctx context.Context, kc *v1alpha1.KubernetesCluster, uid string) error {
+	bound := r.claims.bound(kc)
+	if bound != "" && bound != uid && kc.Annotations[v1alpha1.AcceptClusterUIDAnnotation] != uid {
+		return &refusal{reason: v1alpha1.ClusterChangedReason, message: fmt.Sprintf(
+			"the kubeconfig leads to the cluster with UID %s, but this KubernetesCluster is bound to the one with UID %s, and nothing is done in either: "+
+				"restore the kubeconfig; or, if the change is intended, set the annotation %s to the new UID",
+			uid, bound, v1alpha1.AcceptClusterUIDAnnotation)}
 	}
-	if s.state.Engaged && (s.state.Yields != nil) != (first != nil) {
+	others, err := r.sameCluster(ctx, kc, uid)
+	if err != nil {
+		return &refusal{reason: v1alpha1.ProgressingReason, message: err.Error()}
+	}
+	incumbent := r.firstOf(others, uid)
+	if bound != uid && (incumbent != nil || r.pretendsToBeLocal(kc, uid)) {
+		if refused := r.proofs.refuse(r.claimOn(kc, incumbent, uid)); refused != nil {
+			return refused
+		}
+	}
+	if incumbent != nil && r.precedes(incumbent, kc, uid) {
+		return &yieldError{first: client.ObjectKeyFromObject(incumbent)}
+	}
+	return nil
+}
+
+// pretendsToBeLocal reports whether a KubernetesCluster with a kubeconfig leads to the cluster that it
+// lives in, if what its API server reports is true.
+func (r *Reconciler) pretendsToBeLocal(kc *v1alpha1.KubernetesCluster, uid string) bool {
+	return kc.Spec.KubeconfigSecretRef != nil && uid == r.Clusters.Local().UID()
+}
+
+// recheck makes the registry call guard again if it would decide otherwise than the last time: because
+// another KubernetesCluster of the same cluster has come or gone since, or something was proved or
+// accepted.
+func (r *Reconciler) recheck(ctx context.Context, s *scope) error {
+	refused := refusalOf(s.state.Err)
+	if s.state.UID == "" || s.state.Err != nil && refused == nil {
+		return nil
+	}
+	was := s.state.Yields
+	if refused != nil {
+		was = refused
+	}
+	if is := r.decide(ctx, s.kc, s.state.UID); text(is) != text(was) {
 		r.Clusters.Probe(s.key)
 	}
 	return nil
 }
 
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
 // readTimeout bounds a read from a cache that is synced.
 const readTimeout = 10 * time.Second
 
-// first returns the KubernetesCluster that precedes all others that lead to the same cluster; nil
-// if that is kc itself.
-func (r *Reconciler) first(ctx context.Context, kc *v1alpha1.KubernetesCluster) (*types.NamespacedName, error) {
-	others, err := r.sameCluster(ctx, kc)
-	if err != nil {
-		return nil, err
-	}
-	first := kc
-	for _, other := range others {
-		if r.precedes(other, first) {
-			first = other
+// firstOf returns the KubernetesCluster that precedes all others of a cluster; nil if there are none.
+func (r *Reconciler) firstOf(all []*v1alpha1.KubernetesCluster, uid string) *v1alpha1.KubernetesCluster {
+	var first *v1alpha1.KubernetesCluster
+	for _, kc := range all {
+		if first == nil || r.precedes(kc, first, uid) {
+			first = kc
 		}
 	}
-	if first == kc {
-		return nil, nil
-	}
-	key := client.ObjectKeyFromObject(first)
-	return &key, nil
+	return first
 }
 
-// sameCluster returns the other KubernetesClusters that lead to the same cluster, according to
-// their status, which other processes write as well, or to what this process has seen.
-func (r *Reconciler) sameCluster(ctx context.Context, kc *v1alpha1.KubernetesCluster) ([]*v1alpha1.KubernetesCluster, error) {
-	if kc.Status.UID == "" {
+// sameCluster returns the other KubernetesClusters that are bound to a cluster, according to their
+// status, which other processes write as well, or to what this process has decided.
+func (r *Reconciler) sameCluster(ctx context.Context, kc *v1alpha1.KubernetesCluster, uid string) ([]*v1alpha1.KubernetesCluster, error) {
+	if uid == "" {
 		return nil, nil
 	}
-	self, uid := client.ObjectKeyFromObject(kc), kc.Status.UID
 	listed := &v1alpha1.KubernetesClusterList{}
 	if err := r.Client.List(ctx, listed, client.MatchingFields{uidIndex: uid}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list clusters of UID %s: %w", uid, err)
 	}
 	var others []*v1alpha1.KubernetesCluster
-	seen := map[types.NamespacedName]bool{self: true}
-	for i := range listed.Items {
-		key := client.ObjectKeyFromObject(&listed.Items[i])
-		if claimed, ok := r.claims.get(key); seen[key] || ok && claimed != uid {
-			continue // its status is behind
+	seen := map[types.NamespacedName]bool{client.ObjectKeyFromObject(kc): true}
+	add := func(other *v1alpha1.KubernetesCluster) {
+		key := client.ObjectKeyFromObject(other)
+		if !seen[key] && r.claims.bound(other) == uid { // else its status is behind
+			seen[key] = true
+			others = append(others, other)
 		}
-		seen[key] = true
-		others = append(others, &listed.Items[i])
+	}
+	for i := range listed.Items {
+		add(&listed.Items[i])
 	}
 	for _, key := range r.claims.of(uid) {
 		other := &v1alpha1.KubernetesCluster{}
-		if seen[key] || r.Client.Get(ctx, key, other) != nil {
-			continue
+		if !seen[key] && r.Client.Get(ctx, key, other) == nil {
+			add(other)
 		}
-		others = append(others, other)
 	}
 	return others, nil
 }
 
-func (r *Reconciler) precedes(a, b *v1alpha1.KubernetesCluster) bool {
+// precedes reports whether a drives the cluster with that UID rather than b.
+func (r *Reconciler) precedes(a, b *v1alpha1.KubernetesCluster, uid string) bool {
 	if platform := a.Namespace == r.SystemNamespace; platform != (b.Namespace == r.SystemNamespace) {
 		return platform
+	}
+	first, second := r.claims.since(a, uid), r.claims.since(b, uid)
+	if !first.Equal(&second) {
+		return first.Before(&second)
 	}
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.CreationTimestamp.Before(&b.CreationTimestamp)
@@ -131,56 +198,25 @@ func (r *Reconciler) precedes(a, b *v1alpha1.KubernetesCluster) bool {
 	return client.ObjectKeyFromObject(a).String() < client.ObjectKeyFromObject(b).String()
 }
 
-// twins returns the requests for the other KubernetesClusters of the same cluster.
+// twins returns the requests for the other KubernetesClusters of the same cluster, and for those that
+// claim to be. A process that connects only learns from the status what a KubernetesCluster is bound to.
 func (r *Reconciler) twins(ctx context.Context, o client.Object) []ctrl.Request {
-	others, err := r.sameCluster(ctx, o.(*v1alpha1.KubernetesCluster))
+	kc := o.(*v1alpha1.KubernetesCluster)
+	others, err := r.sameCluster(ctx, kc, kc.Status.UID)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "find KubernetesClusters of one cluster")
 		return nil
 	}
-	requests := make([]ctrl.Request, 0, len(others))
+	keys := r.proofs.against(client.ObjectKeyFromObject(kc))
 	for _, other := range others {
-		requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(other)})
+		keys = append(keys, client.ObjectKeyFromObject(other))
+	}
+	if r.ConnectOnly {
+		keys = append(keys, client.ObjectKeyFromObject(kc))
+	}
+	requests := make([]ctrl.Request, 0, len(keys))
+	for _, key := range keys {
+		requests = append(requests, ctrl.Request{NamespacedName: key})
 	}
 	return requests
-}
-
-// claims holds the cluster that each name led to at the last contact by this process.
-type claims struct {
-	mu    sync.Mutex
-	byKey map[types.NamespacedName]string
-}
-
-func (c *claims) put(key types.NamespacedName, uid string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.byKey == nil {
-		c.byKey = map[types.NamespacedName]string{}
-	}
-	c.byKey[key] = uid
-}
-
-func (c *claims) get(key types.NamespacedName) (string, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	uid, ok := c.byKey[key]
-	return uid, ok
-}
-
-func (c *claims) of(uid string) []types.NamespacedName {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var keys []types.NamespacedName
-	for key, claimed := range c.byKey {
-		if claimed == uid {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
-
-func (c *claims) forget(key types.NamespacedName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.byKey, key)
 }

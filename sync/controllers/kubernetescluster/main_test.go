@@ -2,6 +2,7 @@ package kubernetescluster_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,7 +55,9 @@ type hub struct {
 	client.Client
 	t        *testing.T
 	ns       string
+	options  options
 	registry *cluster.Registry
+	stop     func()
 }
 
 // options of the controller of a test.
@@ -82,13 +85,20 @@ func newClient(t testing.TB, config *rest.Config) client.Client {
 // removed past it.
 func newHub(t *testing.T, o options) *hub {
 	t.Helper()
-	h := &hub{Client: newClient(t, hubCluster(t).RESTConfig()), t: t, ns: hubCluster(t).Namespace(t)}
+	h := &hub{Client: newClient(t, hubCluster(t).RESTConfig()), t: t, ns: hubCluster(t).Namespace(t), options: o}
 	t.Cleanup(h.clear)
-	h.registry = start(t, h.ns, o)
+	h.registry, h.stop = start(t, h.ns, o)
 	return h
 }
 
-func start(t *testing.T, ns string, o options) *cluster.Registry {
+// restart ends the controller, and starts another that knows what is in the API server.
+func (h *hub) restart() {
+	h.t.Helper()
+	h.stop()
+	h.registry, h.stop = start(h.t, h.ns, h.options)
+}
+
+func start(t *testing.T, ns string, o options) (registry *cluster.Registry, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	mgr, err := ctrl.NewManager(hubCluster(t).RESTConfig(), ctrl.Options{
@@ -100,7 +110,7 @@ func start(t *testing.T, ns string, o options) *cluster.Registry {
 	require.NoError(t, err)
 	local, err := cluster.NewLocal(ctx, mgr.GetConfig(), mgr.GetCache(), mgr.GetScheme())
 	require.NoError(t, err)
-	registry := cluster.NewRegistry(local, cluster.Options{
+	registry = cluster.NewRegistry(local, cluster.Options{
 		ProbeInterval: 300 * time.Millisecond,
 		ProbeTimeout:  30 * time.Second,
 		RetryAfter:    50 * time.Millisecond,
@@ -120,11 +130,12 @@ func start(t *testing.T, ns string, o options) *cluster.Registry {
 	require.NoError(t, r.SetupWithManager(ctx, mgr))
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		require.NoError(t, <-done)
 	})
-	return registry
+	t.Cleanup(stop)
+	return registry, stop
 }
 
 // clear removes what the test left: nobody else takes the finalizers off.

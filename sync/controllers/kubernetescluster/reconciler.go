@@ -47,12 +47,14 @@ type Reconciler struct {
 	// Workers is how many KubernetesClusters are reconciled at a time. Default: 4.
 	Workers int
 
-	kernel      *reconcile.Kernel
-	waker       *reconcile.Waker[ctrl.Request]
-	cleanups    *reconcile.Jobs[reconcile.Key, error]
+	kernel *reconcile.Kernel
+	waker  *reconcile.Waker[ctrl.Request]
+	// jobs remove what is left in a cluster, or prove which one it is.
+	jobs        *reconcile.Jobs[reconcile.Key, error]
 	engagements cluster.Engaged[types.NamespacedName, *engagement]
 	kubeconfigs kubeconfigs
 	claims      claims
+	proofs      proofs
 	crds        []crd
 }
 
@@ -134,6 +136,9 @@ func (r *Reconciler) pause(s *scope) reconcile.Outcome {
 // connectOnly engages the cluster, and reports nothing.
 func (r *Reconciler) connectOnly(ctx context.Context, kc *v1alpha1.KubernetesCluster) error {
 	s := &scope{kc: kc, key: client.ObjectKeyFromObject(kc)}
+	if kc.Status.UID != "" {
+		r.claims.forget(s.key) // the process that keeps the inventory has decided
+	}
 	if kc.Spec.Paused {
 		r.pause(s)
 		return nil
@@ -154,5 +159,6 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.Clusters.Remove(key)
 	r.kubeconfigs.forget(key)
 	r.claims.forget(key)
+	r.proofs.forget(key)
 	forgetMetrics(key)
 }

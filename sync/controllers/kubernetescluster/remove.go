@@ -59,9 +59,10 @@ func (r *Reconciler) untouched(ctx context.Context, s *scope) (bool, error) {
 
 // handover reports whether another KubernetesCluster drives the cluster, or will.
 func (r *Reconciler) handover(ctx context.Context, s *scope) (bool, error) {
-	others, err := r.sameCluster(ctx, s.kc)
+	bound := r.claims.bound(s.kc)
+	others, err := r.sameCluster(ctx, s.kc, bound)
 	return slices.ContainsFunc(others, func(other *v1alpha1.KubernetesCluster) bool {
-		return r.precedes(other, s.kc) || other.DeletionTimestamp.IsZero()
+		return r.precedes(other, s.kc, bound) || other.DeletionTimestamp.IsZero()
 	}), err
 }
 
@@ -87,7 +88,7 @@ func (r *Reconciler) drain(ctx context.Context, s *scope) (reconcile.Outcome, er
 	if e == nil {
 		return reconcile.Outcome{Pending: true}, nil
 	}
-	err, done := r.cleanups.Do(s.key.String(), reconcile.KeyOf(s.kc), "drain", func(ctx context.Context) error {
+	err, done := r.jobs.Do(s.key.String(), reconcile.KeyOf(s.kc), "drain", func(ctx context.Context) error {
 		return r.cleanup(ctx, e.cluster.Metadata(), false)
 	})
 	switch {
@@ -119,7 +120,11 @@ func (r *Reconciler) remains(ctx context.Context, s *scope) error {
 			"the API server does not answer: %s; nothing can be taken out of the cluster until it does", s.why())
 	}
 	if s.state.Contacted && s.state.Err != nil {
-		return reconcile.Waiting(v1alpha1.ForbiddenReason, 0, "%s", s.why())
+		reason := v1alpha1.ForbiddenReason
+		if refused := refusalOf(s.state.Err); refused != nil {
+			reason = refused.reason
+		}
+		return reconcile.Waiting(reason, 0, "%s", s.why())
 	}
 	left, known, err := r.installations(ctx, s)
 	if err != nil {
@@ -171,8 +176,12 @@ func (r *Reconciler) delivering(ctx context.Context, s *scope) ([]string, error)
 func (r *Reconciler) abandon(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	r.Clusters.Remove(s.key) // so that nothing puts back what is removed
 	target, err := r.direct(ctx, s)
+	kc := s.kc.DeepCopy()
 	if err == nil {
-		failed, done := r.cleanups.Do(s.key.String(), reconcile.KeyOf(s.kc), "abandon", func(ctx context.Context) error {
+		failed, done := r.jobs.Do(s.key.String(), reconcile.KeyOf(s.kc), "abandon", func(ctx context.Context) error {
+			if err := r.leadsAsBound(ctx, kc); err != nil {
+				return err
+			}
 			return r.cleanup(ctx, target, true)
 		})
 		if !done {
@@ -188,13 +197,27 @@ func (r *Reconciler) abandon(ctx context.Context, s *scope) (reconcile.Outcome, 
 	return reconcile.Outcome{}, nil
 }
 
+// leadsAsBound returns an error if the kubeconfig leads to another cluster than the one that the
+// KubernetesCluster is bound to, from which nothing is to be removed.
+func (r *Reconciler) leadsAsBound(ctx context.Context, kc *v1alpha1.KubernetesCluster) error {
+	config, err := r.config(ctx, kc)
+	if err != nil {
+		return err
+	}
+	uid, err := r.Clusters.Identify(ctx, config)
+	if bound := r.claims.bound(kc); err == nil && bound != "" && bound != uid {
+		return fmt.Errorf("the kubeconfig leads to the cluster with UID %s, not to the one with UID %s", uid, bound)
+	}
+	return err
+}
+
 // release removes the finalizer and forgets the cluster.
 func (r *Reconciler) release(ctx context.Context, s *scope) error {
 	if err := reconcile.RemoveFinalizer(ctx, r.Client, s.kc); err != nil {
 		return err
 	}
 	r.forget(s.key)
-	r.cleanups.Drop(reconcile.KeyOf(s.kc))
+	r.jobs.Drop(reconcile.KeyOf(s.kc))
 	r.kernel.Forget(s.kc.UID)
 	return nil
 }

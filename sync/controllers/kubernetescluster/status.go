@@ -3,6 +3,7 @@ package kubernetescluster
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,7 +23,7 @@ const (
 
 // look writes what the registry knows of the cluster to the status. Until the first contact, what
 // an earlier process wrote stays.
-func (r *Reconciler) look(_ context.Context, s *scope) error {
+func (r *Reconciler) look(ctx context.Context, s *scope) error {
 	if at := s.kc.Annotations[v1alpha1.ReconcileAtAnnotation]; at != s.kc.Status.LastHandledReconcileAt {
 		r.Clusters.Probe(s.key)
 	}
@@ -33,17 +34,50 @@ func (r *Reconciler) look(_ context.Context, s *scope) error {
 		}
 		return nil
 	}
-	if s.state.UID != "" {
-		s.kc.Status.UID, s.kc.Status.Version = s.state.UID, s.state.Version
+	if claimed, ok := r.claims.get(s.kc); ok && claimed.uid == s.state.UID {
+		if err := r.bind(ctx, s, claimed); err != nil {
+			return err
+		}
 	}
 	s.see()
 	return nil
+}
+
+// bind writes which cluster the KubernetesCluster is bound to. What was begun in another one does not
+// count in this one; what was begun in this one under another name does.
+func (r *Reconciler) bind(ctx context.Context, s *scope, claimed claim) error {
+	status := &s.kc.Status
+	if status.UID != claimed.uid {
+		begun, _, err := r.begunBy(ctx, s.kc, claimed.uid)
+		if err != nil {
+			return err
+		}
+		status.UID, status.BoundAt, status.Definitions = claimed.uid, &claimed.at, begun
+	}
+	status.Version = s.state.Version
+	return nil
+}
+
+// begunBy returns a copy of the definitions that are recorded by the KubernetesCluster that comes first
+// of the others that lead to a cluster, and whether there is one.
+func (r *Reconciler) begunBy(ctx context.Context, kc *v1alpha1.KubernetesCluster, uid string) (map[string]string, bool, error) {
+	others, err := r.sameCluster(ctx, kc, uid)
+	first := r.firstOf(others, uid)
+	if err != nil || first == nil || first.Status.UID != uid {
+		return nil, false, err
+	}
+	return maps.Clone(first.Status.Definitions), true, nil
 }
 
 // see writes whether the cluster answers, and when it last did. It updates the latter only when the
 // cluster is lost and when it is back (C38).
 func (s *scope) see() {
 	status := &s.kc.Status
+	if refused := refusalOf(s.state.Err); refused != nil && refused.reason == v1alpha1.ClusterChangedReason {
+		status.Reachable = false // what answers is another cluster
+		conditions.MarkFalse(s.kc, v1alpha1.ClusterReachableCondition, refused.reason, "%s", refused.message)
+		return
+	}
 	if changed := status.Reachable != s.state.Reachable || status.LastSeen == nil; changed && !s.state.LastSeen.IsZero() {
 		at := metav1.NewTime(s.state.LastSeen)
 		status.LastSeen = &at
@@ -77,10 +111,13 @@ func (r *Reconciler) judge(ctx context.Context, s *scope) error {
 	if err := r.recheck(ctx, s); err != nil {
 		return err
 	}
+	refused := refusalOf(s.state.Err)
 	switch {
 	case !s.state.Contacted:
 		s.connecting()
 		return nil
+	case refused != nil:
+		return r.refused(s, refused)
 	case errors.Is(s.state.Err, cluster.ErrUnreachable):
 		return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, 0, "the API server does not answer: %s; it is asked again until it does", s.why())
 	case s.state.Err != nil:

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -257,4 +258,28 @@ func TestKubernetesCluster_connectOnly(t *testing.T) {
 	kc := h.get("eu-1")
 	assert.Empty(t, kc.Finalizers)
 	assert.Empty(t, kc.Status.Conditions)
+}
+
+// C45: controllers of other processes use a cluster for as long as the inventory says that it is the
+// one.
+func TestKubernetesCluster_connectOnlyAsBound(t *testing.T) {
+	h := newHub(t, options{connectOnly: true})
+	h.add("eu-1", userCluster(t).Kubeconfig())
+	c := h.engaged("eu-1")
+	bind := func(name, uid string) {
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"uid":"`+uid+`","boundAt":"2026-01-01T00:00:00.000000Z"}}`))
+		require.NoError(t, h.Status().Patch(t.Context(), h.get(name), patch))
+	}
+	bind("eu-1", elsewhere)
+	<-c.Context().Done()
+	bind("eu-1", kubeSystemUID(t, userCluster(t)))
+	h.engaged("eu-1")
+
+	h.add("eu-2", userCluster(t).Kubeconfig())
+	require.True(t, eventually(func() bool {
+		state, _ := h.registry.State(h.key("eu-2"))
+		return state.Contacted && !state.Engaged
+	}), "only who keeps the inventory proves that it is the same")
+	bind("eu-2", kubeSystemUID(t, userCluster(t)))
+	h.engaged("eu-2")
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,7 +22,11 @@ const maxInstallations = 2000
 func (r *Reconciler) summarize(ctx context.Context, s *scope) error {
 	if s.state.Yields != nil { // they are in the status of the one that drives them
 		s.kc.Status.InstallationCount, s.kc.Status.Installations = 0, nil
-		return nil
+		begun, known, err := r.begunBy(ctx, s.kc, s.state.UID)
+		if known {
+			s.kc.Status.Definitions = begun // should it come first some day
+		}
+		return err
 	}
 	found, ok, err := r.installations(ctx, s)
 	if err != nil || !ok {
@@ -29,7 +34,18 @@ func (r *Reconciler) summarize(ctx context.Context, s *scope) error {
 	}
 	s.kc.Status.InstallationCount = int32(len(found))
 	s.kc.Status.Installations = shorten(found)
+	s.forgetUnused(found)
 	return nil
+}
+
+// forgetUnused drops the definitions of which there is no installation any more. The controller of
+// installations adds them.
+func (s *scope) forgetUnused(found []v1alpha1.InstallationSummary) {
+	used := make(map[string]bool, len(found))
+	for i := range found {
+		used[found[i].Definition] = true
+	}
+	maps.DeleteFunc(s.kc.Status.Definitions, func(name, _ string) bool { return !used[name] })
 }
 
 // installations returns the installations of the cluster, sorted, and whether all are known.

@@ -3,6 +3,7 @@ package kubernetescluster
 import (
 	"cmp"
 	"context"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -38,7 +39,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.crds = crds
 	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
 	r.waker = &reconcile.Waker[ctrl.Request]{}
-	r.cleanups = reconcile.NewJobs[reconcile.Key, error](ctx, 1, func(k reconcile.Key) { r.wake(k.NamespacedName) },
+	r.jobs = reconcile.NewJobs[reconcile.Key, error](ctx, 1, func(k reconcile.Key) { r.wake(k.NamespacedName) },
 		func(err error) error { return err })
 	registerMetrics()
 	indexes := map[string]client.IndexerFunc{secretIndex: secretName, uidIndex: uid}
@@ -68,15 +69,20 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 // changed lets through the changes that a KubernetesCluster is reconciled for, but not the
 // controller's own status writes.
 func changed() predicate.Predicate {
-	return predicate.Or[client.Object](reconcile.Changed(), predicate.LabelChangedPredicate{})
+	return predicate.Or[client.Object](reconcile.Changed(), predicate.LabelChangedPredicate{}, predicate.Funcs{
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetAnnotations()[v1alpha1.AcceptClusterUIDAnnotation] != e.ObjectNew.GetAnnotations()[v1alpha1.AcceptClusterUIDAnnotation]
+		},
+	})
 }
 
-// moved lets through the changes that decide which of several KubernetesClusters drives a cluster.
+// moved lets through the changes that decide which of several KubernetesClusters drives a cluster, and
+// of what the others know from it.
 func moved() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			older, newer := e.ObjectOld.(*v1alpha1.KubernetesCluster), e.ObjectNew.(*v1alpha1.KubernetesCluster)
-			return older.Status.UID != newer.Status.UID
+			return older.Status.UID != newer.Status.UID || !maps.Equal(older.Status.Definitions, newer.Status.Definitions)
 		},
 	}
 }

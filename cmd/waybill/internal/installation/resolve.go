@@ -102,9 +102,10 @@ func (l *Lookup) Resolve(ctx context.Context, w Wish) (*Resolved, error) {
 }
 
 // checkOffer returns an error if the definition is not offered to the target (C59), as far as that is
-// where the installation will be. It warns if the user cannot see that.
+// where the installation will be, and nothing was begun there while it was. It warns if the user
+// cannot see that.
 func (l *Lookup) checkOffer(ctx context.Context, inst *v1alpha1.ApplicationInstallation, definition *v1alpha1.ApplicationDefinition) error {
-	selector, err := validation.OfferSelector(inst, definition)
+	selector, err := validation.OfferSelector(definition)
 	if err != nil || !l.Placed || selector.Empty() {
 		return err
 	}
@@ -116,7 +117,8 @@ func (l *Lookup) checkOffer(ctx context.Context, inst *v1alpha1.ApplicationInsta
 	if err != nil {
 		return fmt.Errorf("see whether ApplicationDefinition %s is offered to %s: %w", definition.Name, l.Target.Name(), err)
 	}
-	if selector.Matches(labels.Set(cluster.Labels)) {
+	begun := cluster.HasBegun(definition, cluster.Status.UID) || unknown != "" && inst.Status.Application != nil
+	if begun || selector.Matches(labels.Set(cluster.Labels)) {
 		return nil
 	}
 	why := fmt.Sprintf("the labels of its KubernetesCluster do not match %q", selector)

@@ -1,0 +1,98 @@
+package kubernetescluster
+
+import (
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// claim is the cluster that a KubernetesCluster is bound to, as guard decided it. The status tells
+// the same as soon as it is written.
+type claim struct {
+	// of is the UID of the KubernetesCluster, which tells it from another of its name.
+	of types.UID
+	// uid is that of the cluster, and at since when it is bound to it.
+	uid string
+	at  metav1.MicroTime
+}
+
+// claims holds the claim of each name.
+type claims struct {
+	mu    sync.Mutex
+	byKey map[types.NamespacedName]claim
+}
+
+// put binds a KubernetesCluster to a cluster. If its status says that it is already, the time is
+// that of the status.
+func (c *claims) put(kc *v1alpha1.KubernetesCluster, uid string) {
+	added := claim{of: kc.UID, uid: uid, at: metav1.NewMicroTime(time.Now().Truncate(time.Microsecond))}
+	if kc.Status.UID == uid {
+		added.at = since(kc)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byKey == nil {
+		c.byKey = map[types.NamespacedName]claim{}
+	}
+	c.byKey[client.ObjectKeyFromObject(kc)] = added
+}
+
+// get returns the claim of a KubernetesCluster.
+func (c *claims) get(kc *v1alpha1.KubernetesCluster) (claim, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found, ok := c.byKey[client.ObjectKeyFromObject(kc)]
+	return found, ok && found.of == kc.UID
+}
+
+// bound returns the UID of the cluster that a KubernetesCluster is bound to; empty if it is to none
+// yet.
+func (c *claims) bound(kc *v1alpha1.KubernetesCluster) string {
+	if found, ok := c.get(kc); ok {
+		return found.uid
+	}
+	return kc.Status.UID
+}
+
+// since returns when a KubernetesCluster was bound to a cluster: now, if it is not bound to that one.
+func (c *claims) since(kc *v1alpha1.KubernetesCluster, uid string) metav1.MicroTime {
+	if kc.Status.UID == uid {
+		return since(kc)
+	}
+	if found, ok := c.get(kc); ok && found.uid == uid {
+		return found.at
+	}
+	return metav1.NowMicro()
+}
+
+// since returns the time in the status. An earlier version wrote none.
+func since(kc *v1alpha1.KubernetesCluster) metav1.MicroTime {
+	if at := kc.Status.BoundAt; at != nil {
+		return *at
+	}
+	return metav1.NewMicroTime(kc.CreationTimestamp.Time)
+}
+
+// of returns the names that are bound to a cluster.
+func (c *claims) of(uid string) []types.NamespacedName {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var keys []types.NamespacedName
+	for key, claimed := range c.byKey {
+		if claimed.uid == uid {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+func (c *claims) forget(key types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.byKey, key)
+}
