@@ -61,6 +61,11 @@ type access struct {
 // check refuses the request unless its user holds every need; the error lists all that are missing.
 // If the API server does not answer, the request is refused.
 func (a *access) check(ctx context.Context, obj client.Object, resource string, wanted []need) error {
+	return a.checkNamed(ctx, obj.GetName(), resource, wanted)
+}
+
+// checkNamed is check for an object that is not decoded yet.
+func (a *access) checkNamed(ctx context.Context, name, resource string, wanted []need) error {
 	req, err := admission.RequestFromContext(ctx)
 	if err != nil {
 		return apierrors.NewInternalError(err)
@@ -69,15 +74,30 @@ func (a *access) check(ctx context.Context, obj client.Object, resource string, 
 	if slices.Contains(req.UserInfo.Groups, user.SystemPrivilegedGroup) {
 		return nil
 	}
-	missing, err := a.missing(ctx, req.UserInfo, wanted)
+	missing, err := a.missing(ctx, req.UserInfo, notHeld(ctx, wanted))
 	if err != nil {
 		return apierrors.NewServiceUnavailable("cannot check permissions, try again: " + err.Error())
 	}
 	if len(missing) == 0 {
 		return nil
 	}
-	return apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource(resource).GroupResource(), obj.GetName(),
+	return apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource(resource).GroupResource(), name,
 		fmt.Errorf("user %q may not %s", req.UserInfo.Username, strings.Join(missing, "; nor ")))
+}
+
+// heldKey is the key of the needs in a context that the user of the request is known to hold.
+type heldKey struct{}
+
+// holding returns a context for the rest of the request, in which nobody asks for wanted again.
+func holding(ctx context.Context, wanted []need) context.Context {
+	return context.WithValue(ctx, heldKey{}, wanted)
+}
+
+func notHeld(ctx context.Context, wanted []need) []need {
+	held, _ := ctx.Value(heldKey{}).([]need)
+	return slices.DeleteFunc(slices.Clone(wanted), func(w need) bool {
+		return slices.ContainsFunc(held, func(h need) bool { return slices.Equal(h.anyOf, w.anyOf) })
+	})
 }
 
 // missing describes the needs that the user does not hold, in their original order.

@@ -33,6 +33,9 @@ func main() {
 	os.Exit(startup.ExitCode(os.Stderr, programName, run(ctrl.SetupSignalHandler(), os.Args[1:])))
 }
 
+// kustomizeProcesses is how many kustomizations are built at a time, beside this process.
+const kustomizeProcesses = 2
+
 // minKustomizeMemory is what a process for kustomize needs to build anything.
 const minKustomizeMemory = 64 << 20
 
@@ -116,7 +119,8 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	ctrl.Log.Info("start", "version", version, "controllers", slices.Sorted(maps.Keys(selected)))
+	limit := startup.LimitMemory(kustomizeProcesses * o.kustomizeMemory.Value())
+	ctrl.Log.Info("start", "version", version, "controllers", slices.Sorted(maps.Keys(selected)), "memoryLimit", limit)
 	mgr, err := newManager(config, o)
 	if err != nil {
 		return err
