@@ -24,9 +24,10 @@ const (
 	// wait for.
 	readTimeout = 3 * time.Second
 
-	// maxValues is how many values, keys included, an AdmissionReview may have: those of two objects, and
-	// whatever is said of the user. Handlers allow each object less.
-	maxValues = 600_000
+	// maxValues is how many values, keys included, an AdmissionReview may have. What is too large for
+	// a handler should reach it, so that users learn why: but not what only strangers send, such as
+	// millions of groups of a user.
+	maxValues = 1_500_000
 )
 
 // The budgets. Together with what the process needs at rest they are less than the container has.
