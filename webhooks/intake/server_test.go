@@ -176,6 +176,40 @@ func TestServer_boundsWhatIsReadAtOnce(t *testing.T) {
 	assert.Equal(t, http.StatusOK, code, "what they took is given back")
 }
 
+// Connections take memory, too. Who has one keeps it, whatever others do.
+func TestServer_boundsConnections(t *testing.T) {
+	address := serve(t, intake.Clients{}, time.Minute, func(http.ResponseWriter, *http.Request) {})
+	apiServer := client(t)
+	code, _ := post(t.Context(), t, apiServer, address, strings.NewReader(`{}`))
+	require.Equal(t, http.StatusOK, code)
+
+	var open []net.Conn
+	var err error
+	for len(open) < 100 {
+		conn, dialErr := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
+		if err = dialErr; err != nil {
+			break
+		}
+		defer conn.Close()
+		open = append(open, conn)
+	}
+	require.Error(t, err, "one address has too many")
+	assert.LessOrEqual(t, len(open), 64)
+	code, _ = post(t.Context(), t, apiServer, address, strings.NewReader(`{}`))
+	assert.Equal(t, http.StatusOK, code)
+
+	for _, conn := range open {
+		require.NoError(t, conn.Close())
+	}
+	require.Eventually(t, func() bool {
+		conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	}, env.Limit, 20*time.Millisecond, "what is closed counts no more")
+}
+
 // Where API servers have a client certificate, nobody else is answered.
 func TestServer_asksForAClientCertificate(t *testing.T) {
 	authority, another := newAuthority(t), newAuthority(t)
