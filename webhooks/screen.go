@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"waybill.dev/waybill/api/expansion"
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/webhooks/intake"
 )
 
@@ -34,7 +35,7 @@ type screen struct {
 func (s *screen) admit(ctx context.Context, req admission.Request, rules any) (_ context.Context, release func(), err error) {
 	if e, ok := rules.(entry); ok && req.Operation == admissionv1.Create {
 		resource, wanted := e.entryNeeds(req.Namespace)
-		if err := s.access.checkNamed(ctx, req.Name, resource, wanted); err != nil {
+		if err := s.access.checkOn(ctx, v1alpha1.GroupVersion.WithResource(resource).GroupResource(), req.Name, wanted); err != nil {
 			return ctx, nil, err
 		}
 		ctx = holding(ctx, wanted)
