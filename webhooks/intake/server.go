@@ -38,15 +38,15 @@ const (
 
 	// smallRead and largeRead are what may be read at once. Nobody waits for that: a body that is
 	// not read stops all others of the same connection.
-	smallRead = 4 << 20
-	largeRead = 28 << 20
+	smallRead = 8 << 20
+	largeRead = 3 * maxBody
 
 	// copies is how often a body is in memory while it is answered, beside the one that was read:
 	// decoded, with and without defaults, and encoded again.
 	copies = 7
 
 	// smallAnswered and largeAnswered are what the copies may take.
-	smallAnswered = 16 << 20
+	smallAnswered = 24 << 20
 	largeAnswered = copies * maxBody
 
 	// valueBytes is what a value takes while the trees of two versions of an object are compared.

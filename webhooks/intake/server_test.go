@@ -151,7 +151,7 @@ func TestServer_boundsWhatIsAnsweredAtOnce(t *testing.T) {
 func TestServer_boundsWhatIsReadAtOnce(t *testing.T) {
 	address := serve(t, intake.Clients{}, time.Minute, func(http.ResponseWriter, *http.Request) {})
 	var conns []net.Conn
-	for range 4 { // 28 MiB are announced, and do not come
+	for range 3 { // 21 MiB are announced, and do not come
 		conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
 		require.NoError(t, err)
 		defer conn.Close()
