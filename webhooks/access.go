@@ -12,6 +12,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,6 +62,11 @@ type access struct {
 // check refuses the request unless its user holds every need; the error lists all that are missing.
 // If the API server does not answer, the request is refused.
 func (a *access) check(ctx context.Context, obj client.Object, resource string, wanted []need) error {
+	return a.checkOn(ctx, v1alpha1.GroupVersion.WithResource(resource).GroupResource(), obj.GetName(), wanted)
+}
+
+// checkOn is check for the object of that name, of any kind.
+func (a *access) checkOn(ctx context.Context, resource schema.GroupResource, name string, wanted []need) error {
 	req, err := admission.RequestFromContext(ctx)
 	if err != nil {
 		return apierrors.NewInternalError(err)
@@ -69,15 +75,30 @@ func (a *access) check(ctx context.Context, obj client.Object, resource string, 
 	if slices.Contains(req.UserInfo.Groups, user.SystemPrivilegedGroup) {
 		return nil
 	}
-	missing, err := a.missing(ctx, req.UserInfo, wanted)
+	missing, err := a.missing(ctx, req.UserInfo, notHeld(ctx, wanted))
 	if err != nil {
 		return apierrors.NewServiceUnavailable("cannot check permissions, try again: " + err.Error())
 	}
 	if len(missing) == 0 {
 		return nil
 	}
-	return apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource(resource).GroupResource(), obj.GetName(),
+	return apierrors.NewForbidden(resource, name,
 		fmt.Errorf("user %q may not %s", req.UserInfo.Username, strings.Join(missing, "; nor ")))
+}
+
+// heldKey is the key of the needs in a context that the user of the request is known to hold.
+type heldKey struct{}
+
+// holding returns a context for the rest of the request, in which nobody asks for wanted again.
+func holding(ctx context.Context, wanted []need) context.Context {
+	return context.WithValue(ctx, heldKey{}, wanted)
+}
+
+func notHeld(ctx context.Context, wanted []need) []need {
+	held, _ := ctx.Value(heldKey{}).([]need)
+	return slices.DeleteFunc(slices.Clone(wanted), func(w need) bool {
+		return slices.ContainsFunc(held, func(h need) bool { return slices.Equal(h.anyOf, w.anyOf) })
+	})
 }
 
 // missing describes the needs that the user does not hold, in their original order.

@@ -1,15 +1,13 @@
 package webhooks
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	admissionv1 "k8s.io/api/admission/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -26,8 +24,8 @@ type defaults[T object] interface {
 type defaulter[T object] struct {
 	kind     string
 	defaults defaults[T]
-	decoder  admission.Decoder
-	empty    func() T
+	screen   *screen
+	reader[T]
 }
 
 var _ admission.Handler = &defaulter[*v1alpha1.ApplicationInstallation]{}
@@ -37,33 +35,45 @@ func (d *defaulter[T]) Handle(ctx context.Context, req admission.Request) admiss
 	if req.Operation != admissionv1.Create && req.Operation != admissionv1.Update {
 		return admission.Allowed("")
 	}
-	var filled []byte
+	var response admission.Response
 	ctx = admission.NewContextWithRequest(ctx, req)
 	_, err := observe(ctx, d.kind, operationDefault, func(ctx context.Context) (_ admission.Warnings, err error) {
-		filled, err = d.filled(ctx, req)
+		ctx, release, err := d.screen.admit(ctx, req, d.defaults)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+		response, err = d.patch(ctx, req)
 		return nil, err
 	})
 	if err != nil {
-		var status apierrors.APIStatus
-		if errors.As(err, &status) {
-			return admission.Errored(status.Status().Code, err)
-		}
-		return admission.Errored(http.StatusInternalServerError, err)
+		return responseTo(err)
 	}
-	return admission.PatchResponseFromRaw(req.Object.Raw, filled)
+	return response
+}
+
+// patch returns what adds the defaults.
+func (d *defaulter[T]) patch(ctx context.Context, req admission.Request) (admission.Response, error) {
+	filled, err := d.filled(ctx, req)
+	if err != nil {
+		return admission.Response{}, err
+	}
+	if bytes.Equal(filled, req.Object.Raw) {
+		return admission.Allowed(""), nil // which takes no comparison of all that is in it
+	}
+	return admission.PatchResponseFromRaw(req.Object.Raw, filled), nil
 }
 
 // filled returns the object as the user wrote it, with the defaults added if it can be decoded.
 func (d *defaulter[T]) filled(ctx context.Context, req admission.Request) ([]byte, error) {
-	obj := d.empty()
-	if d.decoder.DecodeRaw(req.Object, obj) != nil {
+	obj, err := d.decode("object", req.Object)
+	if err != nil {
 		return req.Object.Raw, nil // the schema comes next, and names the field; the validator decodes it, too
 	}
 	var old T
 	if len(req.OldObject.Raw) > 0 {
-		old = d.empty()
-		if err := d.decoder.DecodeRaw(req.OldObject, old); err != nil {
-			return nil, apierrors.NewBadRequest("decode old object: " + err.Error())
+		if old, err = d.decode("old object", req.OldObject); err != nil {
+			return nil, err
 		}
 	}
 	before, err := json.Marshal(obj)
@@ -76,6 +86,9 @@ func (d *defaulter[T]) filled(ctx context.Context, req admission.Request) ([]byt
 	after, err := json.Marshal(obj)
 	if err != nil {
 		return nil, fmt.Errorf("encode object: %w", err)
+	}
+	if bytes.Equal(before, after) {
+		return req.Object.Raw, nil
 	}
 	// Both went through our types, so the difference is exactly what was filled in.
 	difference, err := jsonpatch.CreateMergePatch(before, after)

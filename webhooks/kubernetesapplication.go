@@ -23,7 +23,15 @@ type kubernetesApplications struct {
 	remote *remoteDryRun
 }
 
-var _ defaults[*v1alpha1.KubernetesApplication] = &kubernetesApplications{}
+var (
+	_ defaults[*v1alpha1.KubernetesApplication] = &kubernetesApplications{}
+	_ entry                                     = &kubernetesApplications{}
+)
+
+// entryNeeds implements entry.
+func (*kubernetesApplications) entryNeeds(namespace string) (resource string, wanted []need) {
+	return kubernetesApplicationResource, []need{needsUse("it is applied to a cluster with full rights", namespace)}
+}
 
 func (*kubernetesApplications) fill(_ context.Context, obj, old *v1alpha1.KubernetesApplication) error {
 	validation.DefaultKubernetesApplication(obj, old)
@@ -43,7 +51,7 @@ func (k *kubernetesApplications) review(ctx context.Context, obj, old *v1alpha1.
 	if old == nil || !apiequality.Semantic.DeepEqual(obj.Spec.ResourceTemplates, old.Spec.ResourceTemplates) {
 		named = templateSecrets(obj)
 	}
-	wanted := []need{needsUse("it is applied to a cluster with full rights", obj.Namespace)}
+	_, wanted := k.entryNeeds(obj.Namespace)
 	for _, s := range named {
 		wanted = append(wanted, needsSecret(s.path.String(), obj.Namespace, s.name))
 	}

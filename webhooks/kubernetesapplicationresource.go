@@ -20,6 +20,13 @@ type kubernetesApplicationResources struct {
 	secrets *propagation
 }
 
+var _ entry = &kubernetesApplicationResources{}
+
+// entryNeeds implements entry.
+func (*kubernetesApplicationResources) entryNeeds(namespace string) (resource string, wanted []need) {
+	return kubernetesApplicationResourceResource, []need{needsUse("it is applied to a cluster with full rights", namespace)}
+}
+
 func (*kubernetesApplicationResources) validate(obj, old *v1alpha1.KubernetesApplicationResource) (admission.Warnings, field.ErrorList) {
 	return nil, validation.ValidateKubernetesApplicationResource(obj, old)
 }
@@ -37,7 +44,7 @@ func (k *kubernetesApplicationResources) review(ctx context.Context, obj, old *v
 			named = append(named, namedSecret{name: s.Name, path: field.NewPath("spec", "secrets").Index(i)})
 		}
 	}
-	wanted := []need{needsUse("it is applied to a cluster with full rights", obj.Namespace)}
+	_, wanted := k.entryNeeds(obj.Namespace)
 	for _, s := range named {
 		wanted = append(wanted, needsSecret(s.path.String(), obj.Namespace, s.name))
 	}

@@ -53,7 +53,8 @@ func decisionOf(err error) string {
 	switch {
 	case err == nil:
 		return allowed
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsConflict(err), apierrors.IsBadRequest(err):
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsConflict(err), apierrors.IsBadRequest(err),
+		apierrors.IsRequestEntityTooLargeError(err):
 		return refused
 	}
 	return failed

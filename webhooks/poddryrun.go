@@ -19,9 +19,9 @@ import (
 	"waybill.dev/waybill/api/validation"
 )
 
-// podDryRun asks the API server whether a health check is a valid Pod (C10). The right to create
-// Pods for that is a separate ClusterRole in the chart, as not everybody wants to grant it: without
-// it there is no dry run (C50).
+// podDryRun asks the API server whether a health check is a valid Pod (C10). It exists only if
+// Options.PodDryRun asks for it. The right to create Pods is a separate ClusterRole in the chart,
+// which may be bound in some namespaces alone: elsewhere there is no dry run (C50).
 type podDryRun struct {
 	client  kubernetes.Interface
 	timeout time.Duration

@@ -196,10 +196,13 @@ func (d *remoteDryRun) build(kubeconfig []byte) (*remote, error) {
 		return nil, fmt.Errorf("read its kubeconfig: %w", err)
 	}
 	config.QPS, config.Timeout = -1, d.timeout
+	config.Wrap(func(base http.RoundTripper) http.RoundTripper { return answers{base} })
 	shared, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("build client: %w", err)
 	}
+	// The transport adds the token to whatever it is asked for: a redirect would take it elsewhere.
+	shared.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return newRemote(config, shared)
 }
 

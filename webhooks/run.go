@@ -24,6 +24,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/webhooks/certificate"
 	"waybill.dev/waybill/webhooks/inject"
+	"waybill.dev/waybill/webhooks/intake"
 	"waybill.dev/waybill/webhooks/registration"
 )
 
@@ -39,6 +40,13 @@ type Options struct {
 
 	// HealthAddress is the host:port of /healthz and /readyz; "0" for none.
 	HealthAddress string
+
+	// Clients are the callers that are answered. Default: anybody.
+	Clients intake.Clients
+
+	// PodDryRun has the Pod of a health check tried out, which takes the right to create Pods in
+	// the namespaces of Applications.
+	PodDryRun bool
 
 	// ParseKubeconfig reads the kubeconfigs of user clusters, so that templates of
 	// KubernetesApplications can be tried out in the cluster that they are scheduled to. If nil,
@@ -63,7 +71,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := register(metrics.Registry, slices.Concat(registration.Metrics(), inject.Metrics())...); err != nil {
+	if err := register(metrics.Registry, slices.Concat(registration.Metrics(), inject.Metrics(), intake.Metrics())...); err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
 	injector, err := inject.Setup(mgr, o.Registration.Namespace)
@@ -129,7 +137,10 @@ func newManager(config *rest.Config, o Options, holder *certificate.Holder) (man
 		},
 		Metrics:                metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress: o.HealthAddress,
-		WebhookServer:          webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){holder.Configure}}),
+		WebhookServer: intake.NewServer(intake.Options{
+			Options: webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){holder.Configure}},
+			Clients: o.Clients, Timeout: decisionTimeout,
+		}),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)

@@ -105,6 +105,7 @@ func start(ctx context.Context, t *testing.T, config *rest.Config, change func(*
 		},
 		MetricsAddress:      "0",
 		HealthAddress:       s.health,
+		PodDryRun:           true,
 		PodDryRunTimeout:    busyTimeout,
 		RemoteDryRunTimeout: busyTimeout,
 	}

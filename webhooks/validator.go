@@ -2,6 +2,9 @@ package webhooks
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/http"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -45,39 +48,48 @@ type guard[T object] interface {
 
 // validator decides by the rules of a kind, and counts its decisions.
 type validator[T object] struct {
-	kind  string
-	rules rules[T]
+	kind   string
+	rules  rules[T]
+	screen *screen
+	reader[T]
 }
 
-var _ admission.Validator[*v1alpha1.GitSync] = &validator[*v1alpha1.GitSync]{}
+var _ admission.Handler = &validator[*v1alpha1.GitSync]{}
 
-// ValidateCreate implements admission.Validator.
-func (v *validator[T]) ValidateCreate(ctx context.Context, obj T) (admission.Warnings, error) {
-	var none T
-	return observe(ctx, v.kind, admissionv1.Create, func(ctx context.Context) (admission.Warnings, error) {
-		return v.decide(ctx, obj, none)
-	})
-}
-
-// ValidateUpdate implements admission.Validator.
-func (v *validator[T]) ValidateUpdate(ctx context.Context, old, obj T) (admission.Warnings, error) {
-	return observe(ctx, v.kind, admissionv1.Update, func(ctx context.Context) (admission.Warnings, error) {
-		var errs field.ErrorList
-		if g, ok := v.rules.(guard[T]); ok {
-			errs = g.guardUpdate(obj, old)
+// Handle implements admission.Handler.
+func (v *validator[T]) Handle(ctx context.Context, req admission.Request) admission.Response {
+	switch req.Operation {
+	case admissionv1.Create, admissionv1.Update, admissionv1.Delete:
+	default:
+		return admission.Errored(http.StatusBadRequest, fmt.Errorf("operation %q is not registered", req.Operation))
+	}
+	ctx = admission.NewContextWithRequest(ctx, req)
+	warnings, err := observe(ctx, v.kind, req.Operation, func(ctx context.Context) (admission.Warnings, error) {
+		ctx, release, err := v.screen.admit(ctx, req, v.rules)
+		if err != nil {
+			return nil, err
 		}
-		return v.decide(ctx, obj, old, errs...)
+		defer release()
+		obj, old, err := v.read(req)
+		if err != nil {
+			return nil, err
+		}
+		return v.answer(ctx, req.Operation, obj, old)
 	})
+	return responseTo(err).WithWarnings(warnings...)
 }
 
-// ValidateDelete implements admission.Validator.
-func (v *validator[T]) ValidateDelete(ctx context.Context, old T) (admission.Warnings, error) {
-	return observe(ctx, v.kind, admissionv1.Delete, func(ctx context.Context) (admission.Warnings, error) {
-		if g, ok := v.rules.(guard[T]); ok {
-			return nil, g.guardDelete(ctx, old)
-		}
+func (v *validator[T]) answer(ctx context.Context, operation admissionv1.Operation, obj, old T) (admission.Warnings, error) {
+	g, guarded := v.rules.(guard[T])
+	switch {
+	case operation == admissionv1.Delete && guarded:
+		return nil, g.guardDelete(ctx, old)
+	case operation == admissionv1.Delete:
 		return nil, nil
-	})
+	case operation == admissionv1.Update && guarded:
+		return v.decide(ctx, obj, old, g.guardUpdate(obj, old)...)
+	}
+	return v.decide(ctx, obj, old)
 }
 
 func (v *validator[T]) decide(ctx context.Context, obj, old T, found ...*field.Error) (admission.Warnings, error) {
@@ -91,6 +103,19 @@ func (v *validator[T]) decide(ctx context.Context, obj, old T, found ...*field.E
 	}
 	more, err := v.rules.review(ctx, obj, old)
 	return append(warnings, more...), err
+}
+
+// responseTo returns the response that an error stands for.
+func responseTo(err error) admission.Response {
+	if err == nil {
+		return admission.Allowed("")
+	}
+	var known apierrors.APIStatus
+	if !errors.As(err, &known) {
+		return admission.Errored(http.StatusInternalServerError, err)
+	}
+	status := known.Status()
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
 }
 
 // decisionTimeout bounds a decision with all its look-ups. It is shorter than the API server's

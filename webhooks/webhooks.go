@@ -21,6 +21,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/membership"
 	"waybill.dev/waybill/webhooks/inject"
+	"waybill.dev/waybill/webhooks/intake"
 	"waybill.dev/waybill/webhooks/registration"
 )
 
@@ -80,17 +81,19 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, o Options, index
 	if o.ParseKubeconfig != nil {
 		scheduled.remote = newRemoteDryRun(mgr.GetAPIReader(), cmp.Or(o.RemoteDryRunTimeout, defaultDryRunTimeout), o.ParseKubeconfig)
 	}
+	apps := &applications{access: reviews, kinds: known, index: index}
+	if o.PodDryRun {
+		apps.dryRun = &podDryRun{client: clientset, timeout: cmp.Or(o.PodDryRunTimeout, defaultDryRunTimeout)}
+	}
+	h := handlers{mgr: mgr, screen: &screen{access: reviews, decoded: intake.NewDecoded()}}
 	for _, err := range []error{
-		serve(mgr, v1alpha1.GitSyncKind, gitSyncResource, &gitSyncs{access: reviews, systemNamespace: systemNamespace}),
-		serve(mgr, v1alpha1.KubernetesClusterKind, kubernetesClusterResource, &kubernetesClusters{access: reviews}),
-		serve(mgr, v1alpha1.ApplicationDefinitionKind, applicationDefinitionResource, &applicationDefinitions{access: reviews, systemNamespace: systemNamespace}),
-		serve(mgr, v1alpha1.ApplicationInstallationKind, applicationInstallationResource, installations),
-		serve(mgr, v1alpha1.ApplicationKind, applicationResource, &applications{
-			access: reviews, kinds: known, index: index,
-			dryRun: &podDryRun{client: clientset, timeout: cmp.Or(o.PodDryRunTimeout, defaultDryRunTimeout)},
-		}),
-		serve(mgr, v1alpha1.KubernetesApplicationKind, kubernetesApplicationResource, scheduled),
-		serve(mgr, v1alpha1.KubernetesApplicationResourceKind, kubernetesApplicationResourceResource, &kubernetesApplicationResources{access: reviews, secrets: secrets}),
+		serve(h, v1alpha1.GitSyncKind, gitSyncResource, &gitSyncs{access: reviews, systemNamespace: systemNamespace}),
+		serve(h, v1alpha1.KubernetesClusterKind, kubernetesClusterResource, &kubernetesClusters{access: reviews}),
+		serve(h, v1alpha1.ApplicationDefinitionKind, applicationDefinitionResource, &applicationDefinitions{access: reviews, systemNamespace: systemNamespace}),
+		serve(h, v1alpha1.ApplicationInstallationKind, applicationInstallationResource, installations),
+		serve(h, v1alpha1.ApplicationKind, applicationResource, apps),
+		serve(h, v1alpha1.KubernetesApplicationKind, kubernetesApplicationResource, scheduled),
+		serve(h, v1alpha1.KubernetesApplicationResourceKind, kubernetesApplicationResourceResource, &kubernetesApplicationResources{access: reviews, secrets: secrets}),
 	} {
 		if err != nil {
 			return err
@@ -99,10 +102,16 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, o Options, index
 	return addDefinitions(mgr)
 }
 
+// handlers is what the handlers of all kinds share.
+type handlers struct {
+	mgr    manager.Manager
+	screen *screen
+}
+
 // serve registers the validator of a kind and, if its rules have defaults, its defaulter.
-func serve[T object](mgr manager.Manager, kind, resource string, r rules[T]) error {
+func serve[T object](h handlers, kind, resource string, r rules[T]) error {
 	var zero T
-	typed, err := mgr.GetScheme().New(v1alpha1.GroupVersion.WithKind(kind))
+	typed, err := h.mgr.GetScheme().New(v1alpha1.GroupVersion.WithKind(kind))
 	if err != nil {
 		return fmt.Errorf("find type of %s: %w", kind, err)
 	}
@@ -110,18 +119,15 @@ func serve[T object](mgr manager.Manager, kind, resource string, r rules[T]) err
 	if !ok {
 		return fmt.Errorf("kind %s is a %T, not a %T", kind, typed, zero)
 	}
+	read := reader[T]{
+		decoder: admission.NewDecoder(h.mgr.GetScheme()),
+		empty:   func() T { return obj.DeepCopyObject().(T) },
+	}
+	server := h.mgr.GetWebhookServer()
 	if d, ok := r.(defaults[T]); ok {
-		mgr.GetWebhookServer().Register(defaultPath(resource), &admission.Webhook{Handler: &defaulter[T]{
-			kind: kind, defaults: d, decoder: admission.NewDecoder(mgr.GetScheme()),
-			empty: func() T { return obj.DeepCopyObject().(T) },
-		}})
+		server.Register(defaultPath(resource), &admission.Webhook{Handler: &defaulter[T]{kind: kind, defaults: d, screen: h.screen, reader: read}})
 	}
-	builder := ctrl.NewWebhookManagedBy(mgr, obj).
-		WithValidator(&validator[T]{kind: kind, rules: r}).
-		WithValidatorCustomPath(validatePath(resource))
-	if err := builder.Complete(); err != nil {
-		return fmt.Errorf("serve %s: %w", kind, err)
-	}
+	server.Register(validatePath(resource), &admission.Webhook{Handler: &validator[T]{kind: kind, rules: r, screen: h.screen, reader: read}})
 	return nil
 }
 

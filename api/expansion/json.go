@@ -25,6 +25,16 @@ func JSON(content []byte, most int) error {
 	return newCounter(most).add(content)
 }
 
+// JSONValues is JSON, and returns how many values the text contains, for those who reserve memory
+// for them.
+func JSONValues(content []byte, most int) (values int, err error) {
+	c := newCounter(most)
+	if err := c.add(content); err != nil {
+		return c.most, err
+	}
+	return c.most - c.left, nil
+}
+
 // JSONReader returns a reader of the same text, which fails with a *TooManyValuesError as soon as the
 // text contains more values than JSON allows. What it returned until then is within the limit.
 func JSONReader(r io.Reader, most int) io.Reader {

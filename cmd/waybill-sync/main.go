@@ -101,6 +101,14 @@ func parse(args []string) (*options, error) {
 	return o, nil
 }
 
+// childMemory returns how much memory the child processes take beside this one, in the same container.
+func (o *options) childMemory(selected map[string]bool) int64 {
+	if onlyAgent(selected) {
+		return 0
+	}
+	return isolated.DefaultProcesses * o.kustomizeMemory.Value()
+}
+
 // run starts everything and returns when ctx ends, or with an error.
 func run(ctx context.Context, args []string) error {
 	o, err := parse(args)
@@ -116,7 +124,8 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	ctrl.Log.Info("start", "version", version, "controllers", slices.Sorted(maps.Keys(selected)))
+	limit := startup.LimitMemory(o.childMemory(selected))
+	ctrl.Log.Info("start", "version", version, "controllers", slices.Sorted(maps.Keys(selected)), "memoryLimit", limit)
 	mgr, err := newManager(config, o)
 	if err != nil {
 		return err

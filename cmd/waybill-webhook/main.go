@@ -7,6 +7,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"waybill.dev/waybill/cmd/internal/startup"
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/webhooks"
+	"waybill.dev/waybill/webhooks/intake"
 	"waybill.dev/waybill/webhooks/registration"
 )
 
@@ -43,6 +45,9 @@ type options struct {
 	healthAddress   string
 	drain           time.Duration
 	unregister      bool
+	clientCA        string
+	clientNames     []string
+	podDryRun       bool
 	remoteDryRun    bool
 	allowInsecure   bool
 	log             logger.Options
@@ -60,6 +65,9 @@ func parse(args []string) (*options, error) {
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 for none")
 	flags.DurationVar(&o.drain, "drain", 5*time.Second, "how long to go on answering after a signal, until the API server asks another replica")
 	flags.BoolVar(&o.unregister, "unregister-on-exit", false, "with --url: delete the webhook configurations at the end, where no other process has taken over; for demos and tests, as nothing is checked from then on")
+	flags.StringVar(&o.clientCA, "client-ca-file", "", "file with the certificates, as PEM, of the authority that signs the API server's client certificate for webhooks; default: anybody may call")
+	flags.StringSliceVar(&o.clientNames, "client-name", nil, "with --client-ca-file: common names, or DNS names, of which the client certificate must have one; default: any")
+	flags.BoolVar(&o.podDryRun, "pod-dry-run", false, "try the Pod of a health check out by a dry run; the program then needs the right to create Pods")
 	flags.BoolVar(&o.remoteDryRun, "remote-dry-run", false, "try changed templates of a KubernetesApplication out in the cluster that it is scheduled to, and warn of what that refuses; the program then reads the kubeconfigs of clusters")
 	flags.BoolVar(&o.allowInsecure, "allow-kubeconfig-insecure", false, "with --remote-dry-run: accept kubeconfigs that do not check the server's certificate; those that run programs are never accepted")
 	o.log.BindFlags(flags)
@@ -72,7 +80,15 @@ func parse(args []string) (*options, error) {
 	if o.allowInsecure && !o.remoteDryRun {
 		return nil, errors.New("--allow-kubeconfig-insecure needs --remote-dry-run: no kubeconfig is read without")
 	}
+	if err := o.clients().Check(); err != nil {
+		return nil, fmt.Errorf("--client-ca-file, --client-name: %w", err)
+	}
 	return o, nil
+}
+
+// clients returns who may call.
+func (o *options) clients() intake.Clients {
+	return intake.Clients{CAFile: o.clientCA, Names: o.clientNames}
 }
 
 // kubeconfigParser returns the parser for kubeconfigs of user clusters; nil if none are to be read.
@@ -103,13 +119,15 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	ctrl.Log.Info("start", "version", version, "endpoint", endpoint.String())
+	ctrl.Log.Info("start", "version", version, "endpoint", endpoint.String(), "memoryLimit", startup.LimitMemory(0))
 	return webhooks.Run(ctx, config, webhooks.Options{
 		Registration: registration.Options{
 			Namespace: o.systemNamespace, Endpoint: endpoint, Listen: o.listen, Drain: o.drain, Unregister: o.unregister,
 		},
 		MetricsAddress: o.metricsAddress,
 		HealthAddress:  o.healthAddress,
+		Clients:        o.clients(),
+		PodDryRun:      o.podDryRun,
 
 		ParseKubeconfig: o.kubeconfigParser(),
 	})

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"waybill.dev/waybill/cmd/internal/startup"
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
 )
 
@@ -23,6 +24,7 @@ var version string
 
 func main() {
 	silenceLibraries()
+	startup.LimitMemory(0) // in a container, say in CI
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	os.Exit(run(os.Args, streams))
 }

@@ -98,8 +98,9 @@ func TestChart_isAccepted(t *testing.T) {
 			"imagePullSecrets": []any{"registry"},
 			"networkPolicy":    map[string]any{"enabled": true, "metricsFrom": []any{map[string]any{"namespaceSelector": map[string]any{}}}},
 			"serviceAccount":   map[string]any{"annotations": map[string]any{"a": "b"}},
-			"webhook":          map[string]any{"env": []any{map[string]any{"name": "NO_PROXY", "value": "10.0.0.0/8"}}, "remoteDryRun": true, "port": 10250, "hostNetwork": true},
-			"userRoles":        map[string]any{"installForAdmins": true, "clustersForAdmins": true},
+			"webhook": map[string]any{"env": []any{map[string]any{"name": "NO_PROXY", "value": "10.0.0.0/8"}}, "remoteDryRun": true, "podDryRun": true, "port": 10250, "hostNetwork": true,
+				"clientCA": map[string]any{"configMap": "ca", "names": []any{"kube-apiserver"}}},
+			"userRoles": map[string]any{"installForAdmins": true, "clustersForAdmins": true},
 			"sync": map[string]any{
 				"clusterSelector": "region=eu", "allowKubeconfigExec": true, "allowKubeconfigInsecure": true, "extraArgs": []any{"--v"},
 				"nodeSelector": map[string]any{"a": "b"}, "tolerations": []any{map[string]any{"operator": "Exists"}},
@@ -122,7 +123,7 @@ func TestChart_isAccepted(t *testing.T) {
 func TestChart_flagsExist(t *testing.T) {
 	objects, err := renderWaybill(t, map[string]any{
 		"sync":    map[string]any{"clusterSelector": "a=b", "allowKubeconfigExec": true, "allowKubeconfigInsecure": true},
-		"webhook": map[string]any{"remoteDryRun": true},
+		"webhook": map[string]any{"remoteDryRun": true, "podDryRun": true, "clientCA": map[string]any{"configMap": "ca", "names": []any{"a"}}},
 	})
 	require.NoError(t, err)
 	for _, o := range objects {

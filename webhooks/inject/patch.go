@@ -12,6 +12,7 @@ import (
 	"gomodules.xyz/jsonpatch/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"waybill.dev/waybill/api/expansion"
 	"waybill.dev/waybill/sync/membership"
 )
 
@@ -34,12 +35,19 @@ func metadataOf(raw []byte) (*metav1.PartialObjectMetadata, error) {
 			}
 			continue
 		}
+		var raw json.RawMessage
+		if err := decoder.Decode(&raw); err != nil {
+			return nil, fmt.Errorf("decode metadata: %w", err)
+		}
+		if err := expansion.JSON(raw, expansion.DefaultJSONValues); err != nil {
+			return nil, fmt.Errorf("metadata is too large: %w", err)
+		}
 		var metadata struct {
 			Name        string            `json:"name"`
 			Labels      map[string]string `json:"labels"`
 			Annotations map[string]string `json:"annotations"`
 		}
-		if err := decoder.Decode(&metadata); err != nil {
+		if err := json.Unmarshal(raw, &metadata); err != nil {
 			return nil, fmt.Errorf("decode metadata: %w", err)
 		}
 		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{

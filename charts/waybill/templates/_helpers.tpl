@@ -46,6 +46,16 @@ capabilities:
 {{ add (mul 3600 $hours) (mul 60 $minutes) $seconds }}
 {{- end }}
 
+{{/* The bytes of a quantity like 1.5Gi, or of a number. */}}
+{{- define "waybill.bytes" -}}
+{{- if kindIs "string" . -}}
+{{- $units := dict "" 1 "k" 1000 "M" 1000000 "G" 1000000000 "T" 1000000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 -}}
+{{ mulf (regexFind "^[0-9.]+" .) (get $units (regexFind "[A-Za-z]*$" .)) | int64 }}
+{{- else -}}
+{{ int64 . }}
+{{- end -}}
+{{- end }}
+
 {{- define "waybill.logArgs" -}}
 - --log-level={{ .Values.log.level }}
 - --log-encoding={{ .Values.log.encoding }}
@@ -123,6 +133,35 @@ metadata:
   from:
     {{- toYaml . | nindent 4 }}
   {{- end }}
+{{- end }}
+
+{{/*
+Lets out to everything but metadata services, for a NetworkPolicy. Some network plugins do not count
+nodes and Pods among the addresses of a CIDR: hence the selector, and ports at any address.
+*/}}
+{{- define "waybill.egress" -}}
+{{- with .Values.networkPolicy.egress }}
+{{- if .enabled -}}
+egress:
+  - ports:
+      - {protocol: UDP, port: 53}
+      - {protocol: UDP, port: 5353}
+      {{- range .ports }}
+      - {protocol: TCP, port: {{ int . }}}
+      {{- end }}
+  - to:
+      - namespaceSelector: {}
+      - ipBlock:
+          cidr: 0.0.0.0/0
+          except: {{ toJson .except }}
+      - ipBlock:
+          cidr: "::/0"
+          except: {{ toJson .exceptIPv6 }}
+  {{- with .extra }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{- define "waybill.probes" -}}
