@@ -136,6 +136,10 @@ const (
 const (
 	// InvalidKubeconfigReason: the kubeconfig cannot be used; the message says why (C38).
 	InvalidKubeconfigReason = "InvalidKubeconfig"
+
+	// LimitExceededReason: the cluster sent more than is accepted of it, and was disconnected; the
+	// message says what exceeded which limit. It is tried again after a pause.
+	LimitExceededReason = "LimitExceeded"
 )
 
 // Reasons of ApplicationDefinition.

@@ -16,14 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
+
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
 const installationPath = "/apis/apps.waybill.dev/v1alpha1/applicationinstallations"
 
-// events sends so many events of objects that differ in their names.
+// events sends so many events of objects that differ in their names, and that these are all.
 func events(kind string, n int, annotation string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("watch") == "" {
@@ -37,6 +37,8 @@ func events(kind string, n int, annotation string) http.HandlerFunc {
 				return
 			}
 		}
+		_, _ = fmt.Fprintf(w, `{"type":"BOOKMARK","object":{%s,"metadata":{"resourceVersion":"2","annotations":{"%s":"true"}}}}`+"\n",
+			kind, metav1.InitialEventsAnnotationKey)
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	}
@@ -92,17 +94,24 @@ func TestKept_countsTogether(t *testing.T) {
 	}
 	require.NoError(t, got())
 	w.Stop()
-	runtime.KeepAlive(first)
 
 	second := c.Dynamic().Resource(configMaps.GroupVersion().WithResource("secrets"))
 	w, err = second.Watch(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
-	defer w.Stop()
 	for range w.ResultChan() {
 		continue
 	}
 	require.Eventually(t, func() bool { return got() != nil }, time.Minute, 5*time.Millisecond)
 	assert.ErrorContains(t, got(), "the size of its objects, with secrets, exceeds the limit of 128 MiB")
+	runtime.KeepAlive(first)
+
+	first, second = nil, nil
+	require.Eventually(t, func() bool {
+		runtime.GC()
+		c.ledger.mu.Lock()
+		defer c.ledger.mu.Unlock()
+		return c.ledger.sum == 0
+	}, time.Minute, 10*time.Millisecond)
 }
 
 func TestAccount(t *testing.T) {
