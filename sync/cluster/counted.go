@@ -50,21 +50,21 @@ type countedWatch struct {
 	events chan watch.Event
 	done   chan struct{}
 	stop   func()
+	// by is the counter, which must last as long as the watch; nil where it lasts longer anyway.
+	by *counter
 }
 
 // watching returns a watch that was just begun as one whose events are counted.
-func watching(a *account, o metav1.ListOptions, w watch.Interface, err error) (watch.Interface, error) {
-	if err != nil {
-		return w, err
-	}
+func watching(a *account, by *counter, o metav1.ListOptions, w watch.Interface) watch.Interface {
 	a.watched(o.SendInitialEvents != nil && *o.SendInitialEvents)
-	c := &countedWatch{Interface: w, events: make(chan watch.Event), done: make(chan struct{})}
+	c := &countedWatch{Interface: w, events: make(chan watch.Event), done: make(chan struct{}), by: by}
 	c.stop = sync.OnceFunc(func() { close(c.done) })
 	go c.run(a)
-	return c, nil
+	return c
 }
 
 func (c *countedWatch) run(a *account) {
+	defer runtime.KeepAlive(c.by)
 	defer close(c.events)
 	for e := range c.Interface.ResultChan() {
 		if a.event(e) != nil {
@@ -127,7 +127,10 @@ func (r metadataResource) List(ctx context.Context, o metav1.ListOptions) (*meta
 // Watch implements metadata.ResourceInterface.
 func (r metadataResource) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	w, err := r.ResourceInterface.Watch(ctx, o)
-	return watching(r.account(), o, w, err)
+	if err != nil {
+		return nil, err
+	}
+	return watching(r.account(), r.counter, o, w), nil
 }
 
 // countedDynamic is a client whose lists and watches are counted.
@@ -170,7 +173,10 @@ func (r dynamicResource) List(ctx context.Context, o metav1.ListOptions) (*unstr
 // Watch implements dynamic.ResourceInterface.
 func (r dynamicResource) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	w, err := r.ResourceInterface.Watch(ctx, o)
-	return watching(r.account(), o, w, err)
+	if err != nil {
+		return nil, err
+	}
+	return watching(r.account(), r.counter, o, w), nil
 }
 
 // informer returns an informer whose objects are counted.
@@ -189,7 +195,10 @@ func (l *ledger) informer(
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			w, err := source.WatchWithContext(ctx, o)
-			return watching(a, o, w, err)
+			if err != nil {
+				return nil, err
+			}
+			return watching(a, nil, o, w), nil
 		},
 	}, object, resync, indexers)
 }

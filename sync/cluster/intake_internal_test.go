@@ -82,7 +82,7 @@ func TestIntake_disconnectsWhatSendsTooMuch(t *testing.T) {
 	const (
 		protobuf = "application/vnd.kubernetes.protobuf"
 		group    = `{"metadata":{"name":"g"},"versions":[{"version":"v1","resources":[`
-		kind     = `{"resource":"things","responseKind":{"group":"","version":"","kind":"Thing"},"scope":"Namespaced","verbs":["get","list"]},`
+		kind     = `{"resource":"t","responseKind":{"kind":"T"},"verbs":["get","list"]},`
 	)
 	cases := map[string]struct {
 		path    string

@@ -1,8 +1,8 @@
 package cluster
 
 import (
-	"fmt"
 	"hash/maphash"
+	"strconv"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -97,10 +97,11 @@ func (a *account) set(object apiruntime.Object, weight int64) error {
 	if a.kept[key] = weight; weight == 0 {
 		delete(a.kept, key)
 	}
-	if a.most > 0 && len(a.kept) > a.most {
-		return a.exceed(fmt.Sprintf("the number of %s", a.what), fmt.Sprint(a.most))
-	}
-	if a.booked && a.ledger.add(change) || a.sum > maxKept {
+	heavy := a.booked && a.ledger.add(change) || a.sum > maxKept
+	switch {
+	case a.most > 0 && len(a.kept) > a.most:
+		return a.exceed("the number of "+a.what, strconv.Itoa(a.most))
+	case heavy:
 		return a.exceed("the size of its objects, with "+a.what+",", mebibytes(maxKept))
 	}
 	return nil
