@@ -144,6 +144,10 @@ const (
 	// UIDConflictReason: the cluster reports the UID of one that another KubernetesCluster is bound
 	// to, and is not proved to be the same; the message says why.
 	UIDConflictReason = "UIDConflict"
+
+	// LimitExceededReason: the cluster sent more than is accepted of it, and was disconnected; the
+	// message says what exceeded which limit. It is tried again after a pause.
+	LimitExceededReason = "LimitExceeded"
 )
 
 // Reasons of ApplicationDefinition.

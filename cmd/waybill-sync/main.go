@@ -53,8 +53,10 @@ type options struct {
 	actions         int
 	allowExec       bool
 	allowInsecure   bool
-	shutdownGrace   time.Duration
-	log             logger.Options
+	// allowLocalSources lets sources be on this machine.
+	allowLocalSources bool
+	shutdownGrace     time.Duration
+	log               logger.Options
 }
 
 func parse(args []string) (*options, error) {
@@ -78,6 +80,7 @@ func parse(args []string) (*options, error) {
 	flags.IntVar(&o.actions, "actions-per-cluster", 0, "Helm actions and applies of installations, and resources of applications, at a time in each cluster; default: 10")
 	flags.BoolVar(&o.allowExec, "allow-kubeconfig-exec", false, "accept kubeconfigs that run programs of this machine")
 	flags.BoolVar(&o.allowInsecure, "allow-kubeconfig-insecure", false, "accept kubeconfigs that do not check the server's certificate")
+	flags.BoolVar(&o.allowLocalSources, "allow-local-sources", false, "let git repositories, charts and registries be at loopback, link-local and cloud metadata addresses")
 	flags.DurationVar(&o.shutdownGrace, "shutdown-grace", 10*time.Second, "how long Helm actions, applies and deliveries that are running may go on after a signal; the whole shutdown may take 30s longer")
 	o.log.BindFlags(flags)
 	if err := startup.Parse(flags, args); err != nil {

@@ -42,6 +42,7 @@ func TestParse_defaults(t *testing.T) {
 	assert.Equal(t, ":8081", o.healthAddress)
 	assert.False(t, o.allowExec)
 	assert.False(t, o.allowInsecure)
+	assert.False(t, o.allowLocalSources)
 	assert.Equal(t, 10*time.Second, o.shutdownGrace)
 	assert.Equal(t, "10Gi", o.cacheSize.String())
 	assert.Equal(t, "384Mi", o.kustomizeMemory.String())

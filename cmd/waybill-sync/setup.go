@@ -27,6 +27,7 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/render"
 	"waybill.dev/waybill/sync/render/isolated"
+	"waybill.dev/waybill/sync/source/address"
 	"waybill.dev/waybill/sync/source/chart"
 	"waybill.dev/waybill/sync/source/git"
 )
@@ -131,10 +132,11 @@ func newShared(ctx context.Context, mgr ctrl.Manager, o *options, s shared) (*sh
 	s.clusters = cluster.NewRegistry(s.local, cluster.Options{UserAgent: mgr.GetConfig().UserAgent, Log: ctrl.Log.WithName("cluster")})
 	s.secrets = content.NewReader(ctx, mgr.GetCache(), direct)
 	mirrors, charts := shares(o.cacheSize.Value())
-	if s.git, err = git.NewStore(filepath.Join(o.cacheDir, "git"), git.WithLimits(mirrors)); err != nil {
+	guard := address.Guard{Refuse: !o.allowLocalSources}
+	if s.git, err = git.NewStore(filepath.Join(o.cacheDir, "git"), git.WithLimits(mirrors), git.WithGuard(guard)); err != nil {
 		return nil, fmt.Errorf("open --cache-dir: %w", err)
 	}
-	if s.charts, err = chart.NewCache(filepath.Join(o.cacheDir, "charts"), chart.WithLimits(charts)); err != nil {
+	if s.charts, err = chart.NewCache(filepath.Join(o.cacheDir, "charts"), chart.WithLimits(charts), chart.WithGuard(guard)); err != nil {
 		return nil, fmt.Errorf("open --cache-dir: %w", err)
 	}
 	s.renders = render.NewSlots(isolated.NewBuilder(isolated.Options{Memory: o.kustomizeMemory.Value()}).Build)

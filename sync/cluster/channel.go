@@ -41,6 +41,8 @@ func newChannel(parts *transport.Config, dial func(ctx context.Context, network,
 			TLSHandshakeTimeout:   connectTimeout,
 			ResponseHeaderTimeout: answerTimeout,
 			DisableCompression:    parts.DisableCompression,
+
+			MaxResponseHeaderBytes: maxHeader,
 		})
 		return &channel{RoundTripper: authorized(parts, conns), conns: conns, again: build}
 	}

@@ -44,6 +44,9 @@ type Cluster struct {
 	cache     cache.Cache
 
 	views *views
+	// ledger sums up what is kept of the objects of a user cluster; nil for the local one, which is
+	// trusted.
+	ledger *ledger
 }
 
 // Name returns the name of the KubernetesCluster; zero for the local cluster itself.
@@ -136,6 +139,10 @@ func (c *Cluster) connect(httpClient *http.Client) error {
 	if c.dynamic, err = dynamic.NewForConfigAndClient(c.config, httpClient); err != nil {
 		return fmt.Errorf("build dynamic client: %w", err)
 	}
+	if c.ledger != nil {
+		c.metadata = countedMetadata{c.metadata, c.ledger}
+		c.dynamic = countedDynamic{c.dynamic, c.ledger}
+	}
 	c.client, err = client.New(c.config, client.Options{HTTPClient: httpClient, Scheme: c.kinds.scheme, Mapper: c.ownFirst()})
 	if err != nil {
 		return fmt.Errorf("build client: %w", err)
@@ -177,6 +184,7 @@ func (c *Cluster) newCache(httpClient *http.Client) (cache.Cache, error) {
 		Scheme:           c.kinds.scheme,
 		Mapper:           c.ownFirst(),
 		DefaultTransform: Trim,
+		NewInformer:      c.ledger.informer,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("build cache: %w", err)

@@ -38,10 +38,15 @@ type UnreachableError struct {
 	Reason string
 	// LastSeen is when it last answered; zero if never. It is not part of the message.
 	LastSeen time.Time
+	// Limit is set if it answers, but sent more than is accepted of it, and was disconnected.
+	Limit *LimitError
 }
 
 // Error names the cluster and the reason, but no time, so that the message is stable.
 func (e *UnreachableError) Error() string {
+	if e.Limit != nil {
+		return fmt.Sprintf("cluster %s is disconnected: %s", e.Cluster, e.Reason)
+	}
 	return fmt.Sprintf("cluster %s is unreachable: %s", e.Cluster, e.Reason)
 }
 
@@ -81,8 +86,11 @@ func describe(err error) string {
 		alert   tls.AlertError
 		record  tls.RecordHeaderError
 		status  *statusError
+		limit   *LimitError
 	)
 	switch {
+	case errors.As(err, &limit):
+		return limit.Error()
 	case errors.As(err, &status):
 		return status.Error()
 	case errors.As(err, &dns):

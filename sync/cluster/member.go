@@ -46,12 +46,14 @@ type member struct {
 	identity  identity  // of the last contact
 	asked     time.Time // when the identity was asked for
 	driven    bool      // the functions of OnEngage were called for the engagement
+	exclusion exclusion // for having sent too much
 
 	mu        sync.Mutex
 	state     State
 	cluster   *Cluster // nil while not engaged
 	disengage context.CancelFunc
 	offered   *offer // other credentials that were not tried yet; nil if there are none
+	excess    error  // that the cluster sent too much, and was not excluded for yet; nil if it did not
 }
 
 func newMember(r *Registry, key types.NamespacedName, hash string) *member {
@@ -65,7 +67,7 @@ func newMember(r *Registry, key types.NamespacedName, hash string) *member {
 
 // prepare builds the link of a cluster that is not the local one.
 func (m *member) prepare(config *rest.Config) error {
-	built, err := newLink(m.registry.own(config), m.registry.options.Patience, m.suspect)
+	built, err := newLink(m.registry.own(config), m.registry.options.Patience, m.suspect, m.exceeded)
 	m.link = built
 	return err
 }
@@ -118,6 +120,9 @@ func (m *member) look(asked bool) time.Duration {
 		local := m.registry.local
 		m.answered(identity{version: local.version, uid: local.uid}, nil)
 		return o.ProbeInterval
+	}
+	if pause := m.excluded(); pause > 0 {
+		return pause
 	}
 	quiet := time.Since(m.link.breaker.lastAnswer())
 	if !asked && !m.mustIdentify() && !m.lastProbe.IsZero() && quiet < o.ProbeInterval {
@@ -202,6 +207,7 @@ func backoff(first, limit time.Duration, failures int) time.Duration {
 // lost records that the API server does not answer, and makes requests fail at once.
 func (m *member) lost(err error) {
 	unreachable := &UnreachableError{Cluster: m.key, Reason: describe(err), LastSeen: m.link.breaker.lastAnswer()}
+	errors.As(err, &unreachable.Limit)
 	m.link.cut(unreachable)
 	m.change(func(s *State) {
 		s.Contacted, s.Reachable, s.LastSeen, s.Err = true, false, unreachable.LastSeen, unreachable

@@ -29,6 +29,9 @@ type Options struct {
 	// RetryAfter is the delay before a lost cluster is probed for the first time; it doubles up to
 	// ProbeInterval. Default: 1 s.
 	RetryAfter time.Duration
+	// ExcludeFor is how long a cluster that sent more than is accepted of it is left alone; each time
+	// twice as long, up to 15 times. Default: 1 min.
+	ExcludeFor time.Duration
 }
 
 func (o *Options) setDefaults() {
@@ -37,6 +40,7 @@ func (o *Options) setDefaults() {
 		&o.ProbeTimeout:  5 * time.Second,
 		&o.Patience:      2 * time.Second,
 		&o.RetryAfter:    time.Second,
+		&o.ExcludeFor:    time.Minute,
 	} {
 		if *value == 0 {
 			*value = fallback

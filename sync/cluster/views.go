@@ -41,7 +41,7 @@ func (c *Cluster) impersonate(user string) (*Cluster, error) {
 		name: c.name, uid: c.uid, ctx: c.ctx, kinds: c.kinds,
 		lost: c.lost, returned: c.returned, holds: c.holds,
 		discovery: c.discovery, mapper: c.mapper,
-		views: newViews(),
+		views: newViews(), ledger: c.ledger,
 	}
 	view.config = rest.CopyConfig(c.config)
 	view.config.Impersonate = rest.ImpersonationConfig{UserName: user}

@@ -36,14 +36,16 @@ func Start(ctx context.Context, o Options) (*env.Process, error) {
 	if err != nil {
 		return nil, err
 	}
+	args := []string{
+		"--kubeconfig=" + o.Kubeconfig,
+		"--health-probe-bind-address=" + health,
+		"--metrics-bind-address=0",
+	}
+	if o.Name == Sync {
+		args = append(args, "--allow-local-sources") // the servers of tests are on this machine
+	}
 	process, err := env.StartProcess(env.Command{
-		Name: o.As,
-		Path: filepath.Join(o.Bin, o.Name),
-		Args: append([]string{
-			"--kubeconfig=" + o.Kubeconfig,
-			"--health-probe-bind-address=" + health,
-			"--metrics-bind-address=0",
-		}, o.Args...),
+		Name: o.As, Path: filepath.Join(o.Bin, o.Name), Args: append(args, o.Args...),
 	})
 	if err != nil {
 		return nil, err

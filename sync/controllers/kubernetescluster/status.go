@@ -87,7 +87,17 @@ func (s *scope) see() {
 		conditions.MarkTrue(s.kc, v1alpha1.ClusterReachableCondition, v1alpha1.SucceededReason, reachableMessage)
 		return
 	}
-	conditions.MarkFalse(s.kc, v1alpha1.ClusterReachableCondition, v1alpha1.ClusterUnreachableReason, "%s", s.why())
+	reason := v1alpha1.ClusterUnreachableReason
+	if s.excluded() {
+		reason = v1alpha1.LimitExceededReason
+	}
+	conditions.MarkFalse(s.kc, v1alpha1.ClusterReachableCondition, reason, "%s", s.why())
+}
+
+// excluded reports whether the cluster is not usable because it sent more than is accepted of it.
+func (s *scope) excluded() bool {
+	var unreachable *cluster.UnreachableError
+	return errors.As(s.state.Err, &unreachable) && unreachable.Limit != nil
 }
 
 // why returns why the cluster is not usable, without its name, which the object has.
@@ -118,6 +128,8 @@ func (r *Reconciler) judge(ctx context.Context, s *scope) error {
 		return nil
 	case refused != nil:
 		return r.refused(s, refused)
+	case s.excluded():
+		return reconcile.Waiting(v1alpha1.LimitExceededReason, 0, "disconnected, since the API server sent too much: %s; it is tried again after a pause", s.why())
 	case errors.Is(s.state.Err, cluster.ErrUnreachable):
 		return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, 0, "the API server does not answer: %s; it is asked again until it does", s.why())
 	case s.state.Err != nil:

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sync/singleflight"
 	"helm.sh/helm/v3/pkg/chart"
+
+	"waybill.dev/waybill/sync/source/address"
 )
 
 // fetchTimeout bounds a fetch whose caller set no shorter limit: a source that only trickles must
@@ -26,6 +28,7 @@ const parallelParses = 1
 type Cache struct {
 	limits    Limits
 	store     *store
+	guard     address.Guard
 	transport *http.Transport
 	loading   chan struct{}
 	parsing   chan struct{}
@@ -46,6 +49,9 @@ type Option func(*Cache)
 // WithLimits replaces DefaultLimits.
 func WithLimits(l Limits) Option { return func(c *Cache) { c.limits = l } }
 
+// WithGuard decides where repositories and registries may be. Default: anywhere.
+func WithGuard(g address.Guard) Option { return func(c *Cache) { c.guard = g } }
+
 // How many repositories, and how many directories at their revisions, are remembered; what they
 // hold is bounded by size.
 const (
@@ -57,14 +63,14 @@ const (
 // Archives that an earlier process left in dir are used.
 func NewCache(dir string, opts ...Option) (*Cache, error) {
 	c := &Cache{
-		limits:    DefaultLimits(),
-		transport: newTransport(),
-		loading:   make(chan struct{}, parallelLoads),
-		parsing:   make(chan struct{}, parallelParses),
+		limits:  DefaultLimits(),
+		loading: make(chan struct{}, parallelLoads),
+		parsing: make(chan struct{}, parallelParses),
 	}
 	for _, opt := range opts {
 		opt(c)
 	}
+	c.transport = newTransport(c.guard)
 	var err error
 	if c.store, err = openStore(dir, c.limits.DiskBytes); err != nil {
 		return nil, fmt.Errorf("open chart cache: %w", err)

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"waybill.dev/waybill/sync/source/address"
 )
 
 const (
@@ -42,7 +43,7 @@ func (c *Cache) newSession(rawURL string, cred Credentials) (*session, error) {
 	s := &session{cred: cred, origin: origin, close: func() {}}
 	transport := c.transport
 	if tlsConfig != nil {
-		transport = newTransport()
+		transport = newTransport(c.guard)
 		transport.TLSClientConfig = tlsConfig
 		s.close = transport.CloseIdleConnections
 	}
@@ -50,10 +51,11 @@ func (c *Cache) newSession(rawURL string, cred Credentials) (*session, error) {
 	return s, nil
 }
 
-func newTransport() *http.Transport {
+func newTransport(g address.Guard) *http.Transport {
+	g.Timeout = dialTimeout
 	return &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		Proxy:                 g.Proxy,
+		DialContext:           g.DialContext,
 		TLSHandshakeTimeout:   dialTimeout,
 		ResponseHeaderTimeout: headerTimeout,
 		ForceAttemptHTTP2:     true,

@@ -14,6 +14,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+
+	"waybill.dev/waybill/sync/source/address"
 )
 
 // httpDialer talks to one repository over http or https and reuses connections, so that an
@@ -25,12 +27,13 @@ type httpDialer struct {
 	limits   Limits
 }
 
-func newHTTPDialer(r *remote, l Limits) (*httpDialer, error) {
+func newHTTPDialer(r *remote, l Limits, g address.Guard) (*httpDialer, error) {
 	base, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
 		return nil, fmt.Errorf("set up https: unexpected default transport %T", http.DefaultTransport)
 	}
 	base = base.Clone()
+	base.DialContext, base.Proxy = g.DialContext, g.Proxy
 	config, err := tlsConfig(r.credentials.CAFile)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+
+	"waybill.dev/waybill/sync/source/address"
 )
 
 // ingest writes a pack into a generation and indexes it. Nothing is visible to readers before all
@@ -62,6 +64,7 @@ func (in *intake) ingest(ctx context.Context, g *generation, pack io.Reader) err
 // intake is shared by all fetches of a Store.
 type intake struct {
 	limits Limits
+	guard  address.Guard
 	quota  *quota
 	// turn is held while a pack is indexed, which is what takes memory. A pack that exceeds the
 	// limits never gets it.

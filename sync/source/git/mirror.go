@@ -63,7 +63,7 @@ func newMirror(dir string, r *remote, in *intake, c clock.PassiveClock) (*mirror
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create mirror: %w", err)
 	}
-	d, err := newDialer(r, in.limits, dir)
+	d, err := newDialer(r, in.limits, in.guard, dir)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/transport"
+
+	"waybill.dev/waybill/sync/source/address"
 )
 
 // dialer opens conversations with one repository. It keeps what can be reused between them: parsed
@@ -29,13 +31,13 @@ type session interface {
 	io.Closer
 }
 
-// newDialer prepares conversations with a repository. dir is a writable
+// newDialer prepares conversations with a repository, where g allows it. dir is a writable
 // directory for short-lived files.
-func newDialer(r *remote, l Limits, dir string) (dialer, error) {
+func newDialer(r *remote, l Limits, g address.Guard, dir string) (dialer, error) {
 	if r.endpoint.Protocol == "ssh" {
-		return newSSHDialer(r, l, dir)
+		return newSSHDialer(r, l, g, dir)
 	}
-	return newHTTPDialer(r, l)
+	return newHTTPDialer(r, l, g)
 }
 
 // advertised opens a session and returns the references of the server that are wanted. The caller

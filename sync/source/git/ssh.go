@@ -16,7 +16,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"github.com/skeema/knownhosts"
 	"golang.org/x/crypto/ssh"
-	"golang.org/x/net/proxy"
+
+	"waybill.dev/waybill/sync/source/address"
 )
 
 // sshDialer talks to one repository over ssh. It is our own because go-git's cannot be interrupted
@@ -26,9 +27,10 @@ type sshDialer struct {
 	command string
 	config  ssh.ClientConfig
 	limits  Limits
+	guard   address.Guard
 }
 
-func newSSHDialer(r *remote, l Limits, dir string) (*sshDialer, error) {
+func newSSHDialer(r *remote, l Limits, g address.Guard, dir string) (*sshDialer, error) {
 	signer, err := r.credentials.signer()
 	if err != nil {
 		return nil, err
@@ -37,14 +39,14 @@ func newSSHDialer(r *remote, l Limits, dir string) (*sshDialer, error) {
 	if err != nil {
 		return nil, err
 	}
-	address := r.address()
-	algorithms := hosts.HostKeyAlgorithms(address)
+	server := r.address()
+	algorithms := hosts.HostKeyAlgorithms(server)
 	if len(algorithms) == 0 {
 		return nil, fmt.Errorf("%w: %s has no key for %s; add the output of ssh-keyscan once you have checked it",
-			ErrHostKey, keyKnownHosts, address)
+			ErrHostKey, keyKnownHosts, server)
 	}
 	return &sshDialer{
-		address: address,
+		address: server,
 		command: transport.UploadPackServiceName + " " + quote(r.endpoint.Path),
 		config: ssh.ClientConfig{
 			User:            r.endpoint.User,
@@ -55,6 +57,7 @@ func newSSHDialer(r *remote, l Limits, dir string) (*sshDialer, error) {
 			HostKeyAlgorithms: algorithms,
 		},
 		limits: l,
+		guard:  g,
 	}, nil
 }
 
@@ -85,7 +88,7 @@ func quote(s string) string {
 func (d *sshDialer) close() {}
 
 func (d *sshDialer) dial(ctx context.Context, w wanted) (session, error) {
-	conn, err := proxy.Dial(ctx, "tcp", d.address)
+	conn, err := d.guard.DialProxied(ctx, "tcp", d.address)
 	if err != nil {
 		return nil, err
 	}

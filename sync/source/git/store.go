@@ -12,6 +12,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"k8s.io/utils/clock"
+
+	"waybill.dev/waybill/sync/source/address"
 )
 
 // Store keeps mirrors of repositories in a directory. It is safe for concurrent use; only one
@@ -36,6 +38,11 @@ type Option func(*Store)
 // WithLimits replaces DefaultLimits; zero fields keep their default.
 func WithLimits(l Limits) Option {
 	return func(s *Store) { s.intake.limits = l.orDefault() }
+}
+
+// WithGuard decides where repositories may be. Default: anywhere.
+func WithGuard(g address.Guard) Option {
+	return func(s *Store) { s.intake.guard = g }
 }
 
 // WithClock replaces the clock by which Sweep judges age.

@@ -1,0 +1,212 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+
+	"golang.org/x/time/rate"
+)
+
+// intake is a transport that bounds what an API server sends: how large a response is, and an event of
+// a watch, what they become in memory, and how fast they come.
+type intake struct {
+	base http.RoundTripper
+	// root is the path of the server, before that of each request.
+	root string
+	pace *rate.Limiter
+	// over is called when a limit is exceeded. It must not block.
+	over func(error)
+
+	mu sync.Mutex
+	// discovered is the weight of the last answer to each request of discovery, and total their sum.
+	discovered map[string]int64
+	total      int64
+}
+
+func newIntake(base http.RoundTripper, root string, over func(error)) *intake {
+	return &intake{
+		base: base, root: root, over: over,
+		pace:       rate.NewLimiter(weightPerSecond, weightBurst),
+		discovered: map[string]int64{},
+	}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (in *intake) RoundTrip(req *http.Request) (*http.Response, error) {
+	watches, cancel := isWatch(req), context.CancelFunc(func() {})
+	if !watches {
+		var ctx context.Context
+		ctx, cancel = context.WithTimeout(req.Context(), bodyTimeout)
+		req = withoutProtobuf(req.WithContext(ctx))
+	}
+	resp, err := in.base.RoundTrip(req)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	if err := in.check(req, resp); err != nil {
+		_ = resp.Body.Close()
+		cancel()
+		return nil, err
+	}
+	resp.Body = in.bounded(req, resp, cancel)
+	return resp, nil
+}
+
+// withoutProtobuf asks for JSON where both would do: what a list in protobuf becomes cannot be told
+// before it is decoded.
+func withoutProtobuf(req *http.Request) *http.Request {
+	accepted := strings.Split(req.Header.Get("Accept"), ",")
+	var kept []string
+	for _, one := range accepted {
+		if !strings.Contains(one, "kubernetes.protobuf") {
+			kept = append(kept, one)
+		}
+	}
+	if req.Method != http.MethodGet || len(kept) == 0 || len(kept) == len(accepted) {
+		return req
+	}
+	req = req.Clone(req.Context())
+	req.Header.Set("Accept", strings.Join(kept, ","))
+	return req
+}
+
+var errYAML = errors.New("the API server answers in YAML, which is not accepted")
+
+// check refuses what is not to be read at all. A redirect would lead requests, and the credentials that
+// are added to them, wherever the server likes.
+func (in *intake) check(req *http.Request, resp *http.Response) error {
+	if resp.StatusCode >= 300 && resp.StatusCode < 400 && resp.Header.Get("Location") != "" {
+		return fmt.Errorf("the API server answers %s with a redirect, which is not followed: set the kubeconfig's server to the address of the API server", named(req))
+	}
+	if strings.Contains(mediaType(resp), "yaml") {
+		return errYAML
+	}
+	return nil
+}
+
+func mediaType(resp *http.Response) string {
+	header := resp.Header.Get("Content-Type")
+	if found, _, err := mime.ParseMediaType(header); err == nil {
+		return found
+	}
+	return strings.ToLower(header)
+}
+
+// bounded returns the body of a response, which fails when it exceeds a limit.
+func (in *intake) bounded(req *http.Request, resp *http.Response, cancel context.CancelFunc) *body {
+	b := &body{ReadCloser: resp.Body, in: in, req: req, cancel: cancel, what: "the response to"}
+	failed := resp.StatusCode >= 300
+	b.watches = isWatch(req) && !failed
+	path := strings.TrimPrefix(req.URL.Path, in.root)
+	b.discovery = !failed && isDiscovery(path)
+	media := mediaType(resp)
+	switch {
+	case strings.Contains(media, "json"):
+		b.weigher, b.mostBytes, b.mostWeight = &jsonWeigher{}, maxBody, maxBodyWeight
+	case strings.HasPrefix(media, "text/"):
+		b.weigher, b.mostBytes, b.mostWeight = &textWeigher{}, maxBody, maxBodyWeight
+	default: // what has no type is decoded as what was asked for
+		b.weigher, b.mostBytes, b.mostWeight = &protobufWeigher{framed: b.watches}, maxProtobuf, maxFrameWeight
+	}
+	switch {
+	case b.watches:
+		b.what = "an event of"
+		b.mostBytes, b.mostWeight = min(b.mostBytes, maxFrame), maxFrameWeight
+	case failed:
+		b.mostBytes = min(b.mostBytes, maxErrorBody)
+	case b.discovery:
+		b.mostBytes, b.mostWeight = min(b.mostBytes, maxDiscovery), maxDiscoveryWeight
+		if strings.Trim(path, "/") == "apis" && !strings.Contains(resp.Header.Get("Content-Type"), "apidiscovery") {
+			b.mostWeight = maxGroupsWeight
+		}
+	}
+	return b
+}
+
+// discover takes note of the weight of a document of discovery so far. It reports whether all of them
+// together exceed the limit.
+func (in *intake) discover(path string, weight int64) (exceeds bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.total += weight - in.discovered[path]
+	in.discovered[path] = weight
+	return in.total > maxDiscoveryWeight
+}
+
+// paceStep is how much weight is taken in before the pace is looked at.
+const paceStep = 256 << 10
+
+// body is the body of a response. It bounds each document in it: the events of a watch, and otherwise
+// all of it.
+type body struct {
+	io.ReadCloser
+	weigher
+	in     *intake
+	req    *http.Request
+	cancel context.CancelFunc
+
+	what                  string
+	watches, discovery    bool
+	mostBytes, mostWeight int64
+
+	paced, due int64 // weight of the present document that the pace knows of; what it does not know yet
+	failed     error
+}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	if b.failed != nil {
+		return 0, b.failed
+	}
+	n, err := b.ReadCloser.Read(p)
+	if exceeded := b.judge(p[:n]); exceeded != nil {
+		b.failed = exceeded
+		b.in.over(exceeded)
+		return 0, exceeded
+	}
+	if b.due >= paceStep {
+		if late := b.in.pace.WaitN(b.req.Context(), int(min(b.due, weightBurst))); late != nil {
+			b.failed = late
+			return 0, late
+		}
+		b.due = 0
+	}
+	return n, err
+}
+
+// judge weighs what was read, and returns an error if it exceeds a limit.
+func (b *body) judge(p []byte) error {
+	for len(p) > 0 {
+		n, ended := b.weigh(p)
+		p = p[n:]
+		bytes, weight := b.size()
+		b.due += weight - b.paced
+		b.paced = weight
+		switch {
+		case bytes > b.mostBytes:
+			return tooMuch(b.req, b.what, b.mostBytes)
+		case weight > b.mostWeight:
+			return tooMuch(b.req, "the decoded size of "+b.what, b.mostWeight)
+		case b.discovery && b.in.discover(b.req.URL.Path, weight):
+			return tooMuch(b.req, "the decoded size of all discovery documents, with "+b.what, maxDiscoveryWeight)
+		}
+		if ended && b.watches {
+			b.reset()
+			b.paced = 0
+		}
+	}
+	return nil
+}
+
+// Close implements io.Closer.
+func (b *body) Close() error {
+	defer b.cancel()
+	return b.ReadCloser.Close()
+}

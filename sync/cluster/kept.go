@@ -1,0 +1,124 @@
+package cluster
+
+import (
+	"hash/maphash"
+	"strconv"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// ledger sums up the weight of all objects of a cluster that watches keep in memory.
+type ledger struct {
+	// over is called when the sum, or the number of objects of a kind, exceeds its limit.
+	over func(error)
+
+	mu  sync.Mutex
+	sum int64
+}
+
+// add changes the sum, and reports whether it exceeds the limit.
+func (l *ledger) add(weight int64) (exceeds bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sum += weight
+	return l.sum > maxKept
+}
+
+// account counts and weighs the objects that one watcher, such as a reflector, keeps: those that it has
+// listed, and what its watches have told since. It is safe for concurrent use.
+type account struct {
+	ledger *ledger
+	// what the objects are, for errors.
+	what string
+	// most is how many objects there may be; 0 means that only their weight counts.
+	most int
+	seed maphash.Seed
+
+	mu   sync.Mutex
+	kept map[uint64]int64 // weight by hash of namespace and name
+	sum  int64
+	// booked is true once the ledger knows of the account: a list that nobody goes on to watch is not
+	// kept.
+	booked bool
+}
+
+func (l *ledger) account(what string, most int) *account {
+	return &account{ledger: l, what: what, most: most, seed: maphash.MakeSeed(), kept: map[uint64]int64{}}
+}
+
+// list takes note of a page of a list; the first one begins the account anew.
+func (a *account) list(page apiruntime.Object, first bool) error {
+	if first {
+		a.clear()
+	}
+	return meta.EachListItem(page, func(item apiruntime.Object) error { return a.put(item) })
+}
+
+// watched takes note of a watch that begins. If it starts with all objects, the account begins anew.
+func (a *account) watched(all bool) {
+	if all {
+		a.clear()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.booked {
+		a.booked = true
+		a.ledger.add(a.sum)
+	}
+}
+
+// event takes note of an event of a watch.
+func (a *account) event(e watch.Event) error {
+	switch e.Type {
+	case watch.Added, watch.Modified:
+		return a.put(e.Object)
+	case watch.Deleted:
+		return a.set(e.Object, 0)
+	}
+	return nil
+}
+
+func (a *account) put(object apiruntime.Object) error { return a.set(object, weightOf(object)) }
+
+// set takes note of the weight of an object; 0 means that it is not kept.
+func (a *account) set(object apiruntime.Object, weight int64) error {
+	accessor, err := meta.Accessor(object)
+	if err != nil {
+		return nil // nothing that a watcher keeps
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	key := maphash.Comparable(a.seed, [2]string{accessor.GetNamespace(), accessor.GetName()})
+	change := weight - a.kept[key]
+	a.sum += change
+	if a.kept[key] = weight; weight == 0 {
+		delete(a.kept, key)
+	}
+	heavy := a.booked && a.ledger.add(change) || a.sum > maxKept
+	switch {
+	case a.most > 0 && len(a.kept) > a.most:
+		return a.exceed("the number of "+a.what, strconv.Itoa(a.most))
+	case heavy:
+		return a.exceed("the size of its objects, with "+a.what+",", mebibytes(maxKept))
+	}
+	return nil
+}
+
+func (a *account) exceed(what, most string) error {
+	err := &LimitError{What: what, Most: most}
+	a.ledger.over(err)
+	return err
+}
+
+// clear begins the account anew.
+func (a *account) clear() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.booked {
+		a.ledger.add(-a.sum)
+	}
+	a.kept, a.sum = map[uint64]int64{}, 0
+}

@@ -1,0 +1,91 @@
+package cluster
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// What a user cluster may send. A cluster that sends more is lost, for a while, rather than every
+// cluster with it. Weights are estimates of the memory that an answer takes once it is decoded, since a
+// few bytes of JSON or protobuf can become many times as much.
+const (
+	// maxBody bounds a response, unpacked, that is no watch. Lists of 40,000 objects fit.
+	maxBody = 64 << 20
+	// maxBodyWeight bounds the weight of such a response.
+	maxBodyWeight = 512 << 20
+	// maxErrorBody bounds a response that is an error.
+	maxErrorBody = 4 << 20
+	// maxFrame bounds one event of a watch in JSON. An API server takes requests of 3 MiB, and may write
+	// one byte of a string as six.
+	maxFrame = 24 << 20
+	// maxFrameWeight bounds the weight of such an event. 3 MiB of nothing but empty objects fit.
+	maxFrameWeight = 192 << 20
+	// maxProtobuf bounds an event, or a response, in protobuf: it is used for the metadata of one object
+	// at a time, and etcd takes objects of 1.5 MiB.
+	maxProtobuf = 2 << 20
+	// maxDiscovery bounds a document of discovery, and maxDiscoveryWeight the weight of all of them
+	// together. More than 10,000 kinds fit.
+	maxDiscovery       = 16 << 20
+	maxDiscoveryWeight = 96 << 20
+	// maxGroupsWeight bounds the weight of a list of API groups that leaves their kinds to requests of
+	// their own, one for each version. 4,000 groups fit.
+	maxGroupsWeight = 8 << 20
+	// maxHeader bounds the header of a response.
+	maxHeader = 1 << 20
+	// bodyTimeout bounds the time that a response takes that is no watch. The API server itself gives up
+	// after a minute.
+	bodyTimeout = 2 * time.Minute
+
+	// weightPerSecond bounds how fast weight is taken in, after the first weightBurst of it, so that many
+	// responses at a time do not take the memory that one may.
+	weightPerSecond = 128 << 20
+	weightBurst     = maxBodyWeight
+)
+
+// What is kept in memory of the objects of a user cluster.
+const (
+	// maxInstallations is how many ApplicationInstallations a cluster may have.
+	maxInstallations = 10_000
+	// maxKept bounds the weight of all objects of a cluster that are watched, without what is not kept
+	// of them. The metadata of 200,000 objects fits.
+	maxKept = 128 << 20
+)
+
+// LimitError means that a cluster has sent more than is accepted of it.
+type LimitError struct {
+	// What was sent: a request and its answer, or objects of a kind.
+	What string
+	// Most is how much of it is accepted, with its unit.
+	Most string
+}
+
+// Error says what exceeded which limit.
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("%s exceeds the limit of %s", e.What, e.Most)
+}
+
+// tooMuch returns the error of an answer that exceeds a limit.
+func tooMuch(req *http.Request, what string, most int64) error {
+	return &LimitError{What: what + " " + named(req), Most: mebibytes(most)}
+}
+
+// named returns the method and path of a request, without its query: that differs from request to
+// request.
+func named(req *http.Request) string {
+	method := req.Method
+	if isWatch(req) {
+		method = "WATCH"
+	}
+	return method + " " + req.URL.Path
+}
+
+func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
+
+// isDiscovery reports whether a path, without that of the server, is one that tells which kinds there
+// are: /api, /api/v1, /apis, /apis/GROUP, /apis/GROUP/VERSION.
+func isDiscovery(path string) bool {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	return parts[0] == "api" && len(parts) <= 2 || parts[0] == "apis" && len(parts) <= 3
+}
