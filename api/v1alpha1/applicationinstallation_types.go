@@ -51,6 +51,17 @@ type ApplicationInstallationSpec struct {
 	// DeployOptions are the options of the method.
 	// +optional
 	DeployOptions *DeployOptions `json:"deployOptions,omitempty"`
+
+	// ServiceAccountName is the ServiceAccount in the installation's namespace that is impersonated
+	// for everything that the method reads and writes in the cluster: records of releases, objects,
+	// CRDs, hooks, the target namespace, and what templates look up. Default: the definition's
+	// serviceAccountName, otherwise that of `--default-service-account`, otherwise Waybill's own
+	// identity. An installation that has acted as a ServiceAccount goes on doing so until another one
+	// is named (C60).
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
 
 // ApplicationReference names a definition and one of its versions.
@@ -211,6 +222,11 @@ type ResolvedApplication struct {
 	// +required
 	Namespace string `json:"namespace"`
 
+	// ServiceAccountName is the ServiceAccount in the installation's namespace that is acted as; empty
+	// for Waybill's own identity (C60).
+	// +optional
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
 	// Revision of the source: the chart's version, or a git revision.
 	// +optional
 	Revision string `json:"revision,omitempty"`
@@ -250,6 +266,11 @@ type ReleaseStatus struct {
 	// Fallback is the revision that a rollback returns to.
 	// +optional
 	Fallback *ReleaseRecord `json:"fallback,omitempty"`
+
+	// ServiceAccountName is the ServiceAccount that these revisions were made as; empty for Waybill's
+	// own identity. Under another identity, their records are neither run nor applied (C60).
+	// +optional
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
 
 // ReleaseRecord identifies Helm's record of a revision.

@@ -168,6 +168,17 @@ const (
 	// InvalidValuesReason: the values are not valid YAML, or do not match the chart's schema.
 	InvalidValuesReason = "InvalidValues"
 
+	// UnprotectedValuesReason: an object in valuesFrom lacks the label ValuesLabel, and the installation
+	// acts as no ServiceAccount. What is installed stays (C60).
+	UnprotectedValuesReason = "UnprotectedValues"
+
+	// ServiceAccountNotFoundReason: the ServiceAccount that the installation acts as does not exist
+	// (C60).
+	ServiceAccountNotFoundReason = "ServiceAccountNotFound"
+
+	// ServiceAccountRequiredReason: the definition requires a ServiceAccount, and none is named (C60).
+	ServiceAccountRequiredReason = "ServiceAccountRequired"
+
 	// InstallFailedReason: the first install failed.
 	InstallFailedReason = "InstallFailed"
 
