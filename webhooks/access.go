@@ -12,6 +12,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,6 +62,11 @@ type access struct {
 // check refuses the request unless its user holds every need; the error lists all that are missing.
 // If the API server does not answer, the request is refused.
 func (a *access) check(ctx context.Context, obj client.Object, resource string, wanted []need) error {
+	return a.checkOn(ctx, v1alpha1.GroupVersion.WithResource(resource).GroupResource(), obj.GetName(), wanted)
+}
+
+// checkOn is check for the object of that name, of any kind.
+func (a *access) checkOn(ctx context.Context, resource schema.GroupResource, name string, wanted []need) error {
 	req, err := admission.RequestFromContext(ctx)
 	if err != nil {
 		return apierrors.NewInternalError(err)
@@ -76,7 +82,7 @@ func (a *access) check(ctx context.Context, obj client.Object, resource string, 
 	if len(missing) == 0 {
 		return nil
 	}
-	return apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource(resource).GroupResource(), obj.GetName(),
+	return apierrors.NewForbidden(resource, name,
 		fmt.Errorf("user %q may not %s", req.UserInfo.Username, strings.Join(missing, "; nor ")))
 }
 

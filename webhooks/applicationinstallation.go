@@ -21,6 +21,8 @@ const applicationInstallationResource = "applicationinstallations"
 type applicationInstallations struct {
 	access      *access
 	definitions *definitions
+	// defaultAccount is that of Options.
+	defaultAccount string
 }
 
 var _ defaults[*v1alpha1.ApplicationInstallation] = &applicationInstallations{}
@@ -66,8 +68,18 @@ func (*applicationInstallations) specChanged(obj, old *v1alpha1.ApplicationInsta
 }
 
 func (i *applicationInstallations) review(ctx context.Context, obj, old *v1alpha1.ApplicationInstallation) (admission.Warnings, error) {
-	if err := i.access.check(ctx, obj, applicationInstallationResource, i.needs(obj)); err != nil {
+	def, err := i.definition(ctx, obj.Spec.ApplicationRef.Name, "")
+	if err != nil {
 		return nil, err
+	}
+	wanted := distinct(append(i.needs(obj), i.needsAccount(obj, def)...))
+	if err := i.access.check(ctx, obj, applicationInstallationResource, wanted); err != nil {
+		return nil, err
+	}
+	if def != nil {
+		if errs := validation.ValidateInstallationAccount(obj, def, i.defaultAccount); len(errs) > 0 {
+			return nil, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind).GroupKind(), obj.Name, errs)
+		}
 	}
 	warnings, err := i.reviewReference(ctx, obj, old)
 	if err != nil || obj.Spec.Namespace != nil {
@@ -125,7 +137,21 @@ func (*applicationInstallations) needs(obj *v1alpha1.ApplicationInstallation) []
 			Verb: "get", Resource: resource, Namespace: obj.Namespace, Name: ref.Name,
 		}))
 	}
-	return distinct(wanted)
+	return wanted
+}
+
+// needsAccount returns the right to act as the ServiceAccount that the installation acts as, whoever has
+// chosen it. A definition that is not known yet may name any.
+func (i *applicationInstallations) needsAccount(obj *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition) []need {
+	account := obj.GetServiceAccountName(def, i.defaultAccount)
+	switch {
+	case account != "":
+		return []need{needsToActAs(obj.Namespace, account, "the installation acts as that ServiceAccount; creating pods there is enough")}
+	case def == nil:
+		return []need{needsToActAs(obj.Namespace, "", "the definition, which is not known yet, may name any ServiceAccount: name spec.serviceAccountName; creating pods there is enough")}
+	default:
+		return nil
+	}
 }
 
 // needsAnyNamespace applies if no namespace was named and none could be filled in: it will be the

@@ -308,6 +308,14 @@ type ApplicationInstallationStatus struct {
 	// +optional
 	GivenUp string `json:"givenUp,omitempty"`
 
+	// OptionalValues are the optional objects of spec.valuesFrom, as `<kind>/<name>`, that there were
+	// when what is installed was. Unless the installation acts as a ServiceAccount, one that is deleted
+	// is missed: nobody who may not install decides by that what is installed (C60).
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	OptionalValues []string `json:"optionalValues,omitempty"`
+
 	// Inventory of the objects of the installation.
 	// +optional
 	Inventory *Inventory `json:"inventory,omitempty"`

@@ -45,6 +45,7 @@ type options struct {
 	unregister      bool
 	remoteDryRun    bool
 	allowInsecure   bool
+	defaultAccount  string
 	log             logger.Options
 }
 
@@ -62,6 +63,7 @@ func parse(args []string) (*options, error) {
 	flags.BoolVar(&o.unregister, "unregister-on-exit", false, "with --url: delete the webhook configurations at the end, where no other process has taken over; for demos and tests, as nothing is checked from then on")
 	flags.BoolVar(&o.remoteDryRun, "remote-dry-run", false, "try changed templates of a KubernetesApplication out in the cluster that it is scheduled to, and warn of what that refuses; the program then reads the kubeconfigs of clusters")
 	flags.BoolVar(&o.allowInsecure, "allow-kubeconfig-insecure", false, "with --remote-dry-run: accept kubeconfigs that do not check the server's certificate; those that run programs are never accepted")
+	flags.StringVar(&o.defaultAccount, startup.AccountFlag, "", "ServiceAccount that installations act as where neither they nor their definitions name one, as waybill-sync has it: who writes them must be allowed to act as it")
 	o.log.BindFlags(flags)
 	if err := startup.Parse(flags, args); err != nil {
 		return nil, err
@@ -72,7 +74,7 @@ func parse(args []string) (*options, error) {
 	if o.allowInsecure && !o.remoteDryRun {
 		return nil, errors.New("--allow-kubeconfig-insecure needs --remote-dry-run: no kubeconfig is read without")
 	}
-	return o, nil
+	return o, startup.CheckAccount(o.defaultAccount)
 }
 
 // kubeconfigParser returns the parser for kubeconfigs of user clusters; nil if none are to be read.
@@ -111,6 +113,7 @@ func run(ctx context.Context, args []string) error {
 		MetricsAddress: o.metricsAddress,
 		HealthAddress:  o.healthAddress,
 
-		ParseKubeconfig: o.kubeconfigParser(),
+		ParseKubeconfig:       o.kubeconfigParser(),
+		DefaultServiceAccount: o.defaultAccount,
 	})
 }

@@ -184,6 +184,11 @@ func (w *world) settle(inst *v1alpha1.ApplicationInstallation) {
 
 func objectMeta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
 
+// protectedMeta is that of an object which values of installations without an account may come from.
+func protectedMeta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.ValuesLabel: v1alpha1.ValuesProtected}}
+}
+
 func metaAnnotate(o client.Object, key, value string) {
 	annotations := o.GetAnnotations()
 	if annotations == nil {

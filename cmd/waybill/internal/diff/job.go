@@ -26,6 +26,10 @@ type job struct {
 	*options
 
 	hub, target *fleet.Cluster
+	// acting is target as the installation at hand sees it, which acts as account; set by actAs.
+	acting  *fleet.Cluster
+	account string
+
 	sources     *installation.Sources
 	lookup      *installation.Lookup
 	values      []map[string]any
