@@ -72,8 +72,12 @@ func (i *applicationInstallations) review(ctx context.Context, obj, old *v1alpha
 	if err != nil {
 		return nil, err
 	}
-	wanted := distinct(append(i.needs(obj), i.needsAccount(obj, def)...))
-	if err := i.access.check(ctx, obj, applicationInstallationResource, wanted); err != nil {
+	account := obj.GetServiceAccountName(def, i.defaultAccount)
+	wanted := i.needs(obj)
+	if account != "" {
+		wanted = append(wanted, needsToActAs(obj.Namespace, account, "the installation acts as that ServiceAccount; creating pods there is enough"))
+	}
+	if err := i.access.check(ctx, obj, applicationInstallationResource, distinct(wanted)); err != nil {
 		return nil, err
 	}
 	if def != nil {
@@ -82,10 +86,18 @@ func (i *applicationInstallations) review(ctx context.Context, obj, old *v1alpha
 		}
 	}
 	warnings, err := i.reviewReference(ctx, obj, old)
-	if err != nil || obj.Spec.Namespace != nil {
+	if err != nil {
 		return warnings, err
 	}
-	return warnings, i.access.check(ctx, obj, applicationInstallationResource, needsAnyNamespace())
+	var unknown []need
+	if obj.Spec.Namespace == nil {
+		unknown = append(unknown, needsAnyNamespace()...)
+	}
+	if def == nil && account == "" {
+		unknown = append(unknown, needsToActAs(obj.Namespace, "",
+			"the definition, which is not known yet, may name any ServiceAccount: name spec.serviceAccountName; creating pods there is enough"))
+	}
+	return warnings, i.access.check(ctx, obj, applicationInstallationResource, unknown)
 }
 
 // reviewReference checks the definition and the version (K35, K49). An installation that comes from
@@ -138,20 +150,6 @@ func (*applicationInstallations) needs(obj *v1alpha1.ApplicationInstallation) []
 		}))
 	}
 	return wanted
-}
-
-// needsAccount returns the right to act as the ServiceAccount that the installation acts as, whoever has
-// chosen it. A definition that is not known yet may name any.
-func (i *applicationInstallations) needsAccount(obj *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition) []need {
-	account := obj.GetServiceAccountName(def, i.defaultAccount)
-	switch {
-	case account != "":
-		return []need{needsToActAs(obj.Namespace, account, "the installation acts as that ServiceAccount; creating pods there is enough")}
-	case def == nil:
-		return []need{needsToActAs(obj.Namespace, "", "the definition, which is not known yet, may name any ServiceAccount: name spec.serviceAccountName; creating pods there is enough")}
-	default:
-		return nil
-	}
 }
 
 // needsAnyNamespace applies if no namespace was named and none could be filled in: it will be the
