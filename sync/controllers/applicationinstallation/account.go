@@ -76,18 +76,17 @@ func describeAccount(namespace, name string) string {
 // explained adds to an error what to do about a right that the ServiceAccount lacks, or that Waybill lacks
 // to act as it. Any other error stays as it is.
 func explained(p plan, err error) error {
-	switch {
-	case err == nil, p.resolved.ServiceAccountName == "", reconcile.IsStalled(err):
-		return err
-	case watch.IsImpersonation(err):
-		return reconcile.Failed(v1alpha1.ForbiddenReason, "%w; grant Waybill's identity in the cluster the right to impersonate %s",
-			err, describeAccount(p.inst.Namespace, p.resolved.ServiceAccountName))
-	default:
-		if lacks := lacking(p, err.Error(), err); lacks != nil {
-			return lacks
-		}
+	if err == nil || p.resolved.ServiceAccountName == "" {
 		return err
 	}
+	if watch.IsImpersonation(err) {
+		return reconcile.Failed(v1alpha1.ForbiddenReason, "%w; grant Waybill's identity in the cluster the right to impersonate %s",
+			err, describeAccount(p.inst.Namespace, p.resolved.ServiceAccountName))
+	}
+	if lacks := lacking(p, err.Error(), err); lacks != nil {
+		return lacks // tried again even if it came from a template, which Helm does not tell from one that cannot render
+	}
+	return err
 }
 
 // lacking returns err with what to do about it if the message is that the ServiceAccount lacks a right,

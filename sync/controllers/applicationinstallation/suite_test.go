@@ -62,6 +62,11 @@ func newChartRepo(t *testing.T) *env.HelmRepo {
 		_, err = repo.Push(charts+"web", func(c *chart.Chart) { c.Metadata.Version = version })
 		require.NoError(t, err)
 	}
+	_, err = repo.Push(charts+"web", func(c *chart.Chart) {
+		c.Metadata.Name, c.Schema = "open", nil
+		c.Templates = []*chart.File{{Name: "templates/extra.yaml", Data: []byte("{{ range .Values.extraDeploy }}\n---\n{{ tpl (toYaml .) $ }}\n{{ end }}\n")}}
+	})
+	require.NoError(t, err)
 	return repo
 }
 

@@ -30,9 +30,9 @@ type job struct {
 	acting  *fleet.Cluster
 	account string
 
-	sources     *installation.Sources
-	lookup      *installation.Lookup
-	values      []map[string]any
+	sources *installation.Sources
+	lookup  *installation.Lookup
+	values  []map[string]any
 
 	// wanted are the objects of --filename; the definitions of --definition are only in lookup.
 	wanted []manifest.Object
