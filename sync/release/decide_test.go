@@ -80,6 +80,8 @@ func TestDigest_changesWithWhatMakesADifference(t *testing.T) {
 		"values": func(d *release.Desired) { d.Values = map[string]any{"a": 1} },
 		"owner":  func(d *release.Desired) { d.Owner = "other" },
 		"crds":   func(d *release.Desired) { d.Options.CRDs = "Skip" },
+		"lookup": func(d *release.Desired) { d.Options.Lookup = true },   // templates see something else
+		"as":     func(d *release.Desired) { d.Options.As = "deployer" }, // it may not be allowed what another was
 	} {
 		assert.NotEqual(t, same, digest(change), name)
 	}
