@@ -109,27 +109,47 @@ func unchanged(req admission.Request) (bool, error) {
 // needs returns the right to install each definition whose installations take values from the object;
 // if none does yet, the right to install any, since any may.
 func (p *protectedValues) needs(ctx context.Context, req admission.Request) ([]need, error) {
-	list := &v1alpha1.ApplicationInstallationList{}
-	err := p.reader.List(ctx, list, client.InNamespace(req.Namespace))
-	if err != nil && !meta.IsNoMatchError(err) {
-		return nil, apierrors.NewServiceUnavailable("cannot look up which installations take values from it, try again: " + err.Error())
-	}
 	install := authorizationv1.ResourceAttributes{
 		Verb: verbInstall, Group: v1alpha1.Group, Resource: applicationDefinitionResource, Namespace: req.Namespace,
 	}
 	var wanted []need
-	for i := range list.Items {
-		inst := &list.Items[i]
-		if !slices.ContainsFunc(inst.Spec.ValuesFrom, func(from v1alpha1.ValuesReference) bool {
+	err := p.each(ctx, req.Namespace, func(inst *v1alpha1.ApplicationInstallation) {
+		if slices.ContainsFunc(inst.Spec.ValuesFrom, func(from v1alpha1.ValuesReference) bool {
 			return from.Kind == req.Kind.Kind && from.Name == req.Name
 		}) {
-			continue
+			named := install
+			named.Name = inst.Spec.ApplicationRef.Name
+			wanted = distinct(append(wanted, needs(fmt.Sprintf("ApplicationInstallation %s takes values from it", inst.Name), named)))
 		}
-		install.Name = inst.Spec.ApplicationRef.Name
-		wanted = append(wanted, needs(fmt.Sprintf("ApplicationInstallation %s takes values from it", inst.Name), install))
+	})
+	if err != nil {
+		return nil, apierrors.NewServiceUnavailable("cannot look up which installations take values from it, try again: " + err.Error())
 	}
 	if len(wanted) == 0 {
 		wanted = append(wanted, needs(fmt.Sprintf("the label %s makes it a source of values for any installation", v1alpha1.ValuesLabel), install))
 	}
-	return distinct(wanted), nil
+	return wanted, nil
+}
+
+// pageSize is how many installations are held at a time: each may have half a megabyte of values.
+const pageSize = 50
+
+// each calls visit for every installation of a namespace; for none in a cluster without the kind.
+func (p *protectedValues) each(ctx context.Context, namespace string, visit func(*v1alpha1.ApplicationInstallation)) error {
+	page := &v1alpha1.ApplicationInstallationList{}
+	for {
+		err := p.reader.List(ctx, page, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(page.Continue))
+		if meta.IsNoMatchError(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			visit(&page.Items[i])
+		}
+		if page.Continue == "" {
+			return nil
+		}
+	}
 }

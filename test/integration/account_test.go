@@ -211,3 +211,14 @@ func TestTenant_isHeldToTheDefaultAccount(t *testing.T) {
 	require.NoError(t, p.Update(ctx, vals))
 	assert.True(t, strings.Contains(p.await(v1alpha1.ForbiddenReason), `cannot get resource "secrets"`))
 }
+
+// C60: who installs the chart names the account once, for those who act and those who admit.
+func TestChart_namesTheDefaultAccount(t *testing.T) {
+	objects, err := renderWaybill(t, map[string]any{"defaultServiceAccount": "deployer"})
+	require.NoError(t, err)
+	for _, name := range []string{"waybill-sync", "waybill-webhook"} {
+		assert.Contains(t, container(t, find(t, objects, "Deployment", name))["args"], "--default-service-account=deployer", name)
+	}
+	_, err = renderWaybill(t, map[string]any{"defaultServiceAccount": "a:b"})
+	require.ErrorContains(t, err, "defaultServiceAccount")
+}
