@@ -7,9 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admission/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubernetesfake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -38,9 +40,13 @@ func TestInstallation_actsAsTheAccountOfTheFlag(t *testing.T) {
 	require.NoError(t, v1alpha1.AddToScheme(scheme))
 	def := &v1alpha1.ApplicationDefinition{}
 	def.Name, def.Spec.RequireServiceAccount = "web", true
+	nothing := kubernetesfake.NewClientset()
+	nothing.PrependReactor("create", "subjectaccessreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, &authorizationv1.SubjectAccessReview{}, nil
+	})
 	catalog := fake.NewClientBuilder().WithScheme(scheme).WithObjects(def).Build()
 	rules := &applicationInstallations{
-		access:         &access{reviews: kubernetesfake.NewClientset().AuthorizationV1().SubjectAccessReviews()}, // allows nothing
+		access:         &access{reviews: nothing.AuthorizationV1().SubjectAccessReviews()},
 		definitions:    &definitions{cached: catalog, live: catalog},
 		defaultAccount: "deployer",
 	}
