@@ -76,7 +76,7 @@ type ApplicationDefinitionSpec struct {
 	DefaultDeployOptions *DeployOptions `json:"defaultDeployOptions,omitempty"`
 
 	// ServiceAccountName is the ServiceAccount that installations act as which name none. Each of
-	// their namespaces must have one of that name (C60).
+	// their namespaces must have one of that name.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
@@ -88,7 +88,7 @@ type ApplicationDefinitionSpec struct {
 
 	// AllowLookup lets the templates of installations that act as no ServiceAccount look up any object
 	// of the cluster, Secrets included, with Waybill's own rights. Values that a chart passes to `tpl`
-	// can do the same. Default: false: the template function lookup finds nothing (C60).
+	// can do the same. Default: false: the template function lookup finds nothing.
 	// +optional
 	AllowLookup bool `json:"allowLookup,omitempty"`
 

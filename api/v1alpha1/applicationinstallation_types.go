@@ -23,7 +23,7 @@ type ApplicationInstallationSpec struct {
 	Namespace *TargetNamespace `json:"namespace,omitempty"`
 
 	// Values override those of the version (K39, C26). They are plain data: templates in them are
-	// never executed (C33).
+	// executed only where the chart itself passes a value to tpl (C33).
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -37,6 +37,8 @@ type ApplicationInstallationSpec struct {
 
 	// ValuesFrom lists sources of values in the installation's namespace. Later ones override
 	// earlier ones; values and valuesBlock override them all.
+	// Unless the installation acts as a ServiceAccount, each needs the label
+	// `apps.waybill.dev/values: protected`.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
@@ -57,7 +59,7 @@ type ApplicationInstallationSpec struct {
 	// CRDs, hooks, the target namespace, and what templates look up. Default: the definition's
 	// serviceAccountName, otherwise that of `--default-service-account`, otherwise Waybill's own
 	// identity. An installation that has acted as a ServiceAccount goes on doing so until another one
-	// is named (C60).
+	// is named.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
@@ -223,7 +225,7 @@ type ResolvedApplication struct {
 	Namespace string `json:"namespace"`
 
 	// ServiceAccountName is the ServiceAccount in the installation's namespace that is acted as; empty
-	// for Waybill's own identity (C60).
+	// for Waybill's own identity.
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
@@ -268,7 +270,7 @@ type ReleaseStatus struct {
 	Fallback *ReleaseRecord `json:"fallback,omitempty"`
 
 	// ServiceAccountName is the ServiceAccount that these revisions were made as; empty for Waybill's
-	// own identity. Under another identity, their records are neither run nor applied (C60).
+	// own identity. Under another identity, their records are neither run nor applied.
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
@@ -310,7 +312,7 @@ type ApplicationInstallationStatus struct {
 
 	// OptionalValues are the optional objects of spec.valuesFrom, as `<kind>/<name>`, that there were
 	// when what is installed was. Unless the installation acts as a ServiceAccount, one that is deleted
-	// is missed: nobody who may not install decides by that what is installed (C60).
+	// is missed: nobody who may not install decides by that what is installed.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20

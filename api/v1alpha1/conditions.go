@@ -169,14 +169,13 @@ const (
 	InvalidValuesReason = "InvalidValues"
 
 	// UnprotectedValuesReason: an object in valuesFrom lacks the label ValuesLabel, and the installation
-	// acts as no ServiceAccount. What is installed stays (C60).
+	// acts as no ServiceAccount. What is installed stays.
 	UnprotectedValuesReason = "UnprotectedValues"
 
-	// ServiceAccountNotFoundReason: the ServiceAccount that the installation acts as does not exist
-	// (C60).
+	// ServiceAccountNotFoundReason: the ServiceAccount that the installation acts as does not exist.
 	ServiceAccountNotFoundReason = "ServiceAccountNotFound"
 
-	// ServiceAccountRequiredReason: the definition requires a ServiceAccount, and none is named (C60).
+	// ServiceAccountRequiredReason: the definition requires a ServiceAccount, and none is named.
 	ServiceAccountRequiredReason = "ServiceAccountRequired"
 
 	// InstallFailedReason: the first install failed.

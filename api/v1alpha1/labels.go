@@ -42,7 +42,7 @@ const (
 
 	// ValuesLabel with the value ValuesProtected on a Secret or ConfigMap restricts who may change it
 	// to those who may install what takes values from it. Installations that act as no ServiceAccount
-	// use no other object in valuesFrom (C60).
+	// use no other object in valuesFrom.
 	ValuesLabel = "apps.waybill.dev/values"
 
 	// ValuesProtected is the value of ValuesLabel.
