@@ -21,6 +21,8 @@ const applicationInstallationResource = "applicationinstallations"
 type applicationInstallations struct {
 	access      *access
 	definitions *definitions
+	// defaultAccount is that of Options.
+	defaultAccount string
 }
 
 var _ defaults[*v1alpha1.ApplicationInstallation] = &applicationInstallations{}
@@ -66,14 +68,36 @@ func (*applicationInstallations) specChanged(obj, old *v1alpha1.ApplicationInsta
 }
 
 func (i *applicationInstallations) review(ctx context.Context, obj, old *v1alpha1.ApplicationInstallation) (admission.Warnings, error) {
-	if err := i.access.check(ctx, obj, applicationInstallationResource, i.needs(obj)); err != nil {
+	def, err := i.definition(ctx, obj.Spec.ApplicationRef.Name, "")
+	if err != nil {
 		return nil, err
 	}
+	account := obj.GetServiceAccountName(def, i.defaultAccount)
+	wanted := i.needs(obj)
+	if account != "" {
+		wanted = append(wanted, needsToActAs(obj.Namespace, account, "the installation acts as that ServiceAccount; creating pods there is enough"))
+	}
+	if err := i.access.check(ctx, obj, applicationInstallationResource, distinct(wanted)); err != nil {
+		return nil, err
+	}
+	if def != nil {
+		if errs := validation.ValidateInstallationAccount(obj, def, i.defaultAccount); len(errs) > 0 {
+			return nil, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind).GroupKind(), obj.Name, errs)
+		}
+	}
 	warnings, err := i.reviewReference(ctx, obj, old)
-	if err != nil || obj.Spec.Namespace != nil {
+	if err != nil {
 		return warnings, err
 	}
-	return warnings, i.access.check(ctx, obj, applicationInstallationResource, needsAnyNamespace())
+	var unknown []need
+	if obj.Spec.Namespace == nil {
+		unknown = append(unknown, needsAnyNamespace()...)
+	}
+	if def == nil && account == "" {
+		unknown = append(unknown, needsToActAs(obj.Namespace, "",
+			"the definition, which is not known yet, may name any ServiceAccount: name spec.serviceAccountName; creating pods there is enough"))
+	}
+	return warnings, i.access.check(ctx, obj, applicationInstallationResource, unknown)
 }
 
 // reviewReference checks the definition and the version (K35, K49). An installation that comes from
@@ -125,7 +149,7 @@ func (*applicationInstallations) needs(obj *v1alpha1.ApplicationInstallation) []
 			Verb: "get", Resource: resource, Namespace: obj.Namespace, Name: ref.Name,
 		}))
 	}
-	return distinct(wanted)
+	return wanted
 }
 
 // needsAnyNamespace applies if no namespace was named and none could be filled in: it will be the

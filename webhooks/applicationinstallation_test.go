@@ -170,7 +170,8 @@ func TestInstallation_ofAnUnknownDefinitionNamesItsNamespace(t *testing.T) {
 		inCluster(in("", "namespaces", "install-into")), inCluster(in("", "namespaces", "create")), inCluster(in("", "namespaces", "patch")),
 	}
 	ns := c.Namespace(t)
-	tenant := c.with(t, ns, []permission{install})
+	act := in("", "pods", "create") // the definition may name any ServiceAccount, too
+	tenant := c.with(t, ns, []permission{install, act})
 	obj := newInstallation(ns, unknown, "v1.0.0")
 	err := tenant.Create(t.Context(), obj, client.FieldOwner(v1alpha1.FieldManager))
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
@@ -183,7 +184,7 @@ func TestInstallation_ofAnUnknownDefinitionNamesItsNamespace(t *testing.T) {
 	obj.Spec.Namespace = &v1alpha1.TargetNamespace{Name: ns}
 	require.NoError(t, tenant.Create(t.Context(), obj, client.FieldOwner(v1alpha1.FieldManager)))
 	other := c.Namespace(t)
-	platform := c.with(t, other, []permission{install}, anywhere)
+	platform := c.with(t, other, []permission{install, act}, anywhere)
 	require.NoError(t, platform.Create(t.Context(), newInstallation(other, unknown, "v1.0.0"), client.FieldOwner(v1alpha1.FieldManager)))
 }
 

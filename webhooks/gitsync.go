@@ -54,11 +54,17 @@ func (g *gitSyncs) needsAccount(obj *v1alpha1.GitSync) need {
 	if account == "" && obj.Namespace != g.systemNamespace {
 		account = "default"
 	}
+	return needsToActAs(obj.Namespace, account, "it acts as that ServiceAccount; creating pods there is enough")
+}
+
+// needsToActAs returns the right to act as a ServiceAccount; an empty name stands for any of the
+// namespace.
+func needsToActAs(namespace, account, because string) need {
 	return need{
-		because: "it acts as that ServiceAccount; creating pods there is enough",
+		because: because,
 		anyOf: []authorizationv1.ResourceAttributes{
-			{Verb: "impersonate", Resource: "serviceaccounts", Namespace: obj.Namespace, Name: account},
-			{Verb: "create", Resource: "pods", Namespace: obj.Namespace},
+			{Verb: "impersonate", Resource: "serviceaccounts", Namespace: namespace, Name: account},
+			{Verb: "create", Resource: "pods", Namespace: namespace},
 		},
 	}
 }

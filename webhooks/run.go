@@ -53,6 +53,10 @@ type Options struct {
 	// they are not tried out.
 	ParseKubeconfig func([]byte) (*rest.Config, error)
 
+	// DefaultServiceAccount is the flag of that name of waybill-sync: what installations act as where
+	// neither they nor their definitions name a ServiceAccount.
+	DefaultServiceAccount string
+
 	// PodDryRunTimeout bounds the dry run of the Pod of a health check, including the webhooks of
 	// others, and RemoteDryRunTimeout that of templates in a user cluster. A decision that takes
 	// longer is made without, and warns of it. Default: 3s each.

@@ -42,6 +42,8 @@ func Hooks() registration.Hooks {
 			{Resource: kubernetesApplicationResource, Path: defaultPath(kubernetesApplicationResource), Operations: writes, Scope: namespaced},
 		},
 		Validating: []registration.Hook{
+			protected("configmaps", writes),
+			protected("secrets", writes),
 			{Resource: gitSyncResource, Path: validatePath(gitSyncResource), Operations: writes, Scope: namespaced},
 			{Resource: kubernetesClusterResource, Path: validatePath(kubernetesClusterResource), Operations: writes, Scope: namespaced},
 			{Resource: applicationDefinitionResource, Path: validatePath(applicationDefinitionResource), Operations: everything, Scope: cluster},
@@ -75,7 +77,9 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, o Options, index
 	}
 	installations := &applicationInstallations{
 		access: reviews, definitions: &definitions{cached: mgr.GetClient(), live: mgr.GetAPIReader()},
+		defaultAccount: o.DefaultServiceAccount,
 	}
+	mgr.GetWebhookServer().Register(validatePath(protectedValuesPath), &admission.Webhook{Handler: &protectedValues{access: reviews, reader: mgr.GetAPIReader()}})
 	secrets := &propagation{reader: mgr.GetAPIReader()}
 	scheduled := &kubernetesApplications{access: reviews, secrets: secrets}
 	if o.ParseKubeconfig != nil {

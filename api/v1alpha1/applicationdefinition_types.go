@@ -75,6 +75,23 @@ type ApplicationDefinitionSpec struct {
 	// +optional
 	DefaultDeployOptions *DeployOptions `json:"defaultDeployOptions,omitempty"`
 
+	// ServiceAccountName is the ServiceAccount that installations act as which name none. Each of
+	// their namespaces must have one of that name.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// RequireServiceAccount refuses installations that act as no ServiceAccount. Default: false.
+	// +optional
+	RequireServiceAccount bool `json:"requireServiceAccount,omitempty"`
+
+	// AllowLookup lets the templates of installations that act as no ServiceAccount look up any object
+	// of the cluster, Secrets included, with Waybill's own rights. Values that a chart passes to `tpl`
+	// can do the same. Default: false: the template function lookup finds nothing.
+	// +optional
+	AllowLookup bool `json:"allowLookup,omitempty"`
+
 	// ClusterSelector selects the KubernetesClusters that the definition is offered to.
 	// Default: every cluster (C59).
 	// +optional

@@ -1,6 +1,9 @@
 package v1alpha1
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // GetVersion returns the version of the definition that is wanted: the one that the installation
 // names, or else the one that it was resolved to, or else the definition's default. A default that
@@ -34,6 +37,21 @@ func (i *ApplicationInstallation) GetTarget(definition *ApplicationDefinition) T
 		return TargetNamespace{Name: resolved.Namespace}
 	}
 	return target
+}
+
+// GetServiceAccountName returns the ServiceAccount in the installation's namespace that it acts as:
+// its own, or else that of its definition, or else fallback; empty for Waybill's own identity. One that
+// it has acted as before comes last, so that nothing gains rights by no longer being named. definition
+// may be nil.
+func (i *ApplicationInstallation) GetServiceAccountName(definition *ApplicationDefinition, fallback string) string {
+	offered, before := "", ""
+	if definition != nil {
+		offered = definition.Spec.ServiceAccountName
+	}
+	if i.Status.Application != nil {
+		before = i.Status.Application.ServiceAccountName
+	}
+	return cmp.Or(i.Spec.ServiceAccountName, offered, fallback, before)
 }
 
 // GetHelmOptions returns the Helm options of the installation, or else those of its definition; nil

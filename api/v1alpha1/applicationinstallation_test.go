@@ -36,6 +36,29 @@ func TestApplicationInstallation_target(t *testing.T) {
 	}
 }
 
+// C60: whom an installation acts as; what it has acted as is kept when nothing names one.
+func TestApplicationInstallation_serviceAccountName(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason                         string
+		named, offered, fallback, past string
+		want                           string
+	}{
+		"named":      {"the installation comes first", "own", "offered", "all", "past", "own"},
+		"by default": {"then the definition", "", "offered", "all", "past", "offered"},
+		"for all":    {"then who runs Waybill", "", "", "all", "past", "all"},
+		"before":     {"nothing gains rights by not being named", "", "", "", "past", "past"},
+		"none":       {"Waybill itself", "", "", "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inst, def := &v1alpha1.ApplicationInstallation{}, &v1alpha1.ApplicationDefinition{}
+			inst.Spec.ServiceAccountName, def.Spec.ServiceAccountName = tc.named, tc.offered
+			inst.Status.Application = &v1alpha1.ResolvedApplication{ServiceAccountName: tc.past}
+			assert.Equal(t, tc.want, inst.GetServiceAccountName(def, tc.fallback), tc.reason)
+		})
+	}
+	assert.Empty(t, (&v1alpha1.ApplicationInstallation{}).GetServiceAccountName(nil, ""), "there may be no definition")
+}
+
 // C49: the version is settled by the spec, or else by what was resolved first.
 func TestApplicationInstallation_version(t *testing.T) {
 	def := &v1alpha1.ApplicationDefinition{}

@@ -23,7 +23,7 @@ type ApplicationInstallationSpec struct {
 	Namespace *TargetNamespace `json:"namespace,omitempty"`
 
 	// Values override those of the version (K39, C26). They are plain data: templates in them are
-	// never executed (C33).
+	// executed only where the chart itself passes a value to tpl (C33).
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -37,6 +37,8 @@ type ApplicationInstallationSpec struct {
 
 	// ValuesFrom lists sources of values in the installation's namespace. Later ones override
 	// earlier ones; values and valuesBlock override them all.
+	// Unless the installation acts as a ServiceAccount, each needs the label
+	// `apps.waybill.dev/values: protected`.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
@@ -51,6 +53,17 @@ type ApplicationInstallationSpec struct {
 	// DeployOptions are the options of the method.
 	// +optional
 	DeployOptions *DeployOptions `json:"deployOptions,omitempty"`
+
+	// ServiceAccountName is the ServiceAccount in the installation's namespace that is impersonated
+	// for everything that the method reads and writes in the cluster: records of releases, objects,
+	// CRDs, hooks, the target namespace, and what templates look up. Default: the definition's
+	// serviceAccountName, otherwise that of `--default-service-account`, otherwise Waybill's own
+	// identity. An installation that has acted as a ServiceAccount goes on doing so until another one
+	// is named.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
 
 // ApplicationReference names a definition and one of its versions.
@@ -211,6 +224,11 @@ type ResolvedApplication struct {
 	// +required
 	Namespace string `json:"namespace"`
 
+	// ServiceAccountName is the ServiceAccount in the installation's namespace that is acted as; empty
+	// for Waybill's own identity.
+	// +optional
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
 	// Revision of the source: the chart's version, or a git revision.
 	// +optional
 	Revision string `json:"revision,omitempty"`
@@ -255,6 +273,11 @@ type ReleaseStatus struct {
 	// Fallback is the revision that a rollback returns to.
 	// +optional
 	Fallback *ReleaseRecord `json:"fallback,omitempty"`
+
+	// ServiceAccountName is the ServiceAccount that these revisions were made as; empty for Waybill's
+	// own identity. Under another identity, their records are neither run nor applied.
+	// +optional
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
 
 // ReleaseRecord identifies Helm's record of a revision.
@@ -295,6 +318,14 @@ type ApplicationInstallationStatus struct {
 	// changes or somebody asks for it.
 	// +optional
 	GivenUp string `json:"givenUp,omitempty"`
+
+	// OptionalValues are the optional objects of spec.valuesFrom, as `<kind>/<name>`, that there were
+	// when what is installed was. Unless the installation acts as a ServiceAccount, one that is deleted
+	// is missed: nobody who may not install decides by that what is installed.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	OptionalValues []string `json:"optionalValues,omitempty"`
 
 	// Inventory of the objects of the installation.
 	// +optional

@@ -180,6 +180,16 @@ const (
 	// InvalidValuesReason: the values are not valid YAML, or do not match the chart's schema.
 	InvalidValuesReason = "InvalidValues"
 
+	// UnprotectedValuesReason: an object in valuesFrom lacks the label ValuesLabel, and the installation
+	// acts as no ServiceAccount. What is installed stays.
+	UnprotectedValuesReason = "UnprotectedValues"
+
+	// ServiceAccountNotFoundReason: the ServiceAccount that the installation acts as does not exist.
+	ServiceAccountNotFoundReason = "ServiceAccountNotFound"
+
+	// ServiceAccountRequiredReason: the definition requires a ServiceAccount, and none is named.
+	ServiceAccountRequiredReason = "ServiceAccountRequired"
+
 	// InstallFailedReason: the first install failed.
 	InstallFailedReason = "InstallFailed"
 

@@ -45,6 +45,14 @@ const (
 	// credential, whatever its value (K56, C13).
 	SecretTypeAnnotation = "apps.waybill.dev/secret-type"
 
+	// ValuesLabel with the value ValuesProtected on a Secret or ConfigMap restricts who may change it
+	// to those who may install what takes values from it. Installations that act as no ServiceAccount
+	// use no other object in valuesFrom.
+	ValuesLabel = "apps.waybill.dev/values"
+
+	// ValuesProtected is the value of ValuesLabel.
+	ValuesProtected = "protected"
+
 	// ReleaseLabel is on every object of an installation. Its value is the name of the
 	// installation; the generated Application selects by it (C55).
 	ReleaseLabel = "apps.waybill.dev/release"

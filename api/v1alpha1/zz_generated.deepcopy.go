@@ -311,6 +311,11 @@ func (in *ApplicationInstallationStatus) DeepCopyInto(out *ApplicationInstallati
 		in, out := &in.HealthAwaitedSince, &out.HealthAwaitedSince
 		*out = (*in).DeepCopy()
 	}
+	if in.OptionalValues != nil {
+		in, out := &in.OptionalValues, &out.OptionalValues
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Inventory != nil {
 		in, out := &in.Inventory, &out.Inventory
 		*out = new(Inventory)

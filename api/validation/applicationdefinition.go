@@ -30,6 +30,7 @@ func ValidateApplicationDefinition(obj, old *v1alpha1.ApplicationDefinition) fie
 	errs = append(errs, validateValues(spec.DefaultValues, specPath.Child("defaultValues"))...)
 	errs = append(errs, validateTargetNamespace(spec.DefaultNamespace, specPath.Child("defaultNamespace"))...)
 	errs = append(errs, validateDeployOptions(spec.DefaultDeployOptions, specPath.Child("defaultDeployOptions"))...)
+	errs = append(errs, validateAccount(spec.ServiceAccountName)...)
 	errs = append(errs, validateSelector(spec.ClusterSelector, specPath.Child("clusterSelector"))...)
 	errs = append(errs, validateVersions(obj, specPath.Child("versions"))...)
 	if spec.DefaultVersion != "" && obj.GetVersion(spec.DefaultVersion) == nil {

@@ -146,6 +146,7 @@ func TestValidateApplicationDefinition_refuses(t *testing.T) {
 		"large logo": {"definitions are copied to every cluster", func(d *v1alpha1.ApplicationDefinition) {
 			d.Spec.Logo = &v1alpha1.Logo{Format: "png", Data: bytes.Repeat([]byte("x"), 64<<10+1)}
 		}, field.ErrorList{field.TooLong(spec.Child("logo", "data"), "", 0)}},
+		"account": {"no ServiceAccount can be called so", func(d *v1alpha1.ApplicationDefinition) { d.Spec.ServiceAccountName = "A" }, field.ErrorList{field.Invalid(spec.Child("serviceAccountName"), "A", "")}},
 		"selector": {"no such operator", func(d *v1alpha1.ApplicationDefinition) {
 			d.Spec.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
 		}, field.ErrorList{field.Invalid(spec.Child("clusterSelector", "matchExpressions").Index(0).Child("operator"), metav1.LabelSelectorOperator("Near"), "")}},

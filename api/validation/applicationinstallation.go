@@ -50,6 +50,7 @@ func ValidateApplicationInstallation(obj, old *v1alpha1.ApplicationInstallation)
 	errs = append(errs, validateInstallationValues(spec)...)
 	errs = append(errs, validateInterval(spec.ReconciliationInterval, specPath.Child("reconciliationInterval"))...)
 	errs = append(errs, validateDeployOptions(spec.DeployOptions, specPath.Child("deployOptions"))...)
+	errs = append(errs, validateAccount(spec.ServiceAccountName)...)
 	if old == nil {
 		return errs
 	}
@@ -88,6 +89,17 @@ func ValidateInstallationVersion(obj *v1alpha1.ApplicationInstallation, def *v1a
 		offered[i] = def.Spec.Versions[i].Version
 	}
 	return field.ErrorList{field.NotSupported(path, version, offered)}
+}
+
+// ValidateInstallationAccount returns what is wrong with the ServiceAccount that an installation acts as:
+// it must act as one if its definition requires that. fallback is what stands in for one that neither
+// names.
+func ValidateInstallationAccount(obj *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition, fallback string) field.ErrorList {
+	if !def.Spec.RequireServiceAccount || obj.GetServiceAccountName(def, fallback) != "" {
+		return nil
+	}
+	return field.ErrorList{field.Required(specPath.Child("serviceAccountName"),
+		"definition "+strconv.Quote(def.Name)+" requires one: name a ServiceAccount of the installation's namespace that may write what is installed")}
 }
 
 // Withdrawn reports whether an installation is to be uninstalled because what it installs was removed

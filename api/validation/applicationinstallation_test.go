@@ -90,6 +90,7 @@ func TestValidateApplicationInstallation_refuses(t *testing.T) {
 			i.Spec.ValuesFrom = []v1alpha1.ValuesReference{{Kind: "Pod", Name: "a", Key: "/"}}
 		}, field.ErrorList{field.NotSupported(from.Index(0).Child("kind"), "Pod", []string{}), field.Invalid(from.Index(0).Child("key"), "/", "")}},
 		"from many": {"each is read at every reconciliation", func(i *v1alpha1.ApplicationInstallation) { i.Spec.ValuesFrom = manyReferences(21) }, field.ErrorList{field.TooMany(from, 21, 20)}},
+		"account":   {"no ServiceAccount can be called so", func(i *v1alpha1.ApplicationInstallation) { i.Spec.ServiceAccountName = "a:b" }, field.ErrorList{field.Invalid(spec.Child("serviceAccountName"), "a:b", "")}},
 		"interval":  {"would never rest", func(i *v1alpha1.ApplicationInstallation) { i.Spec.ReconciliationInterval.Duration = time.Millisecond }, field.ErrorList{field.Invalid(spec.Child("reconciliationInterval"), "1ms", "")}},
 		"atomic":    {"nothing would be noticed", withHelmOptions(v1alpha1.HelmDeployOptions{Atomic: true}), field.ErrorList{field.Invalid(helm.Child("atomic"), true, "")}},
 		"history":   {"each is a Secret", withHelmOptions(v1alpha1.HelmDeployOptions{HistoryLimit: 101}), field.ErrorList{field.Invalid(helm.Child("historyLimit"), int32(101), "")}},
@@ -220,4 +221,16 @@ func FuzzValidateApplicationInstallation_valuesBlock(f *testing.F) {
 		var values map[string]any
 		require.NoError(t, yaml.Unmarshal([]byte(block), &values), "accepted, and no mapping: %q", block)
 	})
+}
+
+// C60
+func TestValidateInstallationAccount(t *testing.T) {
+	def := &v1alpha1.ApplicationDefinition{}
+	inst := installation(nil)
+	assert.Empty(t, validation.ValidateInstallationAccount(inst, def, ""), "nobody asks for one")
+	def.Spec.RequireServiceAccount = true
+	assertErrors(t, field.ErrorList{field.Required(field.NewPath("spec", "serviceAccountName"), "")}, validation.ValidateInstallationAccount(inst, def, ""), "none is named")
+	assert.Empty(t, validation.ValidateInstallationAccount(inst, def, "default"), "who runs Waybill names one")
+	inst.Spec.ServiceAccountName = "deployer"
+	assert.Empty(t, validation.ValidateInstallationAccount(inst, def, ""))
 }

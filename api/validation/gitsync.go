@@ -29,10 +29,16 @@ func ValidateGitSync(obj, _ *v1alpha1.GitSync) field.ErrorList {
 	if spec.TargetNamespace != "" {
 		errs = append(errs, validateDNSLabel(spec.TargetNamespace, specPath.Child("targetNamespace"))...)
 	}
-	if spec.ServiceAccountName != "" {
-		errs = append(errs, validateDNSSubdomain(spec.ServiceAccountName, specPath.Child("serviceAccountName"))...)
-	}
+	errs = append(errs, validateAccount(spec.ServiceAccountName)...)
 	return append(errs, validateSelector(spec.ClusterSelector, specPath.Child("clusterSelector"))...)
+}
+
+// validateAccount accepts the name of a ServiceAccount in spec.serviceAccountName, and none.
+func validateAccount(name string) field.ErrorList {
+	if name == "" {
+		return nil
+	}
+	return validateDNSSubdomain(name, specPath.Child("serviceAccountName"))
 }
 
 // GitSyncWarnings returns what is allowed in a GitSync and unwise.

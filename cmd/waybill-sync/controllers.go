@@ -106,6 +106,8 @@ func (s *shared) driverControllers(mgr ctrl.Manager, o *options, selector labels
 			Drain:           s.drain,
 			SystemNamespace: o.systemNamespace,
 			Actions:         o.actions,
+
+			DefaultServiceAccount: o.defaultAccount,
 		}).SetupWithManager},
 		{kubernetesApplication, (&kubernetesapplication.Reconciler{
 			Client:          mgr.GetClient(),

@@ -56,6 +56,7 @@ func TestParse_refuses(t *testing.T) {
 		"--kustomize-memory=1Mi":        "--kustomize-memory must be at least 64Mi",
 		"--cache-size=much":             `invalid argument "much" for "--cache-size"`,
 		"--shutdown-grace=-1s":          "--shutdown-grace cannot be negative",
+		"--default-service-account=a:b": `--default-service-account: invalid name "a:b"`,
 		"--cluster-selector=region in ": "--cluster-selector: unable to parse requirement",
 	} {
 		_, err := parse([]string{flag})

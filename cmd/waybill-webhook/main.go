@@ -50,6 +50,7 @@ type options struct {
 	podDryRun       bool
 	remoteDryRun    bool
 	allowInsecure   bool
+	defaultAccount  string
 	log             logger.Options
 }
 
@@ -70,6 +71,7 @@ func parse(args []string) (*options, error) {
 	flags.BoolVar(&o.podDryRun, "pod-dry-run", false, "try the Pod of a health check out by a dry run; the program then needs the right to create Pods")
 	flags.BoolVar(&o.remoteDryRun, "remote-dry-run", false, "try changed templates of a KubernetesApplication out in the cluster that it is scheduled to, and warn of what that refuses; the program then reads the kubeconfigs of clusters")
 	flags.BoolVar(&o.allowInsecure, "allow-kubeconfig-insecure", false, "with --remote-dry-run: accept kubeconfigs that do not check the server's certificate; those that run programs are never accepted")
+	flags.StringVar(&o.defaultAccount, startup.AccountFlag, "", "ServiceAccount that installations act as where neither they nor their definitions name one, as waybill-sync has it: who writes them must be allowed to act as it")
 	o.log.BindFlags(flags)
 	if err := startup.Parse(flags, args); err != nil {
 		return nil, err
@@ -83,7 +85,7 @@ func parse(args []string) (*options, error) {
 	if err := o.clients().Check(); err != nil {
 		return nil, fmt.Errorf("--client-ca-file, --client-name: %w", err)
 	}
-	return o, nil
+	return o, startup.CheckAccount(o.defaultAccount)
 }
 
 // clients returns who may call.
@@ -129,6 +131,7 @@ func run(ctx context.Context, args []string) error {
 		Clients:        o.clients(),
 		PodDryRun:      o.podDryRun,
 
-		ParseKubeconfig: o.kubeconfigParser(),
+		ParseKubeconfig:       o.kubeconfigParser(),
+		DefaultServiceAccount: o.defaultAccount,
 	})
 }

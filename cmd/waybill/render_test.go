@@ -99,7 +99,7 @@ func TestRender_fromClusters(t *testing.T) {
 	inst := installation(apps, "web", system, "1.0.0")
 	inst.Spec.ValuesFrom = []v1alpha1.ValuesReference{{Kind: "ConfigMap", Name: "values"}}
 	create(t, u, inst, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: apps, Name: "values"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: apps, Name: "values", Labels: map[string]string{v1alpha1.ValuesLabel: v1alpha1.ValuesProtected}},
 		Data:       map[string]string{"values.yaml": "page: {title: From the user cluster}"},
 	})
 
@@ -184,7 +184,7 @@ func chartInstallation(t *testing.T, cluster *env.Cluster, template string) (ins
 	inst = installation(namespace, "seeing", namespace, "1.0.0")
 	inst.Spec.DeployOptions = &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{CRDs: v1alpha1.CRDSkip}}
 	create(t, clientOf(t, cluster), inst, secret)
-	definition := "apiVersion: apps.waybill.dev/v1alpha1\nkind: ApplicationDefinition\nmetadata: {name: " + namespace + "}\nspec:\n  method: helm\n  versions:\n" +
+	definition := "apiVersion: apps.waybill.dev/v1alpha1\nkind: ApplicationDefinition\nmetadata: {name: " + namespace + "}\nspec:\n  method: helm\n  allowLookup: true\n  versions:\n" +
 		"  - {version: 1.0.0, clusterFacts: true, template: {source: {git: {remote: \"" + repo.URL() + "\", credentials: {secretRef: {name: git-examples}}}}}}\n"
 	return inst, chart, write(t, map[string]string{"definition.yaml": definition})
 }

@@ -31,9 +31,14 @@ func (a *Applier) Apply(ctx context.Context, request Request) Result {
 // is left, because it is still terminating or could not be deleted; Notify is called when some of
 // it is gone.
 func (a *Applier) Delete(ctx context.Context, owner Owner, ids []manifest.ID) Result {
+	return a.DeleteAs(ctx, owner, ids, nil)
+}
+
+// DeleteAs is like Delete, under the identities of Request.As.
+func (a *Applier) DeleteAs(ctx context.Context, owner Owner, ids []manifest.ID, as func(manifest.ID) Target) Result {
 	ctx, cancel := a.bind(ctx)
 	defer cancel()
-	r, err := a.newRun(ctx, Request{Owner: owner, Inventory: ids, Prune: true})
+	r, err := a.newRun(ctx, Request{Owner: owner, Inventory: ids, Prune: true, As: as})
 	if err != nil {
 		return Result{Inventory: ids, Err: watch.Stable(err)}
 	}

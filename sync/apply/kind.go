@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/metadata"
 
 	"waybill.dev/waybill/sync/health"
 	"waybill.dev/waybill/sync/manifest"
@@ -56,11 +55,6 @@ func newKind(a *Applier, gvk schema.GroupVersionKind, mapping *meta.RESTMapping)
 
 func isNamespaced(mapping *meta.RESTMapping) bool {
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace
-}
-
-// client returns the metadata client of the kind in a namespace.
-func (k *kind) client(namespace string) metadata.ResourceInterface {
-	return k.applier.target.Metadata().Resource(k.gvr).Namespace(namespace)
 }
 
 // object returns the entry of a name, and adds one if there is none. The caller holds the lock.

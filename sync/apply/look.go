@@ -35,7 +35,7 @@ func (s *sight) found(object *metav1.PartialObjectMetadata) {
 // lookUp reads one object. If that fails, it records why and returns false: an object whose state
 // is not known is not written.
 func (r *run) lookUp(ctx context.Context, it *item) bool {
-	object, err := it.kind.client(it.id.Namespace).Get(ctx, it.id.Name, metav1.GetOptions{})
+	object, err := r.client(it.kind, it.id).Get(ctx, it.id.Name, metav1.GetOptions{})
 	switch {
 	case err == nil:
 		it.sight.found(object)
@@ -83,7 +83,7 @@ func (r *run) list(ctx context.Context, scope scopeKey, items []*item) {
 	}
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
-		page, err := scope.kind.client(scope.namespace).List(ctx, options)
+		page, err := r.client(scope.kind, items[0].id).List(ctx, options)
 		if err != nil {
 			if failure := clusterFailure(err); failure != nil {
 				r.fail(failure)

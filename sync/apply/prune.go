@@ -208,7 +208,7 @@ func (r *run) remove(ctx context.Context, rm *removal) {
 // lookUpRemoval reads an object that no watch shows: it may have lost its label. It returns false
 // if that fails.
 func (r *run) lookUpRemoval(ctx context.Context, rm *removal) bool {
-	object, err := rm.kind.client(rm.id.Namespace).Get(ctx, rm.id.Name, metav1.GetOptions{})
+	object, err := r.client(rm.kind, rm.id).Get(ctx, rm.id.Name, metav1.GetOptions{})
 	switch {
 	case err == nil:
 		rm.sight.found(object)
@@ -228,7 +228,7 @@ const maxLooks = 3
 // that was looked at, as it was then: a watch may be behind, and the object may have been handed
 // over to another owner meanwhile (C41).
 func (r *run) delete(ctx context.Context, rm *removal) error {
-	err := rm.kind.client(rm.id.Namespace).Delete(ctx, rm.id.Name, metav1.DeleteOptions{
+	err := r.client(rm.kind, rm.id).Delete(ctx, rm.id.Name, metav1.DeleteOptions{
 		Preconditions:     &metav1.Preconditions{UID: ptr.To(rm.sight.live.uid), ResourceVersion: ptr.To(rm.sight.live.version)},
 		PropagationPolicy: ptr.To(metav1.DeletePropagationBackground),
 	})

@@ -27,6 +27,9 @@ type Request struct {
 	Unkept []manifest.ID
 	// DefaultNamespace is the namespace of namespaced objects that name none (C59).
 	DefaultNamespace string
+	// As, if not nil, returns the API server under the identity that writes an object, and reads it
+	// where no watch shows it. Watches, and what As returns nil for, are the Applier's own.
+	As func(manifest.ID) Target
 	// Health asks for Result.Health, and for Notify when it changes.
 	Health bool
 	// Intent, if not nil, is called before the first write that would create an object that

@@ -224,3 +224,37 @@ func TestRights_unknownCredentials(t *testing.T) {
 	assert.Contains(t, result.Err.Error(), "provide credentials")
 	assert.Empty(t, result.Problems)
 }
+
+// C60: who writes an object may be another than who watches it: what that one may not is refused, and
+// what is nobody else's is the Applier's own.
+func TestRights_ofAnotherWriter(t *testing.T) {
+	f := newRestricted(t, mayDo("get", "patch", "create"))
+	restricted := f.target
+	f.target = newTarget(t, f.cluster.RESTConfig())
+	f.restart()
+	as := func(id manifest.ID) apply.Target {
+		if id.Name == "own" {
+			return nil
+		}
+		return restricted
+	}
+	request := f.request(nil, configMap(t, "own", "one"), configMap(t, "settings", "one"),
+		parse(t, "{apiVersion: v1, kind: Secret, metadata: {name: secret}}"))
+	request.As = as
+	f.requests.take()
+	result := f.Apply(t.Context(), request)
+	require.NoError(t, result.Err)
+	require.Len(t, result.Problems, 1)
+	assert.Equal(t, apply.ReasonForbidden, result.Problems[0].Reason)
+	assert.Contains(t, result.Problems[0].Message, `User "`+f.user+`" cannot`)
+	assert.NotEmpty(t, f.requests.take(), "written as the other")
+	assert.Equal(t, "one", f.value("settings"))
+	assert.Equal(t, "one", f.value("own"))
+
+	result = f.DeleteAs(t.Context(), f.owner, result.Inventory, as)
+	require.NoError(t, result.Err)
+	require.Len(t, result.Problems, 2, "both that are not its own")
+	assert.Contains(t, result.Problems[0].Message, `User "`+f.user+`" cannot delete resource "configmaps"`)
+	assert.NotNil(t, f.live("configmaps", "settings"))
+	assert.Nil(t, f.live("configmaps", "own"))
+}

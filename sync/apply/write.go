@@ -9,9 +9,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/metadata"
 	"k8s.io/utils/ptr"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/watch"
 )
 
@@ -100,10 +102,25 @@ func (r *run) send(ctx context.Context, it *item, payload []byte, force bool) (m
 		Force:           ptr.To(force),
 	}
 	if !it.sight.covered && r.applier.wantsStatus(r.request.Owner, it.kind) {
-		whole := r.applier.target.Dynamic().Resource(it.kind.gvr).Namespace(it.id.Namespace)
+		whole := r.as(it.id).Dynamic().Resource(it.kind.gvr).Namespace(it.id.Namespace)
 		return whole.Patch(ctx, it.id.Name, types.ApplyPatchType, payload, options)
 	}
-	return it.kind.client(it.id.Namespace).Patch(ctx, it.id.Name, types.ApplyPatchType, payload, options)
+	return r.client(it.kind, it.id).Patch(ctx, it.id.Name, types.ApplyPatchType, payload, options)
+}
+
+// as returns the API server under the identity that writes an object.
+func (r *run) as(id manifest.ID) Target {
+	if r.request.As != nil {
+		if target := r.request.As(id); target != nil {
+			return target
+		}
+	}
+	return r.applier.target
+}
+
+// client returns the metadata client that writes an object.
+func (r *run) client(k *kind, id manifest.ID) metadata.ResourceInterface {
+	return r.as(id).Metadata().Resource(k.gvr).Namespace(id.Namespace)
 }
 
 // actionFor returns what an apply has done, by comparing the object before and after.

@@ -33,8 +33,8 @@ const (
 type Content struct {
 	// Data by key; must not be changed.
 	Data map[string][]byte
-	// Annotations of the object; must not be changed.
-	Annotations map[string]string
+	// Annotations and Labels of the object; must not be changed.
+	Annotations, Labels map[string]string
 	// Type of a Secret; empty for a ConfigMap.
 	Type corev1.SecretType
 	// Hash of the data, in hex. It is safe to log: it does not reveal the data.
@@ -143,7 +143,7 @@ func (r *Reader) fetch(ctx context.Context, k key) (*Content, string, error) {
 	if k.Kind == Secret {
 		secret := &corev1.Secret{}
 		err := r.content.Get(ctx, k.NamespacedName, secret)
-		read := newContent(secret.Data, secret.Annotations)
+		read := newContent(secret.Data, secret)
 		read.Type = secret.Type
 		return read, secret.ResourceVersion, err
 	}
@@ -154,11 +154,11 @@ func (r *Reader) fetch(ctx context.Context, k key) (*Content, string, error) {
 	for name, value := range configMap.Data {
 		data[name] = []byte(value)
 	}
-	return newContent(data, configMap.Annotations), configMap.ResourceVersion, err
+	return newContent(data, configMap), configMap.ResourceVersion, err
 }
 
-func newContent(data map[string][]byte, annotations map[string]string) *Content {
-	return &Content{Data: data, Annotations: annotations, Hash: hash(data)}
+func newContent(data map[string][]byte, object client.Object) *Content {
+	return &Content{Data: data, Annotations: object.GetAnnotations(), Labels: object.GetLabels(), Hash: hash(data)}
 }
 
 func (r *Reader) lookup(k key, version string) *Content {

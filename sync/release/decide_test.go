@@ -82,6 +82,8 @@ func TestDigest_changesWithWhatMakesADifference(t *testing.T) {
 		"owner":  func(d *release.Desired) { d.Owner = "other" },
 		"crds":   func(d *release.Desired) { d.Options.CRDs = "Skip" },
 		"policy": func(d *release.Desired) { d.Options.CRDs = "CreateReplace" },
+		"lookup": func(d *release.Desired) { d.Options.Lookup = true },   // templates see something else
+		"as":     func(d *release.Desired) { d.Options.As = "deployer" }, // it may not be allowed what another was
 	} {
 		assert.NotEqual(t, same, digest(change), name)
 	}

@@ -65,6 +65,11 @@ type Options struct {
 	DisableHooks bool
 	// HistoryLimit is how many revisions are kept. Default: 5.
 	HistoryLimit int
+	// Lookup lets templates look up objects of the cluster, with the rights of the Target. Without it,
+	// they find none.
+	Lookup bool
+	// As names the identity of the Target: another one makes another revision.
+	As string
 }
 
 const (
@@ -113,10 +118,14 @@ const wentBack = "rollback"
 const inputFormat = 1
 
 // Digest identifies everything that makes a difference in the cluster: the chart, the values, the
-// marks and the CRD policy. Two Desired with the same digest need no upgrade between them. It is 40
+// marks, the CRD policy, and whose rights it has. Two Desired with the same digest need no upgrade between them. It is 40
 // hexadecimal digits.
 func (d Desired) Digest() (string, error) {
-	data, err := json.Marshal([]any{inputFormat, d.ChartDigest, d.Values, d.Owner, d.OwnerHash, d.Name, d.Options.crdInput()})
+	input := []any{inputFormat, d.ChartDigest, d.Values, d.Owner, d.OwnerHash, d.Name, d.Options.crdInput()}
+	if d.Options.Lookup || d.Options.As != "" { // otherwise the digest is that of releases made before there were these
+		input = append(input, d.Options.Lookup, d.Options.As)
+	}
+	data, err := json.Marshal(input)
 	if err != nil {
 		return "", &Error{Reason: ReasonValues, Err: fmt.Errorf("encode values: %w", err)}
 	}

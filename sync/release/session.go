@@ -54,13 +54,16 @@ func (s *session) configuration() (*action.Configuration, error) {
 	if err != nil {
 		return nil, &Error{Reason: ReasonUnavailable, Err: err}
 	}
-	return &action.Configuration{
-		RESTClientGetter: s.client.getter,
-		Releases:         s.store.storage(),
-		KubeClient:       s.client,
-		Capabilities:     capabilities,
-		Log:              func(format string, args ...any) { s.log.V(2).Info(fmt.Sprintf(format, args...)) },
-	}, nil
+	configuration := &action.Configuration{
+		Releases:     s.store.storage(),
+		KubeClient:   s.client,
+		Capabilities: capabilities,
+		Log:          func(format string, args ...any) { s.log.V(2).Info(fmt.Sprintf(format, args...)) },
+	}
+	if s.desired.Options.Lookup { // Helm uses it for nothing else: KubeClient does the rest
+		configuration.RESTClientGetter = s.client.getter
+	}
+	return configuration, nil
 }
 
 // failed turns what an action returned into an Error. It prefers what the client and the store saw:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,18 +16,35 @@ import (
 	"waybill.dev/waybill/sync/render/helm"
 )
 
-// Input holds the specs that have values, or name where they are. All fields are required.
+// Input holds the specs that have values, or name where they are. The specs are required.
 type Input struct {
 	Definition   *v1alpha1.ApplicationDefinition
 	Version      *v1alpha1.ApplicationVersion
 	Installation *v1alpha1.ApplicationInstallation
+
+	// Account is the ServiceAccount that the installation acts as. Without one, whoever can change an
+	// object that valuesFrom names would decide what is installed with Waybill's own rights, so only
+	// protected objects are used.
+	Account string
+}
+
+// Object is a Secret or a ConfigMap.
+type Object struct {
+	Data map[string][]byte
+	// Protected says that only those may change it who may install: it has the label
+	// v1alpha1.ValuesLabel with the value v1alpha1.ValuesProtected.
+	Protected bool
+}
+
+// IsProtected reports whether an object with these labels is protected.
+func IsProtected(labels map[string]string) bool {
+	return labels[v1alpha1.ValuesLabel] == v1alpha1.ValuesProtected
 }
 
 // Source reads what an Input names.
 type Source interface {
-	// Data returns the content of a Secret or a ConfigMap of the user cluster; found is false if it
-	// does not exist.
-	Data(ctx context.Context, kind string, name types.NamespacedName) (data map[string][]byte, found bool, err error)
+	// Data returns a Secret or a ConfigMap of the user cluster; nil if it does not exist.
+	Data(ctx context.Context, kind string, name types.NamespacedName) (*Object, error)
 	// Cluster returns the cluster as its hub knows it; an empty one if the hub has none for it.
 	Cluster(ctx context.Context) (*v1alpha1.KubernetesCluster, error)
 }
@@ -37,6 +55,8 @@ type InvalidError struct {
 	// Elsewhere says that the fault is not in the definition or the installation, but in an object
 	// that the installation names: its next change may help.
 	Elsewhere bool
+	// Unprotected says that an object is not used because it is not protected.
+	Unprotected bool
 
 	message string
 }
@@ -115,10 +135,11 @@ func (in Input) facts(ctx context.Context, from Source) ([]map[string]any, error
 func (in Input) named(ctx context.Context, from Source) ([]map[string]any, error) {
 	var layers []map[string]any
 	for i, reference := range in.Installation.Spec.ValuesFrom {
-		layer, err := read(ctx, from, in.Installation.Namespace, reference)
+		layer, err := in.read(ctx, from, reference)
 		var known *InvalidError
 		if errors.As(err, &known) {
-			return nil, &InvalidError{Elsewhere: known.Elsewhere, message: fmt.Sprintf("spec.valuesFrom[%d]: %s", i, known.message)}
+			known.message = fmt.Sprintf("spec.valuesFrom[%d]: %s", i, known.message)
+			return nil, known
 		}
 		if err != nil {
 			return nil, fmt.Errorf("spec.valuesFrom[%d]: %w", i, err)
@@ -131,19 +152,29 @@ func (in Input) named(ctx context.Context, from Source) ([]map[string]any, error
 	return layers, nil
 }
 
-func read(ctx context.Context, from Source, namespace string, reference v1alpha1.ValuesReference) (map[string]any, error) {
-	name := types.NamespacedName{Namespace: namespace, Name: reference.Name}
-	data, found, err := from.Data(ctx, reference.Kind, name)
+func (in Input) read(ctx context.Context, from Source, reference v1alpha1.ValuesReference) (map[string]any, error) {
+	name := types.NamespacedName{Namespace: in.Installation.Namespace, Name: reference.Name}
+	found, err := from.Data(ctx, reference.Kind, name)
 	if err != nil {
 		return nil, err
 	}
-	content, ok := data[reference.GetKey()]
+	switch {
+	case found == nil && reference.Optional && in.Account == "" && slices.Contains(in.Installation.Status.OptionalValues, reference.Kind+"/"+reference.Name):
+		return nil, elsewhere("%s %s does not exist any more, and what is installed takes values from it: create it again, or take it out of spec.valuesFrom", reference.Kind, name)
+	case found == nil && reference.Optional:
+		return nil, nil
+	case found == nil:
+		return nil, elsewhere("%s %s does not exist", reference.Kind, name)
+	case !found.Protected && in.Account == "":
+		return nil, &InvalidError{Elsewhere: true, Unprotected: true, message: fmt.Sprintf("%s %s lacks the label %s: %s, without which anyone who may edit it "+
+			"could change what Waybill installs with its own rights; have somebody label it who may install ApplicationDefinition %s, or set spec.serviceAccountName",
+			reference.Kind, name, v1alpha1.ValuesLabel, v1alpha1.ValuesProtected, in.Definition.Name)}
+	}
+	content, ok := found.Data[reference.GetKey()]
 	switch {
 	case ok:
 	case reference.Optional:
 		return nil, nil
-	case !found:
-		return nil, elsewhere("%s %s does not exist", reference.Kind, name)
 	default:
 		return nil, elsewhere("%s %s has no key %q", reference.Kind, name, reference.GetKey())
 	}

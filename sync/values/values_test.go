@@ -19,15 +19,22 @@ import (
 
 var errDown = errors.New("connection refused")
 
+// unprotected is a key in objects that lack the label.
+const unprotected = "unprotected"
+
 // source holds what is named by kind and name; a nil map stands for one that cannot be read.
 type source map[string]map[string][]byte
 
-func (s source) Data(_ context.Context, kind string, name types.NamespacedName) (map[string][]byte, bool, error) {
+func (s source) Data(_ context.Context, kind string, name types.NamespacedName) (*values.Object, error) {
 	data, found := s[kind+" "+name.String()]
-	if found && data == nil {
-		return nil, false, errDown
+	switch {
+	case !found:
+		return nil, nil
+	case data == nil:
+		return nil, errDown
 	}
-	return data, found, nil
+	_, unprotected := data[unprotected]
+	return &values.Object{Data: data, Protected: !unprotected}, nil
 }
 
 func (s source) Cluster(context.Context) (*v1alpha1.KubernetesCluster, error) {
@@ -160,6 +167,43 @@ func TestOf_saysWhatIsWrong(t *testing.T) {
 			require.ErrorAs(t, err, &invalid)
 			assert.EqualError(t, invalid, tc.want, tc.reason)
 			assert.Equal(t, tc.elsewhere, invalid.Elsewhere)
+		})
+	}
+}
+
+// C60: without an account, only what is protected is used, whether or not it is optional.
+func TestOf_withoutAnAccountTakesWhatIsProtected(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason           string
+		account          string
+		optional, remove bool
+		installed        []string
+		want             string
+	}{
+		"no account":                {"whoever may edit it could decide what is installed", "", false, false, nil, "spec.valuesFrom[0]: ConfigMap team/first lacks the label apps.waybill.dev/values: protected"},
+		"no account, optional":      {"it is there, so it is not left out in silence", "", true, false, nil, "spec.valuesFrom[0]: ConfigMap team/first lacks the label"},
+		"an account":                {"what it decides is done with the rights of that", "deployer", false, false, nil, ""},
+		"optional, gone":            {"it was never there", "", true, true, []string{"ConfigMap/other"}, ""},
+		"optional, deleted":         {"deletions are not guarded", "", true, true, []string{"ConfigMap/first"}, "spec.valuesFrom[0]: ConfigMap team/first does not exist any more"},
+		"optional, deleted, acting": {"whoever deletes it decides about an account's rights", "deployer", true, true, []string{"ConfigMap/first"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, from := input(t), contents()
+			in.Account, in.Installation.Spec.ValuesFrom[0].Optional, in.Installation.Status.OptionalValues = tc.account, tc.optional, tc.installed
+			from["ConfigMap team/first"][unprotected] = nil
+			if tc.remove {
+				delete(from, "ConfigMap team/first")
+			}
+			_, err := values.Of(t.Context(), in, from)
+			if tc.want == "" {
+				require.NoError(t, err, tc.reason)
+				return
+			}
+			var invalid *values.InvalidError
+			require.ErrorAs(t, err, &invalid, tc.reason)
+			assert.Contains(t, err.Error(), tc.want)
+			assert.Equal(t, !tc.remove, invalid.Unprotected)
+			assert.True(t, invalid.Elsewhere)
 		})
 	}
 }

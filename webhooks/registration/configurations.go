@@ -7,6 +7,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -28,11 +29,21 @@ const notBeingDeleted = "!has((object == null ? oldObject : object).metadata.del
 // allowed (C35).
 const wantsSomethingElse = "(object != null && oldObject != null && object.?spec != oldObject.?spec)"
 
-// Hook registers one resource of our group at one path.
+// Hook registers one resource at one path.
 type Hook struct {
-	// Resource of our group, in the plural. Subresources are never included: status and scale
-	// writes always pass (C49, P10).
+	// Resource in the plural. Subresources are never included: status and scale writes always pass
+	// (C49, P10).
 	Resource string
+
+	// Of is the group and version of the resource. Default: ours.
+	Of *schema.GroupVersion
+
+	// Labels select the objects: those that carry them, and those that did before. Default: all.
+	Labels map[string]string
+
+	// Condition is a CEL expression of the requests that the webhook is called for. Default: those
+	// about objects that are not being deleted, or that change the spec of one that is.
+	Condition string
 
 	// Path that the server answers at.
 	Path string
@@ -92,23 +103,35 @@ func (h Hooks) validating(e Endpoint, bundle []byte) []admissionregistrationv1.V
 			FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
 			MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
 			NamespaceSelector:       &metav1.LabelSelector{},
-			ObjectSelector:          &metav1.LabelSelector{},
+			ObjectSelector:          &metav1.LabelSelector{MatchLabels: hook.Labels},
 			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
 			TimeoutSeconds:          ptr.To(int32(Timeout / time.Second)),
 			AdmissionReviewVersions: []string{"v1"},
-			MatchConditions:         matchConditions(notBeingDeleted + " || " + wantsSomethingElse),
+			MatchConditions:         hook.conditions(),
 		})
 	}
 	slices.SortFunc(webhooks, func(a, b admissionregistrationv1.ValidatingWebhook) int { return cmp.Compare(a.Name, b.Name) })
 	return webhooks
 }
 
+// conditions returns when the webhook is called.
+func (h Hook) conditions() []admissionregistrationv1.MatchCondition {
+	if h.Condition == "" {
+		return matchConditions(notBeingDeleted + " || " + wantsSomethingElse)
+	}
+	return []admissionregistrationv1.MatchCondition{{Name: "concerned", Expression: h.Condition}}
+}
+
 func (h Hook) rules() []admissionregistrationv1.RuleWithOperations {
+	of := v1alpha1.GroupVersion
+	if h.Of != nil {
+		of = *h.Of
+	}
 	return []admissionregistrationv1.RuleWithOperations{{
 		Operations: h.Operations,
 		Rule: admissionregistrationv1.Rule{
-			APIGroups:   []string{v1alpha1.Group},
-			APIVersions: []string{v1alpha1.GroupVersion.Version},
+			APIGroups:   []string{of.Group},
+			APIVersions: []string{of.Version},
 			Resources:   []string{h.Resource},
 			Scope:       ptr.To(h.Scope),
 		},

@@ -113,7 +113,8 @@ func (d *driver) due(s *scope) *action {
 	m := d.methods[current.Method]
 	if why, due := d.overdue(s); due {
 		return &action{kind: rollBack, why: why, work: func(ctx context.Context, p plan) acted {
-			got := m.rollback(ctx, p.of(current, at), why)
+			refused := func(err error) acted { return spared(why, err) }
+			got := d.actingAs(ctx, p.of(current, at), refused, func(p plan) acted { return m.rollback(ctx, p, why) })
 			d.noteLast(ctx, p, got) // it may have been told to end after it had noted the release
 			return got
 		}}
@@ -129,7 +130,10 @@ func (d *driver) due(s *scope) *action {
 	if how == compare {
 		drifted = nil
 	}
-	return &action{kind: how, work: func(ctx context.Context, p plan) acted { return m.correct(ctx, p.of(current, at), drifted) }}
+	return &action{kind: how, work: func(ctx context.Context, p plan) acted {
+		refused := func(err error) acted { return acted{err: err} }
+		return d.actingAs(ctx, p.of(current, at), refused, func(p plan) acted { return m.correct(ctx, p, drifted) })
+	}}
 }
 
 // correctionDue returns how to put right what others have changed, or may have; nothing if that is not

@@ -145,7 +145,7 @@ func TestInstallation_isGivenUpForGoodAlthoughItsValuesWereMissing(t *testing.T)
 	}))
 	w.noPods()
 	more := func() *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: objectMeta("more"), Data: map[string]string{"values.yaml": "page: {title: more}"}}
+		return &corev1.ConfigMap{ObjectMeta: protectedMeta("more"), Data: map[string]string{"values.yaml": "page: {title: more}"}}
 	}
 	w.Create(more())
 	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) {

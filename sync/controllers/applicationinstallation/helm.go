@@ -30,16 +30,16 @@ func (m *helmMethod) fetch(ctx context.Context, p plan) (*files, error) {
 
 func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 	id := identity(p)
-	result, err := m.engine.Ensure(ctx, m.cluster, release.Desired{
+	result, err := m.engine.Ensure(ctx, p.target, release.Desired{
 		Identity:    id,
 		Chart:       f.chart.Chart,
 		ChartDigest: f.chart.Digest,
 		Values:      p.values,
-		Options:     releaseOptions(p.options),
+		Options:     releaseOptions(p),
 	})
-	got := acted{release: noted(result), wrote: err == nil && (result.Action != release.ActionNone || result.Adopted)}
+	got := acted{release: noted(p, result), wrote: err == nil && (result.Action != release.ActionNone || result.Adopted)}
 	m.note(ctx, p, got, slices.Concat(
-		altered(id, result.Altered, "it was not used, and another revision was made from the chart"),
+		altered(p, result.Altered, "it was not used, and another revision was made from the chart"),
 		ignored(id, result.Ignored),
 		said(id, result.Warnings, result.Kept)))
 	if err != nil {
@@ -130,7 +130,7 @@ func (m *helmMethod) compare(ctx context.Context, p plan, got acted, dirty []man
 		}
 	case v1alpha1.DriftEnabled:
 	}
-	drift, err := fix(ctx, m.cluster, identity(p), dirty)
+	drift, err := fix(ctx, p.target, identity(p), dirty)
 	switch {
 	case p.options.GetDriftDetection() == v1alpha1.DriftWarn:
 		got.drifted = described(drift)
@@ -164,14 +164,14 @@ func described(drift release.Drift) []string {
 func (m *helmMethod) rollback(ctx context.Context, p plan, why string) acted {
 	id := identity(p)
 	var refuted error
-	result, err := m.engine.Rollback(ctx, m.cluster, id, releaseOptions(p.options), release.Verdict{Why: why, Confirm: func(ctx context.Context) error {
+	result, err := m.engine.Rollback(ctx, p.target, id, releaseOptions(p), release.Verdict{Why: why, Confirm: func(ctx context.Context) error {
 		refuted = m.confirm(ctx, p)
 		return refuted
 	}})
 	if refuted != nil {
 		return spared(why, refuted)
 	}
-	got := acted{release: noted(result)}
+	got := acted{release: noted(p, result)}
 	switch {
 	case release.ReasonOf(err) == release.ReasonAltered:
 		got.failure = reconcile.Stalled(v1alpha1.ReleaseAlteredReason, "%s; not rolled back: %w; change the installation to try again", why, err)
@@ -187,7 +187,7 @@ func (m *helmMethod) rollback(ctx context.Context, p plan, why string) acted {
 	if reconcile.IsStalled(got.failure) { // otherwise it is tried again
 		got.givenUp = p.installed.moved
 	}
-	m.note(ctx, p, got, append(altered(id, result.Altered, "it was not used"), said(id, result.Warnings, result.Kept)...))
+	m.note(ctx, p, got, append(altered(p, result.Altered, "it was not used"), said(id, result.Warnings, result.Kept)...))
 	switch {
 	case err != nil:
 		return got
@@ -218,8 +218,8 @@ func (m *helmMethod) uninstall(ctx context.Context, p plan) acted {
 	m.applier.Unwatch(p.owner)
 	id := identity(p)
 	installed := slices.DeleteFunc(slices.Clone(p.inventory), isApplication)
-	left, err := m.engine.Uninstall(ctx, m.cluster, id, releaseOptions(p.options), installed)
-	m.note(ctx, p, got, append(altered(id, left.Altered, "its delete hooks were not run"), said(id, nil, left.Kept)...))
+	left, err := m.engine.Uninstall(ctx, p.target, id, releaseOptions(p), installed)
+	m.note(ctx, p, got, append(altered(p, left.Altered, "its delete hooks were not run"), said(id, nil, left.Kept)...))
 	if err != nil {
 		got.err = reconcile.Failed(v1alpha1.UninstallFailedReason, "%w", prefixed("uninstall", p, err))
 		return got
@@ -234,17 +234,29 @@ func identity(p plan) release.Identity {
 		Name:      p.inst.Name,
 		Owner:     p.owner.String(),
 		OwnerHash: p.owner.Hash(),
-		Known:     p.deployed.known(),
+		Known:     p.vouched(),
 	}
 }
 
-func releaseOptions(o *v1alpha1.HelmDeployOptions) release.Options {
+// vouched returns what is known of the release as far as the identity that the installation acts as may
+// go by it: what another one rendered may need rights that only this one has, as hooks do that never ran.
+func (p plan) vouched() *v1alpha1.ReleaseStatus {
+	if known := p.deployed.known(); known != nil && known.ServiceAccountName == p.resolved.ServiceAccountName {
+		return known
+	}
+	return nil
+}
+
+func releaseOptions(p plan) release.Options {
+	o := p.options
 	return release.Options{
 		Timeout:      o.GetTimeout(),
 		Atomic:       o != nil && o.Atomic,
 		CRDs:         o.GetCRDs(),
 		DisableHooks: o != nil && o.DisableHooks,
 		HistoryLimit: o.GetHistoryLimit(),
+		Lookup:       p.lookup,
+		As:           p.resolved.ServiceAccountName,
 	}
 }
 

@@ -25,6 +25,7 @@ func (d *driver) recordIntent(ctx context.Context, s *scope) error {
 		s.awaitHealthOf(resolved)
 	}
 	s.inst.Status.Application, s.inst.Status.HealthAwaitedSince = &resolved, sinceOf(s.session.healthAwaited)
+	s.inst.Status.OptionalValues = s.optional
 	s.session.givenUp, s.inst.Status.GivenUp = "", ""
 	return s.pass.Write(ctx)
 }
@@ -50,10 +51,12 @@ func (d *driver) installOnce(ctx context.Context, m method, p plan, f *files) ac
 			release()
 		}
 	}()
-	if err := d.ensureNamespace(ctx, p); err != nil {
-		return acted{failure: err}
-	}
-	got := m.install(ctx, p, f)
+	got := d.actingAs(ctx, p, func(err error) acted { return acted{failure: err} }, func(p plan) acted {
+		if err := d.ensureNamespace(ctx, p); err != nil {
+			return acted{failure: err}
+		}
+		return m.install(ctx, p, f)
+	})
 	if settles = got.complete(); !settles {
 		d.noteLast(ctx, p, got) // it may have been told to end after it had noted the release
 		return got

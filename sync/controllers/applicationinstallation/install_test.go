@@ -54,7 +54,7 @@ func TestInstallation_isInstalledUpgradedAndUninstalled(t *testing.T) {
 // K39, K48, C26, C33
 func TestInstallation_valuesOverrideEachOther(t *testing.T) {
 	w := newWorld(t)
-	w.Create(&corev1.Secret{ObjectMeta: objectMeta("more"), Data: map[string][]byte{"values.yaml": []byte("replicas: 4\npage: {title: from-secret}\n")}})
+	w.Create(&corev1.Secret{ObjectMeta: protectedMeta("more"), Data: map[string][]byte{"values.yaml": []byte("replicas: 4\npage: {title: from-secret}\n")}})
 	w.define(func(d *v1alpha1.ApplicationDefinitionSpec) {
 		d.DefaultValues = values(t, map[string]any{"replicas": 2, "page": map[string]any{"title": "from-definition", "text": "from-definition"}})
 		d.Versions[0].Template.Values = values(t, map[string]any{"replicas": 3, "hook": map[string]any{"enabled": false}})

@@ -70,6 +70,7 @@ func (m kustomizeMethod) apply(ctx context.Context, p plan, f *files) (acted, []
 		DefaultNamespace: p.resolved.Namespace,
 		Health:           true,
 		Intent:           m.declare(p),
+		As:               writers(p),
 	})
 	got := acted{inventory: result.Inventory, waiting: result.Waiting, warnings: result.Warnings}
 	got.problems = append(got.problems, f.problems...)
@@ -106,8 +107,22 @@ func (m kustomizeMethod) rollback(ctx context.Context, p plan, why string) acted
 	return acted{inventory: p.inventory, failure: reconcile.Stalled(v1alpha1.NotHealthyReason, "%s", why)}
 }
 
+// writers returns who writes what: Waybill itself the Application that describes the installation, and
+// the installation's identity everything else.
+func writers(p plan) func(manifest.ID) apply.Target {
+	if p.resolved.ServiceAccountName == "" {
+		return nil
+	}
+	return func(id manifest.ID) apply.Target {
+		if isApplication(id) && id.Namespace == p.resolved.Namespace && id.Name == p.inst.Name {
+			return nil
+		}
+		return p.target
+	}
+}
+
 func (m kustomizeMethod) uninstall(ctx context.Context, p plan) acted {
-	result := m.applier.Delete(ctx, p.owner, p.inventory)
+	result := m.applier.DeleteAs(ctx, p.owner, p.inventory, writers(p))
 	got := acted{inventory: result.Inventory, problems: result.Problems, waiting: result.Inventory}
 	if result.Err != nil {
 		got.err = reconcile.Failed(v1alpha1.UninstallFailedReason, "%w", prefixed("uninstall", p, result.Err))

@@ -5,6 +5,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/source/chart"
 	"waybill.dev/waybill/sync/source/git"
@@ -37,6 +38,10 @@ type plan struct {
 	values     map[string]any
 	source     origin
 	digest     string
+	// lookup lets templates look up objects of the cluster.
+	lookup bool
+	// target is the cluster under the identity that the installation acts as; set by actingAs.
+	target *cluster.Cluster
 	// installed is set by of.
 	installed installed
 	// deployed is that of the session, and inventory what it listed when the job began.
@@ -91,6 +96,7 @@ func (d *driver) plan(s *scope) plan {
 		values:     s.values,
 		source:     origin{version: s.version, credentials: s.credentials, authorities: s.authorities},
 		digest:     s.digest,
+		lookup:     s.lookup(),
 		deployed:   &s.session.deployed,
 	}
 }

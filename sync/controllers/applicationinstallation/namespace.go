@@ -22,13 +22,13 @@ var namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
 // use it by now.
 func (d *driver) ensureNamespace(ctx context.Context, p plan) error {
 	wanted := p.namespace
-	client := d.cluster.Metadata().Resource(namespaces)
 	marked := len(wanted.Labels)+len(wanted.Annotations) > 0
 	if wanted.Name == p.inst.Namespace && !wanted.Create && !marked {
 		return nil // the installation is in it
 	}
 	if !wanted.Create {
-		_, err := client.Get(ctx, wanted.Name, metav1.GetOptions{})
+		// Nobody gains by this, so that an account needs no right to it.
+		_, err := d.cluster.Metadata().Resource(namespaces).Get(ctx, wanted.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return reconcile.Failed(v1alpha1.NamespaceNotFoundReason,
 				"namespace %s does not exist: create it, or set spec.namespace.create", wanted.Name)
@@ -46,7 +46,7 @@ func (d *driver) ensureNamespace(ctx context.Context, p plan) error {
 		return err
 	}
 	manager := v1alpha1.FieldManager + ":" + p.owner.Hash()
-	_, err = client.Patch(ctx, wanted.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: manager, Force: ptr.To(true)})
+	_, err = p.target.Metadata().Resource(namespaces).Patch(ctx, wanted.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: manager, Force: ptr.To(true)})
 	if err != nil {
 		return reconcile.Failed(v1alpha1.NamespaceNotFoundReason, "namespace %s: %w", wanted.Name, err)
 	}

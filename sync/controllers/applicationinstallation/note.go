@@ -56,21 +56,27 @@ type remark struct{ reason, note string }
 
 // noted returns the status of a release, which is empty if the action has uninstalled it; nil if the
 // action made nothing of the release.
-func noted(result release.Result) *v1alpha1.ReleaseStatus {
+func noted(p plan, result release.Result) *v1alpha1.ReleaseStatus {
 	if result.Release.Name == "" && !result.Gone {
 		return nil
 	}
-	return &result.Release
+	made := result.Release
+	made.ServiceAccountName = p.resolved.ServiceAccountName
+	return &made
 }
 
 // altered returns a remark on the records of a release that differ from what was noted, and on what
 // came of it; none if there are no such records.
-func altered(id release.Identity, revisions []int, came string) []remark {
+func altered(p plan, revisions []int, came string) []remark {
 	if len(revisions) == 0 {
 		return nil
 	}
-	return []remark{{v1alpha1.ReleaseAlteredReason, fmt.Sprintf("Helm's record of revision %s of release %s is not as Waybill noted it: %s",
-		strings.Trim(fmt.Sprint(revisions), "[]"), id, came)}}
+	why := "is not as Waybill noted it"
+	if known := p.deployed.known(); known != nil && p.vouched() == nil {
+		why = "was made as " + describeAccount(p.inst.Namespace, known.ServiceAccountName)
+	}
+	return []remark{{v1alpha1.ReleaseAlteredReason, fmt.Sprintf("Helm's record of revision %s of release %s %s: %s",
+		strings.Trim(fmt.Sprint(revisions), "[]"), identity(p), why, came)}}
 }
 
 // ignored returns a remark on Secrets that pass for records of a release; none if there are none.

@@ -35,3 +35,29 @@ func TestDeployed_tellsOnce(t *testing.T) {
 	assert.Len(t, l.tell(), 3)
 	assert.Empty(t, l.tell())
 }
+
+// C60: what was rendered for one identity is not run as another: it may hold hooks that were never tried.
+func TestPlan_vouchesForItsOwnRecordsOnly(t *testing.T) {
+	for name, tc := range map[string]struct {
+		made, acting string
+		want         bool
+		says         string
+	}{
+		"Waybill itself":      {"", "", true, ""},
+		"the same account":    {"deployer", "deployer", true, ""},
+		"no account any more": {"deployer", "", false, "was made as ServiceAccount team-a/deployer"},
+		"an account now":      {"", "deployer", false, "was made as Waybill itself"},
+		"another account":     {"deployer", "other", false, "was made as ServiceAccount team-a/deployer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := plan{inst: &v1alpha1.ApplicationInstallation{}, deployed: &deployed{}}
+			p.inst.Namespace, p.resolved.ServiceAccountName = "team-a", tc.made
+			p.deployed.note(noted(p, release.Result{Release: v1alpha1.ReleaseStatus{Name: "shop", Revision: 2, RecordDigest: "d"}}))
+			p.resolved.ServiceAccountName = tc.acting
+			assert.Equal(t, tc.want, identity(p).Known != nil)
+			if !tc.want {
+				assert.Contains(t, altered(p, []int{2}, "it was not used")[0].note, tc.says)
+			}
+		})
+	}
+}

@@ -50,6 +50,9 @@ type Reconciler struct {
 	Drain *reconcile.Drain
 	// SystemNamespace holds the credentials of sources (K55).
 	SystemNamespace string
+	// DefaultServiceAccount is the ServiceAccount of their namespaces that installations act as where
+	// neither they nor their definitions name one. Default: none, Waybill's own identity.
+	DefaultServiceAccount string
 	// Workers is how many installations are reconciled at a time in each cluster. Default: 4.
 	Workers int
 	// Actions is how many Helm actions and applies run at a time in each cluster. Default: 10.

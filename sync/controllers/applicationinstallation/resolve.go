@@ -69,8 +69,12 @@ func (d *driver) resolve(ctx context.Context, s *scope) error {
 	case s.version.Template == nil:
 		return reconcile.Stalled(v1alpha1.InvalidSpecReason, "version %q of ApplicationDefinition %q has no template", wanted, ref.Name)
 	}
+	if errs := validation.ValidateInstallationAccount(s.inst, definition, d.DefaultServiceAccount); len(errs) > 0 {
+		return reconcile.Stalled(v1alpha1.ServiceAccountRequiredReason, "%w", errs.ToAggregate())
+	}
 	s.resolved = v1alpha1.ResolvedApplication{
 		Name: ref.Name, Version: wanted, Method: definition.GetMethod(), Namespace: s.namespace().Name,
+		ServiceAccountName: s.inst.GetServiceAccountName(definition, d.DefaultServiceAccount),
 	}
 	if offer == offered {
 		if err := d.recordBegun(ctx, definition); err != nil {

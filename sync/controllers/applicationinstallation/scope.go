@@ -36,6 +36,8 @@ type scope struct {
 	authorities *content.Content
 	// values, merged from everything but the chart, are set by readValues.
 	values map[string]any
+	// optional are the optional objects that values come from, set by readValues.
+	optional []string
 	// digest of everything that is known to go into the installation is set by readValues;
 	// what a moving git reference points at is added by prepare. It is empty if missing is set.
 	digest string
@@ -52,6 +54,12 @@ type scope struct {
 // options returns the options of the installation, or else those of its definition.
 func (s *scope) options() *v1alpha1.HelmDeployOptions {
 	return s.inst.GetHelmOptions(s.definition)
+}
+
+// lookup reports whether templates may look up objects of the cluster: with the rights of the
+// installation's own ServiceAccount always, with those of Waybill if the definition allows it.
+func (s *scope) lookup() bool {
+	return s.resolved.ServiceAccountName != "" || s.definition != nil && s.definition.Spec.AllowLookup
 }
 
 // namespace returns where the workload is installed (K36).

@@ -62,6 +62,11 @@ func newChartRepo(t *testing.T) *env.HelmRepo {
 		_, err = repo.Push(charts+"web", func(c *chart.Chart) { c.Metadata.Version = version })
 		require.NoError(t, err)
 	}
+	_, err = repo.Push(charts+"web", func(c *chart.Chart) {
+		c.Metadata.Name, c.Schema = "open", nil
+		c.Templates = []*chart.File{{Name: "templates/extra.yaml", Data: []byte("{{ range .Values.extraDeploy }}\n---\n{{ tpl (toYaml .) $ }}\n{{ end }}\n")}}
+	})
+	require.NoError(t, err)
 	return repo
 }
 
@@ -183,6 +188,11 @@ func (w *world) settle(inst *v1alpha1.ApplicationInstallation) {
 }
 
 func objectMeta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
+
+// protectedMeta is that of an object which values of installations without an account may come from.
+func protectedMeta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.ValuesLabel: v1alpha1.ValuesProtected}}
+}
 
 func metaAnnotate(o client.Object, key, value string) {
 	annotations := o.GetAnnotations()

@@ -1,6 +1,7 @@
 package applicationinstallation
 
 import (
+	"cmp"
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,12 +25,20 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 		return reconcile.Outcome{}, err
 	}
 	s.resolved = *app
+	s.resolved.ServiceAccountName = cmp.Or(s.inst.Spec.ServiceAccountName, app.ServiceAccountName)
 	s.session.prepared = nil
 	s.session.beginUninstall()
 	if s.backsOff(s.session.install) {
 		return reconcile.Outcome{}, d.remaining(s)
 	}
-	a := &action{kind: uninstall, work: d.methods[app.Method].uninstall}
+	a := &action{kind: uninstall, work: func(ctx context.Context, p plan) acted {
+		refused := func(err error) acted { return acted{inventory: p.inventory, err: stuck(err)} }
+		got := d.actingAs(ctx, p, refused, func(p plan) acted { return d.methods[app.Method].uninstall(ctx, p) })
+		if reconcile.ReasonOf(got.err) == v1alpha1.ForbiddenReason {
+			got.err = stuck(got.err)
+		}
+		return got
+	}}
 	if running := s.session.running; running != nil && running.kind != uninstall {
 		begun := *running
 		begun.work = func(context.Context, plan) acted { return acted{} } // none begins any more

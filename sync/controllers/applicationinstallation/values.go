@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,9 +21,14 @@ import (
 // into the installation.
 func (d *driver) readValues(ctx context.Context, s *scope) error {
 	var err error
-	s.values, err = values.Of(ctx, values.Input{Definition: s.definition, Version: s.version, Installation: s.inst}, valuesSource{d})
+	from := &valuesSource{driver: d}
+	s.values, err = values.Of(ctx, values.Input{
+		Definition: s.definition, Version: s.version, Installation: s.inst, Account: s.resolved.ServiceAccountName,
+	}, from)
 	var invalid *values.InvalidError
 	switch {
+	case errors.As(err, &invalid) && invalid.Unprotected: // its watch tells when it is labelled
+		return reconcile.Stalled(v1alpha1.UnprotectedValuesReason, "%w", err)
 	case errors.As(err, &invalid) && invalid.Elsewhere:
 		return reconcile.Waiting(v1alpha1.InvalidValuesReason, 0, "%w", err)
 	case errors.As(err, &invalid):
@@ -30,38 +36,56 @@ func (d *driver) readValues(ctx context.Context, s *scope) error {
 	case err != nil:
 		return err
 	}
+	s.optional = from.optional(s.inst)
 	s.digest, err = s.inputDigest()
 	return err
 }
 
 // valuesSource reads Secrets and ConfigMaps of the user cluster, which are watched from then on,
 // and what the hub knows about the cluster.
-type valuesSource struct{ *driver }
+type valuesSource struct {
+	*driver
+	// found are the objects that there are, as status.optionalValues has them.
+	found []string
+}
 
 // Data implements values.Source.
-func (v valuesSource) Data(ctx context.Context, kind string, name types.NamespacedName) (map[string][]byte, bool, error) {
+func (v *valuesSource) Data(ctx context.Context, kind string, name types.NamespacedName) (*values.Object, error) {
 	read := v.driver.values.Get
 	known, err := v.watching.start(content.Kind(kind))
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if !known {
 		read = v.driver.values.Fetch
 	}
 	found, err := read(ctx, content.Kind(kind), name)
 	if apierrors.IsNotFound(err) {
-		return nil, false, nil
+		return nil, nil
 	}
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	return found.Data, true, nil
+	v.found = append(v.found, kind+"/"+name.Name)
+	return &values.Object{Data: found.Data, Protected: values.IsProtected(found.Labels)}, nil
 }
 
 // Cluster implements values.Source.
-func (v valuesSource) Cluster(ctx context.Context) (*v1alpha1.KubernetesCluster, error) {
+func (v *valuesSource) Cluster(ctx context.Context) (*v1alpha1.KubernetesCluster, error) {
 	found := &v1alpha1.KubernetesCluster{}
 	return found, v.Hub.Get(ctx, v.cluster.Name(), found)
+}
+
+// optional returns the optional objects of an installation that there are.
+func (v *valuesSource) optional(inst *v1alpha1.ApplicationInstallation) []string {
+	var found []string
+	for _, reference := range inst.Spec.ValuesFrom {
+		name := reference.Kind + "/" + reference.Name
+		if reference.Optional && slices.Contains(v.found, name) && !slices.Contains(found, name) {
+			found = append(found, name)
+		}
+	}
+	return found
 }
 
 // inputDigest returns a digest that changes with everything that makes a difference in the cluster.
@@ -70,6 +94,9 @@ func (s *scope) inputDigest() (string, error) {
 	inputs := []any{
 		s.resolved, s.version.Template.Source, s.values, s.namespace(),
 		s.options().GetCRDs(), s.options() != nil && s.options().DisableHooks,
+	}
+	if s.lookup() {
+		inputs = append(inputs, "lookup")
 	}
 	h := sha256.New()
 	encoder := json.NewEncoder(h)

@@ -20,18 +20,36 @@ func (j *job) as(ctx context.Context, d delivery, gs *v1alpha1.GitSync, cluster 
 	if gs.Spec.ServiceAccountName == "" && gs.Namespace == j.env.SystemNamespace {
 		return d, nil // Waybill's own identity
 	}
-	account := cmp.Or(gs.Spec.ServiceAccountName, "default")
-	allowed, err := mayImpersonate(ctx, cluster, gs.Namespace, account)
+	view, acting, err := j.actingAs(ctx, cluster, gs.Namespace, cmp.Or(gs.Spec.ServiceAccountName, "default"))
+	if acting {
+		d.cluster, d.acting, d.standIn = view, true, false
+	}
+	return d, err
+}
+
+// actingAs returns a cluster as a ServiceAccount sees it and true, or as the user does and false if the
+// user may not impersonate the ServiceAccount, who is told so then.
+func (j *job) actingAs(ctx context.Context, cluster *fleet.Cluster, namespace, account string) (*fleet.Cluster, bool, error) {
+	allowed, err := mayImpersonate(ctx, cluster, namespace, account)
 	if err != nil {
-		return d, err
+		return cluster, false, err
 	}
 	if !allowed || j.env.Impersonates() {
 		j.env.Warnf("compared in %s with your rights, and not with those of ServiceAccount %s/%s, which you may not impersonate: it may be refused what you are not",
-			cluster.Name(), gs.Namespace, account)
-		return d, nil
+			cluster.Name(), namespace, account)
+		return cluster, false, nil
 	}
-	d.cluster, d.acting, d.standIn = cluster.As("system:serviceaccount:"+gs.Namespace+":"+account), true, false
-	return d, nil
+	return cluster.As("system:serviceaccount:" + namespace + ":" + account), true, nil
+}
+
+// actAs has what follows for an installation done as the ServiceAccount that it acts as; empty for
+// Waybill's own identity, which the user stands in for.
+func (j *job) actAs(ctx context.Context, inst *v1alpha1.ApplicationInstallation, account string) (err error) {
+	j.acting, j.account = j.target, account
+	if account != "" {
+		j.acting, _, err = j.actingAs(ctx, j.target, inst.Namespace, account)
+	}
+	return err
 }
 
 // mayImpersonate asks whether the user may act as a ServiceAccount.

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,9 @@ func (j *job) ofInstallation(ctx context.Context, inst *v1alpha1.ApplicationInst
 		return j.ofUninstall(ctx, inst, owner)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := j.actAs(ctx, inst, resolved.Account()); err != nil {
 		return nil, err
 	}
 	namespace, err := j.ofNamespace(ctx, resolved, owner)
@@ -80,7 +84,7 @@ func (j *job) ofNamespace(ctx context.Context, r *installation.Resolved, owner a
 		return nil, nil
 	}
 	// Each installation is its own field manager there.
-	d := delivery{cluster: j.target, manager: v1alpha1.FieldManager + ":" + owner.Hash(), standIn: true}
+	d := delivery{cluster: j.acting, manager: v1alpha1.FieldManager + ":" + owner.Hash(), acting: j.acting != j.target, standIn: j.acting == j.target}
 	c, err := d.predictOne(ctx, object)
 	return j.known([]change{c}), err
 }
@@ -95,19 +99,24 @@ func (j *job) madeFor(r *installation.Resolved) provided {
 	return all
 }
 
-// identityOf returns the identity of the release of an installation.
-func identityOf(inst *v1alpha1.ApplicationInstallation, namespace string, owner apply.Owner) release.Identity {
-	return release.Identity{Namespace: namespace, Name: inst.Name, Owner: owner.String(), OwnerHash: owner.Hash(), Known: inst.Status.Release}
+// identityOf returns the identity of the release of an installation. What was made as another
+// ServiceAccount is not gone by.
+func (j *job) identityOf(inst *v1alpha1.ApplicationInstallation, namespace string, owner apply.Owner) release.Identity {
+	id := release.Identity{Namespace: namespace, Name: inst.Name, Owner: owner.String(), OwnerHash: owner.Hash()}
+	if known := inst.Status.Release; known != nil && known.ServiceAccountName == j.account {
+		id.Known = known
+	}
+	return id
 }
 
 // ofRelease asks the release engine what it would do.
 func (j *job) ofRelease(ctx context.Context, r *installation.Resolved, owner apply.Owner) ([]change, error) {
-	id := identityOf(r.Installation, r.Namespace, owner)
+	id := j.identityOf(r.Installation, r.Namespace, owner)
 	options := installation.Options{Revision: 1, Stamp: id.Stamp()}
 	if current := r.Installation.Status.Release; current != nil {
 		options.Revision = int(current.Revision) + 1
 	}
-	if err := options.See(j.target); err != nil {
+	if err := options.See(j.acting); err != nil {
 		return nil, err
 	}
 	objects, err := j.sources.Render(ctx, r, options)
@@ -129,7 +138,7 @@ func (j *job) ofRelease(ctx context.Context, r *installation.Resolved, owner app
 
 // preview returns what would become of the objects of a release.
 func (j *job) preview(ctx context.Context, id release.Identity, wanted []manifest.Object, before provided) ([]change, error) {
-	at, err := newTarget(j.target)
+	at, err := newTarget(j.acting)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +155,7 @@ func (j *job) preview(ctx context.Context, id release.Identity, wanted []manifes
 
 // ofCRDs returns what would happen to the CRDs of a chart. Releases share them.
 func (j *job) ofCRDs(ctx context.Context, r *installation.Resolved, id release.Identity, crds []manifest.Object) ([]change, error) {
-	d := delivery{cluster: j.target, manager: v1alpha1.HelmFieldManager, provided: j.madeFor(r)}
+	d := delivery{cluster: j.acting, acting: j.acting != j.target, manager: v1alpha1.HelmFieldManager, provided: j.madeFor(r)}
 	changes, err := d.predict(ctx, crds)
 	for i := range changes {
 		c := &changes[i]
@@ -184,7 +193,7 @@ func (j *job) ofKustomization(ctx context.Context, r *installation.Resolved, own
 
 // applied returns the delivery of an installation by method kustomize, with what it has applied.
 func (j *job) applied(ctx context.Context, inst *v1alpha1.ApplicationInstallation, owner apply.Owner) (delivery, error) {
-	d := delivery{cluster: j.target, manager: v1alpha1.FieldManager, owner: &owner}
+	d := delivery{cluster: j.acting, acting: j.acting != j.target, manager: v1alpha1.FieldManager, owner: &owner}
 	if inst.Status.Inventory == nil {
 		return d, nil
 	}
@@ -204,8 +213,11 @@ func (j *job) ofUninstall(ctx context.Context, inst *v1alpha1.ApplicationInstall
 	if installed == nil {
 		return nil, nil
 	}
+	if err := j.actAs(ctx, inst, cmp.Or(inst.Spec.ServiceAccountName, installed.ServiceAccountName)); err != nil {
+		return nil, err
+	}
 	if installed.Method != v1alpha1.MethodKustomize {
-		return j.preview(ctx, identityOf(inst, installed.Namespace, owner), nil, provided{})
+		return j.preview(ctx, j.identityOf(inst, installed.Namespace, owner), nil, provided{})
 	}
 	d, err := j.applied(ctx, inst, owner)
 	if err != nil {

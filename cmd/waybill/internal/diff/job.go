@@ -26,9 +26,13 @@ type job struct {
 	*options
 
 	hub, target *fleet.Cluster
-	sources     *installation.Sources
-	lookup      *installation.Lookup
-	values      []map[string]any
+	// acting is target as the installation at hand sees it, which acts as account; set by actAs.
+	acting  *fleet.Cluster
+	account string
+
+	sources *installation.Sources
+	lookup  *installation.Lookup
+	values  []map[string]any
 
 	// wanted are the objects of --filename; the definitions of --definition are only in lookup.
 	wanted []manifest.Object

@@ -43,6 +43,7 @@ type Lookup struct {
 type contentData struct {
 	data        map[string][]byte
 	annotations map[string]string
+	labels      map[string]string
 }
 
 // definition returns the definition of that name.
@@ -100,7 +101,7 @@ func newContent(kind string) client.Object {
 }
 
 func dataOf(object client.Object) *contentData {
-	content := &contentData{data: map[string][]byte{}, annotations: object.GetAnnotations()}
+	content := &contentData{data: map[string][]byte{}, annotations: object.GetAnnotations(), labels: object.GetLabels()}
 	switch o := object.(type) {
 	case *corev1.ConfigMap:
 		for key, value := range o.Data {

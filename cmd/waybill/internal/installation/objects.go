@@ -38,7 +38,7 @@ type Options struct {
 	KubeVersion string
 	APIVersions []string
 
-	// Cluster is where templates look objects up; nil if they find none.
+	// Cluster is where templates look objects up, if the installation lets them; nil if they find none.
 	Cluster *rest.Config
 
 	// Revision of the release, from 1; a higher one is an upgrade.
@@ -61,7 +61,12 @@ func (s *Sources) Render(ctx context.Context, r *Resolved, o Options) (*Objects,
 		ReleaseName: r.Installation.Name, Namespace: r.Namespace, Values: r.Values,
 		KubeVersion: o.KubeVersion, APIVersions: o.APIVersions, Cluster: o.Cluster, Revision: o.Revision, Stamp: o.Stamp,
 	}
-	objects, err := renderChart(ctx, loaded, release)
+	unseen := noCluster
+	if !r.LooksUp() {
+		release.Cluster = nil
+		unseen = fmt.Sprintf("which it finds none of in an installation that acts as no ServiceAccount: set spec.serviceAccountName, or spec.allowLookup of ApplicationDefinition %s", r.Definition.Name)
+	}
+	objects, err := renderChart(ctx, loaded, release, unseen)
 	if err == nil && r.HelmOptions().GetCRDs() == v1alpha1.CRDSkip {
 		objects.CRDs = nil
 	}
@@ -83,7 +88,7 @@ func (s *Sources) RenderChart(ctx context.Context, folder string, o helm.Options
 	if err != nil {
 		return nil, fmt.Errorf("load chart: %w", err)
 	}
-	return renderChart(ctx, loaded, o)
+	return renderChart(ctx, loaded, o, noCluster)
 }
 
 // RenderFolder renders the objects of a local folder as a GitSync does those of a repository. ignore
@@ -96,14 +101,18 @@ func RenderFolder(folder, ignore string) (*Objects, error) {
 	return &Objects{Objects: objects, Problems: problems, Source: folder}, nil
 }
 
-func renderChart(ctx context.Context, loaded *chart.Chart, o helm.Options) (*Objects, error) {
+// noCluster is why templates find nothing where no cluster is named.
+const noCluster = "and without one it finds none: name the cluster with --cluster"
+
+// renderChart renders a chart; unseen says why its templates find no objects of a cluster, if they do not.
+func renderChart(ctx context.Context, loaded *chart.Chart, o helm.Options, unseen string) (*Objects, error) {
 	result, err := helm.Render(ctx, loaded.Chart, o)
 	if err != nil {
 		return nil, err
 	}
 	warnings := result.Warnings
 	if template := helm.LookingUp(loaded.Chart); template != "" && o.Cluster == nil {
-		warnings = append(warnings, template+" looks up objects of the cluster, and without one it finds none: name the cluster with --cluster")
+		warnings = append(warnings, template+" looks up objects of the cluster, "+unseen)
 	}
 	return &Objects{
 		CRDs: result.CRDs, Objects: result.Objects, Hooks: result.Hooks,

@@ -89,6 +89,9 @@ func (l *Lookup) Resolve(ctx context.Context, w Wish) (*Resolved, error) {
 	case version.Template == nil:
 		return nil, fmt.Errorf("version %s of ApplicationDefinition %s has no template", wanted, ref.Name)
 	}
+	if err := validation.ValidateInstallationAccount(w.Installation, definition, "").ToAggregate(); err != nil {
+		return nil, err
+	}
 	if err := l.checkOffer(ctx, w.Installation, definition); err != nil {
 		return nil, err
 	}
@@ -139,6 +142,13 @@ func offered(definition *v1alpha1.ApplicationDefinition) string {
 // Target returns the namespace of the workload, and whether it is created (K36, K37).
 func (r *Resolved) Target() v1alpha1.TargetNamespace { return r.Installation.GetTarget(r.Definition) }
 
+// Account returns the ServiceAccount that the installation acts as; empty for Waybill's own identity, as
+// far as the flags of waybill-sync name none.
+func (r *Resolved) Account() string { return r.Installation.GetServiceAccountName(r.Definition, "") }
+
+// LooksUp reports whether templates may look up objects of the cluster.
+func (r *Resolved) LooksUp() bool { return r.Account() != "" || r.Definition.Spec.AllowLookup }
+
 // HelmOptions returns those of the installation, else those of the definition; nil for defaults.
 func (r *Resolved) HelmOptions() *v1alpha1.HelmDeployOptions {
 	return r.Installation.GetHelmOptions(r.Definition)
@@ -146,7 +156,9 @@ func (r *Resolved) HelmOptions() *v1alpha1.HelmDeployOptions {
 
 // values merges the layers; later ones win (C26).
 func (l *Lookup) values(ctx context.Context, r *Resolved, above []map[string]any) (map[string]any, error) {
-	merged, err := values.Of(ctx, values.Input{Definition: r.Definition, Version: r.Version, Installation: r.Installation}, valuesSource{l})
+	merged, err := values.Of(ctx, values.Input{
+		Definition: r.Definition, Version: r.Version, Installation: r.Installation, Account: r.Account(),
+	}, valuesSource{l})
 	if err != nil {
 		return nil, err
 	}
@@ -174,12 +186,12 @@ func ReadValues(files []string) ([]map[string]any, error) {
 type valuesSource struct{ *Lookup }
 
 // Data implements values.Source.
-func (v valuesSource) Data(ctx context.Context, kind string, name types.NamespacedName) (map[string][]byte, bool, error) {
+func (v valuesSource) Data(ctx context.Context, kind string, name types.NamespacedName) (*values.Object, error) {
 	found, err := v.content(ctx, v.Target, kind, name)
 	if found == nil || err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	return found.data, true, nil
+	return &values.Object{Data: found.data, Protected: values.IsProtected(found.labels)}, nil
 }
 
 // Cluster implements values.Source. If Unknown is set, it gets to know why the result is empty.
