@@ -188,7 +188,7 @@ func TestDiff_filesOfWhichOneIsNotInstalled(t *testing.T) {
 	assert.Contains(t, got.errOut, "error: the comparison is not complete: 1 left out\n")
 }
 
-// K47: releases share the CRDs of their charts, which Helm applies as itself, and leaves to others who deliver them.
+// K47, C61: releases share the CRDs of their charts, which are left to others who brought them, and lose nothing.
 func TestDiff_CRDsOfAChart(t *testing.T) {
 	s, cluster := newSources(t), user(t)
 	c, apps := clientOf(t, cluster), cluster.Namespace(t)
@@ -204,12 +204,12 @@ spec:
   group: diff.example.com
   scope: Namespaced
   names: {kind: Gadget, plural: gadgets, singular: gadget, listKind: GadgetList%s}
-  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {%s}}}}]
 `
 	repo, err := s.git.CreateRepo(t.Context(), "gadgets")
 	require.NoError(t, err)
 	_, err = repo.CommitFS(t.Context(), "", os.DirFS(write(t, map[string]string{
-		"Chart.yaml": "apiVersion: v2\nname: gadgets\nversion: 1.0.0\n", "crds/gadgets.yaml": fmt.Sprintf(crd, "chart", ""),
+		"Chart.yaml": "apiVersion: v2\nname: gadgets\nversion: 1.0.0\n", "crds/gadgets.yaml": fmt.Sprintf(crd, "chart", "", "new: {type: string}"),
 	})))
 	require.NoError(t, err)
 	catalog := write(t, map[string]string{"definition.yaml": `apiVersion: apps.waybill.dev/v1alpha1
@@ -219,7 +219,7 @@ spec:
   versions: [{version: 1.0.0, template: {source: {git: {remote: "` + repo.URL() + `", credentials: {secretRef: {name: git-examples}}}}}}]
 `})
 	live := &unstructured.Unstructured{}
-	require.NoError(t, yaml.Unmarshal([]byte(fmt.Sprintf(crd, "kubectl", ", shortNames: [gd]")), &live.Object))
+	require.NoError(t, yaml.Unmarshal([]byte(fmt.Sprintf(crd, "kubectl", ", shortNames: [gd]", "old: {type: string}")), &live.Object))
 	note, err := live.MarshalJSON()
 	require.NoError(t, err)
 	live.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: string(note)})
@@ -228,19 +228,19 @@ spec:
 	args := []string{"diff", "installation/gadgets", "-n", apps, "--system-namespace", apps, "--definition", catalog}
 	const head = "# CustomResourceDefinition.apiextensions.k8s.io gadgets.diff.example.com in user: "
 
+	set := func(o client.Object, patch string) result {
+		require.NoError(t, c.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))))
+		return waybill(t, cluster, args...)
+	}
 	got := waybill(t, cluster, args...)
-	assert.Contains(t, got.out, head+"changed\n", got.errOut)
-	assert.Contains(t, got.out, "\n+    from: chart\n")
-	assert.NotContains(t, got.out, "\n-    shortNames", "kubectl would remove what it has applied before")
-
-	mark := `{"metadata":{"labels":{"` + v1alpha1.OwnerHashLabel + `":"another"},"annotations":{"` + v1alpha1.OwnerAnnotation + `":"id/GitSync/team/site"}}}`
-	require.NoError(t, c.Patch(t.Context(), live.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(mark))))
-	got = waybill(t, cluster, args...)
-	assert.Contains(t, got.out, head+"kept: is delivered by id/GitSync/team/site, and is left to it\n", got.errOut)
-
-	options := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"deployOptions":{"helm":{"crds":"Create"}}}}`))
-	require.NoError(t, c.Patch(t.Context(), inst, options))
-	got = waybill(t, cluster, args...)
 	assert.NotContains(t, got.out, head, "it is there already")
 	assert.Contains(t, got.errOut, " 0 refused, 1 as they are\n")
+
+	refused := head + "refused: refuse to replace CustomResourceDefinition.apiextensions.k8s.io gadgets.diff.example.com: "
+	got = set(inst, `{"spec":{"deployOptions":{"helm":{"crds":"CreateReplace"}}}}`)
+	assert.Contains(t, got.out, refused+"it has no annotation apps.waybill.dev/owner; its field managers are kubectl-client-side-apply. ", got.errOut)
+	got = set(live.DeepCopy(), `{"metadata":{"annotations":{"`+v1alpha1.OwnerAnnotation+`":"id/GitSync/team/site"}}}`)
+	assert.Contains(t, got.out, refused+"it belongs to id/GitSync/team/site. ", got.errOut)
+	got = set(live.DeepCopy(), `{"metadata":{"annotations":{"`+v1alpha1.AdoptAnnotation+`":"`+apps+`/gadgets"}}}`)
+	assert.Contains(t, got.out, refused+"the chart removes .old of version v1. ", got.errOut)
 }

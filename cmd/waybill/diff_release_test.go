@@ -44,7 +44,7 @@ func TestDiff_goesByWhatIsNotedOfARelease(t *testing.T) {
 	assert.Contains(t, got.out, "# ConfigMap "+apps+"/gone in user: deleted\n")
 	assert.Contains(t, got.errOut, "0 created, 0 changed, 1 deleted, 0 refused, 3 as they are\n")
 
-	another := []byte(`{"status":{"release":{"recordDigest":"another"}}}`)
+	another := []byte(`{"status":{"release":{"recordDigest":"another","storedDigest":"another"}}}`)
 	require.NoError(t, u.Status().Patch(t.Context(), inst, client.RawPatch(types.MergePatchType, another)))
 	got = waybill(t, userCluster, args...)
 	assert.Contains(t, got.errOut, "0 deleted")

@@ -122,7 +122,7 @@ func (s *session) planCRD(ctx context.Context, info *resource.Info) (live *unstr
 	after, err := s.sendCRD(ctx, info, live, []string{metav1.DryRunAll})
 	if apierrors.IsInvalid(err) { // as where a version is removed that objects are stored in
 		if wanted, typeErr := object(info); typeErr == nil {
-			if refusal := RefuseCRD(s.id, live, wanted); refusal != nil {
+			if _, refusal := ReplacesCRD(s.id, live, wanted); refusal != nil {
 				return live, false, refusal
 			}
 		}
@@ -130,10 +130,8 @@ func (s *session) planCRD(ctx context.Context, info *resource.Info) (live *unstr
 	if err != nil {
 		return live, false, s.client.about("try out", info, err)
 	}
-	if err := RefuseCRD(s.id, live, after); err != nil {
-		return live, false, err
-	}
-	return live, !sameSpec(live, after), nil
+	write, err = ReplacesCRD(s.id, live, after)
+	return live, write, err
 }
 
 // sendCRD writes one CRD by server-side apply, and returns it as it is then. What somebody has created or

@@ -20,17 +20,17 @@ import (
 // maxRemoved is how many of the removed versions and fields a message names.
 const maxRemoved = 10
 
-// RefuseCRD returns why an installation must not replace a CRD with what a chart makes of it; nil if it
-// may, or if its spec stays the same. It is refused if somebody else brought the CRD, and if versions or
+// ReplacesCRD reports whether an installation with CreateReplace replaces a CRD with what its chart makes of
+// it: not if the spec stays the same. It is refused if somebody else brought the CRD, and if versions or
 // fields would go that objects of anybody may have: the API server prunes those without a word. The error
-// is an Error with ReasonCRD.
-func RefuseCRD(id Identity, live, after *unstructured.Unstructured) error {
+// is an Error with ReasonCRD then.
+func ReplacesCRD(id Identity, live, after *unstructured.Unstructured) (bool, error) {
 	if sameSpec(live, after) {
-		return nil
+		return false, nil
 	}
 	name := manifest.Object{Unstructured: live}.ID().String()
-	refuse := func(format string, args ...any) error {
-		return &Error{Reason: ReasonCRD, Err: fmt.Errorf("refuse to replace %s: "+format, append([]any{name}, args...)...)}
+	refuse := func(format string, args ...any) (bool, error) {
+		return false, &Error{Reason: ReasonCRD, Err: fmt.Errorf("refuse to replace %s: "+format, append([]any{name}, args...)...)}
 	}
 	if other := broughtBy(id, live); other != "" {
 		return refuse("%s. To use it as it is, set deployOptions.helm.crds to Create; to let this installation replace it, run: "+
@@ -40,7 +40,7 @@ func RefuseCRD(id Identity, live, after *unstructured.Unstructured) error {
 		return refuse("the chart removes %s. To keep it as it is, set deployOptions.helm.crds to Create; "+
 			"to remove them, apply the chart's CRD yourself once no object uses them", excerpt.Names(lost, maxRemoved))
 	}
-	return nil
+	return true, nil
 }
 
 // sameSpec compares all but metadata and status: a chart may bring other objects among its CRDs.

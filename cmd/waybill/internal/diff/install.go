@@ -162,10 +162,15 @@ func (j *job) ofCRDs(ctx context.Context, r *installation.Resolved, id release.I
 		if c.before == nil || c.after == nil {
 			continue
 		}
-		if r.HelmOptions().GetCRDs() == v1alpha1.CRDCreate {
-			*c = change{cluster: c.cluster, id: c.id, before: c.before, after: c.before}
-		} else if refusal := release.RefuseCRD(id, c.before, c.after); refusal != nil {
+		writes, refusal := false, error(nil)
+		if r.HelmOptions().GetCRDs() == v1alpha1.CRDCreateReplace {
+			writes, refusal = release.ReplacesCRD(id, c.before, c.after)
+		}
+		switch {
+		case refusal != nil:
 			c.refused, c.note = true, refusal.Error()
+		case !writes:
+			*c = change{cluster: c.cluster, id: c.id, before: c.before, after: c.before}
 		}
 	}
 	return changes, err
