@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
-
-	"waybill.dev/waybill/test/env"
 )
 
 type nowhere struct{ host string }
@@ -21,30 +18,24 @@ func (n *nowhere) Config() *rest.Config                          { return &rest.
 func (n *nowhere) Mapper() meta.RESTMapper                       { return nil }
 func (n *nowhere) Discovery() discovery.CachedDiscoveryInterface { return nil }
 
-// A chart whose rendering never ends costs its caller no more than its time, and does not pile up.
-func TestRun_leavesAnEndlessActionBehind(t *testing.T) {
+// A release has one action at a time.
+func TestRun_oneActionAtATime(t *testing.T) {
 	e := NewEngine()
-	e.abandonAfter = time.Millisecond
-	target := &nowhere{"a"}
-	web := func(target Target, timeout time.Duration) job {
-		return job{engine: e, target: target, desired: Desired{Identity: Identity{Name: "web"}, Options: Options{Timeout: timeout}}}
+	web := func(target Target) job {
+		return job{engine: e, target: target, desired: Desired{Identity: Identity{Name: "web"}}}
 	}
-	end, ended := make(chan struct{}), make(chan struct{})
-	endless := func(context.Context) (Result, error) { <-end; defer close(ended); return Result{}, nil }
-	_, err := run(t.Context(), web(target, time.Millisecond), endless)
-	assert.Equal(t, ReasonRender, ReasonOf(err))
-
 	nothing := func(context.Context) (Result, error) { return Result{}, nil }
-	_, err = run(t.Context(), web(target, time.Minute), nothing)
-	assert.Equal(t, ReasonBusy, ReasonOf(err), "the release is busy until the rendering ends")
-	_, err = run(t.Context(), web(&nowhere{"b"}, time.Minute), nothing)
-	require.NoError(t, err, "the same name in another cluster is another release")
-	close(end)
-	<-ended
-	require.Eventually(t, func() bool {
-		_, err := run(t.Context(), web(target, time.Minute), nothing)
-		return err == nil
-	}, env.Limit, time.Millisecond)
+	here := &nowhere{"a"}
+	_, err := run(t.Context(), web(here), func(ctx context.Context) (Result, error) {
+		_, err := run(ctx, web(here), nothing)
+		assert.Equal(t, ReasonBusy, ReasonOf(err))
+		_, err = run(ctx, web(&nowhere{"b"}), nothing)
+		require.NoError(t, err, "the same name in another cluster is another release")
+		return Result{}, nil
+	})
+	require.NoError(t, err)
+	_, err = run(t.Context(), web(here), nothing)
+	require.NoError(t, err)
 }
 
 func TestRun_survivesAPanic(t *testing.T) {
