@@ -15,7 +15,7 @@ import (
 type Renderer interface {
 	// Render renders the templates of a chart, which is not changed.
 	Render(ctx context.Context, c *chart.Chart, o helm.Options) (*helm.Rendered, error)
-	// Validate checks values against the schema of a chart.
+	// Validate checks values against the schema of a chart, and its CRDs.
 	Validate(ctx context.Context, c *chart.Chart, values map[string]any) (warnings []string, err error)
 }
 
@@ -42,7 +42,7 @@ func (s *session) render(ctx context.Context, revision int) (*chart.Chart, map[s
 	return s.flat, values, err
 }
 
-// validate checks the values, before anything is rendered.
+// validate checks values and CRDs, before anything is rendered.
 func (s *session) validate(ctx context.Context) error {
 	return s.whileWanted(ctx, func(ctx context.Context) (err error) {
 		s.warnings, err = s.engine.renderer.Validate(ctx, s.desired.Chart, s.desired.Values)

@@ -80,3 +80,18 @@ func TestInstallation_changingItEndsItsRendering(t *testing.T) {
 	})
 	assert.Nil(t, hub.AwaitReady(w.World, inst).Status.Rendering)
 }
+
+// What was being rendered when that was interrupted, as by a crash, waits its turn, and says so.
+func TestInstallation_whatWasInterruptedWaitsItsTurn(t *testing.T) {
+	w := newWorld(t)
+	inst := w.rendering("9.0.0-interrupted", endless)
+	hub.Await(w.World, inst, "it is being rendered", func(i *v1alpha1.ApplicationInstallation) bool { return i.Status.Rendering != nil })
+	engageAnew()
+	message := hub.AwaitReason(w.World, inst, v1alpha1.RenderingInterruptedReason)
+	assert.Contains(t, message, "chart web-9.0.0-interrupted was interrupted")
+	hub.Await(w.World, inst, "its turn comes", func(i *v1alpha1.ApplicationInstallation) bool {
+		return i.Status.Rendering != nil && i.Status.Rendering.Attempts == 2
+	})
+	require.NoError(t, w.Client.Delete(t.Context(), inst))
+	w.AwaitGone(&v1alpha1.ApplicationInstallation{}, "bomb")
+}

@@ -82,9 +82,9 @@ func (Here) Render(ctx context.Context, c *chart.Chart, o Options) (*Rendered, e
 	return inBackground(ctx, c, func() (*Rendered, error) { return Templates(c, o, lookupOf(ctx, o.Cluster)) })
 }
 
-// Validate does what ValidateValues does, unless ctx ends first.
+// Validate does what the function of that name does, unless ctx ends first.
 func (Here) Validate(ctx context.Context, c *chart.Chart, values map[string]any) (warnings []string, err error) {
-	return inBackground(ctx, c, func() ([]string, error) { return ValidateValues(c, values) })
+	return inBackground(ctx, c, func() ([]string, error) { return Validate(c, values) })
 }
 
 // inBackground returns what do returns, or the error of ctx if that ends first. A panic is an error:

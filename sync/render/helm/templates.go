@@ -108,34 +108,59 @@ func Recorded(original *chart.Chart, metadata *chart.Metadata, values map[string
 // times as much memory as their texts.
 const maxManifestValues = 300_000
 
-// check rejects manifests that nobody could parse without much memory, which Helm does several times.
+// named is a text and the name of its file.
+type named struct{ name, text string }
+
+// check rejects what was rendered if it is too large.
 func (r *Rendered) check() error {
+	var texts []named
+	for _, name := range slices.Sorted(maps.Keys(r.Files)) {
+		texts = append(texts, named{name, r.Files[name]})
+	}
+	return check(texts)
+}
+
+// Validate does what ValidateValues does, and checks the size of the CRDs, which are applied before
+// anything is rendered.
+func Validate(c *chart.Chart, values map[string]any) (warnings []string, err error) {
+	if warnings, err = ValidateValues(c, values); err != nil {
+		return warnings, err
+	}
+	var texts []named
+	for _, crd := range c.CRDObjects() {
+		texts = append(texts, named{crd.Filename, string(crd.File.Data)})
+	}
+	return warnings, check(texts)
+}
+
+// check rejects manifests that nobody could parse without much memory, which Helm does several times.
+func check(texts []named) error {
 	total, most := 0, 0
-	for _, text := range r.Files {
-		total += len(text)
-		most += mostValuesIn(text)
+	for _, t := range texts {
+		total += len(t.text)
+		most += mostValuesIn(t.text)
 	}
 	if total > maxManifestBytes {
 		return fmt.Errorf("%w: manifests take %d bytes, and the limit is %d", ErrRender, total, maxManifestBytes)
 	}
 	values := 0
-	for _, name := range slices.Sorted(maps.Keys(r.Files)) {
-		if isNotes(name) || most <= maxManifestValues && !strings.Contains(r.Files[name], "*") {
+	for _, t := range texts {
+		if isNotes(t.name) || most <= maxManifestValues && !strings.Contains(t.text, "*") {
 			continue
 		}
-		for _, document := range releaseutil.SplitManifests(r.Files[name]) {
+		for _, document := range releaseutil.SplitManifests(t.text) {
 			if err := expansion.Text([]byte(document), expansion.Limits{}); err != nil {
-				return fmt.Errorf("%w: %s: %w", ErrRender, name, err)
+				return fmt.Errorf("%w: %s: %w", ErrRender, t.name, err)
 			}
 			if most <= maxManifestValues {
 				continue
 			}
 			var node yaml.Node
 			if err := yaml.Unmarshal([]byte(document), &node); err != nil {
-				return fmt.Errorf("%w: %s: %w", ErrRender, name, err)
+				return fmt.Errorf("%w: %s: %w", ErrRender, t.name, err)
 			}
 			if values += nodesIn(&node); values > maxManifestValues {
-				return fmt.Errorf("%w: %s: manifests hold too many values, and the limit is %d", ErrRender, name, maxManifestValues)
+				return fmt.Errorf("%w: %s: manifests hold too many values, and the limit is %d", ErrRender, t.name, maxManifestValues)
 			}
 		}
 	}

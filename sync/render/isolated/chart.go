@@ -33,7 +33,7 @@ func (b *Builder) Render(ctx context.Context, c *chart.Chart, o helm.Options) (*
 	return &helm.Rendered{Chart: r.recorded, Files: r.files, Warnings: r.warnings}, nil
 }
 
-// Validate checks values as helm.ValidateValues does. Its errors are those of Render.
+// Validate checks values and CRDs as helm.Validate does. Its errors are those of Render.
 func (b *Builder) Validate(ctx context.Context, c *chart.Chart, values map[string]any) (warnings []string, err error) {
 	r := &rendering{chart: c, options: helm.Options{Values: values}, validate: true, limit: b.time}
 	err = b.render(ctx, r)

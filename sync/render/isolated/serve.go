@@ -76,7 +76,7 @@ func (s *server) render(r *chartRequest) (err error) {
 		return err
 	}
 	if r.Validate {
-		warnings, err := helm.ValidateValues(c, unpackMap(r.Values))
+		warnings, err := helm.Validate(c, unpackMap(r.Values))
 		s.warn(warnings)
 		return err
 	}
