@@ -144,10 +144,13 @@ type job struct {
 	target   Target
 	desired  Desired // identity and options only, if a release is only removed or corrected
 	observed Observed
+	// clock is that of the action, set by inSession.
+	clock *clock
 }
 
 // inSession runs do in a session of its own, within the timeout of the options.
 func inSession[T any](ctx context.Context, j job, do func(context.Context, *session) (T, error)) (T, error) {
+	j.clock = &clock{}
 	return run(ctx, j, func(ctx context.Context) (T, error) {
 		s, err := newSession(ctx, j)
 		if err != nil {
@@ -168,8 +171,8 @@ func run[T any](ctx context.Context, j job, act func(context.Context) (T, error)
 		return none, &Error{Reason: ReasonBusy, Err: fmt.Errorf("an earlier action on release %s has not ended", id)}
 	}
 	defer e.end(key)
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("action took longer than %s: %w", timeout, context.DeadlineExceeded))
-	defer cancel()
+	ctx, stop := j.clock.start(ctx, timeout)
+	defer stop()
 	return guarded(ctx, act)
 }
 

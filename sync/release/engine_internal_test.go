@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -38,8 +39,25 @@ func TestRun_oneActionAtATime(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// What has a time of its own does not count for that of the action.
+func TestClock_standsStill(t *testing.T) {
+	c := &clock{}
+	ctx, stop := c.start(t.Context(), time.Hour)
+	defer stop()
+	c.since = c.since.Add(-50 * time.Minute)
+	c.during(func() { c.since = c.since.Add(-time.Hour) })
+	require.NoError(t, ctx.Err())
+	assert.InDelta(t, 10, c.left.Minutes(), 1, "of the hour, fifty minutes were the action's own")
+
+	c.since = c.since.Add(-20 * time.Minute)
+	c.during(func() {})
+	<-ctx.Done()
+	assert.ErrorContains(t, context.Cause(ctx), "action took longer than 1h0m0s")
+	assert.ErrorIs(t, context.Cause(ctx), context.DeadlineExceeded)
+}
+
 func TestRun_survivesAPanic(t *testing.T) {
-	_, err := run(t.Context(), job{engine: NewEngine(), target: &nowhere{}}, func(context.Context) (Result, error) {
+	_, err := run(t.Context(), job{engine: NewEngine(), target: &nowhere{}, clock: &clock{}}, func(context.Context) (Result, error) {
 		var none *session
 		none.close()
 		return Result{}, nil

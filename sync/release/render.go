@@ -3,6 +3,7 @@ package release
 import (
 	"context"
 	"errors"
+	"time"
 
 	"helm.sh/helm/v3/pkg/chart"
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -29,7 +30,7 @@ func (s *session) render(ctx context.Context, revision int) (*chart.Chart, map[s
 	err := s.whileWanted(ctx, func(ctx context.Context) (err error) {
 		s.rendered, err = s.engine.renderer.Render(ctx, s.desired.Chart, helm.Options{
 			ReleaseName: s.id.Name, Namespace: s.id.Namespace, Revision: revision, Capabilities: s.capabilities,
-			Values: s.desired.Values, Cluster: s.client.getter.config,
+			Values: s.desired.Values, Cluster: s.client.getter.config, Time: s.desired.Options.timeout(),
 		})
 		return err
 	})
@@ -50,9 +51,15 @@ func (s *session) validate(ctx context.Context) error {
 	})
 }
 
-// whileWanted has do render until nobody wants that any more.
+// waitTime bounds how long a chart may wait for others to be rendered, and be rendered.
+const waitTime = 10 * time.Minute
+
+// whileWanted has do render until nobody wants that any more. The time of the action does not count
+// meanwhile: others may have to be rendered first.
 func (s *session) whileWanted(ctx context.Context, do func(context.Context) error) error {
-	bound, cancel := context.WithCancelCause(ctx)
+	timed, end := context.WithTimeout(ctx, waitTime)
+	defer end()
+	bound, cancel := context.WithCancelCause(timed)
 	defer cancel(nil)
 	go func() {
 		select {
@@ -61,11 +68,12 @@ func (s *session) whileWanted(ctx context.Context, do func(context.Context) erro
 		case <-bound.Done():
 		}
 	}()
-	err := do(bound)
+	var err error
+	s.clock.during(func() { err = do(bound) })
 	switch {
 	case err == nil, errors.Is(err, helm.ErrRender), errors.Is(err, helm.ErrInvalidValues):
 		return err
-	case ctx.Err() == nil && bound.Err() != nil:
+	case ctx.Err() == nil && errors.Is(context.Cause(bound), errUnwanted):
 		return errUnwanted
 	default:
 		return &notRendered{err}

@@ -8,7 +8,7 @@ import (
 	"io"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -71,7 +71,7 @@ func (l *lookups) find(ctx context.Context, q Query) ([][]byte, error) {
 }
 
 // isPlain reports whether a name is that of a resource, and not of a subresource.
-func isPlain(name string) bool { return name != "" && len(path.IsValidPathSegmentName(name)) == 0 }
+func isPlain(name string) bool { return name != "" && len(content.IsPathSegmentName(name)) == 0 }
 
 // read reads an object, or a list page by page.
 func read(ctx context.Context, request func() *rest.Request, q Query) (pages [][]byte, err error) {
@@ -128,7 +128,7 @@ func (l *lookups) version(ctx context.Context, apiVersion string) (*lookupVersio
 		return nil, fmt.Errorf("%w: %w", ErrRender, err)
 	}
 	for _, segment := range []string{gv.Group, gv.Version} {
-		if len(path.IsValidPathSegmentName(segment)) > 0 {
+		if len(content.IsPathSegmentName(segment)) > 0 {
 			return nil, fmt.Errorf("%w: apiVersion %q is not valid", ErrRender, apiVersion)
 		}
 	}

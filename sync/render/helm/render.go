@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
@@ -42,6 +43,9 @@ type Options struct {
 	Stamp Stamp
 	// Cluster is where the template function lookup reads; nil if it finds nothing.
 	Cluster *rest.Config
+	// Time is how long the chart may be rendered, without the time that it waits for others. In this
+	// process, only the context bounds that. Default: up to who renders it, who may also allow less.
+	Time time.Duration
 }
 
 // Result is what a chart renders to.

@@ -27,6 +27,9 @@ const (
 // those of the cluster, or nobody's fault.
 func (b *Builder) Render(ctx context.Context, c *chart.Chart, o helm.Options) (*helm.Rendered, error) {
 	r := &rendering{chart: c, options: o, limit: b.time}
+	if o.Time > 0 {
+		r.limit = min(r.limit, o.Time)
+	}
 	if err := b.render(ctx, r); err != nil {
 		return nil, err
 	}
@@ -53,7 +56,7 @@ func (b *Builder) render(ctx context.Context, r *rendering) error {
 			helm.ErrRender, r, resource.NewQuantity(b.memory, resource.BinarySI))
 	case errors.Is(err, errTime):
 		return fmt.Errorf("%w: %s takes longer than it may (%s); look for templates that loop over a large number, and for values that make "+
-			"them do so", helm.ErrRender, r, b.time)
+			"them do so", helm.ErrRender, r, r.limit)
 	case errors.Is(err, errStack):
 		return fmt.Errorf("%w: %s fills the stack; look for templates and values that call themselves, with tpl or include", helm.ErrRender, r)
 	case err != nil && failed == nil:
