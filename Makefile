@@ -28,6 +28,9 @@ demo: ## A hub and two clusters from nothing, and what Waybill does with them; K
 # Not more than four packages at once: many start clusters of half a gigabyte each.
 test: controlplane ## Run all tests; RACE=1 with the race detector; PKG=./sync/... some of them
 	go test -vet=off -p=4 -timeout=25m $(if $(RACE),-race) $(or $(PKG),./...)
+fuzz: ## Fuzz every parser of Waybill's own, FUZZTIME each (default: 1m); PKG=sync/release those below one folder
+	@grep -rHoE --include='*_test.go' '^func Fuzz\w+' $(or $(PKG),.) | sed -E 's#^(.*)/[^/]*:func #\1 #' | while read -r dir name; do \
+		echo "$$dir $$name"; go test -vet=off -run='^$$' -fuzz="^$$name$$" -fuzztime=$(or $(FUZZTIME),1m) "./$$dir" </dev/null || exit 1; done
 bench: controlplane ## Measure every figure that has a limit; BENCH=name one of them
 	go test -count=1 -timeout=2h -run='^$$' -bench='Waybill/$(BENCH)' -benchtime=$(or $(BENCH_RUNS),5)x ./test/bench
 generate: ## Regenerate deepcopy functions, CRDs and ClusterRoles from the code's markers
@@ -54,4 +57,4 @@ clean: ## Remove what was built, the control plane for tests included
 help: ## Show this
 	@awk -F ':.*## ' '/^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: build demo test bench generate verify controlplane clean help
+.PHONY: build demo test fuzz bench generate verify controlplane clean help

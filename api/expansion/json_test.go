@@ -19,14 +19,14 @@ func TestJSON_limitsValues(t *testing.T) {
 		most    int
 		allowed bool
 	}{
-		"as many as allowed":                          {`{"a":[1,2]}`, 4, true},
-		"one more":                                    {`{"a":[1,2,3]}`, 4, false},
+		"as many as allowed": {`{"a":[1,2]}`, 4, true},
+		"one more":           {`{"a":[1,2,3]}`, 4, false},
 		"empty objects, which are small as text only": {`[` + strings.Repeat(`{},`, 10), 10, false},
 		"what is in a string is one value":            {`["[{,:,:}]"]`, 1, true},
 		"a quote that is escaped ends no string":      {`["\",,,,,,\\\",,,"]`, 1, true},
 		"a backslash that is escaped escapes nothing": {`["\\",1,2]`, 2, false},
-		"the default":                                 {`[` + strings.Repeat(`1,`, expansion.DefaultJSONValues) + `1]`, 0, false},
-		"a text without values":                       {"", 1, true},
+		"the default":           {`[` + strings.Repeat(`1,`, expansion.DefaultJSONValues) + `1]`, 0, false},
+		"a text without values": {"", 1, true},
 	} {
 		err := expansion.JSON([]byte(tc.text), tc.most)
 		_, read := io.ReadAll(expansion.JSONReader(iotest.OneByteReader(strings.NewReader(tc.text)), tc.most))

@@ -154,7 +154,10 @@ func validateValues(v *apiextensionsv1.JSON, path *field.Path) field.ErrorList {
 	if v == nil {
 		return nil
 	}
-	var values map[string]any
+	if err := expansion.JSON(v.Raw, expansion.MaxValues); err != nil {
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
+	}
+	var values map[string]json.RawMessage
 	if err := json.Unmarshal(v.Raw, &values); err != nil || values == nil {
 		return field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, "must be an object")}
 	}
@@ -183,6 +186,9 @@ func validateValuesBlock(block string, path *field.Path) field.ErrorList {
 			err = cmp.Or(yamlv2.Unmarshal(first, &struct{}{}), err)
 		}
 		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
+	}
+	if expansion.Nodes(first) > expansion.MaxValues {
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("must have at most %d values", expansion.MaxValues))}
 	}
 	raw, err := yaml.YAMLToJSONStrict(first)
 	if err != nil {

@@ -194,6 +194,21 @@ func TestValidateApplicationInstallation_limitsWhatAliasesStandFor(t *testing.T)
 	assert.Contains(t, errs[0].Detail, "limit AliasBytes is 5242880")
 }
 
+// Values of a few hundred kilobytes take a hundred times that in the webhook.
+func TestValidateApplicationInstallation_limitsValues(t *testing.T) {
+	block := "a: [" + strings.Repeat("1,", 250_000) + "]"
+	errs := validation.ValidateApplicationInstallation(installation(withValuesBlock(block)), nil)
+	require.Len(t, errs, 1)
+	assert.Equal(t, "spec.valuesBlock", errs[0].Field)
+	assert.Contains(t, errs[0].Detail, "at most 200000 values")
+	errs = validation.ValidateApplicationInstallation(installation(func(i *v1alpha1.ApplicationInstallation) {
+		i.Spec.Values = &apiextensionsv1.JSON{Raw: []byte(`{"a":[` + strings.Repeat("{},", 150_000) + `{}]}`)}
+	}), nil)
+	require.Len(t, errs, 1)
+	assert.Equal(t, "spec.values", errs[0].Field)
+	assert.Contains(t, errs[0].Detail, "more than 200000 values")
+}
+
 func FuzzValidateApplicationInstallation_valuesBlock(f *testing.F) {
 	for _, seed := range []string{"a: 1", "---\na: 1", "a: 1\n---\n", "- a", "&a [*a]", "\t", "{}", "null", "a: |\n  ---\n"} {
 		f.Add(seed)

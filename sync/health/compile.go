@@ -7,6 +7,7 @@ import (
 	celgo "github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/common/types/traits"
 	"github.com/google/cel-go/ext"
 )
 
@@ -42,10 +43,15 @@ func compile(text string) (celgo.Program, error) {
 	if !checked.OutputType().IsExactType(celgo.BoolType) {
 		return nil, fmt.Errorf("compile expression %q: it results in %s, and not in a boolean", text, checked.OutputType())
 	}
+	guarded, err := guard(env)
+	if err != nil {
+		return nil, err
+	}
+	// Nothing is optimized: that would take calls away from the guard.
 	program, err := env.Program(checked,
-		celgo.EvalOptions(celgo.OptOptimize),
+		celgo.CustomDecorator(guarded),
 		celgo.InterruptCheckFrequency(checkEvery),
-		celgo.CostTracking(stringCost{}),
+		celgo.CostTracking(resultCost{}),
 		celgo.CostLimit(costLimit),
 	)
 	if err != nil {
@@ -54,16 +60,16 @@ func compile(text string) (celgo.Program, error) {
 	return program, nil
 }
 
-// stringCost makes functions that build long strings from short ones, such as replace, cost as much
-// as the length of the result.
-type stringCost struct{}
+// resultCost makes functions that build strings and lists, such as replace and split, cost as much as
+// the length of the result.
+type resultCost struct{}
 
-// CallCost returns the cost of a call whose result is a string; nil leaves the cost to CEL.
-func (stringCost) CallCost(_, _ string, _ []ref.Val, result ref.Val) *uint64 {
-	made, ok := result.(types.String)
-	if !ok {
-		return nil
+// CallCost returns the cost of a call whose result is a string or a list; nil leaves the cost to CEL.
+func (resultCost) CallCost(_, _ string, _ []ref.Val, result ref.Val) *uint64 {
+	switch result.(type) {
+	case types.String, types.Bytes, traits.Lister:
+		cost := sizeOf(result) + 1
+		return &cost
 	}
-	cost := uint64(len(made)) + 1
-	return &cost
+	return nil
 }

@@ -1,6 +1,8 @@
 package health_test
 
 import (
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +80,53 @@ func TestExpression_isLimited(t *testing.T) {
 			assert.Equal(t, "healthExpressions take too long to work out", message)
 			assert.Less(t, time.Since(began), 10*time.Second)
 		})
+	}
+}
+
+// One call may take more than any number of steps: it is not made.
+func TestExpression_makesNoHugeCall(t *testing.T) {
+	list := make([]any, 2000)
+	for i := range list {
+		list[i] = fmt.Sprint(i)
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"text": strings.Repeat("a", 1<<20), "list": list}}}
+	for reason, text := range map[string]string{
+		"a terabyte":                         "status.text.replace('a', status.text) == ''",
+		"a terabyte, between each letter":    "status.text.replace('', status.text) == ''",
+		"two gigabytes":                      "status.list.join(status.text) == ''",
+		"each %s is written out":             "'" + strings.Repeat("%s", 500) + "'.format([" + strings.Repeat("status.text,", 499) + "status.text]) == ''",
+		"a list of one text, written out":    "'%s'.format([[1,2,3].map(x, status.text)]) == ''",
+		"a large automaton for each letter":  "status.text.matches('(a{0,30}){0,30}b')",
+		"a pattern that is not a constant":   "status.text.matches(status.text)",
+		"each letter begins a long match":    "status.text.indexOf(status.text.substring(1) + 'b') > 0",
+		"the same from the end":              "status.text.lastIndexOf('b' + status.text.substring(1)) > 0",
+		"each item is compared with each":    "sets.contains(status.list, status.list)",
+		"a type that shows at run time only": "dyn(status.text).replace('a', status.text) == ''",
+	} {
+		t.Run(reason, func(t *testing.T) {
+			e := expression(t, text, "")
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			status, message := e.Of(object)
+			runtime.ReadMemStats(&after)
+			assert.Equal(t, health.InProgress, status)
+			assert.Equal(t, "healthExpressions take too long to work out", message)
+			assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20))
+		})
+	}
+}
+
+// What expressions are written for is far from the limits, and gives what CEL gives.
+func TestExpression_callsFunctions(t *testing.T) {
+	object := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"phase": "Running", "nodes": []any{"b", "a"}}}}
+	for _, text := range []string{
+		"status.phase.replace('ing', '') == 'Runn'", "status.phase.replace('n', 'm', 1) == 'Rumning'", "status.nodes.join() == 'ba'", "status.nodes.join(',') == 'b,a'",
+		"'%s has %d'.format([status.phase, 2]) == 'Running has 2'", "status.phase.matches('^R.*g$')", "matches(status.phase, 'un')", "status.phase.indexOf('n') == 2",
+		"status.phase.indexOf('n', 3) == 3", "status.phase.lastIndexOf('n') == 5", "status.phase.lastIndexOf('n', 3) == 3", "sets.contains(status.nodes, ['a'])",
+		"sets.equivalent(status.nodes, ['a', 'b'])", "sets.intersects(status.nodes, ['a', 'c'])", "dyn(status.phase).replace('Run', '') == 'ning'",
+	} {
+		status, message := expression(t, text, "").Of(object)
+		assert.Equal(t, health.Current, status, "%s: %s", text, message)
 	}
 }
 

@@ -61,8 +61,24 @@ func Of(ctx context.Context, in Input, from Source) (map[string]any, error) {
 			return nil, err
 		}
 		layers = append(layers, more...)
+		if err := bounded(layers); err != nil {
+			return nil, err
+		}
 	}
 	return helm.MergeValues(layers...), nil
+}
+
+// bounded returns an error if layers have too many values together: what a chart makes of each takes a
+// multiple of it.
+func bounded(layers []map[string]any) error {
+	var size expansion.Size
+	for _, layer := range layers {
+		size.Add(layer)
+	}
+	if size.Values > expansion.MaxValues {
+		return elsewhere("the values of the definition, of spec.valuesFrom and of spec.values have more than %d values together", expansion.MaxValues)
+	}
+	return nil
 }
 
 // offered returns the values of the definition and of its version.
@@ -108,6 +124,9 @@ func (in Input) named(ctx context.Context, from Source) ([]map[string]any, error
 			return nil, fmt.Errorf("spec.valuesFrom[%d]: %w", i, err)
 		}
 		layers = append(layers, layer)
+		if err := bounded(layers); err != nil {
+			return nil, err
+		}
 	}
 	return layers, nil
 }
@@ -158,6 +177,9 @@ func Parse(content []byte) (map[string]any, error) {
 	case err != nil:
 		return nil, notValues
 	}
+	if expansion.Nodes(content) > expansion.MaxValues {
+		return nil, fmt.Errorf("cannot be used: it has more than %d values", expansion.MaxValues)
+	}
 	values := map[string]any{}
 	if err := yaml.Unmarshal(content, &values); err != nil {
 		return nil, notValues
@@ -168,6 +190,9 @@ func Parse(content []byte) (map[string]any, error) {
 func fromJSON(raw *apiextensionsv1.JSON) (map[string]any, error) {
 	if raw == nil {
 		return nil, nil
+	}
+	if err := expansion.JSON(raw.Raw, expansion.MaxValues); err != nil {
+		return nil, err
 	}
 	values := map[string]any{}
 	if err := json.Unmarshal(raw.Raw, &values); err != nil {

@@ -62,6 +62,9 @@ func bomb() []byte {
 	return []byte("a: &x " + strings.Repeat("y", 100_000) + "\nb: [" + strings.Repeat("*x,", 10_000) + "]")
 }
 
+// dense is a list of that many lists of one value.
+func dense(n int) []byte { return []byte("a: [" + strings.Repeat("[x],", n) + "]") }
+
 func contents() source {
 	return source{
 		"ConfigMap team/first": {"values.yaml": []byte("c: first\nall: first\n")},
@@ -126,6 +129,22 @@ func TestOf_saysWhatIsWrong(t *testing.T) {
 		"bomb": {
 			"a few lines must not fill the memory of all", func(_ values.Input, s source) { s["Secret team/second"]["more"] = bomb() },
 			`spec.valuesFrom[1]: Secret team/second: key "more" cannot be used: aliases stand for too many bytes (limit AliasBytes is 5242880)`, true,
+		},
+		"many values": {
+			"each takes fifty times its size", func(_ values.Input, s source) { s["Secret team/second"]["more"] = dense(250_000) },
+			`spec.valuesFrom[1]: Secret team/second: key "more" cannot be used: it has more than 200000 values`, true,
+		},
+		"many values together": {
+			"so that it helps nobody to spread them", func(_ values.Input, s source) {
+				s["ConfigMap team/first"]["values.yaml"], s["Secret team/second"]["more"] = dense(60_000), dense(60_000)
+			},
+			"the values of the definition, of spec.valuesFrom and of spec.values have more than 200000 values together", true,
+		},
+		"many values in JSON": {
+			"they need not be YAML", func(in values.Input, _ source) {
+				in.Installation.Spec.Values.Raw = []byte(`{"a":[` + strings.Repeat("{},", 150_000) + `{}]}`)
+			},
+			"spec.values: the JSON text contains more than 200000 values", false,
 		},
 		"bomb in a block": {
 			"whoever writes it", func(in values.Input, _ source) { in.Installation.Spec.ValuesBlock = string(bomb()) },

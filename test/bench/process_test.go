@@ -3,8 +3,6 @@ package bench
 import (
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -71,18 +69,12 @@ func (h *hub) kubeconfigOf(b *testing.B, user string) string {
 	return path
 }
 
-var peakLine = regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`)
-
 // peak returns the peak memory of the process, in MiB.
 func (w waybill) peak(b *testing.B) float64 {
 	b.Helper()
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(w.PID()) + "/status")
+	bytes, err := w.PeakMemory()
 	require.NoError(b, err)
-	match := peakLine.FindSubmatch(status)
-	require.NotNil(b, match, "the kernel tells no VmHWM")
-	kilobytes, err := strconv.ParseFloat(string(match[1]), 64)
-	require.NoError(b, err)
-	return kilobytes / 1024
+	return float64(bytes) / (1 << 20)
 }
 
 // rss adds the peak memory, a figure of every row.

@@ -9,7 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -88,6 +90,23 @@ func (p *Process) wait(log io.Closer) {
 
 // PID returns the process's id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+var peakLine = regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`)
+
+// PeakMemory returns the most memory that the process has had resident so far, in bytes, without that of
+// its children. The kernel tells it on Linux only.
+func (p *Process) PeakMemory() (int64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.PID()))
+	if err != nil {
+		return 0, fmt.Errorf("read memory of %s: %w", p.name, err)
+	}
+	match := peakLine.FindSubmatch(status)
+	if match == nil {
+		return 0, fmt.Errorf("read memory of %s: the kernel tells no VmHWM", p.name)
+	}
+	kilobytes, err := strconv.ParseInt(string(match[1]), 10, 64)
+	return kilobytes << 10, err
+}
 
 // Done returns a channel that is closed when the process has ended, however it ended.
 func (p *Process) Done() <-chan struct{} { return p.done }

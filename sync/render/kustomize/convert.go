@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/resource"
 
+	"waybill.dev/waybill/api/expansion"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render/internal/yamlvalue"
 )
@@ -22,46 +23,25 @@ func convert(built resmap.ResMap, v *view) ([]manifest.Object, []manifest.Proble
 	}
 	var objects []manifest.Object
 	var problems []manifest.Problem
-	var sum size
+	var sum expansion.Size
 	for _, r := range built.Resources() {
 		object, problem := v.object(r)
 		if problem != nil {
-			sum.bytes += len(problem.Error())
+			sum.Bytes += len(problem.Error())
 			problems = append(problems, *problem)
 		} else {
-			sum.add(object.Object)
+			sum.Add(object.Object)
 			objects = append(objects, object)
 		}
 		switch {
-		case sum.values > v.limits.Values:
+		case sum.Values > v.limits.Values:
 			return refused("the build makes too many values (limit Values is %d)", v.limits.Values)
-		case sum.bytes > v.limits.ObjectBytes:
+		case sum.Bytes > v.limits.ObjectBytes:
 			return refused("the build makes too much text (limit ObjectBytes is %d)", v.limits.ObjectBytes)
 		}
 	}
 	objects, duplicates := manifest.Unique(objects)
 	return objects, append(problems, duplicates...)
-}
-
-// size is that of objects.
-type size struct{ values, bytes int }
-
-// add adds a value, and all that it holds.
-func (s *size) add(value any) {
-	s.values++
-	switch value := value.(type) {
-	case string:
-		s.bytes += len(value)
-	case []any:
-		for _, item := range value {
-			s.add(item)
-		}
-	case map[string]any:
-		for key, item := range value {
-			s.bytes += len(key)
-			s.add(item)
-		}
-	}
 }
 
 // object converts one object. Its values are the same as those that kubectl reads from the output

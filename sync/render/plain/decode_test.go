@@ -2,6 +2,7 @@ package plain_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -133,10 +134,23 @@ func TestRender_limitsOnTheWholeAreErrors(t *testing.T) {
 	for want, limits := range map[string]plain.Limits{
 		"limit Objects is 1":     {Objects: 1},
 		"limit TotalBytes is 60": {TotalBytes: 60},
+		"limit Values is 9":      {Values: 9},
 	} {
 		_, _, err := plain.Render(t.Context(), fsys, plain.Options{Limits: limits})
 		assert.ErrorContains(t, err, want)
 	}
+}
+
+// What aliases stand for counts in each of many documents, none of which is too large by itself.
+func TestRender_manySmallBombsAreOne(t *testing.T) {
+	bomb := head + "a: &a [" + strings.Repeat("x,", 100) + "]\nb: &b [" + strings.Repeat("*a,", 20) + "]\nc: [" + strings.Repeat("*b,", 20) + "]\n---\n"
+	fsys := fstest.MapFS{"a.yaml": {Data: []byte(strings.Repeat(bomb, 2000))}}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, _, err := plain.Render(t.Context(), fsys, plain.Options{})
+	runtime.ReadMemStats(&after)
+	require.ErrorContains(t, err, "limit Values is 1000000")
+	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(256<<20))
 }
 
 // P12

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 
+	"waybill.dev/waybill/api/expansion"
 	"waybill.dev/waybill/sync/manifest"
 )
 
@@ -30,12 +31,26 @@ func (r *renderer) file(name string) error {
 			if r.ended() != nil {
 				return nil
 			}
+			if err := r.count(d); err != nil {
+				return err
+			}
 			objects, problems := d.objects(r.place(name))
 			out.objects = append(out.objects, objects...)
 			out.problems = append(out.problems, problems...)
 		}
 		return nil
 	})
+	return nil
+}
+
+// count adds the values of a document to those of all documents: each may hold little, and be one of
+// many.
+func (r *renderer) count(d document) error {
+	var size expansion.Size
+	size.Add(d.value)
+	if r.values.Add(int64(size.Values)) > int64(r.limits.Values) {
+		return fmt.Errorf("the manifests have too many values together (limit Values is %d)", r.limits.Values)
+	}
 	return nil
 }
 

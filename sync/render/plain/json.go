@@ -9,6 +9,7 @@ import (
 
 	kjson "sigs.k8s.io/json"
 
+	"waybill.dev/waybill/api/expansion"
 	"waybill.dev/waybill/sync/render/internal/yamlvalue"
 )
 
@@ -37,7 +38,7 @@ func jsonDocuments(content []byte, l Limits) iter.Seq[document] {
 
 func jsonDocument(raw []byte, line int, l Limits) document {
 	d := document{line: line}
-	if yamlvalue.Nodes(raw) > l.Nodes {
+	if expansion.Nodes(raw) > l.Nodes {
 		d.flaw = tooManyNodes(line, l)
 		return d
 	}

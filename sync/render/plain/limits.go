@@ -9,6 +9,8 @@ type Limits struct {
 	TotalBytes int64
 	// Objects is the number of objects; more is an error.
 	Objects int
+	// Values is the number of values in all documents, with what aliases stand for; more is an error.
+	Values int
 	// Depth is the number of directories above a file, and of maps and lists
 	// around a value; more is a Problem.
 	Depth int
@@ -24,11 +26,11 @@ type Limits struct {
 }
 
 // DefaultLimits returns limits that no sane set of manifests reaches: files of 5 MiB, 32 MiB in
-// total, 20,000 objects, 100 levels, 400,000 values in one document, ignore files of
+// total, 20,000 objects with a million values, 100 levels, 400,000 values in one document, ignore files of
 // 64 KiB, 50,000 aliased values of 5 MiB.
 func DefaultLimits() Limits {
 	return Limits{
-		FileBytes: 5 << 20, TotalBytes: 32 << 20, Objects: 20_000, Depth: 100, Nodes: 400_000, IgnoreBytes: 64 << 10,
+		FileBytes: 5 << 20, TotalBytes: 32 << 20, Objects: 20_000, Values: 1_000_000, Depth: 100, Nodes: 400_000, IgnoreBytes: 64 << 10,
 		AliasNodes: 50_000, AliasBytes: 5 << 20,
 	}
 }
@@ -39,6 +41,7 @@ func (l Limits) orDefault() Limits {
 		FileBytes:   positive(l.FileBytes, d.FileBytes),
 		TotalBytes:  positive(l.TotalBytes, d.TotalBytes),
 		Objects:     positive(l.Objects, d.Objects),
+		Values:      positive(l.Values, d.Values),
 		Depth:       positive(l.Depth, d.Depth),
 		Nodes:       positive(l.Nodes, d.Nodes),
 		IgnoreBytes: positive(l.IgnoreBytes, d.IgnoreBytes),

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"runtime"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -73,7 +74,9 @@ type renderer struct {
 
 	// read is the number of bytes read so far, and ignored those of ignore files.
 	read, ignored int64
-	decoders      errgroup.Group
+	// values is the number of values in the documents that were decoded so far.
+	values   atomic.Int64
+	decoders errgroup.Group
 	// results are in the order of the files.
 	results []*result
 }

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"waybill.dev/waybill/api/expansion"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render/internal/yamlvalue"
 )
@@ -85,7 +86,7 @@ func isContentLine(line []byte) bool {
 
 // documents decodes a part; false means to stop.
 func (p part) documents(l Limits, yield func(document) bool) bool {
-	if yamlvalue.Nodes(p.content) > l.Nodes {
+	if expansion.Nodes(p.content) > l.Nodes {
 		return yield(document{flaw: tooManyNodes(p.skipped+1, l)})
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(p.content))

@@ -15,6 +15,8 @@ import (
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"waybill.dev/waybill/api/expansion"
 )
 
 // fetchFromRegistry downloads the chart layer of address at version into the store and returns its
@@ -111,6 +113,9 @@ func (c *Cache) fetchManifest(ctx context.Context, repo *remote.Repository, addr
 	if err != nil {
 		return nil, registryError(address, err)
 	}
+	if err := expansion.JSON(data, maxManifestValues); err != nil {
+		return nil, fmt.Errorf("%w: manifest of %s cannot be used: %w", ErrInvalidChart, address, err)
+	}
 	var manifest ocispec.Manifest
 	if err := json.Unmarshal(data, &manifest); err != nil {
 		return nil, fmt.Errorf("%w: manifest of %s cannot be parsed: %w", ErrInvalidChart, address, err)
@@ -120,6 +125,10 @@ func (c *Cache) fetchManifest(ctx context.Context, repo *remote.Repository, addr
 
 // maxManifestBytes is the maximum that registries themselves accept.
 const maxManifestBytes = 4 << 20
+
+// maxManifestValues is how many values the manifest of a chart may contain. It has a few dozen, and each
+// layer takes fifty times the memory of the three bytes that it may be written in.
+const maxManifestValues = 10_000
 
 // listVersions lists the tags of a repository as versions.
 func (c *Cache) listVersions(ctx context.Context, repo *remote.Repository, address string) ([]string, error) {

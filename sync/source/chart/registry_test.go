@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -226,8 +227,9 @@ func TestGet_registryHoldsSomethingElse(t *testing.T) {
 
 // scriptedRegistry answers what it is told to, where a real one would refuse to hold it.
 type scriptedRegistry struct {
-	host  string
-	blobs map[string][]byte
+	host     string
+	manifest string
+	blobs    map[string][]byte
 
 	mu       sync.Mutex
 	requests []string
@@ -237,16 +239,17 @@ type scriptedRegistry struct {
 // and size.
 func newScriptedRegistry(t *testing.T, layer string, size int) *scriptedRegistry {
 	t.Helper()
-	manifest := fmt.Sprintf(`{"schemaVersion":2,"config":{"mediaType":%q},"layers":[{"mediaType":%q,"digest":%q,"size":%d}]}`,
-		helmregistry.ConfigMediaType, helmregistry.ChartLayerMediaType, layer, size)
 	r := &scriptedRegistry{blobs: map[string][]byte{}}
+	r.manifest = fmt.Sprintf(`{"schemaVersion":2,"config":{"mediaType":%q},"layers":[{"mediaType":%q,"digest":%q,"size":%d}]}`,
+		helmregistry.ConfigMediaType, helmregistry.ChartLayerMediaType, layer, size)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.requests = append(r.requests, req.Method+" "+req.URL.Path)
 		if req.URL.Path == "/v2/team/web/manifests/1.0.0" {
 			w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
-			_, _ = w.Write([]byte(manifest))
+			w.Header().Set("Content-Length", strconv.Itoa(len(r.manifest)))
+			_, _ = w.Write([]byte(r.manifest))
 			return
 		}
 		blob, ok := r.blobs[strings.TrimPrefix(req.URL.Path, "/v2/team/web/blobs/")]
@@ -263,6 +266,16 @@ func newScriptedRegistry(t *testing.T, layer string, size int) *scriptedRegistry
 
 func (r *scriptedRegistry) chart() chart.Reference {
 	return chart.Reference{URL: "oci://" + r.host + "/team", Name: "web", Version: "1.0.0"}
+}
+
+// A manifest within the size that registries accept has no room for a million layers, which take a hundred
+// times its size.
+func TestGet_registryNamesAMillionLayers(t *testing.T) {
+	r := newScriptedRegistry(t, "sha256:x", 1)
+	r.manifest = `{"schemaVersion":2,"layers":[` + strings.Repeat("{},", 1_000_000) + `{}]}`
+	_, err := newCache(t).Get(t.Context(), r.chart(), chart.Credentials{PlainHTTP: true})
+	require.ErrorIs(t, err, chart.ErrInvalidChart)
+	assert.ErrorContains(t, err, "more than 10000 values")
 }
 
 // K18, K44: to know the digest of somebody's private chart is not to have it.

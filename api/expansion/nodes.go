@@ -1,4 +1,8 @@
-package yamlvalue
+package expansion
+
+// MaxValues is how many values the values of an installation may contain together, whatever they are
+// written in. Those of the largest public charts are some thousands.
+const MaxValues = 200_000
 
 // Nodes estimates how many values a YAML or JSON text holds, without parsing it: there are at most
 // twice as many, and in manifests about as many. A parsed value takes a hundred times the memory of

@@ -1,0 +1,281 @@
+package e2e
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/chart"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/test/env"
+	"waybill.dev/waybill/test/hub"
+)
+
+// hubMemory is what waybill-sync may take in a container of the chart's default size, beside the two
+// processes that it renders in.
+const hubMemory = 768 << 20
+
+// bomb is content that becomes large or takes long, and what is said of it.
+type bomb struct {
+	// name is that of the GitSync, or of the installation.
+	name string
+	// reason that the condition Ready gets, if it is known.
+	reason string
+}
+
+// Everything that tenants, authors of charts and repositories can send is sent at once to a process of
+// the container's size. What another tenant wants is delivered meanwhile, and the process never ends
+// (P12).
+func TestSync_isNotEndedByWhatItReads(t *testing.T) {
+	s := newSetting(t, env.Options{Name: "hostile", Pods: true})
+	s.lead(nil)
+	t.Setenv("GOMEMLIMIT", fmt.Sprint(hubMemory*9/10))
+	process := s.start()
+
+	synced := s.hostileFolders()
+	installed := append(s.hostileCharts(), s.hostileSources()...)
+	installed = append(installed, s.hostileValues()...)
+
+	_, err := s.repo.Commit(t.Context(), map[string]string{"good/web.yaml": s.manifest("good")})
+	require.NoError(t, err)
+	s.Create(s.gitSync("good", "good"))
+	hub.AwaitReady(s.World, &v1alpha1.GitSync{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "good"}})
+	good := &v1alpha1.ApplicationInstallation{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "good"}}
+	hub.AwaitReady(s.World, good)
+	s.forgeRecord(good)
+
+	for _, b := range synced {
+		s.awaitFailure(&v1alpha1.GitSync{}, b)
+	}
+	for _, b := range installed {
+		s.awaitFailure(&v1alpha1.ApplicationInstallation{}, b)
+	}
+	hub.Reconcile(s.World, good)
+	hub.AwaitReady(s.World, good)
+	select {
+	case <-process.Done():
+		require.Fail(t, "the process ended", "%v", process.Err())
+	default:
+	}
+	peak, err := process.PeakMemory()
+	require.NoError(t, err)
+	assert.Less(t, peak, int64(hubMemory), "%d MiB", peak>>20)
+	t.Logf("the process took %d MiB", peak>>20)
+}
+
+// gitSync returns a GitSync of a folder of the repository.
+func (s *setting) gitSync(name, folder string) *v1alpha1.GitSync {
+	return &v1alpha1.GitSync{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.GitSyncSpec{
+			URL: s.repo.URL(), Path: folder, Interval: metav1.Duration{Duration: time.Hour}, Timeout: metav1.Duration{Duration: 30 * time.Second},
+			SecretRef: &v1alpha1.LocalReference{Name: "git"},
+		},
+	}
+}
+
+const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n"
+
+// hostileFolders commits folders that become large or take long, with a GitSync for each.
+func (s *setting) hostileFolders() []bomb {
+	s.T.Helper()
+	laughs := configMap + "a: &a [" + strings.Repeat("x,", 200) + "]\nb: &b [" + strings.Repeat("*a,", 15) + "]\nc: [" + strings.Repeat("*b,", 15) + "]\n---\n"
+	var many strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&many, laughs, fmt.Sprint("laugh-", i))
+	}
+	var list strings.Builder
+	list.WriteString("apiVersion: v1\nkind: List\nmetadata: {name: all}\nitems:\n")
+	for i := range 300 {
+		fmt.Fprintf(&list, "- {apiVersion: v1, kind: ConfigMap, metadata: {name: a%d}, data: {}}\n", i)
+	}
+	folders := map[string]map[string]string{
+		"laughs": {"a.yaml": many.String()},
+		"dense":  {"a.json": `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"x":[` + strings.Repeat("{},", 1_500_000) + `{}]}`},
+		"endless": {
+			"all.yaml": list.String(), "patch.yaml": "- {op: add, path: /data/key, value: other}",
+			"kustomization.yaml": "resources: [all.yaml]\npatches:\n" + strings.Repeat("- {path: patch.yaml, target: {kind: ConfigMap}}\n", 15_000),
+		},
+		"doubling": {
+			"a.yaml": fmt.Sprintf(configMap, "a") + "data: {a: " + strings.Repeat("x", 1000) + "}\n",
+			"kustomization.yaml": "resources: [a.yaml]\npatches:\n- target: {kind: ConfigMap}\n  patch: |-\n" +
+				strings.Repeat("    - {op: copy, from: /data, path: /data/more}\n    - {op: copy, from: /data, path: /data/again}\n", 30),
+		},
+	}
+	files := map[string]string{}
+	for folder, contents := range folders {
+		for name, content := range contents {
+			files[folder+"/"+name] = content
+		}
+	}
+	_, err := s.repo.Commit(s.T.Context(), files)
+	require.NoError(s.T, err)
+	var bombs []bomb
+	for folder := range maps.Keys(folders) {
+		s.Create(s.gitSync(folder, folder))
+		bombs = append(bombs, bomb{name: folder})
+	}
+	return bombs
+}
+
+// template returns a change of a chart: its name, and its only template.
+func template(name, text string) func(*chart.Chart) {
+	return func(c *chart.Chart) {
+		c.Metadata.Name, c.Schema = name, nil
+		c.Templates = []*chart.File{{Name: "templates/bomb.yaml", Data: []byte(text)}}
+	}
+}
+
+// hostileCharts offers and installs charts whose templates become large or take long.
+func (s *setting) hostileCharts() []bomb {
+	s.T.Helper()
+	charts, err := env.StartHelmRepo(env.Access{})
+	require.NoError(s.T, err)
+	s.T.Cleanup(charts.Stop)
+	var bombs []bomb
+	for name, text := range map[string]string{
+		"recursion": `{{ tpl .Values.bomb . }}`,
+		"repeat":    `a: {{ repeat 2000000000 "a" }}`,
+		"range":     `{{ range $i, $_ := until 20000000 }}{{ range until 20000000 }}{{ end }}{{ end }}`,
+		"growing":   `{{ $x := "xxxxxxxxxx" }}{{ range until 60 }}{{ $x = print $x $x }}{{ end }}{{ $x }}`,
+	} {
+		_, err := charts.Push("../../examples/charts/web", template(name, text))
+		require.NoError(s.T, err)
+		bombs = append(bombs, s.offer(name, charts.URL(), v1alpha1.InvalidChartReason))
+	}
+	return bombs
+}
+
+// offer offers a chart and installs it, within a short time.
+func (s *setting) offer(name, url, reason string) bomb {
+	s.T.Helper()
+	s.Create(&v1alpha1.ApplicationDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.ApplicationDefinitionSpec{
+			DefaultValues: &apiextensionsv1.JSON{Raw: []byte(`{"bomb":"{{ tpl .Values.bomb . }}"}`)},
+			Versions: []v1alpha1.ApplicationVersion{{
+				Version: "1.1.0",
+				Template: &v1alpha1.ApplicationTemplate{Source: v1alpha1.ApplicationSource{Helm: &v1alpha1.HelmSource{
+					URL: url, ChartName: name, ChartVersion: "1.1.0",
+				}}},
+			}},
+		},
+	})
+	s.Create(&v1alpha1.ApplicationInstallation{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.ApplicationInstallationSpec{
+			ApplicationRef: v1alpha1.ApplicationReference{Name: name, Version: "1.1.0"},
+			DeployOptions:  &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{Timeout: metav1.Duration{Duration: 20 * time.Second}}},
+		},
+	})
+	return bomb{name, reason}
+}
+
+// hostileSources offers charts of repositories whose answers become large.
+func (s *setting) hostileSources() []bomb {
+	s.T.Helper()
+	var bombs []bomb
+	for name, write := range map[string]func(*env.HelmRepo) error{
+		"index": func(r *env.HelmRepo) error {
+			return r.Write("index.yaml", []byte("entries: {index: ["+strings.Repeat("{},", 10_000_000)+"]}"))
+		},
+		"archive": func(r *env.HelmRepo) error { return writeArchive(s.T, r) },
+	} {
+		charts, err := env.StartHelmRepo(env.Access{})
+		require.NoError(s.T, err)
+		s.T.Cleanup(charts.Stop)
+		require.NoError(s.T, write(charts))
+		bombs = append(bombs, s.offer(name, charts.URL(), v1alpha1.InvalidChartReason))
+	}
+	return bombs
+}
+
+// writeArchive writes a chart with a file of a gigabyte, which takes a megabyte as long as it is packed.
+func writeArchive(t *testing.T, r *env.HelmRepo) error {
+	t.Helper()
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	archive := tar.NewWriter(zip)
+	require.NoError(t, archive.WriteHeader(&tar.Header{Name: "archive/templates/a.yaml", Mode: 0o600, Size: 1 << 30}))
+	for range 1 << 10 {
+		_, err := archive.Write(make([]byte, 1<<20))
+		require.NoError(t, err)
+	}
+	require.NoError(t, archive.Close())
+	require.NoError(t, zip.Close())
+	require.NoError(t, r.Write("archive-1.1.0.tgz", packed.Bytes()))
+	return r.Write("index.yaml", []byte("apiVersion: v1\nentries:\n  archive:\n  - {name: archive, version: 1.1.0, urls: [archive-1.1.0.tgz]}\n"))
+}
+
+// hostileValues installs the chart `web` with values that become large.
+func (s *setting) hostileValues() []bomb {
+	s.T.Helper()
+	s.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "dense"}, Data: map[string]string{"values.yaml": "a: [" + strings.Repeat("[],", 300_000) + "]"}})
+	s.Create(&v1alpha1.ApplicationInstallation{
+		ObjectMeta: metav1.ObjectMeta{Name: "values"},
+		Spec: v1alpha1.ApplicationInstallationSpec{
+			ApplicationRef: v1alpha1.ApplicationReference{Name: "web", Version: "1.1.0"},
+			ValuesFrom:     []v1alpha1.ValuesReference{{Kind: "ConfigMap", Name: "dense"}},
+		},
+	})
+	return []bomb{{"values", v1alpha1.InvalidValuesReason}}
+}
+
+// forgeRecord adds a record of Helm to an installation that becomes a hundred megabytes of empty hooks,
+// and gigabytes once they are decoded.
+func (s *setting) forgeRecord(inst *v1alpha1.ApplicationInstallation) {
+	s.T.Helper()
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	_, err := fmt.Fprintf(zip, `{"name":%q,"version":999,"info":{"status":"deployed"},"hooks":[{}`, inst.Name)
+	require.NoError(s.T, err)
+	for range 400 {
+		_, err := zip.Write(bytes.Repeat([]byte(",{}"), 100_000))
+		require.NoError(s.T, err)
+	}
+	_, err = zip.Write([]byte("]}"))
+	require.NoError(s.T, err)
+	require.NoError(s.T, zip.Close())
+	real := s.records()
+	var labels map[string]string
+	for _, record := range real {
+		if record.Labels["name"] == inst.Name {
+			labels = maps.Clone(record.Labels)
+		}
+	}
+	require.NotNil(s.T, labels, "the release has a record")
+	labels["version"] = "999"
+	s.Create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("sh.helm.release.v1.%s.v999", inst.Name), Labels: labels},
+		Type:       "helm.sh/release.v1",
+		Data:       map[string][]byte{"release": []byte(base64.StdEncoding.EncodeToString(packed.Bytes()))},
+	})
+}
+
+// awaitFailure waits until it is said that something cannot be used.
+func (s *setting) awaitFailure(o reconcile.Object, b bomb) {
+	s.T.Helper()
+	o.SetNamespace(s.Namespace)
+	o.SetName(b.name)
+	got := hub.Await(s.World, o, b.name+" is not refused", func(o reconcile.Object) bool {
+		return conditions.IsFalse(o, v1alpha1.ReadyCondition)
+	})
+	s.T.Logf("%s: %s: %s", b.name, conditions.GetReason(got, v1alpha1.ReadyCondition), conditions.GetMessage(got, v1alpha1.ReadyCondition))
+	if b.reason != "" {
+		assert.Equal(s.T, b.reason, conditions.GetReason(got, v1alpha1.ReadyCondition), b.name)
+	}
+}
