@@ -138,7 +138,7 @@ func check(texts []named) error {
 	total, most := 0, 0
 	for _, t := range texts {
 		total += len(t.text)
-		most += mostValuesIn(t.text)
+		most += 2 * expansion.Nodes([]byte(t.text))
 	}
 	if total > maxManifestBytes {
 		return fmt.Errorf("%w: manifests take %d bytes, and the limit is %d", ErrRender, total, maxManifestBytes)
@@ -165,18 +165,6 @@ func check(texts []named) error {
 		}
 	}
 	return nil
-}
-
-// mostValuesIn returns how many values a text holds at most: none begins without one of these characters.
-func mostValuesIn(text string) int {
-	most := 1
-	for i := range len(text) {
-		switch text[i] {
-		case '\n', ',', ':', '[', '{', '-', '?':
-			most++
-		}
-	}
-	return most
 }
 
 // nodesIn counts a value and everything in it.
