@@ -45,10 +45,10 @@ func TestInstallation_chartsThatGrowWithoutEnd(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			bomb := w.rendering("9.0.0-"+name, c.template)
+			bomb := w.rendering("0.1.0-"+name, c.template)
 			other := w.install(nil)
 			message := hub.AwaitReason(w.World, bomb, v1alpha1.InvalidChartReason)
-			assert.Contains(t, message, "rendering chart web 9.0.0-"+name, c.reason)
+			assert.Contains(t, message, "rendering chart web 0.1.0-"+name, c.reason)
 			assert.Contains(t, message, c.says, c.reason)
 			assert.Nil(t, bomb.Status.Rendering, "it has ended")
 			assert.Empty(t, w.releases("bomb"))
@@ -61,9 +61,9 @@ func TestInstallation_chartsThatGrowWithoutEnd(t *testing.T) {
 // ends it.
 func TestInstallation_deletingItEndsItsRendering(t *testing.T) {
 	w := newWorld(t)
-	inst := w.rendering("9.0.0-endless", endless)
+	inst := w.rendering("0.1.0-endless", endless)
 	hub.Await(w.World, inst, "the status names what is rendered", func(i *v1alpha1.ApplicationInstallation) bool {
-		return i.Status.Rendering != nil && i.Status.Rendering.Chart == "web-9.0.0-endless" && i.Status.Rendering.Attempts == 1
+		return i.Status.Rendering != nil && i.Status.Rendering.Chart == "web-0.1.0-endless" && i.Status.Rendering.Attempts == 1
 	})
 	hub.AwaitReady(w.World, w.install(nil))
 	require.NoError(t, w.Client.Delete(t.Context(), inst))
@@ -73,7 +73,7 @@ func TestInstallation_deletingItEndsItsRendering(t *testing.T) {
 // A chart that is not wanted any more is not rendered to its end.
 func TestInstallation_changingItEndsItsRendering(t *testing.T) {
 	w := newWorld(t)
-	inst := w.rendering("9.0.0-changed", endless)
+	inst := w.rendering("0.1.0-changed", endless)
 	hub.Await(w.World, inst, "it is being rendered", func(i *v1alpha1.ApplicationInstallation) bool { return i.Status.Rendering != nil })
 	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) {
 		i.Spec.ApplicationRef.Version, i.Spec.Values = "1.0.0", nil
@@ -84,11 +84,11 @@ func TestInstallation_changingItEndsItsRendering(t *testing.T) {
 // What was being rendered when that was interrupted, as by a crash, waits its turn, and says so.
 func TestInstallation_whatWasInterruptedWaitsItsTurn(t *testing.T) {
 	w := newWorld(t)
-	inst := w.rendering("9.0.0-interrupted", endless)
+	inst := w.rendering("0.1.0-interrupted", endless)
 	hub.Await(w.World, inst, "it is being rendered", func(i *v1alpha1.ApplicationInstallation) bool { return i.Status.Rendering != nil })
 	engageAnew()
 	message := hub.AwaitReason(w.World, inst, v1alpha1.RenderingInterruptedReason)
-	assert.Contains(t, message, "chart web-9.0.0-interrupted was interrupted")
+	assert.Contains(t, message, "chart web-0.1.0-interrupted was interrupted")
 	hub.Await(w.World, inst, "its turn comes", func(i *v1alpha1.ApplicationInstallation) bool {
 		return i.Status.Rendering != nil && i.Status.Rendering.Attempts == 2
 	})

@@ -202,7 +202,9 @@ func TestBuilder_endsAChartThatIsGivenUp(t *testing.T) {
 	builder := isolated.NewBuilder(isolated.Options{Processes: 1})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err := builder.Render(ctx, template(`{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}`), one)
+	o := one
+	o.Time = time.Hour
+	_, err := builder.Render(ctx, template(`{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}`), o)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NotErrorIs(t, err, helm.ErrRender, "it may be tried again")
 	_, err = builder.Render(t.Context(), template("a: b"), one)
