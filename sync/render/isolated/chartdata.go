@@ -131,7 +131,8 @@ func pointers(files []chart.File) []*chart.File {
 // null takes the place of nil among values: gob has none.
 type null struct{}
 
-func init() {
+// registerValues tells gob which types values have.
+func registerValues() {
 	for _, value := range []any{null{}, map[string]any{}, []any{}, json.Number("")} {
 		gob.Register(value)
 	}

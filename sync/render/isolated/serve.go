@@ -25,6 +25,7 @@ type server struct {
 
 // serve does what it is asked to.
 func serve(in io.Reader, out io.Writer) {
+	registerValues()
 	s := &server{from: gob.NewDecoder(untilEnd(in)), to: gob.NewEncoder(out)}
 	for {
 		var r request
