@@ -23,7 +23,7 @@ func (n *nowhere) Discovery() discovery.CachedDiscoveryInterface { return nil }
 func TestRun_oneActionAtATime(t *testing.T) {
 	e := NewEngine()
 	web := func(target Target) job {
-		return job{engine: e, target: target, desired: Desired{Identity: Identity{Name: "web"}}}
+		return job{engine: e, target: target, desired: Desired{Identity: Identity{Name: "web"}}, clock: &clock{}}
 	}
 	nothing := func(context.Context) (Result, error) { return Result{}, nil }
 	here := &nowhere{"a"}
