@@ -295,6 +295,21 @@ type ReleaseRecord struct {
 	StoredDigest string `json:"storedDigest,omitempty"`
 }
 
+// RenderingStatus says which chart is being rendered and installed.
+type RenderingStatus struct {
+	// Chart that is rendered, as `<name>-<version>`.
+	// +required
+	Chart string `json:"chart"`
+
+	// Input identifies what is rendered: chart, values, options, and the revision of the source.
+	// +required
+	Input string `json:"input"`
+
+	// Attempts is how often in a row this was begun and not brought to an end, this time included.
+	// +required
+	Attempts int32 `json:"attempts"`
+}
+
 // ApplicationInstallationStatus reports what is installed in the cluster.
 type ApplicationInstallationStatus struct {
 	ReconcileStatus `json:",inline"`
@@ -306,6 +321,12 @@ type ApplicationInstallationStatus struct {
 	// Release is the Helm release, for method helm.
 	// +optional
 	Release *ReleaseStatus `json:"release,omitempty"`
+
+	// Rendering is the chart that is being rendered and installed, for method helm. It is written before
+	// that begins, and unset when it ends. If it was interrupted, as by the end of the process, it waits
+	// its turn behind others: longer each time.
+	// +optional
+	Rendering *RenderingStatus `json:"rendering,omitempty"`
 
 	// HealthAwaitedSince is when what is installed was written, if deployOptions.helm.wait was set:
 	// its timeout counts from then. It is unset from the first time that every object is healthy,

@@ -215,6 +215,10 @@ const (
 	// without its delete hooks.
 	ReleaseAlteredReason = "ReleaseAltered"
 
+	// RenderingInterruptedReason: rendering or installing the chart was interrupted, as by the end of the
+	// process. It is begun again after a back-off, which grows each time.
+	RenderingInterruptedReason = "RenderingInterrupted"
+
 	// ReleaseWarningReason: of an event: the API server or the chart's schema warned of something
 	// during an action, or objects stay that were to be deleted.
 	ReleaseWarningReason = "ReleaseWarning"

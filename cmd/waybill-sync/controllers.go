@@ -102,6 +102,7 @@ func (s *shared) driverControllers(mgr ctrl.Manager, o *options, selector labels
 			HubID:           s.hubID,
 			Git:             s.git,
 			Renders:         s.renders,
+			Templates:       s.builder,
 			Charts:          s.charts,
 			Drain:           s.drain,
 			SystemNamespace: o.systemNamespace,

@@ -33,8 +33,8 @@ func main() {
 	os.Exit(startup.ExitCode(os.Stderr, programName, run(ctrl.SetupSignalHandler(), os.Args[1:])))
 }
 
-// minKustomizeMemory is what a process for kustomize needs to build anything.
-const minKustomizeMemory = 64 << 20
+// minRenderMemory is what a process needs to render anything.
+const minRenderMemory = 64 << 20
 
 // options of the program. The usage text of each flag documents them.
 type options struct {
@@ -43,7 +43,7 @@ type options struct {
 	controllers     []string
 	cacheDir        string
 	cacheSize       resource.QuantityValue
-	kustomizeMemory resource.QuantityValue
+	renderMemory    resource.QuantityValue
 	clusterSelector string
 	defaultAccount  string
 	metricsAddress  string
@@ -62,8 +62,8 @@ type options struct {
 
 func parse(args []string) (*options, error) {
 	o := &options{
-		cacheSize:       resource.QuantityValue{Quantity: resource.MustParse("10Gi")},
-		kustomizeMemory: resource.QuantityValue{Quantity: *resource.NewQuantity(isolated.DefaultMemory, resource.BinarySI)},
+		cacheSize:    resource.QuantityValue{Quantity: resource.MustParse("10Gi")},
+		renderMemory: resource.QuantityValue{Quantity: *resource.NewQuantity(isolated.DefaultMemory, resource.BinarySI)},
 	}
 	flags := pflag.NewFlagSet(programName, pflag.ContinueOnError)
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the hub; default: $KUBECONFIG, else the cluster that the program runs in")
@@ -71,7 +71,7 @@ func parse(args []string) (*options, error) {
 	flags.StringSliceVar(&o.controllers, "controllers", []string{roleAll}, "controllers, or roles, to run: "+known())
 	flags.StringVar(&o.cacheDir, "cache-dir", filepath.Join(os.TempDir(), "waybill"), "folder for git mirrors and charts; safe to lose")
 	flags.Var(&o.cacheSize, "cache-size", "how much the cache-dir may hold; git mirrors that nobody uses make room in time")
-	flags.Var(&o.kustomizeMemory, "kustomize-memory", "how much memory the build of one kustomization may take; two are built at a time, in processes of their own")
+	flags.Var(&o.renderMemory, "render-memory", "how much memory rendering one chart or kustomization may take; two are rendered at a time, in processes of their own")
 	flags.StringVar(&o.clusterSelector, "cluster-selector", "", "label selector of the KubernetesClusters that this process serves; default: all")
 	flags.StringVar(&o.defaultAccount, startup.AccountFlag, "", "ServiceAccount of their namespaces that installations act as where neither they nor their definitions name one; default: none, Waybill's own identity")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 for none")
@@ -94,8 +94,8 @@ func parse(args []string) (*options, error) {
 	if o.cacheSize.Sign() <= 0 {
 		return nil, errors.New("--cache-size must be positive")
 	}
-	if o.kustomizeMemory.Value() < minKustomizeMemory {
-		return nil, errors.New("--kustomize-memory must be at least 64Mi")
+	if o.renderMemory.Value() < minRenderMemory {
+		return nil, errors.New("--render-memory must be at least 64Mi")
 	}
 	if o.shutdownGrace < 0 {
 		return nil, errors.New("--shutdown-grace cannot be negative")
@@ -111,7 +111,7 @@ func (o *options) childMemory(selected map[string]bool) int64 {
 	if onlyAgent(selected) {
 		return 0
 	}
-	return isolated.DefaultProcesses * o.kustomizeMemory.Value()
+	return isolated.DefaultProcesses * o.renderMemory.Value()
 }
 
 // run starts everything and returns when ctx ends, or with an error.

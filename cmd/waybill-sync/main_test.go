@@ -45,7 +45,7 @@ func TestParse_defaults(t *testing.T) {
 	assert.False(t, o.allowLocalSources)
 	assert.Equal(t, 10*time.Second, o.shutdownGrace)
 	assert.Equal(t, "10Gi", o.cacheSize.String())
-	assert.Equal(t, "384Mi", o.kustomizeMemory.String())
+	assert.Equal(t, "384Mi", o.renderMemory.String())
 }
 
 func TestParse_refuses(t *testing.T) {
@@ -53,7 +53,7 @@ func TestParse_refuses(t *testing.T) {
 		"--workers=-1":                  "--workers and --actions-per-cluster cannot be negative",
 		"--actions-per-cluster=-1":      "--workers and --actions-per-cluster cannot be negative",
 		"--cache-size=0":                "--cache-size must be positive",
-		"--kustomize-memory=1Mi":        "--kustomize-memory must be at least 64Mi",
+		"--render-memory=1Mi":           "--render-memory must be at least 64Mi",
 		"--cache-size=much":             `invalid argument "much" for "--cache-size"`,
 		"--shutdown-grace=-1s":          "--shutdown-grace cannot be negative",
 		"--default-service-account=a:b": `--default-service-account: invalid name "a:b"`,

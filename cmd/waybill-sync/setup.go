@@ -90,6 +90,7 @@ type shared struct {
 	git      *git.Store
 	charts   *chart.Cache
 	renders  *render.Slots
+	builder  *isolated.Builder
 	drain    *reconcile.Drain
 	local    *cluster.Cluster
 }
@@ -139,7 +140,8 @@ func newShared(ctx context.Context, mgr ctrl.Manager, o *options, s shared) (*sh
 	if s.charts, err = chart.NewCache(filepath.Join(o.cacheDir, "charts"), chart.WithLimits(charts), chart.WithGuard(guard)); err != nil {
 		return nil, fmt.Errorf("open --cache-dir: %w", err)
 	}
-	s.renders = render.NewSlots(isolated.NewBuilder(isolated.Options{Memory: o.kustomizeMemory.Value()}).Build)
+	s.builder = isolated.NewBuilder(isolated.Options{Memory: o.renderMemory.Value()})
+	s.renders = render.NewSlots(s.builder.Build)
 	// Everything that jobs need must last until they have ended.
 	clusters := func(context.Context) error { return s.clusters.Start(s.drain.Context()) }
 	for _, part := range []manager.Runnable{manager.RunnableFunc(clusters), manager.RunnableFunc(s.sweep)} {

@@ -61,9 +61,9 @@ func (s *session) remake(ctx context.Context, before Observed) (*helmrelease.Rel
 	if _, ok := before.newest(); !ok {
 		run := action.NewInstall(cfg)
 		run.DryRun, run.DryRunOption = true, asServer
-		return dry.runInstall(run, nil)
+		return dry.runInstall(ctx, run, nil)
 	}
 	run := action.NewUpgrade(cfg)
 	run.DryRun, run.DryRunOption = true, asServer
-	return dry.runUpgrade(run, nil)
+	return dry.runUpgrade(ctx, run, nil)
 }

@@ -45,6 +45,9 @@ func (s *session) applyCRDs(ctx context.Context) error {
 	if len(crds) == 0 || s.desired.Options.CRDs == v1alpha1.CRDSkip {
 		return nil
 	}
+	if err := s.validate(ctx); err != nil { // before anything is written
+		return err
+	}
 	var list kube.ResourceList
 	for _, crd := range crds {
 		found, err := s.client.build(bytes.NewReader(crd.File.Data), crd.Filename, true)

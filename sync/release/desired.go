@@ -51,6 +51,9 @@ type Desired struct {
 	Values map[string]any
 	// Options say how to get there.
 	Options Options
+	// Unwanted ends the rendering of the chart, when it is closed: until then, no revision was made. nil for
+	// never.
+	Unwanted <-chan struct{}
 }
 
 // Options of the actions on a release. The zero value is usable.

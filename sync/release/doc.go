@@ -6,6 +6,10 @@
 // its context. This package never waits for health, only for hooks (C54). It keeps no state of a
 // release between two calls: what went into a release is recorded in a label on its record.
 //
+// Helm's actions render no chart: the author of a chart can make that take any time and memory. A Renderer
+// does, elsewhere if it can, and Helm gets a flat chart of which it makes just what was rendered. The record
+// has the chart and the values.
+//
 // # Records that others may write
 //
 // Helm keeps its records in Secrets of the target namespace, where anybody with ClusterRole edit

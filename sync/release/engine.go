@@ -2,25 +2,22 @@ package release
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/render/helm"
 )
 
 // Engine acts on releases. It is safe for concurrent use; each release has at most one action at a
 // time.
 type Engine struct {
 	versions versions
-	// abandonAfter is how long an action may go on after its context has ended. All it can still do
-	// then is render.
-	abandonAfter time.Duration
+	renderer Renderer
 
 	mu   sync.Mutex
 	busy map[busyKey]bool
@@ -28,13 +25,17 @@ type Engine struct {
 
 type busyKey struct{ host, release string }
 
-// NewEngine returns an engine.
+// NewEngine returns an engine that renders charts in this process.
 func NewEngine() *Engine {
-	return &Engine{
-		versions:     versions{seen: map[Target]seenVersion{}},
-		abandonAfter: settleTime + 5*time.Second,
-		busy:         map[busyKey]bool{},
+	return &Engine{versions: versions{seen: map[Target]seenVersion{}}, renderer: helm.Here{}, busy: map[busyKey]bool{}}
+}
+
+// RenderedBy has r render charts; nil changes nothing. It must be called before the first action.
+func (e *Engine) RenderedBy(r Renderer) *Engine {
+	if r != nil {
+		e.renderer = r
 	}
+	return e
 }
 
 // Result describes a release after it was observed or acted upon.
@@ -146,10 +147,13 @@ type job struct {
 	target   Target
 	desired  Desired // identity and options only, if a release is only removed or corrected
 	observed Observed
+	// clock is that of the action, set by inSession.
+	clock *clock
 }
 
 // inSession runs do in a session of its own, within the timeout of the options.
 func inSession[T any](ctx context.Context, j job, do func(context.Context, *session) (T, error)) (T, error) {
+	j.clock = &clock{}
 	return run(ctx, j, func(ctx context.Context) (T, error) {
 		s, err := newSession(ctx, j)
 		if err != nil {
@@ -161,41 +165,18 @@ func inSession[T any](ctx context.Context, j job, do func(context.Context, *sess
 	})
 }
 
-// run takes an action on a release. Rendering templates cannot be stopped: an action that still
-// renders long after its time is abandoned, cut off from the cluster, and the release stays busy
-// until it ends.
+// run takes an action on a release, within its timeout.
 func run[T any](ctx context.Context, j job, act func(context.Context) (T, error)) (T, error) {
-	type answer struct {
-		result T
-		err    error
-	}
-	var none T
 	e, id, timeout := j.engine, j.desired.Identity, j.desired.Options.timeout()
 	key := busyKey{host: j.target.Config().Host, release: id.String()}
 	if !e.begin(key) {
+		var none T
 		return none, &Error{Reason: ReasonBusy, Err: fmt.Errorf("an earlier action on release %s has not ended", id)}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("action took longer than %s: %w", timeout, context.DeadlineExceeded))
-	defer cancel()
-	done := make(chan answer, 1)
-	go func() {
-		result, err := guarded(ctx, act)
-		e.end(key)
-		done <- answer{result, err}
-	}()
-	select {
-	case a := <-done:
-		return a.result, a.err
-	case <-ctx.Done():
-	}
-	timer := time.NewTimer(e.abandonAfter)
-	defer timer.Stop()
-	select {
-	case a := <-done:
-		return a.result, a.err
-	case <-timer.C:
-		return none, &Error{Reason: ReasonRender, Err: errors.New("rendering the chart does not end")}
-	}
+	defer e.end(key)
+	ctx, stop := j.clock.start(ctx, timeout)
+	defer stop()
+	return guarded(ctx, act)
 }
 
 // guarded turns a panic into an error: charts and records of releases are written by others.

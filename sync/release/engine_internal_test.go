@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
-
-	"waybill.dev/waybill/test/env"
 )
 
 type nowhere struct{ host string }
@@ -21,34 +19,45 @@ func (n *nowhere) Config() *rest.Config                          { return &rest.
 func (n *nowhere) Mapper() meta.RESTMapper                       { return nil }
 func (n *nowhere) Discovery() discovery.CachedDiscoveryInterface { return nil }
 
-// A chart whose rendering never ends costs its caller no more than its time, and does not pile up.
-func TestRun_leavesAnEndlessActionBehind(t *testing.T) {
+// A release has one action at a time.
+func TestRun_oneActionAtATime(t *testing.T) {
 	e := NewEngine()
-	e.abandonAfter = time.Millisecond
-	target := &nowhere{"a"}
-	web := func(target Target, timeout time.Duration) job {
-		return job{engine: e, target: target, desired: Desired{Identity: Identity{Name: "web"}, Options: Options{Timeout: timeout}}}
+	web := func(target Target) job {
+		return job{engine: e, target: target, desired: Desired{Identity: Identity{Name: "web"}}, clock: &clock{}}
 	}
-	end, ended := make(chan struct{}), make(chan struct{})
-	endless := func(context.Context) (Result, error) { <-end; defer close(ended); return Result{}, nil }
-	_, err := run(t.Context(), web(target, time.Millisecond), endless)
-	assert.Equal(t, ReasonRender, ReasonOf(err))
-
 	nothing := func(context.Context) (Result, error) { return Result{}, nil }
-	_, err = run(t.Context(), web(target, time.Minute), nothing)
-	assert.Equal(t, ReasonBusy, ReasonOf(err), "the release is busy until the rendering ends")
-	_, err = run(t.Context(), web(&nowhere{"b"}, time.Minute), nothing)
-	require.NoError(t, err, "the same name in another cluster is another release")
-	close(end)
-	<-ended
-	require.Eventually(t, func() bool {
-		_, err := run(t.Context(), web(target, time.Minute), nothing)
-		return err == nil
-	}, env.Limit, time.Millisecond)
+	here := &nowhere{"a"}
+	_, err := run(t.Context(), web(here), func(ctx context.Context) (Result, error) {
+		_, err := run(ctx, web(here), nothing)
+		assert.Equal(t, ReasonBusy, ReasonOf(err))
+		_, err = run(ctx, web(&nowhere{"b"}), nothing)
+		require.NoError(t, err, "the same name in another cluster is another release")
+		return Result{}, nil
+	})
+	require.NoError(t, err)
+	_, err = run(t.Context(), web(here), nothing)
+	require.NoError(t, err)
+}
+
+// What has a time of its own does not count for that of the action.
+func TestClock_standsStill(t *testing.T) {
+	c := &clock{}
+	ctx, stop := c.start(t.Context(), time.Hour)
+	defer stop()
+	c.since = c.since.Add(-50 * time.Minute)
+	c.during(func() { c.since = c.since.Add(-time.Hour) })
+	require.NoError(t, ctx.Err())
+	assert.InDelta(t, 10, c.left.Minutes(), 1, "of the hour, fifty minutes were the action's own")
+
+	c.since = c.since.Add(-20 * time.Minute)
+	c.during(func() {})
+	<-ctx.Done()
+	assert.ErrorContains(t, context.Cause(ctx), "action took longer than 1h0m0s")
+	assert.ErrorIs(t, context.Cause(ctx), context.DeadlineExceeded)
 }
 
 func TestRun_survivesAPanic(t *testing.T) {
-	_, err := run(t.Context(), job{engine: NewEngine(), target: &nowhere{}}, func(context.Context) (Result, error) {
+	_, err := run(t.Context(), job{engine: NewEngine(), target: &nowhere{}, clock: &clock{}}, func(context.Context) (Result, error) {
 		var none *session
 		none.close()
 		return Result{}, nil

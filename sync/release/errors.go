@@ -147,15 +147,18 @@ const importConflict = "cannot be imported into the current release"
 // Helm does not always pass the latter on.
 func classify(ctx context.Context, err error, rendered bool) Reason {
 	var hook *hookError
+	var none *notRendered
 	switch {
 	case errors.As(err, &hook):
 		return ReasonHook
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, errors.Is(err, errUnwanted):
 		return ReasonInterrupted
 	case errors.Is(err, helm.ErrInvalidValues):
 		return ReasonValues
 	case errors.Is(err, helm.ErrRender):
 		return ReasonRender
+	case errors.As(err, &none):
+		return ReasonUnavailable
 	case strings.Contains(err.Error(), importConflict):
 		return ReasonConflict
 	case meta.IsNoMatchError(err):

@@ -5,20 +5,22 @@ import (
 
 	"helm.sh/helm/v3/pkg/action"
 	helmrelease "helm.sh/helm/v3/pkg/release"
-
-	"waybill.dev/waybill/sync/render/helm"
 )
 
 // install creates a release. An earlier install that failed is not torn down: what it created is
 // brought to the desired state, and what is no longer wanted is deleted.
 func install(ctx context.Context, s *session, _ Decision) (Result, error) {
 	return s.revise(ctx, "install", func(cfg *action.Configuration, labels map[string]string) (*helmrelease.Release, error) {
-		return s.runInstall(action.NewInstall(cfg), labels)
+		return s.runInstall(ctx, action.NewInstall(cfg), labels)
 	})
 }
 
 // runInstall runs Helm's install of what is desired.
-func (s *session) runInstall(run *action.Install, labels map[string]string) (*helmrelease.Release, error) {
+func (s *session) runInstall(ctx context.Context, run *action.Install, labels map[string]string) (*helmrelease.Release, error) {
+	c, values, err := s.render(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
 	newest, _ := s.observed.newest()
 	run.ReleaseName = s.id.Name
 	run.Namespace = s.id.Namespace
@@ -29,5 +31,5 @@ func (s *session) runInstall(run *action.Install, labels map[string]string) (*he
 	run.SkipSchemaValidation = true
 	run.Labels = labels
 	run.PostRenderer = s.id.Stamp()
-	return run.Run(helm.Clone(s.desired.Chart), helm.MergeValues(s.desired.Values))
+	return run.Run(c, values)
 }

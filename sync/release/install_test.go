@@ -73,7 +73,7 @@ func TestEnsure_makesReleasesThatHelmSees(t *testing.T) {
 func TestEnsure_leavesWhatIsAsWanted(t *testing.T) {
 	w := newWorld(t)
 	first := w.ensure(w.desired("web", values{"replicas": 2}))
-	w.engine = release.NewEngine()
+	w.engine = release.NewEngine().RenderedBy(builder)
 	var second release.Result
 	requests := w.calls(func() { second = w.ensure(w.desired("web", values{"replicas": 2})) })
 	assert.Len(t, requests, 2, "the history, the release")

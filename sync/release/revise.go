@@ -5,8 +5,6 @@ import (
 
 	"helm.sh/helm/v3/pkg/action"
 	helmrelease "helm.sh/helm/v3/pkg/release"
-
-	"waybill.dev/waybill/sync/render/helm"
 )
 
 // helmAction runs an action of Helm that makes a revision, whose record gets the labels.
@@ -23,14 +21,9 @@ func (s *session) revise(ctx context.Context, what string, run helmAction) (Resu
 }
 
 // make does what must come before a revision is rendered, and has Helm make it: it reads what earlier
-// ones may have left, validates the values and applies the CRDs.
+// ones may have left, and applies the CRDs.
 func (s *session) make(ctx context.Context, run helmAction) (*helmrelease.Release, error) {
 	if err := s.readLeftovers(); err != nil {
-		return nil, err
-	}
-	warnings, err := helm.ValidateValues(s.desired.Chart, s.desired.Values)
-	s.warnings = warnings
-	if err != nil {
 		return nil, err
 	}
 	if err := s.applyCRDs(ctx); err != nil {

@@ -10,8 +10,12 @@ import (
 
 	"github.com/go-logr/logr"
 	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/kube"
 	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"waybill.dev/waybill/sync/render/helm"
 )
 
 // session is what one action works with.
@@ -25,6 +29,11 @@ type session struct {
 	log    logr.Logger
 	// warnings of the chart itself.
 	warnings []string
+	// capabilities are those of the cluster, set by configuration.
+	capabilities *chartutil.Capabilities
+	// rendered is what the chart was rendered to; flat is what Helm gets instead of the chart.
+	rendered *helm.Rendered
+	flat     *chart.Chart
 	close    context.CancelFunc
 }
 
@@ -42,7 +51,10 @@ func newSession(ctx context.Context, j job) (*session, error) {
 		cancel()
 		return nil, err
 	}
-	s.store.makeRoom = s.makeRoom
+	s.store.makeRoom = func(next *helmrelease.Release) {
+		s.putOriginals(next)
+		s.makeRoom(next)
+	}
 	s.close = cancel
 	return s, nil
 }
@@ -54,16 +66,14 @@ func (s *session) configuration() (*action.Configuration, error) {
 	if err != nil {
 		return nil, &Error{Reason: ReasonUnavailable, Err: err}
 	}
-	configuration := &action.Configuration{
+	s.capabilities = capabilities
+	// Helm needs a client getter to look up objects only, which what the chart was rendered to does not.
+	return &action.Configuration{
 		Releases:     s.store.storage(),
 		KubeClient:   s.client,
 		Capabilities: capabilities,
 		Log:          func(format string, args ...any) { s.log.V(2).Info(fmt.Sprintf(format, args...)) },
-	}
-	if s.desired.Options.Lookup { // Helm uses it for nothing else: KubeClient does the rest
-		configuration.RESTClientGetter = s.client.getter
-	}
-	return configuration, nil
+	}, nil
 }
 
 // failed turns what an action returned into an Error. It prefers what the client and the store saw:
@@ -80,7 +90,7 @@ func (s *session) failed(what string, err error) error {
 		seen = err
 	}
 	reason := classify(s.ctx, seen, s.client.isRendered())
-	if reason == ReasonInterrupted {
+	if reason == ReasonInterrupted && s.ctx.Err() != nil {
 		seen = fmt.Errorf("%w (%w)", context.Cause(s.ctx), seen)
 	}
 	return &Error{Reason: reason, Err: fmt.Errorf("%s %s: %w", what, s.id, seen)}

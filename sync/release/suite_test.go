@@ -19,13 +19,18 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/release"
+	"waybill.dev/waybill/sync/render/isolated"
 	"waybill.dev/waybill/test/env"
 )
 
 func TestMain(m *testing.M) {
 	kube.ManagedFieldsManager = "helm" // as the helm command says
+	isolated.Main()
 	env.Main(m)
 }
+
+// builder renders charts as in a process that serves many.
+var builder = isolated.NewBuilder(isolated.Options{})
 
 // user is who the engine is in the audit log.
 const user = "release-engine"
@@ -64,7 +69,7 @@ func newWorld(t *testing.T) *world {
 	config.QPS = -1
 	client, err := kubernetes.NewForConfig(c.RESTConfig())
 	require.NoError(t, err)
-	w := &world{T: t, cluster: c, target: newTarget(t, config), client: client, namespace: c.Namespace(t), engine: release.NewEngine(),
+	w := &world{T: t, cluster: c, target: newTarget(t, config), client: client, namespace: c.Namespace(t), engine: release.NewEngine().RenderedBy(builder),
 		known: map[string]v1alpha1.ReleaseStatus{}}
 	// What a process does once, before its first action.
 	_, _, err = w.target.discovery.ServerGroupsAndResources()

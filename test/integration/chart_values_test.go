@@ -26,11 +26,11 @@ func TestChart_refusesWhatWouldCrashLoop(t *testing.T) {
 		value any
 		says  string
 	}{
-		"--kustomize-memory is refused":              {"sync.kustomizeMemory", "1Mi", "sync.kustomizeMemory: 1Mi is less than 64Mi"},
-		"two of them kill the container":             {"sync.kustomizeMemory", "1Gi", "sync.resources.limits.memory: 1536Mi has no room for two kustomizations of sync.kustomizeMemory (1Gi) and 256Mi"},
-		"and leave nothing for the process":          {"sync.kustomizeMemory", "700Mi", "has no room for two kustomizations"},
-		"a thousandth of a byte":                     {"sync.kustomizeMemory", "400000m", "at '/sync/kustomizeMemory'"},
-		"an empty one":                               {"sync.kustomizeMemory", "", "at '/sync/kustomizeMemory'"},
+		"--render-memory is refused":                 {"sync.renderMemory", "1Mi", "sync.renderMemory: 1Mi is less than 64Mi"},
+		"two of them kill the container":             {"sync.renderMemory", "1Gi", "sync.resources.limits.memory: 1536Mi has no room for rendering two charts or kustomizations within sync.renderMemory (1Gi) and 256Mi"},
+		"and leave nothing for the process":          {"sync.renderMemory", "700Mi", "has no room for rendering two charts"},
+		"a thousandth of a byte":                     {"sync.renderMemory", "400000m", "at '/sync/renderMemory'"},
+		"an empty one":                               {"sync.renderMemory", "", "at '/sync/renderMemory'"},
 		"the Pod is evicted":                         {"sync.cacheSize", "1Ki", "sync.cacheSize: 1Ki is less than 256Mi"},
 		"--cache-size must be positive":              {"sync.cacheSize", "0", "sync.cacheSize: 0 is less than 256Mi"},
 		"no quantity":                                {"sync.cacheSize", "10 GB", "at '/sync/cacheSize'"},
@@ -68,9 +68,9 @@ func TestChart_refusesWhatWouldCrashLoop(t *testing.T) {
 // What works is not refused with it.
 func TestChart_takesWhatWorks(t *testing.T) {
 	for reason, values := range map[string]map[string]any{
-		"as many kustomizations as fit":    nested("sync.kustomizeMemory", "640Mi"),
-		"a fraction of a gibibyte":         nested("sync.kustomizeMemory", "0.5Gi"),
-		"no limit":                         {"sync": map[string]any{"resources": map[string]any{"limits": nil}, "kustomizeMemory": "4Gi"}},
+		"as many kustomizations as fit":    nested("sync.renderMemory", "640Mi"),
+		"a fraction of a gibibyte":         nested("sync.renderMemory", "0.5Gi"),
+		"no limit":                         {"sync": map[string]any{"resources": map[string]any{"limits": nil}, "renderMemory": "4Gi"}},
 		"a number of bytes":                nested("sync.resources.limits.memory", 2<<30),
 		"decimal bytes":                    nested("sync.resources.limits.memory", "2G"),
 		"CPU and storage":                  nested("sync.resources.limits", map[string]any{"cpu": 2, "ephemeral-storage": "12Gi"}),

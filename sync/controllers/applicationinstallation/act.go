@@ -37,6 +37,17 @@ type action struct {
 	// why a rollback gives up what is installed, otherwise empty.
 	why  string
 	work func(context.Context, plan) acted
+	// unwanted is closed when the outcome is not wanted any more, which abandoned says.
+	unwanted  chan struct{}
+	abandoned bool
+}
+
+// abandon ends the rendering of a chart, which may take long. What follows it is brought to an end.
+func (a *action) abandon() {
+	if !a.abandoned {
+		a.abandoned = true
+		close(a.unwanted)
+	}
 }
 
 // input identifies the action among those of its installation.
@@ -48,13 +59,17 @@ func (a *action) input() string {
 }
 
 // act installs what was prepared, rolls back what did not become healthy, or corrects what others
-// have changed. What runs is waited for, even if something else is wanted by now.
+// have changed. What runs is waited for, even if something else is wanted by now; then, a chart that is
+// still being rendered is not any longer.
 func (d *driver) act(ctx context.Context, s *scope) error {
 	s.startInterval()
 	s.awaitHealthAnew()
 	a := s.session.running
-	if a == nil {
+	switch {
+	case a == nil:
 		a = d.due(s)
+	case a.kind == install && s.missing == nil && a.prepared.digest != s.digest:
+		a.abandon()
 	}
 	if a == nil {
 		s.session.prepared = nil
@@ -82,10 +97,11 @@ func (s *scope) unfinished() bool { return s.unmet() == nil && s.session.install
 // action.
 func (d *driver) perform(s *scope, a *action) (acted, bool) {
 	if s.session.running == nil {
-		a.requested = s.requestedAt()
+		a.requested, a.unwanted = s.requestedAt(), make(chan struct{})
 		s.session.running, s.session.toldBefore = a, s.told
 	}
 	p := d.plan(s)
+	p.unwanted = a.unwanted
 	result, done := d.acts.Do(d.cluster.Name().String(), d.jobKey(s), a.input(), func(ctx context.Context) acted {
 		defer d.cluster.Hold()() // even if it is told to end, it records how it ended
 

@@ -19,7 +19,9 @@ type helmMethod struct {
 	engine *release.Engine
 }
 
-func newHelmMethod(d *driver) *helmMethod { return &helmMethod{driver: d, engine: release.NewEngine()} }
+func newHelmMethod(d *driver) *helmMethod {
+	return &helmMethod{driver: d, engine: release.NewEngine().RenderedBy(d.Templates)}
+}
 
 func (m *helmMethod) fetch(ctx context.Context, p plan) (*files, error) {
 	if p.source.version.Template.Source.Helm != nil {
@@ -30,13 +32,7 @@ func (m *helmMethod) fetch(ctx context.Context, p plan) (*files, error) {
 
 func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 	id := identity(p)
-	result, err := m.engine.Ensure(ctx, p.target, release.Desired{
-		Identity:    id,
-		Chart:       f.chart.Chart,
-		ChartDigest: f.chart.Digest,
-		Values:      p.values,
-		Options:     releaseOptions(p),
-	})
+	result, err := m.engine.Ensure(ctx, p.target, desired(p, f))
 	got := acted{release: noted(p, result), wrote: err == nil && (result.Action != release.ActionNone || result.Adopted)}
 	m.note(ctx, p, got, slices.Concat(
 		altered(p, result.Altered, "it was not used, and another revision was made from the chart"),
@@ -225,6 +221,18 @@ func (m *helmMethod) uninstall(ctx context.Context, p plan) acted {
 		return got
 	}
 	return m.unname(ctx, p, got)
+}
+
+// desired returns the release that is planned.
+func desired(p plan, f *files) release.Desired {
+	return release.Desired{
+		Identity:    identity(p),
+		Chart:       f.chart.Chart,
+		ChartDigest: f.chart.Digest,
+		Values:      p.values,
+		Options:     releaseOptions(p),
+		Unwanted:    p.unwanted,
+	}
 }
 
 // identity returns the identity of the release, which is named after the installation (C55).

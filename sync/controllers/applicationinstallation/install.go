@@ -11,11 +11,14 @@ import (
 )
 
 // recordIntent records what is about to be installed before the first write to the cluster: after a
-// crash at any later line, it is known what to uninstall.
+// crash at any later line, it is known what to uninstall, and what was being rendered.
 func (d *driver) recordIntent(ctx context.Context, s *scope) error {
 	got := s.session.prepared
 	if s.session.running != nil || got == nil || !s.mustInstall(got) {
 		return nil
+	}
+	if err := d.noteRendering(s, got); err != nil {
+		return err
 	}
 	resolved := s.resolved
 	resolved.Revision = got.files.revision

@@ -22,7 +22,7 @@ func (d *driver) restore(ctx context.Context, s *scope) error {
 			s.inst.Status.Release = s.session.deployed.known()
 		}
 		s.inst.Status.HealthAwaitedSince = sinceOf(s.session.healthAwaited)
-		s.inst.Status.GivenUp = s.session.givenUp
+		s.inst.Status.GivenUp, s.inst.Status.Rendering = s.session.givenUp, s.session.rendering
 		s.tellRemarks()
 		return nil
 	}
@@ -32,6 +32,7 @@ func (d *driver) restore(ctx context.Context, s *scope) error {
 	}
 	s.session.deployed.set(ids)
 	s.session.restore(s.inst)
+	s.session.awaitTurn(d.kernel.Backoff)
 	return nil
 }
 

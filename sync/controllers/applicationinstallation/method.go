@@ -47,6 +47,8 @@ type plan struct {
 	// deployed is that of the session, and inventory what it listed when the job began.
 	deployed  *deployed
 	inventory []manifest.ID
+	// unwanted is closed when the outcome is not wanted any more.
+	unwanted <-chan struct{}
 }
 
 // files are what a method fetched: a chart, or the objects of a kustomization.

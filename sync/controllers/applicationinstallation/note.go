@@ -35,7 +35,7 @@ func (d *driver) noteLast(ctx context.Context, p plan, got acted) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
 	defer cancel()
 	inst := p.inst.DeepCopy()
-	inst.Status.Release = p.deployed.known()
+	inst.Status.Release, inst.Status.Rendering = p.deployed.known(), nil
 	if got.wrote {
 		inst.Status.HealthAwaitedSince = sinceOf(awaitedFrom(p.options))
 	}

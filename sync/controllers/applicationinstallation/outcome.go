@@ -115,6 +115,7 @@ func (d *driver) take(s *scope, a *action, result acted) {
 	}
 	switch a.kind {
 	case install:
+		x.rendering, s.inst.Status.Rendering = nil, nil
 		s.takeInstall(a.prepared, result)
 		x.install.ended(a.requested, result.failure, d.kernel.Backoff)
 	case rollBack:

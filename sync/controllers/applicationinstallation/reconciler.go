@@ -18,6 +18,7 @@ import (
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/content"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/release"
 	"waybill.dev/waybill/sync/render"
 	"waybill.dev/waybill/sync/source/chart"
 	"waybill.dev/waybill/sync/source/git"
@@ -45,6 +46,8 @@ type Reconciler struct {
 	// Renders renders folders. Default: slots of its own, in which kustomizations are built in this
 	// process.
 	Renders *render.Slots
+	// Templates renders charts. Default: this process does, which their authors can make take any memory.
+	Templates release.Renderer
 
 	// Drain lets actions end before the process does. Default: they are told to end with it.
 	Drain *reconcile.Drain

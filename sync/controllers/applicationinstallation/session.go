@@ -55,6 +55,9 @@ type session struct {
 	failure error
 	givenUp string
 	install attempts
+	// rendering is the chart that is being rendered and installed, or was when that was interrupted; nil if
+	// there is none.
+	rendering *v1alpha1.RenderingStatus
 	// givingUp is why what was installed is given up, while the rollback has failed and is tried again,
 	// at the time of install. A restart forgets it: what is wanted is then installed again if it was
 	// recorded as failed already, and since the status keeps the time, it is given up once more if it
@@ -91,6 +94,7 @@ func (s *session) restore(inst *v1alpha1.ApplicationInstallation) {
 	if since := inst.Status.HealthAwaitedSince; since != nil {
 		s.healthAwaited = since.Time
 	}
+	s.rendering = inst.Status.Rendering
 	s.givenUp = inst.Status.GivenUp
 	if s.givenUp != "" {
 		s.installed.moved = s.givenUp

@@ -18,11 +18,18 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/controllers/applicationinstallation"
+	"waybill.dev/waybill/sync/render/isolated"
 	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/hub"
 )
 
-func TestMain(m *testing.M) { hub.Main(m) }
+func TestMain(m *testing.M) {
+	isolated.Main()
+	hub.Main(m)
+}
+
+// builder renders charts for all controllers of the tests, as in one process.
+var builder = isolated.NewBuilder(isolated.Options{Memory: 256 << 20})
 
 const (
 	crds   = "../../../charts/waybill/crds"
@@ -88,6 +95,7 @@ func drive(ctx context.Context, mgr ctrl.Manager, s hub.Shared) error {
 		HubID:           s.HubID,
 		Git:             s.Git,
 		Charts:          s.Charts,
+		Templates:       builder,
 		SystemNamespace: hub.SystemNamespace,
 	}
 	return r.SetupWithManager(ctx, mgr)

@@ -40,6 +40,7 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 		return got
 	}}
 	if running := s.session.running; running != nil && running.kind != uninstall {
+		running.abandon()
 		begun := *running
 		begun.work = func(context.Context, plan) acted { return acted{} } // none begins any more
 		left, done := d.perform(s, &begun)

@@ -9,14 +9,13 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
 	"helm.sh/helm/v3/pkg/releaseutil"
 	"k8s.io/client-go/rest"
 
-	"waybill.dev/waybill/api/expansion"
 	"waybill.dev/waybill/sync/manifest"
 )
 
@@ -36,12 +35,17 @@ type Options struct {
 	// APIVersions is .Capabilities.APIVersions: groups with versions, and those with kinds.
 	// Default: those of Kubernetes itself.
 	APIVersions []string
+	// Capabilities are .Capabilities as a whole; nil for what KubeVersion and APIVersions say.
+	Capabilities *chartutil.Capabilities
 	// Revision of the release, from 1; a revision above 1 is an upgrade. Default: 1.
 	Revision int
 	// Stamp is applied to every object except hooks and CRDs.
 	Stamp Stamp
 	// Cluster is where the template function lookup reads; nil if it finds nothing.
 	Cluster *rest.Config
+	// Time is how long the chart may be rendered, without the time that it waits for others. In this
+	// process, only the context bounds that. Default: up to who renders it, who may also allow less.
+	Time time.Duration
 }
 
 // Result is what a chart renders to.
@@ -58,71 +62,70 @@ type Result struct {
 	Warnings []string
 }
 
-// Render renders a chart. It returns ErrInvalidValues or ErrRender, or the error of ctx. The chart
-// is not changed.
+// Render renders a chart in this process. It returns ErrInvalidValues or ErrRender, or the error of
+// ctx. The chart is not changed.
 //
 // A template cannot be interrupted: if ctx ends first, Render returns, and the rendering continues
 // in the background until it is done.
 func Render(ctx context.Context, c *chart.Chart, o Options) (*Result, error) {
+	return inBackground(ctx, c, func() (*Result, error) {
+		rendered, processed, err := templates(c, o, lookupOf(ctx, o.Cluster))
+		if err != nil {
+			return nil, err
+		}
+		return rendered.objects(processed, o.Stamp)
+	})
+}
+
+// Here renders charts in this process, with the same caveat as Render.
+type Here struct{}
+
+// Render renders the templates of a chart. It returns ErrInvalidValues or ErrRender, or the error of
+// ctx. The chart is not changed.
+func (Here) Render(ctx context.Context, c *chart.Chart, o Options) (*Rendered, error) {
+	return inBackground(ctx, c, func() (*Rendered, error) { return Templates(c, o, lookupOf(ctx, o.Cluster)) })
+}
+
+// Validate does what the function of that name does, unless ctx ends first.
+func (Here) Validate(ctx context.Context, c *chart.Chart, values map[string]any) (warnings []string, err error) {
+	return inBackground(ctx, c, func() ([]string, error) { return Validate(c, values) })
+}
+
+// inBackground returns what do returns, or the error of ctx if that ends first. A panic is an error:
+// charts are written by others, and no caller could recover the panic of another goroutine.
+func inBackground[T any](ctx context.Context, c *chart.Chart, do func() (T, error)) (T, error) {
 	type answer struct {
-		result *Result
+		result T
 		err    error
 	}
 	done := make(chan answer, 1)
 	go func() {
-		result, err := guarded(c, o)
+		result, err := guarded(c, do)
 		done <- answer{result, err}
 	}()
 	select {
 	case <-ctx.Done():
-		return nil, fmt.Errorf("render chart %s: %w", c.Name(), ctx.Err())
+		var none T
+		return none, fmt.Errorf("render chart %s: %w", c.Name(), ctx.Err())
 	case a := <-done:
 		return a.result, a.err
 	}
 }
 
-// guarded turns a panic into an error: charts are written by others, and no caller could recover the
-// panic of another goroutine.
-func guarded(c *chart.Chart, o Options) (result *Result, err error) {
+// guarded turns a panic into an error.
+func guarded[T any](c *chart.Chart, do func() (T, error)) (result T, err error) {
 	defer func() {
 		if crash := recover(); crash != nil {
 			err = fmt.Errorf("%w: chart %s: helm failed unexpectedly: %v", ErrRender, c.Name(), crash)
 		}
 	}()
-	return render(Clone(c), copyValues(o.Values), o)
+	return do()
 }
 
-func render(c *chart.Chart, values map[string]any, o Options) (*Result, error) {
-	warnings, err := ValidateValues(c, values)
-	if err != nil {
-		return nil, err
-	}
-	if err := chartutil.ProcessDependenciesWithMerge(c, values); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalidValues, err)
-	}
-	capabilities, err := o.capabilities(c)
-	if err != nil {
-		return nil, err
-	}
-	all, err := chartutil.ToRenderValuesWithSchemaValidation(c, values, o.release(), capabilities, true)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalidValues, err)
-	}
-	templates := engine.Engine{}
-	if o.Cluster != nil {
-		templates = engine.New(o.Cluster)
-	}
-	files, err := templates.Render(c, all)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrRender, err)
-	}
-	result := &Result{Notes: takeNotes(c, files), Warnings: warnings}
-	if err := checkSize(files); err != nil {
-		return nil, err
-	}
-	if err := checkAliases(files); err != nil {
-		return nil, err
-	}
+// objects parses what was rendered of a chart; processed is what Helm made of that.
+func (r *Rendered) objects(processed *chart.Chart, stamp Stamp) (*Result, error) {
+	files := maps.Clone(r.Files)
+	result := &Result{Notes: takeNotes(processed, files), Warnings: r.Warnings}
 	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRender, err)
@@ -130,7 +133,7 @@ func render(c *chart.Chart, values map[string]any, o Options) (*Result, error) {
 	for _, m := range manifests {
 		// Helm ends each manifest with a line break, which a block scalar at its end may count as
 		// its own.
-		stamped, err := o.Stamp.Run(bytes.NewBufferString(m.Content + "\n"))
+		stamped, err := stamp.Run(bytes.NewBufferString(m.Content + "\n"))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.Name, err)
 		}
@@ -143,7 +146,7 @@ func render(c *chart.Chart, values map[string]any, o Options) (*Result, error) {
 			return nil, err
 		}
 	}
-	for _, crd := range c.CRDObjects() {
+	for _, crd := range processed.CRDObjects() {
 		if result.CRDs, err = appendObjects(result.CRDs, crd.Filename, crd.File.Data); err != nil {
 			return nil, err
 		}
@@ -162,9 +165,24 @@ func (o Options) release() chartutil.ReleaseOptions {
 	}
 }
 
-// capabilities returns those of the simulated cluster. They must satisfy the Kubernetes version
-// that c requires.
+// capabilities returns those of the cluster. They must satisfy the Kubernetes version that c requires.
 func (o Options) capabilities(c *chart.Chart) (*chartutil.Capabilities, error) {
+	capabilities := o.Capabilities
+	if capabilities == nil {
+		var err error
+		if capabilities, err = o.simulated(); err != nil {
+			return nil, err
+		}
+	}
+	wanted, have := c.Metadata.KubeVersion, capabilities.KubeVersion.Version
+	if wanted != "" && !chartutil.IsCompatibleRange(wanted, have) {
+		return nil, fmt.Errorf("%w: chart %s wants Kubernetes %s, and this is %s", ErrRender, c.Name(), wanted, have)
+	}
+	return capabilities, nil
+}
+
+// simulated returns the capabilities of a cluster that is not there.
+func (o Options) simulated() (*chartutil.Capabilities, error) {
 	capabilities := chartutil.DefaultCapabilities.Copy()
 	version, err := chartutil.ParseKubeVersion(cmp.Or(o.KubeVersion, DefaultKubeVersion))
 	if err != nil {
@@ -174,48 +192,17 @@ func (o Options) capabilities(c *chart.Chart) (*chartutil.Capabilities, error) {
 	if len(o.APIVersions) > 0 {
 		capabilities.APIVersions = slices.Clone(o.APIVersions)
 	}
-	wanted, have := c.Metadata.KubeVersion, capabilities.KubeVersion.Version
-	if wanted != "" && !chartutil.IsCompatibleRange(wanted, have) {
-		return nil, fmt.Errorf("%w: chart %s wants Kubernetes %s, and this is %s", ErrRender, c.Name(), wanted, have)
-	}
 	return capabilities, nil
 }
 
 // takeNotes removes the notes of all charts from the rendered files, and returns those of c.
 func takeNotes(c *chart.Chart, files map[string]string) string {
-	const notesFile = "NOTES.txt"
 	own := files[path.Join(c.ChartFullPath(), "templates", notesFile)]
-	for name := range files {
-		if strings.HasSuffix(name, notesFile) {
-			delete(files, name)
-		}
-	}
+	maps.DeleteFunc(files, func(name, _ string) bool { return isNotes(name) })
 	return own
 }
 
-// checkAliases rejects manifests that would not fit into memory once they are decoded, which Helm
-// does as soon as it sorts them.
-func checkAliases(files map[string]string) error {
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if !strings.Contains(files[name], "*") {
-			continue
-		}
-		for _, document := range releaseutil.SplitManifests(files[name]) {
-			if err := expansion.Text([]byte(document), expansion.Limits{}); err != nil {
-				return fmt.Errorf("%w: %s: %w", ErrRender, name, err)
-			}
-		}
-	}
-	return nil
-}
+// notesFile is how the names of notes end.
+const notesFile = "NOTES.txt"
 
-func checkSize(files map[string]string) error {
-	total := 0
-	for _, text := range files {
-		total += len(text)
-	}
-	if total > maxManifestBytes {
-		return fmt.Errorf("%w: manifests take %d bytes, and the limit is %d", ErrRender, total, maxManifestBytes)
-	}
-	return nil
-}
+func isNotes(name string) bool { return strings.HasSuffix(name, notesFile) }

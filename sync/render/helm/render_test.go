@@ -156,6 +156,7 @@ func TestRender_namesWhatIsWrongWithAChart(t *testing.T) {
 		"NoKind":      {template("metadata: {name: x}"), "one/templates/one.yaml"},
 		"Recursion":   {template(`{{ define "x" }}{{ include "x" . }}{{ end }}{{ include "x" . }}`), "nested reference name"},
 		"Huge":        {template(`a: {{ repeat 11000000 "x" }}`), "the limit is 10485760"},
+		"Values":      {template("a: [{{ repeat 400000 `{},` }}]"), "one/templates/one.yaml: manifests hold too many values, and the limit is 300000"},
 		"KubeVersion": {old, "wants Kubernetes <1.10.0"},
 		"BadSchema":   {badSchema, "values.schema.json of chart one"},
 		"NoJSON":      {noJSON, "parse values.schema.json of chart one"},
@@ -167,6 +168,18 @@ func TestRender_namesWhatIsWrongWithAChart(t *testing.T) {
 			assert.Contains(t, err.Error(), tc.want)
 		})
 	}
+}
+
+// What makes many values of a few bytes is checked before anybody parses it, CRDs too; a long text is none of it.
+func TestValidate_boundsCRDs(t *testing.T) {
+	c := template("")
+	c.Files = []*chart.File{{Name: "crds/x.yaml", Data: []byte("a: [" + strings.Repeat("{},", 400_000) + "]")}}
+	_, err := helm.Validate(c, nil)
+	require.ErrorIs(t, err, helm.ErrRender)
+	require.ErrorContains(t, err, "one/crds/x.yaml: manifests hold too many values")
+	c.Files[0].Data = []byte("a: |\n  [" + strings.Repeat("{},", 400_000) + "]")
+	_, err = helm.Validate(c, nil)
+	require.NoError(t, err)
 }
 
 func TestRender_endsWithItsContext(t *testing.T) {

@@ -5,14 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
-
-	"waybill.dev/waybill/sync/manifest"
 )
 
 // Defaults of Options.
@@ -20,6 +17,7 @@ const (
 	DefaultMemory    = 384 << 20
 	DefaultProcesses = 2
 	DefaultQuick     = 5 * time.Second
+	DefaultTime      = 2 * time.Minute
 )
 
 // unused is how long a process is kept that nobody needs.
@@ -27,30 +25,55 @@ const unused = time.Minute
 
 // Options bound a Builder. Zero fields take the defaults.
 type Options struct {
-	// Memory is how many bytes a build may take, of which some 40 MiB are those of the program.
-	// Default: DefaultMemory.
+	// Memory is how many bytes a kustomization or a chart may take, of which some 40 MiB are those of the
+	// program. Default: DefaultMemory.
 	Memory int64
-	// Processes is how many builds run at a time; others wait. Default: DefaultProcesses.
+	// Processes is how many are rendered at a time; others wait. Default: DefaultProcesses.
 	Processes int
-	// Quick is how long a build may take whatever others do. Those that take longer may fill all
-	// processes but one, if there are two or more; others begin anew when one of them has ended.
-	// Default: DefaultQuick.
+	// Quick is how long rendering may take whatever others do. What takes longer may fill all processes
+	// but one, if there are two or more; others begin again when one of them has ended. Default:
+	// DefaultQuick.
 	Quick time.Duration
+	// Time is how long a chart may be rendered, without the time that it waits for others. The time of a
+	// kustomization is up to its caller. Default: DefaultTime.
+	Time time.Duration
 }
 
-// errCrowded is why a build is given up that is not quick: others are not, either.
-var errCrowded = errors.New("others that take long are being built")
+// Why something was ended.
+var (
+	// errCrowded: it is not quick, and others are not, either. It begins again.
+	errCrowded = errors.New("others that take long are being rendered")
+	// errTime: it took longer than it may.
+	errTime = errors.New("it takes too long")
+	// errMemory: it took more memory than it may.
+	errMemory = errors.New("it takes too much memory")
+	// errStack: its calls filled the stack.
+	errStack = errors.New("its stack is full")
+)
 
-// Builder builds kustomizations in processes of its own.
+// Builder renders kustomizations and charts in processes of its own. All share the same processes.
 type Builder struct {
-	memory int64
-	quick  time.Duration
-	// turns are those of all builds, and long of these those that are not quick.
+	memory      int64
+	quick, time time.Duration
+	// turns are those of everything, and long of these those of what is not quick.
 	turns, long *semaphore.Weighted
 
 	mu sync.Mutex
 	// idle processes; the last one was used last.
 	idle []*process
+}
+
+// task is something to render.
+type task interface {
+	// request returns what p is to do. What came of an earlier request is forgotten.
+	request(p *process) (request, error)
+	// take takes a part of what was rendered.
+	take(turn) error
+	// answer answers a question that came up.
+	answer(context.Context, turn) (reply, error)
+	// most is how many bytes a process may say about it, and time how long it may take; zero for no limit.
+	most() int64
+	time() time.Duration
 }
 
 // NewBuilder returns a Builder. The program must call Main before anything else.
@@ -59,55 +82,55 @@ func NewBuilder(o Options) *Builder {
 	return &Builder{
 		memory: cmp.Or(o.Memory, DefaultMemory),
 		quick:  cmp.Or(o.Quick, DefaultQuick),
+		time:   cmp.Or(o.Time, DefaultTime),
 		turns:  semaphore.NewWeighted(processes),
 		long:   semaphore.NewWeighted(max(1, processes-1)),
 	}
 }
 
-// Build builds the kustomization in a directory of the repository whose root is given, as
-// kustomize.Render does. In addition, a build that takes more memory than it may, or fills its stack,
-// is a Problem. If ctx ends first, so does the build, and the error says so.
-func (b *Builder) Build(ctx context.Context, root fs.FS, dir string) ([]manifest.Object, []manifest.Problem, error) {
-	objects, problems, err := b.inTurn(ctx, root, dir, b.hurry)
+// do renders a task. The error is a *fault, if it is what the renderer itself returned; the failure of an
+// answer; errMemory, errStack or errTime; that of ctx; or one that is nobody's fault.
+func (b *Builder) do(ctx context.Context, t task) error {
+	err := b.inTurn(ctx, t, b.hurry)
 	if !errors.Is(err, errCrowded) {
-		return objects, problems, err
+		return err
 	}
 	if err := b.long.Acquire(ctx, 1); err != nil {
-		return nil, nil, fmt.Errorf("wait for other kustomizations that take long to be built: %w", err)
+		return fmt.Errorf("wait for others that take long to be rendered: %w", err)
 	}
 	defer b.long.Release(1)
-	return b.inTurn(ctx, root, dir, func(context.CancelCauseFunc) func() { return func() {} })
+	return b.inTurn(ctx, t, func(context.CancelCauseFunc) func() { return func() {} })
 }
 
-// inTurn waits for its turn and builds. hurry may give the build up, until what it returns is called.
-func (b *Builder) inTurn(ctx context.Context, root fs.FS, dir string, hurry func(context.CancelCauseFunc) func()) (
-	[]manifest.Object, []manifest.Problem, error,
-) {
+// inTurn waits for its turn and renders. hurry may give that up, until what it returns is called.
+func (b *Builder) inTurn(ctx context.Context, t task, hurry func(context.CancelCauseFunc) func()) error {
 	if err := b.turns.Acquire(ctx, 1); err != nil {
-		return nil, nil, fmt.Errorf("wait for other kustomizations to be built: %w", err)
+		return fmt.Errorf("wait for others to be rendered: %w", err)
 	}
 	defer b.turns.Release(1)
+	if limit := t.time(); limit > 0 {
+		var end context.CancelFunc
+		ctx, end = context.WithTimeoutCause(ctx, limit, errTime)
+		defer end()
+	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	defer hurry(giveUp)()
 	if p := b.take(); p != nil {
-		objects, problems, err := b.with(ctx, p, root, dir)
-		if !errors.Is(err, errEnded) {
-			return objects, problems, err
+		if err := b.with(ctx, p, t); !errors.Is(err, errEnded) {
+			return err
 		}
 	}
 	p, err := start(b.memory)
 	if err != nil {
-		return nil, nil, fmt.Errorf("start a process for kustomize: %w", err)
+		return fmt.Errorf("start a process to render in: %w", err)
 	}
-	return b.with(ctx, p, root, dir)
+	return b.with(ctx, p, t)
 }
 
-// with builds with a process, and keeps it if that can build something else. The error is errEnded if
-// the process had ended while it was idle, which is not the fault of the build.
-func (b *Builder) with(ctx context.Context, p *process, root fs.FS, dir string) (
-	objects []manifest.Object, problems []manifest.Problem, err error,
-) {
+// with renders with a process, and keeps it if that can render something else. The error is errEnded if
+// the process had ended while it was idle, which is not the fault of the task.
+func (b *Builder) with(ctx context.Context, p *process, t task) (err error) {
 	keep := false
 	spare := context.AfterFunc(ctx, p.kill)
 	defer func() {
@@ -119,26 +142,28 @@ func (b *Builder) with(ctx context.Context, p *process, root fs.FS, dir string) 
 		p.wait()
 		switch {
 		case keep: // it was done, and ended too late to be of use
+		case errors.Is(context.Cause(ctx), errTime):
+			err = errTime
 		case errors.Is(context.Cause(ctx), errCrowded), errors.Is(ctx.Err(), context.DeadlineExceeded):
-			objects, problems, err = nil, nil, fmt.Errorf("it takes too long: %w", context.Cause(ctx))
+			err = fmt.Errorf("it takes too long: %w", context.Cause(ctx))
 		case ctx.Err() != nil:
-			objects, problems, err = nil, nil, fmt.Errorf("it was given up: %w", context.Cause(ctx))
+			err = fmt.Errorf("it was given up: %w", context.Cause(ctx))
 		case errors.Is(err, errEnded) && (p.spoke || p.retire == nil):
-			problems, err = p.ended(root, dir, b.memory)
+			err = p.ended()
 		}
 	}()
-	objects, problems, fault, err := p.build(root, dir)
+	failed, err := p.perform(ctx, t)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	keep = true
-	if fault != nil {
-		return nil, nil, cmp.Or(p.failure, error(fault))
+	if failed != nil {
+		return failed
 	}
-	return objects, problems, nil
+	return nil
 }
 
-// hurry gives a build up when it is not quick, and as many others are not. The returned function ends
+// hurry gives a task up when it is not quick, and as many others are not. The returned function ends
 // that.
 func (b *Builder) hurry(giveUp context.CancelCauseFunc) (done func()) {
 	var mu sync.Mutex
@@ -178,7 +203,7 @@ func (b *Builder) take() *process {
 	return nil
 }
 
-// keep keeps a process for the next build.
+// keep keeps a process for the next task.
 func (b *Builder) keep(p *process) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

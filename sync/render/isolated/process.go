@@ -3,6 +3,7 @@ package isolated
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/gob"
 	"errors"
 	"fmt"
@@ -10,43 +11,41 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"path"
 	"runtime"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
-	"waybill.dev/waybill/sync/manifest"
-	"waybill.dev/waybill/sync/render/kustomize"
+	"helm.sh/helm/v3/pkg/chart"
 )
 
-// errEnded is the error of a process that ended during a build.
+// errEnded is the error of a process that ended during a task.
 var errEnded = errors.New("the process ended")
 
-// process is one that builds, as its Builder sees it.
+// process is one that renders, as its Builder sees it.
 type process struct {
-	cmd    *exec.Cmd
-	in     io.Closer
-	to     *gob.Encoder
-	from   *gob.Decoder
+	cmd  *exec.Cmd
+	in   io.Closer
+	to   *gob.Encoder
+	from *gob.Decoder
+	// said is what from reads, as far as it may.
+	said   *allowance
 	stderr *verdict
 	// retire ends the process after it was idle for long; nil if it never was.
 	retire *time.Timer
-	// spoke says that the process has said anything in this build.
+	// spoke says that the process has said anything about this task.
 	spoke bool
-	// failure is the first error in this build that reading the repository met and that is not about its
-	// content.
-	failure error
+	// chart is the one that the process has, from the task before; nil if there is none.
+	chart *chart.Chart
 }
 
 // start starts a process. It gets nothing of the environment, where credentials may be.
 func start(memory int64) (*process, error) {
+	registerValues()
 	program, err := itself()
 	if err != nil {
 		return nil, err
 	}
-	p := &process{cmd: exec.Command(program, command), stderr: &verdict{}} //nolint:gosec,noctx // it is this program; builds end it
+	p := &process{cmd: exec.Command(program, command), stderr: &verdict{}} //nolint:gosec,noctx // it is this program; tasks end it
 	p.cmd.Args[0] = os.Args[0]
 	p.cmd.Env = []string{fmt.Sprint("GOMEMLIMIT=", memory)}
 	p.cmd.Stderr = p.stderr
@@ -58,7 +57,8 @@ func start(memory int64) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.in, p.to, p.from = in, gob.NewEncoder(in), gob.NewDecoder(out)
+	p.said = &allowance{from: out}
+	p.in, p.to, p.from = in, gob.NewEncoder(in), gob.NewDecoder(p.said)
 	return p, p.cmd.Start()
 }
 
@@ -66,7 +66,7 @@ func start(memory int64) (*process, error) {
 func itself() (string, error) {
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == command:
-		return "", errors.New("the program was started to build, and did not call isolated.Main")
+		return "", errors.New("the program was started to render, and did not call isolated.Main")
 	case runtime.GOOS == "linux":
 		return "/proc/self/exe", nil
 	}
@@ -79,121 +79,75 @@ func (p *process) kill() { _ = p.cmd.Process.Kill() } // it has ended, else
 // wait waits for its end.
 func (p *process) wait() { _ = p.cmd.Wait() } // how it ended is in ProcessState
 
-// build makes the process build a kustomization, and reads files for it. The error is errEnded, or one
-// of the two sides' misunderstanding each other; what kustomize.Render returned is the fault.
-func (p *process) build(root fs.FS, dir string) (objects []manifest.Object, problems []manifest.Problem, failed *fault, err error) {
-	p.failure, p.spoke = nil, false
-	if err := p.to.Encode(dir); err != nil {
-		return nil, nil, nil, errEnded
+// perform has the process render a task, and answers its questions. The error is errEnded, or one of the
+// two sides' misunderstanding each other; what the renderer returned is the fault.
+func (p *process) perform(ctx context.Context, t task) (*fault, error) {
+	p.spoke, p.said.left = false, t.most()
+	r, err := t.request(p)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.to.Encode(r); err != nil {
+		return nil, errEnded
 	}
 	for {
-		var t turn
-		switch err := p.from.Decode(&t); {
+		var said turn
+		switch err := p.from.Decode(&said); {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, fs.ErrClosed):
-			return nil, nil, nil, errEnded
+			return nil, errEnded
 		case err != nil:
-			return nil, nil, nil, fmt.Errorf("read what the process for kustomize says: %w", err)
+			return nil, fmt.Errorf("read what the process that renders says: %w", err)
 		}
 		p.spoke = true
 		switch {
-		case t.Question != nil:
-			if err := p.to.Encode(p.answer(root, *t.Question)); err != nil {
-				return nil, nil, nil, errEnded
-			}
-		case t.Problem != nil:
-			problems = append(problems, *t.Problem)
-		case t.Object != nil:
-			object, err := decode(t.Object)
+		case said.asks():
+			answer, err := t.answer(ctx, said)
 			if err != nil {
-				return nil, nil, nil, err
+				return nil, err
 			}
-			objects = append(objects, object)
+			if err := p.to.Encode(answer); err != nil {
+				return nil, errEnded
+			}
+		case said.Fault != nil, said.End:
+			return said.Fault, nil
 		default:
-			return objects, problems, t.Fault, nil
+			if err := t.take(said); err != nil {
+				return nil, err
+			}
 		}
 	}
 }
 
-// answer answers a question.
-func (p *process) answer(root fs.FS, q question) reply {
-	r, err := read(root, q)
-	r.Fault = faultOf(err)
-	if err != nil && r.Fault.Unwrap() == nil && p.failure == nil {
-		p.failure = err
-	}
-	return r
-}
-
-// read reads what a question is about. A file that is larger than any may be is cut off after that.
-func read(root fs.FS, q question) (r reply, err error) {
-	var info fs.FileInfo
-	switch q.What {
-	case stat:
-		info, err = fs.Stat(root, q.Name)
-	case lstat:
-		info, err = fs.Lstat(root, q.Name)
-	case readLink:
-		r.Target, err = fs.ReadLink(root, q.Name)
-		return r, err
-	case readDir:
-		return list(root, q.Name)
-	case readFile:
-		return content(root, q.Name)
-	default:
-		err = fmt.Errorf("unknown question %d: %w", q.What, errors.ErrUnsupported)
-	}
-	if err != nil {
-		return reply{}, err
-	}
-	return reply{Files: []fileInfo{describe(info)}}, nil
-}
-
-func list(root fs.FS, dir string) (r reply, err error) {
-	entries, err := fs.ReadDir(root, dir)
-	if err != nil {
-		return reply{}, err
-	}
-	for _, e := range entries {
-		r.Files = append(r.Files, fileInfo{Base: e.Name(), Bits: e.Type()})
-	}
-	return r, nil
-}
-
-func content(root fs.FS, name string) (r reply, err error) {
-	f, err := root.Open(name)
-	if err != nil {
-		return reply{}, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	if err != nil {
-		return reply{}, err
-	}
-	r.Files = []fileInfo{describe(info)}
-	if info.IsDir() {
-		return r, nil
-	}
-	r.Content, err = io.ReadAll(io.LimitReader(f, kustomize.DefaultLimits().FileBytes+1))
-	return r, err
-}
-
-// ended says why the process, which was waited for, ended during a build. The error is for what the build is not to blame for:
-// the next one may succeed.
-func (p *process) ended(root fs.FS, dir string, memory int64) ([]manifest.Problem, error) {
-	problem := manifest.Problem{File: cmp.Or(kustomize.File(root, path.Clean(dir)), dir)}
+// ended says why the process, which was waited for, ended during a task: errMemory, errStack, or an error
+// that the task is not to blame for, so that the next try may succeed.
+func (p *process) ended() error {
 	switch fatal := p.stderr.fatal; {
 	case p.cmd.ProcessState.ExitCode() == exitMemory, strings.Contains(fatal, "memory"):
-		problem.Reason = manifest.ReasonLimitExceeded
-		problem.Message = fmt.Sprintf("the build takes more memory than it may (%s); split it, or look for patches, replacements and labels "+
-			"that write much to many objects, or write again and again", resource.NewQuantity(memory, resource.BinarySI))
+		return errMemory
 	case strings.Contains(fatal, "stack"):
-		problem.Reason = manifest.ReasonBuildFailed
-		problem.Message = "kustomize called itself until its stack was full; look for definitions in crds that refer to each other, and for " +
-			"values that are nested too deep"
+		return errStack
 	default:
-		return nil, fmt.Errorf("kustomize's process ended: %s", cmp.Or(fatal, p.cmd.ProcessState.String()))
+		return fmt.Errorf("the process that renders ended: %s", cmp.Or(fatal, p.cmd.ProcessState.String()))
 	}
-	return []manifest.Problem{problem}, nil
+}
+
+// errTooMuch is the error of a process that says more than it may.
+var errTooMuch = errors.New("it says more than it may")
+
+// allowance reads no more than it may.
+type allowance struct {
+	from io.Reader
+	left int64
+}
+
+// Read implements io.Reader.
+func (a *allowance) Read(p []byte) (int, error) {
+	if a.left <= 0 {
+		return 0, errTooMuch
+	}
+	n, err := a.from.Read(p[:min(int64(len(p)), a.left)])
+	a.left -= int64(n)
+	return n, err
 }
 
 // verdict reads what Go writes when an error ends a process, and keeps what the error was. That holds no

@@ -75,7 +75,7 @@ func TestBuilder_isNotFilledByWhatTakesLong(t *testing.T) {
 	short, end := context.WithTimeout(t.Context(), time.Second)
 	defer end()
 	_, _, err := b.Build(short, endless, ".")
-	require.ErrorContains(t, err, "wait for other kustomizations that take long", "until its own time is over")
+	require.ErrorContains(t, err, "wait for others that take long", "until its own time is over")
 
 	b.quick = DefaultQuick
 	objects, _, err := b.Build(t.Context(), fstest.MapFS{"kustomization.yaml": {Data: []byte("configMapGenerator: [{name: a}]")}}, ".")
@@ -95,7 +95,8 @@ func TestBuilder_isNotFilledByWhatTakesLong(t *testing.T) {
 func TestProcess_endsWithItsParent(t *testing.T) {
 	p, err := start(DefaultMemory)
 	require.NoError(t, err)
-	require.NoError(t, p.to.Encode("."))
+	require.NoError(t, p.to.Encode(request{Dir: "."}))
+	p.said.left = 1 << 20
 	var asked turn
 	require.NoError(t, p.from.Decode(&asked))
 	assert.Equal(t, &question{lstat, "."}, asked.Question, "it is at a build")

@@ -11,20 +11,40 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/render/helm"
 )
 
-// The two processes take turns, in gob: the Builder names a directory, which the other answers with
-// turns. To a question, the Builder sends a reply. Then come the objects, one by one so that neither
+// The two processes take turns, in gob: the Builder sends a request, which the other answers with turns.
+// To a question, the Builder sends a reply. Then come the parts of the result, one by one so that neither
 // side has to hold them twice, and the end.
 
-// turn is what a process that builds sends: one of the fields, and the end if there is none.
+// request is what a process is to do: it renders the chart, or else builds the kustomization in a
+// directory.
+type request struct {
+	Dir   string
+	Chart *chartRequest
+}
+
+// turn is what a process that renders sends: one of the fields.
 type turn struct {
 	Question *question
+	Lookup   *helm.Query
+
 	Object   *object
 	Problem  *manifest.Problem
-	Fault    *fault
+	Text     *text
+	Warnings []string
+	Recorded *recorded
+
+	// Fault and End are the last turn.
+	Fault *fault
+	End   bool
 }
+
+// asks reports whether the process waits for a reply.
+func (t turn) asks() bool { return t.Question != nil || t.Lookup != nil }
 
 // question asks for something in the repository.
 type question struct {
@@ -49,7 +69,9 @@ type reply struct {
 	Files   []fileInfo
 	Target  string
 	Content []byte
-	Fault   *fault
+	// Pages are what a lookup found.
+	Pages [][]byte
+	Fault *fault
 }
 
 // fileInfo implements fs.FileInfo.
@@ -101,13 +123,16 @@ type fault struct {
 }
 
 // kinds of errors, by what a fault is. The first is that of all others.
-var kinds = []error{nil, fs.ErrNotExist, fs.ErrInvalid, fs.ErrPermission}
+var kinds = []error{nil, fs.ErrNotExist, fs.ErrInvalid, fs.ErrPermission, helm.ErrRender, helm.ErrInvalidValues}
+
+// faultBytes bounds the text of a fault, which may quote anything that a chart wants it to.
+const faultBytes = 16 << 10
 
 func faultOf(err error) *fault {
 	if err == nil {
 		return nil
 	}
-	found := &fault{Text: err.Error()}
+	found := &fault{Text: excerpt.Of(err.Error(), faultBytes)}
 	for i, kind := range kinds[1:] {
 		if errors.Is(err, kind) {
 			found.Is = i + 1
