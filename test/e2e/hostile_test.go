@@ -224,7 +224,7 @@ func writeArchive(t *testing.T, r *env.HelmRepo) error {
 // hostileValues installs the chart `web` with values that become large.
 func (s *setting) hostileValues() []bomb {
 	s.T.Helper()
-	s.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "dense"}, Data: map[string]string{"values.yaml": "a: [" + strings.Repeat("[],", 300_000) + "]"}})
+	s.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "dense", Labels: map[string]string{v1alpha1.ValuesLabel: v1alpha1.ValuesProtected}}, Data: map[string]string{"values.yaml": "a: [" + strings.Repeat("[],", 300_000) + "]"}})
 	s.Create(&v1alpha1.ApplicationInstallation{
 		ObjectMeta: metav1.ObjectMeta{Name: "values"},
 		Spec: v1alpha1.ApplicationInstallationSpec{
