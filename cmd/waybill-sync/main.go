@@ -73,7 +73,7 @@ func parse(args []string) (*options, error) {
 	flags.Var(&o.cacheSize, "cache-size", "how much the cache-dir may hold; git mirrors that nobody uses make room in time")
 	flags.Var(&o.renderMemory, "render-memory", "how much memory rendering one chart or kustomization may take; two are rendered at a time, in processes of their own")
 	flags.StringVar(&o.clusterSelector, "cluster-selector", "", "label selector of the KubernetesClusters that this process serves; default: all")
-	flags.StringVar(&o.defaultAccount, startup.AccountFlag, "", "ServiceAccount of their namespaces that installations act as where neither they nor their definitions name one; default: none, Waybill's own identity")
+	flags.StringVar(&o.defaultAccount, "default-service-account", "", "ServiceAccount of their namespaces that installations act as where neither they nor their definitions name one; default: none, Waybill's own identity")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 for none")
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 for none")
 	flags.BoolVar(&o.leaderElect, "leader-elect", false, "let one process of several lead, by a Lease in the system namespace")

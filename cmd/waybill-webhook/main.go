@@ -71,7 +71,7 @@ func parse(args []string) (*options, error) {
 	flags.BoolVar(&o.podDryRun, "pod-dry-run", false, "try the Pod of a health check out by a dry run; the program then needs the right to create Pods")
 	flags.BoolVar(&o.remoteDryRun, "remote-dry-run", false, "try changed templates of a KubernetesApplication out in the cluster that it is scheduled to, and warn of what that refuses; the program then reads the kubeconfigs of clusters")
 	flags.BoolVar(&o.allowInsecure, "allow-kubeconfig-insecure", false, "with --remote-dry-run: accept kubeconfigs that do not check the server's certificate; those that run programs are never accepted")
-	flags.StringVar(&o.defaultAccount, startup.AccountFlag, "", "ServiceAccount that installations act as where neither they nor their definitions name one, as waybill-sync has it: who writes them must be allowed to act as it")
+	flags.StringVar(&o.defaultAccount, "default-service-account", "", "ServiceAccount that installations act as where neither they nor their definitions name one, as waybill-sync has it: who writes them must be allowed to act as it")
 	o.log.BindFlags(flags)
 	if err := startup.Parse(flags, args); err != nil {
 		return nil, err

@@ -48,7 +48,7 @@ var rules = []rule{
 }
 
 // helmIn is where the helm SDK may be imported, so that a move to v4 stays there.
-var helmIn = []string{"sync/release", "sync/render/helm", "sync/source/chart", "test/"}
+var helmIn = []string{"sync/release", "sync/render/helm", "sync/render/isolated", "sync/source/chart", "test/"}
 
 type goPackage struct {
 	ImportPath string

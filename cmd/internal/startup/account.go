@@ -7,17 +7,14 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 )
 
-// AccountFlag is the flag that names what installations act as where nothing else does. Programs that act
-// and programs that admit must be given the same.
-const AccountFlag = "default-service-account"
-
-// CheckAccount returns an error if the value of AccountFlag cannot be the name of a ServiceAccount.
+// CheckAccount returns an error if the value of --default-service-account, which programs that act and
+// programs that admit have to be given alike, cannot be the name of a ServiceAccount.
 func CheckAccount(name string) error {
 	if name == "" {
 		return nil
 	}
 	if wrong := apivalidation.ValidateServiceAccountName(name, false); len(wrong) > 0 {
-		return fmt.Errorf("--%s: invalid name %q: %s", AccountFlag, name, strings.Join(wrong, "; "))
+		return fmt.Errorf("--default-service-account: invalid name %q: %s", name, strings.Join(wrong, "; "))
 	}
 	return nil
 }
