@@ -18,8 +18,9 @@ import (
 type intake struct {
 	base http.RoundTripper
 	// root is the path of the server, before that of each request.
-	root string
-	pace *rate.Limiter
+	root   string
+	limits limits
+	pace   *rate.Limiter
 	// over is called when a limit is exceeded. It must not block.
 	over func(error)
 
@@ -29,10 +30,10 @@ type intake struct {
 	total      int64
 }
 
-func newIntake(base http.RoundTripper, root string, over func(error)) *intake {
+func newIntake(base http.RoundTripper, root string, l limits, over func(error)) *intake {
 	return &intake{
-		base: base, root: root, over: over,
-		pace:       rate.NewLimiter(weightPerSecond, weightBurst),
+		base: base, root: root, limits: l, over: over,
+		pace:       rate.NewLimiter(weightPerSecond, int(l.bodyWeight)),
 		discovered: map[string]int64{},
 	}
 }
@@ -109,22 +110,22 @@ func (in *intake) bounded(req *http.Request, resp *http.Response, cancel context
 	media := mediaType(resp)
 	switch {
 	case strings.Contains(media, "json"):
-		b.weigher, b.mostBytes, b.mostWeight = &jsonWeigher{}, maxBody, maxBodyWeight
+		b.weigher, b.mostBytes, b.mostWeight = &jsonWeigher{}, in.limits.body, in.limits.bodyWeight
 	case strings.HasPrefix(media, "text/"):
-		b.weigher, b.mostBytes, b.mostWeight = &textWeigher{}, maxBody, maxBodyWeight
+		b.weigher, b.mostBytes, b.mostWeight = &textWeigher{}, in.limits.body, in.limits.bodyWeight
 	default: // what has no type is decoded as what was asked for
-		b.weigher, b.mostBytes, b.mostWeight = &protobufWeigher{framed: b.watches}, maxProtobuf, maxFrameWeight
+		b.weigher, b.mostBytes, b.mostWeight = &protobufWeigher{framed: b.watches}, in.limits.protobuf, in.limits.frameWeight
 	}
 	switch {
 	case b.watches:
 		b.what = "an event of"
-		b.mostBytes, b.mostWeight = min(b.mostBytes, maxFrame), maxFrameWeight
+		b.mostBytes, b.mostWeight = min(b.mostBytes, in.limits.frame), in.limits.frameWeight
 	case failed:
-		b.mostBytes = min(b.mostBytes, maxErrorBody)
+		b.mostBytes = min(b.mostBytes, in.limits.errorBody)
 	case b.discovery:
-		b.mostBytes, b.mostWeight = min(b.mostBytes, maxDiscovery), maxDiscoveryWeight
+		b.mostBytes, b.mostWeight = min(b.mostBytes, in.limits.discovery), in.limits.discoveryWeight
 		if strings.Trim(path, "/") == "apis" && !strings.Contains(resp.Header.Get("Content-Type"), "apidiscovery") {
-			b.mostWeight = maxGroupsWeight
+			b.mostWeight = in.limits.groupsWeight
 		}
 	}
 	return b
@@ -137,7 +138,7 @@ func (in *intake) discover(path string, weight int64) (exceeds bool) {
 	defer in.mu.Unlock()
 	in.total += weight - in.discovered[path]
 	in.discovered[path] = weight
-	return in.total > maxDiscoveryWeight
+	return in.total > in.limits.discoveryWeight
 }
 
 // paceStep is how much weight is taken in before the pace is looked at.
@@ -172,7 +173,7 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, exceeded
 	}
 	if b.due >= paceStep {
-		if late := b.in.pace.WaitN(b.req.Context(), int(min(b.due, weightBurst))); late != nil {
+		if late := b.in.pace.WaitN(b.req.Context(), int(min(b.due, b.in.limits.bodyWeight))); late != nil {
 			b.failed = late
 			return 0, late
 		}
@@ -195,7 +196,7 @@ func (b *body) judge(p []byte) error {
 		case weight > b.mostWeight:
 			return tooMuch(b.req, "the decoded size of "+b.what, b.mostWeight)
 		case b.discovery && b.in.discover(b.req.URL.Path, weight):
-			return tooMuch(b.req, "the decoded size of all discovery documents, with "+b.what, maxDiscoveryWeight)
+			return tooMuch(b.req, "the decoded size of all discovery documents, with "+b.what, b.in.limits.discoveryWeight)
 		}
 		if ended && b.watches {
 			b.reset()

@@ -20,13 +20,28 @@ var (
 	configMapPath = "/api/v1/configmaps"
 )
 
+// anEighth are limits that take a test an eighth of the time, which the race detector makes much longer. Those
+// of an event stay.
+func anEighth() limits {
+	l := defaultLimits()
+	for _, limit := range []*int64{&l.body, &l.bodyWeight, &l.discovery, &l.discoveryWeight, &l.groupsWeight, &l.kept} {
+		*limit /= 8
+	}
+	return l
+}
+
 // engagedWith returns the cluster that a hostile API server makes of itself.
 func engagedWith(t *testing.T, h *hostile) (*Cluster, func() error) {
+	t.Helper()
+	return engagedWithin(t, h, anEighth())
+}
+
+func engagedWithin(t *testing.T, h *hostile, l limits) (*Cluster, func() error) {
 	t.Helper()
 	known, err := newKinds(nil)
 	require.NoError(t, err)
 	key := types.NamespacedName{Namespace: "team-a", Name: "hostile"}
-	r := NewRegistry(&Cluster{kinds: known, views: newViews()}, Options{})
+	r := NewRegistry(&Cluster{kinds: known, views: newViews()}, Options{limits: l})
 	t.Cleanup(r.Close)
 	r.Ensure(key, "a", h.config())
 	var c *Cluster
@@ -100,27 +115,27 @@ func TestIntake_disconnectsWhatSendsTooMuch(t *testing.T) {
 		"ProtobufEvent": {configMapPath, typed(protobuf+";stream=watch", sends("\x7f\xff\xff\xff", "j\x00")), watchAll,
 			"an event of WATCH /api/v1/configmaps exceeds the limit of 2 MiB"},
 		"EndlessList": {configMapPath, sends(`{"items":[{"metadata":{"name":"`, "aaaaaaaa"), listAll,
-			"the response to GET /api/v1/configmaps exceeds the limit of 64 MiB"},
+			"the response to GET /api/v1/configmaps exceeds the limit of 8 MiB"},
 		"ListOfManyObjects": {configMapPath, sends(`{"items":[{}`, ",{}"), listAll,
-			"the decoded size of the response to GET /api/v1/configmaps exceeds the limit of 512 MiB"},
+			"the decoded size of the response to GET /api/v1/configmaps exceeds the limit of 64 MiB"},
 		"ProtobufList": {configMapPath, typed(protobuf, sends("k8s\x00", "\x12\x00")), listAll,
 			"the response to GET /api/v1/configmaps exceeds the limit of 2 MiB"},
 		"NoType": {configMapPath, typed("", sends("k8s\x00", "\x12\x00")), listAll,
 			"the response to GET /api/v1/configmaps exceeds the limit of 2 MiB"},
 		"CompressedList": {configMapPath, packed(t, `{"items":[{"metadata":{"name":"`, "aaaaaaaa"), listAll,
-			"the response to GET /api/v1/configmaps exceeds the limit of 64 MiB"},
+			"the response to GET /api/v1/configmaps exceeds the limit of 8 MiB"},
 		"EndlessError": {"/api/v1/namespaces/a/configmaps/one", func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusConflict)
 			sends(`{"kind":"Status","message":"`, "aaaaaaaa")(w, r)
 		}, getOne, "the response to GET /api/v1/namespaces/a/configmaps/one exceeds the limit of 4 MiB"},
 		"EndlessDiscovery": {"/apis", typed("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
 			sends(`{"items":[{"metadata":{"name":"`, "aaaaaaaa")), discover,
-			"the response to GET /apis exceeds the limit of 16 MiB"},
+			"the response to GET /apis exceeds the limit of 2 MiB"},
 		"ManyKinds": {"/apis", typed("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
 			sends(`{"items":[`+group, kind)), discover,
-			"the decoded size of the response to GET /apis exceeds the limit of 96 MiB"},
+			"the decoded size of the response to GET /apis exceeds the limit of 12 MiB"},
 		"ManyGroups": {"/apis", sends(`{"kind":"APIGroupList","groups":[{}`, `,{"name":"g","versions":[{"version":"v1"}]}`), discover,
-			"the decoded size of the response to GET /apis exceeds the limit of 8 MiB"},
+			"the decoded size of the response to GET /apis exceeds the limit of 1 MiB"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +148,7 @@ func TestIntake_disconnectsWhatSendsTooMuch(t *testing.T) {
 			require.NotNil(t, lost.Limit)
 			assert.Equal(t, tc.want, lost.Limit.Error())
 			require.ErrorIs(t, lost, ErrUnreachable)
-			assert.Less(t, heapSys()-before, int64(700<<20))
+			assert.Less(t, heapSys()-before, int64(400<<20))
 		})
 	}
 }
@@ -147,10 +162,10 @@ func heapSys() int64 {
 
 // Each version of an old server's API is a document of its own: they count together.
 func TestIntake_discoveryCountsAsAWhole(t *testing.T) {
-	const versions = 40 // of 3 MiB of text each
+	const versions = 40 // of 384 KiB of text each
 	paths := map[string]http.HandlerFunc{}
 	groups := []string{}
-	resources := `{"kind":"APIResourceList","resources":[{"name":"` + strings.Repeat("a", 3<<20) + `"}]}`
+	resources := `{"kind":"APIResourceList","resources":[{"name":"` + strings.Repeat("a", 384<<10) + `"}]}`
 	for i := range versions {
 		name := strings.Repeat("g", i+1)
 		groups = append(groups, `{"name":"`+name+`","versions":[{"groupVersion":"`+name+`/v1","version":"v1"}]}`)
@@ -163,7 +178,7 @@ func TestIntake_discoveryCountsAsAWhole(t *testing.T) {
 	discover(t, c)
 	require.Eventually(t, func() bool { return got() != nil }, time.Minute, 5*time.Millisecond)
 	require.ErrorContains(t, got(), "the decoded size of all discovery documents")
-	require.ErrorContains(t, got(), "exceeds the limit of 96 MiB")
+	require.ErrorContains(t, got(), "exceeds the limit of 12 MiB")
 }
 
 // Credentials and requests go to the server of the kubeconfig, and nothing is read that becomes what
@@ -189,14 +204,16 @@ func TestIntake_refusesRedirectsAndYAML(t *testing.T) {
 
 // What an honest API server sends passes, however much that is over time.
 func TestIntake_passesOrdinaryEvents(t *testing.T) {
-	const events = 2000                   // more than one event may have
+	const events = 250                    // more than one event may have
 	text := strings.Repeat("x{[,", 4<<10) // within a string, it is no structure
 	event := `{"type":"MODIFIED","object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"one"},"data":{"a":"` + text + `\""}}}` + "\n"
-	c, got := engagedWith(t, newHostile(t, map[string]http.HandlerFunc{configMapPath: func(w http.ResponseWriter, _ *http.Request) {
+	l := anEighth()
+	l.frame /= 8
+	c, got := engagedWithin(t, newHostile(t, map[string]http.HandlerFunc{configMapPath: func(w http.ResponseWriter, _ *http.Request) {
 		for range events {
 			_, _ = w.Write([]byte(event))
 		}
-	}}))
+	}}), l)
 	w, err := c.Dynamic().Resource(configMaps).Watch(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	defer w.Stop()

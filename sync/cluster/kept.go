@@ -12,6 +12,8 @@ import (
 
 // ledger sums up the weight of all objects of a cluster that watches keep in memory.
 type ledger struct {
+	// most is how large the sum may be.
+	most int64
 	// over is called when the sum, or the number of objects of a kind, exceeds its limit.
 	over func(error)
 
@@ -24,7 +26,7 @@ func (l *ledger) add(weight int64) (exceeds bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sum += weight
-	return l.sum > maxKept
+	return l.sum > l.most
 }
 
 // account counts and weighs the objects that one watcher, such as a reflector, keeps: those that it has
@@ -97,12 +99,12 @@ func (a *account) set(object apiruntime.Object, weight int64) error {
 	if a.kept[key] = weight; weight == 0 {
 		delete(a.kept, key)
 	}
-	heavy := a.booked && a.ledger.add(change) || a.sum > maxKept
+	heavy := a.booked && a.ledger.add(change) || a.sum > a.ledger.most
 	switch {
 	case a.most > 0 && len(a.kept) > a.most:
 		return a.exceed("the number of "+a.what, strconv.Itoa(a.most))
 	case heavy:
-		return a.exceed("the size of its objects, with "+a.what+",", mebibytes(maxKept))
+		return a.exceed("the size of its objects, with "+a.what+",", mebibytes(a.ledger.most))
 	}
 	return nil
 }

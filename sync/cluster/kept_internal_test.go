@@ -58,13 +58,16 @@ func TestKept_boundsInstallations(t *testing.T) {
 	}{
 		"AsManyAsFit": {maxInstallations, "", ""},
 		"OneMore":     {maxInstallations + 1, "", "the number of ApplicationInstallations exceeds the limit of 10000"},
-		"TooLarge": {maxInstallations / 50, strings.Repeat("a", 1<<20),
-			"the size of its objects, with ApplicationInstallations, exceeds the limit of 128 MiB"},
+		"TooLarge":    {25, strings.Repeat("a", 1<<20), "the size of its objects, with ApplicationInstallations, exceeds the limit of 16 MiB"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			answer := events(installationKind, tc.count, tc.text)
-			c, got := engagedWith(t, newHostile(t, map[string]http.HandlerFunc{installationPath: answer}))
+			l := anEighth()
+			if tc.text == "" {
+				l.kept = defaultLimits().kept
+			}
+			c, got := engagedWithin(t, newHostile(t, map[string]http.HandlerFunc{installationPath: answer}), l)
 			informer, err := c.Cache().GetInformer(t.Context(), &v1alpha1.ApplicationInstallation{}, ctrlcache.BlockUntilSynced(false))
 			require.NoError(t, err)
 			indexer := informer.(cache.SharedIndexInformer).GetIndexer()
@@ -84,11 +87,11 @@ func TestKept_boundsInstallations(t *testing.T) {
 // What several watches keep counts together, and no more once they are gone.
 func TestKept_countsTogether(t *testing.T) {
 	text := strings.Repeat("a", 1<<20)
-	answer := events(metadataKind, 90, text)
+	answer := events(metadataKind, 12, text)
 	c, got := engagedWith(t, newHostile(t, map[string]http.HandlerFunc{configMapPath: answer, "/api/v1/secrets": answer}))
 	keepSecretsAndConfigMaps(t, c, got)
 	require.Eventually(t, func() bool { return got() != nil }, time.Minute, 5*time.Millisecond)
-	assert.ErrorContains(t, got(), "the size of its objects, with secrets, exceeds the limit of 128 MiB")
+	assert.ErrorContains(t, got(), "the size of its objects, with secrets, exceeds the limit of 16 MiB")
 	require.Eventually(t, func() bool {
 		runtime.GC()
 		c.ledger.mu.Lock()
@@ -103,7 +106,7 @@ func keepSecretsAndConfigMaps(t *testing.T, c *Cluster, got func() error) {
 	first := c.Metadata().Resource(configMaps)
 	w, err := first.Watch(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
-	for range 90 {
+	for range 12 {
 		<-w.ResultChan()
 	}
 	require.NoError(t, got())
@@ -125,7 +128,7 @@ func TestAccount(t *testing.T) {
 		}}
 	}
 	var over error
-	l := &ledger{over: func(err error) { over = err }}
+	l := &ledger{most: 1 << 30, over: func(err error) { over = err }}
 	a := l.account("things", 2)
 	a.watched(true)
 	require.NoError(t, a.event(watch.Event{Type: watch.Added, Object: object("a", 1000)}))

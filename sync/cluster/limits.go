@@ -7,50 +7,51 @@ import (
 	"time"
 )
 
-// What a user cluster may send. A cluster that sends more is lost, for a while, rather than every
-// cluster with it. Weights are estimates of the memory that an answer takes once it is decoded, since a
-// few bytes of JSON or protobuf can become many times as much.
-const (
-	// maxBody bounds a response, unpacked, that is no watch. Lists of 40,000 objects fit.
-	maxBody = 64 << 20
-	// maxBodyWeight bounds the weight of such a response.
-	maxBodyWeight = 512 << 20
-	// maxErrorBody bounds a response that is an error.
-	maxErrorBody = 4 << 20
-	// maxFrame bounds one event of a watch in JSON. An API server takes requests of 3 MiB, and may write
-	// one byte of a string as six.
-	maxFrame = 24 << 20
-	// maxFrameWeight bounds the weight of such an event. 3 MiB of nothing but empty objects fit.
-	maxFrameWeight = 192 << 20
-	// maxProtobuf bounds an event, or a response, in protobuf: it is used for the metadata of one object
+// limits are what a user cluster may send, and what is kept of it, in bytes. A cluster that sends more is
+// lost, for a while, rather than every cluster with it. Weights are estimates of the memory that an answer
+// takes once it is decoded, since a few bytes of JSON or protobuf can become many times as much.
+type limits struct {
+	// body bounds a response, unpacked, that is no watch, and bodyWeight its weight.
+	body, bodyWeight int64
+	// errorBody bounds a response that is an error.
+	errorBody int64
+	// frame bounds one event of a watch in JSON, and frameWeight its weight.
+	frame, frameWeight int64
+	// protobuf bounds an event, or a response, in protobuf: it is used for the metadata of one object
 	// at a time, and etcd takes objects of 1.5 MiB.
-	maxProtobuf = 2 << 20
-	// maxDiscovery bounds a document of discovery, and maxDiscoveryWeight the weight of all of them
-	// together. More than 10,000 kinds fit.
-	maxDiscovery       = 16 << 20
-	maxDiscoveryWeight = 96 << 20
-	// maxGroupsWeight bounds the weight of a list of API groups that leaves their kinds to requests of
-	// their own, one for each version. 4,000 groups fit.
-	maxGroupsWeight = 8 << 20
+	protobuf int64
+	// discovery bounds a document of discovery, and discoveryWeight the weight of all of them together.
+	discovery, discoveryWeight int64
+	// groupsWeight bounds the weight of a list of API groups that leaves their kinds to requests of
+	// their own, one for each version.
+	groupsWeight int64
+	// kept bounds the weight of all objects that are watched, without what is not kept of them.
+	kept int64
+}
+
+// defaultLimits returns limits that lists of 40,000 objects, 10,000 kinds, 4,000 API groups and the
+// metadata of 200,000 watched objects fit. An API server takes requests of 3 MiB, and may write one byte of
+// a string as six; 3 MiB of nothing but empty objects fit an event, too.
+func defaultLimits() limits {
+	return limits{
+		body: 64 << 20, bodyWeight: 512 << 20, errorBody: 4 << 20,
+		frame: 24 << 20, frameWeight: 192 << 20, protobuf: 2 << 20,
+		discovery: 16 << 20, discoveryWeight: 96 << 20, groupsWeight: 8 << 20,
+		kept: 128 << 20,
+	}
+}
+
+const (
 	// maxHeader bounds the header of a response.
 	maxHeader = 1 << 20
 	// bodyTimeout bounds the time that a response takes that is no watch. The API server itself gives up
 	// after a minute.
 	bodyTimeout = 2 * time.Minute
-
-	// weightPerSecond bounds how fast weight is taken in, after the first weightBurst of it, so that many
+	// weightPerSecond bounds how fast weight is taken in, after the first bodyWeight of it, so that many
 	// responses at a time do not take the memory that one may.
 	weightPerSecond = 128 << 20
-	weightBurst     = maxBodyWeight
-)
-
-// What is kept in memory of the objects of a user cluster.
-const (
 	// maxInstallations is how many ApplicationInstallations a cluster may have.
 	maxInstallations = 10_000
-	// maxKept bounds the weight of all objects of a cluster that are watched, without what is not kept
-	// of them. The metadata of 200,000 objects fits.
-	maxKept = 128 << 20
 )
 
 // LimitError means that a cluster has sent more than is accepted of it.

@@ -41,9 +41,9 @@ type link struct {
 }
 
 // newLink prepares the connections to the server of config without opening any. suspect is called
-// if a request fails or goes unanswered for longer than patience, and over if the server sends more
+// if a request fails or goes unanswered for longer than the patience of o, and over if the server sends more
 // than is accepted of it. Neither may block.
-func newLink(config *rest.Config, patience time.Duration, suspect func(), over func(error)) (*link, error) {
+func newLink(config *rest.Config, o Options, suspect func(), over func(error)) (*link, error) {
 	parts, err := config.TransportConfig()
 	if err != nil {
 		return nil, fmt.Errorf("prepare transport: %w", err)
@@ -62,8 +62,8 @@ func newLink(config *rest.Config, patience time.Duration, suspect func(), over f
 		return nil, err
 	}
 	l.base.replace(first)
-	accepted := newIntake(l.base, strings.TrimSuffix(server.Path, "/"), over)
-	l.breaker = &breaker{base: accepted, host: server.Host, patience: patience, suspect: suspect}
+	accepted := newIntake(l.base, strings.TrimSuffix(server.Path, "/"), o.limits, over)
+	l.breaker = &breaker{base: accepted, host: server.Host, patience: o.Patience, suspect: suspect}
 	l.config = &rest.Config{
 		Host:      strings.TrimSuffix(server.String(), "/"),
 		APIPath:   config.APIPath,

@@ -32,6 +32,9 @@ type Options struct {
 	// ExcludeFor is how long a cluster that sent more than is accepted of it is left alone; each time
 	// twice as long, up to 15 times. Default: 1 min.
 	ExcludeFor time.Duration
+
+	// limits are what a cluster may send. Default: defaultLimits. Tests make do with less.
+	limits limits
 }
 
 func (o *Options) setDefaults() {
@@ -45,6 +48,9 @@ func (o *Options) setDefaults() {
 		if *value == 0 {
 			*value = fallback
 		}
+	}
+	if o.limits == (limits{}) {
+		o.limits = defaultLimits()
 	}
 	if o.UserAgent == "" {
 		o.UserAgent = "waybill"

@@ -65,7 +65,7 @@ func TestEnsure_templatesLookUpObjects(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.client.CoreV1().Services(w.namespace).Create(t.Context(), service("there"), metav1.CreateOptions{})
 	require.NoError(t, err)
-	w.ensure(w.template(`apiVersion: v1
+	d := w.template(`apiVersion: v1
 kind: ConfigMap
 metadata: {name: seen}
 data:
@@ -74,7 +74,9 @@ data:
   none: {{ lookup "apps/v1" "Deployment" .Release.Namespace "missing" | toJson | quote }}
   install: {{ .Release.IsInstall | quote }}
   revision: {{ .Release.Revision | quote }}
-`))
+`)
+	d.Options.Lookup = true
+	w.ensure(d)
 	found, err := w.configMap("seen")
 	require.NoError(t, err)
 	assert.Equal(t, map[string]string{"port": "80", "all": "there", "none": "{}", "install": "true", "revision": "1"}, found.Data)

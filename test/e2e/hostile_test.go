@@ -146,15 +146,18 @@ func (s *setting) hostileCharts() []bomb {
 	charts, err := env.StartHelmRepo(env.Access{})
 	require.NoError(s.T, err)
 	s.T.Cleanup(charts.Stop)
-	var bombs []bomb
-	for name, text := range map[string]string{
+	templates := map[string]string{
 		"recursion": `{{ tpl .Values.bomb . }}`,
 		"repeat":    `a: {{ repeat 2000000000 "a" }}`,
 		"range":     `{{ range $i, $_ := until 20000000 }}{{ range until 20000000 }}{{ end }}{{ end }}`,
 		"growing":   `{{ $x := "xxxxxxxxxx" }}{{ range until 60 }}{{ $x = print $x $x }}{{ end }}{{ $x }}`,
-	} {
+	}
+	for name, text := range templates { // all of them before the index is read
 		_, err := charts.Push("../../examples/charts/web", template(name, text))
 		require.NoError(s.T, err)
+	}
+	var bombs []bomb
+	for name := range templates {
 		bombs = append(bombs, s.offer(name, charts.URL(), v1alpha1.InvalidChartReason))
 	}
 	return bombs

@@ -1,6 +1,7 @@
-//go:build !linux
+//go:build !linux || race
 
 package isolated
 
-// limitMappings does nothing: limitMemory alone ends what takes too much memory.
+// limitMappings does nothing: limitMemory alone ends what takes too much memory. The race detector maps
+// more than the program that it watches.
 func limitMappings(int64) {}
