@@ -13,10 +13,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -49,7 +47,7 @@ func protected(resource string, operations []admissionregistrationv1.OperationTy
 // be allowed to install it. Deletions are not asked about.
 type protectedValues struct {
 	access *access
-	reader client.Reader
+	users  *valuesUsers
 }
 
 var _ admission.Handler = &protectedValues{}
@@ -86,11 +84,16 @@ func (p *protectedValues) decide(ctx context.Context, req admission.Request) err
 	if err != nil || same {
 		return err
 	}
+	resource := schema.GroupResource{Group: req.Resource.Group, Resource: req.Resource.Resource}
+	err = p.access.checkOn(ctx, resource, req.Name, []need{installAny(req.Namespace)})
+	if err == nil || !apierrors.IsForbidden(err) {
+		return err // who may install any definition does not wait for the installations to be read
+	}
 	wanted, err := p.needs(ctx, req)
 	if err != nil {
 		return err
 	}
-	return p.access.checkOn(ctx, schema.GroupResource{Group: req.Resource.Group, Resource: req.Resource.Resource}, req.Name, wanted)
+	return p.access.checkOn(ctx, resource, req.Name, wanted)
 }
 
 // unchanged reports whether an update changes neither the content nor the label.
@@ -109,47 +112,31 @@ func unchanged(req admission.Request) (bool, error) {
 // needs returns the right to install each definition whose installations take values from the object;
 // if none does yet, the right to install any, since any may.
 func (p *protectedValues) needs(ctx context.Context, req admission.Request) ([]need, error) {
-	install := authorizationv1.ResourceAttributes{
-		Verb: verbInstall, Group: v1alpha1.Group, Resource: applicationDefinitionResource, Namespace: req.Namespace,
-	}
 	var wanted []need
-	err := p.each(ctx, req.Namespace, func(inst *v1alpha1.ApplicationInstallation) {
+	err := p.users.each(ctx, req.Namespace, func(inst *valuesUser) {
 		if slices.ContainsFunc(inst.Spec.ValuesFrom, func(from v1alpha1.ValuesReference) bool {
 			return from.Kind == req.Kind.Kind && from.Name == req.Name
 		}) {
-			named := install
-			named.Name = inst.Spec.ApplicationRef.Name
-			wanted = distinct(append(wanted, needs(fmt.Sprintf("ApplicationInstallation %s takes values from it", inst.Name), named)))
+			named := installs(req.Namespace, inst.Spec.ApplicationRef.Name)
+			wanted = distinct(append(wanted, needs(fmt.Sprintf("ApplicationInstallation %s takes values from it", inst.Metadata.Name), named)))
 		}
 	})
 	if err != nil {
 		return nil, apierrors.NewServiceUnavailable("cannot look up which installations take values from it, try again: " + err.Error())
 	}
 	if len(wanted) == 0 {
-		wanted = append(wanted, needs(fmt.Sprintf("the label %s makes it a source of values for any installation", v1alpha1.ValuesLabel), install))
+		wanted = append(wanted, installAny(req.Namespace))
 	}
 	return wanted, nil
 }
 
-// pageSize is how many installations are held at a time: each may have half a megabyte of values.
-const pageSize = 50
+// installAny returns the right to install all definitions.
+func installAny(namespace string) need {
+	return needs(fmt.Sprintf("the label %s makes it a source of values for any installation", v1alpha1.ValuesLabel), installs(namespace, ""))
+}
 
-// each calls visit for every installation of a namespace; for none in a cluster without the kind.
-func (p *protectedValues) each(ctx context.Context, namespace string, visit func(*v1alpha1.ApplicationInstallation)) error {
-	page := &v1alpha1.ApplicationInstallationList{}
-	for {
-		err := p.reader.List(ctx, page, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(page.Continue))
-		if meta.IsNoMatchError(err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		for i := range page.Items {
-			visit(&page.Items[i])
-		}
-		if page.Continue == "" {
-			return nil
-		}
+func installs(namespace, definition string) authorizationv1.ResourceAttributes {
+	return authorizationv1.ResourceAttributes{
+		Verb: verbInstall, Group: v1alpha1.Group, Resource: applicationDefinitionResource, Namespace: namespace, Name: definition,
 	}
 }

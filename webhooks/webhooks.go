@@ -79,7 +79,9 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, o Options, index
 		access: reviews, definitions: &definitions{cached: mgr.GetClient(), live: mgr.GetAPIReader()},
 		defaultAccount: o.DefaultServiceAccount,
 	}
-	mgr.GetWebhookServer().Register(validatePath(protectedValuesPath), &admission.Webhook{Handler: &protectedValues{access: reviews, reader: mgr.GetAPIReader()}})
+	mgr.GetWebhookServer().Register(validatePath(protectedValuesPath), &admission.Webhook{
+		Handler: &protectedValues{access: reviews, users: newValuesUsers(clientset.CoreV1().RESTClient())},
+	})
 	secrets := &propagation{reader: mgr.GetAPIReader()}
 	scheduled := &kubernetesApplications{access: reviews, secrets: secrets}
 	if o.ParseKubeconfig != nil {

@@ -89,19 +89,30 @@ func TestExpression_makesNoHugeCall(t *testing.T) {
 	for i := range list {
 		list[i] = fmt.Sprint(i)
 	}
-	object := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"text": strings.Repeat("a", 1<<20), "list": list}}}
+	object := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{
+		"text": strings.Repeat("a", 1<<20), "list": list, "pattern": strings.Repeat("(a{1000})", 3000),
+		"digits": strings.Repeat("%.999999e", 100), "one": strings.Repeat("a", 1<<20) + "1", "other": strings.Repeat("a", 1<<20) + "2",
+	}}}
+	many := "[" + strings.Repeat("0,", 300) + "0]"
 	for reason, text := range map[string]string{
-		"a terabyte":                         "status.text.replace('a', status.text) == ''",
-		"a terabyte, between each letter":    "status.text.replace('', status.text) == ''",
-		"two gigabytes":                      "status.list.join(status.text) == ''",
-		"each %s is written out":             "'" + strings.Repeat("%s", 500) + "'.format([" + strings.Repeat("status.text,", 499) + "status.text]) == ''",
-		"a list of one text, written out":    "'%s'.format([[1,2,3].map(x, status.text)]) == ''",
-		"a large automaton for each letter":  "status.text.matches('(a{0,30}){0,30}b')",
-		"a pattern that is not a constant":   "status.text.matches(status.text)",
-		"each letter begins a long match":    "status.text.indexOf(status.text.substring(1) + 'b') > 0",
-		"the same from the end":              "status.text.lastIndexOf('b' + status.text.substring(1)) > 0",
-		"each item is compared with each":    "sets.contains(status.list, status.list)",
-		"a type that shows at run time only": "dyn(status.text).replace('a', status.text) == ''",
+		"a terabyte":                          "status.text.replace('a', status.text) == ''",
+		"a terabyte, between each letter":     "status.text.replace('', status.text) == ''",
+		"two gigabytes":                       "status.list.join(status.text) == ''",
+		"each %s is written out":              "'" + strings.Repeat("%s", 500) + "'.format([" + strings.Repeat("status.text,", 499) + "status.text]) == ''",
+		"a list of one text, written out":     "'%s'.format([[1,2,3].map(x, status.text)]) == ''",
+		"a large automaton for each letter":   "status.text.matches('(a{0,30}){0,30}b')",
+		"a pattern that is not a constant":    "status.text.matches(status.text)",
+		"each letter begins a long match":     "status.text.indexOf(status.text.substring(1) + 'b') > 0",
+		"the same from the end":               "status.text.lastIndexOf('b' + status.text.substring(1)) > 0",
+		"each item is compared with each":     "sets.contains(status.list, status.list)",
+		"one text, again and again":           many + ".map(i, status.text).join('') == ''",
+		"a million digits for each number":    "'" + strings.Repeat("%.999999f", 100) + "'.format([" + strings.Repeat("1.0,", 99) + "1.0]) == ''",
+		"the same in a format of the object":  "status.digits.format([" + strings.Repeat("1.0,", 99) + "1.0]) == ''",
+		"more digits than a number can say":   "(status.digits + '%.99999999999999999999f').format([1.0]) == ''",
+		"a pattern that is written out":       "''.matches('" + strings.Repeat("(a{1000})", 400) + "')",
+		"the same in a pattern of the object": "''.matches(status.pattern)",
+		"long texts that end differently":     "sets.contains(" + many + ".map(i, status.one), " + many + ".map(i, status.other))",
+		"a type that shows at run time only":  "dyn(status.text).replace('a', status.text) == ''",
 	} {
 		t.Run(reason, func(t *testing.T) {
 			e := expression(t, text, "")
@@ -124,6 +135,7 @@ func TestExpression_callsFunctions(t *testing.T) {
 		"'%s has %d'.format([status.phase, 2]) == 'Running has 2'", "status.phase.matches('^R.*g$')", "matches(status.phase, 'un')", "status.phase.indexOf('n') == 2",
 		"status.phase.indexOf('n', 3) == 3", "status.phase.lastIndexOf('n') == 5", "status.phase.lastIndexOf('n', 3) == 3", "sets.contains(status.nodes, ['a'])",
 		"sets.equivalent(status.nodes, ['a', 'b'])", "sets.intersects(status.nodes, ['a', 'c'])", "dyn(status.phase).replace('Run', '') == 'ning'",
+		"'%.2f and %.3e'.format([1.0, 2.0]).startsWith('1.00 and 2.000')", "status.phase.matches('^[A-Za-z]([-a-z0-9]{0,61}[a-z0-9]){1,3}$')",
 	} {
 		status, message := expression(t, text, "").Of(object)
 		assert.Equal(t, health.Current, status, "%s: %s", text, message)

@@ -2,6 +2,9 @@ package health
 
 import (
 	"fmt"
+	"math"
+	"regexp/syntax"
+	"strconv"
 	"strings"
 
 	celgo "github.com/google/cel-go/cel"
@@ -19,12 +22,12 @@ var effort = map[string]func(args []ref.Val) uint64{
 	"replace":         replaceEffort,
 	"join":            joinEffort,
 	"format":          formatEffort,
-	"matches":         productEffort,
+	"matches":         matchEffort,
 	"indexOf":         productEffort,
 	"lastIndexOf":     productEffort,
-	"sets.contains":   productEffort,
-	"sets.equivalent": productEffort,
-	"sets.intersects": productEffort,
+	"sets.contains":   comparisonEffort,
+	"sets.equivalent": comparisonEffort,
+	"sets.intersects": comparisonEffort,
 }
 
 // guard returns a decorator that refuses calls whose effort is above costLimit, before they are made.
@@ -84,13 +87,75 @@ func replaceEffort(args []ref.Val) uint64 {
 	return uint64(len(text)) + uint64(strings.Count(text, before))*uint64(len(after))
 }
 
+// joinEffort returns the length of the result: a list may name one large text again and again.
 func joinEffort(args []ref.Val) uint64 {
-	return sizeOf(args[0]) * uint64(1+len(textOf(args, 1)))
+	return written(args[0], costLimit) + sizeOf(args[0])*uint64(len(textOf(args, 1)))
 }
 
-// formatEffort is that of writing out each argument, wherever else in the list it is, too.
+// formatEffort is that of writing out each argument, wherever else in the list it is, too, and with as
+// many digits as the format asks for.
 func formatEffort(args []ref.Val) uint64 {
-	return uint64(len(textOf(args, 0))) + written(args[len(args)-1], costLimit)
+	format := textOf(args, 0)
+	return uint64(len(format)) + digits(format) + written(args[len(args)-1], costLimit)
+}
+
+// digits returns how many digits after the point a format asks for, in all its clauses together, or
+// something above costLimit.
+func digits(format string) (total uint64) {
+	for rest := format; total <= costLimit; {
+		_, after, found := strings.Cut(rest, "%.")
+		if !found {
+			break
+		}
+		end := strings.IndexFunc(after, func(r rune) bool { return r < '0' || r > '9' })
+		if end < 0 {
+			break // it is no clause
+		}
+		if precision, err := strconv.ParseUint(after[:end], 10, 31); err == nil {
+			total += precision
+		} else if end > 0 {
+			return math.MaxUint32
+		}
+		rest = after[end:]
+	}
+	return total
+}
+
+// maxPattern is how long a pattern may be: as long as an expression.
+const maxPattern = 4096
+
+// matchEffort is that of making an automaton of the pattern, which repetitions make far larger than the
+// pattern is, and of running it.
+func matchEffort(args []ref.Val) uint64 {
+	pattern := textOf(args, 1)
+	if len(pattern) > maxPattern {
+		return math.MaxUint64
+	}
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return 0 // the call says so
+	}
+	return productEffort(args) + instructions(parsed)
+}
+
+// instructions returns about how many instructions a regular expression is compiled to, each
+// repetition written out.
+func instructions(re *syntax.Regexp) uint64 {
+	total := uint64(1 + len(re.Rune))
+	for _, sub := range re.Sub {
+		total += instructions(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		total *= uint64(max(1, re.Min, re.Max))
+	}
+	return total
+}
+
+// comparisonEffort is that of comparing each item of the first argument, byte by byte, with each of the
+// second.
+func comparisonEffort(args []ref.Val) uint64 {
+	const atOnce = 64 // bytes are compared many at a time
+	return productEffort(args) + written(args[0], atOnce*costLimit)/atOnce*sizeOf(args[1])
 }
 
 // productEffort is that of comparing each part of the first argument with each of the second.

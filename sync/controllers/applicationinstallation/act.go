@@ -9,6 +9,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/render"
 )
 
 // kind says what an action does.
@@ -106,7 +107,7 @@ func (d *driver) perform(s *scope, a *action) (acted, bool) {
 		defer d.cluster.Hold()() // even if it is told to end, it records how it ended
 
 		p.inventory = p.deployed.all() // now that the job before has ended
-		return a.work(ctx, p)
+		return a.work(d.onTerms(ctx, s.key()), p)
 	})
 	if !done {
 		return result, false
@@ -117,6 +118,11 @@ func (d *driver) perform(s *scope, a *action) (acted, bool) {
 		d.waker.Wake(ctrl.Request{NamespacedName: s.key()})
 	}
 	return result, true
+}
+
+// onTerms returns a context for rendering: the namespaces of all clusters take turns.
+func (d *driver) onTerms(ctx context.Context, installation types.NamespacedName) context.Context {
+	return render.On(ctx, render.Terms{For: d.cluster.Name().String() + "/" + installation.Namespace})
 }
 
 // due returns the action to begin now; nil if there is none.

@@ -43,9 +43,9 @@ func (d *driver) prepare(s *scope) {
 	case s.backedOff():
 		return
 	}
-	p, m := d.plan(s), d.methods[s.method()]
+	p, m, key := d.plan(s), d.methods[s.method()], s.key()
 	got, done := d.fetches.Do(p.source.url(), d.jobKey(s), s.asked(), func(ctx context.Context) prepared {
-		ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
+		ctx, cancel := context.WithTimeout(d.onTerms(ctx, key), prepareTimeout)
 		defer cancel()
 		found, err := m.fetch(ctx, p)
 		return prepared{digest: p.digest, source: p.source, files: found, err: err}

@@ -37,7 +37,9 @@ type order struct {
 	// have is the digest that need not be rendered again.
 	have string
 
-	namespace  string
+	// owner is the namespace of the GitSync, and namespace that of objects without one.
+	owner, namespace string
+
 	timeout    time.Duration
 	allowEmpty bool
 	// how identifies everything but the objects that affects the delivery.
@@ -62,6 +64,7 @@ func (s *scope) order(from source) order {
 	return order{
 		source:     from,
 		ref:        git.RefOf(&ref),
+		owner:      s.gs.Namespace,
 		namespace:  s.gs.GetDefaultNamespace(),
 		timeout:    s.gs.GetTimeout(),
 		allowEmpty: s.gs.Spec.AllowEmpty,
@@ -69,13 +72,16 @@ func (s *scope) order(from source) order {
 	}
 }
 
-// fetch runs the load job.
+// waitTime bounds how long a folder may wait for others to be rendered, and be rendered.
+const waitTime = 10 * time.Minute
+
+// fetch runs the load job. Its time does not count while others are rendered.
 func (r *Reconciler) fetch(ctx context.Context, o order) loaded {
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	timed, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	result := loaded{source: o.source}
 	if o.look {
-		revision, err := r.Git.Resolve(ctx, o.source.repository, o.ref)
+		revision, err := r.Git.Resolve(timed, o.source.repository, o.ref)
 		if err != nil {
 			result.err = sourceError(err)
 			return result
@@ -86,7 +92,13 @@ func (r *Reconciler) fetch(ctx context.Context, o order) loaded {
 	if result.digest == o.have {
 		return result
 	}
-	if result.rendered, result.err = r.render(ctx, o, result.source); result.err == nil {
+	tree, err := r.open(timed, o, result.source)
+	if err != nil {
+		result.err = sourceError(err)
+		return result
+	}
+	defer tree.Close()
+	if result.rendered, result.err = r.render(ctx, o, tree); result.err == nil {
 		result.err = o.guardEmpty(result)
 	}
 	return result
@@ -108,17 +120,15 @@ func (o order) guardEmpty(got loaded) error {
 		o.source.path, got.source.revision)
 }
 
-func (r *Reconciler) render(ctx context.Context, o order, from source) (*rendered, error) {
-	tree, err := r.open(ctx, o, from)
-	if err != nil {
-		return nil, sourceError(err)
-	}
-	defer tree.Close()
+func (r *Reconciler) render(ctx context.Context, o order, tree *git.Tree) (*rendered, error) {
+	ctx, cancel := context.WithTimeout(ctx, waitTime)
+	defer cancel()
+	ctx = render.On(ctx, render.Terms{For: o.owner, Time: o.timeout})
 	root, err := tree.FS("")
 	if err != nil {
 		return nil, sourceError(err)
 	}
-	objects, problems, err := r.Renders.Folder(ctx, root, from.path, from.ignore)
+	objects, problems, err := r.Renders.Folder(ctx, root, o.source.path, o.source.ignore)
 	if err != nil {
 		return nil, renderError(err)
 	}

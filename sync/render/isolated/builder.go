@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 )
 
 // Defaults of Options.
@@ -34,8 +32,8 @@ type Options struct {
 	// but one, if there are two or more; others begin again when one of them has ended. Default:
 	// DefaultQuick.
 	Quick time.Duration
-	// Time is how long a chart may be rendered, without the time that it waits for others. The time of a
-	// kustomization is up to its caller. Default: DefaultTime.
+	// Time is how long a chart or a kustomization may be rendered, without the time that it waits for
+	// others. Default: DefaultTime.
 	Time time.Duration
 }
 
@@ -56,7 +54,7 @@ type Builder struct {
 	memory      int64
 	quick, time time.Duration
 	// turns are those of everything, and long of these those of what is not quick.
-	turns, long *semaphore.Weighted
+	turns, long *turns
 
 	mu sync.Mutex
 	// idle processes; the last one was used last.
@@ -71,21 +69,29 @@ type task interface {
 	take(turn) error
 	// answer answers a question that came up.
 	answer(context.Context, turn) (reply, error)
-	// most is how many bytes a process may say about it, and time how long it may take; zero for no limit.
+	// most is how many bytes a process may say about it, and time how long it may take.
 	most() int64
 	time() time.Duration
 }
 
 // NewBuilder returns a Builder. The program must call Main before anything else.
 func NewBuilder(o Options) *Builder {
-	processes := int64(cmp.Or(o.Processes, DefaultProcesses))
+	processes := cmp.Or(o.Processes, DefaultProcesses)
 	return &Builder{
 		memory: cmp.Or(o.Memory, DefaultMemory),
 		quick:  cmp.Or(o.Quick, DefaultQuick),
 		time:   cmp.Or(o.Time, DefaultTime),
-		turns:  semaphore.NewWeighted(processes),
-		long:   semaphore.NewWeighted(max(1, processes-1)),
+		turns:  newTurns(processes),
+		long:   newTurns(max(1, processes-1)),
 	}
+}
+
+// limit returns how long something may be rendered.
+func (b *Builder) limit(other time.Duration) time.Duration {
+	if other > 0 {
+		return min(b.time, other)
+	}
+	return b.time
 }
 
 // do renders a task. The error is a *fault, if it is what the renderer itself returned; the failure of an
@@ -95,24 +101,21 @@ func (b *Builder) do(ctx context.Context, t task) error {
 	if !errors.Is(err, errCrowded) {
 		return err
 	}
-	if err := b.long.Acquire(ctx, 1); err != nil {
+	if err := b.long.acquire(ctx); err != nil {
 		return fmt.Errorf("wait for others that take long to be rendered: %w", err)
 	}
-	defer b.long.Release(1)
+	defer b.long.release()
 	return b.inTurn(ctx, t, func(context.CancelCauseFunc) func() { return func() {} })
 }
 
 // inTurn waits for its turn and renders. hurry may give that up, until what it returns is called.
 func (b *Builder) inTurn(ctx context.Context, t task, hurry func(context.CancelCauseFunc) func()) error {
-	if err := b.turns.Acquire(ctx, 1); err != nil {
+	if err := b.turns.acquire(ctx); err != nil {
 		return fmt.Errorf("wait for others to be rendered: %w", err)
 	}
-	defer b.turns.Release(1)
-	if limit := t.time(); limit > 0 {
-		var end context.CancelFunc
-		ctx, end = context.WithTimeoutCause(ctx, limit, errTime)
-		defer end()
-	}
+	defer b.turns.release()
+	ctx, end := context.WithTimeoutCause(ctx, t.time(), errTime)
+	defer end()
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	defer hurry(giveUp)()
@@ -174,7 +177,7 @@ func (b *Builder) hurry(giveUp context.CancelCauseFunc) (done func()) {
 		if ended {
 			return
 		}
-		if held = b.long.TryAcquire(1); !held {
+		if held = b.long.tryAcquire(); !held {
 			giveUp(errCrowded)
 		}
 	})
@@ -183,7 +186,7 @@ func (b *Builder) hurry(giveUp context.CancelCauseFunc) (done func()) {
 		mu.Lock()
 		defer mu.Unlock()
 		if ended = true; held {
-			b.long.Release(1)
+			b.long.release()
 		}
 	}
 }

@@ -26,10 +26,7 @@ const (
 // is an ErrRender. If ctx ends first, so does the rendering, and the error says so; other errors are
 // those of the cluster, or nobody's fault.
 func (b *Builder) Render(ctx context.Context, c *chart.Chart, o helm.Options) (*helm.Rendered, error) {
-	r := &rendering{chart: c, options: o, limit: b.time}
-	if o.Time > 0 {
-		r.limit = min(r.limit, o.Time)
-	}
+	r := &rendering{chart: c, options: o, limit: b.limit(o.Time)}
 	if err := b.render(ctx, r); err != nil {
 		return nil, err
 	}

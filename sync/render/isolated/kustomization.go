@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/render"
 	"waybill.dev/waybill/sync/render/kustomize"
 )
 
@@ -22,9 +23,10 @@ const mostKustomization = 256 << 20
 
 // Build builds the kustomization in a directory of the repository whose root is given, as
 // kustomize.Render does. In addition, a build that takes more memory than it may, or fills its stack,
-// is a Problem. If ctx ends first, so does the build, and the error says so.
+// is a Problem, and one that takes more time an error. If ctx ends first, so does the build, and the error
+// says so.
 func (b *Builder) Build(ctx context.Context, root fs.FS, dir string) ([]manifest.Object, []manifest.Problem, error) {
-	k := &kustomization{root: root, dir: dir}
+	k := &kustomization{root: root, dir: dir, limit: b.limit(render.TermsOf(ctx).Time)}
 	err := b.do(ctx, k)
 	var failed *fault
 	problem := manifest.Problem{File: cmp.Or(kustomize.File(root, path.Clean(dir)), dir)}
@@ -39,6 +41,8 @@ func (b *Builder) Build(ctx context.Context, root fs.FS, dir string) ([]manifest
 		problem.Reason = manifest.ReasonBuildFailed
 		problem.Message = "kustomize called itself until its stack was full; look for definitions in crds that refer to each other, and for " +
 			"values that are nested too deep"
+	case errors.Is(err, errTime):
+		return nil, nil, fmt.Errorf("the build takes longer than it may (%s); split it, or look for patches and replacements that write again and again", k.limit)
 	case errors.As(err, &failed) && k.failure != nil:
 		return nil, nil, k.failure
 	default:
@@ -49,8 +53,9 @@ func (b *Builder) Build(ctx context.Context, root fs.FS, dir string) ([]manifest
 
 // kustomization is a kustomization to build.
 type kustomization struct {
-	root fs.FS
-	dir  string
+	root  fs.FS
+	dir   string
+	limit time.Duration
 
 	objects  []manifest.Object
 	problems []manifest.Problem
@@ -77,7 +82,7 @@ func (k *kustomization) take(t turn) error {
 }
 
 func (k *kustomization) most() int64         { return mostKustomization }
-func (k *kustomization) time() time.Duration { return 0 }
+func (k *kustomization) time() time.Duration { return k.limit }
 
 // answer answers a question about a file.
 func (k *kustomization) answer(_ context.Context, t turn) (reply, error) {

@@ -60,21 +60,25 @@ func TestBuilder_replacesAProcessThatIsGone(t *testing.T) {
 	}
 }
 
-// However many take long, one process is left for builds that do not.
-func TestBuilder_isNotFilledByWhatTakesLong(t *testing.T) {
+// endless returns a repository whose kustomization takes minutes to build.
+func endless() fstest.MapFS {
 	many := "apiVersion: v1\nkind: List\nmetadata: {name: all}\nitems:\n"
 	for i := range 300 {
 		many += fmt.Sprintf("- {apiVersion: v1, kind: ConfigMap, metadata: {name: a%d}, data: {}}\n", i)
 	}
-	endless := fstest.MapFS{
+	return fstest.MapFS{
 		"all.yaml": {Data: []byte(many)}, "patch.yaml": {Data: []byte("- {op: add, path: /data/key, value: other}")},
 		"kustomization.yaml": {Data: []byte("resources: [all.yaml]\npatches:\n" + strings.Repeat("- {path: patch.yaml, target: {kind: ConfigMap}}\n", 3000))},
 	}
+}
+
+// However many take long, one process is left for builds that do not.
+func TestBuilder_isNotFilledByWhatTakesLong(t *testing.T) {
 	b := NewBuilder(Options{Quick: time.Millisecond})
-	require.True(t, b.long.TryAcquire(1), "another build takes long")
+	require.True(t, b.long.tryAcquire(), "another build takes long")
 	short, end := context.WithTimeout(t.Context(), time.Second)
 	defer end()
-	_, _, err := b.Build(short, endless, ".")
+	_, _, err := b.Build(short, endless(), ".")
 	require.ErrorContains(t, err, "wait for others that take long", "until its own time is over")
 
 	b.quick = DefaultQuick
@@ -82,13 +86,13 @@ func TestBuilder_isNotFilledByWhatTakesLong(t *testing.T) {
 	require.NoError(t, err, "it is done before anybody asks whether it is quick")
 	assert.Len(t, objects, 1)
 
-	b.long.Release(1)
+	b.long.release()
 	b.quick = time.Nanosecond
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, _, err = b.Build(ctx, endless, ".")
+	_, _, err = b.Build(ctx, endless(), ".")
 	require.ErrorIs(t, err, context.DeadlineExceeded, "it was not given up before its time")
-	assert.True(t, b.long.TryAcquire(1), "its place is free again")
+	assert.True(t, b.long.tryAcquire(), "its place is free again")
 }
 
 // A process does not outlive the one that started it, which may be killed at any time, whatever it is at.
