@@ -21,7 +21,7 @@ var (
 )
 
 // anEighth are limits that take a test an eighth of the time, which the race detector makes much longer. Those
-// of an event stay.
+// of an event stay; it may not be larger than any response, either.
 func anEighth() limits {
 	l := defaultLimits()
 	for _, limit := range []*int64{&l.body, &l.bodyWeight, &l.discovery, &l.discoveryWeight, &l.groupsWeight, &l.kept} {
@@ -107,9 +107,9 @@ func TestIntake_disconnectsWhatSendsTooMuch(t *testing.T) {
 		want    string
 	}{
 		"EndlessEvent": {configMapPath, sends(`{"type":"ADDED","object":{"metadata":{"name":"`, "aaaaaaaa"), watchAll,
-			"an event of WATCH /api/v1/configmaps exceeds the limit of 24 MiB"},
+			"an event of WATCH /api/v1/configmaps exceeds the limit of 8 MiB"},
 		"EndlessSpace": {configMapPath, sends("", "   \n"), watchAll,
-			"an event of WATCH /api/v1/configmaps exceeds the limit of 24 MiB"},
+			"an event of WATCH /api/v1/configmaps exceeds the limit of 8 MiB"},
 		"EventOfManyObjects": {configMapPath, sends(`{"type":"ADDED","object":{"x":[{}`, ",{}"), watchWhole,
 			"the decoded size of an event of WATCH /api/v1/configmaps exceeds the limit of 192 MiB"},
 		"ProtobufEvent": {configMapPath, typed(protobuf+";stream=watch", sends("\x7f\xff\xff\xff", "j\x00")), watchAll,
