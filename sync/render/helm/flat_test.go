@@ -52,3 +52,15 @@ func TestTemplates_refusesWhatHelmWouldChange(t *testing.T) {
 		assert.ErrorContains(t, err, "cannot be printed")
 	}
 }
+
+// Values may be secret, and so are not in errors, also where a chart passes them to tpl.
+func TestTemplates_doesNotQuoteValues(t *testing.T) {
+	c := template(`a: {{ tpl .Values.x . }}`)
+	for _, broken := range []string{"{{ if }}", `{{ fail "no" }}`, "{{ tpl `{{ if }}` . }}"} {
+		values := map[string]any{"x": "password: \"hunter2\\\" {{\"`\"}}\n" + broken + "\npin: 'pin4711'"}
+		_, err := helm.Templates(c, helm.Options{ReleaseName: "one", Namespace: "default", Values: values}, nil)
+		require.ErrorIs(t, err, helm.ErrRender)
+		assert.NotContains(t, err.Error(), "hunter2")
+		assert.NotContains(t, err.Error(), "pin4711")
+	}
+}

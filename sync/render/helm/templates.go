@@ -65,7 +65,7 @@ func templates(original *chart.Chart, o Options, lookup Lookup) (*Rendered, *cha
 		files, err = engine.RenderWithClientProvider(c, all, &provider{lookup: lookup})
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", ErrRender, err)
+		return nil, nil, fmt.Errorf("%w: %w", ErrRender, &concealed{err})
 	}
 	rendered := &Rendered{Files: files, Warnings: warnings}
 	if err := rendered.check(); err != nil {
