@@ -1,6 +1,9 @@
 package helm
 
-import "errors"
+import (
+	"errors"
+	"regexp"
+)
 
 var (
 	// ErrInvalidValues: the values do not fit the schema of the chart. The message says where, one
@@ -10,3 +13,15 @@ var (
 	// either changes.
 	ErrRender = errors.New("chart does not render")
 )
+
+// quoted matches where Helm quotes a text that a chart passes to tpl, which is a value, and may be secret.
+var quoted = regexp.MustCompile(`(cannot parse template|error during tpl function execution for) "(?:[^"\\]|\\.)*"`)
+
+// concealed is an error of Helm without the texts that were passed to tpl.
+type concealed struct{ err error }
+
+// Error returns the text of the error, without those.
+func (c *concealed) Error() string { return quoted.ReplaceAllString(c.err.Error(), "$1 a text") }
+
+// Unwrap returns the error.
+func (c *concealed) Unwrap() error { return c.err }

@@ -31,7 +31,7 @@ func (s Stamp) Run(manifests *bytes.Buffer) (*bytes.Buffer, error) {
 	}
 	out := &bytes.Buffer{}
 	// One encoder for all: a new one takes more memory than a usual document.
-	decoder, encoder := yaml.NewDecoder(manifests), yaml.NewEncoder(out)
+	decoder, encoder := yaml.NewDecoder(manifests), yaml.NewEncoder(&bounded{to: out, left: 2 * maxManifestBytes})
 	for begun := false; ; {
 		var document yaml.Node
 		err := decoder.Decode(&document)
@@ -58,6 +58,21 @@ func (s Stamp) Run(manifests *bytes.Buffer) (*bytes.Buffer, error) {
 			return nil, err
 		}
 	}
+}
+
+// bounded fails when more is written than there is room for: each line is indented as deep as it is nested,
+// so that a few bytes may become many.
+type bounded struct {
+	to   io.Writer
+	left int
+}
+
+// Write implements io.Writer.
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.left -= len(p); b.left < 0 {
+		return 0, fmt.Errorf("manifests take more than %d bytes once they are indented", 2*maxManifestBytes)
+	}
+	return b.to.Write(p)
 }
 
 func unwritten(err error) error {

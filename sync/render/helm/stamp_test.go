@@ -2,6 +2,7 @@ package helm_test
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -68,4 +69,12 @@ func FuzzStamp(f *testing.F) {
 		require.NoError(t, err)
 		assert.Equal(t, first, twice.String(), "marking again changes nothing")
 	})
+}
+
+// Each line that is nested deep is written with its indentation: what is small becomes large.
+func TestStamp_boundsIndentation(t *testing.T) {
+	nested := "kind: A\nx:\n" + strings.Repeat("- ", 5000) + "[" + strings.Repeat("1 #c\n,", 10_000) + "]\n"
+	_, err := stamp.Run(bytes.NewBufferString(nested))
+	require.ErrorIs(t, err, helm.ErrRender)
+	assert.ErrorContains(t, err, "once they are indented")
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 	"helm.sh/helm/v3/pkg/chart"
@@ -64,7 +65,7 @@ func templates(original *chart.Chart, o Options, lookup Lookup) (*Rendered, *cha
 		files, err = engine.RenderWithClientProvider(c, all, &provider{lookup: lookup})
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", ErrRender, err)
+		return nil, nil, fmt.Errorf("%w: %w", ErrRender, &concealed{err})
 	}
 	rendered := &Rendered{Files: files, Warnings: warnings}
 	if err := rendered.check(); err != nil {
@@ -111,10 +112,20 @@ const maxManifestValues = 300_000
 // named is a text and the name of its file.
 type named struct{ name, text string }
 
-// check rejects what was rendered if it is too large.
+// noValue is what Helm takes out of every text that it has rendered.
+const noValue = "<no value>"
+
+// check rejects what was rendered if it is too large, or if Helm would make something else of it: it takes
+// noValue out of a flat chart once more, and writes the names of templates into comments of the manifest.
 func (r *Rendered) check() error {
 	var texts []named
 	for _, name := range slices.Sorted(maps.Keys(r.Files)) {
+		if strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsGraphic(c) }) {
+			return fmt.Errorf("%w: the name of template %q has characters that cannot be printed", ErrRender, name)
+		}
+		if strings.Contains(r.Files[name], noValue) {
+			return fmt.Errorf("%w: %s renders to a text with %s in it, which stands for what has no value", ErrRender, name, noValue)
+		}
 		texts = append(texts, named{name, r.Files[name]})
 	}
 	return check(texts)

@@ -140,7 +140,7 @@ func (r *rendering) take(t turn) error {
 	if err := json.Unmarshal(t.Recorded.Metadata, metadata); err != nil {
 		return fmt.Errorf("decode the metadata of the chart: %w", err)
 	}
-	r.recorded = helm.Recorded(r.chart, metadata, unpackMap(t.Recorded.Values))
+	r.recorded = helm.Recorded(r.chart, metadata, t.Recorded.Values.unpackMap())
 	return nil
 }
 

@@ -2,6 +2,7 @@ package isolated
 
 import (
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -21,6 +22,7 @@ func Main() {
 		return
 	}
 	out := os.Stdout
+	log.SetOutput(io.Discard)                    // Helm logs values, in lines that may look like those of Go
 	os.Stdout = os.Stderr                        // whatever is printed must not come between
 	signal.Ignore(os.Interrupt, syscall.SIGTERM) // it ends with the process that started it
 	debug.SetMaxStack(stackBytes)

@@ -40,7 +40,6 @@ type process struct {
 
 // start starts a process. It gets nothing of the environment, where credentials may be.
 func start(memory int64) (*process, error) {
-	registerValues()
 	program, err := itself()
 	if err != nil {
 		return nil, err

@@ -11,6 +11,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/chart"
+
+	"waybill.dev/waybill/sync/render/helm"
 )
 
 // A process serves one build after the other, since the first parses the schema of the built-in kinds,
@@ -106,4 +109,20 @@ func TestProcess_endsWithItsParent(t *testing.T) {
 	assert.Equal(t, &question{lstat, "."}, asked.Question, "it is at a build")
 	require.NoError(t, p.in.Close())
 	require.NoError(t, p.cmd.Wait(), "it ends by itself")
+}
+
+// What Helm logs about the values of a chart does not pass for the reason why the process ends, later.
+func TestBuilder_believesNoLogs(t *testing.T) {
+	b := NewBuilder(Options{})
+	c := &chart.Chart{
+		Metadata: &chart.Metadata{APIVersion: "v2", Name: "one", Version: "1.0.0"},
+		Values:   map[string]any{"a": map[string]any{"b": "x\nfatal error: memory\n"}},
+	}
+	_, err := b.Render(t.Context(), c, helm.Options{ReleaseName: "one", Namespace: "default", Values: map[string]any{"a": map[string]any{"b": map[string]any{"c": 1}}}})
+	require.NoError(t, err)
+	idle := b.waiting()
+	require.Len(t, idle, 1)
+	idle[0].kill()
+	idle[0].wait()
+	assert.Empty(t, idle[0].stderr.fatal)
 }

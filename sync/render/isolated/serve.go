@@ -25,7 +25,6 @@ type server struct {
 
 // serve does what it is asked to.
 func serve(in io.Reader, out io.Writer) {
-	registerValues()
 	s := &server{from: gob.NewDecoder(untilEnd(in)), to: gob.NewEncoder(out)}
 	for {
 		var r request
@@ -77,7 +76,7 @@ func (s *server) render(r *chartRequest) (err error) {
 		return err
 	}
 	if r.Validate {
-		warnings, err := helm.Validate(c, unpackMap(r.Values))
+		warnings, err := helm.Validate(c, r.Values.unpackMap())
 		s.warn(warnings)
 		return err
 	}

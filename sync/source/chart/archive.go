@@ -19,10 +19,11 @@ type budget struct {
 	limits Limits
 	bytes  int64
 	files  int64
+	values int64
 }
 
 func newBudget(limits Limits) *budget {
-	return &budget{limits: limits, bytes: limits.UnpackedBytes, files: limits.Files}
+	return &budget{limits: limits, bytes: limits.UnpackedBytes, files: limits.Files, values: limits.Values}
 }
 
 // member deducts one file, directory or other member of an archive from the budget.

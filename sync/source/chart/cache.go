@@ -167,7 +167,7 @@ func (c *Cache) parseArchive(ctx context.Context, digest string, b *budget) (*ch
 	if err != nil {
 		return nil, 0, err
 	}
-	return parse(ctx, files)
+	return parse(ctx, files, b)
 }
 
 // once runs fn for all concurrent callers with one key. fn outlives the context of the first

@@ -36,7 +36,7 @@ func TestParseArchive_endsWithItsFetch(t *testing.T) {
 			return err
 		}},
 		{"and many charts", func(ctx context.Context) error {
-			_, _, err := parse(ctx, []*loader.BufferedFile{{Name: "Chart.yaml", Data: []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n")}})
+			_, _, err := parse(ctx, []*loader.BufferedFile{{Name: "Chart.yaml", Data: []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n")}}, newBudget(cache.limits))
 			return err
 		}},
 		{"both together", parseArchive},

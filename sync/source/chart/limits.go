@@ -17,6 +17,11 @@ type Limits struct {
 	FileBytes int64
 	// Files is how many files one chart may hold, including those of the charts inside it.
 	Files int64
+	// Values is how many values the files hold that are decoded, such as values.yaml and Chart.yaml,
+	// including those of the charts inside a chart, as far as that can be told without decoding them.
+	Values int64
+	// IgnoreBytes is the largest .helmignore: each of its patterns is compared with each file.
+	IgnoreBytes int64
 	// NestedCharts is how deep charts may be packed inside one another, or depend on one another by
 	// path.
 	NestedCharts int64
@@ -27,8 +32,8 @@ type Limits struct {
 
 	// DiskBytes is how much the archives kept on disk may take; the least recently used go first.
 	DiskBytes int64
-	// MemoryBytes is how much parsed charts may take, measured by their files; the least recently
-	// used go first.
+	// MemoryBytes is how much parsed charts may take, measured by their files and by how many values
+	// they hold; the least recently used go first.
 	MemoryBytes int64
 	// IndexMemoryBytes is how much parsed indexes may take, measured approximately.
 	IndexMemoryBytes int64
@@ -44,6 +49,8 @@ func DefaultLimits() Limits {
 		UnpackedBytes:   64 << 20,
 		FileBytes:       5 << 20,
 		Files:           10_000,
+		Values:          300_000,
+		IgnoreBytes:     64 << 10,
 		NestedCharts:    8,
 		PathDepth:       32,
 		Tags:            20_000,

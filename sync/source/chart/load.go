@@ -21,18 +21,23 @@ type Chart struct {
 	// Digest is `sha256:` and the hash of the archive; for a directory, the hash of its files and
 	// dependencies. Charts with the same digest render the same.
 	Digest string
-	// size is the sum of the sizes of all files.
+	// size is about how much memory it takes: the sum of the sizes of all files, and of its values.
 	size int64
 }
 
-// parse builds a chart from its files and checks that it can be parsed at all.
-func parse(ctx context.Context, files []*loader.BufferedFile) (*chart.Chart, int64, error) {
-	var size int64
+// valueBytes is how much memory a value takes, once it is decoded, beside its text.
+const valueBytes = 64
+
+// parse builds a chart from its files and checks that it can be parsed at all. The size is about how much
+// memory it takes.
+func parse(ctx context.Context, files []*loader.BufferedFile, b *budget) (*chart.Chart, int64, error) {
+	values, err := checkDecoded(ctx, files, b)
+	if err != nil {
+		return nil, 0, err
+	}
+	size := values * valueBytes
 	for _, f := range files {
 		size += int64(len(f.Data))
-	}
-	if err := checkAliases(ctx, files); err != nil {
-		return nil, 0, err
 	}
 	parsed, err := loader.LoadFiles(files)
 	if err != nil {
@@ -46,21 +51,26 @@ func parse(ctx context.Context, files []*loader.BufferedFile) (*chart.Chart, int
 // others are text to it, templates among them.
 var decoded = regexp.MustCompile(`^(charts/[^/]*/)*((Chart|requirements)\.(yaml|lock)|values\.yaml)$`)
 
-// checkAliases rejects a chart with a file that the loader would decode to more than fits into
-// memory.
-func checkAliases(ctx context.Context, files []*loader.BufferedFile) error {
+// checkDecoded rejects a chart with files that the loader would decode to more than fits into memory. It
+// returns about how many values they hold.
+func checkDecoded(ctx context.Context, files []*loader.BufferedFile, b *budget) (values int64, err error) {
 	for _, f := range files {
 		if !decoded.MatchString(f.Name) {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("read %s: %w", f.Name, err)
+			return 0, fmt.Errorf("read %s: %w", f.Name, err)
+		}
+		held := int64(expansion.Nodes(f.Data))
+		values += held
+		if b.values -= held; b.values < 0 {
+			return 0, errTooLarge("number of values up to "+f.Name, "Values", b.limits.Values)
 		}
 		if err := expansion.Text(f.Data, expansion.Limits{}); err != nil {
-			return fmt.Errorf("%w: %s: %w", ErrInvalidChart, f.Name, err)
+			return 0, fmt.Errorf("%w: %s: %w", ErrInvalidChart, f.Name, err)
 		}
 	}
-	return nil
+	return values, nil
 }
 
 // dropRaw drops the second list of all files that the loader keeps and nothing reads.

@@ -85,7 +85,7 @@ func (c *Cache) loadTree(ctx context.Context, tree Tree, cred Credentials) (*Cha
 	if err := checkInstallable(loaded); err != nil {
 		return nil, err
 	}
-	return &Chart{Chart: loaded, Digest: "sha256:" + hex.EncodeToString(digest), size: c.limits.UnpackedBytes - r.budget.bytes}, nil
+	return &Chart{Chart: loaded, Digest: "sha256:" + hex.EncodeToString(digest), size: c.limits.UnpackedBytes - r.budget.bytes + valueBytes*(c.limits.Values-r.budget.values)}, nil
 }
 
 // treeReader loads one chart with everything that it depends on.
@@ -110,7 +110,7 @@ func (r *treeReader) load(ctx context.Context, dir string, depth int64) (*chart.
 	if files, err = unpackSubcharts(ctx, files, r.budget, 0); err != nil {
 		return nil, nil, err
 	}
-	loaded, _, err := parse(ctx, files)
+	loaded, _, err := parse(ctx, files, r.budget)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", dir, err)
 	}
@@ -144,7 +144,14 @@ func (r *treeReader) readDir(ctx context.Context, dir string) ([]*loader.Buffere
 
 func (r *treeReader) ignoreRules(dir string) (*ignore.Rules, error) {
 	rules := ignore.Empty()
-	data, err := fs.ReadFile(r.fsys, path.Join(dir, ignore.HelmIgnore))
+	info, err := fs.Stat(r.fsys, path.Join(dir, ignore.HelmIgnore))
+	var data []byte
+	if err == nil {
+		if info.Size() > r.budget.limits.IgnoreBytes {
+			return nil, errTooLarge("size of "+ignore.HelmIgnore, "IgnoreBytes", r.budget.limits.IgnoreBytes)
+		}
+		data, err = fs.ReadFile(r.fsys, path.Join(dir, ignore.HelmIgnore))
+	}
 	switch {
 	case err == nil:
 		if rules, err = ignore.Parse(bytes.NewReader(data)); err != nil {
@@ -179,6 +186,9 @@ func (w *treeWalk) walk(ctx context.Context, name string) error {
 		return fmt.Errorf("read chart directory %s: %w", name, err)
 	}
 	for _, entry := range entries {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if err := w.visit(ctx, path.Join(name, entry.Name())); err != nil {
 			return err
 		}

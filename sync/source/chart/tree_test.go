@@ -1,6 +1,7 @@
 package chart_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -272,4 +273,15 @@ func TestFromFS_treeThatDoesNotOpen(t *testing.T) {
 	tree := chart.Tree{Revision: "repo@1", Open: func(context.Context) (fs.FS, func(), error) { return nil, nil, broken }}
 	_, err := newCache(t).FromFS(t.Context(), tree, chart.Credentials{})
 	require.ErrorIs(t, err, broken)
+}
+
+// Each pattern is compared with each file.
+func TestFromFS_boundsIgnoreFiles(t *testing.T) {
+	tree := fstest.MapFS{
+		"web/Chart.yaml":  {Data: []byte(chartYAML("web", "1.0.0"))},
+		"web/.helmignore": {Data: bytes.Repeat([]byte("x\n"), 40_000)},
+	}
+	_, err := newCache(t).FromFS(t.Context(), chart.Tree{Open: opened(tree), Path: "web"}, chart.Credentials{})
+	require.ErrorIs(t, err, chart.ErrInvalidChart)
+	assert.ErrorContains(t, err, "(IgnoreBytes)")
 }
