@@ -14,7 +14,7 @@ const (
 	// maxBody bounds a response, unpacked, that is no watch. Lists of 40,000 objects fit.
 	maxBody = 64 << 20
 	// maxBodyWeight bounds the weight of such a response.
-	maxBodyWeight = 512 << 20
+	maxBodyWeight = 320 << 20
 	// maxErrorBody bounds a response that is an error.
 	maxErrorBody = 4 << 20
 	// maxFrame bounds one event of a watch in JSON. An API server takes requests of 3 MiB, and may write
@@ -42,6 +42,19 @@ const (
 	// responses at a time do not take the memory that one may.
 	weightPerSecond = 128 << 20
 	weightBurst     = maxBodyWeight
+
+	// maxUnderWay bounds the weight of the answers of a cluster that are received at once, whether or not
+	// they ever end. Beyond that, they are received one by one.
+	maxUnderWay = 64 << 20
+	// maxAllUnderWay bounds the weight of all answers of all clusters that are received at once: the
+	// cluster that sends most of them is lost. What one cluster may have under way fits.
+	maxAllUnderWay = 448 << 20
+	// maxStreamBuffer and maxConnectionBuffer bound what is received over HTTP/2 before anybody reads it.
+	// A connection has room for all of its streams, so that those that wait do not hold up the others.
+	maxStreamBuffer     = 256 << 10
+	maxConnectionBuffer = 256 * maxStreamBuffer
+	// maxRetryAfter bounds the seconds after which the API server wants to be asked again.
+	maxRetryAfter = 5
 )
 
 // What is kept in memory of the objects of a user cluster.

@@ -42,8 +42,8 @@ type link struct {
 
 // newLink prepares the connections to the server of config without opening any. suspect is called
 // if a request fails or goes unanswered for longer than patience, and over if the server sends more
-// than is accepted of it. Neither may block.
-func newLink(config *rest.Config, patience time.Duration, suspect func(), over func(error)) (*link, error) {
+// than is accepted of it. Neither may block. all counts what is under way from all servers.
+func newLink(config *rest.Config, patience time.Duration, all *underWay, suspect func(), over func(error)) (*link, error) {
 	parts, err := config.TransportConfig()
 	if err != nil {
 		return nil, fmt.Errorf("prepare transport: %w", err)
@@ -62,7 +62,7 @@ func newLink(config *rest.Config, patience time.Duration, suspect func(), over f
 		return nil, err
 	}
 	l.base.replace(first)
-	accepted := newIntake(l.base, strings.TrimSuffix(server.Path, "/"), over)
+	accepted := newIntake(l.base, strings.TrimSuffix(server.Path, "/"), all, over)
 	l.breaker = &breaker{base: accepted, host: server.Host, patience: patience, suspect: suspect}
 	l.config = &rest.Config{
 		Host:      strings.TrimSuffix(server.String(), "/"),

@@ -67,7 +67,7 @@ func newMember(r *Registry, key types.NamespacedName, hash string) *member {
 
 // prepare builds the link of a cluster that is not the local one.
 func (m *member) prepare(config *rest.Config) error {
-	built, err := newLink(m.registry.own(config), m.registry.options.Patience, m.suspect, m.exceeded)
+	built, err := newLink(m.registry.own(config), m.registry.options.Patience, m.registry.underWay, m.suspect, m.exceeded)
 	m.link = built
 	return err
 }

@@ -62,12 +62,12 @@ func (e *ProofError) Unwrap() error { return e.Err }
 // they do not, and a *ProofError if that is not known. What a server reports about itself proves
 // nothing: it may report anything.
 func (r *Registry) Prove(ctx context.Context, claimant, incumbent *rest.Config) error {
-	writer, err := newLink(r.own(claimant), r.options.Patience, func() {}, func(error) {})
+	writer, err := newLink(r.own(claimant), r.options.Patience, r.underWay, func() {}, func(error) {})
 	if err != nil {
 		return &ProofError{Err: err}
 	}
 	defer writer.end(ErrNotEngaged)
-	reader, err := newLink(r.own(incumbent), r.options.Patience, func() {}, func(error) {})
+	reader, err := newLink(r.own(incumbent), r.options.Patience, r.underWay, func() {}, func(error) {})
 	if err != nil {
 		return &ProofError{Incumbent: true, Err: err}
 	}
@@ -132,7 +132,7 @@ func (r *Registry) dropProof(ctx context.Context, writer *link, name string) {
 
 // Identify returns the UID that the API server of a configuration reports for namespace kube-system.
 func (r *Registry) Identify(ctx context.Context, config *rest.Config) (string, error) {
-	l, err := newLink(r.own(config), r.options.Patience, func() {}, func(error) {})
+	l, err := newLink(r.own(config), r.options.Patience, r.underWay, func() {}, func(error) {})
 	if err != nil {
 		return "", err
 	}

@@ -78,8 +78,9 @@ type EngageFunc func(ctx context.Context, c *Cluster) error
 // Registry engages and disengages clusters. It is safe for concurrent use; no method waits for a
 // cluster.
 type Registry struct {
-	local   *Cluster
-	options Options
+	local    *Cluster
+	options  Options
+	underWay *underWay
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -101,7 +102,7 @@ func NewRegistry(local *Cluster, o Options) *Registry {
 	o.setDefaults()
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Registry{
-		local: local, options: o, ctx: ctx, cancel: cancel,
+		local: local, options: o, underWay: newUnderWay(), ctx: ctx, cancel: cancel,
 		members: map[types.NamespacedName]*member{}, ending: map[types.NamespacedName]<-chan struct{}{},
 	}
 }
