@@ -15,8 +15,9 @@ type ledger struct {
 	// over is called when the sum, or the number of objects of a kind, exceeds its limit.
 	over func(error)
 
-	mu  sync.Mutex
-	sum int64
+	mu    sync.Mutex
+	sum   int64
+	pages int64 // weight of the lists of which pages are missing
 }
 
 // add changes the sum, and reports whether it exceeds the limit.
@@ -37,9 +38,10 @@ type account struct {
 	most int
 	seed maphash.Seed
 
-	mu   sync.Mutex
-	kept map[uint64]int64 // weight by hash of namespace and name
-	sum  int64
+	mu    sync.Mutex
+	kept  map[uint64]int64 // weight by hash of namespace and name
+	sum   int64
+	pages pages
 	// booked is true once the ledger knows of the account: a list that nobody goes on to watch is not
 	// kept.
 	booked bool
@@ -53,6 +55,9 @@ func (l *ledger) account(what string, most int) *account {
 func (a *account) list(page apiruntime.Object, first bool) error {
 	if first {
 		a.clear()
+	}
+	if a.receive(page, first) {
+		return a.exceed("the size of lists, with that of "+a.what+",", mebibytes(maxBodyWeight))
 	}
 	return meta.EachListItem(page, func(item apiruntime.Object) error { return a.put(item) })
 }
@@ -121,4 +126,5 @@ func (a *account) clear() {
 		a.ledger.add(-a.sum)
 	}
 	a.kept, a.sum = map[uint64]int64{}, 0
+	a.leave()
 }
