@@ -43,6 +43,10 @@ func newChannel(parts *transport.Config, dial func(ctx context.Context, network,
 			DisableCompression:    parts.DisableCompression,
 
 			MaxResponseHeaderBytes: maxHeader,
+			HTTP2: &http.HTTP2Config{
+				MaxReceiveBufferPerStream:     maxStreamBuffer,
+				MaxReceiveBufferPerConnection: maxConnectionBuffer,
+			},
 		})
 		return &channel{RoundTripper: authorized(parts, conns), conns: conns, again: build}
 	}

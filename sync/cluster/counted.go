@@ -41,7 +41,7 @@ func list[L apiruntime.Object](a *account, o metav1.ListOptions, page L, err err
 	if err == nil {
 		err = a.list(page, o.Continue == "")
 	}
-	return page, err
+	return page, shortened(err)
 }
 
 // countedWatch passes on the events of a watch that do not exceed a limit.
@@ -70,6 +70,7 @@ func (c *countedWatch) run(a *account) {
 		if a.event(e) != nil {
 			continue
 		}
+		shortenEvent(e)
 		select {
 		case c.events <- e:
 		case <-c.done:
@@ -128,7 +129,7 @@ func (r metadataResource) List(ctx context.Context, o metav1.ListOptions) (*meta
 func (r metadataResource) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	w, err := r.ResourceInterface.Watch(ctx, o)
 	if err != nil {
-		return nil, err
+		return nil, shortened(err)
 	}
 	return watching(r.account(), r.counter, o, w), nil
 }
@@ -174,7 +175,7 @@ func (r dynamicResource) List(ctx context.Context, o metav1.ListOptions) (*unstr
 func (r dynamicResource) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	w, err := r.ResourceInterface.Watch(ctx, o)
 	if err != nil {
-		return nil, err
+		return nil, shortened(err)
 	}
 	return watching(r.account(), r.counter, o, w), nil
 }
@@ -196,7 +197,7 @@ func (l *ledger) informer(
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			w, err := source.WatchWithContext(ctx, o)
 			if err != nil {
-				return nil, err
+				return nil, shortened(err)
 			}
 			return watching(a, nil, o, w), nil
 		},

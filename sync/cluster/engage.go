@@ -63,7 +63,7 @@ func (m *member) build(ctx context.Context) (*Cluster, error) {
 	c := &Cluster{
 		name: m.key, uid: m.identity.uid, ctx: ctx, kinds: m.registry.local.kinds,
 		lost: m.link.breaker.err, returned: m.link.breaker.returned, holds: m.holds,
-		config: m.link.config, views: newViews(), ledger: &ledger{most: m.registry.options.limits.kept, over: m.exceeded},
+		config: m.link.config, views: newViews(), ledger: &ledger{limits: m.registry.options.limits, over: m.exceeded},
 	}
 	httpClient, err := c.open()
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -23,6 +24,8 @@ type intake struct {
 	pace   *rate.Limiter
 	// over is called when a limit is exceeded. It must not block.
 	over func(error)
+	// share is what is under way.
+	share *share
 
 	mu sync.Mutex
 	// discovered is the weight of the last answer to each request of discovery, and total their sum.
@@ -30,27 +33,31 @@ type intake struct {
 	total      int64
 }
 
-func newIntake(base http.RoundTripper, root string, l limits, over func(error)) *intake {
+func newIntake(base http.RoundTripper, root string, o Options, over func(error)) *intake {
 	return &intake{
-		base: base, root: root, limits: l, over: over,
-		pace:       rate.NewLimiter(weightPerSecond, int(l.bodyWeight)),
+		base: base, root: root, limits: o.limits, over: over, share: o.underWay.share(over),
+		pace:       rate.NewLimiter(weightPerSecond, int(o.limits.bodyWeight)),
 		discovered: map[string]int64{},
 	}
 }
 
 // RoundTrip implements http.RoundTripper.
 func (in *intake) RoundTrip(req *http.Request) (*http.Response, error) {
-	watches, cancel := isWatch(req), context.CancelFunc(func() {})
-	if !watches {
-		var ctx context.Context
-		ctx, cancel = context.WithTimeout(req.Context(), bodyTimeout)
-		req = withoutProtobuf(req.WithContext(ctx))
+	var cancel context.CancelFunc
+	ctx := req.Context()
+	if isWatch(req) {
+		ctx, cancel = context.WithCancel(ctx)
+	} else {
+		ctx, cancel = context.WithTimeout(ctx, bodyTimeout)
+		req = withoutProtobuf(req)
 	}
+	req = req.WithContext(ctx)
 	resp, err := in.base.RoundTrip(req)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
+	shortenRetry(resp.Header)
 	if err := in.check(req, resp); err != nil {
 		_ = resp.Body.Close()
 		cancel()
@@ -78,6 +85,18 @@ func withoutProtobuf(req *http.Request) *http.Request {
 	return req
 }
 
+// shortenRetry has clients wait for maxRetryAfter at most before they ask again: they sleep for as long
+// as the API server says, and hold up what waits for them.
+func shortenRetry(header http.Header) {
+	const name = "Retry-After"
+	if header.Get(name) == "" {
+		return
+	}
+	if seconds, err := strconv.Atoi(header.Get(name)); err != nil || seconds < 0 || seconds > maxRetryAfter {
+		header.Set(name, strconv.Itoa(maxRetryAfter))
+	}
+}
+
 var errYAML = errors.New("the API server answers in YAML, which is not accepted")
 
 // check refuses what is not to be read at all. A redirect would lead requests, and the credentials that
@@ -102,7 +121,7 @@ func mediaType(resp *http.Response) string {
 
 // bounded returns the body of a response, which fails when it exceeds a limit.
 func (in *intake) bounded(req *http.Request, resp *http.Response, cancel context.CancelFunc) *body {
-	b := &body{ReadCloser: resp.Body, in: in, req: req, cancel: cancel, what: "the response to"}
+	b := &body{ReadCloser: resp.Body, in: in, req: req, cancel: cancel, what: "the response to", part: &part{share: in.share}}
 	failed := resp.StatusCode >= 300
 	b.watches = isWatch(req) && !failed
 	path := strings.TrimPrefix(req.URL.Path, in.root)
@@ -144,6 +163,9 @@ func (in *intake) discover(path string, weight int64) (exceeds bool) {
 // paceStep is how much weight is taken in before the pace is looked at.
 const paceStep = 256 << 10
 
+// maxRead is how much is read before it is looked at.
+const maxRead = 32 << 10
+
 // body is the body of a response. It bounds each document in it: the events of a watch, and otherwise
 // all of it.
 type body struct {
@@ -152,6 +174,7 @@ type body struct {
 	in     *intake
 	req    *http.Request
 	cancel context.CancelFunc
+	part   *part
 
 	what                  string
 	watches, discovery    bool
@@ -166,7 +189,12 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.failed != nil {
 		return 0, b.failed
 	}
-	n, err := b.ReadCloser.Read(p)
+	bytes, _ := b.size()
+	if late := b.part.await(b.req.Context(), bytes); late != nil {
+		b.failed = late
+		return 0, late
+	}
+	n, err := b.ReadCloser.Read(p[:min(len(p), maxRead)])
 	if exceeded := b.judge(p[:n]); exceeded != nil {
 		b.failed = exceeded
 		b.in.over(exceeded)
@@ -189,6 +217,7 @@ func (b *body) judge(p []byte) error {
 		p = p[n:]
 		bytes, weight := b.size()
 		b.due += weight - b.paced
+		b.part.add(weight - b.paced)
 		b.paced = weight
 		switch {
 		case bytes > b.mostBytes:
@@ -199,6 +228,7 @@ func (b *body) judge(p []byte) error {
 			return tooMuch(b.req, "the decoded size of all discovery documents, with "+b.what, b.in.limits.discoveryWeight)
 		}
 		if ended && b.watches {
+			b.part.end(false)
 			b.reset()
 			b.paced = 0
 		}
@@ -208,6 +238,7 @@ func (b *body) judge(p []byte) error {
 
 // Close implements io.Closer.
 func (b *body) Close() error {
+	defer b.part.end(true)
 	defer b.cancel()
 	return b.ReadCloser.Close()
 }

@@ -117,7 +117,7 @@ func TestIntake_disconnectsWhatSendsTooMuch(t *testing.T) {
 		"EndlessList": {configMapPath, sends(`{"items":[{"metadata":{"name":"`, "aaaaaaaa"), listAll,
 			"the response to GET /api/v1/configmaps exceeds the limit of 8 MiB"},
 		"ListOfManyObjects": {configMapPath, sends(`{"items":[{}`, ",{}"), listAll,
-			"the decoded size of the response to GET /api/v1/configmaps exceeds the limit of 64 MiB"},
+			"the decoded size of the response to GET /api/v1/configmaps exceeds the limit of 40 MiB"},
 		"ProtobufList": {configMapPath, typed(protobuf, sends("k8s\x00", "\x12\x00")), listAll,
 			"the response to GET /api/v1/configmaps exceeds the limit of 2 MiB"},
 		"NoType": {configMapPath, typed("", sends("k8s\x00", "\x12\x00")), listAll,

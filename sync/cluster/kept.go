@@ -12,13 +12,13 @@ import (
 
 // ledger sums up the weight of all objects of a cluster that watches keep in memory.
 type ledger struct {
-	// most is how large the sum may be.
-	most int64
+	limits limits
 	// over is called when the sum, or the number of objects of a kind, exceeds its limit.
 	over func(error)
 
-	mu  sync.Mutex
-	sum int64
+	mu    sync.Mutex
+	sum   int64
+	pages int64 // weight of the lists of which pages are missing
 }
 
 // add changes the sum, and reports whether it exceeds the limit.
@@ -26,7 +26,7 @@ func (l *ledger) add(weight int64) (exceeds bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sum += weight
-	return l.sum > l.most
+	return l.sum > l.limits.kept
 }
 
 // account counts and weighs the objects that one watcher, such as a reflector, keeps: those that it has
@@ -39,9 +39,10 @@ type account struct {
 	most int
 	seed maphash.Seed
 
-	mu   sync.Mutex
-	kept map[uint64]int64 // weight by hash of namespace and name
-	sum  int64
+	mu    sync.Mutex
+	kept  map[uint64]int64 // weight by hash of namespace and name
+	sum   int64
+	pages pages
 	// booked is true once the ledger knows of the account: a list that nobody goes on to watch is not
 	// kept.
 	booked bool
@@ -55,6 +56,9 @@ func (l *ledger) account(what string, most int) *account {
 func (a *account) list(page apiruntime.Object, first bool) error {
 	if first {
 		a.clear()
+	}
+	if a.receive(page, first) {
+		return a.exceed("the size of lists, with that of "+a.what+",", mebibytes(a.ledger.limits.bodyWeight))
 	}
 	return meta.EachListItem(page, func(item apiruntime.Object) error { return a.put(item) })
 }
@@ -99,12 +103,12 @@ func (a *account) set(object apiruntime.Object, weight int64) error {
 	if a.kept[key] = weight; weight == 0 {
 		delete(a.kept, key)
 	}
-	heavy := a.booked && a.ledger.add(change) || a.sum > a.ledger.most
+	heavy := a.booked && a.ledger.add(change) || a.sum > a.ledger.limits.kept
 	switch {
 	case a.most > 0 && len(a.kept) > a.most:
 		return a.exceed("the number of "+a.what, strconv.Itoa(a.most))
 	case heavy:
-		return a.exceed("the size of its objects, with "+a.what+",", mebibytes(a.ledger.most))
+		return a.exceed("the size of its objects, with "+a.what+",", mebibytes(a.ledger.limits.kept))
 	}
 	return nil
 }
@@ -123,4 +127,5 @@ func (a *account) clear() {
 		a.ledger.add(-a.sum)
 	}
 	a.kept, a.sum = map[uint64]int64{}, 0
+	a.leave()
 }

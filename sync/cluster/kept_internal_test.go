@@ -128,7 +128,7 @@ func TestAccount(t *testing.T) {
 		}}
 	}
 	var over error
-	l := &ledger{most: 1 << 30, over: func(err error) { over = err }}
+	l := &ledger{limits: defaultLimits(), over: func(err error) { over = err }}
 	a := l.account("things", 2)
 	a.watched(true)
 	require.NoError(t, a.event(watch.Event{Type: watch.Added, Object: object("a", 1000)}))

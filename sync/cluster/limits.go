@@ -34,7 +34,7 @@ type limits struct {
 // a string as six; 3 MiB of nothing but empty objects fit an event, too.
 func defaultLimits() limits {
 	return limits{
-		body: 64 << 20, bodyWeight: 512 << 20, errorBody: 4 << 20,
+		body: 64 << 20, bodyWeight: 320 << 20, errorBody: 4 << 20,
 		frame: 24 << 20, frameWeight: 192 << 20, protobuf: 2 << 20,
 		discovery: 16 << 20, discoveryWeight: 96 << 20, groupsWeight: 8 << 20,
 		kept: 128 << 20,
@@ -50,6 +50,20 @@ const (
 	// weightPerSecond bounds how fast weight is taken in, after the first bodyWeight of it, so that many
 	// responses at a time do not take the memory that one may.
 	weightPerSecond = 128 << 20
+
+	// maxUnderWay bounds the weight of the answers of a cluster that are received at once, whether or not
+	// they ever end. Beyond that, they are received one by one.
+	maxUnderWay = 64 << 20
+	// maxAllUnderWay bounds the weight of all answers of all clusters that are received at once: the
+	// cluster that sends most of them is lost. What one cluster may have under way fits.
+	maxAllUnderWay = 448 << 20
+	// maxStreamBuffer and maxConnectionBuffer bound what is received over HTTP/2 before anybody reads it.
+	// A connection has room for all of its streams, so that those that wait do not hold up the others.
+	maxStreamBuffer     = 256 << 10
+	maxConnectionBuffer = 256 * maxStreamBuffer
+	// maxRetryAfter bounds the seconds after which the API server wants to be asked again.
+	maxRetryAfter = 5
+
 	// maxInstallations is how many ApplicationInstallations a cluster may have.
 	maxInstallations = 10_000
 )

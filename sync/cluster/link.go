@@ -62,7 +62,7 @@ func newLink(config *rest.Config, o Options, suspect func(), over func(error)) (
 		return nil, err
 	}
 	l.base.replace(first)
-	accepted := newIntake(l.base, strings.TrimSuffix(server.Path, "/"), o.limits, over)
+	accepted := newIntake(l.base, strings.TrimSuffix(server.Path, "/"), o, over)
 	l.breaker = &breaker{base: accepted, host: server.Host, patience: o.Patience, suspect: suspect}
 	l.config = &rest.Config{
 		Host:      strings.TrimSuffix(server.String(), "/"),

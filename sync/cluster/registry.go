@@ -35,6 +35,8 @@ type Options struct {
 
 	// limits are what a cluster may send. Default: defaultLimits. Tests make do with less.
 	limits limits
+	// underWay is what is received from all clusters. It is set by NewRegistry.
+	underWay *underWay
 }
 
 func (o *Options) setDefaults() {
@@ -52,6 +54,7 @@ func (o *Options) setDefaults() {
 	if o.limits == (limits{}) {
 		o.limits = defaultLimits()
 	}
+	o.underWay = newUnderWay()
 	if o.UserAgent == "" {
 		o.UserAgent = "waybill"
 	}

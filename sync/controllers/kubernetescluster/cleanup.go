@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 )
@@ -24,22 +24,17 @@ var (
 // cleanupTimeout bounds a clean-up: a cluster that hangs delays its own deletion only.
 const cleanupTimeout = 30 * time.Second
 
-// direct returns a client that bypasses the registry, which no longer has the cluster.
-func (r *Reconciler) direct(ctx context.Context, s *scope) (metadata.Interface, error) {
-	found, err := r.kubeconfig(ctx, s)
+// direct returns a client that bypasses the registry, which no longer has the cluster, and what is to be
+// called when it is not needed any more.
+func (r *Reconciler) direct(ctx context.Context, kc *v1alpha1.KubernetesCluster) (metadata.Interface, func(), error) {
+	found, err := r.kubeconfig(ctx, &scope{kc: kc, key: client.ObjectKeyFromObject(kc)})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if found.config == nil {
-		return r.Clusters.Local().Metadata(), nil
+		return r.Clusters.Local().Metadata(), func() {}, nil
 	}
-	config := rest.CopyConfig(found.config)
-	config.QPS, config.Timeout = -1, cleanupTimeout/2
-	client, err := metadata.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("build client: %w", err)
-	}
-	return client, nil
+	return r.Clusters.Unengaged(found.config)
 }
 
 // cleanup removes the copies of definitions from a cluster that is let go and, with abandon, our

@@ -7,6 +7,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -22,6 +23,16 @@ import (
 // with one event that does not end.
 func flooding(t *testing.T, c *env.Cluster, resource string) []byte {
 	t.Helper()
+	kubeconfig, _ := floodingAt(t, c, func(r *http.Request) bool {
+		return strings.HasSuffix(r.URL.Path, "/"+resource) && r.URL.Query().Get("watch") != ""
+	})
+	return kubeconfig
+}
+
+// floodingAt is flooding for some requests. It returns how much was sent to those, too.
+func floodingAt(t *testing.T, c *env.Cluster, floods func(*http.Request) bool) ([]byte, *atomic.Int64) {
+	t.Helper()
+	all := &atomic.Int64{}
 	config := c.RESTConfig()
 	target, err := url.Parse(config.Host)
 	require.NoError(t, err)
@@ -33,7 +44,7 @@ func flooding(t *testing.T, c *env.Cluster, resource string) []byte {
 	require.NoError(t, err)
 	piece := []byte(strings.Repeat("a", 64<<10))
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasSuffix(r.URL.Path, "/"+resource) || r.URL.Query().Get("watch") == "" {
+		if !floods(r) {
 			forward.ServeHTTP(w, r)
 			return
 		}
@@ -41,6 +52,7 @@ func flooding(t *testing.T, c *env.Cluster, resource string) []byte {
 		_, err := w.Write([]byte(`{"type":"ADDED","object":{"metadata":{"name":"`))
 		for sent := 0; err == nil && sent < 256<<20; sent += len(piece) {
 			_, err = w.Write(piece)
+			all.Add(int64(len(piece)))
 		}
 	}))
 	t.Cleanup(func() {
@@ -52,7 +64,7 @@ func flooding(t *testing.T, c *env.Cluster, resource string) []byte {
 		Host: server.URL, BearerToken: "t", TLSClientConfig: rest.TLSClientConfig{CAData: authority},
 	})
 	require.NoError(t, err)
-	return kubeconfig
+	return kubeconfig, all
 }
 
 // A cluster that sends more than is accepted of it is disconnected, and its object says why. The others
@@ -78,4 +90,20 @@ func TestKubernetesCluster_sendsTooMuch(t *testing.T) {
 	})
 	after := h.until("good", func(kc *v1alpha1.KubernetesCluster) bool { return kc.Status.LastHandledReconcileAt == "now" }, "it is reconciled")
 	assert.Equal(t, before.Status.Conditions, after.Status.Conditions)
+}
+
+// What is read from a cluster to let it go is bounded as well.
+func TestKubernetesCluster_sendsTooMuchWhenAbandoned(t *testing.T) {
+	h := newHub(t, options{})
+	var ending atomic.Bool
+	kubeconfig, sent := floodingAt(t, userCluster(t), func(r *http.Request) bool {
+		return ending.Load() && strings.HasSuffix(r.URL.Path, "/applicationdefinitions") && r.URL.Query().Get("watch") == ""
+	})
+	h.add("bad", kubeconfig, func(kc *v1alpha1.KubernetesCluster) { kc.Spec.OnDelete = v1alpha1.DeleteAbandon })
+	h.until("bad", isReady, "it is engaged")
+	ending.Store(true)
+	require.NoError(t, h.Delete(t.Context(), h.get("bad")))
+	h.gone("bad")
+	assert.NotZero(t, sent.Load())
+	assert.Less(t, sent.Load(), int64(100<<20))
 }

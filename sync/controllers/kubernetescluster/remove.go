@@ -175,19 +175,20 @@ func (r *Reconciler) delivering(ctx context.Context, s *scope) ([]string, error)
 // definitions and the finalizers of installations, so that nothing hangs there for ever.
 func (r *Reconciler) abandon(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	r.Clusters.Remove(s.key) // so that nothing puts back what is removed
-	target, err := r.direct(ctx, s)
 	kc := s.kc.DeepCopy()
-	if err == nil {
-		failed, done := r.jobs.Do(s.key.String(), reconcile.KeyOf(s.kc), "abandon", func(ctx context.Context) error {
-			if err := r.leadsAsBound(ctx, kc); err != nil {
-				return err
-			}
-			return r.cleanup(ctx, target, true)
-		})
-		if !done {
-			return reconcile.Outcome{Pending: true}, nil
+	err, done := r.jobs.Do(s.key.String(), reconcile.KeyOf(s.kc), "abandon", func(ctx context.Context) error {
+		if err := r.leadsAsBound(ctx, kc); err != nil {
+			return err
 		}
-		err = failed
+		target, release, err := r.direct(ctx, kc)
+		if err != nil {
+			return err
+		}
+		defer release()
+		return r.cleanup(ctx, target, true)
+	})
+	if !done {
+		return reconcile.Outcome{Pending: true}, nil
 	}
 	if err != nil {
 		s.pass.Tell(reconcile.Event{Type: corev1.EventTypeWarning, Reason: v1alpha1.DeleteFailedReason, Action: "Abandon", Note: fmt.Sprintf(
