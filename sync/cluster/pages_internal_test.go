@@ -20,7 +20,7 @@ import (
 // A list of which there is always another page, with the same object or with what is not kept of objects,
 // is not gathered for ever.
 func TestLedger_endlessPages(t *testing.T) {
-	long := strings.Repeat("a", 8<<20)
+	long := strings.Repeat("a", 1<<20)
 	cases := map[string]func(int64) string{
 		"SameObject": func(int64) string { return `"name":"one","annotations":{"a":"` + long + `"}}` },
 		"ManagedFields": func(n int64) string {
@@ -30,7 +30,7 @@ func TestLedger_endlessPages(t *testing.T) {
 	for name, metadata := range cases {
 		t.Run(name, func(t *testing.T) {
 			var sent atomic.Int64
-			c, got := engagedWithin(t, newHostile(t, map[string]http.HandlerFunc{configMapPath: func(w http.ResponseWriter, r *http.Request) {
+			c, got := engagedWith(t, newHostile(t, map[string]http.HandlerFunc{configMapPath: func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Query().Get("watch") != "" {
 					w.WriteHeader(http.StatusBadRequest)
 					return
@@ -41,14 +41,14 @@ func TestLedger_endlessPages(t *testing.T) {
 					return
 				}
 				_, _ = io.WriteString(w, `{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"continue":"more"},"items":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{`+metadata(n)+`}]}`)
-			}}), defaultLimits())
+			}}))
 			resource := c.Dynamic().Resource(configMaps)
 			_, _, err := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 				return resource.List(ctx, o)
 			}).List(t.Context(), metav1.ListOptions{}) // as reflectors do
 			require.Error(t, err)
 			require.Eventually(t, func() bool { return got() != nil }, time.Minute, 5*time.Millisecond)
-			assert.ErrorContains(t, got(), "the size of lists, with that of configmaps, exceeds the limit of 320 MiB")
+			assert.ErrorContains(t, got(), "the size of lists, with that of configmaps, exceeds the limit of 40 MiB")
 			assert.LessOrEqual(t, sent.Load(), int64(60))
 		})
 	}

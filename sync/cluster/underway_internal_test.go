@@ -81,8 +81,8 @@ func heapInUse() int64 {
 
 // One answer at a time goes on where a cluster has much under way; the others wait for it to end.
 func TestIntake_answersTakeTurns(t *testing.T) {
-	const lists = 8
-	text := `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[{"metadata":{"name":"` + strings.Repeat("a", 16<<20) + `"}}]}`
+	const lists = 6
+	text := `{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","items":[{"metadata":{"name":"` + strings.Repeat("a", 12<<20) + `"}}]}`
 	c, got := engagedWithin(t, newHostile(t, map[string]http.HandlerFunc{configMapPath: func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, text)
 	}}), defaultLimits())
