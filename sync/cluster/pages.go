@@ -66,7 +66,7 @@ func weightOfPage(page apiruntime.Object) int64 {
 		if with, ok := item.(metav1.Object); ok {
 			for _, entry := range with.GetManagedFields() {
 				if weight += objectWeight; entry.FieldsV1 != nil {
-					weight += int64(len(entry.FieldsV1.Raw))
+					weight += int64(len(entry.FieldsV1.GetRawBytes()))
 				}
 			}
 		}

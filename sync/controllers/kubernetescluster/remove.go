@@ -37,7 +37,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 		s.released = true
 		return reconcile.Outcome{}, nil
 	case abandoned:
-		return r.abandon(ctx, s)
+		return r.abandon(s)
 	default:
 		return r.drain(ctx, s)
 	}
@@ -173,7 +173,7 @@ func (r *Reconciler) delivering(ctx context.Context, s *scope) ([]string, error)
 
 // abandon lets the cluster go as it is. If the cluster answers, it removes the copies of
 // definitions and the finalizers of installations, so that nothing hangs there for ever.
-func (r *Reconciler) abandon(ctx context.Context, s *scope) (reconcile.Outcome, error) {
+func (r *Reconciler) abandon(s *scope) (reconcile.Outcome, error) {
 	r.Clusters.Remove(s.key) // so that nothing puts back what is removed
 	kc := s.kc.DeepCopy()
 	err, done := r.jobs.Do(s.key.String(), reconcile.KeyOf(s.kc), "abandon", func(ctx context.Context) error {
