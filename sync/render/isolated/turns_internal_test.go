@@ -68,6 +68,7 @@ func TestBuilder_endsABuildThatTakesLong(t *testing.T) {
 		_, _, err := b.Build(render.On(t.Context(), render.Terms{For: "a", Time: own}), endless(), ".")
 		require.ErrorContains(t, err, "the build takes longer than it may ("+limit+")")
 	}
+	b.time = DefaultTime // a new process may take more than a second on a busy machine
 	objects, _, err := b.Build(t.Context(), fstest.MapFS{"kustomization.yaml": {Data: []byte("configMapGenerator: [{name: a}]")}}, ".")
 	require.NoError(t, err)
 	assert.Len(t, objects, 1)
