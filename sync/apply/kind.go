@@ -291,14 +291,6 @@ func (k *kind) settle(name types.NamespacedName, applied *live, r *record) {
 	k.applier.tell(concerned)
 }
 
-// outdatedBy reports whether the answer to a write is newer than what a watch has shown.
-func (o *object) outdatedBy(applied *live) bool {
-	if o.gone != "" && !watch.Older(o.gone, applied.version) {
-		return false
-	}
-	return o.live == nil || watch.Older(o.live.version, applied.version)
-}
-
 // forget drops what a holder applied. If the object does not exist, it notifies the holders that
 // wait for it: nobody else is about to create it any more.
 func (k *kind) forget(name types.NamespacedName, h *holder) {
@@ -389,19 +381,5 @@ func (k *kind) observe(name types.NamespacedName, h *holder) (health.Item, condi
 		return item, asApplied
 	default:
 		return item, drifted
-	}
-}
-
-// health returns the health of the live object, as a holder sees it.
-func (o *object) health(h *holder) (health.Status, string) {
-	switch {
-	case o.live == nil:
-		return health.Of(nil)
-	case o.live.owner != h.mark:
-		return health.Unknown, "it belongs to somebody else"
-	case o.live.status != "":
-		return o.live.status, o.live.message
-	default:
-		return health.OfMetadata(o.live.deleting)
 	}
 }

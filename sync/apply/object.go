@@ -124,3 +124,25 @@ func (o *object) wait(h *holder) {
 func (o *object) idle() bool {
 	return o.live == nil && o.record == nil && len(o.writes) == 0 && len(o.waiting) == 0
 }
+
+// outdatedBy reports whether the answer to a write is newer than what a watch has shown.
+func (o *object) outdatedBy(applied *live) bool {
+	if o.gone != "" && !watch.Older(o.gone, applied.version) {
+		return false
+	}
+	return o.live == nil || watch.Older(o.live.version, applied.version)
+}
+
+// health returns the health of the live object, as a holder sees it.
+func (o *object) health(h *holder) (health.Status, string) {
+	switch {
+	case o.live == nil:
+		return health.Of(nil)
+	case o.live.owner != h.mark:
+		return health.Unknown, "it belongs to somebody else"
+	case o.live.status != "":
+		return o.live.status, o.live.message
+	default:
+		return health.OfMetadata(o.live.deleting)
+	}
+}
