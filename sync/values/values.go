@@ -167,7 +167,7 @@ func (in Input) read(ctx context.Context, from Source, reference v1alpha1.Values
 		return nil, elsewhere("%s %s does not exist", reference.Kind, name)
 	case !found.Protected && in.Account == "":
 		return nil, &InvalidError{Elsewhere: true, Unprotected: true, message: fmt.Sprintf("%s %s lacks the label %s: %s, without which anyone who may edit it "+
-			"could change what Waybill installs with its own rights; have somebody label it who may install ApplicationDefinition %s, or set spec.serviceAccountName",
+			"could change what Waybill installs with its own rights; ask a user who may install ApplicationDefinition %s to label it, or set spec.serviceAccountName",
 			reference.Kind, name, v1alpha1.ValuesLabel, v1alpha1.ValuesProtected, in.Definition.Name)}
 	}
 	content, ok := found.Data[reference.GetKey()]
