@@ -37,7 +37,7 @@ type imageRequest struct {
 
 // image builds the image of every platform, and writes or pushes them with an index over all.
 func image(ctx context.Context, r imageRequest) error {
-	platforms, err := parsePlatforms(r.platforms)
+	platforms, err := r.check()
 	if err != nil {
 		return err
 	}
@@ -79,6 +79,23 @@ func image(ctx context.Context, r imageRequest) error {
 	return writeLayout(r.output, r.tag(), index, inventories)
 }
 
+// check returns the platforms, or what is wrong with the request, before minutes are spent on it.
+func (r imageRequest) check() ([]v1.Platform, error) {
+	if r.base != "" {
+		if _, err := name.NewDigest(r.base); err != nil {
+			return nil, fmt.Errorf("--base: %q names no digest (REPOSITORY@sha256:...): a tag may be another image tomorrow", r.base)
+		}
+	}
+	if r.push == "" {
+		if err := mayReplace(r.output); err != nil {
+			return nil, err
+		}
+	} else if _, err := name.NewTag(r.push, name.StrictValidation); err != nil {
+		return nil, fmt.Errorf("--push: %w", err)
+	}
+	return parsePlatforms(r.platforms)
+}
+
 // baseImage returns what the image is built on: nothing, or an image that a digest pins.
 func baseImage(ctx context.Context, base string, p v1.Platform) (v1.Image, error) {
 	if base == "" {
@@ -86,7 +103,7 @@ func baseImage(ctx context.Context, base string, p v1.Platform) (v1.Image, error
 	}
 	digest, err := name.NewDigest(base)
 	if err != nil {
-		return nil, fmt.Errorf("--base: %q names no digest (REPOSITORY@sha256:...): a tag may be another image tomorrow", base)
+		return nil, err
 	}
 	image, err := remote.Image(digest, remote.WithContext(ctx), remote.WithPlatform(p), remote.WithAuthFromKeychain(authn.DefaultKeychain))
 	if err != nil {
@@ -198,7 +215,7 @@ func describe(image v1.Image) (*v1.Descriptor, error) {
 func pushImage(ctx context.Context, to string, index v1.ImageIndex, inventories []v1.Image) error {
 	tag, err := name.NewTag(to, name.StrictValidation)
 	if err != nil {
-		return fmt.Errorf("--push: %w", err)
+		return err
 	}
 	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
 	if err := remote.WriteIndex(tag, index, options...); err != nil {
@@ -218,9 +235,6 @@ func pushImage(ctx context.Context, to string, index v1.ImageIndex, inventories 
 
 // writeLayout writes the index below its tag, and the inventories, as an OCI layout.
 func writeLayout(dir, tag string, index v1.ImageIndex, inventories []v1.Image) error {
-	if err := mayReplace(dir); err != nil {
-		return err
-	}
 	if err := fresh(dir); err != nil {
 		return err
 	}
