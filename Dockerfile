@@ -1,4 +1,5 @@
-# One image with all programs; what runs is said by the command of the container.
+# One image with all programs; the chart's containers say which one runs. 'make image' builds the
+# same without a container engine.
 #
 #   docker build --build-arg VERSION=0.1.0 -t ghcr.io/waybill-dev/waybill:0.1.0 .
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
@@ -15,3 +16,4 @@ LABEL org.opencontainers.image.source=https://github.com/waybill-dev/waybill \
       org.opencontainers.image.licenses=Apache-2.0
 COPY --from=build /out/ /
 USER 65532:65532
+ENTRYPOINT ["/waybill"]

@@ -24,10 +24,16 @@ build: ## Build the programs into bin/ (statically linked)
 demo: ## A hub and two clusters from nothing, and what Waybill does with them; KEEP=1 leaves them up
 	go run ./test/demo
 
+image: ## Build the image without a container engine into dist/image, an OCI layout; PUSH=REPOSITORY:TAG to a registry, BASE=REPOSITORY@DIGEST on a base
+	go -C .ci/release run . image --source=../.. --version=$(VERSION) --output=../../dist/image $(if $(BASE),--base=$(BASE)) $(if $(PUSH),--push=$(PUSH)) $(if $(PLATFORMS),--platforms=$(PLATFORMS))
+release: ## Pack programs, chart, bills of materials and checksums into dist/release; VERSION=1.2.3, or the tag that is checked out
+	go -C .ci/release run . archives --source=../.. --version=$(VERSION) --output=../../dist/release $(if $(PLATFORMS),--platforms=$(PLATFORMS))
+
 ##@ Develop
 # Not more than four packages at once: many start clusters of half a gigabyte each.
 test: controlplane ## Run all tests; RACE=1 with the race detector; PKG=./sync/... some of them
 	go test -vet=off -p=4 -timeout=25m $(if $(RACE),-race) $(or $(PKG),./...)
+	$(if $(PKG),,go -C .ci/release test -vet=off ./...)
 fuzz: ## Fuzz every parser of Waybill's own, FUZZTIME each (default: 1m); PKG=sync/release those below one folder
 	@grep -rHoE --include='*_test.go' '^func Fuzz\w+' $(or $(PKG),.) | sed -E 's#^(.*)/[^/]*:func #\1 #' | while read -r dir name; do \
 		echo "$$dir $$name"; go test -vet=off -run='^$$' -fuzz="^$$name$$" -fuzztime=$(or $(FUZZTIME),1m) "./$$dir" </dev/null || exit 1; done
@@ -45,7 +51,7 @@ generate: ## Regenerate deepcopy functions, CRDs and ClusterRoles from the code'
 	$(call role,webhook,webhooks)
 verify: generate ## Fail when anything generated, formatted or tidied differs from what is committed
 	gofmt -l -w $$(git ls-files --cached --others --exclude-standard '*.go')
-	for module in . test/controlplane test/controlplane/kwok; do (cd $$module && go mod tidy) || exit 1; done
+	for module in . .ci/release test/controlplane test/controlplane/kwok; do (cd $$module && go mod tidy) || exit 1; done
 	go vet ./...
 	$(GOLANGCI_LINT) run
 	@if [ -n "$$(git status --porcelain)" ]; then \
@@ -57,4 +63,4 @@ clean: ## Remove what was built, the control plane for tests included
 help: ## Show this
 	@awk -F ':.*## ' '/^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: build demo test fuzz bench generate verify controlplane clean help
+.PHONY: build demo image release test fuzz bench generate verify controlplane clean help
