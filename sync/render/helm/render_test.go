@@ -186,7 +186,7 @@ func TestValidate_boundsCRDs(t *testing.T) {
 func TestValidate_leavesOutCRDsOfDisabledSubcharts(t *testing.T) {
 	c := template("")
 	crd := func(name string) []*chart.File {
-		return []*chart.File{{Name: "crds/" + name, Data: []byte("kind: " + name)}}
+		return []*chart.File{{Name: "crds/" + name + ".yaml", Data: []byte("kind: " + name)}}
 	}
 	c.Files = crd("own")
 	for _, dep := range []*chart.Dependency{
