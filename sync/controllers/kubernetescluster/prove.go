@@ -176,7 +176,7 @@ func (r *Reconciler) prove(s *scope, claims []*unproved) {
 		return
 	}
 	kc := s.kc.DeepCopy()
-	r.jobs.Do(s.key.String(), reconcile.KeyOf(kc), input, func(ctx context.Context) error {
+	_, _ = r.jobs.Do(s.key.String(), reconcile.KeyOf(kc), input, func(ctx context.Context) error {
 		var all errgroup.Group
 		all.SetLimit(provedAtOnce)
 		for _, claim := range due {
