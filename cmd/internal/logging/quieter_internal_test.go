@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/go-logr/logr/funcr"
@@ -21,9 +22,16 @@ func TestQuieter_discovery(t *testing.T) {
 	before := utilruntime.ErrorHandlers
 	t.Cleanup(func() { utilruntime.ErrorHandlers = before })
 	var told, debug []string
+	var mu sync.Mutex // all versions are asked for at once
 	utilruntime.ErrorHandlers = quieter([]utilruntime.ErrorHandler{func(_ context.Context, err error, _ string, _ ...any) {
+		mu.Lock()
+		defer mu.Unlock()
 		told = append(told, err.Error())
-	}}, funcr.New(func(_, args string) { debug = append(debug, args) }, funcr.Options{}))
+	}}, funcr.New(func(_, args string) {
+		mu.Lock()
+		defer mu.Unlock()
+		debug = append(debug, args)
+	}, funcr.Options{}))
 
 	api := &clienttesting.Fake{}
 	for i := range 100 {
