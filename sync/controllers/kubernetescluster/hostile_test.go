@@ -45,6 +45,7 @@ func pretending(t *testing.T, c *env.Cluster, uid string) *pretender {
 	proxy.FlushInterval = -1 // events of a watch are passed on at once
 	proxy.Transport, err = rest.TransportFor(c.RESTConfig())
 	require.NoError(t, err)
+	ofHub := c.Name() == hubCluster(t).Name()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		lies := strings.Contains(r.Header.Get("Authorization"), p.lieTo)
 		r.Header.Del("Authorization")
@@ -55,6 +56,11 @@ func pretending(t *testing.T, c *env.Cluster, uid string) *pretender {
 		if p.mute.Load() && strings.HasPrefix(r.URL.Path, "/api/v1/namespaces/kube-system/secrets") {
 			w.WriteHeader(http.StatusForbidden)
 			return
+		}
+		if ofHub && r.Method != http.MethodGet && strings.HasPrefix(r.URL.Path, "/apis/apiextensions.k8s.io/") {
+			query := r.URL.Query()
+			query.Set("dryRun", metav1.DryRunAll) // the CRDs of the hub are those of other tests as well
+			r.URL.RawQuery = query.Encode()
 		}
 		proxy.ServeHTTP(w, r)
 	}))
