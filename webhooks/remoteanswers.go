@@ -43,21 +43,6 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 	response.Body = struct {
 		io.Reader
 		io.Closer
-	}{expansion.JSONReader(&atMost{from: body, most: most, left: most}, maxDiscoveryValues), body}
+	}{expansion.JSONReader(expansion.BytesReader(body, most, fmt.Errorf("the cluster sends more than %d bytes", most)), maxDiscoveryValues), body}
 	return response, nil
-}
-
-// atMost fails where more than so many bytes come.
-type atMost struct {
-	from       io.Reader
-	most, left int64
-}
-
-// Read implements io.Reader.
-func (a *atMost) Read(p []byte) (int, error) {
-	n, err := a.from.Read(p)
-	if a.left -= int64(n); a.left < 0 {
-		return 0, fmt.Errorf("the cluster sends more than %d bytes", a.most)
-	}
-	return n, err
 }

@@ -48,6 +48,10 @@ const (
 	// RemoteStatusTooLargeCondition of a KubernetesApplicationResource is present and True while
 	// the status of the object is omitted because of its size (C58).
 	RemoteStatusTooLargeCondition = "RemoteStatusTooLarge"
+
+	// UIDConflictCondition of a KubernetesCluster is present and True while another one reports the
+	// same UID, and is not proved to lead to the same cluster. Both are used.
+	UIDConflictCondition = "UIDConflict"
 )
 
 // Reasons that several kinds share.
@@ -142,7 +146,8 @@ const (
 	ClusterChangedReason = "ClusterChanged"
 
 	// UIDConflictReason: the cluster reports the UID of one that another KubernetesCluster is bound
-	// to, and is not proved to be the same; the message says why.
+	// to, and is not proved to be the same; the message says why. As a reason of Ready, it cannot be
+	// used because its kubeconfig lacks what a proof takes, or since it reports the UID of the hub.
 	UIDConflictReason = "UIDConflict"
 
 	// LimitExceededReason: the cluster sent more than is accepted of it, and was disconnected; the

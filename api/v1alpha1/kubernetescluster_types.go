@@ -73,11 +73,16 @@ type KubernetesClusterStatus struct {
 	Version string `json:"version,omitempty"`
 
 	// UID is the UID of namespace kube-system of the cluster that this object is bound to, since the
-	// first contact. Two KubernetesClusters with the same UID are the same cluster (C45). A
+	// first contact. Two KubernetesClusters with the same UID and store are the same cluster (C45). A
 	// kubeconfig that leads to a cluster with another UID is not used, unless the annotation
 	// apps.waybill.dev/accept-cluster-uid names that UID.
 	// +optional
 	UID string `json:"uid,omitempty"`
+
+	// Store tells clusters that report the same UID from each other: it is empty for the first of them,
+	// and for another one the UID of the KubernetesCluster that led to it first.
+	// +optional
+	Store string `json:"store,omitempty"`
 
 	// BoundAt is since when this object is bound to the cluster with that UID.
 	// +optional

@@ -47,12 +47,16 @@ func (m *member) drive() {
 // drop ends the engagement, if there is one.
 func (m *member) drop() {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.cluster == nil {
-		return
+	dropped := m.cluster
+	if dropped != nil {
+		m.disengage()
 	}
-	m.disengage()
 	m.cluster, m.disengage, m.driven, m.state.Engaged = nil, nil, false, false
+	m.mu.Unlock()
+	if dropped != nil && m.link != nil { // the lock is not held: others may be disconnected for what is counted
+		dropped.ledger.end()
+		m.link.intake.forget(false)
+	}
 }
 
 // build builds the cluster of one engagement.
@@ -63,7 +67,7 @@ func (m *member) build(ctx context.Context) (*Cluster, error) {
 	c := &Cluster{
 		name: m.key, uid: m.identity.uid, ctx: ctx, kinds: m.registry.local.kinds,
 		lost: m.link.breaker.err, returned: m.link.breaker.returned, holds: m.holds,
-		config: m.link.config, views: newViews(), ledger: &ledger{limits: m.registry.options.limits, over: m.exceeded},
+		config: m.link.config, views: newViews(), ledger: m.link.intake.ledger(),
 	}
 	httpClient, err := c.open()
 	if err != nil {

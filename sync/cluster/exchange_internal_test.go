@@ -31,7 +31,7 @@ func TestLink_forgetsOldCredentials(t *testing.T) {
 		authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 		return &rest.Config{Host: server.URL, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: authority}}
 	}
-	l, err := newLink(with("old"), Options{Patience: time.Minute, limits: defaultLimits(), underWay: newUnderWay()}, func() {}, func(error) {})
+	l, err := newLink(with("old"), Options{Patience: time.Minute, limits: defaultLimits(), underWay: newUnderWay(), kept: newKept(1 << 40)}, func() {}, func(error) {})
 	require.NoError(t, err)
 	require.NoError(t, l.ready(t.Context()))
 	old := weak.Make(l.base.current.Load())
@@ -70,7 +70,7 @@ func TestLink_exchangesCredentialsAlone(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			l, err := newLink(plain(), Options{Patience: time.Minute, limits: defaultLimits(), underWay: newUnderWay()}, func() {}, func(error) {})
+			l, err := newLink(plain(), Options{Patience: time.Minute, limits: defaultLimits(), underWay: newUnderWay(), kept: newKept(1 << 40)}, func() {}, func(error) {})
 			require.NoError(t, err)
 			other := plain()
 			tc.change(other)

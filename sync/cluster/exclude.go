@@ -50,6 +50,9 @@ func (m *member) excluded() time.Duration {
 	}
 	pause := m.exclusion.extend(m.registry.options.ExcludeFor)
 	m.failures++
+	if m.link.intake.kept.isCut() {
+		m.drop() // what is kept of it has to go
+	}
 	m.lost(excess)
 	m.registry.options.Log.Info("disconnected from a cluster that sends too much", "cluster", m.key, "reason", describe(excess), "for", pause)
 	return pause

@@ -24,18 +24,20 @@ type intake struct {
 	pace   *rate.Limiter
 	// over is called when a limit is exceeded. It must not block.
 	over func(error)
-	// share is what is under way.
+	// share is what is under way, and kept what is kept of the cluster.
 	share *share
+	kept  *holder
 
 	mu sync.Mutex
 	// discovered is the weight of the last answer to each request of discovery, and total their sum.
 	discovered map[string]int64
 	total      int64
+	ended      bool
 }
 
 func newIntake(base http.RoundTripper, root string, o Options, over func(error)) *intake {
 	return &intake{
-		base: base, root: root, limits: o.limits, over: over, share: o.underWay.share(over),
+		base: base, root: root, limits: o.limits, over: over, share: o.underWay.share(over), kept: o.kept.holder(over),
 		pace:       rate.NewLimiter(weightPerSecond, int(o.limits.bodyWeight)),
 		discovered: map[string]int64{},
 	}
@@ -154,10 +156,27 @@ func (in *intake) bounded(req *http.Request, resp *http.Response, cancel context
 // together exceed the limit.
 func (in *intake) discover(path string, weight int64) (exceeds bool) {
 	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.total += weight - in.discovered[path]
+	if in.ended {
+		in.mu.Unlock()
+		return false
+	}
+	change := weight - in.discovered[path]
 	in.discovered[path] = weight
-	return in.total > in.limits.discoveryWeight
+	in.total += change
+	exceeds = in.total > in.limits.discoveryWeight
+	in.mu.Unlock()
+	in.kept.add(change)
+	return exceeds
+}
+
+// forget takes note that what was discovered is garbage, and if nothing will be any more.
+func (in *intake) forget(ended bool) {
+	in.mu.Lock()
+	total := in.total
+	in.total, in.ended = 0, in.ended || ended
+	clear(in.discovered)
+	in.mu.Unlock()
+	in.kept.add(-total)
 }
 
 // paceStep is how much weight is taken in before the pace is looked at.

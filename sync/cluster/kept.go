@@ -10,23 +10,60 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// ledger sums up the weight of all objects of a cluster that watches keep in memory.
+// newKept returns what sums up the weight of all objects that are kept of all clusters, and of what was
+// discovered of them.
+func newKept(most int64) *pool {
+	return newPool(most, "the size of what is kept of all clusters, most of it of this one,")
+}
+
+// ledger sums up the weight of all objects of one engagement of a cluster that watches keep in memory.
 type ledger struct {
 	limits limits
 	// over is called when the sum, or the number of objects of a kind, exceeds its limit.
 	over func(error)
+	// kept and underWay are what the cluster takes of that of all clusters.
+	kept     *holder
+	underWay *share
 
-	mu    sync.Mutex
+	mu    sync.Mutex // also that of its accounts
 	sum   int64
 	pages int64 // weight of the lists of which pages are missing
+	ended bool
 }
 
-// add changes the sum, and reports whether it exceeds the limit.
+// add changes the sum, and reports whether it exceeds the limit. The caller holds the lock.
 func (l *ledger) add(weight int64) (exceeds bool) {
+	if l.ended {
+		return false
+	}
+	l.sum += weight
+	l.kept.add(weight)
+	return l.sum > l.limits.kept
+}
+
+// receive changes the weight of all pages, and reports whether it exceeds the limit. The caller holds the
+// lock.
+func (l *ledger) receive(weight int64) (exceeds bool) {
+	if l.ended {
+		return false
+	}
+	l.pages += weight
+	l.underWay.add(weight)
+	return l.pages > l.limits.bodyWeight
+}
+
+// ledger returns the ledger of an engagement.
+func (in *intake) ledger() *ledger {
+	return &ledger{limits: in.limits, over: in.over, kept: in.kept, underWay: in.share}
+}
+
+// end takes note that the engagement has ended: what was kept is garbage.
+func (l *ledger) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sum += weight
-	return l.sum > l.limits.kept
+	l.add(-l.sum)
+	l.receive(-l.pages)
+	l.ended = true
 }
 
 // account counts and weighs the objects that one watcher, such as a reflector, keeps: those that it has
@@ -39,7 +76,7 @@ type account struct {
 	most int
 	seed maphash.Seed
 
-	mu    sync.Mutex
+	// Guarded by the lock of the ledger.
 	kept  map[uint64]int64 // weight by hash of namespace and name
 	sum   int64
 	pages pages
@@ -68,8 +105,8 @@ func (a *account) watched(all bool) {
 	if all {
 		a.clear()
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.ledger.mu.Lock()
+	defer a.ledger.mu.Unlock()
 	if !a.booked {
 		a.booked = true
 		a.ledger.add(a.sum)
@@ -95,8 +132,8 @@ func (a *account) set(object apiruntime.Object, weight int64) error {
 	if err != nil {
 		return nil // nothing that a watcher keeps
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.ledger.mu.Lock()
+	defer a.ledger.mu.Unlock()
 	key := maphash.Comparable(a.seed, [2]string{accessor.GetNamespace(), accessor.GetName()})
 	change := weight - a.kept[key]
 	a.sum += change
@@ -121,8 +158,8 @@ func (a *account) exceed(what, most string) error {
 
 // clear begins the account anew.
 func (a *account) clear() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.ledger.mu.Lock()
+	defer a.ledger.mu.Unlock()
 	if a.booked {
 		a.ledger.add(-a.sum)
 	}

@@ -128,7 +128,8 @@ func TestAccount(t *testing.T) {
 		}}
 	}
 	var over error
-	l := &ledger{limits: defaultLimits(), over: func(err error) { over = err }}
+	kept := newKept(1 << 40)
+	l := newIntake(nil, "", Options{limits: defaultLimits(), underWay: newUnderWay(), kept: kept}, func(err error) { over = err }).ledger()
 	a := l.account("things", 2)
 	a.watched(true)
 	require.NoError(t, a.event(watch.Event{Type: watch.Added, Object: object("a", 1000)}))
@@ -145,8 +146,10 @@ func TestAccount(t *testing.T) {
 	require.EqualError(t, a.list(&metav1.PartialObjectMetadataList{Items: []metav1.PartialObjectMetadata{*object("e", 0)}}, false),
 		"the number of things exceeds the limit of 2", "another page does not")
 	require.Error(t, over)
+	assert.Equal(t, l.sum, kept.sum)
 	a.clear()
 	assert.Zero(t, l.sum)
+	assert.Zero(t, kept.sum)
 }
 
 // Nothing that a server sends is kept without being weighed.

@@ -36,6 +36,8 @@ type link struct {
 	bare  *rest.Config
 	base  *channels
 	conns *connrotation.Dialer
+	// intake bounds what the server sends.
+	intake *intake
 	// asker bypasses the breaker; the probe uses it.
 	*asker
 }
@@ -62,8 +64,8 @@ func newLink(config *rest.Config, o Options, suspect func(), over func(error)) (
 		return nil, err
 	}
 	l.base.replace(first)
-	accepted := newIntake(l.base, strings.TrimSuffix(server.Path, "/"), o, over)
-	l.breaker = &breaker{base: accepted, host: server.Host, patience: o.Patience, suspect: suspect}
+	l.intake = newIntake(l.base, strings.TrimSuffix(server.Path, "/"), o, over)
+	l.breaker = &breaker{base: l.intake, host: server.Host, patience: o.Patience, suspect: suspect}
 	l.config = &rest.Config{
 		Host:      strings.TrimSuffix(server.String(), "/"),
 		APIPath:   config.APIPath,
@@ -109,6 +111,7 @@ func (l *link) end(err error) {
 	l.breaker.end(err)
 	l.conns.CloseAll()
 	l.base.CloseIdleConnections()
+	l.intake.forget(true)
 }
 
 // renew reports whether the API server is ready when it is asked over a new connection: behind a load

@@ -24,8 +24,8 @@ func (a *account) receive(page apiruntime.Object, first bool) (exceeds bool) {
 		return false
 	}
 	more := of.GetContinue() != ""
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.ledger.mu.Lock()
+	defer a.ledger.mu.Unlock()
 	if first && !more || !first && a.pages.weight == 0 {
 		return false // one page, which nobody adds to others
 	}
@@ -44,14 +44,6 @@ func (a *account) receive(page apiruntime.Object, first bool) (exceeds bool) {
 func (a *account) leave() {
 	a.ledger.receive(-a.pages.booked)
 	a.pages = pages{}
-}
-
-// receive changes the weight of all pages, and reports whether it exceeds the limit.
-func (l *ledger) receive(weight int64) (exceeds bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.pages += weight
-	return l.pages > l.limits.bodyWeight
 }
 
 // weightOfPage estimates how much memory a page takes, with what is not kept of it later.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -35,8 +36,9 @@ type Options struct {
 
 	// limits are what a cluster may send. Default: defaultLimits. Tests make do with less.
 	limits limits
-	// underWay is what is received from all clusters. It is set by NewRegistry.
-	underWay *underWay
+	// underWay is what is received from all clusters, and kept what is kept of them. Default of the latter: half
+	// of the memory that the process may take, and no less than one cluster may. Tests make do with less.
+	underWay, kept *pool
 }
 
 func (o *Options) setDefaults() {
@@ -55,6 +57,9 @@ func (o *Options) setDefaults() {
 		o.limits = defaultLimits()
 	}
 	o.underWay = newUnderWay()
+	if o.kept == nil {
+		o.kept = newKept(max(debug.SetMemoryLimit(-1)/2, o.limits.kept+o.limits.discoveryWeight))
+	}
 	if o.UserAgent == "" {
 		o.UserAgent = "waybill"
 	}

@@ -3,80 +3,38 @@ package cluster
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // smallAnswer is how many bytes of an answer are received whatever else is under way.
 const smallAnswer = 16 << 10
 
-// underWay sums up, over all clusters, the weight of the answers that are being received, or were a
-// moment ago and are being decoded.
-type underWay struct {
-	mu     sync.Mutex
-	sum    int64
-	shares map[*share]struct{}
+// newUnderWay returns what sums up the weight of the answers that are being received, or were a moment ago
+// and are being decoded, and of the pages of lists that are not complete.
+func newUnderWay() *pool {
+	return newPool(maxAllUnderWay, "the decoded size of all answers under way, most of them of this cluster,")
 }
-
-func newUnderWay() *underWay { return &underWay{shares: map[*share]struct{}{}} }
 
 // share is what one cluster has under way. Past maxUnderWay, one of its answers goes on at a time, and
 // the others wait.
 type share struct {
-	all *underWay
-	// over is called when the cluster is to be disconnected, for the sake of the others.
-	over func(error)
-	turn chan struct{} // holds one while an answer has the turn
-
-	// Guarded by the lock of all.
-	held int64
-	cut  bool // over was called, and what is held does not count any more
+	*holder
+	turn     chan struct{} // holds one while an answer has the turn
+	received atomic.Int64  // weight of answers alone
 }
 
-func (u *underWay) share(over func(error)) *share {
-	return &share{all: u, over: over, turn: make(chan struct{}, 1)}
+func (p *pool) share(over func(error)) *share {
+	return &share{holder: p.holder(over), turn: make(chan struct{}, 1)}
 }
 
-// add changes what the cluster has under way. If that is too much for all clusters together, the one
-// that has most of it is disconnected.
-func (s *share) add(weight int64) {
-	if heaviest := s.change(weight); heaviest != nil {
-		heaviest.over(&LimitError{What: "the decoded size of all answers under way, most of them of this cluster,", Most: mebibytes(maxAllUnderWay)})
-	}
+// receive changes the weight of the answers that the cluster has under way.
+func (s *share) receive(weight int64) {
+	s.received.Add(weight)
+	s.add(weight)
 }
 
-// change is add without the consequences: it returns the cluster that is to be disconnected, if any.
-func (s *share) change(weight int64) (heaviest *share) {
-	u := s.all
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	s.held += weight
-	if s.cut {
-		s.cut = s.held > 0
-		return nil
-	}
-	u.sum += weight
-	if u.shares[s] = struct{}{}; s.held == 0 {
-		delete(u.shares, s)
-	}
-	if u.sum <= maxAllUnderWay {
-		return nil
-	}
-	for other := range u.shares {
-		if heaviest == nil || other.held > heaviest.held {
-			heaviest = other
-		}
-	}
-	delete(u.shares, heaviest)
-	u.sum -= heaviest.held
-	heaviest.cut = true
-	return heaviest
-}
-
-func (s *share) full() bool {
-	s.all.mu.Lock()
-	defer s.all.mu.Unlock()
-	return s.held > maxUnderWay
-}
+func (s *share) full() bool { return s.received.Load() > maxUnderWay }
 
 // part is what one answer has under way. It is safe for concurrent use.
 type part struct {
@@ -117,7 +75,7 @@ func (p *part) add(weight int64) {
 	defer p.mu.Unlock()
 	if !p.closed {
 		p.held += weight
-		p.share.add(weight)
+		p.share.receive(weight)
 	}
 }
 
@@ -129,7 +87,7 @@ func (p *part) end(last bool) {
 	held, turned := p.held, p.turned
 	p.held, p.turned, p.closed = 0, false, p.closed || last
 	release := func() {
-		p.share.add(-held)
+		p.share.receive(-held)
 		if turned {
 			<-p.share.turn
 		}

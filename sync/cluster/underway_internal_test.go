@@ -124,10 +124,10 @@ func TestUnderWay_disconnectsTheHeaviest(t *testing.T) {
 	assert.Equal(t, []string{"large" + said, "large" + said}, told, "once it is back, it counts as before")
 }
 
-func (s *share) weight() int64 {
-	s.all.mu.Lock()
-	defer s.all.mu.Unlock()
-	return s.held
+func (h *holder) weight() int64 {
+	h.pool.mu.Lock()
+	defer h.pool.mu.Unlock()
+	return h.held
 }
 
 // Whoever waits for the turn waits no longer than for the answer.

@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/turns"
 )
 
 // Jobs runs slow work outside of the workers: a fetch, an apply in one cluster, a Helm action.
@@ -21,6 +22,8 @@ type Jobs[K comparable, R any] struct {
 	wake  func(K)
 	fail  func(error) R
 	drain *Drain
+	// whom returns for whom a job is, who take turns in each lane; nil if that makes no difference.
+	whom func(K) string
 	// settle is called with the result of work that has ended; nil for nothing.
 	settle func(context.Context, R)
 
@@ -39,7 +42,7 @@ type job[R any] struct {
 }
 
 type lane struct {
-	slots chan struct{}
+	slots *turns.Turns
 	users int
 }
 
@@ -55,6 +58,14 @@ func NewJobs[K comparable, R any](ctx context.Context, width int, wake func(K), 
 // begins, and wake is not called for such a job. DrainedBy must be called before the first Do.
 func (j *Jobs[K, R]) DrainedBy(d *Drain) *Jobs[K, R] {
 	j.drain = d
+	return j
+}
+
+// TakingTurns makes jobs that wait in a lane take turns by whom they are for, such as a namespace. As long
+// as a lane has room for more than one job, nobody takes all of it. TakingTurns must be called before the
+// first Do.
+func (j *Jobs[K, R]) TakingTurns(whom func(K) string) *Jobs[K, R] {
+	j.whom = whom
 	return j
 }
 
@@ -117,14 +128,13 @@ func (j *Jobs[K, R]) run(ctx context.Context, laneName string, l *lane, key K, c
 	defer current.cancel()
 	var result R
 	begun, refused := false, false
-	select {
-	case l.slots <- struct{}{}:
+	whom := j.whomOf(key)
+	if l.slots.Acquire(ctx, whom) == nil {
 		if begun = j.drain.begin(); begun {
 			result = j.guarded(ctx, key, work)
 		}
 		refused = !begun
-		<-l.slots
-	case <-ctx.Done():
+		l.slots.Release(whom)
 	}
 	if begun {
 		result = j.settled(ctx, key, result)
@@ -168,11 +178,21 @@ func (j *Jobs[K, R]) guarded(ctx context.Context, key K, work func(context.Conte
 func (j *Jobs[K, R]) enter(name string) *lane {
 	l := j.lanes[name]
 	if l == nil {
-		l = &lane{slots: make(chan struct{}, j.width)}
+		l = &lane{slots: turns.New(j.width)}
+		if j.whom != nil {
+			l.slots = turns.NewEven(j.width)
+		}
 		j.lanes[name] = l
 	}
 	l.users++
 	return l
+}
+
+func (j *Jobs[K, R]) whomOf(key K) string {
+	if j.whom == nil {
+		return ""
+	}
+	return j.whom(key)
 }
 
 func (j *Jobs[K, R]) end(laneName string, key K, current *job[R], result R) {

@@ -136,7 +136,7 @@ func decode(secret *corev1.Secret, most unpacked) (*helmrelease.Release, error) 
 			return nil, fmt.Errorf("unpack: %w", err)
 		}
 	}
-	r = &limited{from: r, left: most.bytes, most: most.bytes}
+	r = expansion.BytesReader(r, most.bytes, fmt.Errorf("it unpacks to more than %d bytes", most.bytes))
 	if most.values > 0 {
 		r = expansion.JSONReader(r, most.values)
 	}
@@ -149,21 +149,6 @@ func decode(secret *corev1.Secret, most unpacked) (*helmrelease.Release, error) 
 	}
 	found.Labels = ownLabels(secret)
 	return &found, nil
-}
-
-// limited fails once more was read than allowed.
-type limited struct {
-	from       io.Reader
-	left, most int64
-}
-
-// Read implements io.Reader.
-func (l *limited) Read(p []byte) (int, error) {
-	n, err := l.from.Read(p)
-	if l.left -= int64(n); l.left < 0 {
-		return 0, fmt.Errorf("it unpacks to more than %d bytes", l.most)
-	}
-	return n, err
 }
 
 // ownLabels returns the labels of a record that are not set by Helm.

@@ -39,18 +39,19 @@ var crdKind = apiextensionsv1.Kind("CustomResourceDefinition")
 
 // applyCRDs applies the CRDs of the chart before its templates are rendered. Releases may share
 // CRDs, so no release deletes them: they carry the annotation that says whose they are, but not the label
-// by which objects of a release are found. Nothing is written unless everything may be.
+// by which objects of a release are found. Nothing is written unless everything may be. As with Helm,
+// subcharts that the values disable bring none.
 func (s *session) applyCRDs(ctx context.Context) error {
-	crds := s.desired.Chart.CRDObjects()
-	if len(crds) == 0 || s.desired.Options.CRDs == v1alpha1.CRDSkip {
+	if s.desired.Options.CRDs == v1alpha1.CRDSkip || len(s.desired.Chart.CRDObjects()) == 0 {
 		return nil
 	}
-	if err := s.validate(ctx); err != nil { // before anything is written
+	crds, err := s.validate(ctx) // before anything is written
+	if err != nil || len(crds) == 0 {
 		return err
 	}
 	var list kube.ResourceList
 	for _, crd := range crds {
-		found, err := s.client.build(bytes.NewReader(crd.File.Data), crd.Filename, true)
+		found, err := s.client.build(bytes.NewReader(crd.Data), crd.Name, true)
 		if err != nil {
 			return s.client.fail(err)
 		}

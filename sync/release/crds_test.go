@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/chart"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -54,8 +55,19 @@ func TestEnsure_createsAndUpgradesCRDs(t *testing.T) {
 	_, err = client.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), name, metav1.GetOptions{})
 	assert.True(t, apierrors.IsNotFound(err))
 
-	w.ensure(w.widgets("one"))
+	d = w.widgets("one")
+	disabled := "gadgets." + w.namespace + ".example.com"
+	d.Chart.Metadata.Dependencies = append(d.Chart.Metadata.Dependencies, &chart.Dependency{Name: "gadgets", Version: "1.0.0", Condition: "gadgets.enabled"})
+	d.Chart.AddDependency(&chart.Chart{
+		Metadata: &chart.Metadata{APIVersion: "v2", Name: "gadgets", Version: "1.0.0"},
+		Files: []*chart.File{{Name: "crds/gadgets.yaml", Data: []byte(strings.ReplaceAll(
+			strings.ReplaceAll(string(d.Chart.CRDObjects()[0].File.Data), "widget", "gadget"), "Widget", "Gadget"))}},
+	})
+	d.Values = map[string]any{"gadgets": map[string]any{"enabled": false}}
+	w.ensure(d)
 	assert.ElementsMatch(t, []string{"size", "one"}, fields())
+	_, err = client.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), disabled, metav1.GetOptions{})
+	assert.True(t, apierrors.IsNotFound(err), "its subchart is disabled: %v", err)
 	w.ensure(w.widgets("two"))
 	assert.ElementsMatch(t, []string{"size", "one"}, fields(), "the default does not upgrade")
 	d = w.widgets("one: {type: string}, two")

@@ -16,8 +16,8 @@ import (
 type Renderer interface {
 	// Render renders the templates of a chart, which is not changed.
 	Render(ctx context.Context, c *chart.Chart, o helm.Options) (*helm.Rendered, error)
-	// Validate checks values against the schema of a chart, and its CRDs.
-	Validate(ctx context.Context, c *chart.Chart, values map[string]any) (warnings []string, err error)
+	// Validate checks values against the schema of a chart, and returns the CRDs of what they enable.
+	Validate(ctx context.Context, c *chart.Chart, values map[string]any) (*helm.Checked, error)
 }
 
 // errUnwanted is why a chart is not rendered to its end.
@@ -47,12 +47,16 @@ func (s *session) render(ctx context.Context, revision int) (*chart.Chart, map[s
 	return s.flat, values, err
 }
 
-// validate checks values and CRDs, before anything is rendered.
-func (s *session) validate(ctx context.Context) error {
-	return s.whileWanted(ctx, func(ctx context.Context) (err error) {
-		s.warnings, err = s.engine.renderer.Validate(ctx, s.desired.Chart, s.desired.Values)
+// validate checks values and CRDs, before anything is rendered, and returns the latter.
+func (s *session) validate(ctx context.Context) (crds []helm.CRD, err error) {
+	err = s.whileWanted(ctx, func(ctx context.Context) error {
+		checked, err := s.engine.renderer.Validate(ctx, s.desired.Chart, s.desired.Values)
+		if checked != nil {
+			crds, s.warnings = checked.CRDs, checked.Warnings
+		}
 		return err
 	})
+	return crds, err
 }
 
 // waitTime bounds how long a chart may wait for others to be rendered, and be rendered.

@@ -127,8 +127,8 @@ func (killed) Render(context.Context, *chart.Chart, helm.Options) (*helm.Rendere
 	return nil, errors.New("signal: killed")
 }
 
-func (killed) Validate(context.Context, *chart.Chart, map[string]any) ([]string, error) {
-	return nil, nil
+func (killed) Validate(context.Context, *chart.Chart, map[string]any) (*helm.Checked, error) {
+	return &helm.Checked{}, nil
 }
 
 func asJSON(t *testing.T, v any) string {

@@ -135,6 +135,7 @@ func TestSync_survivesBeingKilledAtAnyPoint(t *testing.T) {
 		assert.True(t, conditions.IsTrue(inst, v1alpha1.InstalledCondition))
 	}
 
+	last = s.killWhileRendering(last)
 	require.NoError(t, s.Client.Delete(t.Context(), gs))
 	require.True(t, s.Eventually(func() bool { return s.countInstallations() < installations }))
 	require.NoError(t, last.Kill())
@@ -143,6 +144,39 @@ func TestSync_survivesBeingKilledAtAnyPoint(t *testing.T) {
 	require.True(t, s.Eventually(func() bool { return s.countInstallations() == 0 }))
 	assert.Zero(t, s.countReleases(), "no record of a release is left")
 	assert.Zero(t, s.count(&corev1.ConfigMapList{}, client.HasLabels{v1alpha1.OwnerHashLabel}), "nor any object")
+}
+
+// killWhileRendering kills waybill-sync while a chart is rendered, and returns the next one: what was being
+// rendered waits its turn, and says so, and what others install goes first (P12).
+func (s *setting) killWhileRendering(process *env.Process) *env.Process {
+	s.T.Helper()
+	charts, err := env.StartHelmRepo(env.Access{})
+	require.NoError(s.T, err)
+	s.T.Cleanup(charts.Stop)
+	_, err = charts.Push("../../examples/charts/web", template("endless", `{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}`))
+	require.NoError(s.T, err)
+	s.offer("endless", charts.URL(), "")
+	endless := &v1alpha1.ApplicationInstallation{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "endless"}}
+	hub.Await(s.World, endless, "it is being rendered", func(i *v1alpha1.ApplicationInstallation) bool { return i.Status.Rendering != nil })
+	require.NoError(s.T, process.Kill())
+
+	later := &v1alpha1.ApplicationInstallation{
+		ObjectMeta: metav1.ObjectMeta{Name: "later"},
+		Spec:       v1alpha1.ApplicationInstallationSpec{ApplicationRef: v1alpha1.ApplicationReference{Name: "web", Version: "1.1.0"}},
+	}
+	s.Create(later)
+	process = s.start()
+	message := hub.AwaitReason(s.World, endless, v1alpha1.RenderingInterruptedReason)
+	assert.Contains(s.T, message, "chart endless-1.1.0 was interrupted; others go first")
+	hub.AwaitReady(s.World, later)
+	hub.Await(s.World, endless, "its turn comes", func(i *v1alpha1.ApplicationInstallation) bool {
+		return i.Status.Rendering != nil && i.Status.Rendering.Attempts == 2
+	})
+	for _, inst := range []*v1alpha1.ApplicationInstallation{endless, later} {
+		require.NoError(s.T, s.Client.Delete(s.T.Context(), inst))
+		s.AwaitGone(&v1alpha1.ApplicationInstallation{}, inst.Name)
+	}
+	return process
 }
 
 // killWhile starts and kills waybill-sync again and again, each time as soon as it has made

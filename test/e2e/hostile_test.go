@@ -5,8 +5,12 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
+	"encoding/pem"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/reconcile"
@@ -49,6 +54,7 @@ func TestSync_isNotEndedByWhatItReads(t *testing.T) {
 	synced := s.hostileFolders()
 	installed := append(s.hostileCharts(), s.hostileSources()...)
 	installed = append(installed, s.hostileValues()...)
+	flooding := s.hostileClusters()
 
 	_, err := s.repo.Commit(t.Context(), map[string]string{"good/web.yaml": s.manifest("good")})
 	require.NoError(t, err)
@@ -63,6 +69,9 @@ func TestSync_isNotEndedByWhatItReads(t *testing.T) {
 	}
 	for _, b := range installed {
 		s.awaitFailure(&v1alpha1.ApplicationInstallation{}, b)
+	}
+	for _, b := range flooding {
+		s.awaitFailure(&v1alpha1.KubernetesCluster{}, b)
 	}
 	hub.Reconcile(s.World, good)
 	hub.AwaitReady(s.World, good)
@@ -150,6 +159,9 @@ func (s *setting) hostileCharts() []bomb {
 		"recursion": `{{ tpl .Values.bomb . }}`,
 		"repeat":    `a: {{ repeat 2000000000 "a" }}`,
 		"range":     `{{ range $i, $_ := until 20000000 }}{{ range until 20000000 }}{{ end }}{{ end }}`,
+		"aliases":   "a: <no <no value>value>&a [x, x, x, x]\nb: [<no <no value>value>*a, <no <no value>value>*a]\n",
+		"indented":  "kind: A\nx:\n" + strings.Repeat("- ", 5000) + "[" + strings.Repeat("1 #c\n,", 10_000) + "]\n",
+		"deep":      `{{ fail "for all values" }}`,
 		"growing":   `{{ $x := "xxxxxxxxxx" }}{{ range until 60 }}{{ $x = print $x $x }}{{ end }}{{ $x }}`,
 	}
 	for name, text := range templates { // all of them before the index is read
@@ -196,7 +208,12 @@ func (s *setting) hostileSources() []bomb {
 		"index": func(r *env.HelmRepo) error {
 			return r.Write("index.yaml", []byte("entries: {index: ["+strings.Repeat("{},", 10_000_000)+"]}"))
 		},
-		"archive": func(r *env.HelmRepo) error { return writeArchive(s.T, r) },
+		"archive": func(r *env.HelmRepo) error {
+			return writeArchive(s.T, r, "archive", &archived{name: "templates/a.yaml", piece: make([]byte, 1<<20), pieces: 1 << 10})
+		},
+		"defaults": func(r *env.HelmRepo) error {
+			return writeArchive(s.T, r, "defaults", &archived{name: "values.yaml", piece: []byte("- {}\n"), pieces: 900_000})
+		},
 	} {
 		charts, err := env.StartHelmRepo(env.Access{})
 		require.NoError(s.T, err)
@@ -207,35 +224,95 @@ func (s *setting) hostileSources() []bomb {
 	return bombs
 }
 
-// writeArchive writes a chart with a file of a gigabyte, which takes a megabyte as long as it is packed.
-func writeArchive(t *testing.T, r *env.HelmRepo) error {
+// archived is a file that repeats a piece.
+type archived struct {
+	name   string
+	piece  []byte
+	pieces int
+}
+
+// writeArchive writes a chart with a file of up to a gigabyte, which takes a megabyte as long as it is packed.
+func writeArchive(t *testing.T, r *env.HelmRepo, name string, large *archived) error {
 	t.Helper()
 	var packed bytes.Buffer
 	zip := gzip.NewWriter(&packed)
 	archive := tar.NewWriter(zip)
-	require.NoError(t, archive.WriteHeader(&tar.Header{Name: "archive/templates/a.yaml", Mode: 0o600, Size: 1 << 30}))
-	for range 1 << 10 {
-		_, err := archive.Write(make([]byte, 1<<20))
-		require.NoError(t, err)
+	files := []*archived{{name: "Chart.yaml", piece: []byte("{apiVersion: v2, name: " + name + ", version: 1.1.0}"), pieces: 1}, large}
+	for _, f := range files {
+		require.NoError(t, archive.WriteHeader(&tar.Header{Name: name + "/" + f.name, Mode: 0o600, Size: int64(len(f.piece) * f.pieces)}))
+		for range f.pieces {
+			_, err := archive.Write(f.piece)
+			require.NoError(t, err)
+		}
 	}
 	require.NoError(t, archive.Close())
 	require.NoError(t, zip.Close())
-	require.NoError(t, r.Write("archive-1.1.0.tgz", packed.Bytes()))
-	return r.Write("index.yaml", []byte("apiVersion: v1\nentries:\n  archive:\n  - {name: archive, version: 1.1.0, urls: [archive-1.1.0.tgz]}\n"))
+	require.NoError(t, r.Write(name+"-1.1.0.tgz", packed.Bytes()))
+	return r.Write("index.yaml", fmt.Appendf(nil, "apiVersion: v1\nentries:\n  %[1]s:\n  - {name: %[1]s, version: 1.1.0, urls: [%[1]s-1.1.0.tgz]}\n", name))
 }
 
-// hostileValues installs the chart `web` with values that become large.
+// hostileValues installs charts with values that become large.
 func (s *setting) hostileValues() []bomb {
 	s.T.Helper()
-	s.Create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "dense", Labels: map[string]string{v1alpha1.ValuesLabel: v1alpha1.ValuesProtected}}, Data: map[string]string{"values.yaml": "a: [" + strings.Repeat("[],", 300_000) + "]"}})
-	s.Create(&v1alpha1.ApplicationInstallation{
-		ObjectMeta: metav1.ObjectMeta{Name: "values"},
-		Spec: v1alpha1.ApplicationInstallationSpec{
-			ApplicationRef: v1alpha1.ApplicationReference{Name: "web", Version: "1.1.0"},
-			ValuesFrom:     []v1alpha1.ValuesReference{{Kind: "ConfigMap", Name: "dense"}},
-		},
-	})
-	return []bomb{{"values", v1alpha1.InvalidValuesReason}}
+	var bombs []bomb
+	for _, v := range []struct{ name, definition, text, reason string }{
+		{"values", "web", "a: [" + strings.Repeat("[],", 300_000) + "]", v1alpha1.InvalidValuesReason},
+		// What is sent to the process that renders is not copied for each level.
+		{"nested", "deep", strings.Repeat("{a: ", 4000) + strings.Repeat("x", 700<<10) + strings.Repeat("}", 4000), v1alpha1.InvalidChartReason},
+	} {
+		s.Create(&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: v.name, Labels: map[string]string{v1alpha1.ValuesLabel: v1alpha1.ValuesProtected}},
+			Data:       map[string]string{"values.yaml": v.text},
+		})
+		s.Create(&v1alpha1.ApplicationInstallation{
+			ObjectMeta: metav1.ObjectMeta{Name: v.name},
+			Spec: v1alpha1.ApplicationInstallationSpec{
+				ApplicationRef: v1alpha1.ApplicationReference{Name: v.definition, Version: "1.1.0"},
+				ValuesFrom:     []v1alpha1.ValuesReference{{Kind: "ConfigMap", Name: v.name}},
+			},
+		})
+		bombs = append(bombs, bomb{v.name, v.reason})
+	}
+	return bombs
+}
+
+// hostileClusters registers user clusters whose API servers answer without end.
+func (s *setting) hostileClusters() []bomb {
+	s.T.Helper()
+	var bombs []bomb
+	for _, name := range []string{"flood-1", "flood-2", "flood-3"} {
+		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			known := map[string]string{
+				"/readyz": "ok", "/version": `{"gitVersion":"v1.36.4"}`, "/api/v1/namespaces/kube-system": `{"metadata":{"uid":"` + name + `"}}`,
+			}
+			if answer, ok := known[r.URL.Path]; ok {
+				_, _ = io.WriteString(w, answer)
+				return
+			}
+			piece := []byte(strings.Repeat(`{"metadata":{}},`, 4<<10))
+			_, err := io.WriteString(w, `{"metadata":{"resourceVersion":"1"},"items":[`)
+			for sent := 0; err == nil && sent < 1<<30; sent += len(piece) {
+				_, err = w.Write(piece)
+			}
+		}))
+		s.T.Cleanup(func() {
+			server.CloseClientConnections()
+			server.Close()
+		})
+		authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+		kubeconfig, err := env.Kubeconfig(name, &rest.Config{
+			Host: server.URL, BearerToken: "t", TLSClientConfig: rest.TLSClientConfig{CAData: authority},
+		})
+		require.NoError(s.T, err)
+		s.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{"kubeconfig": kubeconfig}})
+		s.Create(&v1alpha1.KubernetesCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       v1alpha1.KubernetesClusterSpec{KubeconfigSecretRef: &v1alpha1.SecretKeyReference{Name: name}},
+		})
+		bombs = append(bombs, bomb{name, v1alpha1.LimitExceededReason})
+	}
+	return bombs
 }
 
 // forgeRecord adds a record of Helm to an installation that becomes a hundred megabytes of empty hooks,

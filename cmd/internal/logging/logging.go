@@ -2,10 +2,13 @@ package logging
 
 import (
 	"bytes"
+	"context"
 	"log"
+	"strings"
 
 	"github.com/fluxcd/pkg/runtime/logger"
 	"github.com/go-logr/logr"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
 // Setup makes everything in this process log as the options say: our own code, the Kubernetes
@@ -16,6 +19,25 @@ func Setup(o logger.Options) {
 	logger.SetLogger(l)
 	log.SetFlags(0)
 	log.SetOutput(&Writer{Log: l.WithName("library").V(1)})
+	utilruntime.ErrorHandlers = quieter(utilruntime.ErrorHandlers, l.WithName("library").V(1))
+}
+
+// eachVersion begins what the cache of discovery says about every version of every API group, which may be
+// thousands, while a cluster does not answer or sends too much. What asks for discovery gets the error as
+// well, and the status of the KubernetesCluster says it once.
+const eachVersion = "couldn't get resource list for "
+
+// quieter returns handlers that leave that to the debug log.
+func quieter(handlers []utilruntime.ErrorHandler, debug logr.Logger) []utilruntime.ErrorHandler {
+	return []utilruntime.ErrorHandler{func(ctx context.Context, err error, msg string, keysAndValues ...any) {
+		if err != nil && strings.HasPrefix(err.Error(), eachVersion) {
+			debug.Info(err.Error())
+			return
+		}
+		for _, handle := range handlers {
+			handle(ctx, err, msg, keysAndValues...)
+		}
+	}}
 }
 
 // Writer receives the output of Go's standard log, line by line. It leaves out what may be a

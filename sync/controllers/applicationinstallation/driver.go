@@ -112,7 +112,7 @@ func (r *Reconciler) newDriver(ctx context.Context, c *cluster.Cluster) (*driver
 	d.applier = apply.New(ctx, c, apply.Options{Notify: d.notify})
 	d.acts = reconcile.NewJobs[jobKey, acted](ctx, cmp.Or(r.Actions, defaultActions), func(k jobKey) {
 		d.waker.Wake(ctrl.Request{NamespacedName: k.name})
-	}, func(err error) acted { return acted{failure: err} }).DrainedBy(r.Drain).Settling(func(ctx context.Context, got acted) {
+	}, func(err error) acted { return acted{failure: err} }).DrainedBy(r.Drain).TakingTurns(namespaceOf).Settling(func(ctx context.Context, got acted) {
 		if got.settle != nil {
 			got.settle(ctx)
 		}
@@ -124,6 +124,9 @@ func (r *Reconciler) newDriver(ctx context.Context, c *cluster.Cluster) (*driver
 	}
 	return d, nil
 }
+
+// namespaceOf is for whom an action is: the slow charts of a namespace do not keep others waiting.
+func namespaceOf(k jobKey) string { return k.name.Namespace }
 
 // notify wakes the installation whose object was changed by others, or whose health changed.
 func (d *driver) notify(owner apply.Owner) {

@@ -16,9 +16,10 @@ import (
 type claim struct {
 	// of is the UID of the KubernetesCluster, which tells it from another of its name.
 	of types.UID
-	// uid is that of the cluster, and at since when it is bound to it.
-	uid string
-	at  metav1.MicroTime
+	// uid is that of the cluster, store tells which of the clusters of that UID it is, and at is since
+	// when it is bound to it.
+	uid, store string
+	at         metav1.MicroTime
 }
 
 // claims holds the claim of each name.
@@ -29,8 +30,8 @@ type claims struct {
 
 // put binds a KubernetesCluster to a cluster. If its status says that it is already, the time is
 // that of the status.
-func (c *claims) put(kc *v1alpha1.KubernetesCluster, uid string) {
-	added := claim{of: kc.UID, uid: uid, at: metav1.NewMicroTime(time.Now().Truncate(time.Microsecond))}
+func (c *claims) put(kc *v1alpha1.KubernetesCluster, uid, store string) {
+	added := claim{of: kc.UID, uid: uid, store: store, at: metav1.NewMicroTime(time.Now().Truncate(time.Microsecond))}
 	if kc.Status.UID == uid {
 		added.at = since(kc)
 	}
@@ -53,10 +54,16 @@ func (c *claims) get(kc *v1alpha1.KubernetesCluster) (claim, bool) {
 // bound returns the UID of the cluster that a KubernetesCluster is bound to; empty if it is to none
 // yet.
 func (c *claims) bound(kc *v1alpha1.KubernetesCluster) string {
+	uid, _ := c.boundTo(kc)
+	return uid
+}
+
+// boundTo is bound, and returns as well which of the clusters of that UID it is.
+func (c *claims) boundTo(kc *v1alpha1.KubernetesCluster) (uid, store string) {
 	if found, ok := c.get(kc); ok {
-		return found.uid
+		return found.uid, found.store
 	}
-	return kc.Status.UID
+	return kc.Status.UID, kc.Status.Store
 }
 
 // since returns when a KubernetesCluster was bound to a cluster: now, if it is not bound to that one.

@@ -3,7 +3,8 @@
 // known of each: whether it answers, its version, and a summary of its installations (K69, C38).
 //
 // A KubernetesCluster is bound to the cluster that it leads to first, and used for no other. That it
-// leads to a cluster that another one is bound to is proved before it counts.
+// leads to a cluster that another one is bound to is proved before it counts: equal UIDs alone keep
+// nobody from anything.
 //
 // A reconciliation never waits for a cluster: contact, CRDs and the clean-up of a deletion happen
 // in goroutines of the cluster, which wake the KubernetesCluster when they are done.
@@ -12,6 +13,6 @@
 // Secret changes, when its cluster is engaged, lost or back, when an installation in it changes (at
 // most twice a second), and when another KubernetesCluster of the same cluster comes or goes.
 //
-// The package owns the conditions Ready, ClusterReachable, Reconciling and Stalled of
+// The package owns the conditions Ready, ClusterReachable, UIDConflict, Reconciling and Stalled of
 // KubernetesCluster.
 package kubernetescluster

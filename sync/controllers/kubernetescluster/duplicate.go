@@ -15,8 +15,9 @@ import (
 )
 
 // A KubernetesCluster is bound to the cluster that it leads to at the first contact, by the UID that
-// the cluster reports, and is used for no other. A UID that another KubernetesCluster is bound to
-// already is a mere claim, since an API server may report any: it is proved before it counts.
+// the cluster reports, and is used for no other. An API server may report the UID of any cluster, so
+// that equal UIDs alone mean nothing: two KubernetesClusters lead to one cluster if that is proved, and
+// otherwise neither keeps the other from anything. Which of them it is that lies, nobody can tell.
 //
 // Several KubernetesClusters may lead to one cluster, for teams that deliver to it from their own
 // namespaces and with their own rights. The first of them drives it: it brings CRDs and copies of
@@ -27,8 +28,8 @@ import (
 // refusal keeps a KubernetesCluster from being used at all.
 type refusal struct {
 	reason, message string
-	// unproved is what is to be proved first; nil if that would change nothing.
-	unproved *unproved
+	// unproved is what is to be proved first; empty if that would change nothing.
+	unproved []*unproved
 }
 
 func (e *refusal) Error() string { return e.message }
@@ -63,12 +64,12 @@ func (r *Reconciler) guard(key types.NamespacedName, uid string) error {
 	if err := r.Client.Get(ctx, key, kc); err != nil {
 		return &refusal{reason: v1alpha1.ProgressingReason, message: err.Error()}
 	}
-	err := r.decide(ctx, kc, uid)
+	store, err := r.decide(ctx, kc, uid)
 	if refusalOf(err) != nil {
 		return err
 	}
-	if claimed, ok := r.claims.get(kc); !ok || claimed.uid != uid {
-		r.claims.put(kc, uid)
+	if claimed, ok := r.claims.get(kc); !ok || claimed.uid != uid || claimed.store != store {
+		r.claims.put(kc, uid, store)
 	}
 	if err != nil {
 		return err
@@ -81,36 +82,27 @@ func (r *Reconciler) guard(key types.NamespacedName, uid string) error {
 	return nil
 }
 
-// decide returns why a KubernetesCluster must not be used for the cluster with that UID, which is a
-// refusal, or must not drive it; nil if it may. It changes nothing.
-func (r *Reconciler) decide(ctx context.Context, kc *v1alpha1.KubernetesCluster, uid string) error {
+// decide returns which of the clusters with that UID a KubernetesCluster leads to, and why it must not be
+// used for that, which is a refusal, or must not drive it; nil if it may. It changes nothing.
+func (r *Reconciler) decide(ctx context.Context, kc *v1alpha1.KubernetesCluster, uid string) (store string, err error) {
 	bound := r.claims.bound(kc)
 	if bound != "" && bound != uid && kc.Annotations[v1alpha1.AcceptClusterUIDAnnotation] != uid {
-		return &refusal{reason: v1alpha1.ClusterChangedReason, message: fmt.Sprintf(
+		return "", &refusal{reason: v1alpha1.ClusterChangedReason, message: fmt.Sprintf(
 			"the kubeconfig leads to the cluster with UID %s, but this KubernetesCluster is bound to the one with UID %s, and nothing is done in either: "+
 				"restore the kubeconfig; or, if the change is intended, set the annotation %s to the new UID",
 			uid, bound, v1alpha1.AcceptClusterUIDAnnotation)}
 	}
-	others, err := r.sameCluster(ctx, kc, uid)
+	others, err := r.sameUID(ctx, kc, uid)
 	if err != nil {
-		return &refusal{reason: v1alpha1.ProgressingReason, message: err.Error()}
+		return "", &refusal{reason: v1alpha1.ProgressingReason, message: err.Error()}
 	}
-	incumbent := r.firstOf(others, uid)
-	if bound != uid && (incumbent != nil || r.pretendsToBeLocal(kc, uid)) {
-		if refused := r.proofs.refuse(r.claimOn(kc, incumbent, uid)); refused != nil {
-			return refused
-		}
+	if store, err = r.storeOf(kc, uid, others); err != nil {
+		return "", err
 	}
-	if incumbent != nil && r.precedes(incumbent, kc, uid) {
-		return &yieldError{first: client.ObjectKeyFromObject(incumbent)}
+	if incumbent := r.firstOf(r.inStore(others, store), uid); incumbent != nil && r.precedes(incumbent, kc, uid) {
+		return store, &yieldError{first: client.ObjectKeyFromObject(incumbent)}
 	}
-	return nil
-}
-
-// pretendsToBeLocal reports whether a KubernetesCluster with a kubeconfig leads to the cluster that it
-// lives in, if what its API server reports is true.
-func (r *Reconciler) pretendsToBeLocal(kc *v1alpha1.KubernetesCluster, uid string) bool {
-	return kc.Spec.KubeconfigSecretRef != nil && uid == r.Clusters.Local().UID()
+	return store, nil
 }
 
 // recheck makes the registry call guard again if it would decide otherwise than the last time: because
@@ -125,7 +117,8 @@ func (r *Reconciler) recheck(ctx context.Context, s *scope) error {
 	if refused != nil {
 		was = refused
 	}
-	if is := r.decide(ctx, s.kc, s.state.UID); text(is) != text(was) {
+	store, is := r.decide(ctx, s.kc, s.state.UID)
+	if _, known := r.claims.boundTo(s.kc); text(is) != text(was) || refusalOf(is) == nil && store != known {
 		r.Clusters.Probe(s.key)
 	}
 	return nil
@@ -152,9 +145,17 @@ func (r *Reconciler) firstOf(all []*v1alpha1.KubernetesCluster, uid string) *v1a
 	return first
 }
 
-// sameCluster returns the other KubernetesClusters that are bound to a cluster, according to their
-// status, which other processes write as well, or to what this process has decided.
+// sameCluster returns the other KubernetesClusters that lead to the cluster of a UID that a
+// KubernetesCluster is bound to.
 func (r *Reconciler) sameCluster(ctx context.Context, kc *v1alpha1.KubernetesCluster, uid string) ([]*v1alpha1.KubernetesCluster, error) {
+	others, err := r.sameUID(ctx, kc, uid)
+	_, store := r.claims.boundTo(kc)
+	return r.inStore(others, store), err
+}
+
+// sameUID returns the other KubernetesClusters that are bound to a cluster of a UID, according to their
+// status, which other processes write as well, or to what this process has decided.
+func (r *Reconciler) sameUID(ctx context.Context, kc *v1alpha1.KubernetesCluster, uid string) ([]*v1alpha1.KubernetesCluster, error) {
 	if uid == "" {
 		return nil, nil
 	}
@@ -198,11 +199,11 @@ func (r *Reconciler) precedes(a, b *v1alpha1.KubernetesCluster, uid string) bool
 	return client.ObjectKeyFromObject(a).String() < client.ObjectKeyFromObject(b).String()
 }
 
-// twins returns the requests for the other KubernetesClusters of the same cluster, and for those that
-// claim to be. A process that connects only learns from the status what a KubernetesCluster is bound to.
+// twins returns the requests for the other KubernetesClusters of the same UID, and for those that claim
+// to be of it. A process that connects only learns from the status what a KubernetesCluster is bound to.
 func (r *Reconciler) twins(ctx context.Context, o client.Object) []ctrl.Request {
 	kc := o.(*v1alpha1.KubernetesCluster)
-	others, err := r.sameCluster(ctx, kc, kc.Status.UID)
+	others, err := r.sameUID(ctx, kc, kc.Status.UID)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "find KubernetesClusters of one cluster")
 		return nil

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -29,6 +30,8 @@ type pretender struct {
 	kubeconfig []byte
 	// lieTo, unless empty, is the token that it lies to.
 	lieTo string
+	// mute is true if it does not tell which Secrets there are.
+	mute atomic.Bool
 }
 
 // pretending stands before the API server of a cluster, and reports a UID that is not that of the
@@ -42,12 +45,22 @@ func pretending(t *testing.T, c *env.Cluster, uid string) *pretender {
 	proxy.FlushInterval = -1 // events of a watch are passed on at once
 	proxy.Transport, err = rest.TransportFor(c.RESTConfig())
 	require.NoError(t, err)
+	ofHub := c.Name() == hubCluster(t).Name()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		lies := strings.Contains(r.Header.Get("Authorization"), p.lieTo)
 		r.Header.Del("Authorization")
 		if lies && r.URL.Path == "/api/v1/namespaces/kube-system" {
 			_, _ = fmt.Fprintf(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":%q}}`, uid)
 			return
+		}
+		if p.mute.Load() && strings.HasPrefix(r.URL.Path, "/api/v1/namespaces/kube-system/secrets") {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		if ofHub && r.Method != http.MethodGet && strings.HasPrefix(r.URL.Path, "/apis/apiextensions.k8s.io/") {
+			query := r.URL.Query()
+			query.Set("dryRun", metav1.DryRunAll) // the CRDs of the hub are those of other tests as well
+			r.URL.RawQuery = query.Encode()
 		}
 		proxy.ServeHTTP(w, r)
 	}))
@@ -106,36 +119,108 @@ func (h *hub) goesOn(name string, c *cluster.Cluster) {
 	assert.NoError(h.t, c.Context().Err(), "it was never interrupted")
 }
 
+// conflicts says whether a KubernetesCluster tells that another one reports its UID.
+func conflicts(kc *v1alpha1.KubernetesCluster) bool {
+	return condition(kc, v1alpha1.UIDConflictCondition).Status == metav1.ConditionTrue
+}
+
+func apart(kc *v1alpha1.KubernetesCluster) bool { return drives(kc) && conflicts(kc) }
+
 // C45: a server that reports the UID of a cluster is not taken for it, however old its
-// KubernetesCluster is, neither now nor after a restart.
+// KubernetesCluster is, neither now nor after a restart; what was begun there is none of its business.
 func TestKubernetesCluster_forgedUIDStopsNobody(t *testing.T) {
 	h := newHub(t, options{})
 	uid := kubeSystemUID(t, userCluster(t))
 	h.add("a-older", pretending(t, hubCluster(t), uid).kubeconfig, paused)
 	h.add("b-berlin", userCluster(t).Kubeconfig())
 	h.until("b-berlin", drives, "it is alone")
+	user := newClient(t, userCluster(t).RESTConfig())
+	inst := install(t, user, userCluster(t).Namespace(t), "web")
+	h.begun("b-berlin", map[string]string{"web": "1"})
 	c := h.engaged("b-berlin")
 
 	h.change("a-older", unpause)
-	kc := h.until("a-older", reason(v1alpha1.UIDConflictReason), "its claim is not proved")
-	assert.Equal(t, "it reports UID "+uid+", which is that of KubernetesCluster "+h.key("b-berlin").String()+", and is not proved to lead to the same cluster: "+
-		"a Secret that was written through the one to namespace kube-system is not found through the other, so that they are two clusters; nothing is done through it: "+
-		"correct the kubeconfig, or delete the KubernetesCluster that is not what it reports to be", condition(kc, v1alpha1.ReadyCondition).Message)
-	assert.Empty(t, kc.Status.UID, "it is bound to nothing")
-	_, err := h.registry.Get(h.key("a-older"))
-	require.ErrorIs(t, err, cluster.ErrNotEngaged)
+	kc := h.until("a-older", conflicts, "it is not proved to be the same")
+	assert.Equal(t, "UID "+uid+" is reported by KubernetesCluster "+h.key("b-berlin").String()+" as well, which is not proved to lead to the same cluster: "+
+		"one API server pretends to be another, or a cluster was restored from a backup of another; each is used as a cluster of its own",
+		condition(kc, v1alpha1.UIDConflictCondition).Message)
+	assert.Equal(t, string(kc.UID), kc.Status.Store, "it is another cluster")
+	assert.Empty(t, kc.Status.Definitions, "nothing was begun there")
+	require.NotEmpty(t, h.get("b-berlin").Status.Definitions)
+	require.NoError(t, user.Delete(t.Context(), inst))
+	h.until("b-berlin", apart, "it is told of the other one")
 	h.goesOn("b-berlin", c)
 	assert.Empty(t, proofs(t, hubCluster(t)), "nothing is left behind")
 
 	h.restart()
-	h.until("a-older", func(kc *v1alpha1.KubernetesCluster) bool {
-		state, _ := h.registry.State(h.key("a-older"))
-		return state.Contacted && reason(v1alpha1.UIDConflictReason)(kc)
-	}, "it is refused again")
+	h.until("a-older", apart, "it is another cluster still")
 	h.goesOn("b-berlin", h.engaged("b-berlin"))
 
 	require.NoError(t, h.Delete(t.Context(), h.get("a-older")))
 	h.gone("a-older")
+	h.until("b-berlin", func(kc *v1alpha1.KubernetesCluster) bool { return drives(kc) && !conflicts(kc) }, "it is alone again")
+}
+
+// C45: a server that reports the UID of a cluster before that is registered does not keep it from being
+// used, whether or not it takes part in the proof.
+func TestKubernetesCluster_squattedUIDStopsNobody(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		mute    bool
+		message string
+	}{
+		"AnotherStore":  {reason: "the proof shows that there are two clusters", message: "not proved to lead to the same cluster: one API server"},
+		"NothingProved": {reason: "it lets nobody read the proof", mute: true, message: "not proved to lead to the same cluster, since KubernetesCluster"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h := newHub(t, options{})
+			squatter := pretending(t, hubCluster(t), kubeSystemUID(t, userCluster(t)))
+			squatter.mute.Store(tc.mute)
+			h.add("a-squatter", squatter.kubeconfig)
+			h.until("a-squatter", func(kc *v1alpha1.KubernetesCluster) bool { return kc.Status.UID != "" }, "it is the first of that UID")
+
+			h.add("b-berlin", userCluster(t).Kubeconfig())
+			kc := h.until("b-berlin", func(kc *v1alpha1.KubernetesCluster) bool {
+				return apart(kc) && strings.Contains(condition(kc, v1alpha1.UIDConflictCondition).Message, tc.message)
+			}, tc.reason)
+			assert.Equal(t, string(kc.UID), kc.Status.Store)
+			h.goesOn("b-berlin", h.engaged("b-berlin"))
+			h.until("a-squatter", conflicts, "it is told")
+
+			h.add("c-team", userCluster(t).Kubeconfig())
+			kc = h.until("c-team", yields, "it leads to the cluster of b-berlin")
+			assert.Contains(t, condition(kc, v1alpha1.ReadyCondition).Message, "KubernetesCluster "+h.key("b-berlin").String()+" leads to the same cluster and comes first")
+			assert.Empty(t, proofs(t, userCluster(t)), "nothing is left behind")
+
+			h.restart()
+			h.until("c-team", func(kc *v1alpha1.KubernetesCluster) bool {
+				_, err := h.registry.Get(h.key("c-team"))
+				return err == nil && yields(kc)
+			}, "a proof lasts")
+			h.goesOn("b-berlin", h.engaged("b-berlin"))
+		})
+	}
+}
+
+// C45: two that could not be told apart are one cluster as soon as that is proved.
+func TestKubernetesCluster_provedLater(t *testing.T) {
+	h := newHub(t, options{})
+	first := pretending(t, userCluster(t), kubeSystemUID(t, userCluster(t)))
+	first.mute.Store(true)
+	h.add("a-first", first.kubeconfig)
+	h.until("a-first", drives, "it is alone")
+	h.begun("a-first", map[string]string{"web": "1"})
+	h.add("b-second", userCluster(t).Kubeconfig())
+	h.until("b-second", apart, "nothing is proved")
+
+	first.mute.Store(false)
+	h.change("b-second", func(kc *v1alpha1.KubernetesCluster) {
+		kc.Annotations = map[string]string{v1alpha1.ReconcileAtAnnotation: "now"}
+	})
+	kc := h.until("b-second", func(kc *v1alpha1.KubernetesCluster) bool { return yields(kc) && !conflicts(kc) }, "it is the same cluster")
+	assert.Empty(t, kc.Status.Store)
+	h.until("a-first", func(kc *v1alpha1.KubernetesCluster) bool { return drives(kc) && !conflicts(kc) }, "it came first")
 }
 
 // C45, C38: a server that reports the UID of the hub is not taken for the hub, which has no

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +24,8 @@ const (
 	// proveAgain is the time after which what could not be proved is tried again, if nothing has
 	// changed that is known to matter.
 	proveAgain = 5 * time.Minute
+	// provedAtOnce is how many claims of one KubernetesCluster are proved at a time.
+	provedAtOnce = 64
 )
 
 // unproved is the claim of a KubernetesCluster that it leads to the cluster that an incumbent is bound
@@ -38,9 +42,10 @@ type unproved struct {
 // claimOn returns the claim of a KubernetesCluster on the cluster of an incumbent, which is nil for
 // the local cluster.
 func (r *Reconciler) claimOn(kc, incumbent *v1alpha1.KubernetesCluster, uid string) *unproved {
-	claim, by := &unproved{claimant: client.ObjectKeyFromObject(kc), uid: uid}, types.UID("")
+	claim, by := &unproved{claimant: client.ObjectKeyFromObject(kc), uid: uid}, ""
 	if incumbent != nil {
-		claim.incumbent, by = client.ObjectKeyFromObject(incumbent), incumbent.UID
+		claim.incumbent = client.ObjectKeyFromObject(incumbent)
+		by = string(incumbent.UID) + " with " + r.kubeconfigs.hash(claim.incumbent)
 	}
 	claim.input = fmt.Sprintf("prove %s of %s with %s by %q, asked for at %q", uid, kc.UID, r.kubeconfigs.hash(claim.claimant), by,
 		kc.Annotations[v1alpha1.ReconcileAtAnnotation])
@@ -65,26 +70,26 @@ type proof struct {
 	again time.Time // when to try once more
 }
 
-// proofs holds the last proof of each KubernetesCluster.
+// proofs holds the last proof of each claim.
 type proofs struct {
-	mu    sync.Mutex
-	byKey map[types.NamespacedName]proof
+	mu     sync.Mutex
+	byPair map[pair]proof
 }
 
 func (p *proofs) put(claim *unproved, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.byKey == nil {
-		p.byKey = map[types.NamespacedName]proof{}
+	if p.byPair == nil {
+		p.byPair = map[pair]proof{}
 	}
-	p.byKey[claim.claimant] = proof{claim: claim, err: err, again: time.Now().Add(proveAgain)}
+	p.byPair[claim.pair()] = proof{claim: claim, err: err, again: time.Now().Add(proveAgain)}
 }
 
 // get returns the last proof of a claim.
 func (p *proofs) get(claim *unproved) (proof, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	last, ok := p.byKey[claim.claimant]
+	last, ok := p.byPair[claim.pair()]
 	return last, ok && last.claim.input == claim.input
 }
 
@@ -93,35 +98,35 @@ func (p *proofs) against(incumbent types.NamespacedName) []types.NamespacedName 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var claimants []types.NamespacedName
-	for key, last := range p.byKey {
-		if last.claim.incumbent == incumbent {
-			claimants = append(claimants, key)
+	for key := range p.byPair {
+		if key.incumbent == incumbent {
+			claimants = append(claimants, key.claimant)
 		}
 	}
 	return claimants
 }
 
+// forget drops what a KubernetesCluster has proved, and what was proved against it.
 func (p *proofs) forget(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.byKey, key)
+	maps.DeleteFunc(p.byPair, func(of pair, _ proof) bool { return of.claimant == key || of.incumbent == key })
 }
 
-// refuse returns a refusal unless a claim is proved.
-func (p *proofs) refuse(claim *unproved) error {
-	last, tried := p.get(claim)
-	switch {
-	case !tried:
-		return &refusal{reason: v1alpha1.ProgressingReason, unproved: claim, message: fmt.Sprintf(
-			"checking whether it leads to the cluster of %s, whose UID it reports", claim)}
-	case last.err != nil:
-		return &refusal{reason: v1alpha1.UIDConflictReason, unproved: claim, message: fmt.Sprintf(
-			"it reports UID %s, which is that of %s, and is not proved to lead to the same cluster: %s; nothing is done through it: "+
-				"correct the kubeconfig, or delete the KubernetesCluster that is not what it reports to be",
-			claim.uid, claim, claim.explain(last.err))}
-	default:
-		return nil
-	}
+func (u *unproved) pair() pair { return pair{u.claimant, u.incumbent} }
+
+// checking returns the refusal of what is yet to prove claims.
+func checking(claims []*unproved) error {
+	return &refusal{reason: v1alpha1.ProgressingReason, unproved: claims, message: fmt.Sprintf(
+		"checking whether it leads to the cluster of %s, whose UID it reports", claims[0])}
+}
+
+// conflict returns the refusal of what did not prove a claim.
+func (u *unproved) conflict(err error) error {
+	return &refusal{reason: v1alpha1.UIDConflictReason, unproved: []*unproved{u}, message: fmt.Sprintf(
+		"it reports UID %s, which is that of %s, and is not proved to lead to the same cluster: %s; nothing is done through it: "+
+			"correct the kubeconfig, or delete the KubernetesCluster that is not what it reports to be",
+		u.uid, u, u.explain(err))}
 }
 
 // explain says why a claim is not proved, and what to do.
@@ -137,37 +142,53 @@ func (u *unproved) explain(err error) string {
 	}
 }
 
-// refused reports why the cluster is not used, and has its claim proved if that is due.
+// incumbentError says why a proof cannot be read through the incumbent.
+type incumbentError struct{ error }
+
+func (e *incumbentError) Unwrap() error { return e.error }
+
+// refused reports why the cluster is not used, and has its claims proved if that is due.
 func (r *Reconciler) refused(s *scope, why *refusal) error {
-	switch {
-	case why.reason == v1alpha1.ClusterChangedReason:
+	if why.reason == v1alpha1.ClusterChangedReason {
 		return reconcile.Stalled(why.reason, "%s", why.message)
-	case why.unproved == nil || r.prove(s, why.unproved):
+	}
+	r.prove(s, why.unproved)
+	if why.reason == v1alpha1.ProgressingReason { // guard is yet to decide by the results
 		s.connecting()
 		return nil
 	}
-	last, _ := r.proofs.get(why.unproved)
-	return reconcile.Waiting(why.reason, time.Until(last.again), "%s", why.message)
+	return reconcile.Waiting(why.reason, r.proofs.due(why.unproved), "%s", why.message)
 }
 
-// prove tries to prove a claim, outside of the workers, unless that was done and is not due again. It
-// reports whether guard is yet to decide by the result.
-func (r *Reconciler) prove(s *scope, claim *unproved) (pending bool) {
-	last, tried := r.proofs.get(claim)
-	if tried && (last.err == nil || time.Now().Before(last.again)) {
-		return last.err == nil
+// prove tries to prove the claims of which that was not done, or is due again, outside of the workers.
+// The results wake the KubernetesCluster.
+func (r *Reconciler) prove(s *scope, claims []*unproved) {
+	var due []*unproved
+	input := "prove"
+	for _, claim := range claims {
+		last, tried := r.proofs.get(claim)
+		if !tried || last.err != nil && !time.Now().Before(last.again) {
+			due = append(due, claim)
+			input += fmt.Sprintf(" %s after %d,", claim.input, last.again.UnixNano())
+		}
+	}
+	if len(due) == 0 {
+		return
 	}
 	kc := s.kc.DeepCopy()
-	err, done := r.jobs.Do(s.key.String(), reconcile.KeyOf(kc), claim.input, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, proveTimeout)
-		defer cancel()
-		return r.proveNow(ctx, kc, claim)
+	_, _ = r.jobs.Do(s.key.String(), reconcile.KeyOf(kc), input, func(ctx context.Context) error {
+		var all errgroup.Group
+		all.SetLimit(provedAtOnce)
+		for _, claim := range due {
+			all.Go(func() error {
+				ctx, cancel := context.WithTimeout(ctx, proveTimeout)
+				defer cancel()
+				r.proofs.put(claim, r.proveNow(ctx, kc, claim))
+				return nil
+			})
+		}
+		return all.Wait()
 	})
-	if done {
-		r.proofs.put(claim, err)
-		r.Clusters.Probe(s.key)
-	}
-	return !tried || done && err == nil
 }
 
 // proveNow returns nil if two KubernetesClusters lead to one cluster.
@@ -179,20 +200,18 @@ func (r *Reconciler) proveNow(ctx context.Context, kc *v1alpha1.KubernetesCluste
 	by := r.Clusters.Local().Config()
 	if !claim.isLocal() {
 		if by, err = r.configOf(ctx, claim); err != nil {
-			return fmt.Errorf("%s: %w", claim, err)
+			return &incumbentError{fmt.Errorf("%s: %w", claim, err)}
 		}
 	}
 	return r.Clusters.Prove(ctx, through, by)
 }
 
-// configOf returns the configuration that leads to the cluster of an incumbent.
+// configOf returns the configuration that leads to the cluster of an incumbent, also of one that is
+// paused: otherwise that would keep others from a cluster that it does not lead to.
 func (r *Reconciler) configOf(ctx context.Context, claim *unproved) (*rest.Config, error) {
 	incumbent := &v1alpha1.KubernetesCluster{}
 	if err := r.Client.Get(ctx, claim.incumbent, incumbent); err != nil {
 		return nil, err
-	}
-	if incumbent.Spec.Paused {
-		return nil, errors.New("it is paused")
 	}
 	return r.config(ctx, incumbent)
 }

@@ -107,6 +107,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 		r.connect,
 		r.look,
 		r.summarize,
+		r.compare,
 		r.judge,
 	} {
 		if err := step(ctx, s); err != nil {

@@ -1,6 +1,8 @@
 package kubernetescluster
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -20,6 +22,8 @@ type scope struct {
 	state cluster.State
 	// outcome ends the reconciliation if a step has set it.
 	outcome *reconcile.Outcome
+	// again is the time until it is looked again for others of the same UID; zero for never; set by compare.
+	again time.Duration
 	// handover: another KubernetesCluster drives the cluster, or will; set by remove.
 	handover bool
 	// released: nothing blocks the deletion any more; set by remove.

@@ -54,7 +54,33 @@ func (r *Reconciler) bind(ctx context.Context, s *scope, claimed claim) error {
 		}
 		status.UID, status.BoundAt, status.Definitions = claimed.uid, &claimed.at, begun
 	}
+	if status.Store != claimed.store {
+		if err := r.join(ctx, s, claimed); err != nil {
+			return err
+		}
+	}
 	status.Version = s.state.Version
+	return nil
+}
+
+// join writes which of the clusters with its UID the KubernetesCluster leads to. What was begun there
+// under another name counts as well, as far as the status has room.
+func (r *Reconciler) join(ctx context.Context, s *scope, claimed claim) error {
+	begun, _, err := r.begunBy(ctx, s.kc, claimed.uid)
+	if err != nil {
+		return err
+	}
+	status := &s.kc.Status
+	status.Store = claimed.store
+	for name, uid := range begun {
+		if len(status.Definitions) >= v1alpha1.MaxBegunDefinitions {
+			break
+		}
+		if status.Definitions == nil {
+			status.Definitions = map[string]string{}
+		}
+		status.Definitions[name] = uid
+	}
 	return nil
 }
 
@@ -173,5 +199,5 @@ func (s *scope) ready() reconcile.Outcome {
 	if s.state.Yields != nil {
 		message += "; GitSyncs are delivered, and nothing is installed: " + s.state.Yields.Error()
 	}
-	return reconcile.Outcome{Message: message}
+	return reconcile.Outcome{Message: message, RequeueAfter: s.again}
 }

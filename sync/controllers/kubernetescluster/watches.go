@@ -82,7 +82,7 @@ func moved() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			older, newer := e.ObjectOld.(*v1alpha1.KubernetesCluster), e.ObjectNew.(*v1alpha1.KubernetesCluster)
-			return older.Status.UID != newer.Status.UID || !maps.Equal(older.Status.Definitions, newer.Status.Definitions)
+			return older.Status.UID != newer.Status.UID || older.Status.Store != newer.Status.Store || !maps.Equal(older.Status.Definitions, newer.Status.Definitions)
 		},
 	}
 }

@@ -87,8 +87,8 @@ func (Here) Render(ctx context.Context, c *chart.Chart, o Options) (*Rendered, e
 }
 
 // Validate does what the function of that name does, unless ctx ends first.
-func (Here) Validate(ctx context.Context, c *chart.Chart, values map[string]any) (warnings []string, err error) {
-	return inBackground(ctx, c, func() ([]string, error) { return Validate(c, values) })
+func (Here) Validate(ctx context.Context, c *chart.Chart, values map[string]any) (*Checked, error) {
+	return inBackground(ctx, c, func() (*Checked, error) { return Validate(c, values) })
 }
 
 // inBackground returns what do returns, or the error of ctx if that ends first. A panic is an error:

@@ -182,6 +182,73 @@ func TestValidate_boundsCRDs(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Helm applies no CRDs of a subchart that a condition or a tag disables.
+func TestValidate_leavesOutCRDsOfDisabledSubcharts(t *testing.T) {
+	c := template("")
+	crd := func(name string) []*chart.File {
+		return []*chart.File{{Name: "crds/" + name + ".yaml", Data: []byte("kind: " + name)}}
+	}
+	c.Files = crd("own")
+	for _, dep := range []*chart.Dependency{
+		{Name: "condition", Condition: "condition.enabled"},
+		{Name: "tag", Tags: []string{"extras"}},
+		{Name: "twice", Alias: "first"},
+		{Name: "twice", Alias: "second"},
+	} {
+		dep.Version = "1.0.0"
+		c.Metadata.Dependencies = append(c.Metadata.Dependencies, dep)
+		if dep.Alias != "second" {
+			c.AddDependency(&chart.Chart{
+				Metadata: &chart.Metadata{APIVersion: "v2", Name: dep.Name, Version: "1.0.0"}, Files: crd(dep.Name),
+			})
+		}
+	}
+	cases := map[string]struct {
+		reason string
+		values map[string]any
+		want   []string
+	}{
+		"Default":   {"nothing is disabled", nil, []string{"condition", "own", "tag", "twice"}},
+		"Condition": {"a condition disables one", map[string]any{"condition": map[string]any{"enabled": false}}, []string{"own", "tag", "twice"}},
+		"Tag":       {"a tag disables one", map[string]any{"tags": map[string]any{"extras": false}}, []string{"condition", "own", "twice"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			checked, err := helm.Validate(c, tc.values)
+			require.NoError(t, err)
+			var found []string
+			for _, crd := range checked.CRDs {
+				found = append(found, strings.TrimPrefix(string(crd.Data), "kind: "))
+			}
+			assert.ElementsMatch(t, tc.want, found, tc.reason)
+			assert.Len(t, c.Dependencies(), 3, "the chart is not changed")
+		})
+	}
+}
+
+// A message is the same each time: it becomes a condition.
+func TestValidate_messagesAreStable(t *testing.T) {
+	const properties = `{"type": "object", "additionalProperties": false, "properties": {"a": {"type": "string"}, "b": {"type": "string"}, "c": {"type": "string"}}}`
+	cases := map[string]struct{ schema, want string }{
+		"Values": {properties, "invalid values: a: got number, want string; b: got number, want string; c: got number, want string; " +
+			"values: additional properties 'x', 'y', 'z' not allowed"},
+		"Schema": {`{"type": 1, "minimum": "a", "required": "a", "properties": 1}`, "values.schema.json of chart one is no valid JSON schema: "},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := template("")
+			c.Schema = []byte(tc.schema)
+			invalid := map[string]any{"a": 1, "b": 1, "c": 1, "x": 1, "y": 1, "z": 1}
+			_, first := helm.Validate(c, invalid)
+			require.ErrorContains(t, first, tc.want)
+			for range 50 {
+				_, err := helm.Validate(c, invalid)
+				require.EqualError(t, err, first.Error())
+			}
+		})
+	}
+}
+
 func TestRender_endsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()

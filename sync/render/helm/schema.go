@@ -48,7 +48,7 @@ func ValidateValues(c *chart.Chart, values map[string]any) (warnings []string, e
 		warnings = append(warnings, fmt.Sprintf("values are not checked against %s: schemas are not fetched", url))
 	}
 	if len(v.problems) > 0 {
-		return warnings, fmt.Errorf("%w: %s", ErrInvalidValues, strings.Join(v.problems, "; "))
+		return warnings, fmt.Errorf("%w: %s", ErrInvalidValues, v)
 	}
 	return warnings, nil
 }
@@ -62,6 +62,11 @@ type validation struct {
 	problems []string
 	// remote are the references of schemas that were not fetched.
 	remote map[string]bool
+}
+
+// String lists the faults, in the same order each time: the library finds them in that of a map.
+func (v *validation) String() string {
+	return strings.Join(slices.Compact(slices.Sorted(slices.Values(v.problems))), "; ")
 }
 
 // Load returns a schema that allows everything in place of a referenced one.
@@ -140,6 +145,13 @@ func (v *validation) schema(c *chart.Chart, values map[string]any, path []string
 		return fmt.Errorf("%w: read values.schema.json of chart %s: %w", ErrRender, c.Name(), err)
 	}
 	compiled, err := compiler.Compile(name)
+	var refused *jsonschema.SchemaValidationError
+	var invalid *jsonschema.ValidationError
+	if errors.As(err, &refused) && errors.As(refused.Err, &invalid) {
+		faults := &validation{}
+		faults.collect(invalid, nil)
+		return fmt.Errorf("%w: values.schema.json of chart %s is no valid JSON schema: %s", ErrRender, c.Name(), faults)
+	}
 	if err != nil {
 		return fmt.Errorf("%w: read values.schema.json of chart %s: %w", ErrRender, c.Name(), err)
 	}
@@ -147,7 +159,6 @@ func (v *validation) schema(c *chart.Chart, values map[string]any, path []string
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalidValues, err)
 	}
-	var invalid *jsonschema.ValidationError
 	if err := compiled.Validate(plain); errors.As(err, &invalid) {
 		v.collect(invalid, path)
 	} else if err != nil {
@@ -186,6 +197,9 @@ func (v *validation) collect(invalid *jsonschema.ValidationError, path []string)
 // would show the value are replaced.
 func describe(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
+	case *kind.AdditionalProperties:
+		slices.Sort(k.Properties)
+		return k.LocalizedString(message.NewPrinter(language.English))
 	case *kind.Pattern:
 		return fmt.Sprintf("must match the pattern %s", k.Want)
 	case *kind.Format:

@@ -131,17 +131,43 @@ func (r *Rendered) check() error {
 	return check(texts)
 }
 
-// Validate does what ValidateValues does, and checks the size of the CRDs, which are applied before
-// anything is rendered.
-func Validate(c *chart.Chart, values map[string]any) (warnings []string, err error) {
-	if warnings, err = ValidateValues(c, values); err != nil {
-		return warnings, err
+// Checked is what is known of a chart and values before anything is rendered.
+type Checked struct {
+	// CRDs are the files of the crds folders, of the chart and of the subcharts that the values enable,
+	// each once.
+	CRDs []CRD
+	// Warnings list what was not checked.
+	Warnings []string
+}
+
+// CRD is a file of a crds folder.
+type CRD struct {
+	Name string
+	Data []byte
+}
+
+// Validate does what ValidateValues does, and returns the CRDs, which are applied before anything is
+// rendered. It checks their size.
+func Validate(c *chart.Chart, values map[string]any) (*Checked, error) {
+	warnings, err := ValidateValues(c, values)
+	checked := &Checked{Warnings: warnings}
+	if err != nil {
+		return checked, err
+	}
+	c = Clone(c)
+	if err := chartutil.ProcessDependenciesWithMerge(c, copyValues(values)); err != nil {
+		return checked, fmt.Errorf("%w: %w", ErrInvalidValues, err)
 	}
 	var texts []named
+	seen := map[string]bool{} // a subchart may be used under several names
 	for _, crd := range c.CRDObjects() {
-		texts = append(texts, named{crd.Filename, string(crd.File.Data)})
+		if text := string(crd.File.Data); !seen[text] {
+			seen[text] = true
+			texts = append(texts, named{crd.Filename, text})
+			checked.CRDs = append(checked.CRDs, CRD{crd.Filename, crd.File.Data})
+		}
 	}
-	return warnings, check(texts)
+	return checked, check(texts)
 }
 
 // check rejects manifests that nobody could parse without much memory, which Helm does several times.

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"waybill.dev/waybill/sync/render"
+	"waybill.dev/waybill/sync/turns"
 )
 
 // Defaults of Options.
@@ -54,7 +57,7 @@ type Builder struct {
 	memory      int64
 	quick, time time.Duration
 	// turns are those of everything, and long of these those of what is not quick.
-	turns, long *turns
+	turns, long *turns.Turns
 
 	mu sync.Mutex
 	// idle processes; the last one was used last.
@@ -81,8 +84,8 @@ func NewBuilder(o Options) *Builder {
 		memory: cmp.Or(o.Memory, DefaultMemory),
 		quick:  cmp.Or(o.Quick, DefaultQuick),
 		time:   cmp.Or(o.Time, DefaultTime),
-		turns:  newTurns(processes),
-		long:   newTurns(max(1, processes-1)),
+		turns:  turns.New(processes),
+		long:   turns.New(max(1, processes-1)),
 	}
 }
 
@@ -97,23 +100,25 @@ func (b *Builder) limit(other time.Duration) time.Duration {
 // do renders a task. The error is a *fault, if it is what the renderer itself returned; the failure of an
 // answer; errMemory, errStack or errTime; that of ctx; or one that is nobody's fault.
 func (b *Builder) do(ctx context.Context, t task) error {
-	err := b.inTurn(ctx, t, b.hurry)
+	whom := render.TermsOf(ctx).For
+	err := b.inTurn(ctx, t, func(giveUp context.CancelCauseFunc) func() { return b.hurry(whom, giveUp) })
 	if !errors.Is(err, errCrowded) {
 		return err
 	}
-	if err := b.long.acquire(ctx); err != nil {
+	if err := b.long.Acquire(ctx, whom); err != nil {
 		return fmt.Errorf("wait for others that take long to be rendered: %w", err)
 	}
-	defer b.long.release()
+	defer b.long.Release(whom)
 	return b.inTurn(ctx, t, func(context.CancelCauseFunc) func() { return func() {} })
 }
 
 // inTurn waits for its turn and renders. hurry may give that up, until what it returns is called.
 func (b *Builder) inTurn(ctx context.Context, t task, hurry func(context.CancelCauseFunc) func()) error {
-	if err := b.turns.acquire(ctx); err != nil {
+	whom := render.TermsOf(ctx).For
+	if err := b.turns.Acquire(ctx, whom); err != nil {
 		return fmt.Errorf("wait for others to be rendered: %w", err)
 	}
-	defer b.turns.release()
+	defer b.turns.Release(whom)
 	ctx, end := context.WithTimeoutCause(ctx, t.time(), errTime)
 	defer end()
 	ctx, giveUp := context.WithCancelCause(ctx)
@@ -168,7 +173,7 @@ func (b *Builder) with(ctx context.Context, p *process, t task) (err error) {
 
 // hurry gives a task up when it is not quick, and as many others are not. The returned function ends
 // that.
-func (b *Builder) hurry(giveUp context.CancelCauseFunc) (done func()) {
+func (b *Builder) hurry(whom string, giveUp context.CancelCauseFunc) (done func()) {
 	var mu sync.Mutex
 	held, ended := false, false
 	timer := time.AfterFunc(b.quick, func() {
@@ -177,7 +182,7 @@ func (b *Builder) hurry(giveUp context.CancelCauseFunc) (done func()) {
 		if ended {
 			return
 		}
-		if held = b.long.tryAcquire(); !held {
+		if held = b.long.TryAcquire(whom); !held {
 			giveUp(errCrowded)
 		}
 	})
@@ -186,7 +191,7 @@ func (b *Builder) hurry(giveUp context.CancelCauseFunc) (done func()) {
 		mu.Lock()
 		defer mu.Unlock()
 		if ended = true; held {
-			b.long.release()
+			b.long.Release(whom)
 		}
 	}
 }

@@ -34,10 +34,10 @@ func (b *Builder) Render(ctx context.Context, c *chart.Chart, o helm.Options) (*
 }
 
 // Validate checks values and CRDs as helm.Validate does. Its errors are those of Render.
-func (b *Builder) Validate(ctx context.Context, c *chart.Chart, values map[string]any) (warnings []string, err error) {
+func (b *Builder) Validate(ctx context.Context, c *chart.Chart, values map[string]any) (*helm.Checked, error) {
 	r := &rendering{chart: c, options: helm.Options{Values: values}, validate: true, limit: b.time}
-	err = b.render(ctx, r)
-	return r.warnings, err
+	err := b.render(ctx, r)
+	return &helm.Checked{CRDs: r.crds, Warnings: r.warnings}, err
 }
 
 // render renders a chart, and explains why that was ended.
@@ -81,6 +81,7 @@ type rendering struct {
 	lookup   helm.Lookup
 	files    map[string]string
 	recorded *chart.Chart
+	crds     []helm.CRD
 	warnings []string
 	// failure is the first error of a lookup that is not about what the templates asked for.
 	failure error
@@ -106,7 +107,8 @@ func (r *rendering) most() int64         { return mostChart }
 func (r *rendering) time() time.Duration { return r.limit }
 
 func (r *rendering) request(p *process) (request, error) {
-	r.files, r.recorded, r.warnings, r.failure, r.lookup = map[string]string{}, helm.Recorded(r.chart, r.chart.Metadata, r.chart.Values), nil, nil, nil
+	r.files, r.recorded = map[string]string{}, helm.Recorded(r.chart, r.chart.Metadata, r.chart.Values)
+	r.crds, r.warnings, r.failure, r.lookup = nil, nil, nil, nil
 	o := r.options
 	values, err := packMap(o.Values)
 	if err != nil {
@@ -132,6 +134,9 @@ func (r *rendering) take(t turn) error {
 	r.warnings = append(r.warnings, t.Warnings...)
 	if t.Text != nil {
 		r.files[t.Text.Name] = t.Text.Text
+	}
+	if t.CRD != nil {
+		r.crds = append(r.crds, *t.CRD)
 	}
 	if t.Recorded == nil {
 		return nil

@@ -182,9 +182,9 @@ func TestBuilder_errorsAreThoseOfTheChart(t *testing.T) {
 	assert.ErrorContains(t, err, "replicas: got string, want integer")
 	_, err = builder.Validate(t.Context(), shop, o.Values)
 	require.ErrorIs(t, err, helm.ErrInvalidValues)
-	warnings, err := builder.Validate(t.Context(), shop, values{"extra": values{"any": "thing"}})
+	checked, err := builder.Validate(t.Context(), shop, values{"extra": values{"any": "thing"}})
 	require.NoError(t, err)
-	assert.Len(t, warnings, 1)
+	assert.Len(t, checked.Warnings, 1)
 
 	_, err = builder.Render(t.Context(), template(`{{ fail "needs a name" }}`), one)
 	require.ErrorIs(t, err, helm.ErrRender)

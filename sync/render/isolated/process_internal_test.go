@@ -78,7 +78,7 @@ func endless() fstest.MapFS {
 // However many take long, one process is left for builds that do not.
 func TestBuilder_isNotFilledByWhatTakesLong(t *testing.T) {
 	b := NewBuilder(Options{Quick: time.Millisecond})
-	require.True(t, b.long.tryAcquire(), "another build takes long")
+	require.True(t, b.long.TryAcquire(""), "another build takes long")
 	short, end := context.WithTimeout(t.Context(), time.Second)
 	defer end()
 	_, _, err := b.Build(short, endless(), ".")
@@ -89,13 +89,13 @@ func TestBuilder_isNotFilledByWhatTakesLong(t *testing.T) {
 	require.NoError(t, err, "it is done before anybody asks whether it is quick")
 	assert.Len(t, objects, 1)
 
-	b.long.release()
+	b.long.Release("")
 	b.quick = time.Nanosecond
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, _, err = b.Build(ctx, endless(), ".")
 	require.ErrorIs(t, err, context.DeadlineExceeded, "it was not given up before its time")
-	assert.True(t, b.long.tryAcquire(), "its place is free again")
+	assert.True(t, b.long.TryAcquire(""), "its place is free again")
 }
 
 // A process does not outlive the one that started it, which may be killed at any time, whatever it is at.

@@ -36,6 +36,7 @@ type turn struct {
 	Problem  *manifest.Problem
 	Text     *text
 	Warnings []string
+	CRD      *helm.CRD
 	Recorded *recorded
 
 	// Fault and End are the last turn.

@@ -76,9 +76,7 @@ func (s *server) render(r *chartRequest) (err error) {
 		return err
 	}
 	if r.Validate {
-		warnings, err := helm.Validate(c, r.Values.unpackMap())
-		s.warn(warnings)
-		return err
+		return s.validate(c, r.Values.unpackMap())
 	}
 	var lookup helm.Lookup
 	if r.Lookup {
@@ -103,6 +101,19 @@ func (s *server) render(r *chartRequest) (err error) {
 		return err
 	}
 	s.tell(turn{Recorded: changed})
+	return nil
+}
+
+// validate checks values, and tells the CRDs.
+func (s *server) validate(c *chart.Chart, values map[string]any) error {
+	checked, err := helm.Validate(c, values)
+	s.warn(checked.Warnings)
+	if err != nil {
+		return err
+	}
+	for i := range checked.CRDs {
+		s.tell(turn{CRD: &checked.CRDs[i]})
+	}
 	return nil
 }
 
