@@ -45,7 +45,7 @@ generate: ## Regenerate deepcopy functions, CRDs and ClusterRoles from the code'
 	$(call role,webhook,webhooks)
 verify: generate ## Fail when anything generated, formatted or tidied differs from what is committed
 	gofmt -l -w $$(git ls-files --cached --others --exclude-standard '*.go')
-	for module in . test/controlplane test/controlplane/kwok; do (cd $$module && go mod tidy) || exit 1; done
+	for module in . test/controlplane test/controlplane/kwok test/controlplane/volumes; do (cd $$module && go mod tidy) || exit 1; done
 	go vet ./...
 	$(GOLANGCI_LINT) run
 	@if [ -n "$$(git status --porcelain)" ]; then \
