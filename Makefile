@@ -13,6 +13,7 @@ export CGO_ENABLED := $(if $(RACE),1,0)
 HUB := gitsync applicationdefinition
 DRIVER := kubernetescluster applicationinstallation kubernetesapplication kubernetesapplicationresource
 AGENT := application
+DATA := executionhook
 comma := ,
 role = $(CONTROLLER_GEN) rbac:roleName=waybill-$(1)$(comma)fileName=$(1).yaml $(2:%=paths=./%/...) output:dir=charts/waybill/files/rbac
 
@@ -48,10 +49,11 @@ generate: ## Regenerate deepcopy functions, CRDs and ClusterRoles from the code'
 	$(call role,hub,$(HUB:%=sync/controllers/%))
 	$(call role,driver,$(DRIVER:%=sync/controllers/%))
 	$(call role,agent,$(AGENT:%=sync/controllers/%))
+	$(call role,data,$(DATA:%=sync/controllers/%))
 	$(call role,webhook,webhooks)
 verify: generate ## Fail when anything generated, formatted or tidied differs from what is committed
 	gofmt -l -w $$(git ls-files --cached --others --exclude-standard '*.go')
-	for module in . .ci/release test/controlplane test/controlplane/kwok; do (cd $$module && go mod tidy) || exit 1; done
+	for module in . .ci/release test/controlplane test/controlplane/kwok test/controlplane/volumes; do (cd $$module && go mod tidy) || exit 1; done
 	go vet ./...
 	$(GOLANGCI_LINT) run
 	@if [ -n "$$(git status --porcelain)" ]; then \

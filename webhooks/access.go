@@ -155,6 +155,9 @@ func extra(in map[string]authenticationv1.ExtraValue) map[string]authorizationv1
 // describe puts a permission in words: `delete statefulsets.apps in namespace "a"`.
 func describe(p authorizationv1.ResourceAttributes) string {
 	s := p.Verb + " " + p.Resource
+	if p.Subresource != "" {
+		s += "/" + p.Subresource
+	}
 	if p.Group != "" {
 		s += "." + p.Group
 	}

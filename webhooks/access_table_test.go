@@ -149,6 +149,18 @@ func deputies(t *testing.T, c *cluster) map[string]deputy {
 			d.Annotations = map[string]string{v1alpha1.CopyOfAnnotation: "a-hub"}
 			return d
 		}, []permission{inCluster(in(v1alpha1.Group, "applicationdefinitions", "copy"))}, nil},
+		"HookAction": {"others run it, too", func(ns string) client.Object {
+			return &v1alpha1.HookAction{
+				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "lock"},
+				Spec:       v1alpha1.HookActionSpec{Action: v1alpha1.HookHandler{Exec: v1alpha1.ExecAction{Command: []string{"sync"}}}},
+			}
+		}, []permission{in("", "pods/exec", "create")}, nil},
+		"ExecutionHook": {"it runs a command", func(ns string) client.Object {
+			return &v1alpha1.ExecutionHook{
+				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "lock"},
+				Spec:       v1alpha1.ExecutionHookSpec{ActionName: "lock", Pods: []v1alpha1.HookPod{{Name: "db-0"}}},
+			}
+		}, []permission{in("", "pods/exec", "create")}, nil},
 		"values": {"any installation may take values from it", func(ns string) client.Object {
 			return protectedMap(ns, "shared")
 		}, []permission{inCluster(in(v1alpha1.Group, "applicationdefinitions", "install"))}, nil},
@@ -195,6 +207,7 @@ var rows = map[string]string{
 	"KubernetesApplication":         "a KubernetesApplication, a KubernetesApplicationResource",
 	"KubernetesApplicationResource": "a KubernetesApplication, a KubernetesApplicationResource",
 	"definition":                    "an ApplicationDefinition", "installation": "an ApplicationInstallation",
+	"HookAction": "a HookAction, an ExecutionHook", "ExecutionHook": "a HookAction, an ExecutionHook",
 	"values": "a Secret or ConfigMap with the label `apps.waybill.dev/values: protected`",
 }
 

@@ -51,6 +51,8 @@ func Hooks() registration.Hooks {
 			{Resource: applicationResource, Path: validatePath(applicationResource), Operations: writes, Scope: namespaced},
 			{Resource: kubernetesApplicationResource, Path: validatePath(kubernetesApplicationResource), Operations: writes, Scope: namespaced},
 			{Resource: kubernetesApplicationResourceResource, Path: validatePath(kubernetesApplicationResourceResource), Operations: writes, Scope: namespaced},
+			{Resource: hookActionResource, Path: validatePath(hookActionResource), Operations: writes, Scope: namespaced},
+			{Resource: executionHookResource, Path: validatePath(executionHookResource), Operations: writes, Scope: namespaced},
 		},
 	}
 }
@@ -100,6 +102,8 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, o Options, index
 		serve(h, v1alpha1.ApplicationKind, applicationResource, apps),
 		serve(h, v1alpha1.KubernetesApplicationKind, kubernetesApplicationResource, scheduled),
 		serve(h, v1alpha1.KubernetesApplicationResourceKind, kubernetesApplicationResourceResource, &kubernetesApplicationResources{access: reviews, secrets: secrets}),
+		serve(h, v1alpha1.HookActionKind, hookActionResource, &hookActions{access: reviews}),
+		serve(h, v1alpha1.ExecutionHookKind, executionHookResource, &executionHooks{access: reviews}),
 	} {
 		if err != nil {
 			return err

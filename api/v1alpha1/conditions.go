@@ -302,3 +302,16 @@ const (
 	// deleted it. The object stays until somebody decides what should happen to it (C40).
 	OwnerMissingReason = "OwnerMissing"
 )
+
+// Reasons of ExecutionHook.
+const (
+	// HookActionNotFoundReason: the HookAction that the spec names does not exist.
+	HookActionNotFoundReason = "HookActionNotFound"
+
+	// HookFailedReason: the command failed in a container, and onError of its HookAction is Fail.
+	HookFailedReason = "HookFailed"
+
+	// HookInterruptedReason: waybill-sync ended while the command ran. Nobody knows whether it
+	// succeeded; it is not run again.
+	HookInterruptedReason = "HookInterrupted"
+)

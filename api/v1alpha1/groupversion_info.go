@@ -32,6 +32,8 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&Application{}, &ApplicationList{},
 		&KubernetesApplication{}, &KubernetesApplicationList{},
 		&KubernetesApplicationResource{}, &KubernetesApplicationResourceList{},
+		&HookAction{}, &HookActionList{},
+		&ExecutionHook{}, &ExecutionHookList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -10,15 +10,29 @@ import (
 	"waybill.dev/waybill/sync/controllers/application"
 	"waybill.dev/waybill/sync/controllers/applicationdefinition"
 	"waybill.dev/waybill/sync/controllers/applicationinstallation"
+	"waybill.dev/waybill/sync/controllers/executionhook"
 	"waybill.dev/waybill/sync/controllers/gitsync"
 	"waybill.dev/waybill/sync/controllers/kubernetesapplication"
 	"waybill.dev/waybill/sync/controllers/kubernetesapplicationresource"
 	"waybill.dev/waybill/sync/controllers/kubernetescluster"
+	"waybill.dev/waybill/sync/hook"
 )
 
-// addAgent adds the selected controllers of the role agent, which serve the cluster that they
-// run in.
-func addAgent(ctx context.Context, mgr ctrl.Manager, local *cluster.Cluster, selected map[string]bool) error {
+// addLocal adds the selected controllers of the roles agent and data, which serve the cluster that
+// they run in.
+func addLocal(ctx context.Context, mgr ctrl.Manager, local *cluster.Cluster, selected map[string]bool) error {
+	if selected[executionHook] {
+		runner, err := hook.NewRunner(mgr.GetConfig())
+		if err != nil {
+			return err
+		}
+		hooks := &executionhook.Reconciler{
+			Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(programName), Runner: runner, Pods: mgr.GetAPIReader(),
+		}
+		if err := hooks.SetupWithManager(ctx, mgr); err != nil {
+			return err
+		}
+	}
 	if !selected[applications] {
 		return nil
 	}

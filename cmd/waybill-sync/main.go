@@ -108,7 +108,7 @@ func parse(args []string) (*options, error) {
 
 // childMemory returns how much memory the child processes take beside this one, in the same container.
 func (o *options) childMemory(selected map[string]bool) int64 {
-	if onlyAgent(selected) {
+	if onlyLocal(selected) {
 		return 0
 	}
 	return isolated.DefaultProcesses * o.renderMemory.Value()

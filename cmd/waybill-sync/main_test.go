@@ -22,7 +22,7 @@ func TestRun_refusesWhatCannotWork(t *testing.T) {
 	}{
 		"unknown flag":            {[]string{"--nope"}, "unknown flag: --nope"},
 		"an argument is no flag":  {[]string{"gitsync"}, `unexpected argument "gitsync"`},
-		"unknown controller":      {[]string{"--controllers=gitsync,gitsink"}, `--controllers: "gitsink" is unknown, use agent, all, driver, hub, gitsync,`},
+		"unknown controller":      {[]string{"--controllers=gitsync,gitsink"}, `--controllers: "gitsink" is unknown, use agent, all, data, driver, hub, gitsync,`},
 		"no controller":           {[]string{"--controllers="}, "--controllers: name at least one of agent, all,"},
 		"no such file":            {[]string{"--kubeconfig=/does/not/exist"}, "load kubeconfig: stat /does/not/exist: no such file or directory"},
 		"not the type of a value": {[]string{"--workers=many"}, `invalid argument "many" for "--workers"`},
@@ -97,8 +97,8 @@ func TestSelectControllers(t *testing.T) {
 	selected, err := selectControllers([]string{"hub", "gitsync", "application"})
 	require.NoError(t, err)
 	assert.Equal(t, map[string]bool{"gitsync": true, "applicationdefinition": true, "application": true}, selected)
-	assert.False(t, onlyAgent(selected))
-	selected, err = selectControllers([]string{"agent"})
+	assert.False(t, onlyLocal(selected))
+	selected, err = selectControllers([]string{"agent", "data"})
 	require.NoError(t, err)
-	assert.True(t, onlyAgent(selected))
+	assert.True(t, onlyLocal(selected))
 }

@@ -14,6 +14,7 @@ const (
 	applicationDefinition   = "applicationdefinition"
 	applicationInstallation = "applicationinstallation"
 	applications            = "application"
+	executionHook           = "executionhook"
 
 	kubernetesApplication         = "kubernetesapplication"
 	kubernetesApplicationResource = "kubernetesapplicationresource"
@@ -27,9 +28,10 @@ var roles = map[string][]string{
 	"hub":    {gitSync, applicationDefinition},
 	"driver": {kubernetesCluster, applicationInstallation, kubernetesApplication, kubernetesApplicationResource},
 	"agent":  {applications},
+	"data":   {executionHook},
 	roleAll: {
 		gitSync, kubernetesCluster, applicationDefinition, applicationInstallation,
-		kubernetesApplication, kubernetesApplicationResource, applications,
+		kubernetesApplication, kubernetesApplicationResource, applications, executionHook,
 	},
 }
 
@@ -39,11 +41,11 @@ func known() string {
 	return strings.Join(names, ", ")
 }
 
-// onlyAgent reports whether only controllers of the role agent are selected: they know no cluster
-// but their own, no sources and no credentials.
-func onlyAgent(selected map[string]bool) bool {
+// onlyLocal reports whether only controllers of the roles agent and data are selected: they know no
+// cluster but their own, no sources and no credentials.
+func onlyLocal(selected map[string]bool) bool {
 	for name := range selected {
-		if !slices.Contains(roles["agent"], name) {
+		if !slices.Contains(roles["agent"], name) && !slices.Contains(roles["data"], name) {
 			return false
 		}
 	}

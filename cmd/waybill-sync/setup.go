@@ -108,10 +108,10 @@ func setup(ctx context.Context, mgr ctrl.Manager, o *options, selected map[strin
 	if err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
-	if err := addAgent(drain.Context(), mgr, local, selected); err != nil {
+	if err := addLocal(drain.Context(), mgr, local, selected); err != nil {
 		return err
 	}
-	if onlyAgent(selected) {
+	if onlyLocal(selected) {
 		return nil
 	}
 	s, err := newShared(ctx, mgr, o, shared{drain: drain, local: local})

@@ -30,6 +30,9 @@ var documented = map[string]kind{
 
 	v1alpha1.KubernetesApplicationKind:         {&v1alpha1.KubernetesApplication{}, v1alpha1.KubernetesApplicationSpec{}},
 	v1alpha1.KubernetesApplicationResourceKind: {&v1alpha1.KubernetesApplicationResource{}, v1alpha1.KubernetesApplicationResourceSpec{}},
+
+	v1alpha1.HookActionKind:    {&v1alpha1.HookAction{}, v1alpha1.HookActionSpec{}},
+	v1alpha1.ExecutionHookKind: {&v1alpha1.ExecutionHook{}, v1alpha1.ExecutionHookSpec{}},
 }
 
 func page(t *testing.T, name string) string {

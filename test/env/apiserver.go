@@ -40,12 +40,18 @@ func (c *Cluster) writeServerFiles() error {
 	if err != nil {
 		return fmt.Errorf("encode key of service account tokens: %w", err)
 	}
+	kubelet, err := c.authority.client(kubeletClient)
+	if err != nil {
+		return err
+	}
 	files := map[string][]byte{
-		"ca.crt":      c.authority.pem,
-		"serving.crt": serving.cert,
-		"serving.key": serving.key,
-		"tokens.key":  tokenKey,
-		"audit.yaml":  []byte(auditPolicy),
+		"kubelet-client.crt": kubelet.cert,
+		"kubelet-client.key": kubelet.key,
+		"ca.crt":             c.authority.pem,
+		"serving.crt":        serving.cert,
+		"serving.key":        serving.key,
+		"tokens.key":         tokenKey,
+		"audit.yaml":         []byte(auditPolicy),
 	}
 	for name, content := range files {
 		if err := os.WriteFile(c.file(name), content, 0o600); err != nil {
@@ -133,6 +139,10 @@ func (c *Cluster) apiServerFlags() []string {
 		"--authorization-mode=RBAC",
 		"--allow-privileged",
 		"--client-ca-file=" + c.file("ca.crt"),
+		"--kubelet-certificate-authority=" + c.file("ca.crt"),
+		"--kubelet-client-certificate=" + c.file("kubelet-client.crt"),
+		"--kubelet-client-key=" + c.file("kubelet-client.key"),
+		"--kubelet-preferred-address-types=InternalIP",
 		"--tls-cert-file=" + c.file("serving.crt"),
 		"--tls-private-key-file=" + c.file("serving.key"),
 		"--service-account-issuer=https://kubernetes.default.svc",

@@ -22,18 +22,34 @@ const stagesFile = "kwok-stages.yaml"
 const (
 	kubernetesModule = "test/controlplane"
 	kwokModule       = "test/controlplane/kwok"
+	volumesModule    = "test/controlplane/volumes"
 )
 
 // program is one command of the control plane and where it comes from.
 type program struct{ name, module, pkg string }
 
-var programs = []program{
-	{"etcd", kubernetesModule, "go.etcd.io/etcd/server/v3"},
-	{"kube-apiserver", kubernetesModule, "k8s.io/kubernetes/cmd/kube-apiserver"},
-	{"kube-controller-manager", kubernetesModule, "k8s.io/kubernetes/cmd/kube-controller-manager"},
-	{"kube-scheduler", kubernetesModule, "k8s.io/kubernetes/cmd/kube-scheduler"},
-	{"kubectl", kubernetesModule, "k8s.io/kubernetes/cmd/kubectl"},
-	{"kwok", kwokModule, "sigs.k8s.io/kwok/cmd/kwok"},
+// programSet is what is built together, into one directory.
+type programSet struct {
+	name     string   // in messages
+	folder   string   // relative to bin/k8s
+	modules  []string // pin what is built; the first names a version of k8s.io/kubernetes
+	programs []program
+	// files adds what the programs need beside them.
+	files func(ctx context.Context, root, dir string) error
+}
+
+var controlPlane = programSet{
+	name:    "control plane",
+	modules: []string{kubernetesModule, kwokModule},
+	programs: []program{
+		{"etcd", kubernetesModule, "go.etcd.io/etcd/server/v3"},
+		{"kube-apiserver", kubernetesModule, "k8s.io/kubernetes/cmd/kube-apiserver"},
+		{"kube-controller-manager", kubernetesModule, "k8s.io/kubernetes/cmd/kube-controller-manager"},
+		{"kube-scheduler", kubernetesModule, "k8s.io/kubernetes/cmd/kube-scheduler"},
+		{"kubectl", kubernetesModule, "k8s.io/kubernetes/cmd/kubectl"},
+		{"kwok", kwokModule, "sigs.k8s.io/kwok/cmd/kwok"},
+	},
+	files: writeStages,
 }
 
 // Binaries returns the directory that holds the control plane's programs: etcd,
@@ -47,15 +63,21 @@ func Binaries(ctx context.Context) (string, error) {
 	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
 		return dir, nil
 	}
+	return controlPlane.ready(ctx)
+}
+
+// ready returns the directory with the set's programs, after building them if they are missing or
+// outdated.
+func (s programSet) ready(ctx context.Context) (string, error) {
 	root, err := Root()
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(root, "bin", "k8s")
+	dir := filepath.Join(root, "bin", "k8s", s.folder)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("create directory for control plane: %w", err)
+		return "", fmt.Errorf("create directory for %s: %w", s.name, err)
 	}
-	want, err := stamp(root)
+	want, err := s.stamp(root)
 	if err != nil {
 		return "", err
 	}
@@ -70,11 +92,11 @@ func Binaries(ctx context.Context) (string, error) {
 	if built(dir, want) { // by the process that held the lock
 		return dir, nil
 	}
-	if err := build(ctx, root, dir); err != nil {
-		return "", fmt.Errorf("build control plane: %w", err)
+	if err := s.build(ctx, root, dir); err != nil {
+		return "", fmt.Errorf("build %s: %w", s.name, err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, ".stamp"), []byte(want), 0o600); err != nil {
-		return "", fmt.Errorf("mark control plane as built: %w", err)
+		return "", fmt.Errorf("mark %s as built: %w", s.name, err)
 	}
 	return dir, nil
 }
@@ -105,9 +127,9 @@ func built(dir, want string) bool {
 }
 
 // stamp returns a hash that changes when the programs to build change.
-func stamp(root string) (string, error) {
-	input := []byte(fmt.Sprint(runtime.Version(), runtime.GOARCH, buildFlags("version"), programs))
-	for _, module := range []string{kubernetesModule, kwokModule} {
+func (s programSet) stamp(root string) (string, error) {
+	input := []byte(fmt.Sprint(runtime.Version(), runtime.GOARCH, buildFlags("version"), s.programs))
+	for _, module := range s.modules {
 		for _, name := range []string{"go.mod", "go.sum"} {
 			content, err := os.ReadFile(filepath.Join(root, module, name))
 			if err != nil {
@@ -127,17 +149,17 @@ func buildFlags(version string) []string {
 	return []string{"-trimpath", "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=" + version}
 }
 
-func build(ctx context.Context, root, dir string) error {
+func (s programSet) build(ctx context.Context, root, dir string) error {
 	started := time.Now()
 	progress := func(format string, args ...any) {
-		fmt.Fprintf(os.Stderr, "control plane: "+format+"\n", args...)
+		fmt.Fprintf(os.Stderr, s.name+": "+format+"\n", args...)
 	}
 	progress("building into %s; minutes the first time", dir)
-	version, err := goCommand(ctx, filepath.Join(root, kubernetesModule), "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
+	version, err := goCommand(ctx, filepath.Join(root, s.modules[0]), "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
 	if err != nil {
 		return err
 	}
-	for _, p := range programs {
+	for _, p := range s.programs {
 		progress("%s", p.name)
 		target := filepath.Join(dir, p.name)
 		args := append([]string{"build", "-o", target + ".new"}, buildFlags(version)...)
@@ -149,7 +171,7 @@ func build(ctx context.Context, root, dir string) error {
 			return err
 		}
 	}
-	if err := writeStages(ctx, root, dir); err != nil {
+	if err := s.files(ctx, root, dir); err != nil {
 		return err
 	}
 	progress("built in %s", time.Since(started).Round(time.Second))

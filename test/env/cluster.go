@@ -58,6 +58,7 @@ type Cluster struct {
 	apiServer *Process   // nil while killed
 	manager   *Process   // kube-controller-manager, also in others
 	others    []*Process // everything but the API server
+	beside    []func()   // called before everything else when the cluster stops
 	stopOnce  sync.Once
 
 	audit struct {
@@ -176,10 +177,36 @@ func (c *Cluster) KubeconfigFile() string { return filepath.Join(c.dir, "admin.k
 // Address returns the API server's host:port.
 func (c *Cluster) Address() string { return c.port.addr() }
 
+// OnStop makes Stop call stop before it kills the control plane: for servers that somebody runs beside
+// the cluster. The last is called first.
+func (c *Cluster) OnStop(stop func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.beside = append(c.beside, stop)
+}
+
+// Dir creates a directory that is removed with the cluster.
+func (c *Cluster) Dir(name string) (string, error) {
+	if err := os.Mkdir(c.file(name), 0o755); err != nil {
+		return "", fmt.Errorf("create directory beside cluster %s: %w", c.options.Name, err)
+	}
+	return c.file(name), nil
+}
+
+func (c *Cluster) stopBeside() {
+	c.mu.Lock()
+	stops := c.beside
+	c.mu.Unlock()
+	for _, stop := range slices.Backward(stops) {
+		stop()
+	}
+}
+
 // Stop kills the control plane and removes its files. Stopping twice is allowed.
 func (c *Cluster) Stop() {
 	c.stopOnce.Do(func() {
 		c.forget()
+		c.stopBeside()
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		processes := c.others

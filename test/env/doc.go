@@ -11,6 +11,7 @@
 //
 //	func TestMain(m *testing.M) { env.Main(m) }
 //
-// and gets them from Shared. Other programs call StartCluster, StartGitServer and so on, and
+// and gets them from Shared. Package volumes, below this one, adds volumes with snapshots, and commands
+// that run in Pods. Other programs call StartCluster, StartGitServer and so on, and
 // StopAll when they end.
 package env

@@ -207,6 +207,13 @@ var spawner = sync.OnceValue(func() chan<- func() {
 	return work
 })
 
+// StartChild starts cmd in a process group of its own. It dies with this process, but is not stopped by
+// StopAll; the caller must wait for it.
+func StartChild(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = childAttributes()
+	return spawn(cmd)
+}
+
 func spawn(cmd *exec.Cmd) error {
 	result := make(chan error)
 	spawner() <- func() { result <- cmd.Start() }

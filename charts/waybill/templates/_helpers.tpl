@@ -183,7 +183,7 @@ The programs of waybill-sync, as JSON: one with all roles, or one per role. Each
 */}}
 {{- define "waybill.syncs" -}}
 {{- $roles := list -}}
-{{- range list "hub" "driver" "agent" -}}
+{{- range list "hub" "driver" "agent" "data" -}}
 {{- if index $.Values.roles . }}{{ $roles = append $roles . }}{{ end -}}
 {{- end -}}
 {{- $syncs := list -}}

@@ -1,6 +1,7 @@
 /*
-Build builds the control plane that tests, demo and benchmarks run against, so that the minutes
-that it takes on a fresh machine do not count towards any test's time limit.
+Build builds the control plane that tests, demo and benchmarks run against, and the controllers of
+volumes and snapshots, so that the minutes that it takes on a fresh machine do not count towards any
+test's time limit.
 */
 package main
 
@@ -16,10 +17,18 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	_, err := env.Binaries(ctx)
+	err := build(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "build:", err)
 		os.Exit(1)
 	}
+}
+
+func build(ctx context.Context) error {
+	if _, err := env.Binaries(ctx); err != nil {
+		return err
+	}
+	_, err := env.VolumeBinaries(ctx)
+	return err
 }

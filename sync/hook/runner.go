@@ -1,0 +1,109 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/util/exec"
+)
+
+const (
+	// maxOutput is how much of a command's output is kept, from its beginning: tags are read from it.
+	maxOutput = 64 << 10
+
+	// maxErrors is how much of what a command writes to standard error is kept, from its end.
+	maxErrors = 1 << 10
+)
+
+// Target is the container that a command runs in.
+type Target struct {
+	Namespace, Pod string
+	// Container of the Pod; empty for the first.
+	Container string
+}
+
+// Result is how a command exited.
+type Result struct {
+	// ExitCode is 0 if the command succeeded.
+	ExitCode int32
+	// Output is what the command printed, up to 64 KiB.
+	Output []byte
+	// Cut is true if it printed more.
+	Cut bool
+	// Errors is the end of what the command wrote to standard error, up to 1 KiB.
+	Errors string
+}
+
+// ErrTimeout is returned for a command that had not exited in time. It may still run: Kubernetes
+// ends no command of a connection that is closed.
+var ErrTimeout = errors.New("the command did not exit in time")
+
+// Runner runs commands in containers of one cluster. It is safe for concurrent use.
+type Runner struct {
+	config *rest.Config
+	pods   rest.Interface
+}
+
+// NewRunner returns a Runner that acts with the identity of config.
+func NewRunner(config *rest.Config) (*Runner, error) {
+	clientset, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("build client for exec: %w", err)
+	}
+	return &Runner{config: config, pods: clientset.CoreV1().RESTClient()}, nil
+}
+
+// Run runs a command and returns how it exited. An error means that it is not known whether or how
+// the command ran: the API server or the node refused or broke the connection, or the time was up
+// (ErrTimeout).
+func (r *Runner) Run(ctx context.Context, t Target, command []string, timeout time.Duration) (Result, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, ErrTimeout)
+	defer cancel()
+	stream, err := r.open(t, command)
+	if err != nil {
+		return Result{}, err
+	}
+	output, failures := &head{most: maxOutput}, &tail{most: maxErrors}
+	err = stream.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: output, Stderr: failures})
+	result := Result{Errors: failures.text()}
+	result.Output, result.Cut = output.taken()
+	var exited exec.CodeExitError
+	switch {
+	case err == nil:
+		return result, nil
+	case errors.As(err, &exited):
+		result.ExitCode = int32(exited.Code)
+		return result, nil
+	case ctx.Err() != nil:
+		return result, context.Cause(ctx)
+	default:
+		return result, fmt.Errorf("exec in container %s of Pod %s/%s: %w", t.Container, t.Namespace, t.Pod, err)
+	}
+}
+
+// open prepares a connection; WebSockets are preferred, as older API servers know only SPDY.
+func (r *Runner) open(t Target, command []string) (remotecommand.Executor, error) {
+	url := r.pods.Get().Namespace(t.Namespace).Resource("pods").Name(t.Pod).SubResource("exec").
+		VersionedParams(&corev1.PodExecOptions{
+			Container: t.Container, Command: command, Stdout: true, Stderr: true,
+		}, scheme.ParameterCodec).URL()
+	spdy, err := remotecommand.NewSPDYExecutor(r.config, "POST", url)
+	if err != nil {
+		return nil, fmt.Errorf("prepare exec: %w", err)
+	}
+	socket, err := remotecommand.NewWebSocketExecutor(r.config, "GET", url.String())
+	if err != nil {
+		return nil, fmt.Errorf("prepare exec: %w", err)
+	}
+	return remotecommand.NewFallbackExecutor(socket, spdy, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	})
+}

@@ -1,0 +1,6 @@
+// Package csidriver is a CSI driver for tests. A volume is a folder with real files, a snapshot a copy
+// of the folder at one moment, and of several folders for a group snapshot. It runs in the process of
+// the test, which can make single calls slow or fail: see Fault.
+//
+// It has the services that provisioner and snapshotter call, but none for nodes: nothing is mounted.
+package csidriver
