@@ -44,9 +44,10 @@ type situation struct {
 	input     string
 }
 
-func (s situation) none() bool    { return len(s.observed.Revisions) == 0 }
-func (s situation) foreign() bool { return s.newest.OwnerHash != s.ownerHash }
-func (s situation) pending() bool { return s.newest.Status.IsPending() }
+func (s situation) none() bool     { return len(s.observed.Revisions) == 0 }
+func (s situation) foreign() bool  { return s.newest.OwnerHash != s.ownerHash }
+func (s situation) unmarked() bool { return s.newest.OwnerHash == "" && s.foreign() }
+func (s situation) pending() bool  { return s.newest.Status.IsPending() }
 func (s situation) atWork() bool {
 	return s.pending() && s.newest.Input == "" && s.observed.At.Sub(s.newest.Changed) < foreignPending
 }
@@ -66,7 +67,8 @@ var rules = []struct {
 	why    string
 }{
 	{situation.none, ActionInstall, "there is no release"},
-	{situation.foreign, ActionRefuse, "a release of this name exists and is not ours"},
+	{situation.unmarked, ActionRefuse, "another tool has installed a release of this name; uninstall it or, to take over its objects, delete the Secrets of its revisions (labels owner=helm and name)"},
+	{situation.foreign, ActionRefuse, "another installation has installed a release of this name; give this one another name"},
 	{situation.atWork, ActionWait, "somebody else is working on the release"},
 	{situation.pending, ActionUnlock, "the last action was broken off"},
 	{situation.inSync, ActionNone, "nothing has changed"},
