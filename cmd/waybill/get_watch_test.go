@@ -110,12 +110,12 @@ func TestGet_watchRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		"every kind":                  {[]string{"-w"}, "--watch shows one kind or one object: name it"},
-		"several kinds":               {[]string{"gs,kc", "-w"}, "--watch shows one kind or one object: name it"},
-		"objects of all clusters":     {[]string{"gs", "-w", "--all-clusters", "-o", "json"}, "--watch and --all-clusters print tables"},
+		"every kind":                   {[]string{"-w"}, "--watch shows one kind or one object: name it"},
+		"several kinds":                {[]string{"gs,kc", "-w"}, "--watch shows one kind or one object: name it"},
+		"objects of all clusters":      {[]string{"gs", "-w", "--all-clusters", "-o", "json"}, "--watch and --all-clusters print tables"},
 		"a column where there is none": {[]string{"gs", "-w", "--output-watch-events", "-o", "yaml"}, "--output-watch-events adds a column to tables"},
-		"a column without a watch":    {[]string{"gs", "--output-watch-events"}, "--output-watch-events is for --watch"},
-		"an object that is not":       {[]string{"gs", "none", "-w"}, "get gitsync/none in namespace " + namespace + `: gitsyncs.apps.waybill.dev "none" not found`},
+		"a column without a watch":     {[]string{"gs", "--output-watch-events"}, "--output-watch-events is for --watch"},
+		"an object that is not":        {[]string{"gs", "none", "-w"}, "get gitsync/none in namespace " + namespace + `: gitsyncs.apps.waybill.dev "none" not found`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := waybill(t, cluster, append([]string{"get", "-n", namespace}, tc.args...)...)

@@ -31,7 +31,7 @@ func unplugged(t *testing.T) *atomic.Int32 {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
 		t.Setenv(name, proxy.URL)
 	}
-	t.Setenv("KUBECONFIG", filepath.Join(write(t, map[string]string{"kubeconfig": "{"}), "kubeconfig"))
+	t.Setenv("KUBECONFIG", filepath.Join(write(t, map[string]string{"kubeconfig": "apiVersion: v1\nkind: Config\n"}), "kubeconfig"))
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	return requests
 }

@@ -18,7 +18,7 @@ import (
 func TestRoot_helpListsEveryVerb(t *testing.T) {
 	got := waybillWith(t, "", "--help")
 	require.Equal(t, 0, got.code)
-	for _, verb := range []string{"get", "tree", "validate", "render", "diff", "reconcile", "suspend", "resume", "adopt", "import", "version", "completion"} {
+	for _, verb := range []string{"get", "tree", "describe", "events", "logs", "validate", "render", "diff", "reconcile", "suspend", "resume", "adopt", "import", "version", "completion"} {
 		assert.Regexp(t, `(?m)^  `+verb+` `, got.out)
 	}
 }
@@ -69,6 +69,7 @@ func TestVersion(t *testing.T) {
 	got := waybillWith(t, "", "version")
 	require.Equal(t, 0, got.code)
 	assert.Regexp(t, `^waybill \S+.*\napi apps.waybill.dev/v1alpha1, go`, got.out)
+	assert.Equal(t, got.out, waybillWith(t, "", "--version").out)
 	got = waybillWith(t, "", "version", "-o", "json")
 	require.Equal(t, 0, got.code)
 	var build struct{ API, Go string }
