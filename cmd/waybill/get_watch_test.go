@@ -19,6 +19,7 @@ import (
 // sayReady sets what a GitSync says of itself.
 func sayReady(t *testing.T, c client.Client, sync *v1alpha1.GitSync, status metav1.ConditionStatus, message string) {
 	t.Helper()
+	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(sync), sync))
 	sync.Status.Conditions = []metav1.Condition{condition("Ready", status, "Succeeded", message)}
 	require.NoError(t, c.Status().Update(t.Context(), sync))
 }
@@ -68,6 +69,7 @@ func TestGet_watchAllClusters(t *testing.T) {
 	run := begin(t, hubCluster.KubeconfigFile(), "get", "installation", "web", "-n", apps, "--all-clusters", "-w")
 	run.prints(t, "web")
 	require.Eventually(t, func() bool { return strings.Contains(run.errOut.String(), "cluster dublin is missing") }, limit, often)
+	require.NoError(t, u.Get(t.Context(), client.ObjectKeyFromObject(web), web))
 	web.Status.Conditions = []metav1.Condition{condition("Ready", "True", "Succeeded", "installed web 1.0.0")}
 	require.NoError(t, u.Status().Update(t.Context(), web))
 	run.prints(t, "installed web 1.0.0")
@@ -96,10 +98,10 @@ func TestGet_watchAfterACompaction(t *testing.T) {
 	})
 	run := begin(t, kubeconfig, "get", "gitsyncs", "-n", namespace, "-w", "--no-headers")
 	run.prints(t, "one")
+	require.Eventually(t, refused.Load, limit, often)
 	sayReady(t, c, one, "True", "applied 3 objects")
 	run.prints(t, "applied 3 objects")
 	assert.Equal(t, 0, run.stop(), &run.errOut)
-	assert.True(t, refused.Load())
 	assert.Equal(t, 2, strings.Count(run.out.String(), "\n"), run.out.String())
 }
 

@@ -73,7 +73,7 @@ func TestRender_offlineFetchesNothing(t *testing.T) {
 
 // commandLine matches a command of waybill in the documentation: of an example of a page, which begins
 // with a prompt, of an indented block, or of a help text. It may be continued on the next line.
-var commandLine = regexp.MustCompile(`(?m)^(?:\$ |    |  )(waybill [a-z].*(?:\\\n.*)*)$`)
+var commandLine = regexp.MustCompile(`(?m)^(?:\$ |    |  )(waybill [a-z](?:.*\\\n)*.*)$`)
 
 // documented returns the commands of the pages and of the help texts.
 func documented(t *testing.T) []string {
@@ -130,7 +130,9 @@ func TestDocs_commandsAreRight(t *testing.T) {
 			offline++
 			got := waybillWith(t, "", args...)
 			assert.Equal(t, 0, got.code, got.errOut)
-			assert.NotEmpty(t, got.out)
+			if verb.Name() == "render" {
+				assert.Contains(t, got.out, "kind: ")
+			}
 		})
 	}
 	assert.GreaterOrEqual(t, offline, 8, "commands that need no cluster: %q", commands)

@@ -24,6 +24,9 @@ func suspended(t *testing.T, c client.Client, namespace, name string) bool {
 func TestSearch_inAnyNamespace(t *testing.T) {
 	cluster, c := hub(t), clientOf(t, hub(t))
 	one, two := cluster.Namespace(t), cluster.Namespace(t)
+	if one > two {
+		one, two = two, one // candidates are listed in order
+	}
 	only, twice, here := "only-"+one, "twice-"+one, "here-"+one // unique among the tests that share the cluster
 	berlin := &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: two, Name: twice}}
 	create(t, c, gitSync(one, only), gitSync(one, twice), gitSync(two, twice), gitSync(metav1.NamespaceDefault, here), gitSync(two, here), berlin)

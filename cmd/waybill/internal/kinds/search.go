@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,6 +115,10 @@ func (k Kind) object(namespace, name string) *unstructured.Unstructured {
 
 // Ambiguous returns the error for a name that several objects have, and lists them.
 func Ambiguous(name string, candidates []unstructured.Unstructured) error {
+	candidates = slices.Clone(candidates)
+	slices.SortStableFunc(candidates, func(a, b unstructured.Unstructured) int {
+		return cmp.Or(cmp.Compare(a.GetKind(), b.GetKind()), cmp.Compare(a.GetNamespace(), b.GetNamespace()))
+	})
 	var named []string
 	wayOut := "choose one with -n"
 	for i := range candidates {
