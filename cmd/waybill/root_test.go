@@ -85,8 +85,10 @@ func TestCompletion_offersKindsAndNames(t *testing.T) {
 	namespace := cluster.Namespace(t)
 	create(t, c, gitSync(namespace, "catalog"))
 	for typed, want := range map[string]string{"gitsync/": "gitsync/catalog\n", "": "gitsync\n"} {
-		got := waybillWith(t, "", "__complete", "-n", namespace, "--kubeconfig", cluster.KubeconfigFile(), "reconcile", typed)
-		assert.Contains(t, got.out, want, got.errOut)
+		for _, verb := range []string{"reconcile", "describe", "events", "logs"} {
+			got := waybillWith(t, "", "__complete", "-n", namespace, "--kubeconfig", cluster.KubeconfigFile(), verb, typed)
+			assert.Contains(t, got.out, want, "%s: %s", verb, got.errOut)
+		}
 	}
 	berlin := &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "berlin-" + namespace}}
 	berlin.Spec.KubeconfigSecretRef = &v1alpha1.SecretKeyReference{Name: "berlin"}
@@ -99,6 +101,7 @@ func TestCompletion_offersKindsAndNames(t *testing.T) {
 		assert.Equal(t, want, waybillWith(t, "", "__complete", name, "").out, name)
 	}
 	assert.Contains(t, waybillWith(t, "", "__complete", "adopt", "x", "--ownership", "").out, "Own\nObserve\n")
+	assert.Contains(t, waybillWith(t, "", "__complete", "events", "x", "--types", "").out, "Normal\nWarning\n")
 	got := waybillWith(t, "", "completion", "bash")
 	assert.Equal(t, 0, got.code)
 	assert.Contains(t, got.out, "__start_waybill")

@@ -61,6 +61,8 @@ type sighting struct {
 
 // follow prints the events that there are, and further ones as they come, until ctx ends.
 func (o *options) follow(ctx context.Context, target *fleet.Cluster, root *unstructured.Unstructured) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	f := &follower{
 		options: o, target: target, root: root,
 		rows:  output.NewTableWriter(o.env.Out, output.TableOptions{NoHeaders: o.noHeaders}),
