@@ -85,7 +85,7 @@ func TestLogs_ofEveryContainer(t *testing.T) {
 	l := newLoggedExample(t, func(w http.ResponseWriter, _ *http.Request, container string) {
 		switch container {
 		case "web":
-			fmt.Fprintf(w, "one\ntwo\x1b[2J\x9b2J\u009b2J\b\r\n%s\nthe end", strings.Repeat("x", long))
+			fmt.Fprintf(w, "one\ntwo\x1b[2J\x9b2J\u009b2J\b\r\n%s\nthe end", strings.Repeat("X", long))
 		case "sidecar":
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadRequest)
@@ -98,7 +98,7 @@ func TestLogs_ofEveryContainer(t *testing.T) {
 	assert.Equal(t, slices.Concat(ofPod, ofPod), prefixes(got.out), "a Pod after the other; a long line is broken")
 	assert.Regexp(t, `(?m)^\[pod/web-\w+-\w+/web\] one$`, got.out)
 	assert.Contains(t, got.out, "] two^[[2J\uFFFD2J\\u009b2J^H \n", "it cannot steer the terminal")
-	assert.Equal(t, 2*long, strings.Count(got.out, "x"), "nothing is lost")
+	assert.Equal(t, 2*long, strings.Count(got.out, "X"), "nothing is lost")
 	assert.Contains(t, got.out, "] the end\n", "a line that has not ended is one")
 	assert.Equal(t, 2, strings.Count(got.errOut, "warning: read the log of container sidecar of Pod "+l.namespace+"/web-"), got.errOut)
 	assert.Contains(t, got.errOut, "is waiting to start: ContainerCreating")
