@@ -176,12 +176,12 @@ func (s *Search) Nothing(name string, among []string) error {
 
 // One returns the object that the arguments name, in full.
 func One(ctx context.Context, env *cli.Env, target *fleet.Cluster, args []string) (*unstructured.Unstructured, error) {
+	if len(args) > 1 && strings.Contains(args[0], "/") {
+		return nil, fmt.Errorf("name one object instead of %d", len(args))
+	}
 	objects, err := Find(ctx, env, target, args)
 	if err != nil {
 		return nil, err
-	}
-	if len(objects) != 1 {
-		return nil, fmt.Errorf("name one object instead of %d", len(objects))
 	}
 	c, err := target.Client()
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
@@ -26,21 +25,10 @@ func find(ctx context.Context, env *cli.Env, target *fleet.Cluster, args []strin
 	if len(args) == 1 && !strings.Contains(args[0], "/") {
 		return findByName(ctx, env, target, args[0])
 	}
-	objects, err := kinds.Resolve(ctx, env, target, args)
-	if err != nil {
-		return nil, err
+	if len(args) > 1 && strings.Contains(args[0], "/") {
+		return nil, fmt.Errorf("name one object: the tree of %d is a forest", len(args))
 	}
-	if len(objects) != 1 {
-		return nil, fmt.Errorf("name one object: the tree of %d is a forest", len(objects))
-	}
-	c, err := target.Client()
-	if err != nil {
-		return nil, err
-	}
-	if err := c.Get(ctx, client.ObjectKeyFromObject(objects[0]), objects[0]); err != nil {
-		return nil, fmt.Errorf("get %s: %w", kinds.Describe(objects[0]), err)
-	}
-	return objects[0], nil
+	return kinds.One(ctx, env, target, args)
 }
 
 // findByName looks up a name among the root kinds. The first kind that has it wins; it is an error
