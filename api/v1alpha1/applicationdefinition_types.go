@@ -285,7 +285,7 @@ type ApplicationDefinitionStatus struct {
 // ApplicationDefinition is one entry of the catalog: an application with all its versions (K10).
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,categories=waybill
+// +kubebuilder:resource:scope=Cluster,categories=waybill,shortName=ad
 // +kubebuilder:printcolumn:name="Method",type=string,JSONPath=`.spec.method`
 // +kubebuilder:printcolumn:name="Versions",type=string,JSONPath=`.status.versions`
 // +kubebuilder:printcolumn:name="Default",type=string,JSONPath=`.spec.defaultVersion`

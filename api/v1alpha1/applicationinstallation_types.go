@@ -292,7 +292,7 @@ type ApplicationInstallationStatus struct {
 // lives in (K34).
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:categories=waybill
+// +kubebuilder:resource:categories=waybill,shortName=ai
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 53",message="the name is also that of the Helm release: at most 53 characters"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.__namespace__) || has(oldSelf.spec.__namespace__) || !has(oldSelf.status) || !has(oldSelf.status.application) || self.spec.__namespace__.name == oldSelf.status.application.__namespace__",message="namespace.name is immutable, and status.application says what it was resolved to: delete the installation and create it anew",fieldPath=".spec.namespace.name"
 // +kubebuilder:printcolumn:name="Definition",type=string,JSONPath=`.spec.applicationRef.name`

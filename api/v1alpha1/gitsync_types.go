@@ -154,7 +154,7 @@ type GitSyncStatus struct {
 // every cluster that a selector matches (P6, P7).
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:categories=waybill
+// +kubebuilder:resource:categories=waybill,shortName=gs
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.revision`
 // +kubebuilder:printcolumn:name="Objects",type=integer,JSONPath=`.status.inventory.count`

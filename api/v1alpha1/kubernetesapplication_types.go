@@ -146,7 +146,7 @@ type KubernetesApplicationStatus struct {
 // user cluster, and kept there as templated (W1, W3, W6).
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:categories=waybill
+// +kubebuilder:resource:categories=waybill,shortName=ka
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name may have at most 63 characters"
 // +kubebuilder:printcolumn:name="Cluster",type=string,JSONPath=`.status.cluster`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.state`

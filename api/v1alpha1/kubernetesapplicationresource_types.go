@@ -67,7 +67,7 @@ type KubernetesApplicationResourceStatus struct {
 // Secrets that it needs and its status (W16).
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:categories=waybill
+// +kubebuilder:resource:categories=waybill,shortName=kar
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="the name may have at most 63 characters: it is part of the names of Secrets"
 // +kubebuilder:printcolumn:name="Template-Kind",type=string,JSONPath=`.spec.template.kind`
 // +kubebuilder:printcolumn:name="Template-Name",type=string,JSONPath=`.spec.template.metadata.name`

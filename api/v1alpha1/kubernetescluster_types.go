@@ -118,7 +118,7 @@ type KubernetesClusterStatus struct {
 // KubernetesCluster is one user cluster. Selectors match its labels (K29, K69).
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:categories=waybill
+// +kubebuilder:resource:categories=waybill,shortName=kc
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reachable",type=boolean,JSONPath=`.status.reachable`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`

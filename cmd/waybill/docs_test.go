@@ -30,7 +30,7 @@ func TestDocs_nameWhatThereIs(t *testing.T) {
 	}
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &bytes.Buffer{}, ErrOut: &bytes.Buffer{}}
 	root := newRoot(cli.NewEnv(streams, ""), "waybill")
-	known := []string{"--help"}
+	known := []string{"--help", "--version"}
 	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
 		known = append(known, "--"+f.Name)
 		if f.Name == "namespace" {

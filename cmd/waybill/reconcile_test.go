@@ -145,7 +145,7 @@ func TestReconcile_refuses(t *testing.T) {
 	}{
 		"nothing":                 {nil, "requires at least 1 arg"},
 		"a kind without a name":   {[]string{"gitsync"}, "which gitsync? name one: gitsync/NAME"},
-		"an object that is not":   {[]string{"gitsync/none"}, `annotate GitSync/none in default: gitsyncs.apps.waybill.dev "none" not found`},
+		"an object that is not":   {[]string{"gitsync/none"}, "no GitSync is called none, in any namespace of cluster "},
 		"a definition in a space": {[]string{"definition/none"}, `annotate ApplicationDefinition/none: `},
 	}
 	for name, tc := range cases {

@@ -37,12 +37,12 @@ func TestRender_installationsFromFiles(t *testing.T) {
 }
 
 func TestRender_otherVersionAndValues(t *testing.T) {
-	s := newSources(t)
 	values := filepath.Join(t.TempDir(), "values.yaml")
 	require.NoError(t, os.WriteFile(values, []byte("replicas: 7\n"), 0o600))
-	args := []string{"render", "--offline", "-f", s.path("installations", "team-a", "web.yaml"), "--definition", s.path("catalog")}
+	args := []string{"render", "--offline", "-f", "../../examples/installations/team-a/web.yaml", "--definition", "../../examples/catalog",
+		"--source", "https://charts.example.com=../../examples/charts", "--version", "1.1.0"}
 
-	got := waybillWith(t, "", append(args, "--version", "1.1.0", "--values", values)...)
+	got := waybillWith(t, "", append(args, "--values", values)...)
 	require.Equal(t, 0, got.code, got.errOut)
 	assert.Contains(t, got.out, "image: nginx:1.29-alpine")
 	assert.Contains(t, got.out, "replicas: 7")
@@ -247,6 +247,10 @@ func TestRender_offlineWithABrokenKubeconfig(t *testing.T) {
 		return filepath.Join(write(t, map[string]string{"object.yaml": string(content)}), "object.yaml")
 	}
 	credentials, somewhere, there := file(secret), file(inst), inst.Namespace
+	definition, err := os.ReadFile(filepath.Join(catalog, "definition.yaml"))
+	require.NoError(t, err)
+	_, remote, _ := strings.Cut(string(definition), `remote: "`)
+	remote, _, _ = strings.Cut(remote, `"`)
 	inst.Namespace = ""
 	nowhere := file(inst)
 	t.Setenv("KUBECONFIG", filepath.Join(write(t, map[string]string{"kubeconfig": "{"}), "kubeconfig"))
@@ -267,7 +271,7 @@ func TestRender_offlineWithABrokenKubeconfig(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			args := append([]string{"render", "--offline"}, tc.args...)
 			if tc.args[0] == "-f" {
-				args = append(args, "-f", credentials, "--definition", catalog)
+				args = append(args, "-f", credentials, "--definition", catalog, "--source", remote+"="+chart)
 			}
 			got := waybillWith(t, "", args...)
 			assert.Equal(t, 0, got.code, got.errOut)

@@ -12,8 +12,11 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
 	"waybill.dev/waybill/cmd/waybill/internal/complete"
 	"waybill.dev/waybill/cmd/waybill/internal/convert"
+	"waybill.dev/waybill/cmd/waybill/internal/describe"
 	"waybill.dev/waybill/cmd/waybill/internal/diff"
+	"waybill.dev/waybill/cmd/waybill/internal/events"
 	"waybill.dev/waybill/cmd/waybill/internal/get"
+	"waybill.dev/waybill/cmd/waybill/internal/logs"
 	"waybill.dev/waybill/cmd/waybill/internal/reconcile"
 	"waybill.dev/waybill/cmd/waybill/internal/render"
 	"waybill.dev/waybill/cmd/waybill/internal/suspend"
@@ -46,11 +49,13 @@ when it is not done, which the error explains.`,
 	root.SetErr(env.ErrOut)
 	env.AddFlags(root.PersistentFlags())
 	complete.Flags(root, env)
-	addGroup(root, "look", "Look:", get.New(env), tree.New(env))
+	addGroup(root, "look", "Look:", get.New(env), tree.New(env), describe.New(env), events.New(env), logs.New(env))
 	addGroup(root, "try", "Try, without changing anything:", validate.New(env), render.New(env), diff.New(env))
 	addGroup(root, "act", "Act:", reconcile.New(env), suspend.NewSuspend(env), suspend.NewResume(env),
 		adopt.New(env), convert.New(env))
 	root.AddCommand(buildinfo.New(env))
+	root.Version = env.Version // for --version
+	root.SetVersionTemplate(buildinfo.Text(env))
 	for _, verb := range root.Commands() {
 		explainUse(verb)
 	}

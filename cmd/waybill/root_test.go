@@ -18,7 +18,7 @@ import (
 func TestRoot_helpListsEveryVerb(t *testing.T) {
 	got := waybillWith(t, "", "--help")
 	require.Equal(t, 0, got.code)
-	for _, verb := range []string{"get", "tree", "validate", "render", "diff", "reconcile", "suspend", "resume", "adopt", "import", "version", "completion"} {
+	for _, verb := range []string{"get", "tree", "describe", "events", "logs", "validate", "render", "diff", "reconcile", "suspend", "resume", "adopt", "import", "version", "completion"} {
 		assert.Regexp(t, `(?m)^  `+verb+` `, got.out)
 	}
 }
@@ -69,6 +69,7 @@ func TestVersion(t *testing.T) {
 	got := waybillWith(t, "", "version")
 	require.Equal(t, 0, got.code)
 	assert.Regexp(t, `^waybill \S+.*\napi apps.waybill.dev/v1alpha1, go`, got.out)
+	assert.Equal(t, got.out, waybillWith(t, "", "--version").out)
 	got = waybillWith(t, "", "version", "-o", "json")
 	require.Equal(t, 0, got.code)
 	var build struct{ API, Go string }
@@ -84,8 +85,10 @@ func TestCompletion_offersKindsAndNames(t *testing.T) {
 	namespace := cluster.Namespace(t)
 	create(t, c, gitSync(namespace, "catalog"))
 	for typed, want := range map[string]string{"gitsync/": "gitsync/catalog\n", "": "gitsync\n"} {
-		got := waybillWith(t, "", "__complete", "-n", namespace, "--kubeconfig", cluster.KubeconfigFile(), "reconcile", typed)
-		assert.Contains(t, got.out, want, got.errOut)
+		for _, verb := range []string{"reconcile", "describe", "events", "logs"} {
+			got := waybillWith(t, "", "__complete", "-n", namespace, "--kubeconfig", cluster.KubeconfigFile(), verb, typed)
+			assert.Contains(t, got.out, want, "%s: %s", verb, got.errOut)
+		}
 	}
 	berlin := &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "berlin-" + namespace}}
 	berlin.Spec.KubeconfigSecretRef = &v1alpha1.SecretKeyReference{Name: "berlin"}
@@ -98,6 +101,7 @@ func TestCompletion_offersKindsAndNames(t *testing.T) {
 		assert.Equal(t, want, waybillWith(t, "", "__complete", name, "").out, name)
 	}
 	assert.Contains(t, waybillWith(t, "", "__complete", "adopt", "x", "--ownership", "").out, "Own\nObserve\n")
+	assert.Contains(t, waybillWith(t, "", "__complete", "events", "x", "--types", "").out, "Normal\nWarning\n")
 	got := waybillWith(t, "", "completion", "bash")
 	assert.Equal(t, 0, got.code)
 	assert.Contains(t, got.out, "__start_waybill")

@@ -45,11 +45,22 @@ type Guard struct {
 	Refuse bool
 	// Timeout bounds a connection; 0 leaves that to the context.
 	Timeout time.Duration
+	// Offline refuses every connection, before any name is resolved.
+	Offline bool
 }
+
+// OfflineError says that a source was not connected to because the guard is offline.
+type OfflineError struct{ address string }
+
+// Error names the address.
+func (e *OfflineError) Error() string { return "offline: not connected to " + e.address }
 
 // DialContext connects to an address, directly. The proxies that the environment names are where the
 // operator says they are, and are not refused.
 func (g Guard) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	if g.Offline {
+		return nil, &OfflineError{address}
+	}
 	d := &net.Dialer{Timeout: g.Timeout}
 	if !g.Refuse || isProxy(address) {
 		return d.DialContext(ctx, network, address)

@@ -88,3 +88,19 @@ func TestGuard_proxies(t *testing.T) {
 	require.NoError(t, err, "the proxy itself")
 	require.NoError(t, conn.Close())
 }
+
+// Offline, nothing is connected to, a proxy neither, and no name is looked up.
+func TestGuard_offline(t *testing.T) {
+	origin, host := server(t)
+	offline := address.Guard{Offline: true}
+	for _, at := range []string{host, "no-such-host.invalid:443"} {
+		_, err := offline.DialContext(t.Context(), "tcp", at)
+		require.ErrorAs(t, err, new(*address.OfflineError))
+		assert.EqualError(t, err, "offline: not connected to "+at)
+	}
+	_, err := clientOf(offline).Get(origin)
+	require.ErrorAs(t, err, new(*address.OfflineError))
+	t.Setenv("ALL_PROXY", "socks5://"+host)
+	_, err = offline.DialProxied(t.Context(), "tcp", "no-such-host.invalid:443")
+	require.ErrorAs(t, err, new(*address.OfflineError))
+}

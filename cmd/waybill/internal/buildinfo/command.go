@@ -37,12 +37,20 @@ func New(env *cli.Env) *cobra.Command {
 			if format.Structured() {
 				return format.Print(env.Out, b)
 			}
-			_, err := fmt.Fprintf(env.Out, "waybill %s\napi %s, %s, %s\n", b.describe(), b.API, b.Go, b.Platform)
+			_, err := fmt.Fprint(env.Out, b)
 			return err
 		},
 	}
 	format.AddFlag(cmd)
 	return cmd
+}
+
+// Text returns what the command prints.
+func Text(env *cli.Env) string { return read(env.Version).String() }
+
+// String returns what people see of a build.
+func (b build) String() string {
+	return fmt.Sprintf("waybill %s\napi %s, %s, %s\n", b.describe(), b.API, b.Go, b.Platform)
 }
 
 // describe returns which build this is, as far as it is known.

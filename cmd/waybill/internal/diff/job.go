@@ -64,7 +64,7 @@ func newJob(ctx context.Context, o *options) (*job, error) {
 	if j.target, err = o.env.Target(ctx); err != nil {
 		return nil, err
 	}
-	if j.sources, err = installation.OpenSources(); err != nil {
+	if j.sources, err = installation.OpenSources(nil, false); err != nil {
 		return nil, err
 	}
 	j.lookup = &installation.Lookup{

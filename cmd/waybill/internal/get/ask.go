@@ -151,5 +151,8 @@ func describe(err error, ref kinds.Reference, q query) error {
 	case ref.Kind.Namespaced:
 		where = " in namespace " + q.namespace
 	}
+	if apierrors.IsNotFound(err) && ref.Kind.Namespaced && !q.anywhere(ref) {
+		return fmt.Errorf("get %s/%s%s: %w: `waybill get %s -A` lists those of all namespaces", ref.Kind.Singular, ref.Name, where, err, ref.Kind.Resource)
+	}
 	return fmt.Errorf("get %s/%s%s: %w", ref.Kind.Singular, ref.Name, where, err)
 }

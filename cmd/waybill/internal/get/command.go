@@ -27,6 +27,9 @@ const examples = `  # What there is, of every kind, in all namespaces
   # The installations of all user clusters of the hub
   waybill get installations --all-clusters
 
+  # The same, and then each change as it happens
+  waybill get installations --all-clusters --watch
+
   # Every MySQL that runs, and how it is doing
   waybill get applications --type mysql -A`
 
@@ -38,6 +41,8 @@ type options struct {
 	allNamespaces bool
 	allClusters   bool
 	noHeaders     bool
+	watch         bool
+	watchEvents   bool
 	selector      string
 	appType       string
 	format        *genericclioptions.PrintFlags
@@ -52,7 +57,10 @@ func New(env *cli.Env) *cobra.Command {
 		Long: `List objects of Waybill's kinds; without a kind, those of all kinds that you may list.
 
 With --all-clusters, the hub and every user cluster that its KubernetesClusters name are
-asked. One that does not answer is reported and does not keep the others from being shown.`,
+asked. One that does not answer is reported and does not keep the others from being shown.
+
+With --watch, the objects of a kind are listed, and each that changes is printed again until the
+command is interrupted.`,
 		Example:           examples,
 		ValidArgsFunction: complete.References(env),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -66,6 +74,8 @@ asked. One that does not answer is reported and does not keep the others from be
 	flags.BoolVar(&o.noHeaders, "no-headers", false, "Leave out the names of the columns")
 	flags.StringVarP(&o.selector, "selector", "l", "", "Label selector, e.g. team=a,environment in (production)")
 	flags.StringVar(&o.appType, "type", "", "Only Applications of this spec.type, e.g. mysql; without a KIND, applications are listed")
+	flags.BoolVarP(&o.watch, "watch", "w", false, "After listing the objects of a kind, print each that changes")
+	flags.BoolVar(&o.watchEvents, "output-watch-events", false, "With --watch, say in a column what happened: ADDED, MODIFIED, DELETED")
 	o.format.AddFlags(cmd)
 	output := cmd.Flag("output")
 	output.Usage = "Format of the output: wide, json, yaml, name, jsonpath=..., go-template=..."
@@ -111,10 +121,18 @@ func (o *options) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if format := *o.format.OutputFormat; format != "" && format != "wide" {
-		return o.printObjects(ctx, clusters, q)
+	switch {
+	case o.watch:
+		return o.follow(ctx, clusters, q)
+	case o.tables():
+		return o.printTables(ctx, clusters, q)
 	}
-	return o.printTables(ctx, clusters, q)
+	return o.printObjects(ctx, clusters, q)
+}
+
+// tables reports whether tables are printed, rather than objects.
+func (o *options) tables() bool {
+	return *o.format.OutputFormat == "" || *o.format.OutputFormat == "wide"
 }
 
 func (o *options) query(set kinds.Set) (query, error) {
@@ -157,6 +175,8 @@ func (o *options) contradiction(q query) error {
 		return fmt.Errorf("a name and --selector exclude each other")
 	case named && o.appType != "":
 		return fmt.Errorf("a name and --type exclude each other")
+	case o.watchEvents && !o.watch:
+		return fmt.Errorf("--output-watch-events is for --watch")
 	case named && o.allNamespaces && q.refs[0].Kind.Namespaced:
 		return fmt.Errorf("a name and --all-namespaces exclude each other: name the namespace with -n")
 	}

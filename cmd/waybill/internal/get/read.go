@@ -70,6 +70,10 @@ func found(ref kinds.Reference, objects int) error {
 	if ref.Name == "" || objects > 0 {
 		return nil
 	}
+	return notFound(ref)
+}
+
+func notFound(ref kinds.Reference) error {
 	return apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.Group, Resource: ref.Kind.Resource}, ref.Name)
 }
 

@@ -35,6 +35,9 @@ type Lookup struct {
 	// Warn warns of what is not known although the result is good without it. Required with Placed.
 	Warn func(format string, args ...any)
 
+	// Local sources need no credentials.
+	Local Local
+
 	// SystemNamespace of the hub.
 	SystemNamespace string
 }

@@ -132,7 +132,7 @@ func (s *Sources) renderFolder(ctx context.Context, r *Resolved) (*Objects, erro
 // RenderSync renders the objects that a GitSync delivers.
 func (s *Sources) RenderSync(ctx context.Context, l *Lookup, gs *v1alpha1.GitSync) (*Objects, error) {
 	source := folderSource{url: gs.Spec.URL, ref: gs.Spec.Ref, path: gs.Spec.Path, ignore: gs.GetIgnore()}
-	if ref := gs.Spec.SecretRef; ref != nil {
+	if ref := gs.Spec.SecretRef; ref != nil && !s.local.stands(gs.Spec.URL) {
 		var err error
 		key := client.ObjectKey{Namespace: gs.Namespace, Name: ref.Name}
 		if source.secret, err = l.content(ctx, l.Target, "Secret", key); err != nil {
@@ -153,18 +153,14 @@ type folderSource struct {
 }
 
 func (s *Sources) folder(ctx context.Context, from folderSource) (*Objects, error) {
-	tree, err := s.tree(ctx, from.url, from.ref, from.secret)
+	root, err := s.open(ctx, from.url, from.ref, from.secret)
 	if err != nil {
 		return nil, err
 	}
-	defer tree.Close()
-	root, err := tree.FS("")
+	defer root.close()
+	objects, problems, err := render.Folder(ctx, root.FS, from.path, from.ignore)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w at %s", err, root.revision)
 	}
-	objects, problems, err := render.Folder(ctx, root, from.path, from.ignore)
-	if err != nil {
-		return nil, fmt.Errorf("%w at %s", err, tree.Revision())
-	}
-	return &Objects{Objects: objects, Problems: problems, Source: tree.Revision().String()}, nil
+	return &Objects{Objects: objects, Problems: problems, Source: root.revision}, nil
 }

@@ -252,6 +252,7 @@ func (l *Lookup) sourceSecrets(ctx context.Context, source v1alpha1.ApplicationS
 	var found secrets
 	var err error
 	switch {
+	case source.Helm != nil && l.Local.stands(source.Helm.URL), source.Git != nil && l.Local.stands(source.Git.Remote):
 	case source.Helm != nil:
 		credentials = source.Helm.Credentials
 		if ca := source.Helm.CASecretRef; ca != nil {

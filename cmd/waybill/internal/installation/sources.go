@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/source/address"
 	"waybill.dev/waybill/sync/source/chart"
 	"waybill.dev/waybill/sync/source/git"
 )
@@ -19,23 +20,28 @@ type Sources struct {
 	charts *chart.Cache
 	git    *git.Store
 	dir    string // removed by Close
+
+	local   Local
+	offline bool
 }
 
-// OpenSources returns sources; the caller must call Close.
-func OpenSources() (*Sources, error) {
+// OpenSources returns sources; the caller must call Close. Local folders stand for what is at some
+// addresses; offline, nothing else is fetched.
+func OpenSources(local Local, offline bool) (*Sources, error) {
 	dir, err := os.MkdirTemp("", "waybill-")
 	if err != nil {
 		return nil, fmt.Errorf("make folder for sources: %w", err)
 	}
-	s := &Sources{dir: dir}
-	if s.git, err = git.NewStore(filepath.Join(dir, "git")); err != nil {
+	s := &Sources{dir: dir, local: local, offline: offline}
+	guard := address.Guard{Offline: offline}
+	if s.git, err = git.NewStore(filepath.Join(dir, "git"), git.WithGuard(guard)); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	kept := filepath.Join(dir, "charts")
 	if cache, err := os.UserCacheDir(); err == nil {
 		kept = filepath.Join(cache, "waybill", "charts")
 	}
-	if s.charts, err = chart.NewCache(kept); err != nil {
+	if s.charts, err = chart.NewCache(kept, chart.WithGuard(guard)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -46,7 +52,39 @@ func (s *Sources) Close() error {
 	return errors.Join(s.git.Close(), os.RemoveAll(s.dir))
 }
 
-// tree opens the files of a repository at a reference; the caller closes it.
+// files are those of a repository.
+type files struct {
+	fs.FS
+	revision string // or the folder that stands for the repository
+	close    func()
+}
+
+// open opens the files of a repository at a reference, or of the folder that stands for it; the caller
+// closes them.
+func (s *Sources) open(ctx context.Context, url string, ref *v1alpha1.GitReference, secret *contentData) (*files, error) {
+	if s.local.stands(url) {
+		root, err := s.local.open(url)
+		if err != nil {
+			return nil, err
+		}
+		return &files{FS: root.FS(), revision: root.Name(), close: func() { _ = root.Close() }}, nil // nothing was written
+	}
+	if s.offline {
+		return nil, needsSource(url)
+	}
+	tree, err := s.tree(ctx, url, ref, secret)
+	if err != nil {
+		return nil, err
+	}
+	root, err := tree.FS("")
+	if err != nil {
+		tree.Close()
+		return nil, err
+	}
+	return &files{FS: root, revision: tree.Revision().String(), close: tree.Close}, nil
+}
+
+// tree fetches a repository at a reference; the caller closes it.
 func (s *Sources) tree(ctx context.Context, url string, ref *v1alpha1.GitReference, secret *contentData) (*git.Tree, error) {
 	repository := git.Repository{URL: url}
 	if secret != nil {
@@ -67,16 +105,16 @@ func (s *Sources) tree(ctx context.Context, url string, ref *v1alpha1.GitReferen
 func (s *Sources) chart(ctx context.Context, r *Resolved) (*chart.Chart, error) {
 	source := r.Version.Template.Source
 	if source.Git != nil {
-		tree, err := s.tree(ctx, source.Git.Remote, source.Git.Ref, r.secrets.credentials)
+		root, err := s.open(ctx, source.Git.Remote, source.Git.Ref, r.secrets.credentials)
 		if err != nil {
 			return nil, err
 		}
-		defer tree.Close()
-		root, err := tree.FS("")
-		if err != nil {
-			return nil, err
-		}
-		return s.chartIn(ctx, root, source.Git.Path)
+		defer root.close()
+		return s.chartIn(ctx, root.FS, source.Git.Path)
+	}
+	ref := chart.Reference{URL: source.Helm.URL, Name: source.Helm.ChartName, Version: source.Helm.ChartVersion}
+	if s.local.stands(ref.URL) {
+		return s.localChart(ctx, ref)
 	}
 	credentials := chart.Credentials{}
 	if secret := r.secrets.credentials; secret != nil {
@@ -92,11 +130,16 @@ func (s *Sources) chart(ctx context.Context, r *Resolved) (*chart.Chart, error) 
 		}
 	}
 	credentials.PlainHTTP, credentials.InsecureSkipTLS = source.Helm.PlainHTTP, source.Helm.InsecureSkipTLS
-	return s.charts.Get(ctx, chart.Reference{URL: source.Helm.URL, Name: source.Helm.ChartName, Version: source.Helm.ChartVersion}, credentials)
+	loaded, err := s.charts.Get(ctx, ref, credentials)
+	return loaded, explainOffline(ref.URL, err)
 }
 
 // chartIn loads the chart of a folder, with its dependencies.
 func (s *Sources) chartIn(ctx context.Context, root fs.FS, folder string) (*chart.Chart, error) {
 	open := func(context.Context) (fs.FS, func(), error) { return root, func() {}, nil }
-	return s.charts.FromFS(ctx, chart.Tree{Open: open, Path: folder}, chart.Credentials{})
+	loaded, err := s.charts.FromFS(ctx, chart.Tree{Open: open, Path: folder}, chart.Credentials{})
+	if errors.As(err, new(*address.OfflineError)) {
+		return nil, fmt.Errorf("%w: dependencies are not fetched with --offline: run `helm dependency build` before", err)
+	}
+	return loaded, err
 }

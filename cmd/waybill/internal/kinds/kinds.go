@@ -22,6 +22,8 @@ type Kind struct {
 	Kind string
 	// Singular and Resource name the kind in commands and in URLs, e.g. gitsync, gitsyncs.
 	Singular, Resource string
+	// Short are the short names of the kind, separated by commas, so that kinds can be compared.
+	Short string
 	// Namespaced is true if objects of the kind are in namespaces.
 	Namespaced bool
 }
@@ -86,7 +88,7 @@ func fromResources(resources []metav1.APIResource) Set {
 		if strings.Contains(r.Name, "/") || !slices.Contains(r.Categories, v1alpha1.Category) {
 			continue // a subresource, or not one of our kinds
 		}
-		set = append(set, Kind{Kind: r.Kind, Singular: r.SingularName, Resource: r.Name, Namespaced: r.Namespaced})
+		set = append(set, Kind{Kind: r.Kind, Singular: r.SingularName, Resource: r.Name, Short: strings.Join(r.ShortNames, ","), Namespaced: r.Namespaced})
 	}
 	slices.SortFunc(set, func(a, b Kind) int {
 		if d := rank(a.Kind) - rank(b.Kind); d != 0 {
@@ -104,7 +106,8 @@ func rank(kind string) int {
 	return len(order)
 }
 
-// Find returns the kind that a word means: its kind, singular or plural in any case, or an alias.
+// Find returns the kind that a word means: its kind, singular, plural or short name in any case, or an
+// alias.
 func (s Set) Find(word string) (Kind, error) {
 	wanted := strings.ToLower(word)
 	wanted, _ = strings.CutSuffix(wanted, "."+v1alpha1.Group)
@@ -112,7 +115,8 @@ func (s Set) Find(word string) (Kind, error) {
 		wanted = strings.ToLower(kind)
 	}
 	for _, k := range s {
-		if wanted == strings.ToLower(k.Kind) || wanted == k.Singular || wanted == k.Resource {
+		short := slices.Contains(strings.Split(k.Short, ","), wanted) && wanted != ""
+		if wanted == strings.ToLower(k.Kind) || wanted == k.Singular || wanted == k.Resource || short {
 			return k, nil
 		}
 	}
@@ -126,6 +130,15 @@ func (s Set) words() []string {
 		words[i] = k.Resource
 	}
 	return words
+}
+
+// names lists the kinds.
+func (s Set) names() []string {
+	names := make([]string, len(s))
+	for i, k := range s {
+		names[i] = k.Kind
+	}
+	return names
 }
 
 // Reference is one object, or all objects of a kind, as arguments name them.

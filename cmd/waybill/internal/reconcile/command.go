@@ -24,7 +24,7 @@ import (
 )
 
 const examples = `  # Look at the repository now, and wait until all of it is in the clusters
-  waybill reconcile gitsync/catalog -n waybill-system
+  waybill reconcile gitsync/catalog
 
   # Compare an installation with its release now, in a user cluster
   waybill reconcile installation/web -n team-a --cluster berlin
@@ -43,14 +43,17 @@ type options struct {
 func New(env *cli.Env) *cobra.Command {
 	o := &options{env: env}
 	cmd := &cobra.Command{
-		Use:   "reconcile KIND/NAME... | KIND NAME...",
+		Use:   "reconcile NAME | KIND/NAME... | KIND NAME...",
 		Short: "Reconcile an object now, and wait until it is done",
 		Long: `Reconcile an object now, rather than when something changes or its interval is over.
 
 Sets the annotation ` + v1alpha1.ReconcileAtAnnotation + ` and waits until
 status.lastHandledReconcileAt has its value and the object is Ready. Ends with exit code 1,
 and what the object says, when it is handled and not Ready; an object that only waits for
-others to become healthy is waited for.`,
+others to become healthy is waited for.
+
+An object is looked for in all namespaces unless -n is given; of a KIND/NAME, the one in the
+namespace of the kubeconfig comes first. Several that could be meant are an error that lists them.`,
 		Example:           examples,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: complete.References(env),
@@ -68,7 +71,7 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	objects, err := kinds.Resolve(ctx, o.env, target, args)
+	objects, err := kinds.Find(ctx, o.env, target, args)
 	if err != nil {
 		return err
 	}

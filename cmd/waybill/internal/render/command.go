@@ -15,17 +15,21 @@ import (
 )
 
 const examples = `  # An installation from files, without a cluster
-  waybill render --offline -f installations/team-a/web.yaml --definition catalog/web.yaml
+  waybill render --offline -f installations/team-a/web.yaml --definition catalog/web.yaml \
+    --version 1.1.0 --source https://charts.example.com=charts
+
+  # What a GitSync of this repository would apply, from the files here
+  waybill render --offline -f gitsync/team-a.yaml --source https://git.example.com/platform/examples.git=.
 
   # The same with another version, and values on top
-  waybill render -f web.yaml --definition catalog/web.yaml --version 1.1.0 --values try.yaml
+  waybill render -f installations/team-a/web.yaml --definition catalog/web.yaml --version 1.1.0 --values try.yaml
 
   # An installation that runs in a user cluster, by the hub's catalog
   waybill render installation/web -n team-a --cluster berlin
 
   # A folder of manifests, a kustomization or a chart
   waybill render --path kustomize/guestbook/overlays/production
-  waybill render --path charts/web --name web --values values.yaml`
+  waybill render --path charts/web --name web --values charts/web/values.yaml`
 
 // options are the flags of the command.
 type options struct {
@@ -36,6 +40,7 @@ type options struct {
 	name        string
 	version     string
 	values      []string
+	copies      []string
 	kubeVersion string
 	offline     bool
 	showSecrets bool
@@ -54,6 +59,11 @@ Installations and GitSyncs come from files (-f), together with the definitions, 
 ConfigMaps that they name, or from a cluster (KIND/NAME). What is not among the files is
 looked for in the cluster of the kubeconfig, unless --offline is given: definitions and
 credentials in the hub, values in the cluster that --cluster names. Nothing is written.
+
+Charts and repositories are fetched, unless --source names local copies of them: URL=FOLDER, with a
+clone of the git repository at URL, or with the charts of the Helm repository or registry at URL, a
+folder each. With --offline, nothing is fetched, but charts that an earlier run has fetched are used.
+
 Objects of files that name no namespace are in that of -n or the kubeconfig, or in default
 where no kubeconfig is read. Facts about the cluster that are not known are empty.
 
@@ -71,8 +81,9 @@ manifest could not be used.`,
 	flags.StringVar(&o.name, "name", "release", "Name of the release, for a chart in --path")
 	flags.StringVar(&o.version, "version", "", "Version to render instead of the installation's own")
 	flags.StringArrayVar(&o.values, "values", nil, "File with values that lie above all others")
+	flags.StringArrayVar(&o.copies, "source", nil, "Local folder that stands for a git, Helm or OCI repository: URL=FOLDER")
 	flags.StringVar(&o.kubeVersion, "kube-version", "", "Version of Kubernetes that charts see, e.g. v1.33.0 (default "+helm.DefaultKubeVersion+")")
-	flags.BoolVar(&o.offline, "offline", false, "Ask no cluster and read no kubeconfig; fail for what is not among the files")
+	flags.BoolVar(&o.offline, "offline", false, "Ask no cluster, read no kubeconfig and fetch nothing; fail for what is not among the files")
 	flags.BoolVar(&o.showSecrets, "show-secrets", false, "Show the data of Secrets")
 	o.format.AddFlag(cmd)
 	cmd.MarkFlagsMutuallyExclusive("path", "filename")
@@ -87,12 +98,16 @@ func (o *options) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	sources, err := installation.OpenSources()
+	local, err := installation.ParseLocal(o.copies)
+	if err != nil {
+		return err
+	}
+	sources, err := installation.OpenSources(local, o.offline)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = sources.Close() }() // a failure to clean up is not worth an error
-	j := &job{options: o, sources: sources, values: values}
+	j := &job{options: o, sources: sources, local: local, values: values}
 	rendered, err := j.render(ctx, args)
 	if err != nil {
 		return err

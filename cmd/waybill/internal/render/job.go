@@ -25,6 +25,7 @@ type job struct {
 	*options
 
 	sources *installation.Sources
+	local   installation.Local
 	values  []map[string]any
 
 	// lookup is set by requested.
@@ -115,7 +116,7 @@ func (j *job) requested(ctx context.Context, args []string) ([]*unstructured.Uns
 	if err := set.Err(); err != nil {
 		return nil, err
 	}
-	j.lookup = &installation.Lookup{Files: set.Objects, SystemNamespace: j.env.SystemNamespace, Unknown: j.noFacts, Warn: j.warnOnce}
+	j.lookup = &installation.Lookup{Files: set.Objects, Local: j.local, SystemNamespace: j.env.SystemNamespace, Unknown: j.noFacts, Warn: j.warnOnce}
 	if !j.offline && (len(args) > 0 || j.env.Configured()) {
 		if j.lookup.Hub, err = j.env.Hub(); err != nil {
 			return nil, err

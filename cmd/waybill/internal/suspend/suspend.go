@@ -32,8 +32,11 @@ func NewSuspend(env *cli.Env) *cobra.Command {
 		Long: `Stop the work on an object; what runs keeps running.
 
 A GitSync pulls and applies nothing (spec.suspend). In a KubernetesCluster nothing is
-installed, upgraded or put right (spec.paused).`,
-		Example: `  waybill suspend gitsync/team-a -n waybill-system
+installed, upgraded or put right (spec.paused).
+
+An object is looked for in all namespaces unless -n is given; of a KIND/NAME, the one in the
+namespace of the kubeconfig comes first. Several that could be meant are an error that lists them.`,
+		Example: `  waybill suspend gitsync/team-a
   waybill suspend cluster/berlin -n waybill-system`,
 	})
 }
@@ -55,7 +58,7 @@ type verb struct {
 }
 
 func newVerb(env *cli.Env, v verb, cmd *cobra.Command) *cobra.Command {
-	cmd.Use = v.name + " KIND/NAME... | KIND NAME..."
+	cmd.Use = v.name + " NAME | KIND/NAME... | KIND NAME..."
 	cmd.Args = cobra.MinimumNArgs(1)
 	cmd.ValidArgsFunction = complete.References(env, v1alpha1.GitSyncKind, v1alpha1.KubernetesClusterKind)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return v.run(cmd.Context(), env, args) }
@@ -67,7 +70,7 @@ func (v verb) run(ctx context.Context, env *cli.Env, args []string) error {
 	if err != nil {
 		return err
 	}
-	objects, err := kinds.Resolve(ctx, env, target, args)
+	objects, err := kinds.Find(ctx, env, target, args, v1alpha1.GitSyncKind, v1alpha1.KubernetesClusterKind)
 	if err != nil {
 		return err
 	}

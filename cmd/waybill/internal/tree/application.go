@@ -74,12 +74,12 @@ func (p *applicationBuilder) healthCheck(ctx context.Context) []*treeNode {
 		if !isHealthCheck(d.object) {
 			continue
 		}
-		node := d.node(p.at.name())
+		node := d.node(p.at)
 		node.Message = joined("the health check", node.Message)
 		nodes = append(nodes, node)
 	}
 	if len(nodes) == 0 {
-		node := newNode(manifest.ID{Kind: pods.Kind, Namespace: p.app.Namespace}, p.at.name())
+		node := newNode(manifest.ID{Kind: pods.Kind, Namespace: p.app.Namespace}, p.at)
 		node.Health, node.Message = health.NotFound, "the health check"
 		nodes = append(nodes, node)
 	}

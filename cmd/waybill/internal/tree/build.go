@@ -67,7 +67,7 @@ func newBuilder(ctx context.Context, home *fleet.Cluster, rootKind string, depth
 
 // build returns the tree below an object of the home cluster.
 func (b *builder) build(ctx context.Context, root *unstructured.Unstructured) (*treeNode, error) {
-	node := describe(root, b.home.name())
+	node := describe(root, b.home)
 	children, err := b.descend(ctx, b.home, root, 1)
 	node.Children = children
 	if err == nil {
@@ -263,8 +263,8 @@ func idOf(object *unstructured.Unstructured) manifest.ID {
 }
 
 // describe returns the node of a live object.
-func describe(object *unstructured.Unstructured, cluster string) *treeNode {
-	node := newNode(idOf(object), cluster)
+func describe(object *unstructured.Unstructured, at *clusterReader) *treeNode {
+	node := newNode(idOf(object), at)
 	node.Health, node.Message = health.Of(object)
 	if !isOurs(object) {
 		if node.Health == health.Current {

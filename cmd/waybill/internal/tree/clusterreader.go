@@ -127,7 +127,7 @@ func (r *clusterReader) acquire() (release func()) {
 // read returns a live object, or its metadata where that suffices, and its node. The object is nil
 // if it could not be read.
 func (r *clusterReader) read(ctx context.Context, id manifest.ID) (*unstructured.Unstructured, *treeNode) {
-	node := newNode(id, r.name())
+	node := newNode(id, r)
 	c, err := r.client()
 	if err != nil {
 		node.Health, node.Message = health.Unknown, err.Error()
@@ -160,7 +160,7 @@ func (r *clusterReader) read(ctx context.Context, id manifest.ID) (*unstructured
 		node.Health, node.Message = unread(err)
 		return nil, node
 	}
-	return object, describe(object, r.name())
+	return object, describe(object, r)
 }
 
 // unread returns the health of an object that could not be read.

@@ -76,16 +76,15 @@ func (o *options) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b := newBuilder(ctx, target, root.GetKind(), o.depth)
-	node, err := b.build(ctx, root)
+	grown, err := Grow(ctx, target, root, o.depth)
 	if err != nil {
 		return err
 	}
-	for _, warning := range b.all() {
+	for _, warning := range grown.Warnings {
 		o.env.Warnf("%s", warning)
 	}
 	if o.format.Structured() {
-		return o.format.Print(o.env.Out, node)
+		return o.format.Print(o.env.Out, grown.root)
 	}
-	return printTree(o.env.Out, node)
+	return grown.Print(o.env.Out)
 }

@@ -116,10 +116,10 @@ func (p *applicationBuilder) inFull(gk schema.GroupKind) bool {
 // component returns the node of an existing object.
 func (p *applicationBuilder) component(ctx context.Context, kind schema.GroupVersionKind, found *metav1.PartialObjectMetadata, live map[string]*unstructured.Unstructured) *treeNode {
 	id := manifest.ID{Group: kind.Group, Version: kind.Version, Kind: kind.Kind, Namespace: found.Namespace, Name: found.Name}
-	object, node := live[found.Name], newNode(id, p.at.name())
+	object, node := live[found.Name], newNode(id, p.at)
 	switch {
 	case object != nil:
-		node = describe(object, p.at.name())
+		node = describe(object, p.at)
 	case !p.inFull(kind.GroupKind()):
 		node.Health, node.Message = health.OfMetadata(found.DeletionTimestamp != nil)
 		var err error
@@ -202,7 +202,7 @@ func (p *applicationBuilder) unread(gk schema.GroupKind, err error) []*treeNode 
 }
 
 func (p *applicationBuilder) node(gk schema.GroupKind, name string) *treeNode {
-	return newNode(manifest.ID{Group: gk.Group, Kind: gk.Kind, Namespace: p.app.Namespace, Name: name}, p.at.name())
+	return newNode(manifest.ID{Group: gk.Group, Kind: gk.Kind, Namespace: p.app.Namespace, Name: name}, p.at)
 }
 
 // listed returns the names that spec.components lists for a kind, and whether it also lists every

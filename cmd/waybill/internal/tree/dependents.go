@@ -26,8 +26,8 @@ type dependent struct {
 type byOwner map[types.UID][]*dependent
 
 // node returns the node of the object.
-func (d *dependent) node(cluster string) *treeNode {
-	node := newNode(idOf(d.object), cluster)
+func (d *dependent) node(at *clusterReader) *treeNode {
+	node := newNode(idOf(d.object), at)
 	switch {
 	case d.err != nil:
 		node.Health, node.Message = unread(d.err)
@@ -36,7 +36,7 @@ func (d *dependent) node(cluster string) *treeNode {
 		node.Health, node.Message = health.OfMetadata(d.object.GetDeletionTimestamp() != nil)
 		return node
 	}
-	return describe(d.object, cluster)
+	return describe(d.object, at)
 }
 
 // dependents returns the objects that an object owns: in its namespace, or anywhere if it is

@@ -96,7 +96,7 @@ func (b *builder) installations(ctx context.Context, at *clusterReader, keep fun
 	}
 	found = slices.DeleteFunc(found, func(inst unstructured.Unstructured) bool { return !keep(&inst) })
 	return b.each(len(found), func(i int) (*treeNode, error) {
-		node := describe(&found[i], at.name())
+		node := describe(&found[i], at)
 		children, err := b.descend(ctx, at, &found[i], level+1)
 		node.Children = children
 		return node, err

@@ -31,6 +31,9 @@ type treeNode struct {
 	// Children are what the object delivers, installs or owns.
 	Children []*treeNode `json:"children,omitempty"`
 
+	// at reads the cluster that the object is in; nil where only the hub tells of it.
+	at *clusterReader
+
 	// pending is added below the node when everything else is there.
 	pending *pending
 }
@@ -41,8 +44,8 @@ func (n *treeNode) same(other *treeNode) bool {
 		n.Name == other.Name && n.Cluster == other.Cluster
 }
 
-func newNode(id manifest.ID, cluster string) *treeNode {
-	return &treeNode{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Cluster: cluster}
+func newNode(id manifest.ID, at *clusterReader) *treeNode {
+	return &treeNode{Group: id.Group, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name, Cluster: at.name(), at: at}
 }
 
 // sortNodes sorts siblings into an order that does not depend on who answered first.

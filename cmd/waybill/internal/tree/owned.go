@@ -85,7 +85,7 @@ func (b *builder) prefetch(ctx context.Context, p pending, done map[types.UID]bo
 func (b *builder) owned(ctx context.Context, p pending) []*treeNode {
 	var nodes []*treeNode
 	for _, d := range p.at.dependents(ctx, p.object) {
-		node := d.node(p.at.name())
+		node := d.node(p.at)
 		node.pending = &pending{at: p.at, object: d.object, level: p.level + 1}
 		nodes = append(nodes, node)
 	}

@@ -28,7 +28,7 @@ func (b *builder) ofKubernetesApplication(ctx context.Context, at *clusterReader
 	}
 	found = slices.DeleteFunc(found, func(kar unstructured.Unstructured) bool { return !metav1.IsControlledBy(&kar, app) })
 	nodes, err := b.each(len(found), func(i int) (*treeNode, error) {
-		node := describe(&found[i], at.name())
+		node := describe(&found[i], at)
 		children, err := b.descend(ctx, at, &found[i], level+1)
 		node.Children = children
 		return node, err
@@ -36,7 +36,7 @@ func (b *builder) ofKubernetesApplication(ctx context.Context, at *clusterReader
 	for _, t := range app.Spec.ResourceTemplates {
 		if !slices.ContainsFunc(found, func(kar unstructured.Unstructured) bool { return kar.GetName() == t.Metadata.Name }) {
 			id := manifest.ID{Group: kind.Group, Kind: kind.Kind, Namespace: app.Namespace, Name: t.Metadata.Name}
-			node := newNode(id, at.name())
+			node := newNode(id, at)
 			node.Health, node.Message = health.NotFound, "the application has made no such resource"
 			if app.Spec.ClusterName == "" {
 				node.Message = "made when the application is scheduled"
@@ -110,7 +110,7 @@ func (r *clusterReader) namespaced(id manifest.ID) (namespaced, known bool) {
 // the hub has of it.
 func lastSeen(kar *v1alpha1.KubernetesApplicationResource, err error) *treeNode {
 	gvk, metadata := kar.Spec.Template.GroupVersionKind(), kar.Spec.Template.Metadata
-	node := newNode(manifest.ID{Group: gvk.Group, Kind: gvk.Kind, Namespace: metadata.Namespace, Name: metadata.Name}, kar.Spec.ClusterName)
+	node := &treeNode{Group: gvk.Group, Kind: gvk.Kind, Namespace: metadata.Namespace, Name: metadata.Name, Cluster: kar.Spec.ClusterName}
 	if kar.Status.Namespace != "" {
 		node.Namespace = kar.Status.Namespace
 	}
@@ -162,7 +162,7 @@ func (b *builder) placed(ctx context.Context, cluster *v1alpha1.KubernetesCluste
 		return name != cluster.Name
 	})
 	return b.each(len(found), func(i int) (*treeNode, error) {
-		node := describe(&found[i], b.home.name())
+		node := describe(&found[i], b.home)
 		children, err := b.descend(ctx, b.home, &found[i], level+1)
 		node.Children = children
 		return node, err
