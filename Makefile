@@ -29,7 +29,8 @@ demo: ## A hub and two clusters from nothing, and what Waybill does with them; K
 # a C compiler, kustomize would bring Go's plugins along: with them the linker keeps every function
 # of every library and leaves half of the work to the system's linker.
 test: controlplane ## Run all tests; RACE=1 with the race detector; PKG=./sync/... some of them
-	go test -vet=off -p=4 -timeout=25m $(if $(RACE),-race -tags=kustomize_disable_go_plugin_support) $(or $(PKG),./...)
+	CGO_ENABLED=0 go build -o bin/ ./test/env/pool
+	bin/pool go test -vet=off -p=4 -timeout=25m $(if $(RACE),-race -tags=kustomize_disable_go_plugin_support) $(or $(PKG),./...)
 fuzz: ## Fuzz every parser of Waybill's own, FUZZTIME each (default: 1m); PKG=sync/release those below one folder
 	@grep -rHoE --include='*_test.go' '^func Fuzz\w+' $(or $(PKG),.) | sed -E 's#^(.*)/[^/]*:func #\1 #' | while read -r dir name; do \
 		echo "$$dir $$name"; go test -vet=off -run='^$$' -fuzz="^$$name$$" -fuzztime=$(or $(FUZZTIME),1m) "./$$dir" </dev/null || exit 1; done
