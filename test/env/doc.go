@@ -11,6 +11,7 @@
 //
 //	func TestMain(m *testing.M) { env.Main(m) }
 //
-// and gets them from Shared. Other programs call StartCluster, StartGitServer and so on, and
+// and gets them from Shared, or one of its own from Start. `make test` runs all packages with a Pool,
+// which both then borrow from: clusters that are like new, and fewer starts. Other programs call StartCluster, StartGitServer and so on, and
 // StopAll when they end.
 package env

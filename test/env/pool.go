@@ -2,6 +2,8 @@ package env
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,19 +13,20 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 )
 
 // poolVariable holds the socket of the pool that Start and Shared borrow clusters from.
 const poolVariable = "WAYBILL_TEST_POOL"
 
 // mostIdle is how many clusters wait in a pool for somebody to need them: each takes half a gigabyte.
-const mostIdle = 8
+const mostIdle = 6
 
 // Pool lends clusters to the test binaries of one `go test`, one after the other: a cluster that is
 // given back is restored to what it was when it had just started, which takes a fraction of a start.
 type Pool struct {
 	listener net.Listener
-	serving  sync.WaitGroup
+	lock     *os.File // of the socket; nil if it has a path of its own
 
 	mu      sync.Mutex
 	idle    []*pooled // the one that has waited longest is the first
@@ -43,24 +46,57 @@ type pooled struct {
 
 // NewPool starts a pool. It serves the processes that Environment is given to, until Close.
 func NewPool() (*Pool, error) {
-	dir, err := tempDir("pool")
-	if err != nil {
-		return nil, err
-	}
-	listener, err := net.Listen("unix", filepath.Join(dir, "socket"))
+	socket, lock, err := poolSocket()
 	if err != nil {
 		return nil, fmt.Errorf("start pool of clusters: %w", err)
 	}
-	p := &Pool{listener: listener}
-	p.serving.Go(p.accept)
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, fmt.Errorf("start pool of clusters: %w", err)
+	}
+	p := &Pool{listener: listener, lock: lock}
+	go p.accept()
 	return p, nil
+}
+
+// poolSocket returns where the pool listens: for the same repository always at the same path, because
+// go test keeps the results of tests whose environment is the same; and at another where somebody else
+// has that path, who holds its lock.
+func poolSocket() (path string, lock *os.File, err error) {
+	base, err := baseDir()
+	if err != nil {
+		return "", nil, err
+	}
+	root, err := Root()
+	if err != nil {
+		return "", nil, err
+	}
+	sum := sha256.Sum256([]byte(root))
+	path = filepath.Join(base, "pool-"+hex.EncodeToString(sum[:6]))
+	lock, err = lockFile(path+".lock", try)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		dir, err := tempDir("pool")
+		return filepath.Join(dir, "socket"), nil, err
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) { // of one that was killed
+		return "", nil, errors.Join(err, lock.Close())
+	}
+	return path, lock, nil
 }
 
 // Environment makes a process, and its children, borrow clusters from the pool.
 func (p *Pool) Environment() string { return poolVariable + "=" + p.listener.Addr().String() }
 
 // Close ends lending. Clusters are stopped by StopAll.
-func (p *Pool) Close() { _ = p.listener.Close() }
+func (p *Pool) Close() {
+	_ = p.listener.Close()
+	if p.lock != nil {
+		_ = p.lock.Close()
+	}
+}
 
 // Summary says how many clusters were started, and how often one was lent.
 func (p *Pool) Summary() string {
@@ -75,15 +111,13 @@ func (p *Pool) accept() {
 		if err != nil {
 			return // closed
 		}
-		p.serving.Go(func() {
-			defer func() { _ = conn.Close() }()
-			p.serve(conn)
-		})
+		go p.serve(conn)
 	}
 }
 
 // serve lends one cluster, until the other end closes the connection or dies.
 func (p *Pool) serve(conn net.Conn) {
+	defer func() { _ = conn.Close() }()
 	requests, answers := json.NewDecoder(conn), json.NewEncoder(conn)
 	var o Options
 	if requests.Decode(&o) != nil {
@@ -115,6 +149,9 @@ func (p *Pool) take(ctx context.Context, o Options) (*pooled, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.mu.Lock()
+	p.lent++
+	p.mu.Unlock()
 	for {
 		c := p.takeIdle(shape)
 		if c == nil {
@@ -140,7 +177,6 @@ func shapeOf(o Options) (string, error) {
 func (p *Pool) takeIdle(shape string) *pooled {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.lent++
 	i := slices.IndexFunc(p.idle, func(c *pooled) bool { return c.shape == shape })
 	if i < 0 {
 		return nil
@@ -178,7 +214,8 @@ func (p *Pool) giveBack(ctx context.Context, c *pooled) {
 		p.idle = p.idle[1:]
 	}
 	p.mu.Unlock()
-	if surplus != nil && surplus != c {
+	if surplus != nil {
+		<-surplus.restored
 		surplus.Stop()
 	}
 	ctx, cancel := context.WithTimeout(ctx, Limit)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,8 @@ const (
 	restoreAtOnce = 1000
 	// restoreRounds bounds how often what the controllers write meanwhile is looked for.
 	restoreRounds = 20
+	// insists is how often something is undone that the controllers write again.
+	insists = 2
 )
 
 // heartbeats are written all the time, by the control plane itself.
@@ -65,9 +68,9 @@ func (c *Cluster) restore(ctx context.Context, to *baseline) error {
 		return err
 	}
 	remove := c.volumeDirectories(ctx)
-	restored := false
+	restored, undone := false, map[string]int{}
 	for range restoreRounds {
-		changed, err := c.restoreRound(ctx, to)
+		changed, err := c.restoreRound(ctx, to, undone)
 		if err != nil {
 			return fmt.Errorf("restore cluster %s: %w", c.options.Name, err)
 		}
@@ -87,39 +90,77 @@ func (c *Cluster) restore(ctx context.Context, to *baseline) error {
 	return nil
 }
 
-// restoreRound undoes what is different, and returns how many keys those were.
-func (c *Cluster) restoreRound(ctx context.Context, to *baseline) (int, error) {
+// restoreRound undoes what is different, and returns how many keys those were. undone counts how often
+// that was done to a key.
+func (c *Cluster) restoreRound(ctx context.Context, to *baseline, undone map[string]int) (int, error) {
 	now, err := c.etcdEntries(ctx, true)
 	if err != nil {
 		return 0, err
 	}
 	var operations []etcdOperation
-	for key, entry := range now {
-		if _, known := to.entries[key]; !known && !isHeartbeat(key) {
-			operations = append(operations, etcdOperation{Delete: &etcdEntry{Key: entry.Key}})
+	insisted := false
+	for key := range differences(now, to.entries) {
+		if undone[key]++; undone[key] > insists {
+			insisted = true
 		}
-	}
-	for key, entry := range to.entries {
-		if now[key].ModRevision != entry.ModRevision && !isHeartbeat(key) {
+		if entry, known := to.entries[key]; known {
 			operations = append(operations, etcdOperation{Put: &etcdEntry{Key: entry.Key, Value: entry.Value}})
+		} else {
+			operations = append(operations, etcdOperation{Delete: &etcdEntry{Key: now[key].Key}})
 		}
 	}
-	for rest := operations; len(rest) > 0; {
-		some := rest[:min(restoreAtOnce, len(rest))]
-		rest = rest[len(some):]
+	if insisted {
+		return len(operations), c.adopt(ctx, to, undone)
+	}
+	for some := range slices.Chunk(operations, restoreAtOnce) {
 		revision, err := c.etcdChange(ctx, some)
 		if err != nil {
 			return 0, err
 		}
 		for _, o := range some {
 			if o.Put != nil {
-				entry := to.entries[string(o.Put.Key)]
-				entry.ModRevision = revision
-				to.entries[string(o.Put.Key)] = entry
+				o.Put.ModRevision = revision
+				to.entries[string(o.Put.Key)] = *o.Put
 			}
 		}
 	}
 	return len(operations), nil
+}
+
+// differences returns the keys that only one has, or that have changed.
+func differences(now, before map[string]etcdEntry) map[string]bool {
+	keys := map[string]bool{}
+	for key := range now {
+		if _, known := before[key]; !known && !isHeartbeat(key) {
+			keys[key] = true
+		}
+	}
+	for key, entry := range before {
+		if now[key].ModRevision != entry.ModRevision && !isHeartbeat(key) {
+			keys[key] = true
+		}
+	}
+	return keys
+}
+
+// adopt accepts what the controllers write again and again: they had not come to it when the cluster was
+// remembered.
+func (c *Cluster) adopt(ctx context.Context, to *baseline, undone map[string]int) error {
+	now, err := c.etcdEntries(ctx, false)
+	if err != nil {
+		return err
+	}
+	for key, times := range undone {
+		if times <= insists {
+			continue
+		}
+		if entry, there := now[key]; there {
+			to.entries[key] = entry
+		} else {
+			delete(to.entries, key)
+		}
+	}
+	return nil
 }
 
 func isHeartbeat(key string) bool {
