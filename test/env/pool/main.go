@@ -10,10 +10,14 @@ import (
 	"os"
 	"os/exec"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"waybill.dev/waybill/test/env"
 )
 
 func main() {
+	log.SetLogger(logr.Discard()) // the command's output is what is to be read
 	env.StopOnSignal()
 	err := run(os.Args[1:])
 	env.StopAll()
