@@ -2,6 +2,7 @@ package release_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -60,11 +61,16 @@ type world struct {
 	known map[string]v1alpha1.ReleaseStatus
 }
 
+// parallel holds the tests that run at the same time as others.
+var parallel sync.Map
+
 // newWorld returns a world of the test's own; tests of different worlds run at the same time, since most
 // of what they do is to wait for Pods.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	t.Parallel()
+	if _, again := parallel.LoadOrStore(t, true); !again {
+		t.Parallel()
+	}
 	c := env.Shared(t, env.Options{Name: "release", Audit: true, Pods: true, Stages: failingHooks})
 	namespace := c.Namespace(t)
 	user := "release-engine-of-" + namespace
