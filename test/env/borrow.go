@@ -69,7 +69,7 @@ func borrow(ctx context.Context, socket string, o Options) (*Cluster, error) {
 	c := &Cluster{options: o, loan: &loan{conn: conn, calls: json.NewEncoder(conn), answers: json.NewDecoder(conn)}}
 	// StopAll leaves it alone: only the end of this process ends all that may still write to it.
 	c.forget = func() {}
-	if err := c.setUpBorrowed(); err != nil {
+	if err := c.setUpBorrowed(ctx); err != nil {
 		c.Stop()
 		return nil, err
 	}
@@ -77,11 +77,14 @@ func borrow(ctx context.Context, socket string, o Options) (*Cluster, error) {
 }
 
 // setUpBorrowed asks for a cluster, and sets up what its borrower has of his own.
-func (c *Cluster) setUpBorrowed() error {
-	wanted := c.options
+func (c *Cluster) setUpBorrowed(ctx context.Context) error {
+	wanted, later := c.options, []string(nil)
 	var err error
 	if wanted.CRDs, err = absolute(c.options.CRDs); err != nil {
 		return err
+	}
+	if wanted.NoControllers {
+		wanted.CRDs, later = nil, wanted.CRDs // there is nobody for whom they would come too late
 	}
 	terms, err := c.loan.ask(wanted)
 	if err != nil {
@@ -102,7 +105,7 @@ func (c *Cluster) setUpBorrowed() error {
 		return err
 	}
 	c.audit.marked.offset = info.Size() // what is before is not of this borrower
-	return nil
+	return c.InstallCRDs(ctx, later...)
 }
 
 // call has the pool do something with the cluster.
@@ -127,7 +130,13 @@ func (l *loan) ask(what any) (lending, error) {
 	return answer, nil
 }
 
-func (l *loan) end() { _ = l.conn.Close() }
+// end returns when the pool has the cluster back.
+func (l *loan) end() {
+	if conn, ok := l.conn.(*net.UnixConn); ok && conn.CloseWrite() == nil {
+		_ = l.answers.Decode(&lending{}) // fails if nothing was lent
+	}
+	_ = l.conn.Close()
+}
 
 // parseAuthority is the reverse of what a lending has of an authority.
 func parseAuthority(certificate, key []byte) (*authority, error) {

@@ -129,7 +129,11 @@ func (p *Pool) serve(conn net.Conn) {
 		_ = answers.Encode(lending{Error: err.Error()})
 		return
 	}
-	defer p.giveBack(ctx, c)
+	defer func() {
+		p.offer(c)
+		_ = answers.Encode(lending{}) // the borrower, if there still is one, may borrow it again at once
+		p.renew(ctx, c)
+	}()
 	terms, err := c.lending()
 	if err != nil || answers.Encode(terms) != nil {
 		return
@@ -202,22 +206,17 @@ func (p *Pool) start(ctx context.Context, o Options, shape string) (*pooled, err
 	return &pooled{Cluster: cluster, shape: shape, before: before}, nil
 }
 
-// giveBack restores a cluster while it already waits for whom to lend it to next, who would otherwise
-// start another one.
-func (p *Pool) giveBack(ctx context.Context, c *pooled) {
-	c.restored = make(chan struct{})
+// offer has a cluster that was given back wait for whom to lend it to next, who waits until it is renewed
+// rather than start another one.
+func (p *Pool) offer(c *pooled) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.restored = make(chan struct{})
 	p.idle = append(p.idle, c)
-	var surplus *pooled
-	if len(p.idle) > mostIdle {
-		surplus = p.idle[0]
-		p.idle = p.idle[1:]
-	}
-	p.mu.Unlock()
-	if surplus != nil {
-		<-surplus.restored
-		surplus.Stop()
-	}
+}
+
+// renew restores a cluster that is offered, and stops the one that has waited longest if there are too many.
+func (p *Pool) renew(ctx context.Context, c *pooled) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
 	c.failed = c.restore(ctx, c.before)
@@ -227,6 +226,22 @@ func (p *Pool) giveBack(ctx context.Context, c *pooled) {
 		p.remove(c)
 		c.Stop()
 	}
+	if surplus := p.surplus(); surplus != nil {
+		<-surplus.restored
+		surplus.Stop()
+	}
+}
+
+// surplus takes a cluster out of those that wait, if there are too many.
+func (p *Pool) surplus() *pooled {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.idle) <= mostIdle {
+		return nil
+	}
+	c := p.idle[0]
+	p.idle = slices.Delete(p.idle, 0, 1)
+	return c
 }
 
 func (p *Pool) remove(c *pooled) {
