@@ -26,7 +26,7 @@ const (
 )
 
 func TestCachesSynced(t *testing.T) {
-	cluster := env.Start(t, env.Options{Name: "ready"})
+	cluster := env.Start(t, env.Options{Name: "ready", NoControllers: true})
 	clientset, err := kubernetes.NewForConfig(cluster.RESTConfig())
 	require.NoError(t, err)
 	config, err := cluster.AddUser("reader")
@@ -59,7 +59,7 @@ func TestProgram_isReadyWhereAnotherLeads(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, exec.CommandContext(t.Context(), filepath.Join(bin, program.Sync), "--help").Run(), "help is no failure")
 
-	cluster := env.Start(t, env.Options{Name: "leaders", CRDs: []string{"../../charts/waybill/crds"}})
+	cluster := env.Start(t, env.Options{Name: "leaders", NoControllers: true, CRDs: []string{"../../charts/waybill/crds"}})
 	clientset, err := kubernetes.NewForConfig(cluster.RESTConfig())
 	require.NoError(t, err)
 	_, err = clientset.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: defaultSystemNamespace}}, metav1.CreateOptions{})

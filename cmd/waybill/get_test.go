@@ -158,7 +158,7 @@ func TestGet_saysWhatToDoWithoutACluster(t *testing.T) {
 }
 
 func TestGet_clusterWithoutWaybill(t *testing.T) {
-	cluster := env.Shared(t, env.Options{Name: "bare"})
+	cluster := env.Shared(t, env.Options{Name: "bare", NoControllers: true})
 	got := waybill(t, cluster, "get")
 	assert.Equal(t, 2, got.code)
 	assert.Contains(t, got.errOut, "cluster bare offers no kinds of Waybill: install charts/waybill there")

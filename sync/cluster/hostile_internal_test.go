@@ -72,18 +72,32 @@ func flood(w io.Writer, head, rest string) {
 	}
 }
 
-// packed is like sends, but compressed.
+// packed is like sends, but compressed: the rest is compressed once and sent again and again, because
+// what follows one another in gzip is one content.
 func packed(t testing.TB, head, rest string) http.HandlerFunc {
 	t.Helper()
-	var bomb bytes.Buffer
-	unpacked, err := gzip.NewWriterLevel(&bomb, gzip.BestSpeed)
-	require.NoError(t, err)
-	flood(unpacked, head, rest)
-	require.NoError(t, unpacked.Close())
+	first := compressed(t, head)
+	piece := compressed(t, strings.Repeat(rest, pieceSize/len(rest)))
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
-		_, _ = w.Write(bomb.Bytes())
+		_, err := w.Write(first)
+		for sent := 0; sent < endless && err == nil; sent += pieceSize {
+			_, err = w.Write(piece)
+		}
 	}
+}
+
+// pieceSize is how much of a compressed answer is repeated.
+const pieceSize = 4 << 20
+
+func compressed(t testing.TB, content string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	unpacked := gzip.NewWriter(&b)
+	_, err := io.WriteString(unpacked, content)
+	require.NoError(t, err)
+	require.NoError(t, unpacked.Close())
+	return b.Bytes()
 }
 
 // typed sends an answer as another type than JSON.

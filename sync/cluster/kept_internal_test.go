@@ -49,6 +49,13 @@ const (
 	metadataKind     = `"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata"`
 )
 
+// keepsLittle are limits that few objects exceed.
+func keepsLittle() limits {
+	l := anEighth()
+	l.kept /= 8
+	return l
+}
+
 // A cluster has as many installations as fit.
 func TestKept_boundsInstallations(t *testing.T) {
 	cases := map[string]struct {
@@ -58,12 +65,12 @@ func TestKept_boundsInstallations(t *testing.T) {
 	}{
 		"AsManyAsFit": {maxInstallations, "", ""},
 		"OneMore":     {maxInstallations + 1, "", "the number of ApplicationInstallations exceeds the limit of 10000"},
-		"TooLarge":    {25, strings.Repeat("a", 1<<20), "the size of its objects, with ApplicationInstallations, exceeds the limit of 16 MiB"},
+		"TooLarge":    {25, strings.Repeat("a", 128<<10), "the size of its objects, with ApplicationInstallations, exceeds the limit of 2 MiB"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			answer := events(installationKind, tc.count, tc.text)
-			l := anEighth()
+			l := keepsLittle()
 			if tc.text == "" {
 				l.kept = defaultLimits().kept
 			}
@@ -86,12 +93,12 @@ func TestKept_boundsInstallations(t *testing.T) {
 
 // What several watches keep counts together, and no more once they are gone.
 func TestKept_countsTogether(t *testing.T) {
-	text := strings.Repeat("a", 1<<20)
+	text := strings.Repeat("a", 128<<10)
 	answer := events(metadataKind, 12, text)
-	c, got := engagedWith(t, newHostile(t, map[string]http.HandlerFunc{configMapPath: answer, "/api/v1/secrets": answer}))
+	c, got := engagedWithin(t, newHostile(t, map[string]http.HandlerFunc{configMapPath: answer, "/api/v1/secrets": answer}), keepsLittle())
 	keepSecretsAndConfigMaps(t, c, got)
 	require.Eventually(t, func() bool { return got() != nil }, time.Minute, 5*time.Millisecond)
-	assert.ErrorContains(t, got(), "the size of its objects, with secrets, exceeds the limit of 16 MiB")
+	assert.ErrorContains(t, got(), "the size of its objects, with secrets, exceeds the limit of 2 MiB")
 	require.Eventually(t, func() bool {
 		runtime.GC()
 		c.ledger.mu.Lock()

@@ -2,6 +2,7 @@ package release_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,9 +33,6 @@ func TestMain(m *testing.M) {
 // builder renders charts as in a process that serves many.
 var builder = isolated.NewBuilder(isolated.Options{})
 
-// user is who the engine is in the audit log.
-const user = "release-engine"
-
 // failingHooks lets the Pods of Jobs that are labelled so fail.
 const failingHooks = `
 apiVersion: kwok.x-k8s.io/v1alpha1
@@ -56,20 +54,32 @@ type world struct {
 	target    *target
 	client    kubernetes.Interface
 	namespace string
-	engine    *release.Engine
+	// user is who the engine is in the audit log.
+	user   string
+	engine *release.Engine
 	// known is what a status would say of the releases.
 	known map[string]v1alpha1.ReleaseStatus
 }
 
+// parallel holds the tests that run at the same time as others.
+var parallel sync.Map
+
+// newWorld returns a world of the test's own; tests of different worlds run at the same time, since most
+// of what they do is to wait for Pods.
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	if _, again := parallel.LoadOrStore(t, true); !again {
+		t.Parallel()
+	}
 	c := env.Shared(t, env.Options{Name: "release", Audit: true, Pods: true, Stages: failingHooks})
+	namespace := c.Namespace(t)
+	user := "release-engine-of-" + namespace
 	config, err := c.AddUser(user, "system:masters")
 	require.NoError(t, err)
 	config.QPS = -1
 	client, err := kubernetes.NewForConfig(c.RESTConfig())
 	require.NoError(t, err)
-	w := &world{T: t, cluster: c, target: newTarget(t, config), client: client, namespace: c.Namespace(t), engine: release.NewEngine().RenderedBy(builder),
+	w := &world{T: t, cluster: c, target: newTarget(t, config), client: client, namespace: namespace, user: user, engine: release.NewEngine().RenderedBy(builder),
 		known: map[string]v1alpha1.ReleaseStatus{}}
 	// What a process does once, before its first action.
 	_, _, err = w.target.discovery.ServerGroupsAndResources()
@@ -153,7 +163,7 @@ func (w *world) calls(do func()) []env.Request {
 	require.NoError(w, err)
 	do()
 	// A list that begins with a resource version is an informer's; the engine's own lists count.
-	requests, err := w.cluster.Requests(w.Context(), mark, env.ByUser(user), env.Accepted, func(r env.Request) bool { return r.Verb != "watch" })
+	requests, err := w.cluster.Requests(w.Context(), mark, env.ByUser(w.user), env.Accepted, func(r env.Request) bool { return r.Verb != "watch" })
 	require.NoError(w, err)
 	for _, r := range requests {
 		w.Logf("%s %s -> %d", r.Verb, r.URI, r.Code)

@@ -80,7 +80,10 @@ func (s *setting) start(args ...string) *env.Process {
 		Name: program.Sync, As: "waybill-sync", Bin: s.bin, Kubeconfig: s.Cluster.KubeconfigFile(), Args: append(args, "--cache-dir="+s.cache),
 	})
 	require.NoError(s.T, err)
-	s.T.Cleanup(func() { s.tell(process) })
+	s.T.Cleanup(func() {
+		s.tell(process)
+		assert.NoError(s.T, process.Kill())
+	})
 	return process
 }
 

@@ -69,6 +69,7 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 		"--unsafe-no-fsync",
 		"--log-level=warn",
 		"--quota-backend-bytes=2147483648",
+		fmt.Sprintf("--max-txn-ops=%d", restoreAtOnce),
 		"--auto-compaction-mode=revision",
 		"--auto-compaction-retention=5000",
 		"--listen-client-urls=unix://"+c.file("etcd.sock"),
@@ -78,20 +79,28 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	client := &http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", c.file("etcd.sock"))
-		},
-		DisableKeepAlives: true,
-	}}
+	client := c.etcdClient()
 	return p.until(ctx, "etcd", func(ctx context.Context) error {
 		return getOK(ctx, client, "http://etcd/health")
 	})
 }
 
+// etcdClient returns a client of the cluster's etcd, whatever host it asks.
+func (c *Cluster) etcdClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", c.file("etcd.sock"))
+		},
+		DisableKeepAlives: true,
+	}}
+}
+
 // StartAPIServer starts the API server again after KillAPIServer, on the same address and data, and
 // returns when it is ready. It does nothing if the API server is running.
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
+	if c.loan != nil {
+		return c.loan.call(startAPIServer)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.apiServer != nil {
@@ -115,6 +124,9 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 // KillAPIServer kills the API server as a crash would. Connections to it are refused until
 // StartAPIServer; data and address stay.
 func (c *Cluster) KillAPIServer() error {
+	if c.loan != nil {
+		return errors.Join(c.loan.call(killAPIServer), c.noteCrash())
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.apiServer == nil {

@@ -20,34 +20,37 @@ const stagesFile = "kwok-stages.yaml"
 
 // The nested modules that pin what is built, relative to the repository's root.
 const (
-	kubernetesModule = "test/controlplane"
-	kwokModule       = "test/controlplane/kwok"
-	volumesModule    = "test/controlplane/volumes"
+	controlPlaneModule = "test/controlplane"
+	volumesModule      = "test/controlplane/volumes"
 )
 
-// program is one command of the control plane and where it comes from.
-type program struct{ name, module, pkg string }
+// program is one command of the control plane, the package that it is built from, and how go build
+// names it: after the package, without its major version.
+type program struct{ name, pkg, built string }
 
-// programSet is what is built together, into one directory.
+// programSet is what is built together, from one module into one directory.
 type programSet struct {
-	name     string   // in messages
-	folder   string   // relative to bin/k8s
-	modules  []string // pin what is built; the first names a version of k8s.io/kubernetes
+	name     string // in messages
+	folder   string // relative to bin/k8s
+	module   string
 	programs []program
+	// version names the module whose version the programs report.
+	version string
 	// files adds what the programs need beside them.
-	files func(ctx context.Context, root, dir string) error
+	files func(ctx context.Context, module, dir string) error
 }
 
 var controlPlane = programSet{
 	name:    "control plane",
-	modules: []string{kubernetesModule, kwokModule},
+	module:  controlPlaneModule,
+	version: "k8s.io/kubernetes",
 	programs: []program{
-		{"etcd", kubernetesModule, "go.etcd.io/etcd/server/v3"},
-		{"kube-apiserver", kubernetesModule, "k8s.io/kubernetes/cmd/kube-apiserver"},
-		{"kube-controller-manager", kubernetesModule, "k8s.io/kubernetes/cmd/kube-controller-manager"},
-		{"kube-scheduler", kubernetesModule, "k8s.io/kubernetes/cmd/kube-scheduler"},
-		{"kubectl", kubernetesModule, "k8s.io/kubernetes/cmd/kubectl"},
-		{"kwok", kwokModule, "sigs.k8s.io/kwok/cmd/kwok"},
+		{"etcd", "go.etcd.io/etcd/server/v3", "server"},
+		{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver", "kube-apiserver"},
+		{"kube-controller-manager", "k8s.io/kubernetes/cmd/kube-controller-manager", "kube-controller-manager"},
+		{"kube-scheduler", "k8s.io/kubernetes/cmd/kube-scheduler", "kube-scheduler"},
+		{"kubectl", "k8s.io/kubernetes/cmd/kubectl", "kubectl"},
+		{"kwok", "sigs.k8s.io/kwok/cmd/kwok", "kwok"},
 	},
 	files: writeStages,
 }
@@ -55,10 +58,10 @@ var controlPlane = programSet{
 // Binaries returns the directory that holds the control plane's programs: etcd,
 // kube-apiserver, kube-controller-manager, kube-scheduler, kubectl and kwok.
 //
-// KUBEBUILDER_ASSETS takes precedence if it is set. Otherwise they are built from the nested
-// modules of test/controlplane into bin/k8s, which takes minutes the first time and no time as long
-// as those modules do not change. It needs Go but no C compiler. If several processes call it at
-// once, only one builds.
+// KUBEBUILDER_ASSETS takes precedence if it is set. Otherwise they are built from the nested module
+// test/controlplane into bin/k8s, which takes minutes the first time and no time as long as that
+// module does not change. It needs Go but no C compiler. If several processes call it at once, only
+// one builds.
 func Binaries(ctx context.Context) (string, error) {
 	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
 		return dir, nil
@@ -129,24 +132,24 @@ func built(dir, want string) bool {
 // stamp returns a hash that changes when the programs to build change.
 func (s programSet) stamp(root string) (string, error) {
 	input := []byte(fmt.Sprint(runtime.Version(), runtime.GOARCH, buildFlags("version"), s.programs))
-	for _, module := range s.modules {
-		for _, name := range []string{"go.mod", "go.sum"} {
-			content, err := os.ReadFile(filepath.Join(root, module, name))
-			if err != nil {
-				return "", fmt.Errorf("read pinned versions: %w", err)
-			}
-			sum := sha256.Sum256(content)
-			input = append(input, sum[:]...)
+	for _, name := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join(root, s.module, name))
+		if err != nil {
+			return "", fmt.Errorf("read pinned versions: %w", err)
 		}
+		sum := sha256.Sum256(content)
+		input = append(input, sum[:]...)
 	}
 	sum := sha256.Sum256(input)
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// buildFlags returns flags for small, reproducible binaries. An API server that was not built by
-// Kubernetes' own scripts has no version to report unless it is set here.
+// buildFlags returns flags for small binaries. None of them changes how a package is compiled, so
+// that packages which Waybill uses in the same version, too, are compiled once for both: that is
+// half of them. An API server that was not built by Kubernetes' own scripts has no version to
+// report unless it is set here.
 func buildFlags(version string) []string {
-	return []string{"-trimpath", "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=" + version}
+	return []string{"-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=" + version}
 }
 
 func (s programSet) build(ctx context.Context, root, dir string) error {
@@ -155,38 +158,54 @@ func (s programSet) build(ctx context.Context, root, dir string) error {
 		fmt.Fprintf(os.Stderr, s.name+": "+format+"\n", args...)
 	}
 	progress("building into %s; minutes the first time", dir)
-	version, err := goCommand(ctx, filepath.Join(root, s.modules[0]), "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
+	module := filepath.Join(root, s.module)
+	version, err := goCommand(ctx, module, "list", "-m", "-f", "{{.Version}}", s.version)
 	if err != nil {
 		return err
 	}
-	for _, p := range s.programs {
-		progress("%s", p.name)
-		target := filepath.Join(dir, p.name)
-		args := append([]string{"build", "-o", target + ".new"}, buildFlags(version)...)
-		if _, err := goCommand(ctx, filepath.Join(root, p.module), append(args, p.pkg)...); err != nil {
-			return err
-		}
-		// A running program keeps its file, and a half-written file never has the final name.
-		if err := os.Rename(target+".new", target); err != nil {
-			return err
-		}
+	if err := s.buildPrograms(ctx, module, dir, buildFlags(version)); err != nil {
+		return err
 	}
-	if err := s.files(ctx, root, dir); err != nil {
+	if err := s.files(ctx, module, dir); err != nil {
 		return err
 	}
 	progress("built in %s", time.Since(started).Round(time.Second))
 	return nil
 }
 
+// buildPrograms builds all programs with one command, so that one is linked while others are still
+// compiled.
+func (s programSet) buildPrograms(ctx context.Context, module, dir string, flags []string) error {
+	fresh, err := os.MkdirTemp(dir, ".new-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(fresh) }()
+	args := append([]string{"build", "-o", fresh + string(filepath.Separator)}, flags...)
+	for _, p := range s.programs {
+		args = append(args, p.pkg)
+	}
+	if _, err := goCommand(ctx, module, args...); err != nil {
+		return err
+	}
+	// A running program keeps its file, and a half-written file never has the final name.
+	for _, p := range s.programs {
+		if err := os.Rename(filepath.Join(fresh, p.built), filepath.Join(dir, p.name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // writeStages collects the stages that come with kwok into one file.
-func writeStages(ctx context.Context, root, dir string) error {
-	module, err := goCommand(ctx, filepath.Join(root, kwokModule), "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok")
+func writeStages(ctx context.Context, module, dir string) error {
+	kwok, err := goCommand(ctx, module, "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok")
 	if err != nil {
 		return err
 	}
 	var all bytes.Buffer
 	for _, set := range []string{"node/fast", "node/heartbeat-with-lease", "pod/fast"} {
-		files, err := filepath.Glob(filepath.Join(module, "kustomize", "stage", set, "*.yaml"))
+		files, err := filepath.Glob(filepath.Join(kwok, "kustomize", "stage", set, "*.yaml"))
 		if err != nil {
 			return fmt.Errorf("list stages %s: %w", set, err)
 		}

@@ -46,13 +46,15 @@ type Options struct {
 // Cluster is a running control plane.
 type Cluster struct {
 	options   Options
-	dir       string // files of this cluster
+	dir       string // files of the control plane
+	home      string // files of those who use it
 	bin       string // where the programs are
 	port      *port
 	authority *authority
 	admin     *rest.Config
 	kubeconf  []byte
 	forget    func()
+	loan      *loan // nil unless borrowed from a pool
 
 	mu        sync.Mutex
 	apiServer *Process   // nil while killed
@@ -86,7 +88,7 @@ func StartCluster(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{options: o, dir: dir, bin: bin}
+	c := &Cluster{options: o, dir: dir, home: dir, bin: bin}
 	c.forget = track(c.Stop)
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
@@ -152,6 +154,12 @@ func (c *Cluster) prepare() error {
 	if err := c.writeServerFiles(); err != nil {
 		return err
 	}
+	return c.prepareAdmin()
+}
+
+// prepareAdmin sets up the administrator, in the cluster's name.
+func (c *Cluster) prepareAdmin() error {
+	var err error
 	if c.admin, err = c.AddUser("admin", "system:masters"); err != nil {
 		return err
 	}
@@ -172,7 +180,7 @@ func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.admin) }
 func (c *Cluster) Kubeconfig() []byte { return slices.Clone(c.kubeconf) }
 
 // KubeconfigFile returns the path of a file with Kubeconfig; it is removed with the cluster.
-func (c *Cluster) KubeconfigFile() string { return filepath.Join(c.dir, "admin.kubeconfig") }
+func (c *Cluster) KubeconfigFile() string { return filepath.Join(c.home, "admin.kubeconfig") }
 
 // Address returns the API server's host:port.
 func (c *Cluster) Address() string { return c.port.addr() }
@@ -202,11 +210,17 @@ func (c *Cluster) stopBeside() {
 	}
 }
 
-// Stop kills the control plane and removes its files. Stopping twice is allowed.
+// Stop kills the control plane and removes its files; one that was borrowed is given back. Stopping
+// twice is allowed.
 func (c *Cluster) Stop() {
 	c.stopOnce.Do(func() {
 		c.forget()
 		c.stopBeside()
+		if c.loan != nil {
+			c.loan.end()
+			_ = os.RemoveAll(c.home)
+			return
+		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		processes := c.others

@@ -30,7 +30,7 @@ func clientOf(t *testing.T, c *env.Cluster) kubernetes.Interface {
 }
 
 func TestStartClusters_sideBySide(t *testing.T) {
-	clusters, err := env.StartClusters(t.Context(), env.Options{Name: "hub"}, env.Options{Name: "user"})
+	clusters, err := env.StartClusters(t.Context(), env.Options{Name: "hub", NoControllers: true}, env.Options{Name: "user", NoControllers: true})
 	require.NoError(t, err)
 	for _, c := range clusters {
 		t.Cleanup(c.Stop)

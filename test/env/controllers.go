@@ -196,17 +196,7 @@ func (c *Cluster) removeVolumes() {
 	_ = c.manager.Kill() // fails only if it has ended
 	ctx, cancel := cleanupContext()
 	defer cancel()
-	client, err := kubernetes.NewForConfig(c.admin)
-	if err != nil {
-		return
-	}
-	volumes, err := client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return // a cluster that does not answer is a cluster under test
-	}
-	for _, v := range volumes.Items {
-		if v.Spec.HostPath != nil && strings.HasPrefix(v.Spec.HostPath.Path, hostPathRoot) {
-			_ = os.RemoveAll(filepath.Clean(v.Spec.HostPath.Path))
-		}
+	for _, dir := range c.volumeDirectories(ctx) {
+		_ = os.RemoveAll(dir)
 	}
 }

@@ -11,7 +11,9 @@
 //
 //	func TestMain(m *testing.M) { env.Main(m) }
 //
-// and gets them from Shared. Package volumes, below this one, adds volumes with snapshots, and commands
-// that run in Pods. Other programs call StartCluster, StartGitServer and so on, and
+// and gets them from Shared, or one of its own from Start. `make test` runs all packages with a Pool,
+// which both then borrow from: clusters that are like new, and fewer starts. Package volumes, below this
+// one, adds volumes with snapshots, and commands that run in Pods. Other programs call StartCluster,
+// StartGitServer and so on, and
 // StopAll when they end.
 package env

@@ -27,7 +27,7 @@ func plain(t *testing.T) *env.Cluster {
 }
 
 func TestCluster_comesBackAfterCrash(t *testing.T) {
-	c := env.Start(t, env.Options{Name: "crash"})
+	c := plain(t)
 	client, ns := clientOf(t, c), c.Namespace(t)
 	require.NoError(t, c.KillAPIServer())
 	_, err := client.CoreV1().Namespaces().Get(t.Context(), ns, metav1.GetOptions{})
@@ -131,8 +131,9 @@ func TestCluster_addsUsers(t *testing.T) {
 	assert.True(t, apierrors.IsForbidden(err))
 }
 
-func TestCluster_installsCRDs(t *testing.T) {
-	c := plain(t)
+// parcels returns a directory with the CRD of a kind.
+func parcels(t *testing.T) string {
+	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "parcels.yaml"), []byte(`
 apiVersion: apiextensions.k8s.io/v1
@@ -145,6 +146,12 @@ spec:
   versions:
   - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
 `), 0o600))
+	return dir
+}
+
+func TestCluster_installsCRDs(t *testing.T) {
+	c := plain(t)
+	dir := parcels(t)
 	require.NoError(t, c.InstallCRDs(t.Context(), dir))
 	require.NoError(t, c.InstallCRDsFS(t.Context(), os.DirFS(dir)), "again, as an update")
 	out, err := c.Kubectl(t.Context(), "", "get", "parcels.env.waybill.dev", "--all-namespaces", "-o", "name")
@@ -160,7 +167,7 @@ func TestStartCluster_namesWhatIsMissing(t *testing.T) {
 }
 
 func TestCluster_Stop(t *testing.T) {
-	c, err := env.StartCluster(t.Context(), env.Options{Name: "short"})
+	c, err := env.StartCluster(t.Context(), env.Options{Name: "short", NoControllers: true})
 	require.NoError(t, err)
 	file, config := c.KubeconfigFile(), c.RESTConfig()
 	c.Stop()

@@ -13,7 +13,7 @@ import (
 // standard output. The error contains its standard error.
 func (c *Cluster) Kubectl(ctx context.Context, input string, args ...string) (string, error) {
 	// By default, what kubectl learned of an earlier cluster at the same address would be believed.
-	always := []string{"--kubeconfig=" + c.KubeconfigFile(), "--cache-dir=" + c.file("kubectl-cache")}
+	always := []string{"--kubeconfig=" + c.KubeconfigFile(), "--cache-dir=" + filepath.Join(c.home, "kubectl-cache")}
 	cmd := exec.CommandContext(ctx, filepath.Join(c.bin, "kubectl"), append(always, args...)...)
 	cmd.Stdin = strings.NewReader(input)
 	var out, failed bytes.Buffer

@@ -30,7 +30,7 @@ func victim(role string) {
 		}
 		return
 	}
-	c, err := env.StartCluster(context.Background(), env.Options{})
+	c, err := env.StartCluster(context.Background(), env.Options{NoControllers: true})
 	if err != nil {
 		fmt.Println("failed:", err)
 		return

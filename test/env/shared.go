@@ -83,7 +83,7 @@ func (s *sharedCluster) get(ctx context.Context, o Options) (*Cluster, error) {
 	if s.cluster != nil {
 		return s.cluster, nil
 	}
-	cluster, err := StartCluster(ctx, o)
+	cluster, err := startOrBorrow(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -91,10 +91,12 @@ func (s *sharedCluster) get(ctx context.Context, o Options) (*Cluster, error) {
 	return cluster, nil
 }
 
-// Start is like StartCluster, but stops the cluster at the end of the test.
+// Start is like StartCluster, but stops the cluster at the end of the test. As for Shared, it may be
+// one that was borrowed from a Pool: like new, but one that somebody else gets afterwards, so all that
+// the test runs against it has to end with the test, at the latest by OnStop.
 func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
-	c, err := StartCluster(t.Context(), o)
+	c, err := startOrBorrow(t.Context(), o)
 	require.NoError(t, err)
 	t.Cleanup(c.Stop)
 	return c

@@ -14,11 +14,12 @@ const snapshotAPI = "github.com/kubernetes-csi/external-snapshotter/client/v8"
 var volumeControllers = programSet{
 	name:    "volume controllers",
 	folder:  "volumes",
-	modules: []string{volumesModule},
+	module:  volumesModule,
+	version: "github.com/kubernetes-csi/external-snapshotter/v8",
 	programs: []program{
-		{"csi-provisioner", volumesModule, "github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner"},
-		{"csi-snapshotter", volumesModule, "github.com/kubernetes-csi/external-snapshotter/v8/cmd/csi-snapshotter"},
-		{"snapshot-controller", volumesModule, "github.com/kubernetes-csi/external-snapshotter/v8/cmd/snapshot-controller"},
+		{"csi-provisioner", "github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner", "csi-provisioner"},
+		{"csi-snapshotter", "github.com/kubernetes-csi/external-snapshotter/v8/cmd/csi-snapshotter", "csi-snapshotter"},
+		{"snapshot-controller", "github.com/kubernetes-csi/external-snapshotter/v8/cmd/snapshot-controller", "snapshot-controller"},
 	},
 	files: copySnapshotCRDs,
 }
@@ -32,17 +33,17 @@ func VolumeBinaries(ctx context.Context) (string, error) {
 }
 
 // copySnapshotCRDs copies the CustomResourceDefinitions that come with the API of snapshots.
-func copySnapshotCRDs(ctx context.Context, root, dir string) error {
-	module, err := goCommand(ctx, filepath.Join(root, volumesModule), "list", "-m", "-f", "{{.Dir}}", snapshotAPI)
+func copySnapshotCRDs(ctx context.Context, module, dir string) error {
+	api, err := goCommand(ctx, module, "list", "-m", "-f", "{{.Dir}}", snapshotAPI)
 	if err != nil {
 		return err
 	}
-	files, err := filepath.Glob(filepath.Join(module, "config", "crd", "*.storage.k8s.io_*.yaml"))
+	files, err := filepath.Glob(filepath.Join(api, "config", "crd", "*.storage.k8s.io_*.yaml"))
 	if err != nil {
 		return fmt.Errorf("list CRDs of snapshots: %w", err)
 	}
 	if len(files) == 0 {
-		return fmt.Errorf("list CRDs of snapshots: %s has none", module)
+		return fmt.Errorf("list CRDs of snapshots: %s has none", api)
 	}
 	target := filepath.Join(dir, "crds")
 	if err := os.RemoveAll(target); err != nil {

@@ -84,8 +84,8 @@ func NewScheme(t testing.TB) *runtime.Scheme {
 	return scheme
 }
 
-// Start runs controllers against a cluster until Stop or the end of the test binary: a process may
-// outlive the test that started it.
+// Start runs controllers against a cluster until Stop or the end of the cluster: a process may outlive
+// the test that started it.
 func Start(t testing.TB, c *env.Cluster, setup Setup) *Process {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -114,11 +114,13 @@ func Start(t testing.TB, c *env.Cluster, setup Setup) *Process {
 			log.Log.Error(err, "process under test ended")
 		}
 	}()
-	return &Process{Shared: shared, stop: func() {
+	p := &Process{Shared: shared, stop: func() {
 		cancel()
 		shared.Clusters.Close()
 		<-done
 	}}
+	c.OnStop(p.Stop)
+	return p
 }
 
 func newShared(ctx context.Context, t testing.TB, mgr ctrl.Manager) Shared {

@@ -20,7 +20,7 @@ var away = types.NamespacedName{Namespace: hub.SystemNamespace, Name: "away"}
 // newAway returns a world of a cluster of its own, which is not driven yet, and the process that would.
 func newAway(t *testing.T) (*world, *hub.Process) {
 	t.Helper()
-	c := env.Shared(t, env.Options{Name: "away", Pods: true, CRDs: []string{crds}})
+	c := env.Start(t, env.Options{Name: "away", Pods: true, CRDs: []string{crds}})
 	process := hub.Start(t, c, drive)
 	t.Cleanup(process.Stop)
 	return &world{World: hub.NewWorld(t, c), repo: newChartRepo(t)}, process

@@ -82,6 +82,7 @@ func namespaceManifest(name string) string {
 
 // P11, C37
 func TestGitSync_deliversToSelectedClustersAndLeavesThem(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	users := w.addClusters("berlin")
 	name := w.Namespace + "-delivered"
@@ -102,11 +103,13 @@ func TestGitSync_deliversToSelectedClustersAndLeavesThem(t *testing.T) {
 }
 
 func TestGitSync_deadClusterHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
 	for name, die := range map[string]func(*env.Gate) error{
 		"refuses connections":       func(g *env.Gate) error { g.Shut(); return nil },
 		"accepts and never answers": func(g *env.Gate) error { return g.Hang() },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			users := w.addClusters("alive", "dead")
 			w.commit(map[string]string{"a.yaml": configMapIn(w.Namespace, "a", "one")})

@@ -129,6 +129,7 @@ func TestGitSync_deletionTakesEverythingAlong(t *testing.T) {
 
 // A namespace that is being deleted takes its GitSync along.
 func TestGitSync_survivesTheEndOfItsNamespace(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.commit(map[string]string{"a.yaml": configMap("a", "one")})
 	hub.AwaitReady(w.World, w.sync(nil))

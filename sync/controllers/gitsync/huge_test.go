@@ -23,6 +23,7 @@ func installationOf(name string, size int) string {
 // P12: an object that is larger than an API server stores is named with its file and why; the
 // others are applied, and one that just fits is like any other.
 func TestGitSync_hugeObjectsHoldUpNoOthers(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		reason   string
 		manifest string
@@ -35,6 +36,7 @@ func TestGitSync_hugeObjectsHoldUpNoOthers(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.commit(map[string]string{
 				"a/huge.yaml": tc.manifest,

@@ -40,6 +40,7 @@ func (w *world) allowConfigMaps(namespace string, verbs ...string) *rbacv1.RoleB
 // C37, C34: the rights that a GitSync acts with go with its namespace. It does not hold up the
 // namespace for that, it takes out what it put elsewhere, and it uses no other rights for it.
 func TestGitSync_goesWithItsNamespace(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	elsewhere := w.Cluster.Namespace(t)
 	own := w.allowConfigMaps(w.Namespace, "*")

@@ -36,7 +36,8 @@ var shared struct {
 	process *hub.Process
 }
 
-// newWorld returns a world on the hub that all tests share.
+// newWorld returns a world on the hub that all tests share. Tests that wait for long, and neither count
+// requests nor stop the process, are parallel.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	c := env.Shared(t, env.Options{Name: "hub", Audit: true, CRDs: []string{crds}})
