@@ -2,7 +2,7 @@
 // commands that run in Pods, all without root: csi-provisioner, csi-snapshotter and snapshot-controller
 // beside a CSI driver (package csidriver) and a stand-in for the kubelet (package kubelet).
 //
-//	c := env.Shared(t, env.Options{Name: "data", Pods: true})
+//	c := env.Shared(t, env.Options{Name: "data", Pods: true, CRDs: []string{volumes.CRDs(t)}})
 //	v := volumes.On(t, c)
 //
 // There are two StorageClasses, one for each volumeBindingMode, and a VolumeSnapshotClass and a

@@ -1,6 +1,8 @@
 package volumes_test
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/test/env/volumes"
@@ -47,11 +48,14 @@ func TestExec_onlyByTheAPIServer(t *testing.T) {
 	require.NoError(t, w.List(t.Context(), nodes))
 	config, err := w.cluster.AddUser("alice", "system:masters")
 	require.NoError(t, err)
-	config.Host = fmt.Sprintf("https://127.0.0.1:%d", nodes.Items[0].Status.DaemonEndpoints.KubeletEndpoint.Port)
-	direct, err := rest.HTTPClientFor(config)
+	pair, err := tls.X509KeyPair(config.CertData, config.KeyData)
 	require.NoError(t, err)
-	_, err = direct.Get(config.Host + "/exec/default/app/main?command=true&output=1")
-	assert.ErrorContains(t, err, "remote error: tls")
+	servers := x509.NewCertPool()
+	require.True(t, servers.AppendCertsFromPEM(config.CAData))
+	address := fmt.Sprintf("127.0.0.1:%d", nodes.Items[0].Status.DaemonEndpoints.KubeletEndpoint.Port)
+	// With a later version, the client would only learn when it reads.
+	_, err = tls.Dial("tcp", address, &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: servers, MaxVersion: tls.VersionTLS12})
+	assert.ErrorContains(t, err, "remote error: tls: bad certificate")
 }
 
 // What kubectl executes goes the same way as what a program does.

@@ -1,6 +1,7 @@
 package volumes_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/test/env"
@@ -33,7 +35,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	c := env.Shared(t, env.Options{Name: "volumes", Pods: true})
+	c := env.Shared(t, env.Options{Name: "volumes", Pods: true, CRDs: []string{volumes.CRDs(t)}})
 	types := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, snapshotv1.AddToScheme, groupsnapshotv1.AddToScheme} {
 		require.NoError(t, add(types))
@@ -65,7 +67,23 @@ func (w *world) awaitBound(claim *corev1.PersistentVolumeClaim) {
 
 func (w *world) awaitReady(s *snapshotv1.VolumeSnapshot) {
 	w.Helper()
-	w.await(s, func() bool { return s.Status != nil && s.Status.ReadyToUse != nil && *s.Status.ReadyToUse }, "ready to use")
+	w.await(s, func() bool { return s.Status != nil && ptr.Deref(s.Status.ReadyToUse, false) }, "ready to use")
+}
+
+// awaitReadySnapshots waits for that many snapshots in the namespace to be ready, and returns them.
+func (w *world) awaitReadySnapshots(want int) []snapshotv1.VolumeSnapshot {
+	w.Helper()
+	all := &snapshotv1.VolumeSnapshotList{}
+	require.Eventually(w, func() bool {
+		if w.List(w.Context(), all, client.InNamespace(w.namespace)) != nil {
+			return false
+		}
+		unready := slices.ContainsFunc(all.Items, func(s snapshotv1.VolumeSnapshot) bool {
+			return s.Status == nil || !ptr.Deref(s.Status.ReadyToUse, false)
+		})
+		return len(all.Items) == want && !unready
+	}, env.Limit, often, "%d snapshots are ready to use: %+v", want, all)
+	return all.Items
 }
 
 // run starts a Pod with the claims, and returns when it runs.

@@ -7,12 +7,10 @@ import (
 	"time"
 
 	groupsnapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1"
-	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/test/env/volumes"
 )
@@ -53,7 +51,10 @@ func TestGroupSnapshot_isOfOneMoment(t *testing.T) {
 		_, err := w.Exec(t.Context(), w.namespace, "app", "n=0; while :; do n=$((n+1)); echo $n >left/n.new; mv left/n.new left/n; echo $n >right/n.new; mv right/n.new right/n; done")
 		written <- err
 	}()
-	require.Eventually(t, func() bool { return w.sh("app", "cat right/n") != "0\n" }, limit, often)
+	require.Eventually(t, func() bool {
+		result, err := w.Exec(t.Context(), w.namespace, "app", "cat right/n")
+		return err == nil && result.Stdout != "0\n"
+	}, limit, often)
 
 	group := &groupsnapshotv1.VolumeGroupSnapshot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "group"},
@@ -65,21 +66,9 @@ func TestGroupSnapshot_isOfOneMoment(t *testing.T) {
 	w.await(group, func() bool { return group.Status != nil && ptr.Deref(group.Status.ReadyToUse, false) }, "ready to use")
 	require.NoError(t, w.Delete(t.Context(), pod)) // ends the writer
 
-	members := &snapshotv1.VolumeSnapshotList{}
-	require.Eventually(t, func() bool {
-		ready := 0
-		if w.List(t.Context(), members, client.InNamespace(w.namespace)) != nil {
-			return false
-		}
-		for _, s := range members.Items {
-			if s.Status != nil && ptr.Deref(s.Status.ReadyToUse, false) {
-				ready++
-			}
-		}
-		return ready == 2
-	}, limit, often, "a snapshot for each claim is ready to use")
+	members := w.awaitReadySnapshots(2)
 	var restored []string
-	for _, s := range members.Items {
+	for _, s := range members {
 		name := *s.Spec.Source.PersistentVolumeClaimName + "-restored"
 		w.create(volumes.ClaimFrom(s.Name, w.namespace, name, volumes.ImmediateClass))
 		restored = append(restored, name)

@@ -19,6 +19,9 @@ import (
 	"waybill.dev/waybill/test/env/kubelet"
 )
 
+// crdFolder is in the directory that env.VolumeBinaries returns.
+const crdFolder = "crds"
+
 // Volumes is what runs beside a cluster.
 type Volumes struct {
 	// Driver makes calls fail, and knows the folders of volumes.
@@ -36,6 +39,16 @@ var started struct {
 	sync.Mutex
 
 	byCluster map[*env.Cluster]*Volumes
+}
+
+// CRDs returns the directory with the CustomResourceDefinitions of snapshots. Start installs them where they
+// are missing; but the garbage collector looks for new kinds only every half minute, so a cluster whose
+// snapshots have owners has them in its Options.
+func CRDs(t testing.TB) string {
+	t.Helper()
+	bin, err := env.VolumeBinaries(t.Context())
+	require.NoError(t, err)
+	return filepath.Join(bin, crdFolder)
 }
 
 // On returns what runs beside the cluster, which must have Pods, and starts it at the first call. It ends
@@ -84,7 +97,7 @@ func Start(ctx context.Context, c *env.Cluster) (*Volumes, error) {
 }
 
 func (v *Volumes) start(ctx context.Context, bin string) error {
-	if err := v.cluster.InstallCRDs(ctx, filepath.Join(bin, "crds")); err != nil {
+	if err := v.cluster.InstallCRDs(ctx, filepath.Join(bin, crdFolder)); err != nil {
 		return err
 	}
 	nodes, err := v.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
