@@ -64,8 +64,9 @@ const (
 
 	// SuspendedReason: spec.suspend or spec.paused is set, of the object itself or of a KubernetesCluster
 	// that it needs. Ready is Unknown: nothing has failed, and nothing is attempted until somebody unsets
-	// the field. Of a GitSync, it means that at least one paused cluster does not have the attempted
-	// revision, and that all others have it; status.revision is the revision that all have had.
+	// the field. Ready is False while the object is being deleted, which waits for that. Of a GitSync
+	// without spec.suspend, it means that at least one paused cluster is not known to have the attempted
+	// revision, and that all others have it; status.revision is the one that all clusters have had.
 	SuspendedReason = "Suspended"
 
 	// DeletingReason: delivered objects are being deleted; the message says what is left.
