@@ -10,14 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/hub"
 )
 
 // errNoSecret is why the controller of KubernetesClusters withholds one.
-var errNoSecret = errors.New("Secret team/berlin-kubeconfig does not exist: create it, with a kubeconfig in it")
+var errNoSecret = errors.New("the Secret team/berlin-kubeconfig does not exist: create it, with a kubeconfig in it")
 
 // pause sets spec.paused of a KubernetesCluster.
 func (w *world) pause(name string, paused bool) {
@@ -81,5 +80,5 @@ func TestGitSync_namesWhyAClusterIsWithheld(t *testing.T) {
 	gs := hub.AwaitReady(w.World, w.sync(in("pool", "berlin")))
 	w.process.Clusters.Withhold(berlin.key, errNoSecret)
 	message := hub.AwaitReason(w.World, gs, v1alpha1.ClusterUnreachableReason)
-	assert.Equal(t, "cluster "+client.ObjectKey(berlin.key).String()+" is not engaged: "+errNoSecret.Error(), message)
+	assert.Equal(t, "cluster "+berlin.key.String()+" is not engaged: "+errNoSecret.Error(), message)
 }

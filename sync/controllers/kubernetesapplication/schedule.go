@@ -163,7 +163,7 @@ func withoutName(err error) error {
 	case errors.As(err, &unreachable):
 		return fmt.Errorf("its API server does not answer: %s", unreachable.Reason)
 	case errors.As(err, &withheld):
-		return fmt.Errorf("it is not connected: %v", withheld.Err)
+		return errors.New("it is not connected: " + withheld.Err.Error())
 	case errors.Is(err, cluster.ErrNotEngaged):
 		return errors.New("it is not connected")
 	default:
