@@ -59,13 +59,18 @@ const (
 	// SucceededReason: everything matches the spec. Ready is True.
 	SucceededReason = "Succeeded"
 
-	// ProgressingReason: work is in progress.
+	// ProgressingReason: work is in progress. Ready is Unknown, and its message says how far the work
+	// is while it takes long.
 	ProgressingReason = "Progressing"
 
 	// ProgressingWithRetryReason: the last attempt failed and is being retried.
 	ProgressingWithRetryReason = "ProgressingWithRetry"
 
-	// SuspendedReason: spec.suspend or spec.paused is set.
+	// SuspendedReason: spec.suspend or spec.paused is set, of the object itself or of a KubernetesCluster
+	// that it needs. Ready is Unknown: nothing has failed, and nothing is attempted until somebody unsets
+	// the field. Ready is False while the object is being deleted, which waits for that. Of a GitSync
+	// without spec.suspend, it means that at least one paused cluster is not known to have the attempted
+	// revision, and that all others have it; status.revision is the one that all clusters have had.
 	SuspendedReason = "Suspended"
 
 	// DeletingReason: delivered objects are being deleted; the message says what is left.

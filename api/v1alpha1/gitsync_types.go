@@ -95,7 +95,8 @@ type GitSyncClusterStatus struct {
 	// +required
 	Name string `json:"name"`
 
-	// Ready is true if the cluster matches the revision.
+	// Ready is true if the attempted revision was applied to the cluster without a problem. It stays true
+	// while the KubernetesCluster is paused, until another revision is attempted.
 	// +required
 	Ready bool `json:"ready"`
 
@@ -107,11 +108,12 @@ type GitSyncClusterStatus struct {
 	// +optional
 	Leaving bool `json:"leaving,omitempty"`
 
-	// Reason is one word, for programs; empty when ready.
+	// Reason is one word, for programs; empty when ready, unless the KubernetesCluster is paused.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Message explains what is wrong, for people; empty when ready.
+	// Message explains what is wrong, for people; empty when ready, unless the KubernetesCluster is
+	// paused.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -120,7 +122,8 @@ type GitSyncClusterStatus struct {
 type GitSyncStatus struct {
 	ReconcileStatus `json:",inline"`
 
-	// Revision that was last applied everywhere without a problem, e.g. `main@sha1:4f2a…`.
+	// Revision that was last applied everywhere without a problem, e.g. `main@sha1:4f2a…`: in every
+	// selected cluster, also in those that are paused.
 	// +optional
 	Revision string `json:"revision,omitempty"`
 

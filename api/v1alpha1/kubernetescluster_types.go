@@ -95,7 +95,8 @@ type KubernetesClusterStatus struct {
 	// +kubebuilder:validation:MaxProperties=500
 	Definitions map[string]string `json:"definitions,omitempty"`
 
-	// Reachable is true while the API server answers.
+	// Reachable is true while the API server answers. It is false while nobody asks it, as when
+	// spec.paused is set; the condition ClusterReachable is Unknown then.
 	// +optional
 	Reachable bool `json:"reachable"`
 
@@ -120,7 +121,8 @@ type KubernetesClusterStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=waybill,shortName=kc
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Reachable",type=boolean,JSONPath=`.status.reachable`
+// +kubebuilder:printcolumn:name="Reachable",type=string,JSONPath=`.status.conditions[?(@.type=="ClusterReachable")].status`
+// +kubebuilder:printcolumn:name="Paused",type=boolean,JSONPath=`.spec.paused`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`
 // +kubebuilder:printcolumn:name="Installations",type=integer,JSONPath=`.status.installationCount`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

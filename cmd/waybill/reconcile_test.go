@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -67,6 +68,11 @@ func TestReconcile_waitsForTheOutcome(t *testing.T) {
 			conditions: []metav1.Condition{condition("Ready", "Unknown", "Suspended", "spec.suspend is set")},
 			code:       1, out: "not ready: Suspended: spec.suspend is set",
 		},
+		"paused": {
+			reason:     "nothing will be there before somebody resumes the cluster",
+			conditions: []metav1.Condition{condition("Ready", "Unknown", "Suspended", "1 of 2 clusters is paused, and not up to date: berlin")},
+			code:       1, out: "not ready: Suspended: 1 of 2 clusters is paused, and not up to date: berlin",
+		},
 		"waiting": {
 			reason:     "health is waited for until the time is over",
 			conditions: []metav1.Condition{condition("Ready", "False", "NotHealthy", "web is InProgress")},
@@ -98,6 +104,28 @@ func TestReconcile_saysThatNobodyListens(t *testing.T) {
 	got := waybill(t, cluster, "reconcile", "gitsync", "catalog", "-n", sync.Namespace, "--timeout", "10s")
 	assert.Equal(t, 1, got.code)
 	assert.Contains(t, got.errOut, "nobody has taken it up: is waybill-sync running")
+}
+
+// Nobody reconciles an installation in a paused cluster, which is said at once, with the way out.
+func TestReconcile_inAPausedCluster(t *testing.T) {
+	cluster, c := hub(t), clientOf(t, hub(t))
+	namespace := cluster.Namespace(t)
+	paused := &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "berlin"}, Spec: v1alpha1.KubernetesClusterSpec{Paused: true}}
+	web := &v1alpha1.ApplicationInstallation{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"},
+		Spec:       v1alpha1.ApplicationInstallationSpec{ApplicationRef: v1alpha1.ApplicationReference{Name: "web", Version: "1.0.0"}},
+	}
+	create(t, c, paused, web)
+	began := time.Now()
+	got := waybill(t, cluster, "reconcile", "installation/web", "-n", namespace, "--cluster", namespace+"/berlin")
+	assert.Equal(t, 1, got.code)
+	assert.Equal(t, "ApplicationInstallation/web in "+namespace+": KubernetesCluster "+namespace+"/berlin is paused, so it is not reconciled until that is resumed: "+
+		"waybill resume cluster/berlin -n "+namespace+"\n", got.errOut)
+	assert.Less(t, time.Since(began), 5*time.Minute, "nothing is waited for")
+
+	got = waybill(t, cluster, "reconcile", "installation/web", "-n", namespace, "--timeout", "3s")
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.errOut, "is the KubernetesCluster not paused in the hub?", "where that is not known")
 }
 
 // One that is not done in time takes nothing from the others.

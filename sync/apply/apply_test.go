@@ -52,6 +52,21 @@ func TestApply_nothingChangedCostsNothing(t *testing.T) {
 	assert.Equal(t, first.Inventory, again.Inventory)
 }
 
+// Progress counts what is as requested, whether or not it had to be written.
+func TestApply_countsItsProgress(t *testing.T) {
+	f := newFixture(t)
+	objects, progress := configMaps(t, 10), &apply.Progress{}
+	objects = append(objects, configMap(t, "NOT-A-NAME", "one"))
+	request := f.request(nil, objects...)
+	request.Progress = progress
+	for range 2 {
+		require.NoError(t, f.Apply(t.Context(), request).Err)
+		applied, all := progress.Counts()
+		assert.Equal(t, 10, applied)
+		assert.Equal(t, 11, all)
+	}
+}
+
 func TestApply_oneOfMany(t *testing.T) {
 	f := newFixture(t)
 	objects := configMaps(t, 50)

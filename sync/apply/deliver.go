@@ -15,6 +15,7 @@ var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResou
 
 // prepare turns manifests into items.
 func (r *run) prepare() {
+	r.request.Progress.begin(len(r.request.Objects))
 	for _, object := range r.request.Objects {
 		it, err := newItem(object, r.request)
 		r.items = append(r.items, it)
@@ -66,12 +67,18 @@ func (r *run) stage(ctx context.Context, items []*item) {
 	}
 	r.refuseDuplicates(usable(items))
 	r.cover(ctx, usable(items))
-	items = r.outdated(usable(items))
+	good := usable(items)
+	items = r.outdated(good)
+	r.request.Progress.add(len(good) - len(items))
 	if len(items) == 0 || r.failed() || !r.declare(ctx, items) {
 		return
 	}
 	r.lookUpMany(ctx, items)
-	each(ctx, r, items, r.write)
+	each(ctx, r, items, func(ctx context.Context, it *item) {
+		if r.write(ctx, it); it.applied != nil {
+			r.request.Progress.add(1)
+		}
+	})
 	for _, it := range items {
 		if it.applied != nil {
 			r.holder.records[it.key()] = it.applied

@@ -37,6 +37,8 @@ type Request struct {
 	// so that a crash leaves nothing behind that nobody knows of (C41). Its error ends the Apply
 	// before anything is written.
 	Intent func(context.Context, []manifest.ID) error
+	// Progress, if not nil, counts how far the Apply has come.
+	Progress *Progress
 }
 
 // Result is the outcome of a Request.

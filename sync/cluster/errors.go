@@ -17,8 +17,8 @@ import (
 )
 
 var (
-	// ErrNotEngaged means that a cluster is not known, was not contacted yet, or is kept out; the
-	// error that wraps it says which.
+	// ErrNotEngaged means that a cluster is not known, was not contacted yet, is withheld, or is kept
+	// out; the error that wraps it says which.
 	ErrNotEngaged = errors.New("not engaged")
 
 	// ErrRefused is matched by errors of the function of Registry.Guard that keep a cluster from being
@@ -52,6 +52,23 @@ func (e *UnreachableError) Error() string {
 
 // Is makes errors.Is match ErrUnreachable.
 func (e *UnreachableError) Is(target error) bool { return target == ErrUnreachable }
+
+// WithheldError is the ErrNotEngaged of a cluster that Registry.Withhold was called for. It does not
+// wrap the reason, which says how to react for the KubernetesCluster and for nothing else.
+type WithheldError struct {
+	// Cluster that is withheld.
+	Cluster types.NamespacedName
+	// Err says why.
+	Err error
+}
+
+// Error names the cluster and why it is withheld.
+func (e *WithheldError) Error() string {
+	return fmt.Sprintf("cluster %s is %v: %v", e.Cluster, ErrNotEngaged, e.Err)
+}
+
+// Is makes errors.Is match ErrNotEngaged.
+func (e *WithheldError) Is(target error) bool { return target == ErrNotEngaged }
 
 // statusError is an answer with a status other than 2xx.
 type statusError struct {

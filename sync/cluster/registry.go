@@ -101,6 +101,7 @@ type Registry struct {
 
 	mu        sync.Mutex
 	members   map[types.NamespacedName]*member
+	withheld  map[types.NamespacedName]error           // why Withhold was called, for those without a member
 	ending    map[types.NamespacedName]<-chan struct{} // the field ended of the last member that was started
 	hooks     []EngageFunc
 	listeners []func(types.NamespacedName, bool)
@@ -116,7 +117,8 @@ func NewRegistry(local *Cluster, o Options) *Registry {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Registry{
 		local: local, options: o, ctx: ctx, cancel: cancel,
-		members: map[types.NamespacedName]*member{}, ending: map[types.NamespacedName]<-chan struct{}{},
+		members: map[types.NamespacedName]*member{}, withheld: map[types.NamespacedName]error{},
+		ending: map[types.NamespacedName]<-chan struct{}{},
 	}
 }
 
@@ -140,13 +142,17 @@ func (r *Registry) Close() {
 func (r *Registry) Local() *Cluster { return r.local }
 
 // Get returns an engaged cluster that answers. Otherwise the error is ErrUnreachable, or
-// ErrNotEngaged for a cluster that is not known, not contacted yet or kept out.
+// ErrNotEngaged for a cluster that is not known, not contacted yet, withheld or kept out.
 func (r *Registry) Get(key types.NamespacedName) (*Cluster, error) {
-	m := r.member(key)
-	if m == nil {
-		return nil, fmt.Errorf("cluster %s is %w: no KubernetesCluster leads to it, or it is paused", key, ErrNotEngaged)
+	m, withheld := r.find(key)
+	switch {
+	case m != nil:
+		return m.get()
+	case withheld != nil:
+		return nil, &WithheldError{Cluster: key, Err: withheld}
+	default:
+		return nil, fmt.Errorf("cluster %s is %w: no KubernetesCluster that this process serves has that name", key, ErrNotEngaged)
 	}
-	return m.get()
 }
 
 // State returns what is known about a cluster, and whether Ensure was called for it.
@@ -177,6 +183,7 @@ func (r *Registry) ensure(key types.NamespacedName, hash string, config *rest.Co
 	if r.ctx.Err() != nil || (old != nil && (old.hash == hash || old.offer(hash, config))) {
 		return nil
 	}
+	delete(r.withheld, key)
 	return r.begin(key, hash, config)
 }
 
@@ -249,18 +256,30 @@ func (r *Registry) left(m *member) {
 
 // Remove disengages a cluster and forgets it.
 func (r *Registry) Remove(key types.NamespacedName) {
-	if r.forget(key) {
+	if r.forget(key, nil) {
 		r.notify(key, false)
 	}
 }
 
-// forget reports whether Ensure was called for the cluster.
-func (r *Registry) forget(key types.NamespacedName) bool {
+// Withhold disengages a cluster, as Remove does. Until the next Ensure or Remove, Get says why, so the
+// text of the error must be stable.
+func (r *Registry) Withhold(key types.NamespacedName, why error) {
+	if r.forget(key, why) {
+		r.notify(key, false)
+	}
+}
+
+// forget reports whether Get says something else from now on. A nil error withholds nothing.
+func (r *Registry) forget(key types.NamespacedName, withheld error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	before := r.withheld[key]
+	if delete(r.withheld, key); withheld != nil {
+		r.withheld[key] = withheld
+	}
 	m := r.members[key]
 	if m == nil {
-		return false
+		return text(before) != text(withheld)
 	}
 	m.cancel()
 	delete(r.members, key)
@@ -309,6 +328,13 @@ func (r *Registry) member(key types.NamespacedName) *member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.members[key]
+}
+
+// find returns the member of a name, or else why the cluster is withheld.
+func (r *Registry) find(key types.NamespacedName) (*member, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.members[key], r.withheld[key]
 }
 
 func (r *Registry) notify(key types.NamespacedName, reachable bool) {

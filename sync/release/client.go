@@ -38,6 +38,9 @@ type client struct {
 	dynamic dynamic.Interface
 	id      Identity
 
+	// doing is Desired.Doing.
+	doing func(what string)
+
 	// leftovers are earlier revisions that may have set what is no longer wanted. They are set
 	// before the action runs.
 	leftovers []recorded
@@ -93,6 +96,16 @@ func (w warnings) HandleWarningHeaderWithContext(_ context.Context, code int, _ 
 }
 
 var _ rest.WarningHandlerWithContext = warnings{}
+
+// during says what the action waits for while do runs.
+func (c *client) during(what string, do func() error) error {
+	if c.doing == nil {
+		return do()
+	}
+	c.doing(what)
+	defer c.doing("")
+	return do()
+}
 
 func (c *client) warn(text string) {
 	c.mu.Lock()

@@ -72,7 +72,7 @@ func (s *session) applyCRDs(ctx context.Context) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	if err := s.client.batches(fresh, s.client.established); err != nil {
+	if err := s.client.during("waiting for the CustomResourceDefinitions of the chart", func() error { return s.client.batches(fresh, s.client.established) }); err != nil {
 		return s.client.fail(err)
 	}
 	return s.client.fail(s.served(ctx, fresh))

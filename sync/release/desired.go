@@ -54,6 +54,9 @@ type Desired struct {
 	// Unwanted ends the rendering of the chart, when it is closed: until then, no revision was made. nil for
 	// never.
 	Unwanted <-chan struct{}
+	// Doing, if not nil, is called with what an action waits for, in words, and with nothing when it goes
+	// on. It must return at once.
+	Doing func(what string)
 }
 
 // Options of the actions on a release. The zero value is usable.

@@ -20,12 +20,18 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+
+	"waybill.dev/waybill/sync/excerpt"
 )
 
 // WatchUntilReady implements Helm's kube.Interface: Helm uses it to wait for its hooks, of which
 // only Jobs and Pods have an end.
 func (c *client) WatchUntilReady(list kube.ResourceList, timeout time.Duration) error {
-	return c.fail(c.batches(list, func(info *resource.Info) error {
+	return c.fail(c.during("waiting for hook "+namesOf(list)+" to end", func() error { return c.awaitEnds(list, timeout) }))
+}
+
+func (c *client) awaitEnds(list kube.ResourceList, timeout time.Duration) error {
+	return c.batches(list, func(info *resource.Info) error {
 		ended := endOf(info.Mapping.GroupVersionKind.GroupKind())
 		if ended == nil {
 			return nil
@@ -47,12 +53,25 @@ func (c *client) WatchUntilReady(list kube.ResourceList, timeout time.Duration) 
 			err = fmt.Errorf("did not end within %s", timeout)
 		}
 		return &hookError{id: idOf(info), err: err}
-	}))
+	})
+}
+
+// namesOf returns the names of the first objects of a list, and how many more there are.
+func namesOf(list kube.ResourceList) string {
+	names := make([]string, 0, len(list))
+	for _, id := range idsOf(list) {
+		names = append(names, id.String())
+	}
+	return excerpt.Names(names, maxErrors)
 }
 
 // WaitForDelete implements Helm's kube.InterfaceExt.
 func (c *client) WaitForDelete(list kube.ResourceList, timeout time.Duration) error {
-	return c.fail(c.batches(list, func(info *resource.Info) error {
+	return c.fail(c.during("waiting for "+namesOf(list)+" to be gone", func() error { return c.awaitGone(list, timeout) }))
+}
+
+func (c *client) awaitGone(list kube.ResourceList, timeout time.Duration) error {
+	return c.batches(list, func(info *resource.Info) error {
 		if c.isGone(info) {
 			return nil
 		}
@@ -65,7 +84,7 @@ func (c *client) WaitForDelete(list kube.ResourceList, timeout time.Duration) er
 		}
 		err = c.watch(info, timeout, func(event watch.Event) (bool, error) { return event.Type == watch.Deleted, nil })
 		return c.about("wait for the end of", info, err)
-	}))
+	})
 }
 
 // watch follows one object until done returns true or an error, the timeout expires, or the

@@ -22,7 +22,16 @@ func (w *world) hookJob() (string, error) {
 // K47, K7, C53: hooks run to their end, before and after, and carry no marks.
 func TestEnsure_runsHooks(t *testing.T) {
 	w := newWorld(t)
-	w.ensure(w.desired("hooked", nil))
+	first, said := w.desired("hooked", nil), make(chan string, 100)
+	first.Doing = func(what string) { said <- what }
+	w.ensure(first)
+	close(said)
+	var all []string
+	for what := range said {
+		all = append(all, what)
+	}
+	assert.Subset(t, all, []string{"rendering the chart", "waiting for hook Job.batch " + w.namespace + "/hooked-hook to end"}, "what takes long is said")
+	assert.Empty(t, all[len(all)-1], "and not when it is over")
 	job, err := w.client.BatchV1().Jobs(w.namespace).Get(t.Context(), "hooked-hook", metav1.GetOptions{})
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, job.Status.Succeeded)

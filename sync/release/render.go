@@ -27,7 +27,19 @@ var errUnwanted = errors.New("the chart is not wanted any more")
 // and values: of these, it makes just what was rendered. The author of a chart can make rendering take any
 // time and memory, so that it is not Helm's action that does it.
 func (s *session) render(ctx context.Context, revision int) (*chart.Chart, map[string]any, error) {
-	err := s.whileWanted(ctx, func(ctx context.Context) (err error) {
+	err := s.client.during("rendering the chart", func() error { return s.renderChart(ctx, revision) })
+	if err != nil {
+		return nil, nil, err
+	}
+	s.warnings = s.rendered.Warnings
+	var values map[string]any
+	s.flat, values, err = s.rendered.Flat()
+	return s.flat, values, err
+}
+
+// renderChart sets rendered.
+func (s *session) renderChart(ctx context.Context, revision int) error {
+	return s.whileWanted(ctx, func(ctx context.Context) (err error) {
 		options := helm.Options{
 			ReleaseName: s.id.Name, Namespace: s.id.Namespace, Revision: revision, Capabilities: s.capabilities,
 			Values: s.desired.Values, Time: s.desired.Options.timeout(),
@@ -38,13 +50,6 @@ func (s *session) render(ctx context.Context, revision int) (*chart.Chart, map[s
 		s.rendered, err = s.engine.renderer.Render(ctx, s.desired.Chart, options)
 		return err
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	s.warnings = s.rendered.Warnings
-	var values map[string]any
-	s.flat, values, err = s.rendered.Flat()
-	return s.flat, values, err
 }
 
 // validate checks values and CRDs, before anything is rendered, and returns the latter.

@@ -45,6 +45,7 @@ func newSession(ctx context.Context, j job) (*session, error) {
 	if s.client, err = newClient(ctx, s.target, s.id); err != nil {
 		return nil, err
 	}
+	s.client.doing = s.desired.Doing
 	// How an action ended is recorded even when its time is up.
 	settled, cancel := settling(ctx)
 	if s.store, err = newStore(ctx, settled, s.target.Config(), s.id, s.observed); err != nil {

@@ -63,24 +63,28 @@ func users(used []v1alpha1.VersionUsage) (names string, count int) {
 	return fmt.Sprintf("%s and %d more", strings.Join(listed, ", "), count-len(listed)), count
 }
 
-// away returns a hint if a cluster that uses the definition is lost: its installations are only
+// away returns a hint if a cluster that uses the definition is lost or paused: its installations are only
 // known from when it was last seen.
 func away(used []v1alpha1.VersionUsage, clusters []v1alpha1.KubernetesCluster) string {
 	for i := range clusters {
 		kc := &clusters[i]
-		if kc.Status.Reachable {
-			continue
-		}
 		key := client.ObjectKeyFromObject(kc).String()
-		for _, u := range used {
-			for _, name := range u.Installations {
-				if strings.HasPrefix(name, key+"/") {
-					return fmt.Sprintf(" (cluster %s is not reachable: delete its KubernetesCluster where it will not be back)", key)
-				}
-			}
+		switch {
+		case kc.Status.Reachable || !usedIn(used, key):
+		case kc.Spec.Paused:
+			return fmt.Sprintf(" (cluster %s is paused: what is installed there is known from before that)", key)
+		default:
+			return fmt.Sprintf(" (cluster %s is not reachable: delete its KubernetesCluster where it will not be back)", key)
 		}
 	}
 	return ""
+}
+
+// usedIn reports whether an installation in a cluster is among those that are listed.
+func usedIn(used []v1alpha1.VersionUsage, cluster string) bool {
+	return slices.ContainsFunc(used, func(u v1alpha1.VersionUsage) bool {
+		return slices.ContainsFunc(u.Installations, func(name string) bool { return strings.HasPrefix(name, cluster+"/") })
+	})
 }
 
 // release removes the finalizer. The copies are deleted when the definition is gone.

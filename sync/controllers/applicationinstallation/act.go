@@ -38,6 +38,8 @@ type action struct {
 	// why a rollback gives up what is installed, otherwise empty.
 	why  string
 	work func(context.Context, plan) acted
+	// doing is what the action is doing.
+	doing *doing
 	// unwanted is closed when the outcome is not wanted any more, which abandoned says.
 	unwanted  chan struct{}
 	abandoned bool
@@ -78,6 +80,7 @@ func (d *driver) act(ctx context.Context, s *scope) error {
 	}
 	result, done := d.perform(s, a)
 	if !done {
+		s.showInstall(a)
 		s.pending = true
 		return nil
 	}
@@ -98,12 +101,13 @@ func (s *scope) unfinished() bool { return s.unmet() == nil && s.session.install
 // action.
 func (d *driver) perform(s *scope, a *action) (acted, bool) {
 	if s.session.running == nil {
-		a.requested, a.unwanted = s.requestedAt(), make(chan struct{})
+		a.requested, a.unwanted, a.doing = s.requestedAt(), make(chan struct{}), d.newDoing(s.key())
 		s.session.running, s.session.toldBefore = a, s.told
 	}
 	p := d.plan(s)
-	p.unwanted = a.unwanted
+	p.unwanted, p.doing = a.unwanted, a.doing
 	result, done := d.acts.Do(d.cluster.Name().String(), d.jobKey(s), a.input(), func(ctx context.Context) acted {
+		defer p.doing.shown.Begin()()
 		defer d.cluster.Hold()() // even if it is told to end, it records how it ended
 
 		p.inventory = p.deployed.all() // now that the job before has ended

@@ -3,6 +3,7 @@ package applicationinstallation
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -44,7 +45,12 @@ func (d *driver) prepare(s *scope) {
 		return
 	}
 	p, m, key := d.plan(s), d.methods[s.method()], s.key()
+	if s.session.fetch == nil {
+		s.session.fetch = d.newDoing(key)
+	}
+	progress := s.session.fetch.shown
 	got, done := d.fetches.Do(p.source.url(), d.jobKey(s), s.asked(), func(ctx context.Context) prepared {
+		defer progress.Begin()()
 		ctx, cancel := context.WithTimeout(d.onTerms(ctx, key), prepareTimeout)
 		defer cancel()
 		found, err := m.fetch(ctx, p)
@@ -54,6 +60,9 @@ func (d *driver) prepare(s *scope) {
 	case !done && needed:
 		s.fetching = fetchingWanted
 		s.pending = !s.session.acted && s.lookErr() == nil
+		if _, long := progress.Shown(); long {
+			s.showFirst(fmt.Sprintf("fetching %s %s", s.resolved.Name, s.resolved.Version))
+		}
 		return
 	case !done:
 		s.fetching = fetchingMove

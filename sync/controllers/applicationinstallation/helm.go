@@ -225,7 +225,7 @@ func (m *helmMethod) uninstall(ctx context.Context, p plan) acted {
 
 // desired returns the release that is planned.
 func desired(p plan, f *files) release.Desired {
-	return release.Desired{
+	wanted := release.Desired{
 		Identity:    identity(p),
 		Chart:       f.chart.Chart,
 		ChartDigest: f.chart.Digest,
@@ -233,6 +233,10 @@ func desired(p plan, f *files) release.Desired {
 		Options:     releaseOptions(p),
 		Unwanted:    p.unwanted,
 	}
+	if p.doing != nil {
+		wanted.Doing = p.doing.say
+	}
+	return wanted
 }
 
 // identity returns the identity of the release, which is named after the installation (C55).

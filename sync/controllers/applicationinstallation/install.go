@@ -24,7 +24,8 @@ func (d *driver) recordIntent(ctx context.Context, s *scope) error {
 	resolved.Revision = got.files.revision
 	current := s.inst.Status.Application
 	if current == nil || *current != resolved {
-		conditions.MarkReconciling(s.inst, v1alpha1.ProgressingReason, "installing %s %s", resolved.Name, resolved.Version)
+		conditions.MarkReconciling(s.inst, v1alpha1.ProgressingReason, "%s", installing(resolved))
+		s.showFirst(installing(resolved))
 		s.awaitHealthOf(resolved)
 	}
 	s.inst.Status.Application, s.inst.Status.HealthAwaitedSince = &resolved, sinceOf(s.session.healthAwaited)

@@ -62,7 +62,7 @@ func (m kustomizeMethod) apply(ctx context.Context, p plan, f *files) (acted, []
 	if err != nil {
 		return acted{err: err}, nil
 	}
-	result := m.applier.Apply(ctx, apply.Request{
+	request := apply.Request{
 		Owner:            p.owner,
 		Objects:          append([]manifest.Object{app}, f.objects...),
 		Inventory:        p.inventory,
@@ -71,7 +71,11 @@ func (m kustomizeMethod) apply(ctx context.Context, p plan, f *files) (acted, []
 		Health:           true,
 		Intent:           m.declare(p),
 		As:               writers(p),
-	})
+	}
+	if p.doing != nil {
+		request.Progress = &p.doing.applied
+	}
+	result := m.applier.Apply(ctx, request)
 	got := acted{inventory: result.Inventory, waiting: result.Waiting, warnings: result.Warnings}
 	got.problems = append(got.problems, f.problems...)
 	got.problems = append(got.problems, result.Problems...)

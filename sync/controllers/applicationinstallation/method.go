@@ -49,6 +49,8 @@ type plan struct {
 	inventory []manifest.ID
 	// unwanted is closed when the outcome is not wanted any more.
 	unwanted <-chan struct{}
+	// doing is told what the job is doing; nil outside of a job.
+	doing *doing
 }
 
 // files are what a method fetched: a chart, or the objects of a kustomization.

@@ -33,6 +33,8 @@ type session struct {
 	asked   string
 	lookErr error
 	look    reconcile.Retry
+	// fetch shows that it takes long to ask the source; nil until it was asked.
+	fetch *doing
 
 	// restored says that what the status tells was read back.
 	restored bool

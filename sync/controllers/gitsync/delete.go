@@ -77,6 +77,9 @@ func (s *scope) toTakeOut(t *target) func() []manifest.ID {
 	}
 }
 
+// givingUp is how a deletion goes on without a cluster, to be appended to a message.
+const givingUp = "; to give it up, delete the KubernetesCluster with spec.onDelete Abandon"
+
 // remaining says what a deletion waits for, and schedules another try of what failed, whichever
 // cluster is waited for.
 func (s *scope) remaining(kernel *reconcile.Kernel) error {
@@ -90,9 +93,13 @@ func (s *scope) remaining(kernel *reconcile.Kernel) error {
 		after = leavingLook
 	}
 	for _, t := range s.targets() {
-		if t.err != nil {
+		switch {
+		case t.paused():
+			return reconcile.Waiting(v1alpha1.SuspendedReason, after,
+				"%s%w: to have what was delivered there deleted, set spec.paused to false%s%s", t.prefix(), t.err, givingUp, besides(failure))
+		case t.err != nil:
 			return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, after,
-				"%s%w; what was delivered there is deleted when it is back; delete its KubernetesCluster to give it up%s", t.prefix(), t.err, besides(failure))
+				"%s%w; what was delivered there is deleted when it is back%s%s", t.prefix(), t.err, givingUp, besides(failure))
 		}
 	}
 	if failure != nil {

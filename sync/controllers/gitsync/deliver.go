@@ -56,6 +56,9 @@ func (r *Reconciler) deliver(ctx context.Context, s *scope) error {
 			r.handOver(s, t)
 		}
 	}
+	if err := s.tellProgress(ctx); err != nil {
+		return err
+	}
 	return s.show(ctx)
 }
 
@@ -89,12 +92,14 @@ func (r *Reconciler) handOver(s *scope, t *target) {
 		Partial: len(got.problems) > 0,
 	}
 	r.begin(s, t)
-	applier, timeout := t.applier, s.gs.GetTimeout()
+	applier, timeout, progress := t.applier, s.gs.GetTimeout(), t.progress
+	request.Progress = &progress.counts
 	result, done := r.delivers.Do(t.lane(), targetKey{s.session.key, t.name}, s.session.digest, func(ctx context.Context) apply.Result {
+		defer progress.shown.Begin()()
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		request.Inventory = intent.known()
-		return applier.Apply(ctx, request)
+		return progress.withinTimeout(ctx, applier.Apply(ctx, request), timeout)
 	})
 	if !done {
 		s.pending = true
@@ -103,14 +108,17 @@ func (r *Reconciler) handOver(s *scope, t *target) {
 	t.attempted, t.result = s.session.digest, result
 	t.fights.note(result.Changes, s.now, r.kernel.Backoff)
 	r.end(s, t)
-	if result.Err == nil && len(result.Problems) == 0 && len(result.Waiting) == 0 {
-		t.revision = s.session.source.revision.String()
+	if t.delivered = ""; result.Err == nil && len(result.Problems) == 0 && len(result.Waiting) == 0 {
+		t.revision, t.delivered = s.session.source.revision.String(), s.session.digest
 	}
 }
 
 // begin records, before a job, how many changes by others and how many arrivals the cluster has
 // reported.
 func (r *Reconciler) begin(s *scope, t *target) {
+	if t.progress == nil {
+		t.progress = r.newProgress(s.session.key)
+	}
 	if !t.delivering {
 		t.delivering, t.tried = true, s.now
 		t.toldBefore = r.told.Rings(toldKey{s.session.key.NamespacedName, t.name})

@@ -2,6 +2,7 @@ package gitsync
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -39,7 +40,11 @@ func (r *Reconciler) intend(s *scope) *intent {
 		gs := s.gs.DeepCopy()
 		gs.Status.AttemptedRevision = s.attemptedRevision()
 		gs.Status.Clusters = s.clusterStatuses()
-		conditions.MarkReconciling(gs, v1alpha1.ProgressingReason, "applying %s", s.session.source.revision)
+		text := fmt.Sprintf("applying %s: %s", s.session.source.revision, counted(s.session.count, "object"))
+		conditions.MarkReconciling(gs, v1alpha1.ProgressingReason, "%s", text)
+		if !conditions.Has(gs, v1alpha1.ReadyCondition) {
+			markProgress(gs, text)
+		}
 		s.session.intent = &intent{reconciler: r, gs: gs, inventory: s.session.inventory}
 	}
 	return s.session.intent
@@ -120,7 +125,7 @@ func (i *intent) show(ctx context.Context, clusters []v1alpha1.GitSyncClusterSta
 
 // settle ends the intent: what it recorded is now what may be in the clusters.
 func (s *scope) settle() {
-	s.session.inventory, s.session.intent = s.known(), nil
+	s.session.inventory, s.session.intent, s.session.told = s.known(), nil, ""
 }
 
 // collected is an inventory that was put into the status, which is still to be written.

@@ -17,8 +17,9 @@ import (
 // spec.onDelete (C38).
 func (r *Reconciler) leave(ctx context.Context, s *scope, t *target) error {
 	t.leaving = true
+	var kc *v1alpha1.KubernetesCluster
 	if t.name != "" {
-		kc := &v1alpha1.KubernetesCluster{}
+		kc = &v1alpha1.KubernetesCluster{}
 		err := r.Client.Get(ctx, types.NamespacedName{Namespace: s.gs.Namespace, Name: t.name}, kc)
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("get cluster %s: %w", t.name, err)
@@ -29,7 +30,7 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, t *target) error {
 		}
 		t.identify(kc)
 	}
-	r.engage(s, t)
+	r.engage(s, t, kc)
 	return nil
 }
 
@@ -70,7 +71,11 @@ func (r *Reconciler) takeOut(s *scope, t *target) {
 	result, done := r.delivers.Do(t.lane(), targetKey{s.session.key, t.name}, input, func(ctx context.Context) apply.Result {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		return applier.Delete(ctx, owner, toTakeOut())
+		result := applier.Delete(ctx, owner, toTakeOut())
+		if timedOut(ctx, result) {
+			result.Err = fmt.Errorf("deleting took longer than spec.timeout (%s), and is continued; increase spec.timeout to give it more time", timeout)
+		}
+		return result
 	})
 	if !done {
 		s.pending = true
@@ -86,8 +91,16 @@ func (r *Reconciler) takeOut(s *scope, t *target) {
 // identify takes over what is known of the identity of a cluster that may not have been engaged yet.
 func (t *target) identify(kc *v1alpha1.KubernetesCluster) {
 	if kc != nil && kc.Status.UID != "" {
-		t.uid = kc.Status.UID
+		t.is(kc.Status.UID)
 	}
+}
+
+// is notes the identity of a cluster. In another one than before, nothing was delivered.
+func (t *target) is(uid string) {
+	if t.uid != "" && t.uid != uid {
+		t.delivered, t.restored = "", 0
+	}
+	t.uid = uid
 }
 
 // newcomer is for how long it is waited for the identity of a new KubernetesCluster before anything

@@ -13,7 +13,7 @@ import (
 
 var (
 	readyGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "waybill_gitsync_ready", Help: "Whether a GitSync is ready (1) or not (0); none while it is suspended.",
+		Name: "waybill_gitsync_ready", Help: "Whether a GitSync is ready (1) or not (0); none while it is suspended, or lacks nothing but what clusters are paused for.",
 	}, []string{"namespace", "name"})
 	objectsGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "waybill_gitsync_objects", Help: "Objects in the inventory of a GitSync.",
@@ -33,7 +33,7 @@ var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(ready
 func observeMetrics(s *scope, err error) {
 	labels := prometheus.Labels{"namespace": s.gs.Namespace, "name": s.gs.Name}
 	switch {
-	case s.gs.Spec.Suspend:
+	case conditions.GetReason(s.gs, v1alpha1.ReadyCondition) == v1alpha1.SuspendedReason:
 		readyGauge.Delete(labels)
 	case conditions.IsReady(s.gs):
 		readyGauge.With(labels).Set(1)

@@ -146,6 +146,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 		}
 	}
 	if s.looking && s.gs.Status.ObservedGeneration != s.gs.Generation {
+		s.tellFetching()
 		return reconcile.Outcome{Pending: true, RequeueAfter: s.requeueAfter()}, nil
 	}
 	outcome, err := s.report()

@@ -53,8 +53,14 @@ func (s *scope) outcome() reconcile.Outcome {
 // write of the clusters' progress, the end of the patience with the git server, or with a new
 // cluster, the next correction of what is fought for, or the end of a fight.
 func (s *scope) requeueAfter() time.Duration {
-	due := []time.Time{s.session.look.At, s.session.retry.At, s.session.showDue, s.session.waitsUntil, s.unidentified}
+	due := []time.Time{s.session.look.At, s.session.retry.At, s.session.showDue, s.session.tellDue, s.session.waitsUntil, s.unidentified}
+	if !s.session.waitsUntil.IsZero() {
+		due = append(due, s.session.waitsUntil.Add(patience))
+	}
 	for _, t := range s.session.targets {
+		if s.awaitsTurn(t) {
+			due = append(due, t.tried.Add(turnPatience))
+		}
 		_, over := t.fights.going(s.now)
 		due = append(due, t.driftDue, over)
 		if t.leaving && t.applier != nil && t.attempted != "" {

@@ -75,6 +75,13 @@ type session struct {
 	// when to write it again; zero if there is nothing new.
 	shown, showDue time.Time
 
+	// reported is the digest that the conditions were last about; empty since the start.
+	reported string
+	// told is how far the deliveries are as the conditions last said, since toldAt; tellDue is when to
+	// write it again, and zero if there is nothing new.
+	told            string
+	toldAt, tellDue time.Time
+
 	// retry is for failed deliveries.
 	retry reconcile.Retry
 }
@@ -106,8 +113,15 @@ type target struct {
 	result    apply.Result
 	// tried is when the last delivery began.
 	tried time.Time
+	// progress of what is delivered; nil until there was something.
+	progress *progress
 	// revision is the last one that was delivered without a problem.
 	revision string
+	// delivered is the digest that the last delivery has brought to the cluster without a problem; empty
+	// if there was one. While this process has delivered nothing, restored is the generation for which
+	// the status said so of revision; zero if it did not.
+	delivered string
+	restored  int64
 	// told is how many changes by others the cluster has reported; toldBefore is that count at the
 	// start of the current or last delivery.
 	told, toldBefore int

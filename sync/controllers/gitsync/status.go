@@ -1,7 +1,6 @@
 package gitsync
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -25,13 +24,16 @@ func (s *scope) report() (reconcile.Outcome, error) {
 		s.gs.Status.Problems = reconcile.Problems(problems)
 		s.gs.Status.AttemptedRevision = s.attemptedRevision()
 	}
+	if s.session.source.known() {
+		s.session.reported = s.session.digest
+	}
 	err := s.firstError(problems)
 	outcome := reconcile.Outcome{RequeueAfter: s.requeueAfter()}
 	if err != nil {
 		return outcome, err
 	}
 	if waiting := s.unfinished(); waiting != "" {
-		outcome.Unknown, outcome.Message = v1alpha1.ProgressingReason, waiting+s.warnings(apply.ReasonPruneHeld)
+		outcome.Unknown, outcome.Message = v1alpha1.ProgressingReason, waiting+s.warnings(apply.ReasonPruneHeld)+s.pausedNote()
 		return outcome, nil
 	}
 	if s.gs.Spec.Wait {
@@ -40,8 +42,11 @@ func (s *scope) report() (reconcile.Outcome, error) {
 		}
 	}
 	s.session.sickSince = time.Time{}
+	if _, behind := s.pausedClusters(); len(behind) > 0 {
+		return s.reportPaused(outcome, behind), nil
+	}
 	s.gs.Status.Revision = s.session.source.revision.String()
-	outcome.Message = s.message() + s.warnings(apply.ReasonNotWatched) + s.fought()
+	outcome.Message = s.message() + s.warnings(apply.ReasonNotWatched) + s.fought() + s.pausedNote()
 	return outcome, nil
 }
 
@@ -71,7 +76,7 @@ func (s *scope) firstError(problems []manifest.Problem) error {
 	}
 	for _, t := range s.targets() {
 		switch {
-		case errors.Is(t.err, errPaused):
+		case t.paused(): // reported where nothing is wrong elsewhere
 		case t.err != nil:
 			return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, s.requeueAfter(), "%w", t.err) // it names the cluster
 		case t.result.Err != nil:
@@ -130,7 +135,7 @@ func (s *scope) unfinished() string {
 		if n := len(t.result.Waiting); n > 0 {
 			return fmt.Sprintf("%swaiting for %s%s", t.prefix(), t.result.Waiting[0], excerpt.AndMore(n-1))
 		}
-		if t.leaving {
+		if t.leaving && !t.paused() {
 			return fmt.Sprintf("%sdeleting what was delivered, %d objects left", t.prefix(), len(t.result.Inventory))
 		}
 	}
@@ -198,8 +203,8 @@ func (s *scope) clusterStatuses() []v1alpha1.GitSyncClusterStatus {
 	for _, t := range targets {
 		c := v1alpha1.GitSyncClusterStatus{Name: t.name, Revision: t.revision, Leaving: t.leaving}
 		switch {
-		case errors.Is(t.err, errPaused):
-			c.Reason, c.Message = v1alpha1.SuspendedReason, t.err.Error()
+		case t.paused():
+			c.Ready, c.Reason, c.Message = s.isCurrent(t), v1alpha1.SuspendedReason, t.err.Error()
 		case t.err != nil:
 			c.Reason, c.Message = v1alpha1.ClusterUnreachableReason, t.err.Error()
 		case t.result.Err != nil:
@@ -249,7 +254,7 @@ func counted(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return reconcile.Amount(n) + " " + noun + "s"
 }
 
 func (t *target) prefix() string {

@@ -2,7 +2,6 @@ package gitsync
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,9 +12,6 @@ import (
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/reconcile"
 )
-
-// errPaused is the error of a cluster in which spec.paused forbids any work.
-var errPaused = errors.New("the KubernetesCluster is paused")
 
 // restore reads back, once after a start, what was delivered and where.
 func (r *Reconciler) restore(ctx context.Context, s *scope) error {
@@ -28,7 +24,11 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) error {
 	}
 	s.session.inventory = delivered
 	for _, c := range s.gs.Status.Clusters {
-		s.session.targets[c.Name] = newTarget(c.Name, c.Revision)
+		t := newTarget(c.Name, c.Revision)
+		if c.Ready {
+			t.restored = s.gs.Status.ObservedGeneration
+		}
+		s.session.targets[c.Name] = t
 	}
 	if len(s.gs.Status.Clusters) == 0 && len(delivered) > 0 {
 		s.session.targets[""] = newTarget("", s.gs.Status.Revision)
@@ -51,13 +51,10 @@ func (r *Reconciler) selectTargets(ctx context.Context, s *scope) error {
 			s.session.targets[name] = t
 		}
 		if t.leaving {
-			t.leaving, t.attempted = false, ""
+			t.leaving, t.attempted, t.delivered, t.restored = false, "", "", 0
 		}
 		t.identify(kc)
-		r.engage(s, t)
-		if kc != nil && kc.Spec.Paused {
-			r.unusable(s, t, errPaused)
-		}
+		r.engage(s, t, kc)
 		s.expectIdentity(t, kc)
 	}
 	for name, t := range s.session.targets {
@@ -94,15 +91,20 @@ func (r *Reconciler) selected(ctx context.Context, gs *v1alpha1.GitSync) (map[st
 }
 
 // engage finds the cluster of a target under the identity that the GitSync acts as. If the cluster
-// was engaged again or is back, or if the identity changed, everything is delivered again.
-func (r *Reconciler) engage(s *scope, t *target) {
+// was engaged again or is back, or if the identity changed, everything is delivered again. kc is nil for
+// the GitSync's own cluster, which nothing pauses.
+func (r *Reconciler) engage(s *scope, t *target, kc *v1alpha1.KubernetesCluster) {
 	t.told = r.told.Rings(toldKey{s.session.key.NamespacedName, t.name})
+	if kc != nil && kc.Spec.Paused {
+		r.unusable(s, t, errPaused)
+		return
+	}
 	base, err := r.reach(s.gs, t.name)
 	if err != nil {
 		r.unusable(s, t, err)
 		return
 	}
-	t.uid = base.UID()
+	t.is(base.UID())
 	found, err := r.view(s.gs, base)
 	if err != nil {
 		r.unusable(s, t, err)

@@ -158,9 +158,12 @@ func (r *Reconciler) candidates(ctx context.Context, s *scope, selector labels.S
 // withoutName returns why a cluster cannot be used, for a text that names the cluster already.
 func withoutName(err error) error {
 	var unreachable *cluster.UnreachableError
+	var withheld *cluster.WithheldError
 	switch {
 	case errors.As(err, &unreachable):
 		return fmt.Errorf("its API server does not answer: %s", unreachable.Reason)
+	case errors.As(err, &withheld):
+		return errors.New("it is not connected: " + withheld.Err.Error())
 	case errors.Is(err, cluster.ErrNotEngaged):
 		return errors.New("it is not connected")
 	default:

@@ -16,40 +16,47 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// scheduled returns, sorted, the KubernetesApplications in the namespace that are scheduled to the
-// cluster, and the resources there that no existing KubernetesApplication controls.
-func (r *Reconciler) scheduled(ctx context.Context, s *scope) ([]string, error) {
-	found := map[string]bool{}
-	add := func(kind, name string) {
-		found[fmt.Sprintf("%s %s/%s (of the hub)", kind, s.kc.Namespace, name)] = true
+// addScheduled adds the KubernetesApplications in the namespace that are scheduled to the cluster, and
+// the resources there that no existing KubernetesApplication controls.
+func (r *Reconciler) addScheduled(ctx context.Context, s *scope, l *leftovers) error {
+	going := map[string]bool{}
+	add := func(kind string, o client.Object) {
+		going[fmt.Sprintf("%s %s/%s (of the hub)", kind, s.kc.Namespace, o.GetName())] = !o.GetDeletionTimestamp().IsZero()
 	}
 	apps := &v1alpha1.KubernetesApplicationList{}
 	if err := r.Client.List(ctx, apps, client.InNamespace(s.kc.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list KubernetesApplications: %w", err)
+		return fmt.Errorf("list KubernetesApplications: %w", err)
 	}
-	exist := map[types.UID]bool{}
+	exist := map[types.UID]*v1alpha1.KubernetesApplication{}
 	for i := range apps.Items {
-		exist[apps.Items[i].UID] = true
+		exist[apps.Items[i].UID] = &apps.Items[i]
 		if apps.Items[i].Spec.ClusterName == s.kc.Name {
-			add(v1alpha1.KubernetesApplicationKind, apps.Items[i].Name)
+			add(v1alpha1.KubernetesApplicationKind, &apps.Items[i])
 		}
 	}
 	resources := &v1alpha1.KubernetesApplicationResourceList{}
 	if err := r.Client.List(ctx, resources, client.InNamespace(s.kc.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list KubernetesApplicationResources: %w", err)
+		return fmt.Errorf("list KubernetesApplicationResources: %w", err)
 	}
 	for i := range resources.Items {
 		resource := &resources.Items[i]
 		if resource.Spec.ClusterName != s.kc.Name {
 			continue
 		}
-		if controller := metav1.GetControllerOf(resource); controller != nil && exist[controller.UID] {
-			add(controller.Kind, controller.Name)
+		if controller := metav1.GetControllerOf(resource); controller != nil && exist[controller.UID] != nil {
+			add(v1alpha1.KubernetesApplicationKind, exist[controller.UID])
 		} else {
-			add(v1alpha1.KubernetesApplicationResourceKind, resource.Name)
+			add(v1alpha1.KubernetesApplicationResourceKind, resource)
 		}
 	}
-	return slices.Sorted(maps.Keys(found)), nil
+	for _, name := range slices.Sorted(maps.Keys(going)) {
+		if going[name] {
+			l.going = append(l.going, name)
+		} else {
+			l.toDelete = append(l.toDelete, name)
+		}
+	}
+	return nil
 }
 
 // left returns the KubernetesCluster whose deletion an application, or a resource of one, may have
@@ -69,11 +76,13 @@ func (r *Reconciler) left(ctx context.Context, o client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: key}}
 }
 
-// gone lets only deletions through.
+// gone lets only deletions through, and their beginnings.
 func gone() predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetDeletionTimestamp().IsZero() && !e.ObjectNew.GetDeletionTimestamp().IsZero()
+		},
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }

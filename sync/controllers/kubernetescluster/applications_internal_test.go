@@ -33,7 +33,7 @@ func TestScheduled_namesWhatExists(t *testing.T) {
 	there := app("there", "1")
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(there, of("one", there), of("two", there), of("orphan", app("gone", "2"))).Build()
 	r := &Reconciler{Client: hub}
-	found, err := r.scheduled(t.Context(), &scope{kc: &v1alpha1.KubernetesCluster{ObjectMeta: meta("berlin", "3")}})
-	require.NoError(t, err)
-	assert.Equal(t, []string{"KubernetesApplication team/there (of the hub)", "KubernetesApplicationResource team/orphan (of the hub)"}, found)
+	found := &leftovers{}
+	require.NoError(t, r.addScheduled(t.Context(), &scope{kc: &v1alpha1.KubernetesCluster{ObjectMeta: meta("berlin", "3")}}, found))
+	assert.Equal(t, []string{"KubernetesApplication team/there (of the hub)", "KubernetesApplicationResource team/orphan (of the hub)"}, found.toDelete)
 }

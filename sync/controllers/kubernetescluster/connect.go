@@ -34,7 +34,7 @@ func (r *Reconciler) connect(ctx context.Context, s *scope) error {
 	}
 	if err != nil {
 		if reconcile.IsStalled(err) {
-			r.Clusters.Remove(s.key)
+			r.Clusters.Withhold(s.key, err)
 			s.unknown(v1alpha1.InvalidKubeconfigReason, noKubeconfigMessage)
 		}
 		return err

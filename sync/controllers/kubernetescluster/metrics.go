@@ -12,7 +12,7 @@ import (
 
 var (
 	reachableGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "waybill_kubernetescluster_reachable", Help: "Whether the API server of a KubernetesCluster answers (1) or not (0).",
+		Name: "waybill_kubernetescluster_reachable", Help: "Whether the API server of a KubernetesCluster answers (1) or not (0); none while it is paused.",
 	}, []string{"namespace", "name"})
 	installationsGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "waybill_kubernetescluster_installations", Help: "ApplicationInstallations in a KubernetesCluster.",
@@ -24,11 +24,14 @@ var registerMetrics = sync.OnceFunc(func() { metrics.Registry.MustRegister(reach
 
 // observeMetrics exports the status of a KubernetesCluster after a reconciliation.
 func observeMetrics(kc *v1alpha1.KubernetesCluster) {
-	reachable := 0.0
-	if kc.Status.Reachable {
-		reachable = 1
+	switch {
+	case kc.Spec.Paused: // nobody looks
+		reachableGauge.DeleteLabelValues(kc.Namespace, kc.Name)
+	case kc.Status.Reachable:
+		reachableGauge.WithLabelValues(kc.Namespace, kc.Name).Set(1)
+	default:
+		reachableGauge.WithLabelValues(kc.Namespace, kc.Name).Set(0)
 	}
-	reachableGauge.WithLabelValues(kc.Namespace, kc.Name).Set(reachable)
 	installationsGauge.WithLabelValues(kc.Namespace, kc.Name).Set(float64(kc.Status.InstallationCount))
 }
 

@@ -128,7 +128,7 @@ func (r *Reconciler) serves(kc *v1alpha1.KubernetesCluster) bool {
 // pause disengages the cluster, so that nothing in this process can act on it. What is known of it
 // stays in the status.
 func (r *Reconciler) pause(s *scope) reconcile.Outcome {
-	r.Clusters.Remove(s.key)
+	r.Clusters.Withhold(s.key, errPaused)
 	r.kubeconfigs.forget(s.key)
 	s.unknown(v1alpha1.SuspendedReason, pausedMessage)
 	return reconcile.Outcome{Unknown: v1alpha1.SuspendedReason, Message: pausedMessage}

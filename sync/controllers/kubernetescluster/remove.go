@@ -8,12 +8,10 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
-	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -53,8 +51,9 @@ func (r *Reconciler) untouched(ctx context.Context, s *scope) (bool, error) {
 	if s.kc.GetOnDelete() == v1alpha1.DeleteAbandon {
 		return true, nil
 	}
-	scheduled, err := r.scheduled(ctx, s)
-	return len(scheduled) == 0, err
+	scheduled := &leftovers{}
+	err := r.addScheduled(ctx, s, scheduled)
+	return scheduled.err() == nil, err
 }
 
 // handover reports whether another KubernetesCluster drives the cluster, or will.
@@ -76,7 +75,10 @@ func (r *Reconciler) drain(ctx context.Context, s *scope) (reconcile.Outcome, er
 			"spec.paused is set, so nothing is taken out of the cluster: unset it, or %s", wayOut)
 	}
 	for _, step := range []func(context.Context, *scope) error{r.connect, r.look, r.summarize, r.remains} {
-		if err := step(ctx, s); err != nil {
+		switch err := step(ctx, s); {
+		case err != nil && s.goes:
+			return reconcile.Outcome{}, err
+		case err != nil:
 			return reconcile.Outcome{}, fmt.Errorf("%w; %s", err, wayOut)
 		}
 	}
@@ -103,17 +105,17 @@ func (r *Reconciler) drain(ctx context.Context, s *scope) (reconcile.Outcome, er
 
 // remains returns an error that says what is left in the cluster, or why that is not known.
 func (r *Reconciler) remains(ctx context.Context, s *scope) error {
-	delivering, err := r.delivering(ctx, s)
+	left := &leftovers{}
+	gitSyncs, err := r.addGitSyncs(ctx, s, left)
 	if err != nil {
 		return err
 	}
-	scheduled, err := r.scheduled(ctx, s)
-	if err != nil {
+	if err := r.addScheduled(ctx, s, left); err != nil {
 		return err
 	}
-	delivering = append(delivering, scheduled...)
 	if s.handover {
-		return waiting(delivering)
+		s.goes = left.byThemselves()
+		return left.err()
 	}
 	if errors.Is(s.state.Err, cluster.ErrUnreachable) {
 		return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, 0,
@@ -126,49 +128,17 @@ func (r *Reconciler) remains(ctx context.Context, s *scope) error {
 		}
 		return reconcile.Waiting(reason, 0, "%s", s.why())
 	}
-	left, known, err := r.installations(ctx, s)
+	list, err := r.listInstallations(ctx, s)
 	if err != nil {
 		return err
 	}
-	if !known {
+	if list == nil {
 		s.outcome = &reconcile.Outcome{Pending: true}
 		return r.judgeEngagement(s)
 	}
-	names := make([]string, 0, len(left)+len(delivering))
-	for _, i := range left {
-		names = append(names, "ApplicationInstallation "+i.Namespace+"/"+i.Name)
-	}
-	return waiting(append(names, delivering...))
-}
-
-// shown is how many objects a message names.
-const shown = 5
-
-// waiting returns an error that names what a deletion waits for; nil if that is nothing.
-func waiting(names []string) error {
-	if len(names) == 0 {
-		return nil
-	}
-	return reconcile.Waiting(v1alpha1.InUseReason, 0, "waiting for what is left in the cluster: %s: delete it", excerpt.Names(names, shown))
-}
-
-// delivering returns the GitSyncs that have objects in the cluster. They remove them without help,
-// because a cluster that is being deleted is no longer selected.
-func (r *Reconciler) delivering(ctx context.Context, s *scope) ([]string, error) {
-	list := &v1alpha1.GitSyncList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(s.kc.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list GitSyncs: %w", err)
-	}
-	var names []string
-	for i := range list.Items {
-		for _, c := range list.Items[i].Status.Clusters {
-			if c.Name == s.kc.Name {
-				names = append(names, "GitSync "+client.ObjectKeyFromObject(&list.Items[i]).String()+" (of the hub)")
-			}
-		}
-	}
-	slices.Sort(names)
-	return names, nil
+	s.addInstallations(list, gitSyncs, left)
+	s.goes = left.byThemselves()
+	return left.err()
 }
 
 // abandon lets the cluster go as it is. If the cluster answers, it removes the copies of

@@ -26,6 +26,8 @@ type scope struct {
 	again time.Duration
 	// handover: another KubernetesCluster drives the cluster, or will; set by remove.
 	handover bool
+	// goes: what is left in the cluster goes without help; set by remains.
+	goes bool
 	// released: nothing blocks the deletion any more; set by remove.
 	released bool
 }

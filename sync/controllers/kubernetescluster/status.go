@@ -21,6 +21,9 @@ const (
 	reachableMessage    = "the API server answers"
 )
 
+// errPaused is why a cluster is withheld from everything in this process while spec.paused is set.
+var errPaused = errors.New("its KubernetesCluster is paused")
+
 // look writes what the registry knows of the cluster to the status. Until the first contact, what
 // an earlier process wrote stays.
 func (r *Reconciler) look(ctx context.Context, s *scope) error {

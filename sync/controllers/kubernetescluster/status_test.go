@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/content"
 	"waybill.dev/waybill/test/env"
 )
@@ -105,6 +106,10 @@ func TestKubernetesCluster_kubeconfigIsPutRight(t *testing.T) {
 			assert.Contains(t, condition(kc, v1alpha1.ReadyCondition).Message, tc.message)
 			assert.Equal(t, metav1.ConditionTrue, condition(kc, v1alpha1.StalledCondition).Status, "a person has to act")
 			assert.Equal(t, metav1.ConditionUnknown, condition(kc, v1alpha1.ClusterReachableCondition).Status)
+			_, err := h.registry.Get(h.key("eu-1"))
+			require.ErrorIs(t, err, cluster.ErrNotEngaged)
+			assert.ErrorContains(t, err, tc.message, "who needs the cluster is told the same")
+			assert.ErrorContains(t, err, "Secret "+h.ns+"/eu-1", "with the name of the Secret")
 
 			h.secret("eu-1", map[string][]byte{"kubeconfig": userCluster(t).Kubeconfig()})
 			h.until("eu-1", isReady, "the Secret was put right")
@@ -230,7 +235,10 @@ func TestKubernetesCluster_isPaused(t *testing.T) {
 	kc := h.until("eu-1", reason(v1alpha1.SuspendedReason), "it is paused")
 	<-c.Context().Done()
 	assert.Equal(t, metav1.ConditionUnknown, condition(kc, v1alpha1.ReadyCondition).Status)
+	assert.Equal(t, metav1.ConditionUnknown, condition(kc, v1alpha1.ClusterReachableCondition).Status, "nobody asks it")
 	assert.NotEmpty(t, kc.Status.UID)
+	_, err = h.registry.Get(h.key("eu-1"))
+	assert.EqualError(t, err, "cluster "+h.ns+"/eu-1 is not engaged: its KubernetesCluster is paused")
 
 	h.change("eu-1", func(kc *v1alpha1.KubernetesCluster) { kc.Spec.Paused = false })
 	h.until("eu-1", isReady, "it goes on")

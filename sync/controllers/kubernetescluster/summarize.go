@@ -50,13 +50,9 @@ func (s *scope) forgetUnused(found []v1alpha1.InstallationSummary) {
 
 // installations returns the installations of the cluster, sorted, and whether all are known.
 func (r *Reconciler) installations(ctx context.Context, s *scope) ([]v1alpha1.InstallationSummary, bool, error) {
-	e := r.engagements.Get(s.key)
-	if e == nil || !e.synced() {
-		return nil, false, nil
-	}
-	list := &v1alpha1.ApplicationInstallationList{}
-	if err := e.cluster.Client().List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, false, fmt.Errorf("list installations: %w", err)
+	list, err := r.listInstallations(ctx, s)
+	if err != nil || list == nil {
+		return nil, false, err
 	}
 	found := make([]v1alpha1.InstallationSummary, 0, len(list.Items))
 	for i := range list.Items {
@@ -64,6 +60,20 @@ func (r *Reconciler) installations(ctx context.Context, s *scope) ([]v1alpha1.In
 	}
 	slices.SortFunc(found, byName)
 	return found, true, nil
+}
+
+// listInstallations returns the installations of the cluster, which are not to be changed; nil if they
+// are not known.
+func (r *Reconciler) listInstallations(ctx context.Context, s *scope) (*v1alpha1.ApplicationInstallationList, error) {
+	e := r.engagements.Get(s.key)
+	if e == nil || !e.synced() {
+		return nil, nil
+	}
+	list := &v1alpha1.ApplicationInstallationList{}
+	if err := e.cluster.Client().List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list installations: %w", err)
+	}
+	return list, nil
 }
 
 // inShort summarizes an installation, and does not modify it.

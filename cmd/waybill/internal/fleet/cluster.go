@@ -36,6 +36,8 @@ const secretReads = 16
 type Cluster struct {
 	// Key of the KubernetesCluster; zero for a hub that has no KubernetesCluster of its own.
 	Key types.NamespacedName
+	// Paused says that the KubernetesCluster is: nobody reconciles the installations there.
+	Paused bool
 
 	shown   string // name if there is no key
 	config  *rest.Config
@@ -140,7 +142,7 @@ func (c *Cluster) As(user string) *Cluster {
 	config := rest.CopyConfig(c.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	other := newCluster(c.Key, config)
-	other.shown = c.shown
+	other.shown, other.Paused = c.shown, c.Paused
 	return other
 }
 
@@ -176,7 +178,7 @@ func (c *Cluster) UserClusters(ctx context.Context) ([]*Cluster, error) {
 	for i := range list.Items {
 		k := &list.Items[i]
 		if k.Spec.KubeconfigSecretRef == nil {
-			hub.Key = client.ObjectKeyFromObject(k)
+			hub.Key, hub.Paused = client.ObjectKeyFromObject(k), k.Spec.Paused
 			continue
 		}
 		group.Go(func() error {
@@ -215,7 +217,7 @@ func (c *Cluster) UserCluster(ctx context.Context, key types.NamespacedName) (*C
 		return nil, fmt.Errorf("KubernetesCluster %s is in the namespaces %s and %s: write NAMESPACE/%s", key.Name, found[0].Namespace, found[1].Namespace, key.Name)
 	case found[0].Spec.KubeconfigSecretRef == nil:
 		hub := *c
-		hub.Key = client.ObjectKeyFromObject(found[0])
+		hub.Key, hub.Paused = client.ObjectKeyFromObject(found[0]), found[0].Spec.Paused
 		return &hub, nil
 	}
 	cluster := c.engage(ctx, found[0])
@@ -231,7 +233,9 @@ func (c *Cluster) engage(ctx context.Context, k *v1alpha1.KubernetesCluster) *Cl
 	}
 	config.QPS, config.Timeout = -1, cmp.Or(c.config.Timeout, answerWithin)
 	config.UserAgent, config.WarningHandler = c.config.UserAgent, c.config.WarningHandler
-	return newCluster(key, config)
+	cluster := newCluster(key, config)
+	cluster.Paused = k.Spec.Paused
+	return cluster
 }
 
 func (c *Cluster) readKubeconfig(ctx context.Context, namespace string, ref *v1alpha1.SecretKeyReference) (*rest.Config, error) {

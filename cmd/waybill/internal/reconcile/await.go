@@ -51,6 +51,10 @@ var errDeleted = errors.New("was deleted meanwhile")
 // await watches an object, as it is since it was annotated with token, until the reconciliation
 // requested by that is done. progress is told what the object says meanwhile.
 func await(ctx context.Context, target *fleet.Cluster, object *unstructured.Unstructured, token string, progress func(string)) (outcome, error) {
+	if target.Paused && object.GetKind() == v1alpha1.ApplicationInstallationKind {
+		return outcome{}, overdue(fmt.Sprintf("KubernetesCluster %s is paused, so it is not reconciled until that is resumed: "+
+			"waybill resume cluster/%s -n %s", target.Key, target.Key.Name, target.Key.Namespace))
+	}
 	begin := time.Now()
 	source, err := watchOne(target, object)
 	if err != nil {
@@ -141,7 +145,7 @@ func watchOne(target *fleet.Cluster, object *unstructured.Unstructured) (cache.L
 	}, nil
 }
 
-// overdue is what did not happen in time.
+// overdue is what did not happen in time, or will not.
 type overdue string
 
 // Error returns what did not happen in time.
@@ -152,7 +156,10 @@ func explain(ctx context.Context, err error, last *unstructured.Unstructured, st
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) || last == nil {
 		return err
 	}
-	if !state.handled {
+	switch {
+	case !state.handled && last.GetKind() == v1alpha1.ApplicationInstallationKind:
+		return overdue("nobody has taken it up: is waybill-sync running, with the controller of this kind, and is the KubernetesCluster not paused in the hub?")
+	case !state.handled:
 		return overdue("nobody has taken it up: is waybill-sync running, with the controller of this kind?")
 	}
 	return overdue(fmt.Sprintf("not ready in time: %s: %s", state.reason, state.message))
