@@ -47,8 +47,8 @@ const (
 	// ReasonNotWatched: the identity may not list and watch the kind. Its objects are applied at
 	// each Apply; edits and deletions in between go unnoticed.
 	ReasonNotWatched = "NotWatched"
-	// ReasonPruneHeld: objects that may no longer be wanted stay until everything that is wanted
-	// has been read and applied.
+	// ReasonPruneHeld: an object that may no longer be wanted stays until something else has been read
+	// or applied; the message names it.
 	ReasonPruneHeld = "PruneHeld"
 )
 

@@ -16,12 +16,13 @@ type Request struct {
 	Objects []manifest.Object
 	// Inventory is what was delivered for the owner before.
 	Inventory []manifest.ID
-	// Prune deletes what is in Inventory and not in Objects. If it is false, or any of Objects
-	// could not be applied, all of that stays in the cluster and in Result.Inventory.
+	// Prune deletes what is in Inventory and not in Objects. If it is false, all of that stays in the
+	// cluster and in Result.Inventory, and so does what may still be wanted, or is still used, because
+	// something could not be read or applied; a Warning says why.
 	Prune bool
-	// Partial means that Objects is not all that the owner wants, because some of it could not be
-	// read. Nothing is pruned then, just as if something could not be applied.
-	Partial bool
+	// Unread has the problems of manifests that the owner wants too and that could not be read. What
+	// one of them may describe is not pruned: everything, if nothing is known of the object.
+	Unread []manifest.Problem
 	// Unkept names objects that are pruned although they carry the prune annotation, whoever seems to
 	// have set it: their manifests never do.
 	Unkept []manifest.ID

@@ -171,7 +171,7 @@ func (r *run) refused(ctx context.Context, it *item, err error) {
 	case reason == ReasonConflict:
 		it.refuse(reason, fmt.Sprintf("%s; %s", message, AdoptionHint))
 	case apierrors.IsConflict(err):
-		it.refuse(ReasonFailed, "somebody else writes the object at the same time; it is tried again")
+		it.refuse(ReasonFailed, "the object was modified concurrently; retrying")
 	default:
 		it.refuse(reason, message)
 	}

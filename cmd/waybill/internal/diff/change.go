@@ -34,6 +34,8 @@ type change struct {
 	// although it is not wanted any more.
 	note    string
 	refused bool
+	// waits says that it is refused because its kind or namespace does not exist.
+	waits bool
 
 	// omitted says why it is not known what would happen; nil if it is.
 	omitted error

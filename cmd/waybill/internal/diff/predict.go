@@ -47,6 +47,8 @@ type delivery struct {
 	// source are deleted.
 	inventory []manifest.ID
 	prune     bool
+	// unread has the problems of what could not be read.
+	unread []manifest.Problem
 
 	// provided is what is applied before the objects, or with them. predict adds its objects.
 	provided provided
@@ -74,7 +76,7 @@ func (d delivery) predict(ctx context.Context, objects []manifest.Object) ([]cha
 		return changes, nil
 	}
 	removals, err := d.predictRemovals(ctx, inventory.Diff(d.inventory, wanted))
-	holdIfRefused(changes, removals)
+	d.hold(changes, removals)
 	return append(changes, removals...), err
 }
 
@@ -92,6 +94,7 @@ func (d delivery) predictOne(ctx context.Context, object manifest.Object) (chang
 			return c, nil
 		}
 		c.note, c.refused = "the cluster does not offer this kind, and nothing that would be applied defines it", true
+		c.waits = true
 		return c, nil
 	}
 	if err != nil {
@@ -152,6 +155,7 @@ func (d delivery) dryRun(ctx context.Context, api client.Client, c *change, want
 		c.omitted = err
 	default:
 		c.after, c.note, c.refused = wanted, err.Error(), true
+		c.waits = apierrors.IsNotFound(err)
 	}
 	return ctx.Err()
 }

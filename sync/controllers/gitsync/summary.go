@@ -1,0 +1,51 @@
+package gitsync
+
+import (
+	"fmt"
+	"strings"
+
+	"waybill.dev/waybill/sync/excerpt"
+	"waybill.dev/waybill/sync/manifest"
+)
+
+// summarize counts the problems of the manifests and of every cluster, and shows the first.
+func (s *scope) summarize(problems []manifest.Problem) string {
+	clusters := 0
+	for _, t := range s.session.targets {
+		if t.applier != nil && !t.leaving {
+			clusters++
+		}
+	}
+	return summarize(problems, len(s.session.problems), s.session.count*clusters)
+}
+
+// summarize counts problems by what they keep from happening, and shows the first. The first unread of
+// them are about manifests; all is how many objects were to be applied.
+func summarize(problems []manifest.Problem, unread, all int) string {
+	var refused, left int
+	for _, p := range problems[unread:] {
+		if p.Removal {
+			left++
+		} else {
+			refused++
+		}
+	}
+	var counts []string
+	if unread > 0 {
+		counts = append(counts, counted(unread, "manifest")+" cannot be used")
+	}
+	if refused > 0 {
+		counts = append(counts, fmt.Sprintf("%d of %s cannot be applied", refused, counted(max(all, refused), "object")))
+	}
+	if left > 0 {
+		counts = append(counts, counted(left, "object")+" cannot be deleted")
+	}
+	return fmt.Sprintf("%s: %s%s", strings.Join(counts, ", "), problems[0].Error(), excerpt.AndMore(len(problems)-1))
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
