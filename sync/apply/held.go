@@ -64,7 +64,7 @@ func (d *doubts) about(id manifest.ID) *doubt {
 // place names the manifest, for a message.
 func (d *doubt) place() string {
 	if d.File != "" {
-		return place(manifest.Object{File: d.File, Line: d.Line})
+		return manifest.Object{File: d.File, Line: d.Line}.Place()
 	}
 	return d.ID.String()
 }
@@ -80,10 +80,7 @@ func (r *run) doubts() *doubts {
 		if it.problem == nil && !it.waiting {
 			continue
 		}
-		p := manifest.Problem{ID: it.id, File: it.manifest.File, Line: it.manifest.Line}
-		if it.kind == nil && it.manifest.Unstructured != nil {
-			p.ID.Namespace = it.manifest.GetNamespace() // any other would be a guess
-		}
+		p := manifest.Problem{ID: it.shown(), File: it.manifest.File, Line: it.manifest.Line}
 		if it.kind == nil || it.id.Name == "" {
 			found.add(p, "which cannot be applied, may describe it")
 		}

@@ -26,6 +26,12 @@ type Request struct {
 	// Unkept names objects that are pruned although they carry the prune annotation, whoever seems to
 	// have set it: their manifests never do.
 	Unkept []manifest.ID
+	// Adopt takes over objects that exist and that nobody holds: neither another owner, nor a release of
+	// Helm, nor a controller. The adopt annotation of a manifest wins.
+	Adopt bool
+	// Force deletes an object of which a field cannot be changed, and creates it again, if its kind is one
+	// of Kubernetes itself that holds no data. The force annotation of a manifest wins.
+	Force bool
 	// DefaultNamespace is the namespace of namespaced objects that name none (C59).
 	DefaultNamespace string
 	// As, if not nil, returns the API server under the identity that writes an object, and reads it
@@ -84,6 +90,9 @@ const (
 	Configured Action = "Configured"
 	// Corrected: the object was changed back, because somebody else had changed it.
 	Corrected Action = "Corrected"
+	// Recreated: the object was deleted, because a field of it cannot be changed, and created again, or is
+	// created as soon as it is gone.
+	Recreated Action = "Recreated"
 	// Deleted: the API server was told to delete the object, because it is no longer wanted.
 	Deleted Action = "Deleted"
 	// Released: the object is no longer wanted but stays: its prune annotation says so, it belongs
@@ -95,7 +104,7 @@ const (
 type Change struct {
 	ID     manifest.ID
 	Action Action
-	// Again: the object that was Created had been applied in the same way before, and somebody else
+	// Again: the object that was Created, or Recreated, had been applied in the same way before, and somebody else
 	// deleted it.
 	Again bool
 }

@@ -86,6 +86,8 @@ func (r *Reconciler) handOver(s *scope, t *target) {
 		Intent:           intent.declare,
 		Prune:            s.gs.GetPrune(),
 		Unread:           got.problems,
+		Adopt:            s.gs.Spec.Adopt,
+		Force:            s.gs.Spec.Force,
 	}
 	r.begin(s, t)
 	applier, timeout := t.applier, s.gs.GetTimeout()
@@ -101,6 +103,7 @@ func (r *Reconciler) handOver(s *scope, t *target) {
 	}
 	t.attempted, t.result = s.session.digest, result
 	t.fights.note(result.Changes, s.now, r.kernel.Backoff)
+	s.tellRecreated(t, result.Changes)
 	r.end(s, t)
 	if result.Err == nil && len(result.Problems) == 0 && len(result.Waiting) == 0 {
 		t.revision = s.session.source.revision.String()

@@ -4,8 +4,13 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/reconcile"
 )
 
 // summarize counts the problems of the manifests and of every cluster, and shows the first.
@@ -41,6 +46,31 @@ func summarize(problems []manifest.Problem, unread, all int) string {
 		counts = append(counts, counted(left, "object")+" cannot be deleted")
 	}
 	return fmt.Sprintf("%s: %s%s", strings.Join(counts, ", "), problems[0].Error(), excerpt.AndMore(len(problems)-1))
+}
+
+// ignored says, to be appended to a message, what of the objects has no effect.
+func ignored(objects []manifest.Object) string {
+	all := manifest.Ignored(objects)
+	if len(all) == 0 {
+		return ""
+	}
+	return "; " + all[0].Error() + excerpt.AndMore(len(all)-1)
+}
+
+// tellRecreated records an event for what was deleted to be created again.
+func (s *scope) tellRecreated(t *target, changes []apply.Change) {
+	var names []string
+	for _, c := range changes {
+		if c.Action == apply.Recreated {
+			names = append(names, c.ID.String())
+		}
+	}
+	if len(names) > 0 {
+		s.pass.Tell(reconcile.Event{
+			Type: corev1.EventTypeNormal, Reason: v1alpha1.RecreatedReason, Action: "Recreate",
+			Note: t.prefix() + "deleted and created again, because a field cannot be changed: " + excerpt.Names(names, 10),
+		})
+	}
 }
 
 func counted(n int, noun string) string {

@@ -43,6 +43,8 @@ func (j *job) ofGitSync(ctx context.Context, gs *v1alpha1.GitSync) ([]change, er
 		namespace: gs.GetDefaultNamespace(),
 		prune:     gs.GetPrune(),
 		unread:    objects.Problems,
+		adopt:     gs.Spec.Adopt,
+		force:     gs.Spec.Force,
 	}
 	if in := gs.Status.Inventory; in != nil {
 		if d.inventory, err = new(inventory.Store).Load(ctx, api, gs, *in); err != nil {
@@ -69,7 +71,7 @@ func (j *job) ofGitSync(ctx context.Context, gs *v1alpha1.GitSync) ([]change, er
 func (j *job) warnOf(objects *installation.Objects) {
 	for _, p := range objects.Problems {
 		if p.Identifies() {
-			j.omit("%s", p)
+			j.omit("%s; what it may describe is not deleted while this is so", p)
 		} else {
 			j.omit("%s; nothing is deleted while this is so", p)
 		}
