@@ -75,7 +75,7 @@ func (m kustomizeMethod) apply(ctx context.Context, p plan, f *files) (acted, []
 	})
 	got := acted{inventory: result.Inventory, waiting: result.Waiting, warnings: result.Warnings}
 	got.problems = append(got.problems, f.problems...)
-	got.problems = append(got.problems, result.Problems...)
+	got.problems = append(got.problems, advised(result.Problems)...)
 	if result.Err != nil {
 		got.err = reconcile.Failed(v1alpha1.InstallFailedReason, "%w", prefixed("install", p, result.Err))
 	}
