@@ -133,7 +133,7 @@ const (
 )
 
 // RecreatedReason: of an event of a GitSync: objects of which a field cannot be changed were deleted,
-// to be created again (C66).
+// to be created again.
 const RecreatedReason = "Recreated"
 
 // Reasons of KubernetesCluster.

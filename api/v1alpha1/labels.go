@@ -21,7 +21,7 @@ const (
 	PruneAnnotation = "apps.waybill.dev/prune"
 
 	// ForceAnnotation with the value "true" on a manifest lets Waybill delete the object and create it
-	// again if a field of it cannot be changed (C66). Any other value keeps spec.force of a GitSync from
+	// again if a field of it cannot be changed. Any other value keeps spec.force of a GitSync from
 	// doing so.
 	ForceAnnotation = "apps.waybill.dev/force"
 
