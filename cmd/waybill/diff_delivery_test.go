@@ -65,7 +65,7 @@ func TestDiff_deletesWhatHasLeft(t *testing.T) {
 
 	files["refused.yaml"] = "a: ["
 	got = waybill(t, cluster, append(args, write(t, files))...)
-	assert.Contains(t, got.out, "/gone in hub: kept: has left, and stays: refused.yaml:1, which cannot be read, may describe it\n")
+	assert.Contains(t, got.out, "/refused.yaml:1, which cannot be read, may describe it\n")
 	assert.Contains(t, got.errOut, "nothing is deleted while this is so\n")
 
 	delete(files, "refused.yaml")
