@@ -141,6 +141,10 @@ const (
 	InvalidManifestReason = "InvalidManifest"
 )
 
+// RecreatedReason: of an event of a GitSync: objects of which a field cannot be changed were deleted,
+// to be created again.
+const RecreatedReason = "Recreated"
+
 // Reasons of KubernetesCluster.
 const (
 	// InvalidKubeconfigReason: the kubeconfig cannot be used; the message says why (C38).

@@ -57,6 +57,20 @@ type GitSyncSpec struct {
 	// +optional
 	AllowEmpty bool `json:"allowEmpty,omitempty"`
 
+	// Adopt takes over objects that exist in the cluster and that nobody holds: neither another owner of
+	// Waybill, nor a Helm release, nor a controller. Default: false: such an object is a
+	// conflict. The annotation apps.waybill.dev/adopt on a manifest wins.
+	// +optional
+	Adopt bool `json:"adopt,omitempty"`
+
+	// Force deletes an object of which a field cannot be changed, such as the template of a Job, and
+	// creates it again. It never does so to a PersistentVolumeClaim, a PersistentVolume, a
+	// Namespace, a CustomResourceDefinition or a custom object; the Pods and claims of a StatefulSet
+	// stay. Default: false: the change is refused. The annotation apps.waybill.dev/force on a manifest
+	// wins.
+	// +optional
+	Force bool `json:"force,omitempty"`
+
 	// TargetNamespace is the namespace of namespaced manifests that name none (C59). Default: the
 	// namespace of the GitSync in its own cluster, `default` in others.
 	// +optional

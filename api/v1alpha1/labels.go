@@ -12,12 +12,18 @@ const (
 	OwnerAnnotation = "apps.waybill.dev/owner"
 
 	// AdoptAnnotation with the value "true" on a manifest lets Waybill take over an existing object
-	// that has no owner, or another one (C13).
+	// that has no owner, or another one (C13). Any other value keeps spec.adopt of a GitSync from doing
+	// so.
 	AdoptAnnotation = "apps.waybill.dev/adopt"
 
 	// PruneAnnotation with the value "disabled" keeps a delivered object in the
 	// cluster when it leaves its source.
 	PruneAnnotation = "apps.waybill.dev/prune"
+
+	// ForceAnnotation with the value "true" on a manifest lets Waybill delete the object and create it
+	// again if a field of it cannot be changed. Any other value keeps spec.force of a GitSync from
+	// doing so.
+	ForceAnnotation = "apps.waybill.dev/force"
 
 	// ReconcileAtAnnotation asks for a reconciliation now. Any change of its value triggers one;
 	// status.lastHandledReconcileAt mirrors the last value that was acted on.

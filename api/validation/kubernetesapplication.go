@@ -190,7 +190,10 @@ func immutableIdentities(templates, old []v1alpha1.ResourceTemplate, path *field
 	var errs field.ErrorList
 	for i, t := range templates {
 		if was, ok := before[t.Metadata.Name]; ok {
-			errs = append(errs, immutableIdentity(t.Spec.Template, was, path.Index(i).Child("spec", "template"))...)
+			for _, err := range immutableIdentity(t.Spec.Template, was, path.Index(i).Child("spec", "template")) {
+				err.Detail = "resource template " + t.Metadata.Name + ": " + err.Detail
+				errs = append(errs, err)
+			}
 		}
 	}
 	return errs

@@ -180,6 +180,17 @@ func TestValidateKubernetesApplication_update(t *testing.T) {
 	}
 }
 
+// W57, C14: the message says which of many resource templates it is about.
+func TestValidateKubernetesApplication_namesTheTemplate(t *testing.T) {
+	old := newKubernetesApplication(template(t, configMap))
+	obj := old.DeepCopy()
+	obj.Spec.ResourceTemplates[0].Spec.Template.Kind = "Secret"
+	errs := validation.ValidateKubernetesApplication(obj, old)
+	require.Len(t, errs, 1)
+	assert.EqualError(t, errs[0], `spec.resourceTemplates[0].spec.template.kind: Invalid value: "Secret": resource template `+
+		obj.Spec.ResourceTemplates[0].Metadata.Name+": is immutable: a change would orphan the object; give the resource template another name")
+}
+
 // C40: set once; a client that does not name it does not take it away.
 func TestDefaultKubernetesApplication(t *testing.T) {
 	old := newKubernetesApplication()

@@ -55,8 +55,18 @@ func TestDiff_deletesWhatHasLeft(t *testing.T) {
 	files["refused.yaml"] = configMapYAML(namespace+"-absent", "early", "a")
 	got = waybill(t, cluster, append(args, write(t, files))...)
 	assert.Equal(t, 1, got.code, got.errOut)
-	assert.Contains(t, got.out, "/gone in hub: kept: has left; nothing is deleted until every manifest is applied\n")
+	assert.Contains(t, got.out, "/gone in hub: deleted\n", "what waits is not about it")
+	assert.Contains(t, got.errOut, "0 created, 0 changed, 1 deleted, 1 refused, 2 as they are\n")
+
+	files["refused.yaml"] = configMapYAML(namespace+"-absent", "gone", "a")
+	got = waybill(t, cluster, append(args, write(t, files))...)
+	assert.Contains(t, got.out, "/gone in hub: kept: has left, and stays: ConfigMap "+namespace+"-absent/gone, which waits for its kind or namespace, may replace it\n")
 	assert.Contains(t, got.errOut, "0 created, 0 changed, 0 deleted, 1 refused, 3 as they are\n")
+
+	files["refused.yaml"] = "a: ["
+	got = waybill(t, cluster, append(args, write(t, files))...)
+	assert.Contains(t, got.out, "/refused.yaml:1, which cannot be read, may describe it\n")
+	assert.Contains(t, got.errOut, "nothing is deleted while this is so\n")
 
 	delete(files, "refused.yaml")
 	files["namespace.yaml"] = "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + namespace + "-absent}\n"

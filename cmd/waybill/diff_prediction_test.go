@@ -140,7 +140,7 @@ spec:
 	assert.Equal(t, 2, got.code, got.out)
 	assert.Contains(t, got.out, "/new in user: created\n", "what is valid is applied")
 	assert.Contains(t, got.errOut, "broken.yaml:1: ")
-	assert.Contains(t, got.errOut, "nothing is deleted while this is so\n")
+	assert.Contains(t, got.errOut, "what it may describe is not deleted while this is so\n")
 	assert.Contains(t, got.errOut, "1 created, 0 changed, 0 deleted,")
 
 	got = diff(map[string]string{"broken.yaml": "", "new.yaml": configMapYAML(apps, "new", "a")})
@@ -157,7 +157,7 @@ func TestDiff_ofGitSyncWithNothingButProblems(t *testing.T) {
 	folder := write(t, map[string]string{"broken.yaml": "apiVersion: v1\nkind: ConfigMap\n"})
 	got := waybill(t, cluster, "diff", "gitsync/site", "-n", namespace, "--system-namespace", namespace, "--path", folder)
 	assert.Equal(t, 2, got.code, got.out)
-	assert.Contains(t, got.errOut, "nothing is deleted while this is so\n0 created, 0 changed, 0 deleted, 0 refused, 0 as they are\n")
+	assert.Contains(t, got.errOut, "what it may describe is not deleted while this is so\n0 created, 0 changed, 0 deleted, 0 refused, 1 as they are\n")
 }
 
 // K50: what is refused delivers nothing, and what cannot be resolved hides nothing of the others.

@@ -96,7 +96,7 @@ func TestDiff_ofGitSync(t *testing.T) {
 	require.Equal(t, 2, got.code, got.errOut)
 	golden(t, "diff/gitsync.golden", strings.ReplaceAll(got.out, apps, "APPS"))
 	assert.Contains(t, got.errOut, "warning: cluster dublin is left out: ")
-	assert.Contains(t, got.errOut, "1 created, 2 changed, 0 deleted, 3 refused, 3 as they are\nerror: the comparison is not complete: 1 left out\n")
+	assert.Contains(t, got.errOut, "1 created, 2 changed, 1 deleted, 3 refused, 2 as they are\nerror: the comparison is not complete: 1 left out\n")
 	assert.NotContains(t, got.out, "hunter")
 	assert.NotContains(t, got.out, "aHVudGVy")
 

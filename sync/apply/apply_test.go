@@ -132,7 +132,7 @@ func TestApply_duplicates(t *testing.T) {
 	result := f.apply(nil, first, second, configMap(t, "once", "one"))
 
 	require.Len(t, result.Problems, 2)
-	for i, want := range []string{"also in b.yaml:7", "also in a.yaml:1"} {
+	for i, want := range []string{"in b.yaml:7 too", "in a.yaml:1 too"} {
 		assert.Equal(t, manifest.ReasonDuplicateObject, result.Problems[i].Reason)
 		assert.Contains(t, result.Problems[i].Message, want)
 	}

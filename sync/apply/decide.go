@@ -30,8 +30,8 @@ type evidence struct {
 	ownUID types.UID
 	// delivered: our inventory names the object.
 	delivered bool
-	// adopt: the manifest asks for it.
-	adopt bool
+	// adopt is what the manifest, or the owner, asks to take over.
+	adopt adoption
 }
 
 // decide returns what to do, based on what the live object says about its owner (C13, C53).
@@ -45,7 +45,7 @@ func decide(e evidence) verdict {
 		return overwrite
 	case e.live.owner == "" && e.stripped():
 		return overwrite
-	case e.adopt && !e.lost():
+	case e.adopts():
 		return overwrite
 	default:
 		return leave

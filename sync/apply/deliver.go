@@ -32,7 +32,7 @@ func (r *run) prepare() {
 // refuse records why an item cannot be applied.
 func (it *item) refuse(reason, message string) {
 	it.problem = &manifest.Problem{
-		ID:      it.id,
+		ID:      it.shown(),
 		File:    it.manifest.File,
 		Line:    it.manifest.Line,
 		Reason:  reason,
@@ -111,20 +111,11 @@ func (r *run) refuseDuplicates(items []*item) {
 		}
 		for i, it := range same {
 			other := same[(i+1)%len(same)].manifest
-			it.refuse(manifest.ReasonDuplicateObject, fmt.Sprintf("described more than once: also in %s; none of them is applied", place(other)))
+			if other.File == "" {
+				other.File = "the same source"
+			}
+			it.refuse(manifest.ReasonDuplicateObject, fmt.Sprintf("described more than once: %s; none of them is applied", it.manifest.Also(other)))
 		}
-	}
-}
-
-// place returns where a manifest is found, for a message.
-func place(object manifest.Object) string {
-	switch {
-	case object.File == "":
-		return "the same source"
-	case object.Line == 0:
-		return object.File
-	default:
-		return fmt.Sprintf("%s:%d", object.File, object.Line)
 	}
 }
 

@@ -21,8 +21,9 @@ type item struct {
 	id manifest.ID
 	// body is what is applied. It shares with the manifest everything that is the same in both.
 	body, metadata map[string]any
-	// adopt: the manifest asks to take the object over, whoever owns it.
-	adopt bool
+	// adopt is what may be taken over, and force what may be deleted and created again.
+	adopt adoption
+	force forcing
 
 	// kind is set once it is known which resource of the API server it is.
 	kind *kind
@@ -39,6 +40,16 @@ type item struct {
 // name returns the name that the live object has.
 func (it *item) name() types.NamespacedName {
 	return types.NamespacedName{Namespace: it.id.Namespace, Name: it.id.Name}
+}
+
+// shown returns the identity for a message: as long as it is not known whether the kind has namespaces,
+// without the namespace that would be filled in.
+func (it *item) shown() manifest.ID {
+	id := it.id
+	if it.kind == nil && it.manifest.Unstructured != nil {
+		id.Namespace = it.manifest.GetNamespace()
+	}
+	return id
 }
 
 // key identifies the live object. The kind must be set.
@@ -90,13 +101,20 @@ func newItem(object manifest.Object, request Request) (*item, error) {
 		return it, fmt.Errorf("metadata: %w", err)
 	}
 	it.metadata = metadata
-	it.adopt = annotations[v1alpha1.AdoptAnnotation] == "true"
+	it.adopt = adoptionOf(annotations[v1alpha1.AdoptAnnotation], request.Adopt)
+	it.force = forcingOf(annotations[v1alpha1.ForceAnnotation], request.Force)
 	labels[v1alpha1.OwnerHashLabel] = request.Owner.Hash()
 	annotations[v1alpha1.OwnerAnnotation] = request.Owner.String()
 	if it.id.Group == "" && it.id.Kind == "Secret" {
 		return it, PrepareSecret(it.body)
 	}
 	return it, nil
+}
+
+// annotation returns an annotation of the manifest; nil if it has none of that key.
+func (it *item) annotation(key string) any {
+	annotations, _ := it.metadata["annotations"].(map[string]any)
+	return annotations[key]
 }
 
 // place sets the kind, and the namespace now that it is known whether the kind has one (C59).

@@ -139,7 +139,7 @@ func (o *object) health(h *holder) (health.Status, string) {
 	case o.live == nil:
 		return health.Of(nil)
 	case o.live.owner != h.mark:
-		return health.Unknown, "it belongs to somebody else"
+		return health.Unknown, h.owner.describe(o.live, nil)
 	case o.live.status != "":
 		return o.live.status, o.live.message
 	default:

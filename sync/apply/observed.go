@@ -30,6 +30,8 @@ type live struct {
 	// fields identifies the set of fields that are ours. So it changes when somebody takes one of
 	// them, but not when somebody adds a field.
 	fields digest
+	// keeper says, for a message, who keeps an object that has no owner annotation; empty for nobody.
+	keeper string
 	// deleting: the object has a deletionTimestamp.
 	deleting bool
 	// keep: the object must not be pruned, says an annotation that we set.
@@ -64,6 +66,7 @@ func observe(object metav1.Object, full bool) *observed {
 		version:  object.GetResourceVersion(),
 		owner:    unique.Make(annotations[v1alpha1.OwnerAnnotation]).Value(),
 		fields:   fieldsOf(object),
+		keeper:   KeeperOf(object),
 		deleting: object.GetDeletionTimestamp() != nil,
 		keep:     Keeps(object),
 	}

@@ -52,6 +52,19 @@ func parseOwner(mark string) (Owner, bool) {
 	return Owner{HubID: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]}, true
 }
 
+// Describe describes whose a live object is, as o sees it.
+func (o Owner) Describe(object metav1.Object) string {
+	return o.describe(observe(object, false).live, nil)
+}
+
+// describe describes whose a live object is, as o sees it.
+func (o Owner) describe(l *live, managers []string) string {
+	if l.owner == "" && l.keeper != "" {
+		return "it belongs to " + l.keeper
+	}
+	return o.describeOwner(l.owner, managers)
+}
+
 // describeOwner describes whose a live object is, as o sees it: mark is the owner annotation of the
 // object, managers are those who wrote its fields.
 func (o Owner) describeOwner(mark string, managers []string) string {

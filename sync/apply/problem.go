@@ -47,13 +47,16 @@ const (
 	// ReasonNotWatched: the identity may not list and watch the kind. Its objects are applied at
 	// each Apply; edits and deletions in between go unnoticed.
 	ReasonNotWatched = "NotWatched"
-	// ReasonPruneHeld: objects that may no longer be wanted stay until everything that is wanted
-	// has been read and applied.
+	// ReasonPruneHeld: an object that may no longer be wanted stays until something else has been read
+	// or applied; the message names it.
 	ReasonPruneHeld = "PruneHeld"
 )
 
 // wayOut says what to do about an immutable field.
-const wayOut = "change it back, or delete the object: it is then created anew"
+const wayOut = "change it back, or delete the object: it will be recreated"
+
+// forceHint follows wayOut where an object may be recreated without that.
+const forceHint = `; to have that done, annotate the manifest with ` + v1alpha1.ForceAnnotation + `: "true"`
 
 // AdoptionHint ends the message of a ReasonConflict, and says what to do about it.
 const AdoptionHint = `to take it over, annotate the manifest with ` + v1alpha1.AdoptAnnotation + `: "true"`
@@ -97,7 +100,7 @@ func isTooLarge(message string) bool {
 // isImmutable recognises the ways in which API servers say that a field cannot be
 // changed.
 func isImmutable(message string) bool {
-	for _, phrase := range []string{"immutable", "may not be changed", "may not change", "are forbidden"} {
+	for _, phrase := range []string{"immutable", "may not be changed", "may not change", "cannot change", "are forbidden"} {
 		if strings.Contains(message, phrase) {
 			return true
 		}

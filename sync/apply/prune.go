@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/go-logr/logr"
@@ -65,11 +64,13 @@ func (r *run) prune(ctx context.Context) {
 	if len(stale) == 0 {
 		return
 	}
-	if undone := len(r.items) - len(usable(r.items)); !r.request.Prune || r.request.Partial || r.failed() || undone > 0 {
-		r.hold(stale)
+	if !r.request.Prune || r.failed() {
+		r.left = stale
 		return
 	}
-	r.resolveRemovals(ctx, stale)
+	r.resolveRemovals(ctx, r.holdUnread(stale))
+	r.holdUsed(ctx)
+	r.holdFoundations()
 	r.coverRemovals(ctx)
 	for _, rm := range r.removals {
 		if rm.kind != nil {
@@ -92,18 +93,6 @@ func (r *run) prune(ctx context.Context) {
 		}
 	}
 	r.holdOn()
-}
-
-// hold keeps the objects that are no longer wanted, because they are not to be pruned, or because
-// what replaces them may be among what could not be read or applied.
-func (r *run) hold(stale []manifest.ID) {
-	r.left = stale
-	if r.request.Prune && !r.failed() {
-		r.warnings = append(r.warnings, manifest.Problem{
-			Reason:  ReasonPruneHeld,
-			Message: fmt.Sprintf("nothing is deleted until every manifest is applied: %d objects stay that may not be wanted any more", len(stale)),
-		})
-	}
 }
 
 // keepDefinitions releases the definitions of custom objects that stay: deleting them would delete
@@ -197,12 +186,27 @@ func (r *run) remove(ctx context.Context, rm *removal) {
 		if err == nil {
 			return
 		}
-		if try == maxLooks || !apierrors.IsConflict(err) {
+		if try == maxLooks || !mayHaveChanged(err) {
 			r.notRemoved(ctx, rm, err)
 			return
 		}
-		rm.sight.known = false // it has changed: it may be another object, or somebody else's
+		// It may be another object by now, or somebody else's.
+		if !r.lookUpRemoval(ctx, rm) {
+			return
+		}
+		if now := rm.sight.live; now != nil && now.uid == live.uid && now.version == live.version {
+			rm.refuse(classify(err)) // it has not changed: something else refuses the deletion
+			return
+		}
 	}
+}
+
+// mayHaveChanged reports whether an object was not deleted because it is not as it was when it was
+// looked at. Whoever else answers so refuses the deletion: a webhook, which the API server names, or
+// the storage of a kind.
+func mayHaveChanged(err error) bool {
+	reason, _ := classify(err)
+	return apierrors.IsConflict(err) && reason != ReasonRefused
 }
 
 // lookUpRemoval reads an object that no watch shows: it may have lost its label. It returns false
@@ -274,8 +278,8 @@ func (r *run) notRemoved(ctx context.Context, rm *removal, err error) {
 		return
 	}
 	reason, message := classify(err)
-	if apierrors.IsConflict(err) {
-		message = "it changes while it is being deleted; the deletion is tried again" // the API server quotes versions
+	if mayHaveChanged(err) {
+		message = "the object was modified concurrently; its deletion is retried" // the API server quotes versions
 	}
 	rm.refuse(reason, message)
 }

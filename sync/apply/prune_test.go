@@ -40,32 +40,6 @@ func TestPrune_off(t *testing.T) {
 	assert.NotNil(t, f.live("configmaps", "settings-002"))
 }
 
-// What is to replace an object may be among what was refused (P12).
-func TestPrune_heldUntilAllIsApplied(t *testing.T) {
-	f := newFixture(t)
-	first := f.mustApply(nil, configMap(t, "before", "one"))
-	f.create("configmaps", configMap(t, "after", "foreign"))
-	second := f.apply(first.Inventory, configMap(t, "after", "one"))
-
-	require.Len(t, second.Problems, 1)
-	require.Len(t, second.Warnings, 1)
-	assert.Equal(t, apply.ReasonPruneHeld, second.Warnings[0].Reason)
-	assert.Len(t, second.Inventory, 2)
-	assert.NotNil(t, f.live("configmaps", "before"))
-
-	f.delete("configmaps", "after")
-	request := f.request(second.Inventory, configMap(t, "after", "one"))
-	request.Partial = true
-	partial := f.Apply(t.Context(), request)
-	require.Len(t, partial.Warnings, 1, "what could not be read may replace it too")
-	assert.Equal(t, apply.ReasonPruneHeld, partial.Warnings[0].Reason)
-	assert.NotNil(t, f.live("configmaps", "before"))
-
-	third := f.mustApply(partial.Inventory, configMap(t, "after", "one"))
-	assert.Len(t, third.Inventory, 1)
-	assert.Nil(t, f.live("configmaps", "before"))
-}
-
 // C41
 func TestPrune_onlyWhatIsOurs(t *testing.T) {
 	f := newFixture(t)
@@ -113,7 +87,7 @@ func TestPrune_changesAllTheTime(t *testing.T) {
 	f.requests.interfere(http.MethodDelete, edit)
 	second := f.apply(first.Inventory)
 	require.Len(t, second.Problems, 1)
-	assert.Equal(t, "it changes while it is being deleted; the deletion is tried again", second.Problems[0].Message)
+	assert.Equal(t, "the object was modified concurrently; its deletion is retried", second.Problems[0].Message)
 	assert.Len(t, second.Inventory, 1)
 
 	f.requests.interfere(http.MethodDelete, func() {})

@@ -83,7 +83,7 @@ spec:
 	require.Len(t, result.Problems, 1)
 	assert.Equal(t, apply.ReasonInvalid, result.Problems[0].Reason)
 	assert.Equal(t, `Deployment.apps "web" is invalid: spec.selector: Invalid value: {"matchLabels":{"app":"other"}}: field is immutable; `+
-		"change it back, or delete the object: it is then created anew", result.Problems[0].Message)
+		"change it back, or delete the object: it will be recreated; to have that done, annotate the manifest with apps.waybill.dev/force: \"true\"", result.Problems[0].Message)
 	assert.Equal(t, first.Inventory, result.Inventory, "what could not be changed is not pruned")
 	assert.NotNil(t, f.live("deployments", "web"))
 

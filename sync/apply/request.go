@@ -16,15 +16,22 @@ type Request struct {
 	Objects []manifest.Object
 	// Inventory is what was delivered for the owner before.
 	Inventory []manifest.ID
-	// Prune deletes what is in Inventory and not in Objects. If it is false, or any of Objects
-	// could not be applied, all of that stays in the cluster and in Result.Inventory.
+	// Prune deletes what is in Inventory and not in Objects. If it is false, all of that stays in the
+	// cluster and in Result.Inventory, and so does what may still be wanted, or is still used, because
+	// something could not be read or applied; a Warning says why.
 	Prune bool
-	// Partial means that Objects is not all that the owner wants, because some of it could not be
-	// read. Nothing is pruned then, just as if something could not be applied.
-	Partial bool
+	// Unread has the problems of manifests that the owner wants too and that could not be read. What
+	// one of them may describe is not pruned: everything, if nothing is known of the object.
+	Unread []manifest.Problem
 	// Unkept names objects that are pruned although they carry the prune annotation, whoever seems to
 	// have set it: their manifests never do.
 	Unkept []manifest.ID
+	// Adopt takes over objects that exist and that nobody holds: neither another owner, nor a release of
+	// Helm, nor a controller. The adopt annotation of a manifest wins.
+	Adopt bool
+	// Force deletes an object of which a field cannot be changed, and creates it again, if its kind is one
+	// of Kubernetes itself that holds no data. The force annotation of a manifest wins.
+	Force bool
 	// DefaultNamespace is the namespace of namespaced objects that name none (C59).
 	DefaultNamespace string
 	// As, if not nil, returns the API server under the identity that writes an object, and reads it
@@ -85,6 +92,9 @@ const (
 	Configured Action = "Configured"
 	// Corrected: the object was changed back, because somebody else had changed it.
 	Corrected Action = "Corrected"
+	// Recreated: the object was deleted, because a field of it cannot be changed, and created again, or is
+	// created as soon as it is gone.
+	Recreated Action = "Recreated"
 	// Deleted: the API server was told to delete the object, because it is no longer wanted.
 	Deleted Action = "Deleted"
 	// Released: the object is no longer wanted but stays: its prune annotation says so, it belongs
@@ -96,7 +106,7 @@ const (
 type Change struct {
 	ID     manifest.ID
 	Action Action
-	// Again: the object that was Created had been applied in the same way before, and somebody else
+	// Again: the object that was Created, or Recreated, had been applied in the same way before, and somebody else
 	// deleted it.
 	Again bool
 }

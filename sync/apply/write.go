@@ -28,9 +28,12 @@ func (r *run) write(ctx context.Context, it *item) {
 			r.conflict(it)
 			return
 		case await:
-			it.waiting = it.kind.awaitGone(it.name(), it.sight.live, r.holder)
-			if it.waiting || try > 0 {
-				it.refuse(ReasonTerminating, "an object of that name is being deleted; it is created anew once that one is gone")
+			it.waiting = r.awaitGone(it)
+			if it.action == Recreated && it.waiting {
+				return
+			}
+			if it.waiting || try > maxLooks {
+				it.refuse(ReasonTerminating, "an object of that name is being deleted; it will be recreated once that one is gone")
 				return
 			}
 			it.sight.known = false
@@ -39,13 +42,27 @@ func (r *run) write(ctx context.Context, it *item) {
 			if err == nil {
 				return
 			}
-			if try > 0 || !isOutdated(err) {
+			switch {
+			case try == 0 && isOutdated(err): // somebody was faster: look again, once
+			case !r.mayRecreate(it, err):
 				r.refused(ctx, it, err)
 				return
+			case !r.recreate(ctx, it, err):
+				return
 			}
-			it.sight.known = false // somebody was faster: look again, once
+			it.sight.known = false
 		}
 	}
+}
+
+// awaitGone registers the owner to be notified when the live object is gone, or belongs to somebody
+// else. It returns false if that is so already.
+func (r *run) awaitGone(it *item) bool {
+	waiting := it.kind.awaitGone(it.name(), it.sight.live, r.holder)
+	if waiting && it.kind.denial(it.id.Namespace) != nil {
+		r.missWatch()
+	}
+	return waiting
 }
 
 // evidence collects what a verdict on an item depends on.
@@ -74,7 +91,7 @@ func (r *run) patch(ctx context.Context, it *item, force bool) error {
 	}
 	if force {
 		it.kind.begin(it.name(), r.holder)
-	} else if rival := it.kind.claim(it.name(), r.holder, it.adopt); rival != nil {
+	} else if rival := it.kind.claim(it.name(), r.holder, it.adopt == anything); rival != nil {
 		rival.await(ctx)
 		return rival
 	}
@@ -85,8 +102,10 @@ func (r *run) patch(ctx context.Context, it *item, force bool) error {
 	}
 	applied := observe(answer, false).live
 	applied.reported = reported(answer, applied.owner, r.applier.status)
-	it.action = it.actionFor(applied)
-	it.again = it.action == Created && it.sight.appliedAs(it.desired)
+	it.again = it.sight.live == nil && it.sight.appliedAs(it.desired)
+	if it.action != Recreated {
+		it.action = it.actionFor(applied)
+	}
 	it.applied = &record{holder: r.holder, desired: it.desired, uid: applied.uid, fields: applied.fields}
 	it.kind.settle(it.name(), applied, it.applied)
 	logr.FromContextOrDiscard(ctx).V(1).Info("Applied", "object", it.id.String(), "action", it.action)
@@ -143,14 +162,14 @@ func (it *item) actionFor(applied *live) Action {
 func (r *run) conflict(it *item) {
 	live := it.sight.live
 	it.kind.awaitGone(it.name(), live, r.holder)
-	it.refuse(ReasonConflict, fmt.Sprintf("%s; %s", r.request.Owner.describeOwner(live.owner, it.sight.managers), AdoptionHint))
+	it.refuse(ReasonConflict, fmt.Sprintf("%s; %s", r.request.Owner.describe(live, it.sight.managers), it.adoptionHint()))
 }
 
 // refused records why the API server did not apply an item.
 func (r *run) refused(ctx context.Context, it *item, err error) {
 	var rival *rivalError
 	if errors.As(err, &rival) {
-		it.refuse(ReasonConflict, fmt.Sprintf("%s; %s", r.request.Owner.describeOwner(rival.mark, nil), AdoptionHint))
+		it.refuse(ReasonConflict, fmt.Sprintf("%s; %s", r.request.Owner.describeOwner(rival.mark, nil), it.adoptionHint()))
 		return
 	}
 	if failure := r.failureOf(it.kind, err); failure != nil {
@@ -169,9 +188,11 @@ func (r *run) refused(ctx context.Context, it *item, err error) {
 		r.awaitServed(it.kind)
 		r.awaitKind(it, watch.NoDefinitionError{Kind: it.kind.gvk}.Error())
 	case reason == ReasonConflict:
-		it.refuse(reason, fmt.Sprintf("%s; %s", message, AdoptionHint))
+		it.refuse(reason, fmt.Sprintf("%s; %s", message, it.adoptionHint()))
 	case apierrors.IsConflict(err):
-		it.refuse(ReasonFailed, "somebody else writes the object at the same time; it is tried again")
+		it.refuse(ReasonFailed, "the object was modified concurrently; retrying")
+	case isImmutableError(err) && it.mayAskForForce():
+		it.refuse(reason, message+forceHint)
 	default:
 		it.refuse(reason, message)
 	}

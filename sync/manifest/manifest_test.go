@@ -99,3 +99,39 @@ func TestProblem_IsAnError(t *testing.T) {
 	require.True(t, errors.As(fmt.Errorf("render: %w", problem), &found))
 	assert.Equal(t, manifest.ReasonInvalidManifest, found.Reason)
 }
+
+// P9: a manifest that is broken may describe what nobody else describes.
+func TestProblem_MayBe(t *testing.T) {
+	live := manifest.ID{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "team", Name: "web"}
+	with := func(change func(*manifest.ID)) manifest.ID {
+		id := live
+		change(&id)
+		return id
+	}
+	cases := map[string]struct {
+		reason string
+		known  manifest.ID
+		want   bool
+	}{
+		"Nothing":        {"it may be anything", manifest.ID{}, true},
+		"All":            {"it is the object", live, true},
+		"OtherVersion":   {"versions of a kind do not make objects different", with(func(id *manifest.ID) { id.Version = "v1beta1" }), true},
+		"OtherGroup":     {"it is another kind", with(func(id *manifest.ID) { id.Group = "example.com" }), false},
+		"NoVersion":      {"without apiVersion the group is not known", manifest.ID{Kind: "Deployment", Name: "web"}, true},
+		"OtherKind":      {"it is another kind", with(func(id *manifest.ID) { id.Kind = "StatefulSet" }), false},
+		"NoKind":         {"its kind may be any", manifest.ID{Name: "web"}, true},
+		"OtherName":      {"it is another object", with(func(id *manifest.ID) { id.Name = "api" }), false},
+		"NoName":         {"its name may be any", with(func(id *manifest.ID) { id.Name = "" }), true},
+		"OtherNamespace": {"it is another object", with(func(id *manifest.ID) { id.Namespace = "other" }), false},
+		"NoNamespace":    {"it may be filled in", with(func(id *manifest.ID) { id.Namespace = "" }), true},
+		"List":           {"its items may be anything", manifest.ID{Version: "v1", Kind: "ConfigMapList", Name: "x"}, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, tc.want, manifest.Problem{ID: tc.known}.MayBe(live), tc.reason)
+		})
+	}
+	node := manifest.ID{Version: "v1", Kind: "Node", Name: "a"}
+	assert.True(t, manifest.Problem{ID: manifest.ID{Version: "v1", Kind: "Node", Namespace: "team", Name: "a"}}.MayBe(node),
+		"what is cluster-scoped has no namespace, whatever its manifest says")
+}

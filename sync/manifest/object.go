@@ -15,6 +15,8 @@ type Object struct {
 	// Line is the 1-based line of File at which the document starts; 0 if it is not known, for
 	// example after a kustomize build.
 	Line int
+	// Kustomization is the folder of the kustomization that built the object; empty if none did.
+	Kustomization string
 }
 
 // ID returns the identity of the object. The namespace is the one in the manifest: whether the kind

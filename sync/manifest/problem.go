@@ -48,6 +48,29 @@ type Problem struct {
 	Message string
 }
 
+// Identifies reports whether anything is known of the object that the problem is about. The items of a
+// list may be anything.
+func (p Problem) Identifies() bool {
+	return (p.ID.Kind != "" || p.ID.Name != "") && !strings.HasSuffix(p.ID.Kind, "List")
+}
+
+// MayBe reports whether the problem may be about an object in a cluster. The parts of its identity that
+// are not known may be anything; as long as the version is not known, nor is the group.
+func (p Problem) MayBe(id ID) bool {
+	known := p.ID
+	switch {
+	case !p.Identifies():
+		return true
+	case known.Version != "" && known.Group != id.Group,
+		known.Kind != "" && known.Kind != id.Kind,
+		known.Name != "" && known.Name != id.Name:
+		return false
+	default:
+		// A cluster-scoped object has no namespace, whatever its manifest says.
+		return known.Namespace == "" || id.Namespace == "" || known.Namespace == id.Namespace
+	}
+}
+
 // Error returns `file:line: Kind ns/name: message`, without the parts that are not known. The
 // cluster, if there is one, follows the object.
 func (p Problem) Error() string {

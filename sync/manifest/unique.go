@@ -34,15 +34,30 @@ func Unique(objects []Object) ([]Object, []Problem) {
 // duplicate describes one object that several documents describe.
 func duplicate(objects []Object, at []int) Problem {
 	first := objects[at[0]]
-	others := make([]string, 0, len(at)-1)
+	others := make([]Object, 0, len(at)-1)
 	for _, i := range at[1:] {
-		others = append(others, objects[i].Place())
+		others = append(others, objects[i])
 	}
 	return Problem{
 		ID:      first.ID(),
 		File:    first.File,
 		Line:    first.Line,
 		Reason:  ReasonDuplicateObject,
-		Message: fmt.Sprintf("the same object is in %s too, so none of them is used; keep one", strings.Join(others, ", ")),
+		Message: fmt.Sprintf("the same object is %s, so none of them is used; keep one", first.Also(others...)),
 	}
+}
+
+// Also says where else an object is described: in other files or, if all descriptions come from one
+// file, by which kustomizations.
+func (o Object) Also(others ...Object) string {
+	var places []string
+	folders, same := []string{o.Kustomization}, o.Kustomization != ""
+	for _, other := range others {
+		places, folders = append(places, other.Place()), append(folders, other.Kustomization)
+		same = same && other.Place() == o.Place() && other.Kustomization != ""
+	}
+	if same {
+		return "built by each of the kustomizations " + strings.Join(folders, ", ")
+	}
+	return "in " + strings.Join(places, ", ") + " too"
 }

@@ -44,3 +44,14 @@ func TestUnique_keepsAllOfDifferentObjects(t *testing.T) {
 	assert.Equal(t, objects, kept)
 	assert.Empty(t, problems)
 }
+
+// What two kustomizations build of one file is told apart by the kustomizations.
+func TestUnique_namesTheKustomizations(t *testing.T) {
+	first, second := configMap("v1", "a", "twice", "base/cm.yaml", 0), configMap("v1", "a", "twice", "base/cm.yaml", 0)
+	first.Kustomization, second.Kustomization = "overlays/a", "overlays/b"
+	_, problems := manifest.Unique([]manifest.Object{first, second})
+	if assert.Len(t, problems, 1) {
+		assert.EqualError(t, problems[0], "base/cm.yaml: ConfigMap a/twice: the same object is built by each of the kustomizations overlays/a, overlays/b, "+
+			"so none of them is used; keep one")
+	}
+}

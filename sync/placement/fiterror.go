@@ -38,13 +38,17 @@ func (e *FitError) Error() string {
 	switch {
 	case len(e.Clusters) == 0:
 		return "there is no cluster"
+	case len(selected) == 0 && others == 1:
+		return "the only cluster has no labels that match the selector"
 	case len(selected) == 0:
 		return fmt.Sprintf("none of %d clusters has labels that match the selector", others)
 	case len(selected) > shown:
 		selected = append(selected[:shown], fmt.Sprintf("and %d more", len(selected)-shown))
 	}
 	text := "no cluster fits: " + strings.Join(selected, "; ")
-	if others > 0 {
+	if others == 1 {
+		text += "; labels of 1 other do not match the selector"
+	} else if others > 0 {
 		text += fmt.Sprintf("; labels of %d others do not match the selector", others)
 	}
 	return text

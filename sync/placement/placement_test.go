@@ -149,7 +149,7 @@ func TestFitError_saysOfEachWhyNot(t *testing.T) {
 		"none":         {nil, "there is no cluster"},
 		"none matches": {[]placement.Candidate{candidate("rome", south), candidate("bari", south)}, "none of 2 clusters has labels that match the selector"},
 		"sorted": {[]placement.Candidate{candidate("oslo", paused), candidate("rome", south), candidate("berlin", func(c *placement.Candidate) { c.Deleting = true })},
-			"no cluster fits: cluster berlin: it is being deleted; cluster oslo: it is paused; labels of 1 others do not match the selector"},
+			"no cluster fits: cluster berlin: it is being deleted; cluster oslo: it is paused; labels of 1 other do not match the selector"},
 	} {
 		_, err := placement.DefaultFilters().Fit(workload(t, north), tc.candidates)
 		assert.EqualError(t, err, tc.want, reason)

@@ -116,6 +116,9 @@ func built(ctx context.Context, root fs.FS, dir string, build Build) ([]manifest
 	if err != nil {
 		return nil, nil, &Error{v1alpha1.BuildFailedReason, fmt.Errorf("build kustomization %q: %w", dir, err)}
 	}
+	for i := range objects {
+		objects[i].Kustomization = dir
+	}
 	return objects, problems, nil
 }
 

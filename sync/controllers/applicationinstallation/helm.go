@@ -3,6 +3,7 @@ package applicationinstallation
 import (
 	"context"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -84,11 +85,22 @@ func (m *helmMethod) name(ctx context.Context, p plan, got acted) acted {
 	}
 	result := m.applier.Apply(ctx, apply.Request{Owner: p.owner, Objects: []manifest.Object{app}, DefaultNamespace: p.resolved.Namespace, Health: true})
 	got.inventory = append(got.inventory, app.ID())
-	got.problems, got.waiting, got.warnings = result.Problems, result.Waiting, append(got.warnings, result.Warnings...)
+	got.problems, got.waiting, got.warnings = advised(result.Problems), result.Waiting, append(got.warnings, result.Warnings...)
 	if result.Err != nil {
 		got.err = reconcile.Failed(v1alpha1.InstallFailedReason, "write the Application: %w", result.Err)
 	}
 	return got
+}
+
+// advised makes problems with the Application say what to do about a conflict: it has no manifest to
+// annotate.
+func advised(problems []manifest.Problem) []manifest.Problem {
+	for i, p := range problems {
+		if what, found := strings.CutSuffix(p.Message, apply.AdoptionHint); found && p.File == "" && isApplication(p.ID) {
+			problems[i].Message = what + "delete that Application, or give the ApplicationInstallation another name"
+		}
+	}
+	return problems
 }
 
 // correct corrects what differs from the release, without creating another revision (C53).

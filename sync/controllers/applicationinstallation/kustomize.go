@@ -66,7 +66,8 @@ func (m kustomizeMethod) apply(ctx context.Context, p plan, f *files) (acted, []
 		Owner:            p.owner,
 		Objects:          append([]manifest.Object{app}, f.objects...),
 		Inventory:        p.inventory,
-		Prune:            len(f.problems) == 0,
+		Prune:            true,
+		Unread:           f.problems,
 		DefaultNamespace: p.resolved.Namespace,
 		Health:           true,
 		Intent:           m.declare(p),
@@ -78,7 +79,7 @@ func (m kustomizeMethod) apply(ctx context.Context, p plan, f *files) (acted, []
 	result := m.applier.Apply(ctx, request)
 	got := acted{inventory: result.Inventory, waiting: result.Waiting, warnings: result.Warnings}
 	got.problems = append(got.problems, f.problems...)
-	got.problems = append(got.problems, result.Problems...)
+	got.problems = append(got.problems, advised(result.Problems)...)
 	if result.Err != nil {
 		got.err = reconcile.Failed(v1alpha1.InstallFailedReason, "%w", prefixed("install", p, result.Err))
 	}

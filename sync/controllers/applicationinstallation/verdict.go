@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/health"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
@@ -55,7 +56,7 @@ func (d *driver) healthNow(ctx context.Context, p plan) (health.Summary, error) 
 	reads.SetLimit(readsAtATime)
 	for i, id := range p.inventory {
 		reads.Go(func() error {
-			status, message, err := d.readHealth(ctx, id, p.owner.String())
+			status, message, err := d.readHealth(ctx, id, p.owner)
 			items[i] = health.Item{ID: id, Status: status, Message: message}
 			return err
 		})
@@ -68,7 +69,7 @@ func (d *driver) healthNow(ctx context.Context, p plan) (health.Summary, error) 
 
 // readHealth reads the health of one object, which owner has marked. A kind that the cluster does not
 // know has no objects.
-func (d *driver) readHealth(ctx context.Context, id manifest.ID, owner string) (health.Status, string, error) {
+func (d *driver) readHealth(ctx context.Context, id manifest.ID, owner apply.Owner) (health.Status, string, error) {
 	var object metav1.Object
 	mapping, err := watch.Mapping(ctx, d.cluster.Mapper(), schema.GroupKind{Group: id.Group, Kind: id.Kind})
 	if err == nil {
@@ -80,8 +81,8 @@ func (d *driver) readHealth(ctx context.Context, id manifest.ID, owner string) (
 		return status, message, nil
 	case err != nil:
 		return health.Unknown, "", fmt.Errorf("read %s: %w", id, err)
-	case object.GetAnnotations()[v1alpha1.OwnerAnnotation] != owner:
-		return health.Unknown, "it belongs to somebody else", nil
+	case object.GetAnnotations()[v1alpha1.OwnerAnnotation] != owner.String():
+		return health.Unknown, owner.Describe(object), nil
 	}
 	if whole, ok := object.(*unstructured.Unstructured); ok {
 		status, message := health.Of(whole)

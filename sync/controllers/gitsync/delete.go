@@ -126,7 +126,7 @@ func (s *scope) undeleted() (left []string, failure error) {
 		}
 	}
 	if len(problems) > 0 {
-		failure = errors.New(summarize(problems, len(s.known())))
+		failure = errors.New(summarize(problems, 0, 0))
 	}
 	slices.Sort(left)
 	return left, failure

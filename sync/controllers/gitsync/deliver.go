@@ -88,8 +88,9 @@ func (r *Reconciler) handOver(s *scope, t *target) {
 		Health:           s.gs.Spec.Wait,
 		Intent:           intent.declare,
 		Prune:            s.gs.GetPrune(),
-		// The content of a broken file is not known, so no object may be considered removed.
-		Partial: len(got.problems) > 0,
+		Unread:           got.problems,
+		Adopt:            s.gs.Spec.Adopt,
+		Force:            s.gs.Spec.Force,
 	}
 	r.begin(s, t)
 	applier, timeout, progress := t.applier, s.gs.GetTimeout(), t.progress
@@ -107,6 +108,7 @@ func (r *Reconciler) handOver(s *scope, t *target) {
 	}
 	t.attempted, t.result = s.session.digest, result
 	t.fights.note(result.Changes, s.now, r.kernel.Backoff)
+	s.tellRecreated(t, result.Changes)
 	r.end(s, t)
 	if t.delivered = ""; result.Err == nil && len(result.Problems) == 0 && len(result.Waiting) == 0 {
 		t.revision, t.delivered = s.session.source.revision.String(), s.session.digest

@@ -68,7 +68,7 @@ func (s *scope) order(from source) order {
 		namespace:  s.gs.GetDefaultNamespace(),
 		timeout:    s.gs.GetTimeout(),
 		allowEmpty: s.gs.Spec.AllowEmpty,
-		how:        fmt.Sprintf("prune=%t wait=%t", s.gs.GetPrune(), s.gs.Spec.Wait),
+		how:        fmt.Sprintf("prune=%t wait=%t adopt=%t force=%t", s.gs.GetPrune(), s.gs.Spec.Wait, s.gs.Spec.Adopt, s.gs.Spec.Force),
 	}
 }
 
@@ -132,7 +132,7 @@ func (r *Reconciler) render(ctx context.Context, o order, tree *git.Tree) (*rend
 	if err != nil {
 		return nil, renderError(err)
 	}
-	return &rendered{objects: objects, problems: problems}, nil
+	return &rendered{objects: objects, problems: problems, ignored: ignored(objects)}, nil
 }
 
 // open returns the files of a source. A look may fetch them.

@@ -181,7 +181,7 @@ func (s *scope) take(result loaded) {
 		s.session.digest, s.session.rendered = result.digest, nil
 		s.session.retry = reconcile.Retry{}
 	}
-	s.session.count, s.session.problems = len(result.rendered.objects), result.rendered.problems
+	s.session.count, s.session.problems, s.session.ignored = len(result.rendered.objects), result.rendered.problems, result.rendered.ignored
 	if changed || s.needsObjects() {
 		s.session.rendered = result.rendered
 	}

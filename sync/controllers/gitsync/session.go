@@ -56,9 +56,10 @@ type session struct {
 	absent bool
 	// rendered is kept only until it has been handed to every cluster.
 	rendered *rendered
-	// count and problems are those of the last rendering.
+	// count, problems and ignored are those of the last rendering.
 	count    int
 	problems []manifest.Problem
+	ignored  string
 
 	// targets by name of the cluster; the name is empty for the GitSync's own cluster.
 	targets map[string]*target
@@ -90,6 +91,8 @@ type session struct {
 type rendered struct {
 	objects  []manifest.Object
 	problems []manifest.Problem
+	// ignored says what of the objects has no effect; empty for nothing.
+	ignored string
 }
 
 // target is one cluster that a GitSync delivers to.

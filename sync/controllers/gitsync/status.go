@@ -46,7 +46,7 @@ func (s *scope) report() (reconcile.Outcome, error) {
 		return s.reportPaused(outcome, behind), nil
 	}
 	s.gs.Status.Revision = s.session.source.revision.String()
-	outcome.Message = s.message() + s.warnings(apply.ReasonNotWatched) + s.fought() + s.pausedNote()
+	outcome.Message = s.message() + s.warnings(apply.ReasonNotWatched) + s.fought() + s.pausedNote() + s.session.ignored
 	return outcome, nil
 }
 
@@ -71,8 +71,7 @@ func (s *scope) firstError(problems []manifest.Problem) error {
 		if len(s.session.problems) > 0 {
 			reason = v1alpha1.InvalidManifestReason
 		}
-		summary := summarize(problems, s.session.count+len(s.session.problems))
-		return reconcile.Waiting(reason, s.requeueAfter(), "%s%s", summary, s.warnings(apply.ReasonPruneHeld))
+		return reconcile.Waiting(reason, s.requeueAfter(), "%s%s", s.summarize(problems), s.warnings(apply.ReasonPruneHeld))
 	}
 	for _, t := range s.targets() {
 		switch {
@@ -136,7 +135,7 @@ func (s *scope) unfinished() string {
 			return fmt.Sprintf("%swaiting for %s%s", t.prefix(), t.result.Waiting[0], excerpt.AndMore(n-1))
 		}
 		if t.leaving && !t.paused() {
-			return fmt.Sprintf("%sdeleting what was delivered, %d objects left", t.prefix(), len(t.result.Inventory))
+			return fmt.Sprintf("%sdeleting what was delivered, %s left", t.prefix(), counted(len(t.result.Inventory), "object"))
 		}
 	}
 	return ""
@@ -210,7 +209,7 @@ func (s *scope) clusterStatuses() []v1alpha1.GitSyncClusterStatus {
 		case t.result.Err != nil:
 			c.Reason, c.Message = v1alpha1.ApplyFailedReason, t.result.Err.Error()
 		case len(t.result.Problems) > 0:
-			c.Reason, c.Message = reasonOf(t.result.Problems), summarize(t.result.Problems, s.session.count)
+			c.Reason, c.Message = reasonOf(t.result.Problems), summarize(t.result.Problems, 0, s.session.count)
 		case t.attempted == "" || t.attempted != s.session.digest || len(t.result.Waiting) > 0:
 			c.Reason = v1alpha1.ProgressingReason
 		default:
@@ -250,20 +249,9 @@ func (s *scope) warnings(reason string) string {
 	return "; " + all[0].Error() + excerpt.AndMore(len(all)-1)
 }
 
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return reconcile.Amount(n) + " " + noun + "s"
-}
-
 func (t *target) prefix() string {
 	if t.name == "" {
 		return ""
 	}
 	return "cluster " + t.name + ": "
-}
-
-func summarize(problems []manifest.Problem, all int) string {
-	return fmt.Sprintf("%d of %d objects: %s%s", len(problems), all, problems[0].Error(), excerpt.AndMore(len(problems)-1))
 }

@@ -36,27 +36,3 @@ func TestGitSync_looksAtWhatItMayNotWatch(t *testing.T) {
 		w.server.Shut()
 	}
 }
-
-// P9, P12: what has left the repository stays while a manifest is not applied, and that is told.
-func TestGitSync_tellsWhatStaysBecauseOfABadManifest(t *testing.T) {
-	cases := map[string]struct{ reason, manifest, want string }{
-		"no manifest": {"what it held is not known", "a: [", v1alpha1.InvalidManifestReason},
-		"refused":     {"it may replace what has left", "apiVersion: v1\nkind: Service\nmetadata: {name: bad}\nspec: {ports: [{port: 0}]}\n", v1alpha1.ApplyFailedReason},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.commit(map[string]string{"a.yaml": configMap("a", "x"), "b.yaml": configMap("b", "x")})
-			gs := hub.AwaitReady(w.World, w.sync(nil))
-			w.commit(map[string]string{"bad.yaml": c.manifest})
-			w.remove("b.yaml")
-			hub.Reconcile(w.World, gs)
-			assert.Contains(t, hub.AwaitReason(w.World, gs, c.want), "1 objects stay that may not be wanted any more", c.reason)
-			assert.True(t, w.Exists(&corev1.ConfigMap{}, "b"))
-
-			w.remove("bad.yaml")
-			hub.AwaitReady(w.World, hub.Reconcile(w.World, gs))
-			assert.False(t, w.Exists(&corev1.ConfigMap{}, "b"))
-		})
-	}
-}

@@ -27,12 +27,21 @@ import (
 // test's namespace pass that admit says, and returns the gate in front of it.
 func (w *world) admission(group, version, resource string, admit func(*admissionv1.AdmissionRequest) bool) *env.Gate {
 	w.T.Helper()
+	return w.webhook(group, version, resource, func(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		return &admissionv1.AdmissionResponse{Allowed: admit(r)}
+	})
+}
+
+// webhook does the same with the answers of a function.
+func (w *world) webhook(group, version, resource string, answer func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse) *env.Gate {
+	w.T.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		review := &admissionv1.AdmissionReview{}
 		if !assert.NoError(w.T, json.NewDecoder(r.Body).Decode(review)) {
 			return
 		}
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: admit(review.Request)}
+		review.Response = answer(review.Request)
+		review.Response.UID = review.Request.UID
 		assert.NoError(w.T, json.NewEncoder(rw).Encode(review))
 	}))
 	w.T.Cleanup(server.Close)

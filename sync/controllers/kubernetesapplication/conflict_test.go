@@ -38,25 +38,29 @@ func controller(kind, name string, uid types.UID) metav1.OwnerReference {
 
 // W46, W49: a name that is taken is a conflict; the stranger stays as it is, whoever it is of.
 func TestConflict_strangersAreLeftAlone(t *testing.T) {
-	for name, change := range map[string]func(*world, *v1alpha1.KubernetesApplicationResource){
-		"of nobody": func(*world, *v1alpha1.KubernetesApplicationResource) {},
-		"of an application of another hub": func(w *world, k *v1alpha1.KubernetesApplicationResource) {
+	for name, tc := range map[string]struct {
+		says   string
+		change func(*world, *v1alpha1.KubernetesApplicationResource)
+	}{
+		"of nobody": {"has no owner", func(*world, *v1alpha1.KubernetesApplicationResource) {}},
+		"of an application of another hub": {"/web of hub another-hub", func(w *world, k *v1alpha1.KubernetesApplicationResource) {
 			k.Annotations = map[string]string{v1alpha1.OwnerAnnotation: w.ownerMark("another-hub", "web")}
-		},
-		"of another kind of the same name": func(w *world, k *v1alpha1.KubernetesApplicationResource) {
+		}},
+		"of another kind of the same name": {"belongs to GitSync ", func(w *world, k *v1alpha1.KubernetesApplicationResource) {
 			gs := &v1alpha1.GitSync{ObjectMeta: named("web"), Spec: v1alpha1.GitSyncSpec{URL: "https://git.example.com/x"}}
 			w.Create(gs)
 			k.OwnerReferences = []metav1.OwnerReference{controller(v1alpha1.GitSyncKind, "web", gs.UID)}
 			k.Annotations = map[string]string{v1alpha1.OwnerAnnotation: w.ownerMark(w.process.HubID, "web")}
-		},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.addCluster("oslo", nil)
-			taken := w.stranger("taken", func(k *v1alpha1.KubernetesApplicationResource) { change(w, k) })
+			taken := w.stranger("taken", func(k *v1alpha1.KubernetesApplicationResource) { tc.change(w, k) })
 			app := w.submit(application("web", configMap(t, "free"), configMap(t, "taken")))
 			message := hub.AwaitReason(w.World, app, v1alpha1.ResourceConflictReason)
-			assert.Contains(t, message, "KubernetesApplicationResource taken exists and belongs to somebody else")
+			assert.Contains(t, message, "KubernetesApplicationResource taken exists and ")
+			assert.Contains(t, message, tc.says)
 			w.say("free", "")
 			w.awaitState(app, v1alpha1.StatePartiallySubmitted)
 			assert.Equal(t, taken, w.resource("taken"), "nothing was written")

@@ -59,7 +59,7 @@ func TestDelete_saysWhatItWaitsFor(t *testing.T) {
 
 	w.release(w.resource("two"))
 	hub.Await(w.World, app, "one is left", func(app *v1alpha1.KubernetesApplication) bool { return app.Status.SubmittedResources == 1 })
-	assert.Equal(t, "1 resources are left", conditions.GetMessage(app, v1alpha1.SubmittedCondition))
+	assert.Equal(t, "1 resource is left", conditions.GetMessage(app, v1alpha1.SubmittedCondition))
 	assert.True(t, conditions.IsUnknown(app, v1alpha1.SubmittedCondition))
 }
 

@@ -3,6 +3,7 @@ package kubernetesapplication
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
 )
 
 // writesAtATime is how many resources of one application are written at a time.
@@ -63,6 +65,22 @@ func (s *scope) owns(live *v1alpha1.KubernetesApplicationResource) bool {
 	}
 	alive := controller != nil && !s.isEarlierSelf(*controller)
 	return !alive && live.Annotations[v1alpha1.OwnerAnnotation] == s.owner
+}
+
+// whose says whose a resource is that is not ours.
+func (s *scope) whose(live *v1alpha1.KubernetesApplicationResource) string {
+	if controller := metav1.GetControllerOf(live); controller != nil {
+		return fmt.Sprintf("belongs to %s %s/%s", controller.Kind, live.Namespace, controller.Name)
+	}
+	owner, marked := apply.OwnerOf(live)
+	if !marked {
+		return "has no owner"
+	}
+	whose := fmt.Sprintf("belongs to %s %s", owner.Kind, owner.ObjectKey())
+	if !strings.HasPrefix(s.owner, owner.HubID+"/") {
+		whose += " of hub " + owner.HubID
+	}
+	return whose
 }
 
 // followed reports whether the application is gone, and another one of its name may be there: what a
@@ -161,7 +179,7 @@ func (r *Reconciler) create(ctx context.Context, s *scope, t *v1alpha1.ResourceT
 // template.
 func (s *scope) arrived(live *v1alpha1.KubernetesApplicationResource) resource {
 	if !s.owns(live) {
-		return resource{conflict: true}
+		return resource{conflict: s.whose(live)}
 	}
 	return resource{live: live, stale: true}
 }

@@ -48,7 +48,7 @@ func TestSchedule_waitsForAClusterThatFits(t *testing.T) {
 		help   func(*world, *user)
 	}{
 		"labels": {
-			func(*world, *user) {}, "none of 1 clusters has labels that match the selector",
+			func(*world, *user) {}, "the only cluster has no labels that match the selector",
 			func(w *world, u *user) {
 				change(w, u, func(k *v1alpha1.KubernetesCluster) { k.Labels = map[string]string{"region": "north"} })
 			},

@@ -48,8 +48,8 @@ type scope struct {
 type resource struct {
 	// live is the KubernetesApplicationResource, nil if there is none of ours. Read only.
 	live *v1alpha1.KubernetesApplicationResource
-	// conflict means that somebody else has the name.
-	conflict bool
+	// conflict says whose the resource of that name is, if it is not ours; empty otherwise.
+	conflict string
 	// stale means that the cache is behind: the next pass finds out whether the resource is as its
 	// template says.
 	stale bool

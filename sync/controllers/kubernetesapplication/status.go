@@ -45,9 +45,9 @@ func (r *Reconciler) judge(s *scope) (reconcile.Outcome, error) {
 	}
 	submitted, desired := s.submitted(), len(s.resources)
 	if submitted < desired {
-		return reconcile.Outcome{Unknown: v1alpha1.ProgressingReason, Message: fmt.Sprintf("%d of %d resources are submitted to cluster %s", submitted, desired, name)}, nil
+		return reconcile.Outcome{Unknown: v1alpha1.ProgressingReason, Message: fmt.Sprintf("%d of %s submitted to cluster %s", submitted, resourcesAre(desired), name)}, nil
 	}
-	return reconcile.Outcome{Message: fmt.Sprintf("all %d resources are submitted to cluster %s", desired, name)}, nil
+	return reconcile.Outcome{Message: fmt.Sprintf("%s submitted to cluster %s", allAre(desired), name)}, nil
 }
 
 // trouble returns what the hub, or the cluster, has refused. Names that are taken come first,
@@ -57,8 +57,8 @@ func (s *scope) trouble() error {
 	for i, found := range s.resources {
 		name := s.app.Spec.ResourceTemplates[i].Metadata.Name
 		switch {
-		case found.conflict:
-			taken = append(taken, name)
+		case found.conflict != "":
+			taken = append(taken, fmt.Sprintf("KubernetesApplicationResource %s exists and %s", name, found.conflict))
 		case found.refused != nil:
 			refused = append(refused, describe(name, found.refused.Error()))
 		case found.failed() != "":
@@ -67,7 +67,7 @@ func (s *scope) trouble() error {
 	}
 	all := append(refused, failed...)
 	if len(taken) > 0 {
-		all = append([]string{fmt.Sprintf("KubernetesApplicationResource %s exists and belongs to somebody else: rename the template, or delete it", excerpt.Texts(taken, ", ", shown))}, all...)
+		all = append([]string{excerpt.Texts(taken, ", ", shown) + ": rename the template, or delete the resource"}, all...)
 	}
 	switch text := excerpt.Texts(all, "; ", shown); {
 	case len(refused) > 0:
@@ -172,11 +172,11 @@ func (s *scope) markSubmitted(err error) {
 	case s.cluster == nil:
 		conditions.MarkUnknown(s.app, v1alpha1.SubmittedCondition, reasonOf(err), "%s", err)
 	case submitted == len(s.resources):
-		conditions.MarkTrue(s.app, v1alpha1.SubmittedCondition, v1alpha1.SucceededReason, "all %d resources are submitted", submitted)
+		conditions.MarkTrue(s.app, v1alpha1.SubmittedCondition, v1alpha1.SucceededReason, "%s submitted", allAre(submitted))
 	case trouble != nil:
 		conditions.MarkFalse(s.app, v1alpha1.SubmittedCondition, reasonOf(trouble), "%s", trouble)
 	default:
-		conditions.MarkUnknown(s.app, v1alpha1.SubmittedCondition, v1alpha1.ProgressingReason, "%d of %d resources are submitted", submitted, len(s.resources))
+		conditions.MarkUnknown(s.app, v1alpha1.SubmittedCondition, v1alpha1.ProgressingReason, "%d of %s submitted", submitted, resourcesAre(len(s.resources)))
 	}
 }
 
@@ -186,7 +186,23 @@ func (s *scope) markDeleting() {
 		return
 	}
 	s.app.Status.SubmittedResources = int32(len(s.left))
-	conditions.MarkUnknown(s.app, v1alpha1.SubmittedCondition, v1alpha1.DeletingReason, "%d resources are left", len(s.left))
+	conditions.MarkUnknown(s.app, v1alpha1.SubmittedCondition, v1alpha1.DeletingReason, "%s left", resourcesAre(len(s.left)))
+}
+
+// resourcesAre begins what is said of a number of resources.
+func resourcesAre(n int) string {
+	if n == 1 {
+		return "1 resource is"
+	}
+	return fmt.Sprintf("%d resources are", n)
+}
+
+// allAre begins what is said of all resources.
+func allAre(n int) string {
+	if n == 1 {
+		return "the resource is"
+	}
+	return "all " + resourcesAre(n)
 }
 
 // state returns the state that follows from the conditions and the counts (W15).

@@ -137,17 +137,23 @@ func identify(object *yaml.Node) manifest.ID {
 	}
 }
 
-// field returns the value of a key, or nil.
+// field returns the value of a key; nil if there is none, or if it cannot be told which of several is
+// meant.
 func field(object *yaml.Node, key string) *yaml.Node {
 	if object == nil || object.Kind != yaml.MappingNode {
 		return nil
 	}
+	var value *yaml.Node
 	for i := 0; i+1 < len(object.Content); i += 2 {
-		if object.Content[i].Value == key {
-			return object.Content[i+1]
+		if name := object.Content[i]; name.Kind != yaml.ScalarNode || name.Value != key {
+			continue
 		}
+		if value != nil {
+			return nil
+		}
+		value = object.Content[i+1]
 	}
-	return nil
+	return value
 }
 
 // text returns a string, or "" for anything else.

@@ -20,6 +20,8 @@ const (
 	refused  action = "refused"
 	kept     action = "kept"
 	noChange action = ""
+	// recreated: deleted, and created again, because a field cannot be changed.
+	recreated action = "recreated"
 )
 
 // change is the current and the future state of an object.
@@ -34,6 +36,10 @@ type change struct {
 	// although it is not wanted any more.
 	note    string
 	refused bool
+	// recreated says that a field of it cannot be changed, and that it would be deleted and created again.
+	recreated bool
+	// waits says that it is refused because its kind or namespace does not exist.
+	waits bool
 
 	// omitted says why it is not known what would happen; nil if it is.
 	omitted error
@@ -44,6 +50,8 @@ func (c change) action() action {
 	switch {
 	case c.refused:
 		return refused
+	case c.recreated:
+		return recreated
 	case c.note != "":
 		return kept
 	case c.before == nil && c.after == nil:

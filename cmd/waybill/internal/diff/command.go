@@ -122,8 +122,8 @@ func (o *options) print(changes []change) error {
 		}
 	}
 	fmt.Fprintf(o.env.ErrOut, "%d created, %d changed, %d deleted, %d refused, %d as they are\n",
-		counts[created], counts[changed], counts[deleted], counts[refused], counts[noChange]+counts[kept])
-	if counts[created]+counts[changed]+counts[deleted]+counts[refused] > 0 {
+		counts[created], counts[changed]+counts[recreated], counts[deleted], counts[refused], counts[noChange]+counts[kept])
+	if counts[created]+counts[changed]+counts[recreated]+counts[deleted]+counts[refused] > 0 {
 		return cli.ErrNegative
 	}
 	return nil

@@ -192,7 +192,8 @@ func (j *job) ofKustomization(ctx context.Context, r *installation.Resolved, own
 	if err != nil {
 		return nil, err
 	}
-	d.namespace, d.prune, d.provided = r.Namespace, j.isWhole(objects), j.madeFor(r)
+	j.warnOf(objects)
+	d.namespace, d.prune, d.unread, d.provided = r.Namespace, true, objects.Problems, j.madeFor(r)
 	return d.predict(ctx, objects.Objects)
 }
 

@@ -47,6 +47,10 @@ type delivery struct {
 	// source are deleted.
 	inventory []manifest.ID
 	prune     bool
+	// unread has the problems of what could not be read.
+	unread []manifest.Problem
+	// adopt takes over what nobody keeps, and force recreates what cannot be changed.
+	adopt, force bool
 
 	// provided is what is applied before the objects, or with them. predict adds its objects.
 	provided provided
@@ -74,7 +78,7 @@ func (d delivery) predict(ctx context.Context, objects []manifest.Object) ([]cha
 		return changes, nil
 	}
 	removals, err := d.predictRemovals(ctx, inventory.Diff(d.inventory, wanted))
-	holdIfRefused(changes, removals)
+	d.hold(changes, removals)
 	return append(changes, removals...), err
 }
 
@@ -92,6 +96,7 @@ func (d delivery) predictOne(ctx context.Context, object manifest.Object) (chang
 			return c, nil
 		}
 		c.note, c.refused = "the cluster does not offer this kind, and nothing that would be applied defines it", true
+		c.waits = true
 		return c, nil
 	}
 	if err != nil {
@@ -150,8 +155,11 @@ func (d delivery) dryRun(ctx context.Context, api client.Client, c *change, want
 		c.after = wanted // its namespace does not exist yet
 	case d.standIn && isOwnRight(err):
 		c.omitted = err
+	case d.owns(c.before) && apply.Recreates(c.before, wanted, d.force, err):
+		c.after, c.recreated = wanted, true
 	default:
 		c.after, c.note, c.refused = wanted, err.Error(), true
+		c.waits = apierrors.IsNotFound(err)
 	}
 	return ctx.Err()
 }
@@ -170,7 +178,23 @@ func (d delivery) foreign(live, wanted *unstructured.Unstructured, id manifest.I
 	case d.delivered(id):
 		return "" // someone removed the mark
 	}
+	_, own := wanted.GetAnnotations()[v1alpha1.AdoptAnnotation]
+	switch keeper := apply.KeeperOf(live); {
+	case keeper != "":
+		return "belongs to " + keeper + "; to take it over, annotate the manifest with " + v1alpha1.AdoptAnnotation + `: "true"`
+	case d.adopt && !own:
+		return ""
+	}
 	return "exists and is not Waybill's; to take it over, annotate the manifest with " + v1alpha1.AdoptAnnotation + `: "true"`
+}
+
+// owns reports whether a live object carries the mark of the owner of the delivery.
+func (d delivery) owns(live *unstructured.Unstructured) bool {
+	if d.owner == nil || live == nil {
+		return false
+	}
+	owner, marked := apply.OwnerOf(live)
+	return marked && d.isOwner(owner)
 }
 
 // isOwner reports whether the owner of an object is that of the delivery. Where the id of the hub is

@@ -33,8 +33,9 @@ func (d delivery) predictRemovals(ctx context.Context, ids []manifest.ID) ([]cha
 }
 
 // keepFoundations keeps the Namespaces and the CustomResourceDefinitions of what stays, which would be
-// deleted with them.
-func keepFoundations(removals []change) {
+// deleted with them. Of others, what is refused stays.
+func keepFoundations(removals []change, others ...change) {
+	all := append(slices.Clone(removals), others...)
 	for i := range removals {
 		c := &removals[i]
 		if c.action() != deleted {
@@ -44,25 +45,64 @@ func keepFoundations(removals []change) {
 		if len(of.namespaces)+len(of.kinds) == 0 {
 			continue
 		}
-		stays := slices.IndexFunc(removals, func(other change) bool {
+		stays := slices.IndexFunc(all, func(other change) bool {
 			in := of.namespaces[other.id.Namespace] || of.kinds[other.id.GroupVersionKind().GroupKind()]
 			return in && (other.action() == kept || other.action() == refused)
 		})
 		if stays >= 0 {
-			c.keep(fmt.Sprintf("has left, and stays for %s, which would be deleted with it", removals[stays].id))
+			c.keep(fmt.Sprintf("has left, and stays for %s, which would be deleted with it", all[stays].id))
 		}
 	}
 }
 
-// holdIfRefused keeps what would be deleted if something that is applied before is refused: what
-// replaces it may be among that.
+// hold keeps what may still be wanted, or is still used, as long as something cannot be read or applied,
+// as the delivery does.
+func (d delivery) hold(applied, removals []change) {
+	var stuck []change // as they were
+	for _, c := range applied {
+		if c.refused && c.before != nil {
+			stuck = append(stuck, c)
+		}
+	}
+	for i := range removals {
+		if c := &removals[i]; c.action() == deleted {
+			if why := d.held(*c, applied, stuck); why != "" {
+				c.keep("has left, and stays: " + why)
+			}
+		}
+	}
+	keepFoundations(removals, stuck...)
+}
+
+// held says why a removal would not be deleted for now; empty if it would be.
+func (d delivery) held(removal change, applied, stuck []change) string {
+	for _, p := range d.unread {
+		if p.MayBe(removal.id) {
+			return fmt.Sprintf("%s, which cannot be read, may describe it", manifest.Object{File: p.File, Line: p.Line}.Place())
+		}
+	}
+	for _, c := range applied {
+		if c.waits && c.id.Name == removal.id.Name {
+			return fmt.Sprintf("%s, which waits for its kind or namespace, may replace it", c.id)
+		}
+	}
+	for _, c := range stuck {
+		if apply.MayUse(c.before, removal.id) {
+			return fmt.Sprintf("%s, which would be refused, may still use it", c.id)
+		}
+	}
+	return ""
+}
+
+// holdIfRefused keeps what a release would delete if something that is applied before is refused: Helm
+// does not get that far.
 func holdIfRefused(applied, removals []change) {
 	if !slices.ContainsFunc(applied, func(c change) bool { return c.refused }) {
 		return
 	}
 	for i := range removals {
 		if removals[i].action() == deleted {
-			removals[i].keep("has left; nothing is deleted until every manifest is applied")
+			removals[i].keep("has left; nothing is deleted until everything else is applied")
 		}
 	}
 }

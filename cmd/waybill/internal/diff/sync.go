@@ -25,7 +25,7 @@ func (j *job) ofGitSync(ctx context.Context, gs *v1alpha1.GitSync) ([]change, er
 	if len(objects.Objects)+len(objects.Problems) == 0 && !gs.Spec.AllowEmpty {
 		return nil, fmt.Errorf("%s holds no manifest, and spec.allowEmpty is not set: nothing would be applied or deleted", objects.Source)
 	}
-	whole := j.isWhole(objects)
+	j.warnOf(objects)
 	if gs.Spec.Suspend {
 		j.env.Warnf("GitSync %s/%s is suspended: nothing changes until it is resumed", gs.Namespace, gs.Name)
 	}
@@ -41,7 +41,10 @@ func (j *job) ofGitSync(ctx context.Context, gs *v1alpha1.GitSync) ([]change, er
 		manager:   v1alpha1.FieldManager,
 		owner:     &apply.Owner{HubID: hubID, Kind: v1alpha1.GitSyncKind, Namespace: gs.Namespace, Name: gs.Name},
 		namespace: gs.GetDefaultNamespace(),
-		prune:     gs.GetPrune() && whole,
+		prune:     gs.GetPrune(),
+		unread:    objects.Problems,
+		adopt:     gs.Spec.Adopt,
+		force:     gs.Spec.Force,
 	}
 	if in := gs.Status.Inventory; in != nil {
 		if d.inventory, err = new(inventory.Store).Load(ctx, api, gs, *in); err != nil {
@@ -64,12 +67,15 @@ func (j *job) ofGitSync(ctx context.Context, gs *v1alpha1.GitSync) ([]change, er
 	return changes, nil
 }
 
-// isWhole reports whether all of a source can be used, and warns about what cannot.
-func (j *job) isWhole(objects *installation.Objects) bool {
+// warnOf warns about what of a source cannot be used.
+func (j *job) warnOf(objects *installation.Objects) {
 	for _, p := range objects.Problems {
-		j.omit("%s; nothing is deleted while this is so", p)
+		if p.Identifies() {
+			j.omit("%s; what it may describe is not deleted while this is so", p)
+		} else {
+			j.omit("%s; nothing is deleted while this is so", p)
+		}
 	}
-	return len(objects.Problems) == 0
 }
 
 // inCluster returns what a delivery would change in one of its clusters.

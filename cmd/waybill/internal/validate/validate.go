@@ -55,6 +55,12 @@ func inspect(ctx context.Context, set *manifests.Set) (*report, error) {
 			Severity: severityError, Message: p.Message,
 		})
 	}
+	for _, p := range manifest.Ignored(set.Objects) {
+		r.Findings = append(r.Findings, finding{
+			File: p.File, Line: p.Line, Kind: p.ID.Kind, Namespace: p.ID.Namespace, Name: p.ID.Name,
+			Severity: severityWarning, Message: p.Message,
+		})
+	}
 	known := definitions(set)
 	for _, object := range set.Objects {
 		if object.GroupVersionKind().Group != v1alpha1.Group {
