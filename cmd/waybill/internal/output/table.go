@@ -10,6 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
+
+	"waybill.dev/waybill/sync/excerpt"
 )
 
 // TableOptions set how a table is printed.
@@ -20,11 +22,12 @@ type TableOptions struct {
 	NoHeaders bool
 }
 
-// PrintTable prints a table with aligned columns. If w is a terminal and NO_COLOR is not set, words
+// PrintTable prints a table with aligned columns, and each cell on one line. If w is a terminal and NO_COLOR is not set, words
 // in columns that show a state are coloured.
 func PrintTable(w io.Writer, table *metav1.Table, o TableOptions) error {
+	changeCells(table, excerpt.Line) // else the printer leaves out what follows a line break
 	if !o.Wide {
-		shortenCells(table)
+		changeCells(table, Shorten)
 	}
 	var buffer bytes.Buffer
 	printer := printers.NewTablePrinter(printers.PrintOptions{Wide: o.Wide, NoHeaders: o.NoHeaders})
@@ -69,11 +72,11 @@ var commit = regexp.MustCompile(`\b(sha1:[0-9a-f]{7}|sha256:[0-9a-f]{7})[0-9a-f]
 // Shorten cuts the commits in a text to the part that people compare.
 func Shorten(text string) string { return commit.ReplaceAllString(text, "$1") }
 
-func shortenCells(table *metav1.Table) {
+func changeCells(table *metav1.Table, change func(string) string) {
 	for _, row := range table.Rows {
 		for i, cell := range row.Cells {
 			if text, ok := cell.(string); ok {
-				row.Cells[i] = Shorten(text)
+				row.Cells[i] = change(text)
 			}
 		}
 	}
