@@ -192,8 +192,8 @@ func TestCredentialsFromSecret(t *testing.T) {
 		"DockerSecret":   {reason: "a pull secret as it is", data: map[string]string{".dockerconfigjson": `{"auths":{}}`}, want: chart.Credentials{RegistryConfig: []byte(`{"auths":{}}`)}},
 		"OtherKeys":      {reason: "a Secret may serve git as well", data: map[string]string{"identity": "key"}},
 		"HalfBasic":      {reason: "a typo in a key must not end in anonymous access", data: map[string]string{"username": "u"}, fails: "both or none"},
-		"BadConfig":      {reason: "no JSON", data: map[string]string{"registryConfigFile": "topsecret"}, fails: "registryConfigFile is no docker config.json"},
-		"BadCA":          {reason: "no PEM", data: map[string]string{"ca.crt": "topsecret"}, fails: "ca.crt holds no PEM certificate"},
+		"BadConfig":      {reason: "no JSON", data: map[string]string{"registryConfigFile": "topsecret"}, fails: "registryConfigFile of the Secret is not a valid Docker config.json"},
+		"BadCA":          {reason: "no PEM", data: map[string]string{"ca.crt": "topsecret"}, fails: "ca.crt of the Secret has no PEM certificate"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -223,8 +223,8 @@ func TestAuthoritiesFromSecret(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, ca, got)
 	for says, data := range map[string]map[string][]byte{
-		"lacks the key ca.crt":            {"tls.crt": ca},
-		"ca.crt holds no PEM certificate": {"ca.crt": []byte("topsecret")},
+		"lacks the key ca.crt":                        {"tls.crt": ca},
+		"ca.crt of the Secret has no PEM certificate": {"ca.crt": []byte("topsecret")},
 	} {
 		_, err := chart.AuthoritiesFromSecret(data)
 		require.ErrorIs(t, err, chart.ErrInvalidReference)
