@@ -18,8 +18,9 @@ func TestFinish_messagesAreOneLine(t *testing.T) {
 	w := newWorld(t, newGitSync())
 	for range 2 {
 		gs := w.get(t)
+		pass := w.begin(gs)
 		conditions.MarkFalse(gs, v1alpha1.InstalledCondition, v1alpha1.InstallFailedReason, "%s", many)
-		_, err := w.begin(gs).Finish(t.Context(), reconcile.Outcome{}, reconcile.Waiting(v1alpha1.GitFailedReason, 0, "%s", many))
+		_, err := pass.Finish(t.Context(), reconcile.Outcome{}, reconcile.Waiting(v1alpha1.GitFailedReason, 0, "%s", many))
 		require.NoError(t, err)
 	}
 

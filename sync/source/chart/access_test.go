@@ -241,7 +241,7 @@ func TestGet_refusesUnusableReferences(t *testing.T) {
 		"holds credentials":     {URL: "https://user:hidden@host", Name: "web", Version: "1.0.0"},
 		"chart name is empty":   {URL: "https://host", Version: "1.0.0"},
 		"version of chart web":  {URL: "https://host", Name: "web"},
-		"no repository of a re": {URL: "oci://host/UPPER", Name: "web", Version: "1.0.0"},
+		"not a repository of a re": {URL: "oci://host/UPPER", Name: "web", Version: "1.0.0"},
 	}
 	for message, ref := range cases {
 		t.Run(message, func(t *testing.T) {

@@ -334,7 +334,7 @@ func TestGet_registryNamesNoDigest(t *testing.T) {
 
 			_, err = cache.Get(t.Context(), reg.chart(), chart.Credentials{PlainHTTP: true})
 			require.ErrorIs(t, err, chart.ErrInvalidChart, tc.reason)
-			assert.Contains(t, err.Error(), "is no SHA-256")
+			assert.Contains(t, err.Error(), "is not a SHA-256")
 			assert.FileExists(t, victim)
 		})
 	}

@@ -106,6 +106,13 @@ func (r *recorder) Open(name string) (fs.File, error) {
 	return file, err
 }
 
+// forget leaves out a file that is no manifest.
+func (r *recorder) forget(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.opened, name)
+}
+
 func (r *recorder) names() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
