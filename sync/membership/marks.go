@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/excerpt"
 )
 
 // Marks are the changes to make to an object: keys with their new value, or nil to remove one. The
@@ -196,8 +195,12 @@ func (m *member) keep(x *Index) Marks {
 
 // unknown warns that there is no Application of the name in the annotation, at least not yet.
 func (m *member) unknown(x *Index) string {
+	name := m.application
+	if len(name) > validation.DNS1123SubdomainMaxLength {
+		name = strings.ToValidUTF8(name[:validation.DNS1123SubdomainMaxLength], "") + "..."
+	}
 	warning := fmt.Sprintf("annotation %s names Application %s, which does not exist in namespace %s: until it is created, the object belongs to no Application",
-		v1alpha1.ApplicationAnnotation, excerpt.Of(m.application, maxName), m.namespace)
+		v1alpha1.ApplicationAnnotation, name, m.namespace)
 	if matching := x.candidates(m.kind, m.namespace, m.name, m.labels); len(matching) > 0 {
 		warning += fmt.Sprintf("; its labels match %s: remove the annotation to follow labels", names(matching))
 	}
@@ -260,9 +263,6 @@ func (m *member) dropOurLabel() {
 
 // maxNames is how many Applications a warning names: API servers truncate long warnings.
 const maxNames = 10
-
-// maxName is the length of the longest name that an Application can have.
-const maxName = validation.DNS1123SubdomainMaxLength
 
 func names(apps []*Application) string {
 	var list []string
