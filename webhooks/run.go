@@ -159,7 +159,7 @@ func splitAddress(address string) (host string, port int, err error) {
 	}
 	port, err = strconv.Atoi(name)
 	if err != nil || port < 1 || port > 65535 {
-		return "", 0, fmt.Errorf("parse listen address: %q is no port", name)
+		return "", 0, fmt.Errorf("parse listen address: %q is not a port", name)
 	}
 	return host, port, nil
 }

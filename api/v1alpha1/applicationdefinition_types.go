@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"strings"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -331,14 +333,31 @@ func (d *ApplicationDefinition) GetMethod() Method {
 	return d.Spec.Method
 }
 
-// GetVersion returns the version of that name, or nil if there is none.
+// GetVersion returns the version of exactly that name, or else the one that differs from it by a
+// leading v alone, or nil if there is neither.
 func (d *ApplicationDefinition) GetVersion(version string) *ApplicationVersion {
+	var same *ApplicationVersion
 	for i := range d.Spec.Versions {
-		if d.Spec.Versions[i].Version == version {
-			return &d.Spec.Versions[i]
+		switch v := &d.Spec.Versions[i]; {
+		case v.Version == version:
+			return v
+		case same == nil && SameVersion(v.Version, version):
+			same = v
 		}
 	}
-	return nil
+	return same
+}
+
+// SameVersion reports whether two names mean one version: v1.0.0 is 1.0.0.
+func SameVersion(a, b string) bool { return a == b || bareVersion(a) == bareVersion(b) }
+
+// bareVersion returns the name of a version without a v in front of its number.
+func bareVersion(version string) string {
+	bare, found := strings.CutPrefix(version, "v")
+	if found && bare != "" && bare[0] >= '0' && bare[0] <= '9' {
+		return bare
+	}
+	return version
 }
 
 // IsCopy reports whether this is a copy of a hub's definition in a user cluster (C45).

@@ -33,7 +33,7 @@ func ValidateApplicationDefinition(obj, old *v1alpha1.ApplicationDefinition) fie
 	errs = append(errs, validateAccount(spec.ServiceAccountName)...)
 	errs = append(errs, validateSelector(spec.ClusterSelector, specPath.Child("clusterSelector"))...)
 	errs = append(errs, validateVersions(obj, specPath.Child("versions"))...)
-	if spec.DefaultVersion != "" && obj.GetVersion(spec.DefaultVersion) == nil {
+	if spec.DefaultVersion != "" && !offers(obj, spec.DefaultVersion) {
 		errs = append(errs, field.Invalid(specPath.Child("defaultVersion"), spec.DefaultVersion, "must be one of versions"))
 	}
 	if old != nil && old.GetMethod() != obj.GetMethod() {
@@ -178,7 +178,7 @@ func RemovedVersions(obj, old *v1alpha1.ApplicationDefinition) []string {
 	var removed []string
 	for i := range old.Spec.Versions {
 		version := old.Spec.Versions[i].Version
-		if obj == nil || obj.GetVersion(version) == nil {
+		if obj == nil || !offers(obj, version) {
 			removed = append(removed, version)
 		}
 	}
@@ -186,11 +186,16 @@ func RemovedVersions(obj, old *v1alpha1.ApplicationDefinition) []string {
 	return removed
 }
 
+// offers reports whether a definition has a version of exactly that name.
+func offers(obj *v1alpha1.ApplicationDefinition, version string) bool {
+	return slices.ContainsFunc(obj.Spec.Versions, func(v v1alpha1.ApplicationVersion) bool { return v.Version == version })
+}
+
 // ForceRemoved reports whether the definition lets this version go although installations use
 // it (C28, C47); an empty one is only meant by "*".
 func ForceRemoved(obj *v1alpha1.ApplicationDefinition, version string) bool {
 	for item := range strings.SplitSeq(obj.Annotations[v1alpha1.ForceRemoveAnnotation], ",") {
-		if item = strings.TrimSpace(item); item == "*" || item != "" && item == version {
+		if item = strings.TrimSpace(item); item == "*" || item != "" && v1alpha1.SameVersion(item, version) {
 			return true
 		}
 	}

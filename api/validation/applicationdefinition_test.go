@@ -131,6 +131,10 @@ func TestValidateApplicationDefinition_refuses(t *testing.T) {
 		}), field.ErrorList{field.Invalid(helm.Child("plainHTTP"), true, "")}},
 		"credentials": {"names nothing", withHelm(func(h *v1alpha1.HelmSource) { h.Credentials = &v1alpha1.SourceCredentials{} }), field.ErrorList{field.Required(helm.Child("credentials", "secretRef", "name"), "")}},
 		"remote":      {"nothing to pull from", withTemplate(gitTemplate("")), field.ErrorList{field.Required(git.Child("remote"), "")}},
+		"remote in clear": {"credentials would be sent in clear", func(d *v1alpha1.ApplicationDefinition) {
+			withTemplate(gitTemplate("http://g/x"))(d)
+			d.Spec.Versions[0].Template.Source.Git.Credentials = &v1alpha1.SourceCredentials{SecretRef: v1alpha1.LocalReference{Name: "a"}}
+		}, field.ErrorList{field.Invalid(git.Child("remote"), "http://g/x", "")}},
 		"git path": {"leaves the repository", func(d *v1alpha1.ApplicationDefinition) {
 			withTemplate(gitTemplate("https://g/x"))(d)
 			d.Spec.Versions[0].Template.Source.Git.Path = "../x"

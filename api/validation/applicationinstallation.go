@@ -107,7 +107,7 @@ func ValidateInstallationAccount(obj *v1alpha1.ApplicationInstallation, def *v1a
 // version that was never installed may still come.
 func Withdrawn(obj *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition) bool {
 	version, installed := obj.GetVersion(def), obj.Status.Application
-	removed := def.GetVersion(version) == nil && installed != nil && installed.Version == version
+	removed := def.GetVersion(version) == nil && installed != nil && v1alpha1.SameVersion(installed.Version, version)
 	return (removed || !def.DeletionTimestamp.IsZero()) && ForceRemoved(def, version)
 }
 

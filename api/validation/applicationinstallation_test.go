@@ -158,8 +158,9 @@ func TestValidateInstallationVersion(t *testing.T) {
 	}
 	def := definition(nil)
 	assert.Empty(t, validation.ValidateInstallationVersion(named("v1.1.0"), def))
-	assertErrors(t, field.ErrorList{field.NotSupported(path, "1.1.0", []string{})},
-		validation.ValidateInstallationVersion(named("1.1.0"), def), "versions are names")
+	assert.Empty(t, validation.ValidateInstallationVersion(named("1.1.0"), def), "1.1.0 is v1.1.0")
+	assertErrors(t, field.ErrorList{field.NotSupported(path, "1.1", []string{})},
+		validation.ValidateInstallationVersion(named("1.1"), def), "other versions are names")
 	assertErrors(t, field.ErrorList{field.Required(path, "")},
 		validation.ValidateInstallationVersion(named(""), def), "the definition has no default")
 }

@@ -23,6 +23,8 @@ func TestWithdrawn(t *testing.T) {
 	}{
 		"it is offered":                               {"v1.0.0", "*", false, "v1.0.0", false},
 		"it was removed by force":                     {"v1.0.0", "v1.0.0", false, "v2.0.0", true},
+		"it is offered under its other name":          {"1.0.0", "*", false, "1.0.0", false},
+		"it was removed by force, by its other name":  {"1.0.0", "1.0.0", false, "v2.0.0", true},
 		"another version was":                         {"v1.0.0", "v2.0.0", false, "v2.0.0", false},
 		"nobody forced it: what is installed stays":   {"v1.0.0", "", false, "v2.0.0", false},
 		"it was never installed, and may still come":  {"", "*", false, "v2.0.0", false},

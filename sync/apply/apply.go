@@ -44,7 +44,9 @@ func (a *Applier) DeleteAs(ctx context.Context, owner Owner, ids []manifest.ID, 
 	}
 	defer r.holder.release()
 	r.prune(ctx)
-	return r.finish()
+	result := r.finish()
+	result.Lingering = a.lingering(ctx, result.Waiting)
+	return result
 }
 
 // bind returns a context for a call that also ends when the Applier does.

@@ -1,3 +1,3 @@
 // Package excerpt shortens texts from elsewhere that are too long for a status, a condition or an
-// event.
+// event, and makes those of several lines one.
 package excerpt

@@ -58,7 +58,7 @@ func TestOf(t *testing.T) {
 		"ApplicationAlone": {
 			reason: "the controller of Applications need not run (C43)",
 			object: "{apiVersion: apps.waybill.dev/v1alpha1, kind: Application, metadata: {name: a, generation: 1}, status: {observedGeneration: -1}}",
-			want:   health.Current, message: "nobody reports on its components",
+			want:   health.Current, message: "no controller reports on its components",
 		},
 		"ApplicationNotObserved": {
 			reason: "a status of the generation before says nothing",
@@ -89,9 +89,15 @@ func TestOf(t *testing.T) {
 			want: health.Failed, message: "Job failed: Job has reached the specified backoff limit",
 		},
 		"JobSuspended": {
-			reason: "nobody waits for a job that was told not to run",
+			reason: "what the job is there for has not been done",
 			object: "{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {suspend: true}}",
-			want:   health.Current, message: "Job is suspended",
+			want:   health.InProgress, message: "Job is suspended: it runs when spec.suspend is false",
+		},
+		"JobSuspendedAfterItCompleted": {
+			reason: "it has done its work",
+			object: `{apiVersion: batch/v1, kind: Job, metadata: {name: a}, spec: {suspend: true},
+				status: {conditions: [{type: Complete, status: "True"}]}}`,
+			want: health.Current, message: "Job completed",
 		},
 		"APIServiceUnavailable": {
 			reason: "its condition is not one that kstatus knows",

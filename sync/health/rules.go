@@ -15,6 +15,7 @@ var rules = map[schema.GroupKind]rule{
 	{Group: "batch", Kind: "Job"}:                         job,
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}: apiService,
 	{Kind: "PersistentVolume"}:                            persistentVolume,
+	{Kind: "Pod"}:                                         pod,
 	{Group: "apps.waybill.dev", Kind: "Application"}:      application,
 }
 
@@ -23,7 +24,7 @@ var rules = map[schema.GroupKind]rule{
 func application(object map[string]any) (Status, string, bool) {
 	c, found := condition(object, "ComponentsReady")
 	if !found {
-		return Current, "nobody reports on its components", true
+		return Current, "no controller reports on its components", true
 	}
 	generation, _, _ := unstructured.NestedInt64(object, "metadata", "generation")
 	observed, _, _ := unstructured.NestedInt64(object, "status", "observedGeneration")
@@ -38,7 +39,8 @@ func application(object map[string]any) (Status, string, bool) {
 }
 
 // job is healthy when it has completed. According to kstatus it is healthy from its start, which
-// would make a release healthy while its migration is still running.
+// would make a release healthy while its migration is still running, or has not begun because the job
+// is suspended.
 func job(object map[string]any) (Status, string, bool) {
 	if c, found := condition(object, "Complete"); found && c.status == "True" {
 		return Current, "Job completed", true
@@ -47,7 +49,7 @@ func job(object map[string]any) (Status, string, bool) {
 		return Failed, c.describe("Job failed"), true
 	}
 	if suspended, _, _ := unstructured.NestedBool(object, "spec", "suspend"); suspended {
-		return Current, "Job is suspended", true
+		return InProgress, "Job is suspended: it runs when spec.suspend is false", true
 	}
 	return InProgress, "Job has not completed", true
 }

@@ -61,6 +61,8 @@ type Cache struct {
 	mu      sync.Mutex
 	entries map[tracker.Ref]*entry
 	lanes   map[schema.GroupVersionResource]*lane
+	// looking bounds how many looks at Pods there are at a time.
+	looking chan struct{}
 	// listings is how many kinds are being read in pages. It is bounded, and so is memory.
 	listings int
 }
@@ -69,6 +71,8 @@ type Cache struct {
 type entry struct {
 	// asked is the last query.
 	asked Query
+	// pods is what the Pods of a workload say of why it is not well.
+	pods pods
 	// answered is true if result is set: to a query about uid, at version, by expression.
 	answered   bool
 	result     Result
@@ -101,6 +105,7 @@ func New(ctx context.Context, target Target, options Options) *Cache {
 		options: options,
 		entries: make(map[tracker.Ref]*entry),
 		lanes:   make(map[schema.GroupVersionResource]*lane),
+		looking: make(chan struct{}, looksAtATime),
 	}
 }
 
@@ -119,7 +124,7 @@ func (c *Cache) Get(q Query) (Result, bool) {
 		e.asked = q
 		c.lane(q.Resource).add(q.Ref)
 	}
-	return e.result, e.fits(q)
+	return e.told(), e.fits(q)
 }
 
 // Forget drops what is known about an object.
@@ -127,6 +132,7 @@ func (c *Cache) Forget(ref tracker.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e := c.entries[ref]; e != nil {
+		e.pods.end()
 		c.lane(e.asked.Resource).remove(ref)
 		delete(c.entries, ref)
 	}
@@ -157,6 +163,7 @@ func (c *Cache) take(ref tracker.Ref, object *unstructured.Unstructured) bool {
 		result.Status, result.Message = health.Of(object)
 	}
 	c.record(q, result, object.GetResourceVersion())
+	c.follow(q, result, object)
 	return true
 }
 
@@ -169,11 +176,16 @@ func (c *Cache) record(q Query, result Result, version string) {
 		c.mu.Unlock()
 		return
 	}
-	changed := !e.fits(q) || e.result != result
+	before := e.told()
+	changed := !e.fits(q)
+	if result.Status == health.Current || e.uid != q.UID {
+		e.pods.end()
+	}
 	e.answered, e.result, e.uid, e.version, e.expression = true, result, q.UID, version, q.Expression
 	if e.stale = version == ""; !e.stale {
 		e.failures = 0
 	}
+	changed = changed || e.told() != before
 	c.mu.Unlock()
 	if changed && c.ctx.Err() == nil {
 		c.options.Changed(q.Ref)

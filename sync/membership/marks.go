@@ -174,7 +174,11 @@ func (a *Application) Claims(gk schema.GroupKind, obj metav1.Object) bool {
 // earlier injection.
 func (m *member) keep(x *Index) Marks {
 	marks := m.forget()
-	if app := x.Get(types.NamespacedName{Namespace: m.namespace, Name: m.application}); app != nil {
+	app := x.Get(types.NamespacedName{Namespace: m.namespace, Name: m.application})
+	if app == nil && m.application != "" {
+		marks.Warnings = append(marks.Warnings, m.unknown(x))
+	}
+	if app != nil {
 		switch {
 		case m.name == "" && app.ListsKind(m.kind): // its name is still to be generated
 		case !app.Lists(m.kind, m.name):
@@ -187,6 +191,20 @@ func (m *member) keep(x *Index) Marks {
 		}
 	}
 	return marks
+}
+
+// unknown warns that there is no Application of the name in the annotation, at least not yet.
+func (m *member) unknown(x *Index) string {
+	name := m.application
+	if len(name) > validation.DNS1123SubdomainMaxLength {
+		name = strings.ToValidUTF8(name[:validation.DNS1123SubdomainMaxLength], "") + "..."
+	}
+	warning := fmt.Sprintf("annotation %s names Application %s, which does not exist in namespace %s: until it is created, the object belongs to no Application",
+		v1alpha1.ApplicationAnnotation, name, m.namespace)
+	if matching := x.candidates(m.kind, m.namespace, m.name, m.labels); len(matching) > 0 {
+		warning += fmt.Sprintf("; its labels match %s: remove the annotation to follow labels", names(matching))
+	}
+	return warning
 }
 
 // join makes the object a member. It omits the label if that would end the membership, or if the

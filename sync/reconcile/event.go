@@ -34,7 +34,7 @@ func (p *Pass) Tell(e Event) {
 	if err != nil {
 		return // a kind that is not in the scheme cannot have been written either
 	}
-	recorder, note := p.recorder, excerpt.Of(e.Note, maxEventNote)
+	recorder, note := p.recorder, excerpt.Of(excerpt.Line(e.Note), maxEventNote)
 	p.kernel.events.add(topic{p.obj.GetUID(), e.Action}, func() {
 		recorder.Eventf(regarding, nil, e.Type, e.Reason, e.Action, "%s", note)
 	})

@@ -106,6 +106,7 @@ func (k *Kernel) Forget(uid types.UID) {
 func (p *Pass) Write(ctx context.Context) error { return client.IgnoreNotFound(p.write(ctx)) }
 
 func (p *Pass) write(ctx context.Context) error {
+	foldMessages(p.before, p.obj)
 	if equality.Semantic.DeepEqual(p.before, p.obj) {
 		return nil
 	}
@@ -154,6 +155,7 @@ func (p *Pass) Finish(ctx context.Context, outcome Outcome, err error) (ctrl.Res
 		conditions.Delete(p.obj, v1alpha1.StalledCondition)
 		p.observe(outcome)
 	}
+	foldMessages(p.before, p.obj)
 	changed := p.readyChanged()
 	if err := p.write(ctx); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err) // no event for an object that is gone
@@ -218,6 +220,7 @@ func (p *Pass) readyChanged() bool {
 // Record writes the whole status of obj from a job that a pass has started, to record intent before
 // acting. Nobody else may write the status until the job has ended.
 func (k *Kernel) Record(ctx context.Context, c client.Client, obj Object) error {
+	foldMessages(obj, obj)
 	before := obj.DeepCopyObject().(Object)
 	clearStatus(before)
 	answer, err := patch(ctx, c, before, obj)
@@ -232,6 +235,7 @@ func (k *Kernel) Record(ctx context.Context, c client.Client, obj Object) error 
 // RecordChange is like Record, but writes only the differences between before and obj: passes may
 // write the rest of the status in the meantime, and it stays as they leave it.
 func (k *Kernel) RecordChange(ctx context.Context, c client.Client, before, obj Object) error {
+	foldMessages(before, obj)
 	answer, err := patch(ctx, c, before, obj)
 	if err != nil {
 		return err

@@ -14,8 +14,8 @@ const (
 	maxMessage = 2048
 )
 
-// Problems returns the first 50 problems as a status lists them (P12), each with a message of at
-// most 2 KiB.
+// Problems returns the first 50 problems as a status lists them (P12), each with a message of one
+// line and at most 2 KiB.
 func Problems(found []manifest.Problem) []v1alpha1.Problem {
 	var list []v1alpha1.Problem
 	for _, p := range found[:min(len(found), maxProblems)] {
@@ -25,7 +25,7 @@ func Problems(found []manifest.Problem) []v1alpha1.Problem {
 			Line:            int32(p.Line),
 			Cluster:         p.Cluster,
 			Reason:          p.Reason,
-			Message:         excerpt.Of(p.Message, maxMessage),
+			Message:         excerpt.Of(excerpt.Line(p.Message), maxMessage),
 		})
 	}
 	return list

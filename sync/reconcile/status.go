@@ -2,6 +2,10 @@ package reconcile
 
 import (
 	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"waybill.dev/waybill/sync/excerpt"
 )
 
 // Each of our kinds copies its status with a generated method of the status type.
@@ -30,4 +34,22 @@ func copyOf(status reflect.Value) any {
 	made := reflect.New(status.Type())
 	status.Addr().MethodByName("DeepCopyInto").Call([]reflect.Value{made})
 	return made.Interface()
+}
+
+// foldMessages makes the message of each condition one line. What is then as it was in before has not
+// changed.
+func foldMessages(before, obj Object) {
+	conditions := obj.GetConditions()
+	for i := range conditions {
+		c := &conditions[i]
+		line := excerpt.Line(c.Message)
+		if line == c.Message {
+			continue
+		}
+		c.Message = line
+		was := meta.FindStatusCondition(before.GetConditions(), c.Type)
+		if was != nil && was.Status == c.Status && was.Reason == c.Reason && was.Message == line {
+			c.LastTransitionTime = was.LastTransitionTime
+		}
+	}
 }

@@ -105,7 +105,7 @@ func decodeAuthority(certPEM, keyPEM []byte) (*Authority, error) {
 	}
 	key, err := keyutil.ParsePrivateKeyPEM(keyPEM)
 	if err != nil {
-		return nil, errors.New("parse key: is no private key in PEM")
+		return nil, errors.New("parse key: not a private key in PEM")
 	}
 	signer, ok := key.(crypto.Signer)
 	if !ok {
@@ -114,7 +114,7 @@ func decodeAuthority(certPEM, keyPEM []byte) (*Authority, error) {
 	certificate := certificates[0]
 	public, ok := signer.Public().(interface{ Equal(crypto.PublicKey) bool })
 	if !certificate.IsCA || !ok || !public.Equal(certificate.PublicKey) {
-		return nil, errors.New("certificate is no authority of that key")
+		return nil, errors.New("the certificate is not that of an authority with this key")
 	}
 	return &Authority{certificate: certificate, key: signer, pem: encode(certificate)}, nil
 }

@@ -21,7 +21,7 @@ import (
 func metadataOf(raw []byte) (*metav1.PartialObjectMetadata, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	if start, err := decoder.Token(); err != nil || start != json.Delim('{') {
-		return nil, errors.New("decode object: it is no JSON object")
+		return nil, errors.New("decode object: not a JSON object")
 	}
 	for decoder.More() {
 		key, err := decoder.Token()

@@ -60,7 +60,7 @@ func (c Clients) authorities() (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(content) {
-		return nil, fmt.Errorf("read client CA: %s holds no PEM certificate", c.CAFile)
+		return nil, fmt.Errorf("read client CA: %s contains no PEM certificate", c.CAFile)
 	}
 	return pool, nil
 }

@@ -246,7 +246,7 @@ func TestClients_check(t *testing.T) {
 		"anybody":                {intake.Clients{}, ""},
 		"names of nobody":        {intake.Clients{Names: []string{"a"}}, "need the file of the authority"},
 		"no file":                {intake.Clients{CAFile: file}, "read client CA: open"},
-		"a file of other things": {intake.Clients{CAFile: "server_test.go"}, "holds no PEM certificate"},
+		"a file of other things": {intake.Clients{CAFile: "server_test.go"}, "contains no PEM certificate"},
 	} {
 		err := tc.clients.Check()
 		if tc.says == "" {

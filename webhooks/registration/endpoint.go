@@ -28,7 +28,7 @@ func ServiceEndpoint(namespace, name string) Endpoint {
 func ParseURL(address string) (Endpoint, error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return Endpoint{}, errors.New("parse URL of the webhooks: is no URL")
+		return Endpoint{}, errors.New("parse URL of the webhooks: not a URL")
 	}
 	if u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return Endpoint{}, fmt.Errorf("parse URL of the webhooks: %s is not of the form https://host:port", u.Redacted())

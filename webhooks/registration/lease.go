@@ -96,7 +96,7 @@ func (l *chartLease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecor
 func (l *chartLease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	err := l.Interface.Create(ctx, record)
 	if err != nil && !apierrors.IsAlreadyExists(err) && !l.failed {
-		l.log.Error(madeByChart(err), "nobody can keep the webhook configurations", "lease", l.Describe())
+		l.log.Error(madeByChart(err), "cannot maintain the webhook configurations", "lease", l.Describe())
 	}
 	l.failed = err != nil
 	return err

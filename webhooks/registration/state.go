@@ -199,10 +199,10 @@ func (r *Registrar) reportDispute(ctx context.Context, configuration client.Obje
 	kind := fmt.Sprintf("%T", configuration)
 	live := configuration.DeepCopyObject().(client.Object)
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(configuration), live); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "somebody else keeps changing a webhook configuration, and cannot be named", "type", kind)
+		ctrl.LoggerFrom(ctx).Error(err, "another field manager keeps changing a webhook configuration, and cannot be identified", "type", kind)
 		return
 	}
-	ctrl.LoggerFrom(ctx).Info("somebody else keeps changing a webhook configuration, which is put right ever more slowly",
+	ctrl.LoggerFrom(ctx).Info("another field manager keeps changing a webhook configuration; corrections back off",
 		"type", kind, "name", live.GetName(), "lastWrittenBy", lastWriter(live))
 }
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
@@ -41,11 +40,11 @@ func Parse(flags *pflag.FlagSet, args []string) error {
 // is started just to try it out must not use the cluster at hand as its hub. Rate limiting is left
 // to the API server, which knows better (priority and fairness); the user agent is program/version.
 func LoadConfig(kubeconfig, program, version string) (*rest.Config, error) {
-	files := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
-	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig, Precedence: filepath.SplitList(files)}
-	// Files that do not exist are skipped, and in a Pod its own cluster is taken in their place.
-	if kubeconfig == "" && files != "" && !slices.ContainsFunc(rules.Precedence, exists) {
-		return nil, fmt.Errorf("load kubeconfig: $KUBECONFIG names %s: %w", files, os.ErrNotExist)
+	rules := &clientcmd.ClientConfigLoadingRules{
+		ExplicitPath: kubeconfig, Precedence: filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar)),
+	}
+	if err := CheckKubeconfig(kubeconfig); err != nil {
+		return nil, err
 	}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
@@ -59,7 +58,25 @@ func LoadConfig(kubeconfig, program, version string) (*rest.Config, error) {
 	return config, nil
 }
 
-func exists(file string) bool {
-	_, err := os.Stat(file)
-	return !errors.Is(err, os.ErrNotExist)
+// CheckKubeconfig returns an error if no file is given, and $KUBECONFIG names only files that do not
+// exist. Those are skipped otherwise, and another cluster is taken in their place: in a Pod its own.
+func CheckKubeconfig(kubeconfig string) error {
+	files := filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
+	if kubeconfig != "" {
+		return nil
+	}
+	var missing error
+	for _, file := range files {
+		if file == "" {
+			continue
+		}
+		_, err := os.Stat(file)
+		if !errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		if missing == nil {
+			missing = fmt.Errorf("load kubeconfig: $KUBECONFIG: %w", err)
+		}
+	}
+	return missing
 }

@@ -78,7 +78,7 @@ current-context: c
 	t.Setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
 	t.Setenv("KUBERNETES_SERVICE_PORT", "443")
 	_, err = startup.LoadConfig("", "waybill-x", "0.1.0")
-	require.EqualError(t, err, "load kubeconfig: $KUBECONFIG names "+file+".missing: file does not exist", "in a Pod, too")
+	require.EqualError(t, err, "load kubeconfig: $KUBECONFIG: stat "+file+".missing: no such file or directory", "in a Pod, too")
 
 	t.Setenv("KUBECONFIG", file+".missing:"+file)
 	config, err = startup.LoadConfig("", "waybill-x", "0.1.0")

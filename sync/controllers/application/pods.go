@@ -1,6 +1,7 @@
 package application
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/health"
 	"waybill.dev/waybill/sync/ownership"
 	"waybill.dev/waybill/sync/watch"
 )
@@ -323,6 +325,7 @@ func reducePod(in metav1.Object) *pod {
 	}
 	if u, ok := in.(*unstructured.Unstructured); ok {
 		p.read(u.Object)
+		p.message = cmp.Or(health.PodProblem(u), p.message)
 	}
 	return p
 }
@@ -336,16 +339,8 @@ func (p *pod) read(object map[string]any) {
 		condition, _ := c.(map[string]any)
 		status, _ := condition["status"].(string)
 		message, _ := condition["message"].(string)
-		switch condition["type"] {
-		case string(corev1.PodReady):
-			p.ready = metav1.ConditionStatus(status)
-			if p.message == "" {
-				p.message = message
-			}
-		case string(corev1.PodScheduled):
-			if status == string(corev1.ConditionFalse) {
-				p.message = message
-			}
+		if condition["type"] == string(corev1.PodReady) {
+			p.ready, p.message = metav1.ConditionStatus(status), message
 		}
 	}
 }

@@ -31,7 +31,7 @@ func (s *scope) summarize() {
 	s.total = len(status.Components) - s.leaving.Len()
 	for i := range status.Components {
 		c := &status.Components[i]
-		c.Message = excerpt.Of(c.Message, maxMessage)
+		c.Message = excerpt.Of(excerpt.Line(c.Message), maxMessage)
 		switch {
 		case s.leaving.Has(shownAs(s.key.Namespace, *c)):
 		case c.Installed && c.Health == string(health.Current):

@@ -37,7 +37,8 @@ func usage(definition *v1alpha1.ApplicationDefinition, clusters []v1alpha1.Kuber
 		prefix := client.ObjectKeyFromObject(kc).String() + "/"
 		for _, inst := range kc.Status.Installations {
 			if inst.Definition == definition.Name {
-				users[inst.Version] = append(users[inst.Version], prefix+inst.Namespace+"/"+inst.Name)
+				version := versionName(definition, inst.Version)
+				users[version] = append(users[version], prefix+inst.Namespace+"/"+inst.Name)
 			}
 		}
 	}
@@ -50,6 +51,14 @@ func usage(definition *v1alpha1.ApplicationDefinition, clusters []v1alpha1.Kuber
 	}
 	slices.SortFunc(used, func(a, b v1alpha1.VersionUsage) int { return cmp.Compare(a.Version, b.Version) })
 	return used
+}
+
+// versionName returns how the definition calls a version that an installation asks for.
+func versionName(definition *v1alpha1.ApplicationDefinition, version string) string {
+	if v := definition.GetVersion(version); v != nil {
+		return v.Version
+	}
+	return version
 }
 
 // reused returns the definitions whose use differs between two states of one cluster. The readiness

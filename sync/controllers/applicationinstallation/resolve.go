@@ -73,7 +73,7 @@ func (d *driver) resolve(ctx context.Context, s *scope) error {
 		return reconcile.Stalled(v1alpha1.ServiceAccountRequiredReason, "%w", errs.ToAggregate())
 	}
 	s.resolved = v1alpha1.ResolvedApplication{
-		Name: ref.Name, Version: wanted, Method: definition.GetMethod(), Namespace: s.namespace().Name,
+		Name: ref.Name, Version: s.version.Version, Method: definition.GetMethod(), Namespace: s.namespace().Name,
 		ServiceAccountName: s.inst.GetServiceAccountName(definition, d.DefaultServiceAccount),
 	}
 	if offer == offered {
@@ -100,7 +100,7 @@ func remembered(definition *v1alpha1.ApplicationDefinition) *v1alpha1.Applicatio
 func (s *scope) unresolved(format string, args ...any) error {
 	installed := s.inst.Status.Application
 	wanted := s.inst.Spec.ApplicationRef.Version
-	if installed != nil && s.inst.Status.Inventory != nil && (wanted == "" || wanted == installed.Version) {
+	if installed != nil && s.inst.Status.Inventory != nil && (wanted == "" || v1alpha1.SameVersion(wanted, installed.Version)) {
 		return reconcile.Stalled(v1alpha1.DefinitionGoneReason, format+"; what is installed keeps running, delete the installation to uninstall it", args...)
 	}
 	return reconcile.Waiting(v1alpha1.DefinitionNotFoundReason, 0, format, args...)

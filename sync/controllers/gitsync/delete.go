@@ -122,7 +122,11 @@ func (s *scope) undeleted() (left []string, failure error) {
 			failure = fmt.Errorf("%s%w", t.prefix(), t.result.Err)
 		}
 		for _, id := range t.result.Inventory {
-			left = append(left, t.prefix()+id.String())
+			text := t.prefix() + id.String()
+			if why := t.result.Lingering[id]; why != "" {
+				text += " (" + why + ")"
+			}
+			left = append(left, text)
 		}
 	}
 	if len(problems) > 0 {

@@ -176,7 +176,7 @@ func (o Options) capabilities(c *chart.Chart) (*chartutil.Capabilities, error) {
 	}
 	wanted, have := c.Metadata.KubeVersion, capabilities.KubeVersion.Version
 	if wanted != "" && !chartutil.IsCompatibleRange(wanted, have) {
-		return nil, fmt.Errorf("%w: chart %s wants Kubernetes %s, and this is %s", ErrRender, c.Name(), wanted, have)
+		return nil, fmt.Errorf("%w: chart %s requires Kubernetes %s, and the cluster has %s", ErrRender, c.Name(), wanted, have)
 	}
 	return capabilities, nil
 }

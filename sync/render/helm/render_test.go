@@ -157,7 +157,7 @@ func TestRender_namesWhatIsWrongWithAChart(t *testing.T) {
 		"Recursion":   {template(`{{ define "x" }}{{ include "x" . }}{{ end }}{{ include "x" . }}`), "nested reference name"},
 		"Huge":        {template(`a: {{ repeat 11000000 "x" }}`), "the limit is 10485760"},
 		"Values":      {template("a: [{{ repeat 400000 `{},` }}]"), "one/templates/one.yaml: manifests hold too many values, and the limit is 300000"},
-		"KubeVersion": {old, "wants Kubernetes <1.10.0"},
+		"KubeVersion": {old, "requires Kubernetes <1.10.0"},
 		"BadSchema":   {badSchema, "values.schema.json of chart one"},
 		"NoJSON":      {noJSON, "parse values.schema.json of chart one"},
 	}

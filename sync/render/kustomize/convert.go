@@ -65,6 +65,9 @@ func (v *view) object(r *resource.Resource) (manifest.Object, *manifest.Problem)
 			ID: id, File: file, Reason: manifest.ReasonInvalidManifest, Message: "kustomize made something that is not an object",
 		}
 	}
+	if manifest.IsEncrypted(content) {
+		return manifest.Object{}, &manifest.Problem{ID: id, File: file, Reason: manifest.ReasonInvalidManifest, Message: manifest.EncryptedMessage}
+	}
 	return manifest.Object{Unstructured: &unstructured.Unstructured{Object: content}, File: file}, nil
 }
 

@@ -103,6 +103,8 @@ func wrongWith(value map[string]any) string {
 	metadata, _ := value["metadata"].(map[string]any)
 	name, _ := metadata["name"].(string)
 	switch {
+	case manifest.IsEncrypted(value):
+		return manifest.EncryptedMessage + " (add it to " + ignoreFile + " or to spec.ignore)"
 	case apiVersion == "" && kind == "":
 		return "the document is not a Kubernetes object: it has neither apiVersion nor kind; " + notAManifest
 	case apiVersion == "":

@@ -28,13 +28,16 @@ type Options struct {
 	// Kustomization renders a directory below the root that holds a kustomization, given its
 	// slash-separated path in the file system. If it is nil, such a directory is a Problem.
 	Kustomization func(dir string) ([]manifest.Object, []manifest.Problem, error)
+	// Chart is told of a directory that holds a Helm chart, of which nothing is rendered. If it is nil,
+	// such a directory is a Problem.
+	Chart func(dir string)
 	// Limits bound what is accepted; zero fields take the default.
 	Limits Limits
 }
 
 // Render returns the objects in all files named *.yaml, *.yml and *.json, recursively, in the order
 // of their paths, and a Problem for everything that could not be used: syntax errors, duplicate
-// keys, documents that are not Kubernetes objects, and objects that two documents describe, of
+// keys, documents that are not Kubernetes objects, Helm charts, and objects that two documents describe, of
 // which neither is returned (C59). Empty documents are skipped, and lists are split into their
 // items.
 //
@@ -109,6 +112,9 @@ func (r *renderer) directory(dir string, depth int) error {
 	}
 	if depth > 0 && holdsKustomization(entries) {
 		return r.kustomization(dir)
+	}
+	if ok, err := r.chart(dir, entries); ok || err != nil {
+		return err
 	}
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())

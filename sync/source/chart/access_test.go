@@ -192,8 +192,8 @@ func TestCredentialsFromSecret(t *testing.T) {
 		"DockerSecret":   {reason: "a pull secret as it is", data: map[string]string{".dockerconfigjson": `{"auths":{}}`}, want: chart.Credentials{RegistryConfig: []byte(`{"auths":{}}`)}},
 		"OtherKeys":      {reason: "a Secret may serve git as well", data: map[string]string{"identity": "key"}},
 		"HalfBasic":      {reason: "a typo in a key must not end in anonymous access", data: map[string]string{"username": "u"}, fails: "both or none"},
-		"BadConfig":      {reason: "no JSON", data: map[string]string{"registryConfigFile": "topsecret"}, fails: "registryConfigFile is no docker config.json"},
-		"BadCA":          {reason: "no PEM", data: map[string]string{"ca.crt": "topsecret"}, fails: "ca.crt holds no PEM certificate"},
+		"BadConfig":      {reason: "no JSON", data: map[string]string{"registryConfigFile": "topsecret"}, fails: "registryConfigFile of the Secret is not a valid Docker config.json"},
+		"BadCA":          {reason: "no PEM", data: map[string]string{"ca.crt": "topsecret"}, fails: "ca.crt of the Secret has no PEM certificate"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -223,8 +223,8 @@ func TestAuthoritiesFromSecret(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, ca, got)
 	for says, data := range map[string]map[string][]byte{
-		"lacks the key ca.crt":            {"tls.crt": ca},
-		"ca.crt holds no PEM certificate": {"ca.crt": []byte("topsecret")},
+		"lacks the key ca.crt":                        {"tls.crt": ca},
+		"ca.crt of the Secret has no PEM certificate": {"ca.crt": []byte("topsecret")},
 	} {
 		_, err := chart.AuthoritiesFromSecret(data)
 		require.ErrorIs(t, err, chart.ErrInvalidReference)
@@ -236,12 +236,12 @@ func TestAuthoritiesFromSecret(t *testing.T) {
 // K16, K17
 func TestGet_refusesUnusableReferences(t *testing.T) {
 	cases := map[string]chart.Reference{
-		"must begin with":       {URL: "ftp://host", Name: "web", Version: "1.0.0"},
-		"names no host":         {URL: "https:///charts", Name: "web", Version: "1.0.0"},
-		"holds credentials":     {URL: "https://user:hidden@host", Name: "web", Version: "1.0.0"},
-		"chart name is empty":   {URL: "https://host", Version: "1.0.0"},
-		"version of chart web":  {URL: "https://host", Name: "web"},
-		"no repository of a re": {URL: "oci://host/UPPER", Name: "web", Version: "1.0.0"},
+		"must begin with":          {URL: "ftp://host", Name: "web", Version: "1.0.0"},
+		"names no host":            {URL: "https:///charts", Name: "web", Version: "1.0.0"},
+		"holds credentials":        {URL: "https://user:hidden@host", Name: "web", Version: "1.0.0"},
+		"chart name is empty":      {URL: "https://host", Version: "1.0.0"},
+		"version of chart web":     {URL: "https://host", Name: "web"},
+		"not a repository of a re": {URL: "oci://host/UPPER", Name: "web", Version: "1.0.0"},
 	}
 	for message, ref := range cases {
 		t.Run(message, func(t *testing.T) {

@@ -118,7 +118,7 @@ func memberName(header *tar.Header) (string, error) {
 	}
 	_, name, ok := strings.Cut(full, "/")
 	if name = path.Clean(name); !ok || name == "." || name[0] == '/' {
-		return "", fmt.Errorf("%w: archive member %q lies in no chart folder", ErrInvalidChart, header.Name)
+		return "", fmt.Errorf("%w: archive member %q is not in the folder of a chart", ErrInvalidChart, header.Name)
 	}
 	return name, nil
 }

@@ -77,11 +77,11 @@ func (c Credentials) validate() error {
 	if len(c.RegistryConfig) > 0 {
 		// The parser's error may quote the file, so it is not wrapped.
 		if _, err := credentials.NewMemoryStoreFromDockerConfig(c.RegistryConfig); err != nil {
-			return fmt.Errorf("%w: Secret key %s is no docker config.json", ErrInvalidReference, keyRegistryConfig)
+			return fmt.Errorf("%w: key %s of the Secret is not a valid Docker config.json", ErrInvalidReference, keyRegistryConfig)
 		}
 	}
 	if len(c.CAFile) > 0 && !x509.NewCertPool().AppendCertsFromPEM(c.CAFile) {
-		return fmt.Errorf("%w: Secret key %s holds no PEM certificate", ErrInvalidReference, keyCA)
+		return fmt.Errorf("%w: key %s of the Secret has no PEM certificate", ErrInvalidReference, keyCA)
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func (c Credentials) byHost(host string) (auth.CredentialFunc, error) {
 	case len(c.RegistryConfig) > 0:
 		store, err := credentials.NewMemoryStoreFromDockerConfig(c.RegistryConfig)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %s is no docker config.json", ErrInvalidReference, keyRegistryConfig)
+			return nil, fmt.Errorf("%w: %s is not a valid Docker config.json", ErrInvalidReference, keyRegistryConfig)
 		}
 		return credentials.Credential(store), nil
 	default:

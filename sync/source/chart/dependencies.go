@@ -59,7 +59,7 @@ func (r *treeReader) dependency(ctx context.Context, c *chart.Chart, dep *chart.
 	case dep.Repository == "":
 		return nil, nil, fmt.Errorf("%w: it is not in the charts folder, and names no repository", ErrInvalidChart)
 	case strings.HasPrefix(dep.Repository, "@"), strings.HasPrefix(dep.Repository, "alias:"):
-		return nil, nil, fmt.Errorf("%w: repository %q is a name on somebody's machine; write its URL, or put the chart into the charts folder",
+		return nil, nil, fmt.Errorf("%w: repository %q is an alias in a local Helm configuration; use its URL, or put the chart into the charts folder",
 			ErrInvalidChart, dep.Repository)
 	}
 	ref, err := r.cache.resolve(ctx, Reference{URL: dep.Repository, Name: dep.Name, Version: lockedVersion(c, dep)}, r.cred)

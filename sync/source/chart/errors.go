@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+
+	"waybill.dev/waybill/sync/source/webpage"
 )
 
 // Every error of this package wraps one of these sentinels, the error of a context that ended, or
@@ -44,11 +46,18 @@ func transportError(what string, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("fetch %s: %w", what, err)
+	case errors.Is(err, webpage.Err):
+		return errWebPage(what)
 	case errors.As(err, &untrusted):
 		return fmt.Errorf("fetch %s: %w: certificate is not trusted (%w); give the certificate of its authority", what, ErrUnreachable, err)
 	default:
 		return fmt.Errorf("fetch %s: %w: %w", what, ErrUnreachable, err)
 	}
+}
+
+// errWebPage: a server that wants a login often redirects to its page, instead of refusing.
+func errWebPage(what string) error {
+	return fmt.Errorf("fetch %s: %w: %w instead of a chart or an index: if a login is needed, name credentials, and check the URL", what, ErrAuth, webpage.Err)
 }
 
 // statusError classifies an unexpected HTTP status.

@@ -53,7 +53,7 @@ func TestGet_namesWhatIsWrongWithAnArchive(t *testing.T) {
 		archive []byte
 		want    string
 	}{
-		"NoArchive":     {[]byte("<html>hello</html>"), "read archive"},
+		"NoArchive":     {[]byte("hello"), "read archive"},
 		"Truncated":     {chartArchive(t, "web", "1.0.0")[:60], "read archive"},
 		"NoChart":       {archive(t, member{name: "web/readme", data: "x"}), "Chart.yaml file is missing"},
 		"BigFile":       {chartArchive(t, "web", "1.0.0", file("web/big", 70_000)), "(FileBytes)"},
@@ -68,7 +68,7 @@ func TestGet_namesWhatIsWrongWithAnArchive(t *testing.T) {
 		"Absolute":      {chartArchive(t, "web", "1.0.0", file("/etc/passwd", 1)), "absolute path"},
 		"Drive":         {chartArchive(t, "web", "1.0.0", file(`c:\windows`, 1)), "absolute path"},
 		"Backslashes":   {chartArchive(t, "web", "1.0.0", file(`web\..\..\x`, 1)), "leaves the archive"},
-		"OutsideFolder": {chartArchive(t, "web", "1.0.0", file("x", 1)), "lies in no chart folder"},
+		"OutsideFolder": {chartArchive(t, "web", "1.0.0", file("x", 1)), "is not in the folder of a chart"},
 		"Symlink":       {chartArchive(t, "web", "1.0.0", member{name: "web/x", kind: tar.TypeSymlink, link: "/etc/passwd"}), "is a link"},
 		"Library":       {archive(t, member{name: "web/Chart.yaml", data: chartYAML("web", "1.0.0") + "type: library\n"}), "library chart"},
 		"NoDependency": {
@@ -137,8 +137,10 @@ func TestGet_namesWhatIsWrongWithARepository(t *testing.T) {
 		"Broken":       {status(500), chart.ErrUnreachable, "server answered 500"},
 		"Unexpected":   {status(204), chart.ErrUnreachable, "server answered 204"},
 		"Down":         {func(r *repository) { r.URL = "http://" + unusedAddress(t) }, chart.ErrUnreachable, "connection refused"},
-		"HTML":         {index("<html>hello</html>"), chart.ErrInvalidChart, "parse repository index"},
-		"OtherYAML":    {index("foo: bar"), chart.ErrInvalidChart, "no repository index"},
+		"LoginPage":    {index("<html>hello</html>"), chart.ErrAuth, "/index.yaml: access denied: the server answered with a web page instead of a chart or an index: if a login is needed"},
+		"UnnamedPage":  {index(" \n<?xml version='1.0'?><html>hello</html>"), chart.ErrAuth, "the server answered with a web page"},
+		"ArchivePage":  {func(r *repository) { r.files["/web-1.0.0.tgz"] = []byte("<!DOCTYPE html>") }, chart.ErrAuth, "/web-1.0.0.tgz: access denied: the server answered with a web page"},
+		"OtherYAML":    {index("foo: bar"), chart.ErrInvalidChart, "not a repository index"},
 		"HugeIndex":    {index("apiVersion: v1\n#" + strings.Repeat("x", 1000)), chart.ErrInvalidChart, "(IndexBytes)"},
 		"ManyVersions": {index("apiVersion: v1\nentries: {web: [{},{},{},{}]}"), chart.ErrInvalidChart, "(IndexVersions)"},
 		"Aliases":      {index("apiVersion: v1\nentries: {a: &a [{}, {}], b: *a}"), chart.ErrInvalidChart, "(IndexVersions)"},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"waybill.dev/waybill/sync/source/address"
+	"waybill.dev/waybill/sync/source/webpage"
 )
 
 const (
@@ -47,7 +48,7 @@ func (c *Cache) newSession(rawURL string, cred Credentials) (*session, error) {
 		transport.TLSClientConfig = tlsConfig
 		s.close = transport.CloseIdleConnections
 	}
-	s.client = &http.Client{Transport: transport, CheckRedirect: s.checkRedirect}
+	s.client = &http.Client{Transport: webpage.Refuse(transport), CheckRedirect: s.checkRedirect}
 	return s, nil
 }
 

@@ -88,7 +88,7 @@ func matchVersion(name, version string, versions []string) (string, error) {
 func newestMatch(name, constraint string, versions []string) (string, error) {
 	allowed, err := semver.NewConstraint(constraint)
 	if err != nil {
-		return "", fmt.Errorf("%w: version %q of dependency %s is no version and no range of versions", ErrInvalidChart, constraint, name)
+		return "", fmt.Errorf("%w: version %q of dependency %s is neither a version nor a range of versions", ErrInvalidChart, constraint, name)
 	}
 	var best *semver.Version
 	for _, v := range versions {

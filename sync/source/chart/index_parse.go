@@ -1,7 +1,7 @@
 package chart
 
 import (
-	"bytes"
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"waybill.dev/waybill/sync/source/webpage"
 )
 
 type indexDocument struct {
@@ -26,13 +28,21 @@ type indexEntry struct {
 // size, of which we need little, and anybody may have written it. Only an index that is written
 // otherwise than Helm and the known servers do is decoded as a whole, and then it must be small.
 func parseIndex(doc io.ReadSeeker, limits Limits) (*index, error) {
-	read, err := readerOf(doc)
+	readers, err := readersOf(doc)
 	if err != nil {
 		return nil, err
 	}
-	b := newIndexBuilder(limits)
-	err = read(doc, b)
+	var b *indexBuilder
 	var unusual *unusualIndex
+	for _, read := range readers {
+		b = newIndexBuilder(limits)
+		if _, err = doc.Seek(0, io.SeekStart); err == nil {
+			err = read(doc, b)
+		}
+		if !errors.As(err, &unusual) {
+			break
+		}
+	}
 	if errors.As(err, &unusual) {
 		b = newIndexBuilder(limits)
 		err = readWhole(doc, b, unusual.err)
@@ -48,7 +58,7 @@ func parseIndex(doc io.ReadSeeker, limits Limits) (*index, error) {
 	return b.index, nil
 }
 
-var errNoIndex = fmt.Errorf("%w: answer is no repository index: it has neither apiVersion nor entries", ErrInvalidChart)
+var errNoIndex = fmt.Errorf("%w: the response is not a repository index: it has neither apiVersion nor entries", ErrInvalidChart)
 
 // unusualIndex says that a document cannot be read piece by piece, which need not mean that it is
 // wrong.
@@ -56,20 +66,25 @@ type unusualIndex struct{ err error }
 
 func (u *unusualIndex) Error() string { return u.err.Error() }
 
-// readerOf tells JSON from YAML.
-func readerOf(doc io.ReadSeeker) (func(io.Reader, *indexBuilder) error, error) {
-	start := make([]byte, 512)
-	n, err := io.ReadFull(doc, start)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+// readersOf tells JSON and YAML in flow style from YAML in lines, by how the content begins, and returns
+// what to read it with: the second one where the first finds it unusual.
+func readersOf(doc io.Reader) ([]func(io.Reader, *indexBuilder) error, error) {
+	r := bufio.NewReader(doc)
+	err := skipPreamble(r)
+	var begin []byte
+	if err == nil {
+		begin, err = r.Peek(1)
+	}
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
 		return nil, fmt.Errorf("read repository index: %w", err)
+	case string(begin) == "{":
+		return []func(io.Reader, *indexBuilder) error{readJSON, readFlow}, nil
+	case string(begin) == "<":
+		return nil, fmt.Errorf("%w: %w instead of a repository index: if a login is needed, name credentials, and check the URL", ErrAuth, webpage.Err)
+	default:
+		return []func(io.Reader, *indexBuilder) error{readYAML}, nil
 	}
-	if _, err := doc.Seek(0, io.SeekStart); err != nil {
-		return nil, fmt.Errorf("read repository index: %w", err)
-	}
-	if bytes.HasPrefix(bytes.TrimSpace(start[:n]), []byte("{")) {
-		return readJSON, nil
-	}
-	return readYAML, nil
 }
 
 // indexBuilder collects an index within the limits.
@@ -140,7 +155,11 @@ func readWhole(doc io.ReadSeeker, b *indexBuilder, why error) error {
 
 // readJSON reads a JSON index, one version of a chart after the other.
 func readJSON(doc io.Reader, b *indexBuilder) error {
-	pieces := &pieceReader{r: doc, left: b.limits.IndexEntryBytes, builder: b}
+	content := bufio.NewReader(doc)
+	if err := skipPreamble(content); err != nil {
+		return err
+	}
+	pieces := &pieceReader{r: content, left: b.limits.IndexEntryBytes, builder: b}
 	j := &jsonIndex{builder: b, pieces: pieces, Decoder: json.NewDecoder(pieces)}
 	err := j.object(j.topLevel)
 	if err == nil {

@@ -133,9 +133,14 @@ func TestParseIndex_hugeIndexTakesLittleMemory(t *testing.T) {
 		"JSONText":   {repeated(`{"apiVersion":"`, "v", many, `"}`), "(IndexEntryBytes)"},
 		"Lines":      {repeated("apiVersion: v1\nentries:\n  a:\n", "  - {}\n", many, ""), "(IndexVersions)"},
 		"LinesURLs":  {repeated("entries:\n  a:\n  - urls:\n", "    -\n", many, ""), "(IndexEntryBytes)"},
-		"OneLine":    {repeated("apiVersion: v1\nentries: {a: [", "{},", many, "]}"), "(IndexEntryBytes)"},
-		"FlowLines":  {repeated("apiVersion: v1\nentries: {a: [\n", " {},\n", many, "]}"), "line 2: it holds all entries"},
-		"Braces":     {repeated("{apiVersion: v1, entries: {a: [", "{},", many, "]}}"), "invalid character"},
+		"OneLine":    {repeated("apiVersion: v1\nentries: {a: [", "{},", many, "]}"), "(IndexVersions)"},
+		"FlowLines":  {repeated("apiVersion: v1\nentries: {a: [\n", " {},\n", many, "]}"), "(IndexVersions)"},
+		"Braces":     {repeated("{apiVersion: v1, entries: {a: [", "{},", many, "]}}"), "(IndexVersions)"},
+		"FlowChart":  {repeated("entries:\n  a: [\n", "  {},\n", many, "{}]"), "(IndexVersions)"},
+		"FlowText":   {repeated("{apiVersion: v1, entries: {a: [{version: '", "v", many, "'}]}}"), "(IndexEntryBytes)"},
+		"FlowDeep":   {repeated("{apiVersion: v1, entries: {a: [", "[", many, "]}}"), "(IndexEntryBytes)"},
+		"FlowKey":    {repeated("{apiVersion: v1, x: [", "[],", many, "[]]}"), "(IndexEntryBytes)"},
+		"Comments":   {repeated("", "# more\n", many, "{}"), "neither apiVersion nor entries"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -171,6 +176,41 @@ func TestParseIndex_largeIndexIsReadPieceByPiece(t *testing.T) {
 	}
 }
 
+// Any YAML that says the same is an index, however large.
+func TestParseIndex_largeIndexInFlowStyle(t *testing.T) {
+	const versions = 2000
+	list := func(format, separator string) string {
+		var items []string
+		for i := range versions {
+			items = append(items, fmt.Sprintf(format, i, i))
+		}
+		return strings.Join(items, separator)
+	}
+	padding := strings.Repeat("x", 400)
+	loose := list("{version: 1.%d.0, # "+padding+" }]\n description: \"it's {\\\"a, 'b'\", urls: ['https://example.com/#%d.tgz']}", ",\n")
+	strict := list(`{"version":"1.%d.0","description":"`+padding+`","urls":["https://example.com/#%d.tgz"]}`, ",")
+	cases := map[string]struct{ reason, text string }{
+		"Document":   {"one without quotes", "# made by hand\n{apiVersion: v1, generated: '2026', entries: {none: [], web: [" + loose + ",]}}\n...\n# the end\n"},
+		"Entries":    {"only the entries", "apiVersion: v1\nentries: { # all of them\n none: , web: [" + loose + "]}\ngenerated: x\n"},
+		"Chart":      {"only the versions of a chart", "apiVersion: v1\nentries:\n  none: []\n  'web': [\n" + loose + "\n  ] # all of them\n  last:\n  - {}\ngenerated: x\n"},
+		"OneLine":    {"all of it", "entries: {web: [" + strict + "]}\n"},
+		"Commented":  {"JSON after a comment", "# made by a server\n{\"apiVersion\":\"v1\",\"entries\":{\"web\":[" + strict + "]}}\n"},
+		"Marked":     {"JSON after the mark of a document", "---\n{\"entries\":{\"web\":[" + strict + "]}}\n"},
+		"SameLine":   {"JSON beside the mark of a document", "\ufeff--- {\"entries\":{\"web\":[" + strict + "]}}\n"},
+		"JSONAndEnd": {"JSON before the mark of its end", "{\"entries\":{\"web\":[" + strict + "]}}\n...\n"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			require.Greater(t, int64(len(tc.text)), DefaultLimits().IndexEntryBytes, "not decoded as a whole")
+			idx, err := parseIndex(strings.NewReader(tc.text), DefaultLimits())
+			require.NoError(t, err, tc.reason)
+			require.Len(t, idx.charts["web"], versions, tc.reason)
+			assert.Equal(t, release{version: "1.7.0", url: "https://example.com/#7.tgz"}, idx.charts["web"][7])
+			assert.Len(t, idx.charts, 1, tc.reason)
+		})
+	}
+}
+
 func TestParseIndex_namesTheLineThatIsWrong(t *testing.T) {
 	text := "apiVersion: v1\nentries:\n  web:\n  - version: [1.0.0\n  - version: 2.0.0\n" + strings.Repeat("# remark\n", 100_000)
 	_, err := parseIndex(strings.NewReader(text), DefaultLimits())
@@ -184,6 +224,8 @@ func FuzzParseIndex(f *testing.F) {
 	f.Add("apiVersion: v1\nentries: {web: [null, {version: 1.0}]}")
 	f.Add("apiVersion: v1\nentries:\n  web:\n  - version: 1.0\n    urls:\n    - x\n  db:\n    - version: 1\n      urls: [y]\nlist:\n- a\n")
 	f.Add("x: \"\nentries:\n  web:\n  - version: 1.0\n    urls: [x]\ny: \"\napiVersion: v1")
+	f.Add("# c\n--- {apiVersion: v1, entries: {web: [{version: 1.0, urls: ['x''s', \"]\\\"\"]}, # }\n null], ? db : []}}\n...\n")
+	f.Add("apiVersion: v1\nentries:\n  web: [{version: 1.0, urls: [!!str 'a]', &b x#y]}]\n  db: [\n]\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		idx, err := parseIndex(strings.NewReader(text), DefaultLimits())
 		if err != nil {

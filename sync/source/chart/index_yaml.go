@@ -6,31 +6,38 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
 // readYAML reads a YAML index that has every chart, and every version of a chart, on lines of its
-// own.
+// own, or in flow style.
 //
 // It cuts by indentation and decodes each piece alone. A cut in the wrong place, in the middle of a
 // quoted text or of a flow collection, leaves pieces that are no YAML; so does a reference from one
 // piece to another. If all pieces are YAML, together they are the document.
 func readYAML(doc io.Reader, b *indexBuilder) error {
-	y := &yamlIndex{builder: b}
-	lines := bufio.NewScanner(doc)
-	lines.Buffer(nil, int(b.limits.IndexEntryBytes))
-	for lines.Scan() {
-		if err := y.line(lines.Bytes()); err != nil {
+	y := &yamlIndex{builder: b, r: bufio.NewReader(doc)}
+	for {
+		flow, err := y.flow()
+		if err != nil {
 			return err
 		}
-	}
-	switch err := lines.Err(); {
-	case errors.Is(err, bufio.ErrTooLong):
-		return b.errPiece()
-	case err != nil:
-		return err
+		if flow {
+			continue
+		}
+		line, err := y.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if err := y.line(line); err != nil {
+			return err
+		}
 	}
 	if err := y.flush(); err != nil {
 		return err
@@ -44,6 +51,7 @@ func readYAML(doc io.Reader, b *indexBuilder) error {
 // yamlIndex cuts a document into pieces.
 type yamlIndex struct {
 	builder *indexBuilder
+	r       *bufio.Reader
 	number  int // of the current line
 	// begun and ended say that the document has.
 	begun, ended bool
@@ -57,6 +65,90 @@ type yamlIndex struct {
 	inEntries              bool
 	nameIndent, itemIndent int
 	chart                  string
+}
+
+// next returns the next line, without the line break. It is valid until more is read.
+func (y *yamlIndex) next() ([]byte, error) {
+	var long []byte
+	for {
+		part, err := y.r.ReadSlice('\n')
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			if errors.Is(err, io.EOF) && len(long)+len(part) > 0 {
+				err = nil
+			}
+			line := part
+			if long != nil {
+				line = append(long, part...)
+			}
+			return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")), err
+		}
+		if long = append(long, part...); int64(len(long)) > y.builder.limits.IndexEntryBytes {
+			return nil, y.builder.errPiece()
+		}
+	}
+}
+
+// What begins a collection in flow style: the entries, or the versions of a chart.
+var (
+	flowEntries  = regexp.MustCompile(`^["']?entries["']?[ \t]*:[ \t]+\{`)
+	flowVersions = regexp.MustCompile(`^( +)([A-Za-z0-9][\w.+-]*|"[^"\\]*"|'[^']*')[ \t]*:[ \t]+\[`)
+)
+
+// flow reads a collection in flow style, if one begins on the next line: it may be too large to be read
+// as one line.
+func (y *yamlIndex) flow() (bool, error) {
+	const head = 512
+	begin, err := y.r.Peek(head)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	f := &flowIndex{builder: y.builder, r: y.r}
+	length, read, err := y.flowAt(begin, f)
+	if err != nil || length == 0 {
+		return false, err
+	}
+	if err := y.flush(); err != nil {
+		return false, err
+	}
+	if _, err := y.r.Discard(length - 1); err != nil { // up to the bracket
+		return false, err
+	}
+	err = read()
+	y.number += f.lines
+	if err != nil {
+		return false, err
+	}
+	rest, err := y.next()
+	y.number++
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return false, err
+	case !isRemark(bytes.TrimSpace(rest)):
+		return false, y.unusual(errors.New("something follows what is in flow style"))
+	}
+	return true, nil
+}
+
+// flowAt returns how a collection in flow style is read, and how much stands before its content; zero if
+// none begins here.
+func (y *yamlIndex) flowAt(begin []byte, f *flowIndex) (length int, read func() error, err error) {
+	if y.ended {
+		return 0, nil, nil
+	}
+	if length = len(flowEntries.Find(begin)); length > 0 {
+		y.begun, y.inEntries = true, false
+		return length, f.entries, nil
+	}
+	found := flowVersions.FindSubmatch(begin)
+	if !y.inEntries || found == nil || y.nameIndent >= 0 && len(found[1]) != y.nameIndent {
+		return 0, nil, nil
+	}
+	var name string
+	if err := yaml.Unmarshal(found[2], &name); err != nil {
+		return 0, nil, y.unusual(err)
+	}
+	y.nameIndent, y.itemIndent = len(found[1]), -1
+	return len(found[0]), func() error { return f.versions(name) }, nil
 }
 
 func (y *yamlIndex) line(line []byte) error {
@@ -107,7 +199,7 @@ func (y *yamlIndex) topLevel(line []byte) error {
 	case bytes.HasPrefix(line, []byte("- ")): // the list of a key may stand below it
 		return y.extend(line)
 	case !found:
-		return y.unusual(errors.New("it is no key"))
+		return y.unusual(errors.New("it is not a key"))
 	}
 	if err := y.flush(); err != nil {
 		return err
@@ -154,7 +246,7 @@ func (y *yamlIndex) name(line []byte, indent int) error {
 		y.chart = name
 		return y.builder.add(name, entries...)
 	}
-	return y.unusual(errors.New("it is no chart"))
+	return y.unusual(errors.New("it is not a chart"))
 }
 
 // item begins a version of the current chart.

@@ -67,7 +67,7 @@ func (c *Cache) openRegistry(ctx context.Context, address string, cred Credentia
 	}
 	repo, err := remote.NewRepository(path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %s is no repository of a registry", ErrInvalidReference, redact(address))
+		return nil, nil, fmt.Errorf("%w: %s is not a repository of a registry", ErrInvalidReference, redact(address))
 	}
 	scheme := "https://"
 	if cred.PlainHTTP {
@@ -153,7 +153,7 @@ func tagOf(version string) string { return strings.ReplaceAll(version, "+", "_")
 
 func chartLayer(address string, manifest *ocispec.Manifest) (*ocispec.Descriptor, error) {
 	if manifest.Config.MediaType != registry.ConfigMediaType {
-		return nil, fmt.Errorf("%w: %s is no Helm chart: its media type is %q", ErrInvalidChart, address, manifest.Config.MediaType)
+		return nil, fmt.Errorf("%w: %s is not a Helm chart: its media type is %q", ErrInvalidChart, address, manifest.Config.MediaType)
 	}
 	for i, layer := range manifest.Layers {
 		if layer.MediaType != registry.ChartLayerMediaType && layer.MediaType != registry.LegacyChartLayerMediaType {
@@ -161,11 +161,11 @@ func chartLayer(address string, manifest *ocispec.Manifest) (*ocispec.Descriptor
 		}
 		// Nobody else checks it: to the client of the registry it is any text.
 		if !digestForm.MatchString(layer.Digest.String()) {
-			return nil, fmt.Errorf("%w: digest of the archive of %s is no SHA-256 in lower case", ErrInvalidChart, address)
+			return nil, fmt.Errorf("%w: digest of the archive of %s is not a SHA-256 digest in lower case", ErrInvalidChart, address)
 		}
 		return &manifest.Layers[i], nil
 	}
-	return nil, fmt.Errorf("%w: %s holds no chart archive", ErrInvalidChart, address)
+	return nil, fmt.Errorf("%w: %s contains no chart archive", ErrInvalidChart, address)
 }
 
 // registryError classifies an error of a registry client.
@@ -179,7 +179,7 @@ func registryError(address string, err error) error {
 	case errors.Is(err, errdef.ErrNotFound):
 		return statusError(address, http.StatusNotFound)
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
-		return fmt.Errorf("fetch %s: %w: registry wants credentials", address, ErrAuth)
+		return fmt.Errorf("fetch %s: %w: the registry requires credentials", address, ErrAuth)
 	default:
 		return transportError(address, withoutURL(err))
 	}

@@ -222,7 +222,7 @@ func TestGet_registryHoldsSomethingElse(t *testing.T) {
 
 	_, err = newCache(t).Get(t.Context(), chart.Reference{URL: "oci://" + reg.host + "/team", Name: "web", Version: "1.0.0"}, chart.Credentials{PlainHTTP: true})
 	require.ErrorIs(t, err, chart.ErrInvalidChart)
-	assert.Contains(t, err.Error(), "is no Helm chart")
+	assert.Contains(t, err.Error(), "is not a Helm chart")
 }
 
 // scriptedRegistry answers what it is told to, where a real one would refuse to hold it.
@@ -266,6 +266,22 @@ func newScriptedRegistry(t *testing.T, layer string, size int) *scriptedRegistry
 
 func (r *scriptedRegistry) chart() chart.Reference {
 	return chart.Reference{URL: "oci://" + r.host + "/team", Name: "web", Version: "1.0.0"}
+}
+
+// A proxy in front of a registry may answer with its login page.
+func TestGet_registryAnswersWithALoginPage(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path != "/login" {
+			http.Redirect(w, req, "/login", http.StatusFound)
+			return
+		}
+		_, _ = w.Write([]byte("<!DOCTYPE html><html>Sign in</html>"))
+	}))
+	defer server.Close()
+	ref := chart.Reference{URL: "oci://" + strings.TrimPrefix(server.URL, "http://") + "/team", Name: "web", Version: "1.0.0"}
+	_, err := newCache(t).Get(t.Context(), ref, chart.Credentials{PlainHTTP: true})
+	require.ErrorIs(t, err, chart.ErrAuth)
+	assert.ErrorContains(t, err, "the server answered with a web page instead of a chart or an index: if a login is needed")
 }
 
 // A manifest within the size that registries accept has no room for a million layers, which take a hundred
@@ -318,7 +334,7 @@ func TestGet_registryNamesNoDigest(t *testing.T) {
 
 			_, err = cache.Get(t.Context(), reg.chart(), chart.Credentials{PlainHTTP: true})
 			require.ErrorIs(t, err, chart.ErrInvalidChart, tc.reason)
-			assert.Contains(t, err.Error(), "is no SHA-256")
+			assert.Contains(t, err.Error(), "is not a SHA-256")
 			assert.FileExists(t, victim)
 		})
 	}

@@ -61,7 +61,7 @@ func (c *Cache) fetchRelease(ctx context.Context, ref Reference, rel release, cr
 	case "http", "https":
 		// As with a redirect, only that here the index may say what must come.
 		if base.Scheme == "https" && target.Scheme == "http" && rel.digest == "" {
-			return "", fmt.Errorf("%w: index of %s gives %s an http:// address and no digest, so anybody on the way could replace it",
+			return "", fmt.Errorf("%w: index of %s gives %s an http:// address and no digest, so the chart could be replaced in transit",
 				ErrInvalidChart, redact(ref.URL), ref.Name)
 		}
 	case registry.OCIScheme:

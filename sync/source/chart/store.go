@@ -126,7 +126,7 @@ var digestForm = regexp.MustCompile(`^sha256:([0-9a-f]{64})$`)
 func (s *store) archive(digest string) (string, error) {
 	encoded := digestForm.FindStringSubmatch(digest)
 	if encoded == nil {
-		return "", fmt.Errorf("%w: digest of the archive is no SHA-256 in lower case", ErrInvalidChart)
+		return "", fmt.Errorf("%w: digest of the archive is not a SHA-256 digest in lower case", ErrInvalidChart)
 	}
 	return filepath.Join(s.dir, archivesDir, encoded[1]), nil
 }

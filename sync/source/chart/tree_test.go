@@ -128,7 +128,7 @@ func TestFromFS_namesWhatIsWrong(t *testing.T) {
 		"DepOther":      {fstest.MapFS{"a/Chart.yaml": dep("file://../b"), "b/Chart.yaml": plain}, "a", chart.ErrInvalidChart, "holds a 1.0.0, which is not b 1.x"},
 		"DepCycle":      {fstest.MapFS{"a/Chart.yaml": dep("file://.")}, "a", chart.ErrInvalidChart, "(NestedCharts)"},
 		"DepNowhere":    {fstest.MapFS{"Chart.yaml": dep("")}, "", chart.ErrInvalidChart, "names no repository"},
-		"DepAlias":      {fstest.MapFS{"Chart.yaml": dep("@stable")}, "", chart.ErrInvalidChart, "is a name on somebody's machine"},
+		"DepAlias":      {fstest.MapFS{"Chart.yaml": dep("@stable")}, "", chart.ErrInvalidChart, "is an alias in a local Helm configuration"},
 		"DepScheme":     {fstest.MapFS{"Chart.yaml": dep("ftp://host")}, "", chart.ErrInvalidReference, "must begin with"},
 		"BadRange":      {fstest.MapFS{"Chart.yaml": {Data: []byte(chartYAML("a", "one"))}}, "", chart.ErrInvalidChart, "version"},
 		"Library":       {fstest.MapFS{"Chart.yaml": {Data: []byte(chartYAML("a", "1.0.0") + "type: library")}}, "", chart.ErrInvalidChart, "library chart"},

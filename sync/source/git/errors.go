@@ -18,6 +18,7 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 
 	"waybill.dev/waybill/sync/excerpt"
+	"waybill.dev/waybill/sync/source/webpage"
 )
 
 // Kinds of errors, for errors.Is. Every error of this package that concerns the repository, and not
@@ -119,6 +120,8 @@ func (r *remote) diagnose(err error) (hint string, kind error) {
 	case errors.Is(err, transport.ErrAuthenticationRequired), errors.Is(err, transport.ErrAuthorizationFailed),
 		strings.Contains(err.Error(), "ssh: unable to authenticate"):
 		return r.authenticationHint(), ErrAuthentication
+	case errors.Is(err, webpage.Err):
+		return webpage.Err.Error() + " instead of a git repository: if a login is needed, set secretRef, and check the URL", ErrAuthentication
 	case errors.Is(err, transport.ErrRepositoryNotFound):
 		return "check the URL, and that the credentials may read the repository", ErrRepositoryNotFound
 	case errors.Is(err, transport.ErrEmptyRemoteRepository):

@@ -70,7 +70,7 @@ func tipOf(adv *packp.AdvRefs, ref string) (plumbing.Hash, bool) {
 // unobtainable is the error if every attempt failed.
 func unobtainable(rev Revision) error {
 	if rev.Ref == "" {
-		return fmt.Errorf("%w: the server does not hand out commit %s by its hash; set the branch that holds it",
+		return fmt.Errorf("%w: the server does not serve commit %s by its hash; set the branch that contains it",
 			ErrRefNotFound, rev.Commit)
 	}
 	return fmt.Errorf("%w: commit %s is not, or no longer, in the history of %q", ErrRefNotFound, rev.Commit, rev.Ref)

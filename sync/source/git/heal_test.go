@@ -97,6 +97,29 @@ func TestOpen_replacesAMirrorThatAReaderFoundDamaged(t *testing.T) {
 	assert.Equal(t, []string{"generation-2"}, generations(t, dir))
 }
 
+// C56: what is damaged may be found only when a difference to it arrives.
+func TestOpen_replacesAMirrorThatCannotTakeACommit(t *testing.T) {
+	s := newHTTPS(t)
+	o := s.newOrigin(t, map[string]string{"big.bin": noise(100_000)})
+	dir := t.TempDir()
+	store := newStoreIn(t, dir)
+	openRef(t, store, o.https(s), git.Ref{Branch: "main"}).Close()
+	damage(t, dir, func(pack string) error {
+		content, err := os.ReadFile(pack)
+		if err != nil {
+			return err
+		}
+		clear(content[50_000:60_000])
+		return os.WriteFile(pack, content, 0o600)
+	})
+	o.push(t, map[string]string{"big.bin": noise(100_000) + "changed"})
+
+	healed := openRef(t, store, o.https(s), git.Ref{Branch: "main"})
+
+	assert.Equal(t, noise(100_000)+"changed", readFile(t, healed, "big.bin"))
+	assert.Equal(t, []string{"generation-2"}, generations(t, dir))
+}
+
 // C56
 func TestOpen_replacesAMirrorWithTooManyPacks(t *testing.T) {
 	s := newHTTPS(t)

@@ -16,6 +16,7 @@ import (
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 
 	"waybill.dev/waybill/sync/source/address"
+	"waybill.dev/waybill/sync/source/webpage"
 )
 
 // httpDialer talks to one repository over http or https and reuses connections, so that an
@@ -63,7 +64,7 @@ func tlsConfig(pem []byte) (*tls.Config, error) {
 		pool = x509.NewCertPool()
 	}
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%w: %s of the Secret holds no PEM certificate", ErrInvalid, keyCACert)
+		return nil, fmt.Errorf("%w: key %s of the Secret has no PEM certificate", ErrInvalid, keyCACert)
 	}
 	config.RootCAs = pool
 	return config, nil
@@ -128,7 +129,7 @@ type boundedTransport struct {
 const errorBytes = 64 << 10
 
 func (t *boundedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	res, err := t.next.RoundTrip(req)
+	res, err := webpage.Refuse(t.next).RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}

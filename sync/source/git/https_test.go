@@ -117,6 +117,26 @@ func TestResolve_emptyRepository(t *testing.T) {
 	assert.ErrorContains(t, err, "the repository is empty")
 }
 
+// A server that wants a login may redirect to its page instead of refusing.
+func TestResolve_loginPageIsNamed(t *testing.T) {
+	s := newHTTPS(t)
+	o := s.newOrigin(t, map[string]string{"a.txt": "x"})
+	s.interfere(func(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
+		if r.URL.Path != "/login" {
+			http.Redirect(w, r, "/login", http.StatusFound)
+			return nil
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write([]byte("<!DOCTYPE html><html>Sign in</html>"))
+		return nil
+	})
+
+	_, err := newStore(t).Resolve(t.Context(), o.https(s), git.Ref{})
+
+	require.ErrorIs(t, err, git.ErrAuthentication)
+	assert.ErrorContains(t, err, "the server answered with a web page instead of a git repository: if a login is needed, set secretRef, and check the URL")
+}
+
 // P13
 func TestResolve_serverErrorsAreTemporary(t *testing.T) {
 	s := newHTTPS(t)

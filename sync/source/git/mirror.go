@@ -169,7 +169,7 @@ func (m *mirror) noted(commit plumbing.Hash, g *generation, err error) error {
 	maps.DeleteFunc(m.suspects, func(_ plumbing.Hash, s suspicion) bool { return now.Sub(s.at) >= mendAgain })
 	earlier, known := m.suspects[commit]
 	if known && earlier.generation < g.number {
-		return fmt.Errorf("%w: %s, also after commit %s was fetched anew; the server leaves it out: run git fsck there, and push a new commit",
+		return fmt.Errorf("%w: %s, also after commit %s was fetched again; the server leaves it out: run git fsck there, and push a new commit",
 			ErrMalformed, strings.TrimPrefix(err.Error(), ErrCorrupt.Error()+": "), commit)
 	}
 	if !known {

@@ -197,7 +197,7 @@ func TestOpen_commitThatTheServerDoesNotHandOut(t *testing.T) {
 		require.NoError(t, err)
 		_, err = store.Open(t.Context(), repo, rev)
 		require.ErrorIs(t, err, git.ErrRefNotFound)
-		assert.ErrorContains(t, err, "set the branch that holds it")
+		assert.ErrorContains(t, err, "set the branch that contains it")
 	})
 	t.Run("FoundInBranch", func(t *testing.T) {
 		tree := openRef(t, newStore(t), repo, git.Ref{Commit: buried, Branch: "main"})

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/cmd/internal/startup"
 	"waybill.dev/waybill/cmd/waybill/internal/fleet"
 )
 
@@ -87,6 +88,11 @@ func (e *Env) NamespaceOffline() (name string, explicit bool) {
 
 // Hub returns the cluster that the kubeconfig points at, whatever --cluster says.
 func (e *Env) Hub() (*fleet.Cluster, error) {
+	if given := e.flags.KubeConfig; given != nil {
+		if err := startup.CheckKubeconfig(*given); err != nil {
+			return nil, err
+		}
+	}
 	config, err := e.flags.ToRESTConfig()
 	if err != nil {
 		return nil, explainConfig(err)

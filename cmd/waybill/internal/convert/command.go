@@ -31,6 +31,9 @@ type options struct {
 	allNamespaces bool
 	apply         bool
 	format        *output.Format
+
+	// others are the objects of other kinds in the files.
+	others []source
 }
 
 // New returns the command.
@@ -45,7 +48,8 @@ They are read from the cluster, those with a NAME or all of the namespace, or fr
 of componentKinds becomes a component without a name, which is every selected object of the
 kind; the descriptor becomes type, version, description, maintainers and keywords, and its links
 url, license and dashboard; addOwnerRef becomes ownership Own, else it is Observe. What could
-not be carried over is told for each field.
+not be carried over is told for each field, and so are objects whose annotation names an
+Application that does not exist.
 
 With --apply they are created in the cluster. One that exists already is left as it is. The old
 Applications are left alone: where they own their components, delete them with
@@ -79,6 +83,9 @@ func (o *options) run(ctx context.Context, args []string) error {
 		return err
 	}
 	apps, failed := o.convertAll(found)
+	if err := o.warnOfStrays(ctx, found, apps); err != nil {
+		return err
+	}
 	if o.apply {
 		created, err := o.createAll(ctx, apps)
 		if err != nil {

@@ -57,10 +57,9 @@ func (o *options) fromFiles() ([]source, error) {
 		return nil, err
 	}
 	var found []source
-	others := 0
 	for _, object := range set.Objects {
 		if object.GroupVersionKind() != oldKind {
-			others++
+			o.others = append(o.others, source{object: object.Unstructured, place: object.Place()})
 			continue
 		}
 		found = append(found, source{object: object.Unstructured, place: object.Place()})
@@ -68,7 +67,7 @@ func (o *options) fromFiles() ([]source, error) {
 	if len(found) == 0 {
 		return nil, fmt.Errorf("the files hold no Application of %s", oldKind.GroupVersion())
 	}
-	if others > 0 {
+	if others := len(o.others); others > 0 {
 		o.env.Warnf("objects of other kinds are left out: %d", others)
 	}
 	return found, nil

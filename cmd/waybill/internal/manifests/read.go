@@ -29,7 +29,7 @@ type Set struct {
 	// Problems are files and documents that could not be used.
 	Problems []manifest.Problem
 
-	// Charts are folders that were left out because they hold a Helm chart.
+	// Charts are the Chart.yaml of folders that were left out because they hold a Helm chart.
 	Charts []string
 
 	// folders are where the objects were found, one for each: for what a kustomization makes, that is

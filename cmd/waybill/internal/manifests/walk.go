@@ -32,22 +32,14 @@ func (s *Set) folder(name string) error {
 	if err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
-	charts, err := findCharts(sub)
-	if err != nil {
-		return fmt.Errorf("read %s: %w", name, err)
-	}
-	var ignore strings.Builder
-	for _, chart := range charts {
-		s.Charts = append(s.Charts, path.Join(filepath.ToSlash(name), chart))
-		ignore.WriteString("/" + chart + "/\n")
-	}
-	if len(charts) == 1 && charts[0] == "." {
-		return nil
-	}
 	begin := len(s.Objects)
 	opened := &recorder{FS: sub}
 	_, problems, err := plain.Render(context.Background(), opened, plain.Options{
-		Ignore: ignore.String(),
+		Chart: func(dir string) {
+			chart := path.Join(dir, "Chart.yaml")
+			opened.forget(chart)
+			s.Charts = append(s.Charts, path.Join(filepath.ToSlash(name), chart))
+		},
 		Kustomization: func(dir string) ([]manifest.Object, []manifest.Problem, error) {
 			return nil, nil, s.build(repo, path.Join(filepath.ToSlash(name), dir), path.Join(within, dir))
 		},
@@ -114,6 +106,13 @@ func (r *recorder) Open(name string) (fs.File, error) {
 	return file, err
 }
 
+// forget leaves out a file that is no manifest.
+func (r *recorder) forget(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.opened, name)
+}
+
 func (r *recorder) names() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,23 +158,4 @@ func duplicate(object manifest.Object, elsewhere string) manifest.Problem {
 
 func nested(one, other string) bool {
 	return strings.HasPrefix(one+"/", other+"/") || strings.HasPrefix(other+"/", one+"/")
-}
-
-// findCharts returns the topmost folders that hold a chart.
-func findCharts(fsys fs.FS) ([]string, error) {
-	var charts []string
-	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
-			return err
-		}
-		if d.Name() == ".git" {
-			return fs.SkipDir
-		}
-		if _, err := fs.Stat(fsys, path.Join(name, "Chart.yaml")); err != nil {
-			return nil
-		}
-		charts = append(charts, name)
-		return fs.SkipDir
-	})
-	return charts, err
 }

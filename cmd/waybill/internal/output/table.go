@@ -10,6 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
+
+	"waybill.dev/waybill/sync/excerpt"
 )
 
 // TableOptions set how a table is printed.
@@ -20,12 +22,10 @@ type TableOptions struct {
 	NoHeaders bool
 }
 
-// PrintTable prints a table with aligned columns. If w is a terminal and NO_COLOR is not set, words
+// PrintTable prints a table with aligned columns, and each cell on one line. If w is a terminal and NO_COLOR is not set, words
 // in columns that show a state are coloured.
 func PrintTable(w io.Writer, table *metav1.Table, o TableOptions) error {
-	if !o.Wide {
-		shortenCells(table)
-	}
+	fold(table, o.Wide)
 	var buffer bytes.Buffer
 	printer := printers.NewTablePrinter(printers.PrintOptions{Wide: o.Wide, NoHeaders: o.NoHeaders})
 	if err := printer.PrintObj(table, &buffer); err != nil {
@@ -69,11 +69,20 @@ var commit = regexp.MustCompile(`\b(sha1:[0-9a-f]{7}|sha256:[0-9a-f]{7})[0-9a-f]
 // Shorten cuts the commits in a text to the part that people compare.
 func Shorten(text string) string { return commit.ReplaceAllString(text, "$1") }
 
-func shortenCells(table *metav1.Table) {
+// fold makes one line of each cell, as the printer leaves out what follows a line break, and shortens
+// commits unless the table is wide.
+func fold(table *metav1.Table, wide bool) {
+	changeCells(table, excerpt.Line)
+	if !wide {
+		changeCells(table, Shorten)
+	}
+}
+
+func changeCells(table *metav1.Table, change func(string) string) {
 	for _, row := range table.Rows {
 		for i, cell := range row.Cells {
 			if text, ok := cell.(string); ok {
-				row.Cells[i] = Shorten(text)
+				row.Cells[i] = change(text)
 			}
 		}
 	}

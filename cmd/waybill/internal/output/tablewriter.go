@@ -32,9 +32,7 @@ func NewTableWriter(w io.Writer, o TableOptions) *TableWriter {
 
 // Print writes the rows of a table, and before the first row of all the names of the columns.
 func (t *TableWriter) Print(table *metav1.Table) error {
-	if !t.wide {
-		shortenCells(table)
-	}
+	fold(table, t.wide)
 	t.buffer.Reset()
 	if err := t.printer.PrintObj(table, t.tabs); err != nil {
 		return fmt.Errorf("print table: %w", err)

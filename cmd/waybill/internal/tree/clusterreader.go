@@ -148,6 +148,9 @@ func (r *clusterReader) read(ctx context.Context, id manifest.ID) (*unstructured
 			return nil, node
 		}
 		node.Health, node.Message = health.OfMetadata(object.DeletionTimestamp != nil)
+		if object.DeletionTimestamp != nil && gvk.GroupKind() == namespaceKind {
+			node.Message = lingering(ctx, c, key, node.Message)
+		}
 		known, err := withoutContent(gvk, object)
 		if err != nil {
 			r.note(err.Error())
@@ -161,6 +164,21 @@ func (r *clusterReader) read(ctx context.Context, id manifest.ID) (*unstructured
 		return nil, node
 	}
 	return object, describe(object, r)
+}
+
+var namespaceKind = schema.GroupKind{Kind: "Namespace"}
+
+// lingering adds to a message what a Namespace that is being deleted waits for, if it says.
+func lingering(ctx context.Context, c client.Client, key client.ObjectKey, message string) string {
+	namespace := &unstructured.Unstructured{}
+	namespace.SetGroupVersionKind(namespaceKind.WithVersion("v1"))
+	if err := c.Get(ctx, key, namespace); err != nil {
+		return message
+	}
+	if problem := health.NamespaceProblem(namespace); problem != "" {
+		return message + ": " + problem
+	}
+	return message
 }
 
 // unread returns the health of an object that could not be read.

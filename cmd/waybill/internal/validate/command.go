@@ -40,8 +40,8 @@ Objects of Waybill's kinds are checked against the schemas of their
 CustomResourceDefinitions, unknown fields and CEL rules included, and by the rules of
 waybill-webhook, as far as they ask nobody. An installation is checked against its
 definition where that is among the files. All files must parse, and no two documents of a
-folder, and of the folders in it, may describe one object. Kustomizations are built; folders
-with a Helm chart are left out.
+folder, and of the folders in it, may describe one object. Kustomizations are built. A folder
+with a Helm chart is left out with a warning: GitSyncs do not apply charts.
 
 Each error is printed with its file and line. Ends with exit code 1 when there is one.`,
 		Example: examples,
@@ -62,7 +62,7 @@ func (o *options) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.print(r, set, args); err != nil {
+	if err := o.print(r, args); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(r.Findings, func(f finding) bool { return o.strict || f.Severity == severityError }) {
@@ -71,7 +71,7 @@ func (o *options) run(ctx context.Context, args []string) error {
 	return nil
 }
 
-func (o *options) print(r *report, set *manifests.Set, args []string) error {
+func (o *options) print(r *report, args []string) error {
 	if o.format.Structured() {
 		return o.format.Print(o.env.Out, r)
 	}
@@ -85,11 +85,8 @@ func (o *options) print(r *report, set *manifests.Set, args []string) error {
 	if r.Checked+r.Others+len(r.Findings) == 0 {
 		o.env.Warnf("there is no manifest in %s", strings.Join(args, ", "))
 	}
-	fmt.Fprintf(o.env.ErrOut, "%d objects of Waybill checked, %d of other kinds only parsed: %d errors, %d warnings\n",
-		r.Checked, r.Others, counts[severityError], counts[severityWarning])
-	for _, chart := range set.Charts {
-		fmt.Fprintln(o.env.ErrOut, printers.EscapeTerminal("left out: chart "+chart))
-	}
+	fmt.Fprintf(o.env.ErrOut, "%s of Waybill checked, %d of other kinds only parsed: %s, %s\n", output.Count(r.Checked, "object"), r.Others,
+		output.Count(counts[severityError], "error"), output.Count(counts[severityWarning], "warning"))
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/waybill/internal/manifests"
 	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/render/plain"
 )
 
 // Severities of a finding.
@@ -60,6 +61,9 @@ func inspect(ctx context.Context, set *manifests.Set) (*report, error) {
 			File: p.File, Line: p.Line, Kind: p.ID.Kind, Namespace: p.ID.Namespace, Name: p.ID.Name,
 			Severity: severityWarning, Message: p.Message,
 		})
+	}
+	for _, chart := range set.Charts {
+		r.Findings = append(r.Findings, finding{File: chart, Severity: severityWarning, Message: plain.ChartMessage})
 	}
 	known := definitions(set)
 	for _, object := range set.Objects {
