@@ -15,6 +15,8 @@ type ledger struct {
 	limits limits
 	// over is called when the sum, or the number of objects of a kind, exceeds its limit.
 	over func(error)
+	// rewound is called when the API server turns out to have gone back in time.
+	rewound func(error)
 
 	mu    sync.Mutex
 	sum   int64

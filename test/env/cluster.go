@@ -58,6 +58,7 @@ type Cluster struct {
 	apiServer *Process   // nil while killed
 	manager   *Process   // kube-controller-manager, also in others
 	others    []*Process // everything but the API server
+	etcd      *Process   // also in others
 	stopOnce  sync.Once
 
 	audit struct {
