@@ -26,6 +26,9 @@ type holder struct {
 	// kinds are those that the owner uses; needed is what Apply needs of them.
 	kinds  map[*kind]bool
 	needed scopes
+	// surveyed: strays were looked for; strays are those that were found, and are still there.
+	surveyed bool
+	strays   []recordKey
 }
 
 // scopes are namespaces of kinds.

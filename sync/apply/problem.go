@@ -50,6 +50,9 @@ const (
 	// ReasonPruneHeld: objects that may no longer be wanted stay until everything that is wanted
 	// has been read and applied.
 	ReasonPruneHeld = "PruneHeld"
+	// ReasonStray: the object carries the mark of the owner, and is in neither its source nor its
+	// inventory, which may have been restored from a backup. It stays.
+	ReasonStray = "Stray"
 )
 
 // wayOut says what to do about an immutable field.

@@ -85,6 +85,7 @@ func (r *Reconciler) handOver(s *scope, t *target) {
 		Health:           s.gs.Spec.Wait,
 		Intent:           intent.declare,
 		Prune:            s.gs.GetPrune(),
+		Survey:           true,
 		// The content of a broken file is not known, so no object may be considered removed.
 		Partial: len(got.problems) > 0,
 	}

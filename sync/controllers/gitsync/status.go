@@ -41,7 +41,7 @@ func (s *scope) report() (reconcile.Outcome, error) {
 	}
 	s.session.sickSince = time.Time{}
 	s.gs.Status.Revision = s.session.source.revision.String()
-	outcome.Message = s.message() + s.warnings(apply.ReasonNotWatched) + s.fought()
+	outcome.Message = s.message() + s.warnings(apply.ReasonNotWatched) + s.warnings(apply.ReasonStray) + s.fought()
 	return outcome, nil
 }
 
