@@ -66,6 +66,8 @@ type view struct {
 	objects []recordKey
 	// leaving are on their way out of the cluster.
 	leaving []recordKey
+	// strays are those that the last Apply has named.
+	strays []recordKey
 	// settled: everything was applied, and there is nothing to wait for.
 	settled bool
 	// health: the owner asked to be notified of changes of health.

@@ -93,6 +93,14 @@ func (k *kind) awaitStray(name types.NamespacedName, h *holder) bool {
 	return true
 }
 
+// strays reports whether an object that was named as a stray is still there.
+func (k *kind) strays(name types.NamespacedName, mark string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	o := k.objects[name]
+	return o != nil && o.marked(mark)
+}
+
 // marked reports whether an object that is not being deleted has a mark, and fields that our applies
 // set: controllers copy annotations and labels to other objects.
 func (o *object) marked(mark string) bool {

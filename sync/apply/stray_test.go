@@ -52,6 +52,8 @@ func TestSurvey_namesWhatTheInventoryDoesNotKnow(t *testing.T) {
 
 	f.delete("configmaps", "later")
 	f.awaitNotice()
+	seen, _ := f.Observe(f.owner)
+	assert.False(t, seen.Settled, "there is something else to say")
 	assert.Empty(t, f.surveyed(backup, configMap(t, "old", "one")))
 }
 
