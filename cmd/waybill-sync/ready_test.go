@@ -13,12 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
-	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/program"
 )
@@ -90,46 +87,4 @@ func TestProgram_isReadyWhereAnotherLeads(t *testing.T) {
 	assert.Equal(t, leader, holder())
 	require.NoError(t, first.Stop(t.Context()))
 	require.Eventually(t, func() bool { return holder() != "" && holder() != leader }, limit, often, "nobody takes over")
-	endsWhenRestored(t, bin, cluster)
-}
-
-// endsWhenRestored: a process whose API server was restored from a snapshot would hear of nothing until
-// that has caught up with what the process has seen. It ends, to be started again.
-func endsWhenRestored(t *testing.T, bin string, cluster *env.Cluster) {
-	t.Helper()
-	process, err := program.Start(t.Context(), program.Options{
-		Name: program.Sync, As: "restored", Bin: bin, Kubeconfig: cluster.KubeconfigFile(), Args: []string{"--controllers=agent"},
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = process.Kill() })
-	apps := dynamic.NewForConfigOrDie(cluster.RESTConfig()).Resource(v1alpha1.GroupVersion.WithResource("applications")).Namespace("default")
-	require.NoError(t, cluster.Rewind(t.Context(), func() {
-		_, err := apps.Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": v1alpha1.GroupVersion.String(), "kind": "Application", "metadata": map[string]any{"name": "shop"},
-			"spec": map[string]any{"type": "shop", "selector": map[string]any{"matchLabels": map[string]any{"app": "shop"}}},
-		}}, metav1.CreateOptions{})
-		require.NoError(t, err)
-		require.Eventually(t, func() bool {
-			app, err := apps.Get(t.Context(), "shop", metav1.GetOptions{})
-			if err != nil {
-				return false
-			}
-			observed, _, _ := unstructured.NestedInt64(app.Object, "status", "observedGeneration")
-			return observed == app.GetGeneration()
-		}, limit, often, "it goes on where the API server was only started again")
-		select {
-		case <-process.Done():
-			assert.Fail(t, "it ends where nothing but the API server was started again")
-		default:
-		}
-	}))
-	select {
-	case <-process.Done():
-	case <-time.After(limit):
-		require.Fail(t, "it goes on")
-	}
-	require.Error(t, process.Err(), "whoever supervises it starts it again")
-	log, err := process.Log()
-	require.NoError(t, err)
-	assert.Contains(t, log, "waybill-sync: restart to read everything again: the API server went back in time, from resource version ")
 }
