@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
@@ -37,8 +39,9 @@ type source struct {
 	refused bool
 }
 
-// Source returns a source for one reflector, with the objects of another. Once a connection was
-// refused, a watch that would go on from a resource version fails as expired. told is called with an
+// Source returns a source for one reflector, with the objects of another. A watch waits until
+// connections are accepted; if one was refused, and it would go on from a resource version, it fails as
+// expired. told is called with an
 // *Error when the API server turns out to have gone back in time; it must not block.
 func Source(from cache.ListerWatcherWithContext, told func(error)) *cache.ListWatch {
 	s := &source{from: from, told: told}
@@ -59,18 +62,38 @@ func (s *source) list(ctx context.Context, o metav1.ListOptions) (runtime.Object
 func (s *source) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	streams := o.SendInitialEvents != nil && *o.SendInitialEvents
 	s.reach(o.ResourceVersion)
-	w, err := s.from.WatchWithContext(ctx, o)
+	asked := time.Now()
+	w, err := s.begin(ctx, o)
 	switch {
 	case err != nil:
-		s.failed(err)
 		return nil, err
 	case streams:
 		return s.observe(w), nil
-	case s.interrupted():
+	}
+	refused, slow := s.interrupted(), time.Since(asked) > prompt
+	// The reflector backs off before it lists: whether time went back is found out at once.
+	if refused || slow {
+		refused = !s.looksOn(ctx) || refused
+	}
+	if refused {
 		w.Stop()
 		return nil, apierrors.NewResourceExpired("the API server was away meanwhile, and may have been restored: list again")
 	}
 	return w, nil
+}
+
+// prompt is how long a watch takes to begin at most where the API server is there. One that starts accepts
+// connections seconds before it answers.
+const prompt = 500 * time.Millisecond
+
+// looksOn reports whether the API server knows the resource version that the reflector has reached.
+func (s *source) looksOn(ctx context.Context) bool {
+	page, err := s.from.ListWithContext(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return false
+	}
+	list, err := meta.ListAccessor(page)
+	return err == nil && s.compare(list.GetResourceVersion())
 }
 
 // reach records the resource version from which a reflector wants to go on.
@@ -82,10 +105,30 @@ func (s *source) reach(version string) {
 	}
 }
 
-func (s *source) failed(err error) {
+// begin begins a watch once the API server accepts connections. A reflector would try that once or twice
+// a minute, if it has been away for a while.
+func (s *source) begin(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	backoff := wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 5, Cap: 5 * time.Second}
+	for {
+		w, err := s.from.WatchWithContext(ctx, o)
+		if !utilnet.IsConnectionRefused(err) {
+			return w, err
+		}
+		s.refuse()
+		pause := time.NewTimer(backoff.Step())
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return nil, err
+		case <-pause.C:
+		}
+	}
+}
+
+func (s *source) refuse() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refused = s.refused || utilnet.IsConnectionRefused(err)
+	s.refused = true
 }
 
 // interrupted reports whether connections were refused before the present one.
@@ -99,13 +142,26 @@ func (s *source) interrupted() bool {
 
 // listed records that the reflector got everything as of a resource version.
 func (s *source) listed(version string) {
+	s.compare(version)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.newest, s.refused = version, false
+}
+
+// compare tells if the API server is at an earlier resource version than the reflector has reached, and
+// reports whether it is not.
+func (s *source) compare(now string) bool {
 	s.mu.Lock()
 	before := s.newest
-	s.newest, s.refused = version, false
-	s.mu.Unlock()
-	if older(version, before) {
-		s.told(&Error{Before: before, Now: version})
+	back := older(now, before)
+	if back {
+		s.newest = now // it is told once
 	}
+	s.mu.Unlock()
+	if back {
+		s.told(&Error{Before: before, Now: now})
+	}
+	return !back
 }
 
 // observe passes on the events of a watch that begins with everything there is.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -20,7 +22,9 @@ import (
 // server is an API server with one answer for each request.
 type server struct {
 	version  string // of lists
+	refusals int    // of the next watches
 	err      error  // of watches
+	takes    time.Duration
 	watching *watch.FakeWatcher
 }
 
@@ -29,9 +33,14 @@ func (s *server) list(context.Context, metav1.ListOptions) (runtime.Object, erro
 }
 
 func (s *server) watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	if s.refusals > 0 {
+		s.refusals--
+		return nil, fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
+	}
 	if s.err != nil {
 		return nil, s.err
 	}
+	<-time.After(s.takes)
 	s.watching = watch.NewFake()
 	return s.watching, nil
 }
@@ -69,31 +78,56 @@ func (o *observed) goOn(t *testing.T, version string) error {
 	return err
 }
 
-var refused = fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
-
 // A watch goes on where it was, unless the API server was away: it may have been restored, and would
 // be silent until it has caught up.
 func TestSource_listsAnewOnceConnectionsWereRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := observe()
+		o.listAt(t, "10")
+		require.NoError(t, o.goOn(t, "10"))
+		require.NoError(t, o.goOn(t, "12"), "a watch ends every few minutes, and goes on")
+
+		o.refusals, o.version = 100, "13"
+		began := time.Now()
+		err := o.goOn(t, "12")
+		require.True(t, apierrors.IsResourceExpired(err), "%v", err)
+		assert.True(t, o.watching.IsStopped())
+		assert.Less(t, time.Since(began), 100*6*time.Second, "it does not take ever longer to see that the API server is back")
+		o.listAt(t, "13")
+		require.NoError(t, o.goOn(t, "13"))
+
+		o.err = errors.New("too many requests")
+		require.Error(t, o.goOn(t, "13"))
+		o.err = nil
+		require.NoError(t, o.goOn(t, "13"), "the API server was there")
+		assert.Empty(t, o.told)
+
+		o.refusals, o.version = 1, "4"
+		require.True(t, apierrors.IsResourceExpired(o.goOn(t, "13")))
+		assert.Len(t, o.told, 1, "before the reflector lists, which backs off first")
+	})
+}
+
+// An API server that starts lets who connects wait, and refuses nobody.
+func TestSource_looksWhereAWatchIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := observe()
+		o.listAt(t, "10")
+		o.takes = time.Minute
+		require.NoError(t, o.goOn(t, "10"), "it was only slow")
+		o.version = "4"
+		require.True(t, apierrors.IsResourceExpired(o.goOn(t, "10")))
+		assert.Len(t, o.told, 1)
+	})
+}
+
+func TestSource_waitsNoLongerThanItsContext(t *testing.T) {
 	o := observe()
-	o.listAt(t, "10")
-	require.NoError(t, o.goOn(t, "10"))
-	require.NoError(t, o.goOn(t, "12"), "a watch ends every few minutes, and goes on")
-
-	o.err = refused
-	require.ErrorIs(t, o.goOn(t, "12"), syscall.ECONNREFUSED)
-	require.ErrorIs(t, o.goOn(t, "12"), syscall.ECONNREFUSED, "the reflector tries again")
-	o.err = nil
-	err := o.goOn(t, "12")
-	require.True(t, apierrors.IsResourceExpired(err), "%v", err)
-	assert.True(t, o.watching.IsStopped())
-	o.listAt(t, "13")
-	require.NoError(t, o.goOn(t, "13"))
-
-	o.err = errors.New("too many requests")
-	require.Error(t, o.goOn(t, "13"))
-	o.err = nil
-	require.NoError(t, o.goOn(t, "13"), "the API server was there")
-	assert.Empty(t, o.told)
+	o.refusals = 1
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := o.source.WatchWithContext(ctx, metav1.ListOptions{})
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
 
 func TestSource_tellsThatTimeWentBack(t *testing.T) {
