@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/rewind"
 	"waybill.dev/waybill/webhooks/certificate"
 	"waybill.dev/waybill/webhooks/inject"
 	"waybill.dev/waybill/webhooks/intake"
@@ -132,9 +133,11 @@ func newManager(config *rest.Config, o Options, holder *certificate.Holder) (man
 	}
 	objects := registration.CacheObjects(o.Registration.Namespace)
 	maps.Copy(objects, inject.CacheObjects())
+	guard := rewind.NewGuard()
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
 		Cache: cache.Options{
+			NewInformer:                 guard.NewInformer,
 			ByObject:                    objects,
 			DefaultTransform:            trim,
 			ReaderFailOnMissingInformer: true,
@@ -149,7 +152,7 @@ func newManager(config *rest.Config, o Options, holder *certificate.Holder) (man
 	if err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
-	return mgr, nil
+	return mgr, mgr.Add(guard)
 }
 
 func splitAddress(address string) (host string, port int, err error) {

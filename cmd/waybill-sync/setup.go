@@ -27,6 +27,7 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/render"
 	"waybill.dev/waybill/sync/render/isolated"
+	"waybill.dev/waybill/sync/rewind"
 	"waybill.dev/waybill/sync/source/address"
 	"waybill.dev/waybill/sync/source/chart"
 	"waybill.dev/waybill/sync/source/git"
@@ -53,9 +54,10 @@ func newManager(config *rest.Config, o *options) (ctrl.Manager, error) {
 			return nil, fmt.Errorf("build scheme: %w", err)
 		}
 	}
+	guard := rewind.NewGuard()
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
-		Cache:                         cache.Options{DefaultTransform: cluster.Trim},
+		Cache:                         cache.Options{DefaultTransform: cluster.Trim, NewInformer: guard.NewInformer},
 		Client:                        client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
 		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:        o.healthAddress,
@@ -67,6 +69,9 @@ func newManager(config *rest.Config, o *options) (ctrl.Manager, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the hub: %w", err)
+	}
+	if err := mgr.Add(guard); err != nil {
+		return nil, err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, err

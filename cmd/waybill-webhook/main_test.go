@@ -10,8 +10,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"waybill.dev/waybill/test/env"
+	"waybill.dev/waybill/webhooks/registration"
 )
 
 func TestMain(m *testing.M) { env.Main(m) }
@@ -81,12 +85,29 @@ func TestParse_defaults(t *testing.T) {
 
 // The program as the demo starts it: on its own outside of a cluster, with nothing prepared.
 func TestRun_becomesReady(t *testing.T) {
-	cluster := env.Start(t, env.Options{Name: "webhook-program", CRDs: []string{"../../charts/waybill/crds"}})
+	cluster := env.Start(t, env.Options{Name: "webhook-program", Own: true, CRDs: []string{"../../charts/waybill/crds"}})
+	_, ended := start(t, cluster)
+	require.NoError(t, cluster.Rewind(t.Context(), func() { assertRegistersAgain(t, cluster) }))
+	select {
+	case err := <-ended:
+		require.ErrorContains(t, err, "restart to read everything again: the API server went back in time")
+	case <-time.After(env.Limit):
+		require.Fail(t, "it goes on with what it has seen of an API server that was restored")
+	}
+
+	stop, ended := start(t, cluster)
+	stop()
+	require.NoError(t, <-ended)
+}
+
+// start runs the program until stop is called, and returns when it is ready.
+func start(t *testing.T, cluster *env.Cluster) (stop func(), ended <-chan error) {
+	t.Helper()
 	listen, health := env.Address(t), env.Address(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
+	result := make(chan error, 1)
 	go func() {
-		ended <- run(ctx, []string{
+		result <- run(ctx, []string{
 			"--kubeconfig=" + cluster.KubeconfigFile(), "--url=https://" + listen, "--listen=" + listen,
 			"--health-probe-bind-address=" + health, "--metrics-bind-address=0", "--drain=0s", "--unregister-on-exit", "--log-level=error",
 		})
@@ -99,6 +120,19 @@ func TestRun_becomesReady(t *testing.T) {
 		defer resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
 	}, env.Limit, 20*time.Millisecond)
-	cancel()
-	require.NoError(t, <-ended)
+	return cancel, result
+}
+
+// assertRegistersAgain: the server puts back what it has registered, which takes watches that show changes.
+func assertRegistersAgain(t *testing.T, cluster *env.Cluster) {
+	t.Helper()
+	clientset, err := kubernetes.NewForConfig(cluster.RESTConfig())
+	require.NoError(t, err)
+	configurations := clientset.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	_, err = configurations.Patch(t.Context(), registration.ConfigurationName, types.JSONPatchType, []byte(`[{"op": "remove", "path": "/webhooks"}]`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		found, err := configurations.Get(t.Context(), registration.ConfigurationName, metav1.GetOptions{})
+		return err == nil && len(found.Webhooks) > 0
+	}, env.Limit, 20*time.Millisecond)
 }

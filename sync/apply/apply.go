@@ -23,6 +23,7 @@ func (a *Applier) Apply(ctx context.Context, request Request) Result {
 	r.prepare()
 	r.deliver(ctx)
 	r.prune(ctx)
+	r.survey()
 	return r.finish()
 }
 

@@ -26,6 +26,9 @@ type holder struct {
 	// kinds are those that the owner uses; needed is what Apply needs of them.
 	kinds  map[*kind]bool
 	needed scopes
+	// surveyed: strays were looked for; strays are those that were found, and are still there.
+	surveyed bool
+	strays   []recordKey
 }
 
 // scopes are namespaces of kinds.
@@ -63,6 +66,8 @@ type view struct {
 	objects []recordKey
 	// leaving are on their way out of the cluster.
 	leaving []recordKey
+	// strays are those that the last Apply has named.
+	strays []recordKey
 	// settled: everything was applied, and there is nothing to wait for.
 	settled bool
 	// health: the owner asked to be notified of changes of health.

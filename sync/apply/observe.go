@@ -10,7 +10,8 @@ import (
 // Observation is what is known of an owner's objects without any request.
 type Observation struct {
 	// Settled: the last Apply did all there was to do, and nothing of it or of what
-	// is watched has been edited or deleted since. Another Apply would write nothing.
+	// is watched has been edited or deleted since, and every stray that it named is still there.
+	// Another Apply would do nothing.
 	Settled bool
 	// Drifted are objects that are no longer as they were applied, or as they were when Watch was
 	// called.
@@ -68,6 +69,9 @@ func (a *Applier) Observe(owner Owner) (Observation, bool) {
 	if applied != nil {
 		for _, key := range applied.leaving {
 			o.addStatus(key, h)
+		}
+		for _, key := range applied.strays {
+			o.Settled = o.Settled && key.kind.strays(key.name, h.mark)
 		}
 	}
 	return o, len(items) > 0

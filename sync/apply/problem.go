@@ -50,6 +50,9 @@ const (
 	// ReasonPruneHeld: an object that may no longer be wanted stays until something else has been read
 	// or applied; the message names it.
 	ReasonPruneHeld = "PruneHeld"
+	// ReasonStray: the object carries the mark of the owner, and is in neither its source nor its
+	// inventory, which may have been restored from a backup. It stays.
+	ReasonStray = "Stray"
 )
 
 // wayOut says what to do about an immutable field.

@@ -39,6 +39,10 @@ type Request struct {
 	As func(manifest.ID) Target
 	// Health asks for Result.Health, and for Notify when it changes.
 	Health bool
+	// Survey asks for warnings of objects that carry the mark of the owner and are neither in Objects
+	// nor in Inventory. They are looked for at the first Apply of an owner that has no Problems, among
+	// the kinds that it delivers or removes, which costs no request.
+	Survey bool
 	// Intent, if not nil, is called before the first write that would create an object that
 	// Inventory does not name, with an inventory that names it too. It must store that inventory,
 	// so that a crash leaves nothing behind that nobody knows of (C41). Its error ends the Apply

@@ -205,6 +205,7 @@ func (r *run) publish(result Result) {
 	v := &view{
 		settled: result.Err == nil && len(result.Problems) == 0 && len(result.Waiting) == 0,
 		health:  r.request.Health,
+		strays:  slices.Clone(r.holder.strays),
 	}
 	for _, it := range r.items {
 		if it.kind != nil {

@@ -35,13 +35,18 @@ type breaker struct {
 
 // RoundTrip sends a request unless the breaker is open. In that case a watch waits rather than
 // fails, so that informers continue as soon as the cluster is back, not when their own back-off
-// ends. Only informers watch, so nobody else has to wait.
+// ends. Only informers watch, so nobody else has to wait. One that would go on from a resource version
+// fails then: the cluster may have been restored meanwhile, and know no such version yet.
 func (b *breaker) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Host != b.host {
 		return nil, fmt.Errorf("refuse request to %s: the API server is %s", req.URL.Host, b.host)
 	}
-	if err := b.pass(req); err != nil {
+	waited, err := b.pass(req)
+	if err != nil {
 		return nil, err
+	}
+	if waited && goesOn(req) {
+		return nil, errMissed
 	}
 	impatient := time.AfterFunc(b.patience, b.suspect)
 	resp, err := b.base.RoundTrip(req)
@@ -85,22 +90,25 @@ func (b *breaker) judge(resp *http.Response) {
 	b.answered.Store(time.Now().UnixNano())
 }
 
-// pass returns nil as soon as the request may be sent.
-func (b *breaker) pass(req *http.Request) error {
-	for {
+// errMissed is the error of a watch that was to go on where it was before the cluster was lost.
+var errMissed = errors.New("the cluster was lost meanwhile: list again")
+
+// pass returns no error as soon as the request may be sent, and whether it had to wait.
+func (b *breaker) pass(req *http.Request) (waited bool, err error) {
+	for ; ; waited = true {
 		b.mu.Lock()
 		open, back, gone := b.open, b.back, b.gone
 		b.mu.Unlock()
 		if open == nil {
-			return nil
+			return waited, nil
 		}
 		if gone || !isWatch(req) {
-			return open
+			return waited, open
 		}
 		select {
 		case <-back:
 		case <-req.Context().Done():
-			return req.Context().Err()
+			return waited, req.Context().Err()
 		}
 	}
 }
@@ -169,4 +177,11 @@ func (b *breaker) lastAnswer() time.Time {
 func isWatch(req *http.Request) bool {
 	return req.Method == http.MethodGet && strings.Contains(req.URL.RawQuery, "watch=") &&
 		req.URL.Query().Get("watch") != "false"
+}
+
+// goesOn reports whether a watch begins at a resource version, rather than with all objects.
+func goesOn(req *http.Request) bool {
+	query := req.URL.Query()
+	version := query.Get("resourceVersion")
+	return version != "" && version != "0" && query.Get("sendInitialEvents") != "true"
 }

@@ -16,6 +16,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/rewind"
 )
 
 // counter counts what is listed and watched through one client, until that is garbage collected.
@@ -188,7 +189,7 @@ func (l *ledger) informer(
 	if _, installations := object.(*v1alpha1.ApplicationInstallation); installations {
 		what, most = "ApplicationInstallations", maxInstallations
 	}
-	a, source := l.account(what, most), toolscache.ToListerWatcherWithContext(from)
+	a, source := l.account(what, most), rewind.Source(toolscache.ToListerWatcherWithContext(from), l.rewound)
 	return toolscache.NewSharedIndexInformer(&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (apiruntime.Object, error) {
 			page, err := source.ListWithContext(ctx, o)

@@ -23,6 +23,7 @@ func (m *member) engage() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.cluster, m.disengage, m.driven = c, cancel, false
+	m.past, m.engagedAt = nil, time.Now()
 	return nil
 }
 
@@ -67,7 +68,7 @@ func (m *member) build(ctx context.Context) (*Cluster, error) {
 	c := &Cluster{
 		name: m.key, uid: m.identity.uid, ctx: ctx, kinds: m.registry.local.kinds,
 		lost: m.link.breaker.err, returned: m.link.breaker.returned, holds: m.holds,
-		config: m.link.config, views: newViews(), ledger: m.link.intake.ledger(),
+		config: m.link.config, views: newViews(), ledger: m.link.intake.ledger(m.rewound),
 	}
 	httpClient, err := c.open()
 	if err != nil {

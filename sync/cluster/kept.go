@@ -24,6 +24,8 @@ type ledger struct {
 	// kept and underWay are what the cluster takes of that of all clusters.
 	kept     *holder
 	underWay *share
+	// rewound is called when the API server turns out to have gone back in time.
+	rewound func(error)
 
 	mu    sync.Mutex // also that of its accounts
 	sum   int64
@@ -53,8 +55,8 @@ func (l *ledger) receive(weight int64) (exceeds bool) {
 }
 
 // ledger returns the ledger of an engagement.
-func (in *intake) ledger() *ledger {
-	return &ledger{limits: in.limits, over: in.over, kept: in.kept, underWay: in.share}
+func (in *intake) ledger(rewound func(error)) *ledger {
+	return &ledger{limits: in.limits, over: in.over, kept: in.kept, underWay: in.share, rewound: rewound}
 }
 
 // end takes note that the engagement has ended: what was kept is garbage.

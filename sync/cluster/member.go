@@ -54,6 +54,8 @@ type member struct {
 	disengage context.CancelFunc
 	offered   *offer // other credentials that were not tried yet; nil if there are none
 	excess    error  // that the cluster sent too much, and was not excluded for yet; nil if it did not
+	past      error  // that the cluster went back in time since it was engaged; nil if it did not
+	engagedAt time.Time
 }
 
 func newMember(r *Registry, key types.NamespacedName, hash string) *member {
@@ -181,7 +183,7 @@ func (m *member) probe(ctx context.Context) (identity, error) {
 // mustIdentify reports whether the identity is not known or may have changed. A cluster that never
 // falls silent is upgraded, too.
 func (m *member) mustIdentify() bool {
-	return !m.engaged() || m.failures > 0 || time.Since(m.asked) >= versionEvery*m.registry.options.ProbeInterval
+	return !m.engaged() || m.failures > 0 || m.isPast() || time.Since(m.asked) >= versionEvery*m.registry.options.ProbeInterval
 }
 
 // mayNotAsk reports whether err only means that our user may not read the readiness.
@@ -226,6 +228,7 @@ func (m *member) answered(id identity, refused error) {
 		if id.uid != m.identity.uid {
 			m.drop()
 		}
+		m.renew()
 		m.identity = id
 		if yields, refused = m.registry.admit(m.key, id.uid); refused != nil {
 			m.drop()

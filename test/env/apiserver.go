@@ -79,6 +79,9 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.mu.Lock()
+	c.store = p
+	c.mu.Unlock()
 	client := c.etcdClient()
 	return p.until(ctx, "etcd", func(ctx context.Context) error {
 		return getOK(ctx, client, "http://etcd/health")

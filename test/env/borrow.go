@@ -48,7 +48,7 @@ type loan struct {
 // startOrBorrow starts a cluster, or borrows one where there is a pool.
 func startOrBorrow(ctx context.Context, o Options) (*Cluster, error) {
 	socket := os.Getenv(poolVariable)
-	if socket == "" {
+	if socket == "" || o.Own {
 		return StartCluster(ctx, o)
 	}
 	if o.Name == "" {

@@ -41,6 +41,8 @@ type Options struct {
 	CRDs []string
 	// APIServerFlags are added to kube-apiserver's own, as --name=value.
 	APIServerFlags []string
+	// Own starts a cluster even where there is a pool to borrow from, for what cannot be undone.
+	Own bool
 }
 
 // Cluster is a running control plane.
@@ -61,6 +63,7 @@ type Cluster struct {
 	manager   *Process   // kube-controller-manager, also in others
 	others    []*Process // everything but the API server
 	beside    []func()   // called before everything else when the cluster stops
+	store     *Process   // also in others
 	stopOnce  sync.Once
 
 	audit struct {

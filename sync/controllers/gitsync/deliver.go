@@ -91,6 +91,7 @@ func (r *Reconciler) handOver(s *scope, t *target) {
 		Unread:           got.problems,
 		Adopt:            s.gs.Spec.Adopt,
 		Force:            s.gs.Spec.Force,
+		Survey:           true,
 	}
 	r.begin(s, t)
 	applier, timeout, progress := t.applier, s.gs.GetTimeout(), t.progress

@@ -46,7 +46,7 @@ func (s *scope) report() (reconcile.Outcome, error) {
 		return s.reportPaused(outcome, behind), nil
 	}
 	s.gs.Status.Revision = s.session.source.revision.String()
-	outcome.Message = s.message() + s.warnings(apply.ReasonNotWatched) + s.fought() + s.pausedNote() + s.session.ignored
+	outcome.Message = s.message() + s.warnings(apply.ReasonNotWatched) + s.warnings(apply.ReasonStray) + s.fought() + s.pausedNote() + s.session.ignored
 	return outcome, nil
 }
 

@@ -1,0 +1,9 @@
+// Package rewind notices that an API server went back to an earlier state, because its etcd was
+// restored from a snapshot. A watch of before would go on from a resource version of the future:
+// the API server accepts that, and sends nothing until it has caught up. What was remembered by
+// resource version is void as well.
+//
+// It costs nothing while the API server is there: once connections to it were refused, as they are
+// while etcd is restored, a watch does not go on but its reflector lists anew. A list that is older
+// than what was seen before shows that time went back.
+package rewind
