@@ -63,9 +63,9 @@ func TestSurvey_waitsUntilEverythingIsKnown(t *testing.T) {
 	f.mustApply(nil, configMap(t, "old", "one"), configMap(t, "later", "one"))
 	f.restart()
 	request := f.request(nil, configMap(t, "old", "one"))
-	request.Survey, request.Partial = true, true
+	request.Survey, request.Unread = true, []manifest.Problem{{File: "broken.yaml", Reason: manifest.ReasonInvalidManifest}}
 	requireClean(t, f.Apply(t.Context(), request))
-	request.Partial = false
+	request.Unread = nil
 	require.Len(t, f.Apply(t.Context(), request).Warnings, 1)
 	assert.Empty(t, f.surveyed(nil, configMap(t, "old", "one"), configMap(t, "later", "two")), "it is wanted again")
 	assert.Empty(t, f.surveyed(nil, configMap(t, "old", "one"), configMap(t, "later", "two")))

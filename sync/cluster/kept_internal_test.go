@@ -136,7 +136,7 @@ func TestAccount(t *testing.T) {
 	}
 	var over error
 	kept := newKept(1 << 40)
-	l := newIntake(nil, "", Options{limits: defaultLimits(), underWay: newUnderWay(), kept: kept}, func(err error) { over = err }).ledger()
+	l := newIntake(nil, "", Options{limits: defaultLimits(), underWay: newUnderWay(), kept: kept}, func(err error) { over = err }).ledger(nil)
 	a := l.account("things", 2)
 	a.watched(true)
 	require.NoError(t, a.event(watch.Event{Type: watch.Added, Object: object("a", 1000)}))
