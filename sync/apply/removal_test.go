@@ -113,7 +113,8 @@ func TestPrune_oneObjectUnderTwoNames(t *testing.T) {
 	guess.Namespace = "default"
 	left := f.Delete(t.Context(), f.owner, []manifest.ID{guess, first.Inventory[0]})
 	assert.Equal(t, first.Inventory, left.Inventory)
-	assert.Equal(t, []string{"DELETE /api/v1/namespaces/" + space.GetName(), "GET /api/v1/namespaces/" + space.GetName()}, f.requests.take())
+	get := "GET /api/v1/namespaces/" + space.GetName()
+	assert.Equal(t, []string{"DELETE /api/v1/namespaces/" + space.GetName(), get, get}, f.requests.take(), "is it going, and what does it wait for")
 	_, err := f.admin.dynamic.Resource(resource("namespaces")).Patch(t.Context(), space.GetName(), mergePatch,
 		[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
