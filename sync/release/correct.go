@@ -58,7 +58,7 @@ func (e *Engine) Detect(ctx context.Context, t Target, id Identity, dirty []mani
 }
 
 func (e *Engine) drift(ctx context.Context, t Target, id Identity, dirty []manifest.ID, dryRun []string) (Drift, error) {
-	observed, err := e.observeAgain(ctx, t, id)
+	observed, err := e.observeOurs(ctx, t, id)
 	if err != nil {
 		return Drift{}, err
 	}
@@ -68,9 +68,6 @@ func (e *Engine) drift(ctx context.Context, t Target, id Identity, dirty []manif
 	}
 	j := job{engine: e, target: t, desired: Desired{Identity: id}, observed: observed}
 	return inSession(ctx, j, func(_ context.Context, s *session) (Drift, error) {
-		if id.Seen != nil {
-			s.store.contents[id.Seen.current.Version] = id.Seen.current
-		}
 		if notDeployed != nil {
 			drift, err := s.putBack(dirty, dryRun)
 			return drift, cmp.Or(s.failed("correct", err), notDeployed)

@@ -27,9 +27,6 @@ type Identity struct {
 	// writes, such as a status. A record that it does not vouch for is neither run nor applied, unless
 	// Ensure finds that it is just what it would make itself; nil vouches for none.
 	Known *v1alpha1.ReleaseStatus
-	// Seen is what Ensure has just read of the release; Correct and Detect go by it, and read no record
-	// again. Default: they read it.
-	Seen *Seen
 }
 
 // Stamp returns the marks that every object of the release carries (C53, C55).

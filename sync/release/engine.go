@@ -50,9 +50,6 @@ type Result struct {
 	Gone bool
 	// Adopted says that the release was as desired already, and had not been noted.
 	Adopted bool
-	// Seen is what was read of a release that was as desired, for a Correct that follows at once; nil if
-	// an action was taken, or the release is Adopted.
-	Seen *Seen
 	// Objects of its manifest, without hooks and CRDs.
 	Objects []manifest.ID
 	// Written has the objects that the action wrote, or found to be right, as the API server returned
@@ -85,25 +82,20 @@ func (e *Engine) Ensure(ctx context.Context, t Target, d Desired) (Result, error
 	}
 	var result Result
 	altered := false
-	for step := range maxSteps {
-		observed, unchanged := Observed{}, false
-		if step == 0 {
-			observed, unchanged = e.glance(ctx, t, d.Identity, digest)
-		}
-		if !unchanged {
-			if observed, err = e.Observe(ctx, t, d.Identity); err != nil {
-				return result, err
-			}
+	for range maxSteps {
+		observed, err := e.Observe(ctx, t, d.Identity)
+		if err != nil {
+			return result, err
 		}
 		observed.Altered = altered
 		decision := Decide(observed, d.Identity, digest)
-		acted, err := e.Act(ctx, t, d, observed, decision)
+		step, err := e.Act(ctx, t, d, observed, decision)
 		if decision.Action == ActionNone && ReasonOf(err) == ReasonAltered {
 			altered = true
 			continue
 		}
-		if acted.Release.Name != "" || err != nil {
-			result = acted
+		if step.Release.Name != "" || err != nil {
+			result = step
 		}
 		result.Decision = decision
 		if err != nil || decision.final() {
@@ -227,9 +219,7 @@ func keep(ctx context.Context, s *session, _ Decision) (Result, error) {
 		return Result{}, s.failed("read release", err)
 	}
 	result, err := s.result(current)
-	if result.Adopted = adopted != nil; !result.Adopted && err == nil {
-		result.Seen = s.seen(current)
-	}
+	result.Adopted = adopted != nil
 	return result, err
 }
 

@@ -30,9 +30,6 @@ type Observed struct {
 	// Altered says that the newest record was read and differs from what was noted; Observe itself
 	// reads no contents.
 	Altered bool
-
-	// record of the newest revision, if that was read.
-	record *corev1.Secret
 }
 
 // Revision is one record of a release, as its labels describe it.
@@ -169,14 +166,6 @@ func revisionOf(record *metav1.PartialObjectMetadata) (Revision, bool) {
 		Changed:   changed,
 		uid:       record.UID,
 	}, true
-}
-
-// observeAgain is observeOurs, unless Ensure has just seen the release.
-func (e *Engine) observeAgain(ctx context.Context, t Target, id Identity) (Observed, error) {
-	if id.Seen != nil {
-		return id.Seen.observed, nil
-	}
-	return e.observeOurs(ctx, t, id)
 }
 
 // observeOurs observes a release that must exist and be ours.

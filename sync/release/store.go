@@ -11,10 +11,9 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/storage"
 	"helm.sh/helm/v3/pkg/storage/driver"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -27,10 +26,8 @@ import (
 // revision.
 type store struct {
 	ctx     context.Context // of the action: once it has ended, no further revision begins
-	secrets typedcorev1.SecretInterface
+	secrets corev1.SecretInterface
 	id      Identity
-	// record of the newest revision, if that was read already.
-	record *corev1.Secret
 
 	mu        sync.Mutex
 	revisions []Revision
@@ -52,7 +49,7 @@ type store struct {
 // newStore returns a store for the action of that context. How it ended is recorded for settleTime
 // after its end.
 func newStore(ctx, settled context.Context, config *rest.Config, id Identity, observed Observed) (*store, error) {
-	client, err := typedcorev1.NewForConfig(bound(settled, config))
+	client, err := corev1.NewForConfig(bound(settled, config))
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
@@ -65,7 +62,6 @@ func newStore(ctx, settled context.Context, config *rest.Config, id Identity, ob
 		ctx:       ctx,
 		secrets:   client.Secrets(id.Namespace),
 		id:        id,
-		record:    observed.record,
 		revisions: slices.Clone(observed.Revisions),
 		contents:  map[int]*helmrelease.Release{},
 		seals:     sealsOf(id.Known),
@@ -100,7 +96,7 @@ func (s *store) get(key string) (*helmrelease.Release, error) {
 	if known := s.contents[r.Number]; known != nil {
 		return known, nil
 	}
-	secret, err := s.read(key)
+	secret, err := s.secrets.Get(context.Background(), key, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, driver.ErrReleaseNotFound
 	}
@@ -114,14 +110,6 @@ func (s *store) get(key string) (*helmrelease.Release, error) {
 	found.Info.Status = r.Status // as observed and decided on
 	s.contents[r.Number] = found
 	return found, nil
-}
-
-// read returns a record, which may have been read when the release was observed.
-func (s *store) read(key string) (*corev1.Secret, error) {
-	if s.record != nil && s.record.Name == key {
-		return s.record, nil
-	}
-	return s.secrets.Get(context.Background(), key, metav1.GetOptions{})
 }
 
 // Query implements Helm's driver.Driver. Queried by status, it returns releases with their

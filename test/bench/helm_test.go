@@ -188,33 +188,3 @@ func helm100Noop(b *testing.B, s *results) {
 	s.atMost("writes", writes.max(), "each", 1)
 	s.rss(t.process)
 }
-
-// helm100Restart measures the requests of each of 100 installations after waybill-sync was killed and
-// started again, when nothing changed: every object is compared once, because nobody has watched.
-func helm100Restart(b *testing.B, s *results) {
-	t := startHelm100(b)
-	t.install(b, 0)
-	await(b, t.wanted, releases, observe.Ready)
-	var took, calls, lists, writes samples
-	for b.Loop() {
-		require.NoError(b, t.process.Kill())
-		before := t.mark(b)
-		token := newToken()
-		require.NoError(b, parallel(releases, func(i int) error {
-			return t.requestReconcile(b.Context(), t.client.Resource(installations).Namespace(ownNamespace(i)), definition, token)
-		}))
-		began := time.Now()
-		t.process = startSync(b, t.hub)
-		await(b, t.wanted, releases, handled(token))
-		took.since(began)
-		all := t.requests(b, before)
-		calls.add(all.count() / releases)
-		lists.add(all.count(of(secrets), func(r env.Request) bool { return r.Verb == "list" }) / releases)
-		writes.add(all.count(env.Writes) / releases)
-	}
-	s.inform("time", took.median(), "s")
-	s.atMost("requests", calls.median(), "each", 9)
-	s.atMost("lists", lists.median(), "of Secrets each", 0.1)
-	s.inform("writes", writes.median(), "each")
-	s.rss(t.process)
-}

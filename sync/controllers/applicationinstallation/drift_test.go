@@ -182,31 +182,3 @@ func TestInstallation_costsNothingWhenNothingChanged(t *testing.T) {
 	require.Len(t, got, 1, "one status write, and nothing else: %+v", got)
 	assert.Equal(t, "status", got[0].Subresource)
 }
-
-// The first pass of a process looks at each object once, and at the one record of the release: to list
-// records costs as much as there are Secrets in the namespace, for each installation of it.
-func TestInstallation_costsLittleAfterARestart(t *testing.T) {
-	w := newWorld(t)
-	w.define(nil)
-	inst := hub.AwaitReady(w.World, w.install(nil))
-	shared.process.Clusters.Remove(local)
-	mark, err := w.Cluster.AuditMark(t.Context())
-	require.NoError(t, err)
-	shared.process.Clusters.Ensure(local, "local", nil)
-	hub.Reconcile(w.World, inst)
-
-	got, err := w.Cluster.Requests(t.Context(), mark, env.Calls, env.Accepted, func(r env.Request) bool {
-		return strings.Contains(r.User, hub.Identity) && r.Namespace == w.Namespace && r.Resource != "events"
-	})
-	require.NoError(t, err)
-	requests := map[string]int{}
-	for _, r := range got {
-		requests[strings.TrimSpace(r.Verb+" "+r.Resource+" "+r.Subresource)]++
-	}
-	require.NotNil(t, inst.Status.Inventory)
-	objects := int(inst.Status.Inventory.Count) - 1 // but for the Application
-	assert.Equal(t, 2, requests["get secrets"], "the record, and that there is none after it")
-	assert.Zero(t, requests["list secrets"])
-	assert.Equal(t, 1, requests["patch applications"])
-	assert.Len(t, got, objects+4, "each object, the record, that there is none after it, the Application, and the status: %v", requests)
-}

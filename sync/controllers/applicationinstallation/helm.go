@@ -51,7 +51,6 @@ func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 		p.options.DriftDetection = v1alpha1.DriftEnabled
 	}
 	if result.Action == release.ActionNone {
-		p.seen = result.Seen
 		// Nothing was written, and no event shows what others did while nobody watched.
 		return m.compare(ctx, p, got, nil)
 	}
@@ -260,7 +259,6 @@ func identity(p plan) release.Identity {
 		Owner:     p.owner.String(),
 		OwnerHash: p.owner.Hash(),
 		Known:     p.vouched(),
-		Seen:      p.seen,
 	}
 }
 

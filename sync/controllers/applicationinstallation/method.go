@@ -7,7 +7,6 @@ import (
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/manifest"
-	"waybill.dev/waybill/sync/release"
 	"waybill.dev/waybill/sync/source/chart"
 	"waybill.dev/waybill/sync/source/git"
 )
@@ -45,8 +44,6 @@ type plan struct {
 	target *cluster.Cluster
 	// installed is set by of.
 	installed installed
-	// seen is what was just read of a release that needed no action, set by install of method helm.
-	seen *release.Seen
 	// deployed is that of the session, and inventory what it listed when the job began.
 	deployed  *deployed
 	inventory []manifest.ID
