@@ -36,12 +36,12 @@ data: {text: {{ .Values.text | default "one" | quote }}}
 func TestInstallation_saysWhichHookItWaitsFor(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.repo.Push(charts+"web", func(c *chart.Chart) {
-		c.Metadata.Version, c.Schema = "9.0.0-checked", nil
+		c.Metadata.Version, c.Schema = "0.9.0-checked", nil
 		c.Templates = []*chart.File{{Name: "templates/all.yaml", Data: []byte(checked)}}
 	})
 	require.NoError(t, err)
 	w.define(func(d *v1alpha1.ApplicationDefinitionSpec) {
-		d.Versions[0].Template.Source = w.webSource("9.0.0-checked")
+		d.Versions[0].Template.Source = w.webSource("0.9.0-checked")
 	})
 	says := func(inst *v1alpha1.ApplicationInstallation, part string) {
 		t.Helper()

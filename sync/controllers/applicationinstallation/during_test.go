@@ -50,12 +50,12 @@ func TestInstallation_driftDuringAHookIsPutRight(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			_, err := w.repo.Push(charts+"web", func(c *chart.Chart) {
-				c.Metadata.Version, c.Schema = "9.0.0-during", nil
+				c.Metadata.Version, c.Schema = "0.9.0-during", nil
 				c.Templates = []*chart.File{{Name: "templates/all.yaml", Data: []byte(account)}}
 			})
 			require.NoError(t, err)
 			w.define(func(d *v1alpha1.ApplicationDefinitionSpec) {
-				d.Versions[0].Template.Source = w.webSource("9.0.0-during")
+				d.Versions[0].Template.Source = w.webSource("0.9.0-during")
 			})
 			inst := hub.AwaitReady(w.World, w.install(nil))
 

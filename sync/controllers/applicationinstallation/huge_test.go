@@ -37,7 +37,7 @@ func TestInstallation_hugeObjectsAreNamed(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			version := "9.0.0-" + name
+			version := "0.9.0-" + name
 			_, err := w.repo.Push(charts+"web", func(c *chart.Chart) {
 				c.Metadata.Version = version
 				c.Templates = append(c.Templates, &chart.File{

@@ -155,12 +155,12 @@ metadata: {name: web}
 func TestInstallation_isDeletedDuringItsFirstHelmInstall(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.repo.Push(charts+"web", func(c *chart.Chart) {
-		c.Metadata.Version, c.Schema = "9.0.0-deleted", nil
+		c.Metadata.Version, c.Schema = "0.9.0-deleted", nil
 		c.Templates = []*chart.File{{Name: "templates/all.yaml", Data: []byte(hooked)}}
 	})
 	require.NoError(t, err)
 	w.define(func(d *v1alpha1.ApplicationDefinitionSpec) {
-		d.Versions[0].Template.Source = w.webSource("9.0.0-deleted")
+		d.Versions[0].Template.Source = w.webSource("0.9.0-deleted")
 	})
 	installing, uninstalling := w.admission("greeting"), w.admission("farewell")
 	inst := w.install(nil)
