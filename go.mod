@@ -46,6 +46,7 @@ require (
 	k8s.io/client-go v0.36.4
 	k8s.io/cri-streaming v0.36.4
 	k8s.io/klog/v2 v2.140.0
+	k8s.io/streaming v0.36.4
 	k8s.io/utils v0.0.0-20260507154919-ff6756f316d2
 	oras.land/oras-go/v2 v2.6.1
 	sigs.k8s.io/controller-runtime v0.24.1
@@ -58,7 +59,6 @@ require (
 require (
 	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674 // indirect
 	github.com/moby/spdystream v0.5.1 // indirect
-	k8s.io/streaming v0.36.4 // indirect
 )
 
 require (
