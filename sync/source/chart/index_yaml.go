@@ -102,6 +102,9 @@ func (y *yamlIndex) flow() (bool, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return false, err
 	}
+	if line, _, _ := bytes.Cut(begin, []byte("\n")); !bytes.ContainsAny(line, "{[") {
+		return false, nil // as most lines, for which expressions would cost more than all else
+	}
 	f := &flowIndex{builder: y.builder, r: y.r}
 	length, read, err := y.flowAt(begin, f)
 	if err != nil || length == 0 {
