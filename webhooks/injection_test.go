@@ -104,7 +104,7 @@ func TestInjection_marksWhatIsCreated(t *testing.T) {
 		{reason: "explicitly of one that does not match", labels: map[string]string{"app": "blog"},
 			annotations: map[string]string{v1alpha1.ApplicationAnnotation: "shop"}, want: `"shop" - -`, warning: "whose selector"},
 		{reason: "explicitly of one that is yet to come", labels: map[string]string{"app": "blog"},
-			annotations: map[string]string{v1alpha1.ApplicationAnnotation: "later"}, want: `"later" - -`},
+			annotations: map[string]string{v1alpha1.ApplicationAnnotation: "later"}, want: `"later" - -`, warning: "which does not exist in namespace"},
 	} {
 		obj := newConfigMap(ns, "", tc.labels, tc.annotations)
 		obj.GenerateName = "generated-" // its name is not there yet when it is looked at
