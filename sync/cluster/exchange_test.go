@@ -118,6 +118,15 @@ func driving(t *testing.T) (*cluster.Registry, <-chan *cluster.Cluster) {
 	return r, driven
 }
 
+// begun waits until a cluster is driven, and known to be: credentials that come before are those of another
+// engagement.
+func begun(t *testing.T, r *cluster.Registry, driven <-chan *cluster.Cluster) *cluster.Cluster {
+	t.Helper()
+	c := env.Receive(t, driven, "the cluster is not driven")
+	require.Same(t, c, engaged(t, r, one))
+	return c
+}
+
 // C38: rotated credentials are picked up live. Those of one user end nothing that is under way.
 func TestRegistry_goesOnWithARenewedToken(t *testing.T) {
 	ns := user(t).Namespace(t)
@@ -127,7 +136,7 @@ func TestRegistry_goesOnWithARenewedToken(t *testing.T) {
 	f := newFront(t)
 	r, driven := driving(t)
 	r.Ensure(one, "earlier", f.with(earlier))
-	c := env.Receive(t, driven, "the cluster is not driven")
+	c := begun(t, r, driven)
 
 	watched, err := c.Metadata().Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Watch(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
@@ -193,7 +202,7 @@ func TestRegistry_goesOnWithARenewedCertificate(t *testing.T) {
 	require.NoError(t, err)
 	r, driven := driving(t)
 	r.Ensure(one, "earlier", earlier)
-	c := env.Receive(t, driven, "the cluster is not driven")
+	c := begun(t, r, driven)
 	clientset, err := kubernetes.NewForConfig(c.Config())
 	require.NoError(t, err)
 	certificate := func() authenticationv1.ExtraValue {
@@ -271,7 +280,7 @@ func TestRegistry_engagesAnewWithOtherCredentials(t *testing.T) {
 			r, driven := driving(t)
 			earlier := token()
 			r.Ensure(one, "earlier", f.with(earlier))
-			c := env.Receive(t, driven, "the cluster is not driven")
+			c := begun(t, r, driven)
 
 			r.Ensure(one, "later", tc.change(t, f, ns, earlier, token))
 			env.Receive(t, c.Context().Done(), "the cluster is still engaged as before")
@@ -288,7 +297,7 @@ func TestRegistry_saysThatRenewedCredentialsAreRefused(t *testing.T) {
 	f := newFront(t)
 	r, driven := driving(t)
 	r.Ensure(one, "earlier", f.with(token()))
-	c := env.Receive(t, driven, "the cluster is not driven")
+	c := begun(t, r, driven)
 	r.Ensure(one, "later", f.with("s3cr3t"))
 	env.Receive(t, c.Context().Done(), "the cluster is still engaged as before")
 	require.Eventually(t, func() bool {
@@ -305,7 +314,7 @@ func TestRegistry_goesOnWithTheLastOfSeveralTokens(t *testing.T) {
 	f := newFront(t)
 	r, driven := driving(t)
 	r.Ensure(one, "earlier", f.with(token()))
-	c := env.Receive(t, driven, "the cluster is not driven")
+	c := begun(t, r, driven)
 
 	tried, on := make(chan struct{}), make(chan struct{})
 	meet := sync.OnceFunc(func() { close(tried); <-on })
