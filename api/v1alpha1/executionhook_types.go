@@ -5,7 +5,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // ExecutionHookKind is the kind of an ExecutionHook.
 const ExecutionHookKind = "ExecutionHook"
 
-// ExecutionHookSpec describes one run of a HookAction (S60, C20).
+// ExecutionHookSpec describes one run of a HookAction.
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec is immutable: an ExecutionHook is one run; create another one"
 type ExecutionHookSpec struct {
 	// ActionName is the name of the HookAction, in the same namespace.
@@ -35,7 +35,7 @@ type HookPod struct {
 	// +optional
 	UID string `json:"uid,omitempty"`
 
-	// Container of the Pod. Default: the first (S63).
+	// Container of the Pod. Default: the first.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Container string `json:"container,omitempty"`
@@ -109,12 +109,12 @@ type ExecutionHookStatus struct {
 	// +listType=atomic
 	Runs []HookRun `json:"runs,omitempty"`
 
-	// Tags that the commands printed (S70).
+	// Tags that the commands printed.
 	// +optional
 	Tags map[string]string `json:"tags,omitempty"`
 }
 
-// ExecutionHook runs a HookAction once, in some Pods of its namespace (S60, C20).
+// ExecutionHook runs a HookAction once, in some Pods of its namespace.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=waybill

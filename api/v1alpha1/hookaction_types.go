@@ -22,7 +22,7 @@ const (
 	HookErrorContinue HookErrorPolicy = "Continue"
 )
 
-// HookActionSpec describes a command for containers (S64, C20).
+// HookActionSpec describes a command for containers.
 type HookActionSpec struct {
 	// Action that is carried out.
 	// +required
@@ -52,7 +52,7 @@ type HookHandler struct {
 type ExecAction struct {
 	// Command and its arguments. It is not run in a shell; name one where it needs one. A pre-hook
 	// may print `{"tags": {"KEY": "VALUE"}}` as its only output: the tags become those of the
-	// snapshot (S70, C20).
+	// snapshot.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -61,7 +61,7 @@ type ExecAction struct {
 	Command []string `json:"command"`
 }
 
-// HookAction is a command that applications are quiesced or released with (S64, C20).
+// HookAction is a command that applications are quiesced or released with.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=waybill
 // +kubebuilder:printcolumn:name="Timeout",type=string,JSONPath=`.spec.timeout`
