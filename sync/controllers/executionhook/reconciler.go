@@ -9,10 +9,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -72,10 +74,18 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("executionhook").
 		For(&v1alpha1.ExecutionHook{}, builder.WithPredicates(kernel.Changed())).
+		Watches(&v1alpha1.ExecutionHook{}, handler.Funcs{DeleteFunc: r.forget}).
 		Watches(&v1alpha1.HookAction{}, handler.EnqueueRequestsFromMapFunc(r.waiting), builder.WithPredicates(kernel.Changed())).
 		WatchesRawSource(waker.Source()).
 		WithOptions(controller.Options{RateLimiter: kernel.NewLimiter()}).
 		Complete(kernel.Quiet(r))
+}
+
+// forget drops what is kept of a hook that is gone, with its job: it has no finalizer, so that its last
+// pass may not have seen it.
+func (r *Reconciler) forget(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	r.jobs.Drop(request{client.ObjectKeyFromObject(e.Object), e.Object.GetUID()})
+	r.kernel.Forget(e.Object.GetUID())
 }
 
 // waiting returns the hooks that a HookAction was missing for.
@@ -101,8 +111,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	key := request{req.NamespacedName, obj.UID}
 	if !obj.DeletionTimestamp.IsZero() {
-		r.jobs.Drop(key)
-		r.kernel.Forget(obj.UID)
 		return ctrl.Result{}, nil
 	}
 	pass := r.kernel.Begin(r.Client, r.Recorder, obj)

@@ -162,6 +162,28 @@ func TestExecutionHook_waitsForItsAction(t *testing.T) {
 	hub.AwaitReady(w.World, h)
 }
 
+// S60: who deletes it is not waited for.
+func TestExecutionHook_goesAtOnce(t *testing.T) {
+	began, ended := make(chan struct{}), make(chan struct{})
+	w := newWorld(t, func(ctx context.Context, _ call) (hook.Result, error) {
+		close(began)
+		<-ctx.Done()
+		close(ended)
+		return hook.Result{}, ctx.Err()
+	})
+	w.action("")
+	w.pod("db-0")
+	h := w.run(v1alpha1.HookPod{Name: "db-0"})
+	for _, what := range []<-chan struct{}{began, ended} {
+		select {
+		case <-what:
+		case <-time.After(hub.Limit):
+			require.Fail(t, "the command was not run, or its connection is still there")
+		}
+		require.NoError(t, client.IgnoreNotFound(w.Client.Delete(t.Context(), h)))
+	}
+}
+
 // S60: it is one run.
 func TestExecutionHook_isImmutable(t *testing.T) {
 	w := newWorld(t, nil)
