@@ -30,7 +30,7 @@ const (
 )
 
 // The verbs that RBAC rules may name in addition to the standard ones, on our own resources and on
-// namespaces (C35, C45).
+// namespaces.
 const (
 	verbUse         = "use"          // target a KubernetesCluster, with full rights in it
 	verbInstall     = "install"      // an ApplicationDefinition
@@ -39,7 +39,7 @@ const (
 )
 
 // need is a permission that the user must hold to write an object; without the check they would
-// gain rights through us (C35).
+// gain rights through us.
 type need struct {
 	// anyOf lists the permissions, one of which is enough.
 	anyOf []authorizationv1.ResourceAttributes

@@ -22,7 +22,7 @@ import (
 const applicationResource = "applications"
 
 // everyResource stands for all resources of a group in a permission. Nobody knows yet which
-// resource an unknown kind will have, so anything less than all would be a guess (C35).
+// resource an unknown kind will have, so anything less than all would be a guess.
 const everyResource = "*"
 
 // maxUnknownGroups is how many groups with unknown kinds one Application may list.
@@ -80,7 +80,7 @@ func (a *applications) review(ctx context.Context, obj, old *v1alpha1.Applicatio
 	return warnings, nil
 }
 
-// needs returns the rights that an Application uses on behalf of its writer (C35): it shows the
+// needs returns the rights that an Application uses on behalf of its writer: it shows the
 // objects of each kind, marks them with labels and annotations, owns them, so that they are deleted
 // with the Application, and runs a Pod.
 func (a *applications) needs(obj *v1alpha1.Application) (wanted []need, warnings admission.Warnings, err error) {

@@ -48,7 +48,7 @@ func (d *applicationDefinitions) review(ctx context.Context, obj, old *v1alpha1.
 	return nil, d.access.check(ctx, obj, applicationDefinitionResource, wanted)
 }
 
-// needs returns the rights to read the Secrets in the system namespace that the sources name (C35).
+// needs returns the rights to read the Secrets in the system namespace that the sources name.
 func (d *applicationDefinitions) needs(obj *v1alpha1.ApplicationDefinition) []need {
 	var wanted []need
 	for i := range obj.Spec.Versions {
@@ -77,7 +77,7 @@ func (d *applicationDefinitions) needsCredentials(path string, c *v1alpha1.Sourc
 	return []need{needsSecret(path, d.systemNamespace, c.SecretRef.Name)}
 }
 
-// needsCopy returns the right to write copies, which a driver holds in its user clusters (C45).
+// needsCopy returns the right to write copies, which a driver holds in its user clusters.
 func needsCopy(name string) need {
 	return needs("it is a copy of a hub's definition", authorizationv1.ResourceAttributes{
 		Verb: verbCopy, Group: v1alpha1.Group, Resource: applicationDefinitionResource, Name: name,
@@ -95,8 +95,8 @@ func distinct(wanted []need) []need {
 	return kept
 }
 
-// guardUpdate prevents two sources from owning one definition (C27), and versions in use from being
-// removed (C28). It consults only the old object.
+// guardUpdate prevents two sources from owning one definition, and versions in use from being
+// removed. It consults only the old object.
 func (*applicationDefinitions) guardUpdate(obj, old *v1alpha1.ApplicationDefinition) field.ErrorList {
 	var errs field.ErrorList
 	annotations := field.NewPath("metadata", "annotations")
@@ -112,8 +112,8 @@ func (*applicationDefinitions) guardUpdate(obj, old *v1alpha1.ApplicationDefinit
 	return errs
 }
 
-// guardDelete prevents the deletion of definitions in use (C28), and of copies by users without the
-// right to write them (C45). A permission that cannot be checked blocks nothing.
+// guardDelete prevents the deletion of definitions in use, and of copies by users without the
+// right to write them. A permission that cannot be checked blocks nothing.
 func (d *applicationDefinitions) guardDelete(ctx context.Context, old *v1alpha1.ApplicationDefinition) error {
 	if used := inUse(nil, old); len(used) > 0 {
 		var uses []string
@@ -134,7 +134,7 @@ func (d *applicationDefinitions) guardDelete(ctx context.Context, old *v1alpha1.
 	return nil
 }
 
-// inUse returns the uses, as recorded by controllers (C47), of versions that obj no longer offers
+// inUse returns the uses, as recorded by controllers, of versions that obj no longer offers
 // but may not drop. If obj is nil, no version is left.
 func inUse(obj, old *v1alpha1.ApplicationDefinition) []v1alpha1.VersionUsage {
 	forced := old

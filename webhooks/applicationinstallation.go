@@ -27,9 +27,9 @@ type applicationInstallations struct {
 
 var _ defaults[*v1alpha1.ApplicationInstallation] = &applicationInstallations{}
 
-// fill takes the version, the namespace and the deploy options from the definition (K36, C59). If
+// fill takes the version, the namespace and the deploy options from the definition. If
 // the definition is not known, it fills in nothing, and review handles that. An update of metadata
-// alone fills in nothing either, and needs no permission (C49).
+// alone fills in nothing either, and needs no permission.
 func (i *applicationInstallations) fill(ctx context.Context, obj, old *v1alpha1.ApplicationInstallation) error {
 	spec := &obj.Spec
 	if old != nil && !i.specChanged(obj, old) {
@@ -100,8 +100,8 @@ func (i *applicationInstallations) review(ctx context.Context, obj, old *v1alpha
 	return warnings, i.access.check(ctx, obj, applicationInstallationResource, unknown)
 }
 
-// reviewReference checks the definition and the version (K35, K49). An installation that comes from
-// git, or with the cluster, may arrive before its definition does, and waits for it (C46), unless
+// reviewReference checks the definition and the version. An installation that comes from
+// git, or with the cluster, may arrive before its definition does, and waits for it, unless
 // it leaves its namespace to the definition and its writer may not install into any: see review. An
 // unchanged reference stays valid even if its definition is gone.
 func (i *applicationInstallations) reviewReference(ctx context.Context, obj, old *v1alpha1.ApplicationInstallation) (admission.Warnings, error) {
@@ -129,7 +129,7 @@ func (i *applicationInstallations) reviewReference(ctx context.Context, obj, old
 	return nil, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind).GroupKind(), obj.Name, errs)
 }
 
-// needs returns the rights that an installation uses on behalf of its writer (C35), since the chart
+// needs returns the rights that an installation uses on behalf of its writer, since the chart
 // runs with Waybill's own. The right to install is checked in the installation's namespace, so that
 // a RoleBinding there can grant it, too.
 func (*applicationInstallations) needs(obj *v1alpha1.ApplicationInstallation) []need {

@@ -14,8 +14,7 @@ import (
 
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions,verbs=get;list;watch
 
-// definitions finds ApplicationDefinitions: those of the hub, or its copies in a user cluster
-// (C45). It reads from a cache, and asks the API server only for what the cache does not have.
+// definitions finds ApplicationDefinitions: those of the hub, or its copies in a user cluster. It reads from a cache, and asks the API server only for what the cache does not have.
 type definitions struct {
 	cached client.Reader
 	live   client.Reader

@@ -32,7 +32,7 @@ func (g *gitSyncs) review(ctx context.Context, obj, _ *v1alpha1.GitSync) (admiss
 	return nil, g.access.check(ctx, obj, gitSyncResource, g.needs(obj))
 }
 
-// needs returns the rights that a GitSync acts with, or passes on (C35, C37).
+// needs returns the rights that a GitSync acts with, or passes on.
 func (g *gitSyncs) needs(obj *v1alpha1.GitSync) []need {
 	wanted := []need{g.needsAccount(obj)}
 	if ref := obj.Spec.SecretRef; ref != nil {

@@ -81,7 +81,7 @@ func templateSecrets(obj *v1alpha1.KubernetesApplication) []namedSecret {
 	return named
 }
 
-// needsUse returns the right to use every cluster of a namespace, with full rights there (C35).
+// needsUse returns the right to use every cluster of a namespace, with full rights there.
 func needsUse(because, namespace string) need {
 	return needs(because, authorizationv1.ResourceAttributes{
 		Verb: verbUse, Group: v1alpha1.Group, Resource: kubernetesClusterResource, Namespace: namespace,

@@ -14,7 +14,7 @@ import (
 const kubernetesApplicationResourceResource = "kubernetesapplicationresources"
 
 // kubernetesApplicationResources are the rules of KubernetesApplicationResource. Most of these
-// objects are written by our own controller, which holds the permissions that are checked (P14).
+// objects are written by our own controller, which holds the permissions that are checked.
 type kubernetesApplicationResources struct {
 	access  *access
 	secrets *propagation

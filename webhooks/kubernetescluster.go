@@ -31,7 +31,7 @@ func (k *kubernetesClusters) review(ctx context.Context, obj, _ *v1alpha1.Kubern
 	return nil, k.access.check(ctx, obj, kubernetesClusterResource, k.needs(obj))
 }
 
-// needs returns the rights that everybody who may `use` the cluster gets through it (C35, C38):
+// needs returns the rights that everybody who may `use` the cluster gets through it:
 // those of the kubeconfig or, without one, Waybill's own in this very cluster, in any namespace.
 func (*kubernetesClusters) needs(obj *v1alpha1.KubernetesCluster) []need {
 	if ref := obj.Spec.KubeconfigSecretRef; ref != nil {

@@ -19,9 +19,9 @@ import (
 	"waybill.dev/waybill/api/validation"
 )
 
-// podDryRun asks the API server whether a health check is a valid Pod (C10). It exists only if
+// podDryRun asks the API server whether a health check is a valid Pod. It exists only if
 // Options.PodDryRun asks for it. The right to create Pods is a separate ClusterRole in the chart,
-// which may be bound in some namespaces alone: elsewhere there is no dry run (C50).
+// which may be bound in some namespaces alone: elsewhere there is no dry run.
 type podDryRun struct {
 	client  kubernetes.Interface
 	timeout time.Duration

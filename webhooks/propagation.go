@@ -13,7 +13,7 @@ import (
 
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesclusters,verbs=list
 
-// propagation checks which Secrets may be copied into user clusters (C36). The controller refuses
+// propagation checks which Secrets may be copied into user clusters. The controller refuses
 // those with the annotation secret-type: admission reads no Secrets.
 type propagation struct {
 	reader client.Reader

@@ -8,13 +8,12 @@ import (
 // ApplicationKind is the kind of an Application.
 const ApplicationKind = "Application"
 
-// Ownership defines whether an Application owns its components (C8).
+// Ownership defines whether an Application owns its components.
 // +kubebuilder:validation:Enum=Own;Observe
 type Ownership string
 
 const (
-	// OwnershipOwn sets an ownerReference on components: they are deleted with the Application
-	// (A62, A68).
+	// OwnershipOwn sets an ownerReference on components: they are deleted with the Application.
 	OwnershipOwn Ownership = "Own"
 
 	// OwnershipObserve reports components and marks them as the Application's by annotation and
@@ -22,15 +21,15 @@ const (
 	OwnershipObserve Ownership = "Observe"
 )
 
-// ApplicationSpec describes what an application is made of (A7-A18).
+// ApplicationSpec describes what an application is made of.
 type ApplicationSpec struct {
-	// Type of the application, e.g. WordPress, MySQL (A7).
+	// Type of the application, e.g. WordPress, MySQL.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Type string `json:"type"`
 
-	// Components that the application is made of (A8, C2).
+	// Components that the application is made of.
 	// +optional
 	// +listType=map
 	// +listMapKey=group
@@ -39,7 +38,7 @@ type ApplicationSpec struct {
 	// +kubebuilder:validation:MaxItems=1000
 	Components []ApplicationComponent `json:"components,omitempty"`
 
-	// Dependencies are the names of other Applications in the same namespace (A9, A39).
+	// Dependencies are the names of other Applications in the same namespace.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100
@@ -47,17 +46,17 @@ type ApplicationSpec struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	Dependencies []string `json:"dependencies,omitempty"`
 
-	// Selector that the labels of the components match. Immutable (A10, A28, A33).
+	// Selector that the labels of the components match. Immutable.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="selector is immutable: a change would orphan components; create a new Application instead"
 	Selector *metav1.LabelSelector `json:"selector"`
 
-	// HealthCheck is an application-level health check (A11).
+	// HealthCheck is an application-level health check.
 	// +optional
 	HealthCheck *ApplicationHealthCheck `json:"healthCheck,omitempty"`
 
 	// HealthExpressions define in CEL when objects of a kind are healthy. They see metadata, spec
-	// and status, never data (C39).
+	// and status, never data.
 	// +optional
 	// +listType=map
 	// +listMapKey=group
@@ -65,50 +64,50 @@ type ApplicationSpec struct {
 	// +kubebuilder:validation:MaxItems=50
 	HealthExpressions []HealthExpression `json:"healthExpressions,omitempty"`
 
-	// Ownership of the components: Own or Observe. Default: Own (C8).
+	// Ownership of the components: Own or Observe. Default: Own.
 	// +optional
 	// +kubebuilder:default=Own
 	Ownership Ownership `json:"ownership,omitempty"`
 
-	// Version of the application (A12).
+	// Version of the application.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Version string `json:"version,omitempty"`
 
-	// AboutURL links to more information about the application (A13).
+	// AboutURL links to more information about the application.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	AboutURL string `json:"url,omitempty"`
 
-	// Description is a sentence or two about the application (A14).
+	// Description is a sentence or two about the application.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Description string `json:"description,omitempty"`
 
-	// Maintainers of the application (A15).
+	// Maintainers of the application.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	Maintainers []string `json:"maintainers,omitempty"`
 
-	// Keywords of the application (A16).
+	// Keywords of the application.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	Keywords []string `json:"keywords,omitempty"`
 
-	// LicenseURL links to the licence of the application (A17).
+	// LicenseURL links to the licence of the application.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	LicenseURL string `json:"license,omitempty"`
 
-	// DashboardURL links to the dashboard of the application (A18).
+	// DashboardURL links to the dashboard of the application.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	DashboardURL string `json:"dashboard,omitempty"`
 }
 
-// ApplicationComponent is one object, or every selected object of a kind (C2).
+// ApplicationComponent is one object, or every selected object of a kind.
 type ApplicationComponent struct {
 	// Name of the object, which must then exist. If empty, every selected object of the kind.
 	// +optional
@@ -134,9 +133,9 @@ type ApplicationComponent struct {
 	Kind string `json:"kind"`
 }
 
-// ApplicationHealthCheck is a Pod whose readiness stands for that of the application (A11, A59).
+// ApplicationHealthCheck is a Pod whose readiness stands for that of the application.
 type ApplicationHealthCheck struct {
-	// Template of the Pod, with a readinessProbe on a container (A30, A31, C10).
+	// Template of the Pod, with a readinessProbe on a container.
 	// +required
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object
@@ -170,7 +169,7 @@ type HealthExpression struct {
 	Failed string `json:"failed,omitempty"`
 }
 
-// ComponentStatus is the state of a component or of a dependency (C6).
+// ComponentStatus is the state of a component or of a dependency.
 type ComponentStatus struct {
 	// Group of the kind; empty for the core group.
 	// +optional
@@ -184,11 +183,11 @@ type ComponentStatus struct {
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Installed is true if the object exists and belongs to the Application (A71, A73).
+	// Installed is true if the object exists and belongs to the Application.
 	// +required
 	Installed bool `json:"installed"`
 
-	// Owned is true if the object has an ownerReference to the Application (A65).
+	// Owned is true if the object has an ownerReference to the Application.
 	// +optional
 	Owned bool `json:"owned,omitempty"`
 
@@ -201,17 +200,17 @@ type ComponentStatus struct {
 	Message string `json:"message,omitempty"`
 }
 
-// ApplicationStatus reports which parts of an application exist and whether it works (A2-A6).
+// ApplicationStatus reports which parts of an application exist and whether it works.
 type ApplicationStatus struct {
 	ReconcileStatus `json:",inline"`
 
 	// Installed lists what exists: components as `<kind>.<group>/<name>`, dependencies as
-	// `Application/<name>` (A3, C59).
+	// `Application/<name>`.
 	// +optional
 	// +listType=atomic
 	Installed []string `json:"installed,omitempty"`
 
-	// Ready mirrors the readiness of the health-check Pod; Unknown without one (A4-A6).
+	// Ready mirrors the readiness of the health-check Pod; Unknown without one.
 	// +optional
 	// +kubebuilder:validation:Enum=True;False;Unknown
 	Ready metav1.ConditionStatus `json:"ready,omitempty"`
@@ -232,7 +231,7 @@ type ApplicationStatus struct {
 }
 
 // Application groups the objects that make up an application, owns or observes them, and reports
-// whether they exist and work (A1).
+// whether they exist and work.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=waybill

@@ -10,19 +10,19 @@ import (
 // ApplicationDefinitionKind is the kind of an ApplicationDefinition.
 const ApplicationDefinitionKind = "ApplicationDefinition"
 
-// Method defines how the files of a source become objects in a cluster (K13).
+// Method defines how the files of a source become objects in a cluster.
 // +kubebuilder:validation:Enum=helm;kustomize
 type Method string
 
 const (
-	// MethodHelm installs a chart as a Helm release (K47).
+	// MethodHelm installs a chart as a Helm release.
 	MethodHelm Method = "helm"
 
-	// MethodKustomize builds a kustomization and applies it (C25).
+	// MethodKustomize builds a kustomization and applies it.
 	MethodKustomize Method = "kustomize"
 )
 
-// ApplicationDefinitionSpec describes one entry of the catalog with all its versions (K11).
+// ApplicationDefinitionSpec describes one entry of the catalog with all its versions.
 // +kubebuilder:validation:XValidation:rule="self.method == 'helm' || self.versions.all(v, !has(v.template) || !has(v.template.source.helm))",message="a helm source needs method helm"
 // +kubebuilder:validation:XValidation:rule="!has(self.defaultVersion) || size(self.defaultVersion) == 0 || self.versions.exists(v, v.version == self.defaultVersion)",message="defaultVersion must be one of versions"
 type ApplicationDefinitionSpec struct {
@@ -31,12 +31,12 @@ type ApplicationDefinitionSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	DisplayName string `json:"displayName,omitempty"`
 
-	// Description of the application in a sentence or two (K12).
+	// Description of the application in a sentence or two.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Description string `json:"description,omitempty"`
 
-	// DocumentationURL links to the documentation of the application (C25).
+	// DocumentationURL links to the documentation of the application.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	DocumentationURL string `json:"documentationURL,omitempty"`
@@ -46,7 +46,7 @@ type ApplicationDefinitionSpec struct {
 	// +kubebuilder:validation:MaxLength=2048
 	SourceURL string `json:"sourceURL,omitempty"`
 
-	// Logo of the application, base64 (C25).
+	// Logo of the application, base64.
 	// +optional
 	Logo *Logo `json:"logo,omitempty"`
 
@@ -56,7 +56,7 @@ type ApplicationDefinitionSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="method is immutable"
 	Method Method `json:"method,omitempty"`
 
-	// DefaultValues apply to all versions; the values of a version override them (C26).
+	// DefaultValues apply to all versions; the values of a version override them.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -95,11 +95,11 @@ type ApplicationDefinitionSpec struct {
 	AllowLookup bool `json:"allowLookup,omitempty"`
 
 	// ClusterSelector selects the KubernetesClusters that the definition is offered to.
-	// Default: every cluster (C59).
+	// Default: every cluster.
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 
-	// Versions on offer, each listed once (K27).
+	// Versions on offer, each listed once.
 	// +required
 	// +listType=map
 	// +listMapKey=version
@@ -124,23 +124,23 @@ type Logo struct {
 // ApplicationVersion is one version of an application.
 type ApplicationVersion struct {
 	// Version is the name that installations refer to. Versions that are equal as semantic versions
-	// count as one (C27).
+	// count as one.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Version string `json:"version"`
 
-	// Deprecated warns users who start to use this version (C28). Default: false.
+	// Deprecated warns users who start to use this version. Default: false.
 	// +optional
 	Deprecated bool `json:"deprecated,omitempty"`
 
 	// ClusterFacts provides facts about the cluster as Helm values under `.Values.waybill.cluster`:
-	// name, labels, version (C33). Default: false.
+	// name, labels, version. Default: false.
 	// +optional
 	ClusterFacts bool `json:"clusterFacts,omitempty"`
 
 	// Template defines where the version comes from. Required, except in the copies that Waybill
-	// keeps in user clusters (C45).
+	// keeps in user clusters.
 	// +optional
 	Template *ApplicationTemplate `json:"template,omitempty"`
 }
@@ -151,7 +151,7 @@ type ApplicationTemplate struct {
 	// +required
 	Source ApplicationSource `json:"source"`
 
-	// Values override defaultValues, and are overridden by those of an installation (K25, C26).
+	// Values override defaultValues, and are overridden by those of an installation.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -159,7 +159,7 @@ type ApplicationTemplate struct {
 	Values *apiextensionsv1.JSON `json:"values,omitempty"`
 }
 
-// ApplicationSource is either helm or git (K15).
+// ApplicationSource is either helm or git.
 // +kubebuilder:validation:XValidation:rule="has(self.helm) != has(self.git)",message="exactly one of helm and git must be set"
 type ApplicationSource struct {
 	// Helm names a chart in a Helm repository or an OCI registry.
@@ -172,7 +172,7 @@ type ApplicationSource struct {
 	Git *GitSource `json:"git,omitempty"`
 }
 
-// HelmSource is a chart in a Helm repository or an OCI registry (K16, K17).
+// HelmSource is a chart in a Helm repository or an OCI registry.
 // +kubebuilder:validation:XValidation:rule="!has(self.plainHTTP) || !self.plainHTTP || self.url.startsWith('oci://')",message="plainHTTP is for oci:// only"
 // +kubebuilder:validation:XValidation:rule="!has(self.credentials) || !self.url.startsWith('http://')",message="credentials are never sent over http: use https or oci"
 // +kubebuilder:validation:XValidation:rule="!has(self.credentials) || !has(self.plainHTTP) || !self.plainHTTP",message="credentials are never sent over http: leave out plainHTTP"
@@ -189,7 +189,7 @@ type HelmSource struct {
 	// +kubebuilder:validation:MaxLength=253
 	ChartName string `json:"chartName"`
 
-	// ChartVersion is the exact version of the chart (C59).
+	// ChartVersion is the exact version of the chart.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
@@ -213,7 +213,7 @@ type HelmSource struct {
 	InsecureSkipTLS bool `json:"insecureSkipTLS,omitempty"`
 }
 
-// GitSource is a folder in a git repository (K20).
+// GitSource is a folder in a git repository.
 // +kubebuilder:validation:XValidation:rule="!has(self.credentials) || !self.remote.startsWith('http://')",message="credentials are never sent over http: use https or ssh"
 type GitSource struct {
 	// Remote is the URL of the repository: https://, http:// or ssh://, or git@host:path.
@@ -226,7 +226,7 @@ type GitSource struct {
 	// +optional
 	Ref *GitReference `json:"ref,omitempty"`
 
-	// Path of the folder, so that one repository can hold many applications (K23).
+	// Path of the folder, so that one repository can hold many applications.
 	// Default: the root of the repository.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
@@ -240,7 +240,7 @@ type GitSource struct {
 // SourceCredentials names where the credentials for a source are.
 type SourceCredentials struct {
 	// SecretRef names a Secret in the system namespace that carries the annotation
-	// apps.waybill.dev/secret-type (K55, K56). Its keys are, for helm, username and password, or
+	// apps.waybill.dev/secret-type. Its keys are, for helm, username and password, or
 	// registryConfigFile; for git, those of GitSync's secretRef.
 	// +required
 	SecretRef LocalReference `json:"secretRef"`
@@ -268,7 +268,7 @@ type VersionUsage struct {
 type ApplicationDefinitionStatus struct {
 	ReconcileStatus `json:",inline"`
 
-	// UsedBy lists the installations that use each version, as last seen in the clusters (C47).
+	// UsedBy lists the installations that use each version, as last seen in the clusters.
 	// +optional
 	// +listType=map
 	// +listMapKey=version
@@ -284,7 +284,7 @@ type ApplicationDefinitionStatus struct {
 	Versions string `json:"versions,omitempty"`
 }
 
-// ApplicationDefinition is one entry of the catalog: an application with all its versions (K10).
+// ApplicationDefinition is one entry of the catalog: an application with all its versions.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories=waybill,shortName=ad
@@ -360,7 +360,7 @@ func bareVersion(version string) string {
 	return version
 }
 
-// IsCopy reports whether this is a copy of a hub's definition in a user cluster (C45).
+// IsCopy reports whether this is a copy of a hub's definition in a user cluster.
 func (d *ApplicationDefinition) IsCopy() bool {
 	_, ok := d.Annotations[CopyOfAnnotation]
 	return ok

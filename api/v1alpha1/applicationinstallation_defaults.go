@@ -7,7 +7,7 @@ import (
 
 // GetVersion returns the version of the definition that is wanted: the one that the installation
 // names, or else the one that it was resolved to, or else the definition's default. A default that
-// changes later upgrades nobody (C49). Empty if there is none. definition may be nil.
+// changes later upgrades nobody. Empty if there is none. definition may be nil.
 func (i *ApplicationInstallation) GetVersion(definition *ApplicationDefinition) string {
 	ref := i.Spec.ApplicationRef
 	if ref.Version != "" {
@@ -23,7 +23,7 @@ func (i *ApplicationInstallation) GetVersion(definition *ApplicationDefinition) 
 }
 
 // GetTarget returns the namespace that the workload is installed into, as set by the installation
-// or else by its definition (K36). A default that changes later does not move existing
+// or else by its definition. A default that changes later does not move existing
 // installations. definition may be nil.
 func (i *ApplicationInstallation) GetTarget(definition *ApplicationDefinition) TargetNamespace {
 	if i.Spec.Namespace != nil {

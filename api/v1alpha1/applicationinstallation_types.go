@@ -12,18 +12,18 @@ const ApplicationInstallationKind = "ApplicationInstallation"
 // +kubebuilder:validation:XValidation:rule="!(has(self.values) && has(self.valuesBlock))",message="at most one of values and valuesBlock may be set"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.__namespace__) || (has(self.__namespace__) && self.__namespace__.name == oldSelf.__namespace__.name)",message="namespace.name is immutable: delete the installation and create it anew"
 type ApplicationInstallationSpec struct {
-	// ApplicationRef names the definition and its version (K35).
+	// ApplicationRef names the definition and its version.
 	// +required
 	ApplicationRef ApplicationReference `json:"applicationRef"`
 
-	// Namespace to install the workload into; its name is immutable (K36). Default: the
+	// Namespace to install the workload into; its name is immutable. Default: the
 	// definition's defaultNamespace, otherwise the namespace of the installation. One that was
 	// defaulted can be filled in later, but not changed.
 	// +optional
 	Namespace *TargetNamespace `json:"namespace,omitempty"`
 
-	// Values override those of the version (K39, C26). They are plain data: templates in them are
-	// executed only where the chart itself passes a value to tpl (C33).
+	// Values override those of the version. They are plain data: templates in them are
+	// executed only where the chart itself passes a value to tpl.
 	// +optional
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -90,16 +90,16 @@ type TargetNamespace struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// Create the namespace if it does not exist (K37). Default: false.
+	// Create the namespace if it does not exist. Default: false.
 	// +optional
 	Create bool `json:"create,omitempty"`
 
-	// Labels to set on the namespace (K38).
+	// Labels to set on the namespace.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// Annotations to set on the namespace (K38).
+	// Annotations to set on the namespace.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	Annotations map[string]string `json:"annotations,omitempty"`
@@ -289,7 +289,7 @@ type ApplicationInstallationStatus struct {
 }
 
 // ApplicationInstallation installs one version of a definition into the cluster that it
-// lives in (K34).
+// lives in.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=waybill,shortName=ai

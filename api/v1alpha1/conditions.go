@@ -18,7 +18,7 @@ const (
 	ClusterReachableCondition = "ClusterReachable"
 
 	// InstalledCondition of an ApplicationInstallation reports whether its release is deployed,
-	// healthy or not (C43).
+	// healthy or not.
 	InstalledCondition = "Installed"
 
 	// DriftedCondition of an ApplicationInstallation is present and True while objects differ
@@ -46,7 +46,7 @@ const (
 	SubmittedCondition = "Submitted"
 
 	// RemoteStatusTooLargeCondition of a KubernetesApplicationResource is present and True while
-	// the status of the object is omitted because of its size (C58).
+	// the status of the object is omitted because of its size.
 	RemoteStatusTooLargeCondition = "RemoteStatusTooLarge"
 
 	// UIDConflictCondition of a KubernetesCluster is present and True while another one reports the
@@ -76,7 +76,7 @@ const (
 	// DeletingReason: delivered objects are being deleted; the message says what is left.
 	DeletingReason = "Deleting"
 
-	// DeleteFailedReason: a delivered object could not be deleted (C34).
+	// DeleteFailedReason: a delivered object could not be deleted.
 	DeleteFailedReason = "DeleteFailed"
 
 	// InvalidSpecReason: the spec is invalid in a way that admission could not detect.
@@ -92,7 +92,7 @@ const (
 	ClusterUnreachableReason = "ClusterUnreachable"
 
 	// InUseReason: the object is being deleted but still in use: by installations of a definition,
-	// or by what is left in a cluster (C38, C47).
+	// or by what is left in a cluster.
 	InUseReason = "InUse"
 
 	// NotHealthyReason: objects are applied, but not (or not yet) healthy.
@@ -115,7 +115,7 @@ const (
 
 // Reasons of git sources, on GitSync and ApplicationInstallation.
 const (
-	// GitUnreachableReason: the git server does not answer. What was delivered stays (P13).
+	// GitUnreachableReason: the git server does not answer. What was delivered stays.
 	GitUnreachableReason = "GitUnreachable"
 
 	// GitAuthenticationFailedReason: the git server refused the credentials.
@@ -136,8 +136,7 @@ const (
 	// BuildFailedReason: the kustomization does not build.
 	BuildFailedReason = "BuildFailed"
 
-	// InvalidManifestReason: at least one file is not a valid manifest; status.problems names it
-	// (P12).
+	// InvalidManifestReason: at least one file is not a valid manifest; status.problems names it.
 	InvalidManifestReason = "InvalidManifest"
 )
 
@@ -147,7 +146,7 @@ const RecreatedReason = "Recreated"
 
 // Reasons of KubernetesCluster.
 const (
-	// InvalidKubeconfigReason: the kubeconfig cannot be used; the message says why (C38).
+	// InvalidKubeconfigReason: the kubeconfig cannot be used; the message says why.
 	InvalidKubeconfigReason = "InvalidKubeconfig"
 
 	// ClusterChangedReason: the kubeconfig leads to another cluster than the one that the
@@ -172,11 +171,11 @@ const (
 
 // Reasons of ApplicationInstallation.
 const (
-	// DefinitionNotFoundReason: the definition, or its version, does not exist yet (C46).
+	// DefinitionNotFoundReason: the definition, or its version, does not exist yet.
 	DefinitionNotFoundReason = "DefinitionNotFound"
 
 	// DefinitionGoneReason: the definition or version existed and is gone; the installation keeps
-	// running (C47).
+	// running.
 	DefinitionGoneReason = "DefinitionGone"
 
 	// SourceUnreachableReason: the Helm repository or registry does not answer.
@@ -210,13 +209,13 @@ const (
 	// UpgradeFailedReason: an upgrade failed.
 	UpgradeFailedReason = "UpgradeFailed"
 
-	// UninstallFailedReason: the uninstall failed; the finalizer stays (C34).
+	// UninstallFailedReason: the uninstall failed; the finalizer stays.
 	UninstallFailedReason = "UninstallFailed"
 
-	// NamespaceNotFoundReason: the target namespace does not exist and create is not set (K37).
+	// NamespaceNotFoundReason: the target namespace does not exist and create is not set.
 	NamespaceNotFoundReason = "NamespaceNotFound"
 
-	// ReleaseConflictReason: a release or Application of that name belongs to another owner (C55).
+	// ReleaseConflictReason: a release or Application of that name belongs to another owner.
 	ReleaseConflictReason = "ReleaseConflict"
 
 	// CRDReplacementRefusedReason: with crds CreateReplace, the chart would replace a
@@ -246,21 +245,21 @@ const (
 
 // Reasons of Application.
 const (
-	// DependencyNotInstalledReason: a dependency does not exist in the namespace (A58).
+	// DependencyNotInstalledReason: a dependency does not exist in the namespace.
 	DependencyNotInstalledReason = "DependencyNotInstalled"
 
 	// DependencyCycleReason: the Application depends on itself through others.
 	DependencyCycleReason = "DependencyCycle"
 
 	// OwnershipFailedReason: the ownerReference of a component could not be written; the
-	// message says why (A62).
+	// message says why.
 	OwnershipFailedReason = "OwnershipFailed"
 
-	// HealthCheckNotReadyReason: the Pod of the health check is not ready, or not yet (A87).
+	// HealthCheckNotReadyReason: the Pod of the health check is not ready, or not yet.
 	HealthCheckNotReadyReason = "HealthCheckNotReady"
 
 	// HealthCheckRefusedReason: the API server refused the Pod of the health check, for example
-	// because of a quota or Pod Security; the message is the API server's (A42, C50).
+	// because of a quota or Pod Security; the message is the API server's.
 	HealthCheckRefusedReason = "HealthCheckRefused"
 )
 
@@ -275,11 +274,11 @@ const (
 	ClusterNotServedReason = "ClusterNotServed"
 
 	// ClusterNotFoundReason: the KubernetesCluster that the application is scheduled to does not
-	// exist. The application is not moved to another cluster (W60).
+	// exist. The application is not moved to another cluster.
 	ClusterNotFoundReason = "ClusterNotFound"
 
 	// ResourceConflictReason: a KubernetesApplicationResource with the name of a template belongs
-	// to another owner; it is left alone (W46).
+	// to another owner; it is left alone.
 	ResourceConflictReason = "ResourceConflict"
 
 	// ResourcesFailedReason: at least one resource was not submitted; the message says which, and
@@ -289,26 +288,25 @@ const (
 
 // Reasons of KubernetesApplicationResource.
 const (
-	// NotScheduledReason: there is no cluster yet (W41).
+	// NotScheduledReason: there is no cluster yet.
 	NotScheduledReason = "NotScheduled"
 
-	// ObjectConflictReason: the object in the cluster belongs to another owner; it is left alone
-	// (W51, W52).
+	// ObjectConflictReason: the object in the cluster belongs to another owner; it is left alone.
 	ObjectConflictReason = "ObjectConflict"
 
 	// KindNotServedReason: the cluster does not serve the kind of the template, at least not in
-	// that version (C57).
+	// that version.
 	KindNotServedReason = "KindNotServed"
 
-	// SecretNotPropagatedReason: a Secret named in the spec may not leave the hub (C36).
+	// SecretNotPropagatedReason: a Secret named in the spec may not leave the hub.
 	SecretNotPropagatedReason = "SecretNotPropagated"
 
 	// SecretsNeedNamespaceReason: the kind of the template is cluster-scoped, so there is no
-	// namespace to copy Secrets into (C58).
+	// namespace to copy Secrets into.
 	SecretsNeedNamespaceReason = "SecretsNeedNamespace"
 
 	// OwnerMissingReason: the resource is being deleted, but its application is gone without having
-	// deleted it. The object stays until somebody decides what should happen to it (C40).
+	// deleted it. The object stays until somebody decides what should happen to it.
 	OwnerMissingReason = "OwnerMissing"
 )
 

@@ -71,15 +71,14 @@ type GitSyncSpec struct {
 	// +optional
 	Force bool `json:"force,omitempty"`
 
-	// TargetNamespace is the namespace of namespaced manifests that name none (C59). Default: the
+	// TargetNamespace is the namespace of namespaced manifests that name none. Default: the
 	// namespace of the GitSync in its own cluster, `default` in others.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	TargetNamespace string `json:"targetNamespace,omitempty"`
 
 	// ServiceAccountName is the ServiceAccount in the GitSync's namespace that is impersonated in
-	// the target cluster. Default: `default`; in the system namespace, Waybill's own identity
-	// (C37).
+	// the target cluster. Default: `default`; in the system namespace, Waybill's own identity.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
@@ -168,7 +167,7 @@ type GitSyncStatus struct {
 }
 
 // GitSync pulls manifests from a git repository and applies them to this cluster, or to
-// every cluster that a selector matches (P6, P7).
+// every cluster that a selector matches.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=waybill,shortName=gs
@@ -216,7 +215,7 @@ func (g *GitSync) GetRef() GitReference {
 	return *g.Spec.Ref
 }
 
-// GetDefaultNamespace returns the namespace of namespaced manifests that name none (C59).
+// GetDefaultNamespace returns the namespace of namespaced manifests that name none.
 func (g *GitSync) GetDefaultNamespace() string {
 	switch {
 	case g.Spec.TargetNamespace != "":

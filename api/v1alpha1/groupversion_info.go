@@ -6,10 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Group is the API group of all Waybill kinds (C1).
+// Group is the API group of all Waybill kinds.
 const Group = "apps.waybill.dev"
 
-// Category is the category of every kind, so that `kubectl get waybill -A` lists them all (C1).
+// Category is the category of every kind, so that `kubectl get waybill -A` lists them all.
 const Category = "waybill"
 
 var (

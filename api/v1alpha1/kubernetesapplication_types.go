@@ -7,29 +7,28 @@ import (
 // KubernetesApplicationKind is the kind of a KubernetesApplication.
 const KubernetesApplicationKind = "KubernetesApplication"
 
-// MaxResourceTemplates is the maximum number of resource templates of a KubernetesApplication
-// (C48).
+// MaxResourceTemplates is the maximum number of resource templates of a KubernetesApplication.
 const MaxResourceTemplates = 200
 
 // KubernetesApplicationSpec defines what to run and which clusters it may run in.
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterName) || size(oldSelf.clusterName) == 0 || (has(self.clusterName) && self.clusterName == oldSelf.clusterName)",message="clusterName is immutable once it is set: delete the application and create it anew to move it"
 type KubernetesApplicationSpec struct {
 	// ClusterSelector selects the KubernetesClusters in the application's namespace that the
-	// application may be scheduled to; `{}` selects all of them. Immutable (W7, W55).
+	// application may be scheduled to; `{}` selects all of them. Immutable.
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterSelector is immutable: delete the application and create it anew to move it"
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector"`
 
 	// ClusterName is the KubernetesCluster that the application runs in. The scheduler sets it
 	// once, like the nodeName of a Pod; setting it yourself bypasses the scheduler. Immutable once
-	// set (C40, W60).
+	// set.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ClusterName string `json:"clusterName,omitempty"`
 
 	// ResourceTemplates are the resources of the application, in no particular order. A
-	// KubernetesApplicationResource is created from each (W8). Names are unique; apiVersion, kind,
-	// metadata.name and metadata.namespace of the manifest under a name are immutable (C14).
+	// KubernetesApplicationResource is created from each. Names are unique; apiVersion, kind,
+	// metadata.name and metadata.namespace of the manifest under a name are immutable.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -42,7 +41,7 @@ type KubernetesApplicationSpec struct {
 
 // ResourceTemplate is the template of one KubernetesApplicationResource.
 type ResourceTemplate struct {
-	// Metadata of the KubernetesApplicationResource (W9).
+	// Metadata of the KubernetesApplicationResource.
 	// +required
 	Metadata ResourceTemplateMetadata `json:"metadata"`
 
@@ -60,7 +59,7 @@ type ResourceTemplateMetadata struct {
 	Name string `json:"name"`
 
 	// Namespace is ignored: a KubernetesApplicationResource is always created in the
-	// namespace of its application (W10).
+	// namespace of its application.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
@@ -79,7 +78,7 @@ type ResourceTemplateMetadata struct {
 // ResourceTemplateSpec is the part of a KubernetesApplicationResource's spec that a template
 // sets.
 type ResourceTemplateSpec struct {
-	// Template is the manifest of the object (W16, W17).
+	// Template is the manifest of the object.
 	// +required
 	Template ObjectTemplate `json:"template"`
 
@@ -103,8 +102,7 @@ const (
 	// StateScheduled: there is a cluster, but nothing has been submitted to it yet.
 	StateScheduled ApplicationState = "Scheduled"
 
-	// StatePartiallySubmitted: some templates were submitted; others failed or are still to come
-	// (W15). A KubernetesApplicationResource is never in this state.
+	// StatePartiallySubmitted: some templates were submitted; others failed or are still to come. A KubernetesApplicationResource is never in this state.
 	StatePartiallySubmitted ApplicationState = "PartiallySubmitted"
 
 	// StateSubmitted: the cluster holds what the template, or every one of the templates,
@@ -128,22 +126,22 @@ type KubernetesApplicationStatus struct {
 	State ApplicationState `json:"state,omitempty"`
 
 	// Cluster is the name of the KubernetesCluster that the application is scheduled to:
-	// spec.clusterName as last acted on (W11, C40).
+	// spec.clusterName as last acted on.
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
 
-	// DesiredResources is the number of resource templates (W12).
+	// DesiredResources is the number of resource templates.
 	// +optional
 	DesiredResources int32 `json:"desiredResources"`
 
 	// SubmittedResources is the number of resource templates that the cluster holds in their
-	// current form (W13).
+	// current form.
 	// +optional
 	SubmittedResources int32 `json:"submittedResources"`
 }
 
 // KubernetesApplication is a set of Kubernetes resources that is scheduled as a unit to exactly one
-// user cluster, and kept there as templated (W1, W3, W6).
+// user cluster, and kept there as templated.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=waybill,shortName=ka

@@ -12,19 +12,19 @@ const KubernetesApplicationResourceKind = "KubernetesApplicationResource"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterName) || size(oldSelf.clusterName) == 0 || (has(self.clusterName) && self.clusterName == oldSelf.clusterName)",message="clusterName is immutable once it is set"
 type KubernetesApplicationResourceSpec struct {
 	// ClusterName is the KubernetesCluster in the same namespace that the object is delivered to:
-	// that of the application. Nothing is done while it is empty (W41). Immutable once set.
+	// that of the application. Nothing is done while it is empty. Immutable once set.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ClusterName string `json:"clusterName,omitempty"`
 
 	// Template is the manifest of the object; apiVersion, kind, metadata.name and
-	// metadata.namespace are immutable (W16, W17, W56).
+	// metadata.namespace are immutable.
 	// +required
 	// +kubebuilder:validation:XValidation:rule=`self.apiVersion == oldSelf.apiVersion && self.kind == oldSelf.kind && self.metadata.name == oldSelf.metadata.name && (has(self.metadata.__namespace__) ? self.metadata.__namespace__ : "") == (has(oldSelf.metadata.__namespace__) ? oldSelf.metadata.__namespace__ : "")`,message="apiVersion, kind, metadata.name and metadata.namespace of a template are immutable: a change would orphan the object"
 	Template ObjectTemplate `json:"template"`
 
 	// Secrets of this namespace that are copied into the namespace of the object, each under
-	// the name `<name of this resource>-<name of the Secret>` (W18, W31-W33).
+	// the name `<name of this resource>-<name of the Secret>`.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -45,16 +45,16 @@ type ResourceSecretReference struct {
 type KubernetesApplicationResourceStatus struct {
 	ReconcileStatus `json:",inline"`
 
-	// State of the resource in one word; never PartiallySubmitted (W23).
+	// State of the resource in one word; never PartiallySubmitted.
 	// +optional
 	State ApplicationState `json:"state,omitempty"`
 
-	// Namespace of the object in the cluster; empty for cluster-scoped kinds (C12).
+	// Namespace of the object in the cluster; empty for cluster-scoped kinds.
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// Remote is the status of the object, verbatim. Absent if the object has none (W19-W21), or if
-	// it is larger than 64 KiB (C58).
+	// Remote is the status of the object, verbatim. Absent if the object has none, or if
+	// it is larger than 64 KiB.
 	// +optional
 	Remote *apiextensionsv1.JSON `json:"remote,omitempty"`
 
@@ -64,7 +64,7 @@ type KubernetesApplicationResourceStatus struct {
 }
 
 // KubernetesApplicationResource is one object of any kind in a user cluster, together with the
-// Secrets that it needs and its status (W16).
+// Secrets that it needs and its status.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=waybill,shortName=kar
@@ -117,7 +117,7 @@ func (r *KubernetesApplicationResource) IsSubmitted() bool {
 	return r.Status.State == StateSubmitted && r.Status.ObservedGeneration == r.Generation
 }
 
-// PropagatedSecretName returns the name of the copy of a Secret in the user cluster (W33).
+// PropagatedSecretName returns the name of the copy of a Secret in the user cluster.
 func (r *KubernetesApplicationResource) PropagatedSecretName(secret string) string {
 	return r.Name + "-" + secret
 }

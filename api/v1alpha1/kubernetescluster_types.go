@@ -8,7 +8,7 @@ import (
 const KubernetesClusterKind = "KubernetesCluster"
 
 // DeletePolicy defines what happens to the workloads in a cluster when its KubernetesCluster is
-// deleted (C38).
+// deleted.
 // +kubebuilder:validation:Enum=Wait;Abandon
 type DeletePolicy string
 
@@ -24,7 +24,7 @@ const (
 // KubernetesClusterSpec defines how to reach a user cluster.
 type KubernetesClusterSpec struct {
 	// KubeconfigSecretRef names a Secret in the same namespace that holds a kubeconfig with inline
-	// data only (C38). Default: the cluster that this object lives in.
+	// data only. Default: the cluster that this object lives in.
 	// +optional
 	KubeconfigSecretRef *SecretKeyReference `json:"kubeconfigSecretRef,omitempty"`
 
@@ -41,7 +41,7 @@ type KubernetesClusterSpec struct {
 	OnDelete DeletePolicy `json:"onDelete,omitempty"`
 }
 
-// InstallationSummary is a summary of one ApplicationInstallation in a cluster (K69).
+// InstallationSummary is a summary of one ApplicationInstallation in a cluster.
 type InstallationSummary struct {
 	// Namespace of the ApplicationInstallation.
 	// +required
@@ -73,7 +73,7 @@ type KubernetesClusterStatus struct {
 	Version string `json:"version,omitempty"`
 
 	// UID is the UID of namespace kube-system of the cluster that this object is bound to, since the
-	// first contact. Two KubernetesClusters with the same UID and store are the same cluster (C45). A
+	// first contact. Two KubernetesClusters with the same UID and store are the same cluster. A
 	// kubeconfig that leads to a cluster with another UID is not used, unless the annotation
 	// apps.waybill.dev/accept-cluster-uid names that UID.
 	// +optional
@@ -101,7 +101,7 @@ type KubernetesClusterStatus struct {
 	Reachable bool `json:"reachable"`
 
 	// LastSeen is when the API server last answered. It is written only when the cluster is lost
-	// and when it is back (C38).
+	// and when it is back.
 	// +optional
 	LastSeen *metav1.Time `json:"lastSeen,omitempty"`
 
@@ -116,7 +116,7 @@ type KubernetesClusterStatus struct {
 	InstallationCount int32 `json:"installationCount"`
 }
 
-// KubernetesCluster is one user cluster. Selectors match its labels (K29, K69).
+// KubernetesCluster is one user cluster. Selectors match its labels.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=waybill,shortName=kc

@@ -2,17 +2,17 @@ package v1alpha1
 
 // Labels and annotations that Waybill writes to, or reads from, objects of any kind.
 const (
-	// OwnerHashLabel is on everything that Waybill delivers (C53). Its value, at most 63
+	// OwnerHashLabel is on everything that Waybill delivers. Its value, at most 63
 	// characters, is derived from OwnerAnnotation; watches select by it.
 	OwnerHashLabel = "apps.waybill.dev/owner-hash"
 
 	// OwnerAnnotation names the owner that delivers an object: `<hub
 	// id>/<kind>/<namespace>/<name>`. Ownership is decided by it, never by UIDs, so that a hub that
-	// was restored from a backup still owns what it delivered (C13, C40).
+	// was restored from a backup still owns what it delivered.
 	OwnerAnnotation = "apps.waybill.dev/owner"
 
 	// AdoptAnnotation with the value "true" on a manifest lets Waybill take over an existing object
-	// that has no owner, or another one (C13). Any other value keeps spec.adopt of a GitSync from doing
+	// that has no owner, or another one. Any other value keeps spec.adopt of a GitSync from doing
 	// so.
 	AdoptAnnotation = "apps.waybill.dev/adopt"
 
@@ -30,8 +30,8 @@ const (
 	ReconcileAtAnnotation = "apps.waybill.dev/reconcile-at"
 
 	// ForceRemoveAnnotation on an ApplicationDefinition allows the removal of versions that
-	// installations still use: a comma-separated list of versions, or `*` (C28, C47). Those
-	// installations are then uninstalled and deleted (K52).
+	// installations still use: a comma-separated list of versions, or `*`. Those
+	// installations are then uninstalled and deleted.
 	ForceRemoveAnnotation = "apps.waybill.dev/force-remove"
 
 	// AcceptClusterUIDAnnotation on a KubernetesCluster is the UID of namespace kube-system of another
@@ -40,15 +40,15 @@ const (
 	AcceptClusterUIDAnnotation = "apps.waybill.dev/accept-cluster-uid"
 
 	// CopyOfAnnotation marks a copy of an ApplicationDefinition in a user cluster.
-	// Its value is the id of the hub that the copy comes from (C45).
+	// Its value is the id of the hub that the copy comes from.
 	CopyOfAnnotation = "apps.waybill.dev/copy-of"
 
 	// CRDHashAnnotation on a CustomResourceDefinition that Waybill installed in a user
-	// cluster is the hash of what it installed (K40).
+	// cluster is the hash of what it installed.
 	CRDHashAnnotation = "apps.waybill.dev/crd-hash"
 
 	// SecretTypeAnnotation marks a Secret of the system namespace as a source
-	// credential, whatever its value (K56, C13).
+	// credential, whatever its value.
 	SecretTypeAnnotation = "apps.waybill.dev/secret-type"
 
 	// ValuesLabel with the value ValuesProtected on a Secret or ConfigMap restricts who may change it
@@ -60,12 +60,12 @@ const (
 	ValuesProtected = "protected"
 
 	// ReleaseLabel is on every object of an installation. Its value is the name of the
-	// installation; the generated Application selects by it (C55).
+	// installation; the generated Application selects by it.
 	ReleaseLabel = "apps.waybill.dev/release"
 
 	// ResourceUIDAnnotation on an object in a user cluster is the UID of the
 	// KubernetesApplicationResource that delivers it. It is for people: ownership is decided by
-	// OwnerAnnotation (W50, C13).
+	// OwnerAnnotation.
 	ResourceUIDAnnotation = "kubernetesapplicationresource.apps.waybill.dev/uid"
 
 	// KubernetesApplicationLabel is on every KubernetesApplicationResource that an application
@@ -78,32 +78,32 @@ const (
 	TemplatedAnnotation = "apps.waybill.dev/templated"
 
 	// ApplicationAnnotation names the Application that an object belongs to. An empty value means
-	// that the object belongs to none (A20, C3).
+	// that the object belongs to none.
 	ApplicationAnnotation = "kubernetes.io/application"
 
 	// InjectedAnnotation records that Waybill wrote ApplicationAnnotation: while both name the same
 	// Application, membership follows labels and selectors. If they differ, somebody else set
-	// ApplicationAnnotation, and that choice wins (C52).
+	// ApplicationAnnotation, and that choice wins.
 	InjectedAnnotation = "apps.waybill.dev/injected"
 
 	// HealthCheckLabel is on the Pod of an Application's health check. Its value is the name of the
-	// Application, shortened if that is not a valid label value (A81).
+	// Application, shortened if that is not a valid label value.
 	HealthCheckLabel = "apps.waybill.dev/health-check"
 
-	// PartOfLabel is injected together with ApplicationAnnotation if it is absent (C3).
+	// PartOfLabel is injected together with ApplicationAnnotation if it is absent.
 	PartOfLabel = "app.kubernetes.io/part-of"
 )
 
-// OwnershipFinalizer holds an Application until the Pod of its health check is deleted (A84), and
+// OwnershipFinalizer holds an Application until the Pod of its health check is deleted, and
 // until only its components refer to it as an owner: otherwise the garbage collector would delete
-// objects that are not listed (C42).
+// objects that are not listed.
 const OwnershipFinalizer = "apps.waybill.dev/ownership"
 
-// Finalizer holds an object of our kinds until everything that it delivered is gone (C11).
+// Finalizer holds an object of our kinds until everything that it delivered is gone.
 const Finalizer = "apps.waybill.dev/finalizer"
 
 // FieldManager is the server-side apply field manager of everything that Waybill delivers, and
-// HelmFieldManager that of everything that Helm writes on its behalf (C53, C54).
+// HelmFieldManager that of everything that Helm writes on its behalf.
 const (
 	FieldManager     = "waybill"
 	HelmFieldManager = "waybill-helm"
@@ -119,7 +119,7 @@ const (
 	DefaultSystemNamespace = "waybill-system"
 
 	// HubConfigMap is the ConfigMap of the system namespace whose key HubIDKey
-	// holds the id of the hub, a UUID. It belongs in every backup (C40).
+	// holds the id of the hub, a UUID. It belongs in every backup.
 	HubConfigMap = "waybill-hub"
 
 	// HubIDKey is the key of HubConfigMap.

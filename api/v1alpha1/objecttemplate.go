@@ -11,7 +11,7 @@ import (
 )
 
 // ObjectTemplate is the manifest of one object of any kind, including kinds that only the user
-// cluster knows. Apart from the fields that identify the object it is opaque (W17, W44).
+// cluster knows. Apart from the fields that identify the object it is opaque.
 //
 // The fields are copied from the manifest; Raw is all of it. Templates are decoded from JSON or
 // created with NewObjectTemplate, so that the two agree.
@@ -47,8 +47,7 @@ type ObjectTemplateMetadata struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// Namespace of the object in the user cluster. Default: `default`, for namespaced kinds
-	// (W27, C12).
+	// Namespace of the object in the user cluster. Default: `default`, for namespaced kinds.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
@@ -111,7 +110,7 @@ func (t ObjectTemplate) GroupVersionKind() schema.GroupVersionKind {
 }
 
 // SameObject reports whether both are templates of the same object: the four fields that identify
-// it are equal (W56).
+// it are equal.
 func (t ObjectTemplate) SameObject(o ObjectTemplate) bool {
 	return t.APIVersion == o.APIVersion && t.Kind == o.Kind && t.Metadata == o.Metadata
 }

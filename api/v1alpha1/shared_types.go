@@ -68,7 +68,7 @@ type GitReference struct {
 	Name string `json:"name,omitempty"`
 
 	// Commit to check out, as its full hash. If the server refuses to serve bare hashes, `branch`
-	// must name a branch that contains the commit (C56).
+	// must name a branch that contains the commit.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^([0-9a-f]{40}|[0-9a-f]{64})$`
 	Commit string `json:"commit,omitempty"`
@@ -93,7 +93,7 @@ type ObjectReference struct {
 	Name string `json:"name,omitempty"`
 }
 
-// Problem is one object, or one file, that could not be delivered (P12).
+// Problem is one object, or one file, that could not be delivered.
 type Problem struct {
 	ObjectReference `json:",inline"`
 
@@ -139,7 +139,7 @@ type Inventory struct {
 	Entries []InventoryEntry `json:"entries,omitempty"`
 
 	// Secrets are the names of the Secrets that hold the entries if these are too many for a
-	// status. They are in the namespace of the owner (C41).
+	// status. They are in the namespace of the owner.
 	// +optional
 	// +listType=atomic
 	Secrets []string `json:"secrets,omitempty"`

@@ -22,8 +22,8 @@ const (
 	maxTypeLength        = 253
 )
 
-// ValidateApplication returns what is wrong with the new Application (A27-A32, C2, C59), and
-// whether it may follow old (A33).
+// ValidateApplication returns what is wrong with the new Application, and
+// whether it may follow old.
 func ValidateApplication(obj, old *v1alpha1.Application) field.ErrorList {
 	spec := &obj.Spec
 	errs := validateMetadata(obj.ObjectMeta, namespaced)
@@ -139,7 +139,7 @@ func validateHealthExpressions(expressions []v1alpha1.HealthExpression, path *fi
 	return errs
 }
 
-// validateCEL compiles an expression over metadata, spec and status: data is out of reach (C39).
+// validateCEL compiles an expression over metadata, spec and status: data is out of reach.
 func validateCEL(expression string, path *field.Path) field.ErrorList {
 	if expression == "" {
 		return nil

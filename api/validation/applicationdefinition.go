@@ -18,8 +18,7 @@ const (
 	maxLogoBytes = 64 << 10
 )
 
-// ValidateApplicationDefinition returns what is wrong with the new ApplicationDefinition
-// (K13-K20, C27, C45, C59), and whether it may follow old.
+// ValidateApplicationDefinition returns what is wrong with the new ApplicationDefinition, and whether it may follow old.
 func ValidateApplicationDefinition(obj, old *v1alpha1.ApplicationDefinition) field.ErrorList {
 	spec := &obj.Spec
 	errs := validateMetadata(obj.ObjectMeta, clusterScoped)
@@ -101,7 +100,7 @@ func validateVersionName(version string, path *field.Path) field.ErrorList {
 }
 
 // validateUniqueVersions refuses versions that are the same text, or equal as semantic versions:
-// `v1.0.0` is `1.0.0` (K27, C27).
+// `v1.0.0` is `1.0.0`.
 func validateUniqueVersions(versions []v1alpha1.ApplicationVersion, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := make(map[string]struct{}, len(versions))
@@ -192,7 +191,7 @@ func offers(obj *v1alpha1.ApplicationDefinition, version string) bool {
 }
 
 // ForceRemoved reports whether the definition lets this version go although installations use
-// it (C28, C47); an empty one is only meant by "*".
+// it; an empty one is only meant by "*".
 func ForceRemoved(obj *v1alpha1.ApplicationDefinition, version string) bool {
 	for item := range strings.SplitSeq(obj.Annotations[v1alpha1.ForceRemoveAnnotation], ",") {
 		if item = strings.TrimSpace(item); item == "*" || item != "" && v1alpha1.SameVersion(item, version) {

@@ -36,8 +36,7 @@ const (
 
 const recreate = "delete the installation and create it anew"
 
-// ValidateApplicationInstallation returns what is wrong with the new ApplicationInstallation
-// (K34-K39, C59), and whether it may follow old. A missing version is no error here: it may still
+// ValidateApplicationInstallation returns what is wrong with the new ApplicationInstallation, and whether it may follow old. A missing version is no error here: it may still
 // be filled in from the definition.
 func ValidateApplicationInstallation(obj, old *v1alpha1.ApplicationInstallation) field.ErrorList {
 	spec := &obj.Spec
@@ -60,7 +59,7 @@ func ValidateApplicationInstallation(obj, old *v1alpha1.ApplicationInstallation)
 	return append(errs, validateSameTarget(obj, old)...)
 }
 
-// validateSameTarget returns an error if the release of old would be left behind (C59). A namespace
+// validateSameTarget returns an error if the release of old would be left behind. A namespace
 // that was left out may be filled in, but once the installation was resolved only with that one.
 func validateSameTarget(obj, old *v1alpha1.ApplicationInstallation) field.ErrorList {
 	path := specPath.Child("namespace")
@@ -103,7 +102,7 @@ func ValidateInstallationAccount(obj *v1alpha1.ApplicationInstallation, def *v1a
 }
 
 // Withdrawn reports whether an installation is to be uninstalled because what it installs was removed
-// by force (K52): its definition is being deleted, or does not offer the installed version any more. A
+// by force: its definition is being deleted, or does not offer the installed version any more. A
 // version that was never installed may still come.
 func Withdrawn(obj *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition) bool {
 	version, installed := obj.GetVersion(def), obj.Status.Application
@@ -111,7 +110,7 @@ func Withdrawn(obj *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationD
 	return (removed || !def.DeletionTimestamp.IsZero()) && ForceRemoved(def, version)
 }
 
-// OfferSelector selects the clusters that a definition is offered to, by their labels (C59). The error
+// OfferSelector selects the clusters that a definition is offered to, by their labels. The error
 // says what is wrong with its clusterSelector.
 func OfferSelector(def *v1alpha1.ApplicationDefinition) (labels.Selector, error) {
 	if def.Spec.ClusterSelector == nil {

@@ -4,7 +4,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// DefaultApplicationInstallation fills in what the user left out (K35, K36, C59). old is nil
+// DefaultApplicationInstallation fills in what the user left out. old is nil
 // on create, def nil where the definition is not known.
 //
 // The version and the target namespace are settled when the installation is created: later

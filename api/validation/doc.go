@@ -5,7 +5,7 @@
 //
 // Each ValidateX takes the new object and the object as it is, nil when it is being created, and
 // returns every error that it finds, each with the path of its field. The
-// shape rules stand in the CRD schemas too (C9, C48); what only Go can say (selectors, Pod
+// shape rules stand in the CRD schemas too; what only Go can say (selectors, Pod
 // templates, semantic versions, paths, URLs) stands here alone. Each XWarnings returns what is
 // allowed and unwise.
 package validation

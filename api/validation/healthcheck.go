@@ -11,7 +11,7 @@ import (
 )
 
 // HealthCheckTemplate decodes the Pod template of the health check, and is strict about it:
-// unknown and duplicate fields are errors (C10). It returns nil without an error where the
+// unknown and duplicate fields are errors. It returns nil without an error where the
 // Application has no health check.
 func HealthCheckTemplate(obj *v1alpha1.Application) (*corev1.PodTemplateSpec, field.ErrorList) {
 	if obj.Spec.HealthCheck == nil {
@@ -34,8 +34,7 @@ func HealthCheckTemplate(obj *v1alpha1.Application) (*corev1.PodTemplateSpec, fi
 	return template, errs
 }
 
-// validateHealthCheck says what can be said of a Pod template without the API server (A30,
-// A31): the rest is for a dry run (C10).
+// validateHealthCheck says what can be said of a Pod template without the API server: the rest is for a dry run.
 func validateHealthCheck(obj *v1alpha1.Application, path *field.Path) field.ErrorList {
 	template, errs := HealthCheckTemplate(obj)
 	if template == nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // ValidateKubernetesApplication returns what is wrong with a KubernetesApplication as it shall
-// become (W59, C48), and whether it may follow old (W55, W57, C14, C40). One template that is
+// become, and whether it may follow old. One template that is
 // wrong is enough to refuse all of it.
 func ValidateKubernetesApplication(obj, old *v1alpha1.KubernetesApplication) field.ErrorList {
 	spec := &obj.Spec
@@ -44,7 +44,7 @@ func ValidateKubernetesApplication(obj, old *v1alpha1.KubernetesApplication) fie
 
 // maxTemplates is how large, as JSON, what is templated may be. An API server stores a megabyte
 // and a half of an object: this leaves room for its metadata, and for what is written into its
-// status (C58).
+// status.
 const maxTemplates = 1 << 20
 
 func validateRoom(templated any, path *field.Path) field.ErrorList {
@@ -80,7 +80,7 @@ func KubernetesApplicationWarnings(obj, old *v1alpha1.KubernetesApplication) []s
 }
 
 // colliding warns of copies of Secrets that have the name of another copy, or of a Secret that is
-// templated (W33): only one of them can be in the cluster.
+// templated: only one of them can be in the cluster.
 func colliding(templates []v1alpha1.ResourceTemplate) []string {
 	taken := map[identity]string{}
 	for _, t := range templates {
@@ -146,7 +146,7 @@ func renamed(obj, old *v1alpha1.KubernetesApplication) []string {
 }
 
 // DefaultKubernetesApplication fills in what the user left out: a client that replaces the
-// application without naming its cluster does not mean to take it away (C40). old is nil on
+// application without naming its cluster does not mean to take it away. old is nil on
 // create. It is idempotent.
 func DefaultKubernetesApplication(obj, old *v1alpha1.KubernetesApplication) {
 	if old != nil && obj.Spec.ClusterName == "" {
@@ -181,7 +181,7 @@ func validateTemplateMetadata(metadata v1alpha1.ResourceTemplateMetadata, path *
 	return append(errs, apivalidation.ValidateAnnotations(metadata.Annotations, path.Child("annotations"))...)
 }
 
-// immutableIdentities compares template by template, by name (C14).
+// immutableIdentities compares template by template, by name.
 func immutableIdentities(templates, old []v1alpha1.ResourceTemplate, path *field.Path) field.ErrorList {
 	before := make(map[string]v1alpha1.ObjectTemplate, len(old))
 	for _, t := range old {

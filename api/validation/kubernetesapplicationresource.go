@@ -8,7 +8,7 @@ import (
 )
 
 // ValidateKubernetesApplicationResource returns what is wrong with the new
-// KubernetesApplicationResource (W17, C58), and whether it may follow old (W56).
+// KubernetesApplicationResource, and whether it may follow old.
 func ValidateKubernetesApplicationResource(obj, old *v1alpha1.KubernetesApplicationResource) field.ErrorList {
 	spec := &obj.Spec
 	errs := validateMetadata(obj.ObjectMeta, namespaced)

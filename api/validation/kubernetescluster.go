@@ -7,7 +7,7 @@ import (
 )
 
 // ValidateKubernetesCluster returns what is wrong with a KubernetesCluster. No field of it is
-// immutable, so old may be nil. What the kubeconfig may hold (C38) is checked where it is read.
+// immutable, so old may be nil. What the kubeconfig may hold is checked where it is read.
 func ValidateKubernetesCluster(obj, _ *v1alpha1.KubernetesCluster) field.ErrorList {
 	errs := validateMetadata(obj.ObjectMeta, namespaced)
 	if ref := obj.Spec.KubeconfigSecretRef; ref != nil {

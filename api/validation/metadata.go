@@ -20,7 +20,7 @@ const (
 	clusterScoped scope = false
 )
 
-// validateMetadata checks the metadata as the API server does (A27). A namespaced object
+// validateMetadata checks the metadata as the API server does. A namespaced object
 // without a namespace is allowed: files leave it to the command line.
 func validateMetadata(meta metav1.ObjectMeta, s scope) field.ErrorList {
 	if s == namespaced && meta.Namespace == "" {
@@ -29,7 +29,7 @@ func validateMetadata(meta metav1.ObjectMeta, s scope) field.ErrorList {
 	return apivalidation.ValidateObjectMeta(&meta, bool(s), apivalidation.NameIsDNSSubdomain, metadataPath)
 }
 
-// validateSelector checks the syntax of a label selector (A29); nil is valid here.
+// validateSelector checks the syntax of a label selector; nil is valid here.
 func validateSelector(s *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	return metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, path)
 }

@@ -29,7 +29,7 @@ const identityAdvice = "a change would orphan the object; give the resource temp
 // was read from another cluster, and cannot be applied.
 var byServer = []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields", "ownerReferences"}
 
-// validateObjectTemplate checks what every manifest must have (W17). What the kind demands is
+// validateObjectTemplate checks what every manifest must have. What the kind demands is
 // only known to the user cluster.
 func validateObjectTemplate(template v1alpha1.ObjectTemplate, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
@@ -85,8 +85,8 @@ func validateManifestMetadata(object *unstructured.Unstructured, path *field.Pat
 	return errs
 }
 
-// validateResourceSecrets checks the Secrets of a resource (W18, W35). A cluster-scoped object has
-// no namespace to copy them into (C58).
+// validateResourceSecrets checks the Secrets of a resource. A cluster-scoped object has
+// no namespace to copy them into.
 func validateResourceSecrets(secrets []v1alpha1.ResourceSecretReference, kind schema.GroupKind, path *field.Path) field.ErrorList {
 	errs := atMost(len(secrets), maxResourceSecrets, path)
 	errs = append(errs, duplicates(secrets, path, func(s v1alpha1.ResourceSecretReference) string { return s.Name })...)

@@ -148,7 +148,7 @@ func gitReferenceWarnings(r *v1alpha1.GitReference, path *field.Path) []string {
 		case f.value == "":
 		case first == "":
 			first = f.child
-		case first == "commit" && f.child == "branch": // says where the commit is found (C56)
+		case first == "commit" && f.child == "branch": // says where the commit is found
 		default:
 			warnings = append(warnings, path.Child(f.child).String()+" has no effect: "+first+" outranks it")
 		}
@@ -178,7 +178,7 @@ func validateHelmSource(s *v1alpha1.HelmSource, path *field.Path) field.ErrorLis
 	return errs
 }
 
-// validateChartVersion wants one version, not a range: what is installed is what was reviewed (C59).
+// validateChartVersion wants one version, not a range: what is installed is what was reviewed.
 func validateChartVersion(version string, path *field.Path) field.ErrorList {
 	if version == "" {
 		return field.ErrorList{field.Required(path, "")}

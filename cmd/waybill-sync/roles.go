@@ -20,10 +20,10 @@ const (
 	kubernetesApplicationResource = "kubernetesapplicationresource"
 )
 
-// roleAll runs every controller, for use in one cluster (C44).
+// roleAll runs every controller, for use in one cluster.
 const roleAll = "all"
 
-// roles are the sets of controllers that a process can run; each has its own ServiceAccount (C44).
+// roles are the sets of controllers that a process can run; each has its own ServiceAccount.
 var roles = map[string][]string{
 	"hub":    {gitSync, applicationDefinition},
 	"driver": {kubernetesCluster, applicationInstallation, kubernetesApplication, kubernetesApplicationResource},

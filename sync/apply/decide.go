@@ -34,7 +34,7 @@ type evidence struct {
 	adopt adoption
 }
 
-// decide returns what to do, based on what the live object says about its owner (C13, C53).
+// decide returns what to do, based on what the live object says about its owner.
 func decide(e evidence) verdict {
 	switch {
 	case e.live == nil:

@@ -13,5 +13,5 @@
 //
 // Ownership is decided before the first write, by the annotation apps.waybill.dev/owner: an absent
 // object is created, one of ours is corrected, and one of anybody else is a conflict and stays as
-// it is (C13, C53).
+// it is.
 package apply

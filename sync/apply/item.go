@@ -117,7 +117,7 @@ func (it *item) annotation(key string) any {
 	return annotations[key]
 }
 
-// place sets the kind, and the namespace now that it is known whether the kind has one (C59).
+// place sets the kind, and the namespace now that it is known whether the kind has one.
 func (it *item) place(k *kind) {
 	it.kind = k
 	if !k.namespaced {

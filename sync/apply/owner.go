@@ -15,7 +15,7 @@ import (
 
 // Owner is our object on whose behalf other objects are delivered.
 type Owner struct {
-	// HubID is the id of the hub that the owner lives on (C40).
+	// HubID is the id of the hub that the owner lives on.
 	HubID string
 	// Kind, Namespace and Name of the owner, for example GitSync, team-a, site.
 	Kind, Namespace, Name string

@@ -15,16 +15,16 @@ import (
 // ReasonDuplicateObject is used here too.
 const (
 	// ReasonInvalid: the API server finds the object invalid, or a field of it that
-	// cannot be changed was changed. The message is the API server's (P14).
+	// cannot be changed was changed. The message is the API server's.
 	ReasonInvalid = "Invalid"
 	// ReasonRefused: admission refused the object: a webhook, a policy or a quota.
-	// The message is theirs (P12).
+	// The message is theirs.
 	ReasonRefused = "Refused"
 	// ReasonForbidden: the identity that is used lacks a right; the message names
 	// both.
 	ReasonForbidden = "Forbidden"
 	// ReasonConflict: an object of that name exists and belongs to somebody else;
-	// it stays as it is (C13, C53).
+	// it stays as it is.
 	ReasonConflict = "Conflict"
 	// ReasonKindNotFound: the API server does not serve the kind. The object is
 	// applied when it does.

@@ -230,7 +230,7 @@ const maxLooks = 3
 
 // delete deletes an object, and in the background what it owns. It deletes only the very object
 // that was looked at, as it was then: a watch may be behind, and the object may have been handed
-// over to another owner meanwhile (C41).
+// over to another owner meanwhile.
 func (r *run) delete(ctx context.Context, rm *removal) error {
 	err := r.client(rm.kind, rm.id).Delete(ctx, rm.id.Name, metav1.DeleteOptions{
 		Preconditions:     &metav1.Preconditions{UID: ptr.To(rm.sight.live.uid), ResourceVersion: ptr.To(rm.sight.live.version)},

@@ -32,7 +32,7 @@ type Request struct {
 	// Force deletes an object of which a field cannot be changed, and creates it again, if its kind is one
 	// of Kubernetes itself that holds no data. The force annotation of a manifest wins.
 	Force bool
-	// DefaultNamespace is the namespace of namespaced objects that name none (C59).
+	// DefaultNamespace is the namespace of namespaced objects that name none.
 	DefaultNamespace string
 	// As, if not nil, returns the API server under the identity that writes an object, and reads it
 	// where no watch shows it. Watches, and what As returns nil for, are the Applier's own.
@@ -45,7 +45,7 @@ type Request struct {
 	Survey bool
 	// Intent, if not nil, is called before the first write that would create an object that
 	// Inventory does not name, with an inventory that names it too. It must store that inventory,
-	// so that a crash leaves nothing behind that nobody knows of (C41). Its error ends the Apply
+	// so that a crash leaves nothing behind that nobody knows of. Its error ends the Apply
 	// before anything is written.
 	Intent func(context.Context, []manifest.ID) error
 	// Progress, if not nil, counts how far the Apply has come.

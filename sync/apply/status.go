@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// MaxStatus is the size in bytes of the largest status that is kept, as JSON (C58).
+// MaxStatus is the size in bytes of the largest status that is kept, as JSON.
 const MaxStatus = 64 << 10
 
 // Status is the field status of a live object, as its controller wrote it.

@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/sync/watch"
 )
 
-// Watched names objects that Helm writes on behalf of an owner (C53, C54). They
+// Watched names objects that Helm writes on behalf of an owner. They
 // carry the owner's marks; their fields are managed by v1alpha1.HelmFieldManager.
 type Watched struct {
 	IDs []manifest.ID

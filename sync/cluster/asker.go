@@ -41,7 +41,7 @@ type identity struct {
 var validUID = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
 
 // identify reads the version of the API server and the UID of namespace kube-system, which
-// identifies the cluster (C45).
+// identifies the cluster.
 func (a *asker) identify(ctx context.Context) (identity, error) {
 	var id identity
 	version, err := a.version(ctx)

@@ -53,7 +53,7 @@ type Cluster struct {
 func (c *Cluster) Name() types.NamespacedName { return c.name }
 
 // UID returns the UID of the cluster's namespace kube-system. It is the same for all names of one
-// cluster (C45).
+// cluster.
 func (c *Cluster) UID() string { return c.uid }
 
 // Config returns the configuration for clients: it has no client-side rate limit, and uses the

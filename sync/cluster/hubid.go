@@ -14,7 +14,7 @@ import (
 )
 
 // EnsureHubID returns the id of the hub and creates it the first time: a UUID in the ConfigMap
-// waybill-hub of the system namespace, which must exist (C40). If several processes start at once,
+// waybill-hub of the system namespace, which must exist. If several processes start at once,
 // all get the id of the first. An existing id is never changed, because all delivered objects are
 // marked with it.
 func EnsureHubID(ctx context.Context, c client.Client, systemNamespace string) (string, error) {

@@ -14,7 +14,7 @@ import (
 
 // KubeconfigOptions defines what a kubeconfig may hold besides inline data. The zero value allows
 // nothing: permission to write a kubeconfig must not imply permission to run programs, or read
-// files, where the controllers run (C38).
+// files, where the controllers run.
 type KubeconfigOptions struct {
 	// AllowExec allows users[].user.exec: a program that provides the credentials. It runs with the
 	// rights of the controllers.
@@ -23,7 +23,7 @@ type KubeconfigOptions struct {
 	AllowInsecure bool
 }
 
-// ParseKubeconfig returns the configuration of the current context of a kubeconfig (C38). The error
+// ParseKubeconfig returns the configuration of the current context of a kubeconfig. The error
 // names the field that is not allowed and what to do instead. It never contains parts of the
 // kubeconfig that could be secret.
 func ParseKubeconfig(content []byte, o KubeconfigOptions) (*rest.Config, error) {

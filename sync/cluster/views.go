@@ -16,7 +16,7 @@ type views struct {
 	byUser map[string]weak.Pointer[Cluster]
 }
 
-// As returns the cluster as another user sees it, by impersonation (C37). The user is in the groups
+// As returns the cluster as another user sees it, by impersonation. The user is in the groups
 // that the API server gives such a user: for a ServiceAccount, those of its namespace. The view
 // shares name, context, connections, breaker, mapper and discovery, since discovery is the same for
 // every user. As is cheap, and returns the same view for the same user as long as it is in use.

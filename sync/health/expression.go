@@ -22,7 +22,7 @@ const (
 	costLimit = 200_000
 )
 
-// seen are the parts of an object that expressions see: never its data (C39).
+// seen are the parts of an object that expressions see: never its data.
 var seen = []string{"metadata", "spec", "status"}
 
 // Expression defines health in CEL, for kinds whose status has terms of its own.

@@ -61,7 +61,7 @@ func OfMetadata(deleting bool) (Status, string) {
 // HasStatus reports whether the health of a kind depends on more than its metadata. If it is false,
 // an object that exists is healthy, and it is enough to watch metadata. It is false for kinds
 // without a status, for those whose status does not express health, and for Secrets, which are
-// never read in full (C39). Unknown kinds, and therefore all that a CustomResourceDefinition
+// never read in full. Unknown kinds, and therefore all that a CustomResourceDefinition
 // defines, have a status.
 func HasStatus(kind schema.GroupKind) bool {
 	return !withoutStatus[kind]

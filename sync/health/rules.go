@@ -20,7 +20,7 @@ var rules = map[schema.GroupKind]rule{
 }
 
 // application is healthy if its components are, or if nothing reports on them: the controller of
-// Applications need not run (C43). The result of its health-check Pod is for users.
+// Applications need not run. The result of its health-check Pod is for users.
 func application(object map[string]any) (Status, string, bool) {
 	c, found := condition(object, "ComponentsReady")
 	if !found {

@@ -253,7 +253,7 @@ func (l *lane) object(q Query) (*unstructured.Unstructured, error) {
 }
 
 // metadataOnly reports whether objects of a kind are read as metadata only: for kinds without a
-// status, metadata is all that shows their health, and Secrets are never read in full (C39).
+// status, metadata is all that shows their health, and Secrets are never read in full.
 func metadataOnly(kind schema.GroupKind) bool { return !health.ReportsStatus(kind) }
 
 func fromMetadata(object *metav1.PartialObjectMetadata) (*unstructured.Unstructured, error) {

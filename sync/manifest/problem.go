@@ -12,7 +12,7 @@ const (
 	// not parse, has a key twice, or lacks apiVersion, kind or metadata.name.
 	ReasonInvalidManifest = "InvalidManifest"
 	// ReasonDuplicateObject: two documents describe the same object; neither is
-	// used (C59).
+	// used.
 	ReasonDuplicateObject = "DuplicateObject"
 	// ReasonLimitExceeded: the file or document is larger, deeper or more
 	// numerous than allowed; the message names the limit.
@@ -25,8 +25,7 @@ const (
 	ReasonBuildFailed = "BuildFailed"
 )
 
-// Problem is one object or file that could not be used, with where and why
-// (P12). It is an error, so that it can be returned, joined and unwrapped as
+// Problem is one object or file that could not be used, with where and why. It is an error, so that it can be returned, joined and unwrapped as
 // one.
 type Problem struct {
 	// ID is the object, or the part of its identity that is known; zero if the file could not be

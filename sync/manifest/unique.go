@@ -7,7 +7,7 @@ import (
 
 // Unique splits objects into those that are described once and, for each that several documents
 // describe, one Problem that names all places. Of the latter it is unknown which one is meant, so
-// none is kept (C59). Both results keep the order of the input. Versions of a kind do not make
+// none is kept. Both results keep the order of the input. Versions of a kind do not make
 // objects different.
 func Unique(objects []Object) ([]Object, []Problem) {
 	places := make(map[ID][]int, len(objects))

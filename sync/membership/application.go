@@ -19,13 +19,13 @@ type Application struct {
 	// Key of the Application.
 	Key types.NamespacedName
 
-	// UID distinguishes this Application from others of the same name (A57).
+	// UID distinguishes this Application from others of the same name.
 	UID types.UID
 
-	// Ownership of its components; Own if the spec sets none (C8).
+	// Ownership of its components; Own if the spec sets none.
 	Ownership v1alpha1.Ownership
 
-	// Dependencies are the names of other Applications in its namespace (A9). Read-only.
+	// Dependencies are the names of other Applications in its namespace. Read-only.
 	Dependencies []string
 
 	// Deleting is true if the Application is being deleted: it gets no new members.
@@ -44,7 +44,7 @@ type listing struct {
 var applicationKind = v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationKind).GroupKind()
 
 // Compile prepares an Application. It fails if the selector is missing or invalid, which admission
-// refuses (A28, A29). It retains nothing of app but strings.
+// refuses. It retains nothing of app but strings.
 func Compile(app *v1alpha1.Application) (*Application, error) {
 	if app.Spec.Selector == nil {
 		return nil, errors.New("compile selector: it is missing")
@@ -82,7 +82,7 @@ func Compile(app *v1alpha1.Application) (*Application, error) {
 }
 
 // Lists reports whether spec.components lists the object: by its name, or with a component without
-// a name, which stands for every object of the kind (C2). An Application never lists itself.
+// a name, which stands for every object of the kind. An Application never lists itself.
 func (a *Application) Lists(gk schema.GroupKind, name string) bool {
 	l, ok := a.kinds[gk]
 	if !ok || (gk == applicationKind && name == a.Key.Name) {
@@ -98,12 +98,12 @@ func (a *Application) ListsKind(gk schema.GroupKind) bool {
 }
 
 // Matches reports whether the Application lists the object and its selector matches the object's
-// labels (A49). It does not check that the object is in the Application's namespace.
+// labels. It does not check that the object is in the Application's namespace.
 func (a *Application) Matches(gk schema.GroupKind, obj metav1.Object) bool {
 	return a.Lists(gk, obj.GetName()) && a.Selects(obj.GetLabels())
 }
 
-// Selects reports whether the selector matches labels (A10).
+// Selects reports whether the selector matches labels.
 func (a *Application) Selects(set map[string]string) bool {
 	return a.selector.Matches(labels.Set(set))
 }

@@ -110,7 +110,7 @@ func has(values map[string]string, key string) bool {
 	return ok
 }
 
-// explicit reports whether somebody else chose the Application (C52).
+// explicit reports whether somebody else chose the Application.
 func (m *member) explicit() bool {
 	return m.annotated && (m.application == "" || m.application != m.injected)
 }
@@ -119,14 +119,14 @@ func (m *member) explicit() bool {
 func (m *member) labelIsOurs() bool { return m.labelled && m.injected != "" && m.partOf == m.injected }
 
 // Decide returns the marks to add to or remove from the object so that they name the Application
-// that it belongs to (C3, C52).
+// that it belongs to.
 //
 // An annotation that we did not write is left alone, whatever its value; an empty one means that
 // the object belongs to no Application. Otherwise, if exactly one Application matches, the object
 // belongs to it; if several match, there is only a warning. An Application that we injected stays
 // while it matches, even if another one starts to match as well, and is decided again when it no
 // longer does. It also stays if there is no Application of that name and no other one matches: it
-// was deleted, or does not exist yet (A55). The part-of label is ours if it is absent or equals our
+// was deleted, or does not exist yet. The part-of label is ours if it is absent or equals our
 // mark.
 //
 // For an object that has its marks applied, Decide returns no changes.
@@ -159,7 +159,7 @@ func Decide(x *Index, gk schema.GroupKind, obj metav1.Object) Marks {
 }
 
 // Claims reports whether the Application matches an object for which nobody has chosen an
-// Application explicitly (C52): Decide may assign it to the Application, even if we injected
+// Application explicitly: Decide may assign it to the Application, even if we injected
 // another one before.
 func (a *Application) Claims(gk schema.GroupKind, obj metav1.Object) bool {
 	if !a.Lists(gk, obj.GetName()) {

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Workload is what is to be placed, as a unit, in one cluster (W3).
+// Workload is what is to be placed, as a unit, in one cluster.
 type Workload struct {
 	// Selector must match the labels of the cluster.
 	Selector labels.Selector
-	// Kinds must be served by the cluster, each in that version (C57).
+	// Kinds must be served by the cluster, each in that version.
 	Kinds []schema.GroupVersionKind
 }
 

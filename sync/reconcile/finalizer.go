@@ -11,7 +11,7 @@ import (
 )
 
 // AddFinalizer adds our finalizer to obj, unless it has it already. Controllers call it before they
-// create anything that has to be removed later, so that nothing is left behind (C11, K53). It
+// create anything that has to be removed later, so that nothing is left behind. It
 // changes only the finalizers, and fails if somebody else has written obj since it was read. On
 // success obj holds the stored object.
 func AddFinalizer(ctx context.Context, c client.Client, obj client.Object) error {
@@ -27,7 +27,7 @@ func AddFinalizer(ctx context.Context, c client.Client, obj client.Object) error
 }
 
 // RemoveFinalizer removes our finalizer from obj, unless it is gone already. Controllers call it
-// when nothing of theirs is left to be removed (C11). It changes only the finalizers, and fails if
+// when nothing of theirs is left to be removed. It changes only the finalizers, and fails if
 // somebody else has written obj since it was read. It is not an error if obj is gone.
 func RemoveFinalizer(ctx context.Context, c client.Client, obj client.Object) error {
 	before := obj.DeepCopyObject().(client.Object)

@@ -14,7 +14,7 @@ const (
 	maxMessage = 2048
 )
 
-// Problems returns the first 50 problems as a status lists them (P12), each with a message of one
+// Problems returns the first 50 problems as a status lists them, each with a message of one
 // line and at most 2 KiB.
 func Problems(found []manifest.Problem) []v1alpha1.Problem {
 	var list []v1alpha1.Problem

@@ -249,7 +249,7 @@ func idsOf(list kube.ResourceList) []manifest.ID {
 	return ids
 }
 
-// Wait implements Helm's kube.Interface. Waiting for health happens elsewhere, by watch (C54).
+// Wait implements Helm's kube.Interface. Waiting for health happens elsewhere, by watch.
 func (c *client) Wait(kube.ResourceList, time.Duration) error { return nil }
 
 // WaitWithJobs implements Helm's kube.Interface as Wait does.

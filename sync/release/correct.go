@@ -47,7 +47,7 @@ func (o ObjectDrift) String() string {
 // (ReasonGone), or the record of its newest revision differs from what was noted (ReasonAltered). If
 // that revision failed (ReasonNotDeployed), Correct puts back only what is missing, and only objects
 // that the last good revision contains too: they are wanted whether the next action goes forward or
-// back (C53, K3).
+// back.
 func (e *Engine) Correct(ctx context.Context, t Target, id Identity, dirty []manifest.ID) (Drift, error) {
 	return e.drift(ctx, t, id, dirty, nil)
 }

@@ -20,7 +20,7 @@ import (
 type Identity struct {
 	// Namespace and Name of the release. A name has at most 53 characters.
 	Namespace, Name string
-	// Owner and OwnerHash are the values of the owner annotation and label (C53). A release is ours
+	// Owner and OwnerHash are the values of the owner annotation and label. A release is ours
 	// if its record carries OwnerHash.
 	Owner, OwnerHash string
 	// Known is what the last Result said about the release, kept in a place where only Waybill
@@ -29,7 +29,7 @@ type Identity struct {
 	Known *v1alpha1.ReleaseStatus
 }
 
-// Stamp returns the marks that every object of the release carries (C53, C55).
+// Stamp returns the marks that every object of the release carries.
 func (i Identity) Stamp() helm.Stamp {
 	return helm.Stamp{
 		Labels:      map[string]string{v1alpha1.OwnerHashLabel: i.OwnerHash, v1alpha1.ReleaseLabel: i.Name},

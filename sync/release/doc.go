@@ -3,7 +3,7 @@
 //
 // The releases are real Helm releases, which `helm ls` lists. Helm's own actions run them, over a
 // Kubernetes client of our own that sends the API server as few requests as possible and ends with
-// its context. This package never waits for health, only for hooks (C54). It keeps no state of a
+// its context. This package never waits for health, only for hooks. It keeps no state of a
 // release between two calls: what went into a release is recorded in a label on its record.
 //
 // Helm's actions render no chart: the author of a chart can make that take any time and memory. A Renderer

@@ -30,7 +30,7 @@ type Uninstalled struct {
 // nor values. installed is what the caller noted as the objects of the release: if there is no
 // record to go by, because it is gone, altered, or somebody else's, those of them that carry our
 // own mark are deleted. It is no error if there is nothing of ours to remove. An error names what
-// could not be deleted; the record stays, so that the next call goes on (K47, K53, C34).
+// could not be deleted; the record stays, so that the next call goes on.
 func (e *Engine) Uninstall(ctx context.Context, t Target, id Identity, o Options, installed []manifest.ID) (Uninstalled, error) {
 	observed, err := e.observeOurs(ctx, t, id)
 	reason := ReasonOf(err)

@@ -64,9 +64,9 @@ type InvalidError struct {
 // Error returns what is wrong, and where.
 func (e *InvalidError) Error() string { return e.message }
 
-// Of merges the layers of values, of which later ones win (C26): those of the definition, of its
-// version, facts about the cluster if the version asks for them (C33), valuesFrom in its order, and
-// the installation's own (C59). Values are data: nothing in them is executed. An error is an
+// Of merges the layers of values, of which later ones win: those of the definition, of its
+// version, facts about the cluster if the version asks for them, valuesFrom in its order, and
+// the installation's own. Values are data: nothing in them is executed. An error is an
 // *InvalidError, or what the source returned.
 func Of(ctx context.Context, in Input, from Source) (map[string]any, error) {
 	var layers []map[string]any

@@ -1,6 +1,5 @@
 // Package inject marks objects with the Application that they are part of while they are written.
-// It handles objects of any kind that some Application lists, in the namespaces where one does (C3,
-// C32, C52).
+// It handles objects of any kind that some Application lists, in the namespaces where one does.
 //
 // Every process keeps the Applications of the cluster in memory, trimmed to what membership needs,
 // and answers from there; it reads and writes nothing but metadata. The rules of the webhook

@@ -29,7 +29,7 @@ const (
 type resolver func(schema.GroupKind) (schema.GroupResource, bool)
 
 // plan returns what to register for the listed kinds, given by namespace: one entry per distinct
-// set of kinds (C51). It leaves out the namespace except, which is our own: when nobody answers,
+// set of kinds. It leaves out the namespace except, which is our own: when nobody answers,
 // the writes that bring us back should not wait for that. The result is sorted and deterministic.
 func plan(listed map[string][]schema.GroupKind, resolve resolver, except string) []registration.Injection {
 	var single []registration.Injection

@@ -21,18 +21,17 @@ const ConfigurationName = "waybill"
 const Timeout = 10 * time.Second
 
 // notBeingDeleted excludes every object that is being deleted: nothing may delay the removal of a
-// finalizer (C49). Deletions have only an old object.
+// finalizer. Deletions have only an old object.
 const notBeingDeleted = "!has((object == null ? oldObject : object).metadata.deletionTimestamp)"
 
 // wantsSomethingElse matches changes of the spec while an object is being deleted: controllers act
 // on the spec until the object is gone, so it must not change to one that would never have been
-// allowed (C35).
+// allowed.
 const wantsSomethingElse = "(object != null && oldObject != null && object.?spec != oldObject.?spec)"
 
 // Hook registers one resource at one path.
 type Hook struct {
-	// Resource in the plural. Subresources are never included: status and scale writes always pass
-	// (C49, P10).
+	// Resource in the plural. Subresources are never included: status and scale writes always pass.
 	Resource string
 
 	// Of is the group and version of the resource. Default: ours.

@@ -3,7 +3,7 @@
 //
 // Every process keeps a serving certificate from the shared authority (package certificate) and
 // watches the Secret that holds that authority and the two webhook configurations. The holder of a
-// Lease fills the configurations, and writes only if they differ (C51): with Hooks, which never
+// Lease fills the configurations, and writes only if they differ: with Hooks, which never
 // change, and Injections, which follow the Applications of the cluster. A process is ready when an
 // API server that reads the configurations would reach and trust it, whichever version filled them. In
 // an upgrade, the old version fills them as long as one of its processes runs, since it does not answer

@@ -18,7 +18,7 @@ import (
 )
 
 // Injection registers the webhook for namespaced resources other than our own kinds, in some
-// namespaces. No two injections share both a resource and a namespace (C32, C51).
+// namespaces. No two injections share both a resource and a namespace.
 type Injection struct {
 	// Resources in any of their versions, sorted by group and name.
 	Resources []schema.GroupResource

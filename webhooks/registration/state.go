@@ -207,7 +207,7 @@ func (r *Registrar) reportDispute(ctx context.Context, configuration client.Obje
 }
 
 // write creates configurations only outside a cluster: those that a chart created and that were
-// then deleted must not come back and block (C51).
+// then deleted must not come back and block.
 func (r *Registrar) write(ctx context.Context, configuration client.Object) error {
 	log := ctrl.LoggerFrom(ctx).WithValues("endpoint", r.options.Endpoint.String())
 	if configuration.GetResourceVersion() != "" {

@@ -7,7 +7,7 @@ import (
 	"waybill.dev/waybill/sync/health"
 )
 
-// checkDependencies records which dependencies exist (A58, A74), and whether the Application
+// checkDependencies records which dependencies exist, and whether the Application
 // depends on itself through them.
 func (r *Reconciler) checkDependencies(s *scope) {
 	s.app.Status.Dependencies = nil

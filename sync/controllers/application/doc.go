@@ -1,6 +1,6 @@
 // Package application is the Application controller: it selects components by kind, selector and
 // annotation, owns or observes them, reports whether each exists and is healthy and which
-// dependencies exist, and runs the Pod of the health check (A49-A88).
+// dependencies exist, and runs the Pod of the health check.
 //
 // A pass reads everything from memory: which objects there are of the kinds that Applications list
 // (sync/tracker), how healthy they are (sync/healthcache), and which Application they belong to

@@ -32,12 +32,12 @@ func holds(app *v1alpha1.Application) bool {
 }
 
 // needsHold reports whether something must be done before the Application may be deleted: it owns
-// objects, or has the Pod of a health check, which --cascade=orphan would leave behind (A84).
+// objects, or has the Pod of a health check, which --cascade=orphan would leave behind.
 func needsHold(app *v1alpha1.Application) bool {
 	return app.Spec.Ownership != v1alpha1.OwnershipObserve || app.Spec.HealthCheck != nil
 }
 
-// hold adds the finalizer to an Application before it owns anything (C42) or has a Pod. If that
+// hold adds the finalizer to an Application before it owns anything or has a Pod. If that
 // fails, the Application is left without.
 func (r *Reconciler) hold(ctx context.Context, app *v1alpha1.Application) error {
 	if !app.DeletionTimestamp.IsZero() || !needsHold(app) || holds(app) {
@@ -118,7 +118,7 @@ func (r *Reconciler) ownsNothing(app *v1alpha1.Application) bool {
 }
 
 // remove lets a deleted Application go once no object refers to it that is not its component, or
-// that is to be orphaned: otherwise the garbage collector would delete more than was listed (C42).
+// that is to be orphaned: otherwise the garbage collector would delete more than was listed.
 // It does not wait for kinds that are not served or may not be watched; for references that cannot
 // be removed it waits for removalLimit. What is still uncertain then is named in an event.
 func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, error) {

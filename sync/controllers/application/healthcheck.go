@@ -23,8 +23,7 @@ import (
 	"waybill.dev/waybill/sync/watch"
 )
 
-// checkHealth ensures that only the Pod that the spec wants exists, and mirrors whether it is ready
-// (A81-A87). What prevents that is the checkup of the scope.
+// checkHealth ensures that only the Pod that the spec wants exists, and mirrors whether it is ready. What prevents that is the checkup of the scope.
 func (r *Reconciler) checkHealth(ctx context.Context, s *scope) {
 	s.app.Status.Ready = metav1.ConditionUnknown
 	pods, known, failure := r.pods.of(s.key, s.app.UID)
@@ -70,7 +69,7 @@ func watchingPods(err error) error {
 }
 
 // checkPod creates the Pod if there is none, and deletes one that has ended, so that it is created
-// again (A84).
+// again.
 func (r *Reconciler) checkPod(ctx context.Context, s *scope, wanted *corev1.Pod, current *pod) error {
 	switch {
 	case current == nil:
@@ -184,7 +183,7 @@ func (r *Reconciler) deletePod(ctx context.Context, p *pod) error {
 	return watch.Stable(err)
 }
 
-// healthCheckPod returns the Pod of the health check (A81).
+// healthCheckPod returns the Pod of the health check.
 func healthCheckPod(app *v1alpha1.Application) (*corev1.Pod, error) {
 	template, errs := validate.HealthCheckTemplate(app)
 	if len(errs) > 0 {
@@ -216,7 +215,7 @@ func healthCheckLabel(app *v1alpha1.Application) string {
 }
 
 // healthCheckName returns `<application>-health-<hash of the template>`, no longer than a host name
-// may be: the same template yields the same name, a different one a different name (A82).
+// may be: the same template yields the same name, a different one a different name.
 func healthCheckName(app *v1alpha1.Application) string {
 	suffix := "-health-" + hash(app.Spec.HealthCheck.Template.Raw)
 	return shorten(app.Name, validation.DNS1123LabelMaxLength-len(suffix)) + suffix

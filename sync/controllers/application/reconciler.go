@@ -156,7 +156,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 // holdsBack reports whether nothing is written yet because objects are about to be written by us:
 // otherwise a change would be two statuses whenever the API server is slow, of which the first says
 // of what is well that it is not. The status of a new spec is not held back, because there are no
-// ownerReferences before it (C42), and neither is the readiness that it mirrors (A85).
+// ownerReferences before it, and neither is the readiness that it mirrors.
 func (r *Reconciler) holdsBack(s *scope, before *v1alpha1.ApplicationStatus) bool {
 	named := sets.New[schema.GroupKind]()
 	for _, c := range before.Components {

@@ -24,7 +24,7 @@ const (
 	maxInMessage = 3
 )
 
-// summarize derives the rest of the status from the components and dependencies (C6, C59), and
+// summarize derives the rest of the status from the components and dependencies, and
 // bounds it.
 func (s *scope) summarize() {
 	status := &s.app.Status
@@ -64,7 +64,7 @@ func describe(c *v1alpha1.ComponentStatus) string {
 	return name + " is " + c.Health
 }
 
-// componentName returns `<kind>.<group>/<name>` (C59).
+// componentName returns `<kind>.<group>/<name>`.
 func componentName(group, kind, name string) string {
 	if group != "" {
 		kind += "." + group

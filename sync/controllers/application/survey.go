@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/sync/tracker"
 )
 
-// survey records which components exist and how they are (A49-A51, A71-A73). It finds them by the
+// survey records which components exist and how they are. It finds them by the
 // annotation, and objects that should not be owned but are by the ownerReference.
 func (r *Reconciler) survey(s *scope) {
 	s.unseen = r.lastSeen(s) // first: what can be seen from now on is found below
@@ -117,7 +117,7 @@ func (s *scope) named(r *Reconciler, ref tracker.Ref) v1alpha1.ComponentStatus {
 	return absent(ref, health.NotFound, s.stranger(r, o))
 }
 
-// stranger returns why an existing object is not a component (A50, A53, A56).
+// stranger returns why an existing object is not a component.
 func (s *scope) stranger(r *Reconciler, o *tracker.Object) string {
 	name, named := o.Annotations[v1alpha1.ApplicationAnnotation]
 	contenders := r.keeper.Contenders(o.Ref)
@@ -214,7 +214,7 @@ func (s *scope) installed(r *Reconciler, o *tracker.Object) v1alpha1.ComponentSt
 	}
 	problem := r.keeper.Problem(o.Ref)
 	switch controller := o.Controller(); {
-	case controller != nil: // A70
+	case controller != nil: // a component that is owned by another object comes and goes with it
 		c.Message = join(c.Message, fmt.Sprintf("is controlled by %s %s, and gets no other owner", controller.Kind, controller.Name))
 	case problem != nil:
 		c.Message = join(c.Message, "cannot be owned: "+problem.Error())

@@ -163,8 +163,7 @@ func shared(copied *metav1.PartialObjectMetadata) bool {
 	})
 }
 
-// replaceSpec replaces the spec of a copy, so that it holds nothing that the hub does not offer
-// (K32).
+// replaceSpec replaces the spec of a copy, so that it holds nothing that the hub does not offer.
 func (l *lane) replaceSpec(ctx context.Context, name string, offered *offer) error {
 	wanted := struct {
 		Spec json.RawMessage `json:"spec"`
@@ -180,7 +179,7 @@ func (l *lane) replaceSpec(ctx context.Context, name string, offered *offer) err
 	return err
 }
 
-// delete deletes a copy (K33), unless it was replaced since it was read.
+// delete deletes a copy, unless it was replaced since it was read.
 func (l *lane) delete(ctx context.Context, live *metav1.PartialObjectMetadata) error {
 	err := l.copies.Delete(ctx, live.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &live.UID}})
 	if client.IgnoreNotFound(err) != nil {

@@ -1,6 +1,6 @@
 // Package applicationdefinition maintains the catalog: it copies every offered definition, without
-// its sources, into the user clusters (C45, K28-K33), and holds a definition that is being deleted
-// for as long as it is in use (C47).
+// its sources, into the user clusters, and holds a definition that is being deleted
+// for as long as it is in use.
 //
 // A pass never waits for a cluster: each engaged cluster has a lane, a goroutine that watches the
 // metadata of the copies there, corrects them, and wakes the definition when it is done. A lane

@@ -15,7 +15,7 @@ import (
 )
 
 // engage starts the lane of a cluster; it ends when the cluster is disengaged. The hub gets no
-// copies of its own definitions, no matter how it is reached (C45, K30).
+// copies of its own definitions, no matter how it is reached.
 func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 	if c.UID() == r.Clusters.Local().UID() {
 		r.wakeAll(ctx)

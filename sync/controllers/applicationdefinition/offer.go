@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// offer is a definition as user clusters get it: everything except versions[].template (C45). It is
+// offer is a definition as user clusters get it: everything except versions[].template. It is
 // built once for all clusters, and does not change.
 type offer struct {
 	// body is applied to the copy, and statusBody to its status.
@@ -130,7 +130,7 @@ func hash(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// to reports whether a cluster gets the definition, by its labels (C59).
+// to reports whether a cluster gets the definition, by its labels.
 func (o *offer) to(kc *v1alpha1.KubernetesCluster) bool {
 	return o.selector.Matches(labels.Set(kc.Labels))
 }

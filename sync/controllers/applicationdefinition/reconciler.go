@@ -137,7 +137,7 @@ func (r *Reconciler) offer(_ context.Context, s *scope) error {
 	return nil
 }
 
-// forget makes the lanes delete the copies of a definition that is gone (K33).
+// forget makes the lanes delete the copies of a definition that is gone.
 func (r *Reconciler) forget(name string) {
 	if r.offers.forget(name) {
 		r.look(name)

@@ -13,9 +13,9 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// remove holds a definition that is being deleted for as long as it is in use (C47). With
+// remove holds a definition that is being deleted for as long as it is in use. With
 // force-remove, it waits for the installations to be uninstalled, which need the definition to see
-// that they are removed by force (K52). Its copies stay until it is gone.
+// that they are removed by force. Its copies stay until it is gone.
 func (r *Reconciler) remove(_ context.Context, s *scope) error {
 	if s.definition.DeletionTimestamp.IsZero() {
 		return nil

@@ -16,7 +16,7 @@ import (
 const maxUsers = 20
 
 // rollUp sets the installations that use each version, from the status of each cluster. That of a
-// lost or paused cluster is from when it was last seen (C47).
+// lost or paused cluster is from when it was last seen.
 func (r *Reconciler) rollUp(_ context.Context, s *scope) error {
 	s.definition.Status.UsedBy = usage(s.definition, s.clusters)
 	return nil

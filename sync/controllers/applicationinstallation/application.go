@@ -12,8 +12,8 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// application returns the one Application that describes an installation (C55). It only observes,
-// because Helm deletes what Helm created (C8). Its components are the objects of the installation
+// application returns the one Application that describes an installation. It only observes,
+// because Helm deletes what Helm created. Its components are the objects of the installation
 // in the target namespace; objects elsewhere are in the inventory only.
 func application(p plan, inventory []manifest.ID) (manifest.Object, error) {
 	app := &v1alpha1.Application{

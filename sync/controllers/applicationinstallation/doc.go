@@ -1,5 +1,5 @@
 // Package applicationinstallation installs, upgrades, maintains and uninstalls applications in user
-// clusters, driven from the hub's side (K43-K47).
+// clusters, driven from the hub's side.
 //
 // Every cluster has a driver: a controller with its own queue and workers for the cluster's
 // ApplicationInstallations, so that a dead cluster delays no other. A pass never waits: preparing

@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/sync/release"
 )
 
-// helmMethod installs charts as releases (K47). What Helm wrote is watched, not written again.
+// helmMethod installs charts as releases. What Helm wrote is watched, not written again.
 type helmMethod struct {
 	*driver
 	engine *release.Engine
@@ -103,7 +103,7 @@ func advised(problems []manifest.Problem) []manifest.Problem {
 	return problems
 }
 
-// correct corrects what differs from the release, without creating another revision (C53).
+// correct corrects what differs from the release, without creating another revision.
 func (m *helmMethod) correct(ctx context.Context, p plan, drifted []manifest.ID) acted {
 	got := acted{inventory: slices.DeleteFunc(slices.Clone(p.inventory), isApplication)}
 	dirty := slices.DeleteFunc(slices.Clone(drifted), isApplication)
@@ -251,7 +251,7 @@ func desired(p plan, f *files) release.Desired {
 	return wanted
 }
 
-// identity returns the identity of the release, which is named after the installation (C55).
+// identity returns the identity of the release, which is named after the installation.
 func identity(p plan) release.Identity {
 	return release.Identity{
 		Namespace: p.resolved.Namespace,

@@ -44,7 +44,7 @@ func (s *scope) tellRemarks() {
 }
 
 // declare returns a function that records, from within a job, objects that are about to be created,
-// so that a crash leaves nothing behind that nobody knows of (C41).
+// so that a crash leaves nothing behind that nobody knows of.
 func (d *driver) declare(p plan) func(context.Context, []manifest.ID) error {
 	return func(ctx context.Context, ids []manifest.ID) error {
 		inst := p.inst.DeepCopy()

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/sync/source/git"
 )
 
-// kustomizeMethod builds a folder of a git repository and applies it (C25). It does not use values:
+// kustomizeMethod builds a folder of a git repository and applies it. It does not use values:
 // a kustomization has none.
 type kustomizeMethod struct{ *driver }
 

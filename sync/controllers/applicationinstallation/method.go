@@ -12,7 +12,7 @@ import (
 )
 
 // method turns the files of a source into objects in a cluster; to add another one, implement it
-// and name it in newDriver (K26). Its functions run in jobs.
+// and name it in newDriver. Its functions run in jobs.
 type method interface {
 	// fetch brings the files of the source to the hub's side, ready to be installed.
 	fetch(ctx context.Context, p plan) (*files, error)

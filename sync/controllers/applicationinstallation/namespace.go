@@ -17,7 +17,7 @@ import (
 var namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
 
 // ensureNamespace creates the target namespace if the installation asks for that, and sets its
-// labels and annotations (K37, K38). Each installation is its own field manager, so that two that
+// labels and annotations. Each installation is its own field manager, so that two that
 // share a namespace do not remove each other's labels. The namespace is never deleted: others may
 // use it by now.
 func (d *driver) ensureNamespace(ctx context.Context, p plan) error {

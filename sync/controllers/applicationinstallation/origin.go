@@ -103,7 +103,7 @@ func (s origin) repository() (git.Repository, error) {
 	return repository, nil
 }
 
-// fetchChartFromGit loads a chart, with its dependencies, from a folder of a repository (K54).
+// fetchChartFromGit loads a chart, with its dependencies, from a folder of a repository.
 func (r *Reconciler) fetchChartFromGit(ctx context.Context, s origin) (*files, error) {
 	revision, err := r.resolveGit(ctx, s)
 	if err != nil {

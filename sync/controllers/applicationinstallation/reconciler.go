@@ -31,16 +31,16 @@ import (
 
 // Reconciler drives the installations of every cluster that the registry engages. In a user cluster
 // it may do what the cluster's kubeconfig may do; admission there has checked that the author of an
-// installation may have it (C35).
+// installation may have it.
 type Reconciler struct {
 	// Hub reads definitions and KubernetesClusters from a cache, and writes the status of the latter.
 	Hub      client.Client
 	Clusters *cluster.Registry
-	// Secrets reads the credentials of sources on the hub; they never leave it (K44).
+	// Secrets reads the credentials of sources on the hub; they never leave it.
 	Secrets *content.Reader
 	HubID   string
 
-	// Sources, which only the hub's side contacts (K45).
+	// Sources, which only the hub's side contacts.
 	Git    *git.Store
 	Charts *chart.Cache
 	// Renders renders folders. Default: slots of its own, in which kustomizations are built in this
@@ -51,7 +51,7 @@ type Reconciler struct {
 
 	// Drain lets actions end before the process does. Default: they are told to end with it.
 	Drain *reconcile.Drain
-	// SystemNamespace holds the credentials of sources (K55).
+	// SystemNamespace holds the credentials of sources.
 	SystemNamespace string
 	// DefaultServiceAccount is the ServiceAccount of their namespaces that installations act as where
 	// neither they nor their definitions name one. Default: none, Waybill's own identity.

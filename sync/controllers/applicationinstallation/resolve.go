@@ -36,7 +36,7 @@ func (d *driver) want(ctx context.Context, s *scope) error {
 	}
 }
 
-// resolve finds the definition and its version on the hub, never in a copy (C45), and reads the
+// resolve finds the definition and its version on the hub, never in a copy, and reads the
 // credentials of its source. What is not offered to the cluster does not exist for it.
 func (d *driver) resolve(ctx context.Context, s *scope) error {
 	ref := s.inst.Spec.ApplicationRef
@@ -96,7 +96,7 @@ func remembered(definition *v1alpha1.ApplicationDefinition) *v1alpha1.Applicatio
 }
 
 // unresolved waits for a definition that was never there, and stalls if it is gone: what was
-// installed keeps running (C46, C47).
+// installed keeps running.
 func (s *scope) unresolved(format string, args ...any) error {
 	installed := s.inst.Status.Application
 	wanted := s.inst.Spec.ApplicationRef.Version
@@ -106,7 +106,7 @@ func (s *scope) unresolved(format string, args ...any) error {
 	return reconcile.Waiting(v1alpha1.DefinitionNotFoundReason, 0, format, args...)
 }
 
-// withdraw deletes the installation of a version that was removed by force (K52).
+// withdraw deletes the installation of a version that was removed by force.
 func (d *driver) withdraw(ctx context.Context, s *scope, version string) error {
 	if err := d.client.Delete(ctx, s.inst, client.Preconditions{UID: &s.inst.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete installation of the removed version %q: %w", version, err)
@@ -149,7 +149,7 @@ func (d *driver) readCredentials(ctx context.Context, s *scope) error {
 }
 
 // sourceSecret reads a Secret in the system namespace. Credentials must be annotated as such, so
-// that nobody can point a definition at an arbitrary Secret of ours (K56).
+// that nobody can point a definition at an arbitrary Secret of ours.
 func (d *driver) sourceSecret(ctx context.Context, name string, annotated bool) (*content.Content, error) {
 	key := types.NamespacedName{Namespace: d.SystemNamespace, Name: name}
 	secret, err := d.Secrets.Get(ctx, content.Secret, key)

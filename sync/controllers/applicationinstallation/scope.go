@@ -62,7 +62,7 @@ func (s *scope) lookup() bool {
 	return s.resolved.ServiceAccountName != "" || s.definition != nil && s.definition.Spec.AllowLookup
 }
 
-// namespace returns where the workload is installed (K36).
+// namespace returns where the workload is installed.
 func (s *scope) namespace() v1alpha1.TargetNamespace { return s.inst.GetTarget(s.definition) }
 
 // method returns the method of the installation: that of its definition, even if that is gone.

@@ -106,7 +106,7 @@ func (d *driver) reportInstalled(s *scope) (reconcile.Outcome, error) {
 	return d.reportHealth(s)
 }
 
-// reportHealth reports Ready if every object is healthy, including the Application (C43). Watches
+// reportHealth reports Ready if every object is healthy, including the Application. Watches
 // wake the installation when that changes.
 func (d *driver) reportHealth(s *scope) (reconcile.Outcome, error) {
 	d.dropWarnings(s)

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// uninstall removes what was installed; the finalizer stays until that is done (K53, C34). It needs
+// uninstall removes what was installed; the finalizer stays until that is done. It needs
 // neither the definition nor its source.
 func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	d.fetches.Drop(d.jobKey(s))

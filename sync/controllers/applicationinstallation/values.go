@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/sync/values"
 )
 
-// readValues merges all values but those of the chart (C26), and computes the digest of what goes
+// readValues merges all values but those of the chart, and computes the digest of what goes
 // into the installation.
 func (d *driver) readValues(ctx context.Context, s *scope) error {
 	var err error

@@ -20,7 +20,7 @@ import (
 )
 
 // arrivals wakes GitSyncs when an ApplicationDefinition arrives, or changes, in a cluster whose
-// admission has refused an ApplicationInstallation of theirs: it may be let in now (C46). It watches
+// admission has refused an ApplicationInstallation of theirs: it may be let in now. It watches
 // where that admission looks, whoever writes the definitions there, and only metadata, in clusters
 // in which something was refused.
 type arrivals struct {

@@ -64,7 +64,7 @@ func (r *Reconciler) deliver(ctx context.Context, s *scope) error {
 
 // announce writes the clusters into the status before anything is delivered to a further one: that a
 // cluster is named there is all that tells the next process, and whoever waits for the cluster to be
-// left, that something may be in it (C41, C38).
+// left, that something may be in it.
 func (r *Reconciler) announce(ctx context.Context, s *scope) error {
 	clusters := s.clusterStatuses()
 	if clusters == nil || s.session.rendered == nil || !slices.ContainsFunc(s.targets(), s.isNews) {

@@ -1,5 +1,5 @@
 // Package gitsync pulls manifests from git and delivers them to this cluster, or to every cluster
-// that a selector matches (P6, P7, P9).
+// that a selector matches.
 //
 // A pass never waits: checking the repository, rendering, and delivering to one cluster are jobs
 // that run beside the workers and wake the GitSync when they end. A pass decides on the basis of

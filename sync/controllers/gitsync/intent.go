@@ -16,7 +16,7 @@ import (
 )
 
 // intent records what the deliveries of one revision are about to create before they create it: if
-// the process crashes at any later point, every object left behind is in the inventory (C41). The
+// the process crashes at any later point, every object left behind is in the inventory. The
 // deliveries to all clusters share it.
 type intent struct {
 	reconciler *Reconciler

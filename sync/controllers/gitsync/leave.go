@@ -14,7 +14,7 @@ import (
 
 // leave marks a target as leaving, or forgets it if its KubernetesCluster is gone, or goes without
 // waiting for anything: what happens to the objects in a deleted cluster is decided by its
-// spec.onDelete (C38).
+// spec.onDelete.
 func (r *Reconciler) leave(ctx context.Context, s *scope, t *target) error {
 	t.leaving = true
 	var kc *v1alpha1.KubernetesCluster

@@ -22,7 +22,7 @@ import (
 const patience = 5 * time.Second
 
 // readSecret sets the repository, including its credentials. Without them the repository cannot be
-// asked, but the pass goes on: what was delivered is still maintained (P13).
+// asked, but the pass goes on: what was delivered is still maintained.
 func (r *Reconciler) readSecret(ctx context.Context, s *scope) error {
 	s.repository = git.Repository{URL: s.gs.Spec.URL}
 	ref := s.gs.Spec.SecretRef
@@ -50,7 +50,7 @@ func (r *Reconciler) readSecret(ctx context.Context, s *scope) error {
 
 // load checks the repository when that is due, and renders what the clusters need. A check that has
 // failed, or whose answer is waited for, does not end the pass: what was delivered is still
-// maintained (P13).
+// maintained.
 func (r *Reconciler) load(_ context.Context, s *scope) error {
 	r.look(s)
 	if !s.waits() {

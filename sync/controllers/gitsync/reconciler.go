@@ -33,7 +33,7 @@ import (
 
 // Reconciler delivers the content of a git path. Fields without a comment are required.
 //
-// It impersonates ServiceAccounts: what a tenant commits is applied with the tenant's rights (C37).
+// It impersonates ServiceAccounts: what a tenant commits is applied with the tenant's rights.
 // Its own rights are used only for GitSyncs in the system namespace.
 type Reconciler struct {
 	// Kubernetes options.
@@ -51,7 +51,7 @@ type Reconciler struct {
 	// Drain lets deliveries finish before the process exits. Default: they are told to end with the
 	// process.
 	Drain *reconcile.Drain
-	// SystemNamespace is the namespace in which a GitSync acts with Waybill's own rights (C37).
+	// SystemNamespace is the namespace in which a GitSync acts with Waybill's own rights.
 	SystemNamespace string
 	// Workers is how many GitSyncs are reconciled at a time. Default: 8.
 	Workers int

@@ -77,7 +77,7 @@ func replace(in map[string]string, out []string, put map[string]string) map[stri
 	return in
 }
 
-// reference makes the application the controller of a resource (W39).
+// reference makes the application the controller of a resource.
 func (s *scope) reference() metav1.OwnerReference {
 	return *metav1.NewControllerRef(s.app, v1alpha1.GroupVersion.WithKind(v1alpha1.KubernetesApplicationKind))
 }

@@ -1,6 +1,6 @@
 // Package kubernetesapplication schedules KubernetesApplications: it finds a cluster for each,
 // once, and creates a KubernetesApplicationResource for each of its templates, which another
-// controller brings into that cluster (W36-W40, W45-W49).
+// controller brings into that cluster.
 //
 // A KubernetesApplication is reconciled when its spec or the annotation reconcile-at changes, when
 // one of its resources changes (at most five times a second), when a resource that stood in the way

@@ -179,7 +179,7 @@ func (r *Reconciler) serves(kc *v1alpha1.KubernetesCluster) bool {
 }
 
 // write writes the cluster and the finalizer to the application, in one request. The finalizer is
-// there before the first resource, so that none is left behind (C11).
+// there before the first resource, so that none is left behind.
 func (r *Reconciler) write(ctx context.Context, s *scope, cluster string) error {
 	written := s.app.DeepCopy()
 	written.Spec.ClusterName = cluster
@@ -213,7 +213,7 @@ func retried(err error) (ctrl.Result, error) {
 	}
 }
 
-// owner returns what the resources of an application are marked with (C40).
+// owner returns what the resources of an application are marked with.
 func (r *Reconciler) owner(key types.NamespacedName) string {
 	return apply.Owner{HubID: r.HubID, Kind: v1alpha1.KubernetesApplicationKind, Namespace: key.Namespace, Name: key.Name}.String()
 }

@@ -57,7 +57,7 @@ func (r *Reconciler) ours(ctx context.Context, s *scope) (map[string]*v1alpha1.K
 }
 
 // owns reports whether a resource is controlled by the application, or was created by it before it
-// was restored from a backup under another UID (W49, C40).
+// was restored from a backup under another UID.
 func (s *scope) owns(live *v1alpha1.KubernetesApplicationResource) bool {
 	controller := metav1.GetControllerOf(live)
 	if controller != nil && controller.UID == s.app.UID {
@@ -117,7 +117,7 @@ func (s *scope) keeps(live *v1alpha1.KubernetesApplicationResource, t *v1alpha1.
 }
 
 // keep brings the resources to what the templates say, and deletes those that are surplus. A
-// resource that cannot be written does not stop the others (W38, W40).
+// resource that cannot be written does not stop the others.
 func (r *Reconciler) keep(ctx context.Context, s *scope) {
 	group := errgroup.Group{}
 	group.SetLimit(writesAtATime)
@@ -155,7 +155,7 @@ func (r *Reconciler) bring(ctx context.Context, s *scope, i int) {
 }
 
 // create creates a resource. If the name is taken, it looks past the cache: we may have taken it
-// ourselves, a moment ago (W46).
+// ourselves, a moment ago.
 func (r *Reconciler) create(ctx context.Context, s *scope, t *v1alpha1.ResourceTemplate) resource {
 	key := types.NamespacedName{Namespace: s.app.Namespace, Name: t.Metadata.Name}
 	live := &v1alpha1.KubernetesApplicationResource{}

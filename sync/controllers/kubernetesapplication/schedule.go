@@ -30,7 +30,7 @@ const (
 	retryUnanswered = 30 * time.Second
 )
 
-// schedule finds a cluster for the application and writes it down, once and for all (W36, W60). If
+// schedule finds a cluster for the application and writes it down, once and for all. If
 // it finds none, unplaced says why, unless another process is to say that.
 func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	if r.placements.assumed(s.key, s.app.UID) {
@@ -172,7 +172,7 @@ func withoutName(err error) error {
 }
 
 // requiredKinds returns the distinct kinds of the templates, without those that a template of the
-// same application defines (C57).
+// same application defines.
 func requiredKinds(templates []v1alpha1.ResourceTemplate) []schema.GroupVersionKind {
 	defined := map[schema.GroupKind]bool{}
 	for i := range templates {

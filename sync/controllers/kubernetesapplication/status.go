@@ -205,7 +205,7 @@ func allAre(n int) string {
 	return "all " + resourcesAre(n)
 }
 
-// state returns the state that follows from the conditions and the counts (W15).
+// state returns the state that follows from the conditions and the counts.
 func (s *scope) state() v1alpha1.ApplicationState {
 	status := &s.app.Status
 	switch {

@@ -52,7 +52,7 @@ func (q *survey) serves(ctx context.Context, gvk schema.GroupVersionKind) error 
 }
 
 // confirm asks the cluster itself for the kinds that may have gone since they were seen: a decision
-// is final (W60). If one is missing, or there is no answer, it returns false, and serves returns
+// is final. If one is missing, or there is no answer, it returns false, and serves returns
 // the reason from now on.
 func (q *survey) confirm(ctx context.Context, kinds []schema.GroupVersionKind) bool {
 	ctx, cancel := context.WithTimeoutCause(ctx, askTimeout, errTooSlow)

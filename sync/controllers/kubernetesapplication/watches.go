@@ -141,8 +141,8 @@ func (r *Reconciler) scheduledNow(was, is *v1alpha1.KubernetesApplication) bool 
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// resourceEvents wakes the application of a resource (W45) and, when a resource is deleted or gets
-// another owner, the applications that want its name (W46).
+// resourceEvents wakes the application of a resource and, when a resource is deleted or gets
+// another owner, the applications that want its name.
 func (r *Reconciler) resourceEvents() handler.EventHandler {
 	enqueue := func(q queue, o client.Object) {
 		for _, name := range applicationOf(o) {

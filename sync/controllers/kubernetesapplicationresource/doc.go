@@ -1,7 +1,7 @@
 // Package kubernetesapplicationresource brings the one object of a
 // KubernetesApplicationResource, and the Secrets that it needs, into the user cluster that
 // its application is scheduled to, keeps them there, and shows the status of the object on
-// the hub (W41-W44).
+// the hub.
 //
 // A pass never waits: applying and deleting are jobs that run beside the workers, in one lane per
 // cluster, and wake the resource when they end. Edits and deletions by others, the status of the

@@ -25,7 +25,7 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconciler submits resources to their clusters. In a cluster it may do what the cluster's
-// kubeconfig may; admission has checked that whoever wrote the application may use it (C35). Fields
+// kubeconfig may; admission has checked that whoever wrote the application may use it. Fields
 // without a comment are required.
 type Reconciler struct {
 	// Kubernetes options.
@@ -125,7 +125,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 	return s.report()
 }
 
-// owner returns what delivered objects are marked with (C13).
+// owner returns what delivered objects are marked with.
 func (r *Reconciler) owner(name types.NamespacedName) apply.Owner {
 	return apply.Owner{HubID: r.HubID, Kind: v1alpha1.KubernetesApplicationResourceKind, Namespace: name.Namespace, Name: name.Name}
 }

@@ -21,7 +21,7 @@ import (
 
 // remove deletes the object and the copies of its Secrets from the cluster, and releases the
 // resource when they are gone. A cluster whose KubernetesCluster is gone is given up: its
-// spec.onDelete has decided what becomes of the objects there (C38).
+// spec.onDelete has decided what becomes of the objects there.
 func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	if s.kc == nil {
 		return r.giveUp(ctx, s)
@@ -95,7 +95,7 @@ func (r *Reconciler) takeOut(s *scope, leaving []manifest.ID) bool {
 
 // leaving returns what is to be deleted from the cluster, and what was delivered and stays there
 // for an heir, which is for the same object: that object, and the copies of the Secrets that the
-// heir names too. If there is no heir, nothing stays (W53).
+// heir names too. If there is no heir, nothing stays.
 func (s *scope) leaving(heir *v1alpha1.ResourceTemplate) (leaving, staying []manifest.ID) {
 	everything := inventory.Merge(s.inventory(), []manifest.ID{s.object()})
 	for _, ref := range s.kar.Spec.Secrets {
@@ -147,7 +147,7 @@ func list(ids []manifest.ID) string {
 // template. There is no heir if the application dropped the template or is being deleted itself, or
 // if a user deleted the resource. If the application is gone without having deleted the resource,
 // the garbage collector did, and nothing says that the object is no longer wanted: the error is
-// OwnerMissing (C40).
+// OwnerMissing.
 func (r *Reconciler) heir(ctx context.Context, s *scope) (*v1alpha1.ResourceTemplate, error) {
 	owner := metav1.GetControllerOf(s.kar)
 	if owner == nil || owner.Kind != v1alpha1.KubernetesApplicationKind {

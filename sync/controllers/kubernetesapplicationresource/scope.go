@@ -59,7 +59,7 @@ func (s *scope) requeueAfter() time.Duration {
 }
 
 // object returns the identity of the templated object, in the namespace that it has if its kind has
-// namespaces (W27, C12).
+// namespaces.
 func (s *scope) object() manifest.ID {
 	gvk := s.kar.Spec.Template.GroupVersionKind()
 	return manifest.ID{

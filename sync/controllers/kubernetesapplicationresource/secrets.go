@@ -26,8 +26,8 @@ type secret struct {
 }
 
 // readSecrets reads the Secrets that the spec names from the namespace of the resource, and from no
-// other (W31). Those that KubernetesClusters are reached with, and credentials of sources, may not
-// leave the hub (C36). Admission has refused the former already, but a Secret may have become one
+// other. Those that KubernetesClusters are reached with, and credentials of sources, may not
+// leave the hub. Admission has refused the former already, but a Secret may have become one
 // since; it cannot refuse the latter, because it reads no Secrets. Of a Secret that the spec named
 // once, there may still be a copy.
 func (r *Reconciler) readSecrets(ctx context.Context, s *scope) error {
@@ -133,7 +133,7 @@ func (s *scope) withheld() error {
 }
 
 // namespace returns the namespace of the object, if its kind has namespaces, and of the copies of
-// Secrets (W32, C12).
+// Secrets.
 func (s *scope) namespace() string {
 	if namespace := s.kar.Spec.Template.Metadata.Namespace; namespace != "" {
 		return namespace
@@ -141,7 +141,7 @@ func (s *scope) namespace() string {
 	return metav1.NamespaceDefault
 }
 
-// copyID returns the identity of the copy of a Secret (W33).
+// copyID returns the identity of the copy of a Secret.
 func (s *scope) copyID(secret string) manifest.ID {
 	return manifest.ID{Version: "v1", Kind: "Secret", Namespace: s.namespace(), Name: s.kar.PropagatedSecretName(secret)}
 }

@@ -137,7 +137,7 @@ func (s *scope) markUnknown(reason, message string) {
 	conditions.MarkUnknown(s.kar, v1alpha1.SubmittedCondition, reason, "%s", message)
 }
 
-// stateOf returns the state that follows from the conditions (W23).
+// stateOf returns the state that follows from the conditions.
 func stateOf(kar *v1alpha1.KubernetesApplicationResource) v1alpha1.ApplicationState {
 	switch submitted := conditions.Get(kar, v1alpha1.SubmittedCondition); {
 	case !kar.DeletionTimestamp.IsZero():
@@ -153,7 +153,7 @@ func stateOf(kar *v1alpha1.KubernetesApplicationResource) v1alpha1.ApplicationSt
 	}
 }
 
-// showStatus copies the status of the object as it was last seen (W19, W20). While it is not known,
+// showStatus copies the status of the object as it was last seen. While it is not known,
 // because the cluster is lost or the object was created a moment ago, the status that was known
 // before stays.
 func (s *scope) showStatus(now time.Time) {

@@ -22,7 +22,7 @@ const jobTimeout = time.Minute
 // submit applies the object and the copies of its Secrets, if the cluster does not have them as
 // they should be. An object is not submitted before all of its Secrets are there; one that is in
 // the cluster already is kept as it is templated all the same. Once anything was tried, the job
-// decides that: there may be copies to take back, whatever became of the object (C36).
+// decides that: there may be copies to take back, whatever became of the object.
 func (r *Reconciler) submit(_ context.Context, s *scope) error {
 	if err := s.withheld(); err != nil && !s.placed() && !s.session.working && len(s.inventory()) == 0 {
 		return err

@@ -140,7 +140,7 @@ func (r *Reconciler) enqueue(index string) handler.EventHandler {
 	})
 }
 
-// namingKubeconfig returns the resources that name the Secret of a KubernetesCluster (C36).
+// namingKubeconfig returns the resources that name the Secret of a KubernetesCluster.
 func (r *Reconciler) namingKubeconfig(ctx context.Context, o client.Object) []ctrl.Request {
 	ref := o.(*v1alpha1.KubernetesCluster).Spec.KubeconfigSecretRef
 	if ref == nil {

@@ -36,7 +36,7 @@ func (r *Reconciler) plan(s *scope) *work {
 }
 
 // submit delivers what is to be in the cluster. The job before may have ended after this one was
-// planned: what it delivered is known here, and to whatever follows (C41).
+// planned: what it delivered is known here, and to whatever follows.
 func (w *work) submit(ctx context.Context) submission {
 	w.last = w.latest.Load()
 	w.delivered = w.inventory()
@@ -92,7 +92,7 @@ func (w *work) deliver(ctx context.Context) submission {
 	}
 }
 
-// templated returns the object as it should be, with the UID of the resource (W50).
+// templated returns the object as it should be, with the UID of the resource.
 func (w *work) templated() (manifest.Object, error) {
 	object, err := w.kar.Spec.Template.Object()
 	if err != nil {
@@ -115,7 +115,7 @@ func (w *work) templated() (manifest.Object, error) {
 
 // revoke deletes the copies of Secrets that may not leave the hub, also of those that the spec no
 // longer names. Unlike other copies that it no longer names, they do not wait for the object to be
-// as it should be (C36).
+// as it should be.
 func (w *work) revoke(ctx context.Context) submission {
 	copies := w.copiesOf(slices.Concat(w.barred, w.disowned))
 	if len(copies) == 0 {
@@ -220,7 +220,7 @@ func (w *work) amongDelivered(ids []manifest.ID) []manifest.ID {
 
 // declare records copies of Secrets that are about to be created, so that a crash leaves none
 // behind that nobody knows of: the spec may name others by then. The object needs no record,
-// because the spec names it for good (C41).
+// because the spec names it for good.
 func (w *work) declare(ctx context.Context, ids []manifest.ID) error {
 	fresh := inventory.Diff(ids, w.delivered)
 	if !slices.ContainsFunc(fresh, func(id manifest.ID) bool { return !w.sameObject(id) }) {
@@ -289,7 +289,7 @@ func (w *work) failed(err error) error {
 	return reconcile.Failed(v1alpha1.ClusterUnreachableReason, "cluster %s: %w", w.clusterKey(), err)
 }
 
-// remove deletes those of the delivered objects that are still ours (W53).
+// remove deletes those of the delivered objects that are still ours.
 func (w *work) remove(ctx context.Context, ids []manifest.ID) submission {
 	result := w.delete(ctx, ids)
 	// What was refused is not in Waiting: no event announces when it would be accepted.

@@ -43,7 +43,7 @@ type crd struct {
 	object   *unstructured.Unstructured
 }
 
-// loadCRDs returns the CRDs that are installed in user clusters (K40).
+// loadCRDs returns the CRDs that are installed in user clusters.
 func loadCRDs() ([]crd, error) {
 	embedded, err := charts.CRDs()
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package kubernetescluster keeps the inventory of user clusters: it reads kubeconfigs, engages the
-// clusters in the registry, installs the CRDs that user clusters need (K40), and reports what is
-// known of each: whether it answers, its version, and a summary of its installations (K69, C38).
+// clusters in the registry, installs the CRDs that user clusters need, and reports what is
+// known of each: whether it answers, its version, and a summary of its installations.
 //
 // A KubernetesCluster is bound to the cluster that it leads to first, and used for no other. That it
 // leads to a cluster that another one is bound to is proved before it counts: equal UIDs alone keep

@@ -37,7 +37,7 @@ type Reconciler struct {
 	// SystemNamespace holds the KubernetesClusters that come before those of other namespaces.
 	SystemNamespace string
 
-	// Kubeconfigs says what a kubeconfig may hold beyond inline data (C38). Default: nothing.
+	// Kubeconfigs says what a kubeconfig may hold beyond inline data. Default: nothing.
 	Kubeconfigs cluster.KubeconfigOptions
 	// ClusterSelector selects the KubernetesClusters that this process serves. Default: all.
 	ClusterSelector labels.Selector

@@ -19,7 +19,7 @@ import (
 const wayOut = "set spec.onDelete to Abandon to let the cluster go with all that runs in it"
 
 // remove lets the KubernetesCluster go when nothing of ours is left in the cluster, or, with
-// onDelete Abandon, without waiting for that (C38).
+// onDelete Abandon, without waiting for that.
 func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	var err error
 	if s.handover, err = r.handover(ctx, s); err != nil {

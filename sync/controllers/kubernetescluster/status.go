@@ -99,7 +99,7 @@ func (r *Reconciler) begunBy(ctx context.Context, kc *v1alpha1.KubernetesCluster
 }
 
 // see writes whether the cluster answers, and when it last did. It updates the latter only when the
-// cluster is lost and when it is back (C38).
+// cluster is lost and when it is back.
 func (s *scope) see() {
 	status := &s.kc.Status
 	if refused := refusalOf(s.state.Err); refused != nil && refused.reason == v1alpha1.ClusterChangedReason {

@@ -17,7 +17,7 @@ import (
 // maxInstallations is the limit that the API sets.
 const maxInstallations = 2000
 
-// summarize writes a summary of the cluster's installations to the status (K69). While they are not
+// summarize writes a summary of the cluster's installations to the status. While they are not
 // known, the last summary stays.
 func (r *Reconciler) summarize(ctx context.Context, s *scope) error {
 	if s.state.Yields != nil { // they are in the status of the one that drives them
@@ -99,7 +99,7 @@ func byName(a, b v1alpha1.InstallationSummary) int {
 }
 
 // shorten keeps as many installations as fit into a status. It keeps one installation of every
-// version in use in any case: removal guards rely on the list (C47).
+// version in use in any case: removal guards rely on the list.
 func shorten(all []v1alpha1.InstallationSummary) []v1alpha1.InstallationSummary {
 	if len(all) <= maxInstallations {
 		return all

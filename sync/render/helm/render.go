@@ -28,7 +28,7 @@ type Options struct {
 	// ReleaseName and Namespace are .Release.Name and .Release.Namespace.
 	ReleaseName, Namespace string
 	// Values are merged over those of the chart by Helm's rules. They are data: template syntax in
-	// them is left as it is, unless the chart itself passes it to `tpl` (C26, C33, K48).
+	// them is left as it is, unless the chart itself passes it to `tpl`.
 	Values map[string]any
 	// KubeVersion is .Capabilities.KubeVersion, such as v1.30.1. Default: DefaultKubeVersion.
 	KubeVersion string

@@ -15,7 +15,7 @@ import (
 // one Secret of a megabyte; ten times that is never intended.
 const maxManifestBytes = 10 << 20
 
-// Stamp marks every object of rendered manifests with its owner (C53). It changes only the metadata
+// Stamp marks every object of rendered manifests with its owner. It changes only the metadata
 // of objects: selectors and Pod templates stay as they are in the chart. It is a Helm
 // post-renderer, which hooks do not pass through.
 type Stamp struct {

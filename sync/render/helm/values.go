@@ -4,7 +4,7 @@ import "maps"
 
 // MergeValues merges layers of values; later ones win. Maps are merged key by key, everything else,
 // including lists, is replaced. A null stays in the result, because it tells Helm to delete a
-// chart's default (C26, K48). The layers are not changed, and the result shares nothing with them.
+// chart's default. The layers are not changed, and the result shares nothing with them.
 func MergeValues(layers ...map[string]any) map[string]any {
 	merged := map[string]any{}
 	for _, layer := range layers {

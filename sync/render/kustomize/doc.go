@@ -1,4 +1,4 @@
-// Package kustomize builds a kustomization (C25) from a file system that holds the whole
+// Package kustomize builds a kustomization from a file system that holds the whole
 // repository, so that it may use bases beside it.
 //
 // Kustomize can reach out: it clones repositories, fetches URLs, and runs plugins and Helm. None of

@@ -38,7 +38,7 @@ type Options struct {
 // Render returns the objects in all files named *.yaml, *.yml and *.json, recursively, in the order
 // of their paths, and a Problem for everything that could not be used: syntax errors, duplicate
 // keys, documents that are not Kubernetes objects, Helm charts, and objects that two documents describe, of
-// which neither is returned (C59). Empty documents are skipped, and lists are split into their
+// which neither is returned. Empty documents are skipped, and lists are split into their
 // items.
 //
 // The error is for faults that leave the whole result in doubt: a file system that cannot be read

@@ -85,8 +85,7 @@ func NewCache(dir string, opts ...Option) (*Cache, error) {
 // Get returns the chart that ref names. Versions are considered immutable: a chart that was fetched
 // once is returned to callers with the same credentials without a request, even by a later process.
 // Concurrent calls for one chart fetch it once; the end of ctx ends the wait of this caller only.
-// Errors wrap ErrAuth, ErrNotFound, ErrUnreachable, ErrInvalidChart or ErrInvalidReference
-// (K16-K18, K45, K47).
+// Errors wrap ErrAuth, ErrNotFound, ErrUnreachable, ErrInvalidChart or ErrInvalidReference.
 func (c *Cache) Get(ctx context.Context, ref Reference, cred Credentials) (*Chart, error) {
 	if err := ref.validate(); err != nil {
 		return nil, err

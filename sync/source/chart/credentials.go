@@ -16,7 +16,7 @@ import (
 // access over verified TLS. User name and password are sent to the host of the repository only, never
 // to another host that it redirects or an index points to; a registry names the https server that
 // issues its tokens, and that gets them, too. A registry configuration names the host of each of its
-// entries itself (K18). Nothing of them is ever sent over http: a source that would get them that way is
+// entries itself. Nothing of them is ever sent over http: a source that would get them that way is
 // ErrInvalidReference.
 type Credentials struct {
 	// Username and Password are for basic authentication, and for obtaining a registry's token.
@@ -33,8 +33,7 @@ type Credentials struct {
 	PlainHTTP bool
 }
 
-// The keys of a Secret with credentials for charts. Those that git also has are named the same
-// (C59).
+// The keys of a Secret with credentials for charts. Those that git also has are named the same.
 const (
 	keyUsername         = "username"
 	keyPassword         = "password"
@@ -46,7 +45,7 @@ const (
 // CredentialsFromSecret reads the data of a Secret with the keys username and password, or
 // registryConfigFile (also as .dockerconfigjson, the key of a kubernetes.io/dockerconfigjson
 // Secret), and ca.crt. All are optional; other keys are ignored. It returns ErrInvalidReference if
-// a value cannot be used; the error names the key and never the value (K18).
+// a value cannot be used; the error names the key and never the value.
 func CredentialsFromSecret(data map[string][]byte) (Credentials, error) {
 	cred := Credentials{
 		Username:       string(data[keyUsername]),

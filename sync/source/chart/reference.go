@@ -8,7 +8,7 @@ import (
 	"helm.sh/helm/v3/pkg/registry"
 )
 
-// Reference names one version of one chart (K16, K17).
+// Reference names one version of one chart.
 type Reference struct {
 	// URL is a chart repository, http(s)://host/path, or the part of an OCI reference above the
 	// chart, oci://host/path.

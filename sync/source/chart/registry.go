@@ -20,7 +20,7 @@ import (
 )
 
 // fetchFromRegistry downloads the chart layer of address at version into the store and returns its
-// digest. address is oci://host/path, including the chart's name (K17).
+// digest. address is oci://host/path, including the chart's name.
 func (c *Cache) fetchFromRegistry(ctx context.Context, address, version string, cred Credentials) (string, error) {
 	repo, s, err := c.openRegistry(ctx, address, cred)
 	if err != nil {

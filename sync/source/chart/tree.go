@@ -16,7 +16,7 @@ import (
 	"helm.sh/helm/v3/pkg/ignore"
 )
 
-// Tree is a chart's directory in a snapshot of a repository (K54).
+// Tree is a chart's directory in a snapshot of a repository.
 type Tree struct {
 	// Open opens the root of the repository, and returns what closes it again. The root must not
 	// follow links that lead out of it, as os.DirFS does; os.Root does not. Callers of FromFS that
@@ -36,7 +36,7 @@ type Tree struct {
 // http(s):// and oci:// repositories, in the version that Chart.lock pins or else the newest that
 // Chart.yaml allows. cred is sent to those repositories; leave user name and password out of it
 // unless all of them may see both. It returns the error of tree.Open as it is, ErrNotFound if there
-// is no chart, and otherwise the same sentinels as Get (K54).
+// is no chart, and otherwise the same sentinels as Get.
 func (c *Cache) FromFS(ctx context.Context, tree Tree, cred Credentials) (*Chart, error) {
 	dir := path.Clean(strings.Trim(tree.Path, "/"))
 	if !fs.ValidPath(dir) {

@@ -27,7 +27,7 @@ type Credentials struct {
 	KnownHosts []byte
 }
 
-// Keys of a Secret with git credentials, the same as Flux's (K24).
+// Keys of a Secret with git credentials, the same as Flux's.
 const (
 	keyUsername         = "username"
 	keyPassword         = "password"
@@ -41,7 +41,7 @@ const (
 
 // CredentialsFromSecret reads credentials from the data of a Secret with Flux's keys: username and
 // password, or bearerToken, and ca.crt (or caFile) for https; identity, with identity.password if
-// it is encrypted (Flux's password is accepted too), and known_hosts for ssh (K24). Other keys are
+// it is encrypted (Flux's password is accepted too), and known_hosts for ssh. Other keys are
 // ignored. It fails with ErrInvalid if there are no credentials, if the parts do not fit together,
 // or if ssh comes without known_hosts.
 func CredentialsFromSecret(data map[string][]byte) (Credentials, error) {

@@ -1,7 +1,7 @@
 // Package git fetches git repositories and serves their files.
 //
 // A Store keeps one shallow bare mirror for each pair of URL and credentials, however many users
-// read it (K22, C56). Resolve asks the server, with one ls-remote, which commit a Ref stands for
+// read it. Resolve asks the server, with one ls-remote, which commit a Ref stands for
 // now. Open returns that commit as a read-only tree, fetching it only if the mirror does not hold
 // it yet. Concurrent calls share one conversation with the server.
 //

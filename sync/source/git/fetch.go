@@ -29,7 +29,7 @@ const historyDepth = 100
 
 // plan lists the ways to get a revision, cheapest first. Servers serve the commits that they
 // advertise, and some serve any commit; otherwise the commit is looked for in the history of the
-// branch that the revision names (C56).
+// branch that the revision names.
 func plan(adv *packp.AdvRefs, rev Revision, stateless bool) []attempt {
 	commit := plumbing.NewHash(rev.Commit)
 	if adv.Head != nil && *adv.Head == commit {

@@ -22,7 +22,7 @@ import (
 const mirrorLayout = "1"
 
 // maxPacks is how many fetches a generation takes before it is replaced, if there is room, or else how
-// many more it takes before that is tried again; more packs make every read slower (C56).
+// many more it takes before that is tried again; more packs make every read slower.
 const maxPacks = 50
 
 const (
@@ -180,7 +180,7 @@ func (m *mirror) noted(commit plumbing.Hash, g *generation, err error) error {
 }
 
 // fetch brings a commit into the mirror. If an existing mirror cannot take it, for a reason that is
-// not the server's, a fresh one is created beside it and swapped in (C56).
+// not the server's, a fresh one is created beside it and swapped in.
 func (m *mirror) fetch(ctx context.Context, rev Revision) error {
 	if err := m.writing.acquire(ctx); err != nil {
 		return err

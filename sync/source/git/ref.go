@@ -14,12 +14,12 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// Ref says which commit is wanted (K21). If several fields are set, the first of Commit, Name,
+// Ref says which commit is wanted. If several fields are set, the first of Commit, Name,
 // SemVer, Tag and Branch decides, as in Flux. If all are empty, it means the server's default
 // branch.
 type Ref struct {
 	// Branch is a short name, such as main. With Commit, it is the branch to search for the commit
-	// on servers that do not serve commits by hash (C56).
+	// on servers that do not serve commits by hash.
 	Branch string
 	// Tag is a short name, such as v1.2.0.
 	Tag string

@@ -97,7 +97,7 @@ func (r *remote) address() string {
 	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// key names the mirror: one for each URL and content of the credentials (C56). The limits that
+// key names the mirror: one for each URL and content of the credentials. The limits that
 // decide which objects a mirror holds are part of it too.
 func (r *remote) key(l Limits) string {
 	credentials := r.credentials.hash()

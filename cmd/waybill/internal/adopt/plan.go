@@ -23,7 +23,7 @@ const (
 	annotate   action = iota // it gets the annotation
 	belongs                  // it has the annotation
 	leaveOut                 // it stays as it is
-	controlled               // it follows its controller (A70)
+	controlled               // it follows its controller
 	conflict                 // it belongs to another Application, or to none
 )
 
@@ -95,7 +95,7 @@ func (p *plan) of(a action) []decision {
 }
 
 // newPlan completes the Application with a component for each object that becomes or is one.
-// existing is the Application of that name, if there is one; its selector cannot be changed (A33).
+// existing is the Application of that name, if there is one; its selector cannot be changed.
 func newPlan(wanted, existing *v1alpha1.Application, r rules, decisions []decision) (*plan, error) {
 	p := &plan{existing: existing, wanted: wanted, decisions: decisions, rules: r}
 	if existing != nil && !apiequality.Semantic.DeepEqual(existing.Spec.Selector, wanted.Spec.Selector) {

@@ -27,7 +27,7 @@ type writer struct {
 	dryRun bool
 }
 
-// write writes the Application first: a user who may not own the objects is refused there (C35),
+// write writes the Application first: a user who may not own the objects is refused there,
 // before anything has happened. After an error, running the command again does what is left.
 func (w writer) write(ctx context.Context, p *plan) error {
 	tried := ""

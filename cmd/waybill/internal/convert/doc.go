@@ -1,3 +1,3 @@
 // Package convert implements the command `import`: it converts Applications of the group
-// app.k8s.io, which grew out of the same document, to ours (C1).
+// app.k8s.io, which grew out of the same document, to ours.
 package convert

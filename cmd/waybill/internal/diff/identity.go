@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/fleet"
 )
 
-// as returns the delivery of a GitSync to a cluster, by the identity that it acts as there (C37).
+// as returns the delivery of a GitSync to a cluster, by the identity that it acts as there.
 // Where the user may not impersonate that, the user stands in for it, and is told so.
 func (j *job) as(ctx context.Context, d delivery, gs *v1alpha1.GitSync, cluster *fleet.Cluster) (delivery, error) {
 	d.cluster, d.acting, d.standIn = cluster, false, true

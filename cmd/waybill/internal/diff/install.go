@@ -52,7 +52,7 @@ func (j *job) ofInstallation(ctx context.Context, inst *v1alpha1.ApplicationInst
 }
 
 // ofNamespace returns what would become of the namespace of the workload, which is created, and gets
-// labels and annotations, as the installation says (K37, K38).
+// labels and annotations, as the installation says.
 func (j *job) ofNamespace(ctx context.Context, r *installation.Resolved, owner apply.Owner) ([]change, error) {
 	wanted := r.Target()
 	marked := len(wanted.Labels)+len(wanted.Annotations) > 0
@@ -213,7 +213,7 @@ func (j *job) applied(ctx context.Context, inst *v1alpha1.ApplicationInstallatio
 }
 
 // ofUninstall returns what an uninstall would delete. It goes by what was installed, and needs neither
-// the definition nor its source (K53).
+// the definition nor its source.
 func (j *job) ofUninstall(ctx context.Context, inst *v1alpha1.ApplicationInstallation, owner apply.Owner) ([]change, error) {
 	installed := inst.Status.Application
 	if installed == nil {

@@ -186,7 +186,7 @@ func (at destination) delivery(kar *v1alpha1.KubernetesApplicationResource) deli
 }
 
 // templated returns the objects of resources. Whether one may be taken over is decided by the
-// resource's annotation (C13).
+// resource's annotation.
 func templated(resources []v1alpha1.KubernetesApplicationResource) ([]manifest.Object, error) {
 	objects := make([]manifest.Object, len(resources))
 	for i := range resources {

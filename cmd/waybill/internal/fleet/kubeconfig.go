@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/sync/cluster"
 )
 
-// parse reads the kubeconfig of a Secret by the rules of waybill-sync (C38): write access to the
+// parse reads the kubeconfig of a Secret by the rules of waybill-sync: write access to the
 // Secret must not allow running programs on the machine of its readers. Errors never repeat any
 // part of the Secret.
 func parse(secret *corev1.Secret, ref *v1alpha1.SecretKeyReference) (*rest.Config, error) {

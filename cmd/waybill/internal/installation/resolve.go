@@ -43,7 +43,7 @@ type Resolved struct {
 	// Namespace of the workload.
 	Namespace string
 
-	// Values, merged from everything but the chart (C26).
+	// Values, merged from everything but the chart.
 	Values map[string]any
 
 	secrets secrets
@@ -59,7 +59,7 @@ type GoneError struct{ why string }
 func (e *GoneError) Error() string { return e.why + ", so that it is uninstalled" }
 
 // Resolve finds the definition, the version, the values and the credentials of a wish, as
-// waybill-sync does. The definition is never a copy, since copies have no sources (C45). The error is
+// waybill-sync does. The definition is never a copy, since copies have no sources. The error is
 // a *GoneError if waybill-sync would look for none of them.
 func (l *Lookup) Resolve(ctx context.Context, w Wish) (*Resolved, error) {
 	if !w.Installation.DeletionTimestamp.IsZero() {
@@ -104,7 +104,7 @@ func (l *Lookup) Resolve(ctx context.Context, w Wish) (*Resolved, error) {
 	return r, err
 }
 
-// checkOffer returns an error if the definition is not offered to the target (C59), as far as that is
+// checkOffer returns an error if the definition is not offered to the target, as far as that is
 // where the installation will be, and nothing was begun there while it was. It warns if the user
 // cannot see that.
 func (l *Lookup) checkOffer(ctx context.Context, inst *v1alpha1.ApplicationInstallation, definition *v1alpha1.ApplicationDefinition) error {
@@ -139,7 +139,7 @@ func offered(definition *v1alpha1.ApplicationDefinition) string {
 	return strings.Join(names, ", ")
 }
 
-// Target returns the namespace of the workload, and whether it is created (K36, K37).
+// Target returns the namespace of the workload, and whether it is created.
 func (r *Resolved) Target() v1alpha1.TargetNamespace { return r.Installation.GetTarget(r.Definition) }
 
 // Account returns the ServiceAccount that the installation acts as; empty for Waybill's own identity, as
@@ -154,7 +154,7 @@ func (r *Resolved) HelmOptions() *v1alpha1.HelmDeployOptions {
 	return r.Installation.GetHelmOptions(r.Definition)
 }
 
-// values merges the layers; later ones win (C26).
+// values merges the layers; later ones win.
 func (l *Lookup) values(ctx context.Context, r *Resolved, above []map[string]any) (map[string]any, error) {
 	merged, err := values.Of(ctx, values.Input{
 		Definition: r.Definition, Version: r.Version, Installation: r.Installation, Account: r.Account(),
@@ -269,8 +269,7 @@ func (l *Lookup) sourceSecrets(ctx context.Context, source v1alpha1.ApplicationS
 	return found, err
 }
 
-// sourceSecret reads a Secret by the rules of waybill-sync: credentials must be annotated as such
-// (K56), authorities need not be.
+// sourceSecret reads a Secret by the rules of waybill-sync: credentials must be annotated as such, authorities need not be.
 func (l *Lookup) sourceSecret(ctx context.Context, name string, annotated bool) (*contentData, error) {
 	key := client.ObjectKey{Namespace: l.SystemNamespace, Name: name}
 	secret, err := l.content(ctx, l.Hub, "Secret", key)

@@ -17,7 +17,7 @@ import (
 )
 
 // Search looks objects up by their names: in the namespace of the command line, else in all. Users who
-// may not list all namespaces find objects in the namespace of the kubeconfig (A40).
+// may not list all namespaces find objects in the namespace of the kubeconfig.
 type Search struct {
 	// Forbidden are the kinds that could not be listed.
 	Forbidden []string

@@ -125,7 +125,7 @@ func (r *recorder) names() []string {
 }
 
 // twice reports objects that two documents describe if the folder of one is that of the other or
-// above it: a GitSync of the upper folder would use neither (C59). Objects in sibling folders are
+// above it: a GitSync of the upper folder would use neither. Objects in sibling folders are
 // usually for different clusters. folders are those of the objects.
 func twice(objects []manifest.Object, folders []string) []manifest.Problem {
 	places := map[manifest.ID][]int{}

@@ -27,7 +27,7 @@ type applicationBuilder struct {
 }
 
 // ofApplication returns the components of an Application, the objects that name it without being
-// its components (A49-A52, A56), its health-check Pod (A81) and its dependencies (A93). The
+// its components, its health-check Pod and its dependencies. The
 // subtrees of the dependencies are added when everything else is there.
 func (b *builder) ofApplication(ctx context.Context, at *clusterReader, app *v1alpha1.Application, level int) ([]*treeNode, error) {
 	members, err := membership.Compile(app)
@@ -107,12 +107,12 @@ func (p *applicationBuilder) dependencies(ctx context.Context) []*treeNode {
 	return nodes
 }
 
-// names reports whether an object's annotation names the Application (A54).
+// names reports whether an object's annotation names the Application.
 func (p *applicationBuilder) names(object metav1.Object) bool {
 	return object.GetAnnotations()[v1alpha1.ApplicationAnnotation] == p.app.Name
 }
 
-// owns reports whether an object has an ownerReference to this very Application (A57).
+// owns reports whether an object has an ownerReference to this very Application.
 func (p *applicationBuilder) owns(object metav1.Object) bool {
 	return slices.ContainsFunc(object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == p.app.UID })
 }

@@ -104,7 +104,7 @@ func (p *applicationBuilder) shows(gk schema.GroupKind, object metav1.Object) bo
 }
 
 // inFull reports whether objects of a kind are read in full, because their health depends on more
-// than their metadata. Secrets never are (C39), nor is any other kind without a status: of those,
+// than their metadata. Secrets never are, nor is any other kind without a status: of those,
 // healthExpressions see metadata, as they do in the controller.
 func (p *applicationBuilder) inFull(gk schema.GroupKind) bool {
 	if p.rules[gk] != nil {
@@ -206,7 +206,7 @@ func (p *applicationBuilder) node(gk schema.GroupKind, name string) *treeNode {
 }
 
 // listed returns the names that spec.components lists for a kind, and whether it also lists every
-// object of the kind (C2).
+// object of the kind.
 func (p *applicationBuilder) listed(gk schema.GroupKind) (names []string, every bool) {
 	for _, c := range p.app.Spec.Components {
 		switch {

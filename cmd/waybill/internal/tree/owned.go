@@ -26,7 +26,7 @@ var (
 )
 
 // ofBuiltIn maps the kinds of Kubernetes that own others to the kinds that they own, so that
-// nothing is listed in vain and no unnecessary right is required (A40).
+// nothing is listed in vain and no unnecessary right is required.
 var ofBuiltIn = map[schema.GroupKind][]schema.GroupVersionKind{
 	deployments:             {replicaSets},
 	statefulSets:            {pods},
