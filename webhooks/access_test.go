@@ -62,7 +62,7 @@ func TestAccess_namesTheWayOutForAKindToCome(t *testing.T) {
 	app.Spec.Components = []v1alpha1.ApplicationComponent{{Group: "databases.example.com", Kind: "Database"}}
 	err := c.with(t, ns, []permission{in("databases.example.com", "databases", "*")}).Create(t.Context(), app)
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
-	assert.ErrorContains(t, err, "kind Database.databases.example.com is not known yet: create what defines it first, or hold the right on its whole group")
+	assert.ErrorContains(t, err, "kind Database.databases.example.com is not known yet: create what defines it first, or get permission for its whole group")
 }
 
 // A41: rights in one namespace are none in another.

@@ -54,7 +54,7 @@ func (a *applications) cycle(obj *v1alpha1.Application) admission.Warnings {
 	if cycle == nil {
 		return nil
 	}
-	return admission.Warnings{"spec.dependencies make a cycle: " + strings.Join(cycle, " -> ")}
+	return admission.Warnings{"spec.dependencies form a cycle: " + strings.Join(cycle, " -> ")}
 }
 
 func (*applications) specChanged(obj, old *v1alpha1.Application) bool {
@@ -93,7 +93,7 @@ func (a *applications) needs(obj *v1alpha1.Application) (wanted []need, warnings
 			if !unknown[gk.Group] {
 				unknown[gk.Group] = true
 				wanted = append(wanted, componentNeeds(obj, gk.Group, everyResource, fmt.Sprintf(
-					"kind %s is not known yet: create what defines it first, or hold the right on its whole group", gk))...)
+					"kind %s is not known yet: create what defines it first, or get permission for its whole group", gk))...)
 			}
 		case err != nil:
 			return nil, nil, apierrors.NewServiceUnavailable(fmt.Sprintf("cannot find the resource of kind %s, try again: %v", gk, err))
@@ -105,7 +105,7 @@ func (a *applications) needs(obj *v1alpha1.Application) (wanted []need, warnings
 	}
 	if len(unknown) > maxUnknownGroups {
 		return nil, nil, invalidApplication(obj, field.ErrorList{field.Forbidden(field.NewPath("spec", "components"), fmt.Sprintf(
-			"%d groups have kinds that are not known to the cluster: create what defines them first, at most %d may be yet to come",
+			"%d groups have kinds that are not known to the cluster: create what defines them first; at most %d may be unknown",
 			len(unknown), maxUnknownGroups))})
 	}
 	if obj.Spec.HealthCheck != nil {

@@ -127,7 +127,7 @@ func TestApplication_limitsKindsToCome(t *testing.T) {
 	}
 	err := admin.Create(t.Context(), app)
 	require.True(t, apierrors.IsInvalid(err), "%v", err)
-	require.ErrorContains(t, err, "21 groups have kinds that are not known to the cluster: create what defines them first, at most 20 may be yet to come")
+	require.ErrorContains(t, err, "21 groups have kinds that are not known to the cluster: create what defines them first; at most 20 may be unknown")
 	app.Spec.Components[20].Group = "g0.example.com"
 	app.Spec.Components[20].Kind = "Gadget"
 	require.NoError(t, admin.Create(t.Context(), app), "of one group any number")
@@ -152,7 +152,7 @@ func TestApplication_warnsOfCycles(t *testing.T) {
 		return len(warned.take()) > 0
 	}, patience, often, "from memory, which learns of Applications a moment later")
 	require.NoError(t, admin.Create(t.Context(), depending("db", "cache")), "it is no error")
-	assert.Equal(t, []string{"spec.dependencies make a cycle: db -> cache -> blog -> db"}, warned.take())
+	assert.Equal(t, []string{"spec.dependencies form a cycle: db -> cache -> blog -> db"}, warned.take())
 	blog.Labels = map[string]string{"a": "b"}
 	require.NoError(t, admin.Update(t.Context(), blog))
 	assert.Empty(t, warned.take(), "it has been told")

@@ -54,7 +54,7 @@ func (i *applicationInstallations) fill(ctx context.Context, obj, old *v1alpha1.
 func (i *applicationInstallations) definition(ctx context.Context, name, version string) (*v1alpha1.ApplicationDefinition, error) {
 	def, err := i.definitions.get(ctx, name, version)
 	if err != nil {
-		return nil, apierrors.NewServiceUnavailable("cannot look the definition up, try again: " + err.Error())
+		return nil, apierrors.NewServiceUnavailable("cannot look up the definition, try again: " + err.Error())
 	}
 	return def, nil
 }
@@ -75,7 +75,7 @@ func (i *applicationInstallations) review(ctx context.Context, obj, old *v1alpha
 	account := obj.GetServiceAccountName(def, i.defaultAccount)
 	wanted := i.needs(obj)
 	if account != "" {
-		wanted = append(wanted, needsToActAs(obj.Namespace, account, "the installation acts as that ServiceAccount; creating pods there is enough"))
+		wanted = append(wanted, needsToActAs(obj.Namespace, account, "the installation acts as that ServiceAccount; permission to create pods there is enough"))
 	}
 	if err := i.access.check(ctx, obj, applicationInstallationResource, distinct(wanted)); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (i *applicationInstallations) review(ctx context.Context, obj, old *v1alpha
 	}
 	if def == nil && account == "" {
 		unknown = append(unknown, needsToActAs(obj.Namespace, "",
-			"the definition, which is not known yet, may name any ServiceAccount: name spec.serviceAccountName; creating pods there is enough"))
+			"the definition, which is not known yet, may name any ServiceAccount: set spec.serviceAccountName; permission to create pods there is enough"))
 	}
 	return warnings, i.access.check(ctx, obj, applicationInstallationResource, unknown)
 }
@@ -124,7 +124,7 @@ func (i *applicationInstallations) reviewReference(ctx context.Context, obj, old
 		return validation.ApplicationInstallationWarnings(obj, old, def), nil
 	}
 	if delivered(ctx) {
-		return admission.Warnings{fmt.Sprintf("%s: the installation waits until it is there", strings.TrimSpace(errs.ToAggregate().Error()))}, nil
+		return admission.Warnings{fmt.Sprintf("%s: the installation waits until it exists", strings.TrimSpace(errs.ToAggregate().Error()))}, nil
 	}
 	return nil, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind).GroupKind(), obj.Name, errs)
 }
@@ -157,7 +157,7 @@ func (*applicationInstallations) needs(obj *v1alpha1.ApplicationInstallation) []
 func needsAnyNamespace() []need {
 	var wanted []need
 	for _, verb := range []string{verbInstallInto, "create", "patch"} {
-		wanted = append(wanted, needs("the definition, which is not known yet, may say any: name spec.namespace",
+		wanted = append(wanted, needs("the definition, which is not known yet, may name any namespace: set spec.namespace",
 			authorizationv1.ResourceAttributes{Verb: verb, Resource: "namespaces"}))
 	}
 	return wanted
@@ -167,11 +167,11 @@ func needsAnyNamespace() []need {
 func needsNamespace(ns *v1alpha1.TargetNamespace, own string) []need {
 	var wanted []need
 	if ns.Name != own {
-		wanted = append(wanted, needs("spec.namespace is another than the installation's", authorizationv1.ResourceAttributes{
+		wanted = append(wanted, needs("spec.namespace differs from the installation's namespace", authorizationv1.ResourceAttributes{
 			Verb: verbInstallInto, Resource: "namespaces", Namespace: ns.Name, Name: ns.Name,
 		}))
 		if ns.Create {
-			wanted = append(wanted, needs("spec.namespace.create makes it", authorizationv1.ResourceAttributes{
+			wanted = append(wanted, needs("spec.namespace.create creates it", authorizationv1.ResourceAttributes{
 				Verb: "create", Resource: "namespaces", Name: ns.Name,
 			}))
 		}

@@ -175,7 +175,7 @@ func TestInstallation_ofAnUnknownDefinitionNamesItsNamespace(t *testing.T) {
 	obj := newInstallation(ns, unknown, "v1.0.0")
 	err := tenant.Create(t.Context(), obj, client.FieldOwner(v1alpha1.FieldManager))
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
-	for _, missing := range []string{"install-into namespaces", "create namespaces", "patch namespaces", "name spec.namespace"} {
+	for _, missing := range []string{"install-into namespaces", "create namespaces", "patch namespaces", "set spec.namespace"} {
 		assert.ErrorContains(t, err, missing)
 	}
 	err = tenant.Create(t.Context(), newInstallation(ns, unknown, "v1.0.0"))

@@ -54,7 +54,7 @@ func (g *gitSyncs) needsAccount(obj *v1alpha1.GitSync) need {
 	if account == "" && obj.Namespace != g.systemNamespace {
 		account = "default"
 	}
-	return needsToActAs(obj.Namespace, account, "it acts as that ServiceAccount; creating pods there is enough")
+	return needsToActAs(obj.Namespace, account, "it acts as that ServiceAccount; permission to create pods there is enough")
 }
 
 // needsToActAs returns the right to act as a ServiceAccount; an empty name stands for any of the

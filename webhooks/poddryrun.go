@@ -64,7 +64,7 @@ func (p *podDryRun) try(ctx context.Context, obj *v1alpha1.Application) (admissi
 }
 
 func untried(path *field.Path, err error) admission.Warnings {
-	return admission.Warnings{path.String() + " could not be tried out: " + err.Error()}
+	return admission.Warnings{path.String() + " could not be validated by a dry run: " + err.Error()}
 }
 
 // permitted reports whether this process may create Pods in the namespace.

@@ -26,7 +26,7 @@ func TestPodDryRun_withoutAnAnswer(t *testing.T) {
 		want   []string
 	}{
 		"no right":  {"whoever installs Waybill decides that", nil, nil},
-		"no answer": {"that is nobody's decision", errors.New("no answer"), []string{"spec.healthCheck.template could not be tried out: review access: no answer"}},
+		"no answer": {"that is nobody's decision", errors.New("no answer"), []string{"spec.healthCheck.template could not be validated by a dry run: review access: no answer"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset()

@@ -146,6 +146,6 @@ func TestInstallation_accountOfADefinitionToCome(t *testing.T) {
 	err := c.with(t, ns, []permission{install}).Create(t.Context(), inst.DeepCopy(), manager)
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 	require.ErrorContains(t, err, "impersonate serviceaccounts in namespace")
-	require.ErrorContains(t, err, "name spec.serviceAccountName")
+	require.ErrorContains(t, err, "set spec.serviceAccountName")
 	require.NoError(t, c.with(t, ns, []permission{install, in("", "serviceaccounts", "impersonate")}).Create(t.Context(), inst, manager))
 }

@@ -67,7 +67,7 @@ func TestRemoteDryRun_followsNoRedirect(t *testing.T) {
 	} {
 		warned := d.try(t.Context(), scheduled(configMapTemplate(t, "a")), nil)
 		require.Len(t, warned, 1, name)
-		assert.Contains(t, warned[0], "could not be tried out in cluster berlin", name)
+		assert.Contains(t, warned[0], "could not be validated by a dry run in cluster berlin", name)
 	}
 	assert.Zero(t, tokens.Load())
 }
@@ -92,7 +92,7 @@ func TestRemoteDryRun_boundsWhatAClusterSends(t *testing.T) {
 		says              string
 	}{
 		"an object":    {"nobody reads it", describeCore, endless(`{"kind": "ConfigMap", "apiVersion": "v1", "x": [`, `{},`), ""},
-		"a refusal":    {"it is cut off", describeCore, refusal, "could not be tried out in cluster berlin"},
+		"a refusal":    {"it is cut off", describeCore, refusal, "could not be validated by a dry run in cluster berlin"},
 		"kinds, text":  {"bytes are counted", endless(`{"kind": "APIVersions", "versions": ["`, "v1 "), nil, "the cluster sends more than 4194304 bytes"},
 		"kinds, lists": {"values are counted", endless(`{"kind": "APIVersions", "versions": [`, `"",`), nil, "the JSON text contains more than 100000 values"},
 	} {

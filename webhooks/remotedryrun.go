@@ -77,7 +77,7 @@ func (d *remoteDryRun) try(ctx context.Context, obj, old *v1alpha1.KubernetesApp
 	case <-ctx.Done():
 	}
 	if err != nil && ctx.Err() == nil {
-		return admission.Warnings{fmt.Sprintf("templates could not be tried out in cluster %s: %v", cluster, err)}
+		return admission.Warnings{fmt.Sprintf("templates could not be validated by a dry run in cluster %s: %v", cluster, err)}
 	}
 	return t.warnings(cluster, d.timeout)
 }

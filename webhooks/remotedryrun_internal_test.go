@@ -94,7 +94,7 @@ func TestRemoteDryRun_halfWay(t *testing.T) {
 	app := scheduled(configMapTemplate(t, "slow"), configMapTemplate(t, "bad"), configMapTemplate(t, "good"))
 	assert.Equal(t, []string{
 		"resource template bad: cluster berlin would refuse it: it is bad",
-		"1 of 3 changed resource templates were not tried out in cluster berlin within 5s",
+		"1 of 3 changed resource templates were not validated by a dry run in cluster berlin within 5s",
 	}, []string(d.try(t.Context(), app, nil)))
 }
 
@@ -106,7 +106,7 @@ func TestRemoteDryRun_ofABrokenCluster(t *testing.T) {
 	warned := d.try(t.Context(), app, nil)
 	require.Len(t, warned, 2)
 	assert.Equal(t, "resource template bad: cluster berlin would refuse it: it is bad", warned[0])
-	assert.Contains(t, warned[1], "3 of 4 changed resource templates could not be tried out in cluster berlin: ")
+	assert.Contains(t, warned[1], "3 of 4 changed resource templates could not be validated by a dry run in cluster berlin: ")
 }
 
 // A connection to a cluster that is gone goes with the next new one.

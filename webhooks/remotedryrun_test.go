@@ -50,7 +50,7 @@ func TestRemoteDryRun_warns(t *testing.T) {
 	require.NoError(t, admin.Update(t.Context(), app))
 	got := warned.take()
 	require.Len(t, got, 1)
-	assert.Contains(t, got[0], "templates could not be tried out in cluster "+berlin.Name+": it does not answer")
+	assert.Contains(t, got[0], "templates could not be validated by a dry run in cluster "+berlin.Name+": it does not answer")
 
 	berlin.Status.Reachable = true
 	require.NoError(t, admin.Status().Update(t.Context(), berlin))

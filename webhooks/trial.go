@@ -59,10 +59,10 @@ func (t *trial) warnings(cluster string, timeout time.Duration) admission.Warnin
 		}
 	}
 	if t.failed > 0 {
-		warnings = append(warnings, fmt.Sprintf("%d of %d changed resource templates could not be tried out in cluster %s: %v", t.failed, len(t.templates), cluster, t.failure))
+		warnings = append(warnings, fmt.Sprintf("%d of %d changed resource templates could not be validated by a dry run in cluster %s: %v", t.failed, len(t.templates), cluster, t.failure))
 	}
 	if untried := len(t.templates) - t.tried; untried > 0 {
-		warnings = append(warnings, fmt.Sprintf("%d of %d changed resource templates were not tried out in cluster %s within %s", untried, len(t.templates), cluster, timeout))
+		warnings = append(warnings, fmt.Sprintf("%d of %d changed resource templates were not validated by a dry run in cluster %s within %s", untried, len(t.templates), cluster, timeout))
 	}
 	return warnings
 }

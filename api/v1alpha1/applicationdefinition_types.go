@@ -23,7 +23,7 @@ const (
 )
 
 // ApplicationDefinitionSpec describes one entry of the catalog with all its versions.
-// +kubebuilder:validation:XValidation:rule="self.method == 'helm' || self.versions.all(v, !has(v.template) || !has(v.template.source.helm))",message="a helm source needs method helm"
+// +kubebuilder:validation:XValidation:rule="self.method == 'helm' || self.versions.all(v, !has(v.template) || !has(v.template.source.helm))",message="a helm source requires method helm"
 // +kubebuilder:validation:XValidation:rule="!has(self.defaultVersion) || size(self.defaultVersion) == 0 || self.versions.exists(v, v.version == self.defaultVersion)",message="defaultVersion must be one of versions"
 type ApplicationDefinitionSpec struct {
 	// DisplayName is the name shown to people. Default: the name of the object.

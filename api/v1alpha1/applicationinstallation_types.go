@@ -10,7 +10,7 @@ const ApplicationInstallationKind = "ApplicationInstallation"
 
 // ApplicationInstallationSpec defines which application to install, where, and with which values.
 // +kubebuilder:validation:XValidation:rule="!(has(self.values) && has(self.valuesBlock))",message="at most one of values and valuesBlock may be set"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.__namespace__) || (has(self.__namespace__) && self.__namespace__.name == oldSelf.__namespace__.name)",message="namespace.name is immutable: delete the installation and create it anew"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.__namespace__) || (has(self.__namespace__) && self.__namespace__.name == oldSelf.__namespace__.name)",message="namespace.name is immutable: delete and recreate the installation"
 type ApplicationInstallationSpec struct {
 	// ApplicationRef names the definition and its version.
 	// +required
@@ -72,7 +72,7 @@ type ApplicationReference struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="applicationRef.name is immutable: delete the installation and create it anew"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="applicationRef.name is immutable: delete and recreate the installation"
 	Name string `json:"name"`
 
 	// Version of the definition. Default: the definition's defaultVersion, filled in when
@@ -166,7 +166,7 @@ const (
 )
 
 // HelmDeployOptions are the options of method helm.
-// +kubebuilder:validation:XValidation:rule="!has(self.atomic) || !self.atomic || (has(self.wait) && self.wait)",message="atomic needs wait"
+// +kubebuilder:validation:XValidation:rule="!has(self.atomic) || !self.atomic || (has(self.wait) && self.wait)",message="atomic requires wait"
 type HelmDeployOptions struct {
 	// Wait makes an install or upgrade fail if its objects are not healthy within timeout. Without
 	// it, Ready follows their health however long that takes. Default: false.
@@ -294,7 +294,7 @@ type ApplicationInstallationStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=waybill,shortName=ai
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 53",message="the name is also that of the Helm release: at most 53 characters"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.__namespace__) || has(oldSelf.spec.__namespace__) || !has(oldSelf.status) || !has(oldSelf.status.application) || self.spec.__namespace__.name == oldSelf.status.application.__namespace__",message="namespace.name is immutable, and status.application says what it was resolved to: delete the installation and create it anew",fieldPath=".spec.namespace.name"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.__namespace__) || has(oldSelf.spec.__namespace__) || !has(oldSelf.status) || !has(oldSelf.status.application) || self.spec.__namespace__.name == oldSelf.status.application.__namespace__",message="namespace.name is immutable, and status.application says what it was resolved to: delete and recreate the installation",fieldPath=".spec.namespace.name"
 // +kubebuilder:printcolumn:name="Definition",type=string,JSONPath=`.spec.applicationRef.name`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.application.version`
 // +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.status.application.namespace`

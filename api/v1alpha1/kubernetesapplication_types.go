@@ -11,12 +11,12 @@ const KubernetesApplicationKind = "KubernetesApplication"
 const MaxResourceTemplates = 200
 
 // KubernetesApplicationSpec defines what to run and which clusters it may run in.
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterName) || size(oldSelf.clusterName) == 0 || (has(self.clusterName) && self.clusterName == oldSelf.clusterName)",message="clusterName is immutable once it is set: delete the application and create it anew to move it"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.clusterName) || size(oldSelf.clusterName) == 0 || (has(self.clusterName) && self.clusterName == oldSelf.clusterName)",message="clusterName is immutable once it is set: delete and recreate the application to move it"
 type KubernetesApplicationSpec struct {
 	// ClusterSelector selects the KubernetesClusters in the application's namespace that the
 	// application may be scheduled to; `{}` selects all of them. Immutable.
 	// +required
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterSelector is immutable: delete the application and create it anew to move it"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="clusterSelector is immutable: delete and recreate the application to move it"
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector"`
 
 	// ClusterName is the KubernetesCluster that the application runs in. The scheduler sets it

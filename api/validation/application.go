@@ -61,7 +61,7 @@ func ApplicationWarnings(obj *v1alpha1.Application) []string {
 		{"url", spec.AboutURL}, {"license", spec.LicenseURL}, {"dashboard", spec.DashboardURL},
 	} {
 		if len(validateWebURL(link.value, specPath.Child(link.name))) > 0 {
-			warnings = append(warnings, specPath.Child(link.name).String()+" is no http or https URL: user interfaces will not link to it")
+			warnings = append(warnings, specPath.Child(link.name).String()+" is not an http or https URL: user interfaces will not link to it")
 		}
 	}
 	return warnings

@@ -55,10 +55,10 @@ func ApplicationDefinitionWarnings(obj *v1alpha1.ApplicationDefinition) []string
 		path := specPath.Child("versions").Index(i).Child("template", "source")
 		if h := t.Source.Helm; h != nil {
 			if h.InsecureSkipTLS {
-				warnings = append(warnings, path.Child("helm", "insecureSkipTLS").String()+" trusts whoever answers: prefer caSecretRef")
+				warnings = append(warnings, path.Child("helm", "insecureSkipTLS").String()+" trusts any server: prefer caSecretRef")
 			}
 			if h.PlainHTTP || strings.HasPrefix(h.URL, "http://") {
-				warnings = append(warnings, path.Child("helm", "url").String()+" is not encrypted: whoever is on the way can change what is installed")
+				warnings = append(warnings, path.Child("helm", "url").String()+" is not encrypted: anyone on the network path can change what is installed")
 			}
 		}
 		if g := t.Source.Git; g != nil {
@@ -82,7 +82,7 @@ func validateVersions(obj *v1alpha1.ApplicationDefinition, path *field.Path) fie
 		case v.Template != nil:
 			errs = append(errs, validateTemplate(v.Template, obj.GetMethod(), at.Child("template"))...)
 		case !obj.IsCopy():
-			errs = append(errs, field.Required(at.Child("template"), "only copies that Waybill makes go without"))
+			errs = append(errs, field.Required(at.Child("template"), "only copies that Waybill creates may omit it"))
 		}
 	}
 	return errs
@@ -94,7 +94,7 @@ func validateVersionName(version string, path *field.Path) field.ErrorList {
 		return field.ErrorList{field.Required(path, "")}
 	}
 	if version == "*" || strings.ContainsAny(version, ", \t\r\n") {
-		return field.ErrorList{field.Invalid(path, version, "must hold neither commas nor blanks, and not be `*`")}
+		return field.ErrorList{field.Invalid(path, version, "must not contain commas or spaces, and must not be `*`")}
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func validateTemplate(t *v1alpha1.ApplicationTemplate, method v1alpha1.Method, p
 	}
 	if h := t.Source.Helm; h != nil {
 		if method != v1alpha1.MethodHelm {
-			errs = append(errs, field.Invalid(source.Child("helm"), field.OmitValueType{}, "a helm source needs method helm"))
+			errs = append(errs, field.Invalid(source.Child("helm"), field.OmitValueType{}, "a helm source requires method helm"))
 		}
 		errs = append(errs, validateHelmSource(h, source.Child("helm"))...)
 	}
@@ -159,11 +159,11 @@ func validateLogo(l *v1alpha1.Logo, path *field.Path) field.ErrorList {
 		return field.ErrorList{field.Required(format, "")}
 	case "png":
 		if !bytes.HasPrefix(l.Data, []byte("\x89PNG\r\n\x1a\n")) {
-			return field.ErrorList{field.Invalid(data, field.OmitValueType{}, "is no PNG picture")}
+			return field.ErrorList{field.Invalid(data, field.OmitValueType{}, "is not a PNG image")}
 		}
 	case "svg+xml":
 		if !bytes.Contains(l.Data, []byte("<svg")) {
-			return field.ErrorList{field.Invalid(data, field.OmitValueType{}, "is no SVG picture")}
+			return field.ErrorList{field.Invalid(data, field.OmitValueType{}, "is not an SVG image")}
 		}
 	default:
 		return field.ErrorList{field.NotSupported(format, l.Format, []string{"svg+xml", "png"})}

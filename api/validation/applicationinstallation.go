@@ -34,7 +34,7 @@ const (
 	maxNamespaceEntries = 64
 )
 
-const recreate = "delete the installation and create it anew"
+const recreate = "delete and recreate the installation"
 
 // ValidateApplicationInstallation returns what is wrong with the new ApplicationInstallation, and whether it may follow old. A missing version is no error here: it may still
 // be filled in from the definition.
@@ -233,7 +233,7 @@ func validateDeployOptions(o *v1alpha1.DeployOptions, path *field.Path) field.Er
 	h, at := o.Helm, path.Child("helm")
 	errs := validateInterval(h.Timeout, at.Child("timeout"))
 	if h.Atomic && !h.Wait {
-		errs = append(errs, field.Invalid(at.Child("atomic"), true, "atomic needs wait"))
+		errs = append(errs, field.Invalid(at.Child("atomic"), true, "atomic requires wait"))
 	}
 	errs = append(errs, validateEnum(h.CRDs, at.Child("crds"),
 		v1alpha1.CRDCreateReplace, v1alpha1.CRDCreate, v1alpha1.CRDSkip)...)

@@ -45,7 +45,7 @@ func validateAccount(name string) field.ErrorList {
 func GitSyncWarnings(obj *v1alpha1.GitSync) []string {
 	warnings := gitReferenceWarnings(obj.Spec.Ref, specPath.Child("ref"))
 	if strings.HasPrefix(obj.Spec.URL, "http://") {
-		warnings = append(warnings, specPath.Child("url").String()+" is not encrypted: whoever is on the way can change what is applied")
+		warnings = append(warnings, specPath.Child("url").String()+" is not encrypted: anyone on the network path can change what is applied")
 	}
 	return warnings
 }

@@ -25,7 +25,7 @@ func HealthCheckTemplate(obj *v1alpha1.Application) (*corev1.PodTemplateSpec, fi
 	template := &corev1.PodTemplateSpec{}
 	strict, err := json.UnmarshalStrict(raw, template)
 	if err != nil {
-		return nil, field.ErrorList{field.Invalid(path, field.OmitValueType{}, "is no Pod template: "+err.Error())}
+		return nil, field.ErrorList{field.Invalid(path, field.OmitValueType{}, "is not a Pod template: "+err.Error())}
 	}
 	var errs field.ErrorList
 	for _, s := range strict {

@@ -36,7 +36,7 @@ func ValidateKubernetesApplication(obj, old *v1alpha1.KubernetesApplication) fie
 		errs = append(errs, validateRoom(spec.ResourceTemplates, templates)...)
 	}
 	if !apiequality.Semantic.DeepEqual(spec.ClusterSelector, old.Spec.ClusterSelector) {
-		errs = append(errs, immutable(selector, field.OmitValueType{}, "delete the application and create it anew to move it"))
+		errs = append(errs, immutable(selector, field.OmitValueType{}, "delete and recreate the application to move it"))
 	}
 	errs = append(errs, immutableClusterName(spec.ClusterName, old.Spec.ClusterName)...)
 	return append(errs, immutableIdentities(spec.ResourceTemplates, old.Spec.ResourceTemplates, templates)...)
@@ -235,5 +235,5 @@ func immutableClusterName(name, old string) field.ErrorList {
 	if old == "" || name == old {
 		return nil
 	}
-	return field.ErrorList{immutable(specPath.Child("clusterName"), name, "delete the application and create it anew to move it")}
+	return field.ErrorList{immutable(specPath.Child("clusterName"), name, "delete and recreate the application to move it")}
 }

@@ -79,7 +79,7 @@ func validateManifestMetadata(object *unstructured.Unstructured, path *field.Pat
 	errs = append(errs, apivalidation.ValidateAnnotations(annotations, path.Child("annotations"))...)
 	for _, name := range byServer {
 		if value, found, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", name); found && value != nil {
-			errs = append(errs, field.Forbidden(path.Child(name), "is set by the API server: take it out of the template"))
+			errs = append(errs, field.Forbidden(path.Child(name), "is set by the API server: remove it from the template"))
 		}
 	}
 	return errs

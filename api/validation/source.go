@@ -25,7 +25,7 @@ const (
 	plainGit        = "credentials are never sent over http: use https or ssh"
 	plainHelm       = "credentials are never sent over http: use https or oci"
 	plainRegistry   = "credentials are never sent over http: leave it out"
-	noInlineSecrets = "must not hold credentials: put them into a Secret and name it"
+	noInlineSecrets = "must not contain credentials: store them in a Secret and name it"
 )
 
 // validateGitURL checks the address of a git repository: https, http, ssh, or git@host:path.
@@ -80,7 +80,7 @@ func validateWebURL(address string, path *field.Path) field.ErrorList {
 func parseURL(address string, path *field.Path, schemes ...string) (*url.URL, field.ErrorList) {
 	u, err := url.Parse(address)
 	if err != nil || strings.ContainsFunc(address, unicode.IsSpace) {
-		return nil, field.ErrorList{field.Invalid(path, field.OmitValueType{}, "is no URL")}
+		return nil, field.ErrorList{field.Invalid(path, field.OmitValueType{}, "is not a URL")}
 	}
 	if !slices.Contains(schemes, u.Scheme) {
 		return nil, field.ErrorList{field.Invalid(path, u.Redacted(),
@@ -98,9 +98,9 @@ func validateSourcePath(p string, fld *field.Path) field.ErrorList {
 	case path.IsAbs(p):
 		return field.ErrorList{field.Invalid(fld, p, "must be relative to the root of the repository")}
 	case strings.ContainsFunc(p, unicode.IsControl) || strings.Contains(p, `\`):
-		return field.ErrorList{field.Invalid(fld, p, "must hold neither backslashes nor control characters")}
+		return field.ErrorList{field.Invalid(fld, p, "must not contain backslashes or control characters")}
 	case slices.Contains(strings.Split(p, "/"), ".."):
-		return field.ErrorList{field.Invalid(fld, p, "must not hold `..`")}
+		return field.ErrorList{field.Invalid(fld, p, "must not contain `..`")}
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func validateGitReference(r *v1alpha1.GitReference, path *field.Path) field.Erro
 	var errs field.ErrorList
 	check := func(child, value string, name plumbing.ReferenceName) {
 		if value != "" && name.Validate() != nil {
-			errs = append(errs, field.Invalid(path.Child(child), value, "is no valid name of a git reference"))
+			errs = append(errs, field.Invalid(path.Child(child), value, "is not a valid name of a git reference"))
 		}
 	}
 	check("branch", r.Branch, plumbing.NewBranchReferenceName(r.Branch))
@@ -124,7 +124,7 @@ func validateGitReference(r *v1alpha1.GitReference, path *field.Path) field.Erro
 	}
 	if r.SemVer != "" {
 		if _, err := semver.NewConstraint(r.SemVer); err != nil {
-			errs = append(errs, field.Invalid(path.Child("semver"), r.SemVer, "is no range of semantic versions"))
+			errs = append(errs, field.Invalid(path.Child("semver"), r.SemVer, "is not a range of semantic versions"))
 		}
 	}
 	if r.Commit != "" && !commitHash.MatchString(r.Commit) {

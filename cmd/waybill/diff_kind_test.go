@@ -79,7 +79,7 @@ func TestDiff_kindThatAChartDefines(t *testing.T) {
 	create(t, clientOf(t, cluster), production)
 	inst := installation(apps, "widgets", "widgets", "0.2.0")
 	inst.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind))
-	for policy, want := range map[v1alpha1.CRDPolicy]string{"": "created", v1alpha1.CRDSkip: "refused: the cluster does not offer this kind, and no CRD that would be"} {
+	for policy, want := range map[v1alpha1.CRDPolicy]string{"": "created", v1alpha1.CRDSkip: "refused: the cluster does not serve this kind, and no CRD that would be"} {
 		inst.Spec.DeployOptions = &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{CRDs: policy}}
 		content, err := yaml.Marshal(inst)
 		require.NoError(t, err)

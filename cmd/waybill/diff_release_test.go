@@ -48,7 +48,7 @@ func TestDiff_goesByWhatIsNotedOfARelease(t *testing.T) {
 	require.NoError(t, u.Status().Patch(t.Context(), inst, client.RawPatch(types.MergePatchType, another)))
 	got = waybill(t, userCluster, args...)
 	assert.Contains(t, got.errOut, "0 deleted")
-	assert.Contains(t, got.out+got.errOut, "it does not carry the marks of the release any more")
+	assert.Contains(t, got.out+got.errOut, "it no longer has the labels and annotations of the release")
 }
 
 // K50: a chart that keeps the password that it has made, by looking it up, changes nothing.

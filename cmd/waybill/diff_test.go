@@ -232,7 +232,7 @@ func TestDiff_refuses(t *testing.T) {
 		"a kind that delivers none":  {[]string{"application/none"}, "get Application/none in " + namespace},
 		"a definition that is not":   {[]string{"installation/web"}, `ApplicationInstallation/web in ` + namespace + `: get ApplicationDefinition no-such-definition from user`},
 		"files that cannot be used":  {[]string{"-f", "testdata/validate/repository/plain.yaml"}, `plain.yaml:15: ConfigMap once: key "a" occurs twice in one object`},
-		"values that are not values": {[]string{"installation/web", "--values", "testdata/validate/repository.golden"}, "is no YAML that maps names to values"},
+		"values that are not values": {[]string{"installation/web", "--values", "testdata/validate/repository.golden"}, "is not a YAML mapping of names to values"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

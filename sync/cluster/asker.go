@@ -53,7 +53,7 @@ func (a *asker) identify(ctx context.Context) (identity, error) {
 		return id, err
 	}
 	if !validUID.MatchString(string(namespace.UID)) { // it is written to the status, and into messages
-		return id, fmt.Errorf("namespace %s has no valid UID: the server is no Kubernetes API server", metav1.NamespaceSystem)
+		return id, fmt.Errorf("namespace %s has no valid UID: the server is not a Kubernetes API server", metav1.NamespaceSystem)
 	}
 	return identity{version: version, uid: string(namespace.UID)}, nil
 }
@@ -85,7 +85,7 @@ func (a *asker) self(ctx context.Context) (authenticationv1.UserInfo, error) {
 		return authenticationv1.UserInfo{}, err
 	}
 	if review.Status.UserInfo.Username == "" {
-		return authenticationv1.UserInfo{}, fmt.Errorf("the answer to %s names no user", selfPath)
+		return authenticationv1.UserInfo{}, fmt.Errorf("the response to %s names no user", selfPath)
 	}
 	return review.Status.UserInfo, nil
 }
@@ -136,7 +136,7 @@ func (a *asker) do(ctx context.Context, method, path string, body []byte, into a
 		return nil
 	}
 	if err := json.Unmarshal(answer, into); err != nil {
-		return fmt.Errorf("the answer to %s is no JSON of Kubernetes", path)
+		return fmt.Errorf("the response to %s is not valid Kubernetes JSON", path)
 	}
 	return nil
 }

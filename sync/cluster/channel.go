@@ -31,7 +31,7 @@ func newChannel(parts *transport.Config, dial func(ctx context.Context, network,
 		return nil, fmt.Errorf("prepare TLS: %w", err)
 	}
 	if parts.HasBasicAuth() && parts.HasTokenAuth() {
-		return nil, errors.New("it has a token and a password: leave one")
+		return nil, errors.New("it has both a token and a password: remove one")
 	}
 	var build func() *channel
 	build = func() *channel {

@@ -246,12 +246,12 @@ func TestRegistry_refusedCredentials(t *testing.T) {
 		"Unauthorized": {
 			reason: "an expired token is refused by everything",
 			token:  "nonsense",
-			want:   "cluster team-a/one is not engaged: the API server refuses the credentials of the kubeconfig (401): renew them",
+			want:   "cluster team-a/one is not connected: the API server refuses the credentials of the kubeconfig (401): renew them",
 		},
 		"Forbidden": {
 			reason: "without the UID of the cluster it cannot be told from another",
 			user:   "nobody",
-			want:   "cluster team-a/one is not engaged: the user of the kubeconfig may not get /api/v1/namespaces/kube-system (403): grant it",
+			want:   "cluster team-a/one is not connected: the user of the kubeconfig may not get /api/v1/namespaces/kube-system (403): grant it",
 		},
 	}
 	for name, tc := range cases {

@@ -19,7 +19,7 @@ import (
 var (
 	// ErrNotEngaged means that a cluster is not known, was not contacted yet, is withheld, or is kept
 	// out; the error that wraps it says which.
-	ErrNotEngaged = errors.New("not engaged")
+	ErrNotEngaged = errors.New("not connected")
 
 	// ErrRefused is matched by errors of the function of Registry.Guard that keep a cluster from being
 	// engaged.
@@ -115,7 +115,7 @@ func describe(err error) string {
 	case errors.As(err, &unknown):
 		return "its certificate is not signed by the certificate authority of the kubeconfig"
 	case errors.As(err, &invalid):
-		return "its certificate is not valid, or not any more"
+		return "its certificate has expired or is not yet valid"
 	case errors.As(err, &host):
 		return host.Error()
 	case errors.As(err, &alert):

@@ -48,7 +48,7 @@ func (m *member) exchange() {
 	defer cancel()
 	err := m.link.exchange(ctx, offered.channel, m.identity.uid)
 	if err != nil && m.registry.supersede(m, offered) {
-		m.registry.options.Log.Info("engaged anew: its new credentials cannot take the place of the old ones",
+		m.registry.options.Log.Info("reconnected: the new credentials cannot replace the old ones in place",
 			"cluster", m.key, "reason", describe(err))
 	}
 }

@@ -305,7 +305,7 @@ func TestRegistry_saysThatRenewedCredentialsAreRefused(t *testing.T) {
 		return state.Contacted
 	}, limit, often)
 	_, err := r.Get(one)
-	require.EqualError(t, err, "cluster team-a/one is not engaged: the API server refuses the credentials of the kubeconfig (401): renew them")
+	require.EqualError(t, err, "cluster team-a/one is not connected: the API server refuses the credentials of the kubeconfig (401): renew them")
 }
 
 // What was on trial when better credentials came decides nothing any more.

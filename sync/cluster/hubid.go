@@ -47,7 +47,7 @@ func readHubID(ctx context.Context, c client.Client, key client.ObjectKey) (stri
 	}
 	id := config.Data[v1alpha1.HubIDKey]
 	if err := uuid.Validate(id); err != nil {
-		return "", fmt.Errorf("get hub id: key %s of ConfigMap %s is no UUID: restore it from a backup; only where this hub never delivered anything, delete the ConfigMap",
+		return "", fmt.Errorf("get hub id: key %s of ConfigMap %s is not a UUID: restore it from a backup; delete the ConfigMap only if this hub never delivered anything",
 			v1alpha1.HubIDKey, key)
 	}
 	return id, nil

@@ -50,7 +50,7 @@ func TestEnsureHubID_neverReplaces(t *testing.T) {
 	}
 	require.NoError(t, c.Create(t.Context(), config))
 	_, err := cluster.EnsureHubID(t.Context(), c, ns)
-	assert.ErrorContains(t, err, "is no UUID: restore it from a backup")
+	assert.ErrorContains(t, err, "is not a UUID: restore it from a backup")
 }
 
 func TestEnsureHubID_needsTheNamespace(t *testing.T) {

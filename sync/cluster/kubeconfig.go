@@ -66,7 +66,7 @@ var atLine = regexp.MustCompile(`^(?:.*: )?yaml: line (\d+): `)
 // it, a password too, so that all it tells is the line.
 func unreadable(err error) error {
 	if line := atLine.FindStringSubmatch(err.Error()); line != nil {
-		return fmt.Errorf("parse kubeconfig: it is no YAML near line %s", line[1])
+		return fmt.Errorf("parse kubeconfig: invalid YAML near line %s", line[1])
 	}
 	return errors.New("parse kubeconfig: it is not what kubectl config view --raw --flatten prints")
 }
@@ -81,7 +81,7 @@ func checkCluster(name string, c *clientcmdapi.Cluster, o KubeconfigOptions) []s
 	return refuse(fmt.Sprintf("clusters[%s].cluster.", name), []forbidden{
 		{c.CertificateAuthority != "", "certificate-authority", "is a file: put its content into certificate-authority-data, in base64"},
 		{c.ProxyURL != "", "proxy-url", "would send the credentials elsewhere: make the API server reachable without it, or set a proxy for Waybill itself"},
-		{c.InsecureSkipTLSVerify && !o.AllowInsecure, "insecure-skip-tls-verify", "gives the credentials to whoever answers: set certificate-authority-data"},
+		{c.InsecureSkipTLSVerify && !o.AllowInsecure, "insecure-skip-tls-verify", "sends the credentials to any server that answers: set certificate-authority-data"},
 		{!secure(c.Server) && !o.AllowInsecure, "server", "must begin with https://"},
 	})
 }

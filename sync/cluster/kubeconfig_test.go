@@ -84,7 +84,7 @@ func TestParseKubeconfig_refuses(t *testing.T) {
 		"InsecureTLS": {
 			reason:  "the credentials would go to whoever answers",
 			content: kubeconfig(server+"\ninsecure-skip-tls-verify: true", token),
-			want:    "clusters[prod].cluster.insecure-skip-tls-verify gives the credentials to whoever answers",
+			want:    "clusters[prod].cluster.insecure-skip-tls-verify sends the credentials to any server that answers",
 		},
 		"PlainHTTP": {
 			reason:  "no TLS is as insecure as unchecked TLS",
@@ -139,7 +139,7 @@ func TestParseKubeconfig_refuses(t *testing.T) {
 		"TokenThatIsAMap": {
 			reason:  "what is wrong is found, but not what it is",
 			content: kubeconfig(server, "token: s3cr3t: token"),
-			want:    "parse kubeconfig: it is no YAML near line 14",
+			want:    "parse kubeconfig: invalid YAML near line 14",
 		},
 	}
 	for name, tc := range cases {

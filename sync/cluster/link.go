@@ -176,14 +176,14 @@ func (l *link) compare(ctx context.Context, fresh *asker, uid string) error {
 	}
 	before, err := l.self(ctx)
 	if err != nil {
-		return errors.New("nobody knows any more whose the old ones are: " + describe(err))
+		return errors.New("cannot identify the user of the current credentials: " + describe(err))
 	}
 	after, err := fresh.self(ctx)
 	if err != nil {
 		return err
 	}
 	if !sameUser(before, after) {
-		return errors.New("they are those of another user")
+		return errors.New("they belong to another user")
 	}
 	return nil
 }

@@ -318,7 +318,7 @@ func (m *member) get() (*Cluster, error) {
 	case errors.Is(m.state.Err, ErrUnreachable):
 		return nil, m.state.Err
 	case m.state.Err == nil: // what it was engaged as has ended
-		return nil, fmt.Errorf("cluster %s is %w: it is about to be engaged again", m.key, ErrNotEngaged)
+		return nil, fmt.Errorf("cluster %s is %w: it is about to be connected again", m.key, ErrNotEngaged)
 	default:
 		return nil, fmt.Errorf("cluster %s is %w: %w", m.key, ErrNotEngaged, m.state.Err)
 	}

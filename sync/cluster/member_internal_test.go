@@ -14,5 +14,5 @@ func TestMember_isToldOfBetweenTwoEngagements(t *testing.T) {
 	m.state.Err = nil
 	_, err := m.get()
 	require.ErrorIs(t, err, ErrNotEngaged)
-	assert.EqualError(t, err, "cluster team-a/one is not engaged: it is about to be engaged again")
+	assert.EqualError(t, err, "cluster team-a/one is not connected: it is about to be connected again")
 }

@@ -72,7 +72,7 @@ func TestRegistry_provesThatTwoAreOneCluster(t *testing.T) {
 				}
 				return true
 			}),
-			err: "cannot get a Secret in namespace kube-system: the answer to",
+			err: "cannot get a Secret in namespace kube-system: the response to",
 		},
 	}
 	for name, tc := range cases {
@@ -117,7 +117,7 @@ func TestRegistry_identifies(t *testing.T) {
 			return assert.NoError(t, json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"uid": uid}}))
 		})
 		_, err = r.Identify(t.Context(), config)
-		assert.EqualError(t, err, "namespace kube-system has no valid UID: the server is no Kubernetes API server", reason)
+		assert.EqualError(t, err, "namespace kube-system has no valid UID: the server is not a Kubernetes API server", reason)
 	}
 	gate, gone := gated(t, user(t))
 	gate.Shut()

@@ -44,7 +44,7 @@ func TestRegistry_guardRefusesACluster(t *testing.T) {
 			return errors.Is(state.Err, cluster.ErrRefused) && !state.Engaged && state.Reachable && state.Yields == nil && state.UID != ""
 		}, limit, often)
 		_, err := r.Get(one)
-		require.EqualError(t, err, "cluster team-a/one is not engaged: it leads elsewhere: refused")
+		require.EqualError(t, err, "cluster team-a/one is not connected: it leads elsewhere: refused")
 		require.ErrorIs(t, err, cluster.ErrNotEngaged)
 	}
 	no := fmt.Errorf("it leads elsewhere: %w", cluster.ErrRefused)

@@ -361,4 +361,4 @@ func (r *Registry) admit(key types.NamespacedName, uid string) (yields, refused 
 	return err, nil
 }
 
-var errConnecting = errors.New("the first contact is being made")
+var errConnecting = errors.New("connecting for the first time")

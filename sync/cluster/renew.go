@@ -28,7 +28,7 @@ func (m *member) renew() {
 	if past == nil || time.Since(since) < m.registry.options.ProbeInterval {
 		return
 	}
-	m.registry.options.Log.Info("engaged anew: everything is read again", "cluster", m.key, "reason", past.Error())
+	m.registry.options.Log.Info("reconnected: everything is read again", "cluster", m.key, "reason", past.Error())
 	m.drop()
 	m.holds.settle()
 	m.holds = newHolds()

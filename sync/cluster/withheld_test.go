@@ -24,15 +24,15 @@ func TestRegistry_withheldSaysWhy(t *testing.T) {
 		require.ErrorIs(t, err, cluster.ErrNotEngaged)
 		assert.EqualError(t, err, want)
 	}
-	says("cluster team-a/one is not engaged: no KubernetesCluster that this process serves has that name")
+	says("cluster team-a/one is not connected: no KubernetesCluster that this process serves has that name")
 
 	r.Withhold(one, errors.New("Secret team-a/kubeconfig does not exist"))
-	says("cluster team-a/one is not engaged: Secret team-a/kubeconfig does not exist")
+	says("cluster team-a/one is not connected: Secret team-a/kubeconfig does not exist")
 	assert.Equal(t, 1, told)
 	r.Withhold(one, errors.New("Secret team-a/kubeconfig does not exist"))
 	assert.Equal(t, 1, told, "nothing is new")
 	r.Withhold(one, errors.New("it is paused"))
-	says("cluster team-a/one is not engaged: it is paused")
+	says("cluster team-a/one is not connected: it is paused")
 	assert.Equal(t, 2, told)
 
 	r.Ensure(one, "a", &rest.Config{Host: "https://127.0.0.1:1"})
@@ -40,5 +40,5 @@ func TestRegistry_withheldSaysWhy(t *testing.T) {
 	assert.NotContains(t, err.Error(), "paused")
 	r.Withhold(one, errors.New("it is paused"))
 	r.Remove(one)
-	says("cluster team-a/one is not engaged: no KubernetesCluster that this process serves has that name")
+	says("cluster team-a/one is not connected: no KubernetesCluster that this process serves has that name")
 }

@@ -149,7 +149,7 @@ func Decide(x *Index, gk schema.GroupKind, obj metav1.Object) Marks {
 		return m.join(candidates[0])
 	case len(candidates) > 1:
 		marks := m.leave()
-		marks.Warnings = []string{fmt.Sprintf("Applications %s all match: it is made part of none; annotation %s says of which",
+		marks.Warnings = []string{fmt.Sprintf("Applications %s all match, so it becomes part of none: set the annotation %s to choose one",
 			names(candidates), v1alpha1.ApplicationAnnotation)}
 		return marks
 	case m.application != "" && app == nil:

@@ -35,13 +35,13 @@ var missingRights = []struct{ words, remedy string }{
 	{cannotPatch, ""},
 	// For Roles and RoleBindings: only those who hold what they grant may change anything in them
 	// except their ownerReferences.
-	{"attempting to grant RBAC permissions not currently held", "who changes it must hold what it grants: annotate it with " +
+	{"attempting to grant RBAC permissions not currently held", "changing it requires the permissions that it grants: annotate it with " +
 		v1alpha1.ApplicationAnnotation + " yourself, or grant the agent escalate and bind"},
 	// The admission plugin OwnerReferencesPermissionEnforcement, if it is enabled.
-	{"cannot set an ownerRef on a resource you can't delete", "who sets its ownerReferences must be allowed to delete it: grant the agent delete"},
+	{"cannot set an ownerRef on a resource you can't delete", "setting its ownerReferences requires permission to delete it: grant the agent delete"},
 	// The same plugin, for users who create an object that blocks the deletion of its owner.
 	{"cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on",
-		"who makes it an Application's must be allowed to update applications/finalizers: grant the agent that"},
+		"setting its ownerReferences requires permission to update applications/finalizers: grant it to the agent"},
 }
 
 // cannotPatch is reported for a kind in a namespace; the other words are for one object.

@@ -255,7 +255,7 @@ func (k *Keeper) write(ctx context.Context, resource schema.GroupVersionResource
 }
 
 // errUndone reports that writes are in vain.
-var errUndone = errors.New("somebody keeps undoing what is written to it: metadata.managedFields says who")
+var errUndone = errors.New("another field manager keeps reverting it; corrections back off; see its metadata.managedFields")
 
 // undone returns how long to wait before an object is written again; more than zero if it was
 // written too often lately, which means that somebody undoes the writes.

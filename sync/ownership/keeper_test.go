@@ -42,11 +42,11 @@ func TestDeniedError_saysWhatToGrant(t *testing.T) {
 	for name, tc := range map[string]struct{ resource, cause, want string }{
 		"roles": {"roles",
 			"user \"agent\" (groups=[\"system:authenticated\"]) is attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"get\"]}",
-			"patch roles is forbidden: who changes it must hold what it grants: annotate it with kubernetes.io/application yourself, or grant the agent escalate and bind"},
+			"patch roles is forbidden: changing it requires the permissions that it grants: annotate it with kubernetes.io/application yourself, or grant the agent escalate and bind"},
 		"owners": {"rolebindings", "cannot set an ownerRef on a resource you can't delete: , <nil>",
-			"patch rolebindings is forbidden: who sets its ownerReferences must be allowed to delete it: grant the agent delete"},
+			"patch rolebindings is forbidden: setting its ownerReferences requires permission to delete it: grant the agent delete"},
 		"finalizers": {"pods", "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , <nil>",
-			"patch pods is forbidden: who makes it an Application's must be allowed to update applications/finalizers: grant the agent that"},
+			"patch pods is forbidden: setting its ownerReferences requires permission to update applications/finalizers: grant it to the agent"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := fmt.Errorf("patch %s: %w", tc.resource, apierrors.NewForbidden(

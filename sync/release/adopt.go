@@ -32,7 +32,7 @@ func (s *session) adopt(ctx context.Context) (*helmrelease.Release, error) {
 	}
 	again, err := s.remake(ctx, before)
 	if err != nil {
-		s.log.V(1).Info("cannot tell whether a revision is as it was made", "revision", newest.Number, "error", err.Error())
+		s.log.V(1).Info("cannot tell whether a revision was altered", "revision", newest.Number, "error", err.Error())
 		return nil, nil
 	}
 	found := s.store.vouch(newest.Number, seal(again))

@@ -186,7 +186,7 @@ func TestRollback_doesNotGoBackToAnAlteredRecord(t *testing.T) {
 	w.alter("web", 1, w.addBinding)
 	result, err := w.engine.Rollback(t.Context(), w.target, w.identity("web"), release.Options{}, release.Verdict{Why: "not healthy"})
 	assert.Equal(t, release.ReasonAltered, release.ReasonOf(err))
-	assert.Contains(t, err.Error(), "the record of revision 1 of release "+w.namespace+"/web is not as it was noted")
+	assert.Contains(t, err.Error(), "the record of revision 1 of release "+w.namespace+"/web differs from what Waybill recorded")
 	w.assertNoBinding()
 	assert.Equal(t, []string{"1 superseded", "2 failed"}, w.revisions("web"))
 	assert.Equal(t, "failed", result.Release.Status)

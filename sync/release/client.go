@@ -188,7 +188,7 @@ func (c *client) build(reader io.Reader, source string, allKnown bool) (kube.Res
 	if others := utilerrors.FilterOut(err, meta.IsNoMatchError); others != nil {
 		return nil, others
 	}
-	c.warn("left out objects of a kind that the cluster does not know any more: " + err.Error())
+	c.warn("skipped objects of a kind that the cluster no longer serves: " + err.Error())
 	return infos, nil
 }
 

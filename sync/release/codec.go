@@ -145,7 +145,7 @@ func decode(secret *corev1.Secret, most unpacked) (*helmrelease.Release, error) 
 		return nil, fmt.Errorf("decode: %w", err)
 	}
 	if found.Info == nil || found.Version < 1 {
-		return nil, errors.New("decode: holds no release")
+		return nil, errors.New("decode: contains no release")
 	}
 	found.Labels = ownLabels(secret)
 	return &found, nil

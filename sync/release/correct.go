@@ -92,7 +92,7 @@ func (s *session) correct(dirty []manifest.ID, dryRun []string) (Drift, error) {
 }
 
 // putBack creates what is missing of what the newest revision, which failed, and the last good one
-// have in common, as the latter says. It does nothing if either is not as it was noted.
+// have in common, as the latter says. It does nothing if either differs from what Waybill recorded.
 func (s *session) putBack(dirty []manifest.ID, dryRun []string) (Drift, error) {
 	newest, err := s.current()
 	if err != nil {

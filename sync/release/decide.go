@@ -22,7 +22,7 @@ const (
 	ActionFinishUninstall Action = "FinishUninstall"
 	// ActionRefuse: the release belongs to somebody else.
 	ActionRefuse Action = "Refuse"
-	// ActionWait: somebody else is working on the release right now.
+	// ActionWait: another Helm client is working on the release right now.
 	ActionWait Action = "Wait"
 )
 
@@ -69,15 +69,15 @@ var rules = []struct {
 	{situation.none, ActionInstall, "there is no release"},
 	{situation.unmarked, ActionRefuse, "another tool has installed a release of this name; uninstall it or, to take over its objects, delete the Secrets of its revisions (labels owner=helm and name)"},
 	{situation.foreign, ActionRefuse, "another installation has installed a release of this name; give this one another name"},
-	{situation.atWork, ActionWait, "somebody else is working on the release"},
-	{situation.pending, ActionUnlock, "the last action was broken off"},
+	{situation.atWork, ActionWait, "another Helm client is working on the release"},
+	{situation.pending, ActionUnlock, "the last action was interrupted"},
 	{situation.inSync, ActionNone, "nothing has changed"},
-	{func(s situation) bool { return s.in(helmrelease.StatusUninstalling) }, ActionFinishUninstall, "the last uninstall was broken off"},
+	{func(s situation) bool { return s.in(helmrelease.StatusUninstalling) }, ActionFinishUninstall, "the last uninstall was interrupted"},
 	{func(s situation) bool { return s.in(helmrelease.StatusUninstalled) }, ActionInstall, "the release was uninstalled"},
 	{situation.neverDeployed, ActionInstall, "no install has succeeded yet"},
 	{func(s situation) bool { return s.in(helmrelease.StatusFailed) }, ActionUpgrade, "the last action failed"},
-	{func(s situation) bool { return s.observed.Altered }, ActionUpgrade, "the record of the release is not as it was noted"},
-	{func(situation) bool { return true }, ActionUpgrade, "the release is not as it is wanted"},
+	{func(s situation) bool { return s.observed.Altered }, ActionUpgrade, "the record of the release was altered"},
+	{func(situation) bool { return true }, ActionUpgrade, "the release differs from the desired state"},
 }
 
 // Decide returns what to do next about a release that is desired with the given input. It is pure.

@@ -92,7 +92,7 @@ func (s *store) keep(secret *corev1.Secret, found *helmrelease.Release, err erro
 		}
 	}
 	if kept > maxForeign {
-		return &foreign{labels: f.labels, unusable: errors.New("too many revisions of the release are not as they were noted")}
+		return &foreign{labels: f.labels, unusable: errors.New("too many revisions of the release differ from what Waybill recorded")}
 	}
 	f.secret = secret
 	return f

@@ -92,7 +92,7 @@ func TestEnsure_decodesNoBomb(t *testing.T) {
 	assert.Equal(t, release.ActionUpgrade, result.Action)
 	assert.EqualValues(t, 3, result.Release.Revision)
 	assert.Equal(t, []int{2}, result.Altered)
-	assert.Contains(t, strings.Join(result.Warnings, "\n"), "left out the objects of revision 2, whose record cannot be read")
+	assert.Contains(t, strings.Join(result.Warnings, "\n"), "skipped the objects of revision 2, whose record cannot be read")
 
 	w.forge("web", "sh.helm.release.v1.web.v4", "4", later)
 	back, err := w.engine.Rollback(t.Context(), w.target, w.identity("web"), release.Options{}, release.Verdict{Why: "not healthy"})

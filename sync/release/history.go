@@ -35,7 +35,7 @@ func (s *session) had(revision int) (recorded, error) {
 		list, err = s.client.build(strings.NewReader(claimed), "manifest", false)
 	}
 	if err != nil {
-		s.client.warn(fmt.Sprintf("left out the objects of revision %d, whose record cannot be read: %s", revision, err))
+		s.client.warn(fmt.Sprintf("skipped the objects of revision %d, whose record cannot be read: %s", revision, err))
 		return recorded{revision: revision}, nil
 	}
 	return recorded{revision: revision, objects: slices.DeleteFunc(list, isHook)}, nil

@@ -179,7 +179,7 @@ func (e *Engine) observeOurs(ctx context.Context, t Target, id Identity) (Observ
 	case !ok:
 		return observed, &Error{Reason: ReasonGone, Err: fmt.Errorf("there is no release %s", id)}
 	case newest.OwnerHash != id.OwnerHash:
-		return observed, &Error{Reason: ReasonConflict, Err: fmt.Errorf("release %s is not ours", id)}
+		return observed, &Error{Reason: ReasonConflict, Err: fmt.Errorf("release %s belongs to another owner", id)}
 	default:
 		return observed, nil
 	}

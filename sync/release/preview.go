@@ -128,7 +128,7 @@ func (c *client) locate(wanted []manifest.Object, defined map[schema.GroupKind]b
 		if meta.IsNoMatchError(err) {
 			p := Preview{ID: o.ID(), After: o.Unstructured}
 			if !defined[gvk.GroupKind()] {
-				p.Note, p.Refused = "the cluster does not offer this kind, and no CRD that would be applied first defines it", true
+				p.Note, p.Refused = "the cluster does not serve this kind, and no CRD that would be applied first defines it", true
 			}
 			unknown = append(unknown, p)
 			continue
@@ -211,7 +211,7 @@ func (c *client) conflict(live *unstructured.Unstructured) error {
 	case marks[v1alpha1.OwnerAnnotation] != "":
 		return fmt.Errorf("it exists and belongs to %s: Helm refuses to take it over", marks[v1alpha1.OwnerAnnotation])
 	}
-	return fmt.Errorf("it exists and no release made it: Helm refuses to take it over, unless it has the label %s: %s and the annotations %s: %s and %s: %s",
+	return fmt.Errorf("it exists and belongs to no release: Helm refuses to take it over, unless it has the label %s: %s and the annotations %s: %s and %s: %s",
 		managedByLabel, managedByHelm, releaseNameAnnotation, c.id.Name, releaseNamespaceAnnotation, c.id.Namespace)
 }
 

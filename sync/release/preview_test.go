@@ -100,7 +100,7 @@ func TestPreview_notes(t *testing.T) {
 		notes[p.ID.Name] = p.Note
 		assert.Equal(t, p.ID.Name == "broken" || p.ID.Name == "unknown", p.Refused, p.ID)
 	}
-	assert.Contains(t, notes["unknown"], "the cluster does not offer this kind")
+	assert.Contains(t, notes["unknown"], "the cluster does not serve this kind")
 	assert.Contains(t, notes["kept"], "would be kept: it has the annotation helm.sh/resource-policy: keep")
 	assert.Contains(t, notes["broken"], "70000")
 
@@ -123,7 +123,7 @@ func TestPreview_refusesWhatHelmDoesNotTakeOver(t *testing.T) {
 		meta   func(*world) *metav1.ObjectMeta
 		want   string
 	}{
-		"by hand":    {"nobody said that Helm may", func(*world) *metav1.ObjectMeta { return &metav1.ObjectMeta{} }, "it exists and no release made it"},
+		"by hand":    {"nobody said that Helm may", func(*world) *metav1.ObjectMeta { return &metav1.ObjectMeta{} }, "it exists and belongs to no release"},
 		"of another": {"it would be taken from it", func(w *world) *metav1.ObjectMeta { return marked("other", w.namespace) }, "/other: Helm refuses"},
 		"of Waybill": {"it would be put back", func(*world) *metav1.ObjectMeta {
 			return &metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.OwnerAnnotation: "hub/GitSync/team/site"}}

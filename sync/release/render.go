@@ -21,7 +21,7 @@ type Renderer interface {
 }
 
 // errUnwanted is why a chart is not rendered to its end.
-var errUnwanted = errors.New("the chart is not wanted any more")
+var errUnwanted = errors.New("the chart is no longer wanted")
 
 // render renders the desired chart for a revision as Helm would, and returns what Helm gets instead of chart
 // and values: of these, it makes just what was rendered. The author of a chart can make rendering take any

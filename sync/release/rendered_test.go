@@ -105,7 +105,7 @@ func TestEnsure_endsRendering(t *testing.T) {
 	time.AfterFunc(100*time.Millisecond, func() { close(unwanted) })
 	_, err := w.try(t.Context(), endless)
 	assert.Equal(t, release.ReasonInterrupted, release.ReasonOf(err))
-	assert.ErrorContains(t, err, "not wanted any more")
+	assert.ErrorContains(t, err, "no longer wanted")
 
 	endless.Unwanted = nil
 	endless.Options.Timeout = 100 * time.Millisecond

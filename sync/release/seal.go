@@ -86,7 +86,7 @@ func storedDigestsOf(known *v1alpha1.ReleaseStatus) map[int]string {
 
 // altered returns the error for a revision whose record must not be used.
 func (i Identity) altered(revision int) error {
-	return &Error{Reason: ReasonAltered, Err: fmt.Errorf("the record of revision %d of release %s is not as it was noted", revision, i)}
+	return &Error{Reason: ReasonAltered, Err: fmt.Errorf("the record of revision %d of release %s differs from what Waybill recorded", revision, i)}
 }
 
 // current returns the newest revision, if it is the known one and is as it was written: an earlier

@@ -14,7 +14,7 @@ func unlock(_ context.Context, s *session, _ Decision) (Result, error) {
 	if err != nil {
 		return Result{}, s.failed("unlock", err)
 	}
-	pending.SetStatus(helmrelease.StatusFailed, "The action was broken off before it ended")
+	pending.SetStatus(helmrelease.StatusFailed, "The action was interrupted before it ended")
 	if err := s.store.Update(s.store.key(newest.Number), pending); err != nil {
 		return Result{}, s.failed("unlock", err)
 	}

@@ -198,7 +198,7 @@ func TestEnsure_waitsForSomebodyElsesAction(t *testing.T) {
 	w.label("sh.helm.release.v1.web.v1", map[string]string{"status": "pending-upgrade", "apps.waybill.dev/input": "0.x"})
 	_, err := w.try(t.Context(), w.desired("web", values{"replicas": 2}))
 	assert.Equal(t, release.ReasonBusy, release.ReasonOf(err))
-	assert.Contains(t, err.Error(), "somebody else is working on the release")
+	assert.Contains(t, err.Error(), "another Helm client is working on the release")
 }
 
 func (w *world) label(secret string, labels map[string]string) {

@@ -173,7 +173,7 @@ func (c *client) remove(info *resource.Info, policy metav1.DeletionPropagation, 
 	err := c.resource(info).Delete(c.ctx, info.Name, options)
 	c.setGone(info, apierrors.IsNotFound(err))
 	if apierrors.IsConflict(err) {
-		err = errors.New("was made anew while it was being deleted")
+		err = errors.New("was recreated while it was being deleted")
 	}
 	return c.about("delete", info, ignoreNotFound(err))
 }
@@ -211,7 +211,7 @@ func (c *client) keep(live *unstructured.Unstructured, vouched bool) string {
 	case named && vouched:
 		return ""
 	default:
-		return "it does not carry the marks of the release any more"
+		return "it no longer has the labels and annotations of the release"
 	}
 }
 

@@ -210,7 +210,7 @@ func (k *kind) overdue() {
 }
 
 func (k *kind) unknown() error {
-	return fmt.Errorf("the cluster has no kind %s: install what defines it", k.gk)
+	return fmt.Errorf("the cluster does not serve kind %s: install what defines it", k.gk)
 }
 
 // become sets the state, and reports whether it differs from the previous one. The caller holds the

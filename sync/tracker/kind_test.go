@@ -123,7 +123,7 @@ func TestKind_changesItsScope(t *testing.T) {
 
 	d.remove()
 	state := w.awaitPhase(d.kind(), tracker.Unknown)
-	require.EqualError(t, state.Err, "the cluster has no kind Gadget."+d.group+": install what defines it")
+	require.EqualError(t, state.Err, "the cluster does not serve kind Gadget."+d.group+": install what defines it")
 	d.create("Namespaced", "v1")
 	w.awaitPhase(d.kind(), tracker.Watched)
 	d.gadget("v1", "one")

@@ -213,6 +213,6 @@ func TestTracker_kindsThatAreNotWatched(t *testing.T) {
 	w.Want(someone, sets.New(namespaces, widgets))
 	w.awaitPhase(namespaces, tracker.ClusterScoped)
 	state := w.awaitPhase(widgets, tracker.Unknown)
-	assert.EqualError(t, state.Err, "the cluster has no kind Widget.example.com: install what defines it")
+	assert.EqualError(t, state.Err, "the cluster does not serve kind Widget.example.com: install what defines it")
 	assert.Zero(t, w.Count(namespaces, ""))
 }

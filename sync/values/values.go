@@ -160,7 +160,7 @@ func (in Input) read(ctx context.Context, from Source, reference v1alpha1.Values
 	}
 	switch {
 	case found == nil && reference.Optional && in.Account == "" && slices.Contains(in.Installation.Status.OptionalValues, reference.Kind+"/"+reference.Name):
-		return nil, elsewhere("%s %s does not exist any more, and what is installed takes values from it: create it again, or take it out of spec.valuesFrom", reference.Kind, name)
+		return nil, elsewhere("%s %s no longer exists, and what is installed takes values from it: create it again, or remove it from spec.valuesFrom", reference.Kind, name)
 	case found == nil && reference.Optional:
 		return nil, nil
 	case found == nil:
@@ -200,7 +200,7 @@ func (in Input) own() ([]map[string]any, error) {
 
 // Parse parses values from YAML. The error does not repeat them.
 func Parse(content []byte) (map[string]any, error) {
-	notValues := errors.New("is no YAML that maps names to values")
+	notValues := errors.New("is not a YAML mapping of names to values")
 	var tooLarge *expansion.TooLargeError
 	switch err := expansion.Text(content, expansion.Limits{}); {
 	case errors.As(err, &tooLarge):

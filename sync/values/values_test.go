@@ -119,7 +119,7 @@ func TestOf_saysWhatIsWrong(t *testing.T) {
 		},
 		"block": {
 			"values are not repeated", func(in values.Input, _ source) { in.Installation.Spec.ValuesBlock = "hunter2" },
-			"spec.valuesBlock is no YAML that maps names to values", false,
+			"spec.valuesBlock is not a YAML mapping of names to values", false,
 		},
 		"no object": {
 			"it may come", func(_ values.Input, s source) { delete(s, "ConfigMap team/first") },
@@ -131,7 +131,7 @@ func TestOf_saysWhatIsWrong(t *testing.T) {
 		},
 		"no values": {
 			"they are not repeated", func(_ values.Input, s source) { s["Secret team/second"]["more"] = []byte("hunter2") },
-			`spec.valuesFrom[1]: Secret team/second: key "more" is no YAML that maps names to values`, true,
+			`spec.valuesFrom[1]: Secret team/second: key "more" is not a YAML mapping of names to values`, true,
 		},
 		"bomb": {
 			"a few lines must not fill the memory of all", func(_ values.Input, s source) { s["Secret team/second"]["more"] = bomb() },
@@ -184,7 +184,7 @@ func TestOf_withoutAnAccountTakesWhatIsProtected(t *testing.T) {
 		"no account, optional":      {"it is there, so it is not left out in silence", "", true, false, nil, "spec.valuesFrom[0]: ConfigMap team/first lacks the label"},
 		"an account":                {"what it decides is done with the rights of that", "deployer", false, false, nil, ""},
 		"optional, gone":            {"it was never there", "", true, true, []string{"ConfigMap/other"}, ""},
-		"optional, deleted":         {"deletions are not guarded", "", true, true, []string{"ConfigMap/first"}, "spec.valuesFrom[0]: ConfigMap team/first does not exist any more"},
+		"optional, deleted":         {"deletions are not guarded", "", true, true, []string{"ConfigMap/first"}, "spec.valuesFrom[0]: ConfigMap team/first no longer exists"},
 		"optional, deleted, acting": {"whoever deletes it decides about an account's rights", "deployer", true, true, []string{"ConfigMap/first"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,7 +36,7 @@ func (e stableError) Error() string {
 		return where + ": " + unnumbered(operation.Err.Error())
 	}
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](e.cause); ok && invalid.Reason == x509.Expired {
-		return "API server: its certificate is not valid, or not any more"
+		return "API server: its certificate has expired or is not yet valid"
 	}
 	if request, ok := errors.AsType[*url.Error](e.cause); ok {
 		return "API server: " + unnumbered(request.Err.Error())

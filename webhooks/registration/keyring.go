@@ -94,7 +94,7 @@ func madeByChart(err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err
 	}
-	return fmt.Errorf("%w: the chart makes it, and `helm upgrade` makes it again where it was deleted", err)
+	return fmt.Errorf("%w: the chart creates it: run `helm upgrade` to create it again", err)
 }
 
 // ensureNamespace creates the system namespace: outside a cluster there is no chart to create it.

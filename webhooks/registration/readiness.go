@@ -32,7 +32,7 @@ func (r *Registrar) Ready(req *http.Request) error {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(s.bundle()) {
-		return fmt.Errorf("webhook configurations %s hold no certificate authority yet", ConfigurationName)
+		return fmt.Errorf("webhook configurations %s contain no certificate authority yet", ConfigurationName)
 	}
 	address, err := dialAddress(r.options.Listen)
 	if err != nil {

@@ -61,7 +61,7 @@ func TestEnforcement_saysThatTheRightToDeleteIsMissing(t *testing.T) {
 	w.Create(app)
 	message := hub.AwaitReason(w.World, app, v1alpha1.ForbiddenReason)
 	assert.Equal(t, "a component cannot be owned: patch configmaps is forbidden: "+
-		"who sets its ownerReferences must be allowed to delete it: grant the agent delete", message)
+		"setting its ownerReferences requires permission to delete it: grant the agent delete", message)
 	assert.Equal(t, v1alpha1.ForbiddenReason, reasonOf(app, v1alpha1.StalledCondition))
 
 	w.grant("waybill-agent-components", deletable("configmaps"))
@@ -81,7 +81,7 @@ func TestEnforcement_saysThatTheRightToFinalizersIsMissing(t *testing.T) {
 	w.Create(app)
 	message := hub.AwaitReason(w.World, app, v1alpha1.HealthCheckRefusedReason)
 	assert.Equal(t, "create the Pod of the health check: pods is forbidden: "+
-		"who makes it an Application's must be allowed to update applications/finalizers: grant the agent that", message)
+		"setting its ownerReferences requires permission to update applications/finalizers: grant it to the agent", message)
 
 	w.grant("waybill-agent", agentRights(t)...)
 	w.awaitPod(anyPod)

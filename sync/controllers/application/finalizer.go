@@ -145,7 +145,7 @@ func (r *Reconciler) waitsFor(s *scope) string {
 	unseen := r.unseen(s, tracker.Starting, tracker.Failing)
 	switch {
 	case len(s.stale) > 0:
-		message := "ownerReferences are being taken off objects that are not deleted with the Application: " + s.staleNames()
+		message := "ownerReferences are being removed from objects that must not be deleted with the Application: " + s.staleNames()
 		for _, o := range s.stale {
 			if problem := r.keeper.Problem(o.Ref); problem != nil {
 				return fmt.Sprintf("%s; %s", message, problem)
@@ -153,9 +153,9 @@ func (r *Reconciler) waitsFor(s *scope) string {
 		}
 		return message
 	case r.keeper.Giving(s.app.UID):
-		return "an ownerReference that was to be given is still on its way"
+		return "an ownerReference is still being written"
 	case len(unseen) > 0:
-		return "it is not known what refers to the Application: " + strings.Join(unseen, "; ")
+		return "cannot determine which objects refer to the Application: " + strings.Join(unseen, "; ")
 	default:
 		return ""
 	}
@@ -206,13 +206,13 @@ func (r *Reconciler) removePods(ctx context.Context, app *v1alpha1.Application) 
 func (r *Reconciler) warnOfLeftovers(s *scope) {
 	var notes []string
 	if len(s.stale) > 0 {
-		notes = append(notes, "ownerReferences could not be taken off "+s.staleNames())
+		notes = append(notes, "cannot remove the ownerReferences of "+s.staleNames())
 	}
 	if unseen := r.unseen(s, tracker.Starting, tracker.Failing, tracker.Denied); len(unseen) > 0 {
-		notes = append(notes, "it is not known what refers to the Application: "+excerpt.Names(unseen, maxNames))
+		notes = append(notes, "cannot determine which objects refer to the Application: "+excerpt.Names(unseen, maxNames))
 	}
 	if owned := r.lastSeenOwned(s); len(owned) > 0 {
-		notes = append(notes, "it was last seen to own "+excerpt.Names(owned, maxNames)+", which are no components")
+		notes = append(notes, "it was last seen to own "+excerpt.Names(owned, maxNames)+", which are not components")
 	}
 	if len(notes) > 0 {
 		s.pass.Tell(reconcile.Event{Type: corev1.EventTypeWarning, Reason: v1alpha1.DeleteFailedReason, Action: "Delete",

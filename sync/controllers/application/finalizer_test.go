@@ -176,7 +176,7 @@ func TestDeletion_waitsForWhatIsOnItsWay(t *testing.T) {
 	hub.Change(w.World, app, func(app *v1alpha1.Application) { app.Spec.Components = app.Spec.Components[1:] })
 	require.NoError(t, w.Client.Delete(t.Context(), app))
 	message := hub.AwaitReason(w.World, app, v1alpha1.DeletingReason)
-	assert.Equal(t, "an ownerReference that was to be given is still on its way", message)
+	assert.Equal(t, "an ownerReference is still being written", message)
 	close(going)
 	w.AwaitGone(&v1alpha1.Application{}, "shop")
 	require.True(t, w.Exists(late, "late"))

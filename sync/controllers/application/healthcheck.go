@@ -80,9 +80,9 @@ func (r *Reconciler) checkPod(ctx context.Context, s *scope, wanted *corev1.Pod,
 		if err := r.deletePod(ctx, current); err != nil {
 			return reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "delete Pod %s, which has ended: %w", wanted.Name, err)
 		}
-		return reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, 0, "Pod %s has ended, and is made anew", wanted.Name)
+		return reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, 0, "Pod %s has ended, and is recreated", wanted.Name)
 	case current.ready == "":
-		return reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, 0, "Pod %s does not say yet whether it is ready%s", wanted.Name, because(current))
+		return reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, 0, "Pod %s has no condition Ready yet%s", wanted.Name, because(current))
 	}
 	s.app.Status.Ready = current.ready
 	if current.ready != metav1.ConditionTrue {
@@ -124,7 +124,7 @@ func (r *Reconciler) createPod(ctx context.Context, s *scope, wanted *corev1.Pod
 }
 
 func beingMade(wanted *corev1.Pod) error {
-	return reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, 0, "Pod %s is being made", wanted.Name)
+	return reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, 0, "Pod %s is being created", wanted.Name)
 }
 
 // checkNamesake asks for the Pod that has the name of the wanted one: the watch, which does not know
@@ -145,7 +145,7 @@ func (r *Reconciler) checkNamesake(ctx context.Context, s *scope, wanted *corev1
 	case there.leaves(s.key):
 		return s.awaitPod(wanted, there)
 	}
-	err = reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "Pod %s exists, and is not of this Application: delete it", wanted.Name)
+	err = reconcile.Failed(v1alpha1.HealthCheckRefusedReason, "Pod %s exists and does not belong to this Application: delete it", wanted.Name)
 	r.pods.refused(s.app.UID, err)
 	return err
 }
@@ -160,7 +160,7 @@ func (s *scope) awaitPod(wanted *corev1.Pod, there *pod) error {
 }
 
 func podLeaves(wanted *corev1.Pod) error {
-	return reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, 0, "Pod %s is being deleted, and made anew then", wanted.Name)
+	return reconcile.Waiting(v1alpha1.HealthCheckNotReadyReason, 0, "Pod %s is being deleted, and will be recreated", wanted.Name)
 }
 
 // deletePods deletes the given Pods except the one with that name.

@@ -150,7 +150,7 @@ func TestHealthCheck_goesThoughItWasOrphaned(t *testing.T) {
 	w.Create(app)
 	pod = w.awaitPod(anyPod)
 	hub.Await(w.World, app, "the agent does not see the Pod", func(app *v1alpha1.Application) bool {
-		return strings.HasPrefix(conditions.GetMessage(app, v1alpha1.ReadyCondition), "Pod "+pod.Name+" does not say yet")
+		return strings.HasPrefix(conditions.GetMessage(app, v1alpha1.ReadyCondition), "Pod "+pod.Name+" has no condition Ready yet")
 	})
 	hub.Change(w.World, app, func(app *v1alpha1.Application) { app.Spec.HealthCheck = nil })
 	hub.Await(w.World, app, "still held", func(app *v1alpha1.Application) bool { return len(app.Finalizers) == 0 })
@@ -301,7 +301,7 @@ func TestHealthCheck_ofApplicationMadeAnew(t *testing.T) {
 	states := w.follow(second)
 	w.Create(second)
 	message := hub.AwaitReason(w.World, second, v1alpha1.HealthCheckNotReadyReason)
-	assert.Equal(t, "Pod "+pod.Name+" is being deleted, and made anew then", message)
+	assert.Equal(t, "Pod "+pod.Name+" is being deleted, and will be recreated", message)
 
 	hub.Change(w.World, pod, func(p *corev1.Pod) { p.Finalizers = nil })
 	w.awaitStatusReady(second, metav1.ConditionTrue)

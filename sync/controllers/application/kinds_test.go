@@ -69,7 +69,7 @@ func TestKinds_arriveAndVanish(t *testing.T) {
 	w.Create(app)
 	w.Create(configMap(member("settings")))
 	w.awaitComponents(app, "1/2")
-	assert.Equal(t, "the cluster has no kind Widget.kinds.example.com: install what defines it", component(app, "Widget", "one").Message)
+	assert.Equal(t, "the cluster does not serve kind Widget.kinds.example.com: install what defines it", component(app, "Widget", "one").Message)
 
 	definition := w.define()
 	hub.Await(w.World, app, "the kind is not noticed", func(app *v1alpha1.Application) bool {
@@ -90,7 +90,7 @@ func TestKinds_arriveAndVanish(t *testing.T) {
 	w.delete(definition)
 	hub.Await(w.World, app, "that the kind is gone is not noticed", func(app *v1alpha1.Application) bool {
 		c := component(app, "Widget", "one")
-		return !c.Installed && c.Message == "the cluster has no kind Widget.kinds.example.com: install what defines it"
+		return !c.Installed && c.Message == "the cluster does not serve kind Widget.kinds.example.com: install what defines it"
 	})
 	w.define()
 	again := widget(member("one"))

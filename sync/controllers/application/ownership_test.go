@@ -193,7 +193,7 @@ func TestOwnership_tellsOfAFight(t *testing.T) {
 		hub.Change(w.World, settings, func(o *corev1.ConfigMap) { o.OwnerReferences = nil })
 		return w.Exists(app, "shop") && reasonOf(app, v1alpha1.ReadyCondition) == v1alpha1.OwnershipFailedReason
 	}), "%+v", app.Status)
-	assert.Equal(t, "cannot be owned: somebody keeps undoing what is written to it: metadata.managedFields says who",
+	assert.Equal(t, "cannot be owned: another field manager keeps reverting it; corrections back off; see its metadata.managedFields",
 		component(app, "ConfigMap", "settings").Message)
 	patches := slices.DeleteFunc(w.requests(mark, w.agent()), func(r env.Request) bool { return r.Resource != "configmaps" })
 	assert.Len(t, patches, 4)

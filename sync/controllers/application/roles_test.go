@@ -29,8 +29,8 @@ func TestRoles_areOwnedWithoutTheirRights(t *testing.T) {
 	w.Create(app)
 	w.awaitOwned(annotated, app, true)
 	hub.Await(w.World, app, "the way out is not told", func(app *v1alpha1.Application) bool {
-		return component(app, "Role", "bare").Message == "exists, and cannot be annotated: patch roles.rbac.authorization.k8s.io is forbidden: "+
-			"who changes it must hold what it grants: annotate it with kubernetes.io/application yourself, or grant the agent escalate and bind"
+		return component(app, "Role", "bare").Message == "exists, but cannot be annotated: patch roles.rbac.authorization.k8s.io is forbidden: "+
+			"changing it requires the permissions that it grants: annotate it with kubernetes.io/application yourself, or grant the agent escalate and bind"
 	})
 	assert.Empty(t, bare.OwnerReferences)
 

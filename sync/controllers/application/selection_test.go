@@ -112,7 +112,7 @@ func TestSelection_contestedObjectIsReportedOnBoth(t *testing.T) {
 	for _, app := range []*v1alpha1.Application{one, two} {
 		hub.Await(w.World, app, "the conflict is not reported", func(app *v1alpha1.Application) bool {
 			c := component(app, "ConfigMap", "settings")
-			return !c.Installed && c.Message == "exists, and matches Applications shop, two: annotation kubernetes.io/application says whose it is"
+			return !c.Installed && c.Message == "exists, but matches Applications shop, two: set the annotation kubernetes.io/application to choose one"
 		})
 	}
 	assert.NotContains(t, settings.Annotations, v1alpha1.ApplicationAnnotation)

@@ -83,10 +83,10 @@ func TestRun_waitsForOwnWrites(t *testing.T) {
 	}{
 		"owned already": {object: object("more", "shop", ours), ready: "2/2", outcome: reconcile.Outcome{Message: "all components are healthy"}},
 		"to be owned": {object: object("more", "shop"), held: true, ready: "2/2", outcome: reconcile.Outcome{
-			Unknown: v1alpha1.ProgressingReason, Message: "1 component is being given an ownerReference",
+			Unknown: v1alpha1.ProgressingReason, Message: "1 component is waiting for an ownerReference",
 		}},
 		"no component any more": {
-			object: object("more", "", ours), held: true, ready: "1/2", failure: "is no component any more: its ownerReference is being taken off",
+			object: object("more", "", ours), held: true, ready: "1/2", failure: "is no longer a component: its ownerReference is being removed",
 		},
 		"a new spec": {
 			object: object("more", "", ours), change: func(s *v1alpha1.ApplicationStatus) { s.ObservedGeneration-- },

@@ -133,7 +133,7 @@ func (s *scope) judge() (reconcile.Outcome, error) {
 	outcome.Message = s.allHealthy()
 	if s.unowned > 0 {
 		outcome.Unknown = v1alpha1.ProgressingReason
-		outcome.Message = plural(s.unowned, "component is", "components are") + " being given an ownerReference"
+		outcome.Message = plural(s.unowned, "component is", "components are") + " waiting for an ownerReference"
 	}
 	return outcome, nil
 }

@@ -59,8 +59,8 @@ func TestHealthCheckName(t *testing.T) {
 func TestJudge_saysWhatIsBeingOwned(t *testing.T) {
 	for unowned, message := range map[int]string{
 		0: "there are no components",
-		1: "1 component is being given an ownerReference",
-		2: "2 components are being given an ownerReference",
+		1: "1 component is waiting for an ownerReference",
+		2: "2 components are waiting for an ownerReference",
 	} {
 		s := &scope{app: &v1alpha1.Application{}, unowned: unowned}
 		outcome, err := s.judge()

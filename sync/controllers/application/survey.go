@@ -127,15 +127,15 @@ func (s *scope) stranger(r *Reconciler, o *tracker.Object) string {
 	case len(contenders) > 0:
 		return contested(contenders)
 	case named && name == "":
-		return fmt.Sprintf("exists, and its annotation %s says that it belongs to no Application", v1alpha1.ApplicationAnnotation)
+		return fmt.Sprintf("exists, but its annotation %s is empty: it belongs to no Application", v1alpha1.ApplicationAnnotation)
 	case name != "" && name != s.key.Name:
-		return "exists, and belongs to Application " + name
+		return "exists, but belongs to Application " + name
 	case !s.entry.member.Selects(o.Labels):
-		return "exists, and its labels do not match the selector"
+		return "exists, but its labels do not match the selector"
 	case o.Deleting:
-		return "exists, and is being deleted"
+		return "exists, but is being deleted"
 	case r.keeper.Problem(o.Ref) != nil:
-		return "exists, and cannot be annotated: " + r.keeper.Problem(o.Ref).Error()
+		return "exists, but cannot be annotated: " + r.keeper.Problem(o.Ref).Error()
 	default:
 		s.settling = true
 		return "exists, and is about to be annotated"
@@ -147,7 +147,7 @@ func contested(apps []types.NamespacedName) string {
 	for _, key := range apps {
 		names = append(names, key.Name)
 	}
-	return fmt.Sprintf("exists, and matches Applications %s: annotation %s says whose it is",
+	return fmt.Sprintf("exists, but matches Applications %s: set the annotation %s to choose one",
 		strings.Join(names, ", "), v1alpha1.ApplicationAnnotation)
 }
 
@@ -215,7 +215,7 @@ func (s *scope) installed(r *Reconciler, o *tracker.Object) v1alpha1.ComponentSt
 	problem := r.keeper.Problem(o.Ref)
 	switch controller := o.Controller(); {
 	case controller != nil: // a component that is owned by another object comes and goes with it
-		c.Message = join(c.Message, fmt.Sprintf("is controlled by %s %s, and gets no other owner", controller.Kind, controller.Name))
+		c.Message = join(c.Message, fmt.Sprintf("is controlled by %s %s: no ownerReference is added", controller.Kind, controller.Name))
 	case problem != nil:
 		c.Message = join(c.Message, "cannot be owned: "+problem.Error())
 		s.refused = graver(s.refused, problem)
@@ -274,7 +274,7 @@ func (s *scope) surveyStale(r *Reconciler) {
 				s.leaving.Insert(o.Ref)
 			}
 		}
-		c := absent(o.Ref, health.Unknown, "is no component any more: its ownerReference is being taken off")
+		c := absent(o.Ref, health.Unknown, "is no longer a component: its ownerReference is being removed")
 		c.Owned = true
 		s.add(c)
 	}
@@ -303,7 +303,7 @@ func (s *scope) keepUnseen() {
 		if _, shown := s.entries[ref]; shown || !c.Owned {
 			continue
 		}
-		kept := absent(ref, health.Unknown, "is no component any more, and cannot be seen: "+c.Message)
+		kept := absent(ref, health.Unknown, "is no longer a component, and its state is unknown: "+c.Message)
 		kept.Owned = true
 		s.add(kept)
 	}

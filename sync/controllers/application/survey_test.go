@@ -43,7 +43,7 @@ func TestStranger_thatIsBeingDeleted(t *testing.T) {
 	s, o := surveyed(t)
 	assert.Equal(t, "exists, and is about to be annotated", s.stranger(r, o))
 	o.Deleting = true
-	assert.Equal(t, "exists, and is being deleted", s.stranger(r, o))
+	assert.Equal(t, "exists, but is being deleted", s.stranger(r, o))
 }
 
 // brokenDiscovery is an API server of which nobody knows what it serves.
@@ -87,7 +87,7 @@ func TestSurvey_remembersWhatCannotBeSeen(t *testing.T) {
 		}
 	}
 	const why = "find kind Widget.example.com: it is broken"
-	const gone = "is no component any more, and cannot be seen: " + why
+	const gone = "is no longer a component, and its state is unknown: " + why
 	for name, tc := range map[string]struct {
 		listed []v1alpha1.ApplicationComponent
 		want   []v1alpha1.ComponentStatus

@@ -20,7 +20,7 @@ func TestAway(t *testing.T) {
 		}}
 	}
 	assert.Empty(t, away(used, cluster(false, true)))
-	assert.Equal(t, " (cluster team/berlin is not reachable: delete its KubernetesCluster where it will not be back)", away(used, cluster(false, false)))
-	assert.Equal(t, " (cluster team/berlin is paused: what is installed there is known from before that)", away(used, cluster(true, false)))
+	assert.Equal(t, " (cluster team/berlin is not reachable: if it is lost for good, delete its KubernetesCluster)", away(used, cluster(false, false)))
+	assert.Equal(t, " (cluster team/berlin is paused: this is its last known state)", away(used, cluster(true, false)))
 	assert.Empty(t, away(nil, cluster(true, false)))
 }

@@ -85,7 +85,7 @@ func TestCopies_deadCluster(t *testing.T) {
 	gate.Shut()
 	d := until(t, s, "after", isReady)
 	assert.EqualValues(t, 1, d.Status.Clusters)
-	assert.Equal(t, "every cluster that can be reached has a copy, the others get theirs when they are back: "+s.key("eu-2").String(),
+	assert.Equal(t, "every reachable cluster has a copy; the others get one when they are reachable again: "+s.key("eu-2").String(),
 		condition(d, v1alpha1.ReadyCondition).Message)
 	assert.EqualValues(t, 2, until(t, s, "before", present).Status.Clusters, "what it has it still has")
 

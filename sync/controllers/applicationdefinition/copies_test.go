@@ -231,9 +231,9 @@ func TestCopies_foreignDefinition(t *testing.T) {
 	s.engage("eu-1", shared(t, "user").RESTConfig(), nil)
 	s.engage("eu-2", shared(t, "other").RESTConfig(), nil)
 	s.define("web")
-	d := until(t, s, "web", says(v1alpha1.CopyFailedReason, "is there already"))
-	assert.Equal(t, "cluster "+s.key("eu-1").String()+": an ApplicationDefinition of that name is there already, and is not a copy of this hub's: "+
-		"delete it there, or offer this one under another name", condition(d, v1alpha1.ReadyCondition).Message)
+	d := until(t, s, "web", says(v1alpha1.CopyFailedReason, "already exists in the cluster"))
+	assert.Equal(t, "cluster "+s.key("eu-1").String()+": an ApplicationDefinition of that name already exists in the cluster and is not a copy from this hub: "+
+		"delete it there, or rename this one", condition(d, v1alpha1.ReadyCondition).Message)
 	assert.EqualValues(t, 1, d.Status.Clusters, "the other cluster has its copy")
 	assert.Equal(t, "theirs", get(t, user, "web").Spec.Description)
 

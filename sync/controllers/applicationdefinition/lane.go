@@ -24,10 +24,10 @@ var definitions = v1alpha1.GroupVersion.WithResource("applicationdefinitions")
 const parallel = 4
 
 // errForeign means that a definition in a user cluster is not ours.
-var errForeign = errors.New("an ApplicationDefinition of that name is there already, and is not a copy of this hub's: delete it there, or offer this one under another name")
+var errForeign = errors.New("an ApplicationDefinition of that name already exists in the cluster and is not a copy from this hub: delete it there, or rename this one")
 
 // errContested means that a copy is changed again and again right after it was corrected.
-var errContested = errors.New("somebody in the cluster keeps changing the copy: see who in its metadata.managedFields")
+var errContested = errors.New("another field manager keeps changing the copy; corrections back off; see its metadata.managedFields in the cluster")
 
 // lane maintains the copies in one cluster. All requests to the cluster are made in its goroutine
 // and those that it starts, so that no other cluster waits for it.

@@ -72,9 +72,9 @@ func away(used []v1alpha1.VersionUsage, clusters []v1alpha1.KubernetesCluster) s
 		switch {
 		case kc.Status.Reachable || !usedIn(used, key):
 		case kc.Spec.Paused:
-			return fmt.Sprintf(" (cluster %s is paused: what is installed there is known from before that)", key)
+			return fmt.Sprintf(" (cluster %s is paused: this is its last known state)", key)
 		default:
-			return fmt.Sprintf(" (cluster %s is not reachable: delete its KubernetesCluster where it will not be back)", key)
+			return fmt.Sprintf(" (cluster %s is not reachable: if it is lost for good, delete its KubernetesCluster)", key)
 		}
 	}
 	return ""

@@ -44,7 +44,7 @@ func (r *Reconciler) judge(_ context.Context, s *scope) error {
 	}
 	s.outcome = &reconcile.Outcome{Message: "every cluster that it is offered to has a copy"}
 	if len(t.away) > 0 {
-		s.outcome.Message = "every cluster that can be reached has a copy, the others get theirs when they are back: " + excerpt.Texts(t.away, ", ", shown)
+		s.outcome.Message = "every reachable cluster has a copy; the others get one when they are reachable again: " + excerpt.Texts(t.away, ", ", shown)
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func TestUsage_ofALostCluster(t *testing.T) {
 	require.NoError(t, s.Status().Update(t.Context(), kc))
 	until(t, s, "web", func(d *v1alpha1.ApplicationDefinition) bool { return len(d.Status.UsedBy) == 1 })
 	require.NoError(t, s.Delete(t.Context(), newDefinition("web")))
-	until(t, s, "web", says(v1alpha1.InUseReason, "(cluster "+s.ns+"/eu-1 is not reachable: delete its KubernetesCluster where it will not be back)"))
+	until(t, s, "web", says(v1alpha1.InUseReason, "(cluster "+s.ns+"/eu-1 is not reachable: if it is lost for good, delete its KubernetesCluster)"))
 	require.NoError(t, s.Delete(t.Context(), kc))
 	until(t, s, "web", absent)
 }

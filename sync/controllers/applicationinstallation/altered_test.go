@@ -115,7 +115,7 @@ func TestInstallation_doesNotRollBackToAnAlteredRelease(t *testing.T) {
 	w.awaitAwaited(inst, 2)
 	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.DeployOptions = waiting(short, true) })
 	message := hub.AwaitReason(w.World, inst, v1alpha1.ReleaseAlteredReason)
-	assert.Contains(t, message, "not rolled back: the record of revision 1 of release "+w.Namespace+"/web is not as it was noted; change the installation to try again")
+	assert.Contains(t, message, "not rolled back: the record of revision 1 of release "+w.Namespace+"/web differs from what Waybill recorded; change the installation to try again")
 	assert.True(t, conditions.IsStalled(inst))
 	assert.Equal(t, "failed", inst.Status.Release.Status)
 	assert.EqualValues(t, 2, *w.deployment("web").Spec.Replicas, "what is installed stays")

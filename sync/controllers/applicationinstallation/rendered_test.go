@@ -49,7 +49,7 @@ func TestInstallation_usesProtectedValuesOnly(t *testing.T) {
 	assert.Equal(t, "first", w.page("extra"), "what is installed stays")
 
 	require.NoError(t, w.Client.Delete(t.Context(), vals))
-	assert.Contains(t, hub.AwaitReason(w.World, inst, v1alpha1.InvalidValuesReason), "does not exist any more", "nor is it left out")
+	assert.Contains(t, hub.AwaitReason(w.World, inst, v1alpha1.InvalidValuesReason), "no longer exists", "nor is it left out")
 	assert.Equal(t, "first", w.page("extra"))
 
 	w.Create(&corev1.ConfigMap{ObjectMeta: protectedMeta("vals"), Data: map[string]string{"values.yaml": extra("third")}})

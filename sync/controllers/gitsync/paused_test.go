@@ -80,5 +80,5 @@ func TestGitSync_namesWhyAClusterIsWithheld(t *testing.T) {
 	gs := hub.AwaitReady(w.World, w.sync(in("pool", "berlin")))
 	w.process.Clusters.Withhold(berlin.key, errNoSecret)
 	message := hub.AwaitReason(w.World, gs, v1alpha1.ClusterUnreachableReason)
-	assert.Equal(t, "cluster "+berlin.key.String()+" is not engaged: "+errNoSecret.Error(), message)
+	assert.Equal(t, "cluster "+berlin.key.String()+" is not connected: "+errNoSecret.Error(), message)
 }

@@ -52,7 +52,7 @@ func TestCluster_lostAndBack(t *testing.T) {
 	oslo.gate.Shut()
 	w.process.Clusters.Probe(oslo.key)
 	message := hub.AwaitReason(w.World, app, v1alpha1.ClusterUnreachableReason)
-	assert.Contains(t, message, "cluster oslo cannot be looked at: its API server does not answer")
+	assert.Contains(t, message, "cluster oslo cannot be reached: its API server does not answer")
 	assert.Equal(t, v1alpha1.StateSubmitted, app.Status.State)
 	assert.EqualValues(t, 1, app.Status.SubmittedResources)
 	require.NoError(t, oslo.gate.Open())

@@ -32,7 +32,7 @@ func (r *Reconciler) judge(s *scope) (reconcile.Outcome, error) {
 		return reconcile.Outcome{Pending: true, RequeueAfter: retryConflict}, nil
 	case s.cluster == nil:
 		return reconcile.Outcome{}, reconcile.Stalled(v1alpha1.ClusterNotFoundReason,
-			"KubernetesCluster %s does not exist; the application is not moved to another: create the cluster, or delete the application and create it anew", name)
+			"KubernetesCluster %s does not exist; the application is not moved to another: create the cluster, or delete and recreate the application", name)
 	case s.failed != nil:
 		return reconcile.Outcome{}, s.failed
 	case s.cluster.Spec.Paused:
@@ -133,7 +133,7 @@ func (r *Reconciler) reach(s *scope) error {
 		return nil
 	}
 	return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, 0,
-		"cluster %s cannot be looked at: %w; what was submitted is left as it is, and the rest follows when it is back", s.app.Spec.ClusterName, withoutName(err))
+		"cluster %s cannot be reached: %w; what was submitted is left as it is, and the rest follows when it is reachable again", s.app.Spec.ClusterName, withoutName(err))
 }
 
 // conclude writes the result of a pass to the status: the conditions Scheduled and Submitted, the

@@ -100,7 +100,7 @@ func (r *Reconciler) mayBeLocal(s *scope) error {
 		return nil
 	}
 	return reconcile.Stalled(v1alpha1.InvalidKubeconfigReason,
-		"it is being deleted, and was not the cluster that it lives in: put spec.kubeconfigSecretRef back")
+		"it is being deleted, and spec.kubeconfigSecretRef was removed: restore it")
 }
 
 // kubeconfig is a parsed kubeconfig; config is nil for the local cluster.

@@ -102,7 +102,7 @@ func TestCRDs_withoutTheRight(t *testing.T) {
 	kc := h.until("eu-1", func(kc *v1alpha1.KubernetesCluster) bool {
 		return reason(v1alpha1.ForbiddenReason)(kc) && strings.Contains(condition(kc, v1alpha1.ReadyCondition).Message, "install CRD")
 	}, "it may not install CRDs")
-	assert.Contains(t, condition(kc, v1alpha1.ReadyCondition).Message, `the user of the kubeconfig lacks a right: install CRD `)
+	assert.Contains(t, condition(kc, v1alpha1.ReadyCondition).Message, `the user of the kubeconfig lacks a permission: install CRD `)
 	assert.Contains(t, condition(kc, v1alpha1.ReadyCondition).Message, `User "weak" cannot get resource "customresourcedefinitions"`)
 	assert.True(t, kc.Status.Reachable)
 

@@ -12,7 +12,7 @@ import (
 
 // yields says whether a KubernetesCluster is ready and drives nothing.
 func yields(kc *v1alpha1.KubernetesCluster) bool {
-	return isReady(kc) && condition(kc, v1alpha1.ReadyCondition).Message != "the cluster is engaged, Kubernetes "+kc.Status.Version
+	return isReady(kc) && condition(kc, v1alpha1.ReadyCondition).Message != "the cluster is connected, Kubernetes "+kc.Status.Version
 }
 
 func drives(kc *v1alpha1.KubernetesCluster) bool { return isReady(kc) && !yields(kc) }
@@ -29,7 +29,7 @@ func TestKubernetesCluster_twiceTheSame(t *testing.T) {
 
 	h.add("b-second", userCluster(t).Kubeconfig())
 	kc := h.until("b-second", yields, "the second does not drive it")
-	assert.Equal(t, "the cluster is engaged, Kubernetes "+kc.Status.Version+"; GitSyncs are delivered, and nothing is installed: "+
+	assert.Equal(t, "the cluster is connected, Kubernetes "+kc.Status.Version+"; GitSyncs are delivered, and nothing is installed: "+
 		"KubernetesCluster "+h.key("a-first").String()+" leads to the same cluster and comes first", condition(kc, v1alpha1.ReadyCondition).Message)
 	c, err := h.registry.Get(h.key("b-second"))
 	require.NoError(t, err)

@@ -77,7 +77,7 @@ func TestKubernetesCluster_sendsTooMuch(t *testing.T) {
 	kc := h.until("bad", reason(v1alpha1.LimitExceededReason), "it is disconnected")
 
 	const said = "an event of WATCH /apis/apps.waybill.dev/v1alpha1/applicationinstallations exceeds the limit of 24 MiB"
-	assert.Equal(t, "disconnected, since the API server sent too much: "+said+"; it is tried again after a pause",
+	assert.Equal(t, "disconnected because the API server sent too much: "+said+"; retried after a pause",
 		condition(kc, v1alpha1.ReadyCondition).Message)
 	reachable := condition(kc, v1alpha1.ClusterReachableCondition)
 	assert.Equal(t, metav1.ConditionFalse, reachable.Status)

@@ -16,7 +16,7 @@ import (
 )
 
 // wayOut ends every message about what blocks a deletion with onDelete Wait.
-const wayOut = "set spec.onDelete to Abandon to let the cluster go with all that runs in it"
+const wayOut = "set spec.onDelete to Abandon to remove it without cleanup"
 
 // remove lets the KubernetesCluster go when nothing of ours is left in the cluster, or, with
 // onDelete Abandon, without waiting for that.
@@ -72,7 +72,7 @@ func (r *Reconciler) drain(ctx context.Context, s *scope) (reconcile.Outcome, er
 	if s.kc.Spec.Paused {
 		r.pause(s)
 		return reconcile.Outcome{}, reconcile.Waiting(v1alpha1.SuspendedReason, 0,
-			"spec.paused is set, so nothing is taken out of the cluster: unset it, or %s", wayOut)
+			"spec.paused is set, so nothing is deleted in the cluster: unset it, or %s", wayOut)
 	}
 	for _, step := range []func(context.Context, *scope) error{r.connect, r.look, r.summarize, r.remains} {
 		switch err := step(ctx, s); {
@@ -119,7 +119,7 @@ func (r *Reconciler) remains(ctx context.Context, s *scope) error {
 	}
 	if errors.Is(s.state.Err, cluster.ErrUnreachable) {
 		return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, 0,
-			"the API server does not answer: %s; nothing can be taken out of the cluster until it does", s.why())
+			"the API server does not answer: %s; nothing can be deleted in the cluster until it does", s.why())
 	}
 	if s.state.Contacted && s.state.Err != nil {
 		reason := v1alpha1.ForbiddenReason
@@ -162,7 +162,7 @@ func (r *Reconciler) abandon(s *scope) (reconcile.Outcome, error) {
 	}
 	if err != nil {
 		s.pass.Tell(reconcile.Event{Type: corev1.EventTypeWarning, Reason: v1alpha1.DeleteFailedReason, Action: "Abandon", Note: fmt.Sprintf(
-			"the cluster is let go, but not cleaned up: %v; finalizer %s of the ApplicationInstallations there is to be removed by hand", err, v1alpha1.Finalizer)})
+			"removed without cleanup: %v; to finish by hand: remove finalizer %s from the ApplicationInstallations in the cluster", err, v1alpha1.Finalizer)})
 	}
 	s.released = true
 	return reconcile.Outcome{}, nil

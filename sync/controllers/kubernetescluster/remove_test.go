@@ -83,7 +83,7 @@ func TestKubernetesCluster_waitsForInstallations(t *testing.T) {
 	require.NoError(t, h.Delete(t.Context(), h.get("eu-1")))
 	kc := h.until("eu-1", reason(v1alpha1.InUseReason), "the installation holds it")
 	assert.Equal(t, "waiting for what is left in the cluster: ApplicationInstallation "+ns+"/left: delete it; "+
-		"set spec.onDelete to Abandon to let the cluster go with all that runs in it", condition(kc, v1alpha1.ReadyCondition).Message)
+		"set spec.onDelete to Abandon to remove it without cleanup", condition(kc, v1alpha1.ReadyCondition).Message)
 	assert.True(t, exists(t, user, "ours"))
 
 	release(t, user, inst)
@@ -122,8 +122,8 @@ func TestKubernetesCluster_unreachableIsAbandoned(t *testing.T) {
 		message := condition(kc, v1alpha1.ReadyCondition).Message
 		return strings.Contains(message, "Abandon") && strings.Contains(message, "connection refused")
 	}, "the way out is named")
-	assert.Equal(t, "the API server does not answer: connection refused; nothing can be taken out of the cluster until it does; "+
-		"set spec.onDelete to Abandon to let the cluster go with all that runs in it", condition(kc, v1alpha1.ReadyCondition).Message)
+	assert.Equal(t, "the API server does not answer: connection refused; nothing can be deleted in the cluster until it does; "+
+		"set spec.onDelete to Abandon to remove it without cleanup", condition(kc, v1alpha1.ReadyCondition).Message)
 
 	h.change("eu-1", func(kc *v1alpha1.KubernetesCluster) { kc.Spec.OnDelete = v1alpha1.DeleteAbandon })
 	h.gone("eu-1")
@@ -214,8 +214,8 @@ func TestKubernetesCluster_doesNotBecomeTheHub(t *testing.T) {
 
 	h.change("eu-1", func(kc *v1alpha1.KubernetesCluster) { kc.Spec.KubeconfigSecretRef = nil })
 	kc := h.until("eu-1", reason(v1alpha1.InvalidKubeconfigReason), "it leads nowhere")
-	assert.Equal(t, "it is being deleted, and was not the cluster that it lives in: put spec.kubeconfigSecretRef back; "+
-		"set spec.onDelete to Abandon to let the cluster go with all that runs in it", condition(kc, v1alpha1.ReadyCondition).Message)
+	assert.Equal(t, "it is being deleted, and spec.kubeconfigSecretRef was removed: restore it; "+
+		"set spec.onDelete to Abandon to remove it without cleanup", condition(kc, v1alpha1.ReadyCondition).Message)
 	_, err := h.registry.Get(h.key("eu-1"))
 	require.ErrorIs(t, err, cluster.ErrNotEngaged)
 

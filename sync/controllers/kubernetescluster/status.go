@@ -16,7 +16,7 @@ import (
 
 const (
 	pausedMessage       = "spec.paused is set: nothing is done in the cluster, what runs there keeps running"
-	connectingMessage   = "the first contact is being made"
+	connectingMessage   = "connecting for the first time"
 	noKubeconfigMessage = "there is no kubeconfig to reach it with"
 	reachableMessage    = "the API server answers"
 )
@@ -158,9 +158,9 @@ func (r *Reconciler) judge(ctx context.Context, s *scope) error {
 	case refused != nil:
 		return r.refused(s, refused)
 	case s.excluded():
-		return reconcile.Waiting(v1alpha1.LimitExceededReason, 0, "disconnected, since the API server sent too much: %s; it is tried again after a pause", s.why())
+		return reconcile.Waiting(v1alpha1.LimitExceededReason, 0, "disconnected because the API server sent too much: %s; retried after a pause", s.why())
 	case errors.Is(s.state.Err, cluster.ErrUnreachable):
-		return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, 0, "the API server does not answer: %s; it is asked again until it does", s.why())
+		return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, 0, "the API server does not answer: %s; retrying until it does", s.why())
 	case s.state.Err != nil:
 		return reconcile.Waiting(v1alpha1.ForbiddenReason, 0, "%s", s.why())
 	case s.state.Yields != nil:
@@ -190,7 +190,7 @@ func (r *Reconciler) judgeEngagement(s *scope) error {
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err):
-		return reconcile.Waiting(v1alpha1.ForbiddenReason, 0, "the user of the kubeconfig lacks a right: %w", err)
+		return reconcile.Waiting(v1alpha1.ForbiddenReason, 0, "the user of the kubeconfig lacks a permission: %w", err)
 	default:
 		return reconcile.Waiting(v1alpha1.ApplyFailedReason, 0, "%w", err)
 	}
@@ -198,7 +198,7 @@ func (r *Reconciler) judgeEngagement(s *scope) error {
 
 // ready returns the outcome for a cluster that lacks nothing.
 func (s *scope) ready() reconcile.Outcome {
-	message := "the cluster is engaged, Kubernetes " + s.kc.Status.Version
+	message := "the cluster is connected, Kubernetes " + s.kc.Status.Version
 	if s.state.Yields != nil {
 		message += "; GitSyncs are delivered, and nothing is installed: " + s.state.Yields.Error()
 	}

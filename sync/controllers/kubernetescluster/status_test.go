@@ -125,7 +125,7 @@ func TestKubernetesCluster_isLostAndBack(t *testing.T) {
 	gate.Shut()
 	h.add("eu-1", kubeconfig)
 	kc := h.until("eu-1", reason(v1alpha1.ClusterUnreachableReason), "it is down")
-	assert.Equal(t, "the API server does not answer: connection refused; it is asked again until it does", condition(kc, v1alpha1.ReadyCondition).Message)
+	assert.Equal(t, "the API server does not answer: connection refused; retrying until it does", condition(kc, v1alpha1.ReadyCondition).Message)
 	assert.Equal(t, metav1.ConditionFalse, condition(kc, v1alpha1.ClusterReachableCondition).Status)
 	assert.Nil(t, kc.Status.LastSeen, "never seen")
 
@@ -238,7 +238,7 @@ func TestKubernetesCluster_isPaused(t *testing.T) {
 	assert.Equal(t, metav1.ConditionUnknown, condition(kc, v1alpha1.ClusterReachableCondition).Status, "nobody asks it")
 	assert.NotEmpty(t, kc.Status.UID)
 	_, err = h.registry.Get(h.key("eu-1"))
-	assert.EqualError(t, err, "cluster "+h.ns+"/eu-1 is not engaged: its KubernetesCluster is paused")
+	assert.EqualError(t, err, "cluster "+h.ns+"/eu-1 is not connected: its KubernetesCluster is paused")
 
 	h.change("eu-1", func(kc *v1alpha1.KubernetesCluster) { kc.Spec.Paused = false })
 	h.until("eu-1", isReady, "it goes on")
