@@ -1,4 +1,4 @@
-# Needs Go, git and make; with RACE=1 also a C compiler, and perl to generate.
+# Needs Go, git and make; with RACE=1 also a C compiler.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -16,7 +16,7 @@ export CGO_ENABLED := $(if $(RACE),1,0)
 HUB := gitsync applicationdefinition
 DRIVER := kubernetescluster applicationinstallation kubernetesapplication kubernetesapplicationresource
 AGENT := application
-DATA := executionhook
+DATA := executionhook applicationsnapshot statefulapplication applicationrollback
 comma := ,
 role = $(CONTROLLER_GEN) rbac:roleName=waybill-$(1)$(comma)fileName=$(1).yaml $(2:%=paths=./%/...) output:dir=charts/waybill/files/rbac
 
@@ -41,6 +41,8 @@ test: controlplane ## Run all tests; RACE=1 with the race detector; PKG=./sync/.
 	CGO_ENABLED=0 go build -o bin/ ./test/env/pool
 	bin/pool go test -vet=off -p=4 -timeout=25m $(if $(RACE),-race -tags=kustomize_disable_go_plugin_support) $(or $(PKG),./...)
 	$(if $(PKG),,go -C .ci/release test -vet=off ./...)
+e2e: controlplane ## Run the tests that need a real kubelet and real containers; as root, with packages containerd, runc and containernetworking-plugins
+	E2E=1 go test -vet=off -count=1 -p=1 -timeout=30m ./test/env/node ./test/e2e/data
 fuzz: ## Fuzz every parser of Waybill's own, FUZZTIME each (default: 1m); PKG=sync/release those below one folder
 	@grep -rHoE --include='*_test.go' '^func Fuzz\w+' $(or $(PKG),.) | sed -E 's#^(.*)/[^/]*:func #\1 #' | while read -r dir name; do \
 		echo "$$dir $$name"; go test -vet=off -run='^$$' -fuzz="^$$name$$" -fuzztime=$(or $(FUZZTIME),1m) "./$$dir" </dev/null || exit 1; done
@@ -55,8 +57,6 @@ generate: ## Regenerate deepcopy functions, CRDs and ClusterRoles from the code'
 	rm -f charts/waybill/crds/*.yaml charts/waybill/files/rbac/*.yaml
 	$(CONTROLLER_GEN) object paths=./api/...
 	$(CONTROLLER_GEN) crd paths=./api/... output:dir=charts/waybill/crds
-	@# What requirement a field comes from is for those who read the code.
-	perl -0pi -e 's/\s+\((?:[ACKPW]\d+(?:-[ACKPW]?\d+)?(?:,\s*)?)+\)//g' charts/waybill/crds/*.yaml
 	$(call role,hub,$(HUB:%=sync/controllers/%))
 	$(call role,driver,$(DRIVER:%=sync/controllers/%))
 	$(call role,agent,$(AGENT:%=sync/controllers/%))
@@ -64,7 +64,7 @@ generate: ## Regenerate deepcopy functions, CRDs and ClusterRoles from the code'
 	$(call role,webhook,webhooks)
 verify: generate ## Fail when anything generated, formatted or tidied differs from what is committed
 	gofmt -l -w $$(git ls-files --cached --others --exclude-standard '*.go')
-	for module in . .ci/release test/controlplane test/controlplane/volumes; do (cd $$module && go mod tidy) || exit 1; done
+	for module in . .ci/release test/controlplane test/controlplane/volumes test/controlplane/node; do (cd $$module && go mod tidy) || exit 1; done
 	go vet ./...
 	$(GOLANGCI_LINT) run
 	@if [ -n "$$(git status --porcelain)" ]; then \
@@ -76,4 +76,4 @@ clean: ## Remove what was built, the control plane for tests included
 help: ## Show this
 	@awk -F ':.*## ' '/^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: build demo image release test fuzz mutate bench generate verify controlplane clean help
+.PHONY: build demo image release test e2e fuzz mutate bench generate verify controlplane clean help

@@ -14,11 +14,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// named returns the values of the constants of conditions.go whose names have an ending.
+// named returns the values of the constants of the API whose names have an ending.
 func named(t *testing.T, ending string) []string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "api", "v1alpha1", "conditions.go"), nil, 0)
+	files, err := filepath.Glob(filepath.Join(root, "api", "v1alpha1", "*.go"))
 	require.NoError(t, err)
+	var values []string
+	for _, path := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		require.NoError(t, err)
+		values = append(values, constants(t, file, ending)...)
+	}
+	require.NotEmpty(t, values)
+	return values
+}
+
+// constants returns the values of the constants of a file whose names have an ending.
+func constants(t *testing.T, file *ast.File, ending string) []string {
+	t.Helper()
 	var values []string
 	ast.Inspect(file, func(node ast.Node) bool {
 		spec, ok := node.(*ast.ValueSpec)
@@ -30,7 +43,6 @@ func named(t *testing.T, ending string) []string {
 		values = append(values, value)
 		return true
 	})
-	require.NotEmpty(t, values)
 	return values
 }
 

@@ -40,7 +40,7 @@ func (c *Cluster) writeServerFiles() error {
 	if err != nil {
 		return fmt.Errorf("encode key of service account tokens: %w", err)
 	}
-	kubelet, err := c.authority.client(kubeletClient)
+	kubelet, err := c.authority.client(KubeletClient)
 	if err != nil {
 		return err
 	}

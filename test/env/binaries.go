@@ -22,6 +22,7 @@ const stagesFile = "kwok-stages.yaml"
 const (
 	controlPlaneModule = "test/controlplane"
 	volumesModule      = "test/controlplane/volumes"
+	nodeModule         = "test/controlplane/node"
 )
 
 // program is one command of the control plane, the package that it is built from, and how go build

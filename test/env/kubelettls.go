@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// kubeletClient is the user as which the API server connects to kubelets.
-const kubeletClient = "kube-apiserver-kubelet-client"
+// KubeletClient is the user as which the API server connects to kubelets.
+const KubeletClient = "kube-apiserver-kubelet-client"
 
 // KubeletTLS returns what a server on 127.0.0.1 needs to be a kubelet of this cluster: a certificate
 // that the API server trusts, and the demand for the API server's own. Nobody else may connect, not
@@ -30,10 +30,17 @@ func (c *Cluster) KubeletTLS() (*tls.Config, error) {
 		ClientAuth:   tls.RequireAndVerifyClientCert,
 		ClientCAs:    clients,
 		VerifyConnection: func(state tls.ConnectionState) error {
-			if user := state.PeerCertificates[0].Subject.CommonName; user != kubeletClient {
+			if user := state.PeerCertificates[0].Subject.CommonName; user != KubeletClient {
 				return errors.New("only the API server may connect, not user " + user)
 			}
 			return nil
 		},
 	}, nil
+}
+
+// ServerCertificate returns a certificate and its key, both PEM, of a server of this cluster at the
+// given host names and addresses.
+func (c *Cluster) ServerCertificate(hosts ...string) (certificate, key []byte, err error) {
+	pair, err := c.authority.server(hosts...)
+	return pair.cert, pair.key, err
 }

@@ -2,5 +2,6 @@
 // of the folder at one moment, and of several folders for a group snapshot. It runs in the process of
 // the test, which can make single calls slow or fail: see Fault.
 //
-// It has the services that provisioner and snapshotter call, but none for nodes: nothing is mounted.
+// It has the services that provisioner and snapshotter call and, given a Mounter, the one that a kubelet
+// calls; without, nothing is mounted.
 package csidriver

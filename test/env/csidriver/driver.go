@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	registerv1 "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
 const (
@@ -29,7 +30,7 @@ type Writers interface {
 	Pause(folders ...string) (resume func(), err error)
 }
 
-// Options configures a Driver. All are required.
+// Options configures a Driver. Those without a comment about it are required.
 type Options struct {
 	// Dir is an existing directory for volumes and snapshots.
 	Dir string
@@ -37,6 +38,8 @@ type Options struct {
 	Node string
 	// Writers are paused while their volumes are copied.
 	Writers Writers
+	// Mounter adds the service for a real Node. Optional.
+	Mounter Mounter
 }
 
 // Driver is a CSI driver. It remembers volumes and snapshots for as long as the process lives.
@@ -47,6 +50,8 @@ type Driver struct {
 	options Options
 	server  *grpc.Server
 	faults  faults
+	// registrar tells a kubelet of the driver; nil without one.
+	registrar *grpc.Server
 
 	mu        sync.Mutex
 	busy      map[string]bool // names that a call is working on
@@ -96,21 +101,42 @@ func New(o Options) (*Driver, error) {
 	csi.RegisterIdentityServer(d.server, d)
 	csi.RegisterControllerServer(d.server, d)
 	csi.RegisterGroupControllerServer(d.server, d)
+	if o.Mounter != nil {
+		csi.RegisterNodeServer(d.server, nodeService{driver: d})
+	}
 	return d, nil
 }
 
 // Serve answers calls on a Unix socket at path until Stop is called.
-func (d *Driver) Serve(path string) error {
+func (d *Driver) Serve(path string) error { return serve(d.server, path) }
+
+func serve(server *grpc.Server, path string) error {
 	listener, err := net.Listen("unix", path)
 	if err != nil {
 		return fmt.Errorf("listen for calls to CSI driver: %w", err)
 	}
-	go func() { _ = d.server.Serve(listener) }() // ends with Stop
+	go func() { _ = server.Serve(listener) }() // ends with Stop
 	return nil
 }
 
+// Register offers the driver that serves on a socket to a kubelet, which looks for drivers in the
+// directory plugins.
+func (d *Driver) Register(plugins, socket string) error {
+	if err := os.MkdirAll(plugins, 0o750); err != nil {
+		return fmt.Errorf("register CSI driver: %w", err)
+	}
+	d.registrar = grpc.NewServer()
+	registerv1.RegisterRegistrationServer(d.registrar, registration{socket: socket})
+	return serve(d.registrar, filepath.Join(plugins, Name+"-reg.sock"))
+}
+
 // Stop ends all calls. Files stay.
-func (d *Driver) Stop() { d.server.Stop() }
+func (d *Driver) Stop() {
+	d.server.Stop()
+	if d.registrar != nil {
+		d.registrar.Stop()
+	}
+}
 
 // Folder returns the folder with the files of a volume.
 func (d *Driver) Folder(volumeID string) (string, error) {

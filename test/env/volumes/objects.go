@@ -3,6 +3,8 @@ package volumes
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	groupsnapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumegroupsnapshot/v1"
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
@@ -12,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 
 	"waybill.dev/waybill/test/env/csidriver"
@@ -82,19 +85,22 @@ func (v *Volumes) createSnapshotClasses(ctx context.Context) error {
 	return nil
 }
 
-// registerDriver does what the registrar and the kubelet of the Node do with a real driver.
+// registerDriver does what an installed driver brings, and for a fake Node also what its kubelet would do.
 func (v *Volumes) registerDriver(ctx context.Context, node string) error {
+	_, err := v.client.StorageV1().CSIDrivers().Create(ctx, &storagev1.CSIDriver{
+		ObjectMeta: metav1.ObjectMeta{Name: csidriver.Name},
+		Spec:       storagev1.CSIDriverSpec{AttachRequired: ptr.To(false), FSGroupPolicy: ptr.To(storagev1.FileFSGroupPolicy)},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create CSIDriver: %w", err)
+	}
+	if v.node != nil {
+		return v.awaitRegistration(ctx, node)
+	}
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, csidriver.TopologyKey, node)
 	labelled, err := v.client.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("label Node: %w", err)
-	}
-	_, err = v.client.StorageV1().CSIDrivers().Create(ctx, &storagev1.CSIDriver{
-		ObjectMeta: metav1.ObjectMeta{Name: csidriver.Name},
-		Spec:       storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return fmt.Errorf("create CSIDriver: %w", err)
 	}
 	csiNode := &storagev1.CSINode{
 		ObjectMeta: metav1.ObjectMeta{Name: node, OwnerReferences: []metav1.OwnerReference{
@@ -106,6 +112,18 @@ func (v *Volumes) registerDriver(ctx context.Context, node string) error {
 	}
 	if _, err := v.client.StorageV1().CSINodes().Create(ctx, csiNode, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create CSINode: %w", err)
+	}
+	return nil
+}
+
+// awaitRegistration waits until the kubelet of a real Node has found the driver.
+func (v *Volumes) awaitRegistration(ctx context.Context, node string) error {
+	err := wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		csiNode, err := v.client.StorageV1().CSINodes().Get(ctx, node, metav1.GetOptions{})
+		return err == nil && slices.ContainsFunc(csiNode.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == csidriver.Name }), nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the kubelet to register %s: %w", csidriver.Name, err)
 	}
 	return nil
 }

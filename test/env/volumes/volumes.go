@@ -30,7 +30,8 @@ type Volumes struct {
 	cluster     *env.Cluster
 	client      kubernetes.Interface
 	dir         string
-	kubelet     *kubelet.Kubelet
+	node        Node             // nil if Pods are fake
+	kubelet     *kubelet.Kubelet // nil if they are real
 	controllers []*env.Process
 }
 
@@ -71,8 +72,21 @@ func On(t testing.TB, c *env.Cluster) *Volumes {
 	return v
 }
 
+// Node is a real Node, such as package node starts.
+type Node interface {
+	csidriver.Writers
+	csidriver.Mounter
+	// Plugins returns the directory where the kubelet looks for drivers.
+	Plugins() string
+}
+
 // Start starts everything and returns when claims can be created. It ends with the cluster.
-func Start(ctx context.Context, c *env.Cluster) (*Volumes, error) {
+func Start(ctx context.Context, c *env.Cluster) (*Volumes, error) { return start(ctx, c, nil) }
+
+// StartOn is Start for a cluster with one real Node.
+func StartOn(ctx context.Context, c *env.Cluster, n Node) (*Volumes, error) { return start(ctx, c, n) }
+
+func start(ctx context.Context, c *env.Cluster, n Node) (*Volumes, error) {
 	bin, err := env.VolumeBinaries(ctx)
 	if err != nil {
 		return nil, err
@@ -85,7 +99,7 @@ func Start(ctx context.Context, c *env.Cluster) (*Volumes, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Volumes{cluster: c, client: client, dir: dir}
+	v := &Volumes{cluster: c, client: client, dir: dir, node: n}
 	c.OnStop(v.stop)
 	ctx, cancel := context.WithTimeout(ctx, env.Limit)
 	defer cancel()
@@ -108,20 +122,32 @@ func (v *Volumes) start(ctx context.Context, bin string) error {
 		return errors.New("the cluster has no Node: start it with Pods")
 	}
 	node := nodes.Items[0].Name
-	if err := v.startKubelet(ctx); err != nil {
-		return err
-	}
-	v.Driver, err = csidriver.New(csidriver.Options{Dir: v.dir, Node: node, Writers: v.kubelet})
-	if err != nil {
-		return err
-	}
-	if err := v.Driver.Serve(v.socket()); err != nil {
+	if err := v.startDriver(ctx, node); err != nil {
 		return err
 	}
 	if err := v.createObjects(ctx, node); err != nil {
 		return err
 	}
 	return v.startControllers(bin)
+}
+
+func (v *Volumes) startDriver(ctx context.Context, node string) (err error) {
+	options := csidriver.Options{Dir: v.dir, Node: node}
+	if v.node != nil {
+		options.Writers, options.Mounter = v.node, v.node
+	} else {
+		if err := v.startKubelet(ctx); err != nil {
+			return err
+		}
+		options.Writers = v.kubelet
+	}
+	if v.Driver, err = csidriver.New(options); err != nil {
+		return err
+	}
+	if err := v.Driver.Serve(v.socket()); err != nil || v.node == nil {
+		return err
+	}
+	return v.Driver.Register(v.node.Plugins(), v.socket())
 }
 
 func (v *Volumes) startKubelet(ctx context.Context) error {
