@@ -32,10 +32,11 @@ const (
 // The verbs that RBAC rules may name in addition to the standard ones, on our own resources and on
 // namespaces.
 const (
-	verbUse         = "use"          // target a KubernetesCluster, with full rights in it
+	verbUse         = "use"          // target a KubernetesCluster, with full rights in it; bind to an ApplicationSnapshotContent
 	verbInstall     = "install"      // an ApplicationDefinition
 	verbInstallInto = "install-into" // a namespace other than the installation's own
 	verbCopy        = "copy"         // write the copies of a hub's ApplicationDefinitions
+	verbRestore     = "restore"      // an ApplicationSnapshot, with the Secrets and the data in it
 )
 
 // need is a permission that the user must hold to write an object; without the check they would
@@ -83,7 +84,17 @@ func (a *access) checkOn(ctx context.Context, resource schema.GroupResource, nam
 		return nil
 	}
 	return apierrors.NewForbidden(resource, name,
-		fmt.Errorf("user %q may not %s", req.UserInfo.Username, strings.Join(missing, "; nor ")))
+		fmt.Errorf("user %q may not %s", req.UserInfo.Username, join(missing)))
+}
+
+// maxListed is how many missing permissions an error lists: a snapshot may hold many kinds.
+const maxListed = 30
+
+func join(missing []string) string {
+	if more := len(missing) - maxListed; more > 0 {
+		return fmt.Sprintf("%s; nor %d more", strings.Join(missing[:maxListed], "; nor "), more)
+	}
+	return strings.Join(missing, "; nor ")
 }
 
 // heldKey is the key of the needs in a context that the user of the request is known to hold.

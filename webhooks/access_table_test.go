@@ -1,6 +1,7 @@
 package webhooks_test
 
 import (
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -56,7 +57,8 @@ func deputies(t *testing.T, c *cluster) map[string]deputy {
 	target := c.Namespace(t)
 	install := inCluster(in(v1alpha1.Group, "applicationdefinitions", "install", def.Name))
 	createPods := rule("", []string{"pods"}, "create")
-	return map[string]deputy{
+	all := dataDeputies(t, admin)
+	maps.Copy(all, map[string]deputy{
 		"Application, Own": {"what it lists is deleted with it", func(ns string) client.Object {
 			a := newApplication(ns)
 			a.Spec.Components = []v1alpha1.ApplicationComponent{{Group: "apps", Kind: "StatefulSet"}, {Kind: "Service"}}
@@ -170,7 +172,8 @@ func deputies(t *testing.T, c *cluster) map[string]deputy {
 			require.NoError(t, client.IgnoreAlreadyExists(admin.Create(t.Context(), i)))
 			return protectedMap(ns, "taken")
 		}, []permission{install}, nil},
-	}
+	})
+	return all
 }
 
 func protectedMap(namespace, name string) *corev1.ConfigMap {
@@ -208,7 +211,9 @@ var rows = map[string]string{
 	"KubernetesApplicationResource": "a KubernetesApplication, a KubernetesApplicationResource",
 	"definition":                    "an ApplicationDefinition", "installation": "an ApplicationInstallation",
 	"HookAction": "a HookAction, an ExecutionHook", "ExecutionHook": "a HookAction, an ExecutionHook",
-	"values": "a Secret or ConfigMap with the label `apps.waybill.dev/values: protected`",
+	"ApplicationSnapshot": "an ApplicationSnapshot", "StatefulApplication": "a StatefulApplication with a `source`",
+	"ApplicationRollback": "an ApplicationRollback",
+	"values":              "a Secret or ConfigMap with the label `apps.waybill.dev/values: protected`",
 }
 
 // C60: what operations.md says of rights is shown above: every row, and every verb of it.
@@ -229,7 +234,7 @@ func TestAccess_showsTheTableOfThePage(t *testing.T) {
 			shown[row] = append(shown[row], tc.or.Verbs...)
 		}
 	}
-	verb := regexp.MustCompile("`(get|list|patch|delete|create|use|copy|install|install-into|impersonate)`")
+	verb := regexp.MustCompile("`(get|list|update|patch|delete|create|use|copy|install|install-into|impersonate|restore|escalate|bind)`")
 	for _, line := range strings.Split(strings.TrimSpace(table), "\n") {
 		cells := strings.Split(line, "|")
 		require.Len(t, cells, 4, line)

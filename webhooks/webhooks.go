@@ -3,6 +3,7 @@ package webhooks
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync/atomic"
@@ -40,6 +41,8 @@ func Hooks() registration.Hooks {
 		Mutating: []registration.Hook{
 			{Resource: applicationInstallationResource, Path: defaultPath(applicationInstallationResource), Operations: writes, Scope: namespaced},
 			{Resource: kubernetesApplicationResource, Path: defaultPath(kubernetesApplicationResource), Operations: writes, Scope: namespaced},
+			{Resource: statefulApplicationResource, Path: defaultPath(statefulApplicationResource), Operations: writes, Scope: namespaced},
+			{Resource: applicationRollbackResource, Path: defaultPath(applicationRollbackResource), Operations: writes, Scope: namespaced},
 		},
 		Validating: []registration.Hook{
 			protected("configmaps", writes),
@@ -53,6 +56,12 @@ func Hooks() registration.Hooks {
 			{Resource: kubernetesApplicationResourceResource, Path: validatePath(kubernetesApplicationResourceResource), Operations: writes, Scope: namespaced},
 			{Resource: hookActionResource, Path: validatePath(hookActionResource), Operations: writes, Scope: namespaced},
 			{Resource: executionHookResource, Path: validatePath(executionHookResource), Operations: writes, Scope: namespaced},
+			{Resource: statefulApplicationResource, Path: validatePath(statefulApplicationResource), Operations: writes, Scope: namespaced},
+			{Resource: statefulApplicationClassResource, Path: validatePath(statefulApplicationClassResource), Operations: writes, Scope: cluster},
+			{Resource: applicationSnapshotResource, Path: validatePath(applicationSnapshotResource), Operations: writes, Scope: namespaced},
+			{Resource: applicationSnapshotClassResource, Path: validatePath(applicationSnapshotClassResource), Operations: writes, Scope: cluster},
+			{Resource: applicationSnapshotContentResource, Path: validatePath(applicationSnapshotContentResource), Operations: writes, Scope: cluster},
+			{Resource: applicationRollbackResource, Path: validatePath(applicationRollbackResource), Operations: writes, Scope: namespaced},
 		},
 	}
 }
@@ -104,12 +113,25 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, o Options, index
 		serve(h, v1alpha1.KubernetesApplicationResourceKind, kubernetesApplicationResourceResource, &kubernetesApplicationResources{access: reviews, secrets: secrets}),
 		serve(h, v1alpha1.HookActionKind, hookActionResource, &hookActions{access: reviews}),
 		serve(h, v1alpha1.ExecutionHookKind, executionHookResource, &executionHooks{access: reviews}),
+		serveData(h, reviews, &data{reader: mgr.GetAPIReader()}),
 	} {
 		if err != nil {
 			return err
 		}
 	}
 	return addDefinitions(mgr)
+}
+
+// serveData registers the kinds of stateful applications.
+func serveData(h handlers, reviews *access, d *data) error {
+	return errors.Join(
+		serve(h, v1alpha1.StatefulApplicationKind, statefulApplicationResource, &statefulApplications{access: reviews, data: d}),
+		serve(h, v1alpha1.StatefulApplicationClassKind, statefulApplicationClassResource, &statefulApplicationClasses{data: d}),
+		serve(h, v1alpha1.ApplicationSnapshotKind, applicationSnapshotResource, &applicationSnapshots{access: reviews, data: d}),
+		serve(h, v1alpha1.ApplicationSnapshotClassKind, applicationSnapshotClassResource, &applicationSnapshotClasses{data: d}),
+		serve(h, v1alpha1.ApplicationSnapshotContentKind, applicationSnapshotContentResource, applicationSnapshotContents{}),
+		serve(h, v1alpha1.ApplicationRollbackKind, applicationRollbackResource, &applicationRollbacks{access: reviews, data: d}),
+	)
 }
 
 // handlers is what the handlers of all kinds share.

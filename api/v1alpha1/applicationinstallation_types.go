@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // ApplicationInstallationKind is the kind of an ApplicationInstallation.
@@ -234,6 +235,43 @@ type ResolvedApplication struct {
 	Revision string `json:"revision,omitempty"`
 }
 
+// ReleaseHold says that an ApplicationRollback holds an installation: nothing is installed or corrected
+// until something else is wanted, or the hold ends.
+type ReleaseHold struct {
+	// Rollback is the name of the ApplicationRollback, in the namespace of the installation.
+	// +required
+	Rollback string `json:"rollback"`
+
+	// RollbackUID is its UID.
+	// +optional
+	RollbackUID types.UID `json:"rollbackUID,omitempty"`
+
+	// Since is when it was found that the installation is held.
+	// +required
+	Since metav1.Time `json:"since"`
+
+	// Wanted identifies what was installed, or wanted, then: its input, and the revision of the source.
+	// Empty: something else has been wanted since, and is installed, although the rollback still names the
+	// installation.
+	// +optional
+	Wanted string `json:"wanted,omitempty"`
+
+	// Revision that the Helm release is to be rolled back to, if any.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+
+	// RolledBack is true once the release was rolled back, or if that was not needed.
+	// +optional
+	RolledBack bool `json:"rolledBack,omitempty"`
+
+	// Message says why the release could not be rolled back, if so.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// Holds reports whether the installation is left as it is.
+func (h *ReleaseHold) Holds() bool { return h != nil && h.Wanted != "" }
+
 // ApplicationInstallationStatus reports what is installed in the cluster.
 type ApplicationInstallationStatus struct {
 	ReconcileStatus `json:",inline"`
@@ -275,6 +313,17 @@ type ApplicationInstallationStatus struct {
 	// Inventory of the objects of the installation.
 	// +optional
 	Inventory *Inventory `json:"inventory,omitempty"`
+
+	// Held lists, at most 500, the objects that an ApplicationRollback holds: they are left as they are
+	// until what is wanted of them changes, or the hold ends.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=500
+	Held []Hold `json:"held,omitempty"`
+
+	// ReleaseHold is set while an ApplicationRollback holds the installation.
+	// +optional
+	ReleaseHold *ReleaseHold `json:"releaseHold,omitempty"`
 
 	// Problems with individual objects, at most 50.
 	// +optional

@@ -49,9 +49,38 @@ const (
 	// the status of the object is omitted because of its size.
 	RemoteStatusTooLargeCondition = "RemoteStatusTooLarge"
 
+	// HeldCondition of a GitSync, ApplicationInstallation, KubernetesApplication or
+	// KubernetesApplicationResource is present and True while it leaves objects as an
+	// ApplicationRollback has put them, although git or its spec wants something else. Its reason is
+	// RolledBack, or NotRolledBack if a Helm release could not be rolled back.
+	HeldCondition = "Held"
+
 	// UIDConflictCondition of a KubernetesCluster is present and True while another one reports the
 	// same UID, and is not proved to lead to the same cluster. Both are used.
 	UIDConflictCondition = "UIDConflict"
+)
+
+// Condition types of an ApplicationSnapshot, one for each part of the work, beside Ready.
+const (
+	// MetadataSnapshotCompletedCondition reports whether the definitions of the objects are stored.
+	MetadataSnapshotCompletedCondition = "MetadataSnapshotCompleted"
+
+	// PreHookExecutionCompletedCondition reports whether the pre-hooks ran, or the workloads are
+	// scaled to zero.
+	PreHookExecutionCompletedCondition = "PreHookExecutionCompleted"
+
+	// VolumeSnapshotCompletedCondition reports whether the VolumeSnapshots are ready to use.
+	VolumeSnapshotCompletedCondition = "VolumeSnapshotCompleted"
+
+	// PostHookExecutionCompletedCondition reports whether the application was released: the post-hooks
+	// ran, or the workloads have their replicas back.
+	PostHookExecutionCompletedCondition = "PostHookExecutionCompleted"
+
+	// SnapshotFailedCondition is present and True once the snapshot has failed; status.error says why.
+	SnapshotFailedCondition = "SnapshotFailed"
+
+	// SnapshotReadyCondition reports whether the snapshot can be restored.
+	SnapshotReadyCondition = "SnapshotReady"
 )
 
 // Reasons that several kinds share.
@@ -65,6 +94,14 @@ const (
 
 	// ProgressingWithRetryReason: the last attempt failed and is being retried.
 	ProgressingWithRetryReason = "ProgressingWithRetry"
+
+	// RolledBackReason: objects are as an ApplicationRollback has put them, and stay so until what is
+	// wanted of them changes, or the hold ends. Held is True.
+	RolledBackReason = "RolledBack"
+
+	// NotRolledBackReason: the objects are left as an ApplicationRollback has put them, but the Helm
+	// release could not be rolled back; the message says why. Held is True.
+	NotRolledBackReason = "NotRolledBack"
 
 	// SuspendedReason: spec.suspend or spec.paused is set, of the object itself or of a KubernetesCluster
 	// that it needs. Ready is Unknown: nothing has failed, and nothing is attempted until somebody unsets
@@ -321,4 +358,69 @@ const (
 	// HookInterruptedReason: waybill-sync ended while the command ran. Nobody knows whether it
 	// succeeded; it is not run again.
 	HookInterruptedReason = "HookInterrupted"
+)
+
+// Reasons of ApplicationSnapshot and ApplicationSnapshotContent.
+const (
+	// SnapshotClassNotFoundReason: the ApplicationSnapshotClass does not exist.
+	SnapshotClassNotFoundReason = "SnapshotClassNotFound"
+
+	// ApplicationNotFoundReason: the StatefulApplication, or its Application, does not exist.
+	ApplicationNotFoundReason = "ApplicationNotFound"
+
+	// VolumeNotSupportedReason: a claim is not bound, or no snapshot can be taken of its volume.
+	VolumeNotSupportedReason = "VolumeNotSupported"
+
+	// MetadataFailedReason: the definitions of the objects cannot be stored, or not be read again.
+	MetadataFailedReason = "MetadataFailed"
+
+	// HookTargetInvalidReason: a hook selects no running container, or two hooks select the same.
+	HookTargetInvalidReason = "HookTargetInvalid"
+
+	// PostHookFailedReason: a post-hook failed, so that the application may still be quiesced.
+	PostHookFailedReason = "PostHookFailed"
+
+	// NotQuiescedReason: the application did not come to rest, or not for as long as it took to cut
+	// the volumes.
+	NotQuiescedReason = "NotQuiesced"
+
+	// VolumeSnapshotFailedReason: a VolumeSnapshot failed, was deleted, or took too long.
+	VolumeSnapshotFailedReason = "VolumeSnapshotFailed"
+
+	// ContentConflictReason: the content cannot be bound to the snapshot.
+	ContentConflictReason = "ContentConflict"
+
+	// SnapshotDeletedReason: the snapshot was deleted before it was ready.
+	SnapshotDeletedReason = "SnapshotDeleted"
+)
+
+// Reasons of ApplicationRollback.
+const (
+	// RollbackRefusedReason: the rollback cannot succeed, and nothing was changed.
+	RollbackRefusedReason = "RollbackRefused"
+
+	// RollbackWaitsReason: something else has to end first: another rollback of the application, a
+	// snapshot that is being taken, or a claim that is being resized.
+	RollbackWaitsReason = "RollbackWaits"
+
+	// SafetySnapshotFailedReason: no snapshot of the state before could be taken, and nothing was changed.
+	SafetySnapshotFailedReason = "SafetySnapshotFailed"
+
+	// RollbackTimeoutReason: a phase took too long.
+	RollbackTimeoutReason = "RollbackTimeout"
+
+	// RollbackDeletedReason: the ApplicationRollback was deleted before it was completed.
+	RollbackDeletedReason = "RollbackDeleted"
+
+	// RollbackErrorReason: a phase failed.
+	RollbackErrorReason = "RollbackError"
+
+	// RollbackRevertedReason: the rollback failed, and the application is as it was before.
+	RollbackRevertedReason = "RollbackReverted"
+
+	// RollbackFailedReason: the rollback failed, and so did going back. The message says what is where.
+	RollbackFailedReason = "RollbackFailed"
+
+	// UndoRefusedReason: the rollback can no longer be undone.
+	UndoRefusedReason = "UndoRefused"
 )

@@ -149,6 +149,13 @@ type GitSyncStatus struct {
 	// +optional
 	Inventory *Inventory `json:"inventory,omitempty"`
 
+	// Held lists, at most 500, the objects that an ApplicationRollback holds: they are left as they are
+	// until what is wanted of them changes, or the hold ends.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=500
+	Held []Hold `json:"held,omitempty"`
+
 	// Problems of the attempted revision, at most 50; problemCount counts them all.
 	// +optional
 	// +listType=atomic

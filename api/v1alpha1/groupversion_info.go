@@ -32,6 +32,12 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&Application{}, &ApplicationList{},
 		&KubernetesApplication{}, &KubernetesApplicationList{},
 		&KubernetesApplicationResource{}, &KubernetesApplicationResourceList{},
+		&StatefulApplication{}, &StatefulApplicationList{},
+		&StatefulApplicationClass{}, &StatefulApplicationClassList{},
+		&ApplicationSnapshot{}, &ApplicationSnapshotList{},
+		&ApplicationSnapshotClass{}, &ApplicationSnapshotClassList{},
+		&ApplicationSnapshotContent{}, &ApplicationSnapshotContentList{},
+		&ApplicationRollback{}, &ApplicationRollbackList{},
 		&HookAction{}, &HookActionList{},
 		&ExecutionHook{}, &ExecutionHookList{},
 	)

@@ -61,6 +61,13 @@ type KubernetesApplicationResourceStatus struct {
 	// Inventory of what was delivered: the object and its Secrets.
 	// +optional
 	Inventory *Inventory `json:"inventory,omitempty"`
+
+	// Held lists, at most 500, the objects that an ApplicationRollback holds: they are left as they are
+	// until what is wanted of them changes, or the hold ends.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=500
+	Held []Hold `json:"held,omitempty"`
 }
 
 // KubernetesApplicationResource is one object of any kind in a user cluster, together with the

@@ -20,6 +20,11 @@ const (
 	// cluster when it leaves its source.
 	PruneAnnotation = "apps.waybill.dev/prune"
 
+	// HoldAnnotation with the value "disabled" on a manifest has the object corrected even if an
+	// ApplicationRollback holds it. Only what git, or the installation, wants counts: the annotation of the
+	// live object does not.
+	HoldAnnotation = "apps.waybill.dev/hold"
+
 	// ForceAnnotation with the value "true" on a manifest lets Waybill delete the object and create it
 	// again if a field of it cannot be changed. Any other value keeps spec.force of a GitSync from
 	// doing so.
@@ -85,6 +90,26 @@ const (
 	// Application, membership follows labels and selectors. If they differ, somebody else set
 	// ApplicationAnnotation, and that choice wins.
 	InjectedAnnotation = "apps.waybill.dev/injected"
+
+	// HeldByAnnotation on an object names, as NAMESPACE/NAME, the ApplicationRollback that holds it.
+	// It counts only if the status of that ApplicationRollback lists the object.
+	HeldByAnnotation = "apps.waybill.dev/held-by"
+
+	// SnapshotGroupLabel is on claims while a VolumeGroupSnapshot of them is taken, which selects them by
+	// it.
+	SnapshotGroupLabel = "apps.waybill.dev/snapshot-group"
+
+	// RestoredByAnnotation is the UID of the StatefulApplication that created an object from a snapshot.
+	RestoredByAnnotation = "apps.waybill.dev/restored-by"
+
+	// SnapshotUIDLabel is on the VolumeSnapshots and VolumeGroupSnapshots of a snapshot, and on the Secrets
+	// that hold its definitions. Its value is the UID of the ApplicationSnapshot.
+	SnapshotUIDLabel = "apps.waybill.dev/snapshot-uid"
+
+	// DeliveryAnnotation is on the definitions of a snapshot that were delivered by an
+	// ApplicationInstallation or a GitSync, and on that ApplicationInstallation: what the snapshot keeps
+	// of the status, as JSON. Objects in a cluster do not have it.
+	DeliveryAnnotation = "apps.waybill.dev/delivery"
 
 	// HealthCheckLabel is on the Pod of an Application's health check. Its value is the name of the
 	// Application, shortened if that is not a valid label value.

@@ -40,6 +40,12 @@ type ReleaseStatus struct {
 	// +optional
 	Fallback *ReleaseRecord `json:"fallback,omitempty"`
 
+	// Earlier revisions whose records are known, at most 20: an ApplicationRollback may return to one.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	Earlier []ReleaseRecord `json:"earlier,omitempty"`
+
 	// ServiceAccountName is the ServiceAccount that these revisions were made as; empty for Waybill's
 	// own identity. Under another identity, their records are neither run nor applied.
 	// +optional

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // LocalReference names an object in the namespace of the object that refers to it.
@@ -92,6 +93,36 @@ type ObjectReference struct {
 	// +optional
 	Name string `json:"name,omitempty"`
 }
+
+// Hold is an object that is delivered, and that an ApplicationRollback holds.
+type Hold struct {
+	ObjectReference `json:",inline"`
+
+	// Cluster is the name of the KubernetesCluster that the object is in; empty for the cluster that
+	// this object lives in, and where there is only one.
+	// +optional
+	Cluster string `json:"cluster,omitempty"`
+
+	// Rollback is the name of the ApplicationRollback, in the namespace of the object.
+	// +required
+	Rollback string `json:"rollback"`
+
+	// RollbackUID is its UID.
+	// +optional
+	RollbackUID types.UID `json:"rollbackUID,omitempty"`
+
+	// Since is when it was found that the object is held.
+	// +required
+	Since metav1.Time `json:"since"`
+
+	// Wanted identifies what was wanted of the object then. Empty: something else has been wanted since,
+	// so the object is delivered again, although the rollback still names it.
+	// +optional
+	Wanted string `json:"wanted,omitempty"`
+}
+
+// Holds reports whether the object is left as it is.
+func (h Hold) Holds() bool { return h.Wanted != "" }
 
 // Problem is one object, or one file, that could not be delivered.
 type Problem struct {

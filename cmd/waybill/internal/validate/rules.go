@@ -37,10 +37,22 @@ var checks = map[string]check{
 	}),
 	v1alpha1.HookActionKind:    rules(schemaAlone[v1alpha1.HookAction]),
 	v1alpha1.ExecutionHookKind: rules(schemaAlone[v1alpha1.ExecutionHook]),
+
+	v1alpha1.StatefulApplicationKind:        rules(errorsAlone(validation.ValidateStatefulApplication)),
+	v1alpha1.StatefulApplicationClassKind:   rules(errorsAlone(validation.ValidateStatefulApplicationClass)),
+	v1alpha1.ApplicationSnapshotKind:        rules(errorsAlone(validation.ValidateApplicationSnapshot)),
+	v1alpha1.ApplicationSnapshotClassKind:   rules(errorsAlone(validation.ValidateApplicationSnapshotClass)),
+	v1alpha1.ApplicationSnapshotContentKind: rules(errorsAlone(validation.ValidateApplicationSnapshotContent)),
+	v1alpha1.ApplicationRollbackKind:        rules(errorsAlone(validation.ValidateApplicationRollback)),
 }
 
 // schemaAlone is for kinds of which the schema says it all.
 func schemaAlone[T any](*T, catalog) (field.ErrorList, []string) { return nil, nil }
+
+// errorsAlone is for kinds that nothing is warned of.
+func errorsAlone[T any](validate func(*T) field.ErrorList) func(*T, catalog) (field.ErrorList, []string) {
+	return func(o *T, _ catalog) (field.ErrorList, []string) { return validate(o), nil }
+}
 
 // rules turns rules for a type into a check.
 func rules[T any](of func(*T, catalog) (field.ErrorList, []string)) check {
