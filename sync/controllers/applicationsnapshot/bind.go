@@ -1,0 +1,198 @@
+package applicationsnapshot
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	kernel "waybill.dev/waybill/sync/reconcile"
+)
+
+// contentName returns the name of the content that the snapshot is bound to, or will be.
+func (s *scope) contentName() string {
+	if s.obj.Spec.SnapshotContentName != "" {
+		return s.obj.Spec.SnapshotContentName
+	}
+	return "snapcontent-" + string(s.obj.UID)
+}
+
+// bound reports whether a content is bound to the snapshot.
+func (s *scope) bound(content *v1alpha1.ApplicationSnapshotContent) bool {
+	ref := content.Spec.SnapshotRef
+	return ref != nil && ref.UID == string(s.obj.UID) && ref.Namespace == s.obj.Namespace && ref.Name == s.obj.Name
+}
+
+// bind creates the content, or binds the snapshot to one that exists.
+func (s *scope) bind(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
+	var content *v1alpha1.ApplicationSnapshotContent
+	var err error
+	if s.obj.Spec.Source.Type == "" {
+		content, err = s.bindExisting(ctx)
+	} else {
+		content, err = s.createContent(ctx)
+	}
+	if err != nil {
+		return "", err
+	}
+	s.obj.Status.BoundSnapshotContentName = content.Name
+	s.obj.Status.CompletionTime = ptr.To(metav1.Now())
+	return v1alpha1.SnapshotReady, nil
+}
+
+// createContent creates the content, with what is known of it.
+func (s *scope) createContent(ctx context.Context) (*v1alpha1.ApplicationSnapshotContent, error) {
+	objects, err := s.r.Store.Load(ctx, *s.obj.Status.Metadata)
+	if err != nil {
+		return nil, hopeless(err)
+	}
+	refs, err := s.references(ctx)
+	if err != nil {
+		return nil, err
+	}
+	content := &v1alpha1.ApplicationSnapshotContent{
+		ObjectMeta: metav1.ObjectMeta{Name: s.contentName(), Finalizers: []string{v1alpha1.Finalizer}},
+		Spec: v1alpha1.ApplicationSnapshotContentSpec{
+			SnapshotClassName:  s.obj.Spec.SnapshotClassName,
+			SnapshotRef:        &v1alpha1.NamespacedReference{Namespace: s.obj.Namespace, Name: s.obj.Name, UID: string(s.obj.UID)},
+			VolumeSnapshotRefs: refs,
+			Tags:               s.tags(),
+			MetadataHandle:     s.obj.Status.Metadata,
+			DeletionPolicy:     s.obj.Status.Plan.DeletionPolicy,
+		},
+	}
+	if content.Spec.DeletionPolicy == v1alpha1.DeletionPolicyRetain {
+		if err := s.r.volumes.Retain(ctx, refs); err != nil {
+			return nil, err
+		}
+	}
+	err = s.r.Client.Create(ctx, content)
+	if apierrors.IsAlreadyExists(err) {
+		if err = s.r.Direct.Get(ctx, client.ObjectKeyFromObject(content), content); err == nil && !s.bound(content) {
+			return nil, kernel.Stalled(v1alpha1.ContentConflictReason, "ApplicationSnapshotContent %q was created by somebody else meanwhile", content.Name)
+		}
+	}
+	if err != nil {
+		return nil, refused(v1alpha1.ContentConflictReason, fmt.Errorf("create ApplicationSnapshotContent %q: %w", content.Name, err))
+	}
+	return content, s.describe(ctx, content, kindsOf(objects, s.r.cluster.RESTMapper()))
+}
+
+// describe writes the status of the content: what is known of the snapshot, and of nothing else.
+func (s *scope) describe(ctx context.Context, content *v1alpha1.ApplicationSnapshotContent, kinds []string) error {
+	before := content.DeepCopy()
+	content.Status.Consistency = s.obj.Status.Consistency
+	content.Status.CreationTime = s.obj.Status.CreationTime
+	content.Status.ApplicationName = s.obj.Spec.Source.ApplicationName
+	content.Status.Kinds = kinds
+	if err := s.r.Client.Status().Patch(ctx, content, client.MergeFrom(before), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		return fmt.Errorf("write status of ApplicationSnapshotContent %q: %w", content.Name, err)
+	}
+	return nil
+}
+
+// references returns the VolumeSnapshots by claim.
+func (s *scope) references(ctx context.Context) (map[string]v1alpha1.NamespacedReference, error) {
+	states, err := s.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	refs := map[string]v1alpha1.NamespacedReference{}
+	for i, v := range s.obj.Status.Volumes {
+		refs[v.Claim] = v1alpha1.NamespacedReference{Namespace: s.obj.Namespace, Name: v.VolumeSnapshot, UID: string(states[i].UID)}
+	}
+	return refs, nil
+}
+
+// tags returns those of the snapshot, and those that pre-hooks printed: the former win.
+func (s *scope) tags() map[string]string {
+	tags := map[string]string{}
+	maps.Copy(tags, s.obj.Status.Tags)
+	maps.Copy(tags, s.obj.Spec.Tags)
+	return tags
+}
+
+// kindsOf returns the kinds of objects, and those that an Application among them lists, as RESOURCE.GROUP:
+// a restored Application may own objects of kinds of which the snapshot holds none. Of a kind that is not
+// served any more, it guesses the resource.
+func kindsOf(objects []*unstructured.Unstructured, mapper meta.RESTMapper) []string {
+	found := map[string]bool{}
+	add := func(kind schema.GroupKind) {
+		resource, _ := meta.UnsafeGuessKindToResource(kind.WithVersion(""))
+		if mapping, err := mapper.RESTMapping(kind); err == nil {
+			resource = mapping.Resource
+		}
+		found[resource.GroupResource().String()] = true
+	}
+	for _, o := range objects {
+		kind := o.GroupVersionKind().GroupKind()
+		add(kind)
+		if kind.Group != v1alpha1.Group || kind.Kind != v1alpha1.ApplicationKind {
+			continue
+		}
+		app := &v1alpha1.Application{}
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, app) != nil {
+			continue // it cannot be created either
+		}
+		for _, component := range app.Spec.Components {
+			add(schema.GroupKind{Group: component.Group, Kind: component.Kind})
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// bindExisting binds the snapshot to a content that waits for one.
+func (s *scope) bindExisting(ctx context.Context) (*v1alpha1.ApplicationSnapshotContent, error) {
+	content := &v1alpha1.ApplicationSnapshotContent{}
+	err := s.r.Direct.Get(ctx, types.NamespacedName{Name: s.contentName()}, content)
+	if apierrors.IsNotFound(err) {
+		return nil, kernel.Stalled(v1alpha1.ContentConflictReason, "ApplicationSnapshotContent %q does not exist", s.contentName())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get ApplicationSnapshotContent %q: %w", s.contentName(), err)
+	}
+	if err := s.mayBind(content); err != nil {
+		return nil, err
+	}
+	if !s.bound(content) {
+		before := content.DeepCopy()
+		content.Spec.SnapshotRef = &v1alpha1.NamespacedReference{Namespace: s.obj.Namespace, Name: s.obj.Name, UID: string(s.obj.UID)}
+		// Who else binds it at this moment is refused, or we are.
+		err := s.r.Client.Patch(ctx, content, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		if err != nil {
+			return nil, fmt.Errorf("bind ApplicationSnapshotContent %q: %w", content.Name, err)
+		}
+	}
+	s.obj.Status.Consistency, s.obj.Status.CreationTime = content.Status.Consistency, content.Status.CreationTime
+	s.obj.Status.Metadata = content.Spec.MetadataHandle
+	return content, nil
+}
+
+// mayBind fails if a content is of another class, or for another snapshot.
+func (s *scope) mayBind(content *v1alpha1.ApplicationSnapshotContent) error {
+	ref := content.Spec.SnapshotRef
+	switch {
+	case !content.DeletionTimestamp.IsZero():
+		return kernel.Stalled(v1alpha1.ContentConflictReason, "ApplicationSnapshotContent %q is being deleted", content.Name)
+	case content.Spec.SnapshotClassName != s.obj.Spec.SnapshotClassName:
+		return kernel.Stalled(v1alpha1.ContentConflictReason, "ApplicationSnapshotContent %q is of ApplicationSnapshotClass %q, but spec.snapshotClassName is %q",
+			content.Name, content.Spec.SnapshotClassName, s.obj.Spec.SnapshotClassName)
+	case content.Spec.MetadataHandle == nil:
+		return kernel.Stalled(v1alpha1.ContentConflictReason, "ApplicationSnapshotContent %q has no metadataHandle: there is nothing to restore", content.Name)
+	case ref == nil, s.bound(content), ref.UID == "" && ref.Namespace == s.obj.Namespace && ref.Name == s.obj.Name:
+		return nil
+	}
+	// Whose it is, is not for everybody to know.
+	return kernel.Stalled(v1alpha1.ContentConflictReason, "ApplicationSnapshotContent %q is for another ApplicationSnapshot", content.Name)
+}

@@ -1,0 +1,107 @@
+package applicationsnapshot
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/snapshot/contents"
+)
+
+// capture stores the definitions of everything that belongs to the application.
+func (s *scope) capture(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
+	free, err := s.enter(ctx)
+	if err != nil {
+		return "", err
+	}
+	if !free {
+		s.session.contents = nil // until it is our turn, there may be others
+		s.message = "waiting for another ApplicationSnapshot of the application to release it"
+		return "", nil
+	}
+	found, err := s.contents(ctx)
+	if err != nil {
+		return "", err
+	}
+	objects := definitions(found)
+	handle, err := s.r.Store.Save(ctx, s.obj.UID, s.obj.Status.Plan.Metadata, objects)
+	if err != nil {
+		return "", hopeless(err)
+	}
+	s.obj.Status.Metadata, s.obj.Status.Objects = &handle, int32(len(objects)) //nolint:gosec // a bound on their size is one on their number
+	s.completed(v1alpha1.MetadataSnapshotCompletedCondition, "the definitions of %d objects are stored", len(objects))
+	// Before the application is quiesced: nothing should have to wait then.
+	if err := s.r.watch.Await(ctx, s.obj.Status.Volumes); err != nil {
+		return "", err
+	}
+	return v1alpha1.SnapshotQuiescing, nil
+}
+
+// enter reports whether no other snapshot quiesces the application. What others were doing when a process
+// ended is in their status.
+func (s *scope) enter(ctx context.Context) (bool, error) {
+	name := s.obj.Status.Plan.ApplicationName
+	application := types.NamespacedName{Namespace: s.obj.Namespace, Name: name}
+	if !s.r.gate.enter(application, s.obj.UID, client.ObjectKeyFromObject(s.obj)) {
+		return false, nil
+	}
+	others := &v1alpha1.ApplicationSnapshotList{}
+	if err := s.r.Client.List(ctx, others, client.InNamespace(s.obj.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("list ApplicationSnapshots: %w", err)
+	}
+	for i := range others.Items {
+		other := &others.Items[i]
+		if other.UID == s.obj.UID || other.Status.Plan == nil || other.Status.Plan.ApplicationName != name || !quiesced(other) {
+			continue
+		}
+		// It is its turn. The cache may be behind it, so that it is asked again when it would wake us.
+		s.leave()
+		s.r.gate.enter(application, other.UID, client.ObjectKeyFromObject(other))
+		now := &v1alpha1.ApplicationSnapshot{}
+		err := s.r.Direct.Get(ctx, client.ObjectKeyFromObject(other), now)
+		if client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("get ApplicationSnapshot %q: %w", other.Name, err)
+		}
+		if err == nil && now.UID == other.UID && quiesced(now) {
+			return s.r.gate.enter(application, s.obj.UID, client.ObjectKeyFromObject(s.obj)), nil
+		}
+		s.r.gate.release(other.UID)
+		s.r.gate.enter(application, s.obj.UID, client.ObjectKeyFromObject(s.obj))
+	}
+	return true, nil
+}
+
+// leave lets other snapshots quiesce the application.
+func (s *scope) leave() { s.r.leave(s.obj.UID) }
+
+func (r *Reconciler) leave(uid types.UID) {
+	for _, name := range r.gate.release(uid) {
+		r.waker.Wake(ctrl.Request{NamespacedName: name})
+	}
+}
+
+// quiesced reports whether the application of a snapshot may be at rest.
+func quiesced(s *v1alpha1.ApplicationSnapshot) bool {
+	switch s.Status.Phase {
+	case v1alpha1.SnapshotQuiescing, v1alpha1.SnapshotCutting, v1alpha1.SnapshotReleasing:
+		return true
+	}
+	return false
+}
+
+// definitions returns the objects whose definitions are stored.
+func definitions(found *contents.Contents) []*unstructured.Unstructured {
+	all := []*unstructured.Unstructured{found.Application}
+	for _, o := range found.Objects {
+		all = append(all, o.Unstructured)
+	}
+	for _, c := range found.Claims {
+		all = append(all, c.Unstructured)
+	}
+	return all
+}

@@ -1,0 +1,221 @@
+package applicationsnapshot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/excerpt"
+	kernel "waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/scale"
+	"waybill.dev/waybill/sync/snapshot/volumes"
+)
+
+// cut has the driver take a snapshot of each volume, and waits until it has.
+func (s *scope) cut(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
+	if err := s.resume(ctx); err != nil {
+		return "", err
+	}
+	states, err := s.look(ctx)
+	if err != nil {
+		return "", err
+	}
+	if s.late() {
+		return "", s.timeout("taken", func(v v1alpha1.SnapshotVolume) bool { return v.Cut })
+	}
+	if err := s.checkErrors(states); err != nil {
+		return "", err
+	}
+	uncut := slices.ContainsFunc(s.obj.Status.Volumes, func(v v1alpha1.SnapshotVolume) bool { return !v.Cut })
+	if uncut {
+		s.pause(s.deadline())
+		s.message = "waiting for the volumes to be cut"
+		var create []v1alpha1.SnapshotVolume
+		for i, v := range s.obj.Status.Volumes {
+			if !states[i].Exists {
+				create = append(create, v)
+			}
+		}
+		return "", refused(v1alpha1.VolumeSnapshotFailedReason, s.r.volumes.Cut(ctx, s.owner(), create))
+	}
+	if err := s.checkRest(ctx); err != nil {
+		return "", err
+	}
+	s.obj.Status.CreationTime = cutAt(states)
+	consistency, err := s.consistency(ctx)
+	s.obj.Status.Consistency = consistency
+	return v1alpha1.SnapshotReleasing, err
+}
+
+// look reads how far the snapshots are into the status.
+func (s *scope) look(ctx context.Context) ([]volumes.State, error) {
+	states, err := s.r.volumes.Look(ctx, s.owner(), s.obj.Status.Volumes)
+	if err != nil {
+		return nil, err
+	}
+	for i, state := range states {
+		v := &s.obj.Status.Volumes[i]
+		if v.Cut && !state.Exists {
+			return nil, kernel.Stalled(v1alpha1.VolumeSnapshotFailedReason, "the VolumeSnapshot of PersistentVolumeClaim %q was deleted", v.Claim)
+		}
+		if state.VolumeSnapshot != "" {
+			v.VolumeSnapshot = state.VolumeSnapshot
+		}
+		if v.VolumeSnapshot == "" && state.CutAt != nil {
+			s.pause(time.Now().Add(second)) // it is not ours to watch before it is known
+		}
+		v.Cut, v.Ready, v.Size = v.Cut || state.CutAt != nil, state.Ready, max(v.Size, state.Size)
+	}
+	return states, nil
+}
+
+// checkErrors fails if a VolumeSnapshot has been in error for too long: the application is at rest.
+func (s *scope) checkErrors(states []volumes.State) error {
+	for i, state := range states {
+		v := s.obj.Status.Volumes[i]
+		if state.Error == "" || v.Cut {
+			delete(s.session.failing, v.Claim)
+			continue
+		}
+		since, known := s.session.failing[v.Claim]
+		if !known {
+			since = time.Now()
+			s.session.failing[v.Claim] = since
+		}
+		if until := since.Add(s.r.Patience); time.Now().Before(until) {
+			s.pause(until)
+			continue
+		}
+		return kernel.Stalled(v1alpha1.VolumeSnapshotFailedReason, "the VolumeSnapshot of PersistentVolumeClaim %q failed: %s", v.Claim, excerpt.Of(state.Error, mostError))
+	}
+	return nil
+}
+
+const second = time.Second
+
+// mostError is how much of the message of a driver is shown.
+const mostError = 512
+
+func (s *scope) late() bool { return !time.Now().Before(s.deadline()) }
+
+// timeout says which volumes were not done in time.
+func (s *scope) timeout(what string, done func(v1alpha1.SnapshotVolume) bool) error {
+	var names []string
+	for _, v := range s.obj.Status.Volumes {
+		if !done(v) {
+			names = append(names, v.Claim)
+		}
+	}
+	return kernel.Stalled(v1alpha1.VolumeSnapshotFailedReason, "the VolumeSnapshots of PersistentVolumeClaims %s were not %s within %s: see their status, or raise spec.volumeSnapshotTimeoutSeconds",
+		excerpt.Names(names, mostNames), what, s.obj.GetVolumeSnapshotTimeout())
+}
+
+// checkRest fails if the application has not been at rest all the time.
+func (s *scope) checkRest(ctx context.Context) error {
+	for _, hook := range s.obj.Status.Quiesced {
+		for _, c := range hook.Containers {
+			what, err := s.lost(ctx, c)
+			if err != nil {
+				return err
+			}
+			if what != "" {
+				return kernel.Stalled(v1alpha1.NotQuiescedReason, "%s after pre-hook %q ran in it: it was not quiesced when its volumes were cut", what, hook.Name)
+			}
+		}
+	}
+	for _, w := range s.obj.Status.Scaled {
+		replicas, err := scale.Replicas(ctx, s.r.cluster, w)
+		if err != nil {
+			return err
+		}
+		if replicas != 0 {
+			return kernel.Stalled(v1alpha1.NotQuiescedReason, "%s %q was scaled to %d before its volumes were cut: what keeps its replicas, such as an autoscaler or drift correction, has to let go of them, or use hooks", w.Kind, w.Name, replicas)
+		}
+	}
+	if s.obj.Status.Plan.Quiesce != v1alpha1.QuiesceScaleDown {
+		return nil
+	}
+	using, err := scale.Using(ctx, s.r.cluster, s.obj.Namespace, s.claims())
+	if err == nil && len(using) > 0 {
+		err = kernel.Stalled(v1alpha1.NotQuiescedReason, "Pods %s use claims of the application, which should be scaled to zero", excerpt.Names(using, mostNames))
+	}
+	return err
+}
+
+// consistency says what the snapshot promises. A hook that failed, and whose action lets that pass, has
+// quiesced nothing.
+func (s *scope) consistency(ctx context.Context) (v1alpha1.SnapshotConsistency, error) {
+	if s.obj.Status.Plan.Quiesce == v1alpha1.QuiesceScaleDown {
+		return v1alpha1.ConsistencyCold, nil
+	}
+	rested := len(s.obj.Status.Quiesced) > 0
+	for _, q := range s.obj.Status.Quiesced {
+		run, err := s.findHook(ctx, q.ExecutionHook)
+		if err != nil {
+			return "", err
+		}
+		rested = rested && run != nil && !slices.ContainsFunc(run.Status.Runs, func(r v1alpha1.HookRun) bool { return r.State != v1alpha1.HookRunSucceeded })
+	}
+	if rested {
+		return v1alpha1.ConsistencyApplication, nil
+	}
+	var group string
+	for i, v := range s.obj.Status.Volumes {
+		if v.VolumeGroupSnapshot == "" || i > 0 && v.VolumeGroupSnapshot != group {
+			return v1alpha1.ConsistencyPerVolume, nil
+		}
+		group = v.VolumeGroupSnapshot
+	}
+	if group == "" {
+		return v1alpha1.ConsistencyPerVolume, nil
+	}
+	return v1alpha1.ConsistencyGroup, nil
+}
+
+// cutAt returns when the last volume was cut.
+func cutAt(states []volumes.State) *metav1.Time {
+	var last *metav1.Time
+	for _, state := range states {
+		if state.CutAt != nil && (last == nil || last.Before(state.CutAt)) {
+			last = state.CutAt
+		}
+	}
+	if last == nil {
+		now := metav1.Now()
+		return &now
+	}
+	return last
+}
+
+// wait waits until volumes can be made from all snapshots.
+func (s *scope) wait(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
+	if err := s.r.watch.Await(ctx, s.obj.Status.Volumes); err != nil {
+		return "", err
+	}
+	if _, err := s.look(ctx); err != nil {
+		return "", err
+	}
+	ready, size := 0, int64(0)
+	for _, v := range s.obj.Status.Volumes {
+		if v.Ready {
+			ready++
+		}
+		size += v.Size
+	}
+	if total := len(s.obj.Status.Volumes); ready < total {
+		if s.late() {
+			return "", s.timeout("ready to use", func(v v1alpha1.SnapshotVolume) bool { return v.Ready })
+		}
+		s.pause(s.deadline())
+		s.message = fmt.Sprintf("%d of %d VolumeSnapshots are ready to use", ready, total)
+		return "", nil
+	}
+	s.obj.Status.Size = resource.NewQuantity(size, resource.BinarySI).String()
+	s.completed(v1alpha1.VolumeSnapshotCompletedCondition, "%d VolumeSnapshots are ready to use", ready)
+	return v1alpha1.SnapshotBinding, nil
+}

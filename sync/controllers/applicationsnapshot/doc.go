@@ -1,0 +1,19 @@
+/*
+Package applicationsnapshot reconciles ApplicationSnapshots, and the ApplicationSnapshotContents that
+come of them.
+
+A snapshot is taken once. Its phase is in the status before the step of that phase is carried out, and
+what a step creates has a name that follows from the UID of the snapshot, so that a process that takes
+over finds what was done:
+
+	Pending ──► Capturing ──► Quiescing ──► Cutting ──► Releasing ──► Waiting ──► Binding ──► Ready
+	   │            │             └────────────┴──────────►│              │           │
+	   └────────────┴──────────────────────────────────────┴──────────────┴───────────┴─────► Failed
+
+Whatever fails once an application may be quiesced passes through Releasing, which is also how a snapshot
+is deleted then. What cannot succeed fails in Pending, before anything is done to the application. A
+snapshot with an empty source goes from Pending to Binding.
+
+Nothing is polled: ExecutionHooks, VolumeSnapshots and Pods are watched, and one timer has the time limit.
+*/
+package applicationsnapshot

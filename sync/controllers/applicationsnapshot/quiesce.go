@@ -1,0 +1,172 @@
+package applicationsnapshot
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/excerpt"
+	kernel "waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/scale"
+)
+
+// quiesce brings the application to rest.
+func (s *scope) quiesce(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
+	err := s.resume(ctx)
+	if err != nil {
+		return "", err
+	}
+	var done bool
+	if s.obj.Status.Plan.Quiesce == v1alpha1.QuiesceScaleDown {
+		done, err = s.scaleDown(ctx)
+	} else {
+		done, err = s.runPreHooks(ctx)
+	}
+	if err != nil || !done {
+		return "", err
+	}
+	s.obj.Status.CutFrom = ptr.To(metav1.Now())
+	return v1alpha1.SnapshotCutting, nil
+}
+
+// runPreHooks runs one pre-hook after the other. It reports whether all have succeeded.
+func (s *scope) runPreHooks(ctx context.Context) (bool, error) {
+	for i, hook := range s.obj.Status.Plan.PreHooks {
+		if len(s.obj.Status.Quiesced) <= i {
+			if err := s.intend(ctx, hook); err != nil {
+				return false, err
+			}
+		}
+		ended, err := s.runPreHook(ctx, hook, &s.obj.Status.Quiesced[i])
+		if err != nil || ended == nil {
+			return false, err
+		}
+		if len(ended.Status.Tags) > 0 && s.obj.Status.Tags == nil {
+			s.obj.Status.Tags = map[string]string{}
+		}
+		maps.Copy(s.obj.Status.Tags, ended.Status.Tags)
+		if _, succeeded := hookDone(ended); !succeeded {
+			return false, kernel.Stalled(conditions.GetReason(ended, v1alpha1.ReadyCondition), "pre-hook %q: %s", hook.Name, conditions.GetMessage(ended, v1alpha1.ReadyCondition))
+		}
+	}
+	s.completed(v1alpha1.PreHookExecutionCompletedCondition, "%d pre-hooks ran", len(s.obj.Status.Plan.PreHooks))
+	return true, nil
+}
+
+// intend records which containers a pre-hook is about to run in.
+func (s *scope) intend(ctx context.Context, hook v1alpha1.HookSpec) error {
+	found, err := s.contents(ctx)
+	if err != nil {
+		return err
+	}
+	selected, err := targets(found.Pods, hook)
+	if err != nil {
+		return err
+	}
+	if len(selected) == 0 {
+		return kernel.Stalled(v1alpha1.HookTargetInvalidReason, "pre-hook %q selects no running container of the application any more", hook.Name)
+	}
+	if s.obj.Status.QuiescedFrom == nil {
+		s.obj.Status.QuiescedFrom = ptr.To(metav1.NowMicro())
+	}
+	s.obj.Status.Quiesced = append(s.obj.Status.Quiesced, v1alpha1.QuiescedHook{
+		Name: hook.Name, ExecutionHook: s.hookName(preStage, hook.Name, 0), Containers: selected,
+	})
+	return s.pass.Write(ctx)
+}
+
+// runPreHook returns the ExecutionHook of a pre-hook once it has ended; nil before.
+func (s *scope) runPreHook(ctx context.Context, hook v1alpha1.HookSpec, q *v1alpha1.QuiescedHook) (*v1alpha1.ExecutionHook, error) {
+	run, err := s.findHook(ctx, q.ExecutionHook)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case run == nil && q.UID != "":
+		return nil, kernel.Stalled(v1alpha1.HookFailedReason, "ExecutionHook %q of pre-hook %q was deleted", q.ExecutionHook, hook.Name)
+	case run == nil:
+		if run, err = s.startHook(ctx, q.ExecutionHook, hook.ActionName, hookPods(q.Containers)); err != nil {
+			return nil, refused(v1alpha1.HookFailedReason, err)
+		}
+	case lacksAction(run):
+		// It would run as soon as the action is there, when nobody expects it any more.
+		if err := s.r.Client.Delete(ctx, run, client.Preconditions{UID: &run.UID}); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("delete ExecutionHook %q: %w", run.Name, err)
+		}
+		return nil, kernel.Stalled(v1alpha1.HookActionNotFoundReason, "HookAction %q of pre-hook %q does not exist any more", hook.ActionName, hook.Name)
+	}
+	q.UID = string(run.UID)
+	if done, _ := hookDone(run); !done {
+		s.message = fmt.Sprintf("running pre-hook %q", hook.Name)
+		return nil, nil //nolint:nilnil // as said above
+	}
+	return run, nil
+}
+
+// scaleDown scales the workloads of the application to zero. It reports whether no Pod uses its claims any
+// more.
+func (s *scope) scaleDown(ctx context.Context) (bool, error) {
+	if s.obj.Status.QuiescedFrom == nil {
+		found, err := s.contents(ctx)
+		if err != nil {
+			return false, err
+		}
+		s.obj.Status.Scaled, s.obj.Status.QuiescedFrom = scale.Workloads(found), ptr.To(metav1.NowMicro())
+		if err := s.pass.Write(ctx); err != nil {
+			return false, err
+		}
+	}
+	for _, w := range s.obj.Status.Scaled {
+		if err := scale.Down(ctx, s.r.cluster, w); err != nil {
+			return false, refused(v1alpha1.NotQuiescedReason, err)
+		}
+	}
+	using, err := scale.Using(ctx, s.r.cluster, s.obj.Namespace, s.claims())
+	if err != nil {
+		return false, err
+	}
+	if len(using) == 0 {
+		s.completed(v1alpha1.PreHookExecutionCompletedCondition, "%d workloads are scaled to zero", len(s.obj.Status.Scaled))
+		return true, nil
+	}
+	limit := s.obj.GetVolumeSnapshotTimeout()
+	until := s.obj.Status.QuiescedFrom.Add(limit)
+	if !metav1.Now().Time.Before(until) {
+		return false, kernel.Stalled(v1alpha1.NotQuiescedReason, "Pods %s still use claims of the application %s after its workloads were scaled to zero: end them, or raise spec.volumeSnapshotTimeoutSeconds",
+			excerpt.Names(using, mostNames), limit)
+	}
+	s.pause(until)
+	s.message = "waiting for Pods to end: " + excerpt.Names(using, mostNames)
+	return false, s.awaitUnused()
+}
+
+// awaitUnused has the snapshot reconciled when no Pod uses its claims any more.
+func (s *scope) awaitUnused() error {
+	namespace, claims := s.obj.Namespace, s.claims()
+	err, ended := s.r.unused.Do("", kernel.KeyOf(s.obj), strings.Join(claims, ","), func(ctx context.Context) error {
+		return scale.AwaitUnused(ctx, s.r.cluster, namespace, claims)
+	})
+	if ended && err == nil {
+		s.pause(metav1.Now().Time) // since this pass has looked
+	}
+	return err
+}
+
+// resume has the snapshot keep its turn, and changes of its VolumeSnapshots noticed, also after a restart.
+func (s *scope) resume(ctx context.Context) error {
+	s.keepTurn()
+	return s.r.watch.Await(ctx, s.obj.Status.Volumes)
+}
+
+// keepTurn lets no other snapshot quiesce the application.
+func (s *scope) keepTurn() {
+	application := client.ObjectKey{Namespace: s.obj.Namespace, Name: s.obj.Status.Plan.ApplicationName}
+	s.r.gate.enter(application, s.obj.UID, client.ObjectKeyFromObject(s.obj))
+}

@@ -1,0 +1,160 @@
+package applicationsnapshot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/excerpt"
+	kernel "waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/scale"
+	"waybill.dev/waybill/sync/snapshot/contents"
+)
+
+// mostPods is how many Pods an ExecutionHook names, and mostNames how many names a message lists.
+const (
+	mostPods  = 500
+	mostNames = 5
+)
+
+// targets returns the containers that a hook runs in: of running Pods that its filter selects and that
+// have its container.
+func targets(pods []corev1.Pod, hook v1alpha1.HookSpec) ([]v1alpha1.QuiescedContainer, error) {
+	filter := labels.Everything()
+	if hook.PodFilter != nil {
+		var err error
+		if filter, err = metav1.LabelSelectorAsSelector(hook.PodFilter); err != nil {
+			return nil, kernel.Stalled(v1alpha1.HookTargetInvalidReason, "podFilter of hook %q: %w", hook.Name, err)
+		}
+	}
+	var found []v1alpha1.QuiescedContainer
+	for i := range pods {
+		pod := &pods[i]
+		if pod.Status.Phase != corev1.PodRunning || !pod.DeletionTimestamp.IsZero() || !filter.Matches(labels.Set(pod.Labels)) {
+			continue
+		}
+		name := hook.Container
+		if name == "" {
+			name = pod.Spec.Containers[0].Name
+		}
+		if !slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name }) {
+			continue
+		}
+		found = append(found, v1alpha1.QuiescedContainer{
+			HookPod: v1alpha1.HookPod{Name: pod.Name, UID: string(pod.UID), Container: name}, Restarts: restarts(pod, name),
+		})
+	}
+	if len(found) > mostPods {
+		return nil, kernel.Stalled(v1alpha1.HookTargetInvalidReason, "hook %q selects %d Pods, but at most %d are supported: narrow its podFilter", hook.Name, len(found), mostPods)
+	}
+	return found, nil
+}
+
+func restarts(pod *corev1.Pod, container string) int32 {
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name == container {
+			return status.RestartCount
+		}
+	}
+	return 0
+}
+
+// checkQuiesce fails if the application cannot be brought to rest.
+func (s *scope) checkQuiesce(ctx context.Context, plan *v1alpha1.SnapshotPlan, found *contents.Contents, claims []contents.Claim) error {
+	if plan.Quiesce == v1alpha1.QuiesceScaleDown {
+		return s.checkScalable(ctx, found, claims)
+	}
+	for what, hooks := range map[string][]v1alpha1.HookSpec{"pre-hook": plan.PreHooks, "post-hook": plan.PostHooks} {
+		if err := s.checkHooks(ctx, what, hooks, found.Pods); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkHooks fails if a hook has no action, selects nothing, or selects a container that another one
+// selects, too.
+func (s *scope) checkHooks(ctx context.Context, what string, hooks []v1alpha1.HookSpec, pods []corev1.Pod) error {
+	takenBy := map[string]string{}
+	for _, hook := range hooks {
+		err := s.r.read(ctx, types.NamespacedName{Namespace: s.obj.Namespace, Name: hook.ActionName}, &v1alpha1.HookAction{})
+		if apierrors.IsNotFound(err) {
+			return kernel.Stalled(v1alpha1.HookActionNotFoundReason, "HookAction %q of %s %q does not exist in namespace %q", hook.ActionName, what, hook.Name, s.obj.Namespace)
+		}
+		if err != nil {
+			return fmt.Errorf("get HookAction %q: %w", hook.ActionName, err)
+		}
+		selected, err := targets(pods, hook)
+		if err != nil {
+			return err
+		}
+		if len(selected) == 0 {
+			return kernel.Stalled(v1alpha1.HookTargetInvalidReason, "%s %q of ApplicationSnapshotClass %q selects no running container of the application", what, hook.Name, s.obj.Spec.SnapshotClassName)
+		}
+		for _, c := range selected {
+			key := c.Name + "/" + c.Container
+			if other := takenBy[key]; other != "" {
+				return kernel.Stalled(v1alpha1.HookTargetInvalidReason, "%ss %q and %q of ApplicationSnapshotClass %q both select container %q of Pod %q: a container has at most one",
+					what, other, hook.Name, s.obj.Spec.SnapshotClassName, c.Container, c.Name)
+			}
+			takenBy[key] = hook.Name
+		}
+	}
+	return nil
+}
+
+// checkScalable fails if a Pod uses a claim that scaling the workloads of the application to zero does
+// not end.
+func (s *scope) checkScalable(ctx context.Context, found *contents.Contents, claims []contents.Claim) error {
+	var names []string
+	for _, c := range claims {
+		names = append(names, c.GetName())
+	}
+	using, err := scale.Using(ctx, s.r.cluster, s.obj.Namespace, names)
+	if err != nil {
+		return err
+	}
+	var others []string
+	for _, name := range using {
+		ends, err := s.endsWith(ctx, name, scale.Workloads(found))
+		if err != nil {
+			return err
+		}
+		if !ends {
+			others = append(others, name)
+		}
+	}
+	if len(others) > 0 {
+		return kernel.Stalled(v1alpha1.NotQuiescedReason, "Pods %s use claims of the application, but belong to none of its Deployments and StatefulSets, which is what can be scaled to zero: delete them first, or use hooks",
+			excerpt.Names(others, mostNames))
+	}
+	return nil
+}
+
+// endsWith reports whether a Pod belongs to one of the workloads.
+func (s *scope) endsWith(ctx context.Context, name string, workloads []v1alpha1.ScaledWorkload) (bool, error) {
+	pod := &corev1.Pod{}
+	if err := s.r.cluster.Get(ctx, types.NamespacedName{Namespace: s.obj.Namespace, Name: name}, pod); err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	owner := metav1.GetControllerOf(pod)
+	if owner != nil && owner.Kind == "ReplicaSet" {
+		set := &appsv1.ReplicaSet{}
+		if err := s.r.cluster.Get(ctx, types.NamespacedName{Namespace: s.obj.Namespace, Name: owner.Name}, set); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		owner = metav1.GetControllerOf(set)
+	}
+	return owner != nil && slices.ContainsFunc(workloads, func(w v1alpha1.ScaledWorkload) bool {
+		return w.Kind == owner.Kind && w.Name == owner.Name
+	}), nil
+}

@@ -1,0 +1,52 @@
+package applicationsnapshot
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// user returns who needs a content now, for people; empty if nobody does.
+func (r *Reconciler) user(ctx context.Context, content *v1alpha1.ApplicationSnapshotContent) (string, error) {
+	applications := &v1alpha1.StatefulApplicationList{}
+	if err := r.Client.List(ctx, applications, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("list StatefulApplications: %w", err)
+	}
+	for i := range applications.Items {
+		a := &applications.Items[i]
+		if restoring(a) && a.Status.Restore.ContentName == content.Name {
+			return fmt.Sprintf("the restore of StatefulApplication %q of namespace %q", a.Name, a.Namespace), nil
+		}
+	}
+	rollbacks := &v1alpha1.ApplicationRollbackList{}
+	if err := r.Client.List(ctx, rollbacks, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("list ApplicationRollbacks: %w", err)
+	}
+	for i := range rollbacks.Items {
+		if b := &rollbacks.Items[i]; needs(b, content.Spec.SnapshotRef) {
+			return fmt.Sprintf("ApplicationRollback %q of namespace %q", b.Name, b.Namespace), nil
+		}
+	}
+	return "", nil
+}
+
+// needs reports whether a rollback needs a snapshot: the one that it goes to until it has ended, and that of
+// the state before as long as it can be undone.
+func needs(b *v1alpha1.ApplicationRollback, ref *v1alpha1.NamespacedReference) bool {
+	if ref == nil {
+		return false
+	}
+	switch b.Status.Phase {
+	case "", v1alpha1.RollbackReverted, v1alpha1.RollbackFinal, v1alpha1.RollbackFailed:
+		return false
+	}
+	if b.Namespace == ref.Namespace && b.Status.SafetySnapshot == ref.Name {
+		return true
+	}
+	to := b.Spec.Source.SnapshotRef
+	return b.Status.Phase != v1alpha1.RollbackCompleted && to != nil && to.Name == ref.Name && cmp.Or(to.Namespace, b.Namespace) == ref.Namespace
+}

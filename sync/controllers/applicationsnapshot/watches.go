@@ -1,0 +1,122 @@
+package applicationsnapshot
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/fluxcd/pkg/runtime/conditions"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	kernel "waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/snapshot/volumes"
+)
+
+// SetupWithManager adds the controllers of both kinds to a manager. Watches end with ctx.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	r.kernel = kernel.NewKernel(minBackoff, maxBackoff)
+	r.Workers, r.Patience = cmp.Or(r.Workers, defaultWorkers), cmp.Or(r.Patience, defaultPatience)
+	var err error
+	if r.cluster, err = volumes.NewClient(mgr.GetConfig(), mgr.GetRESTMapper()); err != nil {
+		return err
+	}
+	objects, err := dynamic.NewForConfig(mgr.GetConfig())
+	if err != nil {
+		return fmt.Errorf("build client: %w", err)
+	}
+	r.volumes = &volumes.Volumes{Client: r.cluster}
+	r.watch = volumes.NewWatch(ctx, objects, r.wake)
+	r.unused = kernel.NewJobs(ctx, waiting,
+		func(key kernel.Key) { r.waker.Wake(ctrl.Request{NamespacedName: key.NamespacedName}) },
+		func(err error) error { return err })
+	err = ctrl.NewControllerManagedBy(mgr).
+		Named("applicationsnapshot").
+		For(&v1alpha1.ApplicationSnapshot{}, builder.WithPredicates(kernel.Changed())).
+		Watches(&v1alpha1.ApplicationSnapshot{}, handler.Funcs{DeleteFunc: r.gone}).
+		Watches(&v1alpha1.ExecutionHook{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1alpha1.ApplicationSnapshot{}, handler.OnlyControllerOwner()),
+			builder.WithPredicates(hookEnded())).
+		Watches(&v1alpha1.ApplicationSnapshotContent{}, handler.EnqueueRequestsFromMapFunc(boundTo), builder.WithPredicates(deleted())).
+		Watches(&v1alpha1.StatefulApplication{}, handler.EnqueueRequestsFromMapFunc(r.held)).
+		Watches(&v1alpha1.ApplicationRollback{}, handler.EnqueueRequestsFromMapFunc(r.held)).
+		WatchesRawSource(r.waker.Source()).
+		WithOptions(controller.Options{RateLimiter: kernel.NewLimiter(), MaxConcurrentReconciles: r.Workers}).
+		Complete(kernel.Quiet(r))
+	if err != nil {
+		return err
+	}
+	return (&contentReconciler{Reconciler: r, kernel: kernel.NewKernel(minBackoff, maxBackoff)}).setup(mgr)
+}
+
+// waiting is how many snapshots wait for Pods to end at a time: each of them has a watch.
+const waiting = 100
+
+// wake enqueues the snapshot that a VolumeSnapshot belongs to, as long as it is being taken.
+func (r *Reconciler) wake(uid types.UID) {
+	if s := r.sessions.Get(uid); s != nil {
+		r.waker.Wake(ctrl.Request{NamespacedName: s.name})
+	}
+}
+
+// gone drops what is kept of a snapshot that was deleted.
+func (r *Reconciler) gone(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	if obj, ok := e.Object.(*v1alpha1.ApplicationSnapshot); ok {
+		r.forget(obj)
+		r.kernel.Forget(obj.UID)
+	}
+}
+
+// hookEnded passes what changes the outcome of an ExecutionHook, or ends it.
+func hookEnded() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, // by us
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			was, isHook := e.ObjectOld.(*v1alpha1.ExecutionHook)
+			is, _ := e.ObjectNew.(*v1alpha1.ExecutionHook)
+			return isHook && conditions.GetReason(was, v1alpha1.ReadyCondition) != conditions.GetReason(is, v1alpha1.ReadyCondition)
+		},
+	}
+}
+
+// deleted passes the end of an object only.
+func deleted() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(event.UpdateEvent) bool { return false },
+	}
+}
+
+// boundTo returns the snapshot that a content is bound to.
+func boundTo(_ context.Context, obj client.Object) []reconcile.Request {
+	content, ok := obj.(*v1alpha1.ApplicationSnapshotContent)
+	if !ok || content.Spec.SnapshotRef == nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: content.Spec.SnapshotRef.Namespace, Name: content.Spec.SnapshotRef.Name}}}
+}
+
+// held returns the snapshots that are being deleted: a restore or a rollback that needed one may have
+// ended.
+func (r *Reconciler) held(ctx context.Context, _ client.Object) []reconcile.Request {
+	all := &v1alpha1.ApplicationSnapshotList{}
+	if err := r.Client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // the cache has been stopped
+	}
+	var requests []reconcile.Request
+	for i := range all.Items {
+		if !all.Items[i].DeletionTimestamp.IsZero() {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
+		}
+	}
+	return requests
+}
