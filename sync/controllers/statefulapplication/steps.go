@@ -1,0 +1,197 @@
+package statefulapplication
+
+import (
+	"context"
+	"fmt"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/excerpt"
+	"waybill.dev/waybill/sync/manifest"
+	kernel "waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/restore"
+)
+
+// createClaims creates the claims, and waits for those whose volumes are made at once.
+func (w *work) createClaims(ctx context.Context) (v1alpha1.RestorePhase, kernel.Outcome, error) {
+	if err := w.findVolumes(ctx); err != nil {
+		return "", kernel.Outcome{}, err
+	}
+	var problems []manifest.Problem
+	for _, claim := range w.plan.Claims {
+		found, err := w.createClaim(ctx, claim)
+		if err != nil {
+			return "", kernel.Outcome{}, err
+		}
+		if found != nil {
+			problems = append(problems, *found)
+		}
+	}
+	if err := w.refused(len(w.plan.Claims), problems); err != nil {
+		return "", kernel.Outcome{}, err
+	}
+	waiting, err := w.unbound(ctx, true)
+	if err != nil || len(waiting) > 0 {
+		return v1alpha1.RestoreClaims, volumesMissing(waiting), err
+	}
+	return v1alpha1.RestoreObjects, kernel.Outcome{}, nil
+}
+
+func volumesMissing(claims []string) kernel.Outcome {
+	return kernel.Outcome{
+		Unknown: v1alpha1.ProgressingReason,
+		Message: "waiting for the volumes of PersistentVolumeClaims " + excerpt.Names(claims, maxNames),
+	}
+}
+
+// refused records what was created of so many objects, and returns an error if some were refused.
+func (w *work) refused(attempted int, problems []manifest.Problem) error {
+	status := w.obj.Status.Restore
+	status.Created, status.Problems = int32(attempted-len(problems)), kernel.Problems(problems)
+	if len(problems) == 0 {
+		return nil
+	}
+	return kernel.Failed(v1alpha1.RestoreRefusedReason, "%d of %d objects were created; refused: %s",
+		status.Created, status.Objects, problems[0].Error()+excerpt.AndMore(len(problems)-1))
+}
+
+// createClaim creates one claim and, in another namespace than the snapshot's, what leads to the
+// snapshot of its volume.
+func (w *work) createClaim(ctx context.Context, claim restore.Claim) (*manifest.Problem, error) {
+	o := claim.DeepCopy()
+	v := w.volumes[claim.Source]
+	if v == nil {
+		return w.create(ctx, o)
+	}
+	live, err := w.find(ctx, o)
+	if err != nil {
+		return refusal(o, err)
+	}
+	if live != nil && made(live, w.obj) {
+		return nil, nil // what led to the snapshot may have been removed
+	}
+	snapshot := v.snapshot.Name
+	if v.snapshot.Namespace != w.obj.Namespace {
+		snapshot = staticName(w.obj, claim.GetName())
+		for _, static := range w.statics(v, snapshot) {
+			if found, err := w.create(ctx, static); found != nil || err != nil {
+				return found, err
+			}
+		}
+	}
+	if err := v.fill(o, snapshot); err != nil {
+		return nil, err
+	}
+	return w.create(ctx, o)
+}
+
+// statics returns a VolumeSnapshot for the namespace of the application, and the content that leads from
+// it to the snapshot of the driver. That stays when they are deleted.
+func (w *work) statics(v *volume, name string) []*object {
+	spec := map[string]any{
+		"driver": v.content.Spec.Driver, "deletionPolicy": string(snapshotv1.VolumeSnapshotContentRetain),
+		"source":            map[string]any{"snapshotHandle": *v.content.Status.SnapshotHandle},
+		"volumeSnapshotRef": map[string]any{"namespace": w.obj.Namespace, "name": name},
+	}
+	if class := v.content.Spec.VolumeSnapshotClassName; class != nil {
+		spec["volumeSnapshotClassName"] = *class
+	}
+	if mode := v.content.Spec.SourceVolumeMode; mode != nil {
+		spec["sourceVolumeMode"] = string(*mode)
+	}
+	content := static("VolumeSnapshotContent", "", name)
+	content.Object["spec"] = spec
+	snapshot := static("VolumeSnapshot", w.obj.Namespace, name)
+	snapshot.Object["spec"] = map[string]any{"source": map[string]any{"volumeSnapshotContentName": name}}
+	return []*object{content, snapshot}
+}
+
+func static(kind, namespace, name string) *object {
+	o := &unstructured.Unstructured{Object: map[string]any{}}
+	o.SetGroupVersionKind(snapshotv1.SchemeGroupVersion.WithKind(kind))
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	return o
+}
+
+// unbound returns the names of the claims that have no volume yet; with immediate only those whose
+// volumes are made before a Pod uses them. A claim that was deleted is not waited for.
+func (w *work) unbound(ctx context.Context, immediate bool) ([]string, error) {
+	var names []string
+	for _, claim := range w.plan.Claims {
+		if _, ok := w.content.Spec.VolumeSnapshotRefs[claim.Source]; !ok {
+			continue
+		}
+		live, err := w.find(ctx, claim.Unstructured)
+		if err != nil {
+			return nil, fmt.Errorf("get PersistentVolumeClaim %s: %w", claim.GetName(), err)
+		}
+		if live == nil || claimPhase(live) == corev1.ClaimBound || immediate && w.waitsForPod(live) {
+			continue
+		}
+		names = append(names, claim.GetName())
+	}
+	return names, nil
+}
+
+func claimPhase(claim *object) corev1.PersistentVolumeClaimPhase {
+	phase, _, _ := unstructured.NestedString(claim.Object, "status", "phase")
+	return corev1.PersistentVolumeClaimPhase(phase)
+}
+
+// waitsForPod reports whether the volume of a claim is made when a Pod uses it, or nothing makes it.
+func (w *work) waitsForPod(claim *object) bool {
+	name, _, _ := unstructured.NestedString(claim.Object, "spec", "storageClassName")
+	class := w.classes[name]
+	return class == nil || ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
+// createObjects creates everything else, the Application last, and waits for the volumes.
+func (w *work) createObjects(ctx context.Context) (v1alpha1.RestorePhase, kernel.Outcome, error) {
+	var problems []manifest.Problem
+	for _, o := range w.plan.Objects {
+		found, err := w.create(ctx, o)
+		if err != nil {
+			return "", kernel.Outcome{}, err
+		}
+		if found != nil {
+			problems = append(problems, *found)
+		}
+	}
+	attempted := len(w.plan.Claims) + len(w.plan.Objects)
+	if err := w.refused(attempted, problems); err != nil {
+		return "", kernel.Outcome{}, err
+	}
+	found, err := w.create(ctx, w.plan.Application)
+	if err != nil {
+		return "", kernel.Outcome{}, err
+	}
+	if found != nil {
+		problems = append(problems, *found)
+	}
+	if err := w.refused(attempted+1, problems); err != nil {
+		return "", kernel.Outcome{}, err
+	}
+	return w.complete(ctx)
+}
+
+// complete ends the restore once all claims have their volumes: until then the snapshot is needed.
+func (w *work) complete(ctx context.Context) (v1alpha1.RestorePhase, kernel.Outcome, error) {
+	waiting, err := w.unbound(ctx, false)
+	if err != nil || len(waiting) > 0 {
+		return v1alpha1.RestoreObjects, volumesMissing(waiting), err
+	}
+	if err := w.removeStatics(ctx, w.obj); err != nil {
+		return "", kernel.Outcome{}, err
+	}
+	w.obj.Status.Source = &v1alpha1.RestoredFrom{APIGroup: v1alpha1.Group, Kind: v1alpha1.ApplicationSnapshotKind}
+	if ref := w.content.Spec.SnapshotRef; ref != nil {
+		w.obj.Status.Source.Namespace, w.obj.Status.Source.Name, w.obj.Status.Source.UID = ref.Namespace, ref.Name, ref.UID
+	}
+	return v1alpha1.RestoreCompleted, kernel.Outcome{}, nil
+}
