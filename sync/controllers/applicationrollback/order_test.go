@@ -1,0 +1,156 @@
+package applicationrollback_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/hold"
+	"waybill.dev/waybill/test/env/csidriver"
+	"waybill.dev/waybill/test/env/volumes"
+	"waybill.dev/waybill/test/hub"
+)
+
+// S77, S84: what cannot succeed fails before anything is changed.
+func TestRollback_isRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.install(volumes.ImmediateClass)
+	w.write(before)
+	w.Create(&v1alpha1.ApplicationSnapshotClass{
+		ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Snapshotter: v1alpha1.DataHandler,
+		PreHooks: []v1alpha1.HookSpec{{Name: "lock", ActionName: "none"}},
+	})
+	w.snapshot("one")
+	foreign := w.snapshot("foreign")
+	content := &v1alpha1.ApplicationSnapshotContent{}
+	require.True(t, w.Exists(content, foreign.Status.BoundSnapshotContentName))
+	was := content.DeepCopy()
+	content.Status.ApplicationName = "shop"
+	require.NoError(t, w.Client.Status().Patch(t.Context(), content, client.MergeFrom(was)))
+	for name, test := range map[string]struct {
+		edit    func(*v1alpha1.ApplicationRollback)
+		message string
+	}{
+		"class":     {func(r *v1alpha1.ApplicationRollback) { r.Spec.SnapshotClassName = "none" }, `ApplicationSnapshotClass "none" does not exist`},
+		"app":       {func(r *v1alpha1.ApplicationRollback) { r.Spec.ApplicationName = "none" }, `StatefulApplication "none" does not exist`},
+		"snapshot":  {func(r *v1alpha1.ApplicationRollback) { r.Spec.Source.SnapshotRef.Name = "none" }, `ApplicationSnapshot "none" does not exist`},
+		"foreign":   {func(r *v1alpha1.ApplicationRollback) { r.Spec.Source.SnapshotRef.Name = "foreign" }, `is one of StatefulApplication "shop", not of "db"`},
+		"namespace": {func(r *v1alpha1.ApplicationRollback) { r.Spec.Source.SnapshotRef.Namespace = "default" }, `is in namespace "default"`},
+		"hook":      {func(r *v1alpha1.ApplicationRollback) { r.Spec.SnapshotClassName = w.Namespace }, `if the application cannot be brought to rest as its class says`},
+	} {
+		r := w.rollback(name, "one")
+		test.edit(r)
+		w.Create(r)
+		w.awaitPhase(r, v1alpha1.RollbackFailed)
+		assert.Contains(t, r.Status.Error.Message, test.message, name)
+		assert.Empty(t, r.Status.Held)
+		require.NoError(t, w.Client.Delete(t.Context(), r))
+		w.AwaitGone(r, r.Name)
+	}
+	w.requireState(before)
+}
+
+// S54: rollbacks of other snapshotters' classes are left alone.
+func TestRollback_isSomebodyElses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	other := &v1alpha1.ApplicationSnapshotClass{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Snapshotter: "example.com", Quiesce: v1alpha1.QuiesceHooks}
+	w.Create(other)
+	theirs := w.rollback("theirs", "one")
+	theirs.Spec.SnapshotClassName = other.Name
+	shared.Lock()
+	process := shared.process
+	shared.Unlock()
+	require.NoError(t, w.Client.Get(t.Context(), client.ObjectKeyFromObject(other), other))
+	w.AwaitSeen(process, other)
+	w.Create(theirs)
+	mine := w.rollback("mine", "one")
+	w.Create(mine)
+	w.awaitPhase(mine, v1alpha1.RollbackFailed)
+	require.True(t, w.Exists(theirs, "theirs"))
+	assert.Empty(t, theirs.Finalizers)
+	assert.Empty(t, theirs.Status.Phase)
+}
+
+// Two rollbacks of an application take turns.
+func TestRollback_waitsForAnother(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.install(volumes.ImmediateClass)
+	w.write(before)
+	w.snapshot("one")
+	w.write("c")
+	w.snapshot("two")
+	w.write(after)
+	release := w.Driver.Inject(csidriver.Fault{Method: "CreateVolume", Namespace: w.Namespace, Code: 14, Message: "busy"})
+	defer release()
+	first, second := w.rollback("first", "one"), w.rollback("second", "two")
+	w.Create(first)
+	w.awaitPhase(first, v1alpha1.RollbackRestoring)
+	w.Create(second)
+	assert.Contains(t, hub.AwaitReason(w.World, second, v1alpha1.RollbackWaitsReason), `waiting for ApplicationRollback "first" of the same application`)
+	require.True(t, w.Exists(first, "first"))
+	assert.Equal(t, v1alpha1.RollbackRestoring, first.Status.Phase)
+	release()
+	w.awaitPhase(first, v1alpha1.RollbackCompleted)
+	w.awaitPhase(second, v1alpha1.RollbackCompleted)
+	w.requireState("c")
+
+	w.decide(first, v1alpha1.RollbackUndone)
+	assert.Contains(t, hub.AwaitReason(w.World, first, v1alpha1.UndoRefusedReason), "undo what replaced it first")
+	w.decide(second, v1alpha1.RollbackUndone)
+	w.awaitPhase(second, v1alpha1.RollbackReverted)
+	w.requireState(before)
+}
+
+// A rollback that is deleted before it is completed is reverted, and leaves nothing behind.
+func TestRollback_isDeletedInTheMiddle(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.install(volumes.ImmediateClass)
+	w.write(before)
+	w.snapshot("one")
+	w.write(after)
+	release := w.Driver.Inject(csidriver.Fault{Method: "CreateVolume", Namespace: w.Namespace, Code: 14, Message: "busy"})
+	defer release()
+	r := w.rollback("back", "one")
+	w.Create(r)
+	w.awaitPhase(r, v1alpha1.RollbackRestoring)
+	safety := r.Status.SafetySnapshot
+	require.NoError(t, w.Client.Delete(t.Context(), r))
+	w.AwaitGone(r, r.Name)
+	w.requireState(after)
+	w.requireNothingBeside()
+	w.AwaitGone(&v1alpha1.ApplicationSnapshot{}, safety)
+	settings := w.settings()
+	require.True(t, w.Exists(settings, "settings"))
+	_, held := hold.By(settings)
+	assert.False(t, held)
+}
+
+// C65: who deletes a rollback that is completed keeps what it has done.
+func TestRollback_isDeletedAfterwards(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.install(volumes.ImmediateClass)
+	w.write(before)
+	w.snapshot("one")
+	w.write(after)
+	old := w.claim("data-db-0").Spec.VolumeName
+	r := w.rollback("back", "one")
+	w.Create(r)
+	w.awaitPhase(r, v1alpha1.RollbackCompleted)
+	require.NoError(t, w.Client.Delete(t.Context(), r))
+	w.AwaitGone(r, r.Name)
+	w.requireState(before)
+	assert.True(t, w.Eventually(func() bool { return !w.volumeExists(old) }))
+	settings := w.settings()
+	require.True(t, w.Exists(settings, "settings"))
+	_, held := hold.By(settings)
+	assert.False(t, held)
+}

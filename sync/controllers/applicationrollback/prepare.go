@@ -1,0 +1,264 @@
+package applicationrollback
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	kernel "waybill.dev/waybill/sync/reconcile"
+)
+
+var volumeSnapshotKind = schema.GroupVersionKind{Group: "snapshot.storage.k8s.io", Version: "v1", Kind: "VolumeSnapshot"}
+
+func refused(format string, args ...any) error {
+	return kernel.Stalled(v1alpha1.RollbackRefusedReason, format, args...)
+}
+
+func waitFor(format string, args ...any) error {
+	return kernel.Waiting(v1alpha1.RollbackWaitsReason, 0, format, args...)
+}
+
+// prepare checks that the rollback can succeed, and that it is its turn.
+func prepare(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
+	for _, check := range []func(context.Context) error{s.checkClass, s.checkTurn, s.checkApplication, s.checkSnapshot, s.checkVolumes} {
+		if err := check(ctx); err != nil {
+			return v1alpha1.RollbackPending, err
+		}
+	}
+	s.starting.Lock() // from here on, nobody else begins
+	defer s.starting.Unlock()
+	if err := s.checkTurn(ctx); err != nil {
+		return v1alpha1.RollbackPending, err
+	}
+	s.obj.Status.SafetySnapshot = "rollback-" + string(s.obj.UID)
+	return v1alpha1.RollbackSaving, s.enter(ctx, v1alpha1.RollbackSaving)
+}
+
+func (s *scope) checkClass(ctx context.Context) error {
+	class := &v1alpha1.ApplicationSnapshotClass{}
+	err := s.Live.Get(ctx, client.ObjectKey{Name: s.obj.Spec.SnapshotClassName}, class)
+	switch {
+	case apierrors.IsNotFound(err):
+		return refused("snapshotClassName: ApplicationSnapshotClass %q does not exist", s.obj.Spec.SnapshotClassName)
+	case err == nil && class.Snapshotter != v1alpha1.DataHandler:
+		return refused("snapshotClassName: ApplicationSnapshotClass %q is not of snapshotter %s", s.obj.Spec.SnapshotClassName, v1alpha1.DataHandler)
+	}
+	return err
+}
+
+func (s *scope) checkApplication(ctx context.Context) error {
+	if s.obj.Spec.Source.SnapshotRef == nil {
+		return refused("source: only snapshots are supported")
+	}
+	app, err := s.stateful(ctx)
+	if apierrors.IsNotFound(err) {
+		return refused("applicationName: StatefulApplication %q does not exist in namespace %q", s.obj.Spec.ApplicationName, s.obj.Namespace)
+	}
+	if err != nil {
+		return err
+	}
+	name := applicationOf(app)
+	err = s.Live.Get(ctx, s.key(name), &v1alpha1.Application{})
+	if apierrors.IsNotFound(err) {
+		return refused("Application %q does not exist: create a StatefulApplication with a source to restore it", name)
+	}
+	return err
+}
+
+// stateful returns the StatefulApplication that is rolled back.
+func (s *scope) stateful(ctx context.Context) (*v1alpha1.StatefulApplication, error) {
+	app := &v1alpha1.StatefulApplication{}
+	return app, s.Live.Get(ctx, s.key(s.obj.Spec.ApplicationName), app)
+}
+
+// applicationOf returns the name of the Application.
+func applicationOf(app *v1alpha1.StatefulApplication) string {
+	return cmp.Or(app.Spec.ApplicationName, app.Name)
+}
+
+// checkSnapshot checks that the snapshot is one of this application, and ready.
+func (s *scope) checkSnapshot(ctx context.Context) error {
+	ref := s.obj.Spec.Source.SnapshotRef
+	if ref.Namespace != "" && ref.Namespace != s.obj.Namespace {
+		return refused("source: ApplicationSnapshot %q is in namespace %q: an application is rolled back to a snapshot of its own namespace", ref.Name, ref.Namespace)
+	}
+	snapshot := &v1alpha1.ApplicationSnapshot{}
+	err := s.Live.Get(ctx, s.key(ref.Name), snapshot)
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && snapshot.DeletionTimestamp != nil:
+		return refused("source: ApplicationSnapshot %q does not exist, or is being deleted", ref.Name)
+	case err != nil:
+		return err
+	case !ref.Matches(snapshot.UID):
+		return refused("source: ApplicationSnapshot %q was replaced by another one", ref.Name)
+	case snapshot.Status.Phase == v1alpha1.SnapshotFailed:
+		return refused("source: ApplicationSnapshot %q has failed", ref.Name)
+	case snapshot.Status.Phase != v1alpha1.SnapshotReady || snapshot.Status.BoundSnapshotContentName == "":
+		return waitFor("waiting for ApplicationSnapshot %q to become ready", ref.Name)
+	}
+	content := &v1alpha1.ApplicationSnapshotContent{}
+	err = s.Live.Get(ctx, client.ObjectKey{Name: snapshot.Status.BoundSnapshotContentName}, content)
+	switch bound := content.Spec.SnapshotRef; {
+	case apierrors.IsNotFound(err):
+		return refused("source: ApplicationSnapshotContent %q does not exist", snapshot.Status.BoundSnapshotContentName)
+	case err != nil:
+		return err
+	case bound == nil || bound.Namespace != snapshot.Namespace || bound.Name != snapshot.Name || bound.UID != string(snapshot.UID):
+		return refused("source: ApplicationSnapshotContent %q is not bound to ApplicationSnapshot %q", content.Name, snapshot.Name)
+	case content.Status.ApplicationName != s.obj.Spec.ApplicationName:
+		return refused("source: ApplicationSnapshot %q is one of StatefulApplication %q, not of %q", ref.Name, content.Status.ApplicationName, s.obj.Spec.ApplicationName)
+	}
+	s.obj.Status.ContentName = content.Name
+	return nil
+}
+
+// checkVolumes checks that every volume of the snapshot can be restored, and take the place of the one
+// that is there.
+func (s *scope) checkVolumes(ctx context.Context) error {
+	d, err := s.source(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.content.Spec.VolumeSnapshotRefs)) {
+		ref := d.content.Spec.VolumeSnapshotRefs[name]
+		claim := d.claims[name]
+		switch {
+		case claim == nil:
+			return refused("source: the snapshot has no definition of PersistentVolumeClaim %q", name)
+		case ref.Namespace != s.obj.Namespace:
+			return refused("source: VolumeSnapshot %q is in namespace %q: restore the snapshot instead", ref.Name, ref.Namespace)
+		}
+		if _, err := s.restoreSize(ctx, ref.Name); err != nil {
+			return err
+		}
+		if class := ptr.Deref(claim.Spec.StorageClassName, ""); class != "" {
+			err := s.Live.Get(ctx, client.ObjectKey{Name: class}, &storagev1.StorageClass{})
+			if apierrors.IsNotFound(err) {
+				return refused("StorageClass %q of PersistentVolumeClaim %q does not exist: create it", class, name)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if err := s.checkClaim(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkClaim checks a claim whose volume is to be replaced.
+func (s *scope) checkClaim(ctx context.Context, name string) error {
+	claim := &corev1.PersistentVolumeClaim{}
+	err := s.Live.Get(ctx, s.key(name), claim)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil // it is created
+	case err != nil:
+		return err
+	case claim.DeletionTimestamp != nil:
+		return refused("PersistentVolumeClaim %q is being deleted", name)
+	case isResizing(claim):
+		s.watches = true
+		return waitFor("waiting for PersistentVolumeClaim %q to be resized", name)
+	}
+	return nil
+}
+
+// isResizing reports whether the volume of a claim is being made larger.
+func isResizing(claim *corev1.PersistentVolumeClaim) bool {
+	if claim.Status.Phase != corev1.ClaimBound {
+		return false
+	}
+	wanted, is := claim.Spec.Resources.Requests[corev1.ResourceStorage], claim.Status.Capacity[corev1.ResourceStorage]
+	return wanted.Cmp(is) > 0 || slices.ContainsFunc(claim.Status.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {
+		return c.Status == corev1.ConditionTrue &&
+			(c.Type == corev1.PersistentVolumeClaimResizing || c.Type == corev1.PersistentVolumeClaimFileSystemResizePending)
+	})
+}
+
+// restoreSize returns the least size of a volume that is made from a VolumeSnapshot, which must be ready.
+func (s *scope) restoreSize(ctx context.Context, name string) (string, error) {
+	snapshot := &unstructured.Unstructured{}
+	snapshot.SetGroupVersionKind(volumeSnapshotKind)
+	err := s.Live.Get(ctx, s.key(name), snapshot)
+	switch {
+	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || err == nil && snapshot.GetDeletionTimestamp() != nil:
+		return "", refused("source: VolumeSnapshot %q does not exist, or is being deleted", name)
+	case err != nil:
+		return "", err
+	}
+	if ready, _, _ := unstructured.NestedBool(snapshot.Object, "status", "readyToUse"); !ready {
+		return "", refused("source: VolumeSnapshot %q is not ready to use", name)
+	}
+	size, _, _ := unstructured.NestedString(snapshot.Object, "status", "restoreSize")
+	return size, nil
+}
+
+// checkTurn makes one rollback of an application wait for another: for one that runs, and for one that
+// waits and is older.
+func (s *scope) checkTurn(ctx context.Context) error {
+	all := &v1alpha1.ApplicationRollbackList{}
+	if err := s.Live.List(ctx, all, client.InNamespace(s.obj.Namespace)); err != nil {
+		return fmt.Errorf("list ApplicationRollbacks: %w", err)
+	}
+	for i := range all.Items {
+		other := &all.Items[i]
+		if other.UID == s.obj.UID || other.Spec.ApplicationName != s.obj.Spec.ApplicationName {
+			continue
+		}
+		phase := other.Status.Phase
+		if isUnderWay(phase) || phase == v1alpha1.RollbackSaving || phase == v1alpha1.RollbackPending && older(other, s.obj) {
+			return waitFor("waiting for ApplicationRollback %q of the same application", other.Name)
+		}
+	}
+	return nil
+}
+
+func older(a, b *v1alpha1.ApplicationRollback) bool {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(string(a.UID), string(b.UID))) < 0
+}
+
+// save takes a snapshot of the application as it is.
+func save(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
+	snapshot := &v1alpha1.ApplicationSnapshot{}
+	err := s.Live.Get(ctx, s.key(s.obj.Status.SafetySnapshot), snapshot)
+	if apierrors.IsNotFound(err) {
+		snapshot.Name, snapshot.Namespace = s.obj.Status.SafetySnapshot, s.obj.Namespace
+		snapshot.Spec = v1alpha1.ApplicationSnapshotSpec{
+			SnapshotClassName: s.obj.Spec.SnapshotClassName,
+			Source:            v1alpha1.SnapshotSource{Type: v1alpha1.SnapshotSourceApplication, ApplicationName: s.obj.Spec.ApplicationName},
+			Tags:              map[string]string{"rollback": s.obj.Name},
+		}
+		err = s.Live.Create(ctx, snapshot, client.FieldOwner(v1alpha1.FieldManager))
+	}
+	if err != nil {
+		return v1alpha1.RollbackSaving, fmt.Errorf("safety snapshot %q: %w", s.obj.Status.SafetySnapshot, err)
+	}
+	switch {
+	case snapshot.DeletionTimestamp != nil, snapshot.Status.Phase == v1alpha1.SnapshotFailed:
+		why := "it is being deleted"
+		if snapshot.Status.Error != nil {
+			why = snapshot.Status.Error.Message
+		}
+		return v1alpha1.RollbackSaving, kernel.Stalled(v1alpha1.SafetySnapshotFailedReason,
+			"ApplicationSnapshot %q failed: %s; if the application cannot be brought to rest as its class says, use one with quiesce ScaleDown or without hooks as snapshotClassName", snapshot.Name, why)
+	case snapshot.Status.Phase != v1alpha1.SnapshotReady || snapshot.Status.BoundSnapshotContentName == "":
+		s.waits = fmt.Sprintf("ApplicationSnapshot %q to become ready", snapshot.Name)
+		return v1alpha1.RollbackSaving, nil
+	}
+	return v1alpha1.RollbackHolding, nil
+}

@@ -1,0 +1,145 @@
+package applicationrollback
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	kernel "waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/watch"
+)
+
+// parallel is how many rollbacks are advanced at a time.
+const parallel = 4
+
+// SetupWithManager adds the controller to a manager. Watches of namespaces end with ctx.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
+	r.kernel = kernel.NewKernel(minBackoff, maxBackoff)
+	objects, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("build client of metadata: %w", err)
+	}
+	if r.Live == nil {
+		if r.Live, err = client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()}); err != nil {
+			return fmt.Errorf("build client: %w", err)
+		}
+	}
+	waker := &kernel.Waker[ctrl.Request]{}
+	r.watching = &watching{ctx: ctx, client: objects, wake: waker.Wake, feeds: map[ctrl.Request][]*watch.Feed[seen]{}}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("applicationrollback").
+		For(&v1alpha1.ApplicationRollback{}, builder.WithPredicates(kernel.Changed())).
+		Watches(&v1alpha1.ApplicationRollback{}, handler.EnqueueRequestsFromMapFunc(r.waiting)).
+		Watches(&v1alpha1.ApplicationSnapshot{}, handler.EnqueueRequestsFromMapFunc(r.unfinished)).
+		Watches(&v1alpha1.Application{}, handler.EnqueueRequestsFromMapFunc(r.unfinished)).
+		WatchesRawSource(waker.Source()).
+		WithOptions(controller.Options{RateLimiter: kernel.NewLimiter(), MaxConcurrentReconciles: parallel}).
+		Complete(kernel.Quiet(r))
+}
+
+// waiting returns the rollbacks of the same application that have not begun.
+func (r *Reconciler) waiting(ctx context.Context, obj client.Object) []reconcile.Request {
+	changed := obj.(*v1alpha1.ApplicationRollback)
+	return r.those(ctx, obj.GetNamespace(), func(other *v1alpha1.ApplicationRollback) bool {
+		return other.UID != changed.UID && other.Spec.ApplicationName == changed.Spec.ApplicationName && other.Status.Phase == v1alpha1.RollbackPending
+	})
+}
+
+// unfinished returns the rollbacks of the namespace that may wait for an object of it.
+func (r *Reconciler) unfinished(ctx context.Context, obj client.Object) []reconcile.Request {
+	return r.those(ctx, obj.GetNamespace(), func(other *v1alpha1.ApplicationRollback) bool {
+		phase := other.Status.Phase
+		return phase == v1alpha1.RollbackPending || phase == v1alpha1.RollbackSaving || isUnderWay(phase)
+	})
+}
+
+func (r *Reconciler) those(ctx context.Context, namespace string, wanted func(*v1alpha1.ApplicationRollback) bool) []reconcile.Request {
+	all := &v1alpha1.ApplicationRollbackList{}
+	if err := r.Client.List(ctx, all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil // the cache has been stopped
+	}
+	var requests []reconcile.Request
+	for i := range all.Items {
+		if wanted(&all.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
+		}
+	}
+	return requests
+}
+
+// watched are the kinds whose objects a rollback waits for.
+var watched = []schema.GroupVersionResource{
+	{Version: "v1", Resource: "pods"},
+	{Version: "v1", Resource: "persistentvolumeclaims"},
+	{Group: "apps", Version: "v1", Resource: "deployments"},
+	{Group: "apps", Version: "v1", Resource: "statefulsets"},
+}
+
+// watching wakes rollbacks that are under way whenever something happens in their namespaces. It is
+// safe for concurrent use.
+type watching struct {
+	ctx    context.Context
+	client metadata.Interface
+	wake   func(ctrl.Request)
+
+	mu    sync.Mutex
+	feeds map[ctrl.Request][]*watch.Feed[seen]
+}
+
+// seen is all that is known of an object: that there is one.
+type seen struct{ metav1.ObjectMeta }
+
+// GetObjectMeta implements metav1.ObjectMetaAccessor.
+func (s seen) GetObjectMeta() metav1.Object { return &s.ObjectMeta }
+
+// want wakes a rollback from now on. What happened before is shown, too: it is woken once at the start.
+func (w *watching) want(request ctrl.Request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.feeds[request] != nil {
+		return
+	}
+	for _, resource := range watched {
+		source := watch.Metadata(w.client.Resource(resource).Namespace(request.Namespace), "", "")
+		feed := watch.New(source, watch.Sink[seen](sink(func() { w.wake(request) })), reduce)
+		feed.Start(w.ctx)
+		w.feeds[request] = append(w.feeds[request], feed)
+	}
+}
+
+// leave ends that.
+func (w *watching) leave(request ctrl.Request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, feed := range w.feeds[request] {
+		feed.End()
+	}
+	delete(w.feeds, request)
+}
+
+func reduce(object metav1.Object) seen {
+	return seen{metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName()}}
+}
+
+// sink is a function that is called whenever an object was seen.
+type sink func()
+
+// Put implements watch.Sink.
+func (s sink) Put(seen) { s() }
+
+// Drop implements watch.Sink.
+func (s sink) Drop(seen) { s() }
+
+// Replace implements watch.Sink.
+func (s sink) Replace([]seen, string) { s() }

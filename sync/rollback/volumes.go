@@ -1,0 +1,265 @@
+package rollback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// provisionedBy is on every volume that was made for a claim.
+const provisionedBy = "pv.kubernetes.io/provisioned-by"
+
+// ErrGone means that a volume that is to be used does not exist any more.
+var ErrGone = errors.New("does not exist any more")
+
+// Volumes changes the volumes of claims. Client must not read from a cache.
+type Volumes struct {
+	Client client.Client
+}
+
+// Policy returns the reclaim policy of a volume.
+func (v *Volumes) Policy(ctx context.Context, volume string) (corev1.PersistentVolumeReclaimPolicy, error) {
+	pv, err := v.volume(ctx, volume)
+	if err != nil {
+		return "", err
+	}
+	return pv.Spec.PersistentVolumeReclaimPolicy, nil
+}
+
+// SetPolicy sets the reclaim policy of a volume. It is no error if the volume is gone, unless it is to be
+// retained.
+func (v *Volumes) SetPolicy(ctx context.Context, volume string, policy corev1.PersistentVolumeReclaimPolicy) error {
+	pv, err := v.volume(ctx, volume)
+	if errors.Is(err, ErrGone) && policy != corev1.PersistentVolumeReclaimRetain {
+		return nil
+	}
+	if err != nil || pv.Spec.PersistentVolumeReclaimPolicy == policy {
+		return err
+	}
+	patch := fmt.Appendf(nil, `{"spec":{"persistentVolumeReclaimPolicy":%q}}`, policy)
+	if err := v.Client.Patch(ctx, pv, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("set reclaim policy of PersistentVolume %q to %s: %w", volume, policy, err)
+	}
+	return nil
+}
+
+// volume returns a volume that exists and is not being deleted.
+func (v *Volumes) volume(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
+	pv := &corev1.PersistentVolume{}
+	err := v.Client.Get(ctx, client.ObjectKey{Name: name}, pv)
+	if apierrors.IsNotFound(err) || err == nil && pv.DeletionTimestamp != nil {
+		return nil, fmt.Errorf("PersistentVolume %q %w", name, ErrGone)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get PersistentVolume %q: %w", name, err)
+	}
+	return pv, nil
+}
+
+// claim returns a claim; nil if there is none.
+func (v *Volumes) claim(ctx context.Context, key client.ObjectKey) (*corev1.PersistentVolumeClaim, error) {
+	claim := &corev1.PersistentVolumeClaim{}
+	err := v.Client.Get(ctx, key, claim)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get PersistentVolumeClaim %q: %w", key.Name, err)
+	}
+	return claim, nil
+}
+
+// Of returns the volume of a claim: empty if there is no claim, if it is being deleted or has none yet.
+func (v *Volumes) Of(ctx context.Context, namespace, claim string) (string, error) {
+	found, err := v.claim(ctx, client.ObjectKey{Namespace: namespace, Name: claim})
+	if err != nil || found == nil || found.DeletionTimestamp != nil {
+		return "", err
+	}
+	return found.Spec.VolumeName, nil
+}
+
+// Restore creates a claim, which has a data source, beside the one that it was captured of, and returns
+// its volume once it is bound. Until then it says what it waits for. The claim must be marked as that of
+// one rollback by RestoredByAnnotation.
+func (v *Volumes) Restore(ctx context.Context, beside *corev1.PersistentVolumeClaim, node func(context.Context) (string, error)) (volume, waits string, err error) {
+	key := client.ObjectKeyFromObject(beside)
+	found, err := v.claim(ctx, key)
+	if err != nil {
+		return "", "", err
+	}
+	if found == nil {
+		found = beside.DeepCopy()
+		if err := v.Client.Create(ctx, found); err != nil {
+			return "", "", fmt.Errorf("create PersistentVolumeClaim %q: %w", key.Name, err)
+		}
+	}
+	if found.Annotations[v1alpha1.RestoredByAnnotation] != beside.Annotations[v1alpha1.RestoredByAnnotation] || found.DeletionTimestamp != nil {
+		return "", "", apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), key.Name, errors.New("it was created, or deleted, by somebody else"))
+	}
+	if found.Status.Phase == corev1.ClaimBound {
+		return v.proved(ctx, found)
+	}
+	if err := v.choose(ctx, found, node); err != nil {
+		return "", "", err
+	}
+	return "", fmt.Sprintf("PersistentVolumeClaim %q to be bound", key.Name), nil
+}
+
+// proved returns the volume of a claim, if it was made for just this claim.
+func (v *Volumes) proved(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, string, error) {
+	pv, err := v.volume(ctx, claim.Spec.VolumeName)
+	if err != nil {
+		return "", "", err
+	}
+	if pv.Annotations[provisionedBy] == "" || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID {
+		return "", "", apierrors.NewForbidden(corev1.Resource("persistentvolumes"), pv.Name,
+			fmt.Errorf("it was not provisioned for PersistentVolumeClaim %q", claim.Name))
+	}
+	return pv.Name, "", nil
+}
+
+// Swap binds the claim to a volume, whatever claim had that name before, and whatever claim the volume
+// was bound to. It returns what it waits for; empty once the claim is bound. Both volumes, those in keep
+// and the one to be used, are retained.
+func (v *Volumes) Swap(ctx context.Context, want *corev1.PersistentVolumeClaim, volume string, keep ...string) (waits string, err error) {
+	key := client.ObjectKeyFromObject(want)
+	now, err := v.claim(ctx, key)
+	if err != nil {
+		return "", err
+	}
+	if now != nil && now.Spec.VolumeName == volume && now.DeletionTimestamp == nil {
+		if now.Status.Phase == corev1.ClaimBound {
+			return "", nil
+		}
+		return fmt.Sprintf("PersistentVolumeClaim %q to be bound", key.Name), nil
+	}
+	if err := v.retain(ctx, volume, keep); err != nil {
+		return "", err
+	}
+	if waits, err := v.remove(ctx, now); waits != "" || err != nil {
+		return waits, err
+	}
+	pv, err := v.volume(ctx, volume)
+	if err != nil {
+		return "", err
+	}
+	if waits, err := v.reserve(ctx, pv, key); waits != "" || err != nil {
+		return waits, err
+	}
+	if err := v.Client.Create(ctx, fitting(want, pv)); err != nil && !apierrors.IsAlreadyExists(err) {
+		return "", fmt.Errorf("create PersistentVolumeClaim %q: %w", key.Name, err)
+	}
+	return fmt.Sprintf("PersistentVolumeClaim %q to be bound", key.Name), nil
+}
+
+// retain keeps volumes from being reclaimed.
+func (v *Volumes) retain(ctx context.Context, volume string, keep []string) error {
+	for _, name := range keep {
+		err := v.SetPolicy(ctx, name, corev1.PersistentVolumeReclaimRetain)
+		if err != nil && !errors.Is(err, ErrGone) {
+			return err
+		}
+	}
+	return v.SetPolicy(ctx, volume, corev1.PersistentVolumeReclaimRetain)
+}
+
+// reserve makes a volume wait for a claim of this name, after the claim that it was bound to is gone.
+func (v *Volumes) reserve(ctx context.Context, pv *corev1.PersistentVolume, key client.ObjectKey) (waits string, err error) {
+	ref := pv.Spec.ClaimRef
+	if ref != nil && ref.UID != "" {
+		bound, err := v.claim(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name})
+		if err != nil {
+			return "", err
+		}
+		if bound != nil && bound.UID == ref.UID {
+			if ref.Namespace != key.Namespace {
+				return "", apierrors.NewForbidden(corev1.Resource("persistentvolumes"), pv.Name, errors.New("it is bound to a claim of another namespace"))
+			}
+			if waits, err := v.remove(ctx, bound); waits != "" || err != nil {
+				return waits, err
+			}
+		}
+	}
+	if ref != nil && ref.UID == "" && ref.Namespace == key.Namespace && ref.Name == key.Name {
+		return "", nil
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"spec":{"claimRef":{"apiVersion":"v1","kind":"PersistentVolumeClaim","namespace":%q,"name":%q,"uid":null,"resourceVersion":null}}}`,
+		pv.ResourceVersion, key.Namespace, key.Name)
+	if err := v.Client.Patch(ctx, pv, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return "", fmt.Errorf("reserve PersistentVolume %q for PersistentVolumeClaim %q: %w", pv.Name, key.Name, err)
+	}
+	return "", nil
+}
+
+// remove deletes a claim, and says that it waits until the claim is gone.
+func (v *Volumes) remove(ctx context.Context, claim *corev1.PersistentVolumeClaim) (waits string, err error) {
+	if claim == nil {
+		return "", nil
+	}
+	if claim.DeletionTimestamp == nil {
+		err := v.Client.Delete(ctx, claim, client.Preconditions{UID: &claim.UID})
+		if client.IgnoreNotFound(err) != nil {
+			return "", fmt.Errorf("delete PersistentVolumeClaim %q: %w", claim.Name, err)
+		}
+	}
+	return fmt.Sprintf("PersistentVolumeClaim %q to be deleted", claim.Name), nil
+}
+
+// fitting returns the claim as it can be bound to the volume.
+func fitting(want *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) *corev1.PersistentVolumeClaim {
+	claim := want.DeepCopy()
+	claim.Spec.VolumeName, claim.Spec.DataSource, claim.Spec.DataSourceRef = pv.Name, nil, nil
+	claim.Spec.StorageClassName, claim.Spec.VolumeMode = ptr.To(pv.Spec.StorageClassName), pv.Spec.VolumeMode
+	delete(claim.Annotations, corev1.BetaStorageClassAnnotation)
+	if len(claim.Spec.AccessModes) == 0 || slices.ContainsFunc(claim.Spec.AccessModes, func(m corev1.PersistentVolumeAccessMode) bool {
+		return !slices.Contains(pv.Spec.AccessModes, m)
+	}) {
+		claim.Spec.AccessModes = pv.Spec.AccessModes
+	}
+	size, asked := pv.Spec.Capacity[corev1.ResourceStorage], claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	if asked.IsZero() || asked.Cmp(size) > 0 {
+		claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: size}
+	}
+	return claim
+}
+
+// Discard deletes a volume that was restored, and the claim beside or under the name that it has, if
+// that is bound to it. It returns what it waits for.
+func (v *Volumes) Discard(ctx context.Context, beside client.ObjectKey, mark, volume string) (waits string, err error) {
+	claim, err := v.claim(ctx, beside)
+	if err != nil {
+		return "", err
+	}
+	if claim != nil && claim.Annotations[v1alpha1.RestoredByAnnotation] != mark {
+		claim = nil // of somebody else
+	}
+	if claim != nil && volume == "" && claim.Status.Phase == corev1.ClaimBound {
+		if volume, _, err = v.proved(ctx, claim); err != nil && !errors.Is(err, ErrGone) && !apierrors.IsForbidden(err) {
+			return "", err
+		}
+	}
+	if volume != "" {
+		if err := v.SetPolicy(ctx, volume, corev1.PersistentVolumeReclaimDelete); err != nil {
+			return "", err
+		}
+	}
+	return v.remove(ctx, claim)
+}
+
+// Remove deletes the claim of that name, if it has this volume. It returns what it waits for.
+func (v *Volumes) Remove(ctx context.Context, key client.ObjectKey, volume string) (waits string, err error) {
+	claim, err := v.claim(ctx, key)
+	if err != nil || claim == nil || claim.Spec.VolumeName != volume {
+		return "", err
+	}
+	return v.remove(ctx, claim)
+}
