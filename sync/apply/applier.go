@@ -35,6 +35,9 @@ type Options struct {
 	// of watches, and must always give the same answer for an owner. Nil means that no status is
 	// kept.
 	Status func(Owner) bool
+	// Rollbacks is the same API server under the identity that reads ApplicationRollbacks. Default: that
+	// of the target.
+	Rollbacks Target
 	// NotifyStatus is called with an owner for which Status returns true when the status of an
 	// object with its mark changes, even of one that could not be applied as it is wanted now.
 	// Another Apply would do nothing about that. Like Notify, it must return at once. May be nil.
@@ -47,7 +50,9 @@ type Applier struct {
 	// ctx bounds the life of the watches, which outlive the calls that start them.
 	ctx    context.Context
 	target Target
-	notify func(Owner)
+	// rollbacks is Options.Rollbacks.
+	rollbacks Target
+	notify    func(Owner)
 	// status and notifyStatus are Options.Status and NotifyStatus.
 	status       func(Owner) bool
 	notifyStatus func(Owner)
@@ -71,6 +76,9 @@ func New(ctx context.Context, target Target, options Options) *Applier {
 		notifyStatus: options.NotifyStatus,
 		holders:      make(map[Owner]*holder),
 		kinds:        make(map[schema.GroupVersionKind]*kind),
+	}
+	if a.rollbacks = options.Rollbacks; a.rollbacks == nil {
+		a.rollbacks = target
 	}
 	a.definitions = watch.NewDefinitions(ctx, target, a.tell)
 	a.namespaces = newNamespaces(a)

@@ -16,7 +16,7 @@ func (a *Applier) Apply(ctx context.Context, request Request) Result {
 	defer cancel()
 	r, err := a.newRun(ctx, request)
 	if err != nil {
-		return Result{Inventory: request.Inventory, Err: watch.Stable(err)}
+		return Result{Inventory: request.Inventory, Held: request.Held, Err: watch.Stable(err)}
 	}
 	defer r.holder.release()
 	r.holder.health.Store(request.Health || r.holder.watched.Load().wantsHealth())

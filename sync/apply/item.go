@@ -32,8 +32,10 @@ type item struct {
 	// sight is what is known of the live object. Set by outdated, completed by a
 	// look-up.
 	sight sight
-	// applied is what was written; nil if nothing was.
+	// applied is what was written, or left as it is because it is held; nil if nothing was.
 	applied *record
+	// hold is that of the object; nil if there is none, or the object was not looked at.
+	hold *v1alpha1.Hold
 	outcome
 }
 
@@ -103,6 +105,7 @@ func newItem(object manifest.Object, request Request) (*item, error) {
 	it.metadata = metadata
 	it.adopt = adoptionOf(annotations[v1alpha1.AdoptAnnotation], request.Adopt)
 	it.force = forcingOf(annotations[v1alpha1.ForceAnnotation], request.Force)
+	delete(annotations, v1alpha1.HeldByAnnotation) // which rollbacks set, and exported manifests may have
 	labels[v1alpha1.OwnerHashLabel] = request.Owner.Hash()
 	annotations[v1alpha1.OwnerAnnotation] = request.Owner.String()
 	if it.id.Group == "" && it.id.Kind == "Secret" {

@@ -37,6 +37,10 @@ type record struct {
 	// uid and fields are what the API server answered.
 	uid    types.UID
 	fields digest
+	// heldBy is that of the object that was decided on: another value means that there is something new
+	// to decide. isHeld: the object was not applied, but left as it was.
+	heldBy string
+	isHeld bool
 	// awaits is the resource version at which Helm wrote the object, until a watch has shown it at
 	// that version or a later one: what it shows of earlier ones is not compared.
 	awaits string
@@ -49,7 +53,7 @@ func (r *record) awaiting(l *live) bool {
 
 // shown returns the record once a watch has shown the object as it was written, or later.
 func (r *record) shown() *record {
-	return &record{holder: r.holder, desired: r.desired, uid: r.uid, fields: r.fields}
+	return &record{holder: r.holder, desired: r.desired, uid: r.uid, fields: r.fields, heldBy: r.heldBy}
 }
 
 // voided returns what is left of the record once it does not say any more what is right: of what
@@ -64,7 +68,7 @@ func (r *record) voided() *record {
 
 // matches reports whether a live object is what was applied.
 func (r *record) matches(l *live) bool {
-	return l != nil && l.uid == r.uid && l.fields == r.fields && l.owner == r.holder.mark && !l.deleting
+	return l != nil && l.uid == r.uid && l.fields == r.fields && l.owner == r.holder.mark && l.heldBy == r.heldBy && !l.deleting
 }
 
 // show records a new state of the live object and returns the holders that this concerns: the
@@ -100,7 +104,7 @@ func (l *live) alike(other *live) bool {
 	if l == nil || other == nil {
 		return l == other
 	}
-	return l.uid == other.uid && l.fields == other.fields && l.owner == other.owner && l.deleting == other.deleting
+	return l.uid == other.uid && l.fields == other.fields && l.owner == other.owner && l.heldBy == other.heldBy && l.deleting == other.deleting
 }
 
 // healthDiffers reports whether the health changed in a way that the owner is notified of. The

@@ -3,6 +3,8 @@ package apply
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"waybill.dev/waybill/sync/health"
 	"waybill.dev/waybill/sync/manifest"
 )
@@ -16,6 +18,9 @@ type Observation struct {
 	// Drifted are objects that are no longer as they were applied, or as they were when Watch was
 	// called.
 	Drifted []manifest.ID
+	// HeldBy is the ApplicationRollback that one of these says it is held by. Whoever may edit it may
+	// have written that.
+	HeldBy types.NamespacedName
 	// Unwatched are kinds, each in a namespace, of which there are objects and no watch shows changes:
 	// Apply did not wait for one, or it was lost, because a right was taken away or the kind is not
 	// served any more. Only another Apply or Watch begins one that may be had instead.
@@ -57,6 +62,9 @@ func (a *Applier) Observe(owner Owner) (Observation, bool) {
 			switch condition {
 			case drifted:
 				o.Drifted = append(o.Drifted, item.ID)
+				if by := key.kind.heldBy(key.name); by.Name != "" {
+					o.HeldBy = by
+				}
 			case unwatched:
 				o.addUnwatched(key)
 			}

@@ -32,6 +32,9 @@ type live struct {
 	fields digest
 	// keeper says, for a message, who keeps an object that has no owner annotation; empty for nobody.
 	keeper string
+	// heldBy is the annotation apps.waybill.dev/held-by, which anybody may have written; empty if it
+	// names nothing that could hold the object.
+	heldBy string
 	// deleting: the object has a deletionTimestamp.
 	deleting bool
 	// keep: the object must not be pruned, says an annotation that we set.
@@ -69,6 +72,7 @@ func observe(object metav1.Object, full bool) *observed {
 		keeper:   KeeperOf(object),
 		deleting: object.GetDeletionTimestamp() != nil,
 		keep:     Keeps(object),
+		heldBy:   heldBy(object),
 	}
 	if u, ok := object.(*unstructured.Unstructured); ok && full {
 		l.status, l.message = health.Of(u)

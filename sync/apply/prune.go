@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply/inventory"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/watch"
@@ -24,6 +25,8 @@ type removal struct {
 	sight sight
 	// done: nothing of ours is left.
 	done bool
+	// hold is that of an object that stays for now; nil if there is none.
+	hold *v1alpha1.Hold
 	outcome
 }
 
@@ -180,6 +183,8 @@ func (r *run) remove(ctx context.Context, rm *removal) {
 			return
 		case live.deleting:
 			r.awaitRemoval(rm)
+			return
+		case r.awaitsRollback(ctx, rm):
 			return
 		}
 		err := r.delete(ctx, rm)

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/health"
 	"waybill.dev/waybill/sync/manifest"
 )
@@ -48,6 +49,9 @@ type Request struct {
 	// so that a crash leaves nothing behind that nobody knows of. Its error ends the Apply
 	// before anything is written.
 	Intent func(context.Context, []manifest.ID) error
+	// Held are the holds that the last Result named, as they were kept since: what is remembered of them
+	// must survive a restart.
+	Held []v1alpha1.Hold
 	// Progress, if not nil, counts how far the Apply has come.
 	Progress *Progress
 }
@@ -81,6 +85,11 @@ type Result struct {
 	// meant to serve the kind, of which Notify is not called. The owner has to look again every few
 	// minutes to find out.
 	Unannounced bool
+	// Held names the objects that an ApplicationRollback holds. An object that is left as it is, because
+	// nothing else is wanted of it since it was held, counts as applied. Sorted. What ends a hold is mostly
+	// seen as a change of the object, and Notify is called; but the rollback is not watched, so that Unseen
+	// is set.
+	Held []v1alpha1.Hold
 	// Health of the requested objects; zero unless it was asked for.
 	Health health.Summary
 	// Err is set if the cluster as a whole failed: it is unreachable or refuses the credentials, or

@@ -8,8 +8,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply/inventory"
 	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/hold"
 	"waybill.dev/waybill/sync/manifest"
 )
 
@@ -26,6 +28,10 @@ type run struct {
 
 	// unkept has what is pruned although it carries the prune annotation.
 	unkept map[manifest.ID]bool
+
+	// held has the holds of the request, and rollbacks finds out what they are worth.
+	held      map[manifest.ID]v1alpha1.Hold
+	rollbacks *hold.Rollbacks
 
 	// items are the requested objects, in their order. Set by prepare.
 	items []*item
@@ -87,6 +93,8 @@ func (a *Applier) newRun(ctx context.Context, request Request) (*run, error) {
 		request:   request,
 		delivered: make(map[manifest.ID]bool, len(request.Inventory)),
 		unkept:    make(map[manifest.ID]bool, len(request.Unkept)),
+		held:      make(map[manifest.ID]v1alpha1.Hold, len(request.Held)),
+		rollbacks: hold.NewRollbacks(a.rollbacks.Dynamic()),
 		defined:   make(map[kindName]*item),
 		needed:    make(scopes),
 		groups:    make(map[string]bool),
@@ -94,6 +102,9 @@ func (a *Applier) newRun(ctx context.Context, request Request) (*run, error) {
 	}
 	for _, id := range request.Inventory {
 		r.delivered[id.Key()] = true
+	}
+	for _, h := range request.Held {
+		r.held[manifest.ID{Group: h.Group, Kind: h.Kind, Namespace: h.Namespace, Name: h.Name}] = h
 	}
 	for _, id := range request.Unkept {
 		r.unkept[id.Key()] = true
@@ -176,6 +187,9 @@ func (r *run) finish() Result {
 		// Not everything was looked at. What is gone is noticed next time.
 		r.holder.needed = r.needed.with(r.holder.needed)
 		result.Inventory = inventory.Merge(r.request.Inventory, r.wanted())
+	}
+	if result.Held = r.holds(); r.err != nil {
+		result.Held = r.request.Held
 	}
 	r.publish(result)
 	if r.request.Health {

@@ -23,7 +23,12 @@ func (r *run) write(ctx context.Context, it *item) {
 		if !it.sight.known && !r.lookUp(ctx, it) {
 			return
 		}
-		switch v := decide(r.evidence(it)); v {
+		v := decide(r.evidence(it))
+		if v != leave && r.heldBack(ctx, it) {
+			r.leaveHeld(it)
+			return
+		}
+		switch v {
 		case leave:
 			r.conflict(it)
 			return
@@ -107,6 +112,9 @@ func (r *run) patch(ctx context.Context, it *item, force bool) error {
 		it.action = it.actionFor(applied)
 	}
 	it.applied = &record{holder: r.holder, desired: it.desired, uid: applied.uid, fields: applied.fields}
+	if it.sight.live != nil {
+		it.applied.heldBy = it.sight.live.heldBy // one that was set meanwhile is still to be decided on
+	}
 	it.kind.settle(it.name(), applied, it.applied)
 	logr.FromContextOrDiscard(ctx).V(1).Info("Applied", "object", it.id.String(), "action", it.action)
 	return nil

@@ -42,6 +42,8 @@ const (
 	// ReasonAltered: the record of a release differs from what was noted, so it is neither run nor
 	// applied. Ensure creates another revision from the chart.
 	ReasonAltered Reason = "Altered"
+	// ReasonNoRevision: the history of the release does not have the revision that is asked for.
+	ReasonNoRevision Reason = "NoRevision"
 	// ReasonCRD: the chart would replace a CRD that others brought, or remove versions or fields of one.
 	// Nothing was written.
 	ReasonCRD Reason = "CRD"

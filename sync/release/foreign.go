@@ -197,5 +197,6 @@ func (s *store) status(r *helmrelease.Release) v1alpha1.ReleaseStatus {
 		status.Chart = r.Chart.Metadata.Name + "-" + r.Chart.Metadata.Version
 	}
 	status.Fallback = s.goodBefore(r.Version)
+	status.Earlier = s.earlier(status)
 	return status
 }

@@ -24,6 +24,9 @@ const (
 	correct kind = "correct"
 	// compare compares every object with the cluster and puts right what differs.
 	compare kind = "compare"
+	// attend watches what is held, and goBack rolls it back to the revision that its objects are of.
+	attend kind = "attend"
+	goBack kind = "return"
 	// uninstall removes everything.
 	uninstall kind = "uninstall"
 )
@@ -94,7 +97,9 @@ func (d *driver) act(ctx context.Context, s *scope) error {
 
 // unfinished reports whether something else is wanted than what was installed, or tried, and can
 // perhaps be had. Another pass sees to it before anything is said of what is installed.
-func (s *scope) unfinished() bool { return s.unmet() == nil && s.session.installed.digest != s.digest }
+func (s *scope) unfinished() bool {
+	return s.unmet() == nil && !s.session.holding.held() && s.session.installed.digest != s.digest
+}
 
 // perform runs an action outside the workers. If the cluster reported a change by others while it ran,
 // the installation is reconciled once more: the wake for that change was spent on the end of the
@@ -131,6 +136,9 @@ func (d *driver) onTerms(ctx context.Context, installation types.NamespacedName)
 
 // due returns the action to begin now; nil if there is none.
 func (d *driver) due(s *scope) *action {
+	if s.session.holding.held() {
+		return d.dueHeld(s)
+	}
 	if got := s.session.prepared; got != nil && s.mustInstall(got) {
 		m := d.methods[s.method()]
 		return &action{kind: install, prepared: got, work: func(ctx context.Context, p plan) acted { return d.installOnce(ctx, m, p, got.files) }}
@@ -212,7 +220,7 @@ func (d *driver) drifted(s *scope) ([]manifest.ID, bool) {
 // start there was nothing to install, or nothing that could be had.
 func (s *scope) compareDue() bool {
 	unwatched := !s.session.acted && (s.unmet() != nil || s.session.failure != nil)
-	return unwatched || s.isDue(s.session.compareAt) || s.retryDue(s.session.correction)
+	return unwatched || s.isDue(s.session.compareAt) || s.isDue(s.session.holding.at) || s.retryDue(s.session.correction)
 }
 
 // startInterval starts the interval between full comparisons anew when the spec changes it.

@@ -48,7 +48,7 @@ func (s *scope) awaitHealthAnew() {
 // was given up from being installed again.
 func (s *scope) givesUp() bool {
 	o := s.options()
-	return o != nil && o.Atomic && s.lost == nil && s.isDue(s.healthDue()) && s.fetching != fetchingWanted && s.session.installed.moved != ""
+	return o != nil && o.Atomic && !s.session.holding.held() && s.lost == nil && s.isDue(s.healthDue()) && s.fetching != fetchingWanted && s.session.installed.moved != ""
 }
 
 // overdue reports whether what was installed last must be given up, because it has never been

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -138,7 +139,7 @@ func (d *driver) notify(owner apply.Owner) {
 // sources returns what the driver's controller watches in its cluster until ctx ends.
 func (d *driver) sources(ctx context.Context) []source.Source {
 	installations := source.Kind[client.Object](leasedCache{d.cluster.Cache(), ctx}, &v1alpha1.ApplicationInstallation{},
-		&handler.EnqueueRequestForObject{}, reconcile.Changed())
+		&handler.EnqueueRequestForObject{}, predicate.Or(reconcile.Changed(), heldChanged()))
 	return []source.Source{installations, d.waker.Source()}
 }
 

@@ -14,7 +14,7 @@ import (
 // crash at any later line, it is known what to uninstall, and what was being rendered.
 func (d *driver) recordIntent(ctx context.Context, s *scope) error {
 	got := s.session.prepared
-	if s.session.running != nil || got == nil || !s.mustInstall(got) {
+	if s.session.running != nil || got == nil || s.session.holding.held() || !s.mustInstall(got) {
 		return nil
 	}
 	if err := d.noteRendering(s, got); err != nil {

@@ -72,12 +72,13 @@ func (m kustomizeMethod) apply(ctx context.Context, p plan, f *files) (acted, []
 		Health:           true,
 		Intent:           m.declare(p),
 		As:               writers(p),
+		Held:             p.held,
 	}
 	if p.doing != nil {
 		request.Progress = &p.doing.applied
 	}
 	result := m.applier.Apply(ctx, request)
-	got := acted{inventory: result.Inventory, waiting: result.Waiting, warnings: result.Warnings}
+	got := acted{inventory: result.Inventory, waiting: result.Waiting, warnings: result.Warnings, applied: &result}
 	got.problems = append(got.problems, f.problems...)
 	got.problems = append(got.problems, advised(result.Problems)...)
 	if result.Err != nil {

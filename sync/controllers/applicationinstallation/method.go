@@ -38,6 +38,8 @@ type plan struct {
 	values     map[string]any
 	source     origin
 	digest     string
+	// held has the objects of a kustomization that were held when they were last applied.
+	held []v1alpha1.Hold
 	// lookup lets templates look up objects of the cluster.
 	lookup bool
 	// target is the cluster under the identity that the installation acts as; set by actingAs.
@@ -100,6 +102,7 @@ func (d *driver) plan(s *scope) plan {
 		values:     s.values,
 		source:     origin{version: s.version, credentials: s.credentials, authorities: s.authorities},
 		digest:     s.digest,
+		held:       s.heldObjects(),
 		lookup:     s.lookup(),
 		deployed:   &s.session.deployed,
 	}

@@ -40,6 +40,12 @@ type acted struct {
 	warnings []manifest.Problem
 	// waiting is what will arrive as an event: a kind, a namespace, the end of an object.
 	waiting []manifest.ID
+	// returned says that a held release went back to the revision of its objects, or cannot, and
+	// notReturned why not.
+	returned    bool
+	notReturned string
+	// applied is the outcome of an apply, of method kustomize; nil if there was none.
+	applied *apply.Result
 	// settle waits a moment for what was installed; nil for nothing.
 	settle func(context.Context)
 	// drifted is what was found and left as it is, corrected what was corrected: how each object
@@ -110,6 +116,10 @@ func (d *driver) take(s *scope, a *action, result acted) {
 	x := s.session
 	x.acted = true
 	s.inst.Status.Release = x.deployed.known()
+	if result.applied != nil {
+		x.holding.holdObjects(*result.applied, s.now)
+		s.showHold()
+	}
 	if a.kind == install || a.kind == compare {
 		x.compareAt = after(s.interval())
 	}
@@ -118,6 +128,8 @@ func (d *driver) take(s *scope, a *action, result acted) {
 		x.rendering, s.inst.Status.Rendering = nil, nil
 		s.takeInstall(a.prepared, result)
 		x.install.ended(a.requested, result.failure, d.kernel.Backoff)
+	case goBack:
+		s.takeReturn(a, result)
 	case rollBack:
 		s.takeRollback(a.why, result)
 		x.install.ended(a.requested, result.failure, d.kernel.Backoff)

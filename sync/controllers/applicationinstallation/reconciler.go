@@ -26,6 +26,7 @@ import (
 
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions;kubernetesclusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesclusters/status,verbs=patch
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationrollbacks,verbs=get
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -145,6 +146,7 @@ func (d *driver) run(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	for _, step := range []func(context.Context, *scope) error{
 		d.restore,
 		d.want,
+		d.heed,
 		d.recordIntent,
 		d.act,
 	} {

@@ -81,7 +81,7 @@ func (s *scope) method() v1alpha1.Method {
 func (s *scope) isDue(at time.Time) bool { return !at.IsZero() && !at.After(s.now) }
 
 // requeueAfter returns the time until the earliest of these: the next look at a moving source, the
-// next comparison, the next tries, and the time by which objects must be healthy.
+// next comparison, the next tries, the next look at a rollback, and the time by which objects must be healthy.
 func (s *scope) requeueAfter() time.Duration {
-	return reconcile.UntilNext(s.now, s.session.look.At, s.session.compareAt, s.session.install.At, s.session.correction.At, s.healthDue())
+	return reconcile.UntilNext(s.now, s.session.look.At, s.session.compareAt, s.session.install.At, s.session.correction.At, s.healthDue(), s.session.holding.at)
 }

@@ -71,6 +71,9 @@ type session struct {
 	result     acted
 	correction attempts
 
+	// holding says whether an ApplicationRollback holds what is installed.
+	holding holding
+
 	// healthAwaited is when what is installed was written; zero once it has been healthy, and
 	// without wait.
 	healthAwaited time.Time
@@ -104,6 +107,7 @@ func (s *session) restore(inst *v1alpha1.ApplicationInstallation) {
 		reason := cmp.Or(conditions.GetReason(inst, v1alpha1.InstalledCondition), v1alpha1.NotHealthyReason)
 		s.failure = reconcile.Stalled(reason, "%s", conditions.GetMessage(inst, v1alpha1.InstalledCondition))
 	}
+	s.restoreHold(inst)
 	s.restored = true
 }
 

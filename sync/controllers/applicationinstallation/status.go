@@ -52,6 +52,10 @@ func (d *driver) report(s *scope) (reconcile.Outcome, error) {
 
 // reportAll reports what is installed, and why that is not what is wanted.
 func (d *driver) reportAll(s *scope) (reconcile.Outcome, error) {
+	if h := &s.session.holding; h.atWork && h.held() && s.unmet() == nil && s.session.installed.digest != s.digest {
+		message := fmt.Sprintf("waiting until ApplicationRollback %s has ended", h.by)
+		return reconcile.Outcome{Unknown: v1alpha1.ProgressingReason, Message: message, RequeueAfter: s.requeueAfter()}, nil
+	}
 	unmet := s.unmet()
 	if unmet != nil && !s.session.acted {
 		return s.failedToGet(unmet)
@@ -115,7 +119,7 @@ func (d *driver) reportHealth(s *scope) (reconcile.Outcome, error) {
 		return s.notHealthy(seen.Health)
 	}
 	s.session.healthAwaited = time.Time{}
-	return reconcile.Outcome{Message: s.message() + s.session.result.unwatched(), RequeueAfter: s.requeueAfter()}, nil
+	return reconcile.Outcome{Message: s.message() + s.session.result.unwatched() + s.holdNote(), RequeueAfter: s.requeueAfter()}, nil
 }
 
 // dropWarnings drops the warnings of what is watched by now: a right to watch was granted, and if

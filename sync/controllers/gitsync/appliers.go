@@ -27,16 +27,16 @@ func newAppliers(notify func(string, apply.Owner)) *appliers {
 	return &appliers{notify: notify, byView: map[*cluster.Cluster]*sharedApplier{}}
 }
 
-// hold returns the applier of a cluster under one identity. The applier exists until every owner
-// that holds it has let it go.
-func (a *appliers) hold(view *cluster.Cluster, owner apply.Owner) *apply.Applier {
+// hold returns the applier of a cluster under one identity; base is the cluster as Waybill itself sees
+// it. The applier exists until every owner that holds it has let it go.
+func (a *appliers) hold(view, base *cluster.Cluster, owner apply.Owner) *apply.Applier {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	found := a.byView[view]
 	if found == nil {
 		ctx, end := context.WithCancel(view.Context())
 		name := view.Name().Name
-		options := apply.Options{Notify: func(o apply.Owner) { a.notify(name, o) }}
+		options := apply.Options{Notify: func(o apply.Owner) { a.notify(name, o) }, Rollbacks: base}
 		found = &sharedApplier{Applier: apply.New(ctx, view, options), end: end, holders: map[apply.Owner]bool{}}
 		a.byView[view] = found
 	}

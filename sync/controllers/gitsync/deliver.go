@@ -92,6 +92,7 @@ func (r *Reconciler) handOver(s *scope, t *target) {
 		Adopt:            s.gs.Spec.Adopt,
 		Force:            s.gs.Spec.Force,
 		Survey:           true,
+		Held:             s.held(t),
 	}
 	r.begin(s, t)
 	applier, timeout, progress := t.applier, s.gs.GetTimeout(), t.progress
@@ -107,7 +108,7 @@ func (r *Reconciler) handOver(s *scope, t *target) {
 		s.pending = true
 		return
 	}
-	t.attempted, t.result = s.session.digest, result
+	t.attempted, t.result, t.ended = s.session.digest, result, true
 	t.fights.note(result.Changes, s.now, r.kernel.Backoff)
 	s.tellRecreated(t, result.Changes)
 	r.end(s, t)

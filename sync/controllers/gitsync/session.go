@@ -114,6 +114,8 @@ type target struct {
 	// out of it, and result the outcome.
 	attempted string
 	result    apply.Result
+	// ended says that this process has delivered to the cluster: result is the outcome.
+	ended bool
 	// tried is when the last delivery began.
 	tried time.Time
 	// progress of what is delivered; nil until there was something.
@@ -158,7 +160,7 @@ func (s *scope) retryDue(t *target) bool {
 }
 
 // unwatchedDue reports whether a cluster must be checked because it has objects whose changes are
-// not announced: once after each check of the repository.
+// not announced, or the ends of whose holds are not: once after each check of the repository.
 func (s *scope) unwatchedDue(t *target) bool {
 	return (t.result.Unseen || t.result.Unannounced) && t.tried.Before(s.session.lookedAt)
 }

@@ -11,6 +11,7 @@ import (
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/hold"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 )
@@ -19,6 +20,7 @@ import (
 func (s *scope) report() (reconcile.Outcome, error) {
 	problems := s.problems()
 	s.gs.Status.Clusters = s.clusterStatuses()
+	s.reportHeld()
 	if s.session.source.known() { // otherwise nothing newer is known than what the status says
 		s.gs.Status.ProblemCount = int32(len(problems))
 		s.gs.Status.Problems = reconcile.Problems(problems)
@@ -46,7 +48,7 @@ func (s *scope) report() (reconcile.Outcome, error) {
 		return s.reportPaused(outcome, behind), nil
 	}
 	s.gs.Status.Revision = s.session.source.revision.String()
-	outcome.Message = s.message() + s.warnings(apply.ReasonNotWatched) + s.warnings(apply.ReasonStray) + s.fought() + s.pausedNote() + s.session.ignored
+	outcome.Message = s.message() + s.warnings(apply.ReasonNotWatched) + s.warnings(apply.ReasonStray) + s.fought() + hold.Note(s.gs.Status.Held) + s.pausedNote() + s.session.ignored
 	return outcome, nil
 }
 

@@ -114,7 +114,7 @@ func (r *Reconciler) engage(s *scope, t *target, kc *v1alpha1.KubernetesCluster)
 		r.letGo(s, t)
 		t.base, t.cluster, t.attempted = base, found, ""
 	}
-	t.applier, t.err = r.appliers.hold(found, s.apply), nil
+	t.applier, t.err = r.appliers.hold(found, base, s.apply), nil
 }
 
 // unusable records why a cluster cannot be delivered to, and drops its job: how that failed is of

@@ -12,6 +12,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/excerpt"
+	"waybill.dev/waybill/sync/hold"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -151,6 +152,7 @@ func (s *scope) conclude(err error) {
 		status.SubmittedResources = int32(s.submitted())
 		s.markScheduled(err)
 		s.markSubmitted(err)
+		s.markHeld()
 	}
 	status.State = s.state()
 }
@@ -178,6 +180,17 @@ func (s *scope) markSubmitted(err error) {
 	default:
 		conditions.MarkUnknown(s.app, v1alpha1.SubmittedCondition, v1alpha1.ProgressingReason, "%d of %s submitted", submitted, resourcesAre(len(s.resources)))
 	}
+}
+
+// markHeld reports the objects of its resources that are left as an ApplicationRollback has put them.
+func (s *scope) markHeld() {
+	var holds []v1alpha1.Hold
+	for _, r := range s.resources {
+		if r.live != nil {
+			holds = append(holds, r.live.Status.Held...)
+		}
+	}
+	hold.Mark(s.app, holds)
 }
 
 // markDeleting reports how many resources are left, if that is known.

@@ -178,7 +178,8 @@ func concerns(was, is *v1alpha1.KubernetesApplicationResource) bool {
 		was.Status.State != is.Status.State ||
 		was.Status.ObservedGeneration != is.Status.ObservedGeneration ||
 		says(was, v1alpha1.SubmittedCondition) != says(is, v1alpha1.SubmittedCondition) ||
-		says(was, v1alpha1.ReadyCondition) != says(is, v1alpha1.ReadyCondition)
+		says(was, v1alpha1.ReadyCondition) != says(is, v1alpha1.ReadyCondition) ||
+		says(was, v1alpha1.HeldCondition) != says(is, v1alpha1.HeldCondition)
 }
 
 // said is what a condition says, without its times.

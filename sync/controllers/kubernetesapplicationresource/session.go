@@ -60,6 +60,9 @@ type submission struct {
 	unseen bool
 	// unannounced: an aggregated API server may come to serve the kind, which no event announces.
 	unannounced bool
+	// held has the holds of what is delivered; known only if looked is set.
+	held   []v1alpha1.Hold
+	looked bool
 	// corrected: something that somebody else had changed or deleted was put right.
 	corrected bool
 	// err is why the job could not do anything.

@@ -16,6 +16,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/hold"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 )
@@ -26,6 +27,10 @@ func (s *scope) report() (reconcile.Outcome, error) {
 	if got.inventory != nil {
 		s.kar.Status.Inventory = recorded(got.inventory)
 	}
+	if got.looked {
+		s.kar.Status.Held = got.held
+	}
+	hold.Mark(s.kar, s.kar.Status.Held)
 	if got.placed {
 		s.kar.Status.Namespace = got.namespace
 	}
@@ -93,6 +98,7 @@ func (s *scope) message(got submission) string {
 	if len(got.warnings) > 0 {
 		message += "; " + describe(got.warnings)
 	}
+	message += hold.Note(got.held)
 	if got.unseen {
 		message += "; it is looked at once a minute"
 	}

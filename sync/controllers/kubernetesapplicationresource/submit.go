@@ -61,6 +61,14 @@ func (s *scope) inventory() []manifest.ID {
 	return ids
 }
 
+// held returns the holds that are known, according to the last job or the status.
+func (s *scope) held() []v1alpha1.Hold {
+	if s.last != nil && s.last.looked {
+		return s.last.held
+	}
+	return s.kar.Status.Held
+}
+
 // inputDigest returns a digest that changes with everything that makes a difference in the cluster,
 // and with the annotation that asks for another try.
 func (s *scope) inputDigest() string {

@@ -52,6 +52,9 @@ func (w *work) tell(got submission) submission {
 	if !got.placed && w.last != nil {
 		got.namespace, got.placed = w.last.namespace, w.last.placed
 	}
+	if !got.looked && w.last != nil {
+		got.held, got.looked = w.last.held, w.last.looked
+	}
 	w.latest.Store(&got)
 	return got
 }
@@ -153,6 +156,7 @@ func (w *work) apply(ctx context.Context, object manifest.Object, secrets []secr
 		Unkept:           w.copies(w.delivered),
 		Prune:            true,
 		DefaultNamespace: metav1.NamespaceDefault,
+		Held:             w.held(),
 		Intent:           func(ctx context.Context, ids []manifest.ID) error { return w.declare(ctx, inventory.Merge(kept, ids)) },
 	}
 	result := w.applier.Apply(ctx, request)
@@ -160,7 +164,7 @@ func (w *work) apply(ctx context.Context, object manifest.Object, secrets []secr
 		result = w.applier.Apply(ctx, request)
 	}
 	got := w.take(result)
-	got.inventory = inventory.Merge(kept, result.Inventory)
+	got.inventory, got.held, got.looked = inventory.Merge(kept, result.Inventory), result.Held, true
 	return got
 }
 

@@ -1,0 +1,53 @@
+// Package hold is what controllers that deliver objects know of rollbacks: an object that an
+// ApplicationRollback holds is left as it is, until what is wanted for it changes or the hold is
+// released.
+package hold
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// By returns the ApplicationRollback that an object says it is held by. Whoever may edit the object can
+// write that, so Holds decides.
+func By(obj client.Object) (types.NamespacedName, bool) {
+	by := Parse(obj.GetAnnotations()[v1alpha1.HeldByAnnotation])
+	return by, by.Name != ""
+}
+
+// Parse reads the value of the annotation HeldByAnnotation; the zero value if it names nothing.
+func Parse(value string) types.NamespacedName {
+	namespace, name, ok := strings.Cut(value, "/")
+	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return types.NamespacedName{}
+	}
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+// Holds returns the entry of an object in the status of an ApplicationRollback that holds it; nil if it
+// does not. A rollback holds objects of its own namespace only; one that is deleted in the middle, until
+// they are as before.
+func Holds(r *v1alpha1.ApplicationRollback, ref v1alpha1.ObjectReference) *v1alpha1.HeldObject {
+	i := slices.IndexFunc(r.Status.Held, func(h v1alpha1.HeldObject) bool { return h.ObjectReference == ref })
+	if i < 0 || !r.DeletionTimestamp.IsZero() && !UnderWay(r) || ref.Namespace != r.Namespace {
+		return nil
+	}
+	return &r.Status.Held[i]
+}
+
+// UnderWay reports whether a rollback is at work on what it holds: then nothing that is wanted
+// elsewhere is worth interrupting it.
+func UnderWay(r *v1alpha1.ApplicationRollback) bool {
+	switch r.Status.Phase {
+	case v1alpha1.RollbackHolding, v1alpha1.RollbackScalingDown, v1alpha1.RollbackRestoring, v1alpha1.RollbackSwapping,
+		v1alpha1.RollbackApplying, v1alpha1.RollbackScalingUp, v1alpha1.RollbackChecking, v1alpha1.RollbackReverting:
+		return true
+	default:
+		return false
+	}
+}
