@@ -10,26 +10,27 @@ import (
 	"waybill.dev/waybill/sync/controllers/application"
 	"waybill.dev/waybill/sync/controllers/applicationdefinition"
 	"waybill.dev/waybill/sync/controllers/applicationinstallation"
+	"waybill.dev/waybill/sync/controllers/applicationrollback"
+	"waybill.dev/waybill/sync/controllers/applicationsnapshot"
 	"waybill.dev/waybill/sync/controllers/executionhook"
 	"waybill.dev/waybill/sync/controllers/gitsync"
 	"waybill.dev/waybill/sync/controllers/kubernetesapplication"
 	"waybill.dev/waybill/sync/controllers/kubernetesapplicationresource"
 	"waybill.dev/waybill/sync/controllers/kubernetescluster"
+	"waybill.dev/waybill/sync/controllers/statefulapplication"
 	"waybill.dev/waybill/sync/hook"
+	"waybill.dev/waybill/sync/snapshot/contents"
+	"waybill.dev/waybill/sync/snapshot/metadata"
 )
 
 // addLocal adds the selected controllers of the roles agent and data, which serve the cluster that
 // they run in.
-func addLocal(ctx context.Context, mgr ctrl.Manager, local *cluster.Cluster, selected map[string]bool) error {
-	if selected[executionHook] {
-		runner, err := hook.NewRunner(mgr.GetConfig())
-		if err != nil {
-			return err
+func addLocal(ctx context.Context, mgr ctrl.Manager, local *cluster.Cluster, o *options, selected map[string]bool) error {
+	for _, add := range dataControllers(mgr, o) {
+		if !selected[add.name] {
+			continue
 		}
-		hooks := &executionhook.Reconciler{
-			Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(programName), Runner: runner, Pods: mgr.GetAPIReader(),
-		}
-		if err := hooks.SetupWithManager(ctx, mgr); err != nil {
+		if err := add.setup(ctx, mgr); err != nil {
 			return err
 		}
 	}
@@ -41,6 +42,33 @@ func addLocal(ctx context.Context, mgr ctrl.Manager, local *cluster.Cluster, sel
 		Recorder: mgr.GetEventRecorder(programName),
 		Cluster:  local,
 	}).SetupWithManager(ctx, mgr)
+}
+
+// dataControllers returns the controllers of the role data.
+func dataControllers(mgr ctrl.Manager, o *options) []controller {
+	// The client of the manager caches no Secrets.
+	store := &metadata.Store{Client: mgr.GetClient(), SystemNamespace: o.systemNamespace, Directory: o.metadataDir}
+	finder := &contents.Finder{Reader: mgr.GetAPIReader(), Mapper: mgr.GetRESTMapper()}
+	return []controller{
+		{executionHook, func(ctx context.Context, mgr ctrl.Manager) error {
+			runner, err := hook.NewRunner(mgr.GetConfig())
+			if err != nil {
+				return err
+			}
+			return (&executionhook.Reconciler{
+				Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(programName), Runner: runner, Pods: mgr.GetAPIReader(),
+			}).SetupWithManager(ctx, mgr)
+		}},
+		{applicationSnapshot, (&applicationsnapshot.Reconciler{
+			Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(programName), Finder: finder, Store: store, Direct: mgr.GetAPIReader(),
+		}).SetupWithManager},
+		{statefulApplication, (&statefulapplication.Reconciler{
+			Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(programName), Reader: mgr.GetAPIReader(), Definitions: store,
+		}).SetupWithManager},
+		{applicationRollback, (&applicationrollback.Reconciler{
+			Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(programName), Contents: finder, Definitions: store,
+		}).SetupWithManager},
+	}
 }
 
 // addControllers adds the selected controllers to the manager. Every process connects to the

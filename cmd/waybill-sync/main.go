@@ -44,6 +44,7 @@ type options struct {
 	cacheDir        string
 	cacheSize       resource.QuantityValue
 	renderMemory    resource.QuantityValue
+	metadataDir     string
 	clusterSelector string
 	defaultAccount  string
 	metricsAddress  string
@@ -72,6 +73,7 @@ func parse(args []string) (*options, error) {
 	flags.StringVar(&o.cacheDir, "cache-dir", filepath.Join(os.TempDir(), "waybill"), "folder for git mirrors and charts; safe to lose")
 	flags.Var(&o.cacheSize, "cache-size", "how much the cache-dir may hold; git mirrors that nobody uses make room in time")
 	flags.Var(&o.renderMemory, "render-memory", "how much memory rendering one chart or kustomization may take; two are rendered at a time, in processes of their own")
+	flags.StringVar(&o.metadataDir, "metadata-directory", "", "folder for definitions of snapshots whose class says metadataType OnDisk; it must outlive the process; default: none, such snapshots fail")
 	flags.StringVar(&o.clusterSelector, "cluster-selector", "", "label selector of the KubernetesClusters that this process serves; default: all")
 	flags.StringVar(&o.defaultAccount, "default-service-account", "", "ServiceAccount of their namespaces that installations act as where neither they nor their definitions name one; default: none, Waybill's own identity")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 for none")

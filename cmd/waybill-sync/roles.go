@@ -15,6 +15,9 @@ const (
 	applicationInstallation = "applicationinstallation"
 	applications            = "application"
 	executionHook           = "executionhook"
+	applicationSnapshot     = "applicationsnapshot"
+	statefulApplication     = "statefulapplication"
+	applicationRollback     = "applicationrollback"
 
 	kubernetesApplication         = "kubernetesapplication"
 	kubernetesApplicationResource = "kubernetesapplicationresource"
@@ -28,10 +31,11 @@ var roles = map[string][]string{
 	"hub":    {gitSync, applicationDefinition},
 	"driver": {kubernetesCluster, applicationInstallation, kubernetesApplication, kubernetesApplicationResource},
 	"agent":  {applications},
-	"data":   {executionHook},
+	"data":   {executionHook, applicationSnapshot, statefulApplication, applicationRollback},
 	roleAll: {
 		gitSync, kubernetesCluster, applicationDefinition, applicationInstallation,
 		kubernetesApplication, kubernetesApplicationResource, applications, executionHook,
+		applicationSnapshot, statefulApplication, applicationRollback,
 	},
 }
 

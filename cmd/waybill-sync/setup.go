@@ -113,7 +113,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o *options, selected map[strin
 	if err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
-	if err := addLocal(drain.Context(), mgr, local, selected); err != nil {
+	if err := addLocal(drain.Context(), mgr, local, o, selected); err != nil {
 		return err
 	}
 	if onlyLocal(selected) {

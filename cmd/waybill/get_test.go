@@ -276,7 +276,7 @@ func TestGet_withRightsToOneKind(t *testing.T) {
 	got := waybillWith(t, "", get...)
 	require.Equal(t, 0, got.code, got.errOut)
 	assert.Contains(t, got.out, "application/shop")
-	assert.Regexp(t, `^warning: kinds that you may not list in cluster \S+ are left out: applicationdefinitions, .*kubernetesclusters\n$`, got.errOut)
+	assert.Regexp(t, `^warning: kinds that you may not list in cluster \S+ are left out: applicationdefinitions, .*kubernetesclusters and \d+ other kinds\n$`, got.errOut)
 	got = waybillWith(t, "", append(get, "-o", "name")...)
 	require.Equal(t, 0, got.code, got.errOut)
 	assert.Equal(t, "application.apps.waybill.dev/shop\n", got.out)

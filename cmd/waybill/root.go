@@ -12,6 +12,7 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
 	"waybill.dev/waybill/cmd/waybill/internal/complete"
 	"waybill.dev/waybill/cmd/waybill/internal/convert"
+	"waybill.dev/waybill/cmd/waybill/internal/data"
 	"waybill.dev/waybill/cmd/waybill/internal/describe"
 	"waybill.dev/waybill/cmd/waybill/internal/diff"
 	"waybill.dev/waybill/cmd/waybill/internal/events"
@@ -53,6 +54,7 @@ when it is not done, which the error explains.`,
 	addGroup(root, "try", "Try, without changing anything:", validate.New(env), render.New(env), diff.New(env))
 	addGroup(root, "act", "Act:", reconcile.New(env), suspend.NewSuspend(env), suspend.NewResume(env),
 		adopt.New(env), convert.New(env))
+	addGroup(root, "data", "Look after the data of applications:", data.NewSnapshot(env), data.NewRestore(env), data.NewClone(env), data.NewRollback(env))
 	root.AddCommand(buildinfo.New(env))
 	root.Version = env.Version // for --version
 	root.SetVersionTemplate(buildinfo.Text(env))

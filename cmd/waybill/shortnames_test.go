@@ -16,6 +16,8 @@ import (
 // and no kind of Kubernetes has one of them.
 func TestShortNames(t *testing.T) {
 	want := map[string]string{
+		"StatefulApplication": "sapp", "StatefulApplicationClass": "sappclass", "ApplicationSnapshot": "appsnap",
+		"ApplicationSnapshotClass": "appsnapclass", "ApplicationSnapshotContent": "appsnapcontent", "ApplicationRollback": "approll",
 		"GitSync": "gs", "KubernetesCluster": "kc", "ApplicationDefinition": "ad", "ApplicationInstallation": "ai",
 		"KubernetesApplication": "ka", "KubernetesApplicationResource": "kar",
 	}

@@ -180,7 +180,7 @@ func TestTree_refuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a name that is nowhere":     {[]string{"nowhere"}, "no object of the kinds GitSync, ApplicationDefinition, KubernetesCluster, KubernetesApplication, KubernetesApplicationResource, ApplicationInstallation, Application is called nowhere"},
+		"a name that is nowhere":     {[]string{"nowhere"}, "no object of the kinds GitSync, ApplicationDefinition, KubernetesCluster, KubernetesApplication, KubernetesApplicationResource, ApplicationInstallation, Application, StatefulApplication is called nowhere"},
 		"a name that is there twice": {[]string{"twice"}, "choose one with -n"},
 		"a depth below zero":         {[]string{"twice", "--depth", "-1"}, "--depth must be 0 or more"},
 		"several objects":            {[]string{"gitsync/a", "gitsync/b"}, "name one object: the tree of 2 is a forest"},

@@ -48,6 +48,43 @@ func References(env *cli.Env, only ...string) cobra.CompletionFunc {
 	}
 }
 
+// Names completes the first argument of a command: the name of an object of a kind.
+func Names(env *cli.Env, kind string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return namesOf(cmd.Context(), env, kind), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// Flag completes the value of a flag: the name of an object of a kind, of a Namespace if that is empty.
+func Flag(cmd *cobra.Command, env *cli.Env, flag, kind string) {
+	// This fails only for flags that do not exist.
+	_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return namesOf(cmd.Context(), env, kind), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// namesOf returns the names of the objects of a kind that the command line means; none if they cannot be
+// listed in time.
+func namesOf(ctx context.Context, env *cli.Env, kind string) []string {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	if kind == "" {
+		target, err := env.Target(ctx)
+		if err != nil {
+			return nil
+		}
+		return names(ctx, target, corev1.SchemeGroupVersion.WithKind("Namespace"))
+	}
+	set, list, err := offers(ctx, env)
+	if err != nil {
+		return nil
+	}
+	return list(set, kind)
+}
+
 // Flags completes the values of the flags that all commands have.
 func Flags(root *cobra.Command, env *cli.Env) {
 	for flag, kind := range map[string]schema.GroupVersionKind{

@@ -133,6 +133,7 @@ func (j *job) ofRelease(ctx context.Context, r *installation.Resolved, owner app
 	rest, err := j.preview(ctx, id, objects.Objects, j.madeFor(r).with(objects.CRDs))
 	changes = append(changes, rest...)
 	holdIfRefused(changes, changes)
+	j.keepHeld(r.Installation, changes)
 	return changes, err
 }
 
@@ -199,7 +200,7 @@ func (j *job) ofKustomization(ctx context.Context, r *installation.Resolved, own
 
 // applied returns the delivery of an installation by method kustomize, with what it has applied.
 func (j *job) applied(ctx context.Context, inst *v1alpha1.ApplicationInstallation, owner apply.Owner) (delivery, error) {
-	d := delivery{cluster: j.acting, acting: j.acting != j.target, manager: v1alpha1.FieldManager, owner: &owner}
+	d := delivery{cluster: j.acting, acting: j.acting != j.target, manager: v1alpha1.FieldManager, owner: &owner, holds: inst.Status.Held}
 	if inst.Status.Inventory == nil {
 		return d, nil
 	}

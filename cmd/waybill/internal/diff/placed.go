@@ -179,6 +179,7 @@ func (at destination) delivery(kar *v1alpha1.KubernetesApplicationResource) deli
 		cluster: at.cluster, manager: v1alpha1.FieldManager, namespace: metav1.NamespaceDefault, provided: at.provided,
 		owner: &apply.Owner{HubID: at.hubID, Kind: v1alpha1.KubernetesApplicationResourceKind, Namespace: kar.Namespace, Name: kar.Name},
 	}
+	d.holds, d.as = kar.Status.Held, kar.UID
 	if in := kar.Status.Inventory; in != nil {
 		d.inventory, _ = inventory.Decode(in.Entries) // what cannot be read is not ours
 	}

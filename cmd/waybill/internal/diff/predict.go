@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -51,6 +52,11 @@ type delivery struct {
 	unread []manifest.Problem
 	// adopt takes over what nobody keeps, and force recreates what cannot be changed.
 	adopt, force bool
+
+	// holds has the objects that an ApplicationRollback holds, and as is what annotates the objects that
+	// are delivered.
+	holds []v1alpha1.Hold
+	as    types.UID
 
 	// provided is what is applied before the objects, or with them. predict adds its objects.
 	provided provided
@@ -130,6 +136,10 @@ func (d delivery) predictOne(ctx context.Context, object manifest.Object) (chang
 	}
 	if c.note = d.foreign(c.before, wanted, c.id); c.note != "" {
 		c.after, c.refused = c.before, true
+		return c, nil
+	}
+	if why := d.heldBy(object, c.before, c.id); why != "" {
+		c.keep(why)
 		return c, nil
 	}
 	err = d.dryRun(ctx, api, &c, wanted)

@@ -80,6 +80,11 @@ func (j *job) warnOf(objects *installation.Objects) {
 
 // inCluster returns what a delivery would change in one of its clusters.
 func (j *job) inCluster(ctx context.Context, d delivery, gs *v1alpha1.GitSync, cluster *fleet.Cluster, objects []manifest.Object) ([]change, error) {
+	for _, h := range gs.Status.Held {
+		if gs.Spec.ClusterSelector == nil || h.Cluster == cluster.Key.Name {
+			d.holds = append(d.holds, h)
+		}
+	}
 	d, err := j.as(ctx, d, gs, cluster)
 	if err != nil {
 		return nil, err

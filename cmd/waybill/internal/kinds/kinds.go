@@ -42,6 +42,7 @@ var order = []string{
 	v1alpha1.GitSyncKind, v1alpha1.KubernetesClusterKind, v1alpha1.ApplicationDefinitionKind,
 	v1alpha1.KubernetesApplicationKind, v1alpha1.KubernetesApplicationResourceKind,
 	v1alpha1.ApplicationInstallationKind, v1alpha1.ApplicationKind,
+	v1alpha1.StatefulApplicationKind, v1alpha1.ApplicationSnapshotKind, v1alpha1.ApplicationRollbackKind,
 }
 
 // aliases are shorter words for kinds with long names. `app` is not among them: others use it.
@@ -50,6 +51,10 @@ var aliases = map[string]string{
 	"cluster": v1alpha1.KubernetesClusterKind, "clusters": v1alpha1.KubernetesClusterKind,
 	"definition": v1alpha1.ApplicationDefinitionKind, "definitions": v1alpha1.ApplicationDefinitionKind,
 	"installation": v1alpha1.ApplicationInstallationKind, "installations": v1alpha1.ApplicationInstallationKind,
+	"snapshot": v1alpha1.ApplicationSnapshotKind, "snapshots": v1alpha1.ApplicationSnapshotKind,
+	"snapshotclass": v1alpha1.ApplicationSnapshotClassKind, "snapshotclasses": v1alpha1.ApplicationSnapshotClassKind,
+	"snapshotcontent": v1alpha1.ApplicationSnapshotContentKind, "snapshotcontents": v1alpha1.ApplicationSnapshotContentKind,
+	"rollback": v1alpha1.ApplicationRollbackKind, "rollbacks": v1alpha1.ApplicationRollbackKind,
 }
 
 // Discover asks an API server for our kinds; the result is empty if it has none.

@@ -10,19 +10,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/printers"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/cmd/waybill/internal/await"
 	"waybill.dev/waybill/cmd/waybill/internal/fleet"
 	"waybill.dev/waybill/cmd/waybill/internal/output"
-	syncwatch "waybill.dev/waybill/sync/watch"
 )
 
 // outcome is the result of a reconciliation.
@@ -45,40 +39,19 @@ func (o outcome) String() string {
 	return fmt.Sprintf("ready: %s (%s)", printers.EscapeTerminal(output.Shorten(text)), o.took.Round(time.Millisecond))
 }
 
-// errDeleted ends the wait for an object that is gone.
-var errDeleted = errors.New("was deleted meanwhile")
-
-// await watches an object, as it is since it was annotated with token, until the reconciliation
+// awaitOutcome watches an object, as it is since it was annotated with token, until the reconciliation
 // requested by that is done. progress is told what the object says meanwhile.
-func await(ctx context.Context, target *fleet.Cluster, object *unstructured.Unstructured, token string, progress func(string)) (outcome, error) {
+func awaitOutcome(ctx context.Context, target *fleet.Cluster, object *unstructured.Unstructured, token string, progress func(string)) (outcome, error) {
 	if target.Paused && object.GetKind() == v1alpha1.ApplicationInstallationKind {
 		return outcome{}, overdue(fmt.Sprintf("KubernetesCluster %s is paused, so it is not reconciled until that is resumed: "+
 			"waybill resume cluster/%s -n %s", target.Key, target.Key.Name, target.Key.Namespace))
 	}
 	begin := time.Now()
-	source, err := watchOne(target, object)
-	if err != nil {
-		return outcome{}, err
-	}
-	var last *unstructured.Unstructured
-	event, err := watchtools.UntilWithSync(ctx, source, &unstructured.Unstructured{}, nil, func(e watch.Event) (bool, error) {
-		if e.Type == watch.Deleted {
-			return false, errDeleted
-		}
-		live, ok := e.Object.(*unstructured.Unstructured)
-		if !ok || syncwatch.Older(live.GetResourceVersion(), object.GetResourceVersion()) {
-			return false, nil // what was before our request, from a cache of the API server
-		}
-		last = live
+	last, err := await.Until(ctx, target, object, func(live *unstructured.Unstructured) bool {
 		state := read(live, token)
 		progress(state.message)
-		return state.done, nil
+		return state.done
 	})
-	if err == nil {
-		last = event.Object.(*unstructured.Unstructured)
-	} else if last == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		last, err = look(ctx, target, object, err)
-	}
 	state := state{}
 	if last != nil {
 		state = read(last, token)
@@ -87,62 +60,6 @@ func await(ctx context.Context, target *fleet.Cluster, object *unstructured.Unst
 		return outcome{}, explain(ctx, err, last, state)
 	}
 	return outcome{ready: state.ready, revision: state.revision, reason: state.reason, message: state.message, took: time.Since(begin)}, nil
-}
-
-// lastLook is how long it may take to look at an object that no watch has shown in time.
-const lastLook = 5 * time.Second
-
-// look reads an object once, after the time for watching it is over. It returns the error with which
-// that ended, or its own.
-func look(ctx context.Context, target *fleet.Cluster, object *unstructured.Unstructured, ended error) (*unstructured.Unstructured, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
-	defer cancel()
-	c, err := target.Client()
-	if err != nil {
-		return nil, err
-	}
-	live := object.DeepCopy()
-	if err := c.Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
-		return nil, fmt.Errorf("look at it: %w", target.Explain(err))
-	}
-	return live, ended
-}
-
-// watchOne lists and watches a single object.
-func watchOne(target *fleet.Cluster, object *unstructured.Unstructured) (cache.ListerWatcher, error) {
-	config, httpClient, err := target.REST()
-	if err != nil {
-		return nil, err
-	}
-	unlimited := *httpClient
-	unlimited.Timeout = 0 // a watch has no time limit
-	all, err := dynamic.NewForConfigAndClient(config, &unlimited)
-	if err != nil {
-		return nil, fmt.Errorf("connect: %w", err)
-	}
-	mapper, err := target.Mapper()
-	if err != nil {
-		return nil, err
-	}
-	mapping, err := mapper.RESTMapping(object.GroupVersionKind().GroupKind(), object.GroupVersionKind().Version)
-	if err != nil {
-		return nil, fmt.Errorf("find the resource of %s: %w", object.GetKind(), err)
-	}
-	var resource dynamic.ResourceInterface = all.Resource(mapping.Resource)
-	if ns := object.GetNamespace(); ns != "" {
-		resource = all.Resource(mapping.Resource).Namespace(ns)
-	}
-	only := fields.OneTermEqualSelector("metadata.name", object.GetName()).String()
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = only
-			return resource.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = only
-			return resource.Watch(ctx, o)
-		},
-	}, nil
 }
 
 // overdue is what did not happen in time, or will not.

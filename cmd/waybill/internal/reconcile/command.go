@@ -106,7 +106,7 @@ func (o *options) waitFor(ctx context.Context, target *fleet.Cluster, objects []
 	var group errgroup.Group
 	for i, object := range objects {
 		group.Go(func() error {
-			outcomes[i], errs[i] = await(ctx, target, object, token, func(message string) {
+			outcomes[i], errs[i] = awaitOutcome(ctx, target, object, token, func(message string) {
 				if several {
 					message = kinds.Describe(object) + ": " + message
 				}

@@ -30,6 +30,8 @@ type builder struct {
 	mu      sync.Mutex
 	visited map[visit]bool
 	claimed map[visit]bool
+	// holds says which objects are held.
+	holds map[visit]string
 }
 
 // visit is an object that has been descended into, so that a second path to it ends there, or that
@@ -48,7 +50,7 @@ var leadsToOthers = map[string]bool{
 // newBuilder returns a builder for a tree with a root of that kind. It looks up clusters other than
 // the home cluster only if the tree may lead there.
 func newBuilder(ctx context.Context, home *fleet.Cluster, rootKind string, depth int) *builder {
-	b := &builder{warnings: newWarnings(), depth: depth, visited: map[visit]bool{}, claimed: map[visit]bool{}}
+	b := &builder{warnings: newWarnings(), depth: depth, visited: map[visit]bool{}, claimed: map[visit]bool{}, holds: map[visit]string{}}
 	clusters := []*fleet.Cluster{home}
 	if leadsToOthers[rootKind] {
 		all, err := home.UserClusters(ctx)
@@ -72,6 +74,7 @@ func (b *builder) build(ctx context.Context, root *unstructured.Unstructured) (*
 	node.Children = children
 	if err == nil {
 		b.complete(ctx, node, nil)
+		b.markHeld(node)
 	}
 	return node, err
 }
@@ -106,6 +109,8 @@ func (b *builder) descend(ctx context.Context, at *clusterReader, object *unstru
 		return below(ctx, b.ofInstallation, at, object, level)
 	case v1alpha1.ApplicationKind:
 		return below(ctx, b.ofApplication, at, object, level)
+	case v1alpha1.StatefulApplicationKind:
+		return below(ctx, b.ofStateful, at, object, level)
 	}
 	return b.owned(ctx, pending{at, object, level}), nil
 }
@@ -159,6 +164,7 @@ func (b *builder) ofGitSync(ctx context.Context, at *clusterReader, gs *v1alpha1
 		return nil, err
 	}
 	if len(gs.Status.Clusters) == 0 {
+		b.hold(at, gs.Status.Held)
 		return b.objects(ctx, at, ids, level), nil
 	}
 	return b.each(len(gs.Status.Clusters), func(i int) (*treeNode, error) {
@@ -180,6 +186,7 @@ func (b *builder) ofGitSync(ctx context.Context, at *clusterReader, gs *v1alpha1
 			node.Health, node.Message = health.Unknown, err.Error()
 			return node, nil
 		}
+		b.hold(target, slices.DeleteFunc(slices.Clone(gs.Status.Held), func(h v1alpha1.Hold) bool { return h.Cluster != status.Name }))
 		if b.shows(level + 1) {
 			node.Children = b.objects(ctx, target, ids, level+1)
 		}

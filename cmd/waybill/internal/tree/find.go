@@ -17,7 +17,7 @@ import (
 var rootKinds = []string{
 	v1alpha1.GitSyncKind, v1alpha1.ApplicationDefinitionKind, v1alpha1.KubernetesClusterKind,
 	v1alpha1.KubernetesApplicationKind, v1alpha1.KubernetesApplicationResourceKind,
-	v1alpha1.ApplicationInstallationKind, v1alpha1.ApplicationKind,
+	v1alpha1.ApplicationInstallationKind, v1alpha1.ApplicationKind, v1alpha1.StatefulApplicationKind,
 }
 
 // find returns the object that the arguments name.

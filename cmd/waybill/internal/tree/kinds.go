@@ -105,6 +105,7 @@ func (b *builder) installations(ctx context.Context, at *clusterReader, keep fun
 
 // ofInstallation returns the objects of an installation, and the Application that it created.
 func (b *builder) ofInstallation(ctx context.Context, at *clusterReader, inst *v1alpha1.ApplicationInstallation, level int) ([]*treeNode, error) {
+	b.holdInstallation(at, inst)
 	ids, err := b.inventory(ctx, at, inst, inst.Status.Inventory)
 	if err != nil {
 		return nil, err

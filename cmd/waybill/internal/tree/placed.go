@@ -62,6 +62,7 @@ func (b *builder) ofResource(ctx context.Context, at *clusterReader, kar *v1alph
 	if err != nil {
 		return []*treeNode{lastSeen(kar, err)}, nil
 	}
+	b.hold(target, kar.Status.Held)
 	nodes := b.objects(ctx, target, delivered(kar, target), level)
 	for _, node := range nodes {
 		node.Message = joined("in "+target.name(), node.Message)
