@@ -111,6 +111,10 @@ func assertPeopleMay(t *testing.T, clientset kubernetes.Interface) {
 		{"view", "get", v1alpha1.Group, "gitsyncs"},
 		{"edit", "create", v1alpha1.Group, "applicationinstallations"},
 		{"admin", "install-into", "", "namespaces"},
+		{"edit", "create", v1alpha1.Group, "applicationrollbacks"},
+		{"edit", "restore", v1alpha1.Group, "applicationsnapshots"},
+		{"waybill-data-admin", "create", v1alpha1.Group, "applicationsnapshotclasses"},
+		{"waybill-data-admin", "use", v1alpha1.Group, "applicationsnapshotcontents"},
 		{"waybill-cluster-admin", "create", v1alpha1.Group, "kubernetesclusters"},
 		{"waybill-cluster-admin", "use", v1alpha1.Group, "kubernetesclusters"},
 		{"waybill-installer", "install", v1alpha1.Group, "applicationdefinitions"},
@@ -122,7 +126,12 @@ func assertPeopleMay(t *testing.T, clientset kubernetes.Interface) {
 	// All roles have been aggregated, so that what is refused now stays refused.
 	for _, r := range []right{
 		{"view", "create", v1alpha1.Group, "applications"},
+		{"view", "restore", v1alpha1.Group, "applicationsnapshots"},
 		{"edit", "use", v1alpha1.Group, "kubernetesclusters"},
+		{"edit", "update", v1alpha1.Group, "applicationrollbacks/status"},
+		{"admin", "use", v1alpha1.Group, "applicationsnapshotcontents"},
+		{"admin", "create", v1alpha1.Group, "applicationsnapshotcontents"},
+		{"admin", "create", v1alpha1.Group, "applicationsnapshotclasses"},
 		{"admin", "install", v1alpha1.Group, "applicationdefinitions"},
 		{"admin", "create", v1alpha1.Group, "kubernetesclusters"},
 		{"admin", "use", v1alpha1.Group, "kubernetesclusters"},
