@@ -196,12 +196,14 @@ func (c *Cluster) OnStop(stop func()) {
 	c.beside = append(c.beside, stop)
 }
 
-// Dir creates a directory that is removed with the cluster.
+// Dir creates a directory that is removed with the cluster; of one that was borrowed, when it is given
+// back.
 func (c *Cluster) Dir(name string) (string, error) {
-	if err := os.Mkdir(c.file(name), 0o755); err != nil {
+	dir := filepath.Join(c.home, name)
+	if err := os.Mkdir(dir, 0o755); err != nil {
 		return "", fmt.Errorf("create directory beside cluster %s: %w", c.options.Name, err)
 	}
-	return c.file(name), nil
+	return dir, nil
 }
 
 func (c *Cluster) stopBeside() {

@@ -73,6 +73,8 @@ func TestPool_lendsClustersLikeNew(t *testing.T) {
 			view, err := client.RbacV1().ClusterRoles().Get(t.Context(), "view", metav1.GetOptions{})
 			require.NoError(t, err)
 			assert.NotContains(t, view.Labels, "edited")
+			_, err = c.Dir("beside")
+			require.NoError(t, err)
 			litter(t, client) // the second time, too, because nothing of it is there
 			_, err = c.Kubectl(t.Context(), "", "get", "parcels.env.waybill.dev", "--all-namespaces")
 			require.ErrorContains(t, err, "the server doesn't have a resource type")
