@@ -82,7 +82,7 @@ const hookTime = 20 * time.Second
 func TestEnsure_hooksHaveATimeLimit(t *testing.T) {
 	w := newWorld(t)
 	d := w.desired("hooked", nil)
-	d.Chart.Templates[0].Data = append(d.Chart.Templates[0].Data, []byte("      nodeName: none\n")...)
+	d.Chart.Templates[0].Data = append(d.Chart.Templates[0].Data, []byte("      nodeSelector: {no: node}\n")...)
 	d.Options.Timeout = hookTime
 	_, err := w.try(t.Context(), d)
 	require.Error(t, err)
@@ -95,7 +95,7 @@ func TestEnsure_hooksHaveATimeLimit(t *testing.T) {
 func TestEnsure_atomicUndoesAnInstallWhoseTimeIsUp(t *testing.T) {
 	w := newWorld(t)
 	d := w.desired("hooked", values{"events": "post-install"})
-	d.Chart.Templates[0].Data = append(d.Chart.Templates[0].Data, []byte("      nodeName: none\n")...)
+	d.Chart.Templates[0].Data = append(d.Chart.Templates[0].Data, []byte("      nodeSelector: {no: node}\n")...)
 	d.Options.Timeout, d.Options.Atomic = hookTime, true
 	_, err := w.try(t.Context(), d)
 	assert.Equal(t, release.ReasonHook, release.ReasonOf(err))
@@ -109,7 +109,7 @@ func TestEnsure_atomicUndoesAnInstallWhoseTimeIsUp(t *testing.T) {
 func TestEnsure_endsInTheMiddleOfAHook(t *testing.T) {
 	w := newWorld(t)
 	d := w.desired("hooked", nil)
-	d.Chart.Templates[0].Data = append(d.Chart.Templates[0].Data, []byte("      nodeName: none\n")...)
+	d.Chart.Templates[0].Data = append(d.Chart.Templates[0].Data, []byte("      nodeSelector: {no: node}\n")...)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		defer cancel()
