@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 )
 
 // Error means that an API server went back to an earlier state.
@@ -37,12 +38,15 @@ type source struct {
 	newest string
 	// refused: the API server has refused a connection since it last answered.
 	refused bool
+	// until is when the watch that began last is to end by itself; zero after a list.
+	until time.Time
 }
 
-// Source returns a source for one reflector, with the objects of another. A watch waits until
-// connections are accepted; if one was refused, and it would go on from a resource version, it fails as
-// expired. told is called with an
-// *Error when the API server turns out to have gone back in time; it must not block.
+// Source returns a source for one reflector, with the objects of another. A watch waits until connections
+// are accepted; if one was refused, and it would go on from a resource version, it fails as expired. If the
+// watch before it was cut, or it is slow to begin, it fails as expired where the API server does not know
+// that resource version. told is called with an *Error when the API server turns out to have gone back in
+// time; it must not block.
 func Source(from cache.ListerWatcherWithContext, told func(error)) *cache.ListWatch {
 	s := &source{from: from, told: told}
 	return &cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}
@@ -70,16 +74,24 @@ func (s *source) watch(ctx context.Context, o metav1.ListOptions) (watch.Interfa
 	case streams:
 		return s.observe(w), nil
 	}
-	refused, slow := s.interrupted(), time.Since(asked) > prompt
+	refused, cut := s.interrupted(asked)
 	// The reflector backs off before it lists: whether time went back is found out at once.
-	if refused || slow {
+	if refused || cut || time.Since(asked) > prompt {
 		refused = !s.looksOn(ctx) || refused
 	}
 	if refused {
 		w.Stop()
 		return nil, apierrors.NewResourceExpired("the API server was away meanwhile, and may have been restored: list again")
 	}
+	s.began(asked, o.TimeoutSeconds)
 	return w, nil
+}
+
+// began records when a watch that was asked for at a time is to end by itself.
+func (s *source) began(asked time.Time, seconds *int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.until = asked.Add(time.Duration(ptr.Deref(seconds, 0)) * time.Second)
 }
 
 // prompt is how long a watch takes to begin at most where the API server is there. One that starts accepts
@@ -131,13 +143,14 @@ func (s *source) refuse() {
 	s.refused = true
 }
 
-// interrupted reports whether connections were refused before the present one.
-func (s *source) interrupted() bool {
+// interrupted reports whether connections were refused before the present one, and whether the watch
+// before the one that was asked for at a time had ended early, as when an API server ends.
+func (s *source) interrupted(asked time.Time) (refused, cut bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	refused := s.refused
+	refused, cut = s.refused, asked.Before(s.until)
 	s.refused = false
-	return refused
+	return refused, cut
 }
 
 // listed records that the reflector got everything as of a resource version.
@@ -145,7 +158,7 @@ func (s *source) listed(version string) {
 	s.compare(version)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.newest, s.refused = version, false
+	s.newest, s.refused, s.until = version, false, time.Time{}
 }
 
 // compare tells if the API server is at an earlier resource version than the reflector has reached, and

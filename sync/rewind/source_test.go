@@ -26,9 +26,11 @@ type server struct {
 	err      error  // of watches
 	takes    time.Duration
 	watching *watch.FakeWatcher
+	lists    int
 }
 
 func (s *server) list(context.Context, metav1.ListOptions) (runtime.Object, error) {
+	s.lists++
 	return &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: s.version}}, nil
 }
 
@@ -118,6 +120,41 @@ func TestSource_looksWhereAWatchIsSlow(t *testing.T) {
 		o.version = "4"
 		require.True(t, apierrors.IsResourceExpired(o.goOn(t, "10")))
 		assert.Len(t, o.told, 1)
+	})
+}
+
+// An API server that ends cuts its watches; behind a load balancer, nobody refuses the next connection.
+func TestSource_looksWhereTheWatchBeforeWasCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := observe()
+		watchFrom := func(version string) error {
+			w, err := o.source.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: version, TimeoutSeconds: ptr.To(int64(300))})
+			if err == nil {
+				w.Stop()
+			}
+			return err
+		}
+		o.listAt(t, "10")
+		lists := o.lists
+		require.NoError(t, watchFrom("10"))
+		<-time.After(300 * time.Second)
+		require.NoError(t, watchFrom("12"), "it ended by itself")
+		assert.Equal(t, lists, o.lists)
+
+		<-time.After(299 * time.Second)
+		o.version = "12"
+		require.NoError(t, watchFrom("12"), "only the connection was lost")
+		assert.Equal(t, lists+1, o.lists)
+		assert.Empty(t, o.told)
+
+		<-time.After(time.Second)
+		o.version = "4"
+		require.True(t, apierrors.IsResourceExpired(watchFrom("12")))
+		assert.Len(t, o.told, 1)
+		o.listAt(t, "4")
+		lists = o.lists
+		require.NoError(t, watchFrom("4"), "the list was later")
+		assert.Equal(t, lists, o.lists)
 	})
 }
 
