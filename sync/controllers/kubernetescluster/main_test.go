@@ -2,6 +2,8 @@ package kubernetescluster_test
 
 import (
 	"context"
+	"os"
+	"runtime/pprof"
 	"sync"
 	"testing"
 	"time"
@@ -132,7 +134,11 @@ func start(t *testing.T, ns string, o options) (registry *cluster.Registry, stop
 	go func() { done <- mgr.Start(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		require.NoError(t, <-done)
+		err := <-done
+		if err != nil { // which goroutine did not end
+			_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
+		}
+		require.NoError(t, err)
 	})
 	t.Cleanup(stop)
 	return registry, stop
