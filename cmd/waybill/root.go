@@ -12,6 +12,7 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
 	"waybill.dev/waybill/cmd/waybill/internal/complete"
 	"waybill.dev/waybill/cmd/waybill/internal/convert"
+	"waybill.dev/waybill/cmd/waybill/internal/dashboard"
 	"waybill.dev/waybill/cmd/waybill/internal/data"
 	"waybill.dev/waybill/cmd/waybill/internal/describe"
 	"waybill.dev/waybill/cmd/waybill/internal/diff"
@@ -50,7 +51,7 @@ when it is not done, which the error explains.`,
 	root.SetErr(env.ErrOut)
 	env.AddFlags(root.PersistentFlags())
 	complete.Flags(root, env)
-	addGroup(root, "look", "Look:", get.New(env), tree.New(env), describe.New(env), events.New(env), logs.New(env))
+	addGroup(root, "look", "Look:", get.New(env), tree.New(env), describe.New(env), events.New(env), logs.New(env), dashboard.New(env))
 	addGroup(root, "try", "Try, without changing anything:", validate.New(env), render.New(env), diff.New(env))
 	addGroup(root, "act", "Act:", reconcile.New(env), suspend.NewSuspend(env), suspend.NewResume(env),
 		adopt.New(env), convert.New(env))

@@ -1,0 +1,83 @@
+package dashboard
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// entry is a definition in the catalog.
+type entry struct {
+	Name, Title, Description, Link, Logo string
+	Method, Default, Versions            string
+	Documentation, Source                string
+	Installations                        int32
+	Deprecated                           int
+}
+
+func (s *server) catalog(w http.ResponseWriter, r *http.Request) {
+	text := strings.ToLower(strings.TrimSpace(r.URL.Query().Get("text")))
+	var entries []entry
+	for _, d := range sorted[*v1alpha1.ApplicationDefinition](s.inventory.definitions) {
+		if e := newEntry(d); strings.Contains(strings.ToLower(e.Name+" "+e.Title+" "+e.Description), text) {
+			entries = append(entries, e)
+		}
+	}
+	s.show(w, "catalog", http.StatusOK, page{
+		Title: "Catalog", Area: "catalog", Kinds: []string{v1alpha1.ApplicationDefinitionKind},
+		Model: map[string]any{"Text": r.URL.Query().Get("text"), "Entries": entries},
+	})
+}
+
+func newEntry(d *v1alpha1.ApplicationDefinition) entry {
+	e := entry{
+		Name: d.Name, Title: d.Spec.DisplayName, Description: d.Spec.Description, Method: string(d.GetMethod()),
+		Default: d.Spec.DefaultVersion, Versions: d.Status.Versions,
+		Documentation: webLink(d.Spec.DocumentationURL), Source: webLink(d.Spec.SourceURL),
+		Link: objectLink("", "", "applicationdefinitions", "", d.Name),
+	}
+	if e.Title == "" {
+		e.Title = d.Name
+	}
+	if d.Spec.Logo != nil {
+		e.Logo = "/logos/" + url.PathEscape(d.Name)
+	}
+	for _, use := range d.Status.UsedBy {
+		e.Installations += use.Count
+	}
+	for _, v := range d.Spec.Versions {
+		if v.Deprecated {
+			e.Deprecated++
+		}
+	}
+	return e
+}
+
+// webLink returns an address if it leads to a web server; empty for all others.
+func webLink(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return ""
+	}
+	return address
+}
+
+// logo serves the picture of a definition. In a page of its own, which nobody has to open, one with a script
+// could not run it either.
+func (s *server) logo(w http.ResponseWriter, r *http.Request) {
+	found, ok, err := s.inventory.definitions.informer.GetStore().GetByKey(r.PathValue("name"))
+	definition, known := found.(*v1alpha1.ApplicationDefinition)
+	if err != nil || !ok || !known || definition.Spec.Logo == nil || s.inventory.definitions.stands().State == forbidden {
+		http.NotFound(w, r)
+		return
+	}
+	kind := "image/png"
+	if definition.Spec.Logo.Format == "svg+xml" {
+		kind = "image/svg+xml"
+	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox")
+	_, _ = w.Write(definition.Spec.Logo.Data) // the browser may have left
+}

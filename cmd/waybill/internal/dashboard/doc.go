@@ -1,0 +1,15 @@
+// Package dashboard implements the command `dashboard`: it shows the fleet, the catalog and what is not
+// well, in a browser, with the rights of the user who started it.
+//
+// Pages are rendered by the server, and work without JavaScript. They show what the watches of the hub's
+// own kinds hold in memory; what is in user clusters, and everything that is asked for by name, is read
+// when somebody looks at it. A watch is in one of these states:
+//
+//	Connecting ──► Live ◄──► Lost        the API server does not answer: what was read before is shown
+//	                 │  ▲
+//	                 ▼  │
+//	              Forbidden              the user may not read the kind: nothing of it is shown
+//
+// A page that is open has a stream of server-sent events, which says when something that the page shows
+// has changed; the page is then fetched again.
+package dashboard

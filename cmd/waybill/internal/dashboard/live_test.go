@@ -1,0 +1,99 @@
+package dashboard
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// stream opens the stream of a page, and returns its events once it is connected.
+func (b *browser) stream(query url.Values) (events <-chan string, end func()) {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(b.t.Context())
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.address+"/live?"+query.Encode(), nil)
+	require.NoError(b.t, err)
+	response, err := b.Do(request)
+	require.NoError(b.t, err)
+	b.t.Cleanup(func() {
+		cancel()
+		_ = response.Body.Close()
+	})
+	require.Equal(b.t, http.StatusOK, response.StatusCode)
+	require.Equal(b.t, "text/event-stream", response.Header.Get("Content-Type"))
+	lines := bufio.NewScanner(response.Body)
+	require.True(b.t, lines.Scan(), "it is connected")
+	found := make(chan string, 100)
+	go func() {
+		for lines.Scan() {
+			if event, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+				found <- event
+			}
+		}
+		close(found)
+	}()
+	return found, cancel
+}
+
+// K68: a page is told when what it shows has changed, and only then.
+func TestLive_tellsWhatHasChanged(t *testing.T) {
+	api := hub(t)
+	ns := api.Namespace(t)
+	k := cluster(ns, "berlin")
+	installation := &v1alpha1.ApplicationInstallation{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"},
+		Spec:       v1alpha1.ApplicationInstallationSpec{ApplicationRef: v1alpha1.ApplicationReference{Name: "web", Version: "1.0.0"}},
+	}
+	c := create(t, api, k, installation)
+	b := open(t, api.RESTConfig(), ns)
+	label := func(object client.Object, value string) {
+		t.Helper()
+		before := object.DeepCopyObject().(client.Object)
+		object.SetLabels(map[string]string{"changed": value})
+		require.NoError(t, c.Patch(t.Context(), object, client.MergeFrom(before)))
+	}
+	clusters, end := b.stream(url.Values{"kind": {v1alpha1.KubernetesClusterKind}})
+	object, _ := b.stream(url.Values{"object": {objectLink("", "", "applicationinstallations", ns, "web")}})
+	assert.Equal(t, "change", <-object, "it is read for the first time")
+
+	label(installation, "1")
+	assert.Equal(t, "change", <-object)
+	assert.Empty(t, clusters, "its page is not about installations")
+	label(k, "1")
+	assert.Equal(t, "change", <-clusters)
+
+	end()
+	require.Eventually(t, func() bool {
+		b.server.inventory.feed.mu.Lock()
+		defer b.server.inventory.feed.mu.Unlock()
+		return len(b.server.inventory.feed.streams) == 1
+	}, limit, often, "a tab that is closed costs nothing")
+}
+
+func TestFeed_isBounded(t *testing.T) {
+	f := newFeed()
+	var last func()
+	for range maxStreams {
+		_, end := f.subscribe([]string{"A"})
+		require.NotNil(t, end)
+		last = end
+	}
+	changes, _ := f.subscribe([]string{"A"})
+	require.Nil(t, changes)
+	last()
+	changes, _ = f.subscribe([]string{"A"})
+	require.NotNil(t, changes)
+	f.tell("A")
+	f.tell("A") // nobody has read the first: it does not block
+	f.tell("B")
+	assert.Len(t, changes, 1)
+}

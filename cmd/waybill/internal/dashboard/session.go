@@ -1,0 +1,106 @@
+package dashboard
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+)
+
+// cookieName is the name of the cookie that holds the secret of a browser that was let in.
+func cookieName(r *http.Request) string {
+	_, port, _ := net.SplitHostPort(r.Host) // local has checked that it has one
+	return "waybill-dashboard-" + port
+}
+
+// session lets in the browser that has opened an address with the token, which is good for once, and
+// nobody else: other users of the machine can connect to loopback as well.
+type session struct {
+	secret string
+
+	mu    sync.Mutex
+	token string // empty once it was used
+}
+
+func newSession() *session { return &session{secret: rand.Text(), token: rand.Text()} }
+
+// path is what is to be opened.
+func (s *session) path() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return "/login?token=" + s.token
+}
+
+// redeem reports whether a token is the right one, and was not used before.
+func (s *session) redeem(token string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.token == "" || !same(token, s.token) {
+		return false
+	}
+	s.token = ""
+	return true
+}
+
+// login exchanges the token of an address for a cookie.
+func (s *session) login(w http.ResponseWriter, r *http.Request) {
+	if !s.redeem(r.URL.Query().Get("token")) {
+		refuse(w, "This address was used already. Run `waybill dashboard` again to open another browser.")
+		return
+	}
+	// Cookies know no ports: each dashboard has one of its own.
+	http.SetCookie(w, &http.Cookie{
+		Name: cookieName(r), Value: s.secret, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+	})
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+// require serves only the browser that was let in.
+func (s *session) require(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		cookie, err := r.Cookie(cookieName(r))
+		if err != nil || !same(cookie.Value, s.secret) {
+			refuse(w, "Open the address that `waybill dashboard` has printed.")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
+func refuse(w http.ResponseWriter, why string) { http.Error(w, why, http.StatusUnauthorized) }
+
+// local serves requests only if they name a host that is this machine: a page of somebody else whose name
+// was made to lead here names that.
+func local(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil || !slices.Contains([]string{"127.0.0.1", "localhost", "::1"}, host) {
+			http.Error(w, "The dashboard answers to 127.0.0.1 and localhost only.", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// headers has browsers load nothing but what this server sends, and run no script that it does not serve as
+// a file.
+func headers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, value := range map[string]string{
+			"Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
+				"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+			"X-Content-Type-Options":       "nosniff",
+			"Referrer-Policy":              "no-referrer",
+			"Cross-Origin-Opener-Policy":   "same-origin",
+			"Cross-Origin-Resource-Policy": "same-origin",
+			"Cache-Control":                "no-store",
+		} {
+			w.Header().Set(name, value)
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,78 @@
+// Keeps a page as it is now: one stream of events while the tab is visible, and a new copy of the page when
+// something that it shows has changed. Without this file, a reload does the same.
+
+const first = 1000, longest = 30000; // milliseconds between two attempts to connect
+let wait = first, stream = null, retry = 0;
+
+function main() { return document.getElementById("main"); }
+
+function say(text) {
+  const line = document.getElementById("connection");
+  line.textContent = text;
+  line.hidden = text === "";
+}
+
+function address() {
+  const query = new URLSearchParams();
+  for (const kind of main().dataset.kinds.split(" ").filter(Boolean)) query.append("kind", kind);
+  if (main().dataset.object) query.set("object", main().dataset.object);
+  return query.size ? "/live?" + query : "";
+}
+
+async function refresh() {
+  const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+  if (answer.status === 401) return end("You are not signed in any more: open the address that `waybill dashboard` prints.");
+  const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
+  const old = main();
+  if (!next || old.contains(document.activeElement) && document.activeElement.matches("input")) return;
+  const open = [...old.querySelectorAll("details")].map((d) => d.open);
+  const scrolled = [...old.querySelectorAll(".scroll")].map((s) => s.scrollLeft);
+  const focused = document.activeElement?.getAttribute("href");
+  old.replaceChildren(...next.childNodes);
+  old.querySelectorAll("details").forEach((d, i) => { d.open = open[i] ?? false; });
+  old.querySelectorAll(".scroll").forEach((s, i) => { s.scrollLeft = scrolled[i] ?? 0; });
+  if (focused) [...old.querySelectorAll("a")].find((a) => a.getAttribute("href") === focused)?.focus({ preventScroll: true });
+}
+
+function end(text) {
+  close();
+  say(text);
+}
+
+function close() {
+  clearTimeout(retry);
+  stream?.close();
+  stream = null;
+}
+
+function connect(again) {
+  close();
+  const at = address();
+  if (!at) return;
+  stream = new EventSource(at);
+  stream.onopen = () => {
+    wait = first;
+    say("");
+    if (again) refresh().catch(() => {});
+  };
+  stream.addEventListener("change", () => refresh().catch(() => {}));
+  stream.onerror = () => {
+    close();
+    say("The dashboard does not answer: this is what was last seen.");
+    retry = setTimeout(async () => {
+      const alive = await fetch("/search").catch(() => null);
+      if (alive?.status === 401) return end("You are not signed in any more: open the address that `waybill dashboard` prints.");
+      connect(true);
+    }, wait * (0.5 + Math.random()));
+    wait = Math.min(wait * 2, longest);
+  };
+}
+
+document.addEventListener("visibilitychange", () => (document.hidden ? close() : connect(true)));
+document.addEventListener("keydown", (e) => {
+  if (e.key === "/" && !e.ctrlKey && !e.metaKey && !e.altKey && !e.target.matches("input, textarea")) {
+    e.preventDefault();
+    document.getElementById("search").focus();
+  }
+});
+if (!document.hidden) connect(false);
