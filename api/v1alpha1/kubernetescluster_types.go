@@ -21,8 +21,28 @@ const (
 	DeleteAbandon DeletePolicy = "Abandon"
 )
 
-// KubernetesClusterSpec defines how to reach a user cluster.
+// ClusterRole defines what a KubernetesCluster is to the hub.
+// +kubebuilder:validation:Enum=User;Seed
+type ClusterRole string
+
+const (
+	// ClusterRoleUser is a cluster that the hub drives: applications are installed in it from here.
+	ClusterRoleUser ClusterRole = "User"
+
+	// ClusterRoleSeed is a hub of its own, which drives user clusters of its own. It gets a copy of each
+	// ApplicationDefinition that is offered to it, and of each Secret that is a source credential.
+	ClusterRoleSeed ClusterRole = "Seed"
+)
+
+// KubernetesClusterSpec defines how to reach a cluster, and what it is.
 type KubernetesClusterSpec struct {
+	// Role of the cluster. User is a cluster that Waybill drives from here. Seed is one where Waybill runs as a
+	// hub, for user clusters of its own: it gets the catalog and its credentials, and nothing is installed in
+	// it from here. Default: User.
+	// +optional
+	// +kubebuilder:default=User
+	Role ClusterRole `json:"role,omitempty"`
+
 	// KubeconfigSecretRef names a Secret in the same namespace that holds a kubeconfig with inline
 	// data only. Default: the cluster that this object lives in.
 	// +optional
@@ -158,6 +178,9 @@ func (k *KubernetesCluster) GetConditions() []metav1.Condition { return k.Status
 
 // SetConditions replaces the conditions of the status.
 func (k *KubernetesCluster) SetConditions(c []metav1.Condition) { k.Status.Conditions = c }
+
+// IsSeed reports whether the cluster is a hub of its own.
+func (k *KubernetesCluster) IsSeed() bool { return k.Spec.Role == ClusterRoleSeed }
 
 // GetOnDelete returns the deletion policy; Wait if none is set.
 func (k *KubernetesCluster) GetOnDelete() DeletePolicy {
