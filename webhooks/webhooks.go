@@ -88,6 +88,7 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, o Options, index
 	}
 	installations := &applicationInstallations{
 		access: reviews, definitions: &definitions{cached: mgr.GetClient(), live: mgr.GetAPIReader()},
+		schemas:        &valuesSchemas{live: mgr.GetAPIReader(), namespace: systemNamespace},
 		defaultAccount: o.DefaultServiceAccount,
 	}
 	mgr.GetWebhookServer().Register(validatePath(protectedValuesPath), &admission.Webhook{

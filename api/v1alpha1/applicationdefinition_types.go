@@ -282,6 +282,39 @@ type ApplicationDefinitionStatus struct {
 	// at most five by name. Copies have it too.
 	// +optional
 	Versions string `json:"versions,omitempty"`
+
+	// ValuesSchemas says which schema the values of each version are checked against when an
+	// installation is written. Copies have it too.
+	// +optional
+	// +listType=map
+	// +listMapKey=version
+	// +kubebuilder:validation:MaxItems=100
+	ValuesSchemas []ValuesSchema `json:"valuesSchemas,omitempty"`
+}
+
+// ValuesSchema is what is known of the schema of one version: the values.schema.json of its chart and of
+// its subcharts.
+type ValuesSchema struct {
+	// Version of the definition.
+	// +required
+	// +kubebuilder:validation:MaxLength=128
+	Version string `json:"version"`
+
+	// Source identifies the chart that was read.
+	// +required
+	// +kubebuilder:validation:MaxLength=128
+	Source string `json:"source"`
+
+	// Digest of the schema, which is a key of ConfigMap `waybill-schemas-<definition>` in the system
+	// namespace; empty if the chart has none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Digest string `json:"digest,omitempty"`
+
+	// Message says why values are not checked although the chart has a schema.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Message string `json:"message,omitempty"`
 }
 
 // ApplicationDefinition is one entry of the catalog: an application with all its versions.
@@ -346,6 +379,16 @@ func (d *ApplicationDefinition) GetVersion(version string) *ApplicationVersion {
 		}
 	}
 	return same
+}
+
+// GetValuesSchema returns what is known of the schema of a version; nil if nothing is.
+func (d *ApplicationDefinition) GetValuesSchema(version string) *ValuesSchema {
+	for i := range d.Status.ValuesSchemas {
+		if d.Status.ValuesSchemas[i].Version == version {
+			return &d.Status.ValuesSchemas[i]
+		}
+	}
+	return nil
 }
 
 // SameVersion reports whether two names mean one version: v1.0.0 is 1.0.0.

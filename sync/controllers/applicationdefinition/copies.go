@@ -102,7 +102,12 @@ func (l *lane) compare(ctx context.Context, live *unstructured.Unstructured) err
 		return fmt.Errorf("read copy of %s: %w", live.GetName(), err)
 	}
 	versions, _, _ := unstructured.NestedString(live.Object, "status", "versions") // empty if it is not a string
-	if specHash == offered.specHash && versions == offered.versions {
+	schemas, _, _ := unstructured.NestedFieldNoCopy(live.Object, "status", "valuesSchemas")
+	schemasHash, err := hashJSON(schemas)
+	if err != nil {
+		return fmt.Errorf("read copy of %s: %w", live.GetName(), err)
+	}
+	if specHash == offered.specHash && versions == offered.versions && schemasHash == offered.schemasHash {
 		v.hash = offered.hash
 	}
 	l.mu.Lock()
@@ -142,6 +147,9 @@ func (l *lane) apply(ctx context.Context, name string, offered *offer, force boo
 		return errForeign // it appeared a moment ago
 	case err != nil:
 		return fmt.Errorf("write the copy: %w", err)
+	}
+	if err := l.putSchemas(ctx, written, offered); err != nil {
+		return err
 	}
 	options.Force = ptr.To(true)
 	written, err = l.copies.Patch(ctx, name, types.ApplyPatchType, offered.statusBody, options, "status")

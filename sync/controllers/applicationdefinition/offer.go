@@ -22,8 +22,10 @@ type offer struct {
 	body, statusBody []byte
 	// versions is the summary of the versions in statusBody.
 	versions string
-	// hash of body, and of the spec in it.
-	hash, specHash string
+	// schemas say what values are checked against there. They are in statusBody.
+	schemas []v1alpha1.ValuesSchema
+	// hash of body and schemas, and of the spec and the schemas alone.
+	hash, specHash, schemasHash string
 	// labels and annotations in body.
 	labels, annotations map[string]string
 	// selector of the clusters that get it.
@@ -70,12 +72,17 @@ func newOffer(definition *v1alpha1.ApplicationDefinition, hubID string) (*offer,
 	if err != nil {
 		return nil, err
 	}
-	o.hash = hash(o.body)
+	o.schemas = definition.Status.ValuesSchemas
+	if o.schemasHash, err = hashJSON(o.schemas); err != nil {
+		return nil, fmt.Errorf("copy definition: %w", err)
+	}
+	o.hash = hash(append(o.body[:len(o.body):len(o.body)], o.schemasHash...))
 	o.versions = summarize(spec.Versions)
-	o.statusBody, err = encode(map[string]any{
-		"metadata": map[string]any{"name": definition.Name},
-		"status":   map[string]any{"versions": o.versions},
-	})
+	status := map[string]any{"versions": o.versions}
+	if len(o.schemas) > 0 {
+		status["valuesSchemas"] = o.schemas
+	}
+	o.statusBody, err = encode(map[string]any{"metadata": map[string]any{"name": definition.Name}, "status": status})
 	return o, err
 }
 

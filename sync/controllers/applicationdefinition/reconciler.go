@@ -27,6 +27,8 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	Clusters *cluster.Registry
 	HubID    string
+	// SystemNamespace holds the schemas of values, here and in user clusters.
+	SystemNamespace string
 
 	// Workers is how many definitions are reconciled at a time. Default: 4.
 	Workers int

@@ -11,6 +11,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"waybill.dev/waybill/api/v1alpha1"
 )
 
 // MaxSize is how large the schemas of a chart and of its subcharts may be together.
@@ -77,6 +82,33 @@ func (b *Bundle) trimmed() Bundle {
 func Digest(encoded []byte) string {
 	sum := sha256.Sum256(encoded)
 	return "sha256-" + hex.EncodeToString(sum[:])
+}
+
+// ConfigMapName returns the name of the ConfigMap that holds the schemas of a definition, packed, by
+// digest. It is in the system namespace of the cluster that the definition, or its copy, is in.
+func ConfigMapName(definition string) string {
+	const prefix, most = "waybill-schemas-", 253
+	if len(prefix)+len(definition) <= most {
+		return prefix + definition
+	}
+	sum := sha256.Sum256([]byte(definition))
+	return prefix + hex.EncodeToString(sum[:])
+}
+
+// ConfigMap returns the ConfigMap with packed schemas, by digest. It goes when the definition, or the
+// copy, goes.
+func ConfigMap(namespace string, definition metav1.Object, packed map[string][]byte) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: ConfigMapName(definition.GetName()), Namespace: namespace,
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ApplicationDefinitionKind,
+				Name: definition.GetName(), UID: definition.GetUID(),
+			}},
+		},
+		BinaryData: packed,
+	}
 }
 
 // Pack compresses an encoded bundle.

@@ -260,7 +260,7 @@ func (e *evaluation) list(s *jsonschema.Schema, i instance, items []any) verdict
 		result = result.worse(e.unique(i, items))
 	}
 	for n, item := range items {
-		at := i.below(strconv.Itoa(n), item)
+		at := i.below("["+strconv.Itoa(n)+"]", item)
 		at.partial = false
 		result = result.worse(e.item(s, i, at, n))
 	}
