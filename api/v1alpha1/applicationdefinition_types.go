@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -94,8 +95,8 @@ type ApplicationDefinitionSpec struct {
 	// +optional
 	AllowLookup bool `json:"allowLookup,omitempty"`
 
-	// ClusterSelector selects the KubernetesClusters that the definition is offered to.
-	// Default: every cluster.
+	// ClusterSelector selects the KubernetesClusters that the definition is offered to: those of the hub,
+	// and those of each seed. A seed itself gets every definition. Default: every cluster.
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 
@@ -140,7 +141,7 @@ type ApplicationVersion struct {
 	ClusterFacts bool `json:"clusterFacts,omitempty"`
 
 	// Template defines where the version comes from. Required, except in the copies that Waybill
-	// keeps in user clusters.
+	// keeps in user clusters. The copies in seeds have it.
 	// +optional
 	Template *ApplicationTemplate `json:"template,omitempty"`
 }
@@ -256,8 +257,8 @@ type VersionUsage struct {
 	// +required
 	Count int32 `json:"count"`
 
-	// Installations that use it, as `<cluster namespace>/<cluster>/<namespace>/<name>`,
-	// sorted, at most 20.
+	// Installations that use it, as `<cluster namespace>/<cluster>/<namespace>/<name>`, sorted, at
+	// most 20. Those in a cluster of a seed begin with `<seed's namespace>/<seed>/`.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
@@ -403,8 +404,16 @@ func bareVersion(version string) string {
 	return version
 }
 
-// IsCopy reports whether this is a copy of a hub's definition in a user cluster.
+// IsCopy reports whether this is a copy of a hub's definition, in a user cluster or in a seed. It is
+// changed in the hub alone.
 func (d *ApplicationDefinition) IsCopy() bool {
 	_, ok := d.Annotations[CopyOfAnnotation]
 	return ok
+}
+
+// InCatalog reports whether applications are installed from this definition where it is: it is none of
+// a copy's, or the copy in a seed, which has the template of each version. A copy in a user cluster has
+// none: it only says what is offered.
+func (d *ApplicationDefinition) InCatalog() bool {
+	return !d.IsCopy() || !slices.ContainsFunc(d.Spec.Versions, func(v ApplicationVersion) bool { return v.Template == nil })
 }

@@ -32,7 +32,7 @@ func schemasChanged(e event.UpdateEvent) bool {
 // putSchemas writes the schemas of a definition to the system namespace of the cluster, for admission
 // there. Where there is no such namespace, or the hub may not write there, values are checked when
 // charts are rendered, and the copy is as good without.
-func (l *lane) putSchemas(ctx context.Context, copied *metav1.PartialObjectMetadata, offered *offer) error {
+func (l *lane) putSchemas(ctx context.Context, copied *metav1.PartialObjectMetadata, offered *form) error {
 	packed, err := l.r.schemas(ctx, copied.Name, offered)
 	if err != nil || len(packed) == 0 {
 		return err
@@ -51,7 +51,7 @@ func (l *lane) putSchemas(ctx context.Context, copied *metav1.PartialObjectMetad
 }
 
 // schemas reads the schemas that an offer names, as far as they are there.
-func (r *Reconciler) schemas(ctx context.Context, name string, offered *offer) (map[string][]byte, error) {
+func (r *Reconciler) schemas(ctx context.Context, name string, offered *form) (map[string][]byte, error) {
 	if len(offered.schemas) == 0 {
 		return nil, nil
 	}

@@ -82,8 +82,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, definition); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if definition.IsCopy() {
-		return ctrl.Result{}, nil // whose hub knows the schemas
+	if !definition.InCatalog() {
+		return ctrl.Result{}, nil // a copy, whose hub knows the schemas
 	}
 	if !definition.DeletionTimestamp.IsZero() {
 		r.forget(definition)

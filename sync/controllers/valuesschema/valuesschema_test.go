@@ -111,7 +111,7 @@ func TestSchemas_areLearnedOnce(t *testing.T) {
 	hub.Change(w, d, func(d *v1alpha1.ApplicationDefinition) {
 		d.Spec.Versions = append(d.Spec.Versions[1:], definition("web", repo, "1.4.0").Spec.Versions...)
 	})
-	d = hub.Await(w, d, "the new version is known, and the old one is not", func(d *v1alpha1.ApplicationDefinition) bool {
+	hub.Await(w, d, "the new version is known, and the old one is not", func(d *v1alpha1.ApplicationDefinition) bool {
 		return d.GetValuesSchema("1.4.0") != nil && d.GetValuesSchema("1.0.0") == nil
 	})
 	assert.Len(t, stored(w, "web").BinaryData, 2, "1.1.0 has the schema that 1.0.0 had")
@@ -166,11 +166,13 @@ func TestSchemas_areNotLearned(t *testing.T) {
 	t.Cleanup(p.Stop)
 	copied := definition("copied", repo, "1.0.0")
 	copied.Annotations = map[string]string{v1alpha1.CopyOfAnnotation: "another hub"}
+	copied.Spec.Versions[0].Template = nil
 	w.Create(copied)
 	moving := definition("moving", repo, "1.0.0")
 	moving.Spec.Versions[0].Template.Source = v1alpha1.ApplicationSource{Git: &v1alpha1.GitSource{Remote: strings.Replace(repo.URL(), "http:", "https:", 1)}}
 	w.Create(moving)
 	last := definition("last", repo, "1.0.0")
+	last.Annotations = copied.Annotations // with its templates, as a seed has it: it is installed from there
 	w.Create(last)
 	await(w, last, 1)
 	for _, d := range []*v1alpha1.ApplicationDefinition{copied, moving} {
