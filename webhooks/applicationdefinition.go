@@ -31,8 +31,10 @@ func (*applicationDefinitions) validate(obj, old *v1alpha1.ApplicationDefinition
 	return validation.ApplicationDefinitionWarnings(obj), validation.ValidateApplicationDefinition(obj, old)
 }
 
+// specChanged counts what only a hub decides of its copies: which they are, and what may be removed in use.
 func (*applicationDefinitions) specChanged(obj, old *v1alpha1.ApplicationDefinition) bool {
 	return obj.IsCopy() != old.IsCopy() || obj.Annotations[v1alpha1.CopyOfAnnotation] != old.Annotations[v1alpha1.CopyOfAnnotation] ||
+		obj.IsCopy() && obj.Annotations[v1alpha1.ForceRemoveAnnotation] != old.Annotations[v1alpha1.ForceRemoveAnnotation] ||
 		!apiequality.Semantic.DeepEqual(obj.Spec, old.Spec)
 }
 

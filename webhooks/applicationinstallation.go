@@ -21,6 +21,7 @@ const applicationInstallationResource = "applicationinstallations"
 type applicationInstallations struct {
 	access      *access
 	definitions *definitions
+	schemas     *valuesSchemas
 	// defaultAccount is that of Options.
 	defaultAccount string
 }
@@ -86,6 +87,9 @@ func (i *applicationInstallations) review(ctx context.Context, obj, old *v1alpha
 		}
 	}
 	warnings, err := i.reviewReference(ctx, obj, old)
+	if err == nil {
+		err = i.reviewValues(ctx, obj, old, def)
+	}
 	if err != nil {
 		return warnings, err
 	}
@@ -127,6 +131,32 @@ func (i *applicationInstallations) reviewReference(ctx context.Context, obj, old
 		return admission.Warnings{fmt.Sprintf("%s: the installation waits until it exists", strings.TrimSpace(errs.ToAggregate().Error()))}, nil
 	}
 	return nil, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind).GroupKind(), obj.Name, errs)
+}
+
+// reviewValues checks values against the schema of the chart, if it is known. Values that were accepted
+// stay valid for the same version.
+func (i *applicationInstallations) reviewValues(ctx context.Context, obj, old *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition) error {
+	if obj.Spec.Values == nil && obj.Spec.ValuesBlock == "" {
+		return nil
+	}
+	if old != nil && obj.Spec.ApplicationRef == old.Spec.ApplicationRef && obj.Spec.ValuesBlock == old.Spec.ValuesBlock &&
+		apiequality.Semantic.DeepEqual(obj.Spec.Values, old.Spec.Values) {
+		return nil
+	}
+	if def != nil && def.GetVersion(obj.Spec.ApplicationRef.Version) == nil {
+		def = i.definitions.peek(ctx, def.Name) // it may have got the version a moment ago
+	}
+	if def == nil {
+		return nil
+	}
+	known := i.schemas.of(ctx, def, obj.Spec.ApplicationRef.Version)
+	if known == nil {
+		return nil
+	}
+	if errs := known.CheckInstallation(obj); len(errs) > 0 {
+		return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind).GroupKind(), obj.Name, errs)
+	}
+	return nil
 }
 
 // needs returns the rights that an installation uses on behalf of its writer, since the chart

@@ -16,11 +16,17 @@ const kubernetesClusterResource = "kubernetesclusters"
 
 // kubernetesClusters are the rules of KubernetesCluster.
 type kubernetesClusters struct {
-	access *access
+	access          *access
+	systemNamespace string
 }
 
-func (*kubernetesClusters) validate(obj, old *v1alpha1.KubernetesCluster) (admission.Warnings, field.ErrorList) {
-	return validation.KubernetesClusterWarnings(obj), validation.ValidateKubernetesCluster(obj, old)
+func (k *kubernetesClusters) validate(obj, old *v1alpha1.KubernetesCluster) (admission.Warnings, field.ErrorList) {
+	errs := validation.ValidateKubernetesCluster(obj, old)
+	if obj.IsSeed() && obj.Namespace != k.systemNamespace {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "role"), obj.Spec.Role,
+			"is allowed in namespace "+k.systemNamespace+" only: a seed gets the catalog with all its credentials"))
+	}
+	return validation.KubernetesClusterWarnings(obj), errs
 }
 
 func (*kubernetesClusters) specChanged(obj, old *v1alpha1.KubernetesCluster) bool {
@@ -33,7 +39,18 @@ func (k *kubernetesClusters) review(ctx context.Context, obj, _ *v1alpha1.Kubern
 
 // needs returns the rights that everybody who may `use` the cluster gets through it:
 // those of the kubeconfig or, without one, Waybill's own in this very cluster, in any namespace.
-func (*kubernetesClusters) needs(obj *v1alpha1.KubernetesCluster) []need {
+// A seed gets the credentials of all sources.
+func (k *kubernetesClusters) needs(obj *v1alpha1.KubernetesCluster) []need {
+	wanted := k.needsToReach(obj)
+	if obj.IsSeed() {
+		wanted = append(wanted, needs("spec.role is Seed, which gets the source credentials", authorizationv1.ResourceAttributes{
+			Verb: "get", Resource: "secrets", Namespace: k.systemNamespace,
+		}))
+	}
+	return wanted
+}
+
+func (*kubernetesClusters) needsToReach(obj *v1alpha1.KubernetesCluster) []need {
 	if ref := obj.Spec.KubeconfigSecretRef; ref != nil {
 		return []need{needsSecret("spec.kubeconfigSecretRef", obj.Namespace, ref.Name)}
 	}

@@ -88,6 +88,7 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, o Options, index
 	}
 	installations := &applicationInstallations{
 		access: reviews, definitions: &definitions{cached: mgr.GetClient(), live: mgr.GetAPIReader()},
+		schemas:        &valuesSchemas{live: mgr.GetAPIReader(), namespace: systemNamespace},
 		defaultAccount: o.DefaultServiceAccount,
 	}
 	mgr.GetWebhookServer().Register(validatePath(protectedValuesPath), &admission.Webhook{
@@ -105,7 +106,7 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, o Options, index
 	h := handlers{mgr: mgr, screen: &screen{access: reviews, decoded: intake.NewDecoded()}}
 	for _, err := range []error{
 		serve(h, v1alpha1.GitSyncKind, gitSyncResource, &gitSyncs{access: reviews, systemNamespace: systemNamespace}),
-		serve(h, v1alpha1.KubernetesClusterKind, kubernetesClusterResource, &kubernetesClusters{access: reviews}),
+		serve(h, v1alpha1.KubernetesClusterKind, kubernetesClusterResource, &kubernetesClusters{access: reviews, systemNamespace: systemNamespace}),
 		serve(h, v1alpha1.ApplicationDefinitionKind, applicationDefinitionResource, &applicationDefinitions{access: reviews, systemNamespace: systemNamespace}),
 		serve(h, v1alpha1.ApplicationInstallationKind, applicationInstallationResource, installations),
 		serve(h, v1alpha1.ApplicationKind, applicationResource, apps),

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -94,8 +95,8 @@ type ApplicationDefinitionSpec struct {
 	// +optional
 	AllowLookup bool `json:"allowLookup,omitempty"`
 
-	// ClusterSelector selects the KubernetesClusters that the definition is offered to.
-	// Default: every cluster.
+	// ClusterSelector selects the KubernetesClusters that the definition is offered to: those of the hub,
+	// and those of each seed. A seed itself gets every definition. Default: every cluster.
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 
@@ -140,7 +141,7 @@ type ApplicationVersion struct {
 	ClusterFacts bool `json:"clusterFacts,omitempty"`
 
 	// Template defines where the version comes from. Required, except in the copies that Waybill
-	// keeps in user clusters.
+	// keeps in user clusters. The copies in seeds have it.
 	// +optional
 	Template *ApplicationTemplate `json:"template,omitempty"`
 }
@@ -256,8 +257,8 @@ type VersionUsage struct {
 	// +required
 	Count int32 `json:"count"`
 
-	// Installations that use it, as `<cluster namespace>/<cluster>/<namespace>/<name>`,
-	// sorted, at most 20.
+	// Installations that use it, as `<cluster namespace>/<cluster>/<namespace>/<name>`, sorted, at
+	// most 20. Those in a cluster of a seed begin with `<seed's namespace>/<seed>/`.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
@@ -282,6 +283,39 @@ type ApplicationDefinitionStatus struct {
 	// at most five by name. Copies have it too.
 	// +optional
 	Versions string `json:"versions,omitempty"`
+
+	// ValuesSchemas says which schema the values of each version are checked against when an
+	// installation is written. Copies have it too.
+	// +optional
+	// +listType=map
+	// +listMapKey=version
+	// +kubebuilder:validation:MaxItems=100
+	ValuesSchemas []ValuesSchema `json:"valuesSchemas,omitempty"`
+}
+
+// ValuesSchema is what is known of the schema of one version: the values.schema.json of its chart and of
+// its subcharts.
+type ValuesSchema struct {
+	// Version of the definition.
+	// +required
+	// +kubebuilder:validation:MaxLength=128
+	Version string `json:"version"`
+
+	// Source identifies the chart that was read.
+	// +required
+	// +kubebuilder:validation:MaxLength=128
+	Source string `json:"source"`
+
+	// Digest of the schema, which is a key of ConfigMap `waybill-schemas-<definition>` in the system
+	// namespace; empty if the chart has none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Digest string `json:"digest,omitempty"`
+
+	// Message says why values are not checked although the chart has a schema.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Message string `json:"message,omitempty"`
 }
 
 // ApplicationDefinition is one entry of the catalog: an application with all its versions.
@@ -348,6 +382,16 @@ func (d *ApplicationDefinition) GetVersion(version string) *ApplicationVersion {
 	return same
 }
 
+// GetValuesSchema returns what is known of the schema of a version; nil if nothing is.
+func (d *ApplicationDefinition) GetValuesSchema(version string) *ValuesSchema {
+	for i := range d.Status.ValuesSchemas {
+		if d.Status.ValuesSchemas[i].Version == version {
+			return &d.Status.ValuesSchemas[i]
+		}
+	}
+	return nil
+}
+
 // SameVersion reports whether two names mean one version: v1.0.0 is 1.0.0.
 func SameVersion(a, b string) bool { return a == b || bareVersion(a) == bareVersion(b) }
 
@@ -360,8 +404,16 @@ func bareVersion(version string) string {
 	return version
 }
 
-// IsCopy reports whether this is a copy of a hub's definition in a user cluster.
+// IsCopy reports whether this is a copy of a hub's definition, in a user cluster or in a seed. It is
+// changed in the hub alone.
 func (d *ApplicationDefinition) IsCopy() bool {
 	_, ok := d.Annotations[CopyOfAnnotation]
 	return ok
+}
+
+// InCatalog reports whether applications are installed from this definition where it is: it is none of
+// a copy's, or the copy in a seed, which has the template of each version. A copy in a user cluster has
+// none: it only says what is offered.
+func (d *ApplicationDefinition) InCatalog() bool {
+	return !d.IsCopy() || !slices.ContainsFunc(d.Spec.Versions, func(v ApplicationVersion) bool { return v.Template == nil })
 }

@@ -21,8 +21,28 @@ const (
 	DeleteAbandon DeletePolicy = "Abandon"
 )
 
-// KubernetesClusterSpec defines how to reach a user cluster.
+// ClusterRole defines what a KubernetesCluster is to the hub.
+// +kubebuilder:validation:Enum=User;Seed
+type ClusterRole string
+
+const (
+	// ClusterRoleUser is a cluster that the hub drives: applications are installed in it from here.
+	ClusterRoleUser ClusterRole = "User"
+
+	// ClusterRoleSeed is a hub of its own, which drives user clusters of its own. It gets a copy of each
+	// ApplicationDefinition, and of each Secret that is a source credential.
+	ClusterRoleSeed ClusterRole = "Seed"
+)
+
+// KubernetesClusterSpec defines how to reach a cluster, and what it is.
 type KubernetesClusterSpec struct {
+	// Role of the cluster. User is a cluster that Waybill drives from here. Seed is one where Waybill runs as a
+	// hub, for user clusters of its own: it gets the catalog and its credentials, and nothing is installed in
+	// it from here. Seeds are in the system namespace. Immutable. Default: User.
+	// +optional
+	// +kubebuilder:default=User
+	Role ClusterRole `json:"role,omitempty"`
+
 	// KubeconfigSecretRef names a Secret in the same namespace that holds a kubeconfig with inline
 	// data only. Default: the cluster that this object lives in.
 	// +optional
@@ -62,6 +82,15 @@ type InstallationSummary struct {
 	// Ready is the status of its condition Ready: True, False or Unknown.
 	// +optional
 	Ready metav1.ConditionStatus `json:"ready,omitempty"`
+}
+
+// DefinitionUsage lists the installations that use one version of a definition in the clusters of a seed.
+type DefinitionUsage struct {
+	// Definition that they install.
+	// +required
+	Definition string `json:"definition"`
+
+	VersionUsage `json:",inline"`
 }
 
 // KubernetesClusterStatus is the last known state of a user cluster.
@@ -111,12 +140,21 @@ type KubernetesClusterStatus struct {
 	// +kubebuilder:validation:MaxItems=2000
 	Installations []InstallationSummary `json:"installations,omitempty"`
 
-	// InstallationCount is the total number of installations, listed or not.
+	// Usage of the definitions that a seed has copies of, by installations in its clusters, sorted by
+	// definition and version, at most 1,000 versions. Installations are named as
+	// `<cluster namespace>/<cluster>/<namespace>/<name>`, at most 20 of a version.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	Usage []DefinitionUsage `json:"usage,omitempty"`
+
+	// InstallationCount is the total number of installations, listed or not. Of a seed, it is the number
+	// of those in its clusters that use definitions of this hub.
 	// +optional
 	InstallationCount int32 `json:"installationCount"`
 }
 
-// KubernetesCluster is one user cluster. Selectors match its labels.
+// KubernetesCluster is one user cluster, or one seed. Selectors match its labels.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:categories=waybill,shortName=kc
@@ -126,7 +164,9 @@ type KubernetesClusterStatus struct {
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`
 // +kubebuilder:printcolumn:name="Installations",type=integer,JSONPath=`.status.installationCount`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Role",type=string,JSONPath=`.spec.role`,priority=1
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
+// +kubebuilder:validation:XValidation:rule="(has(self.spec) && has(self.spec.role) ? self.spec.role : 'User') == (has(oldSelf.spec) && has(oldSelf.spec.role) ? oldSelf.spec.role : 'User')",message="role is immutable: delete and recreate the KubernetesCluster",fieldPath=".spec.role"
 type KubernetesCluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -158,6 +198,9 @@ func (k *KubernetesCluster) GetConditions() []metav1.Condition { return k.Status
 
 // SetConditions replaces the conditions of the status.
 func (k *KubernetesCluster) SetConditions(c []metav1.Condition) { k.Status.Conditions = c }
+
+// IsSeed reports whether the cluster is a hub of its own.
+func (k *KubernetesCluster) IsSeed() bool { return k.Spec.Role == ClusterRoleSeed }
 
 // GetOnDelete returns the deletion policy; Wait if none is set.
 func (k *KubernetesCluster) GetOnDelete() DeletePolicy {

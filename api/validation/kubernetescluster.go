@@ -6,10 +6,14 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// ValidateKubernetesCluster returns what is wrong with a KubernetesCluster. No field of it is
-// immutable, so old may be nil. What the kubeconfig may hold is checked where it is read.
-func ValidateKubernetesCluster(obj, _ *v1alpha1.KubernetesCluster) field.ErrorList {
+// ValidateKubernetesCluster returns what is wrong with the new KubernetesCluster, and whether it may
+// follow old. What the kubeconfig may hold is checked where it is read.
+func ValidateKubernetesCluster(obj, old *v1alpha1.KubernetesCluster) field.ErrorList {
 	errs := validateMetadata(obj.ObjectMeta, namespaced)
+	errs = append(errs, validateEnum(obj.Spec.Role, specPath.Child("role"), v1alpha1.ClusterRoleUser, v1alpha1.ClusterRoleSeed)...)
+	if old != nil && obj.IsSeed() != old.IsSeed() {
+		errs = append(errs, immutable(specPath.Child("role"), obj.Spec.Role, "delete and recreate the KubernetesCluster"))
+	}
 	if ref := obj.Spec.KubeconfigSecretRef; ref != nil {
 		path := specPath.Child("kubeconfigSecretRef")
 		errs = append(errs, validateObjectName(ref.Name, path.Child("name"))...)

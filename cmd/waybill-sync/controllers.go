@@ -18,6 +18,7 @@ import (
 	"waybill.dev/waybill/sync/controllers/kubernetesapplicationresource"
 	"waybill.dev/waybill/sync/controllers/kubernetescluster"
 	"waybill.dev/waybill/sync/controllers/statefulapplication"
+	"waybill.dev/waybill/sync/controllers/valuesschema"
 	"waybill.dev/waybill/sync/hook"
 	"waybill.dev/waybill/sync/snapshot/contents"
 	"waybill.dev/waybill/sync/snapshot/metadata"
@@ -130,6 +131,14 @@ func (s *shared) hubControllers(mgr ctrl.Manager, o *options) []controller {
 			Recorder: mgr.GetEventRecorder(programName),
 			Clusters: s.clusters,
 			HubID:    s.hubID,
+
+			SystemNamespace: o.systemNamespace,
+		}).SetupWithManager},
+		{valuesSchema, (&valuesschema.Reconciler{
+			Client:          mgr.GetClient(),
+			Charts:          s.charts,
+			Secrets:         s.secrets,
+			SystemNamespace: o.systemNamespace,
 		}).SetupWithManager},
 	}
 }

@@ -12,6 +12,7 @@ const (
 	gitSync                 = "gitsync"
 	kubernetesCluster       = "kubernetescluster"
 	applicationDefinition   = "applicationdefinition"
+	valuesSchema            = "valuesschema"
 	applicationInstallation = "applicationinstallation"
 	applications            = "application"
 	executionHook           = "executionhook"
@@ -28,12 +29,12 @@ const roleAll = "all"
 
 // roles are the sets of controllers that a process can run; each has its own ServiceAccount.
 var roles = map[string][]string{
-	"hub":    {gitSync, applicationDefinition},
+	"hub":    {gitSync, applicationDefinition, valuesSchema},
 	"driver": {kubernetesCluster, applicationInstallation, kubernetesApplication, kubernetesApplicationResource},
 	"agent":  {applications},
 	"data":   {executionHook, applicationSnapshot, statefulApplication, applicationRollback},
 	roleAll: {
-		gitSync, kubernetesCluster, applicationDefinition, applicationInstallation,
+		gitSync, kubernetesCluster, applicationDefinition, valuesSchema, applicationInstallation,
 		kubernetesApplication, kubernetesApplicationResource, applications, executionHook,
 		applicationSnapshot, statefulApplication, applicationRollback,
 	},

@@ -139,6 +139,13 @@ func right(group string, resources []string, verbs ...string) rbacv1.PolicyRule 
 // engage makes a user cluster known to the hub.
 func engage(t testing.TB, hub client.Client, namespace, name string, kubeconfig []byte) {
 	t.Helper()
+	engageAs(t, hub, client.ObjectKey{Namespace: namespace, Name: name}, kubeconfig, v1alpha1.ClusterRoleUser)
+}
+
+// engageAs makes a cluster of any role known to the hub.
+func engageAs(t testing.TB, hub client.Client, key client.ObjectKey, kubeconfig []byte, role v1alpha1.ClusterRole) {
+	t.Helper()
+	namespace, name := key.Namespace, key.Name
 	create(t, hub,
 		&corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-kubeconfig"},
@@ -146,7 +153,9 @@ func engage(t testing.TB, hub client.Client, namespace, name string, kubeconfig 
 		},
 		&v1alpha1.KubernetesCluster{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-			Spec:       v1alpha1.KubernetesClusterSpec{KubeconfigSecretRef: &v1alpha1.SecretKeyReference{Name: name + "-kubeconfig"}},
+			Spec: v1alpha1.KubernetesClusterSpec{
+				Role: role, KubeconfigSecretRef: &v1alpha1.SecretKeyReference{Name: name + "-kubeconfig"},
+			},
 		},
 	)
 }

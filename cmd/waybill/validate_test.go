@@ -119,3 +119,29 @@ func TestValidate_duplicatesOfAKustomization(t *testing.T) {
 	assert.Equal(t, 1, got.code, got.errOut)
 	assert.Regexp(t, `settings.yaml:1: ConfigMap settings: the same object is in \S+/sub`, got.out, "it is made from no file")
 }
+
+// K48: values are checked against the schemas of charts that are at hand, by the rules of admission.
+func TestValidate_values(t *testing.T) {
+	const catalog, charts = "../../examples/catalog", "https://charts.example.com=../../examples/charts"
+	const inst = `
+apiVersion: apps.waybill.dev/v1alpha1
+kind: ApplicationInstallation
+metadata: {name: web, namespace: team-a}
+spec:
+  applicationRef: {name: web, version: VERSION}
+  values:
+    replicas: lots
+`
+	content := strings.ReplaceAll(inst, "VERSION", "1.1.0")
+	got := waybillWith(t, content, "validate", catalog, "-")
+	assert.Equal(t, 0, got.code, "nothing is read without being asked to: %s", got.out)
+
+	got = waybillWith(t, content, "validate", catalog, "-", "--source", charts)
+	assert.Equal(t, 1, got.code)
+	assert.Contains(t, got.out, "-:8: ApplicationInstallation team-a/web: spec.values.replicas: Invalid value: must be integer, not string (by the schema of web, version 1.1.0)")
+
+	got = waybillWith(t, content, "validate", catalog, "-", "--source", "https://elsewhere.example.com=../../examples/charts")
+	assert.Equal(t, 0, got.code)
+	assert.Contains(t, got.out, "warning: ")
+	assert.Contains(t, got.out, "values are not checked against the schema of the chart: https://charts.example.com is not fetched with --offline")
+}

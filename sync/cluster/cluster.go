@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"waybill.dev/waybill/api/v1alpha1"
 )
 
 // Cluster is one API server accessed with one identity. It is safe for concurrent use. Everything
@@ -177,13 +179,26 @@ func Trim(in any) (any, error) {
 	return in, nil
 }
 
-// newCache builds the cache of our own kinds. The caller must start it.
+// onlyUsage is a transform for the definitions of another cluster: it keeps their metadata and by what
+// they are used. The catalog is held in memory once, on the hub.
+func onlyUsage(in any) (any, error) {
+	if definition, ok := in.(*v1alpha1.ApplicationDefinition); ok {
+		definition.Spec = v1alpha1.ApplicationDefinitionSpec{}
+		definition.Status = v1alpha1.ApplicationDefinitionStatus{UsedBy: definition.Status.UsedBy}
+		delete(definition.Annotations, corev1.LastAppliedConfigAnnotation)
+	}
+	return Trim(in)
+}
+
+// newCache builds the cache of our own kinds. The caller must start it. Of ApplicationDefinitions, it
+// holds metadata and status.usedBy alone.
 func (c *Cluster) newCache(httpClient *http.Client) (cache.Cache, error) {
 	built, err := cache.New(c.config, cache.Options{
 		HTTPClient:       httpClient,
 		Scheme:           c.kinds.scheme,
 		Mapper:           c.ownFirst(),
 		DefaultTransform: Trim,
+		ByObject:         map[client.Object]cache.ByObject{&v1alpha1.ApplicationDefinition{}: {Transform: onlyUsage}},
 		NewInformer:      c.ledger.informer,
 	})
 	if err != nil {

@@ -166,10 +166,20 @@ func TestWeightOf_followsTheSize(t *testing.T) {
 	installation := &v1alpha1.ApplicationInstallation{}
 	require.NoError(t, json.Unmarshal([]byte(`{"spec":{"namespace":{"name":"`+text+`"}}}`), installation))
 	unlabelled := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: text}}}}
+	catalog := &v1alpha1.ApplicationDefinition{Spec: v1alpha1.ApplicationDefinitionSpec{Description: text}}
+	used := &v1alpha1.ApplicationDefinition{Status: v1alpha1.ApplicationDefinitionStatus{UsedBy: []v1alpha1.VersionUsage{{Version: text}}}}
+	kept, err := onlyUsage(used.DeepCopy())
+	require.NoError(t, err)
+	assert.Equal(t, used, kept)
+	kept, err = onlyUsage(catalog.DeepCopy())
+	require.NoError(t, err)
+	assert.Equal(t, &v1alpha1.ApplicationDefinition{}, kept)
 	cases := map[string]struct {
 		got  int64
 		want int
 	}{
+		"Catalog": {weightOf(catalog), 0},
+		"Used":    {weightOf(used), size},
 		"Typed":     {weightOf(installation), size},
 		"Labels":    {weightOf(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{text: ""}}}), size},
 		"Finalizer": {weightOf(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{text}}}), size},

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"waybill.dev/waybill/api/v1alpha1"
 )
 
 // What keeping an object, an entry of a map or an element of a list takes beside the text in it.
@@ -21,6 +23,8 @@ func weightOf(object runtime.Object) int64 {
 	switch o := object.(type) {
 	case *metav1.PartialObjectMetadata:
 		return weightOfMetadata(&o.ObjectMeta)
+	case *v1alpha1.ApplicationDefinition:
+		return weightOfMetadata(&o.ObjectMeta) + weightOfValue(reflect.ValueOf(o.Status.UsedBy)) // the rest is dropped
 	case runtime.Unstructured:
 		content, _ := o.UnstructuredContent()["metadata"].(map[string]any)
 		return objectWeight + weightOfJSON(content)

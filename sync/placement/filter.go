@@ -25,6 +25,8 @@ type Candidate struct {
 	Name string
 	// Labels that selectors see.
 	Labels labels.Set
+	// Seed says that the cluster is a hub of its own.
+	Seed bool
 	// Deleting says that the cluster is being deleted.
 	Deleting bool
 	// Paused says that nothing may be done in the cluster.
@@ -46,6 +48,8 @@ type Reason string
 const (
 	// NotSelected: the labels do not match the selector.
 	NotSelected Reason = "NotSelected"
+	// Seed: the cluster is a seed, whose own scheduler places workloads.
+	Seed Reason = "Seed"
 	// Deleting: the cluster is being deleted.
 	Deleting Reason = "Deleting"
 	// Paused: the cluster is paused.
@@ -74,6 +78,7 @@ type Filters []Filter
 func DefaultFilters() Filters {
 	return Filters{
 		selected,
+		driven,
 		staying,
 		running,
 		reachable,
@@ -125,6 +130,13 @@ func selected(w Workload, c Candidate) (Reason, string) {
 		return "", ""
 	}
 	return NotSelected, "its labels do not match the selector"
+}
+
+func driven(_ Workload, c Candidate) (Reason, string) {
+	if !c.Seed {
+		return "", ""
+	}
+	return Seed, "it is a seed: create the KubernetesApplication in it"
 }
 
 func staying(_ Workload, c Candidate) (Reason, string) {

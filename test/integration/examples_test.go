@@ -67,6 +67,38 @@ func TestExamples_kustomizationsBuild(t *testing.T) {
 	}
 }
 
+// K5: the catalog for clusters without access to the servers of others names none of them, and is the
+// same otherwise: K6, K12-K18, K20-K24, K35-K39 are in it as document K writes them.
+func TestExamples_airgappedCatalog(t *testing.T) {
+	definitions := func(dir string) map[string]*unstructured.Unstructured {
+		built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(examples, "platform", dir))
+		require.NoError(t, err)
+		content, err := built.AsYaml()
+		require.NoError(t, err)
+		found := map[string]*unstructured.Unstructured{}
+		for _, o := range decodeObjects(t, content) {
+			require.Equal(t, "ApplicationDefinition", o.GetKind(), "nothing else goes to the hub")
+			found[o.GetName()] = o
+		}
+		return found
+	}
+	catalog, airgap := definitions("catalog"), definitions("airgap")
+	require.Len(t, catalog, 3)
+	require.Len(t, airgap, len(catalog))
+	for name, definition := range airgap {
+		versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
+		require.NoError(t, err)
+		require.NotEmpty(t, versions)
+		for _, version := range versions {
+			source, _, err := unstructured.NestedMap(version.(map[string]any), "template", "source")
+			require.NoError(t, err)
+			assert.NotContains(t, source, "git", name)
+			url, _, _ := unstructured.NestedString(source, "helm", "url")
+			assert.Equal(t, "oci://registry.example.com/charts", url, name)
+		}
+	}
+}
+
 // K7, K54: the charts of examples/ lint without a warning, and what they render with the
 // least values that they need is accepted.
 func TestExamples_chartsLintAndRender(t *testing.T) {
@@ -98,7 +130,7 @@ func exampleManifests(t *testing.T) []string {
 			return err
 		case d.IsDir() && slices.Contains([]string{"charts", "kustomize"}, d.Name()):
 			return filepath.SkipDir
-		case filepath.Ext(path) == ".yaml":
+		case filepath.Ext(path) == ".yaml" && d.Name() != "kustomization.yaml":
 			files = append(files, path)
 		}
 		return nil

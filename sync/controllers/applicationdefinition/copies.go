@@ -102,7 +102,13 @@ func (l *lane) compare(ctx context.Context, live *unstructured.Unstructured) err
 		return fmt.Errorf("read copy of %s: %w", live.GetName(), err)
 	}
 	versions, _, _ := unstructured.NestedString(live.Object, "status", "versions") // empty if it is not a string
-	if specHash == offered.specHash && versions == offered.versions {
+	schemas, _, _ := unstructured.NestedFieldNoCopy(live.Object, "status", "valuesSchemas")
+	schemasHash, err := hashJSON(schemas)
+	if err != nil {
+		return fmt.Errorf("read copy of %s: %w", live.GetName(), err)
+	}
+	reported := offered.statusBody == nil || versions == offered.versions && schemasHash == offered.schemasHash
+	if specHash == offered.specHash && reported {
 		v.hash = offered.hash
 	}
 	l.mu.Lock()
@@ -130,12 +136,15 @@ func (l *lane) last(name string) verified {
 	return l.known[name]
 }
 
-// apply writes a copy, and then the part of its status that is shown in tables.
-func (l *lane) apply(ctx context.Context, name string, offered *offer, force bool) error {
+// apply writes a copy, and then, in a user cluster, the part of its status that is shown in tables.
+func (l *lane) apply(ctx context.Context, name string, offered *form, force bool) error {
 	options := metav1.PatchOptions{FieldManager: v1alpha1.FieldManager, Force: ptr.To(force)}
 	written, err := l.copies.Patch(ctx, name, types.ApplyPatchType, offered.body, options)
 	if err == nil && force && shared(written) {
-		err = l.replaceSpec(ctx, name, offered)
+		written, err = l.replaceSpec(ctx, name, offered)
+	}
+	if err == nil && offered.forced != written.Annotations[v1alpha1.ForceRemoveAnnotation] {
+		written, err = l.unforce(ctx, name)
 	}
 	switch {
 	case !force && apierrors.IsConflict(err):
@@ -143,8 +152,12 @@ func (l *lane) apply(ctx context.Context, name string, offered *offer, force boo
 	case err != nil:
 		return fmt.Errorf("write the copy: %w", err)
 	}
-	options.Force = ptr.To(true)
-	written, err = l.copies.Patch(ctx, name, types.ApplyPatchType, offered.statusBody, options, "status")
+	if err := l.putSchemas(ctx, written, offered); err != nil {
+		return err
+	}
+	if options.Force = ptr.To(true); offered.statusBody != nil {
+		written, err = l.copies.Patch(ctx, name, types.ApplyPatchType, offered.statusBody, options, "status")
+	}
 	if err != nil {
 		return fmt.Errorf("write the status of the copy: %w", err)
 	}
@@ -164,19 +177,27 @@ func shared(copied *metav1.PartialObjectMetadata) bool {
 }
 
 // replaceSpec replaces the spec of a copy, so that it holds nothing that the hub does not offer.
-func (l *lane) replaceSpec(ctx context.Context, name string, offered *offer) error {
+func (l *lane) replaceSpec(ctx context.Context, name string, offered *form) (*metav1.PartialObjectMetadata, error) {
 	wanted := struct {
 		Spec json.RawMessage `json:"spec"`
 	}{}
 	if err := json.Unmarshal(offered.body, &wanted); err != nil {
-		return err
+		return nil, err
 	}
 	patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec", "value": wanted.Spec}})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = l.copies.Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
-	return err
+	return l.copies.Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
+}
+
+// unforce removes an annotation force-remove that others wrote.
+func (l *lane) unforce(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.ForceRemoveAnnotation: nil}}})
+	if err != nil {
+		return nil, err
+	}
+	return l.copies.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
 }
 
 // delete deletes a copy, unless it was replaced since it was read.

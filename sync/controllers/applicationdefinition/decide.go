@@ -55,7 +55,7 @@ const (
 
 // contested returns when a copy that others keep changing may be corrected again; zero means at
 // once.
-func (v verified) contested(offered *offer) time.Time {
+func (v verified) contested(offered *form) time.Time {
 	if v.hash != offered.hash || v.again < atOnce {
 		return time.Time{}
 	}
@@ -67,7 +67,7 @@ func (v verified) contested(offered *offer) time.Time {
 }
 
 // next returns the record of a write that follows v.
-func (v verified) next(written *metav1.PartialObjectMetadata, offered *offer) verified {
+func (v verified) next(written *metav1.PartialObjectMetadata, offered *form) verified {
 	n := verified{
 		uid: written.UID, version: written.ResourceVersion, generation: written.Generation,
 		hash: offered.hash, at: time.Now(),
@@ -85,14 +85,15 @@ const trust = 5 * time.Second
 // decide compares the desired copy in a cluster with the metadata of the actual one. offered is nil
 // if there should be none, live is nil if there is none, and last is zero if the copy was never
 // verified. If others edit the spec, the generation changes.
-func decide(offered *offer, live *metav1.PartialObjectMetadata, last verified, hubID string) action {
+func decide(offered *form, live *metav1.PartialObjectMetadata, last verified, hubID string) action {
 	ours := live != nil && live.Annotations[v1alpha1.CopyOfAnnotation] == hubID
+	gone := offered == nil || offered.going
 	switch {
 	case behind(live, last):
 		return await
-	case offered == nil && ours:
+	case offered == nil && ours && live.DeletionTimestamp.IsZero():
 		return drop
-	case offered == nil:
+	case offered == nil, gone && !ours:
 		return nothing
 	case live == nil:
 		return create
@@ -105,6 +106,10 @@ func decide(offered *offer, live *metav1.PartialObjectMetadata, last verified, h
 		return put
 	case !last.rewritten && (!contains(live.Labels, offered.labels) || !contains(live.Annotations, offered.annotations)):
 		return put
+	case offered.forced != live.Annotations[v1alpha1.ForceRemoveAnnotation]:
+		return put // ones that others wrote let go what is in use
+	case offered.going && live.DeletionTimestamp.IsZero():
+		return drop // only now that it has force-remove, if it is to go by force
 	}
 	return nothing
 }

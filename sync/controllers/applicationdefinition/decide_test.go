@@ -7,20 +7,21 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
 const hub = "hub"
 
-func testOffer(t *testing.T) *offer {
+func testOffer(t *testing.T) *form {
 	t.Helper()
 	o, err := newOffer(&v1alpha1.ApplicationDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "web", Labels: map[string]string{"team": "a"}},
 		Spec:       v1alpha1.ApplicationDefinitionSpec{Versions: []v1alpha1.ApplicationVersion{{Version: "1.0.0"}}},
 	}, hub)
 	require.NoError(t, err)
-	return o
+	return &o.toUsers
 }
 
 func liveCopy(change ...func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
@@ -48,10 +49,11 @@ func TestDecide(t *testing.T) {
 	rewritten.rewritten = true
 	long := newer
 	long.at = time.Now().Add(-2 * trust)
+	terminating := func(m *metav1.PartialObjectMetadata) { m.DeletionTimestamp = ptr.To(metav1.Now()) }
 	foreign := func(m *metav1.PartialObjectMetadata) { m.Annotations = nil; m.UID = "v" }
 	cases := map[string]struct {
 		reason  string
-		offered *offer
+		offered *form
 		live    *metav1.PartialObjectMetadata
 		last    verified
 		want    action
@@ -75,6 +77,38 @@ func TestDecide(t *testing.T) {
 		"WatchBehind":      {"the watch shows the state before our write", offered, liveCopy(), newer, await},
 		"WatchBehindNew":   {"the watch does not show what we created", offered, nil, written, await},
 		"WatchBroken":      {"a write that the watch never shows is not believed for ever", offered, nil, long, create},
+		"Going":            {"it is deleted where it is, which no annotation allows", nil, liveCopy(terminating), current, nothing},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, tc.want, decide(tc.offered, tc.live, tc.last, hub), tc.reason)
+		})
+	}
+}
+
+// K33, C47: what goes by force in the hub goes by force in a seed, and nothing else does.
+func TestDecide_inSeeds(t *testing.T) {
+	stays, goes := &form{hash: "a"}, &form{hash: "a", going: true}
+	goesByForce := &form{hash: "a", going: true, forced: "*"}
+	current := verified{uid: "u", version: "30", generation: 3, hash: "a"}
+	forced := func(m *metav1.PartialObjectMetadata) { m.Annotations[v1alpha1.ForceRemoveAnnotation] = "*" }
+	terminating := func(m *metav1.PartialObjectMetadata) { m.DeletionTimestamp = ptr.To(metav1.Now()) }
+	foreign := func(m *metav1.PartialObjectMetadata) { m.Annotations, m.UID = nil, "v" }
+	cases := map[string]struct {
+		reason  string
+		offered *form
+		live    *metav1.PartialObjectMetadata
+		last    verified
+		want    action
+	}{
+		"ForcedThere":    {"only the hub says what may be removed in use", stays, liveCopy(forced), current, put},
+		"Deleted":        {"it is deleted in the hub", goes, liveCopy(), current, drop},
+		"NotForcedYet":   {"it could be held for ever if it were deleted first", goesByForce, liveCopy(), current, put},
+		"Forced":         {"now it can go", goesByForce, liveCopy(forced), current, drop},
+		"Held":           {"it is in use there", goes, liveCopy(terminating), current, nothing},
+		"HeldThenForced": {"the hub has lost its patience", goesByForce, liveCopy(terminating), current, put},
+		"Gone":           {"nothing is created for a definition that goes", goes, nil, current, nothing},
+		"Foreign":        {"the seed's own definition is not the hub's to delete", goes, liveCopy(foreign), verified{}, nothing},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

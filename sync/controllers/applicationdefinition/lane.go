@@ -226,17 +226,19 @@ func (l *lane) keep(ctx context.Context, name string) end {
 		if again := last.contested(offered); !again.IsZero() {
 			return end{err: errContested, retry: reconcile.Retry{At: again}}
 		}
-		err = l.apply(ctx, name, offered, true)
+		if err = l.apply(ctx, name, offered, true); err == nil && offered.going {
+			return end{retry: reconcile.Retry{At: time.Now()}} // what is left to do is to delete it
+		}
 	case drop:
 		return end{err: l.delete(ctx, live)}
 	case yield:
 		err = errForeign
 	case await:
 		// The event of our own write wakes the lane; if it does not come, the retry does.
-		return end{held: offered != nil && last.hash == offered.hash, retry: reconcile.Retry{At: time.Now().Add(trust)}}
+		return end{held: offered != nil && !offered.going && last.hash == offered.hash, retry: reconcile.Retry{At: time.Now().Add(trust)}}
 	case nothing:
 	}
-	return end{held: offered != nil && err == nil, err: err}
+	return end{held: offered != nil && !offered.going && err == nil, err: err}
 }
 
 // begin calls learn until it succeeds. It returns false if ctx has ended.

@@ -28,10 +28,10 @@ func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 	return nil
 }
 
-// offeredTo returns the offer of a definition to a cluster; nil if the cluster should have no copy.
+// offeredTo returns what a cluster gets of a definition; nil if the cluster should have no copy.
 // skip is true if nothing should be done in the cluster at all: it is being deleted, and the
 // controller that deletes it also deletes the copies.
-func (r *Reconciler) offeredTo(ctx context.Context, name string, key types.NamespacedName) (o *offer, skip bool, err error) {
+func (r *Reconciler) offeredTo(ctx context.Context, name string, key types.NamespacedName) (offered *form, skip bool, err error) {
 	kc := &v1alpha1.KubernetesCluster{}
 	err = r.Client.Get(ctx, key, kc, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) || err == nil && !kc.DeletionTimestamp.IsZero() {
@@ -42,20 +42,17 @@ func (r *Reconciler) offeredTo(ctx context.Context, name string, key types.Names
 	}
 	definition := &v1alpha1.ApplicationDefinition{}
 	err = r.Client.Get(ctx, client.ObjectKey{Name: name}, definition, client.UnsafeDisableDeepCopy)
-	if apierrors.IsNotFound(err) || err == nil && definition.IsCopy() {
+	if apierrors.IsNotFound(err) || err == nil && !definition.InCatalog() {
 		return nil, false, nil
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("get definition: %w", err)
 	}
-	o, err = r.offers.of(definition, r.HubID)
+	o, err := r.offers.of(definition, r.HubID)
 	if err != nil {
 		return nil, true, nil // its status says so; until it is corrected, copies stay as they are
 	}
-	if !o.to(kc) {
-		return nil, false, nil
-	}
-	return o, false, nil
+	return o.to(kc), false, nil
 }
 
 // names returns the names of all definitions of the hub.

@@ -101,6 +101,8 @@ func (s *suite) start() {
 		Recorder: mgr.GetEventRecorder("applicationdefinition"),
 		Clusters: s.registry,
 		HubID:    hubID,
+
+		SystemNamespace: v1alpha1.DefaultSystemNamespace,
 	}
 	require.NoError(s.t, r.SetupWithManager(ctx, mgr))
 	done := make(chan error, 1)

@@ -15,19 +15,39 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// offer is a definition as user clusters get it: everything except versions[].template. It is
-// built once for all clusters, and does not change.
+// offer is a definition as clusters get it. It is built once for all clusters, and does not change.
 type offer struct {
-	// body is applied to the copy, and statusBody to its status.
-	body, statusBody []byte
-	// versions is the summary of the versions in statusBody.
+	// toUsers is for user clusters, and toSeeds for seeds.
+	toUsers, toSeeds form
+	// versions is the summary of the versions.
 	versions string
-	// hash of body, and of the spec in it.
-	hash, specHash string
+	// selector of the user clusters that get it.
+	selector labels.Selector
+	// going means that the definition is being deleted.
+	going bool
+}
+
+// form is a definition as one sort of cluster gets it: user clusters without versions[].template, and
+// seeds in full, because applications are installed from it there.
+type form struct {
+	// body is applied to the copy.
+	body []byte
+	// statusBody is applied to the status of the copy, and versions is the summary of the versions in it.
+	// Both are empty for seeds, whose own controller writes the status.
+	statusBody []byte
+	versions   string
+	// schemas say what values are checked against there. They are in statusBody; a seed learns its own.
+	schemas []v1alpha1.ValuesSchema
+	// hash of body and schemas, and of the spec and the schemas alone.
+	hash, specHash, schemasHash string
 	// labels and annotations in body.
 	labels, annotations map[string]string
-	// selector of the clusters that get it.
-	selector labels.Selector
+	// forced is the annotation force-remove in body. A copy in a seed that has another is not as it should
+	// be, nor one that has any while this is empty.
+	forced string
+	// going means that the copy is to be deleted. In a seed, it is held for as long as it is in use there, and
+	// is kept up to date until then.
+	going bool
 }
 
 // marks are the prefixes of labels and annotations with which tools mark objects that they deliver.
@@ -43,11 +63,9 @@ var marks = []string{
 
 func newOffer(definition *v1alpha1.ApplicationDefinition, hubID string) (*offer, error) {
 	o := &offer{
-		labels:      unmarked(definition.Labels),
-		annotations: unmarked(definition.Annotations),
-		selector:    labels.Everything(),
+		versions: summarize(definition.Spec.Versions), selector: labels.Everything(),
+		going: !definition.DeletionTimestamp.IsZero(),
 	}
-	o.annotations[v1alpha1.CopyOfAnnotation] = hubID
 	if definition.Spec.ClusterSelector != nil {
 		selector, err := metav1.LabelSelectorAsSelector(definition.Spec.ClusterSelector)
 		if err != nil {
@@ -55,28 +73,53 @@ func newOffer(definition *v1alpha1.ApplicationDefinition, hubID string) (*offer,
 		}
 		o.selector = selector
 	}
+	o.toSeeds.forced, o.toSeeds.going = definition.Annotations[v1alpha1.ForceRemoveAnnotation], o.going
+	if err := o.toSeeds.fill(definition, &definition.Spec, hubID); err != nil {
+		return nil, err
+	}
 	spec := definition.Spec.DeepCopy()
 	for i := range spec.Versions {
 		spec.Versions[i].Template = nil
 	}
-	var err error
-	if o.specHash, err = hashJSON(spec); err != nil {
-		return nil, fmt.Errorf("copy definition: %w", err)
-	}
-	o.body, err = encode(map[string]any{
-		"metadata": map[string]any{"name": definition.Name, "labels": o.labels, "annotations": o.annotations},
-		"spec":     spec,
-	})
-	if err != nil {
+	if err := o.toUsers.fill(definition, spec, hubID); err != nil {
 		return nil, err
 	}
-	o.hash = hash(o.body)
-	o.versions = summarize(spec.Versions)
-	o.statusBody, err = encode(map[string]any{
-		"metadata": map[string]any{"name": definition.Name},
-		"status":   map[string]any{"versions": o.versions},
+	return o, o.toUsers.report(definition, o.versions)
+}
+
+// report builds the status of the copy.
+func (f *form) report(definition *v1alpha1.ApplicationDefinition, versions string) error {
+	f.versions, f.schemas = versions, definition.Status.ValuesSchemas
+	var err error
+	if f.schemasHash, err = hashJSON(f.schemas); err != nil {
+		return fmt.Errorf("copy definition: %w", err)
+	}
+	f.hash = hash(append(f.body[:len(f.body):len(f.body)], f.schemasHash...))
+	status := map[string]any{"versions": versions}
+	if len(f.schemas) > 0 {
+		status["valuesSchemas"] = f.schemas
+	}
+	f.statusBody, err = encode(map[string]any{"metadata": map[string]any{"name": definition.Name}, "status": status})
+	return err
+}
+
+// fill builds the copy with that spec.
+func (f *form) fill(definition *v1alpha1.ApplicationDefinition, spec *v1alpha1.ApplicationDefinitionSpec, hubID string) error {
+	f.labels, f.annotations = unmarked(definition.Labels), unmarked(definition.Annotations)
+	f.annotations[v1alpha1.CopyOfAnnotation] = hubID
+	if f.forced != "" {
+		f.annotations[v1alpha1.ForceRemoveAnnotation] = f.forced
+	}
+	var err error
+	if f.specHash, err = hashJSON(spec); err != nil {
+		return fmt.Errorf("copy definition: %w", err)
+	}
+	f.body, err = encode(map[string]any{
+		"metadata": map[string]any{"name": definition.Name, "labels": f.labels, "annotations": f.annotations},
+		"spec":     spec,
 	})
-	return o, err
+	f.hash = hash(f.body)
+	return err
 }
 
 // encode returns the JSON of a definition that has only these fields.
@@ -130,9 +173,17 @@ func hash(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// to reports whether a cluster gets the definition, by its labels.
-func (o *offer) to(kc *v1alpha1.KubernetesCluster) bool {
-	return o.selector.Matches(labels.Set(kc.Labels))
+// to returns what a cluster gets; nil for nothing. A seed gets every definition: its own controller
+// applies the selector to its clusters.
+func (o *offer) to(kc *v1alpha1.KubernetesCluster) *form {
+	switch {
+	case kc.IsSeed():
+		return &o.toSeeds
+	case o.selector.Matches(labels.Set(kc.Labels)):
+		return &o.toUsers
+	default:
+		return nil
+	}
 }
 
 // offers remembers the offers of definitions, so that hundreds of lanes do not each build their
@@ -175,7 +226,7 @@ func (s *offers) hand(name string, made *offer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := s.byName[name]
-	current := made.hash + " " + made.selector.String()
+	current := fmt.Sprint(made.toUsers.hash, " ", made.toSeeds.hash, " ", made.going, " ", made.selector)
 	if last.handed == current {
 		return false
 	}

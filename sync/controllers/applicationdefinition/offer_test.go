@@ -33,9 +33,43 @@ func TestOffer_dropsTemplatesAlone(t *testing.T) {
 	o, err := newOffer(definition, hub)
 	require.NoError(t, err)
 	assert.Equal(t, before, definition, "the cache's object is not changed")
-	assert.NotContains(t, string(o.body), "internal")
-	assert.Contains(t, string(o.body), `"defaultValues":{"replicas":2,"ratio":0.5,"big":9007199254740993}`)
-	assert.Contains(t, string(o.body), `"deprecated":true`)
+	body := string(o.toUsers.body)
+	assert.NotContains(t, body, "internal")
+	assert.Contains(t, body, `"defaultValues":{"replicas":2,"ratio":0.5,"big":9007199254740993}`)
+	assert.Contains(t, body, `"deprecated":true`)
+}
+
+// K28, C47: a seed installs from its copy, whatever clusterSelector says of its labels.
+func TestOffer_ofASeed(t *testing.T) {
+	definition := &v1alpha1.ApplicationDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Annotations: map[string]string{
+			"note": "kept", v1alpha1.ForceRemoveAnnotation: "1.0.0", v1alpha1.OwnerAnnotation: "a GitSync",
+		}},
+		Spec: v1alpha1.ApplicationDefinitionSpec{
+			ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}},
+			Versions: []v1alpha1.ApplicationVersion{{
+				Version:  "1.0.0",
+				Template: &v1alpha1.ApplicationTemplate{Source: v1alpha1.ApplicationSource{Git: &v1alpha1.GitSource{Remote: "git@internal:charts"}}},
+			}},
+		},
+	}
+	o, err := newOffer(definition, hub)
+	require.NoError(t, err)
+	user := &v1alpha1.KubernetesCluster{}
+	assert.Nil(t, o.to(user))
+	seed := &v1alpha1.KubernetesCluster{Spec: v1alpha1.KubernetesClusterSpec{Role: v1alpha1.ClusterRoleSeed}}
+	offered := o.to(seed)
+	require.NotNil(t, offered)
+	copied := &v1alpha1.ApplicationDefinition{}
+	require.NoError(t, json.Unmarshal(offered.body, copied))
+	assert.Equal(t, definition.Spec, copied.Spec)
+	assert.Equal(t, map[string]string{"note": "kept", v1alpha1.ForceRemoveAnnotation: "1.0.0", v1alpha1.CopyOfAnnotation: hub}, copied.Annotations)
+	assert.True(t, copied.IsCopy())
+	assert.True(t, copied.InCatalog())
+	assert.Nil(t, offered.statusBody, "the seed's own controller writes it")
+	listed := &v1alpha1.ApplicationDefinition{}
+	require.NoError(t, json.Unmarshal(o.toUsers.body, listed))
+	assert.False(t, listed.InCatalog(), "a copy in a user cluster only says what there is")
 }
 
 // The hash of what was offered is that of what the API server gives back for it.
@@ -86,7 +120,7 @@ func TestReused(t *testing.T) {
 	}
 	before := []v1alpha1.InstallationSummary{use("a", "web", "1", "True"), use("b", "db", "1", "True"), use("c", "cache", "1", "True")}
 	after := []v1alpha1.InstallationSummary{use("a", "web", "2", "True"), use("b", "db", "1", "False"), use("d", "queue", "1", "True")}
-	got := reused(before, after)
+	got := reused(&v1alpha1.KubernetesClusterStatus{Installations: before}, &v1alpha1.KubernetesClusterStatus{Installations: after})
 	slices.Sort(got)
 	assert.Equal(t, []string{"cache", "queue", "web"}, got, "that db is not ready is no change of its use")
 }

@@ -27,6 +27,8 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	Clusters *cluster.Registry
 	HubID    string
+	// SystemNamespace holds the schemas of values, here and in user clusters.
+	SystemNamespace string
 
 	// Workers is how many definitions are reconciled at a time. Default: 4.
 	Workers int
@@ -58,8 +60,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if definition.IsCopy() {
-		return ctrl.Result{}, nil // a copy of another hub, which maintains it
+	if !definition.InCatalog() {
+		return ctrl.Result{}, nil // a copy of another hub, which says what that one offers to this cluster
 	}
 	if definition.DeletionTimestamp.IsZero() {
 		if err := reconcile.AddFinalizer(ctx, r.Client, definition); err != nil {

@@ -56,7 +56,7 @@ func (r *Reconciler) count(s *scope) tally {
 	var rest []*v1alpha1.KubernetesCluster
 	for i := range s.clusters {
 		kc := &s.clusters[i]
-		if kc.Spec.Paused || !kc.DeletionTimestamp.IsZero() || !s.offer.to(kc) {
+		if kc.Spec.Paused || !kc.DeletionTimestamp.IsZero() || s.offer.to(kc) == nil {
 			continue
 		}
 		if l := r.lanes.Get(client.ObjectKeyFromObject(kc)); l != nil {

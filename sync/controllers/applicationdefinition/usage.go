@@ -3,7 +3,9 @@ package applicationdefinition
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,9 +29,13 @@ func (r *Reconciler) rollUp(_ context.Context, s *scope) error {
 // change the clusters.
 func usage(definition *v1alpha1.ApplicationDefinition, clusters []v1alpha1.KubernetesCluster) []v1alpha1.VersionUsage {
 	selector, err := validation.OfferSelector(definition)
-	users := map[string][]string{}
+	found := uses{}
 	for i := range clusters {
 		kc := &clusters[i]
+		if kc.IsSeed() {
+			found.addSeed(definition, kc)
+			continue
+		}
 		// One whose clusterSelector is invalid may have been offered to any cluster.
 		if err == nil && !selector.Matches(labels.Set(kc.Labels)) && !kc.HasBegun(definition, kc.Status.UID) {
 			continue
@@ -37,17 +43,49 @@ func usage(definition *v1alpha1.ApplicationDefinition, clusters []v1alpha1.Kuber
 		prefix := client.ObjectKeyFromObject(kc).String() + "/"
 		for _, inst := range kc.Status.Installations {
 			if inst.Definition == definition.Name {
-				version := versionName(definition, inst.Version)
-				users[version] = append(users[version], prefix+inst.Namespace+"/"+inst.Name)
+				found.add(versionName(definition, inst.Version), 1, prefix+inst.Namespace+"/"+inst.Name)
 			}
 		}
 	}
+	return found.sorted()
+}
+
+// uses are the installations that use each version of a definition.
+type uses map[string]*v1alpha1.VersionUsage
+
+// add adds a number of installations, some of them by name.
+func (u uses) add(version string, count int32, names ...string) {
+	used := u[version]
+	if used == nil {
+		used = &v1alpha1.VersionUsage{Version: version}
+		u[version] = used
+	}
+	used.Count = min(used.Count, math.MaxInt32-count) + count
+	used.Installations = append(used.Installations, names...)
+}
+
+// addSeed adds the installations in the clusters of a seed, which gets every definition.
+func (u uses) addSeed(definition *v1alpha1.ApplicationDefinition, seed *v1alpha1.KubernetesCluster) {
+	prefix := client.ObjectKeyFromObject(seed).String() + "/"
+	for _, use := range seed.Status.Usage {
+		if use.Definition != definition.Name {
+			continue
+		}
+		names := make([]string, 0, len(use.Installations))
+		for _, name := range use.Installations {
+			names = append(names, prefix+name)
+		}
+		u.add(versionName(definition, use.Version), use.Count, names...)
+	}
+}
+
+// sorted returns the use of each version, with as many installations by name as the API allows.
+func (u uses) sorted() []v1alpha1.VersionUsage {
 	var used []v1alpha1.VersionUsage
-	for version, names := range users {
-		slices.Sort(names)
-		used = append(used, v1alpha1.VersionUsage{
-			Version: version, Count: int32(len(names)), Installations: names[:min(len(names), maxUsers)],
-		})
+	for _, one := range u {
+		slices.Sort(one.Installations)
+		one.Installations = one.Installations[:min(len(one.Installations), maxUsers)]
+		used = append(used, *one)
 	}
 	slices.SortFunc(used, func(a, b v1alpha1.VersionUsage) int { return cmp.Compare(a.Version, b.Version) })
 	return used
@@ -63,17 +101,24 @@ func versionName(definition *v1alpha1.ApplicationDefinition, version string) str
 
 // reused returns the definitions whose use differs between two states of one cluster. The readiness
 // of installations does not count.
-func reused(before, after []v1alpha1.InstallationSummary) []string {
-	type use struct{ definition, version, namespace, name string }
-	count := map[use]int{}
-	for _, i := range before {
-		count[use{i.Definition, i.Version, i.Namespace, i.Name}]--
+func reused(before, after *v1alpha1.KubernetesClusterStatus) []string {
+	type use struct {
+		definition, version, namespace, name string
+		count                                int32
 	}
-	for _, i := range after {
-		count[use{i.Definition, i.Version, i.Namespace, i.Name}]++
+	balance := map[use]int{}
+	count := func(status *v1alpha1.KubernetesClusterStatus, by int) {
+		for _, i := range status.Installations {
+			balance[use{i.Definition, i.Version, i.Namespace, i.Name, 1}] += by
+		}
+		for _, u := range status.Usage {
+			balance[use{u.Definition, u.Version, "", strings.Join(u.Installations, " "), u.Count}] += by
+		}
 	}
+	count(before, -1)
+	count(after, 1)
 	changed := map[string]bool{}
-	for u, n := range count {
+	for u, n := range balance {
 		if n != 0 {
 			changed[u.definition] = true
 		}

@@ -1,6 +1,7 @@
 package applicationdefinition
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -23,4 +24,27 @@ func TestUsage_countsUnderTheNameOfTheDefinition(t *testing.T) {
 		{Version: "1.0.0", Count: 2, Installations: []string{"hub/berlin/a/one", "hub/berlin/a/two"}},
 		{Version: "v0.9.0", Count: 1, Installations: []string{"hub/berlin/a/gone"}},
 	}, usage(definition, []v1alpha1.KubernetesCluster{cluster}))
+}
+
+// C47: what is installed in the clusters of a seed counts like what is in a cluster of the hub.
+func TestUsage_countsThroughSeeds(t *testing.T) {
+	definition := &v1alpha1.ApplicationDefinition{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
+	definition.Spec.Versions = []v1alpha1.ApplicationVersion{{Version: "1.0.0"}}
+	definition.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}
+	seed := v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "hub", Name: "europe"}}
+	seed.Spec.Role = v1alpha1.ClusterRoleSeed
+	seed.Status.Usage = []v1alpha1.DefinitionUsage{
+		{Definition: "web", VersionUsage: v1alpha1.VersionUsage{Version: "v1.0.0", Count: 25, Installations: []string{"x/berlin/a/one"}}},
+		{Definition: "db", VersionUsage: v1alpha1.VersionUsage{Version: "1.0.0", Count: 1, Installations: []string{"x/berlin/a/two"}}},
+	}
+	more := *seed.DeepCopy()
+	more.Name = "more"
+	more.Status.Usage[0].Count = math.MaxInt32
+	assert.Equal(t, []v1alpha1.VersionUsage{
+		{Version: "1.0.0", Count: math.MaxInt32, Installations: []string{"hub/europe/x/berlin/a/one", "hub/more/x/berlin/a/one"}},
+	}, usage(definition, []v1alpha1.KubernetesCluster{seed, more}), "and no sum overflows")
+
+	after := seed.DeepCopy()
+	after.Status.Usage[1].Count++
+	assert.Equal(t, []string{"db"}, reused(&seed.Status, &after.Status))
 }

@@ -47,7 +47,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 // changed selects the changes that a definition is reconciled for. It filters out our own status
 // writes.
 func changed() predicate.Predicate {
-	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{},
+		predicate.Funcs{UpdateFunc: schemasChanged})
 }
 
 func (r *Reconciler) wake(name string) {
@@ -83,25 +84,25 @@ func (r *Reconciler) reached(ctx context.Context, key types.NamespacedName, reac
 // select the cluster than before, it wakes all of them, and the cluster's lane.
 func (r *Reconciler) clusterEvents() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
-	used := func(before, after []v1alpha1.InstallationSummary) {
+	used := func(before, after *v1alpha1.KubernetesClusterStatus) {
 		for _, name := range reused(before, after) {
 			r.gather.add(name)
 		}
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, _ queue) {
-			used(nil, e.Object.(*v1alpha1.KubernetesCluster).Status.Installations)
+			used(&v1alpha1.KubernetesClusterStatus{}, &e.Object.(*v1alpha1.KubernetesCluster).Status)
 			r.wakeAll(ctx)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, _ queue) {
 			before, after := e.ObjectOld.(*v1alpha1.KubernetesCluster), e.ObjectNew.(*v1alpha1.KubernetesCluster)
-			used(before.Status.Installations, after.Status.Installations)
+			used(&before.Status, &after.Status)
 			if before.Generation != after.Generation || !maps.Equal(before.Labels, after.Labels) {
 				r.lookAtAll(ctx, after)
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, _ queue) {
-			used(e.Object.(*v1alpha1.KubernetesCluster).Status.Installations, nil)
+			used(&e.Object.(*v1alpha1.KubernetesCluster).Status, &v1alpha1.KubernetesClusterStatus{})
 			r.wakeAll(ctx)
 		},
 	}

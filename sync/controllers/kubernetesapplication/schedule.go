@@ -130,7 +130,7 @@ func (r *Reconciler) candidates(ctx context.Context, s *scope, selector labels.S
 			continue
 		}
 		f.matching = append(f.matching, kc.Name)
-		usable := kc.DeletionTimestamp.IsZero() && !kc.Spec.Paused
+		usable := kc.DeletionTimestamp.IsZero() && !kc.Spec.Paused && !kc.IsSeed()
 		switch {
 		case r.serves(kc):
 			state, known := r.Clusters.State(client.ObjectKeyFromObject(kc))
@@ -141,6 +141,7 @@ func (r *Reconciler) candidates(ctx context.Context, s *scope, selector labels.S
 			f.candidates = append(f.candidates, placement.Candidate{
 				Name:        kc.Name,
 				Labels:      kc.Labels,
+				Seed:        kc.IsSeed(),
 				Deleting:    !kc.DeletionTimestamp.IsZero(),
 				Paused:      kc.Spec.Paused,
 				Unreachable: withoutName(err),

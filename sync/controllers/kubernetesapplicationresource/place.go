@@ -48,6 +48,10 @@ func (r *Reconciler) place(_ context.Context, s *scope) error {
 		s.session.cluster = nil
 		return reconcile.Waiting(v1alpha1.ClusterNotFoundReason, 0,
 			"KubernetesCluster %s does not exist: create it again, or delete the application and create it anew to have it elsewhere", s.clusterKey())
+	case s.kc.IsSeed():
+		s.session.cluster = nil
+		return reconcile.Stalled(v1alpha1.InvalidSpecReason,
+			"KubernetesCluster %s is a seed: delete the application, and create it in the seed", s.clusterKey())
 	case s.kc.Spec.Paused:
 		s.session.cluster = nil
 		s.outcome = &reconcile.Outcome{

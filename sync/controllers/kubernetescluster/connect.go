@@ -25,6 +25,9 @@ const localHash = "local"
 // because its credentials were revoked. One that is deleted together with the KubernetesCluster
 // does not: it is needed to the end.
 func (r *Reconciler) connect(ctx context.Context, s *scope) error {
+	if err := r.mayBeSeed(s); err != nil {
+		return err
+	}
 	found, err := r.kubeconfig(ctx, s)
 	if reconcile.ReasonOf(err) == v1alpha1.SecretNotFoundReason && r.engaged(s.key) {
 		ending, failed := r.ending(ctx, s)
@@ -41,6 +44,19 @@ func (r *Reconciler) connect(ctx context.Context, s *scope) error {
 	}
 	r.Clusters.Ensure(s.key, found.hash, found.config)
 	return nil
+}
+
+// mayBeSeed refuses a seed outside the system namespace. A seed gets the whole catalog and its
+// credentials, and who may change Secrets of its namespace may send them to another API server.
+func (r *Reconciler) mayBeSeed(s *scope) error {
+	if !s.kc.IsSeed() || s.kc.Namespace == r.SystemNamespace {
+		return nil
+	}
+	err := reconcile.Stalled(v1alpha1.InvalidSpecReason,
+		"spec.role is Seed, which is allowed in namespace %s only: delete it, and create it there", r.SystemNamespace)
+	r.Clusters.Withhold(s.key, err)
+	s.unknown(v1alpha1.InvalidSpecReason, notSeedMessage)
+	return err
 }
 
 // engaged reports whether the registry has engaged the cluster, with an earlier kubeconfig.

@@ -3,6 +3,7 @@ package kubernetescluster
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
@@ -24,7 +26,9 @@ const summaryDelay = time.Second
 // engagement is the state of this package for one cluster while it is engaged.
 type engagement struct {
 	cluster *cluster.Cluster
-	// synced reports whether the informer of installations knows them all.
+	// seed is true if the cluster is a seed.
+	seed bool
+	// synced reports whether the informer of installations, or of the definitions in a seed, knows them all.
 	synced func() bool
 
 	pending atomic.Bool // a wake is due
@@ -45,17 +49,33 @@ func (e *engagement) fail(err error) {
 	e.err = err
 }
 
+// served takes note that a seed serves definitions: Waybill has been installed there since it was asked.
+func (e *engagement) served() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if missing := (*noWaybillError)(nil); errors.As(e.err, &missing) {
+		e.err = nil
+	}
+}
+
 // engage is called when a cluster is engaged: it installs the CRDs and watches the installations.
-// The hub gets its CRDs from the chart, whichever KubernetesCluster leads there.
+// The hub gets its CRDs from the chart, whichever KubernetesCluster leads there. So does a seed, of which
+// the definitions are watched, to know by what they are used.
 func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 	if r.ConnectOnly {
 		return nil
 	}
-	var failed error
-	if c.UID() != r.Clusters.Local().UID() {
+	seed, failed := r.isSeed(ctx, c)
+	if failed != nil {
+		return failed
+	}
+	switch {
+	case seed:
+		failed = findWaybill(ctx, c)
+	case c.UID() != r.Clusters.Local().UID():
 		failed = r.installCRDs(ctx, c)
 	}
-	e, err := r.begin(ctx, c)
+	e, err := r.begin(ctx, c, seed)
 	if err != nil || ctx.Err() != nil {
 		return cmp.Or(err, ctx.Err())
 	}
@@ -64,16 +84,20 @@ func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 	return failed
 }
 
-// begin starts to watch the installations of a cluster, once per engagement.
-func (r *Reconciler) begin(ctx context.Context, c *cluster.Cluster) (*engagement, error) {
+// begin starts to watch the installations of a cluster, or the definitions in a seed, once per engagement.
+func (r *Reconciler) begin(ctx context.Context, c *cluster.Cluster, seed bool) (*engagement, error) {
 	if e := r.engagements.Get(c.Name()); e != nil && e.cluster == c {
 		return e, nil
 	}
-	informer, err := c.Cache().GetInformer(ctx, &v1alpha1.ApplicationInstallation{}, cache.BlockUntilSynced(false))
+	var watched client.Object = &v1alpha1.ApplicationInstallation{}
+	if seed {
+		watched = &v1alpha1.ApplicationDefinition{}
+	}
+	informer, err := c.Cache().GetInformer(ctx, watched, cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, fmt.Errorf("watch installations: %w", err)
 	}
-	e := &engagement{cluster: c, synced: informer.HasSynced}
+	e := &engagement{cluster: c, seed: seed, synced: informer.HasSynced}
 	gather := func(any) { r.gather(e) }
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    gather,
@@ -90,6 +114,7 @@ func (r *Reconciler) begin(ctx context.Context, c *cluster.Cluster) (*engagement
 	go func() {
 		// Without an installation there is no event that says so.
 		if toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
+			e.served()
 			r.gather(e)
 		}
 	}()

@@ -128,13 +128,17 @@ func (r *Reconciler) remains(ctx context.Context, s *scope) error {
 		}
 		return reconcile.Waiting(reason, 0, "%s", s.why())
 	}
+	if e := r.engagements.Get(s.key); e == nil || !e.synced() {
+		s.outcome = &reconcile.Outcome{Pending: true}
+		return r.judgeEngagement(s)
+	}
+	if s.kc.IsSeed() {
+		s.addUsage(left)
+		return left.err()
+	}
 	list, err := r.listInstallations(ctx, s)
 	if err != nil {
 		return err
-	}
-	if list == nil {
-		s.outcome = &reconcile.Outcome{Pending: true}
-		return r.judgeEngagement(s)
 	}
 	s.addInstallations(list, gitSyncs, left)
 	s.goes = left.byThemselves()
@@ -142,7 +146,8 @@ func (r *Reconciler) remains(ctx context.Context, s *scope) error {
 }
 
 // abandon lets the cluster go as it is. If the cluster answers, it removes the copies of
-// definitions and the finalizers of installations, so that nothing hangs there for ever.
+// definitions and the finalizers of installations, so that nothing hangs there for ever. A seed keeps the
+// copies as definitions of its own, since it goes on without the hub.
 func (r *Reconciler) abandon(s *scope) (reconcile.Outcome, error) {
 	r.Clusters.Remove(s.key) // so that nothing puts back what is removed
 	kc := s.kc.DeepCopy()
@@ -155,6 +160,9 @@ func (r *Reconciler) abandon(s *scope) (reconcile.Outcome, error) {
 			return err
 		}
 		defer release()
+		if kc.IsSeed() {
+			return r.disown(ctx, target)
+		}
 		return r.cleanup(ctx, target, true)
 	})
 	if !done {

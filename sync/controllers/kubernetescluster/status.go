@@ -17,6 +17,7 @@ import (
 const (
 	pausedMessage       = "spec.paused is set: nothing is done in the cluster, what runs there keeps running"
 	connectingMessage   = "connecting for the first time"
+	notSeedMessage      = "it is not connected, because it must not be a seed"
 	noKubeconfigMessage = "there is no kubeconfig to reach it with"
 	reachableMessage    = "the API server answers"
 )
@@ -199,6 +200,9 @@ func (r *Reconciler) judgeEngagement(s *scope) error {
 // ready returns the outcome for a cluster that lacks nothing.
 func (s *scope) ready() reconcile.Outcome {
 	message := "the cluster is connected, Kubernetes " + s.kc.Status.Version
+	if s.kc.IsSeed() {
+		message = "the seed is connected, Kubernetes " + s.kc.Status.Version
+	}
 	if s.state.Yields != nil {
 		message += "; GitSyncs are delivered, and nothing is installed: " + s.state.Yields.Error()
 	}

@@ -21,12 +21,15 @@ const maxInstallations = 2000
 // known, the last summary stays.
 func (r *Reconciler) summarize(ctx context.Context, s *scope) error {
 	if s.state.Yields != nil { // they are in the status of the one that drives them
-		s.kc.Status.InstallationCount, s.kc.Status.Installations = 0, nil
+		s.kc.Status.InstallationCount, s.kc.Status.Installations, s.kc.Status.Usage = 0, nil, nil
 		begun, known, err := r.begunBy(ctx, s.kc, s.state.UID)
 		if known {
 			s.kc.Status.Definitions = begun // should it come first some day
 		}
 		return err
+	}
+	if s.kc.IsSeed() {
+		return r.summarizeSeed(ctx, s)
 	}
 	found, ok, err := r.installations(ctx, s)
 	if err != nil || !ok {

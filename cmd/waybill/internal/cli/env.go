@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -61,7 +60,7 @@ func NewEnv(streams genericiooptions.IOStreams, version string) *Env {
 func (e *Env) AddFlags(flags *pflag.FlagSet) {
 	e.flags.AddFlags(flags)
 	flags.StringVar(&e.cluster, "cluster", "",
-		"Act in this user cluster: [NAMESPACE/]NAME of a KubernetesCluster of the hub that the kubeconfig points at")
+		"Act in this user cluster: [NAMESPACE/]NAME of a KubernetesCluster of the hub that the kubeconfig points at, or SEED/[NAMESPACE/]NAME of one of a seed")
 	flags.StringVar(&e.SystemNamespace, "system-namespace", v1alpha1.DefaultSystemNamespace,
 		"Namespace that Waybill runs in")
 }
@@ -127,11 +126,7 @@ func (e *Env) Target(ctx context.Context) (*fleet.Cluster, error) {
 	if e.Impersonates() {
 		return nil, errImpersonated
 	}
-	namespace, name, found := strings.Cut(e.cluster, "/")
-	if !found {
-		namespace, name = "", e.cluster
-	}
-	return hub.UserCluster(ctx, types.NamespacedName{Namespace: namespace, Name: name})
+	return hub.Named(ctx, strings.Split(e.cluster, "/"))
 }
 
 // NamesCluster reports whether --cluster is given.

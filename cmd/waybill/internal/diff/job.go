@@ -64,6 +64,7 @@ func newJob(ctx context.Context, o *options) (*job, error) {
 	if j.target, err = o.env.Target(ctx); err != nil {
 		return nil, err
 	}
+	j.hub = j.target.HubOf(j.hub)
 	if j.sources, err = installation.OpenSources(nil, false); err != nil {
 		return nil, err
 	}

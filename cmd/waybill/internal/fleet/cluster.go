@@ -39,6 +39,8 @@ type Cluster struct {
 	// Paused says that the KubernetesCluster is: nobody reconciles the installations there.
 	Paused bool
 
+	seed    bool     // it is a seed
+	via     *Cluster // the seed that has the KubernetesCluster; nil for one of the hub
 	shown   string // name if there is no key
 	config  *rest.Config
 	invalid error // why there is no config
@@ -101,12 +103,24 @@ var scheme = sync.OnceValues(func() (*runtime.Scheme, error) {
 })
 
 // Name returns the name that people use for the cluster: that of its KubernetesCluster, or that of
-// the kubeconfig's context for a hub that has none.
+// the kubeconfig's context for a hub that has none, and SEED/NAME for a cluster of a seed.
 func (c *Cluster) Name() string {
-	if c.Key.Name == "" {
+	switch {
+	case c.Key.Name == "":
 		return c.shown
+	case c.via != nil:
+		return c.via.Name() + "/" + c.Key.Name
+	default:
+		return c.Key.Name
 	}
-	return c.Key.Name
+}
+
+// hubName returns what messages call the cluster as one that has KubernetesClusters.
+func (c *Cluster) hubName() string {
+	if c.seed {
+		return c.Name()
+	}
+	return "the hub"
 }
 
 // Client returns a client that reads and writes without a cache.
@@ -142,7 +156,7 @@ func (c *Cluster) As(user string) *Cluster {
 	config := rest.CopyConfig(c.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	other := newCluster(c.Key, config)
-	other.shown, other.Paused = c.shown, c.Paused
+	other.shown, other.Paused, other.seed, other.via = c.shown, c.Paused, c.seed, c.via
 	return other
 }
 
@@ -159,17 +173,26 @@ func (c *Cluster) Explain(err error) error {
 	return fmt.Errorf("the API server of %s does not answer: %w", c.Name(), failed.Err)
 }
 
-// UserClusters returns the user clusters of the hub, sorted by namespace and name. A cluster whose
-// kubeconfig cannot be used is included and returns the error when it is used. The hub itself comes
-// first, whether or not it has a KubernetesCluster.
+// UserClusters returns the clusters of the hub, sorted by namespace and name, and those of each seed behind
+// it. A cluster whose kubeconfig cannot be used is included and returns the error when it is used. The hub
+// itself comes first, whether or not it has a KubernetesCluster.
 func (c *Cluster) UserClusters(ctx context.Context) ([]*Cluster, error) {
-	conn, err := c.connect()
+	hub, others, err := c.list(ctx)
 	if err != nil {
 		return nil, err
 	}
+	return append([]*Cluster{hub}, withSeeds(ctx, others)...), nil
+}
+
+// list returns the hub with its KubernetesCluster, if it has one, and the clusters of the others.
+func (c *Cluster) list(ctx context.Context) (itself *Cluster, others []*Cluster, err error) {
+	conn, err := c.connect()
+	if err != nil {
+		return nil, nil, err
+	}
 	list := &v1alpha1.KubernetesClusterList{}
 	if err := conn.client.List(ctx, list); err != nil {
-		return nil, fmt.Errorf("list the hub's KubernetesClusters: %w", c.Explain(err))
+		return nil, nil, fmt.Errorf("list the KubernetesClusters of %s: %w", c.hubName(), c.Explain(err))
 	}
 	hub := *c
 	found := make([]*Cluster, len(list.Items))
@@ -187,10 +210,9 @@ func (c *Cluster) UserClusters(ctx context.Context) ([]*Cluster, error) {
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	others := slices.DeleteFunc(found, func(other *Cluster) bool { return other == nil })
-	return append([]*Cluster{&hub}, others...), nil
+	return &hub, slices.DeleteFunc(found, func(other *Cluster) bool { return other == nil }), nil
 }
 
 // UserCluster returns the user cluster of that name. An empty namespace means any, if there is only
@@ -202,7 +224,7 @@ func (c *Cluster) UserCluster(ctx context.Context, key types.NamespacedName) (*C
 	}
 	list := &v1alpha1.KubernetesClusterList{}
 	if err := conn.client.List(ctx, list, client.InNamespace(key.Namespace)); err != nil {
-		return nil, fmt.Errorf("list the hub's KubernetesClusters: %w", c.Explain(err))
+		return nil, fmt.Errorf("list the KubernetesClusters of %s: %w", c.hubName(), c.Explain(err))
 	}
 	var found []*v1alpha1.KubernetesCluster
 	for i := range list.Items {
@@ -212,7 +234,7 @@ func (c *Cluster) UserCluster(ctx context.Context, key types.NamespacedName) (*C
 	}
 	switch {
 	case len(found) == 0:
-		return nil, fmt.Errorf("no KubernetesCluster %s in the hub: `waybill get clusters -A` lists them", key.Name)
+		return nil, fmt.Errorf("no KubernetesCluster %s in %s: `waybill get clusters -A` lists them", key.Name, c.hubName())
 	case len(found) > 1:
 		return nil, fmt.Errorf("KubernetesCluster %s is in the namespaces %s and %s: write NAMESPACE/%s", key.Name, found[0].Namespace, found[1].Namespace, key.Name)
 	case found[0].Spec.KubeconfigSecretRef == nil:
@@ -227,14 +249,20 @@ func (c *Cluster) UserCluster(ctx context.Context, key types.NamespacedName) (*C
 // engage reads the kubeconfig of a user cluster.
 func (c *Cluster) engage(ctx context.Context, k *v1alpha1.KubernetesCluster) *Cluster {
 	key := client.ObjectKeyFromObject(k)
+	via := c
+	if !c.seed {
+		via = nil
+	}
 	config, err := c.readKubeconfig(ctx, key.Namespace, k.Spec.KubeconfigSecretRef)
 	if err != nil {
-		return newInvalid(key, err)
+		unusable := newInvalid(key, err)
+		unusable.seed, unusable.via = k.IsSeed(), via
+		return unusable
 	}
 	config.QPS, config.Timeout = -1, cmp.Or(c.config.Timeout, answerWithin)
 	config.UserAgent, config.WarningHandler = c.config.UserAgent, c.config.WarningHandler
 	cluster := newCluster(key, config)
-	cluster.Paused = k.Spec.Paused
+	cluster.Paused, cluster.seed, cluster.via = k.Spec.Paused, k.IsSeed(), via
 	return cluster
 }
 

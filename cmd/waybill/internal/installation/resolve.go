@@ -59,7 +59,7 @@ type GoneError struct{ why string }
 func (e *GoneError) Error() string { return e.why + ", so that it is uninstalled" }
 
 // Resolve finds the definition, the version, the values and the credentials of a wish, as
-// waybill-sync does. The definition is never a copy, since copies have no sources. The error is
+// waybill-sync does. The definition is never a copy without sources, as user clusters have it. The error is
 // a *GoneError if waybill-sync would look for none of them.
 func (l *Lookup) Resolve(ctx context.Context, w Wish) (*Resolved, error) {
 	if !w.Installation.DeletionTimestamp.IsZero() {
@@ -74,7 +74,7 @@ func (l *Lookup) Resolve(ctx context.Context, w Wish) (*Resolved, error) {
 	if err != nil {
 		return nil, err
 	}
-	if definition.IsCopy() {
+	if !definition.InCatalog() {
 		return nil, fmt.Errorf("ApplicationDefinition %s is a copy without sources: use a kubeconfig of the hub, and --cluster for the user cluster", ref.Name)
 	}
 	wanted := w.Installation.GetVersion(definition)
@@ -222,7 +222,7 @@ func (l *Lookup) cluster(ctx context.Context) (found *v1alpha1.KubernetesCluster
 	if err != nil {
 		return found, "", err
 	}
-	if l.Target.Key.Name == "" {
+	if l.Target.Key.Name == "" || l.Target == l.Hub {
 		return l.itself(ctx, c)
 	}
 	if err := c.Get(ctx, l.Target.Key, found); err != nil {

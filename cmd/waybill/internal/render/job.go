@@ -124,6 +124,7 @@ func (j *job) requested(ctx context.Context, args []string) ([]*unstructured.Uns
 		if j.lookup.Target, err = j.env.Target(ctx); err != nil {
 			return nil, err
 		}
+		j.lookup.Hub = j.lookup.Target.HubOf(j.lookup.Hub)
 		if len(args) > 0 || j.env.NamesCluster() {
 			j.seen, j.lookup.Placed = j.lookup.Target, true
 		}

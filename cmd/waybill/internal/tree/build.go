@@ -25,7 +25,7 @@ type builder struct {
 
 	depth   int // levels below the root; 0 for all
 	home    *clusterReader
-	readers []*clusterReader // of the user clusters, the home cluster among them
+	readers []*clusterReader // of the clusters, the home cluster and those of seeds among them
 
 	mu      sync.Mutex
 	visited map[visit]bool
@@ -255,14 +255,25 @@ func (b *builder) each(n int, build func(int) (*treeNode, error)) ([]*treeNode, 
 	return nodes, nil
 }
 
-// reader returns the user cluster of that name; nil if there is none.
+// reader returns the cluster of that name; nil if the hub has none. Those of seeds may have the same names.
 func (b *builder) reader(key client.ObjectKey) *clusterReader {
 	for _, s := range b.readers {
-		if s.cluster.Key == key {
+		if s.cluster.Key == key && s.cluster.Seed() == nil {
 			return s
 		}
 	}
 	return nil
+}
+
+// behind returns the clusters of a seed.
+func (b *builder) behind(seed *clusterReader) []*clusterReader {
+	var found []*clusterReader
+	for _, s := range b.readers {
+		if s.cluster.Seed() != nil && s.cluster.Seed() == seed.cluster {
+			found = append(found, s)
+		}
+	}
+	return found
 }
 
 func idOf(object *unstructured.Unstructured) manifest.ID {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,7 +18,7 @@ import (
 // them. A copy in a user cluster leads to the installations in that cluster.
 func (b *builder) ofDefinition(ctx context.Context, at *clusterReader, definition *v1alpha1.ApplicationDefinition, level int) ([]*treeNode, error) {
 	readers := b.readers
-	if definition.IsCopy() || at != b.home {
+	if !definition.InCatalog() || at != b.home {
 		readers = []*clusterReader{at}
 	}
 	return b.each(len(readers), func(i int) (*treeNode, error) {
@@ -45,7 +46,8 @@ func (b *builder) ofDefinition(ctx context.Context, at *clusterReader, definitio
 	})
 }
 
-// lastSeen returns the installations that a cluster had when it last answered.
+// lastSeen returns the installations that a cluster had when it last answered. A seed had them in its
+// clusters.
 func (b *builder) lastSeen(ctx context.Context, at *clusterReader, definition string) []*treeNode {
 	c, err := b.home.client()
 	if err != nil {
@@ -55,7 +57,10 @@ func (b *builder) lastSeen(ctx context.Context, at *clusterReader, definition st
 	if err := c.Get(ctx, at.cluster.Key, cluster); err != nil {
 		return nil
 	}
-	var nodes []*treeNode
+	if at.cluster.Seed() != nil {
+		return nil // the hub knows of its seed alone
+	}
+	nodes := lastUsed(at, cluster.Status.Usage, definition)
 	for _, inst := range cluster.Status.Installations {
 		if inst.Definition != definition {
 			continue
@@ -64,6 +69,27 @@ func (b *builder) lastSeen(ctx context.Context, at *clusterReader, definition st
 			Group: v1alpha1.Group, Kind: v1alpha1.ApplicationInstallationKind, Namespace: inst.Namespace, Name: inst.Name,
 			Cluster: at.name(), Version: inst.Version, Health: health.Unknown, Message: fmt.Sprintf("last seen with Ready=%s", inst.Ready),
 		})
+	}
+	return nodes
+}
+
+// lastUsed returns the installations in the clusters of a seed that used a definition when it last answered.
+func lastUsed(at *clusterReader, usage []v1alpha1.DefinitionUsage, definition string) []*treeNode {
+	var nodes []*treeNode
+	for _, used := range usage {
+		if used.Definition != definition {
+			continue
+		}
+		for _, name := range used.Installations {
+			parts := strings.Split(name, "/") // namespace and name of the cluster, and of the installation
+			if len(parts) != 4 {
+				continue
+			}
+			nodes = append(nodes, &treeNode{
+				Group: v1alpha1.Group, Kind: v1alpha1.ApplicationInstallationKind, Namespace: parts[2], Name: parts[3],
+				Cluster: at.name() + "/" + parts[1], Version: used.Version, Health: health.Unknown, Message: "last seen in cluster " + parts[1] + " of the seed",
+			})
+		}
 	}
 	return nodes
 }
@@ -84,7 +110,25 @@ func (b *builder) ofCluster(ctx context.Context, _ *clusterReader, cluster *v1al
 	if err != nil {
 		b.note(fmt.Sprintf("cluster %s is left out: %s", at.name(), err))
 	}
-	return append(nodes, installations...), nil
+	users, err := b.ofSeed(ctx, at, level)
+	return append(append(nodes, installations...), users...), err
+}
+
+// ofSeed returns the clusters of a seed, with what runs in each; none if it is no seed.
+func (b *builder) ofSeed(ctx context.Context, seed *clusterReader, level int) ([]*treeNode, error) {
+	users := b.behind(seed)
+	all := func(*unstructured.Unstructured) bool { return true }
+	return b.each(len(users), func(i int) (*treeNode, error) {
+		node := users[i].node()
+		installations, err := b.installations(ctx, users[i], all, level+1)
+		if err != nil {
+			node.Health, node.Message = health.Unknown, err.Error()
+		}
+		if b.shows(level + 1) {
+			node.Children = installations
+		}
+		return node, nil
+	})
 }
 
 // installations returns the installations of a cluster that keep accepts.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
+	"waybill.dev/waybill/cmd/waybill/internal/installation"
 	"waybill.dev/waybill/cmd/waybill/internal/manifests"
 	"waybill.dev/waybill/cmd/waybill/internal/output"
 )
@@ -19,12 +20,17 @@ const examples = `  # A repository, before it is pushed
 
   # One file, and one that another program writes
   waybill validate catalog/wordpress.yaml
-  kustomize build overlays/production | waybill validate -`
+  kustomize build overlays/production | waybill validate -
+
+  # Values, too, against the charts in this repository
+  waybill validate . --source https://charts.example.com=charts`
 
 // options are the flags of the command.
 type options struct {
 	env    *cli.Env
 	strict bool
+	charts bool
+	copies []string
 	format *output.Format
 }
 
@@ -43,12 +49,18 @@ definition where that is among the files. All files must parse, and no two docum
 folder, and of the folders in it, may describe one object. Kustomizations are built. A folder
 with a Helm chart is left out with a warning: GitSyncs do not apply charts.
 
+With --charts, or for sources that --source names a local copy of, the values of an installation
+are also checked against the values.schema.json of the chart, as admission does: what its own
+values set must fit; what other layers may still set is left to ` + "`waybill render`" + `.
+
 Each error is printed with its file and line. Ends with exit code 1 when there is one.`,
 		Example: examples,
 		Args:    cobra.MinimumNArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "Take warnings for errors")
+	cmd.Flags().BoolVar(&o.charts, "charts", false, "Fetch the charts of definitions, without credentials, and check values against their schemas")
+	cmd.Flags().StringArrayVar(&o.copies, "source", nil, "Local folder that stands for a git, Helm or OCI repository, whose charts values are checked against: URL=FOLDER")
 	o.format.AddFlag(cmd)
 	return cmd
 }
@@ -58,7 +70,12 @@ func (o *options) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	r, err := inspect(ctx, set)
+	known, done, err := o.openCharts(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	r, err := inspect(ctx, set, known)
 	if err != nil {
 		return err
 	}
@@ -69,6 +86,23 @@ func (o *options) run(ctx context.Context, args []string) error {
 		return cli.ErrNegative
 	}
 	return nil
+}
+
+// openCharts returns what reads the schemas that values are checked against; nil if they are not.
+func (o *options) openCharts(ctx context.Context) (schemaOf, func(), error) {
+	if !o.charts && len(o.copies) == 0 {
+		return nil, func() {}, nil
+	}
+	local, err := installation.ParseLocal(o.copies)
+	if err != nil {
+		return nil, nil, err
+	}
+	sources, err := installation.OpenSources(local, !o.charts)
+	if err != nil {
+		return nil, nil, err
+	}
+	done := func() { _ = sources.Close() } // a failure to clean up is not worth an error
+	return schemasFrom(ctx, sources), done, nil
 }
 
 func (o *options) print(r *report, args []string) error {

@@ -66,17 +66,16 @@ func rules[T any](of func(*T, catalog) (field.ErrorList, []string)) check {
 	}
 }
 
-// catalog holds the definitions among the files, by name.
-type catalog map[string]*v1alpha1.ApplicationDefinition
-
 // checkInstallation looks up the definition among the files. If they do not hold it, nothing is
 // said about it: it may be in the hub.
 func checkInstallation(o *v1alpha1.ApplicationInstallation, known catalog) (field.ErrorList, []string) {
-	definition := known[o.Spec.ApplicationRef.Name]
+	definition := known.definitions[o.Spec.ApplicationRef.Name]
 	validation.DefaultApplicationInstallation(o, nil, definition)
 	errs, warnings := validation.ValidateApplicationInstallation(o, nil), validation.ApplicationInstallationWarnings(o, nil, definition)
 	if definition == nil {
 		return errs, warnings
 	}
-	return append(errs, validation.ValidateInstallationVersion(o, definition)...), warnings
+	errs = append(errs, validation.ValidateInstallationVersion(o, definition)...)
+	invalid, unchecked := known.checkValues(o, definition)
+	return append(errs, invalid...), append(warnings, unchecked...)
 }

@@ -44,7 +44,7 @@ type report struct {
 }
 
 // inspect checks everything in a set.
-func inspect(ctx context.Context, set *manifests.Set) (*report, error) {
+func inspect(ctx context.Context, set *manifests.Set, schemas schemaOf) (*report, error) {
 	all, err := loadSchemas()
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func inspect(ctx context.Context, set *manifests.Set) (*report, error) {
 	for _, chart := range set.Charts {
 		r.Findings = append(r.Findings, finding{File: chart, Severity: severityWarning, Message: plain.ChartMessage})
 	}
-	known := definitions(set)
+	known := catalog{definitions: definitions(set), schemas: schemas}
 	for _, object := range set.Objects {
 		if object.GroupVersionKind().Group != v1alpha1.Group {
 			r.Others++
@@ -127,8 +127,8 @@ func unique(errs field.ErrorList) field.ErrorList {
 
 // definitions collects the definitions among the files. One that does not decode is reported when
 // it is checked itself.
-func definitions(set *manifests.Set) catalog {
-	known := catalog{}
+func definitions(set *manifests.Set) map[string]*v1alpha1.ApplicationDefinition {
+	known := map[string]*v1alpha1.ApplicationDefinition{}
 	for _, object := range set.Objects {
 		if object.GroupVersionKind() != v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationDefinitionKind) {
 			continue

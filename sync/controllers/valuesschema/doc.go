@@ -1,0 +1,14 @@
+// Package valuesschema learns the schemas of the values of the charts in the catalog, so that admission
+// can check the values of an installation without a request to any source.
+//
+// For each version whose source is a Helm repository or a registry, the chart is fetched once, in a job,
+// through the cache that installations use. Its schema, and those of its subcharts, go into a ConfigMap of
+// the system namespace, one for each definition, and their digests into the status of the definition. A
+// chart in git is left out: its reference may move, and admission would refuse what has become right.
+//
+// A source that cannot be read is asked again after a back-off; until then the values of that version are
+// checked when the chart is rendered, as those of every version are in any case.
+//
+// A definition is reconciled when its spec changes and when a job ends. The controller owns
+// status.valuesSchemas, and no condition.
+package valuesschema

@@ -1,0 +1,181 @@
+package valuesschema
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/excerpt"
+	"waybill.dev/waybill/sync/render/helm"
+	"waybill.dev/waybill/sync/source/chart"
+	"waybill.dev/waybill/sync/values/schema"
+)
+
+// fetchTimeout bounds the fetch of one chart.
+const fetchTimeout = 2 * time.Minute
+
+// maxMessage is the length of the message that a status takes.
+const maxMessage = 512
+
+// learn starts a job for each version that is not known, and returns what is known of the others. running
+// says that a job is at work.
+func (r *Reconciler) learn(ctx context.Context, definition *v1alpha1.ApplicationDefinition, s *session) (known []v1alpha1.ValuesSchema, running bool) {
+	for i := range definition.Spec.Versions {
+		version := &definition.Spec.Versions[i]
+		from := sourceOf(definition, version)
+		if from == nil {
+			delete(s.retries, version.Version)
+			continue
+		}
+		source := identify(from)
+		if entry := s.known(definition, version.Version, source); entry != nil {
+			known = append(known, *entry)
+			continue
+		}
+		if again, ok := s.retries[version.Version]; ok && again.source == source && !again.Due(time.Now()) {
+			continue
+		}
+		got, done := r.jobs.Do(from.URL, keyOf(definition, version.Version), source, func(ctx context.Context) learned {
+			return r.fetch(ctx, version.Version, from)
+		})
+		switch {
+		case !done:
+			running = true
+		case got.err != nil:
+			s.failed(version.Version, source, r.kernel.Backoff)
+			ctrl.LoggerFrom(ctx).Info("values are not checked at admission: cannot read the chart, will try again",
+				"version", version.Version, "error", got.err.Error())
+		default:
+			s.keep(got)
+			known = append(known, got.entry)
+		}
+	}
+	return known, running
+}
+
+// sourceOf returns the chart of a version whose values have a schema that does not change; nil if there is
+// none.
+func sourceOf(definition *v1alpha1.ApplicationDefinition, version *v1alpha1.ApplicationVersion) *v1alpha1.HelmSource {
+	if definition.GetMethod() != v1alpha1.MethodHelm || version.Template == nil {
+		return nil
+	}
+	return version.Template.Source.Helm
+}
+
+// identify returns what stands for a chart of a source.
+func identify(from *v1alpha1.HelmSource) string {
+	text, _ := json.Marshal([]string{from.URL, from.ChartName, from.ChartVersion}) // strings cannot fail
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// known returns what is known of a version with that source; nil if it has to be learned.
+func (s *session) known(definition *v1alpha1.ApplicationDefinition, version, source string) *v1alpha1.ValuesSchema {
+	if got, ok := s.learned[version]; ok && got.entry.Source == source {
+		return &got.entry
+	}
+	entry := definition.GetValuesSchema(version)
+	if entry == nil || entry.Source != source || entry.Digest != "" && !s.stored[entry.Digest] {
+		return nil
+	}
+	return entry
+}
+
+func (s *session) keep(got learned) {
+	if s.learned == nil {
+		s.learned = map[string]learned{}
+	}
+	s.learned[got.entry.Version] = got
+	delete(s.retries, got.entry.Version)
+}
+
+func (s *session) failed(version, source string, backoff func(int) time.Duration) {
+	if s.retries == nil {
+		s.retries = map[string]retry{}
+	}
+	again := s.retries[version]
+	if again.source != source {
+		again = retry{source: source}
+	}
+	again.Failed(backoff)
+	s.retries[version] = again
+}
+
+// fetch reads the schema of a chart.
+func (r *Reconciler) fetch(ctx context.Context, version string, from *v1alpha1.HelmSource) learned {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	credentials, err := r.credentials(ctx, from)
+	if err != nil {
+		return learned{err: err}
+	}
+	got, err := r.Charts.Get(ctx, chart.Reference{URL: from.URL, Name: from.ChartName, Version: from.ChartVersion}, credentials)
+	if err != nil {
+		return learned{err: err}
+	}
+	return read(helm.Schemas(got.Chart), v1alpha1.ValuesSchema{Version: version, Source: identify(from)})
+}
+
+// read packs a schema, if it can be checked.
+func read(bundle *schema.Bundle, entry v1alpha1.ValuesSchema) learned {
+	if bundle.Empty() {
+		return learned{entry: entry}
+	}
+	encoded, err := bundle.Encode()
+	if err == nil {
+		_, err = schema.Compile(encoded)
+	}
+	var packed []byte
+	if err == nil {
+		packed, err = schema.Pack(encoded)
+	}
+	if err != nil {
+		entry.Message = excerpt.Of("values are checked only when the chart is rendered: "+err.Error(), maxMessage)
+		return learned{entry: entry}
+	}
+	entry.Digest = schema.Digest(encoded)
+	return learned{entry: entry, packed: packed}
+}
+
+// errNotAnnotated says that a Secret is not for sources.
+var errNotAnnotated = errors.New("the Secret lacks the annotation " + v1alpha1.SecretTypeAnnotation)
+
+// credentials reads the Secrets that a source names, as those who install from it do.
+func (r *Reconciler) credentials(ctx context.Context, from *v1alpha1.HelmSource) (chart.Credentials, error) {
+	var credentials chart.Credentials
+	if from.Credentials != nil {
+		secret, err := r.secret(ctx, from.Credentials.SecretRef.Name)
+		if err != nil {
+			return credentials, err
+		}
+		if _, ok := secret.Annotations[v1alpha1.SecretTypeAnnotation]; !ok {
+			return credentials, errNotAnnotated
+		}
+		if credentials, err = chart.CredentialsFromSecret(secret.Data); err != nil {
+			return credentials, err
+		}
+	}
+	if from.CASecretRef != nil {
+		secret, err := r.secret(ctx, from.CASecretRef.Name)
+		if err != nil {
+			return credentials, err
+		}
+		if credentials.CAFile, err = chart.AuthoritiesFromSecret(secret.Data); err != nil {
+			return credentials, err
+		}
+	}
+	credentials.PlainHTTP, credentials.InsecureSkipTLS = from.PlainHTTP, from.InsecureSkipTLS
+	return credentials, nil
+}
+
+func (r *Reconciler) secret(ctx context.Context, name string) (*content.Content, error) {
+	return r.Secrets.Get(ctx, content.Secret, types.NamespacedName{Namespace: r.SystemNamespace, Name: name})
+}

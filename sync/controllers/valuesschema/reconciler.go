@@ -1,0 +1,137 @@
+package valuesschema
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/source/chart"
+)
+
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions/status,verbs=patch
+// +kubebuilder:rbac:groups="",namespace=waybill-system,resources=configmaps,verbs=get;create;patch
+
+// Reconciler learns schemas. All fields are required.
+type Reconciler struct {
+	// Client reads definitions from a cache, and ConfigMaps from the API server.
+	Client client.Client
+	Charts Charts
+	// Secrets reads the credentials of sources.
+	Secrets *content.Reader
+	// SystemNamespace holds those, and the ConfigMaps with schemas.
+	SystemNamespace string
+
+	jobs     *reconcile.Jobs[key, learned]
+	waker    *reconcile.Waker[ctrl.Request]
+	sessions reconcile.Sessions[types.UID, session]
+	kernel   *reconcile.Kernel
+}
+
+// Charts fetches charts.
+type Charts interface {
+	Get(ctx context.Context, ref chart.Reference, cred chart.Credentials) (*chart.Chart, error)
+}
+
+// key identifies a version of a definition.
+type key struct {
+	definition, version string
+	uid                 types.UID
+}
+
+// learned is what was learned about a version.
+type learned struct {
+	entry  v1alpha1.ValuesSchema
+	packed []byte
+	err    error
+}
+
+// session is what is remembered of a definition between passes.
+type session struct {
+	// stored has the digests in the ConfigMap; nil until it was read.
+	stored map[string]bool
+	// learned has what is not published yet, by version.
+	learned map[string]learned
+	// retries say when to ask again for a version, and about which source that is.
+	retries map[string]retry
+}
+
+type retry struct {
+	reconcile.Retry
+	source string
+}
+
+const (
+	minBackoff = 5 * time.Second
+	maxBackoff = 10 * time.Minute
+)
+
+// Reconcile learns what is not known of a definition's versions.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	began := time.Now()
+	definition := &v1alpha1.ApplicationDefinition{}
+	if err := r.Client.Get(ctx, req.NamespacedName, definition); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !definition.InCatalog() {
+		return ctrl.Result{}, nil // a copy, whose hub knows the schemas
+	}
+	if !definition.DeletionTimestamp.IsZero() {
+		r.forget(definition)
+		return ctrl.Result{}, nil
+	}
+	s := r.sessions.Of(definition.UID, func() *session { return &session{} })
+	if err := r.readStored(ctx, definition, s); err != nil {
+		return ctrl.Result{}, err
+	}
+	wanted, running := r.learn(ctx, definition, s)
+	if running {
+		return ctrl.Result{}, nil // the end of a job wakes the definition
+	}
+	if err := r.publish(ctx, definition, s, wanted); err != nil {
+		return ctrl.Result{}, err
+	}
+	var due []time.Time
+	for _, again := range s.retries {
+		due = append(due, again.At)
+	}
+	return ctrl.Result{RequeueAfter: reconcile.UntilNext(began, due...)}, nil
+}
+
+// forget drops what is remembered of a definition that goes.
+func (r *Reconciler) forget(definition *v1alpha1.ApplicationDefinition) {
+	for i := range definition.Spec.Versions {
+		r.jobs.Drop(keyOf(definition, definition.Spec.Versions[i].Version))
+	}
+	r.sessions.Drop(definition.UID)
+}
+
+func keyOf(definition *v1alpha1.ApplicationDefinition, version string) key {
+	return key{definition: definition.Name, version: version, uid: definition.UID}
+}
+
+// publish writes the schemas that were learned, and then the status that names them.
+func (r *Reconciler) publish(ctx context.Context, definition *v1alpha1.ApplicationDefinition, s *session, wanted []v1alpha1.ValuesSchema) error {
+	if apiequality.Semantic.DeepEqual(definition.Status.ValuesSchemas, wanted) && len(s.learned) == 0 {
+		return nil
+	}
+	if err := r.store(ctx, definition, s, wanted); err != nil {
+		return err
+	}
+	changed := definition.DeepCopy()
+	changed.Status.ValuesSchemas = slices.Clone(wanted)
+	if err := r.Client.Status().Patch(ctx, changed, client.MergeFrom(definition)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write which schemas are known: %w", err)
+	}
+	s.learned = nil
+	return nil
+}
