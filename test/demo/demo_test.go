@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { env.Main(m) }
 // P6-P9, P11, P12, P14, C28, C45: the demo is the first thing that anybody runs.
 func TestDemo_playsToTheEnd(t *testing.T) {
 	var out bytes.Buffer
-	err := run(t.Context(), &out, false)
+	err := run(t.Context(), &out, story(), false)
 	require.NoError(t, err, "%s", out.String())
 	assert.NotContains(t, out.String(), "\x1b[", "no escape codes where there is no terminal")
 	for _, c := range story() {
