@@ -57,7 +57,9 @@ func (s *stage) read(path string) (string, error) {
 }
 
 // apply applies files in examples/ to the hub.
-func (s *stage) apply(ctx context.Context, paths ...string) error { return s.applyTo(ctx, s.hub, paths...) }
+func (s *stage) apply(ctx context.Context, paths ...string) error {
+	return s.applyTo(ctx, s.hub, paths...)
+}
 
 // applyTo applies files in examples/ to a place.
 func (s *stage) applyTo(ctx context.Context, p *place, paths ...string) error {
