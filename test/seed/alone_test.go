@@ -98,10 +98,11 @@ func TestSeed_leavesAndComesBack(t *testing.T) {
 	register(t, f.hub, europe, nil, v1alpha1.ClusterRoleSeed)
 	foreign := await(t, f.hub, named(name), func(d *v1alpha1.ApplicationDefinition) bool { return ready(d).Reason == v1alpha1.CopyFailedReason })
 	assert.Contains(t, ready(foreign).Message, "cluster waybill-system/europe: an ApplicationDefinition of that name already exists")
+	assert.Contains(t, ready(foreign).Message, `to take it over, annotate this one with apps.waybill.dev/adopt: "true"`)
 	for _, d := range f.owned(t) {
 		if d.Name != own {
-			edit(t, f.seed, named(d.Name), func(d *v1alpha1.ApplicationDefinition) {
-				d.Annotations = map[string]string{v1alpha1.CopyOfAnnotation: f.onHub.HubID}
+			edit(t, f.hub, named(d.Name), func(d *v1alpha1.ApplicationDefinition) {
+				d.Annotations = map[string]string{v1alpha1.AdoptAnnotation: "true"}
 			})
 		}
 	}
