@@ -25,7 +25,7 @@ build: ## Build the programs into bin/ (statically linked)
 	@mkdir -p bin
 	go build -trimpath -ldflags='-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/...
 	@ln -sf waybill bin/kubectl-waybill
-demo: ## A hub and two clusters from nothing, and what Waybill does with them; KEEP=1 leaves them up
+demo: ## A hub and two clusters from nothing, and what Waybill does with them; SEED=1 puts a seed between, KEEP=1 leaves them up
 	go run ./test/demo
 
 image: ## Build the image without a container engine into dist/image, an OCI layout; PUSH=REPOSITORY:TAG to a registry, BASE=REPOSITORY@DIGEST on a base

@@ -178,8 +178,8 @@ func TestWeightOf_followsTheSize(t *testing.T) {
 		got  int64
 		want int
 	}{
-		"Catalog": {weightOf(catalog), 0},
-		"Used":    {weightOf(used), size},
+		"Catalog":   {weightOf(catalog), 0},
+		"Used":      {weightOf(used), size},
 		"Typed":     {weightOf(installation), size},
 		"Labels":    {weightOf(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{text: ""}}}), size},
 		"Finalizer": {weightOf(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{text}}}), size},

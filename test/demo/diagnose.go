@@ -20,10 +20,7 @@ const logLines = 40
 func (s *stage) diagnose(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	for _, p := range []*place{s.hub, s.berlin, s.dublin} {
-		if p == nil {
-			continue
-		}
+	for _, p := range s.places() {
 		s.say.printf("\n  Not Ready in %s:\n", p.Name())
 		for _, plural := range []string{"gitsyncs", "kubernetesclusters", "applicationdefinitions", "applicationinstallations"} {
 			s.showNotReady(ctx, p, plural)

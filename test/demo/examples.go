@@ -58,13 +58,18 @@ func (s *stage) read(path string) (string, error) {
 
 // apply applies files in examples/ to the hub.
 func (s *stage) apply(ctx context.Context, paths ...string) error {
-	s.say.command("kubectl --context hub apply -f examples/" + strings.Join(paths, " -f examples/"))
+	return s.applyTo(ctx, s.hub, paths...)
+}
+
+// applyTo applies files in examples/ to a place.
+func (s *stage) applyTo(ctx context.Context, p *place, paths ...string) error {
+	s.say.command("kubectl --context " + p.Name() + " apply -f examples/" + strings.Join(paths, " -f examples/"))
 	for _, path := range paths {
 		content, err := s.read(path)
 		if err != nil {
 			return err
 		}
-		if _, err := s.hub.Kubectl(ctx, content, "apply", "-f", "-"); err != nil {
+		if _, err := p.Kubectl(ctx, content, "apply", "-f", "-"); err != nil {
 			return err
 		}
 	}

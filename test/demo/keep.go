@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -26,31 +27,40 @@ func (s *stage) explain(ctx context.Context) {
 	s.say.printf(`
   In another terminal:
 
-    export KUBECONFIG=%s     # contexts hub (the current one), berlin, dublin
+    export KUBECONFIG=%s     # contexts %s
     export PATH=%s:%s:$PATH
 
     waybill get -A --all-clusters
-    waybill tree gitsync/team-a -n %s
+    waybill --context %s tree gitsync/team-a -n %s
     kubectl --context berlin get applicationinstallations -A
 
   The repository's working copy is %s. Change something there, then:
 
     git commit -am 'My change' && git push
-    waybill reconcile gitsync/team-a -n %s
+    waybill --context %s reconcile gitsync/team-a -n %s
 
   The kubeconfigs by themselves:
 
-`, config, s.bin, filepath.Join(s.bin, "k8s"), system, s.repo.Dir(), system)
-	for _, p := range []*place{s.hub, s.berlin, s.dublin} {
+`, config, s.contexts(), s.bin, filepath.Join(s.bin, "k8s"), s.home().Name(), system, s.repo.Dir(), s.home().Name(), system)
+	for _, p := range s.places() {
 		s.say.printf("    %-8s %s\n", p.Name(), p.KubeconfigFile())
 	}
+}
+
+// contexts names the clusters.
+func (s *stage) contexts() string {
+	var names []string
+	for _, p := range s.places() {
+		names = append(names, p.Name())
+	}
+	return strings.Join(names, ", ")
 }
 
 // writeKubeconfig writes one kubeconfig with a context per cluster; it is removed with the hub.
 func (s *stage) writeKubeconfig() (string, error) {
 	merged := clientcmdapi.NewConfig()
 	merged.CurrentContext = s.hub.Name()
-	for _, p := range []*place{s.hub, s.berlin, s.dublin} {
+	for _, p := range s.places() {
 		one, err := clientcmd.Load(p.Kubeconfig())
 		if err != nil {
 			return "", err

@@ -23,7 +23,11 @@ func main() {
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
-	err := run(ctx, os.Stdout, os.Getenv("KEEP") != "")
+	chapters := story()
+	if os.Getenv("SEED") != "" {
+		chapters = seedStory()
+	}
+	err := run(ctx, os.Stdout, chapters, os.Getenv("KEEP") != "")
 	env.StopAll()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -31,12 +35,12 @@ func main() {
 	}
 }
 
-// run plays the demo to w. With keep it then waits until ctx ends, which is not an error.
+// run plays a story to w. With keep it then waits until ctx ends, which is not an error.
 // Everything that it started keeps running until env.StopAll.
-func run(ctx context.Context, w io.Writer, keep bool) error {
+func run(ctx context.Context, w io.Writer, chapters []chapter, keep bool) error {
 	s := newStage(ctx, w)
-	s.say.printf("Waybill: a hub and two user clusters, from nothing, on this machine alone.\n")
-	for _, c := range story() {
+	s.say.printf("Waybill: a hub and its clusters, from nothing, on this machine alone.\n")
+	for _, c := range chapters {
 		s.say.chapter(c.title, c.text)
 		for _, step := range c.steps {
 			if err := s.play(ctx, step); err != nil {

@@ -96,27 +96,34 @@ func version(chartVersion, appVersion string) func(*chart.Chart) {
 
 // installHub does what charts/waybill does if Waybill runs in the hub itself: here its programs run
 // next to it.
-func (s *stage) installHub(ctx context.Context) error {
+func (s *stage) installHub(ctx context.Context) error { return s.installIn(ctx, s.hub) }
+
+func (s *stage) installIn(ctx context.Context, p *place) error {
 	root, err := env.Root()
 	if err != nil {
 		return err
 	}
-	if err := s.hub.InstallCRDs(ctx, filepath.Join(root, "charts", "waybill", "crds")); err != nil {
+	if err := p.InstallCRDs(ctx, filepath.Join(root, "charts", "waybill", "crds")); err != nil {
 		return err
 	}
-	if _, err := s.kubectl(ctx, s.hub, "create", "namespace", system); err != nil {
+	if _, err := s.kubectl(ctx, p, "create", "namespace", system); err != nil {
 		return err
 	}
-	if err := s.startWebhook(ctx, s.hub); err != nil {
-		return err
-	}
-	return s.startSync(ctx)
+	return s.startPrograms(ctx, p)
 }
 
-func (s *stage) startSync(ctx context.Context) error {
-	cache := filepath.Join(filepath.Dir(s.hub.KubeconfigFile()), "waybill-cache") // removed with the hub
+// startPrograms starts what runs in a hub.
+func (s *stage) startPrograms(ctx context.Context, p *place) error {
+	if err := s.startWebhook(ctx, p); err != nil {
+		return err
+	}
+	return s.startSync(ctx, p)
+}
+
+func (s *stage) startSync(ctx context.Context, p *place) error {
+	cache := filepath.Join(filepath.Dir(p.KubeconfigFile()), "waybill-cache") // removed with the cluster
 	return s.start(ctx, program.Options{
-		Name: program.Sync, As: "waybill-sync of hub", Bin: s.bin, Kubeconfig: s.hub.KubeconfigFile(),
+		Name: program.Sync, As: "waybill-sync of " + p.Name(), Bin: s.bin, Kubeconfig: p.KubeconfigFile(),
 		Args: []string{"--cache-dir=" + cache},
 	})
 }
@@ -143,20 +150,25 @@ func (s *stage) start(ctx context.Context, o program.Options) error {
 	return nil
 }
 
-// register registers the user clusters with the hub, which then installs their CRDs.
+// registerIn registers a cluster with a hub or seed.
+func (s *stage) registerIn(ctx context.Context, at, p *place) error {
+	secret := []string{"-n", system, "create", "secret", "generic", p.Name() + "-kubeconfig", "--from-file=value="}
+	s.say.command("kubectl --context " + at.Name() + " " + shown(secret) + p.Name() + ".kubeconfig")
+	secret[len(secret)-1] += p.KubeconfigFile()
+	if _, err := at.Kubectl(ctx, "", secret...); err != nil {
+		return err
+	}
+	return s.applyTo(ctx, at, "clusters/"+p.Name()+".yaml")
+}
+
+// register registers the user clusters with the hub or seed that drives them, which then installs their CRDs.
 func (s *stage) register(ctx context.Context) error {
 	for _, p := range s.users() {
-		secret := []string{"-n", system, "create", "secret", "generic", p.Name() + "-kubeconfig", "--from-file=value="}
-		s.say.command("kubectl --context hub " + shown(secret) + p.Name() + ".kubeconfig")
-		secret[len(secret)-1] += p.KubeconfigFile()
-		if _, err := s.hub.Kubectl(ctx, "", secret...); err != nil {
-			return err
-		}
-		if err := s.apply(ctx, "clusters/"+p.Name()+".yaml"); err != nil {
+		if err := s.registerIn(ctx, s.home(), p); err != nil {
 			return err
 		}
 	}
-	if err := s.hub.until(ctx, kind("kubernetesclusters"), len(s.users()), observe.Ready); err != nil {
+	if err := s.home().until(ctx, kind("kubernetesclusters"), len(s.users()), observe.Ready); err != nil {
 		return err
 	}
 	crds := observe.Of{GroupVersionResource: schema.GroupVersionResource{

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,6 +31,7 @@ type stage struct {
 
 	bin      string // folder with Waybill's programs
 	hub      *place
+	seed     *place // nil without one
 	berlin   *place
 	dublin   *place
 	server   *env.GitServer
@@ -63,6 +65,19 @@ func newStage(ctx context.Context, w io.Writer) *stage {
 
 func (s *stage) place(c *env.Cluster) *place {
 	return &place{Cluster: c, open: s.open, views: map[observe.Of]*observe.View{}}
+}
+
+// home is where the KubernetesClusters of the user clusters are: the seed, or else the hub.
+func (s *stage) home() *place {
+	if s.seed != nil {
+		return s.seed
+	}
+	return s.hub
+}
+
+// places returns all clusters that were started.
+func (s *stage) places() []*place {
+	return slices.DeleteFunc([]*place{s.hub, s.seed, s.berlin, s.dublin}, func(p *place) bool { return p == nil })
 }
 
 // users returns the user clusters.
@@ -113,8 +128,18 @@ func (s *stage) kubectl(ctx context.Context, p *place, args ...string) (string, 
 // waybill shows and runs a command of the CLI against the hub. It returns the output.
 func (s *stage) waybill(ctx context.Context, args ...string) (string, error) {
 	s.say.command("waybill " + shown(args))
+	return s.run(ctx, s.hub, args)
+}
+
+// waybillAt shows and runs a command of the CLI against a place. It returns the output.
+func (s *stage) waybillAt(ctx context.Context, p *place, args ...string) (string, error) {
+	s.say.command("waybill --context " + p.Name() + " " + shown(args))
+	return s.run(ctx, p, args)
+}
+
+func (s *stage) run(ctx context.Context, p *place, args []string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, program.CLI), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.hub.KubeconfigFile())
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+p.KubeconfigFile())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("waybill %s: %w: %s", shown(args), err, strings.TrimSpace(string(out)))
@@ -147,6 +172,9 @@ func (s *stage) commit(ctx context.Context, message string, syncs ...string) err
 		}
 	}
 	s.pushed = time.Now()
+	if len(syncs) == 0 {
+		return nil
+	}
 	args := []string{"reconcile", "-n", system, "--wait=false"}
 	for _, name := range syncs {
 		args = append(args, "gitsync/"+name)

@@ -57,6 +57,10 @@ func TestSeed_thatIsDownHoldsWhatItUses(t *testing.T) {
 	edit(t, f.hub, named(name), func(d *v1alpha1.ApplicationDefinition) { d.Spec.Versions = append(d.Spec.Versions, f.version("1.1.0")) })
 	f.onHub.Stop()
 	f.onHub = hub.Start(t, f.hubAt, controllers) // which has never seen the seed
+	edit(t, f.hub, inSystem(europe), func(kc *v1alpha1.KubernetesCluster) {
+		kc.Annotations = map[string]string{v1alpha1.ReconcileAtAnnotation: "restarted"}
+	})
+	await(t, f.hub, inSystem(europe), func(kc *v1alpha1.KubernetesCluster) bool { return kc.Status.LastHandledReconcileAt == "restarted" })
 	require.NoError(t, f.hub.Delete(t.Context(), &v1alpha1.ApplicationDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	held := await(t, f.hub, named(name), func(d *v1alpha1.ApplicationDefinition) bool { return ready(d).Reason == v1alpha1.InUseReason })
 	assert.Contains(t, ready(held).Message, "used by 1 installation: waybill-system/europe/waybill-system/berlin/down/one")
@@ -98,10 +102,11 @@ func TestSeed_leavesAndComesBack(t *testing.T) {
 	register(t, f.hub, europe, nil, v1alpha1.ClusterRoleSeed)
 	foreign := await(t, f.hub, named(name), func(d *v1alpha1.ApplicationDefinition) bool { return ready(d).Reason == v1alpha1.CopyFailedReason })
 	assert.Contains(t, ready(foreign).Message, "cluster waybill-system/europe: an ApplicationDefinition of that name already exists")
+	assert.Contains(t, ready(foreign).Message, `to take it over, annotate this one with apps.waybill.dev/adopt: "true"`)
 	for _, d := range f.owned(t) {
 		if d.Name != own {
-			edit(t, f.seed, named(d.Name), func(d *v1alpha1.ApplicationDefinition) {
-				d.Annotations = map[string]string{v1alpha1.CopyOfAnnotation: f.onHub.HubID}
+			edit(t, f.hub, named(d.Name), func(d *v1alpha1.ApplicationDefinition) {
+				d.Annotations = map[string]string{v1alpha1.AdoptAnnotation: "true"}
 			})
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/hub"
 )
 
@@ -126,6 +127,16 @@ spec:
 	require.Error(t, f.seed.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: "misplaced"}, &corev1.ConfigMap{}))
 	require.NoError(t, f.seed.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: "not-here"}, inst))
 	assert.Empty(t, inst.Finalizers, "nobody drives it before the seed has a KubernetesCluster for itself")
+	requests, err := f.seedAt.Requests(t.Context(), env.AuditMark{}, env.ByUser(theHub))
+	require.NoError(t, err)
+	asked := map[string]bool{}
+	for _, r := range requests {
+		asked[r.Resource] = true
+	}
+	assert.True(t, asked["applicationdefinitions"])
+	for _, other := range []string{"applicationinstallations", "customresourcedefinitions", "configmaps"} {
+		assert.False(t, asked[other], "the hub has no business with %s", other)
+	}
 
 	here := &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "here"}}
 	require.NoError(t, f.seed.Create(t.Context(), here))

@@ -38,6 +38,9 @@ const (
 	system = hub.SystemNamespace
 )
 
+// theHub is the user that the hub is in the seed.
+const theHub = "the-hub"
+
 // early is a definition that was there before the seed was.
 const early = "early"
 
@@ -45,7 +48,7 @@ const early = "early"
 // and namespaces of their own.
 type fleet struct {
 	hub, seed, user client.Client
-	hubAt           *env.Cluster
+	hubAt, seedAt   *env.Cluster
 	// onHub and onSeed are the controllers of each.
 	onHub, onSeed *hub.Process
 	// gate is between the hub and the seed.
@@ -72,8 +75,8 @@ func startFleet(t *testing.T) *fleet {
 	t.Helper()
 	crds := []string{"../../charts/waybill/crds"}
 	clusters := env.SharedAll(t, env.Options{Name: "hub", CRDs: crds, NoControllers: true},
-		env.Options{Name: "seed", CRDs: crds, NoControllers: true}, env.Options{Name: "user", NoControllers: true})
-	f := &fleet{hubAt: clusters[0]}
+		env.Options{Name: "seed", CRDs: crds, NoControllers: true, Audit: true}, env.Options{Name: "user", NoControllers: true})
+	f := &fleet{hubAt: clusters[0], seedAt: clusters[1]}
 	for i, c := range []*client.Client{&f.hub, &f.seed, &f.user} {
 		built, err := client.New(clusters[i].RESTConfig(), client.Options{Scheme: hub.NewScheme(t)})
 		require.NoError(t, err)
@@ -90,7 +93,9 @@ func startFleet(t *testing.T) *fleet {
 	require.NotEqual(t, f.onHub.HubID, f.onSeed.HubID)
 	f.define(t, early)
 	register(t, f.seed, berlin, clusters[2].Kubeconfig(), v1alpha1.ClusterRoleUser)
-	kubeconfig, err := env.Kubeconfig(europe, env.Via(f.gate, clusters[1].RESTConfig()))
+	config, err := clusters[1].AddUser(theHub, "system:masters")
+	require.NoError(t, err)
+	kubeconfig, err := env.Kubeconfig(europe, env.Via(f.gate, config))
 	require.NoError(t, err)
 	register(t, f.hub, europe, kubeconfig, v1alpha1.ClusterRoleSeed)
 	return f

@@ -98,8 +98,8 @@ func decide(offered *form, live *metav1.PartialObjectMetadata, last verified, hu
 	case live == nil:
 		return create
 	case !ours:
-		if live.UID == last.uid {
-			return put // somebody removed our mark from our copy
+		if live.UID == last.uid || offered.adopts(live) {
+			return put // somebody removed our mark from our copy, or it becomes our copy
 		}
 		return yield
 	case last.uid != live.UID || last.generation != live.Generation || last.hash != offered.hash:
@@ -112,6 +112,13 @@ func decide(offered *form, live *metav1.PartialObjectMetadata, last verified, hu
 		return drop // only now that it has force-remove, if it is to go by force
 	}
 	return nothing
+}
+
+// adopts reports whether a definition becomes the copy: that of another hub, and one that something else
+// delivers, do not.
+func (f *form) adopts(live *metav1.PartialObjectMetadata) bool {
+	_, copied := live.Annotations[v1alpha1.CopyOfAnnotation]
+	return f.adopt && !copied && live.Annotations[v1alpha1.OwnerAnnotation] == ""
 }
 
 // behind reports whether live is older than our last write.

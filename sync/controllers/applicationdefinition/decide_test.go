@@ -89,6 +89,13 @@ func TestDecide(t *testing.T) {
 // K33, C47: what goes by force in the hub goes by force in a seed, and nothing else does.
 func TestDecide_inSeeds(t *testing.T) {
 	stays, goes := &form{hash: "a"}, &form{hash: "a", going: true}
+	adopts := &form{hash: "a", adopt: true}
+	owned := func(m *metav1.PartialObjectMetadata) {
+		m.Annotations = map[string]string{v1alpha1.OwnerAnnotation: "a GitSync"}
+	}
+	other := func(m *metav1.PartialObjectMetadata) {
+		m.Annotations = map[string]string{v1alpha1.CopyOfAnnotation: "other"}
+	}
 	goesByForce := &form{hash: "a", going: true, forced: "*"}
 	current := verified{uid: "u", version: "30", generation: 3, hash: "a"}
 	forced := func(m *metav1.PartialObjectMetadata) { m.Annotations[v1alpha1.ForceRemoveAnnotation] = "*" }
@@ -109,6 +116,10 @@ func TestDecide_inSeeds(t *testing.T) {
 		"HeldThenForced": {"the hub has lost its patience", goesByForce, liveCopy(terminating), current, put},
 		"Gone":           {"nothing is created for a definition that goes", goes, nil, current, nothing},
 		"Foreign":        {"the seed's own definition is not the hub's to delete", goes, liveCopy(foreign), verified{}, nothing},
+		"Own":            {"it was there before", stays, liveCopy(foreign), verified{}, yield},
+		"Adopted":        {"the hub was told to take it over", adopts, liveCopy(foreign), verified{}, put},
+		"Delivered":      {"two would write it", adopts, liveCopy(foreign, owned), verified{}, yield},
+		"OfAnother":      {"two hubs would write it", adopts, liveCopy(other), verified{}, yield},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -26,6 +26,9 @@ const parallel = 4
 // errForeign means that a definition in a user cluster is not ours.
 var errForeign = errors.New("an ApplicationDefinition of that name already exists in the cluster and is not a copy from this hub: delete it there, or rename this one")
 
+// errOwn is errForeign in a seed, where what was there can become the copy.
+var errOwn = fmt.Errorf("%w; to take it over, annotate this one with %s: \"true\"", errForeign, v1alpha1.AdoptAnnotation)
+
 // errContested means that a copy is changed again and again right after it was corrected.
 var errContested = errors.New("another field manager keeps changing the copy; corrections back off; see its metadata.managedFields in the cluster")
 
@@ -232,7 +235,9 @@ func (l *lane) keep(ctx context.Context, name string) end {
 	case drop:
 		return end{err: l.delete(ctx, live)}
 	case yield:
-		err = errForeign
+		if err = errForeign; offered.inSeed {
+			err = errOwn
+		}
 	case await:
 		// The event of our own write wakes the lane; if it does not come, the retry does.
 		return end{held: offered != nil && !offered.going && last.hash == offered.hash, retry: reconcile.Retry{At: time.Now().Add(trust)}}

@@ -45,6 +45,10 @@ type form struct {
 	// forced is the annotation force-remove in body. A copy in a seed that has another is not as it should
 	// be, nor one that has any while this is empty.
 	forced string
+	// inSeed says that it is for seeds.
+	inSeed bool
+	// adopt means that a definition which the seed has of its own becomes the copy.
+	adopt bool
 	// going means that the copy is to be deleted. In a seed, it is held for as long as it is in use there, and
 	// is kept up to date until then.
 	going bool
@@ -73,7 +77,9 @@ func newOffer(definition *v1alpha1.ApplicationDefinition, hubID string) (*offer,
 		}
 		o.selector = selector
 	}
+	o.toSeeds.inSeed = true
 	o.toSeeds.forced, o.toSeeds.going = definition.Annotations[v1alpha1.ForceRemoveAnnotation], o.going
+	o.toSeeds.adopt = definition.Annotations[v1alpha1.AdoptAnnotation] == "true"
 	if err := o.toSeeds.fill(definition, &definition.Spec, hubID); err != nil {
 		return nil, err
 	}
@@ -226,7 +232,7 @@ func (s *offers) hand(name string, made *offer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := s.byName[name]
-	current := fmt.Sprint(made.toUsers.hash, " ", made.toSeeds.hash, " ", made.going, " ", made.selector)
+	current := fmt.Sprint(made.toUsers.hash, " ", made.toSeeds.hash, " ", made.going, " ", made.toSeeds.adopt, " ", made.selector)
 	if last.handed == current {
 		return false
 	}
