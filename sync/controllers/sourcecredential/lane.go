@@ -19,12 +19,8 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-const (
-	// parallel is how many Secrets a lane copies at a time.
-	parallel = 4
-	// pageSize is how many copies are listed at a time.
-	pageSize = 200
-)
+// parallel is how many Secrets a lane copies at a time.
+const parallel = 4
 
 // lane keeps the copies in one API server. All requests to it are made in the lane's goroutine and those
 // that it starts, so that no other cluster waits for it.
@@ -150,29 +146,24 @@ func (l *lane) begin(ctx context.Context) bool {
 }
 
 // learn lists the copies that this hub has made: in a seed those in the system namespace, and on the hub
-// those in all others.
+// those in all others. They are listed in one response, which is bounded: a seed could go on with pages for
+// ever.
 func (l *lane) learn(ctx context.Context) error {
 	namespace := l.r.SystemNamespace
 	if l.isHub() {
 		namespace = metav1.NamespaceAll
 	}
 	resource := l.cluster.Metadata().Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(namespace)
-	options := metav1.ListOptions{LabelSelector: v1alpha1.CopyOfLabel + "=" + l.r.HubID, Limit: pageSize}
+	list, err := resource.List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.CopyOfLabel + "=" + l.r.HubID})
+	if err != nil {
+		return fmt.Errorf("list copies: %w", err)
+	}
 	found := map[string][]manifest.ID{}
-	for {
-		list, err := resource.List(ctx, options)
-		if err != nil {
-			return fmt.Errorf("list copies: %w", err)
-		}
-		for i := range list.Items {
-			o := &list.Items[i]
-			owner, ok := apply.OwnerOf(o)
-			if ok && owner == l.r.owner(o.Name) && (!l.isHub() || o.Namespace != l.r.SystemNamespace) {
-				found[o.Name] = append(found[o.Name], copyID(o.Namespace, o.Name))
-			}
-		}
-		if options.Continue = list.Continue; options.Continue == "" {
-			break
+	for i := range list.Items {
+		o := &list.Items[i]
+		owner, ok := apply.OwnerOf(o)
+		if ok && owner == l.r.owner(o.Name) && o.Namespace != "" && (o.Namespace == l.r.SystemNamespace) != l.isHub() {
+			found[o.Name] = append(found[o.Name], copyID(o.Namespace, o.Name))
 		}
 	}
 	for name, ids := range found {
