@@ -153,6 +153,7 @@ func TestChart_refusesUnknownValues(t *testing.T) {
 		"typo":          {map[string]any{"replicaCount": 2}, "additional properties 'replicaCount' not allowed"},
 		"typo within":   {map[string]any{"webhook": map[string]any{"replica": 2}}, "additional properties 'replica' not allowed"},
 		"wrong type":    {map[string]any{"webhook": map[string]any{"replicas": "two"}}, "at '/webhook/replicas': got string, want integer"},
+		"no driver":     {map[string]any{"roles": map[string]any{"driver": false}, "sync": map[string]any{"driverNamespaces": []any{"team-a"}}}, "sync.driverNamespaces: needs roles.driver"},
 		"no such place": {nested("sync.credentialsNamespace", "default"), "at '/sync/credentialsNamespace': value must be one of 'system', 'cluster'"},
 		"no such level": {map[string]any{"log": map[string]any{"level": "verbose"}}, "at '/log/level': value must be one of 'trace', 'debug', 'info', 'error'"},
 		"no name":       {map[string]any{"sync": map[string]any{"env": []any{map[string]any{"value": "a"}}}}, "at '/sync/env/0': missing property 'name'"},

@@ -12,7 +12,6 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"helm.sh/helm/v3/pkg/chart"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -120,33 +119,11 @@ func (n *narrow) run(bin, account string, deployment *unstructured.Unstructured)
 	})
 }
 
-// publish defines an application whose chart is in a repository that asks for credentials, which it returns.
+// publish defines an application whose chart needs the credentials that it returns.
 func (n *narrow) publish() *corev1.Secret {
 	n.T.Helper()
-	charts, err := env.StartHelmRepo(env.Access{Username: "platform", Password: "secret-word", TLS: true})
-	require.NoError(n.T, err)
-	n.T.Cleanup(charts.Stop)
-	for _, version := range []string{"1.0.0", "2.0.0"} {
-		_, err = charts.Push("../../examples/charts/web", func(c *chart.Chart) {
-			c.Metadata.Name, c.Metadata.Version, c.Schema = "private", version, nil
-			c.Templates = []*chart.File{{Name: "templates/cm.yaml", Data: []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: installed}\ndata: {version: {{ .Chart.Version }}}\n")}}
-		})
-		require.NoError(n.T, err)
-	}
-	credentials := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultSystemNamespace, Name: n.Namespace, Annotations: map[string]string{v1alpha1.SecretTypeAnnotation: "helm"}},
-		Data:       map[string][]byte{"username": []byte("platform"), "password": []byte("secret-word"), "ca.crt": hub.Authority(n.T)},
-	}
+	definition, credentials := privateApplication(n.T, n.Namespace)
 	n.Create(credentials)
-	definition := &v1alpha1.ApplicationDefinition{ObjectMeta: metav1.ObjectMeta{Name: n.Namespace}}
-	for _, version := range []string{"1.0.0", "2.0.0"} {
-		definition.Spec.Versions = append(definition.Spec.Versions, v1alpha1.ApplicationVersion{
-			Version: version, Template: &v1alpha1.ApplicationTemplate{Source: v1alpha1.ApplicationSource{Helm: &v1alpha1.HelmSource{
-				URL: charts.URL(), ChartName: "private", ChartVersion: version,
-				Credentials: &v1alpha1.SourceCredentials{SecretRef: v1alpha1.LocalReference{Name: credentials.Name}},
-			}}},
-		})
-	}
 	n.Create(definition)
 	return credentials
 }
