@@ -13,7 +13,7 @@ MUTATED := api/expansion api/validation sync/apply/inventory sync/excerpt sync/m
 export CGO_ENABLED := $(if $(RACE),1,0)
 
 # Who runs what, and so needs which permissions: one ClusterRole each.
-HUB := gitsync applicationdefinition valuesschema
+HUB := gitsync applicationdefinition sourcecredential valuesschema
 DRIVER := kubernetescluster applicationinstallation kubernetesapplication kubernetesapplicationresource
 AGENT := application
 DATA := executionhook applicationsnapshot statefulapplication applicationrollback

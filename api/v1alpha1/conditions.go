@@ -58,6 +58,11 @@ const (
 	// UIDConflictCondition of a KubernetesCluster is present and True while another one reports the
 	// same UID, and is not proved to lead to the same cluster. Both are used.
 	UIDConflictCondition = "UIDConflict"
+
+	// CredentialsCopiedCondition of a KubernetesCluster reports whether the source credentials that it needs
+	// are copied: of a seed, to its system namespace. Of a user cluster it is present only where
+	// --credentials-namespace=cluster is set, and is about the namespace of the KubernetesCluster.
+	CredentialsCopiedCondition = "CredentialsCopied"
 )
 
 // Condition types of an ApplicationSnapshot, one for each part of the work, beside Ready.
@@ -202,7 +207,8 @@ const (
 
 // Reasons of ApplicationDefinition.
 const (
-	// CopyFailedReason: a user cluster has no up-to-date copy; the message names the cluster.
+	// CopyFailedReason: a cluster has no up-to-date copy of a definition, or of a source credential; the
+	// message names the cluster, or what is in the way.
 	CopyFailedReason = "CopyFailed"
 )
 

@@ -48,12 +48,17 @@ const (
 	// Its value is the id of the hub that the copy comes from.
 	CopyOfAnnotation = "apps.waybill.dev/copy-of"
 
+	// CopyOfLabel is on each copy of a source credential, in a seed or in the namespace of a
+	// KubernetesCluster. Its value is the id of the hub that the copy comes from. It is for finding copies:
+	// ownership is decided by OwnerAnnotation, which names the original.
+	CopyOfLabel = "apps.waybill.dev/copy-of"
+
 	// CRDHashAnnotation on a CustomResourceDefinition that Waybill installed in a user
 	// cluster is the hash of what it installed.
 	CRDHashAnnotation = "apps.waybill.dev/crd-hash"
 
 	// SecretTypeAnnotation marks a Secret of the system namespace as a source
-	// credential, whatever its value.
+	// credential, whatever its value. It is copied to every seed.
 	SecretTypeAnnotation = "apps.waybill.dev/secret-type"
 
 	// ValuesLabel with the value ValuesProtected on a Secret or ConfigMap restricts who may change it

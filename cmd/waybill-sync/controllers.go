@@ -17,6 +17,7 @@ import (
 	"waybill.dev/waybill/sync/controllers/kubernetesapplication"
 	"waybill.dev/waybill/sync/controllers/kubernetesapplicationresource"
 	"waybill.dev/waybill/sync/controllers/kubernetescluster"
+	"waybill.dev/waybill/sync/controllers/sourcecredential"
 	"waybill.dev/waybill/sync/controllers/statefulapplication"
 	"waybill.dev/waybill/sync/controllers/valuesschema"
 	"waybill.dev/waybill/sync/hook"
@@ -90,6 +91,7 @@ func (s *shared) addControllers(ctx context.Context, mgr ctrl.Manager, o *option
 		Kubeconfigs:     cluster.KubeconfigOptions{AllowExec: o.allowExec, AllowInsecure: o.allowInsecure},
 		ClusterSelector: selector,
 		ConnectOnly:     !selected[kubernetesCluster],
+		RemoteOnly:      o.watchNamespace != "",
 	}
 	if err := clusters.SetupWithManager(ctx, mgr); err != nil {
 		return err
@@ -140,6 +142,14 @@ func (s *shared) hubControllers(mgr ctrl.Manager, o *options) []controller {
 			Secrets:         s.secrets,
 			SystemNamespace: o.systemNamespace,
 		}).SetupWithManager},
+		{sourceCredential, (&sourcecredential.Reconciler{
+			Client:          mgr.GetClient(),
+			Clusters:        s.clusters,
+			Secrets:         s.secrets,
+			HubID:           s.hubID,
+			SystemNamespace: o.systemNamespace,
+			ToNamespaces:    o.credentials == credentialsOfCluster,
+		}).SetupWithManager},
 	}
 }
 
@@ -160,6 +170,7 @@ func (s *shared) driverControllers(mgr ctrl.Manager, o *options, selector labels
 			Actions:         o.actions,
 
 			DefaultServiceAccount: o.defaultAccount,
+			CredentialsOfCluster:  o.credentials == credentialsOfCluster,
 		}).SetupWithManager},
 		{kubernetesApplication, (&kubernetesapplication.Reconciler{
 			Client:          mgr.GetClient(),

@@ -46,6 +46,8 @@ type options struct {
 	renderMemory    resource.QuantityValue
 	metadataDir     string
 	clusterSelector string
+	watchNamespace  string
+	credentials     string
 	defaultAccount  string
 	metricsAddress  string
 	healthAddress   string
@@ -75,6 +77,8 @@ func parse(args []string) (*options, error) {
 	flags.Var(&o.renderMemory, "render-memory", "how much memory rendering one chart or kustomization may take; two are rendered at a time, in processes of their own")
 	flags.StringVar(&o.metadataDir, "metadata-directory", "", "folder for definitions of snapshots whose class says metadataType OnDisk; it must outlive the process; default: none, such snapshots fail")
 	flags.StringVar(&o.clusterSelector, "cluster-selector", "", "label selector of the KubernetesClusters that this process serves; default: all")
+	flags.StringVar(&o.watchNamespace, "watch-namespace", "", "serve the KubernetesClusters, KubernetesApplications and Secrets of this namespace of the hub alone, and need rights in no other; for the role driver, implies --credentials-namespace=cluster; default: all namespaces")
+	flags.StringVar(&o.credentials, "credentials-namespace", credentialsOfSystem, "where installations get source credentials from: system, the system namespace, or cluster, the namespace of the KubernetesCluster, to which the role hub then copies those that are needed there")
 	flags.StringVar(&o.defaultAccount, "default-service-account", "", "ServiceAccount of their namespaces that installations act as where neither they nor their definitions name one; default: none, Waybill's own identity")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 for none")
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 for none")
@@ -105,7 +109,31 @@ func parse(args []string) (*options, error) {
 	if _, err := labels.Parse(o.clusterSelector); err != nil {
 		return nil, fmt.Errorf("--cluster-selector: %w", err)
 	}
+	if err := o.restrict(); err != nil {
+		return nil, err
+	}
 	return o, startup.CheckAccount(o.defaultAccount)
+}
+
+// Values of --credentials-namespace.
+const (
+	credentialsOfSystem  = "system"
+	credentialsOfCluster = "cluster"
+)
+
+// restrict checks the flags that say which namespaces of the hub the process needs.
+func (o *options) restrict() error {
+	if o.credentials != credentialsOfSystem && o.credentials != credentialsOfCluster {
+		return fmt.Errorf("--credentials-namespace: %q is unknown, use %s or %s", o.credentials, credentialsOfSystem, credentialsOfCluster)
+	}
+	if o.watchNamespace == "" {
+		return nil
+	}
+	o.credentials = credentialsOfCluster
+	if selected, err := selectControllers(o.controllers); err == nil && !onlyDriver(selected) {
+		return errors.New("--watch-namespace is for the role driver: set --controllers=driver")
+	}
+	return nil
 }
 
 // childMemory returns how much memory the child processes take beside this one, in the same container.

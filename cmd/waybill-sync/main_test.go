@@ -58,6 +58,8 @@ func TestParse_refuses(t *testing.T) {
 		"--shutdown-grace=-1s":          "--shutdown-grace cannot be negative",
 		"--default-service-account=a:b": `--default-service-account: invalid name "a:b"`,
 		"--cluster-selector=region in ": "--cluster-selector: unable to parse requirement",
+		"--credentials-namespace=all":   `--credentials-namespace: "all" is unknown, use system or cluster`,
+		"--watch-namespace=team-a":      "--watch-namespace is for the role driver: set --controllers=driver",
 	} {
 		_, err := parse([]string{flag})
 		assert.ErrorContains(t, err, says, flag)
@@ -92,11 +94,21 @@ func TestParse_help(t *testing.T) {
 	}
 }
 
+// K59: a driver of one namespace reads credentials there.
+func TestParse_watchNamespace(t *testing.T) {
+	o, err := parse([]string{"--controllers=driver", "--watch-namespace=team-a"})
+	require.NoError(t, err)
+	assert.Equal(t, "cluster", o.credentials)
+	o, err = parse([]string{"--controllers=driver"})
+	require.NoError(t, err)
+	assert.Equal(t, "system", o.credentials)
+}
+
 // C44: a role is its controllers, and one controller can be named twice.
 func TestSelectControllers(t *testing.T) {
 	selected, err := selectControllers([]string{"hub", "gitsync", "application"})
 	require.NoError(t, err)
-	assert.Equal(t, map[string]bool{"gitsync": true, "applicationdefinition": true, "application": true}, selected)
+	assert.Equal(t, map[string]bool{"gitsync": true, "applicationdefinition": true, "sourcecredential": true, "application": true}, selected)
 	assert.False(t, onlyLocal(selected))
 	selected, err = selectControllers([]string{"agent", "data"})
 	require.NoError(t, err)

@@ -12,6 +12,7 @@ const (
 	gitSync                 = "gitsync"
 	kubernetesCluster       = "kubernetescluster"
 	applicationDefinition   = "applicationdefinition"
+	sourceCredential        = "sourcecredential"
 	valuesSchema            = "valuesschema"
 	applicationInstallation = "applicationinstallation"
 	applications            = "application"
@@ -29,12 +30,12 @@ const roleAll = "all"
 
 // roles are the sets of controllers that a process can run; each has its own ServiceAccount.
 var roles = map[string][]string{
-	"hub":    {gitSync, applicationDefinition, valuesSchema},
+	"hub":    {gitSync, applicationDefinition, sourceCredential, valuesSchema},
 	"driver": {kubernetesCluster, applicationInstallation, kubernetesApplication, kubernetesApplicationResource},
 	"agent":  {applications},
 	"data":   {executionHook, applicationSnapshot, statefulApplication, applicationRollback},
 	roleAll: {
-		gitSync, kubernetesCluster, applicationDefinition, valuesSchema, applicationInstallation,
+		gitSync, kubernetesCluster, applicationDefinition, sourceCredential, valuesSchema, applicationInstallation,
 		kubernetesApplication, kubernetesApplicationResource, applications, executionHook,
 		applicationSnapshot, statefulApplication, applicationRollback,
 	},
@@ -51,6 +52,17 @@ func known() string {
 func onlyLocal(selected map[string]bool) bool {
 	for name := range selected {
 		if !slices.Contains(roles["agent"], name) && !slices.Contains(roles["data"], name) {
+			return false
+		}
+	}
+	return true
+}
+
+// onlyDriver reports whether only controllers of the role driver are selected: they need nothing of the hub
+// but one namespace, the catalog and the hub's id.
+func onlyDriver(selected map[string]bool) bool {
+	for name := range selected {
+		if !slices.Contains(roles["driver"], name) {
 			return false
 		}
 	}

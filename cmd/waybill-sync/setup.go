@@ -55,9 +55,13 @@ func newManager(config *rest.Config, o *options) (ctrl.Manager, error) {
 		}
 	}
 	guard := rewind.NewGuard()
+	caches := cache.Options{DefaultTransform: cluster.Trim, NewInformer: guard.NewInformer}
+	if o.watchNamespace != "" {
+		caches.DefaultNamespaces = map[string]cache.Config{o.watchNamespace: {}}
+	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                        scheme,
-		Cache:                         cache.Options{DefaultTransform: cluster.Trim, NewInformer: guard.NewInformer},
+		Cache:                         caches,
 		Client:                        client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
 		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddress},
 		HealthProbeBindAddress:        o.healthAddress,

@@ -93,6 +93,8 @@ func TestChart_isAccepted(t *testing.T) {
 			[]string{"waybill-agent", "waybill-driver", "waybill-hub", "waybill-webhook"}},
 		"a process per role, and another that stands by": {map[string]any{"sync": map[string]any{"perRole": true, "replicas": 2}},
 			[]string{"waybill-agent", "waybill-driver", "waybill-hub", "waybill-webhook"}},
+		"a driver per namespace": {map[string]any{"sync": map[string]any{"driverNamespaces": []any{"team-a", "team-b"}}},
+			[]string{"waybill-driver-team-a", "waybill-driver-team-b", "waybill-sync", "waybill-webhook"}},
 		"everything": {map[string]any{
 			"image":            map[string]any{"digest": "sha256:" + string(slices.Repeat([]byte("a"), 64))},
 			"imagePullSecrets": []any{"registry"},
@@ -122,7 +124,7 @@ func TestChart_isAccepted(t *testing.T) {
 // What the chart passes to a program is a flag of that program.
 func TestChart_flagsExist(t *testing.T) {
 	objects, err := renderWaybill(t, map[string]any{
-		"sync":    map[string]any{"clusterSelector": "a=b", "allowKubeconfigExec": true, "allowKubeconfigInsecure": true},
+		"sync":    map[string]any{"clusterSelector": "a=b", "allowKubeconfigExec": true, "allowKubeconfigInsecure": true, "driverNamespaces": []any{"team-a"}},
 		"webhook": map[string]any{"remoteDryRun": true, "podDryRun": true, "clientCA": map[string]any{"configMap": "ca", "names": []any{"a"}}},
 	})
 	require.NoError(t, err)
@@ -151,6 +153,8 @@ func TestChart_refusesUnknownValues(t *testing.T) {
 		"typo":          {map[string]any{"replicaCount": 2}, "additional properties 'replicaCount' not allowed"},
 		"typo within":   {map[string]any{"webhook": map[string]any{"replica": 2}}, "additional properties 'replica' not allowed"},
 		"wrong type":    {map[string]any{"webhook": map[string]any{"replicas": "two"}}, "at '/webhook/replicas': got string, want integer"},
+		"no driver":     {map[string]any{"roles": map[string]any{"driver": false}, "sync": map[string]any{"driverNamespaces": []any{"team-a"}}}, "sync.driverNamespaces: needs roles.driver"},
+		"no such place": {nested("sync.credentialsNamespace", "default"), "at '/sync/credentialsNamespace': value must be one of 'system', 'cluster'"},
 		"no such level": {map[string]any{"log": map[string]any{"level": "verbose"}}, "at '/log/level': value must be one of 'trace', 'debug', 'info', 'error'"},
 		"no name":       {map[string]any{"sync": map[string]any{"env": []any{map[string]any{"value": "a"}}}}, "at '/sync/env/0': missing property 'name'"},
 	} {

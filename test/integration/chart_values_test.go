@@ -54,6 +54,7 @@ func TestChart_refusesWhatWouldCrashLoop(t *testing.T) {
 		"a budget of none in a hundred":              {"sync.podDisruptionBudget.maxUnavailable", "0%", "at '/sync/podDisruptionBudget/maxUnavailable'"},
 		"a budget of nothing":                        {"sync.podDisruptionBudget.maxUnavailable", "", "at '/sync/podDisruptionBudget/maxUnavailable'"},
 		"another kind of budget":                     {"sync.podDisruptionBudget.minAvailable", 2, "additional properties 'minAvailable' not allowed"},
+		"a name that is too long for a Service":      {"sync.driverNamespaces", []any{strings.Repeat("a", 39)}, "at '/sync/driverNamespaces/0'"},
 		"names that nobody signs":                    {"webhook.clientCA.names", []any{"a"}, "webhook.clientCA.names: needs webhook.clientCA.configMap"},
 		"no image":                                   {"image.repository", "registry.example.com/way bill", "at '/image/repository'"},
 		"no tag":                                     {"image.tag", "v1 ", "at '/image/tag'"},

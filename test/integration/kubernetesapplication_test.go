@@ -59,7 +59,7 @@ spec:
 // scheduling is a hub that runs all controllers of the part, with two user clusters.
 func scheduling(t *testing.T) (w *hub.World, berlin client.Client) {
 	t.Helper()
-	clusters := env.SharedAll(t, env.Options{Name: "scheduler", CRDs: []string{"../../charts/waybill/crds"}}, env.Options{Name: "berlin"})
+	clusters := hubAndUser(t)
 	w = hub.NewWorld(t, clusters[0])
 	process := hub.Start(t, clusters[0], setupScheduling)
 	t.Cleanup(process.Stop)
@@ -75,6 +75,12 @@ func scheduling(t *testing.T) (w *hub.World, berlin client.Client) {
 	berlin, err := client.New(clusters[1].RESTConfig(), client.Options{Scheme: hub.NewScheme(t)})
 	require.NoError(t, err)
 	return w, berlin
+}
+
+// hubAndUser are a hub and a user cluster, which no webhook guards.
+func hubAndUser(t *testing.T) []*env.Cluster {
+	t.Helper()
+	return env.SharedAll(t, env.Options{Name: "scheduler", CRDs: []string{"../../charts/waybill/crds"}, Audit: true}, env.Options{Name: "berlin"})
 }
 
 func setupScheduling(ctx context.Context, mgr ctrl.Manager, s hub.Shared) error {

@@ -178,19 +178,23 @@ startupProbe:
 {{- end }}
 
 {{/*
-The programs of waybill-sync, as JSON: one with all roles, or one per role. Each is
-{name, roles}; name is that of its Deployment and its ServiceAccount.
+The programs of waybill-sync, as JSON: one with all roles, or one per role, and one for each namespace that
+has a driver of its own. Each is {name, roles, namespace}; name is that of its Deployment and its
+ServiceAccount, and namespace the only one that a driver serves.
 */}}
 {{- define "waybill.syncs" -}}
 {{- $roles := list -}}
 {{- range list "hub" "driver" "agent" "data" -}}
-{{- if index $.Values.roles . }}{{ $roles = append $roles . }}{{ end -}}
+{{- if and (index $.Values.roles .) (not (and (eq . "driver") $.Values.sync.driverNamespaces)) }}{{ $roles = append $roles . }}{{ end -}}
 {{- end -}}
 {{- $syncs := list -}}
 {{- if .Values.sync.perRole -}}
 {{- range $roles }}{{ $syncs = append $syncs (dict "name" (printf "waybill-%s" .) "roles" (list .)) }}{{ end -}}
 {{- else if $roles -}}
 {{- $syncs = list (dict "name" "waybill-sync" "roles" $roles) -}}
+{{- end -}}
+{{- range .Values.sync.driverNamespaces -}}
+{{- $syncs = append $syncs (dict "name" (printf "waybill-driver-%s" .) "roles" (list "driver") "namespace" .) -}}
 {{- end -}}
 {{ dict "syncs" $syncs | toJson }}
 {{- end }}
@@ -240,6 +244,72 @@ subjects:
     name: {{ . }}
     namespace: {{ $root.Release.Namespace }}
   {{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/*
+A Role or ClusterRole, and its binding to a ServiceAccount of the release. Takes {root, kind, name, account,
+rules}, and the namespace of a Role.
+*/}}
+{{- define "waybill.bound" }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ .kind }}
+metadata:
+  name: {{ .name }}
+  {{- with .namespace }}
+  namespace: {{ . }}
+  {{- end }}
+  labels:
+    {{- include "waybill.labels" .root | nindent 4 }}
+rules:
+  {{- toYaml .rules | nindent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ .kind }}Binding
+metadata:
+  name: {{ .name }}
+  {{- with .namespace }}
+  namespace: {{ . }}
+  {{- end }}
+  labels:
+    {{- include "waybill.labels" .root | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: {{ .kind }}
+  name: {{ .name }}
+subjects:
+  - kind: ServiceAccount
+    name: {{ .account }}
+    namespace: {{ .root.Release.Namespace }}
+{{- end }}
+
+{{/*
+What a driver of one namespace may do: the rules that are generated from the code, those for kinds with
+namespaces in that namespace alone. Takes {root, name, namespace}.
+*/}}
+{{- define "waybill.driverRbac" -}}
+{{- $in := . -}}
+{{- $documents := .root.Files.Get "files/rbac/driver.yaml" | required "the chart lacks files/rbac/driver.yaml" -}}
+{{- range regexSplit "(?m)^---\\s*$" $documents -1 }}
+{{- $role := fromYaml . }}
+{{- if eq ($role.kind | default "") "Role" }}
+{{- include "waybill.bound" (dict "root" $in.root "kind" "Role" "name" (printf "%s-system" $in.name) "namespace" $in.root.Release.Namespace "account" $in.name "rules" $role.rules) }}
+{{- else if $role }}
+{{- $everywhere := list }}
+{{- $there := list }}
+{{- range $role.rules }}
+{{- $wide := list }}
+{{- $narrow := list }}
+{{- range .resources }}
+{{- if has . (list "namespaces" "applicationdefinitions") }}{{ $wide = append $wide . }}{{ else }}{{ $narrow = append $narrow . }}{{ end }}
+{{- end }}
+{{- if $wide }}{{ $everywhere = append $everywhere (dict "apiGroups" .apiGroups "resources" $wide "verbs" .verbs) }}{{ end }}
+{{- if $narrow }}{{ $there = append $there (dict "apiGroups" .apiGroups "resources" $narrow "verbs" .verbs) }}{{ end }}
+{{- end }}
+{{- include "waybill.bound" (dict "root" $in.root "kind" "ClusterRole" "name" $in.name "account" $in.name "rules" $everywhere) }}
+{{- include "waybill.bound" (dict "root" $in.root "kind" "Role" "name" $in.name "namespace" $in.namespace "account" $in.name "rules" $there) }}
 {{- end }}
 {{- end }}
 {{- end }}

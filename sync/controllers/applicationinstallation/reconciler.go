@@ -54,6 +54,9 @@ type Reconciler struct {
 	Drain *reconcile.Drain
 	// SystemNamespace holds the credentials of sources.
 	SystemNamespace string
+	// CredentialsOfCluster: they are read from the namespace of each KubernetesCluster instead, where they
+	// are copies of those in the system namespace.
+	CredentialsOfCluster bool
 	// DefaultServiceAccount is the ServiceAccount of their namespaces that installations act as where
 	// neither they nor their definitions name one. Default: none, Waybill's own identity.
 	DefaultServiceAccount string

@@ -12,6 +12,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/api/validation"
+	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/content"
 	"waybill.dev/waybill/sync/reconcile"
 )
@@ -148,16 +149,36 @@ func (d *driver) readCredentials(ctx context.Context, s *scope) error {
 	return err
 }
 
-// sourceSecret reads a Secret in the system namespace. Credentials must be annotated as such, so
-// that nobody can point a definition at an arbitrary Secret of ours.
+// credentialsNamespace returns the namespace of the hub that source credentials are read from.
+func (d *driver) credentialsNamespace() string {
+	if d.CredentialsOfCluster {
+		return d.cluster.Name().Namespace
+	}
+	return d.SystemNamespace
+}
+
+// sourceSecret reads a Secret of the hub. Credentials must be annotated as such, so that nobody can point a
+// definition at an arbitrary Secret of ours. Outside of the system namespace, it has to be a copy of the one
+// there: others may write Secrets in that namespace, and are not to choose what a source is asked with.
 func (d *driver) sourceSecret(ctx context.Context, name string, annotated bool) (*content.Content, error) {
-	key := types.NamespacedName{Namespace: d.SystemNamespace, Name: name}
+	key := types.NamespacedName{Namespace: d.credentialsNamespace(), Name: name}
+	copied := key.Namespace != d.SystemNamespace
 	secret, err := d.Secrets.Get(ctx, content.Secret, key)
-	if apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err) && copied:
+		return nil, reconcile.Waiting(v1alpha1.SecretNotFoundReason, 0,
+			"the definition names Secret %s, of which namespace %s of the hub has no copy: there is one if Secret %s/%s exists and has the annotation %s",
+			name, key.Namespace, d.SystemNamespace, name, v1alpha1.SecretTypeAnnotation)
+	case apierrors.IsNotFound(err):
 		return nil, reconcile.Waiting(v1alpha1.SecretNotFoundReason, 0, "the definition names Secret %s, which does not exist on the hub", key)
 	}
 	if err != nil {
 		return nil, reconcile.Failed(v1alpha1.SecretNotFoundReason, "read source credentials: %w", err)
+	}
+	original := apply.Owner{HubID: d.HubID, Kind: string(content.Secret), Namespace: d.SystemNamespace, Name: name}
+	if copied && secret.Annotations[v1alpha1.OwnerAnnotation] != original.String() {
+		return nil, reconcile.Waiting(v1alpha1.InvalidSecretReason, 0,
+			"the definition names Secret %s, but Secret %s of the hub is not a copy of %s/%s: delete it", name, key, d.SystemNamespace, name)
 	}
 	if _, ok := secret.Annotations[v1alpha1.SecretTypeAnnotation]; annotated && !ok {
 		return nil, reconcile.Waiting(v1alpha1.InvalidSecretReason, 0,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -76,25 +77,28 @@ func (r *Reconciler) watchHub(ctx context.Context, mgr ctrl.Manager) error {
 		return fmt.Errorf("watch source credentials: %w", err)
 	}
 	_, err = secrets.AddEventHandler(handle(always, func(o client.Object) {
-		if o.GetNamespace() == r.SystemNamespace {
-			r.wakeUsers(ctx, o.GetName())
-		}
+		r.wakeUsers(ctx, client.ObjectKeyFromObject(o))
 	}))
 	return err
 }
 
-// wakeUsers wakes the installations of every definition that names a Secret.
-func (r *Reconciler) wakeUsers(ctx context.Context, secret string) {
+// wakeUsers wakes the installations of every definition that names a Secret, in the clusters that get it from
+// there.
+func (r *Reconciler) wakeUsers(ctx context.Context, secret types.NamespacedName) {
+	drivers := slices.DeleteFunc(r.drivers.All(), func(d *driver) bool { return d.credentialsNamespace() != secret.Namespace })
+	if len(drivers) == 0 {
+		return
+	}
 	found := &v1alpha1.ApplicationDefinitionList{}
 	if err := r.Hub.List(ctx, found); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list definitions")
 		return
 	}
 	for i := range found.Items {
-		if !names(&found.Items[i], secret) {
+		if !names(&found.Items[i], secret.Name) {
 			continue
 		}
-		for _, d := range r.drivers.All() {
+		for _, d := range drivers {
 			d.wakeUsing(ctx, found.Items[i].Name)
 		}
 	}

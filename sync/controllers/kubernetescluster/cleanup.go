@@ -1,12 +1,14 @@
 package kubernetescluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/content"
 )
 
 var (
@@ -37,13 +41,16 @@ func (r *Reconciler) direct(ctx context.Context, kc *v1alpha1.KubernetesCluster)
 	return r.Clusters.Unengaged(found.config)
 }
 
-// cleanup removes the copies of definitions from a cluster that is let go and, with abandon, our
-// finalizer from the installations that are left behind. It does what it can, and returns the first
+// cleanup removes the copies of definitions, and from a seed those of source credentials, from a cluster that
+// is let go and, with abandon, our finalizer from the installations that are left behind. It does what it can, and returns the first
 // error. CRDs stay: their deletion would also delete what others keep in them.
-func (r *Reconciler) cleanup(ctx context.Context, c metadata.Interface, abandon bool) error {
+func (r *Reconciler) cleanup(ctx context.Context, c metadata.Interface, kc *v1alpha1.KubernetesCluster, abandon bool) error {
 	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
 	err := r.removeCopies(ctx, c)
+	if kc.IsSeed() {
+		err = cmp.Or(err, r.removeCredentials(ctx, c))
+	}
 	if !abandon {
 		return err
 	}
@@ -57,6 +64,18 @@ func (r *Reconciler) removeCopies(ctx context.Context, c metadata.Interface) err
 	copies := c.Resource(definitions)
 	return each(ctx, copies, func(o *metav1.PartialObjectMetadata) error {
 		if o.Annotations[v1alpha1.CopyOfAnnotation] != r.HubID {
+			return nil
+		}
+		return copies.Delete(ctx, o.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &o.UID}})
+	})
+}
+
+// removeCredentials deletes the copies of source credentials of this hub. User clusters have none.
+func (r *Reconciler) removeCredentials(ctx context.Context, c metadata.Interface) error {
+	copies := c.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(r.SystemNamespace)
+	return eachOf(ctx, copies, v1alpha1.CopyOfLabel+"="+r.HubID, func(o *metav1.PartialObjectMetadata) error {
+		original := apply.Owner{HubID: r.HubID, Kind: string(content.Secret), Namespace: r.SystemNamespace, Name: o.Name}
+		if owner, ok := apply.OwnerOf(o); !ok || owner != original {
 			return nil
 		}
 		return copies.Delete(ctx, o.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &o.UID}})
@@ -82,7 +101,12 @@ func removeFinalizers(ctx context.Context, c metadata.Interface) error {
 // each calls f for every object of a kind, and returns the first error. A kind or an object that
 // does not exist, or no longer exists, is not an error.
 func each(ctx context.Context, c metadata.ResourceInterface, f func(*metav1.PartialObjectMetadata) error) error {
-	list, err := c.List(ctx, metav1.ListOptions{})
+	return eachOf(ctx, c, "", f)
+}
+
+// eachOf is like each, for those that a label selector matches.
+func eachOf(ctx context.Context, c metadata.ResourceInterface, selector string, f func(*metav1.PartialObjectMetadata) error) error {
+	list, err := c.List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if apierrors.IsNotFound(err) {
 		return nil // not even the kind
 	}

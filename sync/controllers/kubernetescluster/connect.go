@@ -109,6 +109,10 @@ func (r *Reconciler) kubeconfig(ctx context.Context, s *scope) (kubeconfig, erro
 // was another one, or none: by removing its kubeconfig, a user could redirect what is delivered to
 // it into this cluster, with Waybill's own rights. Admission is the first to refuse that.
 func (r *Reconciler) mayBeLocal(s *scope) error {
+	if r.RemoteOnly {
+		return reconcile.Stalled(v1alpha1.InvalidKubeconfigReason,
+			"clusters of namespace %s are driven with rights in that namespace alone, so nothing can be installed in the hub itself: set spec.kubeconfigSecretRef", s.kc.Namespace)
+	}
 	if s.kc.DeletionTimestamp.IsZero() {
 		return nil
 	}

@@ -66,6 +66,7 @@ type hub struct {
 type options struct {
 	kubeconfigs cluster.KubeconfigOptions
 	connectOnly bool
+	remoteOnly  bool
 }
 
 func newScheme(t testing.TB) *runtime.Scheme {
@@ -127,6 +128,7 @@ func start(t *testing.T, ns string, o options) (registry *cluster.Registry, stop
 		SystemNamespace: ns,
 		Kubeconfigs:     o.kubeconfigs,
 		ConnectOnly:     o.connectOnly,
+		RemoteOnly:      o.remoteOnly,
 		ClusterSelector: labels.SelectorFromSet(labels.Set{label: ns}),
 	}
 	require.NoError(t, r.SetupWithManager(ctx, mgr))

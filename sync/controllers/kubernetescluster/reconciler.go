@@ -44,6 +44,9 @@ type Reconciler struct {
 	// ConnectOnly engages clusters for the other controllers in this process, and writes nothing:
 	// another process keeps the inventory.
 	ConnectOnly bool
+	// RemoteOnly refuses KubernetesClusters without a kubeconfig: the process has rights in one namespace of
+	// the hub, and can install nothing here.
+	RemoteOnly bool
 	// Workers is how many KubernetesClusters are reconciled at a time. Default: 4.
 	Workers int
 

@@ -90,8 +90,9 @@ func (r *Reconciler) drain(ctx context.Context, s *scope) (reconcile.Outcome, er
 	if e == nil {
 		return reconcile.Outcome{Pending: true}, nil
 	}
+	kc := s.kc.DeepCopy()
 	err, done := r.jobs.Do(s.key.String(), reconcile.KeyOf(s.kc), "drain", func(ctx context.Context) error {
-		return r.cleanup(ctx, e.cluster.Metadata(), false)
+		return r.cleanup(ctx, e.cluster.Metadata(), kc, false)
 	})
 	switch {
 	case !done:
@@ -161,9 +162,9 @@ func (r *Reconciler) abandon(s *scope) (reconcile.Outcome, error) {
 		}
 		defer release()
 		if kc.IsSeed() {
-			return r.disown(ctx, target)
+			return errors.Join(r.disown(ctx, target), r.removeCredentials(ctx, target))
 		}
-		return r.cleanup(ctx, target, true)
+		return r.cleanup(ctx, target, kc, true)
 	})
 	if !done {
 		return reconcile.Outcome{Pending: true}, nil
