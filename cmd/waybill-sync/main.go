@@ -22,6 +22,7 @@ import (
 
 	"waybill.dev/waybill/cmd/internal/logging"
 	"waybill.dev/waybill/cmd/internal/startup"
+	"waybill.dev/waybill/sync/controllers/kubernetescluster/agent"
 	"waybill.dev/waybill/sync/render/isolated"
 )
 
@@ -47,6 +48,7 @@ type options struct {
 	metadataDir     string
 	clusterSelector string
 	defaultAccount  string
+	agentImage      string
 	metricsAddress  string
 	healthAddress   string
 	leaderElect     bool
@@ -76,6 +78,7 @@ func parse(args []string) (*options, error) {
 	flags.StringVar(&o.metadataDir, "metadata-directory", "", "folder for definitions of snapshots whose class says metadataType OnDisk; it must outlive the process; default: none, such snapshots fail")
 	flags.StringVar(&o.clusterSelector, "cluster-selector", "", "label selector of the KubernetesClusters that this process serves; default: all")
 	flags.StringVar(&o.defaultAccount, "default-service-account", "", "ServiceAccount of their namespaces that installations act as where neither they nor their definitions name one; default: none, Waybill's own identity")
+	flags.StringVar(&o.agentImage, "agent-image", "", "image that spec.agent of a KubernetesCluster installs, as REPOSITORY:TAG or REPOSITORY@sha256:DIGEST; default: that of the chart")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 for none")
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 for none")
 	flags.BoolVar(&o.leaderElect, "leader-elect", false, "let one process of several lead, by a Lease in the system namespace")
@@ -101,6 +104,9 @@ func parse(args []string) (*options, error) {
 	}
 	if o.shutdownGrace < 0 {
 		return nil, errors.New("--shutdown-grace cannot be negative")
+	}
+	if err := agent.CheckImage(o.agentImage); err != nil {
+		return nil, fmt.Errorf("--agent-image: %w", err)
 	}
 	if _, err := labels.Parse(o.clusterSelector); err != nil {
 		return nil, fmt.Errorf("--cluster-selector: %w", err)

@@ -26,6 +26,8 @@ import (
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/content"
 	"waybill.dev/waybill/sync/controllers/kubernetescluster"
+	"waybill.dev/waybill/sync/controllers/kubernetescluster/agent"
+	"waybill.dev/waybill/sync/source/chart"
 	"waybill.dev/waybill/test/env"
 )
 
@@ -64,6 +66,8 @@ type hub struct {
 type options struct {
 	kubeconfigs cluster.KubeconfigOptions
 	connectOnly bool
+	// agentImage is what spec.agent installs.
+	agentImage string
 }
 
 func newScheme(t testing.TB) *runtime.Scheme {
@@ -116,6 +120,10 @@ func start(t *testing.T, ns string, o options) (registry *cluster.Registry, stop
 		RetryAfter:    50 * time.Millisecond,
 	})
 	require.NoError(t, mgr.Add(registry))
+	charts, err := chart.NewCache(t.TempDir())
+	require.NoError(t, err)
+	installer, err := agent.New(ctx, agent.Options{HubID: hubID, SystemNamespace: ns, Charts: charts, Image: o.agentImage, Version: "v1.2.3"})
+	require.NoError(t, err)
 	r := &kubernetescluster.Reconciler{
 		Client:          mgr.GetClient(),
 		Recorder:        mgr.GetEventRecorder("kubernetescluster"),
@@ -124,6 +132,7 @@ func start(t *testing.T, ns string, o options) (registry *cluster.Registry, stop
 		HubID:           hubID,
 		SystemNamespace: ns,
 		Kubeconfigs:     o.kubeconfigs,
+		Agent:           installer,
 		ConnectOnly:     o.connectOnly,
 		ClusterSelector: labels.SelectorFromSet(labels.Set{label: ns}),
 	}
