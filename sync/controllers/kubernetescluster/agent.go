@@ -174,6 +174,8 @@ func (s *scope) reportAgent(x *share, wanted bool) {
 	}
 	seen, _ := x.applier.Observe(x.owner)
 	switch {
+	case x.reserved && !seen.Health.Failed():
+		conditions.MarkUnknown(s.kc, v1alpha1.AgentReadyCondition, v1alpha1.ProgressingReason, "%s; waiting until admission answers; %s", message, seen.Health)
 	case seen.Health.Healthy():
 		conditions.MarkTrue(s.kc, v1alpha1.AgentReadyCondition, v1alpha1.SucceededReason, "%s", message)
 	case seen.Health.Failed():

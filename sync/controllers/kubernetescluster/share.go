@@ -30,6 +30,9 @@ type share struct {
 	retry   reconcile.Retry
 	// warnings say what may not be watched.
 	warnings []manifest.Problem
+	// reserved says that ClusterRoles for people were left out, until admission answers; answers says that
+	// it does.
+	reserved, answers bool
 	// fight is that with somebody who keeps changing what was installed.
 	fight reconcile.Fight
 }
@@ -61,6 +64,10 @@ func (x *share) due(next agentAction, now time.Time) (*agentAction, time.Duratio
 		return nil, reconcile.UntilNext(now, x.retry.At)
 	}
 	seen, known := x.applier.Observe(x.owner)
+	if known && x.reserved && seen.Health.Healthy() {
+		x.answers = true
+		return &next, 0
+	}
 	if !known || len(seen.Drifted) == 0 {
 		return nil, 0
 	}
@@ -75,6 +82,7 @@ func (x *share) due(next agentAction, now time.Time) (*agentAction, time.Duratio
 func (x *share) take(a *agentAction, got agent.Acted, backoff func(int) time.Duration) {
 	x.running = nil
 	x.tried, x.requested, x.failure, x.warnings = a.input, a.requested, got.Err, got.Warnings
+	x.reserved = got.Reserved
 	switch {
 	case got.Err == nil:
 		x.retry = reconcile.Retry{}
@@ -90,7 +98,7 @@ func (x *share) take(a *agentAction, got agent.Acted, backoff func(int) time.Dur
 
 // performAgent begins an action, or returns its result once it has ended.
 func (r *Reconciler) performAgent(s *scope, x *share) (agent.Acted, bool) {
-	a, known := x.running, s.kc.Status.Agent.DeepCopy()
+	a, known, answers := x.running, s.kc.Status.Agent.DeepCopy(), x.answers
 	return r.agents.Do(s.key.String(), reconcile.KeyOf(s.kc), a.input+" "+a.requested, func(ctx context.Context) agent.Acted {
 		if a.wanted == nil {
 			x.applier.Unwatch(x.owner)
@@ -102,7 +110,7 @@ func (r *Reconciler) performAgent(s *scope, x *share) (agent.Acted, bool) {
 		if err := r.installAgentCRDs(ctx, x.cluster); err != nil {
 			return agent.Acted{Err: reconcile.Failed(v1alpha1.InstallFailedReason, "%w", err), Agent: known}
 		}
-		return r.Agent.Install(ctx, x.cluster, x.applier, *a.wanted, known, a.dirty)
+		return r.Agent.Install(ctx, x.cluster, x.applier, agent.Task{Wanted: *a.wanted, Known: known, Answers: answers, Dirty: a.dirty})
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/release"
+	"waybill.dev/waybill/sync/render/helm"
 )
 
 // Acted is how an action ended.
@@ -28,21 +30,40 @@ type Acted struct {
 	Agent *v1alpha1.ClusterAgentStatus
 	// Wrote says that another revision was made.
 	Wrote bool
+	// Reserved says that ClusterRoles for people are left out, as admission has not answered yet.
+	Reserved bool
 	// Corrected says how each object that others had changed differed.
 	Corrected []string
 	// Warnings say what may not be watched.
 	Warnings []manifest.Problem
 }
 
+// Task is what to do in a cluster.
+type Task struct {
+	Wanted
+	// Known is what was noted last; nil for nothing.
+	Known *v1alpha1.ClusterAgentStatus
+	// Answers says that admission is known to answer there.
+	Answers bool
+	// Dirty are the objects that others have changed; empty if it is not known.
+	Dirty []manifest.ID
+}
+
 // Install installs what is wanted, or upgrades to it, and watches it with the applier. If nothing is to be
-// done, it corrects what others have changed: dirty or, if that is empty, whatever it is. known is what
-// was noted last.
-func (i *Installer) Install(ctx context.Context, c *cluster.Cluster, a *apply.Applier, w Wanted, known *v1alpha1.ClusterAgentStatus, dirty []manifest.ID) Acted {
+// done, it corrects what others have changed.
+func (i *Installer) Install(ctx context.Context, c *cluster.Cluster, a *apply.Applier, task Task) Acted {
 	defer c.Hold()() // even if it is told to end, it records how it ended
 
+	w, known, dirty := task.Wanted, task.Known, task.Dirty
 	got := Acted{Agent: known.DeepCopy()}
 	if got.Err = i.namespace(ctx, c.Client()); got.Err != nil {
 		return got
+	}
+	if got.Reserved, got.Err = reserved(ctx, c.Client(), task.Answers); got.Err != nil {
+		return got
+	}
+	if got.Reserved {
+		w.values = helm.MergeValues(w.values, withoutRoles)
 	}
 	result, err := i.engine.Ensure(ctx, c, i.desired(c.UID(), known, w))
 	got.note(result)
@@ -74,6 +95,26 @@ func (i *Installer) Install(ctx context.Context, c *cluster.Cluster, a *apply.Ap
 	}
 	return got
 }
+
+// withoutRoles leave out what gives people rights to write Waybill's kinds.
+var withoutRoles = map[string]any{"userRoles": map[string]any{"create": false}}
+
+// reserved reports whether admission has never answered in a cluster, as its configuration says: until it
+// does, nothing keeps who may write Waybill's kinds from using the rights of Waybill.
+func reserved(ctx context.Context, c client.Client, answers bool) (bool, error) {
+	if answers {
+		return false, nil
+	}
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	err := c.Get(ctx, types.NamespacedName{Name: configurationName}, configuration)
+	if client.IgnoreNotFound(err) != nil {
+		return true, reconcile.Failed(v1alpha1.InstallFailedReason, "ask whether admission answers: %w", err)
+	}
+	return err != nil || len(configuration.Webhooks) == 0, nil
+}
+
+// configurationName is the name of the webhook configuration, which the webhook fills once it answers.
+const configurationName = "waybill"
 
 // note records what an action has made of the release.
 func (g *Acted) note(result release.Result) {
