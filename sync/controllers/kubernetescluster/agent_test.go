@@ -3,16 +3,19 @@ package kubernetescluster_test
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -73,6 +76,19 @@ func removeAgent(h *hub, name string) {
 	h.until(name, noAgent, "it is uninstalled")
 }
 
+// fillWebhooks does what the webhook does once it can answer.
+func fillWebhooks(t *testing.T, c client.Client) {
+	t.Helper()
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Name: "waybill"}, configuration))
+	before := configuration.DeepCopy()
+	configuration.Webhooks = []admissionregistrationv1.ValidatingWebhook{{
+		Name: "a.waybill.dev", AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
+		ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1")},
+	}}
+	require.NoError(t, c.Patch(t.Context(), configuration, client.MergeFrom(before)))
+}
+
 func deployment(t *testing.T, c client.Client, ns, name string) *appsv1.Deployment {
 	t.Helper()
 	d := &appsv1.Deployment{}
@@ -95,7 +111,7 @@ func TestAgent_comesFollowsAndGoes(t *testing.T) {
 	h.add("eu-1", podCluster(t).Kubeconfig(), withAgent(t, map[string]any{"webhook": map[string]any{"replicas": 1}}))
 	kc := h.until("eu-1", agentReady, "it is installed, and its Pods run")
 	assert.True(t, isReady(kc))
-	assert.Equal(t, "installed 1.2.3: release "+h.ns+"/waybill revision 1", condition(kc, v1alpha1.AgentReadyCondition).Message)
+	assert.Equal(t, "installed 1.2.3: release "+h.ns+"/waybill revision 2", condition(kc, v1alpha1.AgentReadyCondition).Message)
 	assert.Equal(t, "1.2.3", kc.Status.Agent.Version)
 	assert.Equal(t, firstImage, kc.Status.Agent.Image)
 	assert.NotEmpty(t, kc.Status.Agent.Inventory)
@@ -116,21 +132,24 @@ func TestAgent_comesFollowsAndGoes(t *testing.T) {
 		assert.True(t, there(t, crdClient(t, podCluster(t)), crd), crd.Name)
 	}
 
+	assert.True(t, there(t, user, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "waybill-edit"}}), "admission answers, so people may write")
+	fillWebhooks(t, user)
+
 	h.stop()
 	h.options.agentImage = secondImage
 	h.restart()
-	kc = h.until("eu-1", atRevision(2), "the hub has another image")
+	kc = h.until("eu-1", atRevision(3), "the hub has another image")
 	assert.Equal(t, secondImage, kc.Status.Agent.Image)
 	assert.Equal(t, secondImage, deployment(t, user, h.ns, "waybill-webhook").Spec.Template.Spec.Containers[0].Image)
 	h.change("eu-1", withAgent(t, map[string]any{"roles": map[string]any{"data": true}}))
-	h.until("eu-1", atRevision(3), "other values")
+	h.until("eu-1", atRevision(4), "other values")
 	assert.Contains(t, deployment(t, user, h.ns, "waybill-sync").Spec.Template.Spec.Containers[0].Args, "--controllers=agent,data")
 
 	require.NoError(t, user.Delete(t.Context(), deployment(t, user, h.ns, "waybill-webhook")))
 	require.True(t, eventually(func() bool {
 		return there(t, user, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: h.ns, Name: "waybill-webhook"}})
 	}), "what others delete is put back")
-	h.until("eu-1", atRevision(3), "without another revision")
+	h.until("eu-1", atRevision(4), "without another revision")
 
 	removeAgent(h, "eu-1")
 	assert.False(t, there(t, user, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: h.ns, Name: "waybill-sync"}}))
@@ -138,12 +157,25 @@ func TestAgent_comesFollowsAndGoes(t *testing.T) {
 	h.until("eu-1", isReady, "the cluster is as before")
 }
 
+// Until admission answers for the first time, nobody gets rights to write what it is to check.
+func TestAgent_givesNobodyRightsBeforeAdmissionAnswers(t *testing.T) {
+	h := newHub(t, options{agentImage: firstImage})
+	user := newClient(t, userCluster(t).RESTConfig()) // where no Pod becomes ready
+	h.add("eu-1", userCluster(t).Kubeconfig(), withAgent(t, nil))
+	kc := h.until("eu-1", func(kc *v1alpha1.KubernetesCluster) bool {
+		return strings.Contains(condition(kc, v1alpha1.AgentReadyCondition).Message, "waiting until admission answers")
+	}, "it is installed, and nothing runs")
+	assert.Contains(t, condition(kc, v1alpha1.AgentReadyCondition).Message, "Deployment")
+	assert.False(t, there(t, user, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "waybill-edit"}}))
+	removeAgent(h, "eu-1")
+}
+
 // An upgrade that the API server refuses half way goes back to what was there, and is tried again.
 func TestAgent_failedUpgradeLeavesWhatRuns(t *testing.T) {
 	h := newHub(t, options{agentImage: firstImage})
 	user := newClient(t, podCluster(t).RESTConfig())
 	h.add("eu-1", podCluster(t).Kubeconfig(), withAgent(t, map[string]any{"webhook": map[string]any{"replicas": 1}}))
-	h.until("eu-1", atRevision(1), "it is installed")
+	h.until("eu-1", atRevision(2), "it is installed")
 
 	h.change("eu-1", withAgent(t, map[string]any{"webhook": map[string]any{"replicas": 3, "podLabels": map[string]any{"no label!": "a"}}}))
 	kc := h.until("eu-1", agentReason(v1alpha1.UpgradeFailedReason), "no Pod can have that label")
@@ -185,7 +217,7 @@ func TestAgent_leavesTheReleaseOfOthers(t *testing.T) {
 	assert.False(t, there(t, user, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: h.ns, Name: "waybill-sync"}}))
 
 	require.NoError(t, user.Delete(t.Context(), theirs))
-	h.until("eu-1", atRevision(1), "it was uninstalled, which is found out by trying again")
+	h.until("eu-1", atRevision(2), "it was uninstalled, which is found out by trying again")
 	removeAgent(h, "eu-1")
 }
 
@@ -218,7 +250,7 @@ func TestAgent_goesLast(t *testing.T) {
 	h := newHub(t, options{agentImage: firstImage})
 	user := newClient(t, podCluster(t).RESTConfig())
 	h.add("eu-1", podCluster(t).Kubeconfig(), withAgent(t, nil))
-	h.until("eu-1", atRevision(1), "it is installed")
+	h.until("eu-1", atRevision(2), "it is installed")
 	h.change("eu-1", func(kc *v1alpha1.KubernetesCluster) { kc.Spec.OnDelete = v1alpha1.DeleteAbandon })
 	require.NoError(t, h.Delete(t.Context(), h.get("eu-1")))
 	h.gone("eu-1")
@@ -231,12 +263,14 @@ func TestAgent_goesLast(t *testing.T) {
 		}
 		return found
 	}
-	assert.Equal(t, []string{"sh.helm.release.v1.waybill.v1"}, records())
+	require.Equal(t, []string{"sh.helm.release.v1.waybill.v1", "sh.helm.release.v1.waybill.v2"}, records())
+	fillWebhooks(t, user)
+	before := deployment(t, user, h.ns, "waybill-webhook").Generation
 
 	gate, kubeconfig := gated(t, podCluster(t))
 	h.add("eu-2", kubeconfig, withAgent(t, nil))
 	h.until("eu-2", agentReady, "it is as it should be")
-	assert.Equal(t, []string{"sh.helm.release.v1.waybill.v1"}, records(), "nothing had to be done")
+	assert.Equal(t, before, deployment(t, user, h.ns, "waybill-webhook").Generation, "nothing of it changes")
 	gate.Shut()
 	h.until("eu-2", agentReason(v1alpha1.ClusterUnreachableReason), "nobody knows how it is")
 	require.NoError(t, gate.Open())
