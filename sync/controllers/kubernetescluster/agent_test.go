@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chart/loader"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +17,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -197,28 +200,45 @@ func TestAgent_failedUpgradeLeavesWhatRuns(t *testing.T) {
 	removeAgent(h, "eu-1")
 }
 
-// A release that somebody else has installed is left alone, and the message says what can be done.
+// A release that somebody else has installed is left alone, and the message says what can be done: when the
+// record of that is gone, what it installed is taken over.
 func TestAgent_leavesTheReleaseOfOthers(t *testing.T) {
 	h := newHub(t, options{agentImage: firstImage})
 	user := newClient(t, podCluster(t).RESTConfig())
-	require.NoError(t, client.IgnoreAlreadyExists(user.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.ns}})))
-	theirs := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: h.ns, Name: "sh.helm.release.v1.waybill.v1",
-			Labels: map[string]string{"owner": "helm", "name": "waybill", "status": "deployed", "version": "1"}},
-		Type: "helm.sh/release.v1", Data: map[string][]byte{"release": []byte("theirs")},
-	}
-	require.NoError(t, user.Create(t.Context(), theirs))
+	installByHand(t, h.ns)
+	before := deployment(t, user, h.ns, "waybill-webhook")
 	h.add("eu-1", podCluster(t).Kubeconfig(), withAgent(t, nil))
 	kc := h.until("eu-1", agentReason(v1alpha1.ReleaseConflictReason), "it is of others")
 	message := condition(kc, v1alpha1.AgentReadyCondition).Message
 	assert.Contains(t, message, "release "+h.ns+"/waybill: another tool has installed a release of this name; uninstall it or, to take over its objects, delete the Secrets of its revisions")
 	assert.Contains(t, message, "leave out spec.agent")
 	assert.True(t, isReady(kc))
-	assert.False(t, there(t, user, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: h.ns, Name: "waybill-sync"}}))
+	h.change("eu-1", func(kc *v1alpha1.KubernetesCluster) { kc.Spec.Agent = nil })
+	h.until("eu-1", noAgent, "there is nothing of it")
+	assert.Equal(t, before.Generation, deployment(t, user, h.ns, "waybill-webhook").Generation, "neither installed nor removed")
 
-	require.NoError(t, user.Delete(t.Context(), theirs))
-	h.until("eu-1", atRevision(2), "it was uninstalled, which is found out by trying again")
+	h.change("eu-1", withAgent(t, nil))
+	h.until("eu-1", agentReason(v1alpha1.ReleaseConflictReason), "it is still of others")
+	require.NoError(t, user.DeleteAllOf(t.Context(), &corev1.Secret{}, client.InNamespace(h.ns), client.MatchingLabels{"owner": "helm"}))
+	h.until("eu-1", agentReady, "nobody has it any more, which is found out by trying again")
+	assert.Equal(t, before.UID, deployment(t, user, h.ns, "waybill-webhook").UID, "it is the same, and runs on")
 	removeAgent(h, "eu-1")
+}
+
+// installByHand installs the chart as its README says.
+func installByHand(t *testing.T, ns string) {
+	t.Helper()
+	loaded, err := loader.LoadDir("../../../charts/waybill")
+	require.NoError(t, err)
+	flags := genericclioptions.NewConfigFlags(false)
+	kubeconfig := podCluster(t).KubeconfigFile()
+	flags.KubeConfig, flags.Namespace = &kubeconfig, &ns
+	configuration := &action.Configuration{}
+	require.NoError(t, configuration.Init(flags, ns, "secret", t.Logf))
+	install := action.NewInstall(configuration)
+	install.ReleaseName, install.Namespace, install.CreateNamespace = "waybill", ns, true
+	_, err = install.RunWithContext(t.Context(), loaded, map[string]any{"roles": map[string]any{"hub": false, "driver": false}})
+	require.NoError(t, err)
 }
 
 // A process that ends in the middle leaves a release that the next one brings to its end.
