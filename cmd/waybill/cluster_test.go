@@ -239,7 +239,7 @@ func TestCluster_refuses(t *testing.T) {
 	}{
 		"whose credentials?":  {[]string{"add", "berlin"}, "--kubeconfig or --context must say which cluster"},
 		"the hub itself":      {[]string{"add", "berlin", "--kubeconfig", hub(t).KubeconfigFile()}, "this is the cluster of the hub itself"},
-		"a Secret of others":  {append([]string{"add", "theirs"}, admin...), "Secret " + ns + "/theirs-kubeconfig exists, and was not made by this command"},
+		"a Secret of others":  {append([]string{"add", "theirs"}, admin...), "the Secret " + ns + "/theirs-kubeconfig exists, and was not made by this command"},
 		"another cluster":     {append([]string{"add", "other"}, admin...), "is bound to the cluster with UID another; this one has UID "},
 		"no certificate":      {[]string{"add", "berlin", "--kubeconfig", insecure}, "insecure-skip-tls-verify, so that the hub would send its token to any server"},
 		"a seed has its own":  {append([]string{"add", "berlin", "--seed", "--agent"}, admin...), "a seed runs a chart of its own"},

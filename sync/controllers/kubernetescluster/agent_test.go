@@ -180,7 +180,10 @@ func TestAgent_failedUpgradeLeavesWhatRuns(t *testing.T) {
 	h.add("eu-1", podCluster(t).Kubeconfig(), withAgent(t, map[string]any{"webhook": map[string]any{"replicas": 1}}))
 	h.until("eu-1", atRevision(2), "it is installed")
 
-	h.change("eu-1", withAgent(t, map[string]any{"webhook": map[string]any{"replicas": 3, "podLabels": map[string]any{"no label!": "a"}}}))
+	h.change("eu-1", withAgent(t, map[string]any{
+		"image":   map[string]any{"tag": "2"}, // of which the first Deployment gets to know
+		"webhook": map[string]any{"replicas": 3, "podLabels": map[string]any{"no label!": "a"}},
+	}))
 	kc := h.until("eu-1", agentReason(v1alpha1.UpgradeFailedReason), "no Pod can have that label")
 	message := condition(kc, v1alpha1.AgentReadyCondition).Message
 	assert.Contains(t, message, `Deployment`)
@@ -188,11 +191,15 @@ func TestAgent_failedUpgradeLeavesWhatRuns(t *testing.T) {
 	assert.Contains(t, message, "what runs is installed 1.2.3: release "+h.ns+"/waybill revision ")
 	assert.True(t, isReady(kc), "the cluster itself is not affected")
 	assert.EqualValues(t, 1, *deployment(t, user, h.ns, "waybill-webhook").Spec.Replicas)
+	assert.Equal(t, firstImage, kc.Status.Agent.Image)
 	failed := kc.Status.Agent.Release.Revision
 	h.until("eu-1", func(kc *v1alpha1.KubernetesCluster) bool { return kc.Status.Agent.Release.Revision > failed }, "it is tried again")
+	require.True(t, eventually(func() bool {
+		return deployment(t, user, h.ns, "waybill-sync").Spec.Template.Spec.Containers[0].Image == firstImage
+	}), "what was written goes back")
 
 	h.change("eu-1", withAgent(t, map[string]any{"roles": map[string]any{"hub": "yes"}}))
-	kc = h.until("eu-1", agentReady, "what drives clusters cannot be switched on, whatever admission missed")
+	h.until("eu-1", agentReady, "what drives clusters cannot be switched on, whatever admission missed")
 	assert.Contains(t, deployment(t, user, h.ns, "waybill-sync").Spec.Template.Spec.Containers[0].Args, "--controllers=agent")
 	h.change("eu-1", withAgent(t, map[string]any{"replicas": 3}))
 	kc = h.until("eu-1", agentReason(v1alpha1.InvalidValuesReason), "no such value")

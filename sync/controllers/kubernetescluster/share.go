@@ -12,6 +12,7 @@ import (
 	"waybill.dev/waybill/sync/controllers/kubernetescluster/agent"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/render"
 )
 
 // share is what is known of Waybill's own share of a cluster while the cluster is engaged. Only the pass
@@ -82,7 +83,7 @@ func (x *share) due(next agentAction, now time.Time) (*agentAction, time.Duratio
 func (x *share) take(a *agentAction, got agent.Acted, backoff func(int) time.Duration) {
 	x.running = nil
 	x.tried, x.requested, x.failure, x.warnings = a.input, a.requested, got.Err, got.Warnings
-	x.reserved = got.Reserved
+	x.reserved, x.answers = got.Reserved, x.answers && a.wanted != nil // without the release, nobody answers
 	switch {
 	case got.Err == nil:
 		x.retry = reconcile.Retry{}
@@ -98,7 +99,7 @@ func (x *share) take(a *agentAction, got agent.Acted, backoff func(int) time.Dur
 
 // performAgent begins an action, or returns its result once it has ended.
 func (r *Reconciler) performAgent(s *scope, x *share) (agent.Acted, bool) {
-	a, known, answers := x.running, s.kc.Status.Agent.DeepCopy(), x.answers
+	a, known, answers, key := x.running, s.kc.Status.Agent.DeepCopy(), x.answers, s.key
 	return r.agents.Do(s.key.String(), reconcile.KeyOf(s.kc), a.input+" "+a.requested, func(ctx context.Context) agent.Acted {
 		if a.wanted == nil {
 			x.applier.Unwatch(x.owner)
@@ -110,6 +111,7 @@ func (r *Reconciler) performAgent(s *scope, x *share) (agent.Acted, bool) {
 		if err := r.installAgentCRDs(ctx, x.cluster); err != nil {
 			return agent.Acted{Err: reconcile.Failed(v1alpha1.InstallFailedReason, "%w", err), Agent: known}
 		}
+		ctx = render.On(ctx, render.Terms{For: key.String()})
 		return r.Agent.Install(ctx, x.cluster, x.applier, agent.Task{Wanted: *a.wanted, Known: known, Answers: answers, Dirty: a.dirty})
 	})
 }

@@ -80,7 +80,7 @@ func (e *entry) fits(ctx context.Context, key client.ObjectKey, uid string) erro
 		}
 	}
 	if e.secret != nil && e.tokenSecret() == "" {
-		return fmt.Errorf("Secret %s exists, and was not made by this command: delete it, or choose another name", secretKey(key))
+		return fmt.Errorf("the Secret %s exists, and was not made by this command: delete it, or choose another name", secretKey(key))
 	}
 	itself := &corev1.Namespace{}
 	if err := e.client.Get(ctx, client.ObjectKey{Name: "kube-system"}, itself); err == nil && string(itself.UID) == uid {
