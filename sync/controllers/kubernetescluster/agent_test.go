@@ -163,8 +163,9 @@ func TestAgent_comesFollowsAndGoes(t *testing.T) {
 // Until admission answers for the first time, nobody gets rights to write what it is to check.
 func TestAgent_givesNobodyRightsBeforeAdmissionAnswers(t *testing.T) {
 	h := newHub(t, options{agentImage: firstImage})
-	user := newClient(t, userCluster(t).RESTConfig()) // where no Pod becomes ready
-	h.add("eu-1", userCluster(t).Kubeconfig(), withAgent(t, nil))
+	user := newClient(t, podCluster(t).RESTConfig())
+	nowhere := map[string]any{"nodeSelector": map[string]any{"such": "none"}}
+	h.add("eu-1", podCluster(t).Kubeconfig(), withAgent(t, map[string]any{"webhook": nowhere}))
 	kc := h.until("eu-1", func(kc *v1alpha1.KubernetesCluster) bool {
 		return strings.Contains(condition(kc, v1alpha1.AgentReadyCondition).Message, "waiting until admission answers")
 	}, "it is installed, and nothing runs")

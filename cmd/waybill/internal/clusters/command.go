@@ -19,6 +19,8 @@ The clusters that there are, and how they are, are shown by ` + "`waybill get cl
 In these commands, --kubeconfig and --context are about the cluster that is brought in or let go:
 its administrator's, used here only. The hub is that of $KUBECONFIG, or of --hub-kubeconfig and
 --hub-context.`,
+		Example: `  waybill cluster add berlin --context berlin --agent
+  waybill cluster remove berlin --context berlin`,
 	}
 	cmd.AddCommand(newAdd(env), newRemove(env))
 	return cmd
