@@ -1,6 +1,6 @@
-// Package charts embeds what charts/waybill installs beside programs: the
-// CustomResourceDefinitions of our kinds, for those who install them elsewhere or check
-// objects against them without a cluster.
+// Package charts embeds charts/waybill: the CustomResourceDefinitions of our kinds, for those who
+// install them elsewhere or check objects against them without a cluster, and the chart itself, for a
+// hub that installs it in user clusters.
 package charts
 
 import (
@@ -14,6 +14,17 @@ import (
 
 //go:embed waybill/crds/*.yaml
 var files embed.FS
+
+//go:embed waybill/Chart.yaml waybill/values.yaml waybill/values.schema.json waybill/files all:waybill/templates
+var chart embed.FS
+
+// Chart returns a file system with the chart in folder ChartName, as it is in the repository, without its
+// CustomResourceDefinitions: who installs it elsewhere keeps those up to date as well, which Helm does
+// not.
+func Chart() fs.FS { return chart }
+
+// ChartName is the name of the chart, and its folder.
+const ChartName = "waybill"
 
 // crdFolder is where the generator writes them.
 const crdFolder = "waybill/crds"

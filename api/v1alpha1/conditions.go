@@ -63,6 +63,11 @@ const (
 	// are copied: of a seed, to its system namespace. Of a user cluster it is present only where
 	// --credentials-namespace=cluster is set, and is about the namespace of the KubernetesCluster.
 	CredentialsCopiedCondition = "CredentialsCopied"
+
+	// AgentReadyCondition of a KubernetesCluster with spec.agent, or with a release of it that is still
+	// to be uninstalled, reports whether that release is as wanted and its programs run. Ready does not
+	// depend on it.
+	AgentReadyCondition = "AgentReady"
 )
 
 // Condition types of an ApplicationSnapshot, one for each part of the work, beside Ready.
@@ -203,6 +208,10 @@ const (
 	// LimitExceededReason: the cluster sent more than is accepted of it, and was disconnected; the
 	// message says what exceeded which limit. It is tried again after a pause.
 	LimitExceededReason = "LimitExceeded"
+
+	// AgentNotInstalledReason: nothing is installed for spec.agent through this KubernetesCluster: another
+	// one leads to the same cluster and comes first, or it is the cluster of the hub.
+	AgentNotInstalledReason = "AgentNotInstalled"
 )
 
 // Reasons of ApplicationDefinition.

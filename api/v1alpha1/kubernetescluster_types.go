@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -35,6 +36,8 @@ const (
 )
 
 // KubernetesClusterSpec defines how to reach a cluster, and what it is.
+// +kubebuilder:validation:XValidation:rule="!has(self.agent) || has(self.kubeconfigSecretRef)",message="agent needs kubeconfigSecretRef: the cluster that this object lives in has the chart of the hub itself"
+// +kubebuilder:validation:XValidation:rule="!has(self.agent) || !has(self.role) || self.role != 'Seed'",message="agent is for clusters with role User: a seed runs a chart of its own"
 type KubernetesClusterSpec struct {
 	// Role of the cluster. User is a cluster that Waybill drives from here. Seed is one where Waybill runs as a
 	// hub, for user clusters of its own: it gets the catalog and its credentials, and nothing is installed in
@@ -59,6 +62,23 @@ type KubernetesClusterSpec struct {
 	// +optional
 	// +kubebuilder:default=Wait
 	OnDelete DeletePolicy `json:"onDelete,omitempty"`
+
+	// Agent has Waybill's own share of the cluster installed and upgraded from here: the webhook and the
+	// agent, as a Helm release named waybill in the system namespace there, of the version and with
+	// the image of the hub. Default: none, somebody else installs it where it is wanted.
+	// +optional
+	Agent *ClusterAgent `json:"agent,omitempty"`
+}
+
+// ClusterAgent defines what is installed of Waybill itself in a user cluster.
+type ClusterAgent struct {
+	// Values of the chart, over those that come from the hub. roles.hub and roles.driver are always
+	// false.
+	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Type=object
+	Values *apiextensionsv1.JSON `json:"values,omitempty"`
 }
 
 // InstallationSummary is a summary of one ApplicationInstallation in a cluster.
@@ -91,6 +111,28 @@ type DefinitionUsage struct {
 	Definition string `json:"definition"`
 
 	VersionUsage `json:",inline"`
+}
+
+// ClusterAgentStatus is what is installed of Waybill itself in a user cluster. It is there from before
+// the first install until after the uninstall.
+type ClusterAgentStatus struct {
+	// Version of the chart that is installed.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// Image that its programs run.
+	// +optional
+	Image string `json:"image,omitempty"`
+
+	// Release is the state of the Helm release.
+	// +optional
+	Release *ReleaseStatus `json:"release,omitempty"`
+
+	// Inventory of the objects of the release.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=200
+	Inventory []InventoryEntry `json:"inventory,omitempty"`
 }
 
 // KubernetesClusterStatus is the last known state of a user cluster.
@@ -152,6 +194,10 @@ type KubernetesClusterStatus struct {
 	// of those in its clusters that use definitions of this hub.
 	// +optional
 	InstallationCount int32 `json:"installationCount"`
+
+	// Agent is what is installed of Waybill itself from here.
+	// +optional
+	Agent *ClusterAgentStatus `json:"agent,omitempty"`
 }
 
 // KubernetesCluster is one user cluster, or one seed. Selectors match its labels.
@@ -163,6 +209,7 @@ type KubernetesClusterStatus struct {
 // +kubebuilder:printcolumn:name="Paused",type=boolean,JSONPath=`.spec.paused`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.version`
 // +kubebuilder:printcolumn:name="Installations",type=integer,JSONPath=`.status.installationCount`
+// +kubebuilder:printcolumn:name="Agent",type=string,JSONPath=`.status.agent.version`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Role",type=string,JSONPath=`.spec.role`,priority=1
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1

@@ -17,6 +17,7 @@ import (
 	"waybill.dev/waybill/sync/controllers/kubernetesapplication"
 	"waybill.dev/waybill/sync/controllers/kubernetesapplicationresource"
 	"waybill.dev/waybill/sync/controllers/kubernetescluster"
+	"waybill.dev/waybill/sync/controllers/kubernetescluster/agent"
 	"waybill.dev/waybill/sync/controllers/sourcecredential"
 	"waybill.dev/waybill/sync/controllers/statefulapplication"
 	"waybill.dev/waybill/sync/controllers/valuesschema"
@@ -81,6 +82,19 @@ func (s *shared) addControllers(ctx context.Context, mgr ctrl.Manager, o *option
 	if err != nil {
 		return err
 	}
+	installer, err := agent.New(ctx, agent.Options{
+		HubID:           s.hubID,
+		SystemNamespace: o.systemNamespace,
+		Charts:          s.charts,
+		Templates:       s.builder,
+		Image:           o.agentImage,
+		Version:         version,
+
+		DefaultServiceAccount: o.defaultAccount,
+	})
+	if err != nil {
+		return err
+	}
 	clusters := &kubernetescluster.Reconciler{
 		Client:          mgr.GetClient(),
 		Recorder:        mgr.GetEventRecorder(programName),
@@ -90,6 +104,8 @@ func (s *shared) addControllers(ctx context.Context, mgr ctrl.Manager, o *option
 		SystemNamespace: o.systemNamespace,
 		Kubeconfigs:     cluster.KubeconfigOptions{AllowExec: o.allowExec, AllowInsecure: o.allowInsecure},
 		ClusterSelector: selector,
+		Agent:           installer,
+		Drain:           s.drain,
 		ConnectOnly:     !selected[kubernetesCluster],
 		RemoteOnly:      o.watchNamespace != "",
 	}

@@ -22,6 +22,7 @@ import (
 
 	"waybill.dev/waybill/cmd/internal/logging"
 	"waybill.dev/waybill/cmd/internal/startup"
+	"waybill.dev/waybill/sync/controllers/kubernetescluster/agent"
 	"waybill.dev/waybill/sync/render/isolated"
 )
 
@@ -49,6 +50,7 @@ type options struct {
 	watchNamespace  string
 	credentials     string
 	defaultAccount  string
+	agentImage      string
 	metricsAddress  string
 	healthAddress   string
 	leaderElect     bool
@@ -80,6 +82,7 @@ func parse(args []string) (*options, error) {
 	flags.StringVar(&o.watchNamespace, "watch-namespace", "", "serve the KubernetesClusters, KubernetesApplications and Secrets of this namespace of the hub alone, and need rights in no other; for the role driver, implies --credentials-namespace=cluster; default: all namespaces")
 	flags.StringVar(&o.credentials, "credentials-namespace", credentialsOfSystem, "where installations get source credentials from: system, the system namespace, or cluster, the namespace of the KubernetesCluster, to which the role hub then copies those that are needed there")
 	flags.StringVar(&o.defaultAccount, "default-service-account", "", "ServiceAccount of their namespaces that installations act as where neither they nor their definitions name one; default: none, Waybill's own identity")
+	flags.StringVar(&o.agentImage, "agent-image", "", "image that spec.agent of a KubernetesCluster installs, as REPOSITORY:TAG or REPOSITORY@sha256:DIGEST; default: that of the chart")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 for none")
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 for none")
 	flags.BoolVar(&o.leaderElect, "leader-elect", false, "let one process of several lead, by a Lease in the system namespace")
@@ -105,6 +108,9 @@ func parse(args []string) (*options, error) {
 	}
 	if o.shutdownGrace < 0 {
 		return nil, errors.New("--shutdown-grace cannot be negative")
+	}
+	if err := agent.CheckImage(o.agentImage); err != nil {
+		return nil, fmt.Errorf("--agent-image: %w", err)
 	}
 	if _, err := labels.Parse(o.clusterSelector); err != nil {
 		return nil, fmt.Errorf("--cluster-selector: %w", err)

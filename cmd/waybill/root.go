@@ -10,6 +10,7 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/adopt"
 	"waybill.dev/waybill/cmd/waybill/internal/buildinfo"
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
+	"waybill.dev/waybill/cmd/waybill/internal/clusters"
 	"waybill.dev/waybill/cmd/waybill/internal/complete"
 	"waybill.dev/waybill/cmd/waybill/internal/convert"
 	"waybill.dev/waybill/cmd/waybill/internal/dashboard"
@@ -54,7 +55,7 @@ when it is not done, which the error explains.`,
 	addGroup(root, "look", "Look:", get.New(env), tree.New(env), describe.New(env), events.New(env), logs.New(env), dashboard.New(env))
 	addGroup(root, "try", "Try, without changing anything:", validate.New(env), render.New(env), diff.New(env))
 	addGroup(root, "act", "Act:", reconcile.New(env), suspend.NewSuspend(env), suspend.NewResume(env),
-		adopt.New(env), convert.New(env))
+		adopt.New(env), convert.New(env), clusters.New(env))
 	addGroup(root, "data", "Look after the data of applications:", data.NewSnapshot(env), data.NewRestore(env), data.NewClone(env), data.NewRollback(env))
 	root.AddCommand(buildinfo.New(env))
 	root.Version = env.Version // for --version
@@ -71,6 +72,9 @@ func explainUse(verb *cobra.Command) {
 		return fmt.Errorf("%w\nusage: %s\n`%s --help` explains it", err, cmd.UseLine(), cmd.CommandPath())
 	}
 	verb.SetFlagErrorFunc(usage)
+	for _, sub := range verb.Commands() {
+		explainUse(sub)
+	}
 	if check := verb.Args; check != nil {
 		verb.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {

@@ -43,15 +43,18 @@ type crd struct {
 	object   *unstructured.Unstructured
 }
 
-// loadCRDs returns the CRDs that are installed in user clusters.
-func loadCRDs() ([]crd, error) {
+// isInstalled reports whether a kind of ours is installed in every user cluster.
+func isInstalled(kind string) bool { return slices.Contains(installedKinds, kind) }
+
+// loadCRDs returns the CRDs of the wanted kinds.
+func loadCRDs(wanted func(kind string) bool) ([]crd, error) {
 	embedded, err := charts.CRDs()
 	if err != nil {
 		return nil, err
 	}
 	var loaded []crd
 	for _, e := range embedded {
-		if !slices.Contains(installedKinds, e.Spec.Names.Kind) {
+		if !wanted(e.Spec.Names.Kind) {
 			continue
 		}
 		one, err := newCRD(e)
@@ -89,8 +92,12 @@ func newCRD(e *apiextensionsv1.CustomResourceDefinition) (crd, error) {
 // installCRDs updates the CRDs of a cluster, and returns when they are served. A CRD that is up to
 // date costs one request and no write.
 func (r *Reconciler) installCRDs(ctx context.Context, c *cluster.Cluster) error {
+	return installAll(ctx, c, r.crds)
+}
+
+func installAll(ctx context.Context, c *cluster.Cluster, crds []crd) error {
 	changed := false
-	for _, one := range r.crds {
+	for _, one := range crds {
 		wrote, err := one.install(ctx, c)
 		if err != nil {
 			return fmt.Errorf("install CRD %s: %w", one.name, err)

@@ -13,6 +13,9 @@
 // Secret changes, when its cluster is engaged, lost or back, when an installation in it changes (at
 // most twice a second), and when another KubernetesCluster of the same cluster comes or goes.
 //
-// The package owns the conditions Ready, ClusterReachable, UIDConflict, Reconciling and Stalled of
+// With spec.agent, it installs Waybill's own share of the cluster, too. That takes place beside all else: a
+// cluster is ready without it.
+//
+// The package owns the conditions Ready, ClusterReachable, UIDConflict, AgentReady, Reconciling and Stalled of
 // KubernetesCluster.
 package kubernetescluster

@@ -33,6 +33,10 @@ type engagement struct {
 
 	pending atomic.Bool // a wake is due
 
+	// share is what is known of Waybill's own share of the cluster; nil until that is asked for. Only passes
+	// use it.
+	share *share
+
 	mu  sync.Mutex
 	err error // of the last try to engage
 }

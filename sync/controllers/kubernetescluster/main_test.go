@@ -28,6 +28,8 @@ import (
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/content"
 	"waybill.dev/waybill/sync/controllers/kubernetescluster"
+	"waybill.dev/waybill/sync/controllers/kubernetescluster/agent"
+	"waybill.dev/waybill/sync/source/chart"
 	"waybill.dev/waybill/test/env"
 )
 
@@ -67,6 +69,8 @@ type options struct {
 	kubeconfigs cluster.KubeconfigOptions
 	connectOnly bool
 	remoteOnly  bool
+	// agentImage is what spec.agent installs.
+	agentImage string
 }
 
 func newScheme(t testing.TB) *runtime.Scheme {
@@ -119,6 +123,10 @@ func start(t *testing.T, ns string, o options) (registry *cluster.Registry, stop
 		RetryAfter:    50 * time.Millisecond,
 	})
 	require.NoError(t, mgr.Add(registry))
+	charts, err := chart.NewCache(t.TempDir())
+	require.NoError(t, err)
+	installer, err := agent.New(ctx, agent.Options{HubID: hubID, SystemNamespace: ns, Charts: charts, Image: o.agentImage, Version: "v1.2.3"})
+	require.NoError(t, err)
 	r := &kubernetescluster.Reconciler{
 		Client:          mgr.GetClient(),
 		Recorder:        mgr.GetEventRecorder("kubernetescluster"),
@@ -127,6 +135,7 @@ func start(t *testing.T, ns string, o options) (registry *cluster.Registry, stop
 		HubID:           hubID,
 		SystemNamespace: ns,
 		Kubeconfigs:     o.kubeconfigs,
+		Agent:           installer,
 		ConnectOnly:     o.connectOnly,
 		RemoteOnly:      o.remoteOnly,
 		ClusterSelector: labels.SelectorFromSet(labels.Set{label: ns}),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -13,6 +14,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/controllers/kubernetescluster/agent"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -47,13 +49,19 @@ type Reconciler struct {
 	// RemoteOnly refuses KubernetesClusters without a kubeconfig: the process has rights in one namespace of
 	// the hub, and can install nothing here.
 	RemoteOnly bool
+	// Agent installs Waybill's own share of clusters that ask for it. Default: nobody does.
+	Agent *agent.Installer
+	// Drain lets its actions end before the process does. Default: they are told to end with it.
+	Drain *reconcile.Drain
 	// Workers is how many KubernetesClusters are reconciled at a time. Default: 4.
 	Workers int
 
 	kernel *reconcile.Kernel
 	waker  *reconcile.Waker[ctrl.Request]
 	// jobs remove what is left in a cluster, or prove which one it is.
-	jobs        *reconcile.Jobs[reconcile.Key, error]
+	jobs *reconcile.Jobs[reconcile.Key, error]
+	// agents install, correct and uninstall Waybill's own share of a cluster.
+	agents      *reconcile.Jobs[reconcile.Key, agent.Acted]
 	engagements cluster.Engaged[types.NamespacedName, *engagement]
 	kubeconfigs kubeconfigs
 	claims      claims
@@ -106,6 +114,18 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 	if s.kc.Spec.Paused {
 		return r.pause(s), nil
 	}
+	outcome, err := r.inventory(ctx, s)
+	if failed := r.keepAgent(ctx, s); failed != nil {
+		return reconcile.Outcome{}, failed
+	}
+	if s.agentAgain > 0 && (outcome.RequeueAfter == 0 || s.agentAgain < outcome.RequeueAfter) {
+		outcome.RequeueAfter = s.agentAgain
+	}
+	return outcome, err
+}
+
+// inventory takes the steps that Ready is about.
+func (r *Reconciler) inventory(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	for _, step := range []func(context.Context, *scope) error{
 		r.connect,
 		r.look,
@@ -134,6 +154,9 @@ func (r *Reconciler) pause(s *scope) reconcile.Outcome {
 	r.Clusters.Withhold(s.key, errPaused)
 	r.kubeconfigs.forget(s.key)
 	s.unknown(v1alpha1.SuspendedReason, pausedMessage)
+	if s.kc.Spec.Agent != nil || s.kc.Status.Agent != nil {
+		conditions.MarkUnknown(s.kc, v1alpha1.AgentReadyCondition, v1alpha1.SuspendedReason, pausedMessage)
+	}
 	return reconcile.Outcome{Unknown: v1alpha1.SuspendedReason, Message: pausedMessage}
 }
 

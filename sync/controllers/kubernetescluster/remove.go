@@ -66,8 +66,8 @@ func (r *Reconciler) handover(ctx context.Context, s *scope) (bool, error) {
 }
 
 // drain waits until no installation is left in the cluster, no GitSync delivers to it, and no
-// KubernetesApplication is scheduled to it. Then it removes the copies of definitions. A cluster
-// that is handed over keeps its installations and copies.
+// KubernetesApplication is scheduled to it. Then it removes the copies of definitions, and what was installed
+// of Waybill itself. A cluster that is handed over keeps all of it.
 func (r *Reconciler) drain(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	if s.kc.Spec.Paused {
 		r.pause(s)
@@ -90,9 +90,16 @@ func (r *Reconciler) drain(ctx context.Context, s *scope) (reconcile.Outcome, er
 	if e == nil {
 		return reconcile.Outcome{Pending: true}, nil
 	}
+	if r.agents.Running(reconcile.KeyOf(s.kc)) { // it would install what is about to go
+		r.agents.Drop(reconcile.KeyOf(s.kc))
+		return reconcile.Outcome{Pending: true}, nil
+	}
 	kc := s.kc.DeepCopy()
 	err, done := r.jobs.Do(s.key.String(), reconcile.KeyOf(s.kc), "drain", func(ctx context.Context) error {
-		return r.cleanup(ctx, e.cluster.Metadata(), kc, false)
+		if err := r.cleanup(ctx, e.cluster.Metadata(), kc, false); err != nil {
+			return err
+		}
+		return r.uninstallAgent(ctx, e.cluster, kc.Status.Agent)
 	})
 	switch {
 	case !done:
@@ -198,6 +205,7 @@ func (r *Reconciler) release(ctx context.Context, s *scope) error {
 	}
 	r.forget(s.key)
 	r.jobs.Drop(reconcile.KeyOf(s.kc))
+	r.agents.Drop(reconcile.KeyOf(s.kc))
 	r.kernel.Forget(s.kc.UID)
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/controllers/kubernetescluster/agent"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -32,7 +33,7 @@ const (
 // workers. It must be called before the registry engages anything, and before other controllers add
 // functions of their own to OnEngage: those may rely on the CRDs being there.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
-	crds, err := loadCRDs()
+	crds, err := loadCRDs(isInstalled)
 	if err != nil {
 		return err
 	}
@@ -41,6 +42,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.waker = &reconcile.Waker[ctrl.Request]{}
 	r.jobs = reconcile.NewJobs[reconcile.Key, error](ctx, 1, func(k reconcile.Key) { r.wake(k.NamespacedName) },
 		func(err error) error { return err })
+	r.agents = reconcile.NewJobs[reconcile.Key, agent.Acted](ctx, 1, func(k reconcile.Key) { r.wake(k.NamespacedName) },
+		func(err error) agent.Acted { return agent.Acted{Err: err} }).DrainedBy(r.Drain)
 	registerMetrics()
 	indexes := map[string]client.IndexerFunc{secretIndex: secretName, uidIndex: uid}
 	for field, extract := range indexes {

@@ -65,6 +65,16 @@ func (e *Env) AddFlags(flags *pflag.FlagSet) {
 		"Namespace that Waybill runs in")
 }
 
+// AddHubFlags adds flags that say which the hub is, for commands whose own --kubeconfig and --context mean
+// another cluster.
+func (e *Env) AddHubFlags(flags *pflag.FlagSet) {
+	flags.StringVar(e.flags.KubeConfig, "hub-kubeconfig", "", "Kubeconfig of the hub; that of kubectl unless given")
+	flags.StringVar(e.flags.Context, "hub-context", "", "Context of the hub in its kubeconfig; the current one unless given")
+}
+
+// HubKubeconfig returns the kubeconfig that the command line names for the hub; empty if it names none.
+func (e *Env) HubKubeconfig() string { return *e.flags.KubeConfig }
+
 // Namespace returns the namespace that the command line or the kubeconfig gives, and whether it is
 // from the command line.
 func (e *Env) Namespace() (name string, explicit bool, err error) {
@@ -99,11 +109,16 @@ func (e *Env) Hub() (*fleet.Cluster, error) {
 	if !e.Configured() {
 		return nil, errNoCluster // the default is a server on localhost that nobody configured
 	}
+	return fleet.NewHub(e.contextName(), e.Prepared(config)), nil
+}
+
+// Prepared returns a copy of the configuration of a cluster, for requests of this program.
+func (e *Env) Prepared(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // limiting requests is up to the API server
 	config.UserAgent = "waybill/" + e.Version
 	config.WarningHandler = rest.NewWarningWriter(e.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
-	return fleet.NewHub(e.contextName(), config), nil
+	return config
 }
 
 // Configured reports whether a kubeconfig, or the Pod that the program runs in, provides a cluster.
