@@ -6,15 +6,16 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// ValidateKubernetesCluster returns what is wrong with a KubernetesCluster. No field of it is
-// immutable, so old may be nil. What the kubeconfig may hold is checked where it is read.
-func ValidateKubernetesCluster(obj, _ *v1alpha1.KubernetesCluster) field.ErrorList {
+// ValidateKubernetesCluster returns what is wrong with a KubernetesCluster. No field of it is immutable; old
+// may be nil. What the kubeconfig may hold is checked where it is read.
+func ValidateKubernetesCluster(obj, old *v1alpha1.KubernetesCluster) field.ErrorList {
 	errs := validateMetadata(obj.ObjectMeta, namespaced)
 	if ref := obj.Spec.KubeconfigSecretRef; ref != nil {
 		path := specPath.Child("kubeconfigSecretRef")
 		errs = append(errs, validateObjectName(ref.Name, path.Child("name"))...)
 		errs = append(errs, validateDataKey(ref.Key, path.Child("key"))...)
 	}
+	errs = append(errs, validateInitialInstallations(obj, old)...)
 	return append(errs, validateEnum(obj.Spec.OnDelete, specPath.Child("onDelete"),
 		v1alpha1.DeleteWait, v1alpha1.DeleteAbandon)...)
 }

@@ -13,6 +13,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/provide"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -21,7 +22,9 @@ import (
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=gitsyncs;kubernetesapplications;kubernetesapplicationresources,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationinstallations,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",namespace=waybill-system,resources=configmaps,verbs=get;create
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -56,6 +59,8 @@ type Reconciler struct {
 	claims      claims
 	proofs      proofs
 	crds        []crd
+	// provider creates the installations that the hub chooses for clusters; nil if ConnectOnly.
+	provider *provide.Provider
 }
 
 // Back-off of a KubernetesCluster that fails for a reason that no event will end.
@@ -91,6 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if s.released {
 		return ctrl.Result{}, r.release(ctx, s)
 	}
+	r.provide(s)
 	observeMetrics(kc)
 	return pass.Finish(ctx, outcome, err)
 }

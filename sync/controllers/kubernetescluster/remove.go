@@ -136,6 +136,7 @@ func (r *Reconciler) remains(ctx context.Context, s *scope) error {
 		s.outcome = &reconcile.Outcome{Pending: true}
 		return r.judgeEngagement(s)
 	}
+	r.provider.Withdraw(s.key)
 	s.addInstallations(list, gitSyncs, left)
 	s.goes = left.byThemselves()
 	return left.err()
