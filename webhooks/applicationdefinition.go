@@ -44,6 +44,8 @@ func (d *applicationDefinitions) review(ctx context.Context, obj, old *v1alpha1.
 				errors.New("it is a copy: change the definition in the hub that it comes from"))
 		}
 		wanted = append(wanted, needsCopy(obj.Name))
+	} else if obj.IsProvided() {
+		wanted = append(wanted, needsProvided(obj)...)
 	}
 	return nil, d.access.check(ctx, obj, applicationDefinitionResource, wanted)
 }
@@ -82,6 +84,19 @@ func needsCopy(name string) need {
 	return needs("it is a copy of a hub's definition", authorizationv1.ResourceAttributes{
 		Verb: verbCopy, Group: v1alpha1.Group, Resource: applicationDefinitionResource, Name: name,
 	})
+}
+
+// needsProvided returns the rights to install the definition in every cluster, which is what clusters do that it
+// is offered to.
+func needsProvided(obj *v1alpha1.ApplicationDefinition) []need {
+	field := "spec.default"
+	if obj.Spec.Enforced {
+		field = "spec.enforced"
+	}
+	return []need{
+		needs(field+" installs it in clusters, with full rights in them", usesClusters("")),
+		needs(field+" installs it", installs("", obj.Name)),
+	}
 }
 
 // distinct keeps the first of several needs for the same permission: versions often share a Secret.
