@@ -41,15 +41,10 @@ func (k *kubernetesClusters) asked(ctx context.Context, obj, old *v1alpha1.Kuber
 				" is removed once it is carried out, and git puts it back: use spec.installationsFrom")
 		}
 	}
-	from := obj.Spec.InstallationsFrom
-	if from == nil || old != nil && old.Spec.InstallationsFrom != nil && *old.Spec.InstallationsFrom == *from {
+	if !namesAnotherList(obj, old) {
 		return all, warnings, nil
 	}
-	path := field.NewPath("spec", "installationsFrom")
-	// Who may not read the list learns nothing of what is in it.
-	if err := k.access.check(ctx, obj, kubernetesClusterResource, needsList(obj.Namespace, from.Name)); err != nil {
-		return nil, nil, err
-	}
+	from, path := obj.Spec.InstallationsFrom, field.NewPath("spec", "installationsFrom")
 	entries, missing, err := k.listed(ctx, obj)
 	switch {
 	case err != nil:
@@ -60,6 +55,12 @@ func (k *kubernetesClusters) asked(ctx context.Context, obj, old *v1alpha1.Kuber
 		return append(all, asked{path: path}), append(warnings, path.String()+": "+missing+": the list is waited for"), nil
 	}
 	return append(all, asked{entries: entries, path: path}), warnings, nil
+}
+
+// namesAnotherList reports whether spec.installationsFrom names a list that it did not name before.
+func namesAnotherList(obj, old *v1alpha1.KubernetesCluster) bool {
+	from := obj.Spec.InstallationsFrom
+	return from != nil && (old == nil || old.Spec.InstallationsFrom == nil || *old.Spec.InstallationsFrom != *from)
 }
 
 func invalidCluster(obj *v1alpha1.KubernetesCluster, errs field.ErrorList) error {

@@ -37,6 +37,12 @@ func (k *kubernetesClusters) review(ctx context.Context, obj, old *v1alpha1.Kube
 	if old == nil || !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) {
 		wanted = k.needs(obj)
 	}
+	if namesAnotherList(obj, old) {
+		wanted = append(wanted, needsList(obj.Namespace, obj.Spec.InstallationsFrom.Name)...)
+		if err := k.access.check(ctx, obj, kubernetesClusterResource, wanted); err != nil {
+			return nil, err // who may not read the list learns nothing of what is in it
+		}
+	}
 	asked, warnings, err := k.asked(ctx, obj, old)
 	if err != nil {
 		return nil, err
