@@ -21,7 +21,9 @@ func provided(kc *v1alpha1.KubernetesCluster) metav1.Condition {
 	return condition(kc, v1alpha1.DefinitionsProvidedCondition)
 }
 
-func isProvided(kc *v1alpha1.KubernetesCluster) bool { return provided(kc).Status == metav1.ConditionTrue }
+func isProvided(kc *v1alpha1.KubernetesCluster) bool {
+	return provided(kc).Status == metav1.ConditionTrue
+}
 
 // changeDefinition edits a definition of the hub.
 func (h *hub) changeDefinition(d *v1alpha1.ApplicationDefinition, f func(*v1alpha1.ApplicationDefinition)) {
@@ -94,7 +96,9 @@ func TestProvided_enforcedNoLonger(t *testing.T) {
 	h.add("eu-1", userCluster(t).Kubeconfig())
 	user := newClient(t, userCluster(t).RESTConfig())
 	h.untilInstalled(user, d, anyAtAll, "it is installed")
-	free := func(i *v1alpha1.ApplicationInstallation) bool { return i.Labels[v1alpha1.ProvidedLabel] == v1alpha1.ProvidedByDefault }
+	free := func(i *v1alpha1.ApplicationInstallation) bool {
+		return i.Labels[v1alpha1.ProvidedLabel] == v1alpha1.ProvidedByDefault
+	}
 	h.change("eu-1", func(kc *v1alpha1.KubernetesCluster) { kc.Labels[label] = "" })
 	h.change("eu-1", func(kc *v1alpha1.KubernetesCluster) { kc.Labels[label] = h.ns })
 	h.changeDefinition(d, func(d *v1alpha1.ApplicationDefinition) { d.Spec.Enforced = false })
