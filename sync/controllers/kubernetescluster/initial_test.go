@@ -103,7 +103,7 @@ func installation(t *testing.T, c client.Client, ns, name string) *v1alpha1.Appl
 	return inst
 }
 
-// K2, K61-K64: what a KubernetesCluster asks for is created once its cluster can be used, and is asked for no
+// K2, K61, K62, K63, K64: what a KubernetesCluster asks for is created once its cluster can be used, and is asked for no
 // longer then. One bad entry of ten holds up no other, is named, and is tried again when its definition appears.
 func TestInitial_createsInstallations(t *testing.T) {
 	h := newProvider(t)
