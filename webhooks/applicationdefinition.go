@@ -135,9 +135,13 @@ func (d *applicationDefinitions) guardDelete(ctx context.Context, old *v1alpha1.
 		for _, use := range used {
 			uses = append(uses, fmt.Sprintf("version %q %s", use.Version, describeUse(use)))
 		}
+		way := "delete them"
+		if old.Spec.Enforced {
+			way = "unset spec.enforced, then delete them"
+		}
 		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource(applicationDefinitionResource).GroupResource(), old.Name,
-			fmt.Errorf("it cannot be deleted: %s; delete them, or annotate the definition with %s",
-				strings.Join(uses, "; "), v1alpha1.ForceRemoveAnnotation))
+			fmt.Errorf("it cannot be deleted: %s; %s, or annotate the definition with %s",
+				strings.Join(uses, "; "), way, v1alpha1.ForceRemoveAnnotation))
 	}
 	if !old.IsCopy() {
 		return nil

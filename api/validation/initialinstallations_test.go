@@ -125,6 +125,7 @@ func FuzzInitialInstallations(f *testing.F) {
 		require.Len(t, again, len(entries))
 		for i := range again {
 			require.Equal(t, entries[i].Name, again[i].Name)
+			require.Equal(t, string(entries[i].Raw), string(again[i].Raw), "or it would be asked for anew")
 			require.Equal(t, len(entries[i].Errors), len(again[i].Errors))
 		}
 	})

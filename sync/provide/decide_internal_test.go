@@ -55,6 +55,18 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// K62: where the hub installs admission in a cluster, what is asked for waits for that.
+func TestAgentPending(t *testing.T) {
+	kc := &v1alpha1.KubernetesCluster{}
+	assert.Empty(t, agentPending(kc), "nobody says anything of an agent")
+	for status, pending := range map[metav1.ConditionStatus]bool{metav1.ConditionFalse: true, metav1.ConditionUnknown: true, metav1.ConditionTrue: false} {
+		kc.Status.Conditions = []metav1.Condition{{Type: agentReady, Status: status}}
+		assert.Equal(t, pending, agentPending(kc) != "", status)
+	}
+	kc.Status.Conditions = []metav1.Condition{{Type: agentReady, Status: metav1.ConditionFalse, Reason: agentNotInstalled}}
+	assert.Empty(t, agentPending(kc), "somebody else installs it")
+}
+
 // C28: a condition names a few of many, and says the same each time.
 func TestRecord_namesAFew(t *testing.T) {
 	kc := &v1alpha1.KubernetesCluster{}

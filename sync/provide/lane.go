@@ -7,8 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fluxcd/pkg/runtime/conditions"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -192,12 +194,14 @@ func (l *lane) pass(ctx context.Context) (time.Duration, error) {
 	case kc.IsSeed(), l.cluster.Reachable() != nil:
 		return 0, nil // it is back with an event
 	}
-	if err := l.usable(kc); err != nil {
+	if err := l.p.Usable(l.cluster.Name()); err != nil {
 		s.report.Waiting = err.Error()
 		l.tell(s.report)
 		return 0, nil
 	}
-	l.request(ctx, s)
+	if s.report.Held = agentPending(kc); s.report.Held == "" {
+		l.request(ctx, s)
+	}
 	s.report.Asked = l.asked
 	if err := l.provide(ctx, s); err != nil {
 		return 0, err
@@ -206,17 +210,14 @@ func (l *lane) pass(ctx context.Context) (time.Duration, error) {
 	return l.next(s), nil
 }
 
-// usable returns why nothing can be created in the cluster yet.
-func (l *lane) usable(kc *v1alpha1.KubernetesCluster) error {
-	if err := l.p.Usable(l.cluster.Name()); err != nil {
-		return err
+// agentPending returns what is waited for where the hub installs Waybill's own share of the cluster: admission
+// there is to check what is created first. Empty if nothing is.
+func agentPending(kc *v1alpha1.KubernetesCluster) string {
+	agent := conditions.Get(kc, agentReady)
+	if agent == nil || agent.Status == metav1.ConditionTrue || agent.Reason == agentNotInstalled {
+		return ""
 	}
-	for _, c := range kc.Status.Conditions {
-		if c.Type == agentReady && c.Status == "False" {
-			return errors.New("the condition " + agentReady + " is False")
-		}
-	}
-	return nil
+	return "the condition " + agentReady + " is not True yet"
 }
 
 // tell keeps the report, and wakes the KubernetesCluster if it says something new.

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fluxcd/pkg/runtime/conditions"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,9 +21,13 @@ import (
 	"waybill.dev/waybill/sync/watch"
 )
 
-// agentReady is the condition of a KubernetesCluster that says whether Waybill's own share of the cluster is
-// installed, where the hub installs it.
-const agentReady = "AgentReady"
+const (
+	// agentReady is the condition of a KubernetesCluster that says whether Waybill's own share of the cluster
+	// is installed, where the hub installs it.
+	agentReady = "AgentReady"
+	// agentNotInstalled is its reason where the hub leaves that to others.
+	agentNotInstalled = "AgentNotInstalled"
+)
 
 // Provider has the lanes of all engaged clusters. In a user cluster it has the rights of the cluster's
 // kubeconfig. All fields are required.
@@ -159,7 +162,7 @@ func clusterDiffers(was, is client.Object) bool {
 	return before.Generation != after.Generation || !maps.Equal(before.Labels, after.Labels) ||
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
 		before.Annotations[v1alpha1.InitialInstallationsAnnotation] != after.Annotations[v1alpha1.InitialInstallationsAnnotation] ||
-		conditions.IsFalse(before, agentReady) != conditions.IsFalse(after, agentReady) ||
+		agentPending(before) != agentPending(after) ||
 		!apiequality.Semantic.DeepEqual(before.Status.InstallationsTaken, after.Status.InstallationsTaken) ||
 		!apiequality.Semantic.DeepEqual(before.Status.Provided, after.Status.Provided)
 }

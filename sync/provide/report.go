@@ -17,6 +17,8 @@ const shown = 5
 type Report struct {
 	// Waiting is why nothing was created yet; empty if the lane has looked at everything.
 	Waiting string
+	// Held is why what is asked for was not created yet, though the rest was looked at.
+	Held string
 	// Invalid are the lists of installations that cannot be read, with the reason.
 	Invalid []string
 	// Asked is true once the lane has created what was asked for, or tried to.
@@ -35,6 +37,10 @@ func (r *Report) invalid(where string, err error) {
 	r.Invalid = append(r.Invalid, where+": "+excerpt.Of(excerpt.Line(err.Error()), maxProblem))
 }
 
+func (r *Report) failed(what string, err error) {
+	r.Failed = append(r.Failed, what+": "+excerpt.Of(excerpt.Line(err.Error()), maxProblem))
+}
+
 // Record writes a report to the status of its KubernetesCluster. A nil report stands for a cluster that
 // cannot be used; waiting says why.
 func Record(kc *v1alpha1.KubernetesCluster, r *Report, waiting string) {
@@ -47,6 +53,9 @@ func Record(kc *v1alpha1.KubernetesCluster, r *Report, waiting string) {
 	}
 	if r != nil && r.Waiting != "" {
 		waiting = r.Waiting
+	}
+	if r != nil && r.Held != "" {
+		waiting = r.Held
 	}
 	recordInitial(kc, r, waiting)
 }

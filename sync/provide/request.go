@@ -21,7 +21,6 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/api/validation"
 	"waybill.dev/waybill/sync/content"
-	"waybill.dev/waybill/sync/excerpt"
 )
 
 const (
@@ -43,8 +42,8 @@ func (l *lane) request(ctx context.Context, s *scope) {
 		if err != nil {
 			s.report.invalid("annotation "+v1alpha1.InitialInstallationsAnnotation, err)
 		} else if left := l.createAll(ctx, s, entries); len(left) < len(entries) {
-			if err := l.shorten(ctx, s.kc, text, left); err != nil {
-				s.report.invalid("annotation "+v1alpha1.InitialInstallationsAnnotation, err)
+			if err := l.try(s, "annotation", text, func() error { return l.shorten(ctx, s.kc, text, left) }); err != nil {
+				s.report.failed("annotation "+v1alpha1.InitialInstallationsAnnotation+" cannot be written", err)
 			}
 		}
 	}
@@ -98,7 +97,7 @@ func (l *lane) take(ctx context.Context, s *scope) error {
 	if l.taken != nil && len(l.taken.Pending) == 0 {
 		return nil
 	}
-	entries, err := l.listed(ctx, s.kc)
+	entries, err := l.listed(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -121,15 +120,19 @@ func names(entries []validation.InitialInstallation) []string {
 }
 
 // listed returns the entries of the list in the ConfigMap.
-func (l *lane) listed(ctx context.Context, kc *v1alpha1.KubernetesCluster) ([]validation.InitialInstallation, error) {
-	from := kc.Spec.InstallationsFrom
+func (l *lane) listed(ctx context.Context, s *scope) ([]validation.InitialInstallation, error) {
+	from, namespace := s.kc.Spec.InstallationsFrom, s.kc.Namespace
 	l.p.follow()
-	found, err := l.p.ConfigMaps.Get(ctx, content.ConfigMap, types.NamespacedName{Namespace: kc.Namespace, Name: from.Name})
+	var found *content.Content
+	err := l.try(s, "list", from.Name, func() (err error) {
+		found, err = l.p.ConfigMaps.Get(ctx, content.ConfigMap, types.NamespacedName{Namespace: namespace, Name: from.Name})
+		return client.IgnoreNotFound(err)
+	})
 	switch {
-	case apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("there is no ConfigMap %q in namespace %q", from.Name, kc.Namespace)
 	case err != nil:
 		return nil, err
+	case found == nil:
+		return nil, fmt.Errorf("there is no ConfigMap %q in namespace %q", from.Name, namespace)
 	case found.Labels[v1alpha1.ValuesLabel] != v1alpha1.ValuesProtected:
 		return nil, fmt.Errorf("ConfigMap %q lacks the label %s: %s, so others than those who may install could change it", from.Name, v1alpha1.ValuesLabel, v1alpha1.ValuesProtected)
 	}
@@ -162,7 +165,7 @@ func (l *lane) createAll(ctx context.Context, s *scope, entries []validation.Ini
 	for i, err := range failures {
 		if err != nil {
 			left = append(left, entries[i])
-			s.report.Failed = append(s.report.Failed, entries[i].Name+": "+excerpt.Of(excerpt.Line(err.Error()), maxProblem))
+			s.report.failed(entries[i].Name, err)
 		}
 	}
 	return left

@@ -169,3 +169,25 @@ func TestProvided_enforcedGoesWithTheCluster(t *testing.T) {
 	h.gone("eu-1")
 	assert.Nil(t, installation(t, user, h.ns, d.Name))
 }
+
+// K3: who undoes what is enforced again and again is outlasted, and not by writing as fast as possible.
+func TestProvided_fight(t *testing.T) {
+	h := newProvider(t)
+	d := h.define("web", enforced)
+	h.add("eu-1", userCluster(t).Kubeconfig())
+	user := newClient(t, userCluster(t).RESTConfig())
+	var last types.UID
+	contested := func(kc *v1alpha1.KubernetesCluster) bool { return provided(kc).Reason == v1alpha1.NotProvidedReason }
+	for range 6 {
+		if last != "" && contested(h.get("eu-1")) {
+			break
+		}
+		inst := h.untilInstalled(user, d, anotherThan(last), "it comes back")
+		last = inst.UID
+		require.NoError(t, user.Delete(t.Context(), inst))
+	}
+	kc := h.until("eu-1", contested, "it was deleted too often")
+	assert.Contains(t, provided(kc).Message, "somebody keeps changing or deleting it; corrections back off")
+	h.untilInstalled(user, d, anotherThan(last), "it comes back after a pause")
+	h.until("eu-1", isProvided, "there is peace")
+}
