@@ -27,6 +27,7 @@ func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
 		mode          string
 		settled, same bool
+		unmarked      bool // somebody has removed our mark
 		live          *v1alpha1.ApplicationInstallation
 		want          action
 		reason        string
@@ -44,13 +45,17 @@ func TestDecide(t *testing.T) {
 		"enforced, as it should be":  {mode: enforced, settled: true, same: true, live: live(enforced, false), want: nothing, reason: "nothing is written"},
 		"enforced, by default first": {mode: enforced, settled: true, live: live(byDefault, false), want: put, reason: "Waybill made it"},
 		"enforced, somebody's":       {mode: enforced, live: live("", false), want: yield, reason: "it is not taken over"},
+		"enforced, mark removed":     {mode: enforced, settled: true, unmarked: true, live: live("", false), want: put, reason: "that is no way out"},
 		"none, none":                 {mode: none, want: nothing, reason: "there is nothing"},
 		"none, enforced before":      {mode: none, settled: true, live: live(enforced, false), want: free, reason: "it stays, and is the cluster's own"},
 		"none, being removed":        {mode: none, settled: true, live: live(enforced, true), want: nothing, reason: "it goes"},
 		"none, by default":           {mode: none, settled: true, live: live(byDefault, false), want: nothing, reason: "it stays"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Equal(t, tc.want, decide(tc.mode, tc.settled, tc.live, tc.same), tc.reason)
+			assert.Equal(t, tc.want, decide(observed{
+				mode: tc.mode, settled: tc.settled, live: tc.live, same: tc.same,
+				ours: tc.live != nil && tc.live.Labels[v1alpha1.ProvidedLabel] != "" || tc.unmarked,
+			}), tc.reason)
 		})
 	}
 }

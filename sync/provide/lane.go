@@ -36,6 +36,8 @@ type lane struct {
 	asked bool
 	// made has the UID of each definition of which default has made an installation: the record may be behind.
 	made map[string]types.UID
+	// marked has the UID of each installation in the system namespace that was seen with our mark, by name.
+	marked map[string]types.UID
 	// written has what was written of each definition that is enforced.
 	written map[string]written
 	fights  map[string]*reconcile.Fight
@@ -67,7 +69,7 @@ type scope struct {
 func newLane(p *Provider, c *cluster.Cluster) *lane {
 	return &lane{
 		p: p, cluster: c, wake: make(chan struct{}, 1),
-		made: map[string]types.UID{}, written: map[string]written{}, fights: map[string]*reconcile.Fight{},
+		made: map[string]types.UID{}, marked: map[string]types.UID{}, written: map[string]written{}, fights: map[string]*reconcile.Fight{},
 		attempts: map[string]*attempt{},
 	}
 }

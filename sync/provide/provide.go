@@ -65,7 +65,7 @@ func (l *lane) provide(ctx context.Context, s *scope) error {
 			s.report.Overflow = errFull.Error()
 			continue
 		}
-		problem := l.settle(ctx, s, d, decide(mode, settled, live[d.Name], l.same(d, live[d.Name])))
+		problem := l.settle(ctx, s, d, decide(l.observe(d, mode, settled, live[d.Name])))
 		if mode == "" && !recorded {
 			continue
 		}
@@ -146,30 +146,57 @@ const (
 	await
 )
 
-// decide compares how a cluster is given a definition with the installation that it has; nil for none.
-// settled is true if the cluster was given it before, and same if it is as the definition wants it.
-func decide(mode string, settled bool, live *v1alpha1.ApplicationInstallation, same bool) action {
-	marked := live != nil && live.Labels[v1alpha1.ProvidedLabel] != ""
+// observed is what decide goes by.
+type observed struct {
+	// mode is how the cluster is given the definition, as of modeOf.
+	mode string
+	// settled is true if the cluster was given it before.
+	settled bool
+	// live is the installation of that name; nil for none.
+	live *v1alpha1.ApplicationInstallation
+	// ours is true if Waybill created it.
+	ours bool
+	// same is true if it is as the definition, which is enforced, wants it.
+	same bool
+}
+
+// observe returns what is known of the installation of a definition. One that was seen with our mark is ours,
+// also if somebody has removed the mark since.
+func (l *lane) observe(d *v1alpha1.ApplicationDefinition, mode string, settled bool, live *v1alpha1.ApplicationInstallation) observed {
+	o := observed{mode: mode, settled: settled, live: live}
+	if live == nil {
+		delete(l.marked, d.Name)
+		return o
+	}
+	if live.Labels[v1alpha1.ProvidedLabel] != "" {
+		l.marked[d.Name] = live.UID
+	}
+	o.ours, o.same = l.marked[d.Name] == live.UID, l.same(d, live)
+	return o
+}
+
+// decide compares how a cluster is given a definition with the installation that it has.
+func decide(o observed) action {
 	switch {
-	case mode == v1alpha1.ProvidedByDefault && settled && (live == nil || !live.DeletionTimestamp.IsZero()):
+	case o.mode == v1alpha1.ProvidedByDefault && o.settled && (o.live == nil || !o.live.DeletionTimestamp.IsZero()):
 		return nothing
-	case mode != "" && live == nil:
+	case o.mode != "" && o.live == nil:
 		return create
-	case live == nil:
+	case o.live == nil:
 		return nothing
-	case !live.DeletionTimestamp.IsZero():
-		if mode == v1alpha1.ProvidedEnforced {
+	case !o.live.DeletionTimestamp.IsZero():
+		if o.mode == v1alpha1.ProvidedEnforced {
 			return await
 		}
 		return nothing
-	case mode != v1alpha1.ProvidedEnforced:
-		if live.Labels[v1alpha1.ProvidedLabel] == v1alpha1.ProvidedEnforced {
+	case o.mode != v1alpha1.ProvidedEnforced:
+		if o.live.Labels[v1alpha1.ProvidedLabel] == v1alpha1.ProvidedEnforced {
 			return free
 		}
 		return nothing
-	case !marked:
+	case !o.ours:
 		return yield
-	case !same:
+	case !o.same:
 		return put
 	}
 	return nothing
@@ -296,12 +323,12 @@ func (l *lane) write(ctx context.Context, d *v1alpha1.ApplicationDefinition, wan
 		return nil
 	}
 	live, err := l.read(ctx, d.Name)
-	if err != nil || live == nil {
-		return err // the event of its deletion follows
+	if err != nil || live == nil || l.marked[d.Name] != live.UID {
+		return err // an event follows
 	}
 	spec := l.specFor(d, live)
 	live.Spec = *spec.DeepCopy()
-	live.Labels[v1alpha1.ProvidedLabel] = v1alpha1.ProvidedEnforced
+	metav1.SetMetaDataLabel(&live.ObjectMeta, v1alpha1.ProvidedLabel, v1alpha1.ProvidedEnforced)
 	if err := l.cluster.Client().Update(ctx, live, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 		return err
 	}
@@ -320,7 +347,7 @@ func (l *lane) corrected(name string) {
 // free lets an installation go that was enforced: it stays, and is the cluster's own from now on.
 func (l *lane) free(ctx context.Context, inst *v1alpha1.ApplicationInstallation) error {
 	freed := inst.DeepCopy()
-	freed.Labels[v1alpha1.ProvidedLabel] = v1alpha1.ProvidedByDefault
+	metav1.SetMetaDataLabel(&freed.ObjectMeta, v1alpha1.ProvidedLabel, v1alpha1.ProvidedByDefault)
 	return l.cluster.Client().Patch(ctx, freed, client.MergeFrom(inst), client.FieldOwner(v1alpha1.FieldManager))
 }
 

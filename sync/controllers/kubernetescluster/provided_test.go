@@ -71,10 +71,11 @@ func TestProvided_enforced(t *testing.T) {
 
 	require.NoError(t, user.Delete(t.Context(), inst))
 	again := h.untilInstalled(user, d, anotherThan(inst.UID), "it was deleted")
+	again.Labels = nil
 	again.Spec.ValuesBlock, again.Spec.ApplicationRef.Version = "mine: true", "1.0.0"
 	require.NoError(t, user.Update(t.Context(), again))
 	h.untilInstalled(user, d, func(i *v1alpha1.ApplicationInstallation) bool {
-		return i.Spec.ValuesBlock == "" && i.Spec.ApplicationRef.Version == "1.1.0"
+		return i.Labels[v1alpha1.ProvidedLabel] == v1alpha1.ProvidedEnforced && i.Spec.ValuesBlock == "" && i.Spec.ApplicationRef.Version == "1.1.0"
 	}, "it was edited")
 	h.changeDefinition(d, func(d *v1alpha1.ApplicationDefinition) { d.Spec.DefaultVersion = "1.0.0" })
 	h.untilInstalled(user, d, func(i *v1alpha1.ApplicationInstallation) bool { return i.Spec.ApplicationRef.Version == "1.0.0" }, "it follows defaultVersion")
