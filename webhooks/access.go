@@ -36,6 +36,7 @@ const (
 	verbInstall     = "install"      // an ApplicationDefinition
 	verbInstallInto = "install-into" // a namespace other than the installation's own
 	verbCopy        = "copy"         // write the copies of a hub's ApplicationDefinitions
+	verbEnforce     = "enforce"      // write and delete the installations that an ApplicationDefinition enforces
 	verbRestore     = "restore"      // an ApplicationSnapshot, with the Secrets and the data in it
 )
 

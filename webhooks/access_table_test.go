@@ -120,6 +120,21 @@ func deputies(t *testing.T, c *cluster) map[string]deputy {
 		"KubernetesCluster, this one": {"who may use it has Waybill's rights", func(ns string) client.Object {
 			return newCluster(ns, "")
 		}, []permission{inCluster(in("*", "*", "*"))}, nil},
+		"KubernetesCluster, installations": {"they are created with the rights of the kubeconfig", func(ns string) client.Object {
+			k := newCluster(ns, "berlin")
+			k.Annotations = map[string]string{v1alpha1.InitialInstallationsAnnotation: initialList(def.Name)}
+			return k
+		}, []permission{in("", "secrets", "get", "berlin"), in(v1alpha1.Group, "kubernetesclusters", "use"), install}, nil},
+		"KubernetesCluster, list": {"what is in the list is created, too", func(ns string) client.Object {
+			m := protectedMap(ns, "template")
+			m.Data["installations.yaml"] = initialList(def.Name)
+			require.NoError(t, client.IgnoreAlreadyExists(admin.Create(t.Context(), m)))
+			k := newCluster(ns, "berlin")
+			k.Spec.InstallationsFrom = &v1alpha1.InstallationsReference{Name: "template"}
+			return k
+		}, []permission{
+			in("", "secrets", "get", "berlin"), in("", "configmaps", "get", "template"), in(v1alpha1.Group, "kubernetesclusters", "use"), install,
+		}, nil},
 		"KubernetesApplication": {"it runs in a cluster with full rights, and takes Secrets there", func(ns string) client.Object {
 			a := newKubernetesApplication(ns)
 			a.Spec.ResourceTemplates[0].Spec.Secrets = []v1alpha1.ResourceSecretReference{{Name: "sql"}, {Name: "cache"}}
@@ -135,6 +150,13 @@ func deputies(t *testing.T, c *cluster) map[string]deputy {
 			d.Spec.Versions[0].Template.Source.Helm.Credentials = &v1alpha1.SourceCredentials{SecretRef: v1alpha1.LocalReference{Name: "charts"}}
 			return d
 		}, []permission{inCluster(in("", "secrets", "get", "charts"))}, nil},
+		"definition, enforced": {"it is installed in every cluster", func(string) client.Object {
+			d := newDefinition("v1")
+			d.Name, d.GenerateName, d.Spec.Enforced = "enforced-by-table", "", true
+			return d
+		}, []permission{
+			inCluster(in(v1alpha1.Group, "kubernetesclusters", "use")), inCluster(in(v1alpha1.Group, "applicationdefinitions", "install", "enforced-by-table")),
+		}, nil},
 		"installation, account": {"it acts as a ServiceAccount", func(ns string) client.Object {
 			i := newInstallation(ns, def.Name, "v1.0.0")
 			i.Spec.ServiceAccountName = "deployer"
@@ -166,6 +188,12 @@ func deputies(t *testing.T, c *cluster) map[string]deputy {
 		"values": {"any installation may take values from it", func(ns string) client.Object {
 			return protectedMap(ns, "shared")
 		}, []permission{inCluster(in(v1alpha1.Group, "applicationdefinitions", "install"))}, nil},
+		"values, list of a KubernetesCluster": {"it decides what is installed there", func(ns string) client.Object {
+			k := newCluster(ns, "berlin")
+			k.Name, k.Spec.InstallationsFrom = "taking", &v1alpha1.InstallationsReference{Name: "list"}
+			require.NoError(t, client.IgnoreAlreadyExists(admin.Create(t.Context(), k, client.FieldOwner(v1alpha1.FieldManager))))
+			return protectedMap(ns, "list")
+		}, []permission{in(v1alpha1.Group, "kubernetesclusters", "use"), inCluster(in(v1alpha1.Group, "applicationdefinitions", "install"))}, nil},
 		"values, of an installation": {"it decides what is installed", func(ns string) client.Object {
 			i := newInstallation(ns, def.Name, "v1.0.0")
 			i.Name, i.Spec.ValuesFrom = "taking", []v1alpha1.ValuesReference{{Kind: "ConfigMap", Name: "taken"}}

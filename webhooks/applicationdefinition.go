@@ -46,6 +46,8 @@ func (d *applicationDefinitions) review(ctx context.Context, obj, old *v1alpha1.
 				errors.New("it is a copy: change the definition in the hub that it comes from"))
 		}
 		wanted = append(wanted, needsCopy(obj.Name))
+	} else if obj.IsProvided() {
+		wanted = append(wanted, needsProvided(obj)...)
 	}
 	return nil, d.access.check(ctx, obj, applicationDefinitionResource, wanted)
 }
@@ -86,6 +88,19 @@ func needsCopy(name string) need {
 	})
 }
 
+// needsProvided returns the rights to install the definition in every cluster, which is what clusters do that it
+// is offered to.
+func needsProvided(obj *v1alpha1.ApplicationDefinition) []need {
+	field := "spec.default"
+	if obj.Spec.Enforced {
+		field = "spec.enforced"
+	}
+	return []need{
+		needs(field+" installs it in clusters, with full rights in them", usesClusters("")),
+		needs(field+" installs it", installs("", obj.Name)),
+	}
+}
+
 // distinct keeps the first of several needs for the same permission: versions often share a Secret.
 func distinct(wanted []need) []need {
 	var kept []need
@@ -122,9 +137,13 @@ func (d *applicationDefinitions) guardDelete(ctx context.Context, old *v1alpha1.
 		for _, use := range used {
 			uses = append(uses, fmt.Sprintf("version %q %s", use.Version, describeUse(use)))
 		}
+		way := "delete them"
+		if old.Spec.Enforced {
+			way = "unset spec.enforced, then delete them"
+		}
 		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource(applicationDefinitionResource).GroupResource(), old.Name,
-			fmt.Errorf("it cannot be deleted: %s; delete them, or annotate the definition with %s",
-				strings.Join(uses, "; "), v1alpha1.ForceRemoveAnnotation))
+			fmt.Errorf("it cannot be deleted: %s; %s, or annotate the definition with %s",
+				strings.Join(uses, "; "), way, v1alpha1.ForceRemoveAnnotation))
 	}
 	if !old.IsCopy() {
 		return nil

@@ -89,6 +89,10 @@ func TestDefinition_inUseStays(t *testing.T) {
 	err := admin.Delete(t.Context(), def)
 	require.True(t, apierrors.IsConflict(err), "%v", err)
 	assert.ErrorContains(t, err, "team-b/shop")
+	assert.ErrorContains(t, err, "; delete them, or annotate")
+	def.Spec.Enforced = true
+	require.NoError(t, admin.Update(t.Context(), def))
+	assert.ErrorContains(t, admin.Delete(t.Context(), def), "; unset spec.enforced, then delete them, or annotate")
 
 	def.Annotations = map[string]string{v1alpha1.ForceRemoveAnnotation: "*"}
 	require.NoError(t, admin.Update(t.Context(), def))

@@ -24,6 +24,8 @@ type applicationInstallations struct {
 	schemas     *valuesSchemas
 	// defaultAccount is that of Options.
 	defaultAccount string
+	// systemNamespace holds what definitions enforce.
+	systemNamespace string
 }
 
 var _ defaults[*v1alpha1.ApplicationInstallation] = &applicationInstallations{}
@@ -65,10 +67,15 @@ func (*applicationInstallations) validate(obj, old *v1alpha1.ApplicationInstalla
 }
 
 func (*applicationInstallations) specChanged(obj, old *v1alpha1.ApplicationInstallation) bool {
-	return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec)
+	return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) || obj.Labels[v1alpha1.ProvidedLabel] != old.Labels[v1alpha1.ProvidedLabel]
 }
 
 func (i *applicationInstallations) review(ctx context.Context, obj, old *v1alpha1.ApplicationInstallation) (admission.Warnings, error) {
+	if old != nil {
+		if err := i.reviewEnforced(ctx, old); err != nil {
+			return nil, err
+		}
+	}
 	def, err := i.definition(ctx, obj.Spec.ApplicationRef.Name, "")
 	if err != nil {
 		return nil, err

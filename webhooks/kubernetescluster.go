@@ -6,6 +6,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -17,7 +18,10 @@ const kubernetesClusterResource = "kubernetesclusters"
 // kubernetesClusters are the rules of KubernetesCluster.
 type kubernetesClusters struct {
 	access          *access
+	definitions     *definitions
 	systemNamespace string
+	// live reads ConfigMaps, past any cache.
+	live client.Reader
 }
 
 func (k *kubernetesClusters) validate(obj, old *v1alpha1.KubernetesCluster) (admission.Warnings, field.ErrorList) {
@@ -30,11 +34,31 @@ func (k *kubernetesClusters) validate(obj, old *v1alpha1.KubernetesCluster) (adm
 }
 
 func (*kubernetesClusters) specChanged(obj, old *v1alpha1.KubernetesCluster) bool {
-	return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec)
+	const list = v1alpha1.InitialInstallationsAnnotation
+	return !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) || obj.Annotations[list] != old.Annotations[list]
 }
 
-func (k *kubernetesClusters) review(ctx context.Context, obj, _ *v1alpha1.KubernetesCluster) (admission.Warnings, error) {
-	return nil, k.access.check(ctx, obj, kubernetesClusterResource, k.needs(obj))
+func (k *kubernetesClusters) review(ctx context.Context, obj, old *v1alpha1.KubernetesCluster) (admission.Warnings, error) {
+	var wanted []need
+	if old == nil || !apiequality.Semantic.DeepEqual(obj.Spec, old.Spec) {
+		wanted = k.needs(obj)
+	}
+	if namesAnotherList(obj, old) {
+		wanted = append(wanted, needsList(obj.Namespace, obj.Spec.InstallationsFrom.Name)...)
+		if err := k.access.check(ctx, obj, kubernetesClusterResource, wanted); err != nil {
+			return nil, err // who may not read the list learns nothing of what is in it
+		}
+	}
+	asked, warnings, err := k.asked(ctx, obj, old)
+	if err != nil {
+		return nil, err
+	}
+	wanted = append(wanted, needsInstallations(obj.Namespace, asked)...)
+	if err := k.access.check(ctx, obj, kubernetesClusterResource, distinct(wanted)); err != nil {
+		return nil, err
+	}
+	more, err := k.reviewReferences(ctx, obj, asked)
+	return append(warnings, more...), err
 }
 
 // needs returns the rights that everybody who may `use` the cluster gets through it:

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -40,7 +41,7 @@ func protected(resource string, operations []admissionregistrationv1.OperationTy
 	}
 }
 
-// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationinstallations,verbs=list
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationinstallations;kubernetesclusters,verbs=list
 
 // protectedValues are the rules of Secrets and ConfigMaps with the label that protects them: what they
 // hold may decide what is installed with Waybill's own rights, so whoever changes that, or the label, must
@@ -48,6 +49,8 @@ func protected(resource string, operations []admissionregistrationv1.OperationTy
 type protectedValues struct {
 	access *access
 	users  *valuesUsers
+	// live reads KubernetesClusters, past any cache.
+	live client.Reader
 }
 
 var _ admission.Handler = &protectedValues{}
@@ -85,6 +88,9 @@ func (p *protectedValues) decide(ctx context.Context, req admission.Request) err
 		return err
 	}
 	resource := schema.GroupResource{Group: req.Resource.Group, Resource: req.Resource.Resource}
+	if done, err := p.decideList(ctx, req, resource); done || err != nil {
+		return err
+	}
 	err = p.access.checkOn(ctx, resource, req.Name, []need{installAny(req.Namespace)})
 	if err == nil || !apierrors.IsForbidden(err) {
 		return err // who may install any definition does not wait for the installations to be read
@@ -94,6 +100,24 @@ func (p *protectedValues) decide(ctx context.Context, req admission.Request) err
 		return err
 	}
 	return p.access.checkOn(ctx, resource, req.Name, wanted)
+}
+
+// decideList decides about a ConfigMap that a KubernetesCluster takes its list of installations from, and reports
+// whether it is one: what it will hold decides what is installed there.
+func (p *protectedValues) decideList(ctx context.Context, req admission.Request, resource schema.GroupResource) (bool, error) {
+	if resource.Resource != "configmaps" {
+		return false, nil
+	}
+	listed, err := namesList(ctx, p.live, req.Namespace, req.Name)
+	if err != nil {
+		return false, apierrors.NewServiceUnavailable("cannot look up which KubernetesClusters take installations from it, try again: " + err.Error())
+	}
+	if !listed {
+		return false, nil
+	}
+	return true, p.access.checkOn(ctx, resource, req.Name, []need{
+		installAny(req.Namespace), needs("a KubernetesCluster takes its installations from it", usesClusters(req.Namespace)),
+	})
 }
 
 // unchanged reports whether an update changes neither the content nor the label.

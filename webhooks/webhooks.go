@@ -50,7 +50,10 @@ func Hooks() registration.Hooks {
 			{Resource: gitSyncResource, Path: validatePath(gitSyncResource), Operations: writes, Scope: namespaced},
 			{Resource: kubernetesClusterResource, Path: validatePath(kubernetesClusterResource), Operations: writes, Scope: namespaced},
 			{Resource: applicationDefinitionResource, Path: validatePath(applicationDefinitionResource), Operations: everything, Scope: cluster},
-			{Resource: applicationInstallationResource, Path: validatePath(applicationInstallationResource), Operations: writes, Scope: namespaced},
+			{
+				Resource: applicationInstallationResource, Path: validatePath(applicationInstallationResource), Operations: everything, Scope: namespaced,
+				Condition: concernsInstallation,
+			},
 			{Resource: applicationResource, Path: validatePath(applicationResource), Operations: writes, Scope: namespaced},
 			{Resource: kubernetesApplicationResource, Path: validatePath(kubernetesApplicationResource), Operations: writes, Scope: namespaced},
 			{Resource: kubernetesApplicationResourceResource, Path: validatePath(kubernetesApplicationResourceResource), Operations: writes, Scope: namespaced},
@@ -86,13 +89,13 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, o Options, index
 	if err != nil {
 		return err
 	}
+	knownDefinitions := &definitions{cached: mgr.GetClient(), live: mgr.GetAPIReader()}
 	installations := &applicationInstallations{
-		access: reviews, definitions: &definitions{cached: mgr.GetClient(), live: mgr.GetAPIReader()},
-		schemas:        &valuesSchemas{live: mgr.GetAPIReader(), namespace: systemNamespace},
-		defaultAccount: o.DefaultServiceAccount,
+		access: reviews, definitions: knownDefinitions, defaultAccount: o.DefaultServiceAccount, systemNamespace: systemNamespace,
+		schemas: &valuesSchemas{live: mgr.GetAPIReader(), namespace: systemNamespace},
 	}
 	mgr.GetWebhookServer().Register(validatePath(protectedValuesPath), &admission.Webhook{
-		Handler: &protectedValues{access: reviews, users: newValuesUsers(clientset.CoreV1().RESTClient())},
+		Handler: &protectedValues{access: reviews, users: newValuesUsers(clientset.CoreV1().RESTClient()), live: mgr.GetAPIReader()},
 	})
 	secrets := &propagation{reader: mgr.GetAPIReader()}
 	scheduled := &kubernetesApplications{access: reviews, secrets: secrets}
@@ -106,7 +109,9 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, o Options, index
 	h := handlers{mgr: mgr, screen: &screen{access: reviews, decoded: intake.NewDecoded()}}
 	for _, err := range []error{
 		serve(h, v1alpha1.GitSyncKind, gitSyncResource, &gitSyncs{access: reviews, systemNamespace: systemNamespace}),
-		serve(h, v1alpha1.KubernetesClusterKind, kubernetesClusterResource, &kubernetesClusters{access: reviews, systemNamespace: systemNamespace}),
+		serve(h, v1alpha1.KubernetesClusterKind, kubernetesClusterResource, &kubernetesClusters{
+			access: reviews, definitions: knownDefinitions, live: mgr.GetAPIReader(), systemNamespace: systemNamespace,
+		}),
 		serve(h, v1alpha1.ApplicationDefinitionKind, applicationDefinitionResource, &applicationDefinitions{access: reviews, systemNamespace: systemNamespace}),
 		serve(h, v1alpha1.ApplicationInstallationKind, applicationInstallationResource, installations),
 		serve(h, v1alpha1.ApplicationKind, applicationResource, apps),

@@ -26,6 +26,7 @@ const (
 // ApplicationDefinitionSpec describes one entry of the catalog with all its versions.
 // +kubebuilder:validation:XValidation:rule="self.method == 'helm' || self.versions.all(v, !has(v.template) || !has(v.template.source.helm))",message="a helm source requires method helm"
 // +kubebuilder:validation:XValidation:rule="!has(self.defaultVersion) || size(self.defaultVersion) == 0 || self.versions.exists(v, v.version == self.defaultVersion)",message="defaultVersion must be one of versions"
+// +kubebuilder:validation:XValidation:rule="!(has(self.default) && self.default && has(self.enforced) && self.enforced)",message="at most one of default and enforced may be set"
 type ApplicationDefinitionSpec struct {
 	// DisplayName is the name shown to people. Default: the name of the object.
 	// +optional
@@ -99,6 +100,17 @@ type ApplicationDefinitionSpec struct {
 	// and those of each seed. A seed itself gets every definition. Default: every cluster.
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
+
+	// Default installs the application once in each cluster that the definition is offered to; it may be
+	// removed there, and does not come back. Default: false.
+	// +optional
+	Default bool `json:"default,omitempty"`
+
+	// Enforced keeps the application installed in each cluster that the definition is offered to, in
+	// defaultVersion, or else in the newest version that is not deprecated. It comes back if it is
+	// deleted or edited there. Default: false.
+	// +optional
+	Enforced bool `json:"enforced,omitempty"`
 
 	// Versions on offer, each listed once.
 	// +required
@@ -265,6 +277,17 @@ type VersionUsage struct {
 	Installations []string `json:"installations,omitempty"`
 }
 
+// UnprovidedCluster is a cluster without the installation that default or enforced asks for.
+type UnprovidedCluster struct {
+	// Cluster, as `<namespace>/<name>` of its KubernetesCluster.
+	// +required
+	Cluster string `json:"cluster"`
+
+	// Problem is why.
+	// +required
+	Problem string `json:"problem"`
+}
+
 // ApplicationDefinitionStatus reports where a definition is offered and used.
 type ApplicationDefinitionStatus struct {
 	ReconcileStatus `json:",inline"`
@@ -274,6 +297,14 @@ type ApplicationDefinitionStatus struct {
 	// +listType=map
 	// +listMapKey=version
 	UsedBy []VersionUsage `json:"usedBy,omitempty"`
+
+	// Unprovided lists clusters in which the installation that default or enforced asks for does not exist,
+	// or is not as wanted, sorted, at most 20.
+	// +optional
+	// +listType=map
+	// +listMapKey=cluster
+	// +kubebuilder:validation:MaxItems=20
+	Unprovided []UnprovidedCluster `json:"unprovided,omitempty"`
 
 	// Clusters is the number of clusters that hold a copy.
 	// +optional
@@ -403,6 +434,9 @@ func bareVersion(version string) string {
 	}
 	return version
 }
+
+// IsProvided reports whether clusters are given an installation of the definition, by default or enforced.
+func (d *ApplicationDefinition) IsProvided() bool { return d.Spec.Default || d.Spec.Enforced }
 
 // IsCopy reports whether this is a copy of a hub's definition, in a user cluster or in a seed. It is
 // changed in the hub alone.

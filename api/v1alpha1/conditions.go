@@ -55,6 +55,15 @@ const (
 	// RolledBack, or NotRolledBack if a Helm release could not be rolled back.
 	HeldCondition = "Held"
 
+	// InitialInstallationsCreatedCondition of a KubernetesCluster reports whether the installations that
+	// it asks for exist in the cluster. It is present from the first time on that it asks for some.
+	InitialInstallationsCreatedCondition = "InitialInstallationsCreated"
+
+	// DefinitionsProvidedCondition of a KubernetesCluster reports whether each ApplicationDefinition with
+	// default or enforced that is offered to the cluster is installed there as it is to be. It is present
+	// from the first such definition on.
+	DefinitionsProvidedCondition = "DefinitionsProvided"
+
 	// UIDConflictCondition of a KubernetesCluster is present and True while another one reports the
 	// same UID, and is not proved to lead to the same cluster. Both are used.
 	UIDConflictCondition = "UIDConflict"
@@ -212,6 +221,24 @@ const (
 	// AgentNotInstalledReason: nothing is installed for spec.agent through this KubernetesCluster: another
 	// one leads to the same cluster and comes first, or it is the cluster of the hub.
 	AgentNotInstalledReason = "AgentNotInstalled"
+)
+
+// Reasons of the conditions InitialInstallationsCreated and DefinitionsProvided of KubernetesCluster.
+const (
+	// ClusterNotReadyReason: the cluster cannot be used yet; the message says what is waited for.
+	ClusterNotReadyReason = "ClusterNotReady"
+
+	// InvalidInstallationsReason: the list of installations cannot be read; the message says where it is
+	// and why.
+	InvalidInstallationsReason = "InvalidInstallations"
+
+	// InstallationsNotCreatedReason: some of the installations that the object asks for cannot be created;
+	// the message names them. They are tried again, and the others exist.
+	InstallationsNotCreatedReason = "InstallationsNotCreated"
+
+	// NotProvidedReason: the installation of a definition with default or enforced does not exist, or is
+	// not as it is to be; the message names the definition.
+	NotProvidedReason = "NotProvided"
 )
 
 // Reasons of ApplicationDefinition.

@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // KubernetesClusterKind is the kind of a KubernetesCluster.
@@ -68,6 +69,12 @@ type KubernetesClusterSpec struct {
 	// the image of the hub. Default: none, somebody else installs it where it is wanted.
 	// +optional
 	Agent *ClusterAgent `json:"agent,omitempty"`
+
+	// InstallationsFrom names a ConfigMap in the same namespace with a list of ApplicationInstallations,
+	// which are created in the cluster once it is connected for the first time. The ConfigMap needs the
+	// label `apps.waybill.dev/values: protected`. Default: none.
+	// +optional
+	InstallationsFrom *InstallationsReference `json:"installationsFrom,omitempty"`
 }
 
 // ClusterAgent defines what is installed of Waybill itself in a user cluster.
@@ -79,6 +86,63 @@ type ClusterAgent struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
 	Values *apiextensionsv1.JSON `json:"values,omitempty"`
+}
+
+// InstallationsReference names a key of a ConfigMap with a list of ApplicationInstallations.
+type InstallationsReference struct {
+	// Name of the ConfigMap.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// Key within the ConfigMap. Default: installations.yaml.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key,omitempty"`
+}
+
+// GetKey returns the key that holds the list; installations.yaml if none is set.
+func (r InstallationsReference) GetKey() string {
+	if r.Key == "" {
+		return "installations.yaml"
+	}
+	return r.Key
+}
+
+// TakenInstallations is how far the list that spec.installationsFrom names has been carried out.
+type TakenInstallations struct {
+	// Name of the ConfigMap.
+	// +required
+	Name string `json:"name"`
+
+	// Key within the ConfigMap.
+	// +required
+	Key string `json:"key"`
+
+	// Pending are the installations of the list, as `<namespace>/<name>`, that are still to be created.
+	// What is not in it is never created again.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=2000
+	Pending []string `json:"pending,omitempty"`
+}
+
+// ProvidedDefinition is an ApplicationDefinition with default or enforced of which Waybill has created,
+// or is to create, an installation in the cluster.
+type ProvidedDefinition struct {
+	// Name of the definition.
+	// +required
+	Name string `json:"name"`
+
+	// UID of the definition: another one of the same name is installed anew.
+	// +required
+	UID types.UID `json:"uid"`
+
+	// Problem is why its installation does not exist, or is not as the definition wants it; empty if
+	// all is well.
+	// +optional
+	Problem string `json:"problem,omitempty"`
 }
 
 // InstallationSummary is a summary of one ApplicationInstallation in a cluster.
@@ -165,6 +229,19 @@ type KubernetesClusterStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=500
 	Definitions map[string]string `json:"definitions,omitempty"`
+
+	// InstallationsTaken is how far the list that spec.installationsFrom names has been carried out; it
+	// is carried out once.
+	// +optional
+	InstallationsTaken *TakenInstallations `json:"installationsTaken,omitempty"`
+
+	// Provided are the definitions with default or enforced that the cluster was given an installation
+	// of. One that is listed without a problem is not installed again because of default.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=500
+	Provided []ProvidedDefinition `json:"provided,omitempty"`
 
 	// Reachable is true while the API server answers. It is false while nobody asks it, as when
 	// spec.paused is set; the condition ClusterReachable is Unknown then.
@@ -265,4 +342,19 @@ const MaxBegunDefinitions = 500
 func (k *KubernetesCluster) HasBegun(definition *ApplicationDefinition, uid string) bool {
 	begun, ok := k.Status.Definitions[definition.Name]
 	return ok && begun == string(definition.UID) && (k.Status.UID == "" || k.Status.UID == uid)
+}
+
+// MaxProvidedDefinitions is how many entries status.provided may have.
+const MaxProvidedDefinitions = 500
+
+// HasTaken reports whether the list that spec.installationsFrom names has been begun to be carried out.
+func (k *KubernetesCluster) HasTaken() bool {
+	from, taken := k.Spec.InstallationsFrom, k.Status.InstallationsTaken
+	return from != nil && taken != nil && taken.Name == from.Name && taken.Key == from.GetKey()
+}
+
+// AsksForInstallations reports whether installations that the object asks for are still to be created.
+func (k *KubernetesCluster) AsksForInstallations() bool {
+	return k.Annotations[InitialInstallationsAnnotation] != "" ||
+		k.Spec.InstallationsFrom != nil && (!k.HasTaken() || len(k.Status.InstallationsTaken.Pending) > 0)
 }

@@ -44,6 +44,21 @@ const (
 	// kubeconfig leads there.
 	AcceptClusterUIDAnnotation = "apps.waybill.dev/accept-cluster-uid"
 
+	// InitialInstallationsAnnotation on a KubernetesCluster is a list of ApplicationInstallations, as JSON
+	// or YAML, that are created in the cluster as soon as it can be used. Each leaves the list when it
+	// exists.
+	InitialInstallationsAnnotation = "apps.waybill.dev/initial-application-installations-request"
+
+	// ProvidedLabel is on the ApplicationInstallations that Waybill creates in clusters because of default
+	// or enforced of their definition. Its value is ProvidedByDefault or ProvidedEnforced.
+	ProvidedLabel = "apps.waybill.dev/provided"
+
+	// ProvidedByDefault is the value of ProvidedLabel for what may be changed and removed in the cluster.
+	ProvidedByDefault = "default"
+
+	// ProvidedEnforced is the value of ProvidedLabel for what Waybill keeps as the definition wants it.
+	ProvidedEnforced = "enforced"
+
 	// CopyOfAnnotation marks a copy of an ApplicationDefinition in a user cluster.
 	// Its value is the id of the hub that the copy comes from.
 	CopyOfAnnotation = "apps.waybill.dev/copy-of"

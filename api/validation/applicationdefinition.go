@@ -35,6 +35,7 @@ func ValidateApplicationDefinition(obj, old *v1alpha1.ApplicationDefinition) fie
 	if spec.DefaultVersion != "" && !offers(obj, spec.DefaultVersion) {
 		errs = append(errs, field.Invalid(specPath.Child("defaultVersion"), spec.DefaultVersion, "must be one of versions"))
 	}
+	errs = append(errs, validateProvided(obj)...)
 	if old != nil && old.GetMethod() != obj.GetMethod() {
 		errs = append(errs, immutable(specPath.Child("method"), spec.Method, "create a new definition instead"))
 	}

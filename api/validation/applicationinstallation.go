@@ -123,6 +123,13 @@ func OfferSelector(def *v1alpha1.ApplicationDefinition) (labels.Selector, error)
 	return selector, nil
 }
 
+// OfferedTo reports whether a definition is offered to a cluster, by the labels of its KubernetesCluster. One
+// whose clusterSelector is invalid is offered to none.
+func OfferedTo(def *v1alpha1.ApplicationDefinition, kc *v1alpha1.KubernetesCluster) bool {
+	selector, err := OfferSelector(def)
+	return err == nil && selector.Matches(labels.Set(kc.Labels))
+}
+
 // ApplicationInstallationWarnings returns what is allowed in an ApplicationInstallation and
 // unwise. def is its definition, nil where it is not known.
 func ApplicationInstallationWarnings(obj, old *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition) []string {

@@ -25,6 +25,7 @@ func ValidateKubernetesCluster(obj, old *v1alpha1.KubernetesCluster) field.Error
 		errs = append(errs, validateDataKey(ref.Key, path.Child("key"))...)
 	}
 	errs = append(errs, validateAgent(&obj.Spec)...)
+	errs = append(errs, validateInitialInstallations(obj, old)...)
 	return append(errs, validateEnum(obj.Spec.OnDelete, specPath.Child("onDelete"),
 		v1alpha1.DeleteWait, v1alpha1.DeleteAbandon)...)
 }

@@ -21,7 +21,46 @@ const maxUsers = 20
 // lost or paused cluster is from when it was last seen.
 func (r *Reconciler) rollUp(_ context.Context, s *scope) error {
 	s.definition.Status.UsedBy = usage(s.definition, s.clusters)
+	s.definition.Status.Unprovided = unprovided(s.definition, s.clusters)
 	return nil
+}
+
+// maxUnprovided is the limit of the API on the clusters listed that lack what they are given.
+const maxUnprovided = 20
+
+// unprovided returns the clusters without the installation that default or enforced asks for, sorted.
+func unprovided(definition *v1alpha1.ApplicationDefinition, clusters []v1alpha1.KubernetesCluster) []v1alpha1.UnprovidedCluster {
+	var all []v1alpha1.UnprovidedCluster
+	for i := range clusters {
+		for _, p := range clusters[i].Status.Provided {
+			if p.Name == definition.Name && p.UID == definition.UID && p.Problem != "" {
+				all = append(all, v1alpha1.UnprovidedCluster{Cluster: client.ObjectKeyFromObject(&clusters[i]).String(), Problem: p.Problem})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b v1alpha1.UnprovidedCluster) int { return cmp.Compare(a.Cluster, b.Cluster) })
+	return all[:min(len(all), maxUnprovided)]
+}
+
+// provisionChanged returns the definitions whose problems differ between two states of one cluster.
+func provisionChanged(before, after []v1alpha1.ProvidedDefinition) []string {
+	problems := map[string]string{}
+	for _, p := range before {
+		problems[p.Name] = p.Problem
+	}
+	var names []string
+	for _, p := range after {
+		if problems[p.Name] != p.Problem {
+			names = append(names, p.Name)
+		}
+		delete(problems, p.Name)
+	}
+	for name, problem := range problems {
+		if problem != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // usage returns the installations that use a definition, sorted by version. Those of a cluster that

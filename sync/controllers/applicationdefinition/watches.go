@@ -97,6 +97,9 @@ func (r *Reconciler) clusterEvents() handler.EventHandler {
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, _ queue) {
 			before, after := e.ObjectOld.(*v1alpha1.KubernetesCluster), e.ObjectNew.(*v1alpha1.KubernetesCluster)
 			used(&before.Status, &after.Status)
+			for _, name := range provisionChanged(before.Status.Provided, after.Status.Provided) {
+				r.gather.add(name)
+			}
 			if before.Generation != after.Generation || !maps.Equal(before.Labels, after.Labels) {
 				r.lookAtAll(ctx, after)
 			}

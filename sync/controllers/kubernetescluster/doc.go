@@ -11,11 +11,12 @@
 //
 // A KubernetesCluster is reconciled when its spec or the annotation reconcile-at changes, when its
 // Secret changes, when its cluster is engaged, lost or back, when an installation in it changes (at
-// most twice a second), and when another KubernetesCluster of the same cluster comes or goes.
+// most twice a second), when what the cluster is provided with changes, and when another KubernetesCluster of the same cluster comes or goes.
 //
 // With spec.agent, it installs Waybill's own share of the cluster, too. That takes place beside all else: a
 // cluster is ready without it.
 //
-// The package owns the conditions Ready, ClusterReachable, UIDConflict, AgentReady, Reconciling and Stalled of
-// KubernetesCluster.
+// The package owns the conditions Ready, ClusterReachable, UIDConflict, AgentReady, InitialInstallationsCreated,
+// DefinitionsProvided, Reconciling and Stalled of KubernetesCluster. What InitialInstallationsCreated and
+// DefinitionsProvided report is the work of package sync/provide, which this controller sets up.
 package kubernetescluster

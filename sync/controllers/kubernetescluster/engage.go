@@ -85,6 +85,7 @@ func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 	}
 	e.fail(failed)
 	r.wake(c.Name())
+	r.provider.Look(c.Name())
 	return failed
 }
 

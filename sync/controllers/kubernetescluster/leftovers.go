@@ -117,8 +117,8 @@ func (s *scope) addInstallations(list *v1alpha1.ApplicationInstallationList, byM
 		switch {
 		case !inst.DeletionTimestamp.IsZero() && ready != nil && failsToGo(ready.Reason):
 			l.failing = append(l.failing, fmt.Sprintf("%s cannot be uninstalled: %s", name, excerpt.Of(ready.Message, maxReason)))
-		case !inst.DeletionTimestamp.IsZero():
-			l.going = append(l.going, name)
+		case !inst.DeletionTimestamp.IsZero(), inst.Labels[v1alpha1.ProvidedLabel] == v1alpha1.ProvidedEnforced && gs == nil:
+			l.going = append(l.going, name) // what is enforced is deleted without help
 		case gs == nil:
 			l.toDelete = append(l.toDelete, name)
 		case delivery(gs, s.kc.Name) == nil && gs.Spec.ClusterSelector == nil:

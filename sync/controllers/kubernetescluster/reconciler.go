@@ -15,6 +15,7 @@ import (
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/content"
 	"waybill.dev/waybill/sync/controllers/kubernetescluster/agent"
+	"waybill.dev/waybill/sync/provide"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -23,7 +24,9 @@ import (
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=gitsyncs;kubernetesapplications;kubernetesapplicationresources,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationinstallations,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",namespace=waybill-system,resources=configmaps,verbs=get;create
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -67,6 +70,8 @@ type Reconciler struct {
 	claims      claims
 	proofs      proofs
 	crds        []crd
+	// provider creates the installations that the hub chooses for clusters; nil if ConnectOnly.
+	provider *provide.Provider
 }
 
 // Back-off of a KubernetesCluster that fails for a reason that no event will end.
@@ -102,6 +107,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if s.released {
 		return ctrl.Result{}, r.release(ctx, s)
 	}
+	r.provide(s)
 	observeMetrics(kc)
 	return pass.Finish(ctx, outcome, err)
 }

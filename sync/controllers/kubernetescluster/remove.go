@@ -148,6 +148,7 @@ func (r *Reconciler) remains(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
+	r.provider.Withdraw(s.key)
 	s.addInstallations(list, gitSyncs, left)
 	s.goes = left.byThemselves()
 	return left.err()

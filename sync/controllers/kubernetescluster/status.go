@@ -56,6 +56,12 @@ func (r *Reconciler) bind(ctx context.Context, s *scope, claimed claim) error {
 		if err != nil {
 			return err
 		}
+		if status.Provided, _, err = r.providedBy(ctx, s.kc, claimed.uid); err != nil {
+			return err
+		}
+		if status.UID != "" {
+			status.InstallationsTaken = nil // it is another cluster
+		}
 		status.UID, status.BoundAt, status.Definitions = claimed.uid, &claimed.at, begun
 	}
 	if status.Store != claimed.store {

@@ -26,6 +26,9 @@ func (r *Reconciler) summarize(ctx context.Context, s *scope) error {
 		if known {
 			s.kc.Status.Definitions = begun // should it come first some day
 		}
+		if provided, known, failed := r.providedBy(ctx, s.kc, s.state.UID); failed == nil && known {
+			s.kc.Status.Provided = provided
+		}
 		return err
 	}
 	if s.kc.IsSeed() {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -54,6 +55,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.Clusters.Guard(r.guard)
 	r.Clusters.OnEngage(r.engage)
 	r.Clusters.Subscribe(func(key types.NamespacedName, _ bool) { r.wake(key) })
+	if err := r.setUpProvider(ctx, mgr); err != nil {
+		return err
+	}
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("kubernetescluster").
 		For(&v1alpha1.KubernetesCluster{}, builder.WithPredicates(changed())).
@@ -74,7 +78,9 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 func changed() predicate.Predicate {
 	return predicate.Or[client.Object](reconcile.Changed(), predicate.LabelChangedPredicate{}, predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return e.ObjectOld.GetAnnotations()[v1alpha1.AcceptClusterUIDAnnotation] != e.ObjectNew.GetAnnotations()[v1alpha1.AcceptClusterUIDAnnotation]
+			was, is := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
+			return was[v1alpha1.AcceptClusterUIDAnnotation] != is[v1alpha1.AcceptClusterUIDAnnotation] ||
+				was[v1alpha1.InitialInstallationsAnnotation] != is[v1alpha1.InitialInstallationsAnnotation]
 		},
 	})
 }
@@ -85,7 +91,8 @@ func moved() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			older, newer := e.ObjectOld.(*v1alpha1.KubernetesCluster), e.ObjectNew.(*v1alpha1.KubernetesCluster)
-			return older.Status.UID != newer.Status.UID || older.Status.Store != newer.Status.Store || !maps.Equal(older.Status.Definitions, newer.Status.Definitions)
+			return older.Status.UID != newer.Status.UID || older.Status.Store != newer.Status.Store || !maps.Equal(older.Status.Definitions, newer.Status.Definitions) ||
+				!apiequality.Semantic.DeepEqual(older.Status.Provided, newer.Status.Provided)
 		},
 	}
 }

@@ -41,7 +41,7 @@ type Cluster struct {
 
 	seed    bool     // it is a seed
 	via     *Cluster // the seed that has the KubernetesCluster; nil for one of the hub
-	shown   string // name if there is no key
+	shown   string   // name if there is no key
 	config  *rest.Config
 	invalid error // why there is no config
 	connect func() (*connection, error)

@@ -19,9 +19,7 @@ var checks = map[string]check{
 	v1alpha1.GitSyncKind: rules(func(o *v1alpha1.GitSync, _ catalog) (field.ErrorList, []string) {
 		return validation.ValidateGitSync(o, nil), validation.GitSyncWarnings(o)
 	}),
-	v1alpha1.KubernetesClusterKind: rules(func(o *v1alpha1.KubernetesCluster, _ catalog) (field.ErrorList, []string) {
-		return validation.ValidateKubernetesCluster(o, nil), validation.KubernetesClusterWarnings(o)
-	}),
+	v1alpha1.KubernetesClusterKind: rules(checkCluster),
 	v1alpha1.ApplicationDefinitionKind: rules(func(o *v1alpha1.ApplicationDefinition, _ catalog) (field.ErrorList, []string) {
 		return validation.ValidateApplicationDefinition(o, nil), validation.ApplicationDefinitionWarnings(o)
 	}),

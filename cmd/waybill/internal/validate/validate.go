@@ -74,6 +74,7 @@ func inspect(ctx context.Context, set *manifests.Set, schemas schemaOf) (*report
 		r.Checked++
 		r.object(ctx, set, all, known, object)
 	}
+	r.lists(set, known)
 	slices.SortStableFunc(r.Findings, func(a, b finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})

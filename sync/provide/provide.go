@@ -1,0 +1,376 @@
+package provide
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/api/validation"
+	"waybill.dev/waybill/sync/excerpt"
+	"waybill.dev/waybill/sync/reconcile"
+)
+
+// maxRecorded bounds what a status says of one definition.
+const maxRecorded = 256
+
+var (
+	// errForeign means that somebody else has an installation of the name.
+	errForeign = errors.New("an installation of that name exists already, which Waybill did not create: delete or rename it")
+	// errContested means that an installation is changed again and again right after it was put right.
+	errContested = errors.New("somebody keeps changing or deleting it; corrections back off")
+	// errFull means that no more can be recorded.
+	errFull = fmt.Errorf("more than %d definitions with default or enforced are offered to the cluster; the others are not installed", v1alpha1.MaxProvidedDefinitions)
+)
+
+// provide brings the installations of definitions with default or enforced to what is wanted.
+func (l *lane) provide(ctx context.Context, s *scope) error {
+	definitions := &v1alpha1.ApplicationDefinitionList{}
+	if err := l.p.Hub.List(ctx, definitions, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list definitions: %w", err)
+	}
+	live, err := l.provided(ctx)
+	if err != nil {
+		return err
+	}
+	records := map[string]v1alpha1.ProvidedDefinition{}
+	for _, record := range s.kc.Status.Provided {
+		records[record.Name] = record
+	}
+	slices.SortFunc(definitions.Items, func(a, b v1alpha1.ApplicationDefinition) int { return cmp.Compare(a.Name, b.Name) })
+	exist := map[string]bool{}
+	for i := range definitions.Items {
+		d := &definitions.Items[i]
+		record, recorded := records[d.Name]
+		recorded = recorded && record.UID == d.UID
+		mode := modeOf(d, s.kc)
+		exist[d.Name] = true
+		if mode == "" && !recorded && live[d.Name] == nil {
+			continue
+		}
+		settled := recorded && record.Problem == "" || l.made[d.Name] == d.UID
+		if mode != "" && !recorded && len(s.report.Provided) >= v1alpha1.MaxProvidedDefinitions {
+			s.report.Overflow = errFull.Error()
+			continue
+		}
+		problem := l.settle(ctx, s, d, decide(l.observe(d, mode, settled, live[d.Name])))
+		if mode == "" && !recorded {
+			continue
+		}
+		s.report.Provided = append(s.report.Provided, v1alpha1.ProvidedDefinition{Name: d.Name, UID: d.UID, Problem: text(problem)})
+		if mode == v1alpha1.ProvidedByDefault && problem == nil {
+			l.made[d.Name] = d.UID
+		}
+	}
+	return l.release(ctx, s, live, exist)
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return excerpt.Of(excerpt.Line(err.Error()), maxRecorded)
+}
+
+// modeOf returns how the cluster is given an installation of a definition, as a value of ProvidedLabel; empty
+// if it is not.
+func modeOf(d *v1alpha1.ApplicationDefinition, kc *v1alpha1.KubernetesCluster) string {
+	switch {
+	case !d.DeletionTimestamp.IsZero(), !inCatalog(d), !validation.OfferedTo(d, kc):
+		return ""
+	case d.Spec.Enforced:
+		return v1alpha1.ProvidedEnforced
+	case d.Spec.Default:
+		return v1alpha1.ProvidedByDefault
+	}
+	return ""
+}
+
+// provided returns the installations of the system namespace by name, from a cache.
+func (l *lane) provided(ctx context.Context) (map[string]*v1alpha1.ApplicationInstallation, error) {
+	list := &v1alpha1.ApplicationInstallationList{}
+	if err := l.cluster.Client().List(ctx, list, client.InNamespace(l.p.SystemNamespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list installations: %w", err)
+	}
+	byName := make(map[string]*v1alpha1.ApplicationInstallation, len(list.Items))
+	for i := range list.Items {
+		byName[list.Items[i].Name] = &list.Items[i]
+	}
+	return byName, nil
+}
+
+// release frees what was enforced of definitions that do not exist any more.
+func (l *lane) release(ctx context.Context, s *scope, live map[string]*v1alpha1.ApplicationInstallation, exist map[string]bool) error {
+	for name, inst := range live {
+		if !exist[name] && inst.Labels[v1alpha1.ProvidedLabel] == v1alpha1.ProvidedEnforced && inst.DeletionTimestamp.IsZero() {
+			if err := l.try(s, "release/"+name, inst.ResourceVersion, func() error { return l.free(ctx, inst) }); err != nil {
+				return fmt.Errorf("free installation %s: %w", name, err)
+			}
+		}
+	}
+	for name := range l.made {
+		if !exist[name] {
+			delete(l.made, name)
+		}
+	}
+	return nil
+}
+
+// action is what is done about the installation of one definition.
+type action int
+
+const (
+	// nothing: it is as it is to be.
+	nothing action = iota
+	// create: there is none.
+	create
+	// put: it is not as the definition wants it.
+	put
+	// free: it is enforced no longer.
+	free
+	// yield: somebody else has one of that name.
+	yield
+	// await: it is being deleted.
+	await
+)
+
+// observed is what decide goes by.
+type observed struct {
+	// mode is how the cluster is given the definition, as of modeOf.
+	mode string
+	// settled is true if the cluster was given it before.
+	settled bool
+	// live is the installation of that name; nil for none.
+	live *v1alpha1.ApplicationInstallation
+	// ours is true if Waybill created it.
+	ours bool
+	// same is true if it is as the definition, which is enforced, wants it.
+	same bool
+}
+
+// observe returns what is known of the installation of a definition. One that was seen with our mark is ours,
+// also if somebody has removed the mark since.
+func (l *lane) observe(d *v1alpha1.ApplicationDefinition, mode string, settled bool, live *v1alpha1.ApplicationInstallation) observed {
+	o := observed{mode: mode, settled: settled, live: live}
+	if live == nil {
+		delete(l.marked, d.Name)
+		return o
+	}
+	if live.Labels[v1alpha1.ProvidedLabel] != "" {
+		l.marked[d.Name] = live.UID
+	}
+	o.ours, o.same = l.marked[d.Name] == live.UID, l.same(d, live)
+	return o
+}
+
+// decide compares how a cluster is given a definition with the installation that it has.
+func decide(o observed) action {
+	switch {
+	case o.mode == v1alpha1.ProvidedByDefault && o.settled && (o.live == nil || !o.live.DeletionTimestamp.IsZero()):
+		return nothing
+	case o.mode != "" && o.live == nil:
+		return create
+	case o.live == nil:
+		return nothing
+	case !o.live.DeletionTimestamp.IsZero():
+		if o.mode == v1alpha1.ProvidedEnforced {
+			return await
+		}
+		return nothing
+	case o.mode != v1alpha1.ProvidedEnforced:
+		if o.live.Labels[v1alpha1.ProvidedLabel] == v1alpha1.ProvidedEnforced {
+			return free
+		}
+		return nothing
+	case !o.ours:
+		return yield
+	case !o.same:
+		return put
+	}
+	return nothing
+}
+
+// settle does what was decided about the installation of a definition.
+func (l *lane) settle(ctx context.Context, s *scope, d *v1alpha1.ApplicationDefinition, what action) error {
+	key, input := "definition/"+d.Name, fmt.Sprintf("%s/%d/%d", d.UID, d.Generation, what)
+	wanted := l.wanted(d)
+	switch what {
+	case create, put:
+		if version := wanted.Spec.ApplicationRef.Version; d.GetVersion(version) == nil {
+			return fmt.Errorf("there is no version to install: every version is deprecated, and defaultVersion is not set")
+		}
+		if l.fought(d.Name, s.began) {
+			return errContested
+		}
+		return l.try(s, key, input, func() error { return l.write(ctx, d, wanted, what) })
+	case free:
+		return l.try(s, key, input, func() error {
+			live, err := l.read(ctx, d.Name)
+			if err != nil || live == nil {
+				return err
+			}
+			return l.free(ctx, live)
+		})
+	case yield:
+		return errForeign
+	case await:
+		return errBeingDeleted
+	}
+	return nil
+}
+
+// fought reports whether the installation was put right so often that it has to wait.
+func (l *lane) fought(name string, now time.Time) bool {
+	f := l.fights[name]
+	return f != nil && f.Due().After(now)
+}
+
+// wanted returns the installation of a definition with default or enforced.
+func (l *lane) wanted(d *v1alpha1.ApplicationDefinition) *v1alpha1.ApplicationInstallation {
+	mode := v1alpha1.ProvidedByDefault
+	if d.Spec.Enforced {
+		mode = v1alpha1.ProvidedEnforced
+	}
+	target := d.Spec.DefaultNamespace.DeepCopy()
+	if target == nil {
+		target = &v1alpha1.TargetNamespace{Name: d.Name, Create: true}
+	}
+	return &v1alpha1.ApplicationInstallation{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: l.p.SystemNamespace, Name: d.Name, Labels: map[string]string{v1alpha1.ProvidedLabel: mode},
+		},
+		Spec: v1alpha1.ApplicationInstallationSpec{
+			ApplicationRef: v1alpha1.ApplicationReference{Name: d.Name, Version: validation.ProvidedVersion(d)},
+			Namespace:      target,
+			DeployOptions:  d.Spec.DefaultDeployOptions.DeepCopy(),
+		},
+	}
+}
+
+// written is an installation as it was written last: the API server may have filled in what was left out.
+type written struct {
+	uid        types.UID
+	generation int64
+	hash       string
+}
+
+func hashOf(spec *v1alpha1.ApplicationInstallationSpec) string {
+	content, err := json.Marshal(spec)
+	if err != nil {
+		return "" // equal to no other
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// same reports whether an installation is as its definition, which is enforced, wants it. The namespace that
+// it goes to cannot be changed, so that of a definition counts only while there is no installation.
+func (l *lane) same(d *v1alpha1.ApplicationDefinition, live *v1alpha1.ApplicationInstallation) bool {
+	if live == nil || live.Labels[v1alpha1.ProvidedLabel] != v1alpha1.ProvidedEnforced {
+		return false
+	}
+	spec := l.specFor(d, live)
+	last := l.written[d.Name]
+	return last.uid == live.UID && last.generation == live.Generation && last.hash == hashOf(spec) || apiequality.Semantic.DeepEqual(&live.Spec, spec)
+}
+
+func (l *lane) specFor(d *v1alpha1.ApplicationDefinition, live *v1alpha1.ApplicationInstallation) *v1alpha1.ApplicationInstallationSpec {
+	spec := &l.wanted(d).Spec
+	if at := live.Spec.Namespace; at != nil && at.Name != spec.Namespace.Name {
+		spec.Namespace = at.DeepCopy()
+	}
+	return spec
+}
+
+// read returns the installation of a definition, from a cache; nil if there is none.
+func (l *lane) read(ctx context.Context, name string) (*v1alpha1.ApplicationInstallation, error) {
+	live := &v1alpha1.ApplicationInstallation{}
+	err := l.cluster.Client().Get(ctx, client.ObjectKey{Namespace: l.p.SystemNamespace, Name: name}, live)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if err != nil {
+		return nil, nil
+	}
+	return live, nil
+}
+
+// write creates the installation of a definition, or puts it right.
+func (l *lane) write(ctx context.Context, d *v1alpha1.ApplicationDefinition, wanted *v1alpha1.ApplicationInstallation, what action) error {
+	if what == create {
+		err := l.create(ctx, wanted)
+		if apierrors.IsAlreadyExists(err) {
+			return nil // whose it is is decided when the watch shows it
+		}
+		if err != nil {
+			return err
+		}
+		if d.Spec.Enforced {
+			l.corrected(d.Name)
+		}
+		return nil
+	}
+	live, err := l.read(ctx, d.Name)
+	if err != nil || live == nil || l.marked[d.Name] != live.UID {
+		return err // an event follows
+	}
+	spec := l.specFor(d, live)
+	live.Spec = *spec.DeepCopy()
+	metav1.SetMetaDataLabel(&live.ObjectMeta, v1alpha1.ProvidedLabel, v1alpha1.ProvidedEnforced)
+	if err := l.cluster.Client().Update(ctx, live, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+		return err
+	}
+	l.written[d.Name] = written{uid: live.UID, generation: live.Generation, hash: hashOf(spec)}
+	l.corrected(d.Name)
+	return nil
+}
+
+func (l *lane) corrected(name string) {
+	if l.fights[name] == nil {
+		l.fights[name] = &reconcile.Fight{}
+	}
+	l.fights[name].Corrected(time.Now(), l.p.Backoff)
+}
+
+// free lets an installation go that was enforced: it stays, and is the cluster's own from now on.
+func (l *lane) free(ctx context.Context, inst *v1alpha1.ApplicationInstallation) error {
+	freed := inst.DeepCopy()
+	metav1.SetMetaDataLabel(&freed.ObjectMeta, v1alpha1.ProvidedLabel, v1alpha1.ProvidedByDefault)
+	return l.cluster.Client().Patch(ctx, freed, client.MergeFrom(inst), client.FieldOwner(v1alpha1.FieldManager))
+}
+
+// leave deletes what is enforced in a cluster that is to be let go, since nobody else may.
+func (l *lane) leave(ctx context.Context, s *scope) (time.Duration, error) {
+	l.mu.Lock()
+	going := l.going
+	l.mu.Unlock()
+	if !going || l.cluster.Reachable() != nil {
+		return 0, nil
+	}
+	live, err := l.provided(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for name, inst := range live {
+		if inst.Labels[v1alpha1.ProvidedLabel] != v1alpha1.ProvidedEnforced || !inst.DeletionTimestamp.IsZero() {
+			continue
+		}
+		err := l.cluster.Client().Delete(ctx, inst.DeepCopy(), client.Preconditions{UID: &inst.UID})
+		if client.IgnoreNotFound(err) != nil {
+			return 0, fmt.Errorf("delete installation %s: %w", name, err)
+		}
+	}
+	return l.next(s), nil
+}
