@@ -78,7 +78,9 @@ func (d *driver) act(ctx context.Context, s *scope) error {
 		a.abandon()
 	}
 	if a == nil {
-		s.session.prepared = nil
+		if s.waits == nil {
+			s.session.prepared = nil
+		}
 		return d.keepInventory(ctx, s)
 	}
 	result, done := d.perform(s, a)

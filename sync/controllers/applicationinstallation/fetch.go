@@ -109,8 +109,8 @@ func (s *scope) lookErr() error {
 	return s.session.lookErr
 }
 
-// unmet returns why what is wanted cannot be had; nil if nothing says so.
-func (s *scope) unmet() error { return cmp.Or(s.missing, s.lookErr()) }
+// unmet returns why what is wanted cannot be had, or not yet; nil if nothing says so.
+func (s *scope) unmet() error { return cmp.Or(s.missing, s.waits, s.lookErr()) }
 
 // backedOff reports whether the source must not be asked yet, because the same question has just
 // failed.
