@@ -23,6 +23,8 @@ type applicationInstallations struct {
 	definitions *definitions
 	// defaultAccount is that of Options.
 	defaultAccount string
+	order          *order
+	data           *data
 }
 
 var _ defaults[*v1alpha1.ApplicationInstallation] = &applicationInstallations{}
@@ -73,20 +75,30 @@ func (i *applicationInstallations) review(ctx context.Context, obj, old *v1alpha
 		return nil, err
 	}
 	account := obj.GetServiceAccountName(def, i.defaultAccount)
-	wanted := i.needs(obj)
+	wanted := append(i.needs(obj), needsOrder(obj)...)
 	if account != "" {
 		wanted = append(wanted, needsToActAs(obj.Namespace, account, "the installation acts as that ServiceAccount; permission to create pods there is enough"))
 	}
-	if err := i.access.check(ctx, obj, applicationInstallationResource, distinct(wanted)); err != nil {
+	snapshots, warnings, err := i.needsSnapshot(ctx, obj)
+	if err != nil {
 		return nil, err
 	}
-	if def != nil {
-		if errs := validation.ValidateInstallationAccount(obj, def, i.defaultAccount); len(errs) > 0 {
-			return nil, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind).GroupKind(), obj.Name, errs)
-		}
+	if err := i.access.check(ctx, obj, applicationInstallationResource, distinct(append(wanted, snapshots...))); err != nil {
+		return nil, err
 	}
-	warnings, err := i.reviewReference(ctx, obj, old)
-	if err != nil {
+	var errs field.ErrorList
+	if def != nil {
+		errs = append(validation.ValidateInstallationAccount(obj, def, i.defaultAccount), validation.ValidateInstallationSnapshot(obj, def)...)
+	}
+	missing, refused := i.order.reviewInstallation(ctx, obj, def)
+	if refused != nil {
+		errs = append(errs, refused)
+	}
+	if len(errs) > 0 {
+		return nil, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind).GroupKind(), obj.Name, errs)
+	}
+	more, err := i.reviewReference(ctx, obj, old)
+	if warnings = append(append(warnings, missing...), more...); err != nil {
 		return warnings, err
 	}
 	var unknown []need
