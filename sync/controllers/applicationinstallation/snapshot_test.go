@@ -79,7 +79,7 @@ func (w *world) told(reason string) string {
 	return strings.Join(notes, "\n")
 }
 
-// An upgrade waits for the snapshot that is taken before, and each upgrade takes one, of which three are kept.
+// S29, S36: an upgrade waits for the snapshot that is taken before, and each upgrade takes one, of which three are kept.
 func TestInstallation_takesASnapshotBeforeAnUpgrade(t *testing.T) {
 	w := newWorld(t)
 	w.hasData()
@@ -124,7 +124,7 @@ func TestInstallation_takesASnapshotBeforeAnUpgrade(t *testing.T) {
 	assert.Len(t, w.snapshots(), 4, "nothing is upgraded, and no snapshot taken")
 }
 
-// A required snapshot that fails stops the upgrade, until somebody asks for another one.
+// S29: a required snapshot that fails stops the upgrade, until somebody asks for another one.
 func TestInstallation_isNotUpgradedWithoutARequiredSnapshot(t *testing.T) {
 	w := newWorld(t)
 	inst := w.guarded(v1alpha1.SnapshotRequire)
