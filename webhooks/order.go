@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -38,7 +39,7 @@ func (o *order) installations(ctx context.Context) ([]v1alpha1.ApplicationInstal
 	}
 	items := slices.Clone(list.Items)
 	slices.SortFunc(items, func(a, b v1alpha1.ApplicationInstallation) int {
-		return strings.Compare(client.ObjectKeyFromObject(&a).String(), client.ObjectKeyFromObject(&b).String())
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 	return items, true
 }
@@ -54,12 +55,11 @@ func (o *order) reviewInstallation(ctx context.Context, obj *v1alpha1.Applicatio
 	if !known {
 		return nil, nil
 	}
-	cycle := validation.DependencyCycle(obj, func(key types.NamespacedName) *v1alpha1.ApplicationInstallation {
-		if i := slices.IndexFunc(all, func(i v1alpha1.ApplicationInstallation) bool { return client.ObjectKeyFromObject(&i) == key }); i >= 0 {
-			return &all[i]
-		}
-		return nil
-	})
+	byKey := make(map[types.NamespacedName]*v1alpha1.ApplicationInstallation, len(all))
+	for i := range all {
+		byKey[client.ObjectKeyFromObject(&all[i])] = &all[i]
+	}
+	cycle := validation.DependencyCycle(obj, func(key types.NamespacedName) *v1alpha1.ApplicationInstallation { return byKey[key] })
 	if cycle != nil {
 		return nil, field.Invalid(field.NewPath("spec", "dependsOn"), field.OmitValueType{}, "the installation would wait for itself: "+o.way(obj, cycle))
 	}

@@ -1,6 +1,7 @@
 package applicationinstallation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -239,7 +240,7 @@ func (d *driver) installations(ctx context.Context) ([]v1alpha1.ApplicationInsta
 	}
 	all := slices.Clone(found.Items)
 	slices.SortFunc(all, func(a, b v1alpha1.ApplicationInstallation) int {
-		return strings.Compare(keyOf(&a).String(), keyOf(&b).String())
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
 	return all, nil
 }

@@ -115,12 +115,21 @@ func (d *driver) takeSnapshot(ctx context.Context, s *scope, before v1alpha1.Bef
 	} else if err != nil {
 		return "", fmt.Errorf("look for kind ApplicationSnapshot: %w", err)
 	}
-	namespace := s.current().Namespace
-	key := types.NamespacedName{Namespace: namespace, Name: s.snapshotName()}
+	key := types.NamespacedName{Namespace: s.current().Namespace, Name: s.snapshotName()}
 	d.waits.set(s.key(), append(s.awaits(), awaited{snapshot: key})...)
-	if err := d.snapshots.watch(d); err != nil {
+	known, err := d.snapshots.watch(d)
+	if err != nil {
 		return "", err
 	}
+	name, err := d.findSnapshot(ctx, s, before, key)
+	if at := s.now.Add(atWorkInterval); !known && (s.session.snapshotAt.IsZero() || at.Before(s.session.snapshotAt)) {
+		s.session.snapshotAt = at
+	}
+	return name, err
+}
+
+// findSnapshot is takeSnapshot in a cluster that has the kind.
+func (d *driver) findSnapshot(ctx context.Context, s *scope, before v1alpha1.BeforeUpgrade, key types.NamespacedName) (string, error) {
 	snapshot := &v1alpha1.ApplicationSnapshot{}
 	err := d.readInto(ctx, snapshotResource, key, snapshot)
 	switch {
@@ -133,7 +142,7 @@ func (d *driver) takeSnapshot(ctx context.Context, s *scope, before v1alpha1.Bef
 	case !snapshot.DeletionTimestamp.IsZero():
 		return "", reconcile.Waiting(v1alpha1.SnapshotPendingReason, 0, "waiting for ApplicationSnapshot %s to be gone before another one is taken", key)
 	case snapshot.Status.Phase == v1alpha1.SnapshotReady:
-		if err := d.deleteOld(ctx, s, namespace); err != nil { // no reason not to upgrade
+		if err := d.deleteOld(ctx, s, key.Namespace); err != nil { // no reason not to upgrade
 			ctrl.LoggerFrom(ctx).Error(err, "delete old snapshots")
 		}
 		return key.Name, nil
@@ -144,9 +153,14 @@ func (d *driver) takeSnapshot(ctx context.Context, s *scope, before v1alpha1.Bef
 	}
 }
 
-// snapshotName is the same for each pass before an upgrade, also after a restart.
+// snapshotName is the same for each pass before an upgrade, also after a restart, and another one where the
+// same upgrade is made once more.
 func (s *scope) snapshotName() string {
-	h := sha256.Sum256([]byte(string(s.inst.UID) + " " + s.inst.Status.Begun + " " + s.session.prepared.moved()))
+	from := s.inst.Generation
+	if release := s.inst.Status.Release; release != nil {
+		from = int64(release.Revision)
+	}
+	h := sha256.Sum256(fmt.Appendf(nil, "%s %d %s %s", s.inst.UID, from, s.inst.Status.Begun, s.session.prepared.moved()))
 	return s.inst.Name + "-before-" + hex.EncodeToString(h[:5])
 }
 

@@ -19,20 +19,22 @@ type snapshots struct {
 	ctx context.Context
 
 	mu      sync.Mutex
-	started bool
+	started cache.Informer
 }
 
-func (w *snapshots) watch(d *driver) error {
+// watch reports whether all of them are known. As long as they are not, which may be for the lack of a right to
+// watch them, nobody is woken.
+func (w *snapshots) watch(d *driver) (known bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.started {
-		return nil
+	if w.started != nil {
+		return w.started.HasSynced(), nil
 	}
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationSnapshotKind))
 	informer, err := d.cluster.Cache().GetInformer(w.ctx, object, cache.BlockUntilSynced(false))
 	if err != nil {
-		return fmt.Errorf("watch ApplicationSnapshots: %w", err)
+		return false, fmt.Errorf("watch ApplicationSnapshots: %w", err)
 	}
 	registration, err := informer.AddEventHandler(handle(always, func(o client.Object) {
 		for _, name := range d.waits.of(awaited{snapshot: client.ObjectKeyFromObject(o)}) {
@@ -40,10 +42,10 @@ func (w *snapshots) watch(d *driver) error {
 		}
 	}))
 	if err != nil {
-		return fmt.Errorf("watch ApplicationSnapshots: %w", err)
+		return false, fmt.Errorf("watch ApplicationSnapshots: %w", err)
 	}
 	// Removing the handler fails only if the informer has ended.
 	context.AfterFunc(w.ctx, func() { _ = informer.RemoveEventHandler(registration) })
-	w.started = true
-	return nil
+	w.started = informer
+	return informer.HasSynced(), nil
 }
