@@ -78,9 +78,7 @@ func (d *driver) act(ctx context.Context, s *scope) error {
 		a.abandon()
 	}
 	if a == nil {
-		if s.waits == nil {
-			s.session.prepared = nil
-		}
+		s.session.prepared = nil
 		return d.keepInventory(ctx, s)
 	}
 	result, done := d.perform(s, a)

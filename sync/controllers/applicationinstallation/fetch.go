@@ -148,6 +148,9 @@ func (s *scope) needsFiles() bool {
 	if s.session.prepared != nil && s.session.prepared.digest == s.digest {
 		return false
 	}
+	if a := s.session.awaiting; a.digest == s.digest && a.moved != s.session.installed.moved {
+		return a.over
+	}
 	return s.session.installed.digest != s.digest || s.reinstallDue()
 }
 

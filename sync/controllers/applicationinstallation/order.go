@@ -24,24 +24,50 @@ import (
 // order finds out whether what was prepared may be installed: the installations that it depends on, and
 // those that its definition requires, are ready, and the snapshot is there that is taken before. What is
 // installed stays and is corrected until then, and what was begun does not wait once more.
+//
+// What waits is not kept, because it may take much memory: it is fetched once more when the wait is over.
 func (d *driver) order(ctx context.Context, s *scope) error {
-	got := s.session.prepared
-	if s.session.running != nil || got == nil || s.session.holding.held() || !s.mustInstall(got) || s.inst.Status.Begun == got.moved() {
+	x := s.session
+	if x.running != nil {
+		return nil
+	}
+	next := x.awaiting
+	if got := x.prepared; got != nil {
+		next.digest, next.moved = got.digest, got.moved()
+	}
+	if next.moved == "" || x.holding.held() || !s.isNew(next.digest, next.moved) || s.inst.Status.Begun == next.moved {
+		x.awaiting = awaiting{}
 		d.waits.set(s.key())
 		return nil
 	}
 	d.waits.set(s.key(), s.awaits()...)
+	before := x.awaiting
+	x.awaiting = next
 	for _, step := range []func(context.Context, *scope) error{d.dependencies, d.requirements, d.snapshotFirst} {
 		err := step(ctx, s)
 		if reconcile.ReasonOf(err) == "" && err != nil {
 			return err
 		}
-		if s.waits = err; err != nil {
+		if err != nil {
+			s.waits, x.prepared, x.awaiting.over = err, nil, false
 			return nil
 		}
 	}
 	d.waits.set(s.key())
+	if x.awaiting.over = true; x.prepared == nil && !before.over {
+		d.prepare(s)
+	}
 	return nil
+}
+
+// awaiting is what was prepared for an install or upgrade that waits for others.
+type awaiting struct {
+	// digest and moved are those of what was prepared.
+	digest, moved string
+	// over says that the wait is over.
+	over bool
+	// settled is what the snapshot was taken before, or given up.
+	settled string
 }
 
 // ordered reports whether the installation waits for anything before it is installed or upgraded.

@@ -73,6 +73,9 @@ func (s *scope) takesSnapshots() bool {
 // if there is nothing to take one of, or if it failed and the upgrade goes on without.
 func (d *driver) snapshotFirst(ctx context.Context, s *scope) error {
 	s.session.snapshotAt = time.Time{}
+	if s.session.awaiting.settled == s.session.awaiting.moved {
+		return nil
+	}
 	if !s.takesSnapshots() || s.inst.Status.Application == nil || s.inst.Status.Inventory == nil {
 		return nil
 	}
@@ -87,11 +90,13 @@ func (d *driver) snapshotFirst(ctx context.Context, s *scope) error {
 	case err == nil && name == "":
 		return nil
 	case err == nil:
+		s.session.awaiting.settled = s.session.awaiting.moved
 		s.tell(corev1.EventTypeNormal, v1alpha1.SnapshotTakenReason, fmt.Sprintf("ApplicationSnapshot %s/%s was taken before the upgrade to %s", s.current().Namespace, name, s.resolved.Version))
 		return nil
 	case !errors.As(err, &none):
 		return err
 	case before.Snapshot == v1alpha1.SnapshotTry:
+		s.session.awaiting.settled = s.session.awaiting.moved
 		s.tell(corev1.EventTypeWarning, v1alpha1.SnapshotNotTakenReason, fmt.Sprintf("upgraded to %s without a snapshot: %s", s.resolved.Version, none.why))
 		return nil
 	case none.again:
@@ -160,7 +165,7 @@ func (s *scope) snapshotName() string {
 	if release := s.inst.Status.Release; release != nil {
 		from = int64(release.Revision)
 	}
-	h := sha256.Sum256(fmt.Appendf(nil, "%s %d %s %s", s.inst.UID, from, s.inst.Status.Begun, s.session.prepared.moved()))
+	h := sha256.Sum256(fmt.Appendf(nil, "%s %d %s %s", s.inst.UID, from, s.inst.Status.Begun, s.session.awaiting.moved))
 	return s.inst.Name + "-before-" + hex.EncodeToString(h[:5])
 }
 
