@@ -102,6 +102,22 @@ func deputies(t *testing.T, c *cluster) map[string]deputy {
 			i.Spec.ValuesFrom = []v1alpha1.ValuesReference{{Kind: "Secret", Name: "values"}, {Kind: "ConfigMap", Name: "values"}}
 			return i
 		}, []permission{install, in("", "secrets", "get", "values"), in("", "configmaps", "get", "values")}, nil},
+		"installation, dependsOn": {"its status shows whether others are ready, and conditions more of them", func(ns string) client.Object {
+			i := newInstallation(ns, def.Name, "v1.0.0")
+			i.Spec.DependsOn = []v1alpha1.InstallationDependency{{Name: "db"}, {Name: "cache", Namespace: target}}
+			return i
+		}, []permission{
+			install, inCluster(in(v1alpha1.Group, "applicationinstallations", "get", "cache")),
+		}, nil},
+		"installation, beforeUpgrade": {"snapshots run hooks, or scale to zero, as a class says that may come", func(ns string) client.Object {
+			i := newInstallation(ns, def.Name, "v1.0.0")
+			i.Spec.Namespace = &v1alpha1.TargetNamespace{Name: target}
+			i.Spec.BeforeUpgrade = &v1alpha1.BeforeUpgrade{Snapshot: v1alpha1.SnapshotTry}
+			return i
+		}, []permission{
+			install, inCluster(in("", "namespaces", "install-into", target)), inCluster(in(v1alpha1.Group, "applicationsnapshots", "create")),
+			inCluster(in("", "pods/exec", "create")), inCluster(in("apps", "deployments/scale", "update")), inCluster(in("apps", "statefulsets/scale", "update")),
+		}, nil},
 		"GitSync": {"it acts as a ServiceAccount", func(ns string) client.Object { return newGitSync(ns) },
 			[]permission{in("", "serviceaccounts", "impersonate", "default")}, &createPods},
 		"GitSync, all": {"and reads a Secret, and reaches clusters", func(ns string) client.Object {

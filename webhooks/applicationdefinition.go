@@ -23,6 +23,7 @@ const applicationDefinitionResource = "applicationdefinitions"
 type applicationDefinitions struct {
 	access          *access
 	systemNamespace string
+	order           *order
 }
 
 var _ guard[*v1alpha1.ApplicationDefinition] = &applicationDefinitions{}
@@ -49,7 +50,13 @@ func (d *applicationDefinitions) review(ctx context.Context, obj, old *v1alpha1.
 	} else if obj.IsProvided() {
 		wanted = append(wanted, needsProvided(obj)...)
 	}
-	return nil, d.access.check(ctx, obj, applicationDefinitionResource, wanted)
+	if err := d.access.check(ctx, obj, applicationDefinitionResource, wanted); err != nil {
+		return nil, err
+	}
+	if refused := d.order.reviewDefinition(ctx, obj); refused != nil {
+		return nil, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationDefinitionKind).GroupKind(), obj.Name, field.ErrorList{refused})
+	}
+	return nil, nil
 }
 
 // needs returns the rights to read the Secrets in the system namespace that the sources name.

@@ -26,6 +26,8 @@ type applicationInstallations struct {
 	defaultAccount string
 	// systemNamespace holds what definitions enforce.
 	systemNamespace string
+	order           *order
+	data            *data
 }
 
 var _ defaults[*v1alpha1.ApplicationInstallation] = &applicationInstallations{}
@@ -81,19 +83,23 @@ func (i *applicationInstallations) review(ctx context.Context, obj, old *v1alpha
 		return nil, err
 	}
 	account := obj.GetServiceAccountName(def, i.defaultAccount)
-	wanted := i.needs(obj)
+	wanted := append(i.needs(obj), needsOrder(obj)...)
 	if account != "" {
 		wanted = append(wanted, needsToActAs(obj.Namespace, account, "the installation acts as that ServiceAccount; permission to create pods there is enough"))
 	}
-	if err := i.access.check(ctx, obj, applicationInstallationResource, distinct(wanted)); err != nil {
+	snapshots, warnings, err := i.needsSnapshot(ctx, obj)
+	if err != nil {
 		return nil, err
 	}
-	if def != nil {
-		if errs := validation.ValidateInstallationAccount(obj, def, i.defaultAccount); len(errs) > 0 {
-			return nil, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind).GroupKind(), obj.Name, errs)
-		}
+	if err := i.access.check(ctx, obj, applicationInstallationResource, distinct(append(wanted, snapshots...))); err != nil {
+		return nil, err
 	}
-	warnings, err := i.reviewReference(ctx, obj, old)
+	missing, err := i.reviewSpec(ctx, obj, def)
+	if err != nil {
+		return nil, err
+	}
+	more, err := i.reviewReference(ctx, obj, old)
+	warnings = append(append(warnings, missing...), more...)
 	if err == nil {
 		err = i.reviewValues(ctx, obj, old, def)
 	}
@@ -109,6 +115,25 @@ func (i *applicationInstallations) review(ctx context.Context, obj, old *v1alpha
 			"the definition, which is not known yet, may name any ServiceAccount: set spec.serviceAccountName; permission to create pods there is enough"))
 	}
 	return warnings, i.access.check(ctx, obj, applicationInstallationResource, unknown)
+}
+
+// reviewSpec checks the account, the snapshot before upgrades and the order by the definition, which is nil if
+// it is not known, and by other installations.
+func (i *applicationInstallations) reviewSpec(
+	ctx context.Context, obj *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition,
+) (admission.Warnings, error) {
+	var errs field.ErrorList
+	if def != nil {
+		errs = append(validation.ValidateInstallationAccount(obj, def, i.defaultAccount), validation.ValidateInstallationSnapshot(obj, def)...)
+	}
+	missing, refused := i.order.reviewInstallation(ctx, obj, def)
+	if refused != nil {
+		errs = append(errs, refused)
+	}
+	if len(errs) > 0 {
+		return nil, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind).GroupKind(), obj.Name, errs)
+	}
+	return missing, nil
 }
 
 // reviewReference checks the definition and the version. An installation that comes from

@@ -60,7 +60,7 @@ func dataDeputies(t *testing.T, admin client.Client) map[string]deputy {
 			concat(restore, shown, on(v1alpha1.Group, "hookactions", "list"), exec), nil},
 		"StatefulApplication, installation": {"it installs", restored("applicationinstallations." + v1alpha1.Group),
 			concat(restore, shown, on(v1alpha1.Group, "applicationinstallations", "list"), on(v1alpha1.Group, "applicationdefinitions", "install"),
-				on("", "secrets", "get"), on("", "configmaps", "get")), nil},
+				on("", "secrets", "get"), on("", "configmaps", "get"), exec, scale), nil},
 		"ApplicationRollback": {"it replaces objects and volumes", func(ns string) client.Object {
 			readySnapshot(t, admin, ns, "services")
 			return newRollback(ns, plain.Name)

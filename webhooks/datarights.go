@@ -91,10 +91,13 @@ func needsBeside(namespace string, kind schema.GroupResource) []need {
 		case applicationInstallationResource:
 			// Creating Pods, which the Application takes, is enough to act as any ServiceAccount.
 			const because = "the snapshot holds an ApplicationInstallation"
-			return []need{
+			return append([]need{
 				right(verbInstall, v1alpha1.Group, applicationDefinitionResource, because),
 				right("get", "", "secrets", because+", which may take values from it"), right("get", "", "configmaps", because+", which may take values from it"),
-			}
+				right("get", v1alpha1.Group, applicationInstallationResource, because+", which may depend on others"),
+				right("create", v1alpha1.Group, applicationSnapshotResource, because+", which may have snapshots taken before its upgrades"),
+				needsExec(namespace, because+", whose snapshots may run hooks"),
+			}, needsScale(namespace, because+", whose snapshots may scale workloads to zero")...)
 		}
 		return []need{needs("the snapshot holds objects that act with rights of Waybill", everything(namespace))}
 	}

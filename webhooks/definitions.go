@@ -51,8 +51,15 @@ func (d *definitions) peek(ctx context.Context, name string) *v1alpha1.Applicati
 }
 
 // trim drops from a cached definition what admission never reads: templates with their values, and
-// pictures. It trims Applications as well; other objects stay as they are.
+// pictures; and from an installation all but what it depends on and is of. It trims Applications as well;
+// other objects stay as they are.
 func trim(obj any) (any, error) {
+	if inst, ok := obj.(*v1alpha1.ApplicationInstallation); ok {
+		inst.ManagedFields, inst.Annotations, inst.Labels = nil, nil, nil
+		inst.Spec = v1alpha1.ApplicationInstallationSpec{ApplicationRef: inst.Spec.ApplicationRef, DependsOn: inst.Spec.DependsOn}
+		inst.Status = v1alpha1.ApplicationInstallationStatus{Application: inst.Status.Application}
+		return inst, nil
+	}
 	def, ok := obj.(*v1alpha1.ApplicationDefinition)
 	if !ok {
 		return inject.Trim(obj)

@@ -16,6 +16,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -47,6 +48,7 @@ func Hooks() registration.Hooks {
 		Validating: []registration.Hook{
 			protected("configmaps", writes),
 			protected("secrets", writes),
+			dependents(),
 			{Resource: gitSyncResource, Path: validatePath(gitSyncResource), Operations: writes, Scope: namespaced},
 			{Resource: kubernetesClusterResource, Path: validatePath(kubernetesClusterResource), Operations: writes, Scope: namespaced},
 			{Resource: applicationDefinitionResource, Path: validatePath(applicationDefinitionResource), Operations: everything, Scope: cluster},
@@ -89,11 +91,13 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, o Options, index
 	if err != nil {
 		return err
 	}
+	inOrder := &order{cached: mgr.GetClient()}
 	knownDefinitions := &definitions{cached: mgr.GetClient(), live: mgr.GetAPIReader()}
 	installations := &applicationInstallations{
 		access: reviews, definitions: knownDefinitions, defaultAccount: o.DefaultServiceAccount, systemNamespace: systemNamespace,
-		schemas: &valuesSchemas{live: mgr.GetAPIReader(), namespace: systemNamespace},
+		schemas: &valuesSchemas{live: mgr.GetAPIReader(), namespace: systemNamespace}, order: inOrder, data: &data{reader: mgr.GetAPIReader()},
 	}
+	mgr.GetWebhookServer().Register(validatePath(dependentsPath), &admission.Webhook{Handler: &removals{order: inOrder}})
 	mgr.GetWebhookServer().Register(validatePath(protectedValuesPath), &admission.Webhook{
 		Handler: &protectedValues{access: reviews, users: newValuesUsers(clientset.CoreV1().RESTClient()), live: mgr.GetAPIReader()},
 	})
@@ -112,7 +116,7 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, o Options, index
 		serve(h, v1alpha1.KubernetesClusterKind, kubernetesClusterResource, &kubernetesClusters{
 			access: reviews, definitions: knownDefinitions, live: mgr.GetAPIReader(), systemNamespace: systemNamespace,
 		}),
-		serve(h, v1alpha1.ApplicationDefinitionKind, applicationDefinitionResource, &applicationDefinitions{access: reviews, systemNamespace: systemNamespace}),
+		serve(h, v1alpha1.ApplicationDefinitionKind, applicationDefinitionResource, &applicationDefinitions{access: reviews, systemNamespace: systemNamespace, order: inOrder}),
 		serve(h, v1alpha1.ApplicationInstallationKind, applicationInstallationResource, installations),
 		serve(h, v1alpha1.ApplicationKind, applicationResource, apps),
 		serve(h, v1alpha1.KubernetesApplicationKind, kubernetesApplicationResource, scheduled),
@@ -125,7 +129,7 @@ func Setup(mgr manager.Manager, registry prometheus.Registerer, o Options, index
 			return err
 		}
 	}
-	return addDefinitions(mgr)
+	return addCatalog(mgr)
 }
 
 // serveData registers the kinds of stateful applications.
@@ -169,20 +173,28 @@ func serve[T object](h handlers, kind, resource string, r rules[T]) error {
 	return nil
 }
 
-// definitionsRetry is the interval between attempts to start the cache of definitions while the
-// cluster does not have the CustomResourceDefinition.
-const definitionsRetry = 2 * time.Second
+// catalogRetry is the interval between attempts to start the cache of a kind while the cluster does not
+// have the CustomResourceDefinition.
+const catalogRetry = 2 * time.Second
 
-// addDefinitions fills the cache of definitions. If the cluster does not know the kind yet, the
-// process neither exits nor refuses everything else.
-func addDefinitions(mgr manager.Manager) error {
+// addCatalog fills the caches of definitions and of installations. If the cluster does not know the kinds
+// yet, the process neither exits nor refuses everything else.
+func addCatalog(mgr manager.Manager) error {
+	return errors.Join(
+		addKind(mgr, "definitions", v1alpha1.ApplicationDefinitionKind, &v1alpha1.ApplicationDefinition{}),
+		addKind(mgr, "installations", v1alpha1.ApplicationInstallationKind, &v1alpha1.ApplicationInstallation{}),
+	)
+}
+
+// addKind fills the cache of one kind.
+func addKind(mgr manager.Manager, name, kind string, object client.Object) error {
 	var synced atomic.Bool
 	fill := func(ctx context.Context) error {
-		log := ctrl.LoggerFrom(ctx).WithName("definitions")
-		return wait.PollUntilContextCancel(ctx, definitionsRetry, true, func(ctx context.Context) (bool, error) {
-			informer, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.ApplicationDefinition{}, cache.BlockUntilSynced(false))
+		log := ctrl.LoggerFrom(ctx).WithName(name)
+		return wait.PollUntilContextCancel(ctx, catalogRetry, true, func(ctx context.Context) (bool, error) {
+			informer, err := mgr.GetCache().GetInformer(ctx, object, cache.BlockUntilSynced(false))
 			if err != nil {
-				log.Info("waiting for kind ApplicationDefinition", "error", err.Error())
+				log.Info("waiting for kind "+kind, "error", err.Error())
 				return false, nil
 			}
 			synced.Store(toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced))
@@ -190,11 +202,11 @@ func addDefinitions(mgr manager.Manager) error {
 		})
 	}
 	if err := mgr.Add(everywhere{run: fill}); err != nil {
-		return fmt.Errorf("add cache of definitions: %w", err)
+		return fmt.Errorf("add cache of %s: %w", name, err)
 	}
-	return mgr.AddReadyzCheck("definitions", func(*http.Request) error {
+	return mgr.AddReadyzCheck(name, func(*http.Request) error {
 		if !synced.Load() {
-			return fmt.Errorf("applicationdefinitions are not read yet")
+			return fmt.Errorf("application%s are not read yet", name)
 		}
 		return nil
 	})

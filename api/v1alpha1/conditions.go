@@ -315,6 +315,24 @@ const (
 	// during an action, or objects stay that were to be deleted.
 	ReleaseWarningReason = "ReleaseWarning"
 
+	// DependencyNotReadyReason: an installation of spec.dependsOn is not ready, or its condition is not
+	// true; the message names it. What is installed stays.
+	DependencyNotReadyReason = "DependencyNotReady"
+
+	// RequirementMissingReason: the definition requires another one, of which the cluster has no
+	// installation that is ready in a version that fits. What is installed stays.
+	RequirementMissingReason = "RequirementMissing"
+
+	// SnapshotPendingReason: an upgrade waits for the ApplicationSnapshot that is taken before.
+	SnapshotPendingReason = "SnapshotPending"
+
+	// SnapshotNotTakenReason: no ApplicationSnapshot can be taken before an upgrade, or it has failed. With
+	// snapshot Require, the upgrade waits; with Try, it is an event.
+	SnapshotNotTakenReason = "SnapshotNotTaken"
+
+	// SnapshotTakenReason: of an event: an ApplicationSnapshot was taken before an upgrade.
+	SnapshotTakenReason = "SnapshotTaken"
+
 	// DriftDetectedReason: objects differ from the release.
 	DriftDetectedReason = "DriftDetected"
 
@@ -327,7 +345,7 @@ const (
 	// DependencyNotInstalledReason: a dependency does not exist in the namespace.
 	DependencyNotInstalledReason = "DependencyNotInstalled"
 
-	// DependencyCycleReason: the Application depends on itself through others.
+	// DependencyCycleReason: the Application or ApplicationInstallation depends on itself through others.
 	DependencyCycleReason = "DependencyCycle"
 
 	// OwnershipFailedReason: the ownerReference of a component could not be written; the

@@ -115,6 +115,13 @@ const (
 	// It counts only if the status of that ApplicationRollback lists the object.
 	HeldByAnnotation = "apps.waybill.dev/held-by"
 
+	// BeforeUpgradeLabel is on the ApplicationSnapshots that were taken before upgrades: the name of the
+	// installation. Without it, a snapshot is not deleted when newer ones are there.
+	BeforeUpgradeLabel = "apps.waybill.dev/before-upgrade-of"
+
+	// RequestedAtAnnotation is on the same: what the annotation reconcile-at of the installation was.
+	RequestedAtAnnotation = "apps.waybill.dev/requested-at"
+
 	// SnapshotGroupLabel is on claims while a VolumeGroupSnapshot of them is taken, which selects them by
 	// it.
 	SnapshotGroupLabel = "apps.waybill.dev/snapshot-group"

@@ -43,16 +43,7 @@ func (it *item) refuse(reason, message string) {
 // deliver applies the items, starting with those that others depend on.
 func (r *run) deliver(ctx context.Context) {
 	r.resolveKnown(ctx, usable(r.items))
-	var first, second []*item
-	for _, it := range usable(r.items) {
-		switch it.id.GroupVersionKind().GroupKind() {
-		case crdKind, namespaceKind:
-			first = append(first, it)
-		default:
-			second = append(second, it)
-		}
-	}
-	for _, stage := range [][]*item{first, second} {
+	for _, stage := range stages(usable(r.items)) {
 		if !r.failed() {
 			r.stage(ctx, stage)
 		}

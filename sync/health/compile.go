@@ -15,7 +15,9 @@ import (
 const checkEvery = 100
 
 // environment is the CEL environment of expressions: the one that admission accepts.
-var environment = sync.OnceValues(func() (*celgo.Env, error) {
+var environment = sync.OnceValues(func() (*celgo.Env, error) { return newEnvironment(seen...) })
+
+func newEnvironment(variables ...string) (*celgo.Env, error) {
 	options := []celgo.EnvOption{
 		celgo.HomogeneousAggregateLiterals(),
 		celgo.EagerlyValidateDeclarations(true),
@@ -24,11 +26,11 @@ var environment = sync.OnceValues(func() (*celgo.Env, error) {
 		celgo.OptionalTypes(),
 		ext.Strings(), ext.Sets(), ext.Encoders(),
 	}
-	for _, part := range seen {
-		options = append(options, celgo.Variable(part, celgo.ObjectType("google.protobuf.Struct")))
+	for _, name := range variables {
+		options = append(options, celgo.Variable(name, celgo.ObjectType("google.protobuf.Struct")))
 	}
 	return celgo.NewEnv(options...)
-})
+}
 
 // compile compiles an expression whose result is a boolean.
 func compile(text string) (celgo.Program, error) {
@@ -36,6 +38,10 @@ func compile(text string) (celgo.Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make CEL environment: %w", err)
 	}
+	return compileIn(env, text)
+}
+
+func compileIn(env *celgo.Env, text string) (celgo.Program, error) {
 	checked, issues := env.Compile(text)
 	if issues.Err() != nil {
 		return nil, fmt.Errorf("compile expression %q: %w", text, issues.Err())

@@ -52,7 +52,14 @@ type Hook struct {
 
 	// Scope of the resource.
 	Scope admissionregistrationv1.ScopeType
+
+	// Advises says that the webhook answers with warnings alone: requests go on when nobody answers in
+	// AdviceTimeout. It is of a name of its own, beside that of the webhook which decides.
+	Advises bool
 }
+
+// AdviceTimeout is how long an API server waits for warnings.
+const AdviceTimeout = 2 * time.Second
 
 // Hooks are all hooks that are registered. A version that registers a path no more has to answer there
 // for one version yet: during an upgrade, its predecessor fills the configurations.
@@ -95,16 +102,20 @@ func (h Hooks) mutating(e Endpoint, bundle []byte, inject []Injection, timeout t
 func (h Hooks) validating(e Endpoint, bundle []byte) []admissionregistrationv1.ValidatingWebhook {
 	var webhooks []admissionregistrationv1.ValidatingWebhook
 	for _, hook := range h.Validating {
+		name, policy, timeout := "validate.", admissionregistrationv1.Fail, Timeout
+		if hook.Advises {
+			name, policy, timeout = "advise.", admissionregistrationv1.Ignore, AdviceTimeout
+		}
 		webhooks = append(webhooks, admissionregistrationv1.ValidatingWebhook{
-			Name:                    "validate." + hook.Resource + "." + v1alpha1.Group,
+			Name:                    name + hook.Resource + "." + v1alpha1.Group,
 			ClientConfig:            e.clientConfig(hook.Path, bundle),
 			Rules:                   hook.rules(),
-			FailurePolicy:           ptr.To(admissionregistrationv1.Fail),
+			FailurePolicy:           ptr.To(policy),
 			MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
 			NamespaceSelector:       &metav1.LabelSelector{},
 			ObjectSelector:          &metav1.LabelSelector{MatchLabels: hook.Labels},
 			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
-			TimeoutSeconds:          ptr.To(int32(Timeout / time.Second)),
+			TimeoutSeconds:          ptr.To(int32(timeout / time.Second)),
 			AdmissionReviewVersions: []string{"v1"},
 			MatchConditions:         hook.conditions(),
 		})

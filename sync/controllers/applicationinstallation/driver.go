@@ -120,6 +120,8 @@ func (r *Reconciler) newDriver(ctx context.Context, c *cluster.Cluster) (*driver
 		kernel:     reconcile.NewKernel(minBackoff, maxBackoff),
 		waker:      &reconcile.Waker[ctrl.Request]{},
 		told:       reconcile.NewBell[types.NamespacedName](),
+		waits:      newWaits(),
+		snapshots:  snapshots{ctx: ctx},
 
 		inventories: &inventory.Store{},
 	}
@@ -153,7 +155,9 @@ func (d *driver) notify(owner apply.Owner) {
 func (d *driver) sources(ctx context.Context) []source.Source {
 	installations := source.Kind[client.Object](leasedCache{d.cluster.Cache(), ctx}, &v1alpha1.ApplicationInstallation{},
 		&handler.EnqueueRequestForObject{}, predicate.Or(reconcile.Changed(), heldChanged()))
-	return []source.Source{installations, d.waker.Source()}
+	dependents := source.Kind[client.Object](leasedCache{d.cluster.Cache(), ctx}, &v1alpha1.ApplicationInstallation{},
+		handler.EnqueueRequestsFromMapFunc(d.waiting))
+	return []source.Source{installations, dependents, d.waker.Source()}
 }
 
 // wakeAll wakes every installation of the cluster.

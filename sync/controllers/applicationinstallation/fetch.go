@@ -109,8 +109,8 @@ func (s *scope) lookErr() error {
 	return s.session.lookErr
 }
 
-// unmet returns why what is wanted cannot be had; nil if nothing says so.
-func (s *scope) unmet() error { return cmp.Or(s.missing, s.lookErr()) }
+// unmet returns why what is wanted cannot be had, or not yet; nil if nothing says so.
+func (s *scope) unmet() error { return cmp.Or(s.missing, s.waits, s.lookErr()) }
 
 // backedOff reports whether the source must not be asked yet, because the same question has just
 // failed.
@@ -147,6 +147,9 @@ func (s *scope) looked(err error, backoff func(int) time.Duration) {
 func (s *scope) needsFiles() bool {
 	if s.session.prepared != nil && s.session.prepared.digest == s.digest {
 		return false
+	}
+	if a := s.session.awaiting; a.digest == s.digest && a.moved != s.session.installed.moved {
+		return a.over
 	}
 	return s.session.installed.digest != s.digest || s.reinstallDue()
 }

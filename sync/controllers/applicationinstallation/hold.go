@@ -312,6 +312,7 @@ func (s *scope) takeReturn(a *action, result acted) {
 		return
 	}
 	x.holding.hold.RolledBack, x.holding.hold.Message = true, result.notReturned
+	s.inst.Status.Begun = "" // what is installed next is another upgrade
 	x.failure, x.givenUp, x.givingUp, x.install = nil, "", "", attempts{requested: a.requested}
 	x.healthAwaited = time.Time{}
 	s.showHold()

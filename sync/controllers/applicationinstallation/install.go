@@ -30,13 +30,19 @@ func (d *driver) recordIntent(ctx context.Context, s *scope) error {
 	}
 	s.inst.Status.Application, s.inst.Status.HealthAwaitedSince = &resolved, sinceOf(s.session.healthAwaited)
 	s.inst.Status.OptionalValues = s.optional
+	s.noteBegun(got.moved())
 	s.session.givenUp, s.inst.Status.GivenUp = "", ""
 	return s.pass.Write(ctx)
 }
 
-// mustInstall reports whether what was prepared is to be installed.
+// mustInstall reports whether what was prepared is to be installed now.
 func (s *scope) mustInstall(got *prepared) bool {
-	return got.digest == s.digest && (got.moved() != s.session.installed.moved || s.reinstallDue())
+	return s.waits == nil && s.isNew(got.digest, got.moved())
+}
+
+// isNew reports whether an input is wanted and not installed, or is to be tried again.
+func (s *scope) isNew(digest, moved string) bool {
+	return digest == s.digest && (moved != s.session.installed.moved || s.reinstallDue())
 }
 
 // reinstallDue reports whether to try the install again that has failed. While a rollback has failed,

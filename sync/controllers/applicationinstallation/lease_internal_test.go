@@ -65,7 +65,7 @@ func TestDriver_leavesNoHandlerInTheCache(t *testing.T) {
 	require.NoError(t, err)
 
 	ctx, pause := context.WithCancel(t.Context())
-	d := &driver{cluster: local, waker: &reconcile.Waker[ctrl.Request]{}}
+	d := &driver{cluster: local, waker: &reconcile.Waker[ctrl.Request]{}, waits: newWaits()}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 	t.Cleanup(queue.ShutDown)
 	for _, watch := range d.sources(ctx) {
@@ -74,7 +74,7 @@ func TestDriver_leavesNoHandlerInTheCache(t *testing.T) {
 			require.NoError(t, syncing.WaitForSync(t.Context()))
 		}
 	}
-	require.EqualValues(t, 1, handlers.Load())
+	require.EqualValues(t, 2, handlers.Load(), "of what is reconciled, and of what waits for it")
 	pause()
 	require.Eventually(t, func() bool { return handlers.Load() == 0 }, env.Limit, time.Millisecond)
 }

@@ -167,7 +167,7 @@ func (s *scope) takeInstall(got *prepared, result acted) {
 	if x.prepared == got {
 		x.prepared = nil
 	}
-	x.failure, x.givingUp = result.failure, ""
+	x.failure, x.givingUp, x.awaiting = result.failure, "", awaiting{}
 	if result.wrote {
 		x.healthAwaited = awaitedFrom(s.options())
 	}

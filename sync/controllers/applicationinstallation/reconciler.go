@@ -87,10 +87,13 @@ type driver struct {
 	waker    *reconcile.Waker[ctrl.Request]
 	sessions reconcile.Sessions[types.UID, session]
 	// met has the UID of each installation that passes have seen.
-	met      reconcile.Sessions[types.NamespacedName, types.UID]
-	acts     *reconcile.Jobs[jobKey, acted]
-	methods  map[v1alpha1.Method]method
-	watching *contentWatches
+	met reconcile.Sessions[types.NamespacedName, types.UID]
+	// waits has the installations that wait for others.
+	waits     *waits
+	snapshots snapshots
+	acts      *reconcile.Jobs[jobKey, acted]
+	methods   map[v1alpha1.Method]method
+	watching  *contentWatches
 	// begun is what the hub keeps of what was installed in the cluster.
 	begun begun
 	// told counts the changes that others made to what an installation installed.
@@ -150,6 +153,7 @@ func (d *driver) run(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 		d.restore,
 		d.want,
 		d.heed,
+		d.order,
 		d.recordIntent,
 		d.act,
 	} {

@@ -45,6 +45,8 @@ type scope struct {
 	obsolete *v1alpha1.Inventory
 	// missing is why what is wanted is not known; set by want.
 	missing error
+	// waits is why what was prepared is not installed yet; set by order.
+	waits error
 	// pending is set by a step that waits for a job, which ends with an event.
 	pending bool
 	// fetching is set by prepare while a source is being asked, which ends with an event.
@@ -81,7 +83,7 @@ func (s *scope) method() v1alpha1.Method {
 func (s *scope) isDue(at time.Time) bool { return !at.IsZero() && !at.After(s.now) }
 
 // requeueAfter returns the time until the earliest of these: the next look at a moving source, the
-// next comparison, the next tries, the next look at a rollback, and the time by which objects must be healthy.
+// next comparison, the next tries, the next look at a rollback or a snapshot, and the time by which objects must be healthy.
 func (s *scope) requeueAfter() time.Duration {
-	return reconcile.UntilNext(s.now, s.session.look.At, s.session.compareAt, s.session.install.At, s.session.correction.At, s.healthDue(), s.session.holding.at)
+	return reconcile.UntilNext(s.now, s.session.look.At, s.session.compareAt, s.session.install.At, s.session.correction.At, s.healthDue(), s.session.holding.at, s.session.snapshotAt)
 }

@@ -79,6 +79,12 @@ type session struct {
 	healthAwaited time.Time
 	// unseen says that the time for that ran out while the cluster was lost.
 	unseen bool
+	// awaiting is what was prepared and waits for others; empty if nothing does.
+	awaiting awaiting
+	// snapshotAt is when to look again at the snapshot that an upgrade waits for; zero for only when it changes.
+	snapshotAt time.Time
+	// leftSince is when it was first seen that the installation is being deleted while others depend on it.
+	leftSince time.Time
 	// uninstalling says that an uninstall has begun.
 	uninstalling bool
 }

@@ -46,6 +46,7 @@ func (d *driver) report(s *scope) (reconcile.Outcome, error) {
 	outcome, err := d.reportAll(s)
 	outcome.Unhandled = s.fetching != fetchingNothing
 	s.inst.Status.GivenUp = s.session.givenUp
+	s.noteInstalled()
 	s.inst.Status.HealthAwaitedSince = sinceOf(s.session.healthAwaited)
 	return outcome, err
 }

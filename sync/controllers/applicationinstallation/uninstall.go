@@ -27,6 +27,9 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 	s.resolved = *app
 	s.resolved.ServiceAccountName = cmp.Or(s.inst.Spec.ServiceAccountName, app.ServiceAccountName)
 	s.session.prepared = nil
+	if err := d.dependentsGone(ctx, s); err != nil {
+		return reconcile.Outcome{}, err
+	}
 	s.session.beginUninstall()
 	if s.backsOff(s.session.install) {
 		return reconcile.Outcome{}, d.remaining(s)
@@ -108,6 +111,7 @@ func (d *driver) forget(name types.NamespacedName) {
 	d.acts.Drop(key)
 	d.applier.Forget(d.owner(gone))
 	d.told.Forget(name)
+	d.waits.set(name)
 	d.inventories.Forget(gone)
 	d.sessions.Drop(*uid)
 	d.kernel.Forget(*uid)

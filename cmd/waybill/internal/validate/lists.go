@@ -29,7 +29,7 @@ func checkReferences(entries []validation.InitialInstallation, kc *v1alpha1.Kube
 		if entries[i].Object == nil {
 			continue
 		}
-		definition := known[entries[i].Object.Spec.ApplicationRef.Name]
+		definition := known.definitions[entries[i].Object.Spec.ApplicationRef.Name]
 		if definition == nil {
 			continue
 		}
