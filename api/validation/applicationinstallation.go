@@ -50,6 +50,7 @@ func ValidateApplicationInstallation(obj, old *v1alpha1.ApplicationInstallation)
 	errs = append(errs, validateInterval(spec.ReconciliationInterval, specPath.Child("reconciliationInterval"))...)
 	errs = append(errs, validateDeployOptions(spec.DeployOptions, specPath.Child("deployOptions"))...)
 	errs = append(errs, validateAccount(spec.ServiceAccountName)...)
+	errs = append(errs, validateIgnoredDifferences(spec.IgnoreDifferences)...)
 	if old == nil {
 		return errs
 	}

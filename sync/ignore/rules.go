@@ -1,0 +1,144 @@
+package ignore
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/resid"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// Rules say which fields of which objects are ignored. Nil ignores nothing. They are not changed, so
+// they may be shared.
+type Rules struct{ rules []rule }
+
+type rule struct {
+	target              *types.SelectorRegex
+	labels, annotations labels.Selector
+	pointers            Pointers
+}
+
+// Pointers name fields of one object. Nil names none.
+type Pointers []pointer
+
+// pointer is a JSON pointer: the keys, and the numbers of list items, on the way to a field.
+type pointer []string
+
+// Compile returns the rules of a spec; nil for none. An error says which entry is wrong.
+func Compile(list []v1alpha1.IgnoredDifference) (*Rules, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	compiled := &Rules{}
+	for i, ignored := range list {
+		one, err := compile(ignored)
+		if err != nil {
+			return nil, fmt.Errorf("spec.ignoreDifferences[%d]: %w", i, err)
+		}
+		compiled.rules = append(compiled.rules, one)
+	}
+	return compiled, nil
+}
+
+func compile(ignored v1alpha1.IgnoredDifference) (rule, error) {
+	target := v1alpha1.DifferenceTarget{}
+	if ignored.Target != nil {
+		target = *ignored.Target
+	}
+	one := rule{}
+	var err error
+	one.target, err = types.NewSelectorRegex(&types.Selector{ResId: resid.ResId{
+		Gvk:  resid.Gvk{Group: target.Group, Version: target.Version, Kind: target.Kind},
+		Name: target.Name, Namespace: target.Namespace,
+	}})
+	if err != nil {
+		return one, fmt.Errorf("target: %w", err)
+	}
+	if one.labels, err = labels.Parse(target.LabelSelector); err != nil {
+		return one, fmt.Errorf("target.labelSelector: %w", err)
+	}
+	if one.annotations, err = labels.Parse(target.AnnotationSelector); err != nil {
+		return one, fmt.Errorf("target.annotationSelector: %w", err)
+	}
+	for _, text := range ignored.JSONPointers {
+		p, err := parse(text)
+		if err != nil {
+			return one, err
+		}
+		one.pointers = append(one.pointers, p)
+	}
+	return one, nil
+}
+
+// unescape gives the parts of a JSON pointer their meaning.
+var unescape = strings.NewReplacer("~1", "/", "~0", "~")
+
+func parse(text string) (pointer, error) {
+	rest, absolute := strings.CutPrefix(text, "/")
+	if !absolute {
+		return nil, fmt.Errorf("jsonPointers: %q does not begin with /", text)
+	}
+	p := pointer(strings.Split(rest, "/"))
+	for i := range p {
+		p[i] = unescape.Replace(p[i])
+	}
+	return p, nil
+}
+
+// Of returns which fields of an object are ignored, by what its source says of it. The namespace is the
+// one that it is written to.
+func (r *Rules) Of(object *unstructured.Unstructured, namespace string) Pointers {
+	if r == nil {
+		return nil
+	}
+	var all Pointers
+	for _, one := range r.rules {
+		if one.matches(object, namespace) {
+			all = append(all, one.pointers...)
+		}
+	}
+	slices.SortFunc(all, compare)
+	return slices.CompactFunc(all, func(a, b pointer) bool { return slices.Equal(a, b) })
+}
+
+// compare orders pointers so that what one of them removes does not change what those after it name: of
+// list items, the last comes first, and what is in an item before the item.
+func compare(a, b pointer) int {
+	for i := range min(len(a), len(b)) {
+		m, errA := strconv.Atoi(a[i])
+		n, errB := strconv.Atoi(b[i])
+		if errA == nil && errB == nil && m != n {
+			return n - m
+		}
+		if c := strings.Compare(a[i], b[i]); c != 0 {
+			return c
+		}
+	}
+	return len(b) - len(a)
+}
+
+func (r rule) matches(object *unstructured.Unstructured, namespace string) bool {
+	gvk := object.GroupVersionKind()
+	return r.target.MatchGvk(resid.Gvk{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}) &&
+		r.target.MatchName(object.GetName()) && r.target.MatchNamespace(namespace) &&
+		(r.labels.Empty() || r.labels.Matches(labels.Set(object.GetLabels()))) &&
+		(r.annotations.Empty() || r.annotations.Matches(labels.Set(object.GetAnnotations())))
+}
+
+// String identifies the pointers, whatever the order of their entries.
+func (p Pointers) String() string {
+	var text strings.Builder
+	for _, one := range p {
+		for _, part := range one {
+			fmt.Fprintf(&text, "/%q", part)
+		}
+		text.WriteByte('\n')
+	}
+	return text.String()
+}
