@@ -12,7 +12,10 @@ import (
 // not changed. Of the fields that are named, those that others manage are left out, so that they are
 // given up; those that the manager alone has applied are as they are, because leaving them out would
 // remove them. What others have set to another value than applied is theirs alone.
-func (p Pointers) ToApply(wanted map[string]any, live *unstructured.Unstructured, manager string) (map[string]any, error) {
+func (p *Pointers) ToApply(wanted map[string]any, live *unstructured.Unstructured, manager string) (map[string]any, error) {
+	if p == nil {
+		return wanted, nil
+	}
 	managed, err := ownersOf(live, manager)
 	if err != nil {
 		return nil, err
@@ -22,7 +25,10 @@ func (p Pointers) ToApply(wanted map[string]any, live *unstructured.Unstructured
 
 // ToMerge returns what is wanted with the fields that are named as they are in a live object, for a patch
 // that sets what differs. wanted is not changed.
-func (p Pointers) ToMerge(wanted map[string]any, live *unstructured.Unstructured) (map[string]any, error) {
+func (p *Pointers) ToMerge(wanted map[string]any, live *unstructured.Unstructured) (map[string]any, error) {
+	if p == nil {
+		return wanted, nil
+	}
 	managed, err := ownersOf(live, "")
 	if err != nil {
 		return nil, err
@@ -32,13 +38,16 @@ func (p Pointers) ToMerge(wanted map[string]any, live *unstructured.Unstructured
 
 // Without returns what was wanted before, without the fields that are named, so that they are not removed
 // when they are no longer wanted. before is not changed.
-func (p Pointers) Without(before map[string]any) map[string]any {
+func (p *Pointers) Without(before map[string]any) map[string]any {
+	if p == nil {
+		return before
+	}
 	return p.replace(before, &unstructured.Unstructured{}, owners{}, nil)
 }
 
-func (p Pointers) replace(wanted map[string]any, live *unstructured.Unstructured, managed owners, by func(*place) (any, bool)) map[string]any {
+func (p *Pointers) replace(wanted map[string]any, live *unstructured.Unstructured, managed owners, by func(*place) (any, bool)) map[string]any {
 	out := runtime.DeepCopyJSON(wanted)
-	for _, one := range p {
+	for _, one := range p.list {
 		at := place{wanted: out, live: live.Object, exists: live.Object != nil, owners: managed, by: by}
 		at.replace(one)
 	}

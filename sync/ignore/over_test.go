@@ -21,7 +21,7 @@ func parse(t *testing.T, text string) *unstructured.Unstructured {
 	return object
 }
 
-func pointers(t *testing.T, object *unstructured.Unstructured, list ...string) ignore.Pointers {
+func pointers(t *testing.T, object *unstructured.Unstructured, list ...string) *ignore.Pointers {
 	t.Helper()
 	rules, err := ignore.Compile([]v1alpha1.IgnoredDifference{{JSONPointers: list}})
 	require.NoError(t, err)

@@ -1,10 +1,12 @@
 package ignore
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -14,18 +16,29 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// Rules say which fields of which objects are ignored. Nil ignores nothing. They are not changed, so
-// they may be shared.
-type Rules struct{ rules []rule }
+// maxRules is how many rules a spec may have.
+const maxRules = 50
+
+// Rules say which fields of which objects are ignored. Nil ignores nothing. They may be shared.
+type Rules struct {
+	rules []rule
+
+	mu sync.Mutex
+	// known has what sets of rules name together, by a bit for each rule: most objects have one of a few.
+	known map[uint64]*Pointers
+}
 
 type rule struct {
 	target              *types.SelectorRegex
 	labels, annotations labels.Selector
-	pointers            Pointers
+	pointers            []pointer
 }
 
-// Pointers name fields of one object. Nil names none.
-type Pointers []pointer
+// Pointers name fields of one object. Nil names none. They are not changed.
+type Pointers struct {
+	list   []pointer
+	digest string
+}
 
 // pointer is a JSON pointer: the keys, and the numbers of list items, on the way to a field.
 type pointer []string
@@ -35,7 +48,10 @@ func Compile(list []v1alpha1.IgnoredDifference) (*Rules, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
-	compiled := &Rules{}
+	if len(list) > maxRules {
+		return nil, fmt.Errorf("spec.ignoreDifferences: must have at most %d items", maxRules)
+	}
+	compiled := &Rules{known: make(map[uint64]*Pointers)}
 	for i, ignored := range list {
 		one, err := compile(ignored)
 		if err != nil {
@@ -93,18 +109,43 @@ func parse(text string) (pointer, error) {
 
 // Of returns which fields of an object are ignored, by what its source says of it. The namespace is the
 // one that it is written to.
-func (r *Rules) Of(object *unstructured.Unstructured, namespace string) Pointers {
+func (r *Rules) Of(object *unstructured.Unstructured, namespace string) *Pointers {
 	if r == nil {
 		return nil
 	}
-	var all Pointers
-	for _, one := range r.rules {
+	var set uint64
+	for i, one := range r.rules {
 		if one.matches(object, namespace) {
-			all = append(all, one.pointers...)
+			set |= 1 << i
 		}
 	}
-	slices.SortFunc(all, compare)
-	return slices.CompactFunc(all, func(a, b pointer) bool { return slices.Equal(a, b) })
+	if set == 0 {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known[set] == nil {
+		r.known[set] = r.join(set)
+	}
+	return r.known[set]
+}
+
+// join returns what a set of rules names.
+func (r *Rules) join(set uint64) *Pointers {
+	p := &Pointers{}
+	for i, one := range r.rules {
+		if set&(1<<i) != 0 {
+			p.list = append(p.list, one.pointers...)
+		}
+	}
+	slices.SortFunc(p.list, compare)
+	p.list = slices.CompactFunc(p.list, func(a, b pointer) bool { return slices.Equal(a, b) })
+	digest := sha256.New()
+	for _, one := range p.list {
+		fmt.Fprintf(digest, "%q\n", []string(one))
+	}
+	p.digest = string(digest.Sum(nil)[:16])
+	return p
 }
 
 // compare orders pointers so that what one of them removes does not change what those after it name: of
@@ -131,14 +172,10 @@ func (r rule) matches(object *unstructured.Unstructured, namespace string) bool 
 		(r.annotations.Empty() || r.annotations.Matches(labels.Set(object.GetAnnotations())))
 }
 
-// String identifies the pointers, whatever the order of their entries.
-func (p Pointers) String() string {
-	var text strings.Builder
-	for _, one := range p {
-		for _, part := range one {
-			fmt.Fprintf(&text, "/%q", part)
-		}
-		text.WriteByte('\n')
+// Digest identifies the fields, whatever the order in which rules name them; empty for none.
+func (p *Pointers) Digest() string {
+	if p == nil {
+		return ""
 	}
-	return text.String()
+	return p.digest
 }
