@@ -12,7 +12,7 @@ import (
 )
 
 // payload returns the JSON to apply. With a uid, the API server refuses it unless the live object has
-// that uid. If fields of that are ignored, they are left to others, or applied as they are now; so the
+// that uid. If fields of that are ignored, they are left to others, or applied as they are now. Then the
 // object must not have changed since, or what somebody sets at this very moment would be set back.
 func (r *run) payload(ctx context.Context, it *item, uid types.UID) ([]byte, error) {
 	if uid == "" || it.ignored == nil {
@@ -25,18 +25,32 @@ func (r *run) payload(ctx context.Context, it *item, uid types.UID) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	body, err := it.ignored.ToApply(it.body, live, v1alpha1.FieldManager)
+	body, repeats, err := it.ignored.ToApply(it.body, live, v1alpha1.FieldManager)
 	if err != nil {
 		return nil, err
 	}
-	return payloadFor(body, map[string]any{"uid": string(uid), "resourceVersion": live.GetResourceVersion()})
+	known := map[string]any{"uid": string(uid)}
+	if repeats {
+		known["resourceVersion"] = live.GetResourceVersion()
+	}
+	return payloadFor(body, known)
 }
 
-// looks returns how often an object is looked at again that others have written meanwhile. An object with
-// ignored fields is written as it was seen, which those others may do all the time.
+// gaveUp reports whether an apply has changed nothing of what is ours, but at most left ignored fields to
+// others. Its controller may have written the object meanwhile.
+func (it *item) gaveUp(applied *live) bool {
+	before := it.sight.live
+	return it.sight.appliedAs(it.desired) && before.fields == applied.fields && before.owner == applied.owner
+}
+
+// maxRepeats is how often an object with ignored fields is looked at again: its controller may write its
+// status all the time.
+const maxRepeats = 10
+
+// looks returns how often an object is looked at again that others have written meanwhile.
 func (it *item) looks() int {
 	if it.ignored != nil {
-		return maxLooks
+		return maxRepeats
 	}
 	return 1
 }

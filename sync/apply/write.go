@@ -156,7 +156,7 @@ func (it *item) actionFor(applied *live) Action {
 	switch {
 	case before == nil:
 		return Created
-	case before.version == applied.version:
+	case before.version == applied.version, it.ignored != nil && it.gaveUp(applied):
 		return ""
 	case it.sight.appliedAs(it.desired):
 		return Corrected

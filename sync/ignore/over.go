@@ -11,16 +11,22 @@ import (
 // ToApply returns what a manager server-side-applies over a live object instead of what is wanted, which is
 // not changed. Of the fields that are named, those that others manage are left out, so that they are
 // given up; those that the manager alone has applied are as they are, because leaving them out would
-// remove them. What others have set to another value than applied is theirs alone.
-func (p *Pointers) ToApply(wanted map[string]any, live *unstructured.Unstructured, manager string) (map[string]any, error) {
+// remove them. What others have set to another value than applied is theirs alone. repeats reports whether
+// anything of the live object is applied again: if somebody sets that meanwhile, it is set back.
+func (p *Pointers) ToApply(wanted map[string]any, live *unstructured.Unstructured, manager string) (applied map[string]any, repeats bool, err error) {
 	if p == nil {
-		return wanted, nil
+		return wanted, false, nil
 	}
 	managed, err := ownersOf(live, manager)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return p.replace(wanted, live, managed, (*place).owned), nil
+	applied = p.replace(wanted, live, managed, func(at *place) (any, bool) {
+		value, found := at.owned()
+		repeats = repeats || found
+		return value, found
+	})
+	return applied, repeats, nil
 }
 
 // ToMerge returns what is wanted with the fields that are named as they are in a live object, for a patch

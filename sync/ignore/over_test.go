@@ -91,63 +91,66 @@ func TestPointers_overALiveObject(t *testing.T) {
 		// field, by its path of keys and indices, is what is applied, or merged; nil for nothing.
 		field          []any
 		applied, merge any
+		// repeats: what is applied is what the cluster has.
+		repeats bool
 	}{
 		"SomebodyElses": {
-			"others manage it: it is given up", []string{"/spec/replicas"}, []any{"spec", "replicas"}, nil, int64(9),
+			"others manage it: it is given up", []string{"/spec/replicas"}, []any{"spec", "replicas"}, nil, int64(9), false,
 		},
 		"OursAlone": {
-			"to leave it out would remove it", []string{"/metadata/annotations/checksum"}, []any{"metadata", "annotations", "checksum"}, "two", "two",
+			"to leave it out would remove it", []string{"/metadata/annotations/checksum"}, []any{"metadata", "annotations", "checksum"}, "two", "two", true,
 		},
 		"NobodysYet": {
 			"the source names it, the cluster does not have it: that is how others left it",
-			[]string{"/spec/minReadySeconds"}, []any{"spec", "minReadySeconds"}, nil, nil,
+			[]string{"/spec/minReadySeconds"}, []any{"spec", "minReadySeconds"}, nil, nil, false,
 		},
 		"NotWanted": {
-			"the source does not name it, and we manage it: it stays", []string{"/spec/paused"}, []any{"spec", "paused"}, true, true,
+			"the source does not name it, and we manage it: it stays", []string{"/spec/paused"}, []any{"spec", "paused"}, true, true, true,
 		},
 		"InAnItem": {
 			"the item is found by its name, wherever the list has it", []string{"/spec/template/spec/containers/0/image"},
-			[]any{"spec", "template", "spec", "containers", 0, "image"}, nil, "web:7",
+			[]any{"spec", "template", "spec", "containers", 0, "image"}, nil, "web:7", false,
 		},
 		"OursInAnItem": {
 			"a list without keys is one field", []string{"/spec/template/spec/containers/0/args"},
-			[]any{"spec", "template", "spec", "containers", 0, "args"}, []any{"two"}, []any{"two"},
+			[]any{"spec", "template", "spec", "containers", 0, "args"}, []any{"two"}, []any{"two"}, true,
 		},
 		"InAListWithoutKeys": {
 			"and so is what is in it", []string{"/spec/template/spec/containers/0/args/0"},
-			[]any{"spec", "template", "spec", "containers", 0, "args"}, []any{"two"}, []any{"two"},
+			[]any{"spec", "template", "spec", "containers", 0, "args"}, []any{"two"}, []any{"two"}, true,
 		},
 		"KeyOfAnItem": {
 			"an item without its keys would be none", []string{"/spec/template/spec/containers/0/name"},
-			[]any{"spec", "template", "spec", "containers", 0, "name"}, "web", "web",
+			[]any{"spec", "template", "spec", "containers", 0, "name"}, "web", "web", true,
 		},
 		"DefaultedKey": {
 			"the source leaves out a key that has a default", []string{"/spec/template/spec/containers/0/ports/0/hostPort"},
-			[]any{"spec", "template", "spec", "containers", 0, "ports", 0, "containerPort"}, int64(80), int64(80),
+			[]any{"spec", "template", "spec", "containers", 0, "ports", 0, "containerPort"}, int64(80), int64(80), false,
 		},
 		"InANewItem": {
 			"an item that is not there yet is added as the source has it", []string{"/spec/template/spec/containers/1/image"},
-			[]any{"spec", "template", "spec", "containers", 1, "image"}, "extra:1", "extra:1",
+			[]any{"spec", "template", "spec", "containers", 1, "image"}, "extra:1", "extra:1", false,
 		},
 		"NoSuchItem": {
-			"the source has no such item", []string{"/spec/template/spec/containers/7/image"}, []any{"spec", "replicas"}, int64(2), int64(2),
+			"the source has no such item", []string{"/spec/template/spec/containers/7/image"}, []any{"spec", "replicas"}, int64(2), int64(2), false,
 		},
 		"NoSuchParent": {
-			"the source has nothing there", []string{"/data/key"}, []any{"spec", "replicas"}, int64(2), int64(2),
+			"the source has nothing there", []string{"/data/key"}, []any{"spec", "replicas"}, int64(2), int64(2), false,
 		},
 		"NotANumber": {
-			"a list has no keys", []string{"/spec/template/spec/containers/web/image"}, []any{"spec", "replicas"}, int64(2), int64(2),
+			"a list has no keys", []string{"/spec/template/spec/containers/web/image"}, []any{"spec", "replicas"}, int64(2), int64(2), false,
 		},
 		"BeyondAText": {
 			"there is nothing in a text", []string{"/spec/template/spec/containers/0/image/0"},
-			[]any{"spec", "template", "spec", "containers", 0, "image"}, "web:1", "web:1",
+			[]any{"spec", "template", "spec", "containers", 0, "image"}, "web:1", "web:1", false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wanted, live := parse(t, wantedText), parse(t, liveText)
 			p := pointers(t, wanted, tc.pointers...)
-			applied, err := p.ToApply(wanted.Object, live, "waybill")
+			applied, repeats, err := p.ToApply(wanted.Object, live, "waybill")
 			require.NoError(t, err)
+			assert.Equal(t, tc.repeats, repeats, tc.reason)
 			assert.Equal(t, tc.applied, lookUp(applied, tc.field...), "applied: "+tc.reason)
 			merged, err := p.ToMerge(wanted.Object, live)
 			require.NoError(t, err)
@@ -174,7 +177,7 @@ func lookUp(in any, way ...any) any {
 func TestPointers_aWholeList(t *testing.T) {
 	wanted, live := parse(t, wantedText), parse(t, liveText)
 	p := pointers(t, wanted, "/spec/template/spec/containers")
-	applied, err := p.ToApply(wanted.Object, live, "waybill")
+	applied, _, err := p.ToApply(wanted.Object, live, "waybill")
 	require.NoError(t, err)
 	assert.Equal(t, []any{map[string]any{
 		"name": "web", "args": []any{"two"}, "ports": []any{map[string]any{"containerPort": int64(80), "protocol": "TCP"}},
@@ -215,7 +218,7 @@ metadata:
   labels: {theirs: x}
 data: {both: "1", ours: "2"}`)
 	wanted := parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {}, finalizers: [ours, both]}, data: {both: "0", ours: "0"}}`)
-	applied, err := pointers(t, wanted, "/data", "/metadata/finalizers", "/metadata/labels/theirs").ToApply(wanted.Object, live, "waybill")
+	applied, _, err := pointers(t, wanted, "/data", "/metadata/finalizers", "/metadata/labels/theirs").ToApply(wanted.Object, live, "waybill")
 	require.NoError(t, err)
 	assert.Equal(t, map[string]any{"ours": "2"}, applied["data"])
 	assert.Equal(t, map[string]any{"name": "a", "labels": map[string]any{}, "finalizers": []any{"ours"}}, applied["metadata"])

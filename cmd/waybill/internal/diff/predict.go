@@ -187,7 +187,7 @@ func (d delivery) withoutIgnored(wanted, live *unstructured.Unstructured) (*unst
 		return applied, nil
 	}
 	var err error
-	applied.Object, err = d.ignored.Of(wanted, wanted.GetNamespace()).ToApply(applied.Object, live, d.managerOf(live))
+	applied.Object, _, err = d.ignored.Of(wanted, wanted.GetNamespace()).ToApply(applied.Object, live, d.managerOf(live))
 	return applied, err
 }
 
