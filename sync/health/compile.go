@@ -30,6 +30,9 @@ var environment = sync.OnceValues(func() (*celgo.Env, error) {
 	return celgo.NewEnv(options...)
 })
 
+// program is a compiled expression.
+type program = celgo.Program
+
 // compile compiles an expression whose result is a boolean.
 func compile(text string) (celgo.Program, error) {
 	env, err := environment()
