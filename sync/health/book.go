@@ -47,9 +47,9 @@ type Entry struct {
 // Book has the rules of kinds beyond those that kstatus and this package know. It is not changed once
 // it is made.
 type Book struct {
-	exact map[schema.GroupKind]*expressed
+	exact map[schema.GroupKind]*Rule
 	// wide are those for several groups, or all kinds of one, in the order in which they are asked.
-	wide []*expressed
+	wide []*Rule
 }
 
 //go:embed known.yaml
@@ -76,7 +76,7 @@ func Known() []Entry {
 // NewBook returns the rules of some files, by name, and what is wrong with those that are left out. Of two
 // rules for a kind, the one that is read later wins, in the order of the names.
 func NewBook(files map[string]string) (*Book, error) {
-	book := &Book{exact: map[schema.GroupKind]*expressed{}}
+	book := &Book{exact: map[schema.GroupKind]*Rule{}}
 	var errs []error
 	read := 0
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -104,6 +104,23 @@ func (b *Book) over(other *Book) *Book {
 	return both
 }
 
+// like returns the rules with those of another book where these say the same.
+func (b *Book) like(other *Book) *Book {
+	for gk, rule := range b.exact {
+		if known := other.exact[gk]; known.says(rule) {
+			b.exact[gk] = known
+		}
+	}
+	for i, rule := range b.wide {
+		for _, known := range other.wide {
+			if known.Group == rule.Group && slices.Equal(known.Kinds, rule.Kinds) && known.says(rule) {
+				b.wide[i] = known
+			}
+		}
+	}
+	return b
+}
+
 func decode(text string) ([]Entry, error) {
 	if err := expansion.Text([]byte(text), expansion.DefaultLimits()); err != nil {
 		return nil, err
@@ -129,7 +146,7 @@ func (b *Book) add(entry Entry) error {
 	if entry.Current == "" {
 		return errors.New("current is missing")
 	}
-	rule := &expressed{Entry: entry}
+	rule := &Rule{Entry: entry}
 	for _, part := range []struct {
 		name, text string
 		to         *program
@@ -164,7 +181,7 @@ func (b *Book) add(entry Entry) error {
 }
 
 // find returns the rule of a kind; nil for none.
-func (b *Book) find(gk schema.GroupKind) *expressed {
+func (b *Book) find(gk schema.GroupKind) *Rule {
 	if rule := b.exact[gk]; rule != nil {
 		return rule
 	}
@@ -180,28 +197,28 @@ func (b *Book) find(gk schema.GroupKind) *expressed {
 }
 
 // isOf reports whether a rule for several groups, or all kinds of one, is about a kind.
-func (e *expressed) isOf(gk schema.GroupKind) bool {
+func (e *Rule) isOf(gk schema.GroupKind) bool {
 	domain, wide := strings.CutPrefix(e.Group, "*")
 	of := e.Group == gk.Group || wide && strings.HasSuffix(gk.Group, domain)
 	return of && (slices.Contains(e.Kinds, "*") || slices.Contains(e.Kinds, gk.Kind))
 }
 
 // says reports whether two rules are the same.
-func (e *expressed) says(other *expressed) bool {
+func (e *Rule) says(other *Rule) bool {
 	if e == nil || other == nil {
 		return e == other
 	}
 	return e.InProgress == other.InProgress && e.Failed == other.Failed && e.Current == other.Current && slices.Equal(e.Conditions, other.Conditions)
 }
 
-// expressed is a rule that can be evaluated.
-type expressed struct {
+// Rule is an Entry that can be evaluated.
+type Rule struct {
 	Entry
 	inProgress, failed, current program // but for current, they may be nil
 }
 
 // of returns the health of a live object.
-func (e *expressed) of(object *unstructured.Unstructured) (Status, string) {
+func (e *Rule) of(object *unstructured.Unstructured) (Status, string) {
 	if object.GetDeletionTimestamp() != nil {
 		return OfMetadata(true)
 	}

@@ -113,3 +113,42 @@ func TestKnown_oddObjects(t *testing.T) {
 		}
 	}
 }
+
+// The page lists the kinds, and no others.
+func TestKnown_isOnItsPage(t *testing.T) {
+	page, err := os.ReadFile("../../api/docs/health.md")
+	require.NoError(t, err)
+	_, section, _ := strings.Cut(string(page), "\n## Kinds that are known\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var want []string
+	for _, rule := range health.Known() {
+		kinds, failed := strings.Join(rule.Kinds, ", "), "no"
+		if slices.Contains(rule.Kinds, "*") {
+			kinds = "all kinds"
+		}
+		if rule.Failed != "" {
+			failed = "yes"
+		}
+		want = append(want, fmt.Sprintf("| `%s` | %s | %s |", rule.Group, kinds, failed))
+	}
+	var rows []string
+	for line := range strings.Lines(section) {
+		if strings.HasPrefix(line, "| `") {
+			rows = append(rows, strings.TrimSpace(line))
+		}
+	}
+	assert.Equal(t, want, rows)
+}
+
+// The example of the page can be used.
+func TestKnown_theExampleOfThePageIsValid(t *testing.T) {
+	page, err := os.ReadFile("../../api/docs/health.md")
+	require.NoError(t, err)
+	_, text, _ := strings.Cut(string(page), "```yaml\n")
+	text, _, _ = strings.Cut(text, "```")
+	var configMap struct{ Data map[string]string }
+	require.NoError(t, yaml.Unmarshal([]byte(text), &configMap))
+	require.Len(t, configMap.Data, 1)
+	_, err = health.NewBook(configMap.Data)
+	require.NoError(t, err)
+}

@@ -26,6 +26,10 @@ func InUse() *Book {
 	return builtIn()
 }
 
+// RuleOf returns the rule that Of goes by for a kind; nil if that is none of a Book. It is the same one as
+// long as it says the same.
+func RuleOf(gk schema.GroupKind) *Rule { return InUse().find(gk) }
+
 // Use has Of go by the rules that an operator has added to those that Waybill comes with, and over them;
 // nil for none. It tells those who asked for that with OnChange.
 func Use(added *Book) {
@@ -33,7 +37,7 @@ func Use(added *Book) {
 	defer inUse.mu.Unlock()
 	before, now := InUse(), builtIn()
 	if added != nil {
-		now = added.over(now)
+		now = added.over(now).like(before)
 	}
 	inUse.book.Store(now)
 	changed := func(gk schema.GroupKind) bool { return !before.find(gk).says(now.find(gk)) }

@@ -12,7 +12,7 @@ import (
 var phases = [][]string{{"status", "message"}, {"status", "phase"}, {"status", "state"}, {"status", "health"}}
 
 // why says, in the words of an object, why it has the status that a rule tells.
-func (e *expressed) why(object map[string]any, status Status) string {
+func (e *Rule) why(object map[string]any, status Status) string {
 	if status == Current {
 		return "it is as its spec wants it"
 	}
