@@ -47,10 +47,11 @@ var _ events.EventRecorder = recorded{}
 func TestHealthRules_areFollowed(t *testing.T) {
 	f := newFixture(t)
 	t.Cleanup(func() { health.Use(nil) })
-	request := f.request(nil, parse(t, "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, labels: {odd: x, also: y}}, spec: "+
+	request := f.request(nil, parse(t, "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, labels: {odd: x, also: x}}, spec: "+
 		"{accessModes: [ReadWriteOnce], storageClassName: none, resources: {requests: {storage: 1Gi}}}}"))
 	request.Health = true
 	first := f.Apply(t.Context(), request)
+	requireClean(t, first)
 	assert.False(t, first.Health.Healthy())
 	request.Inventory = first.Inventory
 
