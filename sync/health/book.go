@@ -24,6 +24,9 @@ const (
 	// in an Application.
 	maxEntries    = 500
 	maxExpression = 4096
+	// ruleCostLimit is costLimit for a rule. It is lower, because rules are also asked by the hub, about what
+	// its clusters send: a status with some hundred conditions is still within it.
+	ruleCostLimit = costLimit / 10
 )
 
 // Entry is a rule in a file: it says in CEL how to tell the health of objects of some kinds. The
@@ -157,7 +160,7 @@ func (b *Book) add(entry Entry) error {
 		if len(part.text) > maxExpression {
 			return fmt.Errorf("%s has more than %d characters", part.name, maxExpression)
 		}
-		compiled, err := compile(part.text)
+		compiled, err := compile(part.text, ruleCostLimit)
 		if err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}

@@ -33,8 +33,8 @@ var environment = sync.OnceValues(func() (*celgo.Env, error) {
 // program is a compiled expression.
 type program = celgo.Program
 
-// compile compiles an expression whose result is a boolean.
-func compile(text string) (celgo.Program, error) {
+// compile compiles an expression whose result is a boolean, and whose evaluation may cost that much.
+func compile(text string, most uint64) (celgo.Program, error) {
 	env, err := environment()
 	if err != nil {
 		return nil, fmt.Errorf("make CEL environment: %w", err)
@@ -55,7 +55,7 @@ func compile(text string) (celgo.Program, error) {
 		celgo.CustomDecorator(guarded),
 		celgo.InterruptCheckFrequency(checkEvery),
 		celgo.CostTracking(resultCost{}),
-		celgo.CostLimit(costLimit),
+		celgo.CostLimit(most),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("compile expression %q: %w", text, err)

@@ -14,8 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -28,6 +28,8 @@ const (
 	// patience is how long the rules are waited for at the start: without them, what is healthy by one
 	// of them would be told to be not, and then to be again.
 	patience = 10 * time.Second
+	// pause is how long after a refusal the rules are asked for again: the right may have been granted.
+	pause = 5 * time.Minute
 	// maxNote is how long the text of an event may be.
 	maxNote = 1000
 )
@@ -36,6 +38,7 @@ const (
 type follower struct {
 	log      logr.Logger
 	recorder events.EventRecorder
+	source   *cache.ListWatch
 	// using are the files whose rules are in use; nil for none. Used by the watch only.
 	using map[string]string
 }
@@ -43,15 +46,32 @@ type follower struct {
 // Follow goes by the rules of the ConfigMap, as long as ctx lasts. It returns when they are known, or
 // cannot be for now.
 func Follow(ctx context.Context, client dynamic.Interface, namespace string, recorder events.EventRecorder) {
-	f := &follower{log: logr.FromContextOrDiscard(ctx).WithName("health-rules"), recorder: recorder}
-	configMaps := client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace)
-	feed := watch.New(watch.Named(configMaps, v1alpha1.HealthRulesConfigMap), f, reduce)
-	feed.Start(ctx)
+	f := &follower{
+		log: logr.FromContextOrDiscard(ctx).WithName("health-rules").WithValues("configMap", namespace+"/"+v1alpha1.HealthRulesConfigMap), recorder: recorder,
+		source: watch.Named(client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace), v1alpha1.HealthRulesConfigMap),
+	}
+	feed := f.start(ctx)
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := feed.Await(limited); err != nil {
-		f.log.Error(err, "Health is told without the rules of ConfigMap "+v1alpha1.HealthRulesConfigMap+", which cannot be read", "namespace", namespace)
+		f.log.Error(err, "Health is told without the rules of a ConfigMap that cannot be read")
 	}
+}
+
+// start starts a watch, and another one some time after it has been refused.
+func (f *follower) start(ctx context.Context) *watch.Feed[*files] {
+	feed := watch.New(f.source, f, reduce)
+	feed.OnChange(func(state watch.State) {
+		if state.Ended {
+			time.AfterFunc(pause, func() {
+				if ctx.Err() == nil {
+					f.start(ctx)
+				}
+			})
+		}
+	})
+	feed.Start(ctx)
+	return feed
 }
 
 // files are the rules of the ConfigMap, by file.
@@ -88,7 +108,7 @@ func (f *follower) Put(now *files) {
 func (f *follower) tell(now *files, err error) {
 	regarding := &corev1.ConfigMap{ObjectMeta: now.ObjectMeta}
 	for _, wrong := range split(err) {
-		f.log.Error(wrong, "A rule of health is left out", "configMap", types.NamespacedName{Namespace: now.Namespace, Name: now.Name})
+		f.log.Error(wrong, "A rule of health is left out")
 		if f.recorder != nil {
 			f.recorder.Eventf(regarding, nil, corev1.EventTypeWarning, v1alpha1.InvalidHealthRulesReason, "Read", "%s", excerpt.Of(wrong.Error(), maxNote))
 		}
