@@ -111,7 +111,9 @@ func (r *run) place(it *item, k *kind) {
 		it.refuse(ReasonInvalid, "cannot be applied: "+err.Error())
 		return
 	}
-	it.ignored = r.request.Ignored.Of(&unstructured.Unstructured{Object: it.body}, it.id.Namespace)
+	if r.request.Ignored != nil {
+		it.ignored = r.request.Ignored.Of(&unstructured.Unstructured{Object: it.body}, it.id.Namespace)
+	}
 	if r.request.Health && health.HasStatus(k.gvk.GroupKind()) || r.applier.wantsStatus(r.request.Owner, k) {
 		k.watchFully()
 	}
