@@ -42,8 +42,8 @@ func (p *Pointers) ToMerge(wanted map[string]any, live *unstructured.Unstructure
 	return p.replace(wanted, live, managed, (*place).asIs), nil
 }
 
-// Without returns what was wanted before, without the fields that are named, so that they are not removed
-// when they are no longer wanted. before is not changed.
+// Without returns what was wanted before, without the fields that are named, and what has nothing else in it,
+// so that they are not removed when they are no longer wanted. before is not changed.
 func (p *Pointers) Without(before map[string]any) map[string]any {
 	if p == nil {
 		return before
@@ -85,6 +85,7 @@ func (at *place) replace(way pointer) (any, bool) {
 	switch wanted := at.wanted.(type) {
 	case map[string]any:
 		at.inMap(wanted, way)
+		return wanted, at.by != nil || len(wanted) > 0
 	case []any:
 		return at.inList(wanted, way), true
 	}

@@ -198,8 +198,9 @@ func TestPointers_severalItems(t *testing.T) {
 
 func TestPointers_whatWasWantedBeforeIsNotRemoved(t *testing.T) {
 	before := parse(t, wantedText)
-	without := pointers(t, before, "/spec/replicas", "/spec/template/spec/containers/1/image", "/data/key").Without(before.Object)
+	without := pointers(t, before, "/spec/replicas", "/metadata/annotations/checksum", "/spec/template/spec/containers/1/image", "/data/key").Without(before.Object)
 	assert.Nil(t, lookUp(without, "spec", "replicas"))
+	assert.Equal(t, map[string]any{"name": "web"}, without["metadata"], "it would go with what holds it")
 	assert.Equal(t, map[string]any{"name": "extra"}, lookUp(without, "spec", "template", "spec", "containers", 1))
 	assert.Equal(t, parse(t, wantedText), before)
 }

@@ -23,7 +23,7 @@ spec:
   minReadySeconds: 3
   selector: {matchLabels: {app: one}}
   template:
-    metadata: {labels: {app: one}}
+    metadata: {labels: {app: one}, annotations: {restarted: "1"}}
     spec: {containers: [{name: app, image: "app:1", args: [a]}]}
 `
 	// rescaled wants other replicas, and of the rest nothing that others have set.
@@ -45,7 +45,7 @@ spec:
 func TestIgnored_staysAsOthersSetIt(t *testing.T) {
 	w := newWorld(t)
 	rules, err := ignore.Compile([]v1alpha1.IgnoredDifference{{JSONPointers: []string{
-		"/spec/replicas", "/spec/minReadySeconds", "/metadata/annotations/checksum",
+		"/spec/replicas", "/spec/minReadySeconds", "/metadata/annotations/checksum", "/spec/template/metadata/annotations/restarted",
 		"/spec/template/spec/containers/0/image", "/spec/template/spec/containers/1/image",
 	}}})
 	require.NoError(t, err)
@@ -57,7 +57,7 @@ func TestIgnored_staysAsOthersSetIt(t *testing.T) {
 	w.ensure(ignoring(scaled))
 	deployments := w.client.AppsV1().Deployments(w.namespace)
 	_, err = deployments.Patch(t.Context(), "one", types.StrategicMergePatchType, []byte(`{"metadata":{"annotations":{"checksum":"9"}},"spec":{"replicas":7,
-		"minReadySeconds":8,"template":{"spec":{"containers":[{"name":"injected","image":"sidecar"},{"name":"app","image":"app:9","args":["theirs"]}]}}}}`), metav1.PatchOptions{})
+		"minReadySeconds":8,"template":{"metadata":{"annotations":{"restarted":"9"}},"spec":{"containers":[{"name":"injected","image":"sidecar"},{"name":"app","image":"app:9","args":["theirs"]}]}}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	id := w.identity("one")
 	id.Ignored = rules
@@ -76,6 +76,7 @@ func TestIgnored_staysAsOthersSetIt(t *testing.T) {
 	assert.EqualValues(t, 7, *live.Spec.Replicas)
 	assert.EqualValues(t, 8, live.Spec.MinReadySeconds, "what the chart has left out is not removed")
 	assert.Equal(t, "9", live.Annotations["checksum"])
+	assert.Equal(t, "9", live.Spec.Template.Annotations["restarted"], "nor does it go with what held it")
 	images, args := map[string]string{}, map[string][]string{}
 	for _, c := range live.Spec.Template.Spec.Containers {
 		images[c.Name], args[c.Name] = c.Image, c.Args
