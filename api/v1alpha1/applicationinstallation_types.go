@@ -51,6 +51,14 @@ type ApplicationInstallationSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9.]+(ns|us|ms|s|m|h))+)$') && (duration(self) == duration('0s') || duration(self) >= duration('1s'))",message="must be 0s, or 1s or more, in hours, minutes and seconds: 24h, 1h30m, 90s"
 	ReconciliationInterval metav1.Duration `json:"reconciliationInterval,omitzero"`
 
+	// IgnoreDifferences names fields that others set, such as the replicas of what an autoscaler scales.
+	// The source sets them when an object is created; from then on, upgrades included, they are left as
+	// they are. When an entry is removed, what the source says is set again.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	IgnoreDifferences []IgnoredDifference `json:"ignoreDifferences,omitempty"`
+
 	// DeployOptions are the options of the method.
 	// +optional
 	DeployOptions *DeployOptions `json:"deployOptions,omitempty"`

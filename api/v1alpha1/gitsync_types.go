@@ -100,6 +100,14 @@ type GitSyncSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	Ignore *string `json:"ignore,omitempty"`
+
+	// IgnoreDifferences names fields that others set, such as the replicas of what an autoscaler scales.
+	// The manifest sets them when an object is created; from then on they are left as they are. When an
+	// entry is removed, what the manifest says is applied again.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=50
+	IgnoreDifferences []IgnoredDifference `json:"ignoreDifferences,omitempty"`
 }
 
 // GitSyncClusterStatus is the state of one cluster.

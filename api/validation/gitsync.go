@@ -30,6 +30,7 @@ func ValidateGitSync(obj, _ *v1alpha1.GitSync) field.ErrorList {
 		errs = append(errs, validateDNSLabel(spec.TargetNamespace, specPath.Child("targetNamespace"))...)
 	}
 	errs = append(errs, validateAccount(spec.ServiceAccountName)...)
+	errs = append(errs, validateIgnoredDifferences(spec.IgnoreDifferences)...)
 	return append(errs, validateSelector(spec.ClusterSelector, specPath.Child("clusterSelector"))...)
 }
 

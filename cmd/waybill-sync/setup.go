@@ -24,6 +24,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/healthrules"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/render"
 	"waybill.dev/waybill/sync/render/isolated"
@@ -117,6 +118,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o *options, selected map[strin
 	if err != nil {
 		return fmt.Errorf("connect to the cluster: %w", err)
 	}
+	healthrules.Follow(ctrl.LoggerInto(drain.Context(), ctrl.Log), local.Dynamic(), o.systemNamespace, mgr.GetEventRecorder(programName))
 	if err := addLocal(drain.Context(), mgr, local, o, selected); err != nil {
 		return err
 	}

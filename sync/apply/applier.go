@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 
+	"waybill.dev/waybill/sync/health"
 	"waybill.dev/waybill/sync/watch"
 )
 
@@ -82,7 +83,19 @@ func New(ctx context.Context, target Target, options Options) *Applier {
 	}
 	a.definitions = watch.NewDefinitions(ctx, target, a.tell)
 	a.namespaces = newNamespaces(a)
+	health.OnChange(ctx, a.lookAnew)
 	return a
+}
+
+// lookAnew looks again at the objects of the kinds whose health is told in another way now.
+func (a *Applier) lookAnew(changed func(schema.GroupKind) bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for gvk, k := range a.kinds {
+		if changed(gvk.GroupKind()) {
+			k.lookAnew()
+		}
+	}
 }
 
 // attach adds a holder to the users of a kind, and creates the kind if it is not known yet. It

@@ -115,7 +115,7 @@ func (r *run) outdated(items []*item) []*item {
 	var needed []*item
 	for _, it := range items {
 		it.sight = it.kind.see(it.name(), r.holder)
-		if !it.sight.upToDate(it.desired) {
+		if !it.sight.upToDate(it) {
 			needed = append(needed, it)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/ignore"
 	"waybill.dev/waybill/sync/manifest"
 )
 
@@ -29,6 +30,8 @@ type item struct {
 	kind *kind
 	// desired identifies body. Set by identify.
 	desired digest
+	// ignored are the fields that are left as others set them. Set by place.
+	ignored *ignore.Pointers
 	// sight is what is known of the live object. Set by outdated, completed by a
 	// look-up.
 	sight sight
@@ -148,9 +151,15 @@ func (it *item) payload(uid types.UID) ([]byte, error) {
 	if uid == "" {
 		return json.Marshal(it.body)
 	}
-	metadata := maps.Clone(it.metadata)
-	metadata["uid"] = string(uid)
-	body := maps.Clone(it.body)
+	return payloadFor(it.body, map[string]any{"uid": string(uid)})
+}
+
+// payloadFor returns the JSON to apply to the object of which the metadata is known.
+func payloadFor(body, known map[string]any) ([]byte, error) {
+	metadata, _ := body["metadata"].(map[string]any)
+	metadata = maps.Clone(metadata)
+	maps.Copy(metadata, known)
+	body = maps.Clone(body)
 	body["metadata"] = metadata
 	return json.Marshal(body)
 }

@@ -257,8 +257,8 @@ func (s sight) appliedAs(desired digest) bool { return s.own != nil && s.own.des
 
 // upToDate reports whether an item needs no write: it is what the holder applied last, and a watch
 // shows that it still is.
-func (s sight) upToDate(desired digest) bool {
-	return s.known && s.current && !s.own.isHeld && s.own.desired == desired && s.own.matches(s.live)
+func (s sight) upToDate(it *item) bool {
+	return s.known && s.current && !s.own.isHeld && s.own.desired == it.desired && s.own.ignored == it.ignored.Digest() && s.own.matches(s.live)
 }
 
 // settle ends a write with the object that the API server returned, and records it for the holder.

@@ -84,7 +84,7 @@ func (s *script) write(answer *observed, meanwhile func()) {
 	s.holder.records[recordKey{s.kind, name}] = r
 }
 
-func (s *script) upToDate() bool { return s.see(name, s.holder).upToDate(digest{9}) }
+func (s *script) upToDate() bool { return s.see(name, s.holder).upToDate(&item{desired: digest{9}}) }
 
 func nothing() {}
 

@@ -34,6 +34,8 @@ type record struct {
 	holder *holder
 	// desired identifies the manifest.
 	desired digest
+	// ignored identifies the fields of it that were ignored; empty for none.
+	ignored string
 	// uid and fields are what the API server answered.
 	uid    types.UID
 	fields digest

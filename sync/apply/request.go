@@ -5,6 +5,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/ignore"
 	"waybill.dev/waybill/sync/manifest"
 )
 
@@ -33,6 +34,9 @@ type Request struct {
 	// Force deletes an object of which a field cannot be changed, and creates it again, if its kind is one
 	// of Kubernetes itself that holds no data. The force annotation of a manifest wins.
 	Force bool
+	// Ignored names fields that others set. They are applied when an object is created, and left as they
+	// are from then on.
+	Ignored *ignore.Rules
 	// DefaultNamespace is the namespace of namespaced objects that name none.
 	DefaultNamespace string
 	// As, if not nil, returns the API server under the identity that writes an object, and reads it

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 
@@ -109,6 +110,9 @@ func (r *run) place(it *item, k *kind) {
 	if err := it.identify(); err != nil {
 		it.refuse(ReasonInvalid, "cannot be applied: "+err.Error())
 		return
+	}
+	if r.request.Ignored != nil {
+		it.ignored = r.request.Ignored.Of(&unstructured.Unstructured{Object: it.body}, it.id.Namespace)
 	}
 	if r.request.Health && health.HasStatus(k.gvk.GroupKind()) || r.applier.wantsStatus(r.request.Owner, k) {
 		k.watchFully()

@@ -220,6 +220,20 @@ func (k *kind) watchFully() {
 		return
 	}
 	k.full = true
+	k.restart()
+}
+
+// lookAnew shows the objects again to those who know their health from what the watches have shown.
+func (k *kind) lookAnew() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.full {
+		k.restart()
+	}
+}
+
+// restart starts the watches anew. The caller holds the lock.
+func (k *kind) restart() {
 	for scope, f := range k.feeds {
 		if !f.State().Ended {
 			k.start(scope)

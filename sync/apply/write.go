@@ -48,7 +48,7 @@ func (r *run) write(ctx context.Context, it *item) {
 				return
 			}
 			switch {
-			case try == 0 && isOutdated(err): // somebody was faster: look again, once
+			case try < it.looks() && isOutdated(err): // somebody was faster: look again
 			case !r.mayRecreate(it, err):
 				r.refused(ctx, it, err)
 				return
@@ -90,7 +90,7 @@ func (r *run) patch(ctx context.Context, it *item, force bool) error {
 	if force {
 		uid = it.sight.live.uid
 	}
-	payload, err := it.payload(uid)
+	payload, err := r.payload(ctx, it, uid)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (r *run) patch(ctx context.Context, it *item, force bool) error {
 	if it.action != Recreated {
 		it.action = it.actionFor(applied)
 	}
-	it.applied = &record{holder: r.holder, desired: it.desired, uid: applied.uid, fields: applied.fields}
+	it.applied = &record{holder: r.holder, desired: it.desired, ignored: it.ignored.Digest(), uid: applied.uid, fields: applied.fields}
 	if it.sight.live != nil {
 		it.applied.heldBy = it.sight.live.heldBy // one that was set meanwhile is still to be decided on
 	}
@@ -156,7 +156,7 @@ func (it *item) actionFor(applied *live) Action {
 	switch {
 	case before == nil:
 		return Created
-	case before.version == applied.version:
+	case before.version == applied.version, it.ignored != nil && it.gaveUp(applied):
 		return ""
 	case it.sight.appliedAs(it.desired):
 		return Corrected

@@ -32,8 +32,11 @@ func newEnvironment(variables ...string) (*celgo.Env, error) {
 	return celgo.NewEnv(options...)
 }
 
-// compile compiles an expression whose result is a boolean.
-func compile(text string) (celgo.Program, error) {
+// program is a compiled expression.
+type program = celgo.Program
+
+// compile compiles an expression whose result is a boolean, and whose evaluation may cost that much.
+func compile(text string, most uint64) (celgo.Program, error) {
 	env, err := environment()
 	if err != nil {
 		return nil, fmt.Errorf("make CEL environment: %w", err)
@@ -58,7 +61,7 @@ func compileIn(env *celgo.Env, text string) (celgo.Program, error) {
 		celgo.CustomDecorator(guarded),
 		celgo.InterruptCheckFrequency(checkEvery),
 		celgo.CostTracking(resultCost{}),
-		celgo.CostLimit(costLimit),
+		celgo.CostLimit(most),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("compile expression %q: %w", text, err)

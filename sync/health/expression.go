@@ -35,11 +35,11 @@ type Expression struct {
 func NewExpression(current, failed string) (*Expression, error) {
 	e := &Expression{}
 	var err error
-	if e.current, err = compile(current); err != nil {
+	if e.current, err = compile(current, costLimit); err != nil {
 		return nil, err
 	}
 	if failed != "" {
-		if e.failed, err = compile(failed); err != nil {
+		if e.failed, err = compile(failed, costLimit); err != nil {
 			return nil, err
 		}
 	}

@@ -32,10 +32,13 @@ var severity = map[Status]int{
 
 // Of computes the health of a live object from its metadata, spec and status, and returns the
 // reason. A nil object is NotFound. The message depends only on the object and never on the time,
-// so the same object gives the same message.
+// so the same object gives the same message. The rules of kinds (Book) win over what kstatus says.
 func Of(object *unstructured.Unstructured) (Status, string) {
 	if object == nil {
 		return NotFound, "does not exist"
+	}
+	if rule := InUse().find(object.GroupVersionKind().GroupKind()); rule != nil {
+		return rule.of(object)
 	}
 	if rule, found := rules[object.GroupVersionKind().GroupKind()]; found && object.GetDeletionTimestamp() == nil {
 		if s, message, decided := rule(object.Object); decided {

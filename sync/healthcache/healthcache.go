@@ -44,6 +44,9 @@ type Query struct {
 	Version string
 	// Expression decides the health; nil means health.Of.
 	Expression *health.Expression
+
+	// rule is the one that health.Of goes by, if it does. Set by Get.
+	rule *health.Rule
 }
 
 // Result is the health of an object.
@@ -79,6 +82,7 @@ type entry struct {
 	uid        types.UID
 	version    string
 	expression *health.Expression
+	rule       *health.Rule
 	// stale is true if result only says that the object cannot be read.
 	stale bool
 	// failures counts failed attempts in a row. retry is the timer of the next one; there is one for
@@ -89,7 +93,7 @@ type entry struct {
 
 // fits reports whether result answers a query, apart from its version.
 func (e *entry) fits(q Query) bool {
-	return e.answered && e.uid == q.UID && e.expression == q.Expression
+	return e.answered && e.uid == q.UID && e.expression == q.Expression && e.rule == q.rule
 }
 
 // settles reports whether result answers a query.
@@ -113,6 +117,9 @@ func New(ctx context.Context, target Target, options Options) *Cache {
 // the query, the object is read in the background, and Changed is called if its health is then
 // different.
 func (c *Cache) Get(q Query) (Result, bool) {
+	if q.Expression == nil {
+		q.rule = health.RuleOf(q.GroupKind)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entries[q.Ref]
@@ -182,6 +189,7 @@ func (c *Cache) record(q Query, result Result, version string) {
 		e.pods.end()
 	}
 	e.answered, e.result, e.uid, e.version, e.expression = true, result, q.UID, version, q.Expression
+	e.rule = q.rule
 	if e.stale = version == ""; !e.stale {
 		e.failures = 0
 	}

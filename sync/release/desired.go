@@ -13,6 +13,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/ignore"
 	"waybill.dev/waybill/sync/render/helm"
 )
 
@@ -27,6 +28,9 @@ type Identity struct {
 	// writes, such as a status. A record that it does not vouch for is neither run nor applied, unless
 	// Ensure finds that it is just what it would make itself; nil vouches for none.
 	Known *v1alpha1.ReleaseStatus
+	// Ignored names fields of the objects that others set: once an object is there, no action changes
+	// them, and what is in them is no drift.
+	Ignored *ignore.Rules
 }
 
 // Stamp returns the marks that every object of the release carries.

@@ -77,9 +77,14 @@ func (c *client) patchOf(merge merge, before, info *resource.Info, live *unstruc
 	if err != nil {
 		return none, err
 	}
+	ignored := c.id.Ignored.Of(wanted, info.Namespace)
+	left, err := ignored.ToMerge(wanted.Object, live)
+	if err != nil {
+		return none, err
+	}
 	documents := make([][]byte, 3)
-	for i, o := range []*unstructured.Unstructured{old, wanted, live} {
-		if documents[i], err = json.Marshal(o.Object); err != nil {
+	for i, o := range []map[string]any{ignored.Without(old.Object), left, live.Object} {
+		if documents[i], err = json.Marshal(o); err != nil {
 			return none, fmt.Errorf("encode: %w", err)
 		}
 	}
@@ -109,7 +114,7 @@ func (c *client) withLeftovers(base []byte, info *resource.Info, live *unstructu
 		if err != nil {
 			return nil, fmt.Errorf("read managed fields: %w", err)
 		}
-		more, err := json.Marshal(set)
+		more, err := json.Marshal(c.id.Ignored.Of(o, info.Namespace).Without(set))
 		if err != nil {
 			return nil, fmt.Errorf("encode: %w", err)
 		}

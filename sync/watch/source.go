@@ -5,6 +5,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
@@ -14,8 +15,8 @@ import (
 )
 
 // Metadata lists and watches metadata only.
-func Metadata(client metadata.ResourceInterface, labels, fields string) *cache.ListWatch {
-	return selecting(labels, fields,
+func Metadata(client metadata.ResourceInterface, labels, selector string) *cache.ListWatch {
+	return selecting(labels, selector,
 		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
 		client.Watch)
 }
@@ -27,14 +28,21 @@ func Objects(client dynamic.ResourceInterface, labels string) *cache.ListWatch {
 		client.Watch)
 }
 
-func selecting(labels, fields string, list cache.ListWithContextFunc, watchFunc cache.WatchFuncWithContext) *cache.ListWatch {
+// Named lists and watches one whole object.
+func Named(client dynamic.ResourceInterface, name string) *cache.ListWatch {
+	return selecting("", fields.OneTermEqualSelector(metav1.ObjectNameField, name).String(),
+		func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
+		client.Watch)
+}
+
+func selecting(labels, selector string, list cache.ListWithContextFunc, watchFunc cache.WatchFuncWithContext) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector, o.FieldSelector = labels, fields
+			o.LabelSelector, o.FieldSelector = labels, selector
 			return list(ctx, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
-			o.LabelSelector, o.FieldSelector = labels, fields
+			o.LabelSelector, o.FieldSelector = labels, selector
 			w, err := watchFunc(ctx, o)
 			// A reflector would back off by itself after these errors. So does a feed, but it can
 			// be woken up.

@@ -52,6 +52,9 @@ func TestChart_eachDeploymentHasItsLeader(t *testing.T) {
 				"apiGroups": []any{"coordination.k8s.io"}, "resources": []any{"leases"}, "resourceNames": []any{name},
 				"verbs": []any{"get", "update", "patch"},
 			})
+			assert.Contains(t, rules, map[string]any{
+				"apiGroups": []any{""}, "resources": []any{"configmaps"}, "resourceNames": []any{v1alpha1.HealthRulesConfigMap}, "verbs": []any{"get", "list", "watch"},
+			}, "rules of health that an operator adds")
 			binding := find(t, objects, "RoleBinding", name+"-leader-election")
 			subjects, _, _ := unstructured.NestedSlice(binding.Object, "subjects")
 			require.Len(t, subjects, 1, name)

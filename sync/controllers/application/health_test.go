@@ -7,7 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/health"
@@ -70,6 +72,28 @@ func TestHealth_byExpression(t *testing.T) {
 		return component(app, "Deployment", "web").Health != string(health.Failed) &&
 			component(app, "ConfigMap", "settings").Health == string(health.Current)
 	})
+}
+
+// Rules that an operator adds are heeded at once, for objects that do not change.
+func TestHealth_byAddedRules(t *testing.T) {
+	w := newWorld(t)
+	app := shop(named("PersistentVolumeClaim", "data"))
+	w.Create(app)
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: member("data"), Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: ptr.To("none"),
+		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}}
+	w.Create(claim)
+	hub.Await(w.World, app, "not in progress", func(app *v1alpha1.Application) bool {
+		return component(app, "PersistentVolumeClaim", "data").Health == string(health.InProgress)
+	})
+	book, err := health.NewBook(map[string]string{
+		"a.yaml": "- {group: '', kinds: [PersistentVolumeClaim], current: \"status.phase == 'Bound' || metadata.namespace == '" + w.Namespace + "'\"}",
+	})
+	require.NoError(t, err)
+	health.Use(book)
+	t.Cleanup(func() { health.Use(nil) })
+	w.awaitComponents(app, "1/1")
 }
 
 // A component that is on its way out is installed, and not healthy.

@@ -65,6 +65,13 @@ func newIndex() *index {
 	}
 }
 
+// keys returns the names of all Applications.
+func (x *index) keys() []types.NamespacedName {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return slices.Collect(maps.Keys(x.entries))
+}
+
 func (x *index) get(key types.NamespacedName) *entry {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -58,6 +58,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.keeper = ownership.New(ownership.Options{
 		Owners: r.owners, Tracker: r.tracker, Metadata: r.Cluster.Metadata(), Changed: r.throttle.soon,
 	})
+	health.OnChange(ctx, func(func(schema.GroupKind) bool) { r.wakeAll(r.index.keys()) })
 	r.pods = newPods(ctx, r.Cluster, wake, r.throttle.soon)
 	r.filled = make(chan struct{})
 	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return r.keep(ctx, mgr.GetCache()) })); err != nil {

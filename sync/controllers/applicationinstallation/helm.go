@@ -259,6 +259,7 @@ func identity(p plan) release.Identity {
 		Owner:     p.owner.String(),
 		OwnerHash: p.owner.Hash(),
 		Known:     p.vouched(),
+		Ignored:   p.ignored,
 	}
 }
 

@@ -68,6 +68,7 @@ func (m kustomizeMethod) apply(ctx context.Context, p plan, f *files) (acted, []
 		Inventory:        p.inventory,
 		Prune:            true,
 		Unread:           f.problems,
+		Ignored:          p.ignored,
 		DefaultNamespace: p.resolved.Namespace,
 		Health:           true,
 		Intent:           m.declare(p),

@@ -6,6 +6,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/ignore"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/source/chart"
 	"waybill.dev/waybill/sync/source/git"
@@ -38,6 +39,8 @@ type plan struct {
 	values     map[string]any
 	source     origin
 	digest     string
+	// ignored are the fields that others set.
+	ignored *ignore.Rules
 	// held has the objects of a kustomization that were held when they were last applied.
 	held []v1alpha1.Hold
 	// lookup lets templates look up objects of the cluster.
@@ -102,6 +105,7 @@ func (d *driver) plan(s *scope) plan {
 		values:     s.values,
 		source:     origin{version: s.version, credentials: s.credentials, authorities: s.authorities},
 		digest:     s.digest,
+		ignored:    s.ignored,
 		held:       s.heldObjects(),
 		lookup:     s.lookup(),
 		deployed:   &s.session.deployed,

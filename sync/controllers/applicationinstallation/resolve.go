@@ -14,6 +14,7 @@ import (
 	"waybill.dev/waybill/api/validation"
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/ignore"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -21,6 +22,10 @@ import (
 // alone what is installed; but that the installation is being withdrawn is, and that nobody knows
 // any more what may be done to what is installed.
 func (d *driver) want(ctx context.Context, s *scope) error {
+	var err error
+	if s.ignored, err = ignore.Compile(s.inst.Spec.IgnoreDifferences); err != nil {
+		return reconcile.Stalled(v1alpha1.InvalidSpecReason, "%w", err)
+	}
 	s.missing = d.resolve(ctx, s)
 	if s.missing == nil {
 		s.missing = d.readValues(ctx, s)

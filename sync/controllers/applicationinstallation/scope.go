@@ -6,6 +6,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/ignore"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -27,6 +28,8 @@ type scope struct {
 	// owner is the owner that objects of the installation are marked with.
 	owner apply.Owner
 
+	// ignored are the fields that others set; set by want.
+	ignored *ignore.Rules
 	// definition, version and resolved are set by resolve.
 	definition *v1alpha1.ApplicationDefinition
 	version    *v1alpha1.ApplicationVersion

@@ -98,6 +98,9 @@ func (s *scope) inputDigest() (string, error) {
 	if s.lookup() {
 		inputs = append(inputs, "lookup")
 	}
+	if ignored := s.inst.Spec.IgnoreDifferences; len(ignored) > 0 {
+		inputs = append(inputs, ignored)
+	}
 	h := sha256.New()
 	encoder := json.NewEncoder(h)
 	for _, input := range inputs {

@@ -10,6 +10,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/apply/inventory"
+	"waybill.dev/waybill/sync/ignore"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 )
@@ -45,6 +46,10 @@ func (r *Reconciler) deliver(ctx context.Context, s *scope) error {
 	if err := r.announce(ctx, s); err != nil {
 		return err
 	}
+	ignored, err := ignore.Compile(s.gs.Spec.IgnoreDifferences)
+	if err != nil {
+		return reconcile.Stalled(v1alpha1.InvalidSpecReason, "%w", err)
+	}
 	for _, t := range s.targets() {
 		switch {
 		case t.leaving && s.inherited(t):
@@ -53,7 +58,7 @@ func (r *Reconciler) deliver(ctx context.Context, s *scope) error {
 		case t.leaving:
 			r.takeOut(s, t)
 		case s.needsDelivery(t) && s.session.rendered != nil:
-			r.handOver(s, t)
+			r.handOver(s, t, ignored)
 		}
 	}
 	if err := s.tellProgress(ctx); err != nil {
@@ -79,7 +84,7 @@ func (s *scope) isNews(t *target) bool {
 	return s.needsDelivery(t) && !slices.ContainsFunc(s.gs.Status.Clusters, named)
 }
 
-func (r *Reconciler) handOver(s *scope, t *target) {
+func (r *Reconciler) handOver(s *scope, t *target, ignored *ignore.Rules) {
 	got, intent := s.session.rendered, r.intend(s)
 	request := apply.Request{
 		Owner:            s.apply,
@@ -91,6 +96,7 @@ func (r *Reconciler) handOver(s *scope, t *target) {
 		Unread:           got.problems,
 		Adopt:            s.gs.Spec.Adopt,
 		Force:            s.gs.Spec.Force,
+		Ignored:          ignored,
 		Survey:           true,
 		Held:             s.held(t),
 	}

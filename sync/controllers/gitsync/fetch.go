@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/render"
@@ -68,8 +70,17 @@ func (s *scope) order(from source) order {
 		namespace:  s.gs.GetDefaultNamespace(),
 		timeout:    s.gs.GetTimeout(),
 		allowEmpty: s.gs.Spec.AllowEmpty,
-		how:        fmt.Sprintf("prune=%t wait=%t adopt=%t force=%t", s.gs.GetPrune(), s.gs.Spec.Wait, s.gs.Spec.Adopt, s.gs.Spec.Force),
+		how:        s.how(),
 	}
+}
+
+// how identifies everything but the objects that affects the delivery.
+func (s *scope) how() string {
+	text := fmt.Sprintf("prune=%t wait=%t adopt=%t force=%t", s.gs.GetPrune(), s.gs.Spec.Wait, s.gs.Spec.Adopt, s.gs.Spec.Force)
+	for _, ignored := range s.gs.Spec.IgnoreDifferences {
+		text += fmt.Sprintf(" ignored=%+v %q", ptr.Deref(ignored.Target, v1alpha1.DifferenceTarget{}), ignored.JSONPointers)
+	}
+	return text
 }
 
 // waitTime bounds how long a folder may wait for others to be rendered, and be rendered.

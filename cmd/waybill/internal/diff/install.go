@@ -15,6 +15,7 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/installation"
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/apply/inventory"
+	"waybill.dev/waybill/sync/ignore"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/release"
 )
@@ -101,17 +102,21 @@ func (j *job) madeFor(r *installation.Resolved) provided {
 
 // identityOf returns the identity of the release of an installation. What was made as another
 // ServiceAccount is not gone by.
-func (j *job) identityOf(inst *v1alpha1.ApplicationInstallation, namespace string, owner apply.Owner) release.Identity {
-	id := release.Identity{Namespace: namespace, Name: inst.Name, Owner: owner.String(), OwnerHash: owner.Hash()}
+func (j *job) identityOf(inst *v1alpha1.ApplicationInstallation, namespace string, owner apply.Owner) (release.Identity, error) {
+	ignored, err := ignore.Compile(inst.Spec.IgnoreDifferences)
+	id := release.Identity{Namespace: namespace, Name: inst.Name, Owner: owner.String(), OwnerHash: owner.Hash(), Ignored: ignored}
 	if known := inst.Status.Release; known != nil && known.ServiceAccountName == j.account {
 		id.Known = known
 	}
-	return id
+	return id, err
 }
 
 // ofRelease asks the release engine what it would do.
 func (j *job) ofRelease(ctx context.Context, r *installation.Resolved, owner apply.Owner) ([]change, error) {
-	id := j.identityOf(r.Installation, r.Namespace, owner)
+	id, err := j.identityOf(r.Installation, r.Namespace, owner)
+	if err != nil {
+		return nil, err
+	}
 	options := installation.Options{Revision: 1, Stamp: id.Stamp()}
 	if current := r.Installation.Status.Release; current != nil {
 		options.Revision = int(current.Revision) + 1
@@ -200,7 +205,13 @@ func (j *job) ofKustomization(ctx context.Context, r *installation.Resolved, own
 
 // applied returns the delivery of an installation by method kustomize, with what it has applied.
 func (j *job) applied(ctx context.Context, inst *v1alpha1.ApplicationInstallation, owner apply.Owner) (delivery, error) {
-	d := delivery{cluster: j.acting, acting: j.acting != j.target, manager: v1alpha1.FieldManager, owner: &owner, holds: inst.Status.Held}
+	ignored, err := ignore.Compile(inst.Spec.IgnoreDifferences)
+	if err != nil {
+		return delivery{}, err
+	}
+	d := delivery{
+		cluster: j.acting, acting: j.acting != j.target, manager: v1alpha1.FieldManager, owner: &owner, holds: inst.Status.Held, ignored: ignored,
+	}
 	if inst.Status.Inventory == nil {
 		return d, nil
 	}
@@ -224,7 +235,11 @@ func (j *job) ofUninstall(ctx context.Context, inst *v1alpha1.ApplicationInstall
 		return nil, err
 	}
 	if installed.Method != v1alpha1.MethodKustomize {
-		return j.preview(ctx, j.identityOf(inst, installed.Namespace, owner), nil, provided{})
+		id, err := j.identityOf(inst, installed.Namespace, owner)
+		if err != nil {
+			return nil, err
+		}
+		return j.preview(ctx, id, nil, provided{})
 	}
 	d, err := j.applied(ctx, inst, owner)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/fleet"
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/apply/inventory"
+	"waybill.dev/waybill/sync/ignore"
 	"waybill.dev/waybill/sync/manifest"
 )
 
@@ -50,6 +51,8 @@ type delivery struct {
 	prune     bool
 	// unread has the problems of what could not be read.
 	unread []manifest.Problem
+	// ignored are the fields that are left as others set them.
+	ignored *ignore.Rules
 	// adopt takes over what nobody keeps, and force recreates what cannot be changed.
 	adopt, force bool
 
@@ -149,7 +152,10 @@ func (d delivery) predictOne(ctx context.Context, object manifest.Object) (chang
 // dryRun writes an object without persisting the result. It is an error if the API server does not
 // answer: so it refuses nothing.
 func (d delivery) dryRun(ctx context.Context, api client.Client, c *change, wanted *unstructured.Unstructured) error {
-	after, err := wanted.DeepCopy(), error(nil)
+	after, err := d.withoutIgnored(wanted, c.before)
+	if err != nil {
+		return fmt.Errorf("compare %s: %w", c.id, err)
+	}
 	if last := lastApplied(c.before); d.byHand && last != nil {
 		after, err = patchByHand(ctx, api, last, c.before, wanted)
 	} else {
@@ -172,6 +178,17 @@ func (d delivery) dryRun(ctx context.Context, api client.Client, c *change, want
 		c.waits = apierrors.IsNotFound(err)
 	}
 	return ctx.Err()
+}
+
+// withoutIgnored returns what is applied over a live object: of the ignored fields, what it has.
+func (d delivery) withoutIgnored(wanted, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	applied := wanted.DeepCopy()
+	if live == nil {
+		return applied, nil
+	}
+	var err error
+	applied.Object, _, err = d.ignored.Of(wanted, wanted.GetNamespace()).ToApply(applied.Object, live, d.managerOf(live))
+	return applied, err
 }
 
 // foreign returns whose object it is if the owner may not write it; empty if it may.

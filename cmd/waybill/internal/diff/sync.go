@@ -13,6 +13,7 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/installation"
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/apply/inventory"
+	"waybill.dev/waybill/sync/ignore"
 	"waybill.dev/waybill/sync/manifest"
 )
 
@@ -37,12 +38,17 @@ func (j *job) ofGitSync(ctx context.Context, gs *v1alpha1.GitSync) ([]change, er
 	if err != nil {
 		return nil, err
 	}
+	ignored, err := ignore.Compile(gs.Spec.IgnoreDifferences)
+	if err != nil {
+		return nil, err
+	}
 	d := delivery{
 		manager:   v1alpha1.FieldManager,
 		owner:     &apply.Owner{HubID: hubID, Kind: v1alpha1.GitSyncKind, Namespace: gs.Namespace, Name: gs.Name},
 		namespace: gs.GetDefaultNamespace(),
 		prune:     gs.GetPrune(),
 		unread:    objects.Problems,
+		ignored:   ignored,
 		adopt:     gs.Spec.Adopt,
 		force:     gs.Spec.Force,
 	}
