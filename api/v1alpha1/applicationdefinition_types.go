@@ -99,6 +99,14 @@ type ApplicationDefinitionSpec struct {
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 
+	// Requires lists other definitions. Before an installation of this one is installed or upgraded, one of
+	// each of those must be ready in the same cluster.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=20
+	Requires []ApplicationRequirement `json:"requires,omitempty"`
+
 	// Versions on offer, each listed once.
 	// +required
 	// +listType=map
@@ -106,6 +114,21 @@ type ApplicationDefinitionSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
 	Versions []ApplicationVersion `json:"versions"`
+}
+
+// ApplicationRequirement names a definition that another one needs.
+type ApplicationRequirement struct {
+	// Name of the ApplicationDefinition.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// Version is a range of versions that fit, such as `>= 1.2` or `1.x`, as Helm has it for the
+	// dependencies of charts. Default: any.
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Version string `json:"version,omitempty"`
 }
 
 // Logo is a picture in a format that browsers can show.
@@ -138,6 +161,11 @@ type ApplicationVersion struct {
 	// name, labels, version. Default: false.
 	// +optional
 	ClusterFacts bool `json:"clusterFacts,omitempty"`
+
+	// BeforeUpgrade defines what is done before what is installed is upgraded to this version, where an
+	// installation does not say it.
+	// +optional
+	BeforeUpgrade *BeforeUpgrade `json:"beforeUpgrade,omitempty"`
 
 	// Template defines where the version comes from. Required, except in the copies that Waybill
 	// keeps in user clusters.

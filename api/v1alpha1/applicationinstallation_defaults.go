@@ -3,6 +3,8 @@ package v1alpha1
 import (
 	"cmp"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // GetVersion returns the version of the definition that is wanted: the one that the installation
@@ -64,6 +66,24 @@ func (i *ApplicationInstallation) GetHelmOptions(definition *ApplicationDefiniti
 		return definition.Spec.DefaultDeployOptions.Helm
 	}
 	return nil
+}
+
+// GetBeforeUpgrade returns what is done before an upgrade to a version of the definition, which may be
+// nil: what the installation says, or else the version; snapshot Never if neither does.
+func (i *ApplicationInstallation) GetBeforeUpgrade(version *ApplicationVersion) BeforeUpgrade {
+	switch {
+	case i.Spec.BeforeUpgrade != nil:
+		return *i.Spec.BeforeUpgrade
+	case version != nil && version.BeforeUpgrade != nil:
+		return *version.BeforeUpgrade
+	default:
+		return BeforeUpgrade{Snapshot: SnapshotNever}
+	}
+}
+
+// GetKey returns the key of the installation that an installation of a namespace depends on.
+func (d InstallationDependency) GetKey(namespace string) types.NamespacedName {
+	return types.NamespacedName{Namespace: cmp.Or(d.Namespace, namespace), Name: d.Name}
 }
 
 // GetKey returns the key that holds the values; values.yaml if none is set.

@@ -65,6 +65,67 @@ type ApplicationInstallationSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// DependsOn lists other installations of the cluster. Each must be ready before this one is installed,
+	// and before each upgrade of it. What is installed stays, and is corrected, whatever becomes of them.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	DependsOn []InstallationDependency `json:"dependsOn,omitempty"`
+
+	// BeforeUpgrade defines what is done before an upgrade of what is installed. Default: what the wanted
+	// version of the definition says.
+	// +optional
+	BeforeUpgrade *BeforeUpgrade `json:"beforeUpgrade,omitempty"`
+}
+
+// InstallationDependency names an installation that another one waits for.
+type InstallationDependency struct {
+	// Name of the ApplicationInstallation.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=53
+	Name string `json:"name"`
+
+	// Namespace of it. Default: that of the installation that depends on it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+
+	// Condition in CEL that must be true of it, with `self.metadata`, `self.spec` without values, and
+	// `self.status`. Default: it is ready in its current generation, in the version that its spec wants.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Condition string `json:"condition,omitempty"`
+}
+
+// SnapshotPolicy says whether a snapshot is taken.
+// +kubebuilder:validation:Enum=Require;Try;Never
+type SnapshotPolicy string
+
+const (
+	// SnapshotRequire takes a snapshot, and does not go on without.
+	SnapshotRequire SnapshotPolicy = "Require"
+
+	// SnapshotTry takes a snapshot, and goes on without if it fails.
+	SnapshotTry SnapshotPolicy = "Try"
+
+	// SnapshotNever takes none.
+	SnapshotNever SnapshotPolicy = "Never"
+)
+
+// BeforeUpgrade defines what is done before an upgrade.
+type BeforeUpgrade struct {
+	// Snapshot says whether an ApplicationSnapshot is taken before an upgrade. It needs a
+	// StatefulApplication of the application in the target namespace.
+	// +required
+	Snapshot SnapshotPolicy `json:"snapshot"`
+
+	// ApplicationSnapshotClassName is the ApplicationSnapshotClass of the snapshot. Default: the class with
+	// the annotation apps.waybill.dev/is-default-class.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	ApplicationSnapshotClassName string `json:"applicationSnapshotClassName,omitempty"`
 }
 
 // ApplicationReference names a definition and one of its versions.
@@ -308,6 +369,11 @@ type ApplicationInstallationStatus struct {
 	// changes or somebody asks for it.
 	// +optional
 	GivenUp string `json:"givenUp,omitempty"`
+
+	// Begun identifies what was begun to be installed last, where that waits for other installations or for
+	// a snapshot: its input, and the revision of the source. It does not wait again.
+	// +optional
+	Begun string `json:"begun,omitempty"`
 
 	// OptionalValues are the optional objects of spec.valuesFrom, as `<kind>/<name>`, that there were
 	// when what is installed was. Unless the installation acts as a ServiceAccount, one that is deleted

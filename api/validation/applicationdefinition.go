@@ -31,6 +31,7 @@ func ValidateApplicationDefinition(obj, old *v1alpha1.ApplicationDefinition) fie
 	errs = append(errs, validateDeployOptions(spec.DefaultDeployOptions, specPath.Child("defaultDeployOptions"))...)
 	errs = append(errs, validateAccount(spec.ServiceAccountName)...)
 	errs = append(errs, validateSelector(spec.ClusterSelector, specPath.Child("clusterSelector"))...)
+	errs = append(errs, validateRequires(obj, specPath.Child("requires"))...)
 	errs = append(errs, validateVersions(obj, specPath.Child("versions"))...)
 	if spec.DefaultVersion != "" && !offers(obj, spec.DefaultVersion) {
 		errs = append(errs, field.Invalid(specPath.Child("defaultVersion"), spec.DefaultVersion, "must be one of versions"))
@@ -78,6 +79,7 @@ func validateVersions(obj *v1alpha1.ApplicationDefinition, path *field.Path) fie
 	for i := range versions {
 		v, at := &versions[i], path.Index(i)
 		errs = append(errs, validateVersionName(v.Version, at.Child("version"))...)
+		errs = append(errs, validateBeforeUpgrade(v.BeforeUpgrade, defaultOptions(obj), at.Child("beforeUpgrade"))...)
 		switch {
 		case v.Template != nil:
 			errs = append(errs, validateTemplate(v.Template, obj.GetMethod(), at.Child("template"))...)
@@ -86,6 +88,14 @@ func validateVersions(obj *v1alpha1.ApplicationDefinition, path *field.Path) fie
 		}
 	}
 	return errs
+}
+
+// defaultOptions returns the Helm options of installations that set none.
+func defaultOptions(obj *v1alpha1.ApplicationDefinition) *v1alpha1.HelmDeployOptions {
+	if obj.Spec.DefaultDeployOptions == nil {
+		return nil
+	}
+	return obj.Spec.DefaultDeployOptions.Helm
 }
 
 // validateVersionName wants names that stay one word in lists and on command lines.

@@ -50,6 +50,8 @@ func ValidateApplicationInstallation(obj, old *v1alpha1.ApplicationInstallation)
 	errs = append(errs, validateInterval(spec.ReconciliationInterval, specPath.Child("reconciliationInterval"))...)
 	errs = append(errs, validateDeployOptions(spec.DeployOptions, specPath.Child("deployOptions"))...)
 	errs = append(errs, validateAccount(spec.ServiceAccountName)...)
+	errs = append(errs, validateDependsOn(obj, specPath.Child("dependsOn"))...)
+	errs = append(errs, validateBeforeUpgrade(spec.BeforeUpgrade, obj.GetHelmOptions(nil), specPath.Child("beforeUpgrade"))...)
 	if old == nil {
 		return errs
 	}
