@@ -21,8 +21,8 @@ import (
 	syncwatch "waybill.dev/waybill/sync/watch"
 )
 
-// errDeleted ends the wait for an object that is gone.
-var errDeleted = errors.New("was deleted meanwhile")
+// ErrDeleted ends a wait for an object that is gone.
+var ErrDeleted = errors.New("was deleted meanwhile")
 
 // Until watches an object, from the version that is given, until done says of a version that it is the
 // last. It returns the version that was seen last, also with an error; nil if none was.
@@ -34,7 +34,7 @@ func Until(ctx context.Context, target *fleet.Cluster, object *unstructured.Unst
 	var last *unstructured.Unstructured
 	event, err := watchtools.UntilWithSync(ctx, source, &unstructured.Unstructured{}, nil, func(e watch.Event) (bool, error) {
 		if e.Type == watch.Deleted {
-			return false, errDeleted
+			return false, ErrDeleted
 		}
 		live, ok := e.Object.(*unstructured.Unstructured)
 		if !ok || syncwatch.Older(live.GetResourceVersion(), object.GetResourceVersion()) {
