@@ -9,6 +9,7 @@ import (
 
 	"waybill.dev/waybill/cmd/waybill/internal/adopt"
 	"waybill.dev/waybill/cmd/waybill/internal/buildinfo"
+	"waybill.dev/waybill/cmd/waybill/internal/catalog"
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
 	"waybill.dev/waybill/cmd/waybill/internal/complete"
 	"waybill.dev/waybill/cmd/waybill/internal/convert"
@@ -55,6 +56,7 @@ when it is not done, which the error explains.`,
 	addGroup(root, "try", "Try, without changing anything:", validate.New(env), render.New(env), diff.New(env))
 	addGroup(root, "install", "Install and upgrade applications:", apps.New(env), apps.NewUpgrade(env), apps.NewUninstall(env),
 		apps.NewHistory(env), apps.NewValues(env), apps.NewVersions(env))
+	addGroup(root, "publish", "Publish applications:", catalog.New(env))
 	addGroup(root, "act", "Act:", reconcile.New(env), suspend.NewSuspend(env), suspend.NewResume(env),
 		adopt.New(env), convert.New(env))
 	addGroup(root, "data", "Look after the data of applications:", data.NewSnapshot(env), data.NewRestore(env), data.NewClone(env), apps.WithRollback(env, data.NewRollback(env)))

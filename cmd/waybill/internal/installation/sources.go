@@ -53,6 +53,9 @@ func (s *Sources) Close() error {
 	return errors.Join(s.git.Close(), os.RemoveAll(s.dir))
 }
 
+// Charts returns what fetches charts.
+func (s *Sources) Charts() *chart.Cache { return s.charts }
+
 // files are those of a repository.
 type files struct {
 	fs.FS
