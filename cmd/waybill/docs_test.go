@@ -53,12 +53,14 @@ func TestDocs_nameWhatThereIs(t *testing.T) {
 func documentsFlags(t *testing.T, verb *cobra.Command, text string, global []string) {
 	t.Helper()
 	known := slices.Clone(global)
-	verb.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
-		known = append(known, "--"+f.Name)
-		if f.Name != "help" {
-			assert.Contains(t, text, "`--"+f.Name, "flag of %s", verb.Name())
-		}
-	})
+	for _, one := range append(verb.Commands(), verb) {
+		one.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			known = append(known, "--"+f.Name)
+			if f.Name != "help" {
+				assert.Contains(t, text, "`--"+f.Name, "flag of %s", one.Name())
+			}
+		})
+	}
 	for _, flag := range regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(text, -1) {
 		if flag != "--show-managed-fields" && flag != "--cascade" { // of kubectl
 			assert.Contains(t, known, flag, "%s has no such flag", verb.Name())

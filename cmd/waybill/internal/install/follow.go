@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/waybill/internal/await"
@@ -152,27 +151,23 @@ func (s *session) followRemoval(ctx context.Context, inst *v1alpha1.ApplicationI
 	steps := output.NewSteps(s.env.Out, s.env.ErrOut, s.nameOf(inst))
 	now := state{Step: output.Step{Phase: uninstalling}}
 	steps.See(now.Step)
-	gone := func() bool {
-		return apierrors.IsNotFound(s.client.Get(ctx, client.ObjectKeyFromObject(inst), &v1alpha1.ApplicationInstallation{}))
-	}
-	if gone() { // before it was watched, there is no event of its end
-		steps.Stop()
-		steps.Finish("uninstalled", true)
-		return nil
-	}
-	_, err = await.Until(ctx, s.target, watched, func(live *unstructured.Unstructured) bool {
+	err = await.Gone(ctx, s.target, watched, func(live *unstructured.Unstructured) {
 		seen := &v1alpha1.ApplicationInstallation{}
-		if live.GetUID() != inst.UID || runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, seen) != nil {
-			return live.GetUID() != inst.UID
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, seen) != nil {
+			return // what it says is not vital
 		}
-		if ready := meta.FindStatusCondition(seen.Status.Conditions, v1alpha1.ReadyCondition); ready != nil && ready.Status != metav1.ConditionTrue {
-			now.Message, now.taken = ready.Message, true
-			steps.See(now.Step)
+		now.taken, now.Message = true, ""
+		ready := meta.FindStatusCondition(seen.Status.Conditions, v1alpha1.ReadyCondition)
+		switch {
+		case !slices.Contains(seen.Finalizers, v1alpha1.Finalizer):
+			now.Message = "its application is uninstalled, and it waits for " + strings.Join(seen.Finalizers, ", ")
+		case ready != nil && ready.Status != metav1.ConditionTrue:
+			now.Message = ready.Message
 		}
-		return false
+		steps.See(now.Step)
 	})
 	steps.Stop()
-	if err == nil || errors.Is(err, await.ErrDeleted) || ctx.Err() == nil && gone() {
+	if err == nil {
 		steps.Finish("uninstalled", true)
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/printers"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
@@ -86,7 +87,7 @@ func (o *showing) own(inst *v1alpha1.ApplicationInstallation) error {
 		fmt.Fprintf(o.env.ErrOut, "# further values: %s/%s, key %s\n", r.Kind, r.Name, r.GetKey())
 	}
 	if block := inst.Spec.ValuesBlock; block != "" && !o.format.Structured() {
-		fmt.Fprintln(o.env.Out, output.Escape(strings.TrimRight(block, "\n")))
+		fmt.Fprintln(o.env.Out, printers.EscapeTerminal(strings.TrimRight(block, "\n")))
 		return nil
 	}
 	own, err := ownValues(inst)
