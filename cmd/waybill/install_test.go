@@ -69,6 +69,19 @@ func withoutStarting(text string) string {
 	return kept.String()
 }
 
+// K67: in a user cluster, by its kubeconfig in the hub. The messages say which one it is.
+func TestInstall_inAUserCluster(t *testing.T) {
+	s := newStore(t)
+	engage(t, s.Client, s.namespace, "berlin", s.Kubeconfig())
+	at := []string{"--cluster", s.namespace + "/berlin"}
+	out := s.succeeds(append([]string{"install", "web", "--definition", s.definition.Name}, at...)...)
+	assert.Contains(t, out, "ApplicationInstallation/web in NS of cluster berlin created\n")
+	assert.Contains(t, out, "ApplicationInstallation/web in NS of cluster berlin: ready: ")
+	out = s.succeeds(append([]string{"upgrade", "web", "--set", "replicas=1", "--no-wait"}, at...)...)
+	assert.Contains(t, out, "to follow it: waybill get installation/web -n NS --cluster NS/berlin --watch\n")
+	s.succeeds(append([]string{"uninstall", "web"}, at...)...)
+}
+
 // K67, K68: what cannot be installed says so, and goes on being tried without the command.
 func TestInstall_thatFails(t *testing.T) {
 	s := newStore(t)

@@ -78,13 +78,45 @@ func TestRollback_toARevision(t *testing.T) {
 	s.succeeds("rollback", "installation/web", "--to-revision", "1", "--keep-values")
 	assert.Contains(t, s.page("web"), "<p>three</p>")
 
+	// Not everybody may read the records.
+	weak, _ := userWith(t, s.Cluster, s.namespace, right(v1alpha1.Group, []string{"applicationinstallations"}, "get", "list", "watch", "patch"))
+	got := waybillWith(t, "", "rollback", "installation/web", "-n", s.namespace, "--kubeconfig", weak, "--to-revision", "3")
+	assert.Equal(t, 2, got.code, got.out)
+	assert.Contains(t, got.errOut, "those cannot be set again: get Secret "+s.namespace+"/sh.helm.release.v1.web.v3, Helm's record: ")
+	assert.Contains(t, got.errOut, "forbidden")
+	got = waybillWith(t, "", "rollback", "installation/web", "-n", s.namespace, "--kubeconfig", weak, "--to-revision", "2", "--keep-values")
+	assert.Equal(t, 0, got.code, got.errOut)
+	assert.Contains(t, s.page("web"), "<p>three</p>")
+	s.succeeds("upgrade", "web", "--version", "1.0.0")
+
 	// Somebody has altered the record.
 	record := &corev1.Secret{}
-	require.NoError(t, s.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "sh.helm.release.v1.web.v3"}, record))
+	require.NoError(t, s.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "sh.helm.release.v1.web.v4"}, record))
 	record.Data["release"] = []byte("x")
 	require.NoError(t, s.Update(t.Context(), record))
-	s.refuses(2, []string{"rollback", "installation/web", "--to-revision", "3"}, "has other values than at revision 3, and those cannot be set again",
-		"differs from what Waybill recorded", "--keep-values goes back to version 1.1.0 and leaves the values as they are")
-	assert.Equal(t, "1.0.0", s.installation("web").Spec.ApplicationRef.Version)
+	s.refuses(2, []string{"rollback", "installation/web", "--to-revision", "4"}, "has other values than at revision 4, and those cannot be set again",
+		"differs from what Waybill recorded", "--keep-values goes back to version 1.0.0 and leaves the values as they are")
+	assert.Contains(t, s.page("web"), "<p>three</p>")
+	s.refuses(2, []string{"rollback", "installation/web", "--to-revision", "3"}, "v3, Helm's record: ", "not found")
+	s.succeeds("uninstall", "web")
+}
+
+// C26: what came from a Secret is not written where more people can read it.
+func TestRollback_withValuesOfASecret(t *testing.T) {
+	s := newStore(t)
+	create(t, s.Client, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "more", Labels: map[string]string{v1alpha1.ValuesLabel: v1alpha1.ValuesProtected}},
+		StringData: map[string]string{"values.yaml": "page: {text: hunter2}\n"},
+	})
+	inst := installation(s.namespace, "web", s.definition.Name, "1.0.0")
+	inst.Spec.ValuesFrom = []v1alpha1.ValuesReference{{Kind: "Secret", Name: "more"}}
+	require.NoError(t, s.Create(t.Context(), inst))
+	require.Eventually(t, func() bool { return len(s.installation("web").Status.History) == 1 }, limit, often)
+	inst = s.installation("web")
+	inst.Spec.ValuesFrom = nil
+	require.NoError(t, s.Update(t.Context(), inst))
+	s.succeeds("upgrade", "web", "--version", "1.1.0")
+	s.refuses(2, []string{"rollback", "installation/web", "--to-revision", "1"}, "some came from a Secret, and would be readable in spec.values")
+	assert.Nil(t, s.installation("web").Spec.Values)
 	s.succeeds("uninstall", "web")
 }

@@ -26,8 +26,12 @@ const (
 )
 
 // patient lists the reasons of Ready=False with which an installation waits for others, and becomes
-// ready without a new attempt.
-var patient = []string{v1alpha1.NotHealthyReason, v1alpha1.ProgressingReason}
+// ready without a new attempt: for its own objects, for what it depends on, for a snapshot before an
+// upgrade.
+var patient = []string{
+	v1alpha1.NotHealthyReason, v1alpha1.ProgressingReason,
+	"DependencyNotReady", "RequirementMissing", "SnapshotPending",
+}
 
 // state is how far an installation is.
 type state struct {

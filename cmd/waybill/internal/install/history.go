@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
@@ -62,7 +63,7 @@ func showHistory(ctx context.Context, env *cli.Env, format *output.Format, name 
 		if r.Revision > 0 {
 			revision = fmt.Sprint(r.Revision)
 		}
-		finished := output.Short(time.Since(r.FinishedAt.Time).Truncate(time.Second)) + " ago"
+		finished := duration.HumanDuration(time.Since(r.FinishedAt.Time)) + " ago"
 		if format.String() == "wide" {
 			finished = r.FinishedAt.UTC().Format(time.RFC3339)
 		}
