@@ -111,7 +111,7 @@ var errUnknown = errors.New("not known")
 // usage returns which installations use each version of a definition: as its status says or, of a copy,
 // those of its cluster.
 func (s *session) usage(ctx context.Context, definition *v1alpha1.ApplicationDefinition) ([]v1alpha1.VersionUsage, error) {
-	if !definition.IsCopy() {
+	if !definition.IsCopy() || len(definition.Status.UsedBy) > 0 {
 		return definition.Status.UsedBy, nil
 	}
 	list := &v1alpha1.ApplicationInstallationList{}
