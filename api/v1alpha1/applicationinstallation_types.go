@@ -359,6 +359,13 @@ type ApplicationInstallationStatus struct {
 	// +optional
 	Rendering *RenderingStatus `json:"rendering,omitempty"`
 
+	// History lists how installs, upgrades and rollbacks ended, newest first, at most 10. A further
+	// attempt of what failed replaces the entry of the one before.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	History []InstallationRecord `json:"history,omitempty"`
+
 	// HealthAwaitedSince is when what is installed was written, if deployOptions.helm.wait was set:
 	// its timeout counts from then. It is unset from the first time that every object is healthy,
 	// and stays so until something else is installed.

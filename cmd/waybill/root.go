@@ -9,6 +9,7 @@ import (
 
 	"waybill.dev/waybill/cmd/waybill/internal/adopt"
 	"waybill.dev/waybill/cmd/waybill/internal/buildinfo"
+	"waybill.dev/waybill/cmd/waybill/internal/catalog"
 	"waybill.dev/waybill/cmd/waybill/internal/cli"
 	"waybill.dev/waybill/cmd/waybill/internal/clusters"
 	"waybill.dev/waybill/cmd/waybill/internal/complete"
@@ -19,6 +20,7 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/diff"
 	"waybill.dev/waybill/cmd/waybill/internal/events"
 	"waybill.dev/waybill/cmd/waybill/internal/get"
+	apps "waybill.dev/waybill/cmd/waybill/internal/install"
 	"waybill.dev/waybill/cmd/waybill/internal/logs"
 	"waybill.dev/waybill/cmd/waybill/internal/reconcile"
 	"waybill.dev/waybill/cmd/waybill/internal/render"
@@ -54,9 +56,12 @@ when it is not done, which the error explains.`,
 	complete.Flags(root, env)
 	addGroup(root, "look", "Look:", get.New(env), tree.New(env), describe.New(env), events.New(env), logs.New(env), dashboard.New(env))
 	addGroup(root, "try", "Try, without changing anything:", validate.New(env), render.New(env), diff.New(env))
+	addGroup(root, "install", "Install and upgrade applications:", apps.New(env), apps.NewUpgrade(env), apps.NewUninstall(env),
+		apps.NewHistory(env), apps.NewValues(env), apps.NewVersions(env))
+	addGroup(root, "publish", "Publish applications:", catalog.New(env))
 	addGroup(root, "act", "Act:", reconcile.New(env), suspend.NewSuspend(env), suspend.NewResume(env),
 		adopt.New(env), convert.New(env), clusters.New(env))
-	addGroup(root, "data", "Look after the data of applications:", data.NewSnapshot(env), data.NewRestore(env), data.NewClone(env), data.NewRollback(env))
+	addGroup(root, "data", "Look after the data of applications:", data.NewSnapshot(env), data.NewRestore(env), data.NewClone(env), apps.WithRollback(env, data.NewRollback(env)))
 	root.AddCommand(buildinfo.New(env))
 	root.Version = env.Version // for --version
 	root.SetVersionTemplate(buildinfo.Text(env))

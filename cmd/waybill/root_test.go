@@ -18,7 +18,7 @@ import (
 func TestRoot_helpListsEveryVerb(t *testing.T) {
 	got := waybillWith(t, "", "--help")
 	require.Equal(t, 0, got.code)
-	for _, verb := range []string{"get", "tree", "describe", "events", "logs", "validate", "render", "diff", "reconcile", "suspend", "resume", "adopt", "import",
+	for _, verb := range []string{"get", "tree", "describe", "events", "logs", "validate", "render", "diff", "install", "upgrade", "uninstall", "history", "values", "versions", "catalog", "reconcile", "suspend", "resume", "adopt", "import",
 		"snapshot", "restore", "clone", "rollback", "version", "completion"} {
 		assert.Regexp(t, `(?m)^  `+verb+` `, got.out)
 	}

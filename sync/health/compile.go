@@ -41,10 +41,10 @@ func compile(text string, most uint64) (celgo.Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make CEL environment: %w", err)
 	}
-	return compileIn(env, text)
+	return compileIn(env, text, most)
 }
 
-func compileIn(env *celgo.Env, text string) (celgo.Program, error) {
+func compileIn(env *celgo.Env, text string, most uint64) (celgo.Program, error) {
 	checked, issues := env.Compile(text)
 	if issues.Err() != nil {
 		return nil, fmt.Errorf("compile expression %q: %w", text, issues.Err())

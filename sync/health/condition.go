@@ -25,7 +25,7 @@ func NewCondition(text string) (*Condition, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make CEL environment: %w", err)
 	}
-	program, err := compileIn(env, text)
+	program, err := compileIn(env, text, costLimit)
 	if err != nil {
 		return nil, err
 	}

@@ -64,17 +64,35 @@ type InvalidError struct {
 // Error returns what is wrong, and where.
 func (e *InvalidError) Error() string { return e.message }
 
-// Of merges the layers of values, of which later ones win: those of the definition, of its
-// version, facts about the cluster if the version asks for them, valuesFrom in its order, and
-// the installation's own. Values are data: nothing in them is executed. An error is an
-// *InvalidError, or what the source returned.
+// Layer is what one source sets.
+type Layer struct {
+	// From names the source: a field, or an object.
+	From   string
+	Values map[string]any
+	// Secret says that it is a Secret.
+	Secret bool
+}
+
+// Of merges the layers of values, of which later ones win. Values are data: nothing in them is
+// executed. An error is an *InvalidError, or what the source returned.
 func Of(ctx context.Context, in Input, from Source) (map[string]any, error) {
-	var layers []map[string]any
-	for _, read := range []func() ([]map[string]any, error){
-		func() ([]map[string]any, error) { return in.offered() },
-		func() ([]map[string]any, error) { return in.facts(ctx, from) },
-		func() ([]map[string]any, error) { return in.named(ctx, from) },
-		func() ([]map[string]any, error) { return in.own() },
+	layers, err := Layers(ctx, in, from)
+	if err != nil {
+		return nil, err
+	}
+	return helm.MergeValues(contents(layers)...), nil
+}
+
+// Layers returns the layers of values, the lowest first: those of the definition, of its version, facts
+// about the cluster if the version asks for them, valuesFrom in its order, and the installation's own.
+// An error is as that of Of.
+func Layers(ctx context.Context, in Input, from Source) ([]Layer, error) {
+	var layers []Layer
+	for _, read := range []func() ([]Layer, error){
+		func() ([]Layer, error) { return in.offered() },
+		func() ([]Layer, error) { return in.facts(ctx, from) },
+		func() ([]Layer, error) { return in.named(ctx, from) },
+		func() ([]Layer, error) { return in.own() },
 	} {
 		more, err := read()
 		if err != nil {
@@ -85,15 +103,23 @@ func Of(ctx context.Context, in Input, from Source) (map[string]any, error) {
 			return nil, err
 		}
 	}
-	return helm.MergeValues(layers...), nil
+	return layers, nil
+}
+
+func contents(layers []Layer) []map[string]any {
+	all := make([]map[string]any, len(layers))
+	for i, layer := range layers {
+		all[i] = layer.Values
+	}
+	return all
 }
 
 // bounded returns an error if layers have too many values together: what a chart makes of each takes a
 // multiple of it.
-func bounded(layers []map[string]any) error {
+func bounded(layers []Layer) error {
 	var size expansion.Size
 	for _, layer := range layers {
-		size.Add(layer)
+		size.Add(layer.Values)
 	}
 	if size.Values > expansion.MaxValues {
 		return elsewhere("the values of the definition, of spec.valuesFrom and of spec.values have more than %d values together", expansion.MaxValues)
@@ -102,7 +128,7 @@ func bounded(layers []map[string]any) error {
 }
 
 // offered returns the values of the definition and of its version.
-func (in Input) offered() ([]map[string]any, error) {
+func (in Input) offered() ([]Layer, error) {
 	general, err := fromJSON(in.Definition.Spec.DefaultValues)
 	if err != nil {
 		return nil, invalid("defaultValues of ApplicationDefinition %s: %w", in.Definition.Name, err)
@@ -111,11 +137,15 @@ func (in Input) offered() ([]map[string]any, error) {
 	if err != nil {
 		return nil, invalid("values of version %s of ApplicationDefinition %s: %w", in.Version.Version, in.Definition.Name, err)
 	}
-	return []map[string]any{general, special}, nil
+	definition := "ApplicationDefinition " + in.Definition.Name
+	return []Layer{
+		{From: definition + ", defaultValues", Values: general},
+		{From: definition + ", version " + in.Version.Version, Values: special},
+	}, nil
 }
 
 // facts returns the facts about the cluster, as .Values.waybill.cluster.
-func (in Input) facts(ctx context.Context, from Source) ([]map[string]any, error) {
+func (in Input) facts(ctx context.Context, from Source) ([]Layer, error) {
 	if !in.Version.ClusterFacts {
 		return nil, nil
 	}
@@ -128,12 +158,12 @@ func (in Input) facts(ctx context.Context, from Source) ([]map[string]any, error
 		labels[name] = value
 	}
 	facts := map[string]any{"name": cluster.Name, "version": cluster.Status.Version, "labels": labels}
-	return []map[string]any{{"waybill": map[string]any{"cluster": facts}}}, nil
+	return []Layer{{From: "facts about the cluster", Values: map[string]any{"waybill": map[string]any{"cluster": facts}}}}, nil
 }
 
 // named returns the values of valuesFrom, in its order.
-func (in Input) named(ctx context.Context, from Source) ([]map[string]any, error) {
-	var layers []map[string]any
+func (in Input) named(ctx context.Context, from Source) ([]Layer, error) {
+	var layers []Layer
 	for i, reference := range in.Installation.Spec.ValuesFrom {
 		layer, err := in.read(ctx, from, reference)
 		var known *InvalidError
@@ -144,7 +174,7 @@ func (in Input) named(ctx context.Context, from Source) ([]map[string]any, error
 		if err != nil {
 			return nil, fmt.Errorf("spec.valuesFrom[%d]: %w", i, err)
 		}
-		layers = append(layers, layer)
+		layers = append(layers, Layer{From: reference.Kind + " " + reference.Name, Values: layer, Secret: reference.Kind == "Secret"})
 		if err := bounded(layers); err != nil {
 			return nil, err
 		}
@@ -186,7 +216,7 @@ func (in Input) read(ctx context.Context, from Source, reference v1alpha1.Values
 }
 
 // own returns the values in the installation itself.
-func (in Input) own() ([]map[string]any, error) {
+func (in Input) own() ([]Layer, error) {
 	values, err := fromJSON(in.Installation.Spec.Values)
 	if err != nil {
 		return nil, invalid("spec.values: %w", err)
@@ -195,7 +225,7 @@ func (in Input) own() ([]map[string]any, error) {
 	if err != nil {
 		return nil, invalid("spec.valuesBlock %w", err)
 	}
-	return []map[string]any{values, block}, nil
+	return []Layer{{From: "spec.values", Values: values}, {From: "spec.valuesBlock", Values: block}}, nil
 }
 
 // Parse parses values from YAML. The error does not repeat them.

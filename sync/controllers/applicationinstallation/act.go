@@ -36,8 +36,9 @@ type action struct {
 	kind kind
 	// prepared is what an install installs, otherwise nil.
 	prepared *prepared
-	// requested is what the annotation reconcile-at was when the action began.
+	// requested is what the annotation reconcile-at was when the action began, and attempt what it is for.
 	requested string
+	attempt   attempt
 	// why a rollback gives up what is installed, otherwise empty.
 	why  string
 	work func(context.Context, plan) acted
@@ -107,10 +108,11 @@ func (s *scope) unfinished() bool {
 func (d *driver) perform(s *scope, a *action) (acted, bool) {
 	if s.session.running == nil {
 		a.requested, a.unwanted, a.doing = s.requestedAt(), make(chan struct{}), d.newDoing(s.key())
+		a.attempt = s.attempted(a.kind)
 		s.session.running, s.session.toldBefore = a, s.told
 	}
 	p := d.plan(s)
-	p.unwanted, p.doing = a.unwanted, a.doing
+	p.unwanted, p.doing, p.attempt = a.unwanted, a.doing, a.attempt
 	result, done := d.acts.Do(d.cluster.Name().String(), d.jobKey(s), a.input(), func(ctx context.Context) acted {
 		defer p.doing.shown.Begin()()
 		defer d.cluster.Hold()() // even if it is told to end, it records how it ended

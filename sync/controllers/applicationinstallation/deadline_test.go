@@ -120,6 +120,12 @@ func TestInstallation_isGivenUpAfterARestartIfItWasNeverHealthy(t *testing.T) {
 	assert.True(t, conditions.IsStalled(inst))
 	rolledBack := inst.Status.Release.Revision
 	assert.EqualValues(t, 1, *w.deployment("web").Spec.Replicas)
+	history := inst.Status.History
+	require.Equal(t, []v1alpha1.InstallationOutcome{v1alpha1.InstallationRolledBack, v1alpha1.InstallationFailed, v1alpha1.InstallationDeployed}, outcomes(inst))
+	assert.Equal(t, rolledBack, history[0].Revision)
+	assert.Equal(t, history[2].ValuesDigest, history[0].ValuesDigest, "it is what it returned to")
+	assert.NotEqual(t, history[1].ValuesDigest, history[0].ValuesDigest)
+	assert.Contains(t, history[1].Message, "rolled back: after 10s")
 
 	// It stays given up when Waybill is restarted, and what it was rolled back to is kept.
 	message := conditions.GetMessage(inst, v1alpha1.ReadyCondition)
@@ -130,6 +136,7 @@ func TestInstallation_isGivenUpAfterARestartIfItWasNeverHealthy(t *testing.T) {
 	assert.Equal(t, message, conditions.GetMessage(inst, v1alpha1.ReadyCondition))
 	assert.True(t, conditions.IsStalled(inst))
 	assert.Equal(t, rolledBack, inst.Status.Release.Revision)
+	assert.Equal(t, history, inst.Status.History)
 
 	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { metaAnnotate(i, v1alpha1.ReconcileAtAnnotation, "again") })
 	hub.Await(w.World, inst, "it is tried again for who asks", func(i *v1alpha1.ApplicationInstallation) bool { return i.Status.Release.Revision > rolledBack })

@@ -54,6 +54,8 @@ type plan struct {
 	inventory []manifest.ID
 	// unwanted is closed when the outcome is not wanted any more.
 	unwanted <-chan struct{}
+	// attempt is what the history says that the job is for.
+	attempt attempt
 	// doing is told what the job is doing; nil outside of a job.
 	doing *doing
 }

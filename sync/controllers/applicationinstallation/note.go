@@ -36,6 +36,7 @@ func (d *driver) noteLast(ctx context.Context, p plan, got acted) {
 	defer cancel()
 	inst := p.inst.DeepCopy()
 	inst.Status.Release, inst.Status.Rendering = p.deployed.known(), nil
+	inst.Status.History = p.attempt.recorded(inst.Status.History, got, inst.Status.Release)
 	if got.wrote {
 		inst.Status.HealthAwaitedSince = sinceOf(awaitedFrom(p.options))
 	}

@@ -116,6 +116,7 @@ func (d *driver) take(s *scope, a *action, result acted) {
 	x := s.session
 	x.acted = true
 	s.inst.Status.Release = x.deployed.known()
+	s.inst.Status.History = a.attempt.recorded(s.inst.Status.History, result, s.inst.Status.Release)
 	if result.applied != nil {
 		x.holding.holdObjects(*result.applied, s.now)
 		s.showHold()

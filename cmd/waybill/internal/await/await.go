@@ -21,18 +21,52 @@ import (
 	syncwatch "waybill.dev/waybill/sync/watch"
 )
 
-// errDeleted ends the wait for an object that is gone.
+// errDeleted ends a wait for an object that is gone.
 var errDeleted = errors.New("was deleted meanwhile")
 
 // Until watches an object, from the version that is given, until done says of a version that it is the
 // last. It returns the version that was seen last, also with an error; nil if none was.
 func Until(ctx context.Context, target *fleet.Cluster, object *unstructured.Unstructured, done func(*unstructured.Unstructured) bool) (*unstructured.Unstructured, error) {
+	last, event, err := until(ctx, target, object, nil, done)
+	if err == nil {
+		return event.Object.(*unstructured.Unstructured), nil
+	}
+	if last == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return look(ctx, target, object, err)
+	}
+	return last, err
+}
+
+// errGone ends the wait for the end of an object that has gone before it was watched.
+var errGone = errors.New("is gone")
+
+// Gone watches an object until it is gone, or another one has its name. see gets each version.
+func Gone(ctx context.Context, target *fleet.Cluster, object *unstructured.Unstructured, see func(*unstructured.Unstructured)) error {
+	missing := func(store cache.Store) (bool, error) {
+		if len(store.List()) == 0 {
+			return false, errGone
+		}
+		return false, nil
+	}
+	_, _, err := until(ctx, target, object, missing, func(live *unstructured.Unstructured) bool {
+		see(live)
+		return live.GetUID() != object.GetUID()
+	})
+	if errors.Is(err, errDeleted) || errors.Is(err, errGone) {
+		return nil
+	}
+	return err
+}
+
+// until watches an object until done says so. It returns the version that was seen last, and the event
+// that ended the wait.
+func until(ctx context.Context, target *fleet.Cluster, object *unstructured.Unstructured, check watchtools.PreconditionFunc,
+	done func(*unstructured.Unstructured) bool) (last *unstructured.Unstructured, event *watch.Event, err error) {
 	source, err := watchOne(target, object)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var last *unstructured.Unstructured
-	event, err := watchtools.UntilWithSync(ctx, source, &unstructured.Unstructured{}, nil, func(e watch.Event) (bool, error) {
+	event, err = watchtools.UntilWithSync(ctx, source, &unstructured.Unstructured{}, check, func(e watch.Event) (bool, error) {
 		if e.Type == watch.Deleted {
 			return false, errDeleted
 		}
@@ -43,13 +77,7 @@ func Until(ctx context.Context, target *fleet.Cluster, object *unstructured.Unst
 		last = live
 		return done(live), nil
 	})
-	if err == nil {
-		return event.Object.(*unstructured.Unstructured), nil
-	}
-	if last == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return look(ctx, target, object, err)
-	}
-	return last, err
+	return last, event, err
 }
 
 // lastLook is how long it may take to look at an object that no watch has shown in time.

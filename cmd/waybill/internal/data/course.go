@@ -2,7 +2,6 @@ package data
 
 import (
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +27,11 @@ type course struct {
 	goesOn bool
 	// Came returns what a phase came to, as far as it is known; empty if there is nothing to say.
 	came func(phase string) string
+}
+
+// step returns how far it is, as it is printed.
+func (c course) step() output.Step {
+	return output.Step{Phase: c.phase, Message: c.message, Ended: c.ended, Came: c.came}
 }
 
 // read returns the course of an operation, of an object of type T.
@@ -97,7 +101,7 @@ func ofSnapshot(s *v1alpha1.ApplicationSnapshot) course {
 			result += ", " + s.Status.Size
 		}
 		if d := s.Status.QuiescedFor.Duration; d > 0 {
-			result += ", quiesced for " + short(d)
+			result += ", quiesced for " + output.Short(d)
 		}
 		c.end(true, result)
 	case v1alpha1.SnapshotFailed:
@@ -124,7 +128,7 @@ func snapshotCame(s *v1alpha1.ApplicationSnapshot, phase v1alpha1.SnapshotPhase)
 		return ofVolumes(status.Volumes, "cut", func(v v1alpha1.SnapshotVolume) bool { return v.Cut })
 	case v1alpha1.SnapshotReleasing:
 		if d := status.QuiescedFor.Duration; d > 0 {
-			return "quiesced for " + short(d)
+			return "quiesced for " + output.Short(d)
 		}
 	case v1alpha1.SnapshotWaiting:
 		return ofVolumes(status.Volumes, "ready to use", func(v v1alpha1.SnapshotVolume) bool { return v.Ready })
@@ -176,15 +180,4 @@ func ofRestore(a *v1alpha1.StatefulApplication) course {
 		c.end(false, "failed: "+why(nil, c.message))
 	}
 	return c
-}
-
-// short rounds a duration to what people read.
-func short(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return d.Round(time.Millisecond).String()
-	case d < time.Minute:
-		return d.Round(100 * time.Millisecond).String()
-	}
-	return d.Round(time.Second).String()
 }

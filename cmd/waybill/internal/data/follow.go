@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,21 +23,21 @@ func (s *session) follow(ctx context.Context, object client.Object, read func(*u
 	if err != nil {
 		return err
 	}
-	p := &printer{env: s.env, title: kinds.Describe(watched), begin: time.Now()}
+	p := output.NewSteps(s.env.Out, s.env.ErrOut, kinds.Describe(watched))
 	var state course
 	var unreadable error
 	last, err := await.Until(ctx, s.target, watched, func(live *unstructured.Unstructured) bool {
 		if state, unreadable = read(live); unreadable != nil {
 			return true
 		}
-		p.see(state)
+		p.See(state.step())
 		return state.ended
 	})
-	p.stop()
+	p.Stop()
 	if last != nil && !state.ended && unreadable == nil { // it may have been looked at only now
 		if state, unreadable = read(last); unreadable == nil {
-			p.see(state)
-			p.stop()
+			p.See(state.step())
+			p.Stop()
 		}
 	}
 	if unreadable != nil {
@@ -47,11 +46,14 @@ func (s *session) follow(ctx context.Context, object client.Object, read func(*u
 	if !state.ended {
 		return s.unfinished(ctx, watched, state, err)
 	}
-	err = p.finish(state)
+	p.Finish(state.result, state.succeeded)
 	if state.goesOn {
 		s.hint(watched)
 	}
-	return err
+	if !state.succeeded {
+		return cli.ErrNegative
+	}
+	return nil
 }
 
 // untyped returns an object without its type, as it is watched.
@@ -80,7 +82,7 @@ func (s *session) unfinished(ctx context.Context, object *unstructured.Unstructu
 	case state.phase == "" && state.message == "":
 		fmt.Fprintf(s.env.ErrOut, "%s: nobody has taken it up: is waybill-sync running in cluster %s, with the role data?\n", name, s.target.Name())
 	default:
-		fmt.Fprintf(s.env.ErrOut, "%s: not done in time: %s\n", name, output.Escape(joined(state.phase, state.message)))
+		fmt.Fprintf(s.env.ErrOut, "%s: not done in time: %s\n", name, output.Escape(output.Joined(state.phase, state.message)))
 	}
 	s.hint(object)
 	return cli.ErrNegative
@@ -102,72 +104,4 @@ func (s *session) there() string {
 		return ""
 	}
 	return " --cluster " + s.target.Key.String()
-}
-
-func joined(parts ...string) string {
-	var some []string
-	for _, part := range parts {
-		if part != "" {
-			some = append(some, part)
-		}
-	}
-	return strings.Join(some, ": ")
-}
-
-// printer prints a line for each phase that is over. In a terminal, the one that lasts is shown below
-// them.
-type printer struct {
-	env     *cli.Env
-	title   string
-	begin   time.Time
-	phase   string
-	since   time.Time
-	state   course
-	spinner *output.Progress // nil while nothing lasts
-}
-
-// see takes notice of how far the operation is.
-func (p *printer) see(now course) {
-	if now.phase != p.phase {
-		p.pass(now)
-	}
-	p.state = now
-	if now.ended {
-		p.stop()
-		return
-	}
-	if p.spinner == nil {
-		p.spinner = output.NewProgress(p.env.ErrOut, p.title)
-	}
-	p.spinner.Update(joined(now.phase, now.message))
-}
-
-// pass prints the phase that is over, with what it came to as the status says now.
-func (p *printer) pass(now course) {
-	p.stop()
-	at := time.Now()
-	if p.phase != "" {
-		line := fmt.Sprintf("  %-12s %8s  %s", p.phase, short(at.Sub(p.since)), output.Escape(now.came(p.phase)))
-		fmt.Fprintln(p.env.Out, strings.TrimRight(line, " "))
-	}
-	p.phase, p.since = now.phase, at
-}
-
-// stop clears what is shown below the lines.
-func (p *printer) stop() {
-	if p.spinner != nil {
-		p.spinner.Stop()
-		p.spinner = nil
-	}
-}
-
-// finish prints what the operation came to.
-func (p *printer) finish(state course) error {
-	line := fmt.Sprintf("%s: %s (%s)", p.title, output.Escape(state.result), short(time.Since(p.begin)))
-	if state.succeeded {
-		fmt.Fprintln(p.env.Out, line)
-		return nil
-	}
-	fmt.Fprintln(p.env.ErrOut, line)
-	return cli.ErrNegative
 }

@@ -25,7 +25,10 @@ const rollbackExamples = `  # Take the application back to a snapshot
   waybill rollback mongo -n shop --confirm
 
   # Let git and the installation change the application again
-  waybill rollback mongo -n shop --release`
+  waybill rollback mongo -n shop --release
+
+  # Go back to the version and the values of a revision of an installation; its data stays
+  waybill rollback installation/web -n team-a --to-revision 3`
 
 // rollingBack are the flags of the command `rollback`.
 type rollingBack struct {
@@ -48,11 +51,16 @@ type rollingBack struct {
 func NewRollback(env *cli.Env) *cobra.Command {
 	o := &rollingBack{env: env}
 	cmd := &cobra.Command{
-		Use:   "rollback APPLICATION --to SNAPSHOT | --undo | --confirm | --release",
-		Short: "Take an application back to a snapshot, in place, or undo that",
-		Long: `Take an application back to a snapshot, in place: its configuration and its data.
+		Use:   "rollback APPLICATION --to SNAPSHOT | --undo | --confirm | --release | installation/NAME --to-revision REVISION",
+		Short: "Take an application back to a snapshot with its data, or an installation to a revision",
+		Long: `Take an application back to a snapshot, in place: its configuration and its data. Or take an
+ApplicationInstallation back to a revision of its history: its version and its values, and no data.
 
-Creates an ApplicationRollback and follows it step by step. A snapshot of the state before is taken
+With --to-revision, the version of that revision is set again, and its values, if they are others by
+now: from Helm's record of it, which you need to be allowed to read. If they cannot be told for sure,
+or some came from a Secret, nothing is written, and --keep-values goes back to the version alone.
+
+For an application, it creates an ApplicationRollback and follows it step by step. A snapshot of the state before is taken
 first, and the volumes of before are kept for the undo period: until then, --undo goes back to them,
 and --confirm deletes them at once. A rollback that fails goes back to the state before by itself,
 and the command ends with exit code 1.
@@ -128,7 +136,7 @@ func (o *rollingBack) check() error {
 	}
 	switch {
 	case chosen != 1:
-		return errors.New("choose one of --to SNAPSHOT, --undo, --confirm and --release")
+		return errors.New("choose one of --to SNAPSHOT, --undo, --confirm and --release; or name installation/NAME with --to-revision REVISION")
 	case o.to == "" && (o.class != "" || o.given || !o.hold || o.watch):
 		return errors.New("--class, --undo-period, --hold and --watch are for --to")
 	case o.watch && !o.wait:

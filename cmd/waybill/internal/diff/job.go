@@ -18,6 +18,7 @@ import (
 	"waybill.dev/waybill/cmd/waybill/internal/installation"
 	"waybill.dev/waybill/cmd/waybill/internal/kinds"
 	"waybill.dev/waybill/cmd/waybill/internal/manifests"
+	"waybill.dev/waybill/cmd/waybill/internal/output"
 	"waybill.dev/waybill/sync/manifest"
 )
 
@@ -42,6 +43,31 @@ type job struct {
 
 	// omitted counts what could not be compared.
 	omitted int
+}
+
+// Installation prints what becomes of an installation that the API server would store as after, and of
+// what it installs, as the command does. before is as it is stored; nil if it is not. It returns
+// ErrNegative if something would be refused.
+func Installation(ctx context.Context, env *cli.Env, before, after *unstructured.Unstructured) error {
+	o := &options{env: env, format: output.NewFormat()}
+	j, err := newJob(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer j.close()
+	own := change{cluster: j.target.Name(), id: manifest.Object{Unstructured: after}.ID(), before: before, after: after}
+	changes, err := with(ctx, after, j.ofInstallation)
+	if err != nil {
+		return err
+	}
+	refusals := slices.ContainsFunc(changes, func(c change) bool { return c.action() == refused })
+	if err := o.print(append(changes, own)); err != nil && !errors.Is(err, cli.ErrNegative) {
+		return err
+	}
+	if refusals {
+		return cli.ErrNegative
+	}
+	return nil
 }
 
 func newJob(ctx context.Context, o *options) (*job, error) {

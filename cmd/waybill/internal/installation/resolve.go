@@ -165,6 +165,13 @@ func (l *Lookup) values(ctx context.Context, r *Resolved, above []map[string]any
 	return helm.MergeValues(append([]map[string]any{merged}, above...)...), nil
 }
 
+// Layers returns the layers of values that Values was merged from, but for the chart's own.
+func (l *Lookup) Layers(ctx context.Context, r *Resolved) ([]values.Layer, error) {
+	return values.Layers(ctx, values.Input{
+		Definition: r.Definition, Version: r.Version, Installation: r.Installation, Account: r.Account(),
+	}, valuesSource{l})
+}
+
 // ReadValues reads files of values.
 func ReadValues(files []string) ([]map[string]any, error) {
 	var all []map[string]any

@@ -12,6 +12,7 @@ import (
 	"waybill.dev/waybill/sync/source/address"
 	"waybill.dev/waybill/sync/source/chart"
 	"waybill.dev/waybill/sync/source/git"
+	"waybill.dev/waybill/sync/values"
 )
 
 // Sources fetches charts and repositories for one run of the program. Charts are kept in the user's
@@ -51,6 +52,9 @@ func OpenSources(local Local, offline bool) (*Sources, error) {
 func (s *Sources) Close() error {
 	return errors.Join(s.git.Close(), os.RemoveAll(s.dir))
 }
+
+// Charts returns what fetches charts.
+func (s *Sources) Charts() *chart.Cache { return s.charts }
 
 // files are those of a repository.
 type files struct {
@@ -99,6 +103,15 @@ func (s *Sources) tree(ctx context.Context, url string, ref *v1alpha1.GitReferen
 		return nil, err
 	}
 	return s.git.Open(ctx, repository, revision)
+}
+
+// Defaults returns the values of the chart of a version, the lowest of all layers.
+func (s *Sources) Defaults(ctx context.Context, r *Resolved) (values.Layer, error) {
+	loaded, err := s.chart(ctx, r)
+	if err != nil {
+		return values.Layer{}, err
+	}
+	return values.Layer{From: "chart " + loaded.Name() + " " + loaded.Metadata.Version, Values: loaded.Values}, nil
 }
 
 // chart fetches the chart of a version.

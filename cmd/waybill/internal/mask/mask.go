@@ -11,9 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// Hidden is shown in place of a secret value.
+const Hidden = "***"
+
 // Replacements of a secret value; if it differs between two states, before and after.
 const (
-	masked       = "***"
+	masked       = Hidden
 	maskedBefore = "*** (before)"
 	maskedAfter  = "*** (after)"
 )

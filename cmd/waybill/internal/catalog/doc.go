@@ -1,0 +1,2 @@
+// Package catalog writes ApplicationDefinitions from charts, and adds the versions that have appeared since.
+package catalog
