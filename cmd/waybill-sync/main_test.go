@@ -108,7 +108,9 @@ func TestParse_watchNamespace(t *testing.T) {
 func TestSelectControllers(t *testing.T) {
 	selected, err := selectControllers([]string{"hub", "gitsync", "application"})
 	require.NoError(t, err)
-	assert.Equal(t, map[string]bool{"gitsync": true, "applicationdefinition": true, "sourcecredential": true, "application": true}, selected)
+	assert.Equal(t, map[string]bool{
+		"gitsync": true, "applicationdefinition": true, "sourcecredential": true, "valuesschema": true, "application": true,
+	}, selected)
 	assert.False(t, onlyLocal(selected))
 	selected, err = selectControllers([]string{"agent", "data"})
 	require.NoError(t, err)

@@ -43,7 +43,7 @@ func TestCheck_hostileSchemas(t *testing.T) {
 		found, err := s.Check(values)
 		require.NoError(t, err)
 		assert.LessOrEqual(t, len(found), 10, name)
-		assert.Less(t, time.Since(start), 2*time.Second, name)
+		assert.Less(t, time.Since(start), 10*time.Second, name) // a fifth of a second, but for the race detector
 	}
 }
 
