@@ -134,7 +134,7 @@ spec:
 		asked[r.Resource] = true
 	}
 	assert.True(t, asked["applicationdefinitions"])
-	for _, other := range []string{"applicationinstallations", "customresourcedefinitions", "configmaps"} {
+	for _, other := range []string{"applicationinstallations", "customresourcedefinitions"} {
 		assert.False(t, asked[other], "the hub has no business with %s", other)
 	}
 
