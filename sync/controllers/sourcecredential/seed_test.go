@@ -31,6 +31,9 @@ func TestSeed_getsWhatIsAnnotated(t *testing.T) {
 	s.engage(seed, shared(t, "seed").RESTConfig())
 	user := &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: s.system, Name: "user"}}
 	s.engage(user, shared(t, "user").RESTConfig())
+	stray := s.newSeed("stray") // of whoever may have clusters in another namespace
+	stray.Namespace = other
+	s.engage(stray, shared(t, "user").RESTConfig())
 	itself := s.engage(s.newSeed("itself"), shared(t, "hub").RESTConfig())
 	s.says(seed, metav1.ConditionTrue, v1alpha1.SucceededReason, fmt.Sprintf("Secrets that are copied to namespace %s: 2", s.system))
 
@@ -42,7 +45,7 @@ func TestSeed_getsWhatIsAnnotated(t *testing.T) {
 	assert.Equal(t, []string{"charts", "empty"}, s.names(s.seed))
 	assert.Empty(t, s.names(s.user))
 	assert.NotContains(t, find(t, s, s.system, "charts").Annotations, v1alpha1.OwnerAnnotation, "the original is left alone")
-	for _, kc := range []*v1alpha1.KubernetesCluster{user, itself} {
+	for _, kc := range []*v1alpha1.KubernetesCluster{user, stray, itself} {
 		require.NoError(t, s.Get(t.Context(), client.ObjectKeyFromObject(kc), kc))
 		assert.Empty(t, kc.Status.Conditions, kc.Name)
 	}

@@ -118,7 +118,7 @@ func (v verdict) set(kc *v1alpha1.KubernetesCluster) {
 // judge returns what the condition of a KubernetesCluster says.
 func (r *Reconciler) judge(kc *v1alpha1.KubernetesCluster) verdict {
 	switch {
-	case !kc.IsSeed() && (!r.ToNamespaces || kc.Namespace == r.SystemNamespace):
+	case kc.IsSeed() && !r.isSeed(kc), !kc.IsSeed() && (!r.ToNamespaces || kc.Namespace == r.SystemNamespace):
 		return verdict{}
 	case !kc.IsSeed():
 		return r.local.judge(kc.Namespace)

@@ -88,14 +88,23 @@ func (r *Reconciler) wanted(ctx context.Context, l *lane) (map[string]*wanted, e
 	if err != nil {
 		return nil, fmt.Errorf("get cluster: %w", err)
 	}
+	if !r.isSeed(kc) {
+		return nil, nil
+	}
 	all, err := r.originals(ctx)
-	if err != nil || !kc.IsSeed() {
+	if err != nil {
 		return nil, err
 	}
 	for _, w := range all {
 		w.namespaces = []string{r.SystemNamespace}
 	}
 	return all, nil
+}
+
+// isSeed reports whether a KubernetesCluster is a seed that gets credentials: who may write those of another
+// namespace, and what they lead to, is not to have them.
+func (r *Reconciler) isSeed(kc *v1alpha1.KubernetesCluster) bool {
+	return kc.IsSeed() && kc.Namespace == r.SystemNamespace
 }
 
 // wantedHere returns what should be copied to namespaces of the hub.

@@ -63,7 +63,7 @@ func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 	if err := r.Client.Get(ctx, c.Name(), kc); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if !kc.IsSeed() || c.UID() == r.Clusters.Local().UID() {
+	if !r.isSeed(kc) || c.UID() == r.Clusters.Local().UID() {
 		r.wake(c.Name())
 		return nil
 	}
