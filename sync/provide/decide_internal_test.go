@@ -65,11 +65,15 @@ func TestAgentPending(t *testing.T) {
 	kc := &v1alpha1.KubernetesCluster{}
 	assert.Empty(t, agentPending(kc), "nobody says anything of an agent")
 	for status, pending := range map[metav1.ConditionStatus]bool{metav1.ConditionFalse: true, metav1.ConditionUnknown: true, metav1.ConditionTrue: false} {
-		kc.Status.Conditions = []metav1.Condition{{Type: agentReady, Status: status}}
+		kc.Status.Conditions = []metav1.Condition{{Type: v1alpha1.AgentReadyCondition, Status: status}}
 		assert.Equal(t, pending, agentPending(kc) != "", status)
 	}
-	kc.Status.Conditions = []metav1.Condition{{Type: agentReady, Status: metav1.ConditionFalse, Reason: agentNotInstalled}}
+	kc.Status.Conditions = []metav1.Condition{{Type: v1alpha1.AgentReadyCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.AgentNotInstalledReason}}
 	assert.Empty(t, agentPending(kc), "somebody else installs it")
+	kc.Spec.Agent = &v1alpha1.ClusterAgent{}
+	assert.Empty(t, agentPending(kc), "it is that of another KubernetesCluster")
+	kc.Status.Conditions = nil
+	assert.NotEmpty(t, agentPending(kc), "nothing was said of it yet")
 }
 
 // C28: a condition names a few of many, and says the same each time.

@@ -215,11 +215,14 @@ func (l *lane) pass(ctx context.Context) (time.Duration, error) {
 // agentPending returns what is waited for where the hub installs Waybill's own share of the cluster: admission
 // there is to check what is created first. Empty if nothing is.
 func agentPending(kc *v1alpha1.KubernetesCluster) string {
-	agent := conditions.Get(kc, agentReady)
-	if agent == nil || agent.Status == metav1.ConditionTrue || agent.Reason == agentNotInstalled {
+	agent := conditions.Get(kc, v1alpha1.AgentReadyCondition)
+	switch {
+	case agent == nil && kc.Spec.Agent == nil:
+		return ""
+	case agent != nil && (agent.Status == metav1.ConditionTrue || agent.Reason == v1alpha1.AgentNotInstalledReason):
 		return ""
 	}
-	return "the condition " + agentReady + " is not True yet"
+	return "the condition " + v1alpha1.AgentReadyCondition + " is not True yet"
 }
 
 // tell keeps the report, and wakes the KubernetesCluster if it says something new.

@@ -88,7 +88,7 @@ func text(err error) string {
 // if it is not.
 func modeOf(d *v1alpha1.ApplicationDefinition, kc *v1alpha1.KubernetesCluster) string {
 	switch {
-	case !d.DeletionTimestamp.IsZero(), !inCatalog(d), !validation.OfferedTo(d, kc):
+	case !d.DeletionTimestamp.IsZero(), !d.InCatalog(), !validation.OfferedTo(d, kc):
 		return ""
 	case d.Spec.Enforced:
 		return v1alpha1.ProvidedEnforced

@@ -21,14 +21,6 @@ import (
 	"waybill.dev/waybill/sync/watch"
 )
 
-const (
-	// agentReady is the condition of a KubernetesCluster that says whether Waybill's own share of the cluster
-	// is installed, where the hub installs it.
-	agentReady = "AgentReady"
-	// agentNotInstalled is its reason where the hub leaves that to others.
-	agentNotInstalled = "AgentNotInstalled"
-)
-
 // Provider has the lanes of all engaged clusters. In a user cluster it has the rights of the cluster's
 // kubeconfig. All fields are required.
 type Provider struct {

@@ -209,18 +209,13 @@ func (l *lane) ensure(ctx context.Context, s *scope, entry *validation.InitialIn
 func (l *lane) definition(ctx context.Context, name string) (*v1alpha1.ApplicationDefinition, error) {
 	found := &v1alpha1.ApplicationDefinition{}
 	err := l.p.Hub.Get(ctx, client.ObjectKey{Name: name}, found, client.UnsafeDisableDeepCopy)
-	if apierrors.IsNotFound(err) || err == nil && !inCatalog(found) {
+	if apierrors.IsNotFound(err) || err == nil && !found.InCatalog() {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get definition: %w", err)
 	}
 	return found, nil
-}
-
-// inCatalog reports whether the hub can install a definition: it says where its versions come from.
-func inCatalog(definition *v1alpha1.ApplicationDefinition) bool {
-	return slices.ContainsFunc(definition.Spec.Versions, func(v v1alpha1.ApplicationVersion) bool { return v.Template != nil })
 }
 
 // create creates an installation, and its namespace if there is none.

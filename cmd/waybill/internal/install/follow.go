@@ -30,7 +30,7 @@ const (
 // upgrade.
 var patient = []string{
 	v1alpha1.NotHealthyReason, v1alpha1.ProgressingReason,
-	"DependencyNotReady", "RequirementMissing", "SnapshotPending",
+	v1alpha1.DependencyNotReadyReason, v1alpha1.RequirementMissingReason, v1alpha1.SnapshotPendingReason,
 }
 
 // state is how far an installation is.
