@@ -119,7 +119,16 @@ func clusterSections(k *v1alpha1.KubernetesCluster) []section {
 			{Text: i.Version}, {Mark: &m},
 		})
 	}
-	return []section{s}
+	if !k.IsSeed() {
+		return []section{s}
+	}
+	used := section{Title: fmt.Sprintf("Installed in its clusters (%d)", k.Status.InstallationCount), Columns: []string{"Definition", "Version", "Installations"}}
+	for _, u := range k.Status.Usage {
+		used.Rows = append(used.Rows, []field{
+			{Text: u.Definition, Link: objectLink("", "", "applicationdefinitions", "", u.Definition)}, {Text: u.Version}, {Text: fmt.Sprint(u.Count)},
+		})
+	}
+	return []section{used}
 }
 
 func definitionSections(d *v1alpha1.ApplicationDefinition) []section {
@@ -172,7 +181,11 @@ func installationSections(cluster types.NamespacedName, i *v1alpha1.ApplicationI
 			text("Source revision", a.Revision), text("Acts as ServiceAccount", a.ServiceAccountName),
 			[]field{{Text: "Application"}, {Text: i.Name, Link: objectLink(cluster.Namespace, cluster.Name, "applications", a.Namespace, i.Name)}})
 	}
-	return []section{facts, problemSection(i.Status.Problems)}
+	history := section{Title: "History", Columns: []string{"Revision", "Version", "Source revision", "Finished", "Outcome", "Message"}}
+	for _, h := range i.Status.History {
+		history.Rows = append(history.Rows, text(fmt.Sprint(h.Revision), h.Version, h.SourceRevision, ago(h.FinishedAt)+" ago", string(h.Outcome), h.Message))
+	}
+	return []section{facts, problemSection(i.Status.Problems), history}
 }
 
 func conditionsOf(object *unstructured.Unstructured) ([]metav1.Condition, error) {
