@@ -31,6 +31,7 @@ func (s *stage) explain(ctx context.Context) {
     export PATH=%s:%s:$PATH
 
     waybill get -A --all-clusters
+    waybill dashboard                 # the same, in a browser
     waybill --context %s tree gitsync/team-a -n %s
     kubectl --context berlin get applicationinstallations -A
 
