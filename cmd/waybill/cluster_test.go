@@ -36,6 +36,10 @@ const broughtIn = "brought-in"
 // test ends.
 func startDriver(t *testing.T) {
 	t.Helper()
+	t.Cleanup(func() { // the hub of other tests has no id, or another one
+		id := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: v1alpha1.HubConfigMap}}
+		require.NoError(t, client.IgnoreNotFound(clientOf(t, hub(t)).Delete(context.WithoutCancel(t.Context()), id)))
+	})
 	process := testhub.Start(t, hub(t), func(ctx context.Context, mgr ctrl.Manager, s testhub.Shared) error {
 		installer, err := agent.New(ctx, agent.Options{HubID: s.HubID, SystemNamespace: system, Charts: s.Charts, Image: "registry.example/waybill:1.0.0"})
 		if err != nil {
