@@ -193,7 +193,7 @@ func (l *lane) pass(ctx context.Context) (time.Duration, error) {
 	switch {
 	case !kc.DeletionTimestamp.IsZero():
 		return l.leave(ctx, s)
-	case kc.IsSeed(), l.cluster.Reachable() != nil:
+	case l.cluster.Reachable() != nil:
 		return 0, nil // it is back with an event
 	}
 	if err := l.p.Usable(l.cluster.Name()); err != nil {

@@ -63,8 +63,13 @@ func (p *Provider) Setup(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// engage starts the lane of a cluster; it ends when the cluster is disengaged.
+// engage starts the lane of a cluster; it ends when the cluster is disengaged. A seed provides for its clusters
+// itself.
 func (p *Provider) engage(ctx context.Context, c *cluster.Cluster) error {
+	kc := &v1alpha1.KubernetesCluster{}
+	if err := p.Hub.Get(ctx, c.Name(), kc, client.UnsafeDisableDeepCopy); err != nil || kc.IsSeed() {
+		return client.IgnoreNotFound(err)
+	}
 	l := newLane(p, c)
 	p.lanes.Put(ctx, c.Name(), l)
 	go l.run(ctx)

@@ -19,6 +19,11 @@ import (
 // shortly has the snapshots of a snapshot be ready within two seconds.
 func shortly(s *v1alpha1.ApplicationSnapshot) { s.Spec.VolumeSnapshotTimeoutSeconds = ptr.To[int64](2) }
 
+// lessShortly leaves time to cut the snapshots, on a busy machine.
+func lessShortly(s *v1alpha1.ApplicationSnapshot) {
+	s.Spec.VolumeSnapshotTimeoutSeconds = ptr.To[int64](10)
+}
+
 // S42, S48, S50, S94, S95: whatever fails once the application may be quiesced, it is released, and nothing
 // is left of the snapshot.
 func TestSnapshot_releasesWhateverFails(t *testing.T) {
@@ -92,7 +97,7 @@ func TestSnapshot_releasesWhateverFails(t *testing.T) {
 			},
 		},
 		"a snapshot is not ready in time": {
-			reason: v1alpha1.VolumeSnapshotFailedReason, message: "were not ready to use within 2s", log: "lock unlock", edit: shortly,
+			reason: v1alpha1.VolumeSnapshotFailedReason, message: "were not ready to use within 10s", log: "lock unlock", edit: lessShortly,
 			before: func(w *world) {
 				w.T.Cleanup(w.volumes.Driver.Inject(csidriver.Fault{Method: "CreateSnapshot", Namespace: w.Namespace, NotReady: true}))
 			},

@@ -3,6 +3,7 @@ package kubernetescluster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/controllers/kubernetescluster/agent"
+	"waybill.dev/waybill/sync/health"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/render"
@@ -69,6 +71,9 @@ func (x *share) due(next agentAction, now time.Time) (*agentAction, time.Duratio
 		x.answers = true
 		return &next, 0
 	}
+	if known && x.interrupted(seen) {
+		return &next, 0 // it waits for the watches, and finds out what they have missed
+	}
 	if !known || len(seen.Drifted) == 0 {
 		return nil, 0
 	}
@@ -77,6 +82,16 @@ func (x *share) due(next agentAction, now time.Time) (*agentAction, time.Duratio
 	}
 	next.dirty = seen.Drifted
 	return &next, 0
+}
+
+// interrupted reports whether a watch of the objects is interrupted, as when the cluster was lost and is
+// back. When it goes on, nobody tells that: nothing may have changed.
+func (x *share) interrupted(seen apply.Observation) bool {
+	return slices.ContainsFunc(seen.Health.Unhealthy, func(item health.Item) bool {
+		return item.Status == health.Unknown && !x.applier.Covers(item.ID) && !slices.ContainsFunc(seen.Unwatched, func(scope manifest.ID) bool {
+			return scope.Group == item.ID.Group && scope.Kind == item.ID.Kind && scope.Namespace == item.ID.Namespace
+		})
+	})
 }
 
 // take keeps how an action ended.
