@@ -73,7 +73,7 @@ func (o *options) run(ctx context.Context) error {
 	}
 	address := "http://" + listener.Addr().String() + s.session.path()
 	fmt.Fprintf(o.env.Out, "The dashboard of %s is at %s\n", hub.Name(), address)
-	o.env.Warnf("It is there until you press Ctrl-C.")
+	fmt.Fprintln(o.env.ErrOut, "It is there until you press Ctrl-C.")
 	if !o.noBrowser {
 		o.open(ctx, address)
 	}
