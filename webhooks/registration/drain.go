@@ -56,10 +56,28 @@ func (r *Registrar) handOver(ctx context.Context) bool {
 	}
 }
 
-// withdraw deletes the configurations, unless they have changed meanwhile: nobody is left to
-// answer, and no write may be blocked by that.
+// withdraw deletes the configurations, unless another process has taken over meanwhile: nobody is left to
+// answer, and no write may be blocked by that. What this process wrote last may not have been observed yet.
 func (r *Registrar) withdraw(ctx context.Context) error {
-	s, _ := r.current()
+	for {
+		s, changed := r.current()
+		if !s.mentions(r.options.Endpoint, r.options.Hooks) {
+			return nil
+		}
+		conflict, err := r.delete(ctx, s)
+		if err != nil || !conflict {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-time.After(withdrawn):
+			return nil
+		}
+	}
+}
+
+// delete deletes the configurations as they were observed, and reports whether one has changed since.
+func (r *Registrar) delete(ctx context.Context, s state) (conflict bool, err error) {
 	var configurations []client.Object
 	if s.mutating != nil {
 		configurations = append(configurations, s.mutating)
@@ -70,11 +88,14 @@ func (r *Registrar) withdraw(ctx context.Context) error {
 	for _, configuration := range configurations {
 		ctrl.LoggerFrom(ctx).Info("delete webhook configuration", "type", fmt.Sprintf("%T", configuration))
 		err := r.client.Delete(ctx, configuration, client.Preconditions{ResourceVersion: ptr.To(configuration.GetResourceVersion())})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return fmt.Errorf("delete webhook configuration %s: %w", ConfigurationName, err)
+		switch {
+		case apierrors.IsConflict(err):
+			conflict = true
+		case client.IgnoreNotFound(err) != nil:
+			return conflict, fmt.Errorf("delete webhook configuration %s: %w", ConfigurationName, err)
 		}
 	}
-	return nil
+	return conflict, nil
 }
 
 func pause(ctx context.Context, d time.Duration) {
