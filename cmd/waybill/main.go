@@ -15,8 +15,8 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"waybill.dev/waybill/cmd/internal/cli"
 	"waybill.dev/waybill/cmd/internal/startup"
-	"waybill.dev/waybill/cmd/waybill/internal/cli"
 )
 
 // version is set by the linker.

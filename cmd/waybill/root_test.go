@@ -12,7 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/cmd/waybill/internal/cli"
+	"waybill.dev/waybill/cmd/internal/cli"
 )
 
 func TestRoot_helpListsEveryVerb(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/cmd/waybill/internal/fleet"
+	"waybill.dev/waybill/cmd/internal/fleet"
 )
 
 // The CustomResourceDefinitions have them, so kubectl knows the same as waybill; the page lists them;

@@ -1,0 +1,323 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/cmd/internal/cli"
+	"waybill.dev/waybill/cmd/internal/fleet"
+	"waybill.dev/waybill/cmd/internal/output"
+	"waybill.dev/waybill/sync/cluster"
+)
+
+// add is the command `cluster add`.
+type add struct {
+	env   *cli.Env
+	admin admin
+
+	server       string
+	role         string
+	least        bool
+	agent, seed  bool
+	labels       map[string]string
+	rotate       bool
+	dryRun, wait bool
+	timeout      time.Duration
+	format       *output.Format
+}
+
+func newAdd(env *cli.Env) *cobra.Command {
+	o := &add{env: env, format: output.NewFormat()}
+	cmd := &cobra.Command{
+		Use:   "add NAME --kubeconfig FILE",
+		Short: "Bring a cluster in",
+		Long: `Bring a cluster in.
+
+In the cluster, a ServiceAccount with a token that does not expire is made in the system
+namespace; in the hub, a Secret with a kubeconfig of just that token, and a KubernetesCluster,
+in the system namespace unless -n says another one. Then it is waited for until the hub has
+connected and, with --agent, until Waybill's own share runs there.
+
+The administrator's kubeconfig is used here only, and may be one that runs a program. It is
+neither stored nor sent to the hub. The address of the API server is taken from it, unless
+--server says how the hub reaches it.
+
+Running it again changes nothing but what other flags say; --rotate makes another token and
+deletes the old one.`,
+		Example: `  # A context of the kubeconfig that kubectl uses; the hub is its current context
+  waybill cluster add berlin --context berlin --agent --label environment=production
+
+  # From a file of its own; what would be made
+  waybill cluster add berlin --kubeconfig berlin.kubeconfig --dry-run`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
+	}
+	flags := cmd.Flags()
+	o.admin.addFlags(env, flags)
+	flags.StringVar(&o.server, "server", "", "Address at which the hub reaches the API server, as https://HOST:PORT; that of the kubeconfig unless given")
+	flags.StringVar(&o.role, "role", "", "ClusterRole of the cluster that the hub gets there; cluster-admin unless given")
+	flags.BoolVar(&o.least, "least", false, "Give the hub what it needs before anything is installed, and no more")
+	flags.BoolVar(&o.agent, "agent", false, "Have the hub install Waybill's own share of the cluster (spec.agent)")
+	flags.BoolVar(&o.seed, "seed", false, "The cluster is a seed (spec.role)")
+	flags.StringToStringVar(&o.labels, "label", nil, "Label of the KubernetesCluster, as KEY=VALUE; can be repeated")
+	flags.BoolVar(&o.rotate, "rotate", false, "Make another token, and delete the old one")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "Show what would be made, without writing anything")
+	flags.BoolVar(&o.wait, "wait", true, "Wait until the hub has connected")
+	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "How long to wait at most")
+	o.format.AddFlag(cmd)
+	cmd.Flag("output").Usage = "Print the manifests of what would be made as json or yaml, without the token, and write nothing"
+	return cmd
+}
+
+// check rejects contradictory options before any cluster is asked.
+func (o *add) check(name string) error {
+	problems := validation.IsDNS1123Subdomain(name)
+	switch {
+	case len(problems) > 0:
+		return fmt.Errorf("%q cannot be the name of a KubernetesCluster: %s", name, strings.Join(problems, "; "))
+	case !o.admin.given():
+		return errors.New("--kubeconfig or --context must say which cluster, as its administrator")
+	case o.env.NamesCluster():
+		return errors.New("clusters are brought in to the hub: leave out --cluster")
+	case o.least && o.role != "":
+		return errors.New("--least makes a ClusterRole of its own: leave out --role")
+	case o.least && o.agent:
+		return errors.New("--agent installs ClusterRoles, which takes rights that --least does not give: leave out one of them")
+	case o.seed && o.agent:
+		return errors.New("a seed runs a chart of its own: leave out --agent or --seed")
+	case o.server != "" && !strings.HasPrefix(o.server, "https://"):
+		return errors.New("--server must begin with https://")
+	}
+	return nil
+}
+
+func (o *add) access() access {
+	a := access{namespace: o.env.SystemNamespace, role: o.role, least: o.least}
+	switch {
+	case o.least:
+		a.role = accessName
+	case o.role == "":
+		a.role = clusterAdmin
+	}
+	return a
+}
+
+func (o *add) run(cmd *cobra.Command, name string) error {
+	if err := o.check(name); err != nil {
+		return err
+	}
+	wants := wanted{key: client.ObjectKey{Namespace: home(o.env), Name: name}, labels: o.labels, agent: o.agent, seed: o.seed}
+	if o.format.Structured() {
+		return printManifests(o.env.Out, o.format.String() == "json", o.access(), wants)
+	}
+	ctx, cancel := o.env.Context(cmd, o.timeout)
+	defer cancel()
+	hub, err := o.env.Hub()
+	if err != nil {
+		return err
+	}
+	in, err := o.admin.connect(ctx, o.env, name)
+	if err != nil {
+		return err
+	}
+	e, err := o.look(ctx, hub, in, wants)
+	if err != nil {
+		return err
+	}
+	before := e.tokenSecret()
+	if err := o.make(ctx, in, e, wants); err != nil || o.dryRun {
+		return err
+	}
+	if !o.wait {
+		return nil
+	}
+	if err := o.follow(ctx, e); err != nil {
+		return err
+	}
+	return o.dropToken(ctx, in, e, before)
+}
+
+// look reads what the hub has of that name, and has the hub check what is to be written before anything is
+// made in the cluster.
+func (o *add) look(ctx context.Context, hub *fleet.Cluster, in *outside, wants wanted) (*entry, error) {
+	e, err := lookUp(ctx, hub, wants.key)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.fits(ctx, wants.key, in.uid); err != nil {
+		return nil, err
+	}
+	if other := e.sharedWith(ctx, wants.key, in.uid); other != nil {
+		o.env.Warnf("KubernetesCluster %s leads to the same cluster: one of the two drives it, and the other is for GitSyncs only", client.ObjectKeyFromObject(other))
+	}
+	_, err = e.write(ctx, wants, true)
+	return e, err
+}
+
+// make makes everything, in the cluster first.
+func (o *add) make(ctx context.Context, in *outside, e *entry, wants wanted) error {
+	a := o.access()
+	if err := a.ensure(ctx, in, o.env.Out, o.dryRun); err != nil {
+		return err
+	}
+	server := in.server
+	if o.server != "" {
+		server.Server = o.server
+	}
+	if why := doubtful(server.Server); why != "" {
+		o.env.Warnf("the hub may not reach %s, which %s: --server says another address", server.Server, why)
+	}
+	if o.dryRun {
+		return o.wouldMake(ctx, in, e, wants)
+	}
+	token, err := o.token(ctx, a, in, e)
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := in.kubeconfig(server, string(token.Data[corev1.ServiceAccountTokenKey]))
+	if err == nil {
+		err = o.verify(ctx, in, kubeconfig)
+	}
+	if err != nil {
+		return o.undo(ctx, in, e, token, err)
+	}
+	what, err := e.writeSecret(ctx, wants.key, kubeconfig, token.Name)
+	if err != nil {
+		return o.undo(ctx, in, e, token, err)
+	}
+	tell(o.env.Out, "hub", e.secret, what)
+	if what, err = e.write(ctx, wants, false); err != nil {
+		return err
+	}
+	tell(o.env.Out, "hub", e.cluster, what)
+	return nil
+}
+
+// wouldMake says what would be made that is not there.
+func (o *add) wouldMake(ctx context.Context, in *outside, e *entry, wants wanted) error {
+	if e.tokenSecret() == "" || o.rotate {
+		tell(o.env.Out, in.name, o.access().token(), made(true))
+	}
+	secret := &corev1.Secret{}
+	secret.Namespace, secret.Name = secretKey(wants.key).Namespace, secretKey(wants.key).Name
+	switch {
+	case e.secret == nil:
+		tell(o.env.Out, "hub", secret, made(true))
+	case o.rotate:
+		tell(o.env.Out, "hub", secret, changed(true))
+	}
+	what, err := e.write(ctx, wants, true)
+	if err == nil {
+		tell(o.env.Out, "hub", wants.object(e.cluster), what)
+	}
+	return err
+}
+
+// token returns the Secret with the token that the hub has already, or else another one.
+func (o *add) token(ctx context.Context, a access, in *outside, e *entry) (*corev1.Secret, error) {
+	if name := e.tokenSecret(); name != "" && !o.rotate {
+		kept := &corev1.Secret{}
+		err := in.Get(ctx, client.ObjectKey{Namespace: a.namespace, Name: name}, kept)
+		if err == nil && len(kept.Data[corev1.ServiceAccountTokenKey]) > 0 {
+			return kept, nil
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("read the token in %s: %w", in.name, in.cluster.Explain(err))
+		}
+	}
+	made, err := a.newToken(ctx, in)
+	if err == nil {
+		tell(o.env.Out, in.name, made, "created, with a token")
+	}
+	return made, err
+}
+
+// undo deletes a token that the hub did not get, and returns why it did not.
+func (o *add) undo(ctx context.Context, in *outside, e *entry, token *corev1.Secret, err error) error {
+	if token.Name != e.tokenSecret() {
+		_ = in.Delete(context.WithoutCancel(ctx), token) // the error is why nobody needs it
+	}
+	return err
+}
+
+// verify asks the cluster with what the hub gets. An address that only the hub reaches cannot be tried
+// from here.
+func (o *add) verify(ctx context.Context, in *outside, kubeconfig []byte) error {
+	config, err := cluster.ParseKubeconfig(kubeconfig, cluster.KubeconfigOptions{})
+	if err != nil {
+		return fmt.Errorf("the kubeconfig for the hub: %w", err)
+	}
+	tried := fleet.NewHub(in.name, o.env.Prepared(config))
+	c, err := tried.Client()
+	if err == nil {
+		err = seen(ctx, c, in.uid)
+	}
+	switch {
+	case err == nil:
+		fmt.Fprintf(o.env.Out, "%s: Kubernetes %s answers to the token at %s, from here\n", in.name, in.version, config.Host)
+		return nil
+	case o.server != "" && apierrors.ReasonForError(err) == "":
+		o.env.Warnf("%s; whether the hub reaches %s is not known before it tries", tried.Explain(err), config.Host)
+		return nil
+	default:
+		return fmt.Errorf("try the token in %s: %w", in.name, tried.Explain(err))
+	}
+}
+
+// grantedWithin is how long an API server may take to notice a new binding.
+const grantedWithin = 15 * time.Second
+
+// seen waits until the token may be used, and compares which cluster answers to it.
+func seen(ctx context.Context, c client.Client, uid string) error {
+	namespace := &corev1.Namespace{}
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, askEvery, grantedWithin, true, func(ctx context.Context) (bool, error) {
+		last = c.Get(ctx, client.ObjectKey{Name: "kube-system"}, namespace)
+		if apierrors.IsForbidden(last) || apierrors.IsUnauthorized(last) {
+			return false, nil
+		}
+		return true, last
+	})
+	switch {
+	case err != nil && last != nil:
+		return last
+	case err != nil:
+		return err
+	case string(namespace.UID) != uid:
+		return fmt.Errorf("another cluster answers there, with UID %s", namespace.UID)
+	}
+	return nil
+}
+
+// dropToken deletes the token that another one has replaced.
+func (o *add) dropToken(ctx context.Context, in *outside, e *entry, before string) error {
+	if before == "" || before == e.tokenSecret() {
+		return nil
+	}
+	old := &corev1.Secret{}
+	old.Namespace, old.Name = o.access().namespace, before
+	if err := client.IgnoreNotFound(in.Delete(ctx, old)); err != nil {
+		return fmt.Errorf("delete the old token in %s: %w", in.name, in.cluster.Explain(err))
+	}
+	tell(o.env.Out, in.name, old, "deleted: its token counts no more")
+	return nil
+}
+
+// home is the namespace of the KubernetesCluster: the system namespace unless -n is given.
+func home(env *cli.Env) string {
+	if namespace, explicit := env.NamespaceOffline(); explicit {
+		return namespace
+	}
+	return env.SystemNamespace
+}

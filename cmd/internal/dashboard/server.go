@@ -1,0 +1,115 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"fmt"
+	"html/template"
+	"net"
+	"net/http"
+	"time"
+
+	"waybill.dev/waybill/cmd/internal/fleet"
+)
+
+//go:embed static
+var static embed.FS
+
+//go:embed templates
+var templates embed.FS
+
+// readWithin bounds what a page reads from clusters when somebody asks for it.
+const readWithin = 30 * time.Second
+
+// server serves the pages.
+type server struct {
+	ctx       context.Context // of the program
+	hub       *fleet.Cluster
+	inventory *inventory
+	session   *session
+	pages     map[string]*template.Template
+}
+
+func newServer(ctx context.Context, hub *fleet.Cluster, namespace string) (*server, error) {
+	found, err := newInventory(hub, namespace)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{ctx: ctx, hub: hub, inventory: found, session: newSession(), pages: map[string]*template.Template{}}
+	for _, name := range []string{"fleet", "catalog", "syncs", "object", "tree", "search", "error"} {
+		s.pages[name], err = template.New("base.html").Funcs(functions).ParseFS(templates, "templates/base.html", "templates/"+name+".html")
+		if err != nil {
+			return nil, fmt.Errorf("parse the pages: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// handler returns what answers requests.
+func (s *server) handler() http.Handler {
+	pages := http.NewServeMux()
+	pages.HandleFunc("GET /{$}", s.fleet)
+	pages.HandleFunc("GET /catalog", s.catalog)
+	pages.HandleFunc("GET /gitsyncs", s.syncs)
+	pages.HandleFunc("GET /search", s.search)
+	pages.HandleFunc("GET /logos/{name}", s.logo)
+	pages.HandleFunc("GET /objects/{clusterNamespace}/{cluster}/{resource}/{namespace}/{name}", s.object)
+	pages.HandleFunc("GET /objects/{clusterNamespace}/{cluster}/{resource}/{namespace}/{name}/tree", s.tree)
+	pages.HandleFunc("GET /live", s.live)
+	all := http.NewServeMux()
+	all.Handle("GET /static/", http.FileServerFS(static))
+	all.HandleFunc("GET /login", s.session.login)
+	all.Handle("/", s.session.require(pages))
+	return headers(local(http.NewCrossOriginProtection().Handler(all)))
+}
+
+// serve answers at the listener until the context of the server ends.
+func (s *server) serve(listener net.Listener) error {
+	web := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	stopped := make(chan error, 1)
+	go func() {
+		<-s.ctx.Done()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), 3*time.Second)
+		defer cancel()
+		stopped <- web.Shutdown(ctx)
+	}()
+	if err := web.Serve(listener); err != http.ErrServerClosed {
+		return fmt.Errorf("serve the dashboard: %w", err)
+	}
+	return <-stopped
+}
+
+// page is what every page has.
+type page struct {
+	Title string
+	// Area is the entry of the menu that the page belongs to.
+	Area string
+	Hub  string
+	// Kinds that the page is about, and Object, if it is about one of a cluster: see live.
+	Kinds  []string
+	Object string
+	// Troubles say what keeps the page from being complete.
+	Troubles []string
+	Query    string
+	Model    any
+}
+
+// show renders a page. What is shown is known in full before anything is sent.
+func (s *server) show(w http.ResponseWriter, name string, status int, p page) {
+	p.Hub = s.hub.Name()
+	p.Troubles = append(s.inventory.troubles(p.Kinds), p.Troubles...)
+	var body bytes.Buffer
+	if err := s.pages[name].Execute(&body, p); err != nil {
+		http.Error(w, "The page cannot be shown: "+err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(body.Bytes()) // the browser may have left
+}
+
+// fail shows why there is no page.
+func (s *server) fail(w http.ResponseWriter, status int, title string, err error) {
+	s.show(w, "error", status, page{Title: title, Model: err.Error()})
+}

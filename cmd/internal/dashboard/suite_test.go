@@ -1,0 +1,143 @@
+package dashboard
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/cmd/internal/fleet"
+	"waybill.dev/waybill/test/env"
+)
+
+const (
+	limit = env.Limit
+	often = 20 * time.Millisecond
+)
+
+func TestMain(m *testing.M) { env.Main(m) }
+
+func hub(t testing.TB) *env.Cluster {
+	t.Helper()
+	return env.Shared(t, env.Options{Name: "hub", NoControllers: true, CRDs: []string{"../../../charts/waybill/crds"}})
+}
+
+// create creates objects with the status that they have, and deletes them at the test's end.
+func create(t testing.TB, cluster *env.Cluster, objects ...client.Object) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	require.NoError(t, clientgoscheme.AddToScheme(scheme))
+	require.NoError(t, v1alpha1.AddToScheme(scheme))
+	c, err := client.New(cluster.RESTConfig(), client.Options{Scheme: scheme})
+	require.NoError(t, err)
+	for _, object := range objects {
+		wanted := object.DeepCopyObject().(client.Object)
+		require.NoError(t, c.Create(t.Context(), object))
+		t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), limit) // the test's own has ended
+			defer cancel()
+			_ = c.Delete(ctx, object) // the test may have deleted it
+		})
+		wanted.SetResourceVersion(object.GetResourceVersion())
+		require.NoError(t, c.Status().Update(t.Context(), wanted))
+	}
+	return c
+}
+
+// reader returns a user who may read our kinds in a namespace, and nothing else.
+func reader(t testing.TB, api *env.Cluster, namespace string) *rest.Config {
+	t.Helper()
+	rule := rbacv1.PolicyRule{APIGroups: []string{v1alpha1.Group}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}}
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: "reader"}
+	config, err := api.AddUser(namespace)
+	require.NoError(t, err)
+	c, err := client.New(api.RESTConfig(), client.Options{})
+	require.NoError(t, err)
+	require.NoError(t, c.Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule}}))
+	require.NoError(t, c.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "reader"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: namespace}},
+	}))
+	rule.Resources = []string{"kubernetesclusters"}
+	api.AwaitGranted(t, namespace, namespace, rule)
+	return config
+}
+
+// browser looks at a dashboard.
+type browser struct {
+	*http.Client
+	t       testing.TB
+	address string
+	server  *server
+}
+
+// open starts a dashboard for a user, and opens it.
+func open(t testing.TB, config *rest.Config, namespace string) *browser {
+	t.Helper()
+	b := start(t, config, namespace)
+	require.Equal(t, http.StatusOK, b.get(b.server.session.path()).status)
+	return b
+}
+
+// start starts a dashboard, which nobody has opened yet. It has read what it may when it returns.
+func start(t testing.TB, config *rest.Config, namespace string) *browser {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	s, err := newServer(ctx, fleet.NewHub("hub", config), namespace)
+	require.NoError(t, err)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ended := make(chan error, 2)
+	go func() { ended <- s.inventory.run(ctx) }()
+	go func() { ended <- s.serve(listener) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-ended)
+		require.NoError(t, <-ended)
+	})
+	for _, f := range s.inventory.all() {
+		require.Eventually(t, func() bool { return f.informer.HasSynced() || f.stands().State == forbidden }, limit, often, f.kind)
+	}
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	return &browser{Client: &http.Client{Jar: jar}, t: t, address: "http://" + listener.Addr().String(), server: s}
+}
+
+// answer is what a browser got.
+type answer struct {
+	status int
+	body   string
+	header http.Header
+}
+
+func (b *browser) get(path string, change ...func(*http.Request)) answer {
+	b.t.Helper()
+	return b.do(http.MethodGet, path, change...)
+}
+
+func (b *browser) do(method, path string, change ...func(*http.Request)) answer {
+	b.t.Helper()
+	request, err := http.NewRequestWithContext(b.t.Context(), method, b.address+path, nil)
+	require.NoError(b.t, err)
+	for _, f := range change {
+		f(request)
+	}
+	response, err := b.Do(request)
+	require.NoError(b.t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(b.t, err)
+	return answer{status: response.StatusCode, body: string(body), header: response.Header}
+}
