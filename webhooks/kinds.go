@@ -2,9 +2,9 @@ package webhooks
 
 import (
 	"fmt"
-	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -27,9 +27,7 @@ const (
 type kinds struct {
 	mapper *restmapper.DeferredDiscoveryRESTMapper
 	clock  clock.PassiveClock
-
-	mu    sync.Mutex
-	asked time.Time // when a miss last reset the mapper
+	misses *rate.Limiter // of those that reset the mapper
 }
 
 func newKinds(config *rest.Config) (*kinds, error) {
@@ -43,7 +41,7 @@ func newKinds(config *rest.Config) (*kinds, error) {
 }
 
 func kindsOf(client discovery.DiscoveryInterface, now clock.PassiveClock) *kinds {
-	return &kinds{mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client)), clock: now}
+	return &kinds{mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client)), clock: now, misses: rate.NewLimiter(rate.Every(missBelieved), 1)}
 }
 
 // find returns the resource of a kind and its scope. The error satisfies meta.IsNoMatchError if
@@ -59,13 +57,9 @@ func (k *kinds) find(gk schema.GroupKind) (*meta.RESTMapping, error) {
 // forget drops the cached discovery data, unless that was done a moment ago, and reports whether it
 // did.
 func (k *kinds) forget() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	now := k.clock.Now()
-	if now.Sub(k.asked) < missBelieved {
+	if !k.misses.AllowN(k.clock.Now(), 1) {
 		return false
 	}
-	k.asked = now
 	k.mapper.Reset()
 	return true
 }

@@ -6,9 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/keyed"
 )
 
 // remoteParallel is how many templates of one decision are tried at a time.
@@ -39,9 +38,7 @@ type remoteDryRun struct {
 	timeout time.Duration
 	// parse reads a kubeconfig.
 	parse func([]byte) (*rest.Config, error)
-
-	mu    sync.Mutex
-	known map[types.NamespacedName]*remote
+	known keyed.Map[types.NamespacedName, *remote]
 }
 
 // remote is a user cluster, reached by one kubeconfig.
@@ -52,7 +49,7 @@ type remote struct {
 }
 
 func newRemoteDryRun(reader client.Reader, timeout time.Duration, parse func([]byte) (*rest.Config, error)) *remoteDryRun {
-	return &remoteDryRun{reader: reader, timeout: timeout, parse: parse, known: map[types.NamespacedName]*remote{}}
+	return &remoteDryRun{reader: reader, timeout: timeout, parse: parse}
 }
 
 // try warns about every template that is new or differs from the one in old, and that the user
@@ -143,7 +140,7 @@ func (d *remoteDryRun) connect(ctx context.Context, key types.NamespacedName) (*
 		return nil, err
 	}
 	hash := sha256.Sum256(content)
-	if known := d.connected(key); known != nil && known.hash == hash {
+	if known := d.known.Get(key); known != nil && known.hash == hash {
 		return known, nil
 	}
 	made, err := d.build(content)
@@ -155,26 +152,18 @@ func (d *remoteDryRun) connect(ctx context.Context, key types.NamespacedName) (*
 	return made, nil
 }
 
-func (d *remoteDryRun) connected(key types.NamespacedName) *remote {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.known[key]
-}
-
 // keep stores a new connection, and drops those to clusters that no longer exist.
 func (d *remoteDryRun) keep(ctx context.Context, key types.NamespacedName, made *remote) {
 	clusters := &v1alpha1.KubernetesClusterList{}
 	err := d.reader.List(ctx, clusters)
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	if err == nil { // otherwise the next call cleans up
 		there := map[types.NamespacedName]bool{}
 		for i := range clusters.Items {
 			there[client.ObjectKeyFromObject(&clusters.Items[i])] = true
 		}
-		maps.DeleteFunc(d.known, func(key types.NamespacedName, _ *remote) bool { return !there[key] })
+		d.known.DropFunc(func(key types.NamespacedName, _ *remote) bool { return !there[key] })
 	}
-	d.known[key] = made
+	d.known.Put(key, made)
 }
 
 func (d *remoteDryRun) kubeconfig(ctx context.Context, kc *v1alpha1.KubernetesCluster) ([]byte, error) {

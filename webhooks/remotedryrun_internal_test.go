@@ -90,7 +90,7 @@ func scheduled(templates ...v1alpha1.ResourceTemplate) *v1alpha1.KubernetesAppli
 func TestRemoteDryRun_halfWay(t *testing.T) {
 	d := dryRun(t)
 	d.timeout = 5 * time.Second
-	d.known[types.NamespacedName{Namespace: "team", Name: "berlin"}] = halfDead(t)
+	d.known.Put(types.NamespacedName{Namespace: "team", Name: "berlin"}, halfDead(t))
 	app := scheduled(configMapTemplate(t, "slow"), configMapTemplate(t, "bad"), configMapTemplate(t, "good"))
 	assert.Equal(t, []string{
 		"resource template bad: cluster berlin would refuse it: it is bad",
@@ -101,7 +101,7 @@ func TestRemoteDryRun_halfWay(t *testing.T) {
 // What says nothing of a template is no refusal, and is told once however many templates there are.
 func TestRemoteDryRun_ofABrokenCluster(t *testing.T) {
 	d := dryRun(t)
-	d.known[types.NamespacedName{Namespace: "team", Name: "berlin"}] = halfDead(t)
+	d.known.Put(types.NamespacedName{Namespace: "team", Name: "berlin"}, halfDead(t))
 	app := scheduled(configMapTemplate(t, "broken-1"), configMapTemplate(t, "bad"), configMapTemplate(t, "broken-2"), configMapTemplate(t, "busy"))
 	warned := d.try(t.Context(), app, nil)
 	require.Len(t, warned, 2)
@@ -113,9 +113,9 @@ func TestRemoteDryRun_ofABrokenCluster(t *testing.T) {
 func TestRemoteDryRun_forgetsClusters(t *testing.T) {
 	d := dryRun(t)
 	gone := types.NamespacedName{Namespace: "team", Name: "gone"}
-	d.known[gone] = &remote{}
+	d.known.Put(gone, &remote{})
 	berlin := types.NamespacedName{Namespace: "team", Name: "berlin"}
 	made, err := d.connect(t.Context(), berlin)
 	require.NoError(t, err)
-	assert.Equal(t, map[types.NamespacedName]*remote{berlin: made}, d.known)
+	assert.Equal(t, map[types.NamespacedName]*remote{berlin: made}, d.known.All())
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -125,7 +126,9 @@ func (c *Cluster) discover(httpClient *http.Client) error {
 	if err != nil {
 		return fmt.Errorf("build discovery client: %w", err)
 	}
-	c.discovery = &steadyDiscovery{CachedDiscoveryInterface: memory.NewMemCacheClient(plain)}
+	c.discovery = &steadyDiscovery{
+		CachedDiscoveryInterface: memory.NewMemCacheClient(plain), limiter: rate.NewLimiter(rate.Every(invalidateEvery), 1),
+	}
 	c.mapper = newMapper(func() (meta.RESTMapper, error) {
 		return apiutil.NewDynamicRESTMapper(c.config, httpClient)
 	}, c.discovery.reset)

@@ -2,16 +2,14 @@ package cluster
 
 import (
 	"context"
-	"sync"
+
+	"waybill.dev/waybill/sync/keyed"
 )
 
 // Engaged holds what a controller keeps of each cluster for as long as the cluster is engaged: a
 // value under a key, such as the name of the cluster, that is gone once its context has ended. The
 // zero value is empty and ready to use. It is safe for concurrent use.
-type Engaged[K comparable, V any] struct {
-	mu    sync.Mutex
-	byKey map[K]*engaged[V]
-}
+type Engaged[K comparable, V any] struct{ byKey keyed.Map[K, *engaged[V]] }
 
 type engaged[V any] struct {
 	value V
@@ -21,29 +19,23 @@ type engaged[V any] struct {
 // Put keeps a value until ctx ends, or until another is put under the same key. If ctx has ended, it
 // does nothing: what is under the key may be of a later engagement.
 func (e *Engaged[K, V]) Put(ctx context.Context, key K, value V) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.put(ctx, key, value)
+	e.replace(ctx, key, func(*engaged[V]) *engaged[V] { return begin(ctx, value) })
 }
 
 // Of returns the value of a key. If there is none, it keeps what build returns until ctx ends. build
 // is called with the lock held, so it must not block.
 func (e *Engaged[K, V]) Of(ctx context.Context, key K, build func() V) V {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if found := e.byKey[key]; found != nil && !found.ended() {
-		return found.value
-	}
-	built := build()
-	e.put(ctx, key, built)
-	return built
+	return e.replace(ctx, key, func(found *engaged[V]) *engaged[V] {
+		if found != nil && !found.ended() {
+			return found
+		}
+		return begin(ctx, build())
+	}).value
 }
 
 // Get returns the value of a key, and the zero value if there is none.
 func (e *Engaged[K, V]) Get(key K) V {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if found := e.byKey[key]; found != nil && !found.ended() {
+	if found := e.byKey.Get(key); found != nil && !found.ended() {
 		return found.value
 	}
 	var none V
@@ -52,10 +44,8 @@ func (e *Engaged[K, V]) Get(key K) V {
 
 // All returns every value, in no particular order.
 func (e *Engaged[K, V]) All() []V {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	all := make([]V, 0, len(e.byKey))
-	for _, found := range e.byKey {
+	var all []V
+	for _, found := range e.byKey.All() {
 		if !found.ended() {
 			all = append(all, found.value)
 		}
@@ -63,24 +53,26 @@ func (e *Engaged[K, V]) All() []V {
 	return all
 }
 
-// put keeps a value unless ctx has ended. The caller holds the lock.
-func (e *Engaged[K, V]) put(ctx context.Context, key K, value V) {
-	if ctx.Err() != nil {
-		return
+func begin[V any](ctx context.Context, value V) *engaged[V] {
+	return &engaged[V]{value: value, ended: func() bool { return ctx.Err() != nil }}
+}
+
+// replace keeps what f makes of what is under a key, until its context, which is ctx if it is new, ends.
+func (e *Engaged[K, V]) replace(ctx context.Context, key K, f func(*engaged[V]) *engaged[V]) *engaged[V] {
+	var made *engaged[V]
+	before := e.byKey.Change(key, func(found *engaged[V]) (*engaged[V], bool) {
+		if made = f(found); made.ended() {
+			return found, found != nil
+		}
+		return made, true
+	})
+	if made != before && !made.ended() {
+		context.AfterFunc(ctx, func() { e.drop(key, made) })
 	}
-	if e.byKey == nil {
-		e.byKey = map[K]*engaged[V]{}
-	}
-	added := &engaged[V]{value: value, ended: func() bool { return ctx.Err() != nil }}
-	e.byKey[key] = added
-	context.AfterFunc(ctx, func() { e.drop(key, added) })
+	return made
 }
 
 // drop frees a value whose context has ended, unless another has taken its place.
 func (e *Engaged[K, V]) drop(key K, ended *engaged[V]) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.byKey[key] == ended {
-		delete(e.byKey, key)
-	}
+	e.byKey.Change(key, func(found *engaged[V]) (*engaged[V], bool) { return found, found != nil && found != ended })
 }

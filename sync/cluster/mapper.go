@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -157,28 +158,18 @@ func kindQuestion(gk schema.GroupKind, versions []string) string {
 // action.
 type steadyDiscovery struct {
 	discovery.CachedDiscoveryInterface
-
-	mu   sync.Mutex
-	last time.Time
+	limiter *rate.Limiter
 }
 
 // Invalidate forgets what was discovered, unless that was done a moment ago.
 func (d *steadyDiscovery) Invalidate() {
-	d.mu.Lock()
-	recent := time.Since(d.last) < invalidateEvery
-	if !recent {
-		d.last = time.Now()
-	}
-	d.mu.Unlock()
-	if !recent {
+	if d.limiter.Allow() {
 		d.CachedDiscoveryInterface.Invalidate()
 	}
 }
 
 // reset forgets what was discovered.
 func (d *steadyDiscovery) reset() {
-	d.mu.Lock()
-	d.last = time.Now()
-	d.mu.Unlock()
+	d.limiter.Allow() // callers need not do it, too
 	d.CachedDiscoveryInterface.Invalidate()
 }

@@ -3,36 +3,38 @@ package cluster
 import (
 	"fmt"
 	"runtime"
-	"sync"
 	"weak"
 
 	"k8s.io/client-go/rest"
+
+	"waybill.dev/waybill/sync/keyed"
 )
 
 // views holds the impersonated views of one cluster that are in use. A view that is no longer
 // referenced is garbage collected; as long as it is referenced, As returns the same one.
 type views struct {
-	mu     sync.Mutex
-	byUser map[string]weak.Pointer[Cluster]
+	byUser keyed.Map[string, weak.Pointer[Cluster]]
 }
 
 // As returns the cluster as another user sees it, by impersonation. The user is in the groups
 // that the API server gives such a user: for a ServiceAccount, those of its namespace. The view
 // shares name, context, connections, breaker, mapper and discovery, since discovery is the same for
 // every user. As is cheap, and returns the same view for the same user as long as it is in use.
-func (c *Cluster) As(user string) (*Cluster, error) {
-	c.views.mu.Lock()
-	defer c.views.mu.Unlock()
-	if view := c.views.byUser[user].Value(); view != nil {
-		return view, nil
-	}
-	view, err := c.impersonate(user)
+func (c *Cluster) As(user string) (view *Cluster, err error) {
+	c.views.byUser.Change(user, func(known weak.Pointer[Cluster]) (weak.Pointer[Cluster], bool) {
+		if view = known.Value(); view != nil {
+			return known, true
+		}
+		if view, err = c.impersonate(user); err != nil {
+			return known, false
+		}
+		pointer := weak.Make(view)
+		runtime.AddCleanup(view, c.views.forget, forgotten{user: user, view: pointer})
+		return pointer, true
+	})
 	if err != nil {
 		return nil, fmt.Errorf("impersonate %s: %w", user, err)
 	}
-	pointer := weak.Make(view)
-	c.views.byUser[user] = pointer
-	runtime.AddCleanup(view, c.views.forget, forgotten{user: user, view: pointer})
 	return view, nil
 }
 
@@ -55,7 +57,7 @@ func (c *Cluster) impersonate(user string) (*Cluster, error) {
 	return view, nil
 }
 
-func newViews() *views { return &views{byUser: map[string]weak.Pointer[Cluster]{}} }
+func newViews() *views { return &views{} }
 
 // forgotten identifies a view that was garbage collected.
 type forgotten struct {
@@ -65,9 +67,7 @@ type forgotten struct {
 
 // forget drops the entry of a view, unless another view has taken its place.
 func (v *views) forget(f forgotten) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.byUser[f.user] == f.view {
-		delete(v.byUser, f.user)
-	}
+	v.byUser.Change(f.user, func(known weak.Pointer[Cluster]) (weak.Pointer[Cluster], bool) {
+		return known, known != f.view && known != weak.Pointer[Cluster]{}
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/keyed"
 )
 
 var resource = v1alpha1.GroupVersion.WithResource("applicationrollbacks")
@@ -20,9 +21,7 @@ var resource = v1alpha1.GroupVersion.WithResource("applicationrollbacks")
 // safe for concurrent use.
 type Rollbacks struct {
 	client dynamic.Interface
-
-	mu    sync.Mutex
-	found map[types.NamespacedName]*answer
+	found  keyed.Map[types.NamespacedName, *answer]
 }
 
 // answer is what reading a rollback has given: nil for one that does not exist.
@@ -34,7 +33,7 @@ type answer struct {
 
 // NewRollbacks returns the rollbacks of a cluster. It sends no request.
 func NewRollbacks(client dynamic.Interface) *Rollbacks {
-	return &Rollbacks{client: client, found: map[types.NamespacedName]*answer{}}
+	return &Rollbacks{client: client}
 }
 
 // Holding returns the ApplicationRollback that holds an object, and what it says of the object; nil if
@@ -44,13 +43,7 @@ func (r *Rollbacks) Holding(ctx context.Context, by types.NamespacedName, ref v1
 	if by.Name == "" || ref.Namespace == "" || by.Namespace != ref.Namespace {
 		return nil, nil, nil
 	}
-	r.mu.Lock()
-	a := r.found[by]
-	if a == nil {
-		a = &answer{}
-		r.found[by] = a
-	}
-	r.mu.Unlock()
+	a := r.found.Of(by, func() *answer { return &answer{} })
 	a.once.Do(func() { a.rollback, a.err = r.read(ctx, by) })
 	if a.rollback == nil || a.err != nil {
 		return nil, nil, a.err

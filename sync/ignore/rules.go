@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/resid"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/keyed"
 )
 
 // maxRules is how many rules a spec may have.
@@ -22,10 +22,8 @@ const maxRules = 50
 // Rules say which fields of which objects are ignored. Nil ignores nothing. They may be shared.
 type Rules struct {
 	rules []rule
-
-	mu sync.Mutex
 	// known has what sets of rules name together, by a bit for each rule: most objects have one of a few.
-	known map[uint64]*Pointers
+	known keyed.Map[uint64, *Pointers]
 }
 
 type rule struct {
@@ -51,7 +49,7 @@ func Compile(list []v1alpha1.IgnoredDifference) (*Rules, error) {
 	if len(list) > maxRules {
 		return nil, fmt.Errorf("spec.ignoreDifferences: must have at most %d items", maxRules)
 	}
-	compiled := &Rules{known: make(map[uint64]*Pointers)}
+	compiled := &Rules{}
 	for i, ignored := range list {
 		one, err := compile(ignored)
 		if err != nil {
@@ -122,12 +120,7 @@ func (r *Rules) Of(object *unstructured.Unstructured, namespace string) *Pointer
 	if set == 0 {
 		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.known[set] == nil {
-		r.known[set] = r.join(set)
-	}
-	return r.known[set]
+	return r.known.Of(set, func() *Pointers { return r.join(set) })
 }
 
 // join returns what a set of rules names.

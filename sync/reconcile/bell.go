@@ -2,41 +2,35 @@ package reconcile
 
 import (
 	"context"
-	"sync"
 	"time"
+
+	"waybill.dev/waybill/sync/keyed"
 )
 
 // Bell counts notifications per key, so that a pass that remembers the count knows whether there
 // were any since. It is safe for concurrent use.
-type Bell[K comparable] struct {
-	mu    sync.Mutex
-	rings map[K]int
-	// next has a channel for each key that somebody waits for, which the next notification closes.
-	next map[K]chan struct{}
+type Bell[K comparable] struct{ byKey keyed.Map[K, rings] }
+
+// rings are the notifications for one key.
+type rings struct {
+	count int
+	// next is closed by the next one; nil if nobody waits for it.
+	next chan struct{}
 }
 
 // NewBell returns a bell whose counts are all zero.
-func NewBell[K comparable]() *Bell[K] {
-	return &Bell[K]{rings: map[K]int{}, next: map[K]chan struct{}{}}
-}
+func NewBell[K comparable]() *Bell[K] { return &Bell[K]{} }
 
 // Ring counts one more notification for key.
 func (b *Bell[K]) Ring(key K) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.rings[key]++
-	if next := b.next[key]; next != nil {
-		close(next)
-		delete(b.next, key)
+	before := b.byKey.Change(key, func(r rings) (rings, bool) { return rings{count: r.count + 1}, true })
+	if before.next != nil {
+		close(before.next)
 	}
 }
 
 // Rings returns the count for key.
-func (b *Bell[K]) Rings(key K) int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.rings[key]
-}
+func (b *Bell[K]) Rings(key K) int { return b.byKey.Get(key).count }
 
 // Until returns when done reports true, which is asked at once and after each notification for key; at
 // the latest after limit, or when ctx ends.
@@ -53,19 +47,16 @@ func (b *Bell[K]) Until(ctx context.Context, key K, limit time.Duration, done fu
 }
 
 // following returns a channel that the next notification for key closes.
-func (b *Bell[K]) following(key K) <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.next[key] == nil {
-		b.next[key] = make(chan struct{})
-	}
-	return b.next[key]
+func (b *Bell[K]) following(key K) (next <-chan struct{}) {
+	b.byKey.Change(key, func(r rings) (rings, bool) {
+		if r.next == nil {
+			r.next = make(chan struct{})
+		}
+		next = r.next
+		return r, true
+	})
+	return next
 }
 
 // Forget drops the count of a key that is gone.
-func (b *Bell[K]) Forget(key K) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.rings, key)
-	delete(b.next, key)
-}
+func (b *Bell[K]) Forget(key K) { b.byKey.Drop(key) }

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/keyed"
 	"waybill.dev/waybill/sync/watch"
 )
 
@@ -54,9 +54,7 @@ type Outcome struct {
 type Kernel struct {
 	min, max time.Duration
 	events   *eventQueue
-
-	mu    sync.Mutex
-	known map[types.UID]*memory
+	known    keyed.Map[types.UID, memory]
 }
 
 type memory struct {
@@ -69,7 +67,7 @@ type memory struct {
 
 // NewKernel returns a kernel whose back-off starts at min and doubles up to max.
 func NewKernel(min, max time.Duration) *Kernel {
-	return &Kernel{min: min, max: max, events: newEventQueue(), known: map[types.UID]*memory{}}
+	return &Kernel{min: min, max: max, events: newEventQueue()}
 }
 
 // Pass is one reconciliation of one object, from Begin to Finish.
@@ -85,21 +83,15 @@ type Pass struct {
 // write, obj is first updated to that write: otherwise the patch would be computed against an
 // outdated status.
 func (k *Kernel) Begin(c client.Client, recorder events.EventRecorder, obj Object) *Pass {
-	k.mu.Lock()
-	if m := k.known[obj.GetUID()]; m != nil && m.status != nil && watch.Older(obj.GetResourceVersion(), m.version) {
+	if m := k.known.Get(obj.GetUID()); m.status != nil && watch.Older(obj.GetResourceVersion(), m.version) {
 		setStatus(obj, m.status)
 		obj.SetResourceVersion(m.version)
 	}
-	k.mu.Unlock()
 	return &Pass{kernel: k, client: c, recorder: recorder, obj: obj, before: obj.DeepCopyObject().(Object)}
 }
 
 // Forget drops what is remembered of an object that is gone.
-func (k *Kernel) Forget(uid types.UID) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.known, uid)
-}
+func (k *Kernel) Forget(uid types.UID) { k.known.Drop(uid) }
 
 // Write patches the status in the middle of a pass, to record intent before acting or to show
 // progress. It writes nothing if nothing has changed. It is not an error if the object is gone.
@@ -247,27 +239,27 @@ func (k *Kernel) RecordChange(ctx context.Context, c client.Client, before, obj 
 // remember keeps a copy of the status of obj, unless it already has a newer one.
 func (k *Kernel) remember(obj Object) {
 	status := statusOf(obj)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	m := k.of(obj.GetUID())
-	if m.status != nil && watch.Older(obj.GetResourceVersion(), m.version) {
-		return // a pass wrote and remembered a newer status before a job remembered its own
-	}
-	m.status, m.version = status, obj.GetResourceVersion()
+	k.known.Change(obj.GetUID(), func(m memory) (memory, bool) {
+		if m.status == nil || !watch.Older(obj.GetResourceVersion(), m.version) {
+			m.status, m.version = status, obj.GetResourceVersion()
+		} // else a pass wrote and remembered a newer status before a job remembered its own
+		return m, true
+	})
 }
 
 func (k *Kernel) succeeded(uid types.UID) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.of(uid).failures = 0
+	k.known.Change(uid, func(m memory) (memory, bool) {
+		m.failures = 0
+		return m, m.status != nil
+	})
 }
 
 func (k *Kernel) backoff(uid types.UID) time.Duration {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	m := k.of(uid)
-	m.failures++
-	return k.Backoff(m.failures)
+	before := k.known.Change(uid, func(m memory) (memory, bool) {
+		m.failures++
+		return m, true
+	})
+	return k.Backoff(before.failures + 1)
 }
 
 // Backoff returns the delay after that many failures in a row, counted from 1.
@@ -277,16 +269,6 @@ func (k *Kernel) Backoff(failures int) time.Duration {
 		d *= 2
 	}
 	return min(d, k.max)
-}
-
-// of returns the memory of an object. The caller holds the lock.
-func (k *Kernel) of(uid types.UID) *memory {
-	m := k.known[uid]
-	if m == nil {
-		m = &memory{}
-		k.known[uid] = m
-	}
-	return m
 }
 
 func earlier(a, b time.Duration) time.Duration {

@@ -17,7 +17,7 @@ func TestRemember_keepsTheStatusAlone(t *testing.T) {
 	gs.Status.Conditions = []metav1.Condition{{Type: "Ready", Message: "written"}}
 	k.remember(gs)
 	gs.Status.Conditions[0].Message = "changed since"
-	assert.IsType(t, &v1alpha1.GitSyncStatus{}, k.known["1"].status)
+	assert.IsType(t, &v1alpha1.GitSyncStatus{}, k.known.Get("1").status)
 
 	for range 2 {
 		cached := &v1alpha1.GitSync{ObjectMeta: metav1.ObjectMeta{UID: "1", ResourceVersion: "6"}}

@@ -3,12 +3,12 @@ package release
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/keyed"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render/helm"
 )
@@ -18,16 +18,14 @@ import (
 type Engine struct {
 	versions versions
 	renderer Renderer
-
-	mu   sync.Mutex
-	busy map[busyKey]bool
+	busy     keyed.Map[busyKey, bool]
 }
 
 type busyKey struct{ host, release string }
 
 // NewEngine returns an engine that renders charts in this process.
 func NewEngine() *Engine {
-	return &Engine{versions: versions{seen: map[Target]seenVersion{}}, renderer: helm.Here{}, busy: map[busyKey]bool{}}
+	return &Engine{renderer: helm.Here{}}
 }
 
 // RenderedBy has r render charts; nil changes nothing. It must be called before the first action.
@@ -190,20 +188,10 @@ func guarded[T any](ctx context.Context, act func(context.Context) (T, error)) (
 }
 
 func (e *Engine) begin(key busyKey) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.busy[key] {
-		return false
-	}
-	e.busy[key] = true
-	return true
+	return !e.busy.Change(key, func(bool) (bool, bool) { return true, true })
 }
 
-func (e *Engine) end(key busyKey) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.busy, key)
-}
+func (e *Engine) end(key busyKey) { e.busy.Drop(key) }
 
 // keep reads the current release.
 func keep(ctx context.Context, s *session, _ Decision) (Result, error) {

@@ -2,8 +2,6 @@ package release
 
 import (
 	"fmt"
-	"maps"
-	"sync"
 	"time"
 
 	"helm.sh/helm/v3/pkg/action"
@@ -11,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+
+	"waybill.dev/waybill/sync/keyed"
 )
 
 // Target is the cluster that releases are in, under one identity. All three are shared by
@@ -44,8 +44,7 @@ func (g getter) ToRESTMapper() (meta.RESTMapper, error) { return g.target.Mapper
 // versions remembers the API server version of each target for versionBelieved, so that no upgrade
 // is missed for long.
 type versions struct {
-	mu   sync.Mutex
-	seen map[Target]seenVersion
+	seen keyed.Map[Target, seenVersion]
 }
 
 type seenVersion struct {
@@ -64,19 +63,15 @@ func (v *versions) of(t Target) (chartutil.KubeVersion, error) {
 		return chartutil.KubeVersion{}, fmt.Errorf("ask for the API server's version: %w", err)
 	}
 	version := chartutil.KubeVersion{Version: info.GitVersion, Major: info.Major, Minor: info.Minor}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.seen[t] = seenVersion{version: version, until: time.Now().Add(versionBelieved)}
+	v.seen.Put(t, seenVersion{version: version, until: time.Now().Add(versionBelieved)})
 	return version, nil
 }
 
 // known returns the remembered version of a target, and forgets all that are too old.
 func (v *versions) known(t Target) (chartutil.KubeVersion, bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	now := time.Now()
-	maps.DeleteFunc(v.seen, func(_ Target, s seenVersion) bool { return now.After(s.until) })
-	s, ok := v.seen[t]
+	v.seen.DropFunc(func(_ Target, s seenVersion) bool { return now.After(s.until) })
+	s, ok := v.seen.Lookup(t)
 	return s.version, ok
 }
 

@@ -31,7 +31,7 @@ var rules = []rule{
 	{"api/v1alpha1", []string{module + "sync/", module + "webhooks", "sigs.k8s.io/controller-runtime", "helm.sh/"}, nil,
 		"any Go program may import the kinds without a controller runtime"},
 	{"api/validation", []string{module + "sync/", module + "webhooks", "helm.sh/"}, nil, "validation is pure"},
-	{"webhooks", []string{module + "sync/"}, []string{module + "sync/placement", module + "sync/health", module + "sync/membership", module + "sync/manifest", module + "sync/excerpt", module + "sync/rewind", module + "sync/values/schema"},
+	{"webhooks", []string{module + "sync/"}, []string{module + "sync/placement", module + "sync/health", module + "sync/membership", module + "sync/manifest", module + "sync/excerpt", module + "sync/keyed", module + "sync/rewind", module + "sync/values/schema"},
 		"admission needs no engine"},
 	{"sync/controllers/application", []string{module + "sync/source", module + "sync/render", module + "sync/release", "helm.sh/"}, nil,
 		"what runs in a user cluster contacts no source (K43, K45)"},

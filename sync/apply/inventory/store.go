@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/keyed"
 	"waybill.dev/waybill/sync/manifest"
 )
 
@@ -35,8 +35,7 @@ const (
 // owner is worked on by one goroutine at a time. It remembers what it read from and wrote to
 // Secrets, so that only a restart reads them again.
 type Store struct {
-	mu    sync.Mutex
-	known map[types.UID]remembered
+	known keyed.Map[types.UID, remembered]
 }
 
 // remembered is what the Secrets of one owner hold.
@@ -132,16 +131,10 @@ func (s *Store) Clean(ctx context.Context, c client.Client, owner client.Object,
 }
 
 // Forget drops what is remembered of an owner that is gone.
-func (s *Store) Forget(owner client.Object) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.known, owner.GetUID())
-}
+func (s *Store) Forget(owner client.Object) { s.known.Drop(owner.GetUID()) }
 
 func (s *Store) recall(owner client.Object, inventory v1alpha1.Inventory) ([]manifest.ID, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known, found := s.known[owner.GetUID()]
+	known, found := s.known.Lookup(owner.GetUID())
 	if !found || !slices.Equal(known.secrets, inventory.Secrets) || known.digest != inventory.Digest {
 		return nil, false
 	}
@@ -149,12 +142,7 @@ func (s *Store) recall(owner client.Object, inventory v1alpha1.Inventory) ([]man
 }
 
 func (s *Store) remember(owner client.Object, inventory v1alpha1.Inventory, ids []manifest.ID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.known == nil {
-		s.known = make(map[types.UID]remembered)
-	}
-	s.known[owner.GetUID()] = remembered{secrets: slices.Clone(inventory.Secrets), digest: inventory.Digest, ids: slices.Clone(ids)}
+	s.known.Put(owner.GetUID(), remembered{secrets: slices.Clone(inventory.Secrets), digest: inventory.Digest, ids: slices.Clone(ids)})
 }
 
 // statusSize estimates the bytes of entries as JSON.

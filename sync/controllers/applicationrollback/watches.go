@@ -3,7 +3,6 @@ package applicationrollback
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/keyed"
 	kernel "waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/watch"
 )
@@ -36,7 +36,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		}
 	}
 	waker := &kernel.Waker[ctrl.Request]{}
-	r.watching = &watching{ctx: ctx, client: objects, wake: waker.Wake, feeds: map[ctrl.Request][]*watch.Feed[seen]{}}
+	r.watching = &watching{ctx: ctx, client: objects, wake: waker.Wake}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("applicationrollback").
 		For(&v1alpha1.ApplicationRollback{}, builder.WithPredicates(kernel.Changed())).
@@ -92,9 +92,7 @@ type watching struct {
 	ctx    context.Context
 	client metadata.Interface
 	wake   func(ctrl.Request)
-
-	mu    sync.Mutex
-	feeds map[ctrl.Request][]*watch.Feed[seen]
+	feeds  keyed.Map[ctrl.Request, []*watch.Feed[seen]]
 }
 
 // seen is all that is known of an object: that there is one.
@@ -105,27 +103,23 @@ func (s seen) GetObjectMeta() metav1.Object { return &s.ObjectMeta }
 
 // want wakes a rollback from now on. What happened before is shown, too: it is woken once at the start.
 func (w *watching) want(request ctrl.Request) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.feeds[request] != nil {
-		return
-	}
-	for _, resource := range watched {
-		source := watch.Metadata(w.client.Resource(resource).Namespace(request.Namespace), "", "")
-		feed := watch.New(source, watch.Sink[seen](sink(func() { w.wake(request) })), reduce)
-		feed.Start(w.ctx)
-		w.feeds[request] = append(w.feeds[request], feed)
-	}
+	w.feeds.Of(request, func() (feeds []*watch.Feed[seen]) {
+		for _, resource := range watched {
+			source := watch.Metadata(w.client.Resource(resource).Namespace(request.Namespace), "", "")
+			feed := watch.New(source, watch.Sink[seen](sink(func() { w.wake(request) })), reduce)
+			feed.Start(w.ctx)
+			feeds = append(feeds, feed)
+		}
+		return feeds
+	})
 }
 
 // leave ends that.
 func (w *watching) leave(request ctrl.Request) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, feed := range w.feeds[request] {
+	feeds := w.feeds.Change(request, func([]*watch.Feed[seen]) ([]*watch.Feed[seen], bool) { return nil, false })
+	for _, feed := range feeds {
 		feed.End()
 	}
-	delete(w.feeds, request)
 }
 
 func reduce(object metav1.Object) seen {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -13,6 +12,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/excerpt"
+	"waybill.dev/waybill/sync/keyed"
 	"waybill.dev/waybill/sync/placement"
 	"waybill.dev/waybill/sync/reconcile"
 )
@@ -100,8 +100,7 @@ func (f found) explains(message string) bool {
 
 // reports records what this process has reported of applications that fit nowhere.
 type reports struct {
-	mu sync.Mutex
-	of map[types.NamespacedName]report
+	of keyed.Map[types.NamespacedName, report]
 }
 
 type report struct {
@@ -111,46 +110,27 @@ type report struct {
 	missing time.Time
 }
 
-func newReports() *reports { return &reports{of: map[types.NamespacedName]report{}} }
-
 // made records a report of this process.
-func (r *reports) made(app types.NamespacedName, text string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.of[app] = report{text: text}
-}
+func (r *reports) made(app types.NamespacedName, text string) { r.of.Put(app, report{text: text}) }
 
-func (r *reports) last(app types.NamespacedName) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.of[app].text
-}
+func (r *reports) last(app types.NamespacedName) string { return r.of.Get(app).text }
 
 // seen records that no report is missing.
 func (r *reports) seen(app types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if one, known := r.of[app]; known {
-		one.missing = time.Time{}
-		r.of[app] = one
-	}
+	r.of.Change(app, func(one report) (report, bool) { return report{text: one.text}, one.text != "" })
 }
 
 // missing records that a report is missing, and returns since when.
-func (r *reports) missing(app types.NamespacedName) time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	one := r.of[app]
-	if one.missing.IsZero() {
-		one.missing = time.Now()
-		r.of[app] = one
-	}
-	return one.missing
+func (r *reports) missing(app types.NamespacedName) (since time.Time) {
+	r.of.Change(app, func(one report) (report, bool) {
+		if one.missing.IsZero() {
+			one.missing = time.Now()
+		}
+		since = one.missing
+		return one, true
+	})
+	return since
 }
 
 // leave drops an application that is gone, or placed.
-func (r *reports) leave(app types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.of, app)
-}
+func (r *reports) leave(app types.NamespacedName) { r.of.Drop(app) }

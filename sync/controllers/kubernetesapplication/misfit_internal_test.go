@@ -305,11 +305,11 @@ func TestMisfit_forgets(t *testing.T) {
 				s.start("one")
 				s.settle()
 				r := s.processes["one"]
-				require.Len(t, r.reports.of, 1)
+				require.Len(t, r.reports.of.All(), 1)
 				end(s)
 				_, err := r.Reconcile(s.t.Context(), ctrl.Request{NamespacedName: web})
 				require.NoError(t, err)
-				assert.Equal(t, map[types.NamespacedName]report{}, r.reports.of)
+				assert.Empty(t, r.reports.of.All())
 			})
 		})
 	}

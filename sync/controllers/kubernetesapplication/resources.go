@@ -1,10 +1,10 @@
 package kubernetesapplication
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -127,18 +127,12 @@ func (r *Reconciler) keep(ctx context.Context, s *scope) {
 			return nil
 		})
 	}
-	var mu sync.Mutex
 	for _, live := range s.surplus {
 		group.Go(func() error {
-			if err := r.delete(ctx, live); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				s.failed = err
-			}
-			return nil
+			return r.delete(ctx, live)
 		})
 	}
-	_ = group.Wait() // what went wrong is in the scope
+	s.failed = cmp.Or(group.Wait(), s.failed) // what went wrong with a template is in s.resources
 }
 
 // bring creates or updates the resource of one template. It writes no other part of the scope.

@@ -48,7 +48,7 @@ func newReconciler(t *testing.T, funcs interceptor.Funcs) *Reconciler {
 	r := &Reconciler{
 		Client: hub, Direct: hub, Recorder: events.NewFakeRecorder(16), Clusters: clusters,
 		kernel: reconcile.NewKernel(minBackoff, maxBackoff), waker: &reconcile.Waker[ctrl.Request]{},
-		filters: placement.Filters{}, scores: placement.DefaultScores(), placements: newPlacements(), reports: newReports(),
+		filters: placement.Filters{}, scores: placement.DefaultScores(), placements: newPlacements(), reports: &reports{},
 		started: func() time.Time { return time.Time{} }, fill: func() error { return nil },
 	}
 	r.kinds = newKinds(r.wake)

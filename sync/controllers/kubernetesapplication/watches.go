@@ -54,7 +54,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
 	r.waker = &reconcile.Waker[ctrl.Request]{}
 	r.filters, r.scores = placement.DefaultFilters(), placement.DefaultScores()
-	r.placements, r.reports = newPlacements(), newReports()
+	r.placements, r.reports = newPlacements(), &reports{}
 	r.kinds = newKinds(r.wake)
 	r.started = sync.OnceValue(time.Now)
 	r.fill = sync.OnceValue(func() error { return r.placements.fill(ctx, r.Client) })

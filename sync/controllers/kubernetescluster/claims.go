@@ -1,7 +1,6 @@
 package kubernetescluster
 
 import (
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/keyed"
 )
 
 // claim is the cluster that a KubernetesCluster is bound to, as guard decided it. The status tells
@@ -24,8 +24,7 @@ type claim struct {
 
 // claims holds the claim of each name.
 type claims struct {
-	mu    sync.Mutex
-	byKey map[types.NamespacedName]claim
+	byKey keyed.Map[types.NamespacedName, claim]
 }
 
 // put binds a KubernetesCluster to a cluster. If its status says that it is already, the time is
@@ -35,19 +34,12 @@ func (c *claims) put(kc *v1alpha1.KubernetesCluster, uid, store string) {
 	if kc.Status.UID == uid {
 		added.at = since(kc)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.byKey == nil {
-		c.byKey = map[types.NamespacedName]claim{}
-	}
-	c.byKey[client.ObjectKeyFromObject(kc)] = added
+	c.byKey.Put(client.ObjectKeyFromObject(kc), added)
 }
 
 // get returns the claim of a KubernetesCluster.
 func (c *claims) get(kc *v1alpha1.KubernetesCluster) (claim, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	found, ok := c.byKey[client.ObjectKeyFromObject(kc)]
+	found, ok := c.byKey.Lookup(client.ObjectKeyFromObject(kc))
 	return found, ok && found.of == kc.UID
 }
 
@@ -87,10 +79,8 @@ func since(kc *v1alpha1.KubernetesCluster) metav1.MicroTime {
 
 // of returns the names that are bound to a cluster.
 func (c *claims) of(uid string) []types.NamespacedName {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	var keys []types.NamespacedName
-	for key, claimed := range c.byKey {
+	for key, claimed := range c.byKey.All() {
 		if claimed.uid == uid {
 			keys = append(keys, key)
 		}
@@ -98,8 +88,4 @@ func (c *claims) of(uid string) []types.NamespacedName {
 	return keys
 }
 
-func (c *claims) forget(key types.NamespacedName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.byKey, key)
-}
+func (c *claims) forget(key types.NamespacedName) { c.byKey.Drop(key) }

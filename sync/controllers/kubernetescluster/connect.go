@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +13,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/keyed"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -132,37 +132,23 @@ type kubeconfig struct {
 
 // kubeconfigs caches parsed kubeconfigs.
 type kubeconfigs struct {
-	mu    sync.Mutex
-	byKey map[types.NamespacedName]kubeconfig
+	byKey keyed.Map[types.NamespacedName, kubeconfig]
 }
 
 // of returns the parsed kubeconfig, and parses it if it is not cached. Its hash is that of the
 // kubeconfig alone: what else is in its Secret may change without a loss of the connection.
 func (k *kubeconfigs) of(key types.NamespacedName, data []byte, o cluster.KubeconfigOptions) (kubeconfig, error) {
 	hash := fmt.Sprintf("%x", sha256.Sum256(data))
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if found, ok := k.byKey[key]; ok && found.hash == hash {
+	if found, ok := k.byKey.Lookup(key); ok && found.hash == hash {
 		return found, found.err
 	}
 	config, err := cluster.ParseKubeconfig(data, o)
 	parsed := kubeconfig{hash: hash, config: config, err: err}
-	if k.byKey == nil {
-		k.byKey = map[types.NamespacedName]kubeconfig{}
-	}
-	k.byKey[key] = parsed
+	k.byKey.Put(key, parsed)
 	return parsed, err
 }
 
 // hash returns the hash of the kubeconfig that was parsed last; empty without one.
-func (k *kubeconfigs) hash(key types.NamespacedName) string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.byKey[key].hash
-}
+func (k *kubeconfigs) hash(key types.NamespacedName) string { return k.byKey.Get(key).hash }
 
-func (k *kubeconfigs) forget(key types.NamespacedName) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.byKey, key)
-}
+func (k *kubeconfigs) forget(key types.NamespacedName) { k.byKey.Drop(key) }

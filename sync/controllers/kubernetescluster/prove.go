@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -15,6 +13,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/keyed"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -72,33 +71,23 @@ type proof struct {
 
 // proofs holds the last proof of each claim.
 type proofs struct {
-	mu     sync.Mutex
-	byPair map[pair]proof
+	byPair keyed.Map[pair, proof]
 }
 
 func (p *proofs) put(claim *unproved, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.byPair == nil {
-		p.byPair = map[pair]proof{}
-	}
-	p.byPair[claim.pair()] = proof{claim: claim, err: err, again: time.Now().Add(proveAgain)}
+	p.byPair.Put(claim.pair(), proof{claim: claim, err: err, again: time.Now().Add(proveAgain)})
 }
 
 // get returns the last proof of a claim.
 func (p *proofs) get(claim *unproved) (proof, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	last, ok := p.byPair[claim.pair()]
+	last, ok := p.byPair.Lookup(claim.pair())
 	return last, ok && last.claim.input == claim.input
 }
 
 // against returns the names that have tried to prove that they lead to the cluster of an incumbent.
 func (p *proofs) against(incumbent types.NamespacedName) []types.NamespacedName {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	var claimants []types.NamespacedName
-	for key := range p.byPair {
+	for _, key := range p.byPair.Keys() {
 		if key.incumbent == incumbent {
 			claimants = append(claimants, key.claimant)
 		}
@@ -108,9 +97,7 @@ func (p *proofs) against(incumbent types.NamespacedName) []types.NamespacedName 
 
 // forget drops what a KubernetesCluster has proved, and what was proved against it.
 func (p *proofs) forget(key types.NamespacedName) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	maps.DeleteFunc(p.byPair, func(of pair, _ proof) bool { return of.claimant == key || of.incumbent == key })
+	p.byPair.DropFunc(func(of pair, _ proof) bool { return of.claimant == key || of.incumbent == key })
 }
 
 func (u *unproved) pair() pair { return pair{u.claimant, u.incumbent} }

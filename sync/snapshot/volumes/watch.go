@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,6 +14,7 @@ import (
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/keyed"
 	"waybill.dev/waybill/sync/watch"
 )
 
@@ -25,8 +25,7 @@ type Watch struct {
 	client dynamic.Interface
 	wake   func(types.UID)
 
-	mu    sync.Mutex
-	feeds map[schema.GroupVersionResource]*watch.Feed[*sight]
+	feeds keyed.Map[schema.GroupVersionResource, *watch.Feed[*sight]]
 }
 
 var (
@@ -37,7 +36,7 @@ var (
 // NewWatch returns a watch until ctx ends. wake is called with the UID of the ApplicationSnapshot of what
 // has changed.
 func NewWatch(ctx context.Context, client dynamic.Interface, wake func(types.UID)) *Watch {
-	return &Watch{ctx: ctx, client: client, wake: wake, feeds: map[schema.GroupVersionResource]*watch.Feed[*sight]{}}
+	return &Watch{ctx: ctx, client: client, wake: wake}
 }
 
 // Await returns once every change of the snapshots of these volumes is noticed.
@@ -58,16 +57,15 @@ func (w *Watch) Await(ctx context.Context, volumes []v1alpha1.SnapshotVolume) er
 }
 
 // feed returns the feed of a kind. One that has ended is replaced.
-func (w *Watch) feed(kind schema.GroupVersionResource) *watch.Feed[*sight] {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if feed := w.feeds[kind]; feed != nil && !feed.State().Ended {
-		return feed
-	}
-	sink := &sink{wake: w.wake, seen: map[types.NamespacedName]types.UID{}}
-	feed := watch.New(watch.Objects(w.client.Resource(kind), v1alpha1.SnapshotUIDLabel), sink, toSight)
-	w.feeds[kind] = feed
-	feed.Start(w.ctx)
+func (w *Watch) feed(kind schema.GroupVersionResource) (feed *watch.Feed[*sight]) {
+	w.feeds.Change(kind, func(known *watch.Feed[*sight]) (*watch.Feed[*sight], bool) {
+		if feed = known; feed == nil || feed.State().Ended {
+			sink := &sink{wake: w.wake, seen: map[types.NamespacedName]types.UID{}}
+			feed = watch.New(watch.Objects(w.client.Resource(kind), v1alpha1.SnapshotUIDLabel), sink, toSight)
+			feed.Start(w.ctx)
+		}
+		return feed, true
+	})
 	return feed
 }
 
