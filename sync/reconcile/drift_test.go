@@ -10,7 +10,7 @@ import (
 )
 
 // C53: who changes or deletes something again and again is answered ever more slowly.
-func TestFight_slowsDown(t *testing.T) {
+func TestDriftConflict_slowsDown(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	backoff := func(n int) time.Duration { return time.Second << n }
 	cases := map[string]struct {
@@ -20,16 +20,16 @@ func TestFight_slowsDown(t *testing.T) {
 		going       bool
 		pause       time.Duration
 	}{
-		"Few":        {reason: "a few may be chance", corrections: []int{0, 1, 2}},
-		"Fight":      {reason: "the fourth is followed by a pause", corrections: []int{0, 1, 2, 3}, going: true, pause: 2 * time.Second},
-		"LongFight":  {reason: "which grows", corrections: []int{0, 1, 2, 3, 5}, going: true, pause: 4 * time.Second},
-		"Endless":    {reason: "up to a minute", corrections: []int{0, 1, 2, 3, 5, 9, 17, 33, 65, 125}, going: true, pause: time.Minute},
-		"NowAndThen": {reason: "what happens every few minutes is no fight", corrections: []int{0, 121, 242, 363, 484}},
-		"NewFight":   {reason: "one that is over does not count", corrections: []int{0, 1, 2, 3, 200}},
+		"Few":          {reason: "a few may be chance", corrections: []int{0, 1, 2}},
+		"Conflict":     {reason: "the fourth is followed by a pause", corrections: []int{0, 1, 2, 3}, going: true, pause: 2 * time.Second},
+		"LongConflict": {reason: "which grows", corrections: []int{0, 1, 2, 3, 5}, going: true, pause: 4 * time.Second},
+		"Endless":      {reason: "up to a minute", corrections: []int{0, 1, 2, 3, 5, 9, 17, 33, 65, 125}, going: true, pause: time.Minute},
+		"NowAndThen":   {reason: "what happens every few minutes is no conflict", corrections: []int{0, 121, 242, 363, 484}},
+		"NewConflict":  {reason: "one that is over does not count", corrections: []int{0, 1, 2, 3, 200}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			f, now := &reconcile.Fight{}, begin
+			f, now := &reconcile.DriftConflict{}, begin
 			assert.False(t, f.Going(now))
 			for _, after := range tc.corrections {
 				now = begin.Add(time.Duration(after) * time.Second)

@@ -62,6 +62,16 @@ func IsStalled(err error) bool {
 	return errors.As(err, &e) && e.reaction == stall
 }
 
+// IsWaiting reports whether err means that something else has to happen first, and the longest time until
+// it is to be tried again; zero for none.
+func IsWaiting(err error) (after time.Duration, waits bool) {
+	var e *Error
+	if !errors.As(err, &e) || e.reaction != wait {
+		return 0, false
+	}
+	return e.after, true
+}
+
 // ReasonOf returns the reason that err carries; empty if it carries none.
 func ReasonOf(err error) string {
 	var e *Error

@@ -160,18 +160,25 @@ func (j *Jobs[K, R]) settled(ctx context.Context, key K, result R) R {
 	})
 }
 
-// guarded runs the work and turns a panic into a failed result, as controller-runtime does with the
-// panic of a reconciler. What a job works on was written by others, and the process serves everybody.
+// guarded runs the work and turns a panic into a failed result.
 func (j *Jobs[K, R]) guarded(ctx context.Context, key K, work func(context.Context) R) (result R) {
-	defer func() {
-		if r := recover(); r != nil {
-			panicsTotal.Inc()
-			err := Failed(v1alpha1.ProgressingWithRetryReason, "internal error: %v", r)
-			ctrl.LoggerFrom(ctx).Error(err, "job panicked", "key", fmt.Sprint(key), "stack", string(debug.Stack()))
-			result = j.fail(err)
-		}
-	}()
+	defer Recover(ctx, fmt.Sprint(key), func(err error) { result = j.fail(err) })
 	return work(ctx)
+}
+
+// Recover is to be deferred by work that runs outside of the workers of a controller. It turns a panic into
+// an error that fail is called with, as controller-runtime does with the panic of a reconciler: what is
+// worked on was written by others, and the process serves everybody. The panic is logged and counted.
+func Recover(ctx context.Context, key string, fail func(error)) {
+	r := recover()
+	if r == nil {
+		return
+	}
+	registerMetrics()
+	panicsTotal.Inc()
+	err := Failed(v1alpha1.ProgressingWithRetryReason, "internal error: %v", r)
+	ctrl.LoggerFrom(ctx).Error(err, "job panicked", "key", key, "stack", string(debug.Stack()))
+	fail(err)
 }
 
 // enter counts a job into a lane. The caller holds the lock.

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -31,12 +32,15 @@ func (w *Waker[R]) Source() source.TypedSource[R] {
 }
 
 // Wake enqueues a request now; the queue merges it with an equal one.
-func (w *Waker[R]) Wake(request R) {
+func (w *Waker[R]) Wake(request R) { w.WakeAfter(request, 0) }
+
+// WakeAfter enqueues a request after a delay, once for all that are made until then.
+func (w *Waker[R]) WakeAfter(request R, delay time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.queue == nil {
 		w.early = append(w.early, request)
 		return
 	}
-	w.queue.Add(request)
+	w.queue.AddAfter(request, delay)
 }

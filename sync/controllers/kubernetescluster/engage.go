@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -30,8 +29,6 @@ type engagement struct {
 	seed bool
 	// synced reports whether the informer of installations, or of the definitions in a seed, knows them all.
 	synced func() bool
-
-	pending atomic.Bool // a wake is due
 
 	// share is what is known of Waybill's own share of the cluster; nil until that is asked for. Only passes
 	// use it.
@@ -103,7 +100,7 @@ func (r *Reconciler) begin(ctx context.Context, c *cluster.Cluster, seed bool) (
 		return nil, fmt.Errorf("watch installations: %w", err)
 	}
 	e := &engagement{cluster: c, seed: seed, synced: informer.HasSynced}
-	gather := func(any) { r.gather(e) }
+	gather := func(any) { r.gather(c) }
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    gather,
 		UpdateFunc: func(_, o any) { gather(o) },
@@ -120,21 +117,15 @@ func (r *Reconciler) begin(ctx context.Context, c *cluster.Cluster, seed bool) (
 		// Without an installation there is no event that says so.
 		if toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
 			e.served()
-			r.gather(e)
+			r.gather(c)
 		}
 	}()
 	return e, nil
 }
 
 // gather wakes the KubernetesCluster after summaryDelay, once for all changes until then.
-func (r *Reconciler) gather(e *engagement) {
-	if !e.pending.CompareAndSwap(false, true) {
-		return
-	}
-	time.AfterFunc(summaryDelay, func() {
-		e.pending.Store(false)
-		r.wake(e.cluster.Name())
-	})
+func (r *Reconciler) gather(c *cluster.Cluster) {
+	r.waker.WakeAfter(ctrl.Request{NamespacedName: c.Name()}, summaryDelay)
 }
 
 func (r *Reconciler) wake(key types.NamespacedName) {

@@ -36,8 +36,8 @@ type share struct {
 	// reserved says that ClusterRoles for people were left out, until admission answers; answers says that
 	// it does.
 	reserved, answers bool
-	// fight is that with somebody who keeps changing what was installed.
-	fight reconcile.Fight
+	// drift is that with others who keep changing what was installed.
+	drift reconcile.DriftConflict
 }
 
 // agentAction is one job: to install, upgrade or correct what is wanted or, without that, to uninstall.
@@ -77,7 +77,7 @@ func (x *share) due(next agentAction, now time.Time) (*agentAction, time.Duratio
 	if !known || len(seen.Drifted) == 0 {
 		return nil, 0
 	}
-	if at := x.fight.Due(); at.After(now) {
+	if at := x.drift.Due(); at.After(now) {
 		return nil, reconcile.UntilNext(now, at)
 	}
 	next.dirty = seen.Drifted
@@ -108,7 +108,7 @@ func (x *share) take(a *agentAction, got agent.Acted, backoff func(int) time.Dur
 		x.retry.Failed(backoff)
 	}
 	if len(a.dirty) > 0 {
-		x.fight.Corrected(time.Now(), backoff)
+		x.drift.Corrected(time.Now(), backoff)
 	}
 }
 
