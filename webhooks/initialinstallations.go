@@ -36,10 +36,6 @@ func (k *kubernetesClusters) asked(ctx context.Context, obj, old *v1alpha1.Kuber
 	var warnings admission.Warnings
 	if len(added) > 0 {
 		all = append(all, asked{entries: added, path: validation.InitialInstallationsPath()})
-		if delivered(ctx) && obj.Annotations[v1alpha1.OwnerAnnotation] != "" {
-			warnings = append(warnings, validation.InitialInstallationsPath().String()+
-				" is removed once it is carried out, and git puts it back: use spec.installationsFrom")
-		}
 	}
 	if !namesAnotherList(obj, old) {
 		return all, warnings, nil

@@ -236,7 +236,8 @@ type KubernetesClusterStatus struct {
 	InstallationsTaken *TakenInstallations `json:"installationsTaken,omitempty"`
 
 	// Provided are the definitions with default or enforced that the cluster was given an installation
-	// of. One that is listed without a problem is not installed again because of default.
+	// of. One that is listed without a problem is not installed again because of default. Of a seed, these are
+	// the definitions of which some of its clusters lack the installation, with the first of these clusters.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

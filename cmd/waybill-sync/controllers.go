@@ -155,6 +155,7 @@ func (s *shared) hubControllers(mgr ctrl.Manager, o *options) []controller {
 		{valuesSchema, (&valuesschema.Reconciler{
 			Client:          mgr.GetClient(),
 			Charts:          s.charts,
+			Git:             s.git,
 			Secrets:         s.secrets,
 			SystemNamespace: o.systemNamespace,
 		}).SetupWithManager},

@@ -99,7 +99,12 @@ func TestCatalogAdd(t *testing.T) {
 			assert.Equal(t, 0, checked.code, checked.out+checked.errOut)
 		})
 	}
-	got := waybillWith(t, "", "catalog", "add", repo.URL(), "web", "--name", "page", "--description", "Pages.")
+	_, err = repo.Push("../../examples/charts/web", func(c *chart.Chart) { c.Metadata.Name, c.Schema = "open", nil })
+	require.NoError(t, err)
+	got := waybillWith(t, "", "catalog", "add", repo.URL(), "open")
+	assert.Equal(t, "warning: values of chart open 1.1.0 are checked only when it is rendered, not at admission: it has no values.schema.json\n", got.errOut)
+	got = waybillWith(t, "", "catalog", "add", repo.URL(), "web", "--name", "page", "--description", "Pages.")
+	assert.Empty(t, got.errOut, "its schema can be checked")
 	d := definitionOf(t, got.out)
 	assert.Equal(t, "page Pages. 3.0.0", d.Name+" "+d.Spec.Description+" "+d.Spec.DefaultVersion)
 

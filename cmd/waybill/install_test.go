@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -67,6 +68,28 @@ func withoutStarting(text string) string {
 		}
 	}
 	return kept.String()
+}
+
+// K67, K70: the commands write the custom resource, and nothing else: who may do only that in one namespace installs,
+// changes, goes back and uninstalls.
+func TestInstall_writesTheCustomResourceAlone(t *testing.T) {
+	s := newStore(t)
+	name := s.definition.Name
+	kubeconfig, _ := userWith(t, s.Cluster, s.namespace, right(v1alpha1.Group, []string{"applicationinstallations"}, "get", "list", "watch", "create", "update", "patch", "delete"))
+	reads := right(v1alpha1.Group, []string{"applicationdefinitions"}, "get", "list")
+	create(t, s.Client, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}, Rules: []rbacv1.PolicyRule{reads}}, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: s.namespace},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: s.namespace}},
+	})
+	s.AwaitGranted(t, s.namespace, "", reads)
+	for _, args := range [][]string{
+		{"install", "web", "--definition", name, "--version", "1.0.0"}, {"upgrade", "web", "--version", "1.1.0", "--set", "replicas=1"},
+		{"rollback", "installation/web", "--to-revision", "1", "--keep-values"}, {"uninstall", "web"},
+	} {
+		got := waybillWith(t, "", append(args, "-n", s.namespace, "--kubeconfig", kubeconfig)...)
+		require.Equal(t, 0, got.code, "%v: %s%s", args, got.out, got.errOut)
+	}
 }
 
 // K67: in a user cluster, by its kubeconfig in the hub. The messages say which one it is.

@@ -182,19 +182,20 @@ func Trim(in any) (any, error) {
 	return in, nil
 }
 
-// onlyUsage is a transform for the definitions of another cluster: it keeps their metadata and by what
-// they are used. The catalog is held in memory once, on the hub.
+// onlyUsage is a transform for the definitions of another cluster: it keeps their metadata, by what they
+// are used, and which clusters lack them. The catalog is held in memory once, on the hub.
 func onlyUsage(in any) (any, error) {
 	if definition, ok := in.(*v1alpha1.ApplicationDefinition); ok {
 		definition.Spec = v1alpha1.ApplicationDefinitionSpec{}
-		definition.Status = v1alpha1.ApplicationDefinitionStatus{UsedBy: definition.Status.UsedBy}
+		status := &definition.Status
+		definition.Status = v1alpha1.ApplicationDefinitionStatus{UsedBy: status.UsedBy, Unprovided: status.Unprovided}
 		delete(definition.Annotations, corev1.LastAppliedConfigAnnotation)
 	}
 	return Trim(in)
 }
 
 // newCache builds the cache of our own kinds. The caller must start it. Of ApplicationDefinitions, it
-// holds metadata and status.usedBy alone.
+// holds metadata, status.usedBy and status.unprovided alone.
 func (c *Cluster) newCache(httpClient *http.Client) (cache.Cache, error) {
 	built, err := cache.New(c.config, cache.Options{
 		HTTPClient:       httpClient,

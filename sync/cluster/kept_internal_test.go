@@ -167,7 +167,9 @@ func TestWeightOf_followsTheSize(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(`{"spec":{"namespace":{"name":"`+text+`"}}}`), installation))
 	unlabelled := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: text}}}}
 	catalog := &v1alpha1.ApplicationDefinition{Spec: v1alpha1.ApplicationDefinitionSpec{Description: text}}
-	used := &v1alpha1.ApplicationDefinition{Status: v1alpha1.ApplicationDefinitionStatus{UsedBy: []v1alpha1.VersionUsage{{Version: text}}}}
+	used := &v1alpha1.ApplicationDefinition{Status: v1alpha1.ApplicationDefinitionStatus{
+		UsedBy: []v1alpha1.VersionUsage{{Version: text}}, Unprovided: []v1alpha1.UnprovidedCluster{{Problem: text}},
+	}}
 	kept, err := onlyUsage(used.DeepCopy())
 	require.NoError(t, err)
 	assert.Equal(t, used, kept)
@@ -179,7 +181,7 @@ func TestWeightOf_followsTheSize(t *testing.T) {
 		want int
 	}{
 		"Catalog":   {weightOf(catalog), 0},
-		"Used":      {weightOf(used), size},
+		"Used":      {weightOf(used), 2 * size},
 		"Typed":     {weightOf(installation), size},
 		"Labels":    {weightOf(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{text: ""}}}), size},
 		"Finalizer": {weightOf(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{text}}}), size},

@@ -24,7 +24,8 @@ func weightOf(object runtime.Object) int64 {
 	case *metav1.PartialObjectMetadata:
 		return weightOfMetadata(&o.ObjectMeta)
 	case *v1alpha1.ApplicationDefinition:
-		return weightOfMetadata(&o.ObjectMeta) + weightOfValue(reflect.ValueOf(o.Status.UsedBy)) // the rest is dropped
+		kept := weightOfValue(reflect.ValueOf(o.Status.UsedBy)) + weightOfValue(reflect.ValueOf(o.Status.Unprovided))
+		return weightOfMetadata(&o.ObjectMeta) + kept // the rest is dropped
 	case runtime.Unstructured:
 		content, _ := o.UnstructuredContent()["metadata"].(map[string]any)
 		return objectWeight + weightOfJSON(content)

@@ -60,6 +60,32 @@ func Compile(list []v1alpha1.IgnoredDifference) (*Rules, error) {
 	return compiled, nil
 }
 
+// onceOnly names what a delivery writes when it creates an object, and never again: the controller of
+// KubernetesClusters takes away each entry of that list that it has carried out.
+var onceOnly = v1alpha1.IgnoredDifference{
+	Target: &v1alpha1.DifferenceTarget{
+		Group: v1alpha1.Group, Kind: v1alpha1.KubernetesClusterKind, AnnotationSelector: v1alpha1.InitialInstallationsAnnotation,
+	},
+	JSONPointers: []string{"/metadata/annotations/" + escape.Replace(v1alpha1.InitialInstallationsAnnotation)},
+}
+
+// CompileForSync returns the rules of a GitSync: those of its spec, and what is written once only.
+func CompileForSync(list []v1alpha1.IgnoredDifference) (*Rules, error) {
+	compiled, err := Compile(list)
+	if err != nil {
+		return nil, err
+	}
+	once, err := compile(onceOnly)
+	if err != nil {
+		return nil, err
+	}
+	if compiled == nil {
+		compiled = &Rules{known: make(map[uint64]*Pointers)}
+	}
+	compiled.rules = append(compiled.rules, once)
+	return compiled, nil
+}
+
 func compile(ignored v1alpha1.IgnoredDifference) (rule, error) {
 	target := v1alpha1.DifferenceTarget{}
 	if ignored.Target != nil {
@@ -90,8 +116,11 @@ func compile(ignored v1alpha1.IgnoredDifference) (rule, error) {
 	return one, nil
 }
 
-// unescape gives the parts of a JSON pointer their meaning.
-var unescape = strings.NewReplacer("~1", "/", "~0", "~")
+// unescape gives the parts of a JSON pointer their meaning, and escape makes a key one of them.
+var (
+	unescape = strings.NewReplacer("~1", "/", "~0", "~")
+	escape   = strings.NewReplacer("~", "~0", "/", "~1")
+)
 
 func parse(text string) (pointer, error) {
 	rest, absolute := strings.CutPrefix(text, "/")

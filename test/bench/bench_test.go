@@ -47,6 +47,8 @@ var groups = []group{
 		{"injection-rules", injectionRules},
 		{"unlisted-kind", unlistedKind},
 		{"application-memory", applicationMemory},
+		{"installations-300-cold", installations300Cold},
+		{"inventory-1000", inventory1000},
 	}},
 	// These share a cluster with 10,000 objects.
 	{end: stopAppCluster, rows: []row{
@@ -64,6 +66,7 @@ var groups = []group{
 		{"kubernetesapplication-status", kubernetesApplicationStatus},
 		{"kubernetesapplication-2-dead", kubernetesApplication2Dead},
 		{"kubernetesapplication-idle", kubernetesApplicationIdle},
+		{"catalog-50-upgrade", catalog50Upgrade},
 	}},
 }
 

@@ -23,19 +23,25 @@ func (h *hub) defineApplication(b *testing.B, chart string) {
 	b.Cleanup(charts.Stop)
 	_, err = charts.Push("testdata/" + chart)
 	require.NoError(b, err)
-	h.create(b, definitions, &unstructured.Unstructured{Object: map[string]any{
+	h.create(b, definitions, definitionOf(charts.URL(), chart, "1.0.0"))
+}
+
+// definitionOf returns the definition of a chart, with versions that are called as the chart's are.
+func definitionOf(url, chart string, versions ...string) *unstructured.Unstructured {
+	var offered []any
+	for _, version := range versions {
+		offered = append(offered, map[string]any{
+			"version": version,
+			"template": map[string]any{"source": map[string]any{"helm": map[string]any{
+				"url": url, "chartName": chart, "chartVersion": version,
+			}}},
+		})
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.ApplicationDefinitionKind,
 		"metadata": map[string]any{"name": definition},
-		"spec": map[string]any{
-			"method": "helm",
-			"versions": []any{map[string]any{
-				"version": "1.0.0",
-				"template": map[string]any{"source": map[string]any{"helm": map[string]any{
-					"url": charts.URL(), "chartName": chart, "chartVersion": "1.0.0",
-				}}},
-			}},
-		},
-	}})
+		"spec":     map[string]any{"method": "helm", "versions": offered},
+	}}
 }
 
 // registerItself registers the hub as a user cluster as well, and waits until it is Ready.

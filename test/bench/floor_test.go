@@ -109,6 +109,11 @@ func (f *floor) remove(b testing.TB, patches []patch) {
 // each sends a request for each patch, over all connections at once.
 func (f *floor) each(b testing.TB, patches []patch, build func(patch) (*http.Request, error)) {
 	b.Helper()
+	require.NoError(b, f.sendAll(patches, build))
+}
+
+// sendAll is each for goroutines that do not run the row.
+func (f *floor) sendAll(patches []patch, build func(patch) (*http.Request, error)) error {
 	queue := make(chan patch, len(patches))
 	for _, p := range patches {
 		queue <- p
@@ -125,7 +130,7 @@ func (f *floor) each(b testing.TB, patches []patch, build func(patch) (*http.Req
 			return nil
 		})
 	}
-	require.NoError(b, group.Wait())
+	return group.Wait()
 }
 
 func send(client *http.Client, build func(patch) (*http.Request, error), p patch) error {

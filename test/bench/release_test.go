@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"helm.sh/helm/v3/pkg/action"
+	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/release"
@@ -22,6 +23,12 @@ func bareRelease(b *testing.B, namespace string, run int) []string {
 	b.Helper()
 	chart, err := loader.Load("testdata/sized")
 	require.NoError(b, err)
+	return bareReleaseOf(b, chart, namespace, run)
+}
+
+// bareReleaseOf is bareRelease for any chart.
+func bareReleaseOf(b *testing.B, chart *chart.Chart, namespace string, run int) []string {
+	b.Helper()
 	install := action.NewInstall(&action.Configuration{Capabilities: chartutil.DefaultCapabilities})
 	install.ReleaseName, install.Namespace = definition, namespace
 	install.ClientOnly, install.DryRun = true, true

@@ -6,11 +6,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/hub"
 )
 
 // K28, K29, K31, K40, K43-K46, C29, C45, C47: what is published on the hub is installed in the cluster of a
@@ -114,6 +116,28 @@ func TestVersion_isRemovedByForceThroughASeed(t *testing.T) {
 	})
 	awaitGone(t, f.user, &v1alpha1.ApplicationInstallation{}, types.NamespacedName{Namespace: name, Name: "one"})
 	await(t, f.hub, named(name), func(d *v1alpha1.ApplicationDefinition) bool { return len(d.Status.UsedBy) == 0 })
+}
+
+// C47: what a cluster of a seed lacks of what is enforced is said on the hub as well, until it is there.
+func TestEnforced_inAClusterOfASeed(t *testing.T) {
+	const name = "enforced"
+	f := newFleet(t)
+	theirs := &v1alpha1.ApplicationInstallation{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name}}
+	theirs.Spec.ApplicationRef = v1alpha1.ApplicationReference{Name: early, Version: "1.0.0"}
+	require.NoError(t, client.IgnoreAlreadyExists(f.user.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: system}})))
+	require.Eventually(t, func() bool { return f.user.Create(t.Context(), theirs) == nil }, hub.Limit, often, "its CRD is brought by the seed")
+	f.define(t, name)
+	edit(t, f.hub, named(name), func(d *v1alpha1.ApplicationDefinition) {
+		d.Spec.Enforced, d.Spec.ClusterSelector = true, &metav1.LabelSelector{MatchLabels: map[string]string{"role": string(v1alpha1.ClusterRoleUser)}}
+	})
+	lacking := await(t, f.hub, named(name), func(d *v1alpha1.ApplicationDefinition) bool { return len(d.Status.Unprovided) == 1 })
+	assert.Equal(t, "waybill-system/europe", lacking.Status.Unprovided[0].Cluster)
+	assert.Contains(t, lacking.Status.Unprovided[0].Problem, "waybill-system/berlin: an installation of that name exists already")
+
+	require.NoError(t, f.user.Delete(t.Context(), theirs))
+	await(t, f.hub, named(name), func(d *v1alpha1.ApplicationDefinition) bool {
+		return len(d.Status.Unprovided) == 0 && len(d.Status.UsedBy) == 1
+	})
 }
 
 // K30, C29, C45: the hub is no seed of itself.

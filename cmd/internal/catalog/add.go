@@ -20,7 +20,9 @@ import (
 	"waybill.dev/waybill/cmd/internal/installation"
 	"waybill.dev/waybill/cmd/internal/output"
 	"waybill.dev/waybill/sync/excerpt"
+	"waybill.dev/waybill/sync/render/helm"
 	"waybill.dev/waybill/sync/source/chart"
+	"waybill.dev/waybill/sync/values/schema"
 )
 
 // adding are the flags of the command `catalog add`.
@@ -50,7 +52,8 @@ printed, to be committed; --apply applies it to the hub.
 The newest version is offered, and is the default; --all-versions offers more of them, pre-releases
 left out. Of a local folder or packed chart, everything is taken from there, and --url says where
 Waybill gets the chart. An icon is embedded if it is a PNG, or an SVG that runs and loads nothing, of
-at most 64 KiB. The chart is fetched with --username, or the credentials of --secret.`,
+at most 64 KiB. The chart is fetched with --username, or the credentials of --secret. The schema of its
+values is not written: the hub reads that from the chart, and a chart without one is a warning.`,
 		Example: `  # A definition of a chart, to be committed
   waybill catalog add https://charts.example.com web > catalog/web.yaml
 
@@ -226,6 +229,9 @@ func (o *adding) definition(ctx context.Context, charts *chart.Cache, loaded *ch
 	if m.Deprecated {
 		o.env.Warnf("chart %s %s is deprecated by its author", m.Name, m.Version)
 	}
+	if why := unchecked(loaded); why != "" {
+		o.env.Warnf("values of chart %s %s are checked only when it is rendered, not at admission: %s", m.Name, m.Version, why)
+	}
 	spec.Method, spec.DefaultVersion = v1alpha1.MethodHelm, versions[0]
 	for _, version := range versions {
 		at := *source
@@ -235,6 +241,23 @@ func (o *adding) definition(ctx context.Context, charts *chart.Cache, loaded *ch
 		})
 	}
 	return definition
+}
+
+// unchecked returns why admission cannot check the values of a chart; empty if it can. The schema is no part of a
+// definition: the hub reads it from the chart.
+func unchecked(loaded *chart.Chart) string {
+	bundle := helm.Schemas(loaded.Chart)
+	if bundle.Empty() {
+		return "it has no values.schema.json"
+	}
+	encoded, err := bundle.Encode()
+	if err == nil {
+		_, err = schema.Compile(encoded)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // link returns an address that people may follow; nothing for any other.

@@ -38,7 +38,7 @@ func (j *job) ofGitSync(ctx context.Context, gs *v1alpha1.GitSync) ([]change, er
 	if err != nil {
 		return nil, err
 	}
-	ignored, err := ignore.Compile(gs.Spec.IgnoreDifferences)
+	ignored, err := ignore.CompileForSync(gs.Spec.IgnoreDifferences)
 	if err != nil {
 		return nil, err
 	}

@@ -90,7 +90,9 @@ func (d *driver) act(ctx context.Context, s *scope) error {
 	}
 	d.take(s, a, result)
 	s.tellCorrected(result)
-	if s.pending = s.unfinished(); s.pending || d.due(s) != nil {
+	// That its version is gone is another thing for what is installed by now.
+	gone := a.kind == install && s.missing != nil
+	if s.pending = s.unfinished(); s.pending || gone || d.due(s) != nil {
 		d.waker.Wake(ctrl.Request{NamespacedName: s.key()})
 	}
 	return d.keepInventory(ctx, s)

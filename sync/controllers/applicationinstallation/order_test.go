@@ -177,3 +177,29 @@ func TestInstallation_waitsForWhatItsDefinitionRequires(t *testing.T) {
 func (w *world) get(inst *v1alpha1.ApplicationInstallation) error {
 	return w.Client.Get(context.Background(), keyOf(inst), inst)
 }
+
+// K9: what is installed and never becomes healthy holds up those that depend on it, and no others; they say why, and
+// go on when it does.
+func TestInstallation_waitsForWhatIsNeverHealthy(t *testing.T) {
+	w := newWorld(t)
+	w.define(nil)
+	allow := w.noPods()
+	without := func(name string, dependsOn ...string) *v1alpha1.ApplicationInstallation {
+		inst := w.app(name, "1.0.0", dependsOn...)
+		hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.Values = values(t, replicas(0)) })
+		return inst
+	}
+	db := &v1alpha1.ApplicationInstallation{ObjectMeta: objectMeta("db")}
+	db.Spec = v1alpha1.ApplicationInstallationSpec{
+		ApplicationRef: v1alpha1.ApplicationReference{Name: w.Namespace, Version: "1.0.0"}, Values: values(t, replicas(1)), DeployOptions: waiting(short, false),
+	}
+	w.Create(db)
+	web := without("web", "db")
+	other := without("other")
+	hub.AwaitReady(w.World, other)
+	hub.AwaitReason(w.World, db, v1alpha1.NotHealthyReason)
+	w.awaitWait(web, v1alpha1.DependencyNotReadyReason, notReady(w, "db", "which is not ready: "+v1alpha1.NotHealthyReason))
+	assert.Empty(t, w.releases("web"))
+	allow()
+	hub.AwaitReady(w.World, web)
+}

@@ -46,7 +46,7 @@ func (r *Reconciler) deliver(ctx context.Context, s *scope) error {
 	if err := r.announce(ctx, s); err != nil {
 		return err
 	}
-	ignored, err := ignore.Compile(s.gs.Spec.IgnoreDifferences)
+	ignored, err := ignore.CompileForSync(s.gs.Spec.IgnoreDifferences)
 	if err != nil {
 		return reconcile.Stalled(v1alpha1.InvalidSpecReason, "%w", err)
 	}

@@ -86,3 +86,43 @@ func TestGitSync_schemaOfIgnoredFields(t *testing.T) {
 		assert.Equal(t, stored, err == nil, "%s: %v", pointer, err)
 	}
 }
+
+// K64: what a KubernetesCluster asks for once is written when it is created. What is carried out, or taken away by
+// hand, does not come back, whatever else changes in git; everything else of the object follows git.
+func TestGitSync_asksForInstallationsOnce(t *testing.T) {
+	w := newWorld(t)
+	const list = v1alpha1.InitialInstallationsAnnotation
+	manifest := func(env, annotation string) string {
+		return "apiVersion: apps.waybill.dev/v1alpha1\nkind: KubernetesCluster\nmetadata:\n  name: eu-1\n  labels: {env: " + env + "}\n" +
+			"  annotations: {note: " + env + ", " + list + ": '" + annotation + "'}\nspec: {kubeconfigSecretRef: {name: eu-1}}\n"
+	}
+	const one, both = `[{"metadata":{"name":"a","namespace":"a"}}]`, `[{"metadata":{"name":"a","namespace":"a"}},{"metadata":{"name":"b","namespace":"a"}}]`
+	w.commit(map[string]string{"eu-1.yaml": manifest("test", both)})
+	gs := hub.AwaitReady(w.World, w.sync(nil))
+	kc := &v1alpha1.KubernetesCluster{}
+	require.True(t, w.Exists(kc, "eu-1"))
+	require.Equal(t, both, kc.Annotations[list])
+
+	for i, left := range []string{one, ""} {
+		hub.Change(w.World, kc, func(kc *v1alpha1.KubernetesCluster) {
+			if kc.Annotations[list] = left; left == "" {
+				delete(kc.Annotations, list)
+			}
+		})
+		hub.AwaitReady(w.World, hub.Reconcile(w.World, gs))
+		require.True(t, w.Exists(kc, "eu-1"))
+		assert.Equal(t, left, kc.Annotations[list], "it is no drift")
+		env := []string{"staging", "prod"}[i]
+		w.commit(map[string]string{"eu-1.yaml": manifest(env, both)})
+		hub.AwaitReady(w.World, hub.Reconcile(w.World, gs))
+		require.True(t, w.Exists(kc, "eu-1"))
+		assert.Equal(t, left, kc.Annotations[list], "another commit does not ask for it again")
+		assert.Equal(t, env, kc.Labels["env"])
+		assert.Equal(t, env, kc.Annotations["note"])
+	}
+	told := &eventsv1.EventList{}
+	require.NoError(t, w.Client.List(t.Context(), told, client.InNamespace(w.Namespace)))
+	for _, e := range told.Items {
+		assert.NotEqual(t, v1alpha1.DriftCorrectedReason, e.Reason, e.Note)
+	}
+}

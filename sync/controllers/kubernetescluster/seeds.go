@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/excerpt"
 )
 
 // What is accepted of the usage that a seed reports. The limit on versions is that of the API.
@@ -28,11 +30,16 @@ const (
 	maxUserCount = 1 << 20
 	// maxVersion is how long the name of a version is at most.
 	maxVersion = 128
+	// maxLacking is the limit of the API on the definitions that are provided, and maxProblem bounds what is
+	// repeated of why one is not.
+	maxLacking, maxProblem = 500, 256
 )
 
 var (
 	// userName is the name of an installation: namespace and name of its cluster, its own namespace and name.
 	userName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,252})(/[a-z0-9]([-a-z0-9.]{0,252})){3}$`)
+	// clusterName is the namespace and the name of a KubernetesCluster.
+	clusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,252})/[a-z0-9]([-a-z0-9.]{0,252})$`)
 	// objectName is what the API server calls a name, roughly.
 	objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,252})$`)
 	// versionText has no white space and nothing that a terminal would execute.
@@ -80,9 +87,46 @@ func (r *Reconciler) summarizeSeed(ctx context.Context, s *scope) error {
 	if err := e.cluster.Client().List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list copies of ApplicationDefinitions: %w", err)
 	}
+	originals := &v1alpha1.ApplicationDefinitionList{}
+	if err := r.Client.List(ctx, originals, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list ApplicationDefinitions: %w", err)
+	}
 	s.kc.Status.Installations = nil
 	s.kc.Status.Usage, s.kc.Status.InstallationCount = usage(list.Items, r.HubID)
+	s.kc.Status.Provided = lacking(list.Items, originals.Items, r.HubID)
 	return nil
+}
+
+// lacking returns the definitions of a hub that some cluster of a seed lacks the installation of, sorted,
+// with the first of these clusters, as far as what the copies say is accepted.
+func lacking(copies, originals []v1alpha1.ApplicationDefinition, hubID string) []v1alpha1.ProvidedDefinition {
+	uids := make(map[string]types.UID, len(originals))
+	for i := range originals {
+		uids[originals[i].Name] = originals[i].UID
+	}
+	var all []v1alpha1.ProvidedDefinition
+	for i := range copies {
+		one, uid := &copies[i], uids[copies[i].Name]
+		where := slices.IndexFunc(one.Status.Unprovided, func(u v1alpha1.UnprovidedCluster) bool { return clusterName.MatchString(u.Cluster) })
+		if one.Annotations[v1alpha1.CopyOfAnnotation] != hubID || uid == "" || where < 0 {
+			continue
+		}
+		first := one.Status.Unprovided[where]
+		problem := excerpt.Of(strings.Map(printable, first.Problem), maxProblem)
+		all = append(all, v1alpha1.ProvidedDefinition{
+			Name: one.Name, UID: uid, Problem: first.Cluster + ": " + problem + excerpt.AndMore(len(one.Status.Unprovided)-1),
+		})
+	}
+	slices.SortFunc(all, func(a, b v1alpha1.ProvidedDefinition) int { return strings.Compare(a.Name, b.Name) })
+	return all[:min(len(all), maxLacking)]
+}
+
+// printable drops what a terminal could execute.
+func printable(r rune) rune {
+	if unicode.IsPrint(r) {
+		return r
+	}
+	return -1
 }
 
 // usage returns the installations that use the copies of a hub's definitions, sorted by definition and

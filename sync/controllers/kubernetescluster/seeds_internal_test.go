@@ -81,3 +81,33 @@ func TestUsage_ofASeedFitsIntoAStatus(t *testing.T) {
 	assert.LessOrEqual(t, size, maxUsersSize)
 	assert.Positive(t, size)
 }
+
+// C47: what the clusters of a seed lack goes up in short, and a seed may send anything.
+func TestLacking_ofASeed(t *testing.T) {
+	lacks := func(name, hub string, clusters ...v1alpha1.UnprovidedCluster) v1alpha1.ApplicationDefinition {
+		d := usedCopy(name, hub)
+		d.Status.Unprovided = clusters
+		return d
+	}
+	berlin := v1alpha1.UnprovidedCluster{Cluster: "x/berlin", Problem: "it is taken"}
+	originals := []v1alpha1.ApplicationDefinition{{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "1"}}, {ObjectMeta: metav1.ObjectMeta{Name: "db", UID: "2"}}}
+	cases := map[string]struct {
+		reason string
+		copies []v1alpha1.ApplicationDefinition
+		want   []v1alpha1.ProvidedDefinition
+	}{
+		"Sorted": {"the status is written only if something changed",
+			[]v1alpha1.ApplicationDefinition{lacks("web", "hub", berlin, v1alpha1.UnprovidedCluster{Cluster: "x/dublin"}), lacks("db", "hub", berlin)},
+			[]v1alpha1.ProvidedDefinition{{Name: "db", UID: "2", Problem: "x/berlin: it is taken"}, {Name: "web", UID: "1", Problem: "x/berlin: it is taken (and 1 more)"}}},
+		"None":      {"all is well", []v1alpha1.ApplicationDefinition{lacks("web", "hub")}, nil},
+		"OfAnother": {"the seed's own, and those of another hub", []v1alpha1.ApplicationDefinition{lacks("web", "other", berlin), lacks("db", "", berlin)}, nil},
+		"Gone":      {"the hub has it no more", []v1alpha1.ApplicationDefinition{lacks("gone", "hub", berlin)}, nil},
+		"Text": {"what is not a name is not shown to people, and a problem is one short line",
+			[]v1alpha1.ApplicationDefinition{lacks("web", "hub", v1alpha1.UnprovidedCluster{Cluster: "a\x1b[31m", Problem: "a"},
+				v1alpha1.UnprovidedCluster{Cluster: "x/berlin", Problem: "\x1b[2J\n" + strings.Repeat("p", 1000)})},
+			[]v1alpha1.ProvidedDefinition{{Name: "web", UID: "1", Problem: "x/berlin: [2J" + strings.Repeat("p", 250) + "... (and 1 more)"}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, tc.want, lacking(tc.copies, originals, "hub"), tc.reason) })
+	}
+}

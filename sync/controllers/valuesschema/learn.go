@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +17,7 @@ import (
 	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/render/helm"
 	"waybill.dev/waybill/sync/source/chart"
+	"waybill.dev/waybill/sync/source/git"
 	"waybill.dev/waybill/sync/values/schema"
 )
 
@@ -43,7 +45,7 @@ func (r *Reconciler) learn(ctx context.Context, definition *v1alpha1.Application
 		if again, ok := s.retries[version.Version]; ok && again.source == source && !again.Due(time.Now()) {
 			continue
 		}
-		got, done := r.jobs.Do(from.URL, keyOf(definition, version.Version), source, func(ctx context.Context) learned {
+		got, done := r.jobs.Do(address(from), keyOf(definition, version.Version), source, func(ctx context.Context) learned {
 			return r.fetch(ctx, version.Version, from)
 		})
 		switch {
@@ -61,18 +63,38 @@ func (r *Reconciler) learn(ctx context.Context, definition *v1alpha1.Application
 	return known, running
 }
 
-// sourceOf returns the chart of a version whose values have a schema that does not change; nil if there is
-// none.
-func sourceOf(definition *v1alpha1.ApplicationDefinition, version *v1alpha1.ApplicationVersion) *v1alpha1.HelmSource {
+// sourceOf returns the source of a version's chart, if the schema of its values does not change; nil if it may.
+func sourceOf(definition *v1alpha1.ApplicationDefinition, version *v1alpha1.ApplicationVersion) *v1alpha1.ApplicationSource {
 	if definition.GetMethod() != v1alpha1.MethodHelm || version.Template == nil {
 		return nil
 	}
-	return version.Template.Source.Helm
+	source := &version.Template.Source
+	if from := source.Git; from != nil && (from.Ref == nil || from.Ref.Commit == "") {
+		return nil
+	}
+	if source.Helm == nil && source.Git == nil {
+		return nil
+	}
+	return source
+}
+
+// address identifies the server of a source, so that jobs that contact the same one share a lane.
+func address(from *v1alpha1.ApplicationSource) string {
+	if from.Helm != nil {
+		return from.Helm.URL
+	}
+	return from.Git.Remote
 }
 
 // identify returns what stands for a chart of a source.
-func identify(from *v1alpha1.HelmSource) string {
-	text, _ := json.Marshal([]string{from.URL, from.ChartName, from.ChartVersion}) // strings cannot fail
+func identify(from *v1alpha1.ApplicationSource) string {
+	var parts []string
+	if helm := from.Helm; helm != nil {
+		parts = []string{helm.URL, helm.ChartName, helm.ChartVersion}
+	} else {
+		parts = []string{"git", from.Git.Remote, from.Git.Ref.Commit, from.Git.Path}
+	}
+	text, _ := json.Marshal(parts) // strings cannot fail
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }
@@ -110,18 +132,61 @@ func (s *session) failed(version, source string, backoff func(int) time.Duration
 }
 
 // fetch reads the schema of a chart.
-func (r *Reconciler) fetch(ctx context.Context, version string, from *v1alpha1.HelmSource) learned {
+func (r *Reconciler) fetch(ctx context.Context, version string, from *v1alpha1.ApplicationSource) learned {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	credentials, err := r.credentials(ctx, from)
-	if err != nil {
-		return learned{err: err}
+	get := r.fromGit
+	if from.Helm != nil {
+		get = r.fromRepository
 	}
-	got, err := r.Charts.Get(ctx, chart.Reference{URL: from.URL, Name: from.ChartName, Version: from.ChartVersion}, credentials)
+	got, err := get(ctx, from)
 	if err != nil {
 		return learned{err: err}
 	}
 	return read(helm.Schemas(got.Chart), v1alpha1.ValuesSchema{Version: version, Source: identify(from)})
+}
+
+// fromRepository fetches a chart from a Helm repository or a registry.
+func (r *Reconciler) fromRepository(ctx context.Context, source *v1alpha1.ApplicationSource) (*chart.Chart, error) {
+	from := source.Helm
+	credentials, err := r.credentials(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	return r.Charts.Get(ctx, chart.Reference{URL: from.URL, Name: from.ChartName, Version: from.ChartVersion}, credentials)
+}
+
+// fromGit loads a chart from a folder of a repository, at a commit.
+func (r *Reconciler) fromGit(ctx context.Context, source *v1alpha1.ApplicationSource) (*chart.Chart, error) {
+	from := source.Git
+	repository, revision := git.Repository{URL: from.Remote}, from.Remote+"@"+from.Ref.Commit
+	if from.Credentials != nil {
+		secret, err := r.annotated(ctx, from.Credentials)
+		if err != nil {
+			return nil, err
+		}
+		if repository.Credentials, err = git.CredentialsFromSecret(secret.Data); err != nil {
+			return nil, err
+		}
+		revision += " with " + secret.Hash
+	}
+	open := func(ctx context.Context) (fs.FS, func(), error) {
+		resolved, err := r.Git.Resolve(ctx, repository, git.RefOf(from.Ref))
+		if err != nil {
+			return nil, nil, err
+		}
+		tree, err := r.Git.Open(ctx, repository, resolved)
+		if err != nil {
+			return nil, nil, err
+		}
+		root, err := tree.FS("")
+		if err != nil {
+			tree.Close()
+			return nil, nil, err
+		}
+		return root, tree.Close, nil
+	}
+	return r.Charts.FromFS(ctx, chart.Tree{Open: open, Path: from.Path, Revision: revision}, chart.Credentials{})
 }
 
 // read packs a schema, if it can be checked.
@@ -152,12 +217,9 @@ var errNotAnnotated = errors.New("the Secret lacks the annotation " + v1alpha1.S
 func (r *Reconciler) credentials(ctx context.Context, from *v1alpha1.HelmSource) (chart.Credentials, error) {
 	var credentials chart.Credentials
 	if from.Credentials != nil {
-		secret, err := r.secret(ctx, from.Credentials.SecretRef.Name)
+		secret, err := r.annotated(ctx, from.Credentials)
 		if err != nil {
 			return credentials, err
-		}
-		if _, ok := secret.Annotations[v1alpha1.SecretTypeAnnotation]; !ok {
-			return credentials, errNotAnnotated
 		}
 		if credentials, err = chart.CredentialsFromSecret(secret.Data); err != nil {
 			return credentials, err
@@ -174,6 +236,18 @@ func (r *Reconciler) credentials(ctx context.Context, from *v1alpha1.HelmSource)
 	}
 	credentials.PlainHTTP, credentials.InsecureSkipTLS = from.PlainHTTP, from.InsecureSkipTLS
 	return credentials, nil
+}
+
+// annotated reads the Secret with the credentials of a source.
+func (r *Reconciler) annotated(ctx context.Context, from *v1alpha1.SourceCredentials) (*content.Content, error) {
+	secret, err := r.secret(ctx, from.SecretRef.Name)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := secret.Annotations[v1alpha1.SecretTypeAnnotation]; !ok {
+		return nil, errNotAnnotated
+	}
+	return secret, nil
 }
 
 func (r *Reconciler) secret(ctx context.Context, name string) (*content.Content, error) {

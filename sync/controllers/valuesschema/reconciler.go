@@ -15,6 +15,7 @@ import (
 	"waybill.dev/waybill/sync/content"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/source/chart"
+	"waybill.dev/waybill/sync/source/git"
 )
 
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions,verbs=get;list;watch
@@ -26,6 +27,8 @@ type Reconciler struct {
 	// Client reads definitions from a cache, and ConfigMaps from the API server.
 	Client client.Client
 	Charts Charts
+	// Git has the repositories with charts.
+	Git *git.Store
 	// Secrets reads the credentials of sources.
 	Secrets *content.Reader
 	// SystemNamespace holds those, and the ConfigMaps with schemas.
@@ -40,6 +43,7 @@ type Reconciler struct {
 // Charts fetches charts.
 type Charts interface {
 	Get(ctx context.Context, ref chart.Reference, cred chart.Credentials) (*chart.Chart, error)
+	FromFS(ctx context.Context, from chart.Tree, cred chart.Credentials) (*chart.Chart, error)
 }
 
 // key identifies a version of a definition.

@@ -3,6 +3,7 @@ package valuesschema_test
 import (
 	"context"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -34,7 +35,7 @@ func newWorld(t *testing.T) *hub.World {
 func start(w *hub.World) *hub.Process {
 	return hub.Start(w.T, w.Cluster, func(ctx context.Context, mgr ctrl.Manager, s hub.Shared) error {
 		return (&valuesschema.Reconciler{
-			Client: mgr.GetClient(), Charts: s.Charts, Secrets: s.Secrets, SystemNamespace: hub.SystemNamespace,
+			Client: mgr.GetClient(), Charts: s.Charts, Git: s.Git, Secrets: s.Secrets, SystemNamespace: hub.SystemNamespace,
 		}).SetupWithManager(ctx, mgr)
 	})
 }
@@ -155,7 +156,7 @@ func TestSchemas_ofASourceThatIsDown(t *testing.T) {
 	assert.Equal(t, d.GetValuesSchema("2.0.0").Digest, d.GetValuesSchema("1.0.0").Digest)
 }
 
-// K45, C45: nothing is asked for copies, whose hub knows their schemas, nor for a chart in git.
+// K45, C45: nothing is asked for copies, whose hub knows their schemas, nor for a chart at a branch.
 func TestSchemas_areNotLearned(t *testing.T) {
 	w := newWorld(t)
 	repo, err := env.StartHelmRepo(env.Access{})
@@ -179,4 +180,32 @@ func TestSchemas_areNotLearned(t *testing.T) {
 		require.NoError(t, w.Client.Get(t.Context(), client.ObjectKeyFromObject(d), d))
 		assert.Empty(t, d.Status.ValuesSchemas, d.Name)
 	}
+}
+
+// K20, K48: a chart at a commit of a repository never changes, so its values are checked at admission like those of
+// any other, with the credentials of the repository.
+func TestSchemas_ofAChartInGit(t *testing.T) {
+	w := newWorld(t)
+	_, repo := hub.NewRepo(t)
+	commit, err := repo.CommitFS(t.Context(), "", os.DirFS("../../../examples"))
+	require.NoError(t, err)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hub.SystemNamespace, Name: w.Namespace}, Data: map[string][]byte{"ca.crt": hub.Authority(t)}}
+	w.Create(secret)
+	p := start(w)
+	t.Cleanup(p.Stop)
+	d := &v1alpha1.ApplicationDefinition{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}
+	d.Spec.Versions = []v1alpha1.ApplicationVersion{{Version: "1.0.0", Template: &v1alpha1.ApplicationTemplate{
+		Source: v1alpha1.ApplicationSource{Git: &v1alpha1.GitSource{
+			Remote: repo.URL(), Ref: &v1alpha1.GitReference{Branch: "main", Commit: commit}, Path: "charts/web",
+			Credentials: &v1alpha1.SourceCredentials{SecretRef: v1alpha1.LocalReference{Name: secret.Name}},
+		}},
+	}}}
+	w.Create(d)
+	hub.Change(w, secret, func(s *corev1.Secret) { s.Annotations = map[string]string{v1alpha1.SecretTypeAnnotation: "git"} })
+	d = await(w, d, 1)
+	digest := d.GetValuesSchema("1.0.0").Digest
+	require.NotEmpty(t, digest)
+	encoded, err := schema.Unpack(stored(w, d.Name).BinaryData[digest], digest)
+	require.NoError(t, err)
+	assert.Contains(t, string(encoded), "Web servers")
 }

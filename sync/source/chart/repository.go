@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"helm.sh/helm/v3/pkg/registry"
 )
@@ -156,8 +157,23 @@ func (c *Cache) fetchIndex(ctx context.Context, key, repository string, cred Cre
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	c.indexSources.add(key, indexSource{digest, resp.Header.Get("ETag"), resp.Header.Get("Last-Modified")}, 1)
+	c.indexSources.add(key, indexSource{digest, resp.Header.Get("ETag"), lastModified(resp.Header)}, 1)
 	return idx, nil
+}
+
+// settled is how old an index must be before its time says whether it has changed since: times have whole
+// seconds, and the clocks of a server and of who writes its files may differ.
+const settled = time.Minute
+
+// lastModified returns the time of an index; empty if another index may have the same.
+func lastModified(h http.Header) string {
+	text := h.Get("Last-Modified")
+	at, err := http.ParseTime(text)
+	answered, failed := http.ParseTime(h.Get("Date"))
+	if err != nil || failed != nil || answered.Sub(at) < settled {
+		return ""
+	}
+	return text
 }
 
 // parsedIndex parses an index once per content.
