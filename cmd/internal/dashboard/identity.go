@@ -64,10 +64,11 @@ type viewers struct {
 	hub   *fleet.Cluster // as the dashboard
 	reach *reach
 	known *utilcache.LRUExpireCache
+	now   func() time.Time
 }
 
 func newViewers(hub *fleet.Cluster, by *reach) *viewers {
-	return &viewers{hub: hub, reach: by, known: utilcache.NewLRUExpireCache(maxViewers)}
+	return &viewers{hub: hub, reach: by, known: utilcache.NewLRUExpireCache(maxViewers), now: time.Now}
 }
 
 // of returns the viewer of that name and groups, which checkIdentity has let in. Kubernetes adds system:authenticated.
@@ -78,7 +79,10 @@ func (v *viewers) of(name string, groups []string) *viewer {
 	user, known := found.(*viewer)
 	if !ok || !known {
 		user = newViewer(name, groups, v.hub.As(name, groups...))
-		user.reach = func(ctx context.Context, user *viewer, to types.NamespacedName) (*fleet.Cluster, error) { return v.reach.cluster(ctx, user, to) }
+		user.now = v.now
+		user.reach = func(ctx context.Context, user *viewer, to types.NamespacedName) (*fleet.Cluster, error) {
+			return v.reach.cluster(ctx, user, to)
+		}
 	}
 	v.known.Add(string(key), user, viewerFor)
 	return user

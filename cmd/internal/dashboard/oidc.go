@@ -28,9 +28,9 @@ const (
 
 	// signInWithin is how long somebody may take at the provider, providerWithin how long the provider may take, and
 	// maxAnswer how much it may say.
-	signInWithin = 10 * time.Minute
+	signInWithin   = 10 * time.Minute
 	providerWithin = 15 * time.Second
-	maxAnswer    = 1 << 20
+	maxAnswer      = 1 << 20
 	// maxSignedOut is how many sessions are remembered that were ended before their time.
 	maxSignedOut = 10_000
 )

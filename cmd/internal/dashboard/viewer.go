@@ -50,12 +50,13 @@ type viewer struct {
 	// reach returns a user cluster as the viewer may use it.
 	reach func(ctx context.Context, v *viewer, key types.NamespacedName) (*fleet.Cluster, error)
 
+	now     func() time.Time
 	reviews *utilcache.LRUExpireCache // by question
 	asking  singleflight.Group
 }
 
 func newViewer(name string, groups []string, hub *fleet.Cluster) *viewer {
-	return &viewer{name: name, groups: groups, hub: hub, reach: reachByKubeconfig, reviews: utilcache.NewLRUExpireCache(maxReviews)}
+	return &viewer{name: name, groups: groups, hub: hub, reach: reachByKubeconfig, now: time.Now, reviews: utilcache.NewLRUExpireCache(maxReviews)}
 }
 
 // reachByKubeconfig returns a user cluster by the kubeconfig in the hub, if the viewer may read that.
@@ -105,7 +106,7 @@ func (v *viewer) may(ctx context.Context, in *fleet.Cluster, what authorizationv
 	key := question{in.Key, what.String()}
 	known, found := v.reviews.Get(key)
 	before, _ := known.(review)
-	if found && time.Since(before.at) < reviewAgain {
+	if found && v.now().Sub(before.at) < reviewAgain {
 		return before.allowed, before.why
 	}
 	answer := v.asking.DoChan(fmt.Sprint(key), func() (any, error) {
@@ -122,7 +123,7 @@ func (v *viewer) may(ctx context.Context, in *fleet.Cluster, what authorizationv
 			v.reviews.Add(key, now, reviewLost)
 			return now.allowed, now.why
 		}
-		if found && unanswered(got.Err) {
+		if found && unanswered(got.Err) && v.now().Sub(before.at) < reviewLost {
 			return before.allowed, before.why
 		}
 		return false, "It cannot be found out what you may do: " + in.Explain(got.Err).Error()
@@ -148,7 +149,7 @@ func (v *viewer) ask(ctx context.Context, in *fleet.Cluster, what authorizationv
 		return review{}, err
 	}
 	r := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
-	at := time.Now()
+	at := v.now()
 	if err := c.Create(ctx, r); err != nil {
 		return review{}, err
 	}
