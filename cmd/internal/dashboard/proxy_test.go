@@ -52,7 +52,7 @@ func (a authority) client(t *testing.T, name string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}
 }
 
-// K66: headers say who a user is only where the proxy sends them, which its client certificate shows.
+// Headers say who a user is only where the proxy sends them, which its client certificate shows.
 func TestProxy_isBelievedByItsCertificate(t *testing.T) {
 	api := hub(t)
 	ns := api.Namespace(t)

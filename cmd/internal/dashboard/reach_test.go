@@ -47,7 +47,7 @@ func TestReach_userClusters(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, b.page(objectLink(mine, "given", "applicationinstallations", other, "web")).status, "and no more, whatever the kubeconfig may")
 	got := b.page(objectLink(mine, "bare", "applicationinstallations", mine, "web"))
 	assert.Equal(t, http.StatusBadGateway, got.status)
-	assert.Contains(t, got.body, "You may not read its kubeconfig in the hub, and the dashboard was given none to act as you there")
+	assert.Contains(t, got.body, "you may not read its kubeconfig in the hub, and the dashboard was given none to act as you there")
 	assert.Contains(t, b.page(objectLink("", "", "kubernetesclusters", mine, "bare")).body, "Installations", "what the hub knows is there")
 	stranger := s.signIn("stranger-" + mine)
 	got = stranger.page(objectLink(mine, "given", "applicationinstallations", mine, "web"))
@@ -55,7 +55,7 @@ func TestReach_userClusters(t *testing.T) {
 	assert.Contains(t, got.body, "forbidden", "whether there is such a cluster is not theirs to know")
 }
 
-// K70: a cluster that hangs holds up nothing but its own part, which says when it was last seen.
+// A cluster that hangs holds up nothing but its own part, which says when it was last seen.
 func TestReach_clusterThatHangs(t *testing.T) {
 	api := hub(t)
 	ns := api.Namespace(t)

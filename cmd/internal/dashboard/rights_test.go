@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/test/env"
 )
 
-// K67: a tenant sees their own, on every page, and a group's where they are in one.
+// A tenant sees their own, on every page, and a group's where they are in one.
 func TestShared_aTenantSeesTheirOwn(t *testing.T) {
 	api := hub(t)
 	mine, ours, other := api.Namespace(t), api.Namespace(t), api.Namespace(t)
@@ -37,8 +37,20 @@ func TestShared_aTenantSeesTheirOwn(t *testing.T) {
 	}))
 	api.AwaitGranted(t, "waits-"+ours, ours, rule)
 
+	definition := &v1alpha1.ApplicationDefinition{ObjectMeta: metav1.ObjectMeta{Name: "web-" + mine}, Spec: v1alpha1.ApplicationDefinitionSpec{
+		Logo:     &v1alpha1.Logo{Format: "svg+xml", Data: []byte(`<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`)},
+		Versions: []v1alpha1.ApplicationVersion{{Version: "1.0.0", Template: chartTemplate()}},
+	}}
+	create(t, api, definition)
+	publisher, err := api.AddUser("publisher", "system:masters")
+	require.NoError(t, err)
+	logo := open(t, publisher, mine).get("/logos/" + definition.Name)
+	require.Equal(t, http.StatusOK, logo.status)
+	assert.Contains(t, logo.header.Get("Content-Security-Policy"), "default-src 'none'; style-src 'unsafe-inline'; sandbox", "it runs nothing, and loads nothing")
+
 	s := openShared(t, account(t, api))
 	b := s.signIn(mine, "team-"+ours)
+	assert.Equal(t, http.StatusNotFound, b.get("/logos/"+definition.Name).status, "who may not list definitions does not see their logos")
 	for _, path := range []string{"/", "/search?q=i", "/gitsyncs", "/search?q=ari"} {
 		body := b.page(path).body
 		assert.NotContains(t, body, "paris", path)
@@ -105,7 +117,7 @@ func TestShared_changesOfOthersAreNotTold(t *testing.T) {
 	assert.Empty(t, events, "one change was theirs")
 }
 
-// K70: while the hub's API server is away, pages say so, and have what they had.
+// While the hub's API server is away, pages say so, and have what they had.
 func TestShared_hubAwayAndBack(t *testing.T) {
 	api := hub(t)
 	ns := api.Namespace(t)

@@ -22,6 +22,7 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/env"
@@ -113,8 +114,15 @@ func startShared(t testing.TB, config *rest.Config, o *Options, change ...func(*
 	ended := make(chan error, 4)
 	go func() { ended <- s.inventory.run(ctx) }()
 	go func() { ended <- s.serve(listener, secure) }()
-	go func() { ended <- beside(ctx) }()
-	go func() { ended <- watching(ctx) }()
+	for _, run := range []manager.RunnableFunc{beside, watching} {
+		go func() {
+			if run == nil {
+				ended <- nil
+				return
+			}
+			ended <- run(ctx)
+		}()
+	}
 	t.Cleanup(func() {
 		cancel()
 		for range cap(ended) {

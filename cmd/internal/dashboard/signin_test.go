@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// K66: people sign in with their provider, and come back to the page that they wanted.
+// People sign in with their provider, and come back to the page that they wanted.
 func TestSignIn_comesBackToThePage(t *testing.T) {
 	s := openShared(t, account(t, hub(t)))
 	s.provider.as(map[string]any{"sub": "jane@example.com"})
@@ -58,7 +58,7 @@ func TestSignIn_cookies(t *testing.T) {
 	assert.Equal(t, map[string]int{sessionCookie: 1, signInCookie: 2}, found, "that of the sign-in is taken back")
 }
 
-// Who ends a session in another way than by its cookie alone is not let in.
+// Nobody is let in as part of Kubernetes, as somebody that a token was not made for, or with more than a cookie holds.
 func TestSignIn_refuses(t *testing.T) {
 	s := openShared(t, account(t, hub(t)))
 	for name, tc := range map[string]struct {
