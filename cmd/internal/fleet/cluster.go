@@ -39,12 +39,14 @@ type Cluster struct {
 	// Paused says that the KubernetesCluster is: nobody reconciles the installations there.
 	Paused bool
 
-	seed    bool     // it is a seed
-	via     *Cluster // the seed that has the KubernetesCluster; nil for one of the hub
-	shown   string   // name if there is no key
-	config  *rest.Config
-	invalid error // why there is no config
-	connect func() (*connection, error)
+	seed   bool     // it is a seed
+	via    *Cluster // the seed that has the KubernetesCluster; nil for one of the hub
+	shown  string   // name if there is no key
+	config *rest.Config
+	// kubeconfig reads how a user cluster is reached; nil for the Secret that its KubernetesCluster names.
+	kubeconfig func(ctx context.Context, k *v1alpha1.KubernetesCluster) (*rest.Config, error)
+	invalid    error // why there is no config
+	connect    func() (*connection, error)
 }
 
 type connection struct {
@@ -151,12 +153,12 @@ func (c *Cluster) REST() (*rest.Config, *http.Client, error) {
 	return rest.CopyConfig(c.config), conn.http, nil
 }
 
-// As returns the cluster as another user sees it, for a caller who may impersonate that user.
-func (c *Cluster) As(user string) *Cluster {
+// As returns the cluster as another user, of these groups, sees it, for a caller who may impersonate both.
+func (c *Cluster) As(user string, groups ...string) *Cluster {
 	config := rest.CopyConfig(c.config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 	other := newCluster(c.Key, config)
-	other.shown, other.Paused, other.seed, other.via = c.shown, c.Paused, c.seed, c.via
+	other.shown, other.Paused, other.seed, other.via, other.kubeconfig = c.shown, c.Paused, c.seed, c.via, c.kubeconfig
 	return other
 }
 
@@ -253,7 +255,11 @@ func (c *Cluster) engage(ctx context.Context, k *v1alpha1.KubernetesCluster) *Cl
 	if !c.seed {
 		via = nil
 	}
-	config, err := c.readKubeconfig(ctx, key.Namespace, k.Spec.KubeconfigSecretRef)
+	read := c.kubeconfig
+	if read == nil {
+		read = c.readKubeconfig
+	}
+	config, err := read(ctx, k)
 	if err != nil {
 		unusable := newInvalid(key, err)
 		unusable.seed, unusable.via = k.IsSeed(), via
@@ -266,14 +272,22 @@ func (c *Cluster) engage(ctx context.Context, k *v1alpha1.KubernetesCluster) *Cl
 	return cluster
 }
 
-func (c *Cluster) readKubeconfig(ctx context.Context, namespace string, ref *v1alpha1.SecretKeyReference) (*rest.Config, error) {
+// WithKubeconfigs returns the cluster with another way into its user clusters than the Secrets that their KubernetesClusters
+// name: read returns how one is reached. It may use the cluster that it is for.
+func (c *Cluster) WithKubeconfigs(read func(ctx context.Context, k *v1alpha1.KubernetesCluster) (*rest.Config, error)) *Cluster {
+	other := *c
+	other.kubeconfig = read
+	return &other
+}
+
+func (c *Cluster) readKubeconfig(ctx context.Context, k *v1alpha1.KubernetesCluster) (*rest.Config, error) {
 	conn, err := c.connect()
 	if err != nil {
 		return nil, err
 	}
 	secret := &corev1.Secret{}
-	if err := conn.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, secret); err != nil {
+	if err := conn.client.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: k.Spec.KubeconfigSecretRef.Name}, secret); err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", c.Explain(err))
 	}
-	return parse(secret, ref)
+	return ParseKubeconfig(secret, k.Spec.KubeconfigSecretRef)
 }
