@@ -112,7 +112,7 @@ func (l *lane) run(ctx context.Context) {
 			continue
 		}
 		failures++
-		l.log(err, "find out which source credentials are to be copied, will try again")
+		l.log(err, "find out which source credentials to copy, will try again")
 		timer.Reset(l.r.kernel.Backoff(failures))
 	}
 }
