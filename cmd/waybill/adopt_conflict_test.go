@@ -89,7 +89,7 @@ func TestAdopt_takesNothingMeanwhile(t *testing.T) {
 		create(t, c, application(namespace, "shop", "shop"))
 	})
 	assert.Equal(t, 2, got.code)
-	assert.Contains(t, got.errOut, "it was created by somebody else meanwhile; nothing was written: run the command again")
+	assert.Contains(t, got.errOut, "it was created concurrently by another client; nothing was written: run the command again")
 
 	for reason, edit := range map[string]func(*corev1.ConfigMap){
 		"another Application": func(o *corev1.ConfigMap) {

@@ -136,7 +136,7 @@ func (r *run) unresolved(it *item, err error) {
 		it.refuse(ReasonKindNotFound, err.Error())
 	case errors.As(err, &hidden):
 		missing := watch.NoDefinitionError{Kind: it.id.GroupVersionKind()}
-		it.refuse(ReasonKindNotFound, fmt.Sprintf("%s; nobody can tell when that happens: %s", missing.Error(), rootCause(err)))
+		it.refuse(ReasonKindNotFound, fmt.Sprintf("%s; cannot watch for it: %s", missing.Error(), rootCause(err)))
 	case discovery.IsGroupDiscoveryFailedError(err):
 		it.refuse(ReasonUnavailable, err.Error())
 	case apierrors.IsForbidden(err): // discovery itself, which everybody may use who is known
@@ -248,7 +248,7 @@ func (k *kind) unwatched(h *holder, namespaces []string) []manifest.Problem {
 			warnings = append(warnings, manifest.Problem{
 				ID:      k.scopeID(namespace),
 				Reason:  ReasonNotWatched,
-				Message: "edits and deletions by others are put right only at the next reconciliation: " + rootCause(err),
+				Message: "edits and deletions by others are corrected only at the next reconciliation: " + rootCause(err),
 			})
 		}
 	}

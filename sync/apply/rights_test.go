@@ -117,7 +117,7 @@ func TestRights_noWatch(t *testing.T) {
 	assert.Equal(t, manifest.Problem{
 		ID:     manifest.ID{Version: "v1", Kind: "ConfigMap", Namespace: f.namespace},
 		Reason: apply.ReasonNotWatched,
-		Message: "edits and deletions by others are put right only at the next reconciliation: " +
+		Message: "edits and deletions by others are corrected only at the next reconciliation: " +
 			`configmaps is forbidden: User "` + f.user + `" cannot list resource "configmaps" in API group "" in the namespace "` + f.namespace + `"`,
 	}, result.Warnings[0])
 	assert.True(t, result.Unseen)

@@ -30,7 +30,7 @@ var (
 	// errForeign means that somebody else has an installation of the name.
 	errForeign = errors.New("an installation of that name exists already, which Waybill did not create: delete or rename it")
 	// errContested means that an installation is changed again and again right after it was put right.
-	errContested = errors.New("somebody keeps changing or deleting it; corrections back off")
+	errContested = errors.New("another field manager keeps changing or deleting it; corrections back off")
 	// errFull means that no more can be recorded.
 	errFull = fmt.Errorf("more than %d definitions with default or enforced are offered to the cluster; the others are not installed", v1alpha1.MaxProvidedDefinitions)
 )

@@ -31,7 +31,7 @@ var (
 
 	entries = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "waybill_injection_registered",
-		Help: "What is to be registered for injection: entries of the webhook configuration, resources and namespaces in them; namespaces is -1 where it is every one.",
+		Help: "What to register for injection: entries of the webhook configuration, resources and namespaces in them; namespaces is -1 where it is every one.",
 	}, []string{"of"})
 )
 

@@ -61,7 +61,7 @@ func (w writer) application(ctx context.Context, p *plan) (done string, err erro
 	}
 	err = w.client.Create(ctx, p.wanted, options...)
 	if apierrors.IsAlreadyExists(err) {
-		err = fmt.Errorf("it was created by somebody else meanwhile; %w", errAgain)
+		err = fmt.Errorf("it was created concurrently by another client; %w", errAgain)
 	}
 	return "created", err
 }

@@ -51,10 +51,13 @@ func (o *options) follow(ctx context.Context, clusters []*fleet.Cluster, q query
 	}
 	errs := make([]error, len(clusters))
 	var all sync.WaitGroup
+	var warning sync.Mutex // one at a time writes to the error output
 	for i, cluster := range clusters {
 		all.Go(func() {
 			errs[i] = o.followOne(ctx, cluster, q, to)
 			if errs[i] != nil && ctx.Err() == nil && len(clusters) > 1 {
+				warning.Lock()
+				defer warning.Unlock()
 				o.env.Warnf("cluster %s is missing: %s", cluster.Name(), errs[i])
 			}
 		})

@@ -65,7 +65,7 @@ func (s *Store) Load(ctx context.Context, c client.Client, owner client.Object, 
 	}
 	// Without a digest, an earlier version of Waybill wrote them.
 	if inventory.Digest != "" && inventory.Digest != digestOf(chunks) {
-		return nil, fmt.Errorf("read inventory: somebody has changed one of the Secrets %s in namespace %s: they do not have the digest in status.inventory; "+
+		return nil, fmt.Errorf("read inventory: one of the Secrets %s in namespace %s was modified: they do not have the digest in status.inventory; "+
 			"restore them from a backup", strings.Join(inventory.Secrets, ", "), owner.GetNamespace())
 	}
 	var entries []v1alpha1.InventoryEntry

@@ -195,7 +195,7 @@ func TestStore_damaged(t *testing.T) {
 	secret.Data["inventory"] = secret.Data["inventory"][:100]
 	require.NoError(t, f.Update(t.Context(), &secret))
 	_, err = (&inventory.Store{}).Load(t.Context(), f, f.owner, saved)
-	require.ErrorContains(t, err, "somebody has changed one of the Secrets waybill-inventory-gitsync-site-0")
+	require.ErrorContains(t, err, "one of the Secrets waybill-inventory-gitsync-site-0")
 	saved.Digest = "" // of an earlier version
 	_, err = (&inventory.Store{}).Load(t.Context(), f, f.owner, saved)
 	require.ErrorContains(t, err, "secret team/waybill-inventory-gitsync-site-0: expand inventory")

@@ -234,7 +234,7 @@ func (d *driver) awaitSnapshot(ctx context.Context, s *scope, before v1alpha1.Be
 				return err
 			}
 		}
-		return cannot("nobody takes ApplicationSnapshot %s of class %q: run waybill-sync with role data in the cluster, or name another class", key, snapshot.Spec.SnapshotClassName)
+		return cannot("no controller handles ApplicationSnapshot %s of class %q: run waybill-sync with role data in the cluster, or name another class", key, snapshot.Spec.SnapshotClassName)
 	}
 	if before.Snapshot == v1alpha1.SnapshotTry {
 		if s.session.snapshotAt = begun.Add(tryTime); s.isDue(s.session.snapshotAt) {

@@ -25,7 +25,7 @@ func TestAwaitSnapshot_hasADeadline(t *testing.T) {
 		look  time.Duration
 	}{
 		"just created":                  {after: time.Second, look: claimTime},
-		"nobody takes it":               {after: claimTime, want: `nobody takes ApplicationSnapshot a/web-before of class "plain": run waybill-sync with role data in the cluster, or name another class`},
+		"nobody takes it":               {after: claimTime, want: `no controller handles ApplicationSnapshot a/web-before of class "plain": run waybill-sync with role data in the cluster, or name another class`},
 		"it is being taken":             {phase: v1alpha1.SnapshotCutting, after: time.Hour},
 		"tried, and being taken":        {phase: v1alpha1.SnapshotCutting, try: true, after: time.Minute, look: tryTime},
 		"tried, and taken for too long": {phase: v1alpha1.SnapshotWaiting, try: true, after: tryTime, want: "ApplicationSnapshot a/web-before was not ready within 30m0s"},

@@ -80,7 +80,7 @@ func (s *scope) createContent(ctx context.Context) (*v1alpha1.ApplicationSnapsho
 	err = s.r.Client.Create(ctx, content)
 	if apierrors.IsAlreadyExists(err) {
 		if err = s.r.Direct.Get(ctx, client.ObjectKeyFromObject(content), content); err == nil && !s.bound(content) {
-			return nil, kernel.Stalled(v1alpha1.ContentConflictReason, "ApplicationSnapshotContent %q was created by somebody else meanwhile", content.Name)
+			return nil, kernel.Stalled(v1alpha1.ContentConflictReason, "ApplicationSnapshotContent %q was created concurrently by another client", content.Name)
 		}
 	}
 	if err != nil {

@@ -101,6 +101,6 @@ func (s *scope) fought() string {
 	if len(all) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %s%s: somebody else keeps changing or deleting it, so it is put right after ever longer pauses: "+
-		"find out who does, for changes in its metadata.managedFields, and leave it to one of the two", all[0], excerpt.AndMore(len(all)-1))
+	return fmt.Sprintf("; %s%s: another field manager keeps changing or deleting it; corrections back off: "+
+		"metadata.managedFields names the manager of a changed field; have only one of the two manage it", all[0], excerpt.AndMore(len(all)-1))
 }

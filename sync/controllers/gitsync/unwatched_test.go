@@ -24,7 +24,7 @@ func TestGitSync_looksAtWhatItMayNotWatch(t *testing.T) {
 		s.Interval.Duration = time.Second
 	}))
 	message := conditions.GetMessage(gs, v1alpha1.ReadyCondition)
-	assert.Contains(t, message, "put right only at the next reconciliation")
+	assert.Contains(t, message, "corrected only at the next reconciliation")
 	assert.Contains(t, message, `cannot list resource "configmaps"`)
 
 	for _, when := range []string{"at the interval", "without the server"} {

@@ -47,7 +47,7 @@ func (r *Reconciler) place(_ context.Context, s *scope) error {
 	case s.kc == nil:
 		s.session.cluster = nil
 		return reconcile.Waiting(v1alpha1.ClusterNotFoundReason, 0,
-			"KubernetesCluster %s does not exist: create it again, or delete the application and create it anew to have it elsewhere", s.clusterKey())
+			"KubernetesCluster %s does not exist: create it again, or delete and recreate the application to have it scheduled elsewhere", s.clusterKey())
 	case s.kc.IsSeed():
 		s.session.cluster = nil
 		return reconcile.Stalled(v1alpha1.InvalidSpecReason,

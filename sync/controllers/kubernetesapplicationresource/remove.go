@@ -170,7 +170,7 @@ func (r *Reconciler) heir(ctx context.Context, s *scope) (*v1alpha1.ResourceTemp
 	case template == nil:
 		return nil, nil
 	case app.Spec.ClusterName == "":
-		return nil, reconcile.Waiting(v1alpha1.NotScheduledReason, 0, "KubernetesApplication %s was made anew and is not scheduled yet", owner.Name)
+		return nil, reconcile.Waiting(v1alpha1.NotScheduledReason, 0, "KubernetesApplication %s was recreated and is not scheduled yet", owner.Name)
 	case app.Spec.ClusterName != s.kar.Spec.ClusterName:
 		return nil, nil
 	default:

@@ -52,8 +52,8 @@ func (s *scope) report() (reconcile.Outcome, error) {
 	}
 	outcome.Message = s.message(got)
 	if s.session.fight.Going(time.Now()) {
-		outcome.Message += "; somebody else keeps changing or deleting it there, so it is put right after ever longer pauses: " +
-			"find out who does, for changes in its metadata.managedFields, and leave it to one of the two"
+		outcome.Message += "; another field manager keeps changing or deleting it there; corrections back off: " +
+			"metadata.managedFields names the manager of a changed field; have only one of the two manage it"
 		outcome.RequeueAfter = cmp.Or(outcome.RequeueAfter, time.Until(s.session.fight.Over()))
 	}
 	return outcome, nil

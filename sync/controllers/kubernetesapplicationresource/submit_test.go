@@ -154,7 +154,7 @@ func TestResource_slowsDownInAFight(t *testing.T) {
 				require.NoError(t, spoil(cm))
 			}
 			hub.Await(w.World, kar, "the fight is not told of", func(k *v1alpha1.KubernetesApplicationResource) bool {
-				return strings.Contains(conditions.GetMessage(k, v1alpha1.ReadyCondition), "somebody else keeps changing or deleting it there")
+				return strings.Contains(conditions.GetMessage(k, v1alpha1.ReadyCondition), "another field manager keeps changing or deleting it there")
 			})
 			w.berlin.awaitValue(name, "wanted")
 		})

@@ -188,7 +188,7 @@ func TestProvided_fight(t *testing.T) {
 		require.NoError(t, user.Delete(t.Context(), inst))
 	}
 	kc := h.until("eu-1", contested, "it was deleted too often")
-	assert.Contains(t, provided(kc).Message, "somebody keeps changing or deleting it; corrections back off")
+	assert.Contains(t, provided(kc).Message, "another field manager keeps changing or deleting it; corrections back off")
 	h.untilInstalled(user, d, anotherThan(last), "it comes back after a pause")
 	h.until("eu-1", isProvided, "there is peace")
 }

@@ -91,7 +91,7 @@ func (i *Installer) Install(ctx context.Context, c *cluster.Cluster, a *apply.Ap
 		got.Corrected = append(got.Corrected, o.String())
 	}
 	if err != nil {
-		got.Err = reconcile.Failed(v1alpha1.UpgradeFailedReason, "put right what others have changed: %w", err)
+		got.Err = reconcile.Failed(v1alpha1.UpgradeFailedReason, "correct what others have changed: %w", err)
 	}
 	return got
 }
