@@ -99,6 +99,20 @@ func (j *Jobs[K, R]) Do(laneName string, key K, input string, work func(context.
 	return none, false
 }
 
+// Take returns, once, the result of the work for key, whatever its input was, and true; false if there
+// is none that has ended.
+func (j *Jobs[K, R]) Take(key K) (R, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	current := j.jobs[key]
+	if current == nil || !current.done {
+		var none R
+		return none, false
+	}
+	delete(j.jobs, key)
+	return current.result, true
+}
+
 // Running reports whether work for the key is in progress.
 func (j *Jobs[K, R]) Running(key K) bool {
 	j.mu.Lock()

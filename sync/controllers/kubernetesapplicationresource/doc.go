@@ -3,9 +3,10 @@
 // its application is scheduled to, keeps them there, and shows the status of the object on
 // the hub.
 //
-// A pass never waits: applying and deleting are jobs that run beside the workers, in one lane per
-// cluster, and wake the resource when they end. Edits and deletions by others, the status of the
-// object, and kinds and namespaces that were missing all arrive as watch events.
+// A pass never waits: it says what is wanted in the cluster to a delivery (sync/delivery), which has
+// that done beside the workers, and wakes the resource when a job has ended, when others have changed
+// something, and when something that was missing is there. The status of the object arrives as a
+// watch event, too.
 //
 // A resource is reconciled when its spec, its owner or the annotations adopt or reconcile-at
 // change, when others change its object or a copy of a Secret, when the status of the object

@@ -2,7 +2,9 @@ package kubernetesapplicationresource
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,7 +14,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
-	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -38,38 +40,41 @@ func (s *scope) clusterKey() types.NamespacedName {
 	return types.NamespacedName{Namespace: s.kar.Namespace, Name: s.kar.Spec.ClusterName}
 }
 
-// place finds the cluster that the resource goes to, and its applier. If the cluster was engaged
-// again, or failed when it was used last, its contents are looked at again.
+// place finds the cluster that the resource goes to.
 func (r *Reconciler) place(_ context.Context, s *scope) error {
 	switch {
 	case s.kar.Spec.ClusterName == "":
 		return reconcile.Waiting(v1alpha1.NotScheduledReason, 0, "not scheduled to a cluster yet; its application says why")
 	case s.kc == nil:
-		s.session.cluster = nil
-		return reconcile.Waiting(v1alpha1.ClusterNotFoundReason, 0,
-			"KubernetesCluster %s does not exist: create it again, or delete and recreate the application to have it scheduled elsewhere", s.clusterKey())
+		return s.lose(reconcile.Waiting(v1alpha1.ClusterNotFoundReason, 0,
+			"KubernetesCluster %s does not exist: create it again, or delete and recreate the application to have it scheduled elsewhere", s.clusterKey()))
 	case s.kc.IsSeed():
-		s.session.cluster = nil
-		return reconcile.Stalled(v1alpha1.InvalidSpecReason,
-			"KubernetesCluster %s is a seed: delete the application, and create it in the seed", s.clusterKey())
+		return s.lose(reconcile.Stalled(v1alpha1.InvalidSpecReason,
+			"KubernetesCluster %s is a seed: delete the application, and create it in the seed", s.clusterKey()))
 	case s.kc.Spec.Paused:
-		s.session.cluster = nil
 		s.outcome = &reconcile.Outcome{
 			Unknown: v1alpha1.SuspendedReason,
 			Message: fmt.Sprintf("KubernetesCluster %s is paused: what runs there stays as it is", s.kc.Name),
 		}
+		_ = s.lose(errors.New(s.outcome.Message))
 		return nil
 	}
 	return r.engage(s)
 }
 
-// engage sets the cluster and the applier of the session. Until a cluster has been contacted since
-// the start of the process, there is nothing to report, unless its KubernetesCluster has the
-// condition Ready False.
+// lose tells the delivery why its cluster cannot be used, and returns that.
+func (s *scope) lose(why error) error {
+	s.session.delivery.Lose(why)
+	return why
+}
+
+// engage has the delivery use the cluster, and take in what has happened there. Until a cluster has been
+// contacted since the start of the process, there is nothing to report, unless its KubernetesCluster has
+// the condition Ready False.
 func (r *Reconciler) engage(s *scope) error {
 	found, err := r.Clusters.Get(s.clusterKey())
 	if err != nil {
-		s.session.cluster = nil
+		s.session.delivery.Lose(err)
 		if state, _ := r.Clusters.State(s.clusterKey()); state.Contacted {
 			return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, 0, "%w", err)
 		}
@@ -79,24 +84,22 @@ func (r *Reconciler) engage(s *scope) error {
 		s.outcome = &reconcile.Outcome{Pending: true}
 		return nil
 	}
-	if s.session.cluster == found {
-		return nil
+	s.session.delivery.Use(found, found)
+	s.state = s.session.delivery.Look()
+	if namespace, placed := s.placedBy(s.state.Result); placed {
+		s.session.placed, s.session.namespace = true, namespace
 	}
-	applier := r.applier(found)
-	if s.session.applier != applier {
-		r.jobs.Drop(s.session.key) // its result is of an earlier engagement, or of another cluster
-		s.session.working = false
-	}
-	if s.session.applier != applier || s.session.result.err != nil {
-		s.session.attempted = ""
-	}
-	s.session.cluster, s.session.applier = found, applier
 	return nil
 }
 
-// applier returns the one applier of a cluster.
-func (r *Reconciler) applier(c *cluster.Cluster) *apply.Applier {
-	return r.appliers.Of(c.Context(), c, func() *apply.Applier {
-		return apply.New(c.Context(), c, apply.Options{Notify: r.notify, Status: r.isOurs, NotifyStatus: r.notifyStatus})
-	})
+// placedBy reports whether a job has applied the object, and in which namespace.
+func (s *scope) placedBy(got apply.Result) (namespace string, placed bool) {
+	troubled := func(p manifest.Problem) bool { return s.sameObject(p.ID) }
+	if got.Err != nil || slices.ContainsFunc(got.Problems, troubled) || slices.ContainsFunc(got.Waiting, s.sameObject) {
+		return "", false
+	}
+	if i := slices.IndexFunc(got.Inventory, s.sameObject); i >= 0 {
+		return got.Inventory[i].Namespace, true
+	}
+	return "", false
 }

@@ -15,6 +15,7 @@ import (
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/delivery"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -52,12 +53,8 @@ type Reconciler struct {
 	kernel   *reconcile.Kernel
 	waker    *reconcile.Waker[ctrl.Request]
 	sessions reconcile.Sessions[types.NamespacedName, session]
-	jobs     *reconcile.Jobs[reconcile.Key, submission]
-	// appliers has the applier of each cluster.
-	appliers cluster.Engaged[*cluster.Cluster, *apply.Applier]
-	// told counts, for each resource, the notifications that others changed what it delivered, or
-	// that what it waits for is there.
-	told *reconcile.Bell[types.NamespacedName]
+	// deliveries has that of each resource to its cluster.
+	deliveries *delivery.Pool
 }
 
 // Limits of the back-off of a resource that fails for a reason that no event will end.
@@ -93,7 +90,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 	}
 	s.session = r.session(kar)
-	s.last = s.session.last.Load()
 	pass := r.kernel.Begin(r.Client, r.Recorder, kar)
 	outcome, err := r.run(ctx, s)
 	if s.released {

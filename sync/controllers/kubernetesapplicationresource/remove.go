@@ -36,9 +36,8 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 		s.released = true
 		return reconcile.Outcome{}, nil
 	case s.kc.Spec.Paused:
-		s.session.cluster = nil
-		return reconcile.Outcome{}, reconcile.Waiting(v1alpha1.SuspendedReason, 0,
-			"KubernetesCluster %s is paused, so nothing is deleted there: unset spec.paused", s.kc.Name)
+		return reconcile.Outcome{}, s.lose(reconcile.Waiting(v1alpha1.SuspendedReason, 0,
+			"KubernetesCluster %s is paused, so nothing is deleted there: unset spec.paused", s.kc.Name))
 	}
 	if err := r.engage(s); err != nil {
 		return reconcile.Outcome{}, fmt.Errorf("%w; what was delivered there is deleted when it is back; delete its KubernetesCluster with onDelete Abandon to give it up", err)
@@ -46,15 +45,17 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 	if s.outcome != nil {
 		return *s.outcome, nil
 	}
-	if !r.takeOut(s, leaving) {
+	digest := fmt.Sprintf("delete %s %q", list(leaving), s.kar.Annotations[v1alpha1.ReconcileAtAnnotation])
+	r.do(s, digest, func(w *work, ctx context.Context) apply.Result { return w.remove(ctx, leaving) })
+	if s.state.Busy() {
 		return s.pending(), nil
 	}
-	got := s.session.result
-	s.released = got.err == nil && len(got.problems) == 0 && len(got.inventory) == 0
-	if got.inventory != nil {
-		s.kar.Status.Inventory = recorded(inventory.Merge(staying, got.inventory))
+	got := s.state.Result
+	s.released = got.Err == nil && len(got.Problems) == 0 && len(got.Inventory) == 0
+	if got.Inventory != nil {
+		s.kar.Status.Inventory = recorded(inventory.Merge(staying, got.Inventory))
 	}
-	if got.err == nil && !slices.ContainsFunc(slices.Concat(staying, got.inventory), s.sameObject) {
+	if got.Err == nil && !slices.ContainsFunc(slices.Concat(staying, got.Inventory), s.sameObject) {
 		s.show(apply.Status{}) // it is gone, and its status with it
 	} else {
 		s.showStatus(time.Now())
@@ -76,21 +77,6 @@ func (r *Reconciler) giveUp(ctx context.Context, s *scope) (reconcile.Outcome, e
 	}
 	s.released = true
 	return reconcile.Outcome{}, nil
-}
-
-// takeOut deletes what is leaving, unless that is known to be in vain; it returns false while the
-// deletion is under way.
-func (r *Reconciler) takeOut(s *scope, leaving []manifest.ID) bool {
-	s.digest = fmt.Sprintf("delete %s %q", list(leaving), s.kar.Annotations[v1alpha1.ReconcileAtAnnotation])
-	if !s.session.isDue(s.digest) && !r.toldMore(s) {
-		return true
-	}
-	work := r.plan(s)
-	if !r.do(s, s.digest, func(ctx context.Context) submission { return work.remove(ctx, leaving) }) {
-		return false
-	}
-	s.session.attempted = s.digest
-	return true
 }
 
 // leaving returns what is to be deleted from the cluster, and what was delivered and stays there
@@ -116,19 +102,19 @@ func (s *scope) leaving(heir *v1alpha1.ResourceTemplate) (leaving, staying []man
 }
 
 // remaining returns what a deletion waits for, as an error; nil if it is done.
-func (s *scope) remaining(got submission) error {
+func (s *scope) remaining(got apply.Result) error {
 	switch {
 	case s.released:
 		return nil
-	case got.err != nil:
-		return reconcile.Waiting(v1alpha1.DeleteFailedReason, s.requeueAfter(), "%w", got.err)
-	case slices.ContainsFunc(got.problems, func(p manifest.Problem) bool { return p.Reason == apply.ReasonForbidden }):
-		return reconcile.Waiting(v1alpha1.DeleteFailedReason, s.requeueAfter(), "%s; grant it in the cluster, or remove finalizer %s to leave there what may be there",
-			describe(got.problems), v1alpha1.Finalizer)
-	case len(got.problems) > 0:
-		return reconcile.Waiting(v1alpha1.DeleteFailedReason, s.requeueAfter(), "%s", describe(got.problems))
+	case got.Err != nil:
+		return reconcile.Waiting(v1alpha1.DeleteFailedReason, 0, "%w", got.Err)
+	case slices.ContainsFunc(got.Problems, func(p manifest.Problem) bool { return p.Reason == apply.ReasonForbidden }):
+		return reconcile.Waiting(v1alpha1.DeleteFailedReason, 0, "%s; grant it in the cluster, or remove finalizer %s to leave there what may be there",
+			describe(got.Problems), v1alpha1.Finalizer)
+	case len(got.Problems) > 0:
+		return reconcile.Waiting(v1alpha1.DeleteFailedReason, 0, "%s", describe(got.Problems))
 	default:
-		return reconcile.Waiting(v1alpha1.DeletingReason, s.requeueAfter(), "waiting for %s to be gone", list(got.inventory))
+		return reconcile.Waiting(v1alpha1.DeletingReason, 0, "waiting for %s to be gone", list(got.Inventory))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/delivery"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 )
@@ -20,8 +21,8 @@ type scope struct {
 	kc *v1alpha1.KubernetesCluster
 	// session is what is remembered between passes.
 	session *session
-	// last is what the last job said when the pass, or the next job, began; nil if there was none.
-	last *submission
+	// state is that of the delivery; set by engage, submit and takeOut.
+	state delivery.State
 
 	// secrets, missing and barred are set by readSecrets, in the order of the spec: those to
 	// copy, those that do not exist, and those that may not leave the hub.
@@ -30,8 +31,6 @@ type scope struct {
 	// disowned is set by readSecrets: the Secrets that may not leave the hub and that the spec no
 	// longer names, but of which there may be a copy.
 	disowned []string
-	// digest is that of everything to be delivered, or deleted. It is set by submit and takeOut.
-	digest string
 
 	// showAfter is set by showStatus if there is a status to show and it is too early to do so.
 	showAfter time.Duration
@@ -47,15 +46,6 @@ type scope struct {
 func (s *scope) pending() reconcile.Outcome {
 	s.showStatus(time.Now())
 	return reconcile.Outcome{Pending: true, RequeueAfter: s.showAfter}
-}
-
-// requeueAfter returns the time until the next try; zero if there is none. Must be called after a
-// try that is due was made.
-func (s *scope) requeueAfter() time.Duration {
-	if s.session.retry.At.IsZero() {
-		return 0
-	}
-	return max(time.Until(s.session.retry.At), time.Millisecond)
 }
 
 // object returns the identity of the templated object, in the namespace that it has if its kind has

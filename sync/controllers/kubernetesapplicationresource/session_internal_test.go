@@ -8,34 +8,40 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/delivery"
 	"waybill.dev/waybill/sync/manifest"
 )
-
-// What is made again because it was deleted is a correction as well as what is changed back.
-func TestTake_corrections(t *testing.T) {
-	cases := map[string]struct {
-		change apply.Change
-		want   bool
-	}{
-		"Created":    {apply.Change{Action: apply.Created}, false},
-		"MadeAgain":  {apply.Change{Action: apply.Created, Again: true}, true},
-		"Configured": {apply.Change{Action: apply.Configured}, false},
-		"Corrected":  {apply.Change{Action: apply.Corrected}, true},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := &work{scope: &scope{kar: &v1alpha1.KubernetesApplicationResource{}}}
-			assert.Equal(t, tc.want, w.take(apply.Result{Changes: []apply.Change{tc.change}}).corrected)
-		})
-	}
-}
 
 // W53, C41: what a job declared is deleted too, also while the status that was read is older.
 func TestLeaving_includesWhatJobsDeclared(t *testing.T) {
 	kar := &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-	s := &scope{kar: kar, last: &submission{}}
-	s.last.inventory = []manifest.ID{s.object(), s.copyID("one")}
+	s := &scope{kar: kar, session: &session{delivery: &delivery.Delivery{}}}
+	declared := []manifest.ID{s.object(), s.copyID("one")}
+	s.session.delivery.Declare(declared)
 	leaving, staying := s.leaving(nil)
-	assert.ElementsMatch(t, s.last.inventory, leaving)
+	assert.ElementsMatch(t, declared, leaving)
 	assert.Empty(t, staying)
+}
+
+// An object counts as placed when a job has applied it, and not before: its Secrets come first.
+func TestPlacedBy(t *testing.T) {
+	s := &scope{kar: &v1alpha1.KubernetesApplicationResource{ObjectMeta: metav1.ObjectMeta{Name: "web"}}}
+	object := s.object()
+	cases := map[string]struct {
+		reason string
+		got    apply.Result
+		want   bool
+	}{
+		"applied":       {"it is there", apply.Result{Inventory: []manifest.ID{object}}, true},
+		"refused":       {"it was tried only", apply.Result{Inventory: []manifest.ID{object}, Problems: []manifest.Problem{{ID: object}}}, false},
+		"waiting":       {"its Secrets are not there yet", apply.Result{Inventory: []manifest.ID{object}, Waiting: []manifest.ID{object}}, false},
+		"not answered":  {"nobody knows", apply.Result{Inventory: []manifest.ID{object}, Err: assert.AnError}, false},
+		"nothing there": {"there was no job", apply.Result{}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, placed := s.placedBy(tc.got)
+			assert.Equal(t, tc.want, placed, tc.reason)
+		})
+	}
 }

@@ -2,7 +2,6 @@ package kubernetesapplicationresource
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -23,38 +22,34 @@ import (
 
 // report turns the last submission into the status and the outcome of the pass.
 func (s *scope) report() (reconcile.Outcome, error) {
-	got := s.session.result
-	if got.inventory != nil {
-		s.kar.Status.Inventory = recorded(got.inventory)
+	got := s.state.Result
+	if got.Inventory != nil {
+		s.kar.Status.Inventory = recorded(got.Inventory)
 	}
-	if got.looked {
-		s.kar.Status.Held = got.held
-	}
+	s.kar.Status.Held = s.held()
 	hold.Mark(s.kar, s.kar.Status.Held)
-	if got.placed {
-		s.kar.Status.Namespace = got.namespace
+	if s.session.placed {
+		s.kar.Status.Namespace = s.session.namespace
 	}
 	s.showStatus(time.Now())
-	outcome := reconcile.Outcome{RequeueAfter: s.requeueAfter()}
-	if s.showAfter > 0 && (outcome.RequeueAfter == 0 || s.showAfter < outcome.RequeueAfter) {
-		outcome.RequeueAfter = s.showAfter
-	}
+	outcome := reconcile.Outcome{RequeueAfter: s.showAfter}
 	switch err := s.withheld(); {
-	case got.err != nil:
-		return outcome, reconcile.RetryAfter(got.err, s.requeueAfter())
-	case len(got.problems) > 0:
-		return outcome, reconcile.Waiting(reasonOf(got.problems), s.requeueAfter(), "%s", describe(got.problems))
+	case reconcile.IsStalled(got.Err):
+		return outcome, got.Err
+	case got.Err != nil:
+		return outcome, reconcile.Waiting(reconcile.ReasonOf(got.Err), 0, "%w", got.Err)
+	case len(got.Problems) > 0:
+		return outcome, reconcile.Waiting(reasonOf(got.Problems), 0, "%s", describe(got.Problems))
 	case err != nil:
 		return outcome, err
-	case len(got.waiting) > 0:
-		outcome.Unknown, outcome.Message = v1alpha1.ProgressingReason, "waiting for "+list(got.waiting)
+	case len(got.Waiting) > 0:
+		outcome.Unknown, outcome.Message = v1alpha1.ProgressingReason, "waiting for "+list(got.Waiting)
 		return outcome, nil
 	}
 	outcome.Message = s.message(got)
-	if s.session.fight.Going(time.Now()) {
+	if len(s.state.Contested) > 0 {
 		outcome.Message += "; another field manager keeps changing or deleting it there; corrections back off: " +
 			"metadata.managedFields names the manager of a changed field; have only one of the two manage it"
-		outcome.RequeueAfter = cmp.Or(outcome.RequeueAfter, time.Until(s.session.fight.Over()))
 	}
 	return outcome, nil
 }
@@ -84,9 +79,9 @@ func describe(problems []manifest.Problem) string {
 	return strings.Join(texts, "; ")
 }
 
-func (s *scope) message(got submission) string {
+func (s *scope) message(got apply.Result) string {
 	id := s.object()
-	id.Namespace = got.namespace
+	id.Namespace = s.session.namespace
 	message := fmt.Sprintf("submitted %s to cluster %s", id, s.kar.Spec.ClusterName)
 	switch n := len(s.secrets); n {
 	case 0:
@@ -95,11 +90,11 @@ func (s *scope) message(got submission) string {
 	default:
 		message += fmt.Sprintf(", with copies of %d Secrets", n)
 	}
-	if len(got.warnings) > 0 {
-		message += "; " + describe(got.warnings)
+	if len(got.Warnings) > 0 {
+		message += "; " + describe(got.Warnings)
 	}
-	message += hold.Note(got.held)
-	if got.unseen {
+	message += hold.Note(got.Held)
+	if got.Unseen {
 		message += "; it is looked at once a minute"
 	}
 	return message
@@ -182,12 +177,12 @@ const statusDistance = 200 * time.Millisecond
 
 // seenStatus returns the status of the object, and whether it is known.
 func (s *scope) seenStatus() (apply.Status, bool) {
-	seen, _ := s.session.applier.Observe(s.owner)
+	seen, _ := s.session.delivery.Observe()
 	for _, status := range seen.Statuses { // there is one at most: Secrets have none
 		return status, true
 	}
 	unserved := func(p manifest.Problem) bool { return p.Reason == apply.ReasonKindNotFound && s.sameObject(p.ID) }
-	return apply.Status{}, slices.ContainsFunc(s.session.result.problems, unserved)
+	return apply.Status{}, slices.ContainsFunc(s.state.Result.Problems, unserved)
 }
 
 // shows reports whether that status is shown already.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/stretchr/testify/assert"
@@ -59,22 +58,6 @@ func TestFailed_ofTheHub(t *testing.T) {
 	declared := recordFailed(errors.New("the hub is read-only"))
 	failed := (&work{scope: &scope{kar: kar}}).failed(fmt.Errorf("store what is about to be applied: %w", declared))
 	assert.EqualError(t, failed, "record in status.inventory, on the hub, what is about to be applied: the hub is read-only")
-}
-
-// A kind of an aggregated API server comes without an event: it is looked for, ever more seldom.
-func TestSession_looksForKindsThatNothingDefines(t *testing.T) {
-	s := &session{}
-	var pauses []time.Duration
-	for range 12 {
-		s.unannounced()
-		pauses = append(pauses, time.Until(s.retry.At).Round(time.Minute))
-	}
-	minutes := func(n int) time.Duration { return time.Duration(n) * time.Minute }
-	assert.Equal(t, []time.Duration{minutes(2), minutes(4), minutes(8), minutes(16), minutes(30), minutes(30)}, pauses[:6])
-	assert.Equal(t, minutes(30), pauses[11])
-	s.succeeded()
-	s.unannounced()
-	assert.Equal(t, minutes(2), time.Until(s.retry.At).Round(time.Minute), "it was there")
 }
 
 // W23

@@ -20,6 +20,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/delivery"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -45,10 +46,14 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.direct = mgr.GetAPIReader()
 	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
 	r.waker = &reconcile.Waker[ctrl.Request]{}
-	r.told = reconcile.NewBell[types.NamespacedName]()
-	r.jobs = reconcile.NewJobs[reconcile.Key, submission](ctx, cmp.Or(r.JobsPerCluster, defaultJobsPerCluster), func(k reconcile.Key) {
-		r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName})
-	}, func(err error) submission { return submission{err: err} }).DrainedBy(r.Drain)
+	r.deliveries = delivery.NewPool(ctx, delivery.Options{
+		Width:     cmp.Or(r.JobsPerCluster, defaultJobsPerCluster),
+		Wake:      func(owner apply.Owner) { r.waker.Wake(ctrl.Request{NamespacedName: owner.ObjectKey()}) },
+		Backoff:   r.kernel.Backoff,
+		Drain:     r.Drain,
+		Status:    r.isOurs,
+		LookEvery: unwatchedInterval,
+	})
 	r.Clusters.Subscribe(func(key types.NamespacedName, _ bool) { r.wakeAllOf(ctx, key) })
 	for field, extract := range map[string]client.IndexerFunc{clusterIndex: clusterName, secretIndex: secretNames, endingIndex: endingOf} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.KubernetesApplicationResource{}, field, extract); err != nil {
@@ -65,19 +70,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		WatchesRawSource(r.waker.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(r.Workers, defaultWorkers), RateLimiter: reconcile.NewLimiter()}).
 		Complete(reconcile.Quiet(r))
-}
-
-// notify wakes the resource whose object was changed by others, or which waited for something that
-// is there now.
-func (r *Reconciler) notify(owner apply.Owner) {
-	r.told.Ring(owner.ObjectKey())
-	r.notifyStatus(owner)
-}
-
-// notifyStatus wakes the resource whose object has a new status. That is no reason to apply the
-// object: one that is refused would be applied at each change of its status.
-func (r *Reconciler) notifyStatus(owner apply.Owner) {
-	r.waker.Wake(ctrl.Request{NamespacedName: owner.ObjectKey()})
 }
 
 // isOurs reports whether an owner of delivered objects is a resource of this hub.

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
@@ -24,38 +24,25 @@ type work struct {
 	*scope
 	reconciler *Reconciler
 	applier    *apply.Applier
-	// latest is the field last of the session.
-	latest *atomic.Pointer[submission]
 	// delivered is what is in the cluster, or may be. Set by submit.
 	delivered []manifest.ID
 }
 
 func (r *Reconciler) plan(s *scope) *work {
-	frozen := &scope{kar: s.kar.DeepCopy(), owner: s.owner, secrets: s.secrets, missing: s.missing, barred: s.barred, disowned: s.disowned}
-	return &work{scope: frozen, reconciler: r, applier: s.session.applier, latest: &s.session.last}
+	frozen := *s
+	frozen.kar, frozen.session = s.kar.DeepCopy(), ptr.To(*s.session)
+	return &work{scope: &frozen, reconciler: r, applier: s.session.delivery.Applier()}
 }
 
-// submit delivers what is to be in the cluster. The job before may have ended after this one was
-// planned: what it delivered is known here, and to whatever follows.
-func (w *work) submit(ctx context.Context) submission {
-	w.last = w.latest.Load()
+// submit delivers what is to be in the cluster. A job that was dropped may have ended after this one was
+// planned: what it declared is known here.
+func (w *work) submit(ctx context.Context) apply.Result {
 	w.delivered = w.inventory()
 	got := w.deliver(ctx)
-	if got.inventory == nil {
-		got.inventory = w.delivered
+	if got.Inventory == nil {
+		got.Inventory = w.delivered
 	}
-	return w.tell(got)
-}
-
-// tell keeps for whatever follows how far the job is. An object that was placed stays so.
-func (w *work) tell(got submission) submission {
-	if !got.placed && w.last != nil {
-		got.namespace, got.placed = w.last.namespace, w.last.placed
-	}
-	if !got.looked && w.last != nil {
-		got.held, got.looked = w.last.held, w.last.looked
-	}
-	w.latest.Store(&got)
+	w.session.delivery.Declare(got.Inventory)
 	return got
 }
 
@@ -63,14 +50,15 @@ func (w *work) tell(got submission) submission {
 // submitted. While it is not known whether the kind has namespaces, because the cluster does not
 // serve it yet, it is not known either where the copies go: then deliver applies the object alone,
 // which waits for the kind by watch.
-func (w *work) deliver(ctx context.Context) submission {
+func (w *work) deliver(ctx context.Context) apply.Result {
 	revoked := w.revoke(ctx)
-	if revoked.err != nil || len(revoked.problems) > 0 || w.withheld() != nil && !w.placed() {
+	if revoked.Err != nil || len(revoked.Problems) > 0 || w.withheld() != nil && !w.placed() {
+		revoked.Waiting = append(revoked.Waiting, w.object())
 		return revoked
 	}
 	object, err := w.templated()
 	if err != nil {
-		return submission{err: reconcile.Stalled(v1alpha1.InvalidSpecReason, "spec.template: %w", err)}
+		return w.stalled(v1alpha1.InvalidSpecReason, "spec.template: %w", err)
 	}
 	if len(w.kar.Spec.Secrets) == 0 {
 		return w.apply(ctx, object, nil)
@@ -80,19 +68,24 @@ func (w *work) deliver(ctx context.Context) submission {
 		namespaced, known, err := w.applier.Namespaced(ctx, kind)
 		switch {
 		case err != nil:
-			return submission{err: w.failed(err)}
+			return apply.Result{Err: w.failed(err), Held: w.held()}
 		case known && !namespaced:
-			return submission{err: reconcile.Stalled(v1alpha1.SecretsNeedNamespaceReason,
-				"spec.secrets: %s is cluster-scoped, so there is no namespace to copy Secrets into: leave them out", kind.Kind)}
+			return w.stalled(v1alpha1.SecretsNeedNamespaceReason,
+				"spec.secrets: %s is cluster-scoped, so there is no namespace to copy Secrets into: leave them out", kind.Kind)
 		case known:
 			return w.apply(ctx, object, w.secrets)
 		}
 		got := w.apply(ctx, object, nil)
-		if got.err != nil || len(got.problems) > 0 || len(got.waiting) > 0 {
+		if got.Err != nil || len(got.Problems) > 0 || len(got.Waiting) > 0 {
 			return got
 		}
-		w.delivered = got.inventory // the kind is served by now: once more, with Secrets
+		w.delivered = got.Inventory // the kind is served by now: once more, with Secrets
 	}
+}
+
+// stalled returns the result of a job that can do nothing until a person acts.
+func (w *work) stalled(reason, format string, args ...any) apply.Result {
+	return apply.Result{Err: reconcile.Stalled(reason, format, args...), Held: w.held()}
 }
 
 // templated returns the object as it should be, with the UID of the resource.
@@ -119,18 +112,15 @@ func (w *work) templated() (manifest.Object, error) {
 // revoke deletes the copies of Secrets that may not leave the hub, also of those that the spec no
 // longer names. Unlike other copies that it no longer names, they do not wait for the object to be
 // as it should be.
-func (w *work) revoke(ctx context.Context) submission {
+func (w *work) revoke(ctx context.Context) apply.Result {
 	copies := w.copiesOf(slices.Concat(w.barred, w.disowned))
 	if len(copies) == 0 {
-		return submission{inventory: w.delivered}
+		return apply.Result{Inventory: w.delivered, Held: w.held()}
 	}
 	result := w.delete(ctx, copies)
 	w.delivered = inventory.Merge(inventory.Diff(w.delivered, copies), result.Inventory)
-	got := submission{inventory: w.delivered, problems: result.Problems, waiting: result.Waiting, unseen: result.Unseen}
-	if result.Err != nil {
-		got.err = w.failed(result.Err)
-	}
-	return got
+	result.Inventory, result.Held, result.Err = w.delivered, w.held(), w.failed(result.Err)
+	return result
 }
 
 // copiesOf returns the delivered copies of some Secrets, in whatever namespace: it may have been
@@ -143,7 +133,7 @@ func (w *work) copiesOf(secrets []string) []manifest.ID {
 
 // apply applies the object and copies of some Secrets, and deletes the copies of those that the
 // spec no longer names. Copies that are kept stay as they are.
-func (w *work) apply(ctx context.Context, object manifest.Object, secrets []secret) submission {
+func (w *work) apply(ctx context.Context, object manifest.Object, secrets []secret) apply.Result {
 	objects := []manifest.Object{object}
 	for _, source := range secrets {
 		objects = append(objects, w.copyOf(source))
@@ -163,9 +153,8 @@ func (w *work) apply(ctx context.Context, object manifest.Object, secrets []secr
 	if w.takeAway(ctx, w.immutable(result.Problems, secrets)) {
 		result = w.applier.Apply(ctx, request)
 	}
-	got := w.take(result)
-	got.inventory, got.held, got.looked = inventory.Merge(kept, result.Inventory), result.Held, true
-	return got
+	result.Problems, result.Inventory, result.Err = w.advised(result.Problems), inventory.Merge(kept, result.Inventory), w.failed(result.Err)
+	return result
 }
 
 // immutable returns the copies that cannot become what they should be, because their Secret was
@@ -234,7 +223,7 @@ func (w *work) declare(ctx context.Context, ids []manifest.ID) error {
 	before.Status.Inventory = nil
 	kar := before.DeepCopy()
 	kar.Status.Inventory = recorded(ids)
-	w.tell(submission{inventory: ids})
+	w.session.delivery.Declare(ids)
 	if err := w.reconciler.kernel.RecordChange(ctx, w.reconciler.Client, before, kar); err != nil {
 		return recordFailed(err)
 	}
@@ -253,24 +242,6 @@ func recorded(ids []manifest.ID) *v1alpha1.Inventory {
 	return &v1alpha1.Inventory{Entries: entries, Count: int32(len(entries))}
 }
 
-// take turns the result of a request into that of the job.
-func (w *work) take(result apply.Result) submission {
-	got := submission{problems: w.advised(result.Problems), warnings: result.Warnings, waiting: result.Waiting, unseen: result.Unseen, unannounced: result.Unannounced}
-	if result.Err != nil {
-		got.err = w.failed(result.Err)
-		return got
-	}
-	troubled := func(p manifest.Problem) bool { return w.sameObject(p.ID) }
-	if slices.ContainsFunc(result.Problems, troubled) || slices.ContainsFunc(result.Waiting, w.sameObject) {
-		return got
-	}
-	got.corrected = slices.ContainsFunc(result.Changes, func(c apply.Change) bool { return c.Action == apply.Corrected || c.Again })
-	if i := slices.IndexFunc(result.Inventory, w.sameObject); i >= 0 {
-		got.namespace, got.placed = result.Inventory[i].Namespace, true
-	}
-	return got
-}
-
 // advised makes problems with copies of Secrets say what to do about a conflict: a copy has no
 // manifest to annotate.
 func (w *work) advised(problems []manifest.Problem) []manifest.Problem {
@@ -283,9 +254,12 @@ func (w *work) advised(problems []manifest.Problem) []manifest.Problem {
 }
 
 // failed returns the error for a failure of the cluster as a whole, which says nothing about the
-// object. What the hub refused meanwhile is not the cluster's fault, and carries its reason
-// already.
+// object; nil for none. What the hub refused meanwhile is not the cluster's fault, and carries its
+// reason already.
 func (w *work) failed(err error) error {
+	if err == nil {
+		return nil
+	}
 	var ofHub *reconcile.Error
 	if errors.As(err, &ofHub) {
 		return ofHub
@@ -294,12 +268,10 @@ func (w *work) failed(err error) error {
 }
 
 // remove deletes those of the delivered objects that are still ours.
-func (w *work) remove(ctx context.Context, ids []manifest.ID) submission {
-	result := w.delete(ctx, ids)
-	// What was refused is not in Waiting: no event announces when it would be accepted.
-	got := submission{inventory: result.Inventory, problems: result.Problems, waiting: result.Waiting, unseen: result.Unseen}
+func (w *work) remove(ctx context.Context, ids []manifest.ID) apply.Result {
+	result := w.delete(ctx, ids) // what was refused is not in Waiting: no event announces when it would be accepted
 	if result.Err != nil {
-		got.err = reconcile.Failed(v1alpha1.DeleteFailedReason, "%w", fmt.Errorf("cluster %s: %w", w.clusterKey(), result.Err))
+		result.Err = reconcile.Failed(v1alpha1.DeleteFailedReason, "%w", fmt.Errorf("cluster %s: %w", w.clusterKey(), result.Err))
 	}
-	return got
+	return result
 }
