@@ -80,7 +80,7 @@ func CompileForSync(list []v1alpha1.IgnoredDifference) (*Rules, error) {
 		return nil, err
 	}
 	if compiled == nil {
-		compiled = &Rules{known: make(map[uint64]*Pointers)}
+		compiled = &Rules{}
 	}
 	compiled.rules = append(compiled.rules, once)
 	return compiled, nil
