@@ -28,20 +28,20 @@ func partial() *metav1.PartialObjectMetadata {
 	return m
 }
 
-// watch starts a watch that makes the lane look at every copy that changes. It returns once all
+// watch starts a watch that adds every copy that changes. It returns once all
 // copies are known.
-func (l *lane) watch(ctx context.Context) error {
-	if l.watched {
+func (c *copier) watch(ctx context.Context) error {
+	if c.watched {
 		return nil
 	}
-	informer, err := l.cluster.Cache().GetInformer(ctx, partial(), cache.BlockUntilSynced(false))
+	informer, err := c.cluster.Cache().GetInformer(ctx, partial(), cache.BlockUntilSynced(false))
 	if err != nil {
 		return err
 	}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { l.look(o.(client.Object).GetName()) },
-		UpdateFunc: func(_, o any) { l.look(o.(client.Object).GetName()) },
-		DeleteFunc: l.deleted,
+		AddFunc:    func(o any) { c.Add(o.(client.Object).GetName()) },
+		UpdateFunc: func(_, o any) { c.Add(o.(client.Object).GetName()) },
+		DeleteFunc: c.deleted,
 	})
 	if err != nil {
 		return err
@@ -49,35 +49,31 @@ func (l *lane) watch(ctx context.Context) error {
 	if !toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
 		return ctx.Err()
 	}
-	l.watched = true
+	c.watched = true
 	return nil
 }
 
-// deleted forgets a copy that is gone and makes the lane look at it.
-func (l *lane) deleted(o any) {
+// deleted forgets a copy that is gone, and adds it.
+func (c *copier) deleted(o any) {
 	gone := watch.Deleted(o)
 	if gone == nil {
 		return
 	}
-	l.mu.Lock()
-	if l.known[gone.GetName()].uid == gone.GetUID() {
-		delete(l.known, gone.GetName())
-	}
-	l.mu.Unlock()
-	l.look(gone.GetName())
+	c.known.Change(gone.GetName(), func(v verified) (verified, bool) { return v, v.uid != "" && v.uid != gone.GetUID() })
+	c.Add(gone.GetName())
 }
 
 // verify reads the copies in full: their metadata does not show whether others edited them while
 // nobody watched.
-func (l *lane) verify(ctx context.Context) error {
+func (c *copier) verify(ctx context.Context) error {
 	options := metav1.ListOptions{Limit: 50}
 	for {
-		list, err := l.cluster.Dynamic().Resource(definitions).List(ctx, options)
+		list, err := c.cluster.Dynamic().Resource(definitions).List(ctx, options)
 		if err != nil {
 			return fmt.Errorf("read copies: %w", err)
 		}
 		for i := range list.Items {
-			if err := l.compare(ctx, &list.Items[i]); err != nil {
+			if err := c.compare(ctx, &list.Items[i]); err != nil {
 				return err
 			}
 		}
@@ -88,11 +84,11 @@ func (l *lane) verify(ctx context.Context) error {
 }
 
 // compare records which offer a copy is equal to.
-func (l *lane) compare(ctx context.Context, live *unstructured.Unstructured) error {
-	if live.GetAnnotations()[v1alpha1.CopyOfAnnotation] != l.r.HubID {
+func (c *copier) compare(ctx context.Context, live *unstructured.Unstructured) error {
+	if live.GetAnnotations()[v1alpha1.CopyOfAnnotation] != c.r.HubID {
 		return nil
 	}
-	offered, _, err := l.r.offeredTo(ctx, live.GetName(), l.cluster.Name())
+	offered, _, err := c.r.offeredTo(ctx, live.GetName(), c.cluster.Name())
 	if err != nil || offered == nil {
 		return client.IgnoreNotFound(err)
 	}
@@ -111,16 +107,14 @@ func (l *lane) compare(ctx context.Context, live *unstructured.Unstructured) err
 	if specHash == offered.specHash && reported {
 		v.hash = offered.hash
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.known[live.GetName()] = v
+	c.known.Put(live.GetName(), v)
 	return nil
 }
 
 // live returns the metadata of a copy as seen by the watch; nil if there is none.
-func (l *lane) live(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+func (c *copier) live(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
 	found := partial()
-	err := l.cluster.Cache().Get(ctx, client.ObjectKey{Name: name}, found)
+	err := c.cluster.Cache().Get(ctx, client.ObjectKey{Name: name}, found)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -130,21 +124,15 @@ func (l *lane) live(ctx context.Context, name string) (*metav1.PartialObjectMeta
 	return found, nil
 }
 
-func (l *lane) last(name string) verified {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.known[name]
-}
-
 // apply writes a copy, and then, in a user cluster, the part of its status that is shown in tables.
-func (l *lane) apply(ctx context.Context, name string, offered *form, force bool) error {
+func (c *copier) apply(ctx context.Context, name string, offered *form, force bool) error {
 	options := metav1.PatchOptions{FieldManager: v1alpha1.FieldManager, Force: ptr.To(force)}
-	written, err := l.copies.Patch(ctx, name, types.ApplyPatchType, offered.body, options)
+	written, err := c.copies.Patch(ctx, name, types.ApplyPatchType, offered.body, options)
 	if err == nil && force && shared(written) {
-		written, err = l.replaceSpec(ctx, name, offered)
+		written, err = c.replaceSpec(ctx, name, offered)
 	}
 	if err == nil && offered.forced != written.Annotations[v1alpha1.ForceRemoveAnnotation] {
-		written, err = l.unforce(ctx, name)
+		written, err = c.unforce(ctx, name)
 	}
 	switch {
 	case !force && apierrors.IsConflict(err):
@@ -152,18 +140,16 @@ func (l *lane) apply(ctx context.Context, name string, offered *form, force bool
 	case err != nil:
 		return fmt.Errorf("write the copy: %w", err)
 	}
-	if err := l.putSchemas(ctx, written, offered); err != nil {
+	if err := c.putSchemas(ctx, written, offered); err != nil {
 		return err
 	}
 	if options.Force = ptr.To(true); offered.statusBody != nil {
-		written, err = l.copies.Patch(ctx, name, types.ApplyPatchType, offered.statusBody, options, "status")
+		written, err = c.copies.Patch(ctx, name, types.ApplyPatchType, offered.statusBody, options, "status")
 	}
 	if err != nil {
 		return fmt.Errorf("write the status of the copy: %w", err)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.known[name] = l.known[name].next(written, offered)
+	c.known.Put(name, c.known.Get(name).next(written, offered, c.r.kernel.Backoff))
 	return nil
 }
 
@@ -177,7 +163,7 @@ func shared(copied *metav1.PartialObjectMetadata) bool {
 }
 
 // replaceSpec replaces the spec of a copy, so that it holds nothing that the hub does not offer.
-func (l *lane) replaceSpec(ctx context.Context, name string, offered *form) (*metav1.PartialObjectMetadata, error) {
+func (c *copier) replaceSpec(ctx context.Context, name string, offered *form) (*metav1.PartialObjectMetadata, error) {
 	wanted := struct {
 		Spec json.RawMessage `json:"spec"`
 	}{}
@@ -188,21 +174,21 @@ func (l *lane) replaceSpec(ctx context.Context, name string, offered *form) (*me
 	if err != nil {
 		return nil, err
 	}
-	return l.copies.Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
+	return c.copies.Patch(ctx, name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
 }
 
 // unforce removes an annotation force-remove that others wrote.
-func (l *lane) unforce(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
+func (c *copier) unforce(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.ForceRemoveAnnotation: nil}}})
 	if err != nil {
 		return nil, err
 	}
-	return l.copies.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
+	return c.copies.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: v1alpha1.FieldManager})
 }
 
 // delete deletes a copy, unless it was replaced since it was read.
-func (l *lane) delete(ctx context.Context, live *metav1.PartialObjectMetadata) error {
-	err := l.copies.Delete(ctx, live.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &live.UID}})
+func (c *copier) delete(ctx context.Context, live *metav1.PartialObjectMetadata) error {
+	err := c.copies.Delete(ctx, live.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &live.UID}})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete the copy: %w", err)
 	}

@@ -7,10 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/watch"
 )
 
-// action is what a lane does with one copy.
+// action is what is done with one copy.
 type action int
 
 const (
@@ -41,40 +42,28 @@ type verified struct {
 	// rewritten is true if the cluster's admission changed labels or annotations. They are not
 	// compared then, or they would be written again and again.
 	rewritten bool
-	// again counts consecutive writes of the same content, each soon after the previous one.
-	again int
+	// drift is that with others who keep changing the copy.
+	drift reconcile.DriftConflict
 }
 
-// If others change a copy, it is corrected at once the first few times in a row. After that the
-// delay grows, so that two parties do not overwrite each other at full speed.
-const (
-	calm      = 10 * time.Second
-	atOnce    = 5
-	contestBy = time.Second
-)
-
-// contested returns when a copy that others keep changing may be corrected again; zero means at
-// once.
-func (v verified) contested(offered *form) time.Time {
-	if v.hash != offered.hash || v.again < atOnce {
-		return time.Time{}
+// pause returns how long a copy that others keep changing is to be left alone; zero if it may be corrected.
+func (v verified) pause(offered *form) time.Duration {
+	if v.hash != offered.hash {
+		return 0
 	}
-	until := v.at.Add(min(contestBy<<min(v.again-atOnce, 8), maxBackoff))
-	if time.Now().After(until) {
-		return time.Time{}
-	}
-	return until
+	return max(time.Until(v.drift.Due()), 0)
 }
 
 // next returns the record of a write that follows v.
-func (v verified) next(written *metav1.PartialObjectMetadata, offered *form) verified {
+func (v verified) next(written *metav1.PartialObjectMetadata, offered *form, backoff func(failures int) time.Duration) verified {
 	n := verified{
 		uid: written.UID, version: written.ResourceVersion, generation: written.Generation,
 		hash: offered.hash, at: time.Now(),
 		rewritten: !contains(written.Labels, offered.labels) || !contains(written.Annotations, offered.annotations),
 	}
-	if v.hash == offered.hash && time.Since(v.at) < calm+contestBy<<min(v.again, 8) {
-		n.again = v.again + 1
+	if v.hash == offered.hash {
+		n.drift = v.drift
+		n.drift.Corrected(n.at, backoff)
 	}
 	return n
 }

@@ -128,23 +128,22 @@ func TestDecide_inSeeds(t *testing.T) {
 	}
 }
 
-// A fight over a copy does not go on at full speed.
-func TestVerified_contested(t *testing.T) {
+// A drift conflict over a copy does not go on at full speed.
+func TestVerified_pause(t *testing.T) {
 	offered := testOffer(t)
-	v := verified{}
-	for range atOnce + 1 {
-		assert.Zero(t, v.contested(offered), "the first times it is put right at once")
-		v = v.next(liveCopy(), offered)
+	backoff := func(failures int) time.Duration { return time.Duration(failures) * 10 * time.Second }
+	v := verified{}.next(liveCopy(), offered, backoff)
+	for range 3 {
+		assert.Zero(t, v.pause(offered), "the first times it is corrected at once")
+		v = v.next(liveCopy(), offered, backoff)
 	}
-	v.at = time.Now().Add(time.Minute) // however long the test takes
-	assert.Equal(t, v.at.Add(contestBy), v.contested(offered))
-	v = v.next(liveCopy(), offered)
-	v.at = time.Now().Add(time.Minute)
-	assert.Equal(t, v.at.Add(2*contestBy), v.contested(offered), "then it takes longer")
+	assert.Zero(t, v.pause(offered))
+	v = v.next(liveCopy(), offered, backoff)
+	assert.InDelta(t, 10*time.Second, v.pause(offered), float64(5*time.Second))
+	v = v.next(liveCopy(), offered, backoff)
+	assert.InDelta(t, 20*time.Second, v.pause(offered), float64(5*time.Second), "then it takes longer")
 	other := *offered
 	other.hash = "another"
-	assert.Zero(t, v.contested(&other), "what is new is written at once")
-	v.at = time.Now().Add(-time.Hour)
-	assert.Zero(t, v.contested(offered))
-	assert.Zero(t, v.next(liveCopy(), offered).again, "peace was made")
+	assert.Zero(t, v.pause(&other), "what is new is written at once")
+	assert.Zero(t, v.next(liveCopy(), &other, backoff).drift, "and is no correction")
 }

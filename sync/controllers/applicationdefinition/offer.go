@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/keyed"
 )
 
 // offer is a definition as clusters get it. It is built once for all clusters, and does not change.
@@ -192,26 +192,21 @@ func (o *offer) to(kc *v1alpha1.KubernetesCluster) *form {
 	}
 }
 
-// offers remembers the offers of definitions, so that hundreds of lanes do not each build their
-// own.
-type offers struct {
-	mu     sync.Mutex
-	byName map[string]remembered
-}
+// offers remembers the offers of definitions, so that hundreds of clusters do not each have their
+// own built.
+type offers struct{ byName keyed.Map[string, remembered] }
 
 type remembered struct {
 	uid     types.UID
 	version string
 	offer   *offer
-	// handed identifies the offer that the lanes were last notified of.
+	// handed identifies the offer that was last handed to the copiers.
 	handed string
 }
 
 // of returns the offer of a definition.
 func (s *offers) of(definition *v1alpha1.ApplicationDefinition, hubID string) (*offer, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last, ok := s.byName[definition.Name]
+	last, ok := s.byName.Lookup(definition.Name)
 	if ok && last.uid == definition.UID && last.version == definition.ResourceVersion {
 		return last.offer, nil
 	}
@@ -219,33 +214,26 @@ func (s *offers) of(definition *v1alpha1.ApplicationDefinition, hubID string) (*
 	if err != nil {
 		return nil, err
 	}
-	if s.byName == nil {
-		s.byName = map[string]remembered{}
-	}
-	s.byName[definition.Name] = remembered{uid: definition.UID, version: definition.ResourceVersion, offer: made, handed: last.handed}
+	s.byName.Change(definition.Name, func(last remembered) (remembered, bool) {
+		return remembered{uid: definition.UID, version: definition.ResourceVersion, offer: made, handed: last.handed}, true
+	})
 	return made, nil
 }
 
-// hand reports whether the lanes have to look at the definition, because its offer or its cluster
-// selector has changed since they were last notified.
+// hand reports whether the copies of a definition have to be looked at, because its offer or its cluster
+// selector has changed since it was last asked.
 func (s *offers) hand(name string, made *offer) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last := s.byName[name]
 	current := fmt.Sprint(made.toUsers.hash, " ", made.toSeeds.hash, " ", made.going, " ", made.toSeeds.adopt, " ", made.selector)
-	if last.handed == current {
-		return false
-	}
-	last.handed = current
-	s.byName[name] = last
-	return true
+	before := s.byName.Change(name, func(last remembered) (remembered, bool) {
+		last.handed = current
+		return last, true
+	})
+	return before.handed != current
 }
 
 // forget drops the offer of a definition that is gone, and reports whether there was one.
 func (s *offers) forget(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, ok := s.byName[name]
-	delete(s.byName, name)
+	_, ok := s.byName.Lookup(name)
+	s.byName.Drop(name)
 	return ok
 }

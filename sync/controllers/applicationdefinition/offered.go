@@ -3,8 +3,6 @@ package applicationdefinition
 import (
 	"context"
 	"fmt"
-	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,17 +12,17 @@ import (
 	"waybill.dev/waybill/sync/cluster"
 )
 
-// engage starts the lane of a cluster; it ends when the cluster is disengaged. The hub gets no
+// engage starts to copy to a cluster; that ends when the cluster is disengaged. The hub gets no
 // copies of its own definitions, no matter how it is reached.
 func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 	if c.UID() == r.Clusters.Local().UID() {
 		r.wakeAll(ctx)
 		return nil
 	}
-	l := newLane(r, c)
-	r.lanes.Put(ctx, c.Name(), l)
+	made := newCopier(r, c)
+	r.copiers.Put(ctx, c.Name(), made)
 	context.AfterFunc(ctx, func() { r.wakeAll(context.WithoutCancel(ctx)) })
-	go l.run(ctx)
+	go made.Run(ctx)
 	return nil
 }
 
@@ -68,43 +66,9 @@ func (r *Reconciler) names(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// look makes every lane look at the copy of a definition.
+// look has the copy of a definition looked at in every cluster.
 func (r *Reconciler) look(name string) {
-	for _, l := range r.lanes.All() {
-		l.look(name)
-	}
-}
-
-// gatherer wakes definitions shortly after something happened to them, once for everything that
-// happened until then.
-type gatherer struct {
-	wake func(name string)
-
-	mu  sync.Mutex
-	due map[string]bool
-}
-
-// gatherFor is how long events of a definition are gathered: with hundreds of clusters, its status
-// is written about twice a second at most.
-const gatherFor = 300 * time.Millisecond
-
-func (g *gatherer) add(name string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.due == nil {
-		g.due = map[string]bool{}
-	}
-	if g.due[name] = true; len(g.due) == 1 {
-		time.AfterFunc(gatherFor, g.flush)
-	}
-}
-
-func (g *gatherer) flush() {
-	g.mu.Lock()
-	due := g.due
-	g.due = nil
-	g.mu.Unlock()
-	for name := range due {
-		g.wake(name)
+	for _, c := range r.copiers.All() {
+		c.Add(name)
 	}
 }

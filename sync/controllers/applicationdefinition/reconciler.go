@@ -35,10 +35,9 @@ type Reconciler struct {
 
 	kernel *reconcile.Kernel
 	waker  *reconcile.Waker[ctrl.Request]
-	// lanes has the lane of each cluster, by name.
-	lanes  cluster.Engaged[types.NamespacedName, *lane]
-	offers offers
-	gather gatherer
+	// copiers maintain the copies in each cluster, by its name.
+	copiers cluster.Engaged[types.NamespacedName, *copier]
+	offers  offers
 	// started is when the first definition was reconciled.
 	started func() time.Time
 	// ended reports whether the process is about to end.
@@ -51,7 +50,7 @@ const (
 	maxBackoff = 5 * time.Minute
 )
 
-// Reconcile hands a definition to the lanes of the clusters, and reports their progress.
+// Reconcile hands a definition to the copiers, and reports their progress.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	definition := &v1alpha1.ApplicationDefinition{}
 	if err := r.Client.Get(ctx, req.NamespacedName, definition); err != nil {
@@ -125,7 +124,7 @@ func (r *Reconciler) loadClusters(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// offer hands the definition to the lanes if it has changed since they were last notified.
+// offer hands the definition to the copiers if it has changed since that was done last.
 func (r *Reconciler) offer(_ context.Context, s *scope) error {
 	made, err := r.offers.of(s.definition, r.HubID)
 	if err != nil {
@@ -139,7 +138,7 @@ func (r *Reconciler) offer(_ context.Context, s *scope) error {
 	return nil
 }
 
-// forget makes the lanes delete the copies of a definition that is gone.
+// forget has the copies of a definition that is gone deleted.
 func (r *Reconciler) forget(name string) {
 	if r.offers.forget(name) {
 		r.look(name)

@@ -32,18 +32,18 @@ func schemasChanged(e event.UpdateEvent) bool {
 // putSchemas writes the schemas of a definition to the system namespace of the cluster, for admission
 // there. Where there is no such namespace, or the hub may not write there, values are checked when
 // charts are rendered, and the copy is as good without.
-func (l *lane) putSchemas(ctx context.Context, copied *metav1.PartialObjectMetadata, offered *form) error {
-	packed, err := l.r.schemas(ctx, copied.Name, offered)
+func (c *copier) putSchemas(ctx context.Context, copied *metav1.PartialObjectMetadata, offered *form) error {
+	packed, err := c.r.schemas(ctx, copied.Name, offered)
 	if err != nil || len(packed) == 0 {
 		return err
 	}
-	wanted := schema.ConfigMap(l.r.SystemNamespace, copied, packed)
+	wanted := schema.ConfigMap(c.r.SystemNamespace, copied, packed)
 	body, err := json.Marshal(wanted)
 	if err != nil {
 		return fmt.Errorf("write schemas: %w", err)
 	}
 	options := metav1.PatchOptions{FieldManager: v1alpha1.FieldManager, Force: ptr.To(true)}
-	_, err = l.cluster.Dynamic().Resource(configMaps).Namespace(wanted.Namespace).Patch(ctx, wanted.Name, types.ApplyPatchType, body, options)
+	_, err = c.cluster.Dynamic().Resource(configMaps).Namespace(wanted.Namespace).Patch(ctx, wanted.Name, types.ApplyPatchType, body, options)
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("write schemas: %w", err)
 	}

@@ -22,7 +22,7 @@ type tally struct {
 	held    int32
 	failed  []string // with the reason
 	away    []string // lost, or not accessible
-	pending bool     // a lane has yet to look, and will wake us
+	pending bool     // a copy has yet to be looked at, which wakes us
 	unknown bool     // the registry does not know a cluster yet
 }
 
@@ -49,7 +49,7 @@ func (r *Reconciler) judge(_ context.Context, s *scope) error {
 	return nil
 }
 
-// count returns the progress that the lanes report.
+// count returns the progress that the copiers report.
 func (r *Reconciler) count(s *scope) tally {
 	var t tally
 	served := map[string]bool{r.Clusters.Local().UID(): true}
@@ -59,9 +59,9 @@ func (r *Reconciler) count(s *scope) tally {
 		if kc.Spec.Paused || !kc.DeletionTimestamp.IsZero() || s.offer.to(kc) == nil {
 			continue
 		}
-		if l := r.lanes.Get(client.ObjectKeyFromObject(kc)); l != nil {
-			served[l.cluster.UID()] = true
-			t.add(kc, l, s.definition.Name)
+		if c := r.copiers.Get(client.ObjectKeyFromObject(kc)); c != nil {
+			served[c.cluster.UID()] = true
+			t.add(kc, c, s)
 			continue
 		}
 		rest = append(rest, kc)
@@ -83,19 +83,18 @@ func (r *Reconciler) count(s *scope) tally {
 	return t
 }
 
-// add counts a cluster that is engaged.
-func (t *tally) add(kc *v1alpha1.KubernetesCluster, l *lane, definition string) {
+// add counts a cluster that is engaged. What is known of its copy may be about an earlier offer.
+func (t *tally) add(kc *v1alpha1.KubernetesCluster, c *copier, s *scope) {
 	key := client.ObjectKeyFromObject(kc).String()
-	e, looked := l.end(definition)
+	got := c.Result(s.definition.Name)
+	current := got.Value.of == s.offer.to(kc).hash
 	switch {
-	case !looked && l.cluster.Reachable() == nil:
+	case !current && c.cluster.Reachable() == nil:
 		t.pending = true
-	case e.held:
+	case current && got.Value.held:
 		t.held++
-	case looked && e.err == nil:
-		t.pending = true
-	case looked && answered(e.err):
-		t.failed = append(t.failed, fmt.Sprintf("cluster %s: %v", key, e.err))
+	case current && answered(got.Err):
+		t.failed = append(t.failed, fmt.Sprintf("cluster %s: %v", key, got.Err))
 	default:
 		t.away = append(t.away, key)
 	}

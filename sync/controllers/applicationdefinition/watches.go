@@ -19,6 +19,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/workers"
 )
 
 const defaultWorkers = 4
@@ -29,7 +30,6 @@ const defaultWorkers = 4
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
 	r.waker = &reconcile.Waker[ctrl.Request]{}
-	r.gather.wake = r.wake
 	r.started = sync.OnceValue(time.Now)
 	r.ended = func() bool { return ctx.Err() != nil }
 	registerMetrics()
@@ -51,8 +51,12 @@ func changed() predicate.Predicate {
 		predicate.Funcs{UpdateFunc: schemasChanged})
 }
 
-func (r *Reconciler) wake(name string) {
-	r.waker.Wake(ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
+// gatherFor is how long events of a definition are gathered: with hundreds of clusters, its status
+// is written about twice a second at most.
+const gatherFor = 300 * time.Millisecond
+
+func (r *Reconciler) wakeSoon(name string) {
+	r.waker.WakeAfter(ctrl.Request{NamespacedName: types.NamespacedName{Name: name}}, gatherFor)
 }
 
 // wakeAll wakes every definition, because clusters that have a copy came or went.
@@ -65,28 +69,28 @@ func (r *Reconciler) wakeAll(ctx context.Context) {
 		ctrl.Log.WithName("applicationdefinition").Error(err, "wake definitions")
 	}
 	for _, name := range names {
-		r.gather.add(name)
+		r.wakeSoon(name)
 	}
 }
 
 // reached is called when a cluster is engaged, lost or back.
 func (r *Reconciler) reached(ctx context.Context, key types.NamespacedName, reachable bool) {
-	l := r.lanes.Get(key)
+	c := r.copiers.Get(key)
 	switch {
-	case l == nil, !reachable && !l.learned():
+	case c == nil, !reachable && c.State() == workers.Learning:
 		r.wakeAll(ctx)
 	case reachable:
-		l.lookAgain()
+		c.Retry()
 	}
 }
 
 // clusterEvents wakes the definitions whose use in a cluster has changed. If other definitions may
-// select the cluster than before, it wakes all of them, and the cluster's lane.
+// select the cluster than before, it wakes all of them, and has all copies in the cluster looked at.
 func (r *Reconciler) clusterEvents() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 	used := func(before, after *v1alpha1.KubernetesClusterStatus) {
 		for _, name := range reused(before, after) {
-			r.gather.add(name)
+			r.wakeSoon(name)
 		}
 	}
 	return handler.Funcs{
@@ -98,7 +102,7 @@ func (r *Reconciler) clusterEvents() handler.EventHandler {
 			before, after := e.ObjectOld.(*v1alpha1.KubernetesCluster), e.ObjectNew.(*v1alpha1.KubernetesCluster)
 			used(&before.Status, &after.Status)
 			for _, name := range provisionChanged(before.Status.Provided, after.Status.Provided) {
-				r.gather.add(name)
+				r.wakeSoon(name)
 			}
 			if before.Generation != after.Generation || !maps.Equal(before.Labels, after.Labels) {
 				r.lookAtAll(ctx, after)
@@ -111,12 +115,11 @@ func (r *Reconciler) clusterEvents() handler.EventHandler {
 	}
 }
 
-// lookAtAll makes the lane of a cluster look at every copy, and wakes every definition.
+// lookAtAll has every copy in a cluster looked at, and wakes every definition.
 func (r *Reconciler) lookAtAll(ctx context.Context, kc *v1alpha1.KubernetesCluster) {
-	if l := r.lanes.Get(client.ObjectKeyFromObject(kc)); l != nil {
-		l.lookAtAll()
+	if c := r.copiers.Get(client.ObjectKeyFromObject(kc)); c != nil {
 		if names, err := r.names(ctx); err == nil {
-			l.look(names...)
+			c.addAll(names)
 		}
 	}
 	r.wakeAll(ctx)
