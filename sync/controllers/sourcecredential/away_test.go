@@ -18,7 +18,9 @@ import (
 func TestSeed_thatIsAway(t *testing.T) {
 	s := newSuite(t)
 	gate, config := s.gated("user")
+	s.secret("first", "one", "helm")
 	s.engage(s.newSeed("seed"), shared(t, "seed").RESTConfig())
+	until(t, s.seed, s.system, "first", "one")
 	away := s.engage(s.newSeed("away"), config)
 	for _, name := range []string{"removed", "rotated"} {
 		s.secret(name, "one", "helm")
@@ -40,7 +42,7 @@ func TestSeed_thatIsAway(t *testing.T) {
 	until(t, s.user, s.system, "removed", "")
 	until(t, s.user, s.system, "rotated", "two")
 	until(t, s.user, s.system, "new", "three")
-	s.says(away, metav1.ConditionTrue, v1alpha1.SucceededReason, fmt.Sprintf("Secrets that are copied to namespace %s: 2", s.system))
+	s.says(away, metav1.ConditionTrue, v1alpha1.SucceededReason, fmt.Sprintf("Secrets that are copied to namespace %s: 3", s.system))
 }
 
 // K60: what was deleted, changed or unmarked while nobody watched is found when the process is back.

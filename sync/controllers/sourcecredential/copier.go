@@ -4,222 +4,164 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/cluster"
-	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/workers"
 )
 
-// parallel is how many Secrets a lane copies at a time.
-const parallel = 4
+const (
+	// parallel is how many Secrets are copied at a time to one API server.
+	parallel = 4
+	// all is a key that stands for no Secret, which have names: when it is worked on, it is found out what
+	// should be copied, and the Secrets of which something else should be than was copied last are added.
+	all = ""
+)
 
-// lane keeps the copies in one API server. All requests to it are made in the lane's goroutine and those
-// that it starts, so that no other cluster waits for it.
-type lane struct {
+// errRefused means that not every copy could be written. Why is in the result of the Secret.
+var errRefused = errors.New("not every copy could be written")
+
+// copier keeps the copies in one API server.
+type copier struct {
 	r       *Reconciler
 	cluster *cluster.Cluster
 	// seed is the KubernetesCluster of a seed; it is empty for the hub itself.
 	seed    types.NamespacedName
 	applier *apply.Applier
-	bell    chan struct{} // holds one
+	// Pool has what was copied of each Secret, by its name.
+	*workers.Pool[string, copied]
 
-	// credentials has what is known of each Secret that is copied, or was, by its name. It is used by run
-	// only.
-	credentials map[string]*credential
-
-	mu sync.Mutex
-	// told are those of which copies were changed by others.
-	told map[string]bool
-	// due are those to try again, whatever their back-off.
-	due map[string]bool
-	all bool // all of those that failed are due
-	// report is what the last look has found; nil before it.
-	report *report
+	// plan is what should be copied, by the name of the Secret; nil as long as that is not known.
+	plan atomic.Pointer[map[string]*wanted]
 }
 
-func newLane(ctx context.Context, r *Reconciler, c *cluster.Cluster, seed types.NamespacedName) *lane {
-	l := &lane{
-		r: r, cluster: c, seed: seed, bell: make(chan struct{}, 1),
-		credentials: map[string]*credential{}, told: map[string]bool{}, due: map[string]bool{},
-	}
-	l.applier = apply.New(ctx, c, apply.Options{Notify: l.notify})
-	return l
+func newCopier(ctx context.Context, r *Reconciler, c *cluster.Cluster, seed types.NamespacedName) *copier {
+	made := &copier{r: r, cluster: c, seed: seed}
+	made.Pool = workers.New(c, workers.Options[string, copied]{
+		Name: "sourcecredential", Workers: parallel, MinBackoff: minBackoff, MaxBackoff: maxBackoff,
+		Learn: made.learn, Work: made.work, Changed: func(string) { made.wakeClusters() },
+	})
+	// Others have changed a copy, or what a copy waits for is there.
+	made.applier = apply.New(ctx, c, apply.Options{Notify: func(owner apply.Owner) { made.Add(owner.Name) }})
+	return made
 }
 
-// isHub reports whether this is the lane of the hub itself.
-func (l *lane) isHub() bool { return l.seed == types.NamespacedName{} }
+// isHub reports whether these are the copies in the hub itself.
+func (c *copier) isHub() bool { return c.seed == types.NamespacedName{} }
 
-// look has the lane compare what there is with what there should be.
-func (l *lane) look() {
-	select {
-	case l.bell <- struct{}{}:
-	default: // it is awake
-	}
-}
-
-// notify is called when others have changed a copy, or when what a copy waits for is there.
-func (l *lane) notify(owner apply.Owner) {
-	l.mu.Lock()
-	l.told[owner.Name] = true
-	l.mu.Unlock()
-	l.look()
-}
-
-// retry has a Secret copied again at once if that failed.
-func (l *lane) retry(name string) {
-	l.mu.Lock()
-	l.due[name] = true
-	l.mu.Unlock()
-	l.look()
-}
-
-// again has everything that failed tried again at once.
-func (l *lane) again() {
-	l.mu.Lock()
-	l.all = true
-	l.mu.Unlock()
-	l.look()
-}
-
-// run keeps the copies until ctx ends.
-func (l *lane) run(ctx context.Context) {
-	if !l.begin(ctx) {
-		return
-	}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	failures := 0
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-l.bell:
-		case <-timer.C:
-		}
-		next, err := l.keep(ctx)
-		if err == nil {
-			failures = 0
-			timer.Reset(next)
-			continue
-		}
-		failures++
-		l.log(err, "find out which source credentials are to be copied, will try again")
-		timer.Reset(l.r.kernel.Backoff(failures))
-	}
-}
-
-func (l *lane) log(err error, message string) {
-	if errors.Is(err, context.Canceled) {
-		return
-	}
-	ctrl.Log.WithName("sourcecredential").Error(err, message, "cluster", l.seed)
-}
-
-// begin lists the copies until that succeeds: those of Secrets that were deleted while this process, or the
-// seed, was away are found that way. It returns false if ctx has ended.
-func (l *lane) begin(ctx context.Context) bool {
-	for failures := 1; ; failures++ {
-		err := l.learn(ctx)
-		if err == nil {
-			return true
-		}
-		if ctx.Err() != nil {
-			return false
-		}
-		l.log(err, "list copies of source credentials, will try again")
-		select {
-		case <-ctx.Done():
-			return false
-		case <-l.bell:
-		case <-time.After(l.r.kernel.Backoff(failures)):
-		}
-	}
+// again has everything compared with what there should be, and what failed tried again at once.
+func (c *copier) again() {
+	c.Retry()
+	c.Add(all)
 }
 
 // learn lists the copies that this hub has made: in a seed those in the system namespace, and on the hub
-// those in all others. They are listed in one response, which is bounded: a seed could go on with pages for
-// ever.
-func (l *lane) learn(ctx context.Context) error {
-	namespace := l.r.SystemNamespace
-	if l.isHub() {
+// those in all others. Those of Secrets that were deleted while this process, or the seed, was away are found
+// that way. They are listed in one response, which is bounded: a seed could go on with pages for ever.
+func (c *copier) learn(ctx context.Context) (map[string]copied, error) {
+	namespace := c.r.SystemNamespace
+	if c.isHub() {
 		namespace = metav1.NamespaceAll
 	}
-	resource := l.cluster.Metadata().Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(namespace)
-	list, err := resource.List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.CopyOfLabel + "=" + l.r.HubID})
+	resource := c.cluster.Metadata().Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(namespace)
+	list, err := resource.List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.CopyOfLabel + "=" + c.r.HubID})
 	if err != nil {
-		return fmt.Errorf("list copies: %w", err)
+		return nil, fmt.Errorf("list copies: %w", err)
 	}
-	found := map[string][]manifest.ID{}
+	found := map[string]copied{all: {}}
 	for i := range list.Items {
 		o := &list.Items[i]
 		owner, ok := apply.OwnerOf(o)
-		if ok && owner == l.r.owner(o.Name) && o.Namespace != "" && (o.Namespace == l.r.SystemNamespace) != l.isHub() {
-			found[o.Name] = append(found[o.Name], copyID(o.Namespace, o.Name))
+		if ok && owner == c.r.owner(o.Name) && o.Namespace != "" && (o.Namespace == c.r.SystemNamespace) != c.isHub() {
+			found[o.Name] = copied{inventory: append(found[o.Name].inventory, copyID(o.Namespace, o.Name))}
 		}
 	}
-	for name, ids := range found {
-		l.credentials[name] = &credential{inventory: ids}
-	}
-	return nil
+	return found, nil
 }
 
-// keep brings every copy to what it should be, and returns the time until something is to be tried again.
-func (l *lane) keep(ctx context.Context) (time.Duration, error) {
-	told, due, all := l.take()
-	wanted, err := l.r.wanted(ctx, l)
-	if errors.Is(err, errLeaving) {
-		return maxBackoff, nil
+// leaving reports whether the seed is about to be let go: the controller that does that also deletes the
+// copies.
+func (c *copier) leaving(ctx context.Context) (bool, error) {
+	if c.isHub() {
+		return false, nil
 	}
+	kc := &v1alpha1.KubernetesCluster{}
+	err := c.r.Client.Get(ctx, c.seed, kc, client.UnsafeDisableDeepCopy)
+	return err != nil || !kc.DeletionTimestamp.IsZero(), client.IgnoreNotFound(err)
+}
+
+// survey finds out what should be copied.
+func (c *copier) survey(ctx context.Context) (copied, error) {
+	plan, err := c.r.wanted(ctx, c)
 	if err != nil {
-		return 0, err
+		return copied{}, fmt.Errorf("find out which source credentials are to be copied: %w", err)
 	}
-	for name := range wanted {
-		if l.credentials[name] == nil {
-			l.credentials[name] = &credential{}
-		}
+	c.plan.Store(&plan)
+	known := c.Results()
+	delete(known, all)
+	for name := range plan {
+		known[name] = c.Result(name)
 	}
-	group := errgroup.Group{}
-	group.SetLimit(parallel)
-	for name, c := range l.credentials {
-		if all || due[name] {
-			c.tryAgain()
-		}
-		if c.isDue(l, name, wanted[name], told[name]) {
-			group.Go(func() error {
-				c.deliver(ctx, l, name, wanted[name])
-				return nil
-			})
+	for name, last := range known {
+		if last.Value.attempted != plan[name].digest() {
+			c.Add(name)
 		}
 	}
-	_ = group.Wait() // deliver records its errors
-	next := time.Now().Add(maxBackoff)
-	for name, c := range l.credentials {
-		if at := c.retry.At; !at.IsZero() && at.Before(next) {
-			next = at
-		}
-		if wanted[name] == nil && len(c.inventory) == 0 {
-			l.applier.Forget(l.r.owner(name))
-			delete(l.credentials, name)
-		}
-	}
-	l.tell(wanted)
-	return max(time.Until(next), time.Millisecond), nil
+	return copied{attempted: "surveyed"}, nil
 }
 
-// take returns what has become due since it was last called.
-func (l *lane) take() (told, due map[string]bool, all bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	told, due, all = l.told, l.due, l.all
-	l.told, l.due, l.all = map[string]bool{}, map[string]bool{}, false
-	return told, due, all
+// settled reports whether the copies of a Secret are as they were written last.
+func (c *copier) settled(name string) bool {
+	seen, known := c.applier.Observe(c.r.owner(name))
+	return known && seen.Settled
+}
+
+// work brings the copies of one Secret to what they should be.
+func (c *copier) work(ctx context.Context, name string) (copied, error) {
+	last := c.Result(name).Value
+	if leaving, err := c.leaving(ctx); err != nil || leaving {
+		return last, err
+	}
+	if name == all {
+		return c.survey(ctx)
+	}
+	plan := c.plan.Load()
+	if plan == nil {
+		return last, nil // the survey adds it
+	}
+	wanted, pause := (*plan)[name], time.Until(last.drift.Due())
+	switch {
+	case wanted == nil && last.attempted == "" && len(last.inventory) == 0:
+		return copied{}, nil // it is none that was ever copied
+	case last.attempted != wanted.digest():
+		last.drift = reconcile.DriftConflict{}
+	case !last.failed() && !last.result.Unseen && c.settled(name):
+		return last, nil
+	case pause > 0:
+		return last, reconcile.Waiting(v1alpha1.CopyFailedReason, pause, "another field manager keeps changing a copy; corrections back off")
+	}
+	got := c.deliver(ctx, name, last, wanted)
+	switch {
+	case got.result.Err != nil:
+		return got, got.result.Err
+	case got.refused():
+		return got, errRefused
+	case got.failed():
+		return got, reconcile.Waiting(v1alpha1.CopyFailedReason, 0, "%w", errRefused)
+	case got.result.Unseen:
+		c.AddAfter(name, maxBackoff)
+	case wanted == nil && len(got.inventory) == 0:
+		c.applier.Forget(c.r.owner(name))
+		return copied{}, nil
+	}
+	return got, nil
 }

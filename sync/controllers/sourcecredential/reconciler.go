@@ -37,12 +37,11 @@ type Reconciler struct {
 	// metadata has that of the hub's Secrets.
 	metadata cache.Cache
 	waker    *reconcile.Waker[ctrl.Request]
-	// kernel says when what failed is tried again.
+	// kernel says when what others keep changing is corrected.
 	kernel *reconcile.Kernel
-	// seeds has the lane of each seed.
-	seeds cluster.Engaged[types.NamespacedName, *lane]
-	// local is the lane of the hub itself.
-	local *lane
+	// seeds keep the copies in each seed, and local those in the hub itself.
+	seeds cluster.Engaged[types.NamespacedName, *copier]
+	local *copier
 }
 
 // Back-off of a copy that fails for a reason that no event will resolve.
@@ -51,7 +50,7 @@ const (
 	maxBackoff = 5 * time.Minute
 )
 
-// Reconcile writes what the lanes have to say about a KubernetesCluster to its status.
+// Reconcile writes what became of the copies for a KubernetesCluster to its status.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	kc := &v1alpha1.KubernetesCluster{}
 	if err := r.Client.Get(ctx, req.NamespacedName, kc); err != nil {
@@ -62,7 +61,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	found := r.judge(kc)
 	if found.pending {
-		return ctrl.Result{}, nil // the lane wakes it
+		return ctrl.Result{}, nil // its copies wake it
 	}
 	err := reconcile.WriteConditions(ctx, r.Client, kc, func() {
 		if found.status == "" {

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -22,10 +21,6 @@ import (
 	"waybill.dev/waybill/sync/content"
 	"waybill.dev/waybill/sync/manifest"
 )
-
-// errLeaving means that a seed is about to be let go: the controller that does that also deletes the
-// copies.
-var errLeaving = errors.New("the KubernetesCluster is being deleted")
 
 // wanted is what should be copied of a Secret, and to which namespaces. Nil stands for none.
 type wanted struct {
@@ -75,17 +70,13 @@ func (w *wanted) objects() []manifest.Object {
 	return made
 }
 
-// wanted returns what should be copied to where a lane leads, by name.
-func (r *Reconciler) wanted(ctx context.Context, l *lane) (map[string]*wanted, error) {
-	if l.isHub() {
+// wanted returns what should be copied to one API server, by name.
+func (r *Reconciler) wanted(ctx context.Context, c *copier) (map[string]*wanted, error) {
+	if c.isHub() {
 		return r.wantedHere(ctx)
 	}
 	kc := &v1alpha1.KubernetesCluster{}
-	err := r.Client.Get(ctx, l.seed, kc)
-	if apierrors.IsNotFound(err) || err == nil && !kc.DeletionTimestamp.IsZero() {
-		return nil, errLeaving
-	}
-	if err != nil {
+	if err := r.Client.Get(ctx, c.seed, kc); err != nil {
 		return nil, fmt.Errorf("get cluster: %w", err)
 	}
 	if !r.isSeed(kc) {

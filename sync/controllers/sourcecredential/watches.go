@@ -24,8 +24,8 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// workers is how many statuses are written at a time.
-const workers = 2
+// parallelStatuses is how many statuses are written at a time.
+const parallelStatuses = 2
 
 // SetupWithManager adds the controller to a manager. It must be called before the registry engages any
 // cluster.
@@ -33,30 +33,30 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.metadata = mgr.GetCache()
 	r.waker = &reconcile.Waker[ctrl.Request]{}
 	r.kernel = reconcile.NewKernel(minBackoff, maxBackoff)
-	r.local = newLane(ctx, r, r.Clusters.Local(), types.NamespacedName{})
+	r.local = newCopier(ctx, r, r.Clusters.Local(), types.NamespacedName{})
 	// The leader alone writes, and caches are filled when it starts.
-	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { r.local.run(ctx); return nil })); err != nil {
+	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { r.local.Run(ctx); return nil })); err != nil {
 		return err
 	}
 	r.Clusters.OnEngage(r.engage)
 	r.Clusters.Subscribe(func(key types.NamespacedName, reachable bool) {
-		if l := r.seeds.Get(key); l != nil && reachable {
-			l.again()
+		if c := r.seeds.Get(key); c != nil && reachable {
+			c.again()
 		}
 		r.wake(key)
 	})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("sourcecredential").
 		For(&v1alpha1.KubernetesCluster{}, builder.WithPredicates(written())).
-		Watches(&v1alpha1.KubernetesCluster{}, r.lanesOf(), builder.WithPredicates(needsChanged())).
-		Watches(&v1alpha1.ApplicationDefinition{}, r.lanesOf(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.KubernetesCluster{}, r.needs(), builder.WithPredicates(needsChanged())).
+		Watches(&v1alpha1.ApplicationDefinition{}, r.needs(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesMetadata(content.Metadata(content.Secret), r.secrets()).
 		WatchesRawSource(r.waker.Source()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: reconcile.NewLimiter()}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: parallelStatuses, RateLimiter: reconcile.NewLimiter()}).
 		Complete(reconcile.Quiet(r))
 }
 
-// engage starts the lane of a seed; it ends when the seed is disengaged. The hub gets no copies of its own
+// engage starts to copy to a seed; that ends when the seed is disengaged. The hub gets no copies of its own
 // Secrets, no matter how it is reached, and a user cluster gets none at all.
 func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 	kc := &v1alpha1.KubernetesCluster{}
@@ -67,9 +67,9 @@ func (r *Reconciler) engage(ctx context.Context, c *cluster.Cluster) error {
 		r.wake(c.Name())
 		return nil
 	}
-	l := newLane(ctx, r, c, c.Name())
-	r.seeds.Put(ctx, c.Name(), l)
-	go l.run(ctx)
+	made := newCopier(ctx, r, c, c.Name())
+	r.seeds.Put(ctx, c.Name(), made)
+	go made.Run(ctx)
 	return nil
 }
 
@@ -77,18 +77,15 @@ func (r *Reconciler) wake(key types.NamespacedName) {
 	r.waker.Wake(ctrl.Request{NamespacedName: key})
 }
 
-// lanes returns every lane.
-func (r *Reconciler) lanes() []*lane { return append(r.seeds.All(), r.local) }
-
-// secrets makes the lanes look when a Secret of the system namespace has changed, and when one is gone that
+// secrets has copies looked at when a Secret of the system namespace has changed, and when one is gone that
 // was in the way of a copy.
 func (r *Reconciler) secrets() handler.EventHandler {
 	look := func(o client.Object) {
 		if o.GetNamespace() != r.SystemNamespace {
 			return
 		}
-		for _, l := range r.lanes() {
-			l.look()
+		for _, c := range append(r.seeds.All(), r.local) {
+			c.Add(all)
 		}
 	}
 	return eventHandler{
@@ -96,30 +93,29 @@ func (r *Reconciler) secrets() handler.EventHandler {
 		gone: func(o client.Object) {
 			look(o)
 			if r.ToNamespaces && o.GetNamespace() != r.SystemNamespace {
-				r.local.retry(o.GetName())
+				r.local.Add(o.GetName())
 			}
 		},
 	}.funcs()
 }
 
-// lanesOf makes the lanes look where what they should have may have changed: that of a seed, or else that of
-// the hub.
-func (r *Reconciler) lanesOf() handler.EventHandler {
+// needs has what should be copied found out again where it may have changed: in a seed, or else in the hub.
+func (r *Reconciler) needs() handler.EventHandler {
 	look := func(o client.Object) {
 		if kc, ok := o.(*v1alpha1.KubernetesCluster); ok && kc.IsSeed() {
-			if l := r.seeds.Get(client.ObjectKeyFromObject(kc)); l != nil {
-				l.again()
+			if c := r.seeds.Get(client.ObjectKeyFromObject(kc)); c != nil {
+				c.again()
 			}
 			return
 		}
 		if r.ToNamespaces {
-			r.local.look()
+			r.local.Add(all)
 		}
 	}
 	return eventHandler{changed: look, gone: look}.funcs()
 }
 
-// eventHandler enqueues nothing: lanes wake what they have something to say about.
+// eventHandler enqueues nothing: copies wake whom there is something to say about.
 type eventHandler struct{ changed, gone func(client.Object) }
 
 func (h eventHandler) funcs() handler.EventHandler {
