@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -19,16 +19,26 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/keyed"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/watch"
+	"waybill.dev/waybill/sync/workers"
 )
 
-// lane provides for one cluster. All requests to the cluster are made by its goroutine and those that it
-// starts, so that no other cluster waits for it.
-type lane struct {
+// minBackoff and maxBackoff bound the delay after a look that failed as a whole, which doubles.
+const (
+	minBackoff = time.Second
+	maxBackoff = 5 * time.Minute
+)
+
+// all is the one key of a cluster: everything that it is to be provided with is looked at together.
+type all struct{}
+
+// provided is a cluster that is provided for. Its pool has one worker, which works on all there is.
+type provided struct {
 	p       *Provider
 	cluster *cluster.Cluster
-	wake    chan struct{} // holds one
+	*workers.Pool[all, *Report]
 
 	// taken is what was recorded, or is to be, of the list in the ConfigMap: the cache may be behind.
 	taken *v1alpha1.TakenInstallations
@@ -40,12 +50,10 @@ type lane struct {
 	marked map[string]types.UID
 	// written has what was written of each definition that is enforced.
 	written map[string]written
-	fights  map[string]*reconcile.Fight
+	drift   map[string]*reconcile.DriftConflict
 
-	mu       sync.Mutex
-	attempts map[string]*attempt
-	report   *Report
-	going    bool // the cluster is to be let go
+	attempts keyed.Map[string, attempt]
+	going    atomic.Bool // the cluster is to be let go
 }
 
 // attempt is what was tried last, and failed.
@@ -53,8 +61,8 @@ type attempt struct {
 	input string
 	err   error
 	retry reconcile.Retry
-	// used marks what was asked for since the pass began.
-	used bool
+	// asked is when the last look began in which it was asked for.
+	asked time.Time
 }
 
 // scope is what the steps of one pass share.
@@ -66,93 +74,46 @@ type scope struct {
 	report *Report
 }
 
-func newLane(p *Provider, c *cluster.Cluster) *lane {
-	return &lane{
-		p: p, cluster: c, wake: make(chan struct{}, 1),
-		made: map[string]types.UID{}, marked: map[string]types.UID{}, written: map[string]written{}, fights: map[string]*reconcile.Fight{},
-		attempts: map[string]*attempt{},
+func newProvided(p *Provider, of *cluster.Cluster) *provided {
+	c := &provided{
+		p: p, cluster: of,
+		made: map[string]types.UID{}, marked: map[string]types.UID{}, written: map[string]written{}, drift: map[string]*reconcile.DriftConflict{},
+	}
+	c.Pool = workers.New(of, workers.Options[all, *Report]{
+		Name: "provide", MinBackoff: minBackoff, MaxBackoff: maxBackoff,
+		Learn:   func(ctx context.Context) (map[all]*Report, error) { return map[all]*Report{{}: nil}, c.watch(ctx) },
+		Work:    func(ctx context.Context, _ all) (*Report, error) { return c.work(ctx) },
+		Changed: func(all) { p.Wake(of.Name()) },
+	})
+	return c
+}
+
+func (c *provided) look() { c.Add(all{}) }
+
+func (c *provided) withdraw() {
+	if c.going.CompareAndSwap(false, true) {
+		c.look()
 	}
 }
 
-func (l *lane) look() {
-	select {
-	case l.wake <- struct{}{}:
-	default: // it is awake
-	}
-}
+// last returns what was found last; nil if nothing was yet.
+func (c *provided) last() *Report { return c.Result(all{}).Value }
 
-func (l *lane) withdraw() {
-	l.mu.Lock()
-	begun := !l.going
-	l.going = true
-	l.mu.Unlock()
-	if begun {
-		l.look()
-	}
-}
-
-func (l *lane) last() *Report {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.report
-}
-
-// run provides for the cluster until ctx ends.
-func (l *lane) run(ctx context.Context) {
-	if !l.begin(ctx) {
-		return
-	}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-l.wake:
-		case <-timer.C:
-		}
-		next, err := l.pass(ctx)
-		if err != nil && ctx.Err() == nil {
-			ctrl.Log.WithName("provide").Error(err, "look at what the cluster is provided with, will try again", "cluster", l.cluster.Name())
-			next = l.p.Backoff(1)
-		}
-		timer.Stop()
-		if next > 0 {
-			timer.Reset(next)
-		}
-	}
-}
-
-// begin watches the installations of the cluster, and returns once they are known; false if ctx has ended.
-func (l *lane) begin(ctx context.Context) bool {
-	for failures := 1; ctx.Err() == nil; failures++ {
-		err := l.watch(ctx)
-		if err == nil {
-			return true
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(l.p.Backoff(failures)):
-		}
-	}
-	return false
-}
-
-func (l *lane) watch(ctx context.Context) error {
-	informer, err := l.cluster.Cache().GetInformer(ctx, &v1alpha1.ApplicationInstallation{}, cache.BlockUntilSynced(false))
+func (c *provided) watch(ctx context.Context) error {
+	informer, err := c.cluster.Cache().GetInformer(ctx, &v1alpha1.ApplicationInstallation{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch installations: %w", err)
 	}
 	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) { l.changed(o.(client.Object)) },
+		AddFunc: func(o any) { c.changed(o.(client.Object)) },
 		UpdateFunc: func(was, is any) {
 			if was.(client.Object).GetGeneration() != is.(client.Object).GetGeneration() || !apiequality.Semantic.DeepEqual(was.(client.Object).GetLabels(), is.(client.Object).GetLabels()) {
-				l.changed(is.(client.Object))
+				c.changed(is.(client.Object))
 			}
 		},
 		DeleteFunc: func(o any) {
 			if watch.Deleted(o) != nil {
-				l.look() // what was asked for may have waited for that
+				c.look() // what was asked for may have waited for that
 			}
 		},
 	})
@@ -167,49 +128,50 @@ func (l *lane) watch(ctx context.Context) error {
 }
 
 // changed looks when an installation changes that may have to be put right, or was just created.
-func (l *lane) changed(o client.Object) {
-	if o.GetNamespace() == l.p.SystemNamespace || l.waits(o.GetNamespace()+"/"+o.GetName()) {
-		l.look()
+func (c *provided) changed(o client.Object) {
+	if o.GetNamespace() == c.p.SystemNamespace || c.waits(o.GetNamespace()+"/"+o.GetName()) {
+		c.look()
 	}
 }
 
-func (l *lane) waits(name string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.attempts[requestKey(name)] != nil
+func (c *provided) waits(name string) bool {
+	_, waits := c.attempts.Lookup(requestKey(name))
+	return waits
 }
 
-// pass brings the cluster to what is wanted, and returns the time until it has to look again; zero for none.
-func (l *lane) pass(ctx context.Context) (time.Duration, error) {
+// work brings the cluster to what is wanted, and says when it has to be looked at again.
+func (c *provided) work(ctx context.Context) (*Report, error) {
 	kc := &v1alpha1.KubernetesCluster{}
-	err := l.p.Hub.Get(ctx, l.cluster.Name(), kc, client.UnsafeDisableDeepCopy)
+	err := c.p.Hub.Get(ctx, c.cluster.Name(), kc, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
-		return 0, nil
+		return c.last(), nil
 	}
 	if err != nil {
-		return 0, err
+		return c.last(), err
 	}
 	s := &scope{kc: kc, began: time.Now(), report: &Report{}}
 	switch {
 	case !kc.DeletionTimestamp.IsZero():
-		return l.leave(ctx, s)
-	case l.cluster.Reachable() != nil:
-		return 0, nil // it is back with an event
+		return c.last(), c.leave(ctx, s)
+	case c.cluster.Reachable() != nil:
+		return c.last(), nil // it is back with an event
 	}
-	if err := l.p.Usable(l.cluster.Name()); err != nil {
+	if err := c.p.Usable(c.cluster.Name()); err != nil {
 		s.report.Waiting = err.Error()
-		l.tell(s.report)
-		return 0, nil
+		return s.report, nil
 	}
 	if s.report.Held = agentPending(kc); s.report.Held == "" {
-		l.request(ctx, s)
+		c.request(ctx, s)
 	}
-	s.report.Asked = l.asked
-	if err := l.provide(ctx, s); err != nil {
-		return 0, err
+	s.report.Asked = c.asked
+	if err := c.provide(ctx, s); err != nil {
+		if ctx.Err() == nil {
+			ctrl.Log.WithName("provide").Error(err, "look at what the cluster is provided with, will try again", "cluster", c.cluster.Name())
+		}
+		return c.last(), err
 	}
-	l.tell(s.report)
-	return l.next(s), nil
+	c.next(s)
+	return s.report, nil
 }
 
 // agentPending returns what is waited for where the hub installs Waybill's own share of the cluster: admission
@@ -225,61 +187,42 @@ func agentPending(kc *v1alpha1.KubernetesCluster) string {
 	return "the condition " + v1alpha1.AgentReadyCondition + " is not True yet"
 }
 
-// tell keeps the report, and wakes the KubernetesCluster if it says something new.
-func (l *lane) tell(report *Report) {
-	l.mu.Lock()
-	same := l.report != nil && apiequality.Semantic.DeepEqual(l.report, report)
-	l.report = report
-	l.mu.Unlock()
-	if !same {
-		l.p.Wake(l.cluster.Name())
-	}
-}
-
 // try calls f unless it failed for the same input a moment ago. The error of then stands until it is due again.
-func (l *lane) try(s *scope, key, input string, f func() error) error {
-	l.mu.Lock()
-	a := l.attempts[key]
-	if a == nil || a.input != input {
-		a = &attempt{input: input}
-		l.attempts[key] = a
+func (c *provided) try(s *scope, key, input string, f func() error) error {
+	a := c.attempts.Get(key)
+	if a.input != input {
+		a = attempt{input: input}
 	}
-	a.used = true
-	wait := a.err != nil && !a.retry.Due(s.began)
-	l.mu.Unlock()
-	if wait {
+	a.asked = s.began
+	c.attempts.Put(key, a)
+	if a.err != nil && !a.retry.Due(s.began) {
 		return a.err
 	}
 	err := f()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	a.err = err
-	switch {
+	switch a.err = err; {
 	case err == nil:
-		delete(l.attempts, key)
+		c.attempts.Drop(key)
+		return nil
 	case errors.Is(err, cluster.ErrUnreachable), errors.Is(err, cluster.ErrNotEngaged):
 		a.err = nil // an event says when it is back
 	default:
-		a.retry.Failed(l.p.Backoff)
+		a.retry.Failed(c.p.Backoff)
 	}
+	c.attempts.Put(key, a)
 	return err
 }
 
-// next forgets what is not asked for any more, and returns the time until something is due.
-func (l *lane) next(s *scope) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// next forgets what is not asked for any more, and has the cluster looked at when something is due.
+func (c *provided) next(s *scope) {
+	c.attempts.DropFunc(func(_ string, a attempt) bool { return !a.asked.Equal(s.began) })
 	var due []time.Time
-	for key, a := range l.attempts {
-		if !a.used {
-			delete(l.attempts, key)
-			continue
-		}
-		a.used = false
+	for _, a := range c.attempts.All() {
 		due = append(due, a.retry.At)
 	}
-	for _, f := range l.fights {
-		due = append(due, f.Due())
+	for _, conflict := range c.drift {
+		due = append(due, conflict.Due())
 	}
-	return reconcile.UntilNext(s.began, due...)
+	if after := reconcile.UntilNext(s.began, due...); after > 0 {
+		c.AddAfter(all{}, after)
+	}
 }

@@ -36,12 +36,12 @@ var (
 )
 
 // provide brings the installations of definitions with default or enforced to what is wanted.
-func (l *lane) provide(ctx context.Context, s *scope) error {
+func (c *provided) provide(ctx context.Context, s *scope) error {
 	definitions := &v1alpha1.ApplicationDefinitionList{}
-	if err := l.p.Hub.List(ctx, definitions, client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.p.Hub.List(ctx, definitions, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list definitions: %w", err)
 	}
-	live, err := l.provided(ctx)
+	live, err := c.installations(ctx)
 	if err != nil {
 		return err
 	}
@@ -60,21 +60,21 @@ func (l *lane) provide(ctx context.Context, s *scope) error {
 		if mode == "" && !recorded && live[d.Name] == nil {
 			continue
 		}
-		settled := recorded && record.Problem == "" || l.made[d.Name] == d.UID
+		settled := recorded && record.Problem == "" || c.made[d.Name] == d.UID
 		if mode != "" && !recorded && len(s.report.Provided) >= v1alpha1.MaxProvidedDefinitions {
 			s.report.Overflow = errFull.Error()
 			continue
 		}
-		problem := l.settle(ctx, s, d, decide(l.observe(d, mode, settled, live[d.Name])))
+		problem := c.settle(ctx, s, d, decide(c.observe(d, mode, settled, live[d.Name])))
 		if mode == "" && !recorded {
 			continue
 		}
 		s.report.Provided = append(s.report.Provided, v1alpha1.ProvidedDefinition{Name: d.Name, UID: d.UID, Problem: text(problem)})
 		if mode == v1alpha1.ProvidedByDefault && problem == nil {
-			l.made[d.Name] = d.UID
+			c.made[d.Name] = d.UID
 		}
 	}
-	return l.release(ctx, s, live, exist)
+	return c.release(ctx, s, live, exist)
 }
 
 func text(err error) string {
@@ -98,10 +98,10 @@ func modeOf(d *v1alpha1.ApplicationDefinition, kc *v1alpha1.KubernetesCluster) s
 	return ""
 }
 
-// provided returns the installations of the system namespace by name, from a cache.
-func (l *lane) provided(ctx context.Context) (map[string]*v1alpha1.ApplicationInstallation, error) {
+// installations returns those of the system namespace by name, from a cache.
+func (c *provided) installations(ctx context.Context) (map[string]*v1alpha1.ApplicationInstallation, error) {
 	list := &v1alpha1.ApplicationInstallationList{}
-	if err := l.cluster.Client().List(ctx, list, client.InNamespace(l.p.SystemNamespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := c.cluster.Client().List(ctx, list, client.InNamespace(c.p.SystemNamespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list installations: %w", err)
 	}
 	byName := make(map[string]*v1alpha1.ApplicationInstallation, len(list.Items))
@@ -112,17 +112,17 @@ func (l *lane) provided(ctx context.Context) (map[string]*v1alpha1.ApplicationIn
 }
 
 // release frees what was enforced of definitions that do not exist any more.
-func (l *lane) release(ctx context.Context, s *scope, live map[string]*v1alpha1.ApplicationInstallation, exist map[string]bool) error {
+func (c *provided) release(ctx context.Context, s *scope, live map[string]*v1alpha1.ApplicationInstallation, exist map[string]bool) error {
 	for name, inst := range live {
 		if !exist[name] && inst.Labels[v1alpha1.ProvidedLabel] == v1alpha1.ProvidedEnforced && inst.DeletionTimestamp.IsZero() {
-			if err := l.try(s, "release/"+name, inst.ResourceVersion, func() error { return l.free(ctx, inst) }); err != nil {
+			if err := c.try(s, "release/"+name, inst.ResourceVersion, func() error { return c.free(ctx, inst) }); err != nil {
 				return fmt.Errorf("free installation %s: %w", name, err)
 			}
 		}
 	}
-	for name := range l.made {
+	for name := range c.made {
 		if !exist[name] {
-			delete(l.made, name)
+			delete(c.made, name)
 		}
 	}
 	return nil
@@ -162,16 +162,16 @@ type observed struct {
 
 // observe returns what is known of the installation of a definition. One that was seen with our mark is ours,
 // also if somebody has removed the mark since.
-func (l *lane) observe(d *v1alpha1.ApplicationDefinition, mode string, settled bool, live *v1alpha1.ApplicationInstallation) observed {
+func (c *provided) observe(d *v1alpha1.ApplicationDefinition, mode string, settled bool, live *v1alpha1.ApplicationInstallation) observed {
 	o := observed{mode: mode, settled: settled, live: live}
 	if live == nil {
-		delete(l.marked, d.Name)
+		delete(c.marked, d.Name)
 		return o
 	}
 	if live.Labels[v1alpha1.ProvidedLabel] != "" {
-		l.marked[d.Name] = live.UID
+		c.marked[d.Name] = live.UID
 	}
-	o.ours, o.same = l.marked[d.Name] == live.UID, l.same(d, live)
+	o.ours, o.same = c.marked[d.Name] == live.UID, c.same(d, live)
 	return o
 }
 
@@ -203,25 +203,25 @@ func decide(o observed) action {
 }
 
 // settle does what was decided about the installation of a definition.
-func (l *lane) settle(ctx context.Context, s *scope, d *v1alpha1.ApplicationDefinition, what action) error {
+func (c *provided) settle(ctx context.Context, s *scope, d *v1alpha1.ApplicationDefinition, what action) error {
 	key, input := "definition/"+d.Name, fmt.Sprintf("%s/%d/%d", d.UID, d.Generation, what)
-	wanted := l.wanted(d)
+	wanted := c.wanted(d)
 	switch what {
 	case create, put:
 		if version := wanted.Spec.ApplicationRef.Version; d.GetVersion(version) == nil {
 			return fmt.Errorf("there is no version to install: every version is deprecated, and defaultVersion is not set")
 		}
-		if l.fought(d.Name, s.began) {
+		if c.paused(d.Name, s.began) {
 			return errContested
 		}
-		return l.try(s, key, input, func() error { return l.write(ctx, d, wanted, what) })
+		return c.try(s, key, input, func() error { return c.write(ctx, d, wanted, what) })
 	case free:
-		return l.try(s, key, input, func() error {
-			live, err := l.read(ctx, d.Name)
+		return c.try(s, key, input, func() error {
+			live, err := c.read(ctx, d.Name)
 			if err != nil || live == nil {
 				return err
 			}
-			return l.free(ctx, live)
+			return c.free(ctx, live)
 		})
 	case yield:
 		return errForeign
@@ -231,14 +231,14 @@ func (l *lane) settle(ctx context.Context, s *scope, d *v1alpha1.ApplicationDefi
 	return nil
 }
 
-// fought reports whether the installation was put right so often that it has to wait.
-func (l *lane) fought(name string, now time.Time) bool {
-	f := l.fights[name]
-	return f != nil && f.Due().After(now)
+// paused reports whether the installation was put right so often that it has to wait.
+func (c *provided) paused(name string, now time.Time) bool {
+	conflict := c.drift[name]
+	return conflict != nil && conflict.Due().After(now)
 }
 
 // wanted returns the installation of a definition with default or enforced.
-func (l *lane) wanted(d *v1alpha1.ApplicationDefinition) *v1alpha1.ApplicationInstallation {
+func (c *provided) wanted(d *v1alpha1.ApplicationDefinition) *v1alpha1.ApplicationInstallation {
 	mode := v1alpha1.ProvidedByDefault
 	if d.Spec.Enforced {
 		mode = v1alpha1.ProvidedEnforced
@@ -249,7 +249,7 @@ func (l *lane) wanted(d *v1alpha1.ApplicationDefinition) *v1alpha1.ApplicationIn
 	}
 	return &v1alpha1.ApplicationInstallation{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: l.p.SystemNamespace, Name: d.Name, Labels: map[string]string{v1alpha1.ProvidedLabel: mode},
+			Namespace: c.p.SystemNamespace, Name: d.Name, Labels: map[string]string{v1alpha1.ProvidedLabel: mode},
 		},
 		Spec: v1alpha1.ApplicationInstallationSpec{
 			ApplicationRef: v1alpha1.ApplicationReference{Name: d.Name, Version: validation.ProvidedVersion(d)},
@@ -277,17 +277,17 @@ func hashOf(spec *v1alpha1.ApplicationInstallationSpec) string {
 
 // same reports whether an installation is as its definition, which is enforced, wants it. The namespace that
 // it goes to cannot be changed, so that of a definition counts only while there is no installation.
-func (l *lane) same(d *v1alpha1.ApplicationDefinition, live *v1alpha1.ApplicationInstallation) bool {
+func (c *provided) same(d *v1alpha1.ApplicationDefinition, live *v1alpha1.ApplicationInstallation) bool {
 	if live == nil || live.Labels[v1alpha1.ProvidedLabel] != v1alpha1.ProvidedEnforced {
 		return false
 	}
-	spec := l.specFor(d, live)
-	last := l.written[d.Name]
+	spec := c.specFor(d, live)
+	last := c.written[d.Name]
 	return last.uid == live.UID && last.generation == live.Generation && last.hash == hashOf(spec) || apiequality.Semantic.DeepEqual(&live.Spec, spec)
 }
 
-func (l *lane) specFor(d *v1alpha1.ApplicationDefinition, live *v1alpha1.ApplicationInstallation) *v1alpha1.ApplicationInstallationSpec {
-	spec := &l.wanted(d).Spec
+func (c *provided) specFor(d *v1alpha1.ApplicationDefinition, live *v1alpha1.ApplicationInstallation) *v1alpha1.ApplicationInstallationSpec {
+	spec := &c.wanted(d).Spec
 	if at := live.Spec.Namespace; at != nil && at.Name != spec.Namespace.Name {
 		spec.Namespace = at.DeepCopy()
 	}
@@ -295,9 +295,9 @@ func (l *lane) specFor(d *v1alpha1.ApplicationDefinition, live *v1alpha1.Applica
 }
 
 // read returns the installation of a definition, from a cache; nil if there is none.
-func (l *lane) read(ctx context.Context, name string) (*v1alpha1.ApplicationInstallation, error) {
+func (c *provided) read(ctx context.Context, name string) (*v1alpha1.ApplicationInstallation, error) {
 	live := &v1alpha1.ApplicationInstallation{}
-	err := l.cluster.Client().Get(ctx, client.ObjectKey{Namespace: l.p.SystemNamespace, Name: name}, live)
+	err := c.cluster.Client().Get(ctx, client.ObjectKey{Namespace: c.p.SystemNamespace, Name: name}, live)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
@@ -308,9 +308,9 @@ func (l *lane) read(ctx context.Context, name string) (*v1alpha1.ApplicationInst
 }
 
 // write creates the installation of a definition, or puts it right.
-func (l *lane) write(ctx context.Context, d *v1alpha1.ApplicationDefinition, wanted *v1alpha1.ApplicationInstallation, what action) error {
+func (c *provided) write(ctx context.Context, d *v1alpha1.ApplicationDefinition, wanted *v1alpha1.ApplicationInstallation, what action) error {
 	if what == create {
-		err := l.create(ctx, wanted)
+		err := c.create(ctx, wanted)
 		if apierrors.IsAlreadyExists(err) {
 			return nil // whose it is is decided when the watch shows it
 		}
@@ -318,59 +318,57 @@ func (l *lane) write(ctx context.Context, d *v1alpha1.ApplicationDefinition, wan
 			return err
 		}
 		if d.Spec.Enforced {
-			l.corrected(d.Name)
+			c.corrected(d.Name)
 		}
 		return nil
 	}
-	live, err := l.read(ctx, d.Name)
-	if err != nil || live == nil || l.marked[d.Name] != live.UID {
+	live, err := c.read(ctx, d.Name)
+	if err != nil || live == nil || c.marked[d.Name] != live.UID {
 		return err // an event follows
 	}
-	spec := l.specFor(d, live)
+	spec := c.specFor(d, live)
 	live.Spec = *spec.DeepCopy()
 	metav1.SetMetaDataLabel(&live.ObjectMeta, v1alpha1.ProvidedLabel, v1alpha1.ProvidedEnforced)
-	if err := l.cluster.Client().Update(ctx, live, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
+	if err := c.cluster.Client().Update(ctx, live, client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 		return err
 	}
-	l.written[d.Name] = written{uid: live.UID, generation: live.Generation, hash: hashOf(spec)}
-	l.corrected(d.Name)
+	c.written[d.Name] = written{uid: live.UID, generation: live.Generation, hash: hashOf(spec)}
+	c.corrected(d.Name)
 	return nil
 }
 
-func (l *lane) corrected(name string) {
-	if l.fights[name] == nil {
-		l.fights[name] = &reconcile.Fight{}
+func (c *provided) corrected(name string) {
+	if c.drift[name] == nil {
+		c.drift[name] = &reconcile.DriftConflict{}
 	}
-	l.fights[name].Corrected(time.Now(), l.p.Backoff)
+	c.drift[name].Corrected(time.Now(), c.p.Backoff)
 }
 
 // free lets an installation go that was enforced: it stays, and is the cluster's own from now on.
-func (l *lane) free(ctx context.Context, inst *v1alpha1.ApplicationInstallation) error {
+func (c *provided) free(ctx context.Context, inst *v1alpha1.ApplicationInstallation) error {
 	freed := inst.DeepCopy()
 	metav1.SetMetaDataLabel(&freed.ObjectMeta, v1alpha1.ProvidedLabel, v1alpha1.ProvidedByDefault)
-	return l.cluster.Client().Patch(ctx, freed, client.MergeFrom(inst), client.FieldOwner(v1alpha1.FieldManager))
+	return c.cluster.Client().Patch(ctx, freed, client.MergeFrom(inst), client.FieldOwner(v1alpha1.FieldManager))
 }
 
 // leave deletes what is enforced in a cluster that is to be let go, since nobody else may.
-func (l *lane) leave(ctx context.Context, s *scope) (time.Duration, error) {
-	l.mu.Lock()
-	going := l.going
-	l.mu.Unlock()
-	if !going || l.cluster.Reachable() != nil {
-		return 0, nil
+func (c *provided) leave(ctx context.Context, s *scope) error {
+	if !c.going.Load() || c.cluster.Reachable() != nil {
+		return nil
 	}
-	live, err := l.provided(ctx)
+	live, err := c.installations(ctx)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	for name, inst := range live {
 		if inst.Labels[v1alpha1.ProvidedLabel] != v1alpha1.ProvidedEnforced || !inst.DeletionTimestamp.IsZero() {
 			continue
 		}
-		err := l.cluster.Client().Delete(ctx, inst.DeepCopy(), client.Preconditions{UID: &inst.UID})
+		err := c.cluster.Client().Delete(ctx, inst.DeepCopy(), client.Preconditions{UID: &inst.UID})
 		if client.IgnoreNotFound(err) != nil {
-			return 0, fmt.Errorf("delete installation %s: %w", name, err)
+			return fmt.Errorf("delete installation %s: %w", name, err)
 		}
 	}
-	return l.next(s), nil
+	c.next(s)
+	return nil
 }

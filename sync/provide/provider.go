@@ -21,7 +21,7 @@ import (
 	"waybill.dev/waybill/sync/watch"
 )
 
-// Provider has the lanes of all engaged clusters. In a user cluster it has the rights of the cluster's
+// Provider provides for all engaged clusters. In a user cluster it has the rights of the cluster's
 // kubeconfig. All fields are required.
 type Provider struct {
 	// Hub reads KubernetesClusters and definitions from a cache.
@@ -39,13 +39,13 @@ type Provider struct {
 	// Backoff is the time after that many failures in a row.
 	Backoff func(failures int) time.Duration
 
-	lanes      cluster.Engaged[types.NamespacedName, *lane]
+	clusters   cluster.Engaged[types.NamespacedName, *provided]
 	configMaps sync.Once
 	hub        cache.Cache
 	ctx        context.Context // of the watches on the hub
 }
 
-// Setup watches the hub, and starts a lane for each cluster that is engaged from now on.
+// Setup watches the hub, and provides for each cluster that is engaged from now on.
 func (p *Provider) Setup(ctx context.Context, mgr ctrl.Manager) error {
 	p.ctx, p.hub = ctx, mgr.GetCache()
 	if err := p.watch(ctx, &v1alpha1.KubernetesCluster{}, clusterDiffers, func(o client.Object) { p.Look(client.ObjectKeyFromObject(o)) }); err != nil {
@@ -56,55 +56,56 @@ func (p *Provider) Setup(ctx context.Context, mgr ctrl.Manager) error {
 	}
 	p.Clusters.OnEngage(p.engage)
 	p.Clusters.Subscribe(func(key types.NamespacedName, reachable bool) {
-		if reachable {
-			p.Look(key)
+		if c := p.clusters.Get(key); c != nil && reachable {
+			c.Retry()
+			c.look()
 		}
 	})
 	return nil
 }
 
-// engage starts the lane of a cluster; it ends when the cluster is disengaged. A seed provides for its clusters
+// engage starts to provide for a cluster; that ends when the cluster is disengaged. A seed provides for its clusters
 // itself.
 func (p *Provider) engage(ctx context.Context, c *cluster.Cluster) error {
 	kc := &v1alpha1.KubernetesCluster{}
 	if err := p.Hub.Get(ctx, c.Name(), kc, client.UnsafeDisableDeepCopy); err != nil || kc.IsSeed() {
 		return client.IgnoreNotFound(err)
 	}
-	l := newLane(p, c)
-	p.lanes.Put(ctx, c.Name(), l)
-	go l.run(ctx)
+	made := newProvided(p, c)
+	p.clusters.Put(ctx, c.Name(), made)
+	go made.Run(ctx)
 	return nil
 }
 
-// Look makes the lane of a cluster, if there is one, look at everything again.
+// Look has everything in a cluster, if it is engaged, looked at again.
 func (p *Provider) Look(key types.NamespacedName) {
-	if l := p.lanes.Get(key); l != nil {
-		l.look()
+	if c := p.clusters.Get(key); c != nil {
+		c.look()
 	}
 }
 
-// Withdraw makes the lane of a cluster that is to be let go delete what is enforced there.
+// Withdraw deletes what is enforced in a cluster that is to be let go.
 func (p *Provider) Withdraw(key types.NamespacedName) {
-	if l := p.lanes.Get(key); l != nil {
-		l.withdraw()
+	if c := p.clusters.Get(key); c != nil {
+		c.withdraw()
 	}
 }
 
-// Report returns what the lane of a cluster has found; nil if it has not looked yet, or there is none.
+// Report returns what was found in a cluster; nil if it was not looked at yet.
 func (p *Provider) Report(key types.NamespacedName) *Report {
-	if l := p.lanes.Get(key); l != nil {
-		return l.last()
+	if c := p.clusters.Get(key); c != nil {
+		return c.last()
 	}
 	return nil
 }
 
 func (p *Provider) lookAll() {
-	for _, l := range p.lanes.All() {
-		l.look()
+	for _, c := range p.clusters.All() {
+		c.look()
 	}
 }
 
-// follow makes lanes look when a ConfigMap of the hub changes, from the first one on that a
+// follow has clusters looked at when a ConfigMap of the hub changes, from the first one on that a
 // KubernetesCluster names.
 func (p *Provider) follow() {
 	p.configMaps.Do(func() {
@@ -117,7 +118,7 @@ func (p *Provider) follow() {
 	})
 }
 
-// lookNaming makes the lanes look whose KubernetesCluster names a ConfigMap.
+// lookNaming has the clusters looked at whose KubernetesCluster names a ConfigMap.
 func (p *Provider) lookNaming(configMap client.Object) {
 	list := &v1alpha1.KubernetesClusterList{}
 	if err := p.Hub.List(p.ctx, list, client.InNamespace(configMap.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {

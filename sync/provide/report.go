@@ -13,15 +13,15 @@ import (
 // shown is how many installations or definitions a message names.
 const shown = 5
 
-// Report is what a lane has found and done. It does not change.
+// Report is what was found and done in a cluster. It does not change.
 type Report struct {
-	// Waiting is why nothing was created yet; empty if the lane has looked at everything.
+	// Waiting is why nothing was created yet; empty if everything was looked at.
 	Waiting string
 	// Held is why what is asked for was not created yet, though the rest was looked at.
 	Held string
 	// Invalid are the lists of installations that cannot be read, with the reason.
 	Invalid []string
-	// Asked is true once the lane has created what was asked for, or tried to.
+	// Asked is true once what was asked for was created, or that was tried.
 	Asked bool
 	// Failed are the installations that are asked for and could not be created, with the reason.
 	Failed []string

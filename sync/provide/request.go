@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// parallel is how many installations a lane creates at a time.
+	// parallel is how many installations are created at a time in a cluster.
 	parallel = 4
 	// maxProblem bounds what is repeated of why something could not be created.
 	maxProblem = 512
@@ -33,7 +33,7 @@ const (
 func requestKey(name string) string { return "request/" + name }
 
 // request creates what the KubernetesCluster asks for. What fails stays asked for.
-func (l *lane) request(ctx context.Context, s *scope) {
+func (c *provided) request(ctx context.Context, s *scope) {
 	if !s.kc.AsksForInstallations() {
 		return
 	}
@@ -41,20 +41,20 @@ func (l *lane) request(ctx context.Context, s *scope) {
 		entries, err := validation.InitialInstallations(text, validation.InitialInstallationsPath())
 		if err != nil {
 			s.report.invalid("annotation "+v1alpha1.InitialInstallationsAnnotation, err)
-		} else if left := l.createAll(ctx, s, entries); len(left) < len(entries) {
-			if err := l.try(s, "annotation", text, func() error { return l.shorten(ctx, s.kc, text, left) }); err != nil {
+		} else if left := c.createAll(ctx, s, entries); len(left) < len(entries) {
+			if err := c.try(s, "annotation", text, func() error { return c.shorten(ctx, s.kc, text, left) }); err != nil {
 				s.report.failed("annotation "+v1alpha1.InitialInstallationsAnnotation+" cannot be written", err)
 			}
 		}
 	}
-	if err := l.take(ctx, s); err != nil {
+	if err := c.take(ctx, s); err != nil {
 		s.report.invalid("spec.installationsFrom", err)
 	}
 }
 
 // shorten writes which entries of the annotation are left. If somebody else has changed it meanwhile, the
-// lane is about to look again.
-func (l *lane) shorten(ctx context.Context, kc *v1alpha1.KubernetesCluster, text string, left []validation.InitialInstallation) error {
+// cluster is about to be looked at again.
+func (c *provided) shorten(ctx context.Context, kc *v1alpha1.KubernetesCluster, text string, left []validation.InitialInstallation) error {
 	path := "/metadata/annotations/" + strings.ReplaceAll(v1alpha1.InitialInstallationsAnnotation, "/", "~1")
 	change := map[string]any{"op": "remove", "path": path}
 	if len(left) > 0 {
@@ -73,7 +73,7 @@ func (l *lane) shorten(ctx context.Context, kc *v1alpha1.KubernetesCluster, text
 		return err
 	}
 	written := &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: kc.Namespace, Name: kc.Name}}
-	err = l.p.Hub.Patch(ctx, written, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
+	err = c.p.Hub.Patch(ctx, written, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
 	if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -82,32 +82,32 @@ func (l *lane) shorten(ctx context.Context, kc *v1alpha1.KubernetesCluster, text
 
 // take carries out the list that spec.installationsFrom names, once: which installations it holds is
 // recorded before the first one is created, and only what is recorded is ever created.
-func (l *lane) take(ctx context.Context, s *scope) error {
+func (c *provided) take(ctx context.Context, s *scope) error {
 	from := s.kc.Spec.InstallationsFrom
 	if from == nil {
 		return nil
 	}
-	if l.taken == nil || l.taken.Name != from.Name || l.taken.Key != from.GetKey() {
-		l.taken = nil
+	if c.taken == nil || c.taken.Name != from.Name || c.taken.Key != from.GetKey() {
+		c.taken = nil
 		if s.kc.HasTaken() {
-			l.taken = s.kc.Status.InstallationsTaken.DeepCopy()
+			c.taken = s.kc.Status.InstallationsTaken.DeepCopy()
 		}
 	}
-	s.report.Taken = l.taken
-	if l.taken != nil && len(l.taken.Pending) == 0 {
+	s.report.Taken = c.taken
+	if c.taken != nil && len(c.taken.Pending) == 0 {
 		return nil
 	}
-	entries, err := l.listed(ctx, s)
+	entries, err := c.listed(ctx, s)
 	if err != nil {
 		return err
 	}
-	if l.taken == nil {
-		l.taken = &v1alpha1.TakenInstallations{Name: from.Name, Key: from.GetKey(), Pending: names(entries)}
+	if c.taken == nil {
+		c.taken = &v1alpha1.TakenInstallations{Name: from.Name, Key: from.GetKey(), Pending: names(entries)}
 	} else if s.kc.HasTaken() {
-		pending := slices.DeleteFunc(entries, func(e validation.InitialInstallation) bool { return !slices.Contains(l.taken.Pending, e.Name) })
-		l.taken = &v1alpha1.TakenInstallations{Name: from.Name, Key: from.GetKey(), Pending: names(l.createAll(ctx, s, pending))}
+		pending := slices.DeleteFunc(entries, func(e validation.InitialInstallation) bool { return !slices.Contains(c.taken.Pending, e.Name) })
+		c.taken = &v1alpha1.TakenInstallations{Name: from.Name, Key: from.GetKey(), Pending: names(c.createAll(ctx, s, pending))}
 	}
-	s.report.Taken = l.taken
+	s.report.Taken = c.taken
 	return nil
 }
 
@@ -120,12 +120,12 @@ func names(entries []validation.InitialInstallation) []string {
 }
 
 // listed returns the entries of the list in the ConfigMap.
-func (l *lane) listed(ctx context.Context, s *scope) ([]validation.InitialInstallation, error) {
+func (c *provided) listed(ctx context.Context, s *scope) ([]validation.InitialInstallation, error) {
 	from, namespace := s.kc.Spec.InstallationsFrom, s.kc.Namespace
-	l.p.follow()
+	c.p.follow()
 	var found *content.Content
-	err := l.try(s, "list", from.Name, func() (err error) {
-		found, err = l.p.ConfigMaps.Get(ctx, content.ConfigMap, types.NamespacedName{Namespace: namespace, Name: from.Name})
+	err := c.try(s, "list", from.Name, func() (err error) {
+		found, err = c.p.ConfigMaps.Get(ctx, content.ConfigMap, types.NamespacedName{Namespace: namespace, Name: from.Name})
 		return client.IgnoreNotFound(err)
 	})
 	switch {
@@ -149,18 +149,18 @@ func (l *lane) listed(ctx context.Context, s *scope) ([]validation.InitialInstal
 
 // createAll creates the installations, and returns those that do not exist yet. Each is tried, whatever
 // comes of the others.
-func (l *lane) createAll(ctx context.Context, s *scope, entries []validation.InitialInstallation) []validation.InitialInstallation {
+func (c *provided) createAll(ctx context.Context, s *scope, entries []validation.InitialInstallation) []validation.InitialInstallation {
 	failures := make([]error, len(entries))
 	group := errgroup.Group{}
 	group.SetLimit(parallel)
 	for i := range entries {
 		group.Go(func() error {
-			failures[i] = l.ensure(ctx, s, &entries[i])
+			failures[i] = c.ensure(ctx, s, &entries[i])
 			return nil
 		})
 	}
 	_ = group.Wait() // failures has them
-	l.asked = l.asked || len(entries) > 0
+	c.asked = c.asked || len(entries) > 0
 	var left []validation.InitialInstallation
 	for i, err := range failures {
 		if err != nil {
@@ -175,12 +175,12 @@ func (l *lane) createAll(ctx context.Context, s *scope, entries []validation.Ini
 var errBeingDeleted = errors.New("an installation of that name is being deleted")
 
 // ensure creates an installation unless it exists. One that exists is left as it is.
-func (l *lane) ensure(ctx context.Context, s *scope, entry *validation.InitialInstallation) error {
+func (c *provided) ensure(ctx context.Context, s *scope, entry *validation.InitialInstallation) error {
 	if len(entry.Errors) > 0 {
 		return entry.Errors.ToAggregate()
 	}
 	live := &v1alpha1.ApplicationInstallation{}
-	err := l.cluster.Client().Get(ctx, client.ObjectKeyFromObject(entry.Object), live)
+	err := c.cluster.Client().Get(ctx, client.ObjectKeyFromObject(entry.Object), live)
 	wanted := entry.Object.Spec.ApplicationRef
 	switch {
 	case client.IgnoreNotFound(err) != nil:
@@ -193,7 +193,7 @@ func (l *lane) ensure(ctx context.Context, s *scope, entry *validation.InitialIn
 	default:
 		return nil
 	}
-	definition, err := l.definition(ctx, wanted.Name)
+	definition, err := c.definition(ctx, wanted.Name)
 	if err != nil {
 		return err
 	}
@@ -201,14 +201,14 @@ func (l *lane) ensure(ctx context.Context, s *scope, entry *validation.InitialIn
 		return err
 	}
 	sum := sha256.Sum256(entry.Raw)
-	return l.try(s, requestKey(entry.Name), hex.EncodeToString(sum[:]), func() error { return l.create(ctx, entry.Object) })
+	return c.try(s, requestKey(entry.Name), hex.EncodeToString(sum[:]), func() error { return c.create(ctx, entry.Object) })
 }
 
 // definition returns a definition of the hub's catalog; nil if there is none. What another hub copied here
 // for its own user cluster is not in it.
-func (l *lane) definition(ctx context.Context, name string) (*v1alpha1.ApplicationDefinition, error) {
+func (c *provided) definition(ctx context.Context, name string) (*v1alpha1.ApplicationDefinition, error) {
 	found := &v1alpha1.ApplicationDefinition{}
-	err := l.p.Hub.Get(ctx, client.ObjectKey{Name: name}, found, client.UnsafeDisableDeepCopy)
+	err := c.p.Hub.Get(ctx, client.ObjectKey{Name: name}, found, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) || err == nil && !found.InCatalog() {
 		return nil, nil
 	}
@@ -219,15 +219,15 @@ func (l *lane) definition(ctx context.Context, name string) (*v1alpha1.Applicati
 }
 
 // create creates an installation, and its namespace if there is none.
-func (l *lane) create(ctx context.Context, obj *v1alpha1.ApplicationInstallation) error {
+func (c *provided) create(ctx context.Context, obj *v1alpha1.ApplicationInstallation) error {
 	owner := client.FieldOwner(v1alpha1.FieldManager)
-	err := l.cluster.Client().Create(ctx, obj.DeepCopy(), owner)
+	err := c.cluster.Client().Create(ctx, obj.DeepCopy(), owner)
 	if lacksNamespace(err) {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: obj.Namespace}}
-		if err := l.cluster.Client().Create(ctx, namespace, owner); client.IgnoreAlreadyExists(err) != nil {
+		if err := c.cluster.Client().Create(ctx, namespace, owner); client.IgnoreAlreadyExists(err) != nil {
 			return fmt.Errorf("create namespace: %w", err)
 		}
-		err = l.cluster.Client().Create(ctx, obj.DeepCopy(), owner)
+		err = c.cluster.Client().Create(ctx, obj.DeepCopy(), owner)
 	}
 	return err
 }
