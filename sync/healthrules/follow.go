@@ -50,28 +50,14 @@ func Follow(ctx context.Context, client dynamic.Interface, namespace string, rec
 		log: logr.FromContextOrDiscard(ctx).WithName("health-rules").WithValues("configMap", namespace+"/"+v1alpha1.HealthRulesConfigMap), recorder: recorder,
 		source: watch.Named(client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace), v1alpha1.HealthRulesConfigMap),
 	}
-	feed := f.start(ctx)
+	feed := watch.New(f.source, f, reduce)
+	feed.Retry(pause)
+	feed.Start(ctx)
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := feed.Await(limited); err != nil {
 		f.log.Error(err, "Health is told without the rules of a ConfigMap that cannot be read")
 	}
-}
-
-// start starts a watch, and another one some time after it has been refused.
-func (f *follower) start(ctx context.Context) *watch.Feed[*files] {
-	feed := watch.New(f.source, f, reduce)
-	feed.OnChange(func(state watch.State) {
-		if state.Ended {
-			time.AfterFunc(pause, func() {
-				if ctx.Err() == nil {
-					f.start(ctx)
-				}
-			})
-		}
-	})
-	feed.Start(ctx)
-	return feed
 }
 
 // files are the rules of the ConfigMap, by file.

@@ -156,33 +156,24 @@ func (d *Definitions[W]) Await(w W, group string) *Feed[*revision] {
 		d.waiting[group] = make(map[W]bool)
 	}
 	d.waiting[group][w] = true
-	if state := d.state(); d.feed == nil || state.Ended && !state.Refused(retryDenied) {
+	if d.feed == nil {
 		d.start()
 	}
 	return d.feed
 }
 
-// start starts a watch, in place of the one before if there is one. The caller holds the lock.
+// start starts the watch. The caller holds the lock.
 func (d *Definitions[W]) start() {
-	sink := &definitionSink[W]{definitions: d, again: d.feed != nil}
+	sink := &definitionSink[W]{definitions: d}
 	feed := New(Metadata(d.target.Metadata().Resource(crdResource), "", ""), sink, toRevision)
 	sink.feed, d.feed = feed, feed
 	feed.OnChange(func(s State) {
 		if s.Ended && !errors.Is(s.Err, ErrStopped) {
-			time.AfterFunc(retryDenied, func() { d.restart(feed) })
+			sink.again = true
 		}
 	})
+	feed.Retry(retryDenied)
 	feed.Start(d.ctx)
-}
-
-// restart replaces a watch that has ended, unless that has happened or nobody waits any more: those
-// who wait have no reason to ask again by themselves.
-func (d *Definitions[W]) restart(ended *Feed[*revision]) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.feed == ended && d.ctx.Err() == nil {
-		d.start()
-	}
 }
 
 // Leave removes w from all groups except those given. When nobody waits any more, the watch ends.
@@ -301,7 +292,8 @@ func toRevision(object metav1.Object) *revision {
 type definitionSink[W comparable] struct {
 	definitions *Definitions[W]
 	feed        *Feed[*revision]
-	// again is true if another watch has ended before: who asked meanwhile got no answer.
+	// again is true if it had given up before: who asked meanwhile got no answer, and has no reason to ask
+	// again by itself.
 	again bool
 }
 
@@ -369,12 +361,4 @@ func (d *Definitions[W]) show(f *Feed[*revision], name, version string) []W {
 		delete(d.read, name)
 	}
 	return slices.Collect(maps.Keys(d.waiting[groupOf(name)]))
-}
-
-// state returns the state of the watch. The caller holds the lock.
-func (d *Definitions[W]) state() State {
-	if d.feed == nil {
-		return State{}
-	}
-	return d.feed.State()
 }

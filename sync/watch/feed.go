@@ -48,6 +48,7 @@ type Feed[S Seen] struct {
 	kicks  chan struct{}
 	cancel context.CancelFunc
 	told   func(State)
+	retry  time.Duration
 
 	mu      sync.Mutex
 	state   State
@@ -60,7 +61,8 @@ type State struct {
 	Synced bool
 	// Err is why the last attempt failed; nil while Synced.
 	Err error
-	// Ended is true if there will be no further attempt. At is when the feed ended.
+	// Ended is true if there will be no further attempt, or none before the time that Retry has set. At is
+	// when the feed ended.
 	Ended bool
 	At    time.Time
 
@@ -85,6 +87,10 @@ func New[S Seen](source *cache.ListWatch, sink Sink[S], reduce func(metav1.Objec
 // it. OnChange must be called before Start.
 func (f *Feed[S]) OnChange(told func(State)) { f.told = told }
 
+// Retry has the feed begin again some time after it has given up: by then, the right to watch may have been
+// granted, or the kind be served. Retry must be called before Start.
+func (f *Feed[S]) Retry(after time.Duration) { f.retry = after }
+
 // Start runs the feed until End is called or ctx is cancelled.
 func (f *Feed[S]) Start(ctx context.Context) {
 	ctx, f.cancel = context.WithCancel(ctx)
@@ -93,6 +99,31 @@ func (f *Feed[S]) Start(ctx context.Context) {
 
 func (f *Feed[S]) run(ctx context.Context) {
 	defer f.cancel() // nobody ends a feed that has given up
+	for f.follow(ctx); f.retry > 0; f.follow(ctx) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(f.retry):
+		}
+		if !f.begin(ctx) {
+			return
+		}
+	}
+}
+
+// begin has a feed that has given up begin again, unless it was ended meanwhile.
+func (f *Feed[S]) begin(ctx context.Context) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if ctx.Err() != nil {
+		return false
+	}
+	f.state.Ended, f.state.notFound = false, 0
+	return true
+}
+
+// follow lists and watches until ctx ends, or the feed gives up.
+func (f *Feed[S]) follow(ctx context.Context) {
 	reflector := cache.NewReflectorWithOptions(f.source, nil, store[S]{f}, cache.ReflectorOptions{
 		Name: "waybill",
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -92,6 +93,51 @@ func TestFeed_givesUpWithoutRights(t *testing.T) {
 		assert.False(t, f.State().Refused(0), "after a while it is worth another try")
 		assert.EqualValues(t, 1, s.tries.Load())
 	}
+}
+
+// One that may not watch is asked again after a while, if its user wants that, until it is ended.
+func TestFeed_beginsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		forbidden := apierrors.NewForbidden(widgets, "", errors.New("no"))
+		s := &server{}
+		s.fail(forbidden)
+		f := New(s.source(), noSink{}, toRevision)
+		f.Retry(time.Minute)
+		f.Start(t.Context())
+		defer f.End()
+		after := func(d time.Duration) State {
+			time.Sleep(d)
+			synctest.Wait()
+			return f.State()
+		}
+		require.True(t, after(time.Second).Ended)
+		require.ErrorIs(t, f.Await(t.Context()), forbidden, "nobody is kept waiting")
+		require.True(t, after(time.Minute).Ended, "it was refused again")
+		assert.EqualValues(t, 2, s.tries.Load())
+		s.err.Store(nil)
+		assert.True(t, after(time.Minute).Synced)
+		s.fail(forbidden)
+		f.End()
+		tries := s.tries.Load()
+		after(time.Hour)
+		assert.Equal(t, tries, s.tries.Load())
+	})
+}
+
+// One that is ended while it rests does not begin again.
+func TestFeed_endsWhileItRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{}
+		s.fail(apierrors.NewForbidden(widgets, "", errors.New("no")))
+		f := New(s.source(), noSink{}, toRevision)
+		f.Retry(time.Minute)
+		f.Start(t.Context())
+		synctest.Wait()
+		f.End()
+		time.Sleep(time.Hour)
+		assert.EqualValues(t, 1, s.tries.Load())
+		assert.True(t, f.State().Ended)
+	})
 }
 
 // A feed that gives up leaves nothing behind in the context that it was started with.

@@ -138,6 +138,7 @@ func (p *pods) ofLocked(namespace string, uid types.UID) []*pod {
 func (p *pods) start() {
 	p.feed = watch.New(watch.Objects(p.target.Dynamic().Resource(podResource), v1alpha1.HealthCheckLabel), p, reducePod)
 	p.feed.OnChange(p.fared)
+	p.feed.Retry(retryPods)
 	p.feed.Start(p.ctx)
 	time.AfterFunc(podsLimit, p.overdue)
 }
@@ -163,13 +164,6 @@ func (p *pods) fared(state watch.State) {
 	p.mu.Lock()
 	p.state = state
 	p.seen = p.seen || state.Synced
-	if state.Ended && p.ctx.Err() == nil {
-		time.AfterFunc(retryPods, func() {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.start()
-		})
-	}
 	waiting := p.waiting
 	p.waiting = make(map[types.NamespacedName]bool)
 	if state.Ended { // what is known of them no longer counts
