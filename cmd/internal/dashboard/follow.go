@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,6 +40,9 @@ type standing struct {
 
 // follow is the watch of one kind.
 type follow struct {
+	// kind and resource of what is watched; empty if it is not of the inventory.
+	kind, resource string
+
 	client client.WithWatch
 	list   func() client.ObjectList
 	// fallback is the namespace to read if the user may not read all; empty for none.
@@ -57,7 +61,7 @@ type follow struct {
 func newFollow(c client.WithWatch, object client.Object, list func() client.ObjectList, changed func()) *follow {
 	f := &follow{client: c, list: list, changed: changed, standing: standing{State: connecting}}
 	source := &cache.ListWatch{ListWithContextFunc: f.read, WatchFuncWithContext: f.watch}
-	f.informer = cache.NewSharedIndexInformer(source, object, 0, cache.Indexers{})
+	f.informer = cache.NewSharedIndexInformer(source, object, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	return f
 }
 
@@ -144,6 +148,11 @@ func (f *follow) stands() standing {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.standing
+}
+
+// namespaces returns those that have objects, none for objects without.
+func (f *follow) namespaces() []string {
+	return slices.DeleteFunc(f.informer.GetIndexer().ListIndexFuncValues(cache.NamespaceIndex), func(n string) bool { return n == "" })
 }
 
 // objects returns what is known, in no order; nothing where the user may not read it any more. They

@@ -68,13 +68,13 @@ func (s *server) object(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readWithin)
 	defer cancel()
 	at := addressOf(r.PathValue)
-	cluster, object, err := s.get(ctx, at)
+	cluster, object, err := get(ctx, viewerOf(r), at)
 	if err != nil {
-		s.explain(w, cluster, at, object != nil, err)
+		s.explain(w, r, cluster, at, object != nil, err)
 		return
 	}
 	p := page{Title: object.GetName(), Area: areas[object.GetKind()]}
-	if at.cluster.Name == "" && slices.ContainsFunc(s.inventory.all(), func(f named) bool { return f.kind == object.GetKind() }) {
+	if at.cluster.Name == "" && slices.ContainsFunc(s.inventory.all(), func(f *follow) bool { return f.kind == object.GetKind() }) {
 		p.Kinds = []string{object.GetKind()}
 	} else {
 		p.Object = at.String()
@@ -84,7 +84,7 @@ func (s *server) object(w http.ResponseWriter, r *http.Request) {
 		p.Troubles = append(p.Troubles, err.Error())
 	}
 	p.Model = model
-	s.show(w, "object", http.StatusOK, p)
+	s.show(w, r, "object", http.StatusOK, p)
 }
 
 // areas are the entries of the menu that pages of objects belong to.
@@ -95,8 +95,8 @@ var areas = map[string]string{
 }
 
 // get reads an object, of one of our kinds only. It returns an object if the cluster was asked for it.
-func (s *server) get(ctx context.Context, at address) (*fleet.Cluster, *unstructured.Unstructured, error) {
-	cluster, err := s.cluster(ctx, at.cluster)
+func get(ctx context.Context, v *viewer, at address) (*fleet.Cluster, *unstructured.Unstructured, error) {
+	cluster, err := v.cluster(ctx, at.cluster)
 	if err != nil {
 		return cluster, nil, err
 	}
@@ -114,14 +114,6 @@ func (s *server) get(ctx context.Context, at address) (*fleet.Cluster, *unstruct
 	return cluster, object, err
 }
 
-// cluster returns the hub, or a user cluster of it.
-func (s *server) cluster(ctx context.Context, key types.NamespacedName) (*fleet.Cluster, error) {
-	if key.Name == "" {
-		return s.hub, nil
-	}
-	return s.hub.UserCluster(ctx, key)
-}
-
 func kindOf(cluster *fleet.Cluster, resource string) (schema.GroupVersionKind, error) {
 	mapper, err := cluster.Mapper()
 	if err != nil {
@@ -136,12 +128,12 @@ func kindOf(cluster *fleet.Cluster, resource string) (schema.GroupVersionKind, e
 
 // explain shows why an object is not shown. asked is true if the answer is about the object itself, and not
 // about the way to it.
-func (s *server) explain(w http.ResponseWriter, cluster *fleet.Cluster, at address, asked bool, err error) {
+func (s *server) explain(w http.ResponseWriter, r *http.Request, cluster *fleet.Cluster, at address, asked bool, err error) {
 	where := at.cluster.String()
 	if cluster != nil {
 		where, err = cluster.Name(), cluster.Explain(err)
 	}
-	if k := s.inventory.kubernetesCluster(at.cluster); k != nil && k.Status.LastSeen != nil && !k.Status.Reachable {
+	if k := s.inventory.kubernetesCluster(r.Context(), viewerOf(r), at.cluster); k != nil && k.Status.LastSeen != nil && !k.Status.Reachable {
 		err = fmt.Errorf("%w. The hub has last seen it at %s", err, k.Status.LastSeen.Format("2006-01-02 15:04:05"))
 	}
 	status, title := http.StatusBadGateway, fmt.Sprintf("%s %s of %s cannot be read", at.resource, at.name, where)
@@ -151,7 +143,7 @@ func (s *server) explain(w http.ResponseWriter, cluster *fleet.Cluster, at addre
 	case asked && apierrors.IsForbidden(err):
 		status, title = http.StatusForbidden, fmt.Sprintf("You may not read %s %s of %s", at.resource, at.name, where)
 	}
-	s.fail(w, status, title, err)
+	s.fail(w, r, status, title, err)
 }
 
 // describe returns the page of an object. An error says what of it is missing.
@@ -202,7 +194,7 @@ func (s *server) followObject(r *http.Request, changes chan struct{}) error {
 		return nil // the page is about kinds of the inventory
 	}
 	at := addressOf(func(part string) string { return path[slices.Index(objectPath, part)] })
-	cluster, err := s.cluster(r.Context(), at.cluster)
+	cluster, err := viewerOf(r).cluster(r.Context(), at.cluster)
 	if err != nil {
 		return err
 	}
@@ -242,28 +234,28 @@ func (s *server) tree(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readWithin)
 	defer cancel()
 	at := addressOf(r.PathValue)
-	cluster, object, err := s.get(ctx, at)
+	cluster, object, err := get(ctx, viewerOf(r), at)
 	if err != nil {
-		s.explain(w, cluster, at, object != nil, err)
+		s.explain(w, r, cluster, at, object != nil, err)
 		return
 	}
 	grown, err := tree.Grow(ctx, cluster, object, 0)
 	if err != nil {
-		s.explain(w, cluster, at, false, err)
+		s.explain(w, r, cluster, at, false, err)
 		return
 	}
 	var rows []branch
 	for _, row := range grown.Rows() {
-		rows = append(rows, branch{Row: row, Mark: healthMark(string(row.Health)), Link: s.linkOf(row)})
+		rows = append(rows, branch{Row: row, Mark: healthMark(string(row.Health)), Link: s.linkOf(ctx, viewerOf(r), row)})
 	}
-	s.show(w, "tree", http.StatusOK, page{
+	s.show(w, r, "tree", http.StatusOK, page{
 		Title: "Tree of " + object.GetName(), Area: areas[object.GetKind()], Object: at.String(), Troubles: grown.Warnings,
 		Model: map[string]any{"Object": at.String(), "Name": object.GetName(), "Kind": object.GetKind(), "Rows": rows},
 	})
 }
 
 // linkOf returns the address of an object of a tree; empty if it has no page.
-func (s *server) linkOf(row tree.Row) string {
+func (s *server) linkOf(ctx context.Context, v *viewer, row tree.Row) string {
 	if row.Group != v1alpha1.Group || row.Name == "" {
 		return ""
 	}
@@ -272,7 +264,7 @@ func (s *server) linkOf(row tree.Row) string {
 		resource = strings.TrimSuffix(resource, "s") + "es"
 	}
 	key := row.ClusterKey
-	if k := s.inventory.kubernetesCluster(key); k != nil && k.Spec.KubeconfigSecretRef == nil {
+	if k := s.inventory.kubernetesCluster(ctx, v, key); k != nil && k.Spec.KubeconfigSecretRef == nil {
 		key = types.NamespacedName{} // it is the hub itself
 	}
 	return objectLink(key.Namespace, key.Name, resource, row.Namespace, row.Name)

@@ -25,18 +25,38 @@ const readWithin = 30 * time.Second
 // server serves the pages.
 type server struct {
 	ctx       context.Context // of the program
-	hub       *fleet.Cluster
+	hub       *fleet.Cluster  // as who started the dashboard
 	inventory *inventory
-	session   *session
+	door      door
 	pages     map[string]*template.Template
 }
 
-func newServer(ctx context.Context, hub *fleet.Cluster, namespace string) (*server, error) {
+// door lets browsers in, and says who they are.
+type door interface {
+	// routes adds what browsers can ask for before anybody knows who they are.
+	routes(mux *http.ServeMux)
+	// require serves only who was let in, as requests that have a viewer.
+	require(next http.Handler) http.Handler
+	// host reports whether the dashboard answers to a host and port.
+	host(named string) bool
+}
+
+// newLocal returns the dashboard of the user of a kubeconfig, for one browser of this machine. namespace is what is
+// read if the user may not read all.
+func newLocal(ctx context.Context, hub *fleet.Cluster, namespace string) (*server, *session, error) {
+	user := newViewer("", nil, hub)
+	user.own = true
+	one := newSession(user)
+	s, err := newServer(ctx, hub, namespace, one)
+	return s, one, err
+}
+
+func newServer(ctx context.Context, hub *fleet.Cluster, namespace string, by door) (*server, error) {
 	found, err := newInventory(hub, namespace)
 	if err != nil {
 		return nil, err
 	}
-	s := &server{ctx: ctx, hub: hub, inventory: found, session: newSession(), pages: map[string]*template.Template{}}
+	s := &server{ctx: ctx, hub: hub, inventory: found, door: by, pages: map[string]*template.Template{}}
 	for _, name := range []string{"fleet", "catalog", "syncs", "object", "tree", "search", "error"} {
 		s.pages[name], err = template.New("base.html").Funcs(functions).ParseFS(templates, "templates/base.html", "templates/"+name+".html")
 		if err != nil {
@@ -59,9 +79,9 @@ func (s *server) handler() http.Handler {
 	pages.HandleFunc("GET /live", s.live)
 	all := http.NewServeMux()
 	all.Handle("GET /static/", http.FileServerFS(static))
-	all.HandleFunc("GET /login", s.session.login)
-	all.Handle("/", s.session.require(pages))
-	return headers(local(http.NewCrossOriginProtection().Handler(all)))
+	s.door.routes(all)
+	all.Handle("/", s.door.require(pages))
+	return headers(named(s.door, http.NewCrossOriginProtection().Handler(all)))
 }
 
 // serve answers at the listener until the context of the server ends.
@@ -96,9 +116,9 @@ type page struct {
 }
 
 // show renders a page. What is shown is known in full before anything is sent.
-func (s *server) show(w http.ResponseWriter, name string, status int, p page) {
+func (s *server) show(w http.ResponseWriter, r *http.Request, name string, status int, p page) {
 	p.Hub = s.hub.Name()
-	p.Troubles = append(s.inventory.troubles(p.Kinds), p.Troubles...)
+	p.Troubles = append(s.inventory.troubles(r.Context(), viewerOf(r), p.Kinds), p.Troubles...)
 	var body bytes.Buffer
 	if err := s.pages[name].Execute(&body, p); err != nil {
 		http.Error(w, "The page cannot be shown: "+err.Error(), http.StatusInternalServerError)
@@ -110,6 +130,6 @@ func (s *server) show(w http.ResponseWriter, name string, status int, p page) {
 }
 
 // fail shows why there is no page.
-func (s *server) fail(w http.ResponseWriter, status int, title string, err error) {
-	s.show(w, "error", status, page{Title: title, Model: err.Error()})
+func (s *server) fail(w http.ResponseWriter, r *http.Request, status int, title string, err error) {
+	s.show(w, r, "error", status, page{Title: title, Model: err.Error()})
 }

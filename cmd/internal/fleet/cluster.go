@@ -151,10 +151,10 @@ func (c *Cluster) REST() (*rest.Config, *http.Client, error) {
 	return rest.CopyConfig(c.config), conn.http, nil
 }
 
-// As returns the cluster as another user sees it, for a caller who may impersonate that user.
-func (c *Cluster) As(user string) *Cluster {
+// As returns the cluster as another user, of these groups, sees it, for a caller who may impersonate both.
+func (c *Cluster) As(user string, groups ...string) *Cluster {
 	config := rest.CopyConfig(c.config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 	other := newCluster(c.Key, config)
 	other.shown, other.Paused, other.seed, other.via = c.shown, c.Paused, c.seed, c.via
 	return other
