@@ -78,7 +78,7 @@ func (o *options) run(ctx context.Context) error {
 		o.open(ctx, address)
 	}
 	group.Go(func() error { return s.inventory.run(ctx) })
-	group.Go(func() error { return s.serve(listener) })
+	group.Go(func() error { return s.serve(listener, nil) })
 	return group.Wait()
 }
 

@@ -49,8 +49,9 @@ type follow struct {
 	fallback string
 	// select narrows the watch down, besides its namespace.
 	selects fields.Selector
-	// changed is called when an object or the state has changed. It must not block.
-	changed func()
+	// changed is called when an object of a namespace has changed, and without one when the state has. It must not
+	// block.
+	changed func(namespace string)
 
 	informer cache.SharedIndexInformer
 
@@ -58,7 +59,7 @@ type follow struct {
 	standing standing
 }
 
-func newFollow(c client.WithWatch, object client.Object, list func() client.ObjectList, changed func()) *follow {
+func newFollow(c client.WithWatch, object client.Object, list func() client.ObjectList, changed func(namespace string)) *follow {
 	f := &follow{client: c, list: list, changed: changed, standing: standing{State: connecting}}
 	source := &cache.ListWatch{ListWithContextFunc: f.read, WatchFuncWithContext: f.watch}
 	f.informer = cache.NewSharedIndexInformer(source, object, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
@@ -73,7 +74,16 @@ func (f *follow) run(ctx context.Context) error {
 	if err := f.informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}); err != nil {
 		return fmt.Errorf("watch: %w", err) // the state says what failed
 	}
-	notify := func(any) { f.changed() }
+	notify := func(changed any) {
+		if gone, ok := changed.(cache.DeletedFinalStateUnknown); ok {
+			changed = gone.Obj
+		}
+		namespace := ""
+		if object, ok := changed.(client.Object); ok {
+			namespace = object.GetNamespace()
+		}
+		f.changed(namespace)
+	}
 	_, err := f.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: notify, UpdateFunc: func(_, o any) { notify(o) }, DeleteFunc: notify,
 	})
@@ -139,7 +149,7 @@ func (f *follow) answered(err error) {
 	after := f.standing
 	f.mu.Unlock()
 	if before.State != after.State {
-		f.changed()
+		f.changed("")
 	}
 }
 

@@ -31,7 +31,7 @@ func newInventory(hub *fleet.Cluster, fallback string) (*inventory, error) {
 	}
 	i := &inventory{hub: hub, feed: newFeed()}
 	of := func(kind, resource string, object client.Object, list func() client.ObjectList) *follow {
-		f := newFollow(c, object, list, func() { i.feed.tell(kind) })
+		f := newFollow(c, object, list, func(namespace string) { i.feed.tell(kind, namespace) })
 		f.kind, f.resource, f.fallback = kind, resource, fallback
 		return f
 	}

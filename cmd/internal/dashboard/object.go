@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -187,24 +188,25 @@ func manifestOf(object *unstructured.Unstructured) string {
 	return string(content)
 }
 
-// followObject has a stream wake when the object of its page changes.
-func (s *server) followObject(r *http.Request, changes chan struct{}) error {
+// followObject has a stream wake when the object of its page changes. It returns which that is; nil if the page is about
+// kinds.
+func (s *server) followObject(r *http.Request, to *stream) (*shown, error) {
 	path := strings.Split(strings.TrimPrefix(r.URL.Query().Get("object"), "/objects/"), "/")
 	if len(path) != len(objectPath) {
-		return nil // the page is about kinds of the inventory
+		return nil, nil // the page is about kinds of the inventory
 	}
 	at := addressOf(func(part string) string { return path[slices.Index(objectPath, part)] })
 	cluster, err := viewerOf(r).cluster(r.Context(), at.cluster)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	kind, err := kindOf(cluster, at.resource)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c, err := watcher(cluster)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
@@ -212,10 +214,18 @@ func (s *server) followObject(r *http.Request, changes chan struct{}) error {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		return list
-	}, func() { wake(changes) })
+	}, func(string) { to.tell("", "") })
 	f.standing.Namespace, f.selects = at.namespace, fields.OneTermEqualSelector("metadata.name", at.name)
 	go func() { _ = f.run(r.Context()) }() // without it, the page is what it was when it was opened
-	return nil
+	return &shown{in: cluster, what: authorizationv1.ResourceAttributes{
+		Verb: "get", Group: kind.Group, Resource: at.resource, Namespace: at.namespace, Name: at.name,
+	}}, nil
+}
+
+// shown is the object of a page.
+type shown struct {
+	in   *fleet.Cluster
+	what authorizationv1.ResourceAttributes
 }
 
 // objectPath are the parts of the address of an object.

@@ -102,7 +102,7 @@ func start(t testing.TB, config *rest.Config, namespace string) *browser {
 	require.NoError(t, err)
 	ended := make(chan error, 2)
 	go func() { ended <- s.inventory.run(ctx) }()
-	go func() { ended <- s.serve(listener) }()
+	go func() { ended <- s.serve(listener, nil) }()
 	t.Cleanup(func() {
 		cancel()
 		require.NoError(t, <-ended)

@@ -63,18 +63,33 @@ func reachByKubeconfig(ctx context.Context, v *viewer, key types.NamespacedName)
 	return v.hub.UserCluster(ctx, key)
 }
 
-type viewerKey struct{}
+// visit is a viewer's session.
+type visit struct {
+	*viewer
+	// until is when it ends, and over reports whether it has; the zero values are of one that does not.
+	until time.Time
+	over  func() bool
+	// signedIn says that they can sign out.
+	signedIn bool
+}
+
+type visitKey struct{}
 
 // as returns the request as one that is answered for a viewer.
-func as(r *http.Request, v *viewer) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), viewerKey{}, v))
+func as(r *http.Request, v *viewer) *http.Request { return during(r, visit{viewer: v}) }
+
+// during returns the request as one of a session.
+func during(r *http.Request, v visit) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), visitKey{}, v))
+}
+
+func visitOf(r *http.Request) visit {
+	v, _ := r.Context().Value(visitKey{}).(visit)
+	return v
 }
 
 // viewerOf returns who a request is answered for. Each that reaches a page has one.
-func viewerOf(r *http.Request) *viewer {
-	v, _ := r.Context().Value(viewerKey{}).(*viewer)
-	return v
-}
+func viewerOf(r *http.Request) *viewer { return visitOf(r).viewer }
 
 // cluster returns a user cluster, or the hub for the zero key, as the viewer may use it.
 func (v *viewer) cluster(ctx context.Context, key types.NamespacedName) (*fleet.Cluster, error) {
