@@ -20,10 +20,10 @@ var errTooMany = errors.New("too many pages are open")
 type feed struct {
 	mu      sync.Mutex
 	streams map[*stream]bool
-	each    map[*viewer]int
+	each    map[string]int // by name of the viewer
 }
 
-func newFeed() *feed { return &feed{streams: map[*stream]bool{}, each: map[*viewer]int{}} }
+func newFeed() *feed { return &feed{streams: map[*stream]bool{}, each: map[string]int{}} }
 
 // stream is a page that is open.
 type stream struct {
@@ -47,17 +47,17 @@ func (f *feed) subscribe(v *viewer, kinds []string) (*stream, func(), error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.streams) >= maxStreams || f.each[v] >= maxStreamsEach {
+	if len(f.streams) >= maxStreams || f.each[v.name] >= maxStreamsEach {
 		return nil, nil, errTooMany
 	}
 	f.streams[to] = true
-	f.each[v]++
+	f.each[v.name]++
 	return to, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		delete(f.streams, to)
-		if f.each[v]--; f.each[v] == 0 {
-			delete(f.each, v)
+		if f.each[v.name]--; f.each[v.name] == 0 {
+			delete(f.each, v.name)
 		}
 	}, nil
 }

@@ -81,11 +81,13 @@ func (t *told) run(ctx context.Context) {
 		case <-t.ctx.Done():
 			return
 		case <-life.C:
+			t.send(bye)
 			return
 		case <-ping.C:
 			ok = t.send(": still there\n\n")
 		case <-review.C:
 			if t.over != nil && t.over() {
+				t.send(bye)
 				return
 			}
 			ok = !t.looksOtherwise(ctx) || t.send(change)
@@ -100,7 +102,11 @@ func (t *told) run(ctx context.Context) {
 	}
 }
 
-const change = "event: change\ndata: {}\n\n"
+const (
+	change = "event: change\ndata: {}\n\n"
+	// bye has the page open another stream, or find out that the session has ended.
+	bye = "event: bye\ndata: {}\n\n"
+)
 
 // send writes to the stream, and reports whether the browser takes it.
 func (t *told) send(text string) bool {

@@ -92,7 +92,7 @@ func TestFeed_isBounded(t *testing.T) {
 	}
 	_, _, err := f.subscribe(one, []string{"A"})
 	require.ErrorIs(t, err, errTooMany, "one user has no more")
-	_, _, err = f.subscribe(&viewer{}, []string{"A"})
+	_, _, err = f.subscribe(&viewer{name: "other"}, []string{"A"})
 	require.NoError(t, err, "others do")
 	last()
 	to, end, err := f.subscribe(one, []string{"A"})
@@ -110,9 +110,9 @@ func TestFeed_isBounded(t *testing.T) {
 	assert.True(t, touched[touch{}], "what was forgotten may concern anybody")
 	end()
 	for len(f.streams) < maxStreams {
-		_, _, err = f.subscribe(&viewer{}, nil)
+		_, _, err = f.subscribe(&viewer{name: fmt.Sprint(len(f.streams))}, nil)
 		require.NoError(t, err)
 	}
-	_, _, err = f.subscribe(&viewer{}, nil)
+	_, _, err = f.subscribe(&viewer{name: "another"}, nil)
 	require.ErrorIs(t, err, errTooMany)
 }

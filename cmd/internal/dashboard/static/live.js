@@ -21,7 +21,7 @@ function address() {
 
 async function refresh() {
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-  if (answer.status === 401) return end("You are not signed in any more: open the address that `waybill dashboard` prints.");
+  if (answer.status === 401) return end(await answer.text());
   const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
   const old = main();
   if (!next || old.contains(document.activeElement) && document.activeElement.matches("input")) return;
@@ -56,13 +56,14 @@ function connect(again) {
     say("");
     if (again) refresh().catch(() => {});
   };
+  stream.addEventListener("bye", () => connect(true));
   stream.addEventListener("change", () => refresh().catch(() => {}));
   stream.onerror = () => {
     close();
     say("The dashboard does not answer: this is what was last seen.");
     retry = setTimeout(async () => {
       const alive = await fetch("/search").catch(() => null);
-      if (alive?.status === 401) return end("You are not signed in any more: open the address that `waybill dashboard` prints.");
+      if (alive?.status === 401) return end(await alive.text());
       connect(true);
     }, wait * (0.5 + Math.random()));
     wait = Math.min(wait * 2, longest);
