@@ -15,9 +15,11 @@ import (
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/dashboard"
 	"waybill.dev/waybill/cmd/internal/logging"
 	"waybill.dev/waybill/cmd/internal/startup"
+	"waybill.dev/waybill/sync/render/isolated"
 )
 
 const programName = "waybill-dashboard"
@@ -26,6 +28,7 @@ const programName = "waybill-dashboard"
 var version = "unknown"
 
 func main() {
+	isolated.Main() // renders for the dashboard, if that has started it
 	os.Exit(startup.ExitCode(os.Stderr, programName, run(ctrl.SetupSignalHandler(), os.Args[1:])))
 }
 
@@ -39,6 +42,7 @@ type options struct {
 	metricsAddress      string
 	healthAddress       string
 	hubName             string
+	systemNamespace     string
 	kubeconfigNamespace string
 
 	issuer          string
@@ -71,6 +75,7 @@ func parse(args []string) (*options, error) {
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 for none")
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 for none")
 	flags.StringVar(&o.hubName, "hub-name", "hub", "what pages call the hub")
+	flags.StringVar(&o.systemNamespace, "system-namespace", v1alpha1.DefaultSystemNamespace, "namespace that Waybill runs in")
 	flags.StringVar(&o.kubeconfigNamespace, "kubeconfig-namespace", "", "namespace of the hub with kubeconfigs by which the dashboard impersonates its users in user clusters: Secret NAMESPACE.NAME of a KubernetesCluster, key kubeconfig; default: user clusters are shown to those who may read the kubeconfig of the KubernetesCluster")
 	flags.StringVar(&o.issuer, "oidc-issuer-url", "", "https address of the OIDC provider that people sign in with; this and what follows as kube-apiserver has it, so that they have the same rights as with kubectl")
 	flags.StringVar(&o.clientID, "oidc-client-id", "", "client that the provider has for the dashboard; its redirect URI is --url and /sign-in/callback")
@@ -101,7 +106,7 @@ func parse(args []string) (*options, error) {
 func (o *options) dashboard() dashboard.Options {
 	d := dashboard.Options{
 		URL: o.url, Listen: o.listen, CertFile: o.certFile, KeyFile: o.keyFile, MetricsAddress: o.metricsAddress, HealthAddress: o.healthAddress,
-		SessionKeyFile: o.sessionKeyFile, SessionDuration: o.sessionDuration, HubName: o.hubName, KubeconfigNamespace: o.kubeconfigNamespace,
+		SessionKeyFile: o.sessionKeyFile, SessionDuration: o.sessionDuration, HubName: o.hubName, KubeconfigNamespace: o.kubeconfigNamespace, SystemNamespace: o.systemNamespace,
 	}
 	if o.issuer != "" {
 		d.OIDC = &dashboard.OIDC{

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -43,6 +44,8 @@ type Options struct {
 
 	// HubName is what pages call the hub.
 	HubName string
+	// SystemNamespace is the namespace of the hub that Waybill runs in.
+	SystemNamespace string
 	// KubeconfigNamespace is the namespace of the hub with the dashboard's own kubeconfigs for user clusters: Secret
 	// NAMESPACE.NAME of a KubernetesCluster, in key kubeconfig. Empty for none.
 	KubeconfigNamespace string
@@ -109,6 +112,7 @@ func (o Options) addTo(ctx context.Context, mgr manager.Manager, config *rest.Co
 	if err != nil {
 		return err
 	}
+	s.systemNamespace = cmp.Or(o.SystemNamespace, s.systemNamespace)
 	serving, watching, err := o.tls()
 	if err != nil {
 		return err
