@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/test/env"
 )
 
-// K69: who wrote what was applied, and why, is read from the repository, as text. What of it is wrong leads to its line.
+// Who wrote what was applied, and why, is read from the repository, as text. What of it is wrong leads to its line.
 func TestCommit_saysWhoWroteIt(t *testing.T) {
 	api := hub(t)
 	ns := api.Namespace(t)

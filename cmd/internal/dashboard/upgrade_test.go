@@ -60,7 +60,7 @@ func installationOf(d *v1alpha1.ApplicationDefinition, namespace string, values 
 	return inst
 }
 
-// K70: an upgrade is shown as a diff, of what is installed as well, before it is written. What the chart marks as secret is on
+// K67: an upgrade is shown as a diff, of what is installed as well, before it is written. What the chart marks as secret is on
 // no page, and stays what it is.
 func TestUpgrade_showsWhatChanges(t *testing.T) {
 	api := hub(t)
@@ -125,7 +125,7 @@ func TestUpgrade_showsWhatChanges(t *testing.T) {
 	assert.Contains(t, b.get(page+"/manifests").body, "title: Newer")
 }
 
-// K70: what git owns is not changed without being told, and the page says where to change it.
+// What git owns is not changed without being told, and the page says where to change it.
 func TestActions_onWhatGitOwns(t *testing.T) {
 	api := hub(t)
 	ns := api.Namespace(t)
@@ -209,7 +209,7 @@ func TestRollback_setsTheVersionAgain(t *testing.T) {
 	assert.Equal(t, "1.0.0", inst.Spec.ApplicationRef.Version)
 }
 
-// K70: a version of the catalog is installed from the browser, or handed out as a manifest.
+// K66, K67: a version of the catalog is installed from the browser, or handed out as a manifest.
 func TestInstall_fromTheCatalog(t *testing.T) {
 	api := hub(t)
 	ns := api.Namespace(t)
@@ -323,7 +323,7 @@ func TestLogs_asTheUser(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, user.get(page+"/follow?container=main").status)
 }
 
-// K67: the tree is a treegrid and a drawing, with the same objects.
+// The tree is a treegrid and a drawing, with the same objects.
 func TestTree_gridAndDrawing(t *testing.T) {
 	api := hub(t)
 	ns := api.Namespace(t)
