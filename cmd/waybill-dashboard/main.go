@@ -28,13 +28,14 @@ const programName = "waybill-dashboard"
 var version = "unknown"
 
 func main() {
-	isolated.Main() // renders for the dashboard, if that has started it
+	isolated.Main() // renders for pages, if the dashboard has started it
 	os.Exit(startup.ExitCode(os.Stderr, programName, run(ctrl.SetupSignalHandler(), os.Args[1:])))
 }
 
 // options of the program. The usage text of each flag documents them.
 type options struct {
 	kubeconfig          string
+	systemNamespace     string
 	url                 string
 	listen              string
 	certFile            string
@@ -42,7 +43,6 @@ type options struct {
 	metricsAddress      string
 	healthAddress       string
 	hubName             string
-	systemNamespace     string
 	kubeconfigNamespace string
 
 	issuer          string
@@ -68,6 +68,7 @@ func parse(args []string) (*options, error) {
 	o := &options{}
 	flags := pflag.NewFlagSet(programName, pflag.ContinueOnError)
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the hub; default: $KUBECONFIG, else the cluster that the program runs in")
+	flags.StringVar(&o.systemNamespace, "system-namespace", v1alpha1.DefaultSystemNamespace, "namespace that Waybill runs in, with the credentials of sources, which users need to read to see what comes from there")
 	flags.StringVar(&o.url, "url", "", "https://HOST[:PORT] that browsers open; requests that name another host are refused")
 	flags.StringVar(&o.listen, "listen", ":8443", "host:port to listen at, by TLS")
 	flags.StringVar(&o.certFile, "tls-cert-file", "", "certificate to serve with, as PEM, read again when it changes; default: one that the program signs itself, for ingresses that do not check it")
@@ -75,7 +76,6 @@ func parse(args []string) (*options, error) {
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "address of /metrics; 0 for none")
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 for none")
 	flags.StringVar(&o.hubName, "hub-name", "hub", "what pages call the hub")
-	flags.StringVar(&o.systemNamespace, "system-namespace", v1alpha1.DefaultSystemNamespace, "namespace that Waybill runs in")
 	flags.StringVar(&o.kubeconfigNamespace, "kubeconfig-namespace", "", "namespace of the hub with kubeconfigs by which the dashboard impersonates its users in user clusters: Secret NAMESPACE.NAME of a KubernetesCluster, key kubeconfig; default: user clusters are shown to those who may read the kubeconfig of the KubernetesCluster")
 	flags.StringVar(&o.issuer, "oidc-issuer-url", "", "https address of the OIDC provider that people sign in with; this and what follows as kube-apiserver has it, so that they have the same rights as with kubectl")
 	flags.StringVar(&o.clientID, "oidc-client-id", "", "client that the provider has for the dashboard; its redirect URI is --url and /sign-in/callback")
@@ -105,8 +105,8 @@ func parse(args []string) (*options, error) {
 // dashboard returns what the flags say.
 func (o *options) dashboard() dashboard.Options {
 	d := dashboard.Options{
-		URL: o.url, Listen: o.listen, CertFile: o.certFile, KeyFile: o.keyFile, MetricsAddress: o.metricsAddress, HealthAddress: o.healthAddress,
-		SessionKeyFile: o.sessionKeyFile, SessionDuration: o.sessionDuration, HubName: o.hubName, KubeconfigNamespace: o.kubeconfigNamespace, SystemNamespace: o.systemNamespace,
+		SystemNamespace: o.systemNamespace, URL: o.url, Listen: o.listen, CertFile: o.certFile, KeyFile: o.keyFile, MetricsAddress: o.metricsAddress, HealthAddress: o.healthAddress,
+		SessionKeyFile: o.sessionKeyFile, SessionDuration: o.sessionDuration, HubName: o.hubName, KubeconfigNamespace: o.kubeconfigNamespace,
 	}
 	if o.issuer != "" {
 		d.OIDC = &dashboard.OIDC{
@@ -131,7 +131,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	ctrl.Log.Info("start", "version", version, "url", o.url, "memoryLimit", startup.LimitMemory(0))
+	ctrl.Log.Info("start", "version", version, "url", o.url, "memoryLimit", startup.LimitMemory(isolated.DefaultProcesses*isolated.DefaultMemory))
 	if err := dashboard.Run(ctx, config, o.dashboard()); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}

@@ -59,20 +59,15 @@ func openSources(local Local, guard address.Guard) (*Sources, error) {
 }
 
 // OpenIsolated returns sources that last, for several users at a time: charts and kustomizations are rendered in
-// processes of their own, as whoever writes values or manifests can make that take any time and memory. With refuse, as
-// in a container that others share, sources may not be on this machine, its link or its cloud provider's metadata service,
-// and one chart is rendered at a time, in 256 MiB. The program calls isolated.Main before
+// processes of their own, as whoever writes values or manifests can make that take any time and memory. With refuse, sources
+// may not be on this machine, its link or its cloud provider's metadata service. The program calls isolated.Main before
 // anything else.
 func OpenIsolated(refuse bool) (*Sources, error) {
 	s, err := openSources(nil, address.Guard{Refuse: refuse})
 	if err != nil {
 		return nil, err
 	}
-	o := isolated.Options{}
-	if refuse { // it shares a container
-		o = isolated.Options{Memory: 256 << 20, Processes: 1}
-	}
-	s.builder = isolated.NewBuilder(o)
+	s.builder = isolated.NewBuilder(isolated.Options{})
 	s.folders = render.NewSlots(s.builder.Build)
 	return s, nil
 }
