@@ -43,8 +43,8 @@ knows. Ends with exit code 2 if there is no such definition, and names those tha
 	return cmd
 }
 
-// offeredVersion is the machine-readable form of a version.
-type offeredVersion struct {
+// OfferedVersion is a version of a definition, with who uses it.
+type OfferedVersion struct {
 	Version       string   `json:"version"`
 	Default       bool     `json:"default,omitempty"`
 	Deprecated    bool     `json:"deprecated,omitempty"`
@@ -58,17 +58,17 @@ func showVersions(ctx context.Context, env *cli.Env, format *output.Format, name
 	if err != nil {
 		return err
 	}
-	definition, err := s.definition(ctx, name)
+	definition, err := s.Definition(ctx, name)
 	if err != nil {
 		return err
 	}
-	used, err := s.usage(ctx, definition)
+	used, err := s.Usage(ctx, definition)
 	if errors.Is(err, errUnknown) {
-		env.Warnf("which installations use the versions is not known: you may not list them in cluster %s", s.target.Name())
+		env.Warnf("which installations use the versions is not known: you may not list them in cluster %s", s.Target.Name())
 	} else if err != nil {
 		return err
 	}
-	versions := versionsWith(definition, used)
+	versions := Versions(definition, used)
 	if format.Structured() {
 		return format.Print(env.Out, versions)
 	}
@@ -92,7 +92,7 @@ func yes(is bool) string {
 }
 
 // excerptOf returns who uses a version, for a cell.
-func excerptOf(v offeredVersion, wide bool) string {
+func excerptOf(v OfferedVersion, wide bool) string {
 	const some = 3
 	names := v.Installations
 	if !wide && len(names) > some {
@@ -108,9 +108,9 @@ func excerptOf(v offeredVersion, wide bool) string {
 // errUnknown says that the user may not see who uses a version.
 var errUnknown = errors.New("not known")
 
-// usage returns which installations use each version of a definition: as its status says or, of a copy,
+// Usage returns which installations use each version of a definition: as its status says or, of a copy,
 // those of its cluster.
-func (s *session) usage(ctx context.Context, definition *v1alpha1.ApplicationDefinition) ([]v1alpha1.VersionUsage, error) {
+func (s *Session) Usage(ctx context.Context, definition *v1alpha1.ApplicationDefinition) ([]v1alpha1.VersionUsage, error) {
 	if !definition.IsCopy() || len(definition.Status.UsedBy) > 0 {
 		return definition.Status.UsedBy, nil
 	}
@@ -120,7 +120,7 @@ func (s *session) usage(ctx context.Context, definition *v1alpha1.ApplicationDef
 	case apierrors.IsForbidden(err):
 		return nil, errUnknown
 	case err != nil:
-		return nil, fmt.Errorf("list ApplicationInstallations: %w", s.target.Explain(err))
+		return nil, fmt.Errorf("list ApplicationInstallations: %w", s.Target.Explain(err))
 	}
 	var used []v1alpha1.VersionUsage
 	for i := range list.Items {
@@ -134,21 +134,21 @@ func (s *session) usage(ctx context.Context, definition *v1alpha1.ApplicationDef
 	return used, nil
 }
 
-// versionsWith returns the versions of a definition in its order, with who uses them. Those that are used
+// Versions returns the versions of a definition in its order, with who uses them. Those that are used
 // and not offered any more come last.
-func versionsWith(definition *v1alpha1.ApplicationDefinition, used []v1alpha1.VersionUsage) []offeredVersion {
-	versions := []offeredVersion{}
+func Versions(definition *v1alpha1.ApplicationDefinition, used []v1alpha1.VersionUsage) []OfferedVersion {
+	versions := []OfferedVersion{}
 	for i := range definition.Spec.Versions {
 		v := &definition.Spec.Versions[i]
-		versions = append(versions, offeredVersion{
+		versions = append(versions, OfferedVersion{
 			Version: v.Version, Default: v1alpha1.SameVersion(v.Version, definition.Spec.DefaultVersion), Deprecated: v.Deprecated, Source: sourceOf(v),
 		})
 	}
 	for _, u := range used {
-		at := slices.IndexFunc(versions, func(v offeredVersion) bool { return v1alpha1.SameVersion(v.Version, u.Version) })
+		at := slices.IndexFunc(versions, func(v OfferedVersion) bool { return v1alpha1.SameVersion(v.Version, u.Version) })
 		if at < 0 {
 			at = len(versions)
-			versions = append(versions, offeredVersion{Version: u.Version, Source: "not offered"})
+			versions = append(versions, OfferedVersion{Version: u.Version, Source: "not offered"})
 		}
 		versions[at].Count += u.Count
 		versions[at].Installations = append(versions[at].Installations, u.Installations...)
