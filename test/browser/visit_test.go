@@ -1,0 +1,85 @@
+package browser
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// K66, K69: the address that is printed opens the fleet, once, and does not stay in the address bar.
+func TestVisit_first(t *testing.T) {
+	w := fleet(t)
+	d := start(t, w.hub.RESTConfig(), system)
+	b := newTab(t, d)
+	b.expects("401")
+	assert.Equal(t, http.StatusUnauthorized, b.visit("/"), "nobody is let in without the address")
+	assert.Contains(t, b.text(), "waybill dashboard")
+
+	b.visit(d.login)
+	b.awaitText("berlin")
+	assert.Equal(t, "/", eval[string](b, "location.pathname + location.search"), "the token is in no history")
+	assert.Contains(t, b.text(), "cert-manager")
+	b.check()
+
+	late := newTab(t, d)
+	late.expects("401")
+	assert.Equal(t, http.StatusUnauthorized, late.visit(d.login), "the address is good for once")
+	assert.Contains(t, late.text(), "used already")
+}
+
+// pages are the addresses of all pages, by the name of their pictures.
+var pages = []struct{ name, path, has string }{
+	{"fleet", "/", "berlin"},
+	{"fleet-filtered", "/?selector=environment%3Dstaging&text=wordpress", "wordpress"},
+	{"catalog", "/catalog", "cert-manager"},
+	{"deliveries", "/gitsyncs", "team-a"},
+	{"search", "/search?q=wordpress", "wordpress"},
+	{"cluster", objectPath("", "", "kubernetesclusters", system, "berlin"), "eu-central"},
+	{"definition", objectPath("", "", "applicationdefinitions", "", "wordpress"), "6.7.2"},
+	{"gitsync", objectPath("", "", "gitsyncs", system, "team-a"), "installations/wordpress.yaml"},
+	{"kubernetesapplication", objectPath("", "", "kubernetesapplications", "team-a", "shop"), "berlin"},
+	{"installation", objectPath(system, "berlin", "applicationinstallations", "team-a", "wordpress"), "2 of 3 replicas"},
+	{"application", objectPath(system, "berlin", "applications", "blog", "wordpress"), "2 of 3 replicas"},
+	{"tree", objectPath(system, "berlin", "applicationinstallations", "team-a", "wordpress") + "/tree", "wordpress-7d9c6b5f48-4hj8z"},
+	{"nothing", objectPath("", "", "gitsyncs", system, "nothing"), "nothing"},
+}
+
+// Every page can be used by everybody, in a wide window and a narrow one, light and dark.
+func TestPages_accessible(t *testing.T) {
+	w := fleet(t)
+	b := open(t, start(t, w.hub.RESTConfig(), system))
+	b.expects("404")
+	for _, page := range pages {
+		t.Run(page.name, func(t *testing.T) {
+			b.t = t
+			b.size(1280, 900)
+			b.visit(page.path)
+			b.await("document.body.textContent.includes(" + quoted(page.has) + ")")
+			require.NotContains(t, b.text(), "never-shown-to-anybody", "the content of a Secret")
+			for _, dark := range []bool{false, true} {
+				b.scheme(dark)
+				b.check()
+			}
+			b.size(320, 700)
+			b.check()
+		})
+	}
+	b.t = t
+}
+
+// Everything but live updates works without JavaScript.
+func TestPages_withoutJavaScript(t *testing.T) {
+	w := fleet(t)
+	b := open(t, start(t, w.hub.RESTConfig(), system))
+	b.expects("404")
+	b.withoutScript()
+	for _, page := range pages {
+		b.visit(page.path)
+		assert.Contains(t, b.html(), page.has, page.path)
+	}
+	b.visit("/")
+	b.submit("#search", "wordpress-no-such")
+	assert.Contains(t, b.html(), "Nothing has that in its name")
+}
