@@ -17,12 +17,14 @@ import (
 
 	"waybill.dev/waybill/cmd/internal/cli"
 	"waybill.dev/waybill/cmd/internal/startup"
+	"waybill.dev/waybill/sync/render/isolated"
 )
 
 // version is set by the linker.
 var version string
 
 func main() {
+	isolated.Main() // renders for the dashboard, if that has started it
 	silenceLibraries()
 	startup.LimitMemory(0) // in a container, say in CI
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}

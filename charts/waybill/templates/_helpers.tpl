@@ -313,3 +313,29 @@ namespaces in that namespace alone. Takes {root, name, namespace}.
 {{- end }}
 {{- end }}
 {{- end }}
+
+{{/* The files of the dashboard: a folder of the volume's name each. Takes its values. */}}
+{{- define "waybill.dashboardVolumes" -}}
+{{- with .tlsSecret }}
+- name: tls
+  secret: {secretName: {{ . }}}
+{{- end }}
+{{- if .oidc.issuerURL }}
+- name: session
+  secret: {secretName: {{ .session.keySecret | default "waybill-dashboard-session" }}}
+{{- with .oidc.clientSecret }}
+- name: client
+  secret: {secretName: {{ . }}}
+{{- end }}
+{{- end }}
+{{- with .oidc.caConfigMap | default .proxy.caConfigMap }}
+- name: ca
+  configMap: {name: {{ . }}}
+{{- end }}
+{{- end }}
+
+{{- define "waybill.dashboardMounts" -}}
+{{- range . }}
+- {name: {{ .name }}, mountPath: /{{ .name }}, readOnly: true}
+{{- end }}
+{{- end }}

@@ -15,6 +15,7 @@ import (
 	"waybill.dev/waybill/cmd/internal/cli"
 	"waybill.dev/waybill/cmd/internal/complete"
 	"waybill.dev/waybill/cmd/internal/delivered"
+	"waybill.dev/waybill/cmd/internal/fleet"
 	"waybill.dev/waybill/cmd/internal/installation"
 	"waybill.dev/waybill/cmd/internal/output"
 	"waybill.dev/waybill/sync/source/chart"
@@ -216,7 +217,8 @@ func (f *finder) ofHub(ctx context.Context, name string) error {
 		f.tell(what, versions)
 		return nil
 	}
-	if err := delivered.Check(ctx, f.env, what, definition, f.force); err != nil {
+	at := fleet.NewPlace(hub, hub, f.env.SystemNamespace, f.env.Warnf)
+	if err := delivered.Check(ctx, at, what, definition, f.force); err != nil {
 		return err
 	}
 	before := definition.DeepCopy()

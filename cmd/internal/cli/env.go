@@ -144,6 +144,23 @@ func (e *Env) Target(ctx context.Context) (*fleet.Cluster, error) {
 	return hub.Named(ctx, strings.Split(e.cluster, "/"))
 }
 
+// Place returns the cluster to act in, with the hub that drives it. Warnings go to the error stream.
+func (e *Env) Place(ctx context.Context) (fleet.Place, error) {
+	hub, err := e.Hub()
+	if err != nil {
+		return fleet.Place{}, err
+	}
+	target := hub
+	if e.cluster != "" {
+		if target, err = e.Target(ctx); err != nil {
+			return fleet.Place{}, err
+		}
+	}
+	place := fleet.NewPlace(hub, target, e.SystemNamespace, e.Warnf)
+	place.Impersonated = e.Impersonates()
+	return place, nil
+}
+
 // NamesCluster reports whether --cluster is given.
 func (e *Env) NamesCluster() bool { return e.cluster != "" }
 

@@ -13,59 +13,59 @@ import (
 )
 
 // answerTo returns what a dashboard that reads nothing answers to a request.
-func answerTo(t *testing.T, change func(*http.Request, *server)) *httptest.ResponseRecorder {
+func answerTo(t *testing.T, change func(*http.Request, *session)) *httptest.ResponseRecorder {
 	t.Helper()
-	s, err := newServer(t.Context(), fleet.NewHub("hub", &rest.Config{Host: "https://127.0.0.1:1"}), "")
+	s, one, err := newLocal(t.Context(), fleet.NewHub("hub", &rest.Config{Host: "https://127.0.0.1:1"}), "")
 	require.NoError(t, err)
 	request := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8090/", nil)
-	change(request, s)
+	change(request, one)
 	recorder := httptest.NewRecorder()
 	s.handler().ServeHTTP(recorder, request)
 	return recorder
 }
 
-func letIn(r *http.Request, s *server) {
-	r.AddCookie(&http.Cookie{Name: "waybill-dashboard-8090", Value: s.session.secret})
+func letIn(r *http.Request, s *session) {
+	r.AddCookie(&http.Cookie{Name: "waybill-dashboard-8090", Value: s.secret})
 }
 
 // K66: only the browser of the user who started it sees what that user may see.
 func TestServer_letsInOneBrowser(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		change func(*http.Request, *server)
+		change func(*http.Request, *session)
 		status int
 	}{
 		"Known":    {"it has the cookie", letIn, http.StatusOK},
-		"NoCookie": {"others on this machine can connect to loopback, too", func(*http.Request, *server) {}, http.StatusUnauthorized},
-		"WrongValue": {"it is guessed", func(r *http.Request, _ *server) {
+		"NoCookie": {"others on this machine can connect to loopback, too", func(*http.Request, *session) {}, http.StatusUnauthorized},
+		"WrongValue": {"it is guessed", func(r *http.Request, _ *session) {
 			r.AddCookie(&http.Cookie{Name: "waybill-dashboard-8090", Value: "x"})
 		}, http.StatusUnauthorized},
-		"OtherDashboard": {"it is that of another port", func(r *http.Request, s *server) {
-			r.AddCookie(&http.Cookie{Name: "waybill-dashboard-8091", Value: s.session.secret})
+		"OtherDashboard": {"it is that of another port", func(r *http.Request, s *session) {
+			r.AddCookie(&http.Cookie{Name: "waybill-dashboard-8091", Value: s.secret})
 		}, http.StatusUnauthorized},
-		"OtherHost": {"a page of somebody else whose name was made to lead here", func(r *http.Request, s *server) {
+		"OtherHost": {"a page of somebody else whose name was made to lead here", func(r *http.Request, s *session) {
 			letIn(r, s)
 			r.Host = "evil.example:8090"
 		}, http.StatusMisdirectedRequest},
-		"NoPort": {"browsers name the port", func(r *http.Request, s *server) {
+		"NoPort": {"browsers name the port", func(r *http.Request, s *session) {
 			letIn(r, s)
 			r.Host = "127.0.0.1"
 		}, http.StatusMisdirectedRequest},
-		"LocalhostByName": {"it is this machine", func(r *http.Request, s *server) {
+		"LocalhostByName": {"it is this machine", func(r *http.Request, s *session) {
 			letIn(r, s)
 			r.Host = "localhost:8090"
 		}, http.StatusOK},
-		"OtherOrigin": {"a form of another page is sent here", func(r *http.Request, s *server) {
+		"OtherOrigin": {"a form of another page is sent here", func(r *http.Request, s *session) {
 			letIn(r, s)
 			r.Method = http.MethodPost
 			r.Header.Set("Origin", "https://evil.example")
 		}, http.StatusForbidden},
-		"NothingIsChanged": {"there is nothing to post to", func(r *http.Request, s *server) {
+		"NothingIsChanged": {"there is nothing to post to", func(r *http.Request, s *session) {
 			letIn(r, s)
 			r.Method = http.MethodPost
 		}, http.StatusMethodNotAllowed},
-		"WrongToken": {"it is guessed", func(r *http.Request, _ *server) { r.URL.Path, r.URL.RawQuery = "/login", "token=x" }, http.StatusUnauthorized},
-		"NoToken":    {"an empty one is none", func(r *http.Request, s *server) { s.session.token, r.URL.Path = "", "/login" }, http.StatusUnauthorized},
+		"WrongToken": {"it is guessed", func(r *http.Request, _ *session) { r.URL.Path, r.URL.RawQuery = "/login", "token=x" }, http.StatusUnauthorized},
+		"NoToken":    {"an empty one is none", func(r *http.Request, s *session) { s.token, r.URL.Path = "", "/login" }, http.StatusUnauthorized},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestServer_letsInOneBrowser(t *testing.T) {
 }
 
 func TestSession_tokenIsGoodForOnce(t *testing.T) {
-	s := newSession()
+	s := newSession(nil)
 	token := s.token
 	recorder := httptest.NewRecorder()
 	s.login(recorder, httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8090/login?token="+token, nil))

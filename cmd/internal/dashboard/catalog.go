@@ -20,12 +20,12 @@ type entry struct {
 func (s *server) catalog(w http.ResponseWriter, r *http.Request) {
 	text := strings.ToLower(strings.TrimSpace(r.URL.Query().Get("text")))
 	var entries []entry
-	for _, d := range sorted[*v1alpha1.ApplicationDefinition](s.inventory.definitions) {
+	for _, d := range visible[*v1alpha1.ApplicationDefinition](r.Context(), viewerOf(r), s.inventory.definitions) {
 		if e := newEntry(d); strings.Contains(strings.ToLower(e.Name+" "+e.Title+" "+e.Description), text) {
 			entries = append(entries, e)
 		}
 	}
-	s.show(w, "catalog", http.StatusOK, page{
+	s.show(w, r, "catalog", http.StatusOK, page{
 		Title: "Catalog", Area: "catalog", Kinds: []string{v1alpha1.ApplicationDefinitionKind},
 		Model: map[string]any{"Text": r.URL.Query().Get("text"), "Entries": entries},
 	})
@@ -69,7 +69,8 @@ func webLink(address string) string {
 func (s *server) logo(w http.ResponseWriter, r *http.Request) {
 	found, ok, err := s.inventory.definitions.informer.GetStore().GetByKey(r.PathValue("name"))
 	definition, known := found.(*v1alpha1.ApplicationDefinition)
-	if err != nil || !ok || !known || definition.Spec.Logo == nil || s.inventory.definitions.stands().State == forbidden {
+	if err != nil || !ok || !known || definition.Spec.Logo == nil || s.inventory.definitions.stands().State == forbidden ||
+		!viewerOf(r).sees(r.Context(), s.inventory.definitions, "") {
 		http.NotFound(w, r)
 		return
 	}

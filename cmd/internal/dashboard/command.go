@@ -63,7 +63,7 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	s, err := newServer(ctx, hub, namespace)
+	s, browser, err := newLocal(ctx, hub, namespace)
 	if err != nil {
 		return err
 	}
@@ -71,14 +71,14 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen at --port: %w", err)
 	}
-	address := "http://" + listener.Addr().String() + s.session.path()
+	address := "http://" + listener.Addr().String() + browser.path()
 	fmt.Fprintf(o.env.Out, "The dashboard of %s is at %s\n", hub.Name(), address)
 	fmt.Fprintln(o.env.ErrOut, "It is there until you press Ctrl-C.")
 	if !o.noBrowser {
 		o.open(ctx, address)
 	}
 	group.Go(func() error { return s.inventory.run(ctx) })
-	group.Go(func() error { return s.serve(listener) })
+	group.Go(func() error { return s.serve(listener, nil) })
 	return group.Wait()
 }
 

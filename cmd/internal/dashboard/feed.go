@@ -1,53 +1,97 @@
 package dashboard
 
-import "sync"
+import (
+	"errors"
+	"sync"
+)
+
+const (
+	// maxStreams is how many pages may be open at a time, and maxStreamsEach how many of one user. Tabs that nobody
+	// sees have none.
+	maxStreams     = 4000
+	maxStreamsEach = 60
+	// maxTouched is how many namespaces a stream remembers until it has asked whether they concern it.
+	maxTouched = 100
+)
+
+var errTooMany = errors.New("too many pages are open")
 
 // feed tells those who look at pages that something has changed.
 type feed struct {
 	mu      sync.Mutex
-	streams map[chan struct{}]map[string]bool // the kinds that each is about
+	streams map[*stream]bool
+	each    map[*viewer]int
 }
 
-func newFeed() *feed { return &feed{streams: map[chan struct{}]map[string]bool{}} }
+func newFeed() *feed { return &feed{streams: map[*stream]bool{}, each: map[*viewer]int{}} }
 
-// maxStreams is how many pages may be open at a time.
-const maxStreams = 200
+// stream is a page that is open.
+type stream struct {
+	about map[string]bool // the kinds
+	woken chan struct{}
 
-// subscribe returns a channel that receives when an object of one of the kinds has changed, and the
-// function that ends that; nil if there are too many already.
-func (f *feed) subscribe(kinds []string) (changes chan struct{}, end func()) {
-	about := map[string]bool{}
+	mu      sync.Mutex
+	touched map[touch]bool
+}
+
+// touch is what has changed: an object of a kind in a namespace. Without a namespace it is one that has none, or the state
+// of a watch, and the zero one is the object that a page is about.
+type touch struct{ kind, namespace string }
+
+// subscribe returns a stream that is woken when an object of one of the kinds has changed, and the function that ends it;
+// errTooMany if the viewer, or all together, have too many already.
+func (f *feed) subscribe(v *viewer, kinds []string) (*stream, func(), error) {
+	to := &stream{about: map[string]bool{}, woken: make(chan struct{}, 1), touched: map[touch]bool{}}
 	for _, kind := range kinds {
-		about[kind] = true
+		to.about[kind] = true
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.streams) >= maxStreams {
-		return nil, nil
+	if len(f.streams) >= maxStreams || f.each[v] >= maxStreamsEach {
+		return nil, nil, errTooMany
 	}
-	changes = make(chan struct{}, 1)
-	f.streams[changes] = about
-	return changes, func() {
+	f.streams[to] = true
+	f.each[v]++
+	return to, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		delete(f.streams, changes)
-	}
+		delete(f.streams, to)
+		if f.each[v]--; f.each[v] == 0 {
+			delete(f.each, v)
+		}
+	}, nil
 }
 
 // tell wakes the streams that are about a kind. It does not block.
-func (f *feed) tell(kind string) {
+func (f *feed) tell(kind, namespace string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for changes, about := range f.streams {
-		if about[kind] {
-			wake(changes)
+	for to := range f.streams {
+		if to.about[kind] {
+			to.tell(kind, namespace)
 		}
 	}
 }
 
-func wake(changes chan struct{}) {
-	select {
-	case changes <- struct{}{}:
-	default: // one is waiting already
+// tell wakes a stream. It does not block.
+func (s *stream) tell(kind, namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.touched) >= maxTouched {
+		s.touched = map[touch]bool{{}: true} // whatever it is
 	}
+	s.touched[touch{kind, namespace}] = true
+	select {
+	case s.woken <- struct{}{}:
+	default: // it is woken already
+	}
+}
+
+// take returns what has changed since it was called last.
+func (s *stream) take() map[touch]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	touched := s.touched
+	s.touched = map[touch]bool{}
+	return touched
 }

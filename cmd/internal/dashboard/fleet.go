@@ -92,14 +92,14 @@ func (s *server) fleet(w http.ResponseWriter, r *http.Request) {
 		p.Troubles = append(p.Troubles, "The label selector is not valid: "+err.Error())
 		selector = labels.Everything()
 	}
-	wanted := sorted[*v1alpha1.KubernetesCluster](s.inventory.clusters)
+	wanted := visible[*v1alpha1.KubernetesCluster](r.Context(), viewerOf(r), s.inventory.clusters)
 	text := strings.TrimSpace(query.Get("text"))
 	wanted = slices.DeleteFunc(wanted, func(k *v1alpha1.KubernetesCluster) bool {
 		return !selector.Matches(labels.Set(k.Labels)) || !concerns(k, text)
 	})
 	number, _ := strconv.Atoi(query.Get("page")) // the first, unless it is a number
 	p.Model = newGrid(wanted, query, number)
-	s.show(w, "fleet", http.StatusOK, p)
+	s.show(w, r, "fleet", http.StatusOK, p)
 }
 
 // concerns reports whether a cluster, or something that is installed in it, has a text in its name.

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,14 +40,18 @@ type standing struct {
 
 // follow is the watch of one kind.
 type follow struct {
+	// kind and resource of what is watched; empty if it is not of the inventory.
+	kind, resource string
+
 	client client.WithWatch
 	list   func() client.ObjectList
 	// fallback is the namespace to read if the user may not read all; empty for none.
 	fallback string
 	// select narrows the watch down, besides its namespace.
 	selects fields.Selector
-	// changed is called when an object or the state has changed. It must not block.
-	changed func()
+	// changed is called when an object of a namespace has changed, and without one when the state has. It must not
+	// block.
+	changed func(namespace string)
 
 	informer cache.SharedIndexInformer
 
@@ -54,10 +59,10 @@ type follow struct {
 	standing standing
 }
 
-func newFollow(c client.WithWatch, object client.Object, list func() client.ObjectList, changed func()) *follow {
+func newFollow(c client.WithWatch, object client.Object, list func() client.ObjectList, changed func(namespace string)) *follow {
 	f := &follow{client: c, list: list, changed: changed, standing: standing{State: connecting}}
 	source := &cache.ListWatch{ListWithContextFunc: f.read, WatchFuncWithContext: f.watch}
-	f.informer = cache.NewSharedIndexInformer(source, object, 0, cache.Indexers{})
+	f.informer = cache.NewSharedIndexInformer(source, object, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	return f
 }
 
@@ -69,7 +74,16 @@ func (f *follow) run(ctx context.Context) error {
 	if err := f.informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}); err != nil {
 		return fmt.Errorf("watch: %w", err) // the state says what failed
 	}
-	notify := func(any) { f.changed() }
+	notify := func(changed any) {
+		if gone, ok := changed.(cache.DeletedFinalStateUnknown); ok {
+			changed = gone.Obj
+		}
+		namespace := ""
+		if object, ok := changed.(client.Object); ok {
+			namespace = object.GetNamespace()
+		}
+		f.changed(namespace)
+	}
 	_, err := f.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: notify, UpdateFunc: func(_, o any) { notify(o) }, DeleteFunc: notify,
 	})
@@ -135,7 +149,7 @@ func (f *follow) answered(err error) {
 	after := f.standing
 	f.mu.Unlock()
 	if before.State != after.State {
-		f.changed()
+		f.changed("")
 	}
 }
 
@@ -144,6 +158,11 @@ func (f *follow) stands() standing {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.standing
+}
+
+// namespaces returns those that have objects, none for objects without.
+func (f *follow) namespaces() []string {
+	return slices.DeleteFunc(f.informer.GetIndexer().ListIndexFuncValues(cache.NamespaceIndex), func(n string) bool { return n == "" })
 }
 
 // objects returns what is known, in no order; nothing where the user may not read it any more. They

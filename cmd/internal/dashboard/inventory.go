@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -30,16 +30,16 @@ func newInventory(hub *fleet.Cluster, fallback string) (*inventory, error) {
 		return nil, err
 	}
 	i := &inventory{hub: hub, feed: newFeed()}
-	of := func(kind string, object client.Object, list func() client.ObjectList) *follow {
-		f := newFollow(c, object, list, func() { i.feed.tell(kind) })
-		f.fallback = fallback
+	of := func(kind, resource string, object client.Object, list func() client.ObjectList) *follow {
+		f := newFollow(c, object, list, func(namespace string) { i.feed.tell(kind, namespace) })
+		f.kind, f.resource, f.fallback = kind, resource, fallback
 		return f
 	}
-	i.clusters = of(v1alpha1.KubernetesClusterKind, &v1alpha1.KubernetesCluster{}, func() client.ObjectList { return &v1alpha1.KubernetesClusterList{} })
-	i.definitions = of(v1alpha1.ApplicationDefinitionKind, &v1alpha1.ApplicationDefinition{}, func() client.ObjectList { return &v1alpha1.ApplicationDefinitionList{} })
+	i.clusters = of(v1alpha1.KubernetesClusterKind, "kubernetesclusters", &v1alpha1.KubernetesCluster{}, func() client.ObjectList { return &v1alpha1.KubernetesClusterList{} })
+	i.definitions = of(v1alpha1.ApplicationDefinitionKind, "applicationdefinitions", &v1alpha1.ApplicationDefinition{}, func() client.ObjectList { return &v1alpha1.ApplicationDefinitionList{} })
 	i.definitions.fallback = "" // they have no namespace
-	i.syncs = of(v1alpha1.GitSyncKind, &v1alpha1.GitSync{}, func() client.ObjectList { return &v1alpha1.GitSyncList{} })
-	i.placed = of(v1alpha1.KubernetesApplicationKind, &v1alpha1.KubernetesApplication{}, func() client.ObjectList { return &v1alpha1.KubernetesApplicationList{} })
+	i.syncs = of(v1alpha1.GitSyncKind, "gitsyncs", &v1alpha1.GitSync{}, func() client.ObjectList { return &v1alpha1.GitSyncList{} })
+	i.placed = of(v1alpha1.KubernetesApplicationKind, "kubernetesapplications", &v1alpha1.KubernetesApplication{}, func() client.ObjectList { return &v1alpha1.KubernetesApplicationList{} })
 	return i, nil
 }
 
@@ -60,18 +60,8 @@ func watcher(cluster *fleet.Cluster) (client.WithWatch, error) {
 	return c, nil
 }
 
-// all returns the watches by kind, in the order in which people look at them.
-func (i *inventory) all() []named {
-	return []named{
-		{v1alpha1.KubernetesClusterKind, i.clusters}, {v1alpha1.ApplicationDefinitionKind, i.definitions},
-		{v1alpha1.GitSyncKind, i.syncs}, {v1alpha1.KubernetesApplicationKind, i.placed},
-	}
-}
-
-type named struct {
-	kind string
-	*follow
-}
+// all returns the watches, in the order in which people look at them.
+func (i *inventory) all() []*follow { return []*follow{i.clusters, i.definitions, i.syncs, i.placed} }
 
 // run watches until ctx ends.
 func (i *inventory) run(ctx context.Context) error {
@@ -82,32 +72,46 @@ func (i *inventory) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// sorted returns the objects of a watch by namespace and name.
-func sorted[T client.Object](f *follow) []T {
-	all := objects[T](f)
-	slices.SortFunc(all, func(a, b T) int {
-		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
-	})
-	return all
-}
-
-// troubles says, of the kinds that a page is made of, which are not known as they are now.
-func (i *inventory) troubles(kinds []string) []string {
+// troubles says, of the kinds that a page is made of, which are not shown, or not as they are now.
+func (i *inventory) troubles(ctx context.Context, v *viewer, kinds []string) []string {
 	var said []string
 	for _, f := range i.all() {
-		if !slices.Contains(kinds, f.kind) {
-			continue
-		}
-		switch s := f.stands(); {
-		case s.State == connecting:
-			said = append(said, f.kind+"s are being read.")
-		case s.State == lost:
-			said = append(said, fmt.Sprintf("The hub does not answer: %ss are shown as they were at %s. %s", f.kind, s.Since.Format("15:04:05"), i.hub.Explain(errors.New(s.Message))))
-		case s.State == forbidden:
-			said = append(said, fmt.Sprintf("You may not list and watch %ss: %s", f.kind, s.Message))
-		case s.Namespace != "":
-			said = append(said, fmt.Sprintf("You may not list %ss in all namespaces: those of namespace %s are shown.", f.kind, s.Namespace))
+		if slices.Contains(kinds, f.kind) {
+			said = append(said, i.trouble(ctx, v, f)...)
 		}
 	}
 	return said
+}
+
+func (i *inventory) trouble(ctx context.Context, v *viewer, f *follow) (said []string) {
+	switch s := f.stands(); {
+	case s.State == connecting:
+		said = append(said, f.kind+"s are being read.")
+	case s.State == lost:
+		said = append(said, fmt.Sprintf("The hub does not answer: %ss are shown as they were at %s. %s", f.kind, s.Since.Format("15:04:05"), i.hub.Explain(errors.New(s.Message))))
+	case s.State == forbidden && v.own:
+		said = append(said, fmt.Sprintf("You may not list and watch %ss: %s", f.kind, s.Message))
+	case s.State == forbidden:
+		said = append(said, fmt.Sprintf("The dashboard may not list and watch %ss: %s", f.kind, s.Message))
+	case s.Namespace != "":
+		said = append(said, fmt.Sprintf("You may not list %ss in all namespaces: those of namespace %s are shown.", f.kind, s.Namespace))
+	}
+	switch s := v.scope(ctx, f); {
+	case s.all:
+	case len(s.namespaces) == 0:
+		said = append(said, fmt.Sprintf("No %ss are shown. %s", f.kind, s.why))
+	default:
+		said = append(said, fmt.Sprintf("You may not list %ss in all namespaces: those of the namespaces in which you may are shown.", f.kind))
+	}
+	return said
+}
+
+// kubernetesCluster returns the KubernetesCluster of that name, from memory; nil if it is not known, or not to the viewer.
+func (i *inventory) kubernetesCluster(ctx context.Context, v *viewer, key types.NamespacedName) *v1alpha1.KubernetesCluster {
+	found, _, _ := i.clusters.informer.GetStore().GetByKey(key.String()) // a key cannot be wrong
+	k, _ := found.(*v1alpha1.KubernetesCluster)
+	if k == nil || i.clusters.stands().State == forbidden || !v.sees(ctx, i.clusters, k.Namespace) {
+		return nil
+	}
+	return k
 }

@@ -1,69 +1,171 @@
 package dashboard
 
 import (
+	"context"
+	"math/rand/v2"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 )
 
-const (
-	// gatherFor is how long changes are gathered before a page is told to fetch itself again.
-	gatherFor = 250 * time.Millisecond
-	// pingEvery is how often a stream is written to at least, so that one that nobody reads is found out.
-	pingEvery = 25 * time.Second
-	// takeWithin is how long a browser may take to read what is written to its stream.
-	takeWithin = 10 * time.Second
-)
+// pace is how fast streams go.
+type pace struct {
+	// gather is how long changes are gathered before a page is told to fetch itself again.
+	gather time.Duration
+	// ping is how often a stream is written to at least, so that one that nobody reads is found out.
+	ping time.Duration
+	// take is how long a browser may take to read what is written to its stream.
+	take time.Duration
+	// review is how often it is asked whether the session goes on, and what the viewer may see.
+	review time.Duration
+	// life is how long a stream lasts at most. The page opens another.
+	life time.Duration
+}
+
+var defaultPace = pace{gather: 250 * time.Millisecond, ping: 25 * time.Second, take: 10 * time.Second, review: reviewAgain, life: time.Hour}
 
 // live tells a page, by a stream of server-sent events, when one of the kinds that it is about has changed.
-// The query has the kinds, and the object that the page shows if that is not of the hub's inventory.
+// The query has the kinds, and the object that the page shows if that is not of the hub's inventory. The stream ends
+// with the session.
 func (s *server) live(w http.ResponseWriter, r *http.Request) {
-	changes, end := s.inventory.feed.subscribe(r.URL.Query()["kind"])
-	if changes == nil {
+	v := visitOf(r)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	if !v.until.IsZero() {
+		ctx, cancel = context.WithDeadline(ctx, v.until)
+		defer cancel()
+	}
+	r = r.WithContext(ctx)
+	to, end, err := s.inventory.feed.subscribe(v.viewer, r.URL.Query()["kind"])
+	if err != nil {
 		w.Header().Set("Retry-After", "60")
-		http.Error(w, "Too many pages are open.", http.StatusServiceUnavailable)
+		http.Error(w, "Too many pages are open: close some, or reload this one to see it as it is now.", http.StatusServiceUnavailable)
 		return
 	}
 	defer end()
-	if err := s.followObject(r, changes); err != nil {
+	object, err := s.followObject(r, to)
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	stream := http.NewResponseController(w)
-	send := func(text string) bool {
-		_ = stream.SetWriteDeadline(time.Now().Add(takeWithin)) // without one, it is only found out later
-		_, err := w.Write([]byte(text))
-		return err == nil && stream.Flush() == nil
-	}
-	ping := time.NewTicker(pingEvery)
+	t := &told{server: s, visit: v, stream: to, object: object, w: w, control: http.NewResponseController(w)}
+	t.sights = t.sight(ctx)
+	t.run(ctx)
+}
+
+// told is somebody who looks at a page.
+type told struct {
+	*server
+	visit
+	stream  *stream
+	object  *shown // nil if the page is about kinds
+	sights  string
+	w       http.ResponseWriter
+	control *http.ResponseController
+}
+
+// run writes the stream until ctx ends, the session does, or the browser does not take it any more.
+func (t *told) run(ctx context.Context) {
+	ping := time.NewTicker(t.pace.ping)
 	defer ping.Stop()
-	for ok := send(": connected\n\n"); ok; {
+	review := time.NewTicker(t.pace.review)
+	defer review.Stop()
+	life := time.NewTimer(t.pace.life + rand.N(t.pace.life/10+1)) // not all at once
+	defer life.Stop()
+	for ok := t.send(": connected\n\n"); ok; {
 		select {
-		case <-r.Context().Done():
+		case <-ctx.Done():
 			return
-		case <-s.ctx.Done():
+		case <-t.ctx.Done():
+			return
+		case <-life.C:
 			return
 		case <-ping.C:
-			ok = send(": still there\n\n")
-		case <-changes:
-			if !pause(r, gatherFor) {
+			ok = t.send(": still there\n\n")
+		case <-review.C:
+			if t.over != nil && t.over() {
 				return
 			}
-			select {
-			case <-changes:
-			default:
+			ok = !t.looksOtherwise(ctx) || t.send(change)
+		case <-t.stream.woken:
+			if !pause(ctx, t.pace.gather) {
+				return
 			}
-			ok = send("event: change\ndata: {}\n\n")
+			if t.concerned(ctx, t.stream.take()) {
+				ok = t.send(change)
+			}
 		}
 	}
 }
 
-// pause waits, and reports whether the request goes on.
-func pause(r *http.Request, d time.Duration) bool {
+const change = "event: change\ndata: {}\n\n"
+
+// send writes to the stream, and reports whether the browser takes it.
+func (t *told) send(text string) bool {
+	_ = t.control.SetWriteDeadline(time.Now().Add(t.pace.take)) // without one, it is only found out later
+	_, err := t.w.Write([]byte(text))
+	return err == nil && t.control.Flush() == nil
+}
+
+// concerned reports whether something that has changed is for the viewer to see.
+func (t *told) concerned(ctx context.Context, touched map[touch]bool) bool {
+	if t.own || touched[touch{}] {
+		return len(touched) > 0
+	}
+	for what := range touched {
+		for _, f := range t.inventory.all() {
+			if f.kind == what.kind && (what.namespace == "" || t.sees(ctx, f, what.namespace)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// looksOtherwise reports whether the viewer may see more or less than when it was asked last.
+func (t *told) looksOtherwise(ctx context.Context) bool {
+	before := t.sights
+	t.sights = t.sight(ctx)
+	return before != t.sights
+}
+
+// sight says, in a text to compare, what of the page the viewer may see. It is asked for only where pages do not ask
+// with the viewer's rights anyway.
+func (t *told) sight(ctx context.Context) string {
+	if t.own {
+		return ""
+	}
+	var said []string
+	for _, f := range t.inventory.all() {
+		if !t.stream.about[f.kind] {
+			continue
+		}
+		scope := t.scope(ctx, f)
+		said = append(said, f.kind)
+		for namespace := range scope.namespaces {
+			said = append(said, f.kind+"/"+namespace)
+		}
+		if scope.all {
+			said = append(said, f.kind+"/*")
+		}
+	}
+	if t.object != nil {
+		if ok, _ := t.may(ctx, t.object.in, t.object.what); ok {
+			said = append(said, "object")
+		}
+	}
+	slices.Sort(said)
+	return strings.Join(said, " ")
+}
+
+// pause waits, and reports whether ctx goes on.
+func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-r.Context().Done():
+	case <-ctx.Done():
 		return false
 	case <-timer.C:
 		return true

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -79,21 +80,39 @@ func TestLive_tellsWhatHasChanged(t *testing.T) {
 	}, limit, often, "a tab that is closed costs nothing")
 }
 
+// Tabs that are open cost no more than there is.
 func TestFeed_isBounded(t *testing.T) {
 	f := newFeed()
+	one := &viewer{}
 	var last func()
-	for range maxStreams {
-		_, end := f.subscribe([]string{"A"})
-		require.NotNil(t, end)
+	for range maxStreamsEach {
+		_, end, err := f.subscribe(one, []string{"A"})
+		require.NoError(t, err)
 		last = end
 	}
-	changes, _ := f.subscribe([]string{"A"})
-	require.Nil(t, changes)
+	_, _, err := f.subscribe(one, []string{"A"})
+	require.ErrorIs(t, err, errTooMany, "one user has no more")
+	_, _, err = f.subscribe(&viewer{}, []string{"A"})
+	require.NoError(t, err, "others do")
 	last()
-	changes, _ = f.subscribe([]string{"A"})
-	require.NotNil(t, changes)
-	f.tell("A")
-	f.tell("A") // nobody has read the first: it does not block
-	f.tell("B")
-	assert.Len(t, changes, 1)
+	to, end, err := f.subscribe(one, []string{"A"})
+	require.NoError(t, err)
+	f.tell("A", "x")
+	f.tell("A", "x") // nobody has read the first: it does not block
+	f.tell("B", "x")
+	assert.Len(t, to.woken, 1)
+	assert.Equal(t, map[touch]bool{{"A", "x"}: true}, to.take())
+	for i := range 2 * maxTouched {
+		f.tell("A", fmt.Sprint(i))
+	}
+	touched := to.take()
+	assert.LessOrEqual(t, len(touched), maxTouched)
+	assert.True(t, touched[touch{}], "what was forgotten may concern anybody")
+	end()
+	for len(f.streams) < maxStreams {
+		_, _, err = f.subscribe(&viewer{}, nil)
+		require.NoError(t, err)
+	}
+	_, _, err = f.subscribe(&viewer{}, nil)
+	require.ErrorIs(t, err, errTooMany)
 }

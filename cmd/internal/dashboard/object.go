@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -68,13 +69,13 @@ func (s *server) object(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readWithin)
 	defer cancel()
 	at := addressOf(r.PathValue)
-	cluster, object, err := s.get(ctx, at)
+	cluster, object, err := get(ctx, viewerOf(r), at)
 	if err != nil {
-		s.explain(w, cluster, at, object != nil, err)
+		s.explain(w, r, cluster, at, object != nil, err)
 		return
 	}
 	p := page{Title: object.GetName(), Area: areas[object.GetKind()]}
-	if at.cluster.Name == "" && slices.ContainsFunc(s.inventory.all(), func(f named) bool { return f.kind == object.GetKind() }) {
+	if at.cluster.Name == "" && slices.ContainsFunc(s.inventory.all(), func(f *follow) bool { return f.kind == object.GetKind() }) {
 		p.Kinds = []string{object.GetKind()}
 	} else {
 		p.Object = at.String()
@@ -84,7 +85,7 @@ func (s *server) object(w http.ResponseWriter, r *http.Request) {
 		p.Troubles = append(p.Troubles, err.Error())
 	}
 	p.Model = model
-	s.show(w, "object", http.StatusOK, p)
+	s.show(w, r, "object", http.StatusOK, p)
 }
 
 // areas are the entries of the menu that pages of objects belong to.
@@ -95,8 +96,8 @@ var areas = map[string]string{
 }
 
 // get reads an object, of one of our kinds only. It returns an object if the cluster was asked for it.
-func (s *server) get(ctx context.Context, at address) (*fleet.Cluster, *unstructured.Unstructured, error) {
-	cluster, err := s.cluster(ctx, at.cluster)
+func get(ctx context.Context, v *viewer, at address) (*fleet.Cluster, *unstructured.Unstructured, error) {
+	cluster, err := v.cluster(ctx, at.cluster)
 	if err != nil {
 		return cluster, nil, err
 	}
@@ -114,14 +115,6 @@ func (s *server) get(ctx context.Context, at address) (*fleet.Cluster, *unstruct
 	return cluster, object, err
 }
 
-// cluster returns the hub, or a user cluster of it.
-func (s *server) cluster(ctx context.Context, key types.NamespacedName) (*fleet.Cluster, error) {
-	if key.Name == "" {
-		return s.hub, nil
-	}
-	return s.hub.UserCluster(ctx, key)
-}
-
 func kindOf(cluster *fleet.Cluster, resource string) (schema.GroupVersionKind, error) {
 	mapper, err := cluster.Mapper()
 	if err != nil {
@@ -136,12 +129,12 @@ func kindOf(cluster *fleet.Cluster, resource string) (schema.GroupVersionKind, e
 
 // explain shows why an object is not shown. asked is true if the answer is about the object itself, and not
 // about the way to it.
-func (s *server) explain(w http.ResponseWriter, cluster *fleet.Cluster, at address, asked bool, err error) {
+func (s *server) explain(w http.ResponseWriter, r *http.Request, cluster *fleet.Cluster, at address, asked bool, err error) {
 	where := at.cluster.String()
 	if cluster != nil {
 		where, err = cluster.Name(), cluster.Explain(err)
 	}
-	if k := s.inventory.kubernetesCluster(at.cluster); k != nil && k.Status.LastSeen != nil && !k.Status.Reachable {
+	if k := s.inventory.kubernetesCluster(r.Context(), viewerOf(r), at.cluster); k != nil && k.Status.LastSeen != nil && !k.Status.Reachable {
 		err = fmt.Errorf("%w. The hub has last seen it at %s", err, k.Status.LastSeen.Format("2006-01-02 15:04:05"))
 	}
 	status, title := http.StatusBadGateway, fmt.Sprintf("%s %s of %s cannot be read", at.resource, at.name, where)
@@ -151,7 +144,7 @@ func (s *server) explain(w http.ResponseWriter, cluster *fleet.Cluster, at addre
 	case asked && apierrors.IsForbidden(err):
 		status, title = http.StatusForbidden, fmt.Sprintf("You may not read %s %s of %s", at.resource, at.name, where)
 	}
-	s.fail(w, status, title, err)
+	s.fail(w, r, status, title, err)
 }
 
 // describe returns the page of an object. An error says what of it is missing.
@@ -195,24 +188,25 @@ func manifestOf(object *unstructured.Unstructured) string {
 	return string(content)
 }
 
-// followObject has a stream wake when the object of its page changes.
-func (s *server) followObject(r *http.Request, changes chan struct{}) error {
+// followObject has a stream wake when the object of its page changes. It returns which that is; nil if the page is about
+// kinds.
+func (s *server) followObject(r *http.Request, to *stream) (*shown, error) {
 	path := strings.Split(strings.TrimPrefix(r.URL.Query().Get("object"), "/objects/"), "/")
 	if len(path) != len(objectPath) {
-		return nil // the page is about kinds of the inventory
+		return nil, nil // the page is about kinds of the inventory
 	}
 	at := addressOf(func(part string) string { return path[slices.Index(objectPath, part)] })
-	cluster, err := s.cluster(r.Context(), at.cluster)
+	cluster, err := viewerOf(r).cluster(r.Context(), at.cluster)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	kind, err := kindOf(cluster, at.resource)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c, err := watcher(cluster)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
@@ -220,10 +214,18 @@ func (s *server) followObject(r *http.Request, changes chan struct{}) error {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		return list
-	}, func() { wake(changes) })
+	}, func(string) { to.tell("", "") })
 	f.standing.Namespace, f.selects = at.namespace, fields.OneTermEqualSelector("metadata.name", at.name)
 	go func() { _ = f.run(r.Context()) }() // without it, the page is what it was when it was opened
-	return nil
+	return &shown{in: cluster, what: authorizationv1.ResourceAttributes{
+		Verb: "get", Group: kind.Group, Resource: at.resource, Namespace: at.namespace, Name: at.name,
+	}}, nil
+}
+
+// shown is the object of a page.
+type shown struct {
+	in   *fleet.Cluster
+	what authorizationv1.ResourceAttributes
 }
 
 // objectPath are the parts of the address of an object.
@@ -242,28 +244,28 @@ func (s *server) tree(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readWithin)
 	defer cancel()
 	at := addressOf(r.PathValue)
-	cluster, object, err := s.get(ctx, at)
+	cluster, object, err := get(ctx, viewerOf(r), at)
 	if err != nil {
-		s.explain(w, cluster, at, object != nil, err)
+		s.explain(w, r, cluster, at, object != nil, err)
 		return
 	}
 	grown, err := tree.Grow(ctx, cluster, object, 0)
 	if err != nil {
-		s.explain(w, cluster, at, false, err)
+		s.explain(w, r, cluster, at, false, err)
 		return
 	}
 	var rows []branch
 	for _, row := range grown.Rows() {
-		rows = append(rows, branch{Row: row, Mark: healthMark(string(row.Health)), Link: s.linkOf(row)})
+		rows = append(rows, branch{Row: row, Mark: healthMark(string(row.Health)), Link: s.linkOf(ctx, viewerOf(r), row)})
 	}
-	s.show(w, "tree", http.StatusOK, page{
+	s.show(w, r, "tree", http.StatusOK, page{
 		Title: "Tree of " + object.GetName(), Area: areas[object.GetKind()], Object: at.String(), Troubles: grown.Warnings,
 		Model: map[string]any{"Object": at.String(), "Name": object.GetName(), "Kind": object.GetKind(), "Rows": rows},
 	})
 }
 
 // linkOf returns the address of an object of a tree; empty if it has no page.
-func (s *server) linkOf(row tree.Row) string {
+func (s *server) linkOf(ctx context.Context, v *viewer, row tree.Row) string {
 	if row.Group != v1alpha1.Group || row.Name == "" {
 		return ""
 	}
@@ -272,7 +274,7 @@ func (s *server) linkOf(row tree.Row) string {
 		resource = strings.TrimSuffix(resource, "s") + "es"
 	}
 	key := row.ClusterKey
-	if k := s.inventory.kubernetesCluster(key); k != nil && k.Spec.KubeconfigSecretRef == nil {
+	if k := s.inventory.kubernetesCluster(ctx, v, key); k != nil && k.Spec.KubeconfigSecretRef == nil {
 		key = types.NamespacedName{} // it is the hub itself
 	}
 	return objectLink(key.Namespace, key.Name, resource, row.Namespace, row.Name)

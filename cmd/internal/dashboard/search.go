@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -9,7 +10,7 @@ import (
 )
 
 // find returns the objects that have a text in their name, those that begin with it first.
-func (s *server) find(text string) []hit {
+func (s *server) find(ctx context.Context, v *viewer, text string) []hit {
 	text = strings.ToLower(strings.TrimSpace(text))
 	if text == "" {
 		return nil
@@ -23,11 +24,11 @@ func (s *server) find(text string) []hit {
 			contain = append(contain, h)
 		}
 	}
-	addAll(add, sorted[*v1alpha1.KubernetesCluster](s.inventory.clusters), v1alpha1.KubernetesClusterKind, "kubernetesclusters")
-	addAll(add, sorted[*v1alpha1.ApplicationDefinition](s.inventory.definitions), v1alpha1.ApplicationDefinitionKind, "applicationdefinitions")
-	addAll(add, sorted[*v1alpha1.GitSync](s.inventory.syncs), v1alpha1.GitSyncKind, "gitsyncs")
-	addAll(add, sorted[*v1alpha1.KubernetesApplication](s.inventory.placed), v1alpha1.KubernetesApplicationKind, "kubernetesapplications")
-	for _, k := range sorted[*v1alpha1.KubernetesCluster](s.inventory.clusters) {
+	addAll(add, visible[*v1alpha1.KubernetesCluster](ctx, v, s.inventory.clusters), v1alpha1.KubernetesClusterKind, "kubernetesclusters")
+	addAll(add, visible[*v1alpha1.ApplicationDefinition](ctx, v, s.inventory.definitions), v1alpha1.ApplicationDefinitionKind, "applicationdefinitions")
+	addAll(add, visible[*v1alpha1.GitSync](ctx, v, s.inventory.syncs), v1alpha1.GitSyncKind, "gitsyncs")
+	addAll(add, visible[*v1alpha1.KubernetesApplication](ctx, v, s.inventory.placed), v1alpha1.KubernetesApplicationKind, "kubernetesapplications")
+	for _, k := range visible[*v1alpha1.KubernetesCluster](ctx, v, s.inventory.clusters) {
 		for _, i := range k.Status.Installations {
 			add(hit{
 				Kind: v1alpha1.ApplicationInstallationKind, Namespace: i.Namespace, Name: i.Name, Where: k.Namespace + "/" + k.Name,

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"embed"
 	"fmt"
 	"html/template"
@@ -22,21 +23,48 @@ var templates embed.FS
 // readWithin bounds what a page reads from clusters when somebody asks for it.
 const readWithin = 30 * time.Second
 
+const (
+	// maxBody is how much a browser may send, and takePage how long it may take to read a page.
+	maxBody  = 2 << 20
+	takePage = time.Minute
+)
+
 // server serves the pages.
 type server struct {
 	ctx       context.Context // of the program
-	hub       *fleet.Cluster
+	hub       *fleet.Cluster  // as who started the dashboard
 	inventory *inventory
-	session   *session
+	door      door
+	pace      pace
 	pages     map[string]*template.Template
 }
 
-func newServer(ctx context.Context, hub *fleet.Cluster, namespace string) (*server, error) {
+// door lets browsers in, and says who they are.
+type door interface {
+	// routes adds what browsers can ask for before anybody knows who they are.
+	routes(mux *http.ServeMux)
+	// require serves only who was let in, as requests that have a viewer.
+	require(next http.Handler) http.Handler
+	// host reports whether the dashboard answers to a host and port.
+	host(named string) bool
+}
+
+// newLocal returns the dashboard of the user of a kubeconfig, for one browser of this machine. namespace is what is
+// read if the user may not read all.
+func newLocal(ctx context.Context, hub *fleet.Cluster, namespace string) (*server, *session, error) {
+	user := newViewer("", nil, hub)
+	user.own = true
+	one := newSession(user)
+	s, err := newServer(ctx, hub, namespace, one)
+	return s, one, err
+}
+
+func newServer(ctx context.Context, hub *fleet.Cluster, namespace string, by door) (*server, error) {
 	found, err := newInventory(hub, namespace)
 	if err != nil {
 		return nil, err
 	}
-	s := &server{ctx: ctx, hub: hub, inventory: found, session: newSession(), pages: map[string]*template.Template{}}
+	s := &server{ctx: ctx, hub: hub, inventory: found, door: by, pace: defaultPace, pages: map[string]*template.Template{}}
 	for _, name := range []string{"fleet", "catalog", "syncs", "object", "tree", "search", "error"} {
 		s.pages[name], err = template.New("base.html").Funcs(functions).ParseFS(templates, "templates/base.html", "templates/"+name+".html")
 		if err != nil {
@@ -59,14 +87,14 @@ func (s *server) handler() http.Handler {
 	pages.HandleFunc("GET /live", s.live)
 	all := http.NewServeMux()
 	all.Handle("GET /static/", http.FileServerFS(static))
-	all.HandleFunc("GET /login", s.session.login)
-	all.Handle("/", s.session.require(pages))
-	return headers(local(http.NewCrossOriginProtection().Handler(all)))
+	s.door.routes(all)
+	all.Handle("/", s.door.require(pages))
+	return headers(named(s.door, http.NewCrossOriginProtection().Handler(http.MaxBytesHandler(all, maxBody))))
 }
 
-// serve answers at the listener until the context of the server ends.
-func (s *server) serve(listener net.Listener) error {
-	web := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+// serve answers at the listener until the context of the server ends: by TLS and HTTP/2, unless secure is nil.
+func (s *server) serve(listener net.Listener, secure *tls.Config) error {
+	web := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, TLSConfig: secure}
 	stopped := make(chan error, 1)
 	go func() {
 		<-s.ctx.Done()
@@ -74,7 +102,11 @@ func (s *server) serve(listener net.Listener) error {
 		defer cancel()
 		stopped <- web.Shutdown(ctx)
 	}()
-	if err := web.Serve(listener); err != http.ErrServerClosed {
+	serve := web.Serve
+	if secure != nil {
+		serve = func(l net.Listener) error { return web.ServeTLS(l, "", "") }
+	}
+	if err := serve(listener); err != http.ErrServerClosed {
 		return fmt.Errorf("serve the dashboard: %w", err)
 	}
 	return <-stopped
@@ -86,6 +118,9 @@ type page struct {
 	// Area is the entry of the menu that the page belongs to.
 	Area string
 	Hub  string
+	// User is who the page is shown to, if others use the dashboard as well. SignOut says that they can.
+	User    string
+	SignOut bool
 	// Kinds that the page is about, and Object, if it is about one of a cluster: see live.
 	Kinds  []string
 	Object string
@@ -96,20 +131,24 @@ type page struct {
 }
 
 // show renders a page. What is shown is known in full before anything is sent.
-func (s *server) show(w http.ResponseWriter, name string, status int, p page) {
+func (s *server) show(w http.ResponseWriter, r *http.Request, name string, status int, p page) {
 	p.Hub = s.hub.Name()
-	p.Troubles = append(s.inventory.troubles(p.Kinds), p.Troubles...)
+	if v := visitOf(r); v.viewer != nil {
+		p.User, p.SignOut = v.name, v.signedIn
+	}
+	p.Troubles = append(s.inventory.troubles(r.Context(), viewerOf(r), p.Kinds), p.Troubles...)
 	var body bytes.Buffer
 	if err := s.pages[name].Execute(&body, p); err != nil {
 		http.Error(w, "The page cannot be shown: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(takePage)) // those in tests cannot
 	w.WriteHeader(status)
 	_, _ = w.Write(body.Bytes()) // the browser may have left
 }
 
 // fail shows why there is no page.
-func (s *server) fail(w http.ResponseWriter, status int, title string, err error) {
-	s.show(w, "error", status, page{Title: title, Model: err.Error()})
+func (s *server) fail(w http.ResponseWriter, r *http.Request, status int, title string, err error) {
+	s.show(w, r, "error", status, page{Title: title, Model: err.Error()})
 }

@@ -11,7 +11,7 @@ import (
 
 // cookieName is the name of the cookie that holds the secret of a browser that was let in.
 func cookieName(r *http.Request) string {
-	_, port, _ := net.SplitHostPort(r.Host) // local has checked that it has one
+	_, port, _ := net.SplitHostPort(r.Host) // host has checked that it has one
 	return "waybill-dashboard-" + port
 }
 
@@ -19,12 +19,23 @@ func cookieName(r *http.Request) string {
 // nobody else: other users of the machine can connect to loopback as well.
 type session struct {
 	secret string
+	viewer *viewer
 
 	mu    sync.Mutex
 	token string // empty once it was used
 }
 
-func newSession() *session { return &session{secret: rand.Text(), token: rand.Text()} }
+func newSession(user *viewer) *session {
+	return &session{secret: rand.Text(), viewer: user, token: rand.Text()}
+}
+
+func (s *session) routes(mux *http.ServeMux) { mux.HandleFunc("GET /login", s.login) }
+
+// host reports whether a host is this machine: a page of somebody else whose name was made to lead here names that.
+func (s *session) host(named string) bool {
+	host, _, err := net.SplitHostPort(named)
+	return err == nil && slices.Contains([]string{"127.0.0.1", "localhost", "::1"}, host)
+}
 
 // path is what is to be opened.
 func (s *session) path() string {
@@ -65,7 +76,7 @@ func (s *session) require(next http.Handler) http.Handler {
 			refuse(w, "Open the address that `waybill dashboard` has printed.")
 			return
 		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, as(r, s.viewer))
 	})
 }
 
@@ -73,13 +84,11 @@ func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byt
 
 func refuse(w http.ResponseWriter, why string) { http.Error(w, why, http.StatusUnauthorized) }
 
-// local serves requests only if they name a host that is this machine: a page of somebody else whose name
-// was made to lead here names that.
-func local(next http.Handler) http.Handler {
+// named serves requests only if they are for a host that the dashboard answers to.
+func named(by door, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, _, err := net.SplitHostPort(r.Host)
-		if err != nil || !slices.Contains([]string{"127.0.0.1", "localhost", "::1"}, host) {
-			http.Error(w, "The dashboard answers to 127.0.0.1 and localhost only.", http.StatusMisdirectedRequest)
+		if !by.host(r.Host) {
+			http.Error(w, "The dashboard does not answer to this host: open the address that it was given.", http.StatusMisdirectedRequest)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -81,13 +81,14 @@ type browser struct {
 	t       testing.TB
 	address string
 	server  *server
+	session *session
 }
 
 // open starts a dashboard for a user, and opens it.
 func open(t testing.TB, config *rest.Config, namespace string) *browser {
 	t.Helper()
 	b := start(t, config, namespace)
-	require.Equal(t, http.StatusOK, b.get(b.server.session.path()).status)
+	require.Equal(t, http.StatusOK, b.get(b.session.path()).status)
 	return b
 }
 
@@ -95,13 +96,13 @@ func open(t testing.TB, config *rest.Config, namespace string) *browser {
 func start(t testing.TB, config *rest.Config, namespace string) *browser {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	s, err := newServer(ctx, fleet.NewHub("hub", config), namespace)
+	s, one, err := newLocal(ctx, fleet.NewHub("hub", config), namespace)
 	require.NoError(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	ended := make(chan error, 2)
 	go func() { ended <- s.inventory.run(ctx) }()
-	go func() { ended <- s.serve(listener) }()
+	go func() { ended <- s.serve(listener, nil) }()
 	t.Cleanup(func() {
 		cancel()
 		require.NoError(t, <-ended)
@@ -112,7 +113,7 @@ func start(t testing.TB, config *rest.Config, namespace string) *browser {
 	}
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
-	return &browser{Client: &http.Client{Jar: jar}, t: t, address: "http://" + listener.Addr().String(), server: s}
+	return &browser{Client: &http.Client{Jar: jar}, t: t, address: "http://" + listener.Addr().String(), server: s, session: one}
 }
 
 // answer is what a browser got.

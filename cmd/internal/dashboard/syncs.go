@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
 )
@@ -20,9 +19,10 @@ type delivery struct {
 	Suspended             bool
 }
 
-func (s *server) syncs(w http.ResponseWriter, _ *http.Request) {
+func (s *server) syncs(w http.ResponseWriter, r *http.Request) {
+	ctx, v := r.Context(), viewerOf(r)
 	var syncs, placed []delivery
-	for _, g := range sorted[*v1alpha1.GitSync](s.inventory.syncs) {
+	for _, g := range visible[*v1alpha1.GitSync](ctx, v, s.inventory.syncs) {
 		d := delivery{
 			Namespace: g.Namespace, Name: g.Name, Link: objectLink("", "", "gitsyncs", g.Namespace, g.Name),
 			From: g.Spec.URL, Revision: g.Status.Revision, Problems: g.Status.ProblemCount, Suspended: g.Spec.Suspend,
@@ -30,14 +30,14 @@ func (s *server) syncs(w http.ResponseWriter, _ *http.Request) {
 		d.Mark, d.Message = verdict(g.Status.Conditions, d.Suspended)
 		syncs = append(syncs, d)
 	}
-	for _, a := range sorted[*v1alpha1.KubernetesApplication](s.inventory.placed) {
+	for _, a := range visible[*v1alpha1.KubernetesApplication](ctx, v, s.inventory.placed) {
 		d := delivery{
 			Namespace: a.Namespace, Name: a.Name, Link: objectLink("", "", "kubernetesapplications", a.Namespace, a.Name), To: a.Spec.ClusterName,
 		}
 		d.Mark, d.Message = verdict(a.Status.Conditions, false)
 		placed = append(placed, d)
 	}
-	s.show(w, "syncs", http.StatusOK, page{
+	s.show(w, r, "syncs", http.StatusOK, page{
 		Title: "Deliveries", Area: "syncs", Kinds: []string{v1alpha1.GitSyncKind, v1alpha1.KubernetesApplicationKind},
 		Model: map[string]any{"Syncs": syncs, "Placed": placed},
 	})
@@ -64,18 +64,11 @@ const maxHits = 200
 
 func (s *server) search(w http.ResponseWriter, r *http.Request) {
 	text := r.URL.Query().Get("q")
-	hits := s.find(text)
+	hits := s.find(r.Context(), viewerOf(r), text)
 	more := max(0, len(hits)-maxHits)
-	s.show(w, "search", http.StatusOK, page{
+	s.show(w, r, "search", http.StatusOK, page{
 		Title: "Search", Query: text,
 		Kinds: []string{v1alpha1.KubernetesClusterKind, v1alpha1.ApplicationDefinitionKind, v1alpha1.GitSyncKind, v1alpha1.KubernetesApplicationKind},
 		Model: map[string]any{"Hits": hits[:len(hits)-more], "More": more},
 	})
-}
-
-// kubernetesCluster returns the KubernetesCluster of that name, from memory; nil if it is not known.
-func (i *inventory) kubernetesCluster(key types.NamespacedName) *v1alpha1.KubernetesCluster {
-	found, _, _ := i.clusters.informer.GetStore().GetByKey(key.String()) // a key cannot be wrong
-	k, _ := found.(*v1alpha1.KubernetesCluster)
-	return k
 }

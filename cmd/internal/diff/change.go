@@ -10,18 +10,22 @@ import (
 	"waybill.dev/waybill/sync/manifest"
 )
 
-// action is what would happen to an object.
-type action string
+// Action is what would happen to an object.
+type Action string
 
+// Actions.
 const (
-	created  action = "created"
-	changed  action = "changed"
-	deleted  action = "deleted"
-	refused  action = "refused"
-	kept     action = "kept"
-	noChange action = ""
-	// recreated: deleted, and created again, because a field cannot be changed.
-	recreated action = "recreated"
+	Created Action = "created"
+	Changed Action = "changed"
+	Deleted Action = "deleted"
+	// Refused by the API server, or by Waybill.
+	Refused Action = "refused"
+	// Kept although it is not wanted any more, or held.
+	Kept Action = "kept"
+	// Recreated: deleted, and created again, because a field cannot be changed.
+	Recreated Action = "recreated"
+
+	noChange Action = ""
 )
 
 // change is the current and the future state of an object.
@@ -46,22 +50,22 @@ type change struct {
 }
 
 // action returns in a word what would happen.
-func (c change) action() action {
+func (c change) action() Action {
 	switch {
 	case c.refused:
-		return refused
+		return Refused
 	case c.recreated:
-		return recreated
+		return Recreated
 	case c.note != "":
-		return kept
+		return Kept
 	case c.before == nil && c.after == nil:
 		return noChange
 	case c.before == nil:
-		return created
+		return Created
 	case c.after == nil:
-		return deleted
+		return Deleted
 	case text(c.before) != text(c.after):
-		return changed
+		return Changed
 	}
 	return noChange
 }

@@ -81,7 +81,7 @@ func (o *options) run(ctx context.Context, args []string) error {
 	case len(o.files) > 0 && o.path != "":
 		return errors.New("-f and --path exclude each other: --path is for a GitSync of the cluster")
 	}
-	j, err := newJob(ctx, o)
+	j, err := newCommandJob(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -90,41 +90,9 @@ func (o *options) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	err = o.print(changes)
+	err = newComparison(changes, j.omitted).print(o.env, o.format)
 	if j.omitted > 0 && (err == nil || errors.Is(err, cli.ErrNegative)) {
 		return fmt.Errorf("the comparison is not complete: %d left out", j.omitted)
 	}
 	return err
-}
-
-// print prints the changes and their number.
-func (o *options) print(changes []change) error {
-	sortChanges(changes)
-	counts := map[action]int{}
-	results := []result{}
-	for _, c := range changes {
-		act := c.action()
-		counts[act]++
-		if act == noChange {
-			continue
-		}
-		results = append(results, c.result())
-		if o.format.Structured() {
-			continue
-		}
-		if err := c.print(o.env.Out); err != nil {
-			return err
-		}
-	}
-	if o.format.Structured() {
-		if err := o.format.Print(o.env.Out, results); err != nil {
-			return err
-		}
-	}
-	fmt.Fprintf(o.env.ErrOut, "%d created, %d changed, %d deleted, %d refused, %d as they are\n",
-		counts[created], counts[changed]+counts[recreated], counts[deleted], counts[refused], counts[noChange]+counts[kept])
-	if counts[created]+counts[changed]+counts[recreated]+counts[deleted]+counts[refused] > 0 {
-		return cli.ErrNegative
-	}
-	return nil
 }

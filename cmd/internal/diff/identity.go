@@ -17,7 +17,7 @@ import (
 // Where the user may not impersonate that, the user stands in for it, and is told so.
 func (j *job) as(ctx context.Context, d delivery, gs *v1alpha1.GitSync, cluster *fleet.Cluster) (delivery, error) {
 	d.cluster, d.acting, d.standIn = cluster, false, true
-	if gs.Spec.ServiceAccountName == "" && gs.Namespace == j.env.SystemNamespace {
+	if gs.Spec.ServiceAccountName == "" && gs.Namespace == j.SystemNamespace {
 		return d, nil // Waybill's own identity
 	}
 	view, acting, err := j.actingAs(ctx, cluster, gs.Namespace, cmp.Or(gs.Spec.ServiceAccountName, "default"))
@@ -34,8 +34,8 @@ func (j *job) actingAs(ctx context.Context, cluster *fleet.Cluster, namespace, a
 	if err != nil {
 		return cluster, false, err
 	}
-	if !allowed || j.env.Impersonates() {
-		j.env.Warnf("compared in %s with your rights, and not with those of ServiceAccount %s/%s, which you may not impersonate: it may be refused what you are not",
+	if !allowed || j.Impersonated {
+		j.Warn("compared in %s with your rights, and not with those of ServiceAccount %s/%s, which you may not impersonate: it may be refused what you are not",
 			cluster.Name(), namespace, account)
 		return cluster, false, nil
 	}
@@ -45,9 +45,9 @@ func (j *job) actingAs(ctx context.Context, cluster *fleet.Cluster, namespace, a
 // actAs has what follows for an installation done as the ServiceAccount that it acts as; empty for
 // Waybill's own identity, which the user stands in for.
 func (j *job) actAs(ctx context.Context, inst *v1alpha1.ApplicationInstallation, account string) (err error) {
-	j.acting, j.account = j.target, account
+	j.acting, j.account = j.Target, account
 	if account != "" {
-		j.acting, _, err = j.actingAs(ctx, j.target, inst.Namespace, account)
+		j.acting, _, err = j.actingAs(ctx, j.Target, inst.Namespace, account)
 	}
 	return err
 }

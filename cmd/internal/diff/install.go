@@ -22,7 +22,7 @@ import (
 
 // ofInstallation returns what an install, an upgrade or an uninstall would change in the target.
 func (j *job) ofInstallation(ctx context.Context, inst *v1alpha1.ApplicationInstallation) ([]change, error) {
-	hubID, err := j.hubID(ctx, j.hub)
+	hubID, err := j.hubID(ctx, j.Hub)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func (j *job) ofInstallation(ctx context.Context, inst *v1alpha1.ApplicationInst
 	resolved, err := j.lookup.Resolve(ctx, installation.Wish{Installation: inst, Version: j.version, Values: j.values})
 	var gone *installation.GoneError
 	if errors.As(err, &gone) {
-		j.env.Warnf("%s %s/%s: %s", inst.Kind, inst.Namespace, inst.Name, gone)
+		j.Warn("%s %s/%s: %s", inst.Kind, inst.Namespace, inst.Name, gone)
 		return j.ofUninstall(ctx, inst, owner)
 	}
 	if err != nil {
@@ -52,6 +52,15 @@ func (j *job) ofInstallation(ctx context.Context, inst *v1alpha1.ApplicationInst
 	return append(namespace, rest...), err
 }
 
+// ofRemoval returns what an uninstall would delete.
+func (j *job) ofRemoval(ctx context.Context, inst *v1alpha1.ApplicationInstallation) ([]change, error) {
+	hubID, err := j.hubID(ctx, j.Hub)
+	if err != nil {
+		return nil, err
+	}
+	return j.ofUninstall(ctx, inst, apply.Owner{HubID: hubID, Kind: v1alpha1.ApplicationInstallationKind, Namespace: inst.Namespace, Name: inst.Name})
+}
+
 // ofNamespace returns what would become of the namespace of the workload, which is created, and gets
 // labels and annotations, as the installation says.
 func (j *job) ofNamespace(ctx context.Context, r *installation.Resolved, owner apply.Owner) ([]change, error) {
@@ -60,7 +69,7 @@ func (j *job) ofNamespace(ctx context.Context, r *installation.Resolved, owner a
 	if !wanted.Create && !marked {
 		return nil, nil
 	}
-	api, err := j.target.Client()
+	api, err := j.Target.Client()
 	if err != nil {
 		return nil, err
 	}
@@ -76,16 +85,16 @@ func (j *job) ofNamespace(ctx context.Context, r *installation.Resolved, owner a
 		return nil, nil // what is to be in it says so
 	case apierrors.IsNotFound(err):
 		j.provided.namespaces[wanted.Name] = true // another installation that creates it finds it there
-		return []change{{cluster: j.target.Name(), id: object.ID(), after: namespace}}, nil
+		return []change{{cluster: j.Target.Name(), id: object.ID(), after: namespace}}, nil
 	case apierrors.IsForbidden(err):
-		return j.known([]change{{cluster: j.target.Name(), id: object.ID(), omitted: err}}), nil
+		return j.known([]change{{cluster: j.Target.Name(), id: object.ID(), omitted: err}}), nil
 	case err != nil:
-		return nil, fmt.Errorf("get namespace %s: %w", wanted.Name, j.target.Explain(err))
+		return nil, fmt.Errorf("get namespace %s: %w", wanted.Name, j.Target.Explain(err))
 	case !marked:
 		return nil, nil
 	}
 	// Each installation is its own field manager there.
-	d := delivery{cluster: j.acting, manager: v1alpha1.FieldManager + ":" + owner.Hash(), acting: j.acting != j.target, standIn: j.acting == j.target}
+	d := delivery{cluster: j.acting, manager: v1alpha1.FieldManager + ":" + owner.Hash(), acting: j.acting != j.Target, standIn: j.acting == j.Target}
 	c, err := d.predictOne(ctx, object)
 	return j.known([]change{c}), err
 }
@@ -129,7 +138,7 @@ func (j *job) ofRelease(ctx context.Context, r *installation.Resolved, owner app
 		return nil, err
 	}
 	for _, warning := range objects.Warnings {
-		j.env.Warnf("%s", warning)
+		j.Warn("%s", warning)
 	}
 	changes, err := j.ofCRDs(ctx, r, id, objects.CRDs)
 	if err != nil {
@@ -154,14 +163,14 @@ func (j *job) preview(ctx context.Context, id release.Identity, wanted []manifes
 	}
 	changes := make([]change, len(previews))
 	for i, p := range previews {
-		changes[i] = change{cluster: j.target.Name(), id: p.ID, before: p.Before, after: p.After, note: p.Note, refused: p.Refused}
+		changes[i] = change{cluster: j.Target.Name(), id: p.ID, before: p.Before, after: p.After, note: p.Note, refused: p.Refused}
 	}
 	return changes, nil
 }
 
 // ofCRDs returns what would happen to the CRDs of a chart. Releases share them.
 func (j *job) ofCRDs(ctx context.Context, r *installation.Resolved, id release.Identity, crds []manifest.Object) ([]change, error) {
-	d := delivery{cluster: j.acting, acting: j.acting != j.target, manager: v1alpha1.HelmFieldManager, provided: j.madeFor(r)}
+	d := delivery{cluster: j.acting, acting: j.acting != j.Target, manager: v1alpha1.HelmFieldManager, provided: j.madeFor(r)}
 	changes, err := d.predict(ctx, crds)
 	for i := range changes {
 		c := &changes[i]
@@ -210,12 +219,12 @@ func (j *job) applied(ctx context.Context, inst *v1alpha1.ApplicationInstallatio
 		return delivery{}, err
 	}
 	d := delivery{
-		cluster: j.acting, acting: j.acting != j.target, manager: v1alpha1.FieldManager, owner: &owner, holds: inst.Status.Held, ignored: ignored,
+		cluster: j.acting, acting: j.acting != j.Target, manager: v1alpha1.FieldManager, owner: &owner, holds: inst.Status.Held, ignored: ignored,
 	}
 	if inst.Status.Inventory == nil {
 		return d, nil
 	}
-	api, err := j.target.Client()
+	api, err := j.Target.Client()
 	if err != nil {
 		return d, err
 	}

@@ -18,15 +18,15 @@ import (
 	"waybill.dev/waybill/cmd/internal/installation"
 	"waybill.dev/waybill/cmd/internal/kinds"
 	"waybill.dev/waybill/cmd/internal/manifests"
-	"waybill.dev/waybill/cmd/internal/output"
 	"waybill.dev/waybill/sync/manifest"
 )
 
 // job is one run of the command.
 type job struct {
 	*options
+	// Place: Target is where installations are, and where files would be applied.
+	fleet.Place
 
-	hub, target *fleet.Cluster
 	// acting is target as the installation at hand sees it, which acts as account; set by actAs.
 	acting  *fleet.Cluster
 	account string
@@ -45,32 +45,13 @@ type job struct {
 	omitted int
 }
 
-// Installation prints what becomes of an installation that the API server would store as after, and of
-// what it installs, as the command does. before is as it is stored; nil if it is not. It returns
-// ErrNegative if something would be refused.
-func Installation(ctx context.Context, env *cli.Env, before, after *unstructured.Unstructured) error {
-	o := &options{env: env, format: output.NewFormat()}
-	j, err := newJob(ctx, o)
-	if err != nil {
-		return err
-	}
-	defer j.close()
-	own := change{cluster: j.target.Name(), id: manifest.Object{Unstructured: after}.ID(), before: before, after: after}
-	changes, err := with(ctx, after, j.ofInstallation)
-	if err != nil {
-		return err
-	}
-	refusals := slices.ContainsFunc(changes, func(c change) bool { return c.action() == refused })
-	if err := o.print(append(changes, own)); err != nil && !errors.Is(err, cli.ErrNegative) {
-		return err
-	}
-	if refusals {
-		return cli.ErrNegative
-	}
-	return nil
+// newJob returns a job at a place, with sources that the caller closes.
+func newJob(place fleet.Place, sources *installation.Sources, o *options) *job {
+	return &job{options: o, Place: place, sources: sources, provided: provided{}.with(nil), lookup: installation.NewLookup(place)}
 }
 
-func newJob(ctx context.Context, o *options) (*job, error) {
+// newCommandJob returns the job that a command line asks for.
+func newCommandJob(ctx context.Context, o *options) (*job, error) {
 	values, err := installation.ReadValues(o.values)
 	if err != nil {
 		return nil, err
@@ -83,21 +64,16 @@ func newJob(ctx context.Context, o *options) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &job{options: o, values: values, wanted: wanted, provided: provided{}.with(wanted)}
-	if j.hub, err = o.env.Hub(); err != nil {
+	place, err := o.env.Place(ctx)
+	if err != nil {
 		return nil, err
 	}
-	if j.target, err = o.env.Target(ctx); err != nil {
+	sources, err := installation.OpenSources(nil, false)
+	if err != nil {
 		return nil, err
 	}
-	j.hub = j.target.HubOf(j.hub)
-	if j.sources, err = installation.OpenSources(nil, false); err != nil {
-		return nil, err
-	}
-	j.lookup = &installation.Lookup{
-		Files: append(definitions, wanted...), Hub: j.hub, Target: j.target, Placed: true, Warn: o.env.Warnf,
-		SystemNamespace: o.env.SystemNamespace,
-	}
+	j := newJob(place, sources, o)
+	j.values, j.wanted, j.provided, j.lookup.Files = values, wanted, j.provided.with(wanted), append(definitions, wanted...)
 	return j, nil
 }
 
@@ -105,7 +81,7 @@ func (j *job) close() { _ = j.sources.Close() } // a failure to clean up is not 
 
 // omit warns about something that cannot be compared, so that the answer is incomplete.
 func (j *job) omit(format string, args ...any) {
-	j.env.Warnf(format, args...)
+	j.Warn(format, args...)
 	j.omitted++
 }
 
@@ -124,24 +100,29 @@ func (j *job) changes(ctx context.Context, args []string) ([]change, error) {
 	if len(args) == 0 {
 		return j.ofFiles(ctx)
 	}
-	objects, err := kinds.Resolve(ctx, j.env, j.target, args)
+	objects, err := kinds.Resolve(ctx, j.env, j.Target, args)
 	if err != nil {
 		return nil, err
 	}
 	if len(objects) != 1 {
 		return nil, errors.New("name one object")
 	}
-	c, err := j.target.Client()
+	c, err := j.Target.Client()
 	if err != nil {
 		return nil, err
 	}
 	object := objects[0]
 	if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-		return nil, fmt.Errorf("get %s: %w", kinds.Describe(object), j.target.Explain(err))
+		return nil, fmt.Errorf("get %s: %w", kinds.Describe(object), j.Target.Explain(err))
 	}
 	if err := j.fits(object); err != nil {
 		return nil, err
 	}
+	return j.ofObject(ctx, object)
+}
+
+// ofObject returns what an object that delivers others would change.
+func (j *job) ofObject(ctx context.Context, object *unstructured.Unstructured) ([]change, error) {
 	switch object.GetKind() {
 	case v1alpha1.GitSyncKind:
 		return with(ctx, object, j.ofGitSync)
@@ -191,7 +172,7 @@ func (j *job) ofFiles(ctx context.Context) ([]change, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := delivery{cluster: j.target, manager: cli.FieldManager, byHand: true, namespace: namespace}
+	d := delivery{cluster: j.Target, manager: cli.FieldManager, byHand: true, namespace: namespace}
 	applied, err := d.predict(ctx, j.wanted)
 	if err != nil {
 		return nil, err
@@ -222,7 +203,7 @@ func (j *job) ofFile(ctx context.Context, object *unstructured.Unstructured, nam
 	case v1alpha1.GroupVersion.WithKind(v1alpha1.KubernetesApplicationKind):
 		changes, err := with(ctx, inNamespace(object, namespace), j.ofKubernetesApplication)
 		if errors.Is(err, errNotScheduled) {
-			j.env.Warnf("%s", err)
+			j.Warn("%s", err)
 			return nil, nil
 		}
 		return changes, err
@@ -247,7 +228,7 @@ func (j *job) hubID(ctx context.Context, cluster *fleet.Cluster) (string, error)
 		return "", err
 	}
 	config := &corev1.ConfigMap{}
-	key := client.ObjectKey{Namespace: j.env.SystemNamespace, Name: v1alpha1.HubConfigMap}
+	key := client.ObjectKey{Namespace: j.SystemNamespace, Name: v1alpha1.HubConfigMap}
 	if err := c.Get(ctx, key, config); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("read the id of the hub from ConfigMap %s: %w", key, cluster.Explain(err))
 	} else if apierrors.IsNotFound(err) {
@@ -261,12 +242,12 @@ func (j *job) hubID(ctx context.Context, cluster *fleet.Cluster) (string, error)
 func (j *job) ownersHub(ctx context.Context, cluster *fleet.Cluster) (string, error) {
 	id, err := j.hubID(ctx, cluster)
 	if apierrors.IsForbidden(err) {
-		j.env.Warnf("objects of another hub are not told apart from those of this one: %s", err)
+		j.Warn("objects of another hub are not told apart from those of this one: %s", err)
 		return "", nil
 	}
 	if err == nil && id == "" {
-		j.env.Warnf("objects of another hub are not told apart from those of this one: namespace %s of %s has no ConfigMap %s with its id",
-			j.env.SystemNamespace, cluster.Name(), v1alpha1.HubConfigMap)
+		j.Warn("objects of another hub are not told apart from those of this one: namespace %s of %s has no ConfigMap %s with its id",
+			j.SystemNamespace, cluster.Name(), v1alpha1.HubConfigMap)
 	}
 	return id, err
 }

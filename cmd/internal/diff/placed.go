@@ -29,7 +29,7 @@ func (j *job) ofKubernetesApplication(ctx context.Context, app *v1alpha1.Kuberne
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := j.target.UserCluster(ctx, types.NamespacedName{Namespace: app.Namespace, Name: name})
+	cluster, err := j.Target.UserCluster(ctx, types.NamespacedName{Namespace: app.Namespace, Name: name})
 	if err != nil {
 		return nil, err
 	}
@@ -96,14 +96,14 @@ func (j *job) clusterOf(ctx context.Context, app *v1alpha1.KubernetesApplication
 	if app.Spec.ClusterName != "" {
 		return app.Spec.ClusterName, nil
 	}
-	c, err := j.target.Client()
+	c, err := j.Target.Client()
 	if err != nil {
 		return "", err
 	}
 	there := &v1alpha1.KubernetesApplication{}
 	err = c.Get(ctx, client.ObjectKeyFromObject(app), there)
 	if client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("get: %w", j.target.Explain(err))
+		return "", fmt.Errorf("get: %w", j.Target.Explain(err))
 	}
 	if there.Spec.ClusterName == "" {
 		return "", errNotScheduled
@@ -113,14 +113,14 @@ func (j *job) clusterOf(ctx context.Context, app *v1alpha1.KubernetesApplication
 
 // resourcesOf returns the resources that the application controls.
 func (j *job) resourcesOf(ctx context.Context, app *v1alpha1.KubernetesApplication) ([]v1alpha1.KubernetesApplicationResource, error) {
-	c, err := j.target.Client()
+	c, err := j.Target.Client()
 	if err != nil {
 		return nil, err
 	}
 	list := &v1alpha1.KubernetesApplicationResourceList{}
 	err = c.List(ctx, list, client.InNamespace(app.Namespace), client.MatchingLabels{v1alpha1.KubernetesApplicationLabel: app.Name})
 	if err != nil {
-		return nil, fmt.Errorf("list its resources: %w", j.target.Explain(err))
+		return nil, fmt.Errorf("list its resources: %w", j.Target.Explain(err))
 	}
 	controlled := func(kar v1alpha1.KubernetesApplicationResource) bool {
 		controller := metav1.GetControllerOf(&kar)
@@ -135,7 +135,7 @@ func (j *job) ofResource(ctx context.Context, kar *v1alpha1.KubernetesApplicatio
 	if kar.Spec.ClusterName == "" {
 		return nil, errNotScheduled
 	}
-	cluster, err := j.target.UserCluster(ctx, types.NamespacedName{Namespace: kar.Namespace, Name: kar.Spec.ClusterName})
+	cluster, err := j.Target.UserCluster(ctx, types.NamespacedName{Namespace: kar.Namespace, Name: kar.Spec.ClusterName})
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ type destination struct {
 }
 
 func (j *job) destination(ctx context.Context, cluster *fleet.Cluster, objects []manifest.Object) (destination, error) {
-	hubID, err := j.ownersHub(ctx, j.target)
+	hubID, err := j.ownersHub(ctx, j.Target)
 	return destination{cluster: cluster, hubID: hubID, provided: provided{}.with(objects)}, err
 }
 

@@ -11,7 +11,9 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
 
+	"waybill.dev/waybill/cmd/internal/cli"
 	"waybill.dev/waybill/cmd/internal/mask"
+	"waybill.dev/waybill/cmd/internal/output"
 )
 
 // around is how many lines before and after a difference are shown.
@@ -42,29 +44,6 @@ func (c change) unified() string {
 	return diff
 }
 
-// print prints a change for people; nothing if there is no change.
-func (c change) print(w io.Writer) error {
-	act := c.action()
-	if act == noChange {
-		return nil
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "# %s in %s: %s", c.id, c.cluster, act)
-	if c.note != "" {
-		fmt.Fprintf(&b, ": %s", c.note)
-	}
-	b.WriteString("\n")
-	if act != kept {
-		b.WriteString(c.unified())
-	}
-	out := printers.EscapeTerminal(b.String()) // notes and objects are text from the cluster
-	if printers.AllowsColorOutput(w) {
-		out = colour(out)
-	}
-	_, err := io.WriteString(w, out)
-	return err
-}
-
 // colours of lines, by prefix.
 var colours = []struct{ prefix, code string }{
 	{"# ", "\x1b[1m"}, {"+", "\x1b[32m"}, {"-", "\x1b[31m"}, {"@@", "\x1b[36m"},
@@ -88,21 +67,43 @@ func colour(text string) string {
 	return b.String()
 }
 
-// result is the machine-readable form of a change.
-type result struct {
-	Cluster   string `json:"cluster"`
-	Group     string `json:"group,omitempty"`
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-	Action    action `json:"action"`
-	Note      string `json:"note,omitempty"`
-	Diff      string `json:"diff,omitempty"`
+// print prints a result for people.
+func (r Result) print(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s in %s: %s", r.id, r.Cluster, r.Action)
+	if r.Note != "" {
+		fmt.Fprintf(&b, ": %s", r.Note)
+	}
+	b.WriteString("\n")
+	if r.Action != Kept {
+		b.WriteString(r.Diff)
+	}
+	out := printers.EscapeTerminal(b.String()) // notes and objects are text from the cluster
+	if printers.AllowsColorOutput(w) {
+		out = colour(out)
+	}
+	_, err := io.WriteString(w, out)
+	return err
 }
 
-func (c change) result() result {
-	return result{
-		Cluster: c.cluster, Group: c.id.Group, Kind: c.id.Kind, Namespace: c.id.Namespace, Name: c.id.Name,
-		Action: c.action(), Note: c.note, Diff: c.unified(),
+// print prints the results and their number. It returns ErrNegative if something would change.
+func (c *Comparison) print(env *cli.Env, format *output.Format) error {
+	if format.Structured() {
+		if err := format.Print(env.Out, c.Results); err != nil {
+			return err
+		}
+	} else {
+		for _, r := range c.Results {
+			if err := r.print(env.Out); err != nil {
+				return err
+			}
+		}
 	}
+	n := c.counts
+	fmt.Fprintf(env.ErrOut, "%d created, %d changed, %d deleted, %d refused, %d as they are\n",
+		n[Created], n[Changed]+n[Recreated], n[Deleted], n[Refused], n[noChange]+n[Kept])
+	if n[Created]+n[Changed]+n[Recreated]+n[Deleted]+n[Refused] > 0 {
+		return cli.ErrNegative
+	}
+	return nil
 }

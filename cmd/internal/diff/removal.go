@@ -38,7 +38,7 @@ func keepFoundations(removals []change, others ...change) {
 	all := append(slices.Clone(removals), others...)
 	for i := range removals {
 		c := &removals[i]
-		if c.action() != deleted {
+		if c.action() != Deleted {
 			continue
 		}
 		of := provided{}.with([]manifest.Object{{Unstructured: c.before}})
@@ -47,7 +47,7 @@ func keepFoundations(removals []change, others ...change) {
 		}
 		stays := slices.IndexFunc(all, func(other change) bool {
 			in := of.namespaces[other.id.Namespace] || of.kinds[other.id.GroupVersionKind().GroupKind()]
-			return in && (other.action() == kept || other.action() == refused)
+			return in && (other.action() == Kept || other.action() == Refused)
 		})
 		if stays >= 0 {
 			c.keep(fmt.Sprintf("has left, and stays for %s, which would be deleted with it", all[stays].id))
@@ -65,7 +65,7 @@ func (d delivery) hold(applied, removals []change) {
 		}
 	}
 	for i := range removals {
-		if c := &removals[i]; c.action() == deleted {
+		if c := &removals[i]; c.action() == Deleted {
 			if why := d.held(*c, applied, stuck); why != "" {
 				c.keep("has left, and stays: " + why)
 			}
@@ -101,7 +101,7 @@ func holdIfRefused(applied, removals []change) {
 		return
 	}
 	for i := range removals {
-		if removals[i].action() == deleted {
+		if removals[i].action() == Deleted {
 			removals[i].keep("has left; nothing is deleted until everything else is applied")
 		}
 	}

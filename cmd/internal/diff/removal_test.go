@@ -26,14 +26,14 @@ func TestKeepFoundations_definitions(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		other  change
-		want   action
+		want   Action
 	}{
-		"kept":               {"somebody wants it to stay", change{id: table, before: live, after: live, note: "is kept"}, kept},
-		"refused":            {"it cannot be deleted", change{id: table, note: "forbidden", refused: true}, kept},
-		"deleted":            {"nothing of its kind stays", change{id: table, before: live}, deleted},
-		"of another kind":    {"it is no object of the kind", change{id: of("example.com", "Chair"), before: live, note: "is kept"}, deleted},
-		"of another group":   {"it is no object of the kind", change{id: of("example.org", "Table"), before: live, note: "is kept"}, deleted},
-		"that may be either": {"it is not known whether it stays", change{id: table, omitted: errors.New("forbidden")}, deleted},
+		"kept":               {"somebody wants it to stay", change{id: table, before: live, after: live, note: "is kept"}, Kept},
+		"refused":            {"it cannot be deleted", change{id: table, note: "forbidden", refused: true}, Kept},
+		"deleted":            {"nothing of its kind stays", change{id: table, before: live}, Deleted},
+		"of another kind":    {"it is no object of the kind", change{id: of("example.com", "Chair"), before: live, note: "is kept"}, Deleted},
+		"of another group":   {"it is no object of the kind", change{id: of("example.org", "Table"), before: live, note: "is kept"}, Deleted},
+		"that may be either": {"it is not known whether it stays", change{id: table, omitted: errors.New("forbidden")}, Deleted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			removals := []change{{before: crd}, tc.other}

@@ -28,13 +28,13 @@ func (j *job) ofGitSync(ctx context.Context, gs *v1alpha1.GitSync) ([]change, er
 	}
 	j.warnOf(objects)
 	if gs.Spec.Suspend {
-		j.env.Warnf("GitSync %s/%s is suspended: nothing changes until it is resumed", gs.Namespace, gs.Name)
+		j.Warn("GitSync %s/%s is suspended: nothing changes until it is resumed", gs.Namespace, gs.Name)
 	}
-	api, err := j.target.Client()
+	api, err := j.Target.Client()
 	if err != nil {
 		return nil, err
 	}
-	hubID, err := j.ownersHub(ctx, j.target)
+	hubID, err := j.ownersHub(ctx, j.Target)
 	if err != nil {
 		return nil, err
 	}
@@ -121,32 +121,32 @@ func (j *job) contentOf(ctx context.Context, gs *v1alpha1.GitSync) (*installatio
 // reported and left out: nothing would change there.
 func (j *job) clustersOf(ctx context.Context, gs *v1alpha1.GitSync) ([]*fleet.Cluster, error) {
 	if gs.Spec.ClusterSelector == nil {
-		return []*fleet.Cluster{j.target}, nil
+		return []*fleet.Cluster{j.Target}, nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(gs.Spec.ClusterSelector)
 	if err != nil {
 		return nil, fmt.Errorf("spec.clusterSelector: %w", err)
 	}
-	api, err := j.target.Client()
+	api, err := j.Target.Client()
 	if err != nil {
 		return nil, err
 	}
 	list := &v1alpha1.KubernetesClusterList{}
 	if err := api.List(ctx, list, client.InNamespace(gs.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, fmt.Errorf("list clusters: %w", j.target.Explain(err))
+		return nil, fmt.Errorf("list clusters: %w", j.Target.Explain(err))
 	}
 	var clusters []*fleet.Cluster
 	for i := range list.Items {
 		k := &list.Items[i]
 		switch {
 		case k.Spec.Paused:
-			j.env.Warnf("cluster %s is left out: it is paused", k.Name)
+			j.Warn("cluster %s is left out: it is paused", k.Name)
 			continue
 		case !k.DeletionTimestamp.IsZero():
-			j.env.Warnf("cluster %s is left out: it is being deleted", k.Name)
+			j.Warn("cluster %s is left out: it is being deleted", k.Name)
 			continue
 		}
-		cluster, err := j.target.UserCluster(ctx, client.ObjectKeyFromObject(k))
+		cluster, err := j.Target.UserCluster(ctx, client.ObjectKeyFromObject(k))
 		if err != nil {
 			j.omit("cluster %s is left out: %s", k.Name, err)
 			continue
@@ -154,7 +154,7 @@ func (j *job) clustersOf(ctx context.Context, gs *v1alpha1.GitSync) ([]*fleet.Cl
 		clusters = append(clusters, cluster)
 	}
 	if len(list.Items) == 0 {
-		j.env.Warnf("spec.clusterSelector of %s matches no cluster", gs.Name)
+		j.Warn("spec.clusterSelector of %s matches no cluster", gs.Name)
 	}
 	return clusters, nil
 }

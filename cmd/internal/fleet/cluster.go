@@ -151,10 +151,10 @@ func (c *Cluster) REST() (*rest.Config, *http.Client, error) {
 	return rest.CopyConfig(c.config), conn.http, nil
 }
 
-// As returns the cluster as another user sees it, for a caller who may impersonate that user.
-func (c *Cluster) As(user string) *Cluster {
+// As returns the cluster as another user, of these groups, sees it, for a caller who may impersonate both.
+func (c *Cluster) As(user string, groups ...string) *Cluster {
 	config := rest.CopyConfig(c.config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 	other := newCluster(c.Key, config)
 	other.shown, other.Paused, other.seed, other.via = c.shown, c.Paused, c.seed, c.via
 	return other
@@ -246,14 +246,26 @@ func (c *Cluster) UserCluster(ctx context.Context, key types.NamespacedName) (*C
 	return cluster, cluster.invalid
 }
 
+// UserClusterBy returns a user cluster by the kubeconfig of a Secret, in place of the one that its KubernetesCluster names.
+func (c *Cluster) UserClusterBy(k *v1alpha1.KubernetesCluster, secret *corev1.Secret) (*Cluster, error) {
+	config, err := parse(secret, &v1alpha1.SecretKeyReference{})
+	cluster := c.connectTo(k, config, err)
+	return cluster, cluster.invalid
+}
+
 // engage reads the kubeconfig of a user cluster.
 func (c *Cluster) engage(ctx context.Context, k *v1alpha1.KubernetesCluster) *Cluster {
+	config, err := c.readKubeconfig(ctx, k.Namespace, k.Spec.KubeconfigSecretRef)
+	return c.connectTo(k, config, err)
+}
+
+// connectTo returns a user cluster by its kubeconfig; err is why there is none.
+func (c *Cluster) connectTo(k *v1alpha1.KubernetesCluster, config *rest.Config, err error) *Cluster {
 	key := client.ObjectKeyFromObject(k)
 	via := c
 	if !c.seed {
 		via = nil
 	}
-	config, err := c.readKubeconfig(ctx, key.Namespace, k.Spec.KubeconfigSecretRef)
 	if err != nil {
 		unusable := newInvalid(key, err)
 		unusable.seed, unusable.via = k.IsSeed(), via

@@ -42,8 +42,8 @@ func (g *given) over(below map[string]any) (map[string]any, error) {
 	return merged, nil
 }
 
-// ownValues returns the values that an installation sets itself.
-func ownValues(inst *v1alpha1.ApplicationInstallation) (map[string]any, error) {
+// OwnValues returns the values that an installation sets itself.
+func OwnValues(inst *v1alpha1.ApplicationInstallation) (map[string]any, error) {
 	if inst.Spec.Values == nil {
 		own, err := values.Parse([]byte(inst.Spec.ValuesBlock))
 		if err != nil {
@@ -58,8 +58,8 @@ func ownValues(inst *v1alpha1.ApplicationInstallation) (map[string]any, error) {
 	return own, nil
 }
 
-// setValues has an installation set these values, and no others.
-func setValues(inst *v1alpha1.ApplicationInstallation, own map[string]any) error {
+// SetValues has an installation set these values, and no others.
+func SetValues(inst *v1alpha1.ApplicationInstallation, own map[string]any) error {
 	inst.Spec.ValuesBlock, inst.Spec.Values = "", nil
 	if len(own) == 0 {
 		return nil

@@ -75,15 +75,15 @@ func stateOf(inst *v1alpha1.ApplicationInstallation) state {
 
 // follow prints how far an installation is until it is ready, or cannot be, which is ErrNegative.
 func (s *session) follow(ctx context.Context, inst *v1alpha1.ApplicationInstallation) error {
-	if s.target.Paused {
-		fmt.Fprintf(s.env.ErrOut, "KubernetesCluster %s is paused: nothing is installed until `waybill resume cluster/%s -n %s`\n", s.target.Key, s.target.Key.Name, s.target.Key.Namespace)
+	if s.Target.Paused {
+		fmt.Fprintf(s.env.ErrOut, "KubernetesCluster %s is paused: nothing is installed until `waybill resume cluster/%s -n %s`\n", s.Target.Key, s.Target.Key.Name, s.Target.Key.Namespace)
 		return cli.ErrNegative
 	}
-	watched, err := untyped(inst)
+	watched, err := Untyped(inst)
 	if err != nil {
 		return err
 	}
-	steps := output.NewSteps(s.env.Out, s.env.ErrOut, s.nameOf(inst))
+	steps := output.NewSteps(s.env.Out, s.env.ErrOut, s.NameOf(inst))
 	defer steps.Stop()
 	now := state{}
 	see := func(live *unstructured.Unstructured) bool {
@@ -94,9 +94,9 @@ func (s *session) follow(ctx context.Context, inst *v1alpha1.ApplicationInstalla
 		}
 		return err != nil || now.Ended
 	}
-	last, ended := await.Until(ctx, s.target, watched, see)
+	last, ended := await.Until(ctx, s.Target, watched, see)
 	if err != nil {
-		return fmt.Errorf("read %s: %w", s.nameOf(inst), err)
+		return fmt.Errorf("read %s: %w", s.NameOf(inst), err)
 	}
 	if last != nil && !now.Ended {
 		see(last) // it may have been looked at only now
@@ -116,7 +116,7 @@ func (s *session) follow(ctx context.Context, inst *v1alpha1.ApplicationInstalla
 
 // unfinished returns why an installation is no longer followed, and says how to go on.
 func (s *session) unfinished(ctx context.Context, inst *v1alpha1.ApplicationInstallation, now state, ended error) error {
-	name := s.nameOf(inst)
+	name := s.NameOf(inst)
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("interrupted: %s stays and goes on; to follow it: %s", name, s.again(inst))
@@ -133,7 +133,7 @@ func (s *session) unfinished(ctx context.Context, inst *v1alpha1.ApplicationInst
 
 // inProgress says how to follow what was asked for.
 func (s *session) inProgress(inst *v1alpha1.ApplicationInstallation) {
-	fmt.Fprintf(s.env.Out, "%s is in progress; to follow it: %s\n", s.nameOf(inst), s.again(inst))
+	fmt.Fprintf(s.env.Out, "%s is in progress; to follow it: %s\n", s.NameOf(inst), s.again(inst))
 }
 
 // hint says how to follow what goes on without the command.
@@ -148,14 +148,14 @@ func (s *session) again(inst *v1alpha1.ApplicationInstallation) string {
 
 // followRemoval waits until an installation is gone.
 func (s *session) followRemoval(ctx context.Context, inst *v1alpha1.ApplicationInstallation) error {
-	watched, err := untyped(inst)
+	watched, err := Untyped(inst)
 	if err != nil {
 		return err
 	}
-	steps := output.NewSteps(s.env.Out, s.env.ErrOut, s.nameOf(inst))
+	steps := output.NewSteps(s.env.Out, s.env.ErrOut, s.NameOf(inst))
 	now := state{Step: output.Step{Phase: uninstalling}}
 	steps.See(now.Step)
-	err = await.Gone(ctx, s.target, watched, func(live *unstructured.Unstructured) {
+	err = await.Gone(ctx, s.Target, watched, func(live *unstructured.Unstructured) {
 		seen := &v1alpha1.ApplicationInstallation{}
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, seen) != nil {
 			return // what it says is not vital

@@ -54,7 +54,7 @@ func showHistory(ctx context.Context, env *cli.Env, format *output.Format, name 
 		return format.Print(env.Out, history)
 	}
 	if len(history) == 0 {
-		fmt.Fprintf(env.ErrOut, "%s has no history yet\n", s.nameOf(inst))
+		fmt.Fprintf(env.ErrOut, "%s has no history yet\n", s.NameOf(inst))
 		return nil
 	}
 	table := output.NewTable("Revision", "Version", "Source", "Outcome", "Finished", "Message")

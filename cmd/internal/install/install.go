@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -133,32 +134,36 @@ func (o *installFlags) wanted(name string) (*v1alpha1.ApplicationInstallation, e
 	if err != nil {
 		return nil, err
 	}
-	return inst, setValues(inst, own)
+	return inst, SetValues(inst, own)
 }
 
 // complete fills in the version, and returns everything that is to be installed, in order.
 func (o *installFlags) complete(ctx context.Context, s *session, inst *v1alpha1.ApplicationInstallation) ([]*v1alpha1.ApplicationInstallation, error) {
-	definition, err := s.definition(ctx, inst.Spec.ApplicationRef.Name)
+	definition, err := s.Definition(ctx, inst.Spec.ApplicationRef.Name)
 	if apierrors.IsForbidden(err) && !o.withRequirements {
-		s.env.Warnf("what the cluster offers is not known, and admission decides: %s", err)
+		s.Warn("what the cluster offers is not known, and admission decides: %s", err)
 		return []*v1alpha1.ApplicationInstallation{inst}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	version, err := s.offered(definition, o.version)
+	version, err := s.Offered(definition, o.version)
 	if err != nil {
 		return nil, err
 	}
 	inst.Spec.ApplicationRef.Version = version.Version
 	if definition.GetMethod() == v1alpha1.MethodKustomize && o.any() {
-		s.env.Warnf("ApplicationDefinition %s has method kustomize, which uses no values", definition.Name)
+		s.Warn("ApplicationDefinition %s has method kustomize, which uses no values", definition.Name)
 	}
-	required, err := s.requirements(ctx, inst, definition, o.withRequirements)
-	if err != nil {
-		return nil, err
+	if o.withRequirements {
+		required, err := s.Requirements(ctx, inst, definition)
+		return append(required, inst), err
 	}
-	return append(required, inst), nil
+	if missing := s.Missing(ctx, definition); len(missing) > 0 {
+		s.Warn("ApplicationDefinition %s requires %s, which cluster %s has not: --with-requirements installs them as well",
+			definition.Name, strings.Join(missing, ", "), s.Target.Name())
+	}
+	return []*v1alpha1.ApplicationInstallation{inst}, nil
 }
 
 // followAll follows what was created, in order, unless nothing was or nobody wants to.

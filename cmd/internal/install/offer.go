@@ -13,18 +13,18 @@ import (
 	"waybill.dev/waybill/cmd/internal/output"
 )
 
-// definition returns a definition that the cluster offers. The error for one that it does not lists those
+// Definition returns a definition that the cluster offers. The error for one that it does not lists those
 // of like names.
-func (s *session) definition(ctx context.Context, name string) (*v1alpha1.ApplicationDefinition, error) {
+func (s *Session) Definition(ctx context.Context, name string) (*v1alpha1.ApplicationDefinition, error) {
 	found := &v1alpha1.ApplicationDefinition{}
 	err := s.client.Get(ctx, client.ObjectKey{Name: name}, found)
 	if err == nil {
 		return found, nil
 	}
 	if !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("get ApplicationDefinition %s: %w", name, s.target.Explain(err))
+		return nil, fmt.Errorf("get ApplicationDefinition %s: %w", name, s.Target.Explain(err))
 	}
-	message := fmt.Sprintf("cluster %s offers no ApplicationDefinition %s", s.target.Name(), name)
+	message := fmt.Sprintf("cluster %s offers no ApplicationDefinition %s", s.Target.Name(), name)
 	list := &v1alpha1.ApplicationDefinitionList{}
 	if s.client.List(ctx, list) == nil {
 		var names []string
@@ -80,20 +80,20 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// offered returns the version of a definition that a name means: its default for none.
-func (s *session) offered(definition *v1alpha1.ApplicationDefinition, version string) (*v1alpha1.ApplicationVersion, error) {
+// Offered returns the version of a definition that a name means: its default for none.
+func (s *Session) Offered(definition *v1alpha1.ApplicationDefinition, version string) (*v1alpha1.ApplicationVersion, error) {
 	if version == "" {
 		version = definition.Spec.DefaultVersion
 	}
 	if version == "" {
-		return nil, fmt.Errorf("ApplicationDefinition %s has no default version: choose one with --version: %s", definition.Name, versionsOf(definition))
+		return nil, fmt.Errorf("ApplicationDefinition %s has no default version: name one of %s", definition.Name, versionsOf(definition))
 	}
 	found := definition.GetVersion(version)
 	if found == nil {
 		return nil, fmt.Errorf("ApplicationDefinition %s has no version %s: it offers %s", definition.Name, version, versionsOf(definition))
 	}
 	if found.Deprecated {
-		s.env.Warnf("version %s of ApplicationDefinition %s is deprecated", found.Version, definition.Name)
+		s.Warn("version %s of ApplicationDefinition %s is deprecated", found.Version, definition.Name)
 	}
 	return found, nil
 }

@@ -12,38 +12,41 @@ import (
 	"waybill.dev/waybill/api/validation"
 )
 
-// requirements returns installations of what a definition requires, directly and through others, and the
-// cluster has not, in the order in which they are needed. Without add, it only warns of them.
-func (s *session) requirements(ctx context.Context, inst *v1alpha1.ApplicationInstallation, definition *v1alpha1.ApplicationDefinition, add bool) ([]*v1alpha1.ApplicationInstallation, error) {
+// Missing describes what a definition requires and the cluster has not. It is nothing where the user may not list
+// installations: admission knows.
+func (s *Session) Missing(ctx context.Context, definition *v1alpha1.ApplicationDefinition) []string {
+	if len(definition.Spec.Requires) == 0 {
+		return nil
+	}
+	list := &v1alpha1.ApplicationInstallationList{}
+	if err := s.client.List(ctx, list); err != nil {
+		return nil
+	}
+	var names []string
+	for _, r := range validation.Missing(definition, list.Items) {
+		names = append(names, validation.DescribeRequirement(r))
+	}
+	return names
+}
+
+// Requirements returns installations of what a definition requires, directly and through others, and the
+// cluster has not, in the order in which they are needed.
+func (s *Session) Requirements(ctx context.Context, inst *v1alpha1.ApplicationInstallation, definition *v1alpha1.ApplicationDefinition) ([]*v1alpha1.ApplicationInstallation, error) {
 	if len(definition.Spec.Requires) == 0 {
 		return nil, nil
 	}
 	list := &v1alpha1.ApplicationInstallationList{}
 	if err := s.client.List(ctx, list); err != nil {
-		if add {
-			return nil, fmt.Errorf("look for what ApplicationDefinition %s requires: %w", definition.Name, s.target.Explain(err))
-		}
-		return nil, nil // admission knows
+		return nil, fmt.Errorf("look for what ApplicationDefinition %s requires: %w", definition.Name, s.Target.Explain(err))
 	}
-	p := &planning{session: s, there: append(list.Items, *inst), namespace: inst.Namespace, account: inst.Spec.ServiceAccountName}
-	if !add {
-		var names []string
-		for _, r := range validation.Missing(definition, list.Items) {
-			names = append(names, validation.DescribeRequirement(r))
-		}
-		if len(names) > 0 {
-			s.env.Warnf("ApplicationDefinition %s requires %s, which cluster %s has not: --with-requirements installs them as well",
-				definition.Name, strings.Join(names, ", "), s.target.Name())
-		}
-		return nil, nil
-	}
+	p := &planning{Session: s, there: append(list.Items, *inst), namespace: inst.Namespace, account: inst.Spec.ServiceAccountName}
 	err := p.add(ctx, definition)
 	return p.added, err
 }
 
 // planning adds what is required to what is there.
 type planning struct {
-	*session
+	*Session
 
 	there              []v1alpha1.ApplicationInstallation
 	added              []*v1alpha1.ApplicationInstallation
@@ -54,7 +57,7 @@ type planning struct {
 func (p *planning) add(ctx context.Context, definition *v1alpha1.ApplicationDefinition) error {
 	for _, requirement := range validation.Missing(definition, p.there) {
 		what := validation.DescribeRequirement(requirement)
-		required, err := p.definition(ctx, requirement.Name)
+		required, err := p.Definition(ctx, requirement.Name)
 		if err != nil {
 			return fmt.Errorf("ApplicationDefinition %s requires %s: %w", definition.Name, what, err)
 		}

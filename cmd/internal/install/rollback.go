@@ -1,27 +1,17 @@
 package install
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/cli"
 	"waybill.dev/waybill/cmd/internal/complete"
 	"waybill.dev/waybill/cmd/internal/delivered"
-	"waybill.dev/waybill/cmd/internal/installation"
-	"waybill.dev/waybill/sync/release"
-	"waybill.dev/waybill/sync/render/helm"
-	"waybill.dev/waybill/sync/values"
 )
 
 // goingBack are the flags of the command `rollback` for installations.
@@ -132,19 +122,19 @@ func (o *goingBack) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	after := before.DeepCopy()
-	if err := s.setVersion(ctx, after, to.Version); err != nil {
-		return err
+	after, err := s.RollBack(ctx, before, to, o.keepValues)
+	if errors.As(err, new(*ValuesLostError)) {
+		return fmt.Errorf("%w; --keep-values goes back to version %s and leaves the values as they are", err, to.Version)
 	}
-	if err := o.setValues(ctx, s, after, to); err != nil {
+	if err != nil {
 		return err
 	}
 	if reflect.DeepEqual(before.Spec, after.Spec) {
 		return fmt.Errorf("%s wants %s %s with these values already: `waybill history %s%s` shows what became of it",
-			s.nameOf(before), before.Spec.ApplicationRef.Name, to.Version, name, s.there(before))
+			s.NameOf(before), before.Spec.ApplicationRef.Name, to.Version, name, s.there(before))
 	}
 	if !o.tries() {
-		if err := delivered.Check(ctx, s.env, s.nameOf(before), before, o.force); err != nil {
+		if err := delivered.Check(ctx, s.Place, s.NameOf(before), before, o.force); err != nil {
 			return err
 		}
 	}
@@ -154,132 +144,23 @@ func (o *goingBack) run(cmd *cobra.Command, name string) error {
 // record returns the entry of the history to go back to.
 func (o *goingBack) record(s *session, inst *v1alpha1.ApplicationInstallation) (*v1alpha1.InstallationRecord, error) {
 	var there []string
-	for i := range inst.Status.History {
-		r := &inst.Status.History[i]
-		switch {
-		case r.Revision == 0 || r.Version == "":
-			continue
-		case r.Revision == o.revision && r.Outcome == v1alpha1.InstallationFailed:
-			return nil, fmt.Errorf("revision %d of %s failed: %s", r.Revision, s.nameOf(inst), r.Message)
-		case r.Revision == o.revision:
+	for _, r := range Revisions(inst) {
+		if r.Revision == o.revision {
 			return r, nil
-		case r.Outcome != v1alpha1.InstallationFailed:
-			there = append(there, fmt.Sprintf("%d (%s)", r.Revision, r.Version))
+		}
+		there = append(there, fmt.Sprintf("%d (%s)", r.Revision, r.Version))
+	}
+	for _, r := range inst.Status.History {
+		if r.Revision == o.revision && o.revision != 0 && r.Outcome == v1alpha1.InstallationFailed {
+			return nil, fmt.Errorf("revision %d of %s failed: %s", r.Revision, s.NameOf(inst), r.Message)
 		}
 	}
 	if len(there) == 0 {
-		return nil, fmt.Errorf("the history of %s has no revision to go back to", s.nameOf(inst))
+		return nil, fmt.Errorf("the history of %s has no revision to go back to", s.NameOf(inst))
 	}
 	wanted := fmt.Sprintf("no revision %d", o.revision)
 	if o.revision == 0 {
 		wanted = "several revisions"
 	}
-	return nil, fmt.Errorf("the history of %s has %s: choose one with --to-revision: %s", s.nameOf(inst), wanted, strings.Join(there, ", "))
-}
-
-// setValues sets the values that an installation had at a revision. If those cannot be told for sure, it
-// is an error: an old version with other values than before is not what was asked for.
-func (o *goingBack) setValues(ctx context.Context, s *session, inst *v1alpha1.ApplicationInstallation, to *v1alpha1.InstallationRecord) error {
-	if o.keepValues || inst.ValuesDigest() == to.ValuesDigest {
-		return nil
-	}
-	own, err := s.valuesAt(ctx, inst, to)
-	if err != nil {
-		return fmt.Errorf("%s has other values than at revision %d, and those cannot be set again: %w; "+
-			"--keep-values goes back to version %s and leaves the values as they are", s.nameOf(inst), to.Revision, err, to.Version)
-	}
-	if inst.Spec.ValuesBlock != "" {
-		s.env.Warnf("the values of %s are a block with comments: spec.values takes its place, without them", s.nameOf(inst))
-	}
-	return setValues(inst, own)
-}
-
-// valuesAt returns what an installation has to set itself for the values of a revision: what Helm's
-// record of it has, and what lies below does not say already.
-func (s *session) valuesAt(ctx context.Context, inst *v1alpha1.ApplicationInstallation, to *v1alpha1.InstallationRecord) (map[string]any, error) {
-	known := inst.Status.Release
-	switch {
-	case known == nil:
-		return nil, errors.New("only Helm records values")
-	case to.SecretValues || inst.HasSecretValues():
-		return nil, errors.New("some came from a Secret, and would be readable in spec.values")
-	}
-	id := release.Identity{Namespace: known.Namespace, Name: known.Name}
-	secret := &corev1.Secret{}
-	key := client.ObjectKey{Namespace: known.Namespace, Name: id.RecordName(int(to.Revision))}
-	if err := s.client.Get(ctx, key, secret); err != nil {
-		return nil, fmt.Errorf("get Secret %s, Helm's record: %w", key, s.target.Explain(err))
-	}
-	had, err := release.RecordedValues(secret, int(to.Revision), known)
-	if err != nil {
-		return nil, err
-	}
-	hub, err := s.env.Hub()
-	if err != nil {
-		return nil, err
-	}
-	below := inst.DeepCopy()
-	below.Spec.Values, below.Spec.ValuesBlock = nil, ""
-	lookup := &installation.Lookup{Hub: hub, Target: s.target, Warn: s.env.Warnf, SystemNamespace: s.env.SystemNamespace}
-	resolved, err := lookup.Resolve(ctx, installation.Wish{Installation: below})
-	if err != nil {
-		return nil, err
-	}
-	return over(resolved.Values, had)
-}
-
-// over returns what lies over values so that they become what they were.
-func over(below, had map[string]any) (map[string]any, error) {
-	had, err := plain(had)
-	if err != nil {
-		return nil, err
-	}
-	if below, err = plain(below); err != nil {
-		return nil, err
-	}
-	own := differing(below, had)
-	if merged := helm.MergeValues(below, own); !reflect.DeepEqual(merged, had) {
-		return nil, errors.New("the definition, or an object of spec.valuesFrom, sets others by now, which no value of the installation takes back")
-	}
-	return own, nil
-}
-
-// differing returns the values of had that below has not.
-func differing(below, had map[string]any) map[string]any {
-	own := map[string]any{}
-	for _, name := range slices.Sorted(maps.Keys(had)) {
-		value := had[name]
-		under, there := below[name]
-		inner, isMap := value.(map[string]any)
-		innerUnder, underMap := under.(map[string]any)
-		switch {
-		case there && reflect.DeepEqual(value, under):
-		case isMap && underMap:
-			own[name] = differing(innerUnder, inner)
-		default:
-			own[name] = value
-		}
-	}
-	return own
-}
-
-// plain returns values as they are read from YAML, whatever the types of their numbers.
-func plain(from map[string]any) (map[string]any, error) {
-	if len(from) == 0 {
-		return map[string]any{}, nil
-	}
-	text, err := json.Marshal(from)
-	if err != nil {
-		return nil, fmt.Errorf("read values: %w", err)
-	}
-	return values.Parse(text)
-}
-
-// jsonOf returns a value as JSON, in a line.
-func jsonOf(value any) string {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Sprint(value) // it was read from YAML or JSON, which has no such value
-	}
-	return string(text)
+	return nil, fmt.Errorf("the history of %s has %s: choose one with --to-revision: %s", s.NameOf(inst), wanted, strings.Join(there, ", "))
 }

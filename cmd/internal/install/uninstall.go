@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/cli"
@@ -61,15 +60,14 @@ func (o *uninstallFlags) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := delivered.Check(ctx, s.env, s.nameOf(inst), inst, o.force); err != nil {
+	if err := delivered.Check(ctx, s.Place, s.NameOf(inst), inst, o.force); err != nil {
 		return err
 	}
-	err = s.client.Delete(ctx, inst, client.Preconditions{UID: &inst.UID})
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete %s: %w", s.nameOf(inst), s.target.Explain(err))
+	if err := s.Delete(ctx, inst); err != nil {
+		return err
 	}
 	if !o.waits() {
-		fmt.Fprintf(o.env.Out, "%s is being uninstalled; to follow it: %s\n", s.nameOf(inst), s.again(inst))
+		fmt.Fprintf(o.env.Out, "%s is being uninstalled; to follow it: %s\n", s.NameOf(inst), s.again(inst))
 		return nil
 	}
 	return s.followRemoval(ctx, inst)

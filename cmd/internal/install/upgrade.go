@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/cli"
@@ -86,7 +85,7 @@ func (o *upgrading) run(cmd *cobra.Command, name string) error {
 	}
 	after := before.DeepCopy()
 	if o.version != "" {
-		if err := s.setVersion(ctx, after, o.version); err != nil {
+		if err := s.SetVersion(ctx, after, o.version); err != nil {
 			return err
 		}
 	}
@@ -94,29 +93,11 @@ func (o *upgrading) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	if !o.tries() {
-		if err := delivered.Check(ctx, s.env, s.nameOf(before), before, o.force); err != nil {
+		if err := delivered.Check(ctx, s.Place, s.NameOf(before), before, o.force); err != nil {
 			return err
 		}
 	}
 	return s.changeAndFollow(ctx, &o.writing, o.waiting, before, after)
-}
-
-// setVersion sets the version of an installation, if its definition offers it.
-func (s *session) setVersion(ctx context.Context, inst *v1alpha1.ApplicationInstallation, version string) error {
-	definition, err := s.definition(ctx, inst.Spec.ApplicationRef.Name)
-	if apierrors.IsForbidden(err) { // admission knows
-		inst.Spec.ApplicationRef.Version = version
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	found, err := s.offered(definition, version)
-	if err != nil {
-		return err
-	}
-	inst.Spec.ApplicationRef.Version = found.Version
-	return nil
 }
 
 // setValues sets the values of an installation as the flags say.
@@ -127,18 +108,18 @@ func (o *upgrading) setValues(s *session, inst *v1alpha1.ApplicationInstallation
 	var below map[string]any
 	if o.reuse && !o.reset {
 		var err error
-		if below, err = ownValues(inst); err != nil {
+		if below, err = OwnValues(inst); err != nil {
 			return err
 		}
 	}
 	if inst.Spec.ValuesBlock != "" {
-		s.env.Warnf("the values of %s are a block with comments: spec.values takes its place, without them", s.nameOf(inst))
+		s.Warn("the values of %s are a block with comments: spec.values takes its place, without them", s.NameOf(inst))
 	}
 	own, err := o.over(below)
 	if err != nil {
 		return err
 	}
-	return setValues(inst, own)
+	return SetValues(inst, own)
 }
 
 // changeAndFollow changes an installation, and follows what comes of it.

@@ -2,10 +2,7 @@ package install
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,9 +12,7 @@ import (
 	"waybill.dev/waybill/cmd/internal/cli"
 	"waybill.dev/waybill/cmd/internal/complete"
 	"waybill.dev/waybill/cmd/internal/installation"
-	"waybill.dev/waybill/cmd/internal/mask"
 	"waybill.dev/waybill/cmd/internal/output"
-	"waybill.dev/waybill/sync/values"
 )
 
 // showing are the flags of the command `values`.
@@ -70,15 +65,19 @@ func (o *showing) run(ctx context.Context, name string) error {
 	if !o.all && !o.explain {
 		return o.own(inst)
 	}
-	layers, err := s.layers(ctx, inst)
+	sources, err := installation.OpenSources(nil, false)
 	if err != nil {
 		return err
 	}
-	merged := merge(layers)
-	if o.all {
-		return o.print(merged.shown())
+	defer func() { _ = sources.Close() }() // a failure to clean up is not worth an error
+	merged, err := s.Values(ctx, sources, inst)
+	if err != nil {
+		return err
 	}
-	return o.printExplained(merged.explained(layers))
+	if o.all {
+		return o.print(merged.Shown())
+	}
+	return o.printExplained(merged.Explained())
 }
 
 // own prints what the installation sets itself, a block as it was written.
@@ -90,7 +89,7 @@ func (o *showing) own(inst *v1alpha1.ApplicationInstallation) error {
 		fmt.Fprintln(o.env.Out, printers.EscapeTerminal(strings.TrimRight(block, "\n")))
 		return nil
 	}
-	own, err := ownValues(inst)
+	own, err := OwnValues(inst)
 	if err != nil {
 		return err
 	}
@@ -105,152 +104,13 @@ func (o *showing) print(all map[string]any) error {
 	return o.format.Print(o.env.Out, all)
 }
 
-func (o *showing) printExplained(lines []explained) error {
+func (o *showing) printExplained(lines []Explained) error {
 	if o.format.Structured() {
 		return o.format.Print(o.env.Out, lines)
 	}
 	table := output.NewTable("Name", "Value", "From")
 	for _, line := range lines {
-		output.AddRow(table, line.Name, line.text(), line.From)
+		output.AddRow(table, line.Name, line.Text(), line.From)
 	}
 	return output.PrintTable(o.env.Out, table, output.TableOptions{Wide: true})
-}
-
-// layers returns the layers of values of an installation, the chart's first.
-func (s *session) layers(ctx context.Context, inst *v1alpha1.ApplicationInstallation) ([]values.Layer, error) {
-	hub, err := s.env.Hub()
-	if err != nil {
-		return nil, err
-	}
-	lookup := &installation.Lookup{
-		Hub: hub, Target: s.target, Warn: s.env.Warnf, SystemNamespace: s.env.SystemNamespace,
-		Unknown: func(why string) { s.env.Warnf("facts about the cluster are empty: %s", why) },
-	}
-	resolved, err := lookup.Resolve(ctx, installation.Wish{Installation: inst})
-	if err != nil {
-		return nil, err
-	}
-	if resolved.Definition.GetMethod() == v1alpha1.MethodKustomize {
-		return nil, errors.New("method kustomize uses no values")
-	}
-	rest, err := lookup.Layers(ctx, resolved)
-	if err != nil {
-		return nil, err
-	}
-	sources, err := installation.OpenSources(nil, false)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = sources.Close() }() // a failure to clean up is not worth an error
-	chart, err := sources.Defaults(ctx, resolved)
-	if err != nil {
-		return nil, err
-	}
-	return append([]values.Layer{chart}, rest...), nil
-}
-
-// merged is a value with the layer that it comes from, or a map of such.
-type merged struct {
-	value  any
-	layer  int
-	secret bool
-	inner  map[string]*merged // nil for what is no map
-}
-
-// merge merges layers as Helm does: maps name by name; what is no map replaces what was there.
-func merge(layers []values.Layer) *merged {
-	all := &merged{inner: map[string]*merged{}}
-	for i, layer := range layers {
-		all.take(layer.Values, i, layer.Secret)
-	}
-	return all
-}
-
-func (m *merged) take(from map[string]any, layer int, secret bool) {
-	if len(from) == 0 && len(m.inner) == 0 {
-		m.layer, m.secret = layer, secret
-	}
-	for name, value := range from {
-		inner, isMap := value.(map[string]any)
-		if !isMap {
-			m.inner[name] = &merged{value: value, layer: layer, secret: secret}
-			continue
-		}
-		if there := m.inner[name]; there == nil || there.inner == nil {
-			m.inner[name] = &merged{inner: map[string]*merged{}}
-		}
-		m.inner[name].take(inner, layer, secret)
-	}
-}
-
-// shown returns the values as templates see them: a null removes a value of the chart.
-func (m *merged) shown() map[string]any {
-	all := map[string]any{}
-	for name, one := range m.inner {
-		switch {
-		case one.inner != nil:
-			all[name] = one.shown()
-		case one.value == nil && one.layer > 0:
-		case one.secret:
-			all[name] = mask.Hidden
-		default:
-			all[name] = one.value
-		}
-	}
-	return all
-}
-
-// explained is a value with where it comes from.
-type explained struct {
-	Name  string `json:"name"`
-	Value any    `json:"value"`
-	From  string `json:"from"`
-}
-
-// text returns the value in a line.
-func (e explained) text() string {
-	switch value := e.Value.(type) {
-	case nil:
-		return "null"
-	case string:
-		if value == "" {
-			return `""`
-		}
-		return value
-	}
-	return jsonOf(e.Value)
-}
-
-// explained returns a line for each value, by name.
-func (m *merged) explained(layers []values.Layer) []explained {
-	lines := []explained{}
-	m.each("", func(name string, one *merged) {
-		line := explained{Name: name, Value: one.value, From: layers[one.layer].From}
-		switch {
-		case one.inner != nil:
-			line.Value = map[string]any{}
-		case one.secret:
-			line.Value = mask.Hidden
-		}
-		lines = append(lines, line)
-	})
-	return lines
-}
-
-// each calls visit for each value that is no map, or an empty one, by name.
-func (m *merged) each(prefix string, visit func(string, *merged)) {
-	for _, name := range slices.Sorted(maps.Keys(m.inner)) {
-		one, full := m.inner[name], name
-		if strings.ContainsAny(name, ". ") {
-			full = jsonOf(name)
-		}
-		if prefix != "" {
-			full = prefix + "." + full
-		}
-		if len(one.inner) > 0 {
-			one.each(full, visit)
-			continue
-		}
-		visit(full, one)
-	}
 }

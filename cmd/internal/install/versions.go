@@ -58,13 +58,13 @@ func showVersions(ctx context.Context, env *cli.Env, format *output.Format, name
 	if err != nil {
 		return err
 	}
-	definition, err := s.definition(ctx, name)
+	definition, err := s.Definition(ctx, name)
 	if err != nil {
 		return err
 	}
-	used, err := s.usage(ctx, definition)
+	used, err := s.Usage(ctx, definition)
 	if errors.Is(err, errUnknown) {
-		env.Warnf("which installations use the versions is not known: you may not list them in cluster %s", s.target.Name())
+		env.Warnf("which installations use the versions is not known: you may not list them in cluster %s", s.Target.Name())
 	} else if err != nil {
 		return err
 	}
@@ -108,9 +108,9 @@ func excerptOf(v offeredVersion, wide bool) string {
 // errUnknown says that the user may not see who uses a version.
 var errUnknown = errors.New("not known")
 
-// usage returns which installations use each version of a definition: as its status says or, of a copy,
+// Usage returns which installations use each version of a definition: as its status says or, of a copy,
 // those of its cluster.
-func (s *session) usage(ctx context.Context, definition *v1alpha1.ApplicationDefinition) ([]v1alpha1.VersionUsage, error) {
+func (s *Session) Usage(ctx context.Context, definition *v1alpha1.ApplicationDefinition) ([]v1alpha1.VersionUsage, error) {
 	if !definition.IsCopy() || len(definition.Status.UsedBy) > 0 {
 		return definition.Status.UsedBy, nil
 	}
@@ -120,7 +120,7 @@ func (s *session) usage(ctx context.Context, definition *v1alpha1.ApplicationDef
 	case apierrors.IsForbidden(err):
 		return nil, errUnknown
 	case err != nil:
-		return nil, fmt.Errorf("list ApplicationInstallations: %w", s.target.Explain(err))
+		return nil, fmt.Errorf("list ApplicationInstallations: %w", s.Target.Explain(err))
 	}
 	var used []v1alpha1.VersionUsage
 	for i := range list.Items {

@@ -42,6 +42,11 @@ type Lookup struct {
 	SystemNamespace string
 }
 
+// NewLookup returns a lookup for installations of the target of a place.
+func NewLookup(at fleet.Place) *Lookup {
+	return &Lookup{Hub: at.Hub, Target: at.Target, Placed: true, Warn: at.Warn, SystemNamespace: at.SystemNamespace}
+}
+
 // contentData is the content of a Secret or a ConfigMap.
 type contentData struct {
 	data        map[string][]byte

@@ -2,6 +2,7 @@ package installation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -14,6 +15,7 @@ import (
 	"waybill.dev/waybill/sync/render"
 	"waybill.dev/waybill/sync/render/helm"
 	"waybill.dev/waybill/sync/source/chart"
+	"waybill.dev/waybill/sync/source/git"
 )
 
 // Objects are the objects that an installation, a chart or a GitSync renders to.
@@ -66,7 +68,7 @@ func (s *Sources) Render(ctx context.Context, r *Resolved, o Options) (*Objects,
 		release.Cluster = nil
 		unseen = fmt.Sprintf("which it finds none of in an installation that acts as no ServiceAccount: set spec.serviceAccountName, or spec.allowLookup of ApplicationDefinition %s", r.Definition.Name)
 	}
-	objects, err := renderChart(ctx, loaded, release, unseen)
+	objects, err := s.renderChart(ctx, loaded, release, unseen)
 	if err == nil && r.HelmOptions().GetCRDs() == v1alpha1.CRDSkip {
 		objects.CRDs = nil
 	}
@@ -88,7 +90,7 @@ func (s *Sources) RenderChart(ctx context.Context, folder string, o helm.Options
 	if err != nil {
 		return nil, fmt.Errorf("load chart: %w", err)
 	}
-	return renderChart(ctx, loaded, o, noCluster)
+	return s.renderChart(ctx, loaded, o, noCluster)
 }
 
 // RenderFolder renders the objects of a local folder as a GitSync does those of a repository. ignore
@@ -105,8 +107,8 @@ func RenderFolder(folder, ignore string) (*Objects, error) {
 const noCluster = "and without one it finds none: name the cluster with --cluster"
 
 // renderChart renders a chart; unseen says why its templates find no objects of a cluster, if they do not.
-func renderChart(ctx context.Context, loaded *chart.Chart, o helm.Options, unseen string) (*Objects, error) {
-	result, err := helm.Render(ctx, loaded.Chart, o)
+func (s *Sources) renderChart(ctx context.Context, loaded *chart.Chart, o helm.Options, unseen string) (*Objects, error) {
+	result, err := s.rendered(ctx, loaded, o)
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +120,22 @@ func renderChart(ctx context.Context, loaded *chart.Chart, o helm.Options, unsee
 		CRDs: result.CRDs, Objects: result.Objects, Hooks: result.Hooks,
 		Warnings: warnings, Source: loaded.Name() + " " + loaded.Metadata.Version,
 	}, nil
+}
+
+// rendered renders a chart, in a process of its own if there is a builder.
+func (s *Sources) rendered(ctx context.Context, loaded *chart.Chart, o helm.Options) (*helm.Result, error) {
+	if s.builder == nil {
+		return helm.Render(ctx, loaded.Chart, o)
+	}
+	checked, err := s.builder.Validate(ctx, loaded.Chart, o.Values)
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := s.builder.Render(ctx, loaded.Chart, o)
+	if err != nil {
+		return nil, err
+	}
+	return rendered.Objects(loaded.Chart, checked.CRDs, o.Stamp)
 }
 
 // renderFolder renders the objects for method kustomize.
@@ -145,6 +163,34 @@ func (s *Sources) RenderSync(ctx context.Context, l *Lookup, gs *v1alpha1.GitSyn
 	return s.folder(ctx, source)
 }
 
+// CommitOf returns what the commit says of itself that a GitSync has applied.
+func (s *Sources) CommitOf(ctx context.Context, l *Lookup, gs *v1alpha1.GitSync) (git.Commit, error) {
+	revision, ok := git.ParseRevision(gs.Status.Revision)
+	if !ok {
+		return git.Commit{}, errors.New("no commit is applied yet")
+	}
+	repository := git.Repository{URL: gs.Spec.URL}
+	if ref := gs.Spec.SecretRef; ref != nil {
+		key := client.ObjectKey{Namespace: gs.Namespace, Name: ref.Name}
+		secret, err := l.content(ctx, l.Target, "Secret", key)
+		switch {
+		case err != nil:
+			return git.Commit{}, fmt.Errorf("spec.secretRef: %w", err)
+		case secret == nil:
+			return git.Commit{}, fmt.Errorf("spec.secretRef: Secret %s does not exist", key)
+		}
+		if repository.Credentials, err = git.CredentialsFromSecret(secret.data); err != nil {
+			return git.Commit{}, fmt.Errorf("spec.secretRef: %w", err)
+		}
+	}
+	tree, err := s.git.Open(ctx, repository, revision)
+	if err != nil {
+		return git.Commit{}, err
+	}
+	defer tree.Close()
+	return tree.Commit()
+}
+
 // folderSource is a folder of a git repository.
 type folderSource struct {
 	url, path, ignore string
@@ -158,7 +204,7 @@ func (s *Sources) folder(ctx context.Context, from folderSource) (*Objects, erro
 		return nil, err
 	}
 	defer root.close()
-	objects, problems, err := render.Folder(ctx, root.FS, from.path, from.ignore)
+	objects, problems, err := s.folders.Folder(ctx, root.FS, from.path, from.ignore)
 	if err != nil {
 		return nil, fmt.Errorf("%w at %s", err, root.revision)
 	}

@@ -7,8 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/render"
+	"waybill.dev/waybill/sync/render/isolated"
 	"waybill.dev/waybill/sync/source/address"
 	"waybill.dev/waybill/sync/source/chart"
 	"waybill.dev/waybill/sync/source/git"
@@ -24,6 +27,10 @@ type Sources struct {
 
 	local   Local
 	offline bool
+
+	// builder renders charts in processes of their own; nil for this process. folders renders all else.
+	builder *isolated.Builder
+	folders *render.Slots
 }
 
 // OpenSources returns sources; the caller must call Close. Local folders stand for what is at some
@@ -33,7 +40,7 @@ func OpenSources(local Local, offline bool) (*Sources, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make folder for sources: %w", err)
 	}
-	s := &Sources{dir: dir, local: local, offline: offline}
+	s := &Sources{dir: dir, local: local, offline: offline, folders: render.NewSlots(nil)}
 	guard := address.Guard{Offline: offline}
 	if s.git, err = git.NewStore(filepath.Join(dir, "git"), git.WithGuard(guard)); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
@@ -46,6 +53,25 @@ func OpenSources(local Local, offline bool) (*Sources, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// OpenIsolated returns sources that last, for several users at a time: charts and kustomizations are rendered in
+// processes of their own, as whoever writes values or manifests can make that take any time and memory. The program
+// calls isolated.Main before anything else.
+func OpenIsolated() (*Sources, error) {
+	s, err := OpenSources(nil, false)
+	if err != nil {
+		return nil, err
+	}
+	s.builder = isolated.NewBuilder(isolated.Options{})
+	s.folders = render.NewSlots(s.builder.Build)
+	return s, nil
+}
+
+// Sweep removes the repositories that have not been used for that time.
+func (s *Sources) Sweep(unused time.Duration) error {
+	_, err := s.git.Sweep(unused)
+	return err
 }
 
 // Close removes everything that need not be kept.

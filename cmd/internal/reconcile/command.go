@@ -79,9 +79,9 @@ func (o *options) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	token := time.Now().UTC().Format(time.RFC3339Nano)
+	token := NewToken()
 	for _, object := range objects {
-		if err := request(ctx, c, object, token); err != nil {
+		if err := Request(ctx, c, object, token); err != nil {
 			return err
 		}
 	}
@@ -152,8 +152,12 @@ func worst(failed []error) error {
 	return errors.Join(untold...)
 }
 
-// request sets the annotation that asks for a reconciliation.
-func request(ctx context.Context, c client.Client, object *unstructured.Unstructured, token string) error {
+// NewToken returns a token for Request: another one each time.
+func NewToken() string { return time.Now().UTC().Format(time.RFC3339Nano) }
+
+// Request sets the annotation that asks for a reconciliation. The object is done when it mirrors the token in
+// status.lastHandledReconcileAt.
+func Request(ctx context.Context, c client.Client, object *unstructured.Unstructured, token string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"annotations": map[string]string{v1alpha1.ReconcileAtAnnotation: token},
 	}})

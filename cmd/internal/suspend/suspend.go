@@ -88,23 +88,19 @@ func (v verb) run(ctx context.Context, env *cli.Env, args []string) error {
 
 // flip sets the switch of an object, unless it is set already.
 func (v verb) flip(ctx context.Context, env *cli.Env, c client.Client, object *unstructured.Unstructured) error {
-	field, ok := switches[object.GetKind()]
+	field, ok := Field(object.GetKind())
 	if !ok {
 		return fmt.Errorf("%s cannot be suspended: a %s or a %s can", kinds.Describe(object), v1alpha1.GitSyncKind, v1alpha1.KubernetesClusterKind)
 	}
 	if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 		return fmt.Errorf("get %s: %w", kinds.Describe(object), err)
 	}
-	if now, _, _ := unstructured.NestedBool(object.Object, "spec", field); now == v.value {
+	if Suspended(object) == v.value {
 		fmt.Fprintf(env.Out, "%s is %s already\n", kinds.Describe(object), v.state())
 		return nil
 	}
-	named := named(object, field)
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{field: v.value}})
-	if err != nil {
-		return fmt.Errorf("write patch: %w", err)
-	}
-	if err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(cli.FieldManager)); err != nil {
+	named := Named(object, field)
+	if err := Set(ctx, c, object, v.value, false); err != nil {
 		return fmt.Errorf("%s %s: %w", v.name, kinds.Describe(object), err)
 	}
 	fmt.Fprintf(env.Out, "%s %s\n", kinds.Describe(object), v.done)
@@ -114,6 +110,32 @@ func (v verb) flip(ctx context.Context, env *cli.Env, c client.Client, object *u
 	return nil
 }
 
+// Field returns the field of spec that suspends objects of a kind, and false if there is none.
+func Field(kind string) (string, bool) {
+	field, ok := switches[kind]
+	return field, ok
+}
+
+// Suspended reports whether an object is.
+func Suspended(object *unstructured.Unstructured) bool {
+	now, _, _ := unstructured.NestedBool(object.Object, "spec", switches[object.GetKind()]) // false where it has no such field
+	return now
+}
+
+// Set suspends an object, or resumes it, and sets it to what the API server has stored, or would store in a dry
+// run.
+func Set(ctx context.Context, c client.Client, object *unstructured.Unstructured, suspended, dryRun bool) error {
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{switches[object.GetKind()]: suspended}})
+	if err != nil {
+		return fmt.Errorf("write patch: %w", err)
+	}
+	options := []client.PatchOption{client.FieldOwner(cli.FieldManager)}
+	if dryRun {
+		options = append(options, client.DryRunAll)
+	}
+	return c.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), options...)
+}
+
 func (v verb) state() string {
 	if v.value {
 		return "suspended"
@@ -121,9 +143,9 @@ func (v verb) state() string {
 	return "running"
 }
 
-// named reports whether waybill-sync has applied the field of spec: then the manifest in git names it,
+// Named reports whether waybill-sync has applied the field of spec: then the manifest in git names it,
 // and a change of it is put right. A field that the manifest leaves out is nobody's but the user's.
-func named(object metav1.Object, field string) bool {
+func Named(object metav1.Object, field string) bool {
 	for _, entry := range object.GetManagedFields() {
 		if entry.Manager != v1alpha1.FieldManager || entry.Operation != metav1.ManagedFieldsOperationApply || entry.FieldsV1 == nil {
 			continue

@@ -73,7 +73,11 @@ func Render(ctx context.Context, c *chart.Chart, o Options) (*Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		return rendered.objects(processed, o.Stamp)
+		var crds []CRD
+		for _, crd := range processed.CRDObjects() {
+			crds = append(crds, CRD{Name: crd.Filename, Data: crd.File.Data})
+		}
+		return rendered.Objects(processed, crds, o.Stamp)
 	})
 }
 
@@ -122,10 +126,10 @@ func guarded[T any](c *chart.Chart, do func() (T, error)) (result T, err error) 
 	return do()
 }
 
-// objects parses what was rendered of a chart; processed is what Helm made of that.
-func (r *Rendered) objects(processed *chart.Chart, stamp Stamp) (*Result, error) {
+// Objects parses what was rendered of a chart. crds are those of Checked.
+func (r *Rendered) Objects(c *chart.Chart, crds []CRD, stamp Stamp) (*Result, error) {
 	files := maps.Clone(r.Files)
-	result := &Result{Notes: takeNotes(processed, files), Warnings: r.Warnings}
+	result := &Result{Notes: takeNotes(c, files), Warnings: r.Warnings}
 	hooks, manifests, err := releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRender, err)
@@ -146,8 +150,8 @@ func (r *Rendered) objects(processed *chart.Chart, stamp Stamp) (*Result, error)
 			return nil, err
 		}
 	}
-	for _, crd := range processed.CRDObjects() {
-		if result.CRDs, err = appendObjects(result.CRDs, crd.Filename, crd.File.Data); err != nil {
+	for _, crd := range crds {
+		if result.CRDs, err = appendObjects(result.CRDs, crd.Name, crd.Data); err != nil {
 			return nil, err
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/storage/filesystem"
+
+	"waybill.dev/waybill/sync/excerpt"
 )
 
 // objects reads from the packs that a generation had when it was opened. Trees that are open at the
@@ -45,6 +47,21 @@ func (o *objects) root(commit plumbing.Hash) (plumbing.Hash, error) {
 		return plumbing.ZeroHash, o.failed("the root of commit", commit, err)
 	}
 	return c.TreeHash, nil
+}
+
+// commit returns what a commit says of itself.
+func (o *objects) commit(hash plumbing.Hash) (Commit, error) {
+	if err := o.lock(); err != nil {
+		return Commit{}, err
+	}
+	defer o.mu.Unlock()
+	c, err := object.GetCommit(o.storage, hash)
+	if err != nil {
+		return Commit{}, o.failed("commit", hash, err)
+	}
+	return Commit{
+		Author: excerpt.Of(c.Author.Name, 200), AuthoredAt: c.Author.When, Message: excerpt.Of(strings.TrimSpace(c.Message), maxCommitText),
+	}, nil
 }
 
 // entries returns the entries of a directory, sorted by name, without submodules. A directory

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -56,6 +57,23 @@ func (m *mirror) newTree(rev Revision, root plumbing.Hash, g *generation, o *obj
 // Revision returns the revision that the tree was opened for.
 func (t *Tree) Revision() Revision {
 	return t.revision
+}
+
+// Commit is what a commit says of itself. It is what its author wrote, and nobody has checked it.
+type Commit struct {
+	// Author is a name; AuthoredAt is when they say that they wrote it.
+	Author     string
+	AuthoredAt time.Time
+	// Message is at most 4 KiB of it.
+	Message string
+}
+
+// maxCommitText bounds what is told of a commit.
+const maxCommitText = 4 << 10
+
+// Commit returns what the commit of the tree says of itself.
+func (t *Tree) Commit() (Commit, error) {
+	return t.objects.commit(plumbing.NewHash(t.revision.Commit))
 }
 
 // Close releases the mirror. File systems returned by FS fail from then on. Closing twice is

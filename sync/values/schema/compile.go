@@ -105,6 +105,7 @@ func (c *compiling) schema(raw json.RawMessage) (made *jsonschema.Schema, err er
 			made, err = nil, nil
 		}
 	}()
+	markSecrets(doc)
 	compiler := jsonschema.NewCompiler()
 	compiler.UseLoader(elsewhere{})
 	compiler.UseRegexpEngine(c.patterns.compile)
