@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -14,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env"
 )
 
 // K68: what changes is seen within a second, without a reload and without losing one's place.
@@ -93,4 +96,64 @@ func TestLive_clusterDies(t *testing.T) {
 	b.check()
 	b.visit("/")
 	b.awaitText("berlin")
+}
+
+// A tab that nobody sees has no stream, and is as it should be when it is seen again.
+func TestLive_hiddenTabAsksNothing(t *testing.T) {
+	w := fleet(t)
+	ns := w.hub.Namespace(t)
+	removeAll(t, w.hub, &v1alpha1.KubernetesCluster{}, ns)
+	c := clientOf(t, w.hub.RESTConfig())
+	k := &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "vienna"}}
+	create(t, c, k)
+	b := open(t, start(t, tenant(t, w.hub, ns), ns))
+	var streams streams
+	require.NoError(t, chromedp.Listen(b.ctx, streams.note))
+	call(b, network.Enable, network.EnableParams{})
+	b.visit("/")
+	b.awaitText("vienna")
+	require.Eventually(t, func() bool { return streams.open() == 1 }, env.Limit, often)
+
+	see := func(seen bool) {
+		eval[chromedp.Void](b, fmt.Sprintf(`Object.defineProperty(document, "hidden", {value: %t, configurable: true});
+			document.dispatchEvent(new Event("visibilitychange")); null`, !seen))
+	}
+	see(false)
+	require.Eventually(t, func() bool { return streams.open() == 0 }, env.Limit, often, "a tab that is hidden")
+	before := k.DeepCopy()
+	k.Status.Version = "v1.36.7"
+	require.NoError(t, c.Status().Patch(t.Context(), k, client.MergeFrom(before)))
+	see(true)
+	b.awaitText("v1.36.7")
+	require.Eventually(t, func() bool { return streams.open() == 1 }, env.Limit, often)
+}
+
+// streams counts those that a tab has open.
+type streams struct {
+	mu    sync.Mutex
+	known map[network.RequestID]bool
+}
+
+func (s *streams) note(event any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		if strings.Contains(e.Request.URL, "/live?") {
+			if s.known == nil {
+				s.known = map[network.RequestID]bool{}
+			}
+			s.known[e.RequestID] = true
+		}
+	case *network.EventLoadingFailed:
+		delete(s.known, e.RequestID)
+	case *network.EventLoadingFinished:
+		delete(s.known, e.RequestID)
+	}
+}
+
+func (s *streams) open() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.known)
 }

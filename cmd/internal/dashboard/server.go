@@ -75,7 +75,7 @@ func newServer(ctx context.Context, hub *fleet.Cluster, namespace string, by doo
 }
 
 // handler returns what answers requests.
-func (s *server) handler() http.Handler {
+func (s *server) handler() (http.Handler, error) {
 	pages := http.NewServeMux()
 	pages.HandleFunc("GET /{$}", s.fleet)
 	pages.HandleFunc("GET /catalog", s.catalog)
@@ -89,12 +89,17 @@ func (s *server) handler() http.Handler {
 	all.Handle("GET /static/", http.FileServerFS(static))
 	s.door.routes(all)
 	all.Handle("/", s.door.require(pages))
-	return headers(named(s.door, http.NewCrossOriginProtection().Handler(http.MaxBytesHandler(all, maxBody))))
+	zipped, err := compressed(all)
+	return headers(named(s.door, http.NewCrossOriginProtection().Handler(http.MaxBytesHandler(zipped, maxBody)))), err
 }
 
 // serve answers at the listener until the context of the server ends: by TLS and HTTP/2, unless secure is nil.
 func (s *server) serve(listener net.Listener, secure *tls.Config) error {
-	web := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, TLSConfig: secure}
+	handler, err := s.handler()
+	if err != nil {
+		return err
+	}
+	web := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, TLSConfig: secure}
 	stopped := make(chan error, 1)
 	go func() {
 		<-s.ctx.Done()
