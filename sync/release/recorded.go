@@ -15,7 +15,7 @@ func (i Identity) RecordName(revision int) string { return i.record(revision) }
 // Recorded returns the values that a revision was installed with, and the manifests of its objects, from Helm's
 // record of it, as RecordedValues does.
 func Recorded(secret *corev1.Secret, revision int, known *v1alpha1.ReleaseStatus) (values map[string]any, manifests string, err error) {
-	found, err := checked(secret, revision, known)
+	found, err := recordAt(secret, revision, known)
 	if err != nil {
 		return nil, "", err
 	}
@@ -26,14 +26,14 @@ func Recorded(secret *corev1.Secret, revision int, known *v1alpha1.ReleaseStatus
 // is the release as its installation's status has it: a record that differs from what Waybill stored is
 // not used, since others may have written it.
 func RecordedValues(secret *corev1.Secret, revision int, known *v1alpha1.ReleaseStatus) (map[string]any, error) {
-	found, err := checked(secret, revision, known)
+	found, err := recordAt(secret, revision, known)
 	if err != nil {
 		return nil, err
 	}
 	return found.Config, nil
 }
 
-func checked(secret *corev1.Secret, revision int, known *v1alpha1.ReleaseStatus) (*helmrelease.Release, error) {
+func recordAt(secret *corev1.Secret, revision int, known *v1alpha1.ReleaseStatus) (*helmrelease.Release, error) {
 	id := Identity{Known: known}
 	stored := ""
 	if known != nil {

@@ -36,7 +36,7 @@ func newEntry(d *v1alpha1.ApplicationDefinition) entry {
 		Name: d.Name, Title: d.Spec.DisplayName, Description: d.Spec.Description, Method: string(d.GetMethod()),
 		Default: d.Spec.DefaultVersion, Versions: d.Status.Versions,
 		Documentation: webLink(d.Spec.DocumentationURL), Source: webLink(d.Spec.SourceURL),
-		Link: objectLink("", "", "applicationdefinitions", "", d.Name),
+		Link: "/catalog/" + url.PathEscape(d.Name),
 	}
 	if e.Title == "" {
 		e.Title = d.Name

@@ -39,9 +39,8 @@ func New(env *cli.Env) *cobra.Command {
 		Short: "See the fleet, the catalog and what is not well in a browser",
 		Long: `See the fleet, the catalog and what is not well in a browser.
 
-It serves the pages at this machine's loopback address until it is interrupted, and shows what
-you may see with your kubeconfig. It changes nothing. The address that it prints lets in one
-browser, once.`,
+It serves the pages at this machine's loopback address until it is interrupted, and shows and does
+what you may with your kubeconfig. The address that it prints lets in one browser, once.`,
 		Example: examples,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
@@ -67,6 +66,7 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.systemNamespace = o.env.SystemNamespace
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", o.port))
 	if err != nil {
 		return fmt.Errorf("listen at --port: %w", err)
@@ -100,4 +100,12 @@ func (o *options) open(ctx context.Context, address string) {
 var functions = template.FuncMap{
 	"join":   strings.Join,
 	"indent": func(level int) string { return fmt.Sprintf("level-%d", min(level, 12)) },
+	"add":    func(a, b int) int { return a + b },
+	"dict": func(pairs ...any) map[string]any {
+		named := map[string]any{}
+		for i := 0; i+1 < len(pairs); i += 2 {
+			named[fmt.Sprint(pairs[i])] = pairs[i+1]
+		}
+		return named
+	},
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -51,40 +52,26 @@ func (a address) String() string {
 	return objectLink(a.cluster.Namespace, a.cluster.Name, a.resource, a.namespace, a.name)
 }
 
-// objectPage is the page of one object.
-type objectPage struct {
-	Kind, Namespace, Name, Cluster string
-	ClusterLink                    string
-	Mark                           mark
-	Message                        string
-	Deleted                        bool
-	Sections                       []section
-	Manifest                       string
-	Tree                           string // its address
-	// Command shows the same in a terminal.
-	Command string
+// done are what pages say after an action.
+var done = map[string]string{
+	"reconcile": "It was asked to reconcile.", "suspend": "It is suspended.", "resume": "It goes on.", "upgrade": "It was changed: the conditions say how far it is.",
+	"rollback": "It goes back: the conditions say how far it is.", "uninstall": "It is being uninstalled.", "install": "It was created: the conditions say how far it is.",
 }
 
-func (s *server) object(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), readWithin)
-	defer cancel()
-	at := addressOf(r.PathValue)
-	cluster, object, err := get(ctx, viewerOf(r), at)
-	if err != nil {
-		s.explain(w, r, cluster, at, object != nil, err)
-		return
-	}
-	p := page{Title: object.GetName(), Area: areas[object.GetKind()]}
-	if at.cluster.Name == "" && slices.ContainsFunc(s.inventory.all(), func(f *follow) bool { return f.kind == object.GetKind() }) {
-		p.Kinds = []string{object.GetKind()}
+// object shows one object.
+func (s *server) object(ctx context.Context, w http.ResponseWriter, r *http.Request, sub *subject) {
+	p := page{Title: sub.object.GetName(), Area: areas[sub.object.GetKind()]}
+	if sub.at.cluster.Name == "" && slices.ContainsFunc(s.inventory.all(), func(f *follow) bool { return f.kind == sub.object.GetKind() }) {
+		p.Kinds = []string{sub.object.GetKind()}
 	} else {
-		p.Object = at.String()
+		p.Object = sub.at.String()
 	}
-	model, err := s.describe(ctx, at, cluster, object)
+	model, err := s.describe(ctx, sub)
 	if err != nil {
 		p.Troubles = append(p.Troubles, err.Error())
 	}
-	p.Model = model
+	model["Head"], model["Done"], model["Actions"] = headOf(sub, ""), done[r.URL.Query().Get("done")], sub.permissions(ctx)
+	p.Model, p.Troubles = model, append(p.Troubles, sub.notes.all()...)
 	s.show(w, r, "object", http.StatusOK, p)
 }
 
@@ -147,29 +134,25 @@ func (s *server) explain(w http.ResponseWriter, r *http.Request, cluster *fleet.
 	s.fail(w, r, status, title, err)
 }
 
-// describe returns the page of an object. An error says what of it is missing.
-func (s *server) describe(ctx context.Context, at address, cluster *fleet.Cluster, object *unstructured.Unstructured) (objectPage, error) {
-	p := objectPage{
-		Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(), Cluster: cluster.Name(),
-		Deleted: object.GetDeletionTimestamp() != nil, Tree: at.String() + "/tree",
-		Command: "waybill describe " + strings.ToLower(object.GetKind()) + "/" + object.GetName(),
+// describe returns what the page of an object has. An error says what of it is missing.
+func (s *server) describe(ctx context.Context, sub *subject) (map[string]any, error) {
+	command := "waybill describe " + strings.ToLower(sub.object.GetKind()) + "/" + sub.object.GetName()
+	if namespace := sub.object.GetNamespace(); namespace != "" {
+		command += " -n " + namespace
 	}
-	if object.GetNamespace() != "" {
-		p.Command += " -n " + object.GetNamespace()
+	if sub.at.cluster.Name != "" {
+		command += " --cluster " + sub.at.cluster.String()
 	}
-	if at.cluster.Name != "" {
-		p.Command += " --cluster " + at.cluster.String()
-		p.ClusterLink = objectLink("", "", "kubernetesclusters", at.cluster.Namespace, at.cluster.Name)
+	conditions, err := conditionsOf(sub.object)
+	shown, of := sections(sub.at.cluster, sub.object)
+	shown = append(shown, conditionSection(conditions))
+	found, gaps, missing := events.List(ctx, []tree.Member{{ID: idOf(sub.object), Cluster: sub.cluster}})
+	shown = append(shown, eventSection(found))
+	model := map[string]any{"Sections": shown, "Manifest": manifestOf(sub.object), "Command": command, "Entry": ""}
+	if sub.object.GetKind() == v1alpha1.ApplicationDefinitionKind && sub.at.cluster.Name == "" {
+		model["Entry"] = "/catalog/" + url.PathEscape(sub.object.GetName())
 	}
-	conditions, err := conditionsOf(object)
-	p.Mark, p.Message = verdict(conditions, false)
-	var of error
-	p.Sections, of = sections(at.cluster, object)
-	p.Sections = append(p.Sections, conditionSection(conditions))
-	found, gaps, missing := events.List(ctx, []tree.Member{{ID: idOf(object), Cluster: cluster}})
-	p.Sections = append(p.Sections, eventSection(found))
-	p.Manifest = manifestOf(object)
-	return p, errors.Join(append(gaps, err, of, missing)...)
+	return model, errors.Join(append(gaps, err, of, missing)...)
 }
 
 func idOf(object *unstructured.Unstructured) manifest.ID {
@@ -177,10 +160,21 @@ func idOf(object *unstructured.Unstructured) manifest.ID {
 	return manifest.ID{Group: kind.Group, Kind: kind.Kind, Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// manifestOf returns an object as YAML, without the data of Secrets and what only API servers read.
+// manifestOf returns an object as YAML, without the data of Secrets and what only API servers read. The values of an
+// installation are on a page of their own, where those are hidden that its chart marks as secret.
 func manifestOf(object *unstructured.Unstructured) string {
 	shown := mask.Secret(object).DeepCopy()
 	shown.SetManagedFields(nil)
+	if shown.GroupVersionKind() == v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind) {
+		for _, field := range []string{"values", "valuesBlock"} {
+			if _, there, _ := unstructured.NestedFieldNoCopy(shown.Object, "spec", field); there {
+				_ = unstructured.SetNestedField(shown.Object, "see the page Values", "spec", field) // spec is there
+			}
+		}
+		annotations := shown.GetAnnotations() // kubectl's copy of the object has them, too
+		delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
+		shown.SetAnnotations(annotations)
+	}
 	content, err := yaml.Marshal(shown.Object)
 	if err != nil {
 		return err.Error()
@@ -230,63 +224,3 @@ type shown struct {
 
 // objectPath are the parts of the address of an object.
 var objectPath = []string{"clusterNamespace", "cluster", "resource", "namespace", "name"}
-
-// branch is an object of a tree.
-type branch struct {
-	tree.Row
-	Mark mark
-	Link string
-}
-
-// tree shows what became of an object, down to the Pods. It is a page of its own, because reading that may take
-// a while.
-func (s *server) tree(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), readWithin)
-	defer cancel()
-	at := addressOf(r.PathValue)
-	cluster, object, err := get(ctx, viewerOf(r), at)
-	if err != nil {
-		s.explain(w, r, cluster, at, object != nil, err)
-		return
-	}
-	grown, err := tree.Grow(ctx, cluster, object, 0)
-	if err != nil {
-		s.explain(w, r, cluster, at, false, err)
-		return
-	}
-	var rows []branch
-	for _, row := range grown.Rows() {
-		rows = append(rows, branch{Row: row, Mark: healthMark(string(row.Health)), Link: s.linkOf(ctx, viewerOf(r), row)})
-	}
-	s.show(w, r, "tree", http.StatusOK, page{
-		Title: "Tree of " + object.GetName(), Area: areas[object.GetKind()], Object: at.String(), Troubles: grown.Warnings,
-		Model: map[string]any{"Object": at.String(), "Name": object.GetName(), "Kind": object.GetKind(), "Rows": rows},
-	})
-}
-
-// linkOf returns the address of an object of a tree; empty if it has no page.
-func (s *server) linkOf(ctx context.Context, v *viewer, row tree.Row) string {
-	if row.Group != v1alpha1.Group || row.Name == "" {
-		return ""
-	}
-	resource := strings.ToLower(row.Kind) + "s"
-	if strings.HasSuffix(resource, "classs") {
-		resource = strings.TrimSuffix(resource, "s") + "es"
-	}
-	key := row.ClusterKey
-	if k := s.inventory.kubernetesCluster(ctx, v, key); k != nil && k.Spec.KubeconfigSecretRef == nil {
-		key = types.NamespacedName{} // it is the hub itself
-	}
-	return objectLink(key.Namespace, key.Name, resource, row.Namespace, row.Name)
-}
-
-func healthMark(status string) mark {
-	switch status {
-	case "Current":
-		return markReady
-	case "Failed", "NotFound":
-		return markFailing
-	default:
-		return markUnknown
-	}
-}

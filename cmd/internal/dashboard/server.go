@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"time"
 
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/fleet"
 )
 
@@ -37,6 +38,9 @@ type server struct {
 	door      door
 	pace      pace
 	pages     map[string]*template.Template
+	// systemNamespace of the hub, and sources that pages look into.
+	systemNamespace string
+	sources         sources
 }
 
 // door lets browsers in, and says who they are.
@@ -64,9 +68,12 @@ func newServer(ctx context.Context, hub *fleet.Cluster, namespace string, by doo
 	if err != nil {
 		return nil, err
 	}
-	s := &server{ctx: ctx, hub: hub, inventory: found, door: by, pace: defaultPace, pages: map[string]*template.Template{}}
-	for _, name := range []string{"fleet", "catalog", "syncs", "object", "tree", "search", "error"} {
-		s.pages[name], err = template.New("base.html").Funcs(functions).ParseFS(templates, "templates/base.html", "templates/"+name+".html")
+	s := &server{ctx: ctx, hub: hub, inventory: found, door: by, pace: defaultPace, pages: map[string]*template.Template{}, systemNamespace: v1alpha1.DefaultSystemNamespace}
+	for _, name := range []string{
+		"fleet", "catalog", "entry", "install", "confirminstall", "syncs", "object", "tree", "values", "revisions", "manifests", "diff", "commit", "logs",
+		"rights", "upgrade", "rollback", "confirm", "refused", "search", "error",
+	} {
+		s.pages[name], err = template.New("base.html").Funcs(functions).ParseFS(templates, "templates/base.html", "templates/parts.html", "templates/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("parse the pages: %w", err)
 		}
@@ -82,8 +89,20 @@ func (s *server) handler() (http.Handler, error) {
 	pages.HandleFunc("GET /gitsyncs", s.syncs)
 	pages.HandleFunc("GET /search", s.search)
 	pages.HandleFunc("GET /logos/{name}", s.logo)
-	pages.HandleFunc("GET /objects/{clusterNamespace}/{cluster}/{resource}/{namespace}/{name}", s.object)
-	pages.HandleFunc("GET /objects/{clusterNamespace}/{cluster}/{resource}/{namespace}/{name}/tree", s.tree)
+	pages.HandleFunc("GET /catalog/{definition}", s.entry)
+	pages.HandleFunc("GET /catalog/{definition}/install", s.install)
+	pages.HandleFunc("POST /catalog/{definition}/install", s.install)
+	pages.HandleFunc("GET /logs/{clusterNamespace}/{cluster}/{namespace}/{pod}", s.logs)
+	pages.HandleFunc("GET /logs/{clusterNamespace}/{cluster}/{namespace}/{pod}/follow", s.followLogs)
+	const object = "/objects/{clusterNamespace}/{cluster}/{resource}/{namespace}/{name}"
+	pages.HandleFunc("GET "+object, s.about(s.object))
+	for name, page := range map[string]func(context.Context, http.ResponseWriter, *http.Request, *subject){
+		"tree": s.tree, "values": s.values, "revisions": s.revisions, "manifests": s.manifests, "diff": s.diff, "commit": s.commit, "rights": s.rights,
+	} {
+		pages.HandleFunc("GET "+object+"/"+name, s.about(page))
+	}
+	pages.HandleFunc("GET "+object+"/actions/{action}", s.about(s.action))
+	pages.HandleFunc("POST "+object+"/actions/{action}", s.about(s.act))
 	pages.HandleFunc("GET /live", s.live)
 	all := http.NewServeMux()
 	all.Handle("GET /static/", http.FileServerFS(static))
@@ -111,6 +130,7 @@ func (s *server) serve(listener net.Listener, secure *tls.Config) error {
 	if secure != nil {
 		serve = func(l net.Listener) error { return web.ServeTLS(l, "", "") }
 	}
+	defer s.sources.close()
 	if err := serve(listener); err != http.ErrServerClosed {
 		return fmt.Errorf("serve the dashboard: %w", err)
 	}

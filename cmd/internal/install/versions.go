@@ -43,8 +43,8 @@ knows. Ends with exit code 2 if there is no such definition, and names those tha
 	return cmd
 }
 
-// offeredVersion is the machine-readable form of a version.
-type offeredVersion struct {
+// OfferedVersion is a version of a definition, with who uses it.
+type OfferedVersion struct {
 	Version       string   `json:"version"`
 	Default       bool     `json:"default,omitempty"`
 	Deprecated    bool     `json:"deprecated,omitempty"`
@@ -68,7 +68,7 @@ func showVersions(ctx context.Context, env *cli.Env, format *output.Format, name
 	} else if err != nil {
 		return err
 	}
-	versions := versionsWith(definition, used)
+	versions := Versions(definition, used)
 	if format.Structured() {
 		return format.Print(env.Out, versions)
 	}
@@ -92,7 +92,7 @@ func yes(is bool) string {
 }
 
 // excerptOf returns who uses a version, for a cell.
-func excerptOf(v offeredVersion, wide bool) string {
+func excerptOf(v OfferedVersion, wide bool) string {
 	const some = 3
 	names := v.Installations
 	if !wide && len(names) > some {
@@ -134,21 +134,21 @@ func (s *Session) Usage(ctx context.Context, definition *v1alpha1.ApplicationDef
 	return used, nil
 }
 
-// versionsWith returns the versions of a definition in its order, with who uses them. Those that are used
+// Versions returns the versions of a definition in its order, with who uses them. Those that are used
 // and not offered any more come last.
-func versionsWith(definition *v1alpha1.ApplicationDefinition, used []v1alpha1.VersionUsage) []offeredVersion {
-	versions := []offeredVersion{}
+func Versions(definition *v1alpha1.ApplicationDefinition, used []v1alpha1.VersionUsage) []OfferedVersion {
+	versions := []OfferedVersion{}
 	for i := range definition.Spec.Versions {
 		v := &definition.Spec.Versions[i]
-		versions = append(versions, offeredVersion{
+		versions = append(versions, OfferedVersion{
 			Version: v.Version, Default: v1alpha1.SameVersion(v.Version, definition.Spec.DefaultVersion), Deprecated: v.Deprecated, Source: sourceOf(v),
 		})
 	}
 	for _, u := range used {
-		at := slices.IndexFunc(versions, func(v offeredVersion) bool { return v1alpha1.SameVersion(v.Version, u.Version) })
+		at := slices.IndexFunc(versions, func(v OfferedVersion) bool { return v1alpha1.SameVersion(v.Version, u.Version) })
 		if at < 0 {
 			at = len(versions)
-			versions = append(versions, offeredVersion{Version: u.Version, Source: "not offered"})
+			versions = append(versions, OfferedVersion{Version: u.Version, Source: "not offered"})
 		}
 		versions[at].Count += u.Count
 		versions[at].Installations = append(versions[at].Installations, u.Installations...)

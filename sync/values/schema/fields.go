@@ -41,6 +41,9 @@ type Field struct {
 	Deprecated bool
 }
 
+// Item is the element of a path that stands for any item of a list.
+const Item = "[]"
+
 // Name of the value, in the form of a path.
 func (f Field) Name() string { return strings.Join(f.Path, ".") }
 
@@ -87,6 +90,10 @@ func (l *look) secret(s *jsonschema.Schema, path []string, depth int) bool {
 	}
 	if len(path) == 0 {
 		return false
+	}
+	if path[0] == Item {
+		items, _ := s.Items.(*jsonschema.Schema)
+		return l.secret(items, path[1:], depth+1) || l.secret(s.Items2020, path[1:], depth+1)
 	}
 	if known, ok := s.Properties[path[0]]; ok {
 		return l.secret(known, path[1:], depth)

@@ -31,6 +31,7 @@ async function refresh() {
   old.replaceChildren(...next.childNodes);
   old.querySelectorAll("details").forEach((d, i) => { d.open = open[i] ?? false; });
   old.querySelectorAll(".scroll").forEach((s, i) => { s.scrollLeft = scrolled[i] ?? 0; });
+  document.dispatchEvent(new Event("refreshed"));
   if (focused) [...old.querySelectorAll("a")].find((a) => a.getAttribute("href") === focused)?.focus({ preventScroll: true });
 }
 
@@ -76,3 +77,6 @@ document.addEventListener("keydown", (e) => {
   }
 });
 if (!document.hidden) connect(false);
+for (const [part, module] of [["[role=treegrid]", "tree"], ["[data-editor]", "editor"], ["[data-follow]", "logs"]]) {
+  if (document.querySelector(part)) import(`/static/${module}.js`).catch(() => {}); // without it, the page is whole as well
+}
