@@ -25,7 +25,7 @@ var loggingFlags = []string{"log-level", "log-encoding"}
 // The page on operations names every flag of the programs that run in a cluster, and none that is
 // not there.
 func TestOperations_nameEveryFlag(t *testing.T) {
-	for _, program := range []string{"waybill-sync", "waybill-webhook"} {
+	for _, program := range []string{"waybill-sync", "waybill-webhook", "waybill-dashboard"} {
 		_, section, found := strings.Cut(page(t, "operations"), "\n## Flags of "+program+"\n")
 		require.True(t, found, program)
 		section, _, _ = strings.Cut(section, "\n## ")

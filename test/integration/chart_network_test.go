@@ -48,7 +48,8 @@ func letsOut(t *testing.T, p *networkingv1.NetworkPolicy, address string, port i
 // By default nothing that Waybill asks for is kept from it, but the metadata services of clouds, which
 // hand out the credentials of the node.
 func TestChart_keepsFromMetadataServices(t *testing.T) {
-	for _, values := range []map[string]any{nil, nested("sync.perRole", true)} {
+	for _, values := range []map[string]any{nil, nested("sync.perRole", true),
+		{"dashboard": map[string]any{"enabled": true, "url": "https://waybill.example.com", "proxy": map[string]any{"caConfigMap": "ca"}}}} {
 		all := policies(t, values)
 		objects, err := renderWaybill(t, values)
 		require.NoError(t, err)

@@ -103,6 +103,11 @@ func TestChart_isAccepted(t *testing.T) {
 			"webhook": map[string]any{"env": []any{map[string]any{"name": "NO_PROXY", "value": "10.0.0.0/8"}}, "remoteDryRun": true, "podDryRun": true, "port": 10250, "hostNetwork": true,
 				"clientCA": map[string]any{"configMap": "ca", "names": []any{"kube-apiserver"}}},
 			"userRoles": map[string]any{"installForAdmins": true, "clustersForAdmins": true},
+			"dashboard": map[string]any{"enabled": true, "url": "https://waybill.example.com", "tlsSecret": "tls", "kubeconfigNamespace": "default",
+				"oidc":                map[string]any{"issuerURL": "https://id.example.com", "clientID": "waybill", "clientSecret": "client", "caConfigMap": "ca"},
+				"impersonation":       map[string]any{"extraRules": []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}, "verbs": []any{"impersonate-on:user-info:create"}}}},
+				"podDisruptionBudget": map[string]any{"enabled": true}, "podAnnotations": map[string]any{"a": "b"}, "podLabels": map[string]any{"a": "b"},
+				"env": []any{map[string]any{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}}},
 			"sync": map[string]any{
 				"clusterSelector": "region=eu", "allowKubeconfigExec": true, "allowKubeconfigInsecure": true, "extraArgs": []any{"--v"},
 				"nodeSelector": map[string]any{"a": "b"}, "tolerations": []any{map[string]any{"operator": "Exists"}},
@@ -110,7 +115,12 @@ func TestChart_isAccepted(t *testing.T) {
 				"podAnnotations": map[string]any{"a": "b"}, "priorityClassName": "system-cluster-critical",
 				"env": []any{map[string]any{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}}, "replicas": 2,
 			},
-		}, []string{"waybill-sync", "waybill-webhook"}},
+		}, []string{"waybill-dashboard", "waybill-sync", "waybill-webhook"}},
+		"a dashboard behind a proxy": {map[string]any{"dashboard": map[string]any{"enabled": true, "url": "https://waybill.example.com",
+			"proxy": map[string]any{"caConfigMap": "ca", "allowedNames": []any{"front"}}, "impersonation": map[string]any{"mode": "Any", "groups": []any{"team"}}}},
+			[]string{"waybill-dashboard", "waybill-sync", "waybill-webhook"}},
+		"an account for the dashboard of the hub": {map[string]any{"roles": map[string]any{"hub": false, "driver": false}, "dashboard": map[string]any{"impersonation": map[string]any{"account": true}}},
+			[]string{"waybill-sync", "waybill-webhook"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := renderWaybill(t, tc.values)
@@ -123,12 +133,17 @@ func TestChart_isAccepted(t *testing.T) {
 
 // What the chart passes to a program is a flag of that program.
 func TestChart_flagsExist(t *testing.T) {
+	oidc := map[string]any{"issuerURL": "https://id.example.com", "clientID": "waybill", "clientSecret": "client", "caConfigMap": "ca"}
+	proxied, err := renderWaybill(t, map[string]any{"dashboard": map[string]any{"enabled": true, "url": "https://waybill.example.com",
+		"proxy": map[string]any{"caConfigMap": "ca", "allowedNames": []any{"front"}}}})
+	require.NoError(t, err)
 	objects, err := renderWaybill(t, map[string]any{
-		"sync":    map[string]any{"clusterSelector": "a=b", "allowKubeconfigExec": true, "allowKubeconfigInsecure": true, "driverNamespaces": []any{"team-a"}},
-		"webhook": map[string]any{"remoteDryRun": true, "podDryRun": true, "clientCA": map[string]any{"configMap": "ca", "names": []any{"a"}}},
+		"sync":      map[string]any{"clusterSelector": "a=b", "allowKubeconfigExec": true, "allowKubeconfigInsecure": true, "driverNamespaces": []any{"team-a"}},
+		"webhook":   map[string]any{"remoteDryRun": true, "podDryRun": true, "clientCA": map[string]any{"configMap": "ca", "names": []any{"a"}}},
+		"dashboard": map[string]any{"enabled": true, "url": "https://waybill.example.com", "tlsSecret": "tls", "kubeconfigNamespace": "x", "oidc": oidc},
 	})
 	require.NoError(t, err)
-	for _, o := range objects {
+	for _, o := range append(objects, proxied...) {
 		if o.GetKind() != "Deployment" {
 			continue
 		}
@@ -156,6 +171,12 @@ func TestChart_refusesUnknownValues(t *testing.T) {
 		"no driver":     {map[string]any{"roles": map[string]any{"driver": false}, "sync": map[string]any{"driverNamespaces": []any{"team-a"}}}, "sync.driverNamespaces: needs roles.driver"},
 		"no such place": {nested("sync.credentialsNamespace", "default"), "at '/sync/credentialsNamespace': value must be one of 'system', 'cluster'"},
 		"no such level": {map[string]any{"log": map[string]any{"level": "verbose"}}, "at '/log/level': value must be one of 'trace', 'debug', 'info', 'error'"},
+		"no address":    {nested("dashboard.enabled", true), "dashboard.url: the dashboard needs"},
+		"nobody":        {map[string]any{"dashboard": map[string]any{"enabled": true, "url": "https://a"}}, "dashboard.oidc.issuerURL: the dashboard needs it"},
+		"no client":     {map[string]any{"dashboard": map[string]any{"enabled": true, "url": "https://a", "oidc": map[string]any{"issuerURL": "https://b"}}}, "dashboard.oidc.clientID"},
+		"who is it":     {map[string]any{"dashboard": map[string]any{"enabled": true, "url": "https://a", "oidc": map[string]any{"issuerURL": "https://b", "clientID": "c"}, "proxy": map[string]any{"caConfigMap": "d"}}}, "both say who people are"},
+		"all secrets":   {map[string]any{"dashboard": map[string]any{"enabled": true, "url": "https://a", "proxy": map[string]any{"caConfigMap": "d"}, "kubeconfigNamespace": "waybill-system"}}, "dashboard.kubeconfigNamespace"},
+		"plain text":    {nested("dashboard.url", "http://waybill.example.com"), "at '/dashboard/url'"},
 		"no name":       {map[string]any{"sync": map[string]any{"env": []any{map[string]any{"value": "a"}}}}, "at '/sync/env/0': missing property 'name'"},
 	} {
 		_, err := renderWaybill(t, tc.values)

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"errors"
 	"sync"
+	"time"
 )
 
 const (
@@ -20,10 +21,10 @@ var errTooMany = errors.New("too many pages are open")
 type feed struct {
 	mu      sync.Mutex
 	streams map[*stream]bool
-	each    map[*viewer]int
+	each    map[string]int // by name of the viewer
 }
 
-func newFeed() *feed { return &feed{streams: map[*stream]bool{}, each: map[*viewer]int{}} }
+func newFeed() *feed { return &feed{streams: map[*stream]bool{}, each: map[string]int{}} }
 
 // stream is a page that is open.
 type stream struct {
@@ -47,25 +48,45 @@ func (f *feed) subscribe(v *viewer, kinds []string) (*stream, func(), error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.streams) >= maxStreams || f.each[v] >= maxStreamsEach {
+	if len(f.streams) >= maxStreams || f.each[v.name] >= maxStreamsEach {
 		return nil, nil, errTooMany
 	}
 	f.streams[to] = true
-	f.each[v]++
+	f.each[v.name]++
 	return to, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		delete(f.streams, to)
-		if f.each[v]--; f.each[v] == 0 {
-			delete(f.each, v)
+		if f.each[v.name]--; f.each[v.name] == 0 {
+			delete(f.each, v.name)
 		}
 	}, nil
+}
+
+// now returns a number to give to catchUp: a page that is read after it has all changes until then.
+func (f *feed) now() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.count
+}
+
+// catchUp wakes a stream if something has changed since its page was read.
+func (f *feed) catchUp(to *stream, seen uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for kind := range to.about {
+		if max(f.last[kind], f.begun) > seen {
+			to.tell(kind, "")
+		}
+	}
 }
 
 // tell wakes the streams that are about a kind. It does not block.
 func (f *feed) tell(kind, namespace string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.count++
+	f.last[kind] = f.count
 	for to := range f.streams {
 		if to.about[kind] {
 			to.tell(kind, namespace)

@@ -34,8 +34,9 @@ type standing struct {
 	Namespace string
 	// Since is when it was lost; zero while it is not.
 	Since time.Time
-	// Message says why it is lost or forbidden.
+	// Message says why it is lost or forbidden, and Err is that.
 	Message string
+	Err     error
 }
 
 // follow is the watch of one kind.
@@ -135,6 +136,7 @@ func (f *follow) narrow() bool {
 func (f *follow) answered(err error) {
 	f.mu.Lock()
 	before := f.standing
+	f.standing.Err = err
 	switch {
 	case err == nil, apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 		f.standing.State, f.standing.Message, f.standing.Since = live, "", time.Time{}

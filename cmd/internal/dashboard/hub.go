@@ -117,11 +117,10 @@ func (o Options) addTo(ctx context.Context, mgr manager.Manager, config *rest.Co
 	if err != nil {
 		return fmt.Errorf("listen at --listen: %w", err)
 	}
-	runs := []manager.RunnableFunc{s.inventory.run, func(context.Context) error { return s.serve(listener, serving) }, beside}
-	if watching != nil {
-		runs = append(runs, watching)
-	}
-	for _, run := range runs {
+	for _, run := range []manager.RunnableFunc{s.inventory.run, func(context.Context) error { return s.serve(listener, serving) }, beside, watching} {
+		if run == nil {
+			continue
+		}
 		if err := mgr.Add(run); err != nil {
 			return err
 		}
@@ -129,14 +128,14 @@ func (o Options) addTo(ctx context.Context, mgr manager.Manager, config *rest.Co
 	return nil
 }
 
-// newShared returns a dashboard for many, and what is to be run beside it.
+// newShared returns a dashboard for many, and what is to be run beside it; nil for nothing.
 func newShared(ctx context.Context, config *rest.Config, o Options) (*server, manager.RunnableFunc, error) {
 	at, err := newSite(o.URL)
 	if err != nil {
 		return nil, nil, err
 	}
 	hub := fleet.NewHub(o.HubName, config)
-	users := newViewers(hub, &reach{hub: hub, namespace: o.KubeconfigNamespace})
+	users := newViewers(&reach{hub: hub, namespace: o.KubeconfigNamespace})
 	if o.Proxy != nil {
 		by, err := newProxyDoor(*o.Proxy, at, users)
 		if err != nil {
@@ -159,7 +158,7 @@ func newShared(ctx context.Context, config *rest.Config, o Options) (*server, ma
 		return nil, nil, err
 	}
 	by.tell = s.fail
-	return s, func(context.Context) error { return nil }, nil
+	return s, nil, nil
 }
 
 // tls returns how it is served, and what follows changes of the certificate; nil if nothing does.

@@ -1,17 +1,13 @@
 package dashboard
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
-
-	"waybill.dev/waybill/cmd/internal/fleet"
 )
 
 const (
@@ -61,25 +57,29 @@ func checkName(what, name string) error {
 
 // viewers are those who use a dashboard in the hub.
 type viewers struct {
-	hub   *fleet.Cluster // as the dashboard
 	reach *reach
+	now   func() time.Time
+
+	mu    sync.Mutex
 	known *utilcache.LRUExpireCache
 }
 
-func newViewers(hub *fleet.Cluster, by *reach) *viewers {
-	return &viewers{hub: hub, reach: by, known: utilcache.NewLRUExpireCache(maxViewers)}
+func newViewers(by *reach) *viewers {
+	return &viewers{reach: by, now: time.Now, known: utilcache.NewLRUExpireCache(maxViewers)}
 }
 
 // of returns the viewer of that name and groups, which checkIdentity has let in. Kubernetes adds system:authenticated.
 func (v *viewers) of(name string, groups []string) *viewer {
 	groups = slices.Compact(slices.Sorted(slices.Values(groups)))
-	key, _ := json.Marshal(append([]string{name}, groups...)) // strings can always be written
-	found, ok := v.known.Get(string(key))
+	key := strings.Join(append([]string{name}, groups...), "\n") // no name has one
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	found, _ := v.known.Get(key)
 	user, known := found.(*viewer)
-	if !ok || !known {
-		user = newViewer(name, groups, v.hub.As(name, groups...))
-		user.reach = func(ctx context.Context, user *viewer, to types.NamespacedName) (*fleet.Cluster, error) { return v.reach.cluster(ctx, user, to) }
+	if !known {
+		user = newViewer(name, groups, v.reach.as(name, groups))
+		user.now = v.now
 	}
-	v.known.Add(string(key), user, viewerFor)
+	v.known.Add(key, user, viewerFor)
 	return user
 }

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -88,7 +87,7 @@ func (i *inventory) trouble(ctx context.Context, v *viewer, f *follow) (said []s
 	case s.State == connecting:
 		said = append(said, f.kind+"s are being read.")
 	case s.State == lost:
-		said = append(said, fmt.Sprintf("The hub does not answer: %ss are shown as they were at %s. %s", f.kind, s.Since.Format("15:04:05"), i.hub.Explain(errors.New(s.Message))))
+		said = append(said, fmt.Sprintf("The hub does not answer: %ss are shown as they were at %s. %s", f.kind, s.Since.Format("15:04:05"), i.hub.Explain(s.Err)))
 	case s.State == forbidden && v.own:
 		said = append(said, fmt.Sprintf("You may not list and watch %ss: %s", f.kind, s.Message))
 	case s.State == forbidden:

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,9 +15,13 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-logr/logr"
 	"golang.org/x/oauth2"
 	"golang.org/x/sync/singleflight"
 	utilcache "k8s.io/apimachinery/pkg/util/cache"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"waybill.dev/waybill/sync/excerpt"
 )
 
 const (
@@ -28,9 +33,9 @@ const (
 
 	// signInWithin is how long somebody may take at the provider, providerWithin how long the provider may take, and
 	// maxAnswer how much it may say.
-	signInWithin = 10 * time.Minute
+	signInWithin   = 10 * time.Minute
 	providerWithin = 15 * time.Second
-	maxAnswer    = 1 << 20
+	maxAnswer      = 1 << 20
 	// maxSignedOut is how many sessions are remembered that were ended before their time.
 	maxSignedOut = 10_000
 )
@@ -77,6 +82,7 @@ type oidcDoor struct {
 	client    *http.Client  // for the provider
 	signedOut *utilcache.LRUExpireCache
 	tell      teller
+	log       logr.Logger
 	now       func() time.Time
 
 	asking   singleflight.Group
@@ -89,7 +95,8 @@ func newOIDCDoor(o OIDC, at site, keys *seals, users *viewers) (*oidcDoor, error
 		return nil, err
 	}
 	return &oidcDoor{
-		site: at, options: o, seals: keys, viewers: users, client: client, signedOut: utilcache.NewLRUExpireCache(maxSignedOut), now: time.Now,
+		site: at, options: o, seals: keys, viewers: users, client: client, signedOut: utilcache.NewLRUExpireCache(maxSignedOut),
+		log: ctrl.Log.WithName("dashboard"), now: time.Now,
 	}, nil
 }
 
@@ -128,7 +135,7 @@ func (d *oidcDoor) routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+callbackPath, d.callback)
 	mux.HandleFunc("POST "+signOutPath, d.signOut)
 	mux.HandleFunc("GET "+signedOutPath, func(w http.ResponseWriter, r *http.Request) {
-		d.tell(w, r, http.StatusOK, "You are signed out", fmt.Errorf("open any page to sign in again"))
+		d.tell(w, r, http.StatusOK, "You are signed out", errors.New("open any page to sign in again"))
 	})
 }
 
@@ -159,7 +166,7 @@ func (d *oidcDoor) ticket(r *http.Request) (ticket, error) {
 		return ticket{}, err
 	}
 	if d.over(t) {
-		return ticket{}, fmt.Errorf("the session has ended")
+		return ticket{}, errors.New("the session has ended")
 	}
 	return t, checkIdentity(t.Name, t.Groups)
 }
@@ -173,12 +180,12 @@ func (d *oidcDoor) over(t ticket) bool {
 func (d *oidcDoor) signIn(w http.ResponseWriter, r *http.Request) {
 	config, _, err := d.oauth(r.Context())
 	if err != nil {
-		d.tell(w, r, http.StatusBadGateway, "You cannot sign in now", err)
+		d.refuse(w, r, http.StatusBadGateway, "You cannot sign in now", err)
 		return
 	}
 	e := errand{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), To: returnTo(r), Until: d.now().Add(signInWithin)}
 	if err := d.give(w, signInCookie, e, signInWithin); err != nil {
-		d.tell(w, r, http.StatusInternalServerError, "You cannot sign in now", err)
+		d.refuse(w, r, http.StatusInternalServerError, "You cannot sign in now", err)
 		return
 	}
 	http.Redirect(w, r, config.AuthCodeURL(e.State, oidc.Nonce(e.Nonce), oauth2.S256ChallengeOption(e.Verifier)), http.StatusFound)
@@ -193,30 +200,42 @@ func (d *oidcDoor) callback(w http.ResponseWriter, r *http.Request) {
 	}
 	query := r.URL.Query()
 	if err != nil || !same(query.Get("state"), e.State) || !d.now().Before(e.Until) {
-		d.tell(w, r, http.StatusBadRequest, "You are not signed in", fmt.Errorf(
+		d.refuse(w, r, http.StatusBadRequest, "You are not signed in", fmt.Errorf(
 			"this browser did not ask for it, has asked again since, or it has taken more than %s: open any page to sign in", signInWithin))
 		return
 	}
 	drop(w, signInCookie)
 	if said := query.Get("error"); said != "" {
-		d.tell(w, r, http.StatusForbidden, "You are not signed in", fmt.Errorf("the provider says: %.100s %.500s", said, query.Get("error_description")))
+		d.refuse(w, r, http.StatusForbidden, "You are not signed in", fmt.Errorf("the provider says: %.100s %.500s", said, query.Get("error_description")))
 		return
 	}
 	t, err := d.redeem(r.Context(), e, query.Get("code"))
 	if err != nil {
-		d.tell(w, r, http.StatusForbidden, "You are not signed in", err)
+		d.refuse(w, r, http.StatusForbidden, "You are not signed in", err)
 		return
 	}
 	if err := d.give(w, sessionCookie, t, d.lasts); err != nil {
-		d.tell(w, r, http.StatusForbidden, "You are not signed in", fmt.Errorf("user %q in %d groups: %w", t.Name, len(t.Groups), err))
+		d.refuse(w, r, http.StatusForbidden, "You are not signed in", fmt.Errorf("user %q in %d groups: %w", t.Name, len(t.Groups), err))
 		return
 	}
+	d.log.Info("signed in", "user", t.Name, "groups", len(t.Groups))
 	http.Redirect(w, r, e.To, http.StatusSeeOther)
+}
+
+// maxSaid bounds what of an error is shown and logged: providers are quoted in it.
+const maxSaid = 500
+
+// refuse shows why somebody is not signed in.
+func (d *oidcDoor) refuse(w http.ResponseWriter, r *http.Request, status int, title string, err error) {
+	said := excerpt.Of(excerpt.Line(err.Error()), maxSaid)
+	d.log.Info("not signed in", "status", status, "reason", said)
+	d.tell(w, r, status, title, errors.New(said))
 }
 
 // signOut ends a session. A copy of its cookie is worth nothing any more, as long as this process lives.
 func (d *oidcDoor) signOut(w http.ResponseWriter, r *http.Request) {
 	if t, err := d.ticket(r); err == nil {
+		d.log.Info("signed out", "user", t.Name)
 		d.signedOut.Add(t.ID, true, t.Until.Sub(d.now()))
 	}
 	drop(w, sessionCookie)

@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -25,54 +25,55 @@ type reach struct {
 	namespace string
 }
 
-// cluster returns a user cluster of the hub, as a viewer may use it.
-func (r *reach) cluster(ctx context.Context, v *viewer, key types.NamespacedName) (*fleet.Cluster, error) {
-	if r.namespace != "" {
-		found, err := r.asViewer(ctx, v, key)
-		if found != nil || err != nil {
-			return found, err
+// as returns the hub as a user of these groups may use it, with its user clusters.
+func (r *reach) as(name string, groups []string) *fleet.Cluster {
+	hub := r.hub.As(name, groups...)
+	return hub.WithKubeconfigs(func(ctx context.Context, k *v1alpha1.KubernetesCluster) (*rest.Config, error) {
+		config, err := r.own(ctx, k)
+		if err != nil {
+			return nil, err
 		}
-	}
-	found, err := v.hub.UserCluster(ctx, key)
-	if !apierrors.IsForbidden(err) {
-		return found, err
-	}
-	way := "You may not read its kubeconfig in the hub, and the dashboard was given none to act as you there"
-	if r.namespace == "" {
-		way = "You may not read its kubeconfig in the hub, and the dashboard is not set up to act as its users in clusters (--kubeconfig-namespace)"
-	}
-	return found, fmt.Errorf("%s: what the hub knows is on the page of the cluster. %w", way, err)
+		if config != nil {
+			config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: groups}
+			return config, nil
+		}
+		config, err = read(ctx, hub, k.Namespace, k.Spec.KubeconfigSecretRef)
+		if apierrors.IsForbidden(err) {
+			return nil, r.explain(err)
+		}
+		return config, err
+	})
 }
 
-// asViewer returns a cluster by the dashboard's own kubeconfig; nil if it has none for it.
-func (r *reach) asViewer(ctx context.Context, v *viewer, key types.NamespacedName) (*fleet.Cluster, error) {
-	as, err := v.hub.Client()
-	if err != nil {
-		return nil, err
+func (r *reach) explain(err error) error {
+	way := "the dashboard was given none to act as you there"
+	if r.namespace == "" {
+		way = "the dashboard is not set up to act as its users in clusters (--kubeconfig-namespace)"
 	}
-	// Whether there is such a cluster is known only to those who may see it.
-	k := &v1alpha1.KubernetesCluster{}
-	if err := as.Get(ctx, key, k); err != nil {
-		return nil, fmt.Errorf("read KubernetesCluster %s: %w", key, v.hub.Explain(err))
+	return fmt.Errorf("you may not read its kubeconfig in the hub, and %s: what the hub knows is on the page of the cluster. %w", way, err)
+}
+
+// own returns the dashboard's own kubeconfig of a cluster; nil if it has none.
+func (r *reach) own(ctx context.Context, k *v1alpha1.KubernetesCluster) (*rest.Config, error) {
+	if r.namespace == "" {
+		return nil, nil
 	}
-	if k.Spec.KubeconfigSecretRef == nil {
-		return nil, nil // it is the hub itself
+	config, err := read(ctx, r.hub, r.namespace, &v1alpha1.SecretKeyReference{Name: k.Namespace + "." + k.Name, Key: "kubeconfig"})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
 	}
-	own, err := r.hub.Client()
+	return config, err
+}
+
+// read reads a kubeconfig in the hub.
+func read(ctx context.Context, hub *fleet.Cluster, namespace string, ref *v1alpha1.SecretKeyReference) (*rest.Config, error) {
+	c, err := hub.Client()
 	if err != nil {
 		return nil, err
 	}
 	secret := &corev1.Secret{}
-	err = own.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: key.Namespace + "." + key.Name}, secret)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, secret); err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", hub.Explain(err))
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read the dashboard's kubeconfig of KubernetesCluster %s: %w", key, r.hub.Explain(err))
-	}
-	found, err := v.hub.UserClusterBy(k, secret)
-	if err != nil {
-		return nil, err
-	}
-	return found.As(v.name, v.groups...), nil
+	return fleet.ParseKubeconfig(secret, ref)
 }

@@ -23,7 +23,9 @@ func newSite(address string) (site, error) {
 }
 
 // host reports whether a host and port are those of the address. Those of another name that was made to lead here are not.
-func (s site) host(named string) bool { return strings.EqualFold(withPort(named), withPort(s.url.Host)) }
+func (s site) host(named string) bool {
+	return strings.EqualFold(withPort(named), withPort(s.url.Host))
+}
 
 func withPort(host string) string {
 	if _, _, err := net.SplitHostPort(host); err == nil {

@@ -43,24 +43,17 @@ type viewer struct {
 	// name is empty for whoever the kubeconfig says.
 	name   string
 	groups []string
-	// hub as the viewer may use it.
+	// hub, with its user clusters, as the viewer may use it.
 	hub *fleet.Cluster
 	// own says that the inventory was read with the viewer's rights: all of it is theirs to see.
-	own bool
-	// reach returns a user cluster as the viewer may use it.
-	reach func(ctx context.Context, v *viewer, key types.NamespacedName) (*fleet.Cluster, error)
-
+	own     bool
+	now     func() time.Time
 	reviews *utilcache.LRUExpireCache // by question
 	asking  singleflight.Group
 }
 
 func newViewer(name string, groups []string, hub *fleet.Cluster) *viewer {
-	return &viewer{name: name, groups: groups, hub: hub, reach: reachByKubeconfig, reviews: utilcache.NewLRUExpireCache(maxReviews)}
-}
-
-// reachByKubeconfig returns a user cluster by the kubeconfig in the hub, if the viewer may read that.
-func reachByKubeconfig(ctx context.Context, v *viewer, key types.NamespacedName) (*fleet.Cluster, error) {
-	return v.hub.UserCluster(ctx, key)
+	return &viewer{name: name, groups: groups, hub: hub, now: time.Now, reviews: utilcache.NewLRUExpireCache(maxReviews)}
 }
 
 // visit is a viewer's session.
@@ -96,7 +89,7 @@ func (v *viewer) cluster(ctx context.Context, key types.NamespacedName) (*fleet.
 	if key.Name == "" {
 		return v.hub, nil
 	}
-	return v.reach(ctx, v, key)
+	return v.hub.UserCluster(ctx, key)
 }
 
 // may reports whether the viewer may do something in a cluster that v.cluster has returned, and why not. An
@@ -105,7 +98,7 @@ func (v *viewer) may(ctx context.Context, in *fleet.Cluster, what authorizationv
 	key := question{in.Key, what.String()}
 	known, found := v.reviews.Get(key)
 	before, _ := known.(review)
-	if found && time.Since(before.at) < reviewAgain {
+	if found && v.now().Sub(before.at) < reviewAgain {
 		return before.allowed, before.why
 	}
 	answer := v.asking.DoChan(fmt.Sprint(key), func() (any, error) {
@@ -122,7 +115,7 @@ func (v *viewer) may(ctx context.Context, in *fleet.Cluster, what authorizationv
 			v.reviews.Add(key, now, reviewLost)
 			return now.allowed, now.why
 		}
-		if found && unanswered(got.Err) {
+		if found && unanswered(got.Err) && v.now().Sub(before.at) < reviewLost {
 			return before.allowed, before.why
 		}
 		return false, "It cannot be found out what you may do: " + in.Explain(got.Err).Error()
@@ -148,7 +141,7 @@ func (v *viewer) ask(ctx context.Context, in *fleet.Cluster, what authorizationv
 		return review{}, err
 	}
 	r := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
-	at := time.Now()
+	at := v.now()
 	if err := c.Create(ctx, r); err != nil {
 		return review{}, err
 	}

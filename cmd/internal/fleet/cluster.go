@@ -39,12 +39,14 @@ type Cluster struct {
 	// Paused says that the KubernetesCluster is: nobody reconciles the installations there.
 	Paused bool
 
-	seed    bool     // it is a seed
-	via     *Cluster // the seed that has the KubernetesCluster; nil for one of the hub
-	shown   string   // name if there is no key
-	config  *rest.Config
-	invalid error // why there is no config
-	connect func() (*connection, error)
+	seed   bool     // it is a seed
+	via    *Cluster // the seed that has the KubernetesCluster; nil for one of the hub
+	shown  string   // name if there is no key
+	config *rest.Config
+	// kubeconfig reads how a user cluster is reached; nil for the Secret that its KubernetesCluster names.
+	kubeconfig func(ctx context.Context, k *v1alpha1.KubernetesCluster) (*rest.Config, error)
+	invalid    error // why there is no config
+	connect    func() (*connection, error)
 }
 
 type connection struct {
@@ -156,7 +158,7 @@ func (c *Cluster) As(user string, groups ...string) *Cluster {
 	config := rest.CopyConfig(c.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 	other := newCluster(c.Key, config)
-	other.shown, other.Paused, other.seed, other.via = c.shown, c.Paused, c.seed, c.via
+	other.shown, other.Paused, other.seed, other.via, other.kubeconfig = c.shown, c.Paused, c.seed, c.via, c.kubeconfig
 	return other
 }
 
@@ -246,26 +248,18 @@ func (c *Cluster) UserCluster(ctx context.Context, key types.NamespacedName) (*C
 	return cluster, cluster.invalid
 }
 
-// UserClusterBy returns a user cluster by the kubeconfig of a Secret, in place of the one that its KubernetesCluster names.
-func (c *Cluster) UserClusterBy(k *v1alpha1.KubernetesCluster, secret *corev1.Secret) (*Cluster, error) {
-	config, err := parse(secret, &v1alpha1.SecretKeyReference{})
-	cluster := c.connectTo(k, config, err)
-	return cluster, cluster.invalid
-}
-
 // engage reads the kubeconfig of a user cluster.
 func (c *Cluster) engage(ctx context.Context, k *v1alpha1.KubernetesCluster) *Cluster {
-	config, err := c.readKubeconfig(ctx, k.Namespace, k.Spec.KubeconfigSecretRef)
-	return c.connectTo(k, config, err)
-}
-
-// connectTo returns a user cluster by its kubeconfig; err is why there is none.
-func (c *Cluster) connectTo(k *v1alpha1.KubernetesCluster, config *rest.Config, err error) *Cluster {
 	key := client.ObjectKeyFromObject(k)
 	via := c
 	if !c.seed {
 		via = nil
 	}
+	read := c.kubeconfig
+	if read == nil {
+		read = c.readKubeconfig
+	}
+	config, err := read(ctx, k)
 	if err != nil {
 		unusable := newInvalid(key, err)
 		unusable.seed, unusable.via = k.IsSeed(), via
@@ -278,14 +272,22 @@ func (c *Cluster) connectTo(k *v1alpha1.KubernetesCluster, config *rest.Config, 
 	return cluster
 }
 
-func (c *Cluster) readKubeconfig(ctx context.Context, namespace string, ref *v1alpha1.SecretKeyReference) (*rest.Config, error) {
+// WithKubeconfigs returns the cluster with another way into its user clusters than the Secrets that their KubernetesClusters
+// name: read returns how one is reached. It may use the cluster that it is for.
+func (c *Cluster) WithKubeconfigs(read func(ctx context.Context, k *v1alpha1.KubernetesCluster) (*rest.Config, error)) *Cluster {
+	other := *c
+	other.kubeconfig = read
+	return &other
+}
+
+func (c *Cluster) readKubeconfig(ctx context.Context, k *v1alpha1.KubernetesCluster) (*rest.Config, error) {
 	conn, err := c.connect()
 	if err != nil {
 		return nil, err
 	}
 	secret := &corev1.Secret{}
-	if err := conn.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, secret); err != nil {
+	if err := conn.client.Get(ctx, client.ObjectKey{Namespace: k.Namespace, Name: k.Spec.KubeconfigSecretRef.Name}, secret); err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", c.Explain(err))
 	}
-	return parse(secret, ref)
+	return ParseKubeconfig(secret, k.Spec.KubeconfigSecretRef)
 }

@@ -11,10 +11,10 @@ import (
 	"waybill.dev/waybill/sync/cluster"
 )
 
-// parse reads the kubeconfig of a Secret by the rules of waybill-sync: write access to the
+// ParseKubeconfig reads the kubeconfig of a Secret by the rules of waybill-sync: write access to the
 // Secret must not allow running programs on the machine of its readers. Errors never repeat any
 // part of the Secret.
-func parse(secret *corev1.Secret, ref *v1alpha1.SecretKeyReference) (*rest.Config, error) {
+func ParseKubeconfig(secret *corev1.Secret, ref *v1alpha1.SecretKeyReference) (*rest.Config, error) {
 	keys := []string{ref.Key}
 	if ref.Key == "" {
 		keys = []string{"value", "kubeconfig"}

@@ -12,16 +12,19 @@ function say(text) {
   line.hidden = text === "";
 }
 
-function address() {
+// address of the stream. The first tells what the page has seen; those after it begin with a new copy of the page.
+function address(again) {
   const query = new URLSearchParams();
   for (const kind of main().dataset.kinds.split(" ").filter(Boolean)) query.append("kind", kind);
   if (main().dataset.object) query.set("object", main().dataset.object);
-  return query.size ? "/live?" + query : "";
+  if (!query.size) return "";
+  if (!again) query.set("seen", main().dataset.seen);
+  return "/live?" + query;
 }
 
 async function refresh() {
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-  if (answer.status === 401) return end("You are not signed in any more: open the address that `waybill dashboard` prints.");
+  if (answer.status === 401) return end(await answer.text());
   const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
   const old = main();
   if (!next || old.contains(document.activeElement) && document.activeElement.matches("input")) return;
@@ -48,7 +51,7 @@ function close() {
 
 function connect(again) {
   close();
-  const at = address();
+  const at = address(again);
   if (!at) return;
   stream = new EventSource(at);
   stream.onopen = () => {
@@ -56,13 +59,14 @@ function connect(again) {
     say("");
     if (again) refresh().catch(() => {});
   };
+  stream.addEventListener("bye", () => connect(true));
   stream.addEventListener("change", () => refresh().catch(() => {}));
   stream.onerror = () => {
     close();
     say("The dashboard does not answer: this is what was last seen.");
     retry = setTimeout(async () => {
       const alive = await fetch("/search").catch(() => null);
-      if (alive?.status === 401) return end("You are not signed in any more: open the address that `waybill dashboard` prints.");
+      if (alive?.status === 401) return end(await alive.text());
       connect(true);
     }, wait * (0.5 + Math.random()));
     wait = Math.min(wait * 2, longest);

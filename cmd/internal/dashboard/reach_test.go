@@ -1,0 +1,88 @@
+package dashboard
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env"
+)
+
+// kubeconfigOf returns a Secret with a kubeconfig.
+func kubeconfigOf(namespace, name string, content []byte) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{"kubeconfig": content}}
+}
+
+// In user clusters, a viewer is who they are in the hub, where an administrator has allowed that; whoever may read the kubeconfig
+// in the hub has its rights; and nobody else sees more than the hub knows. Each cluster of this test is the hub again.
+func TestReach_userClusters(t *testing.T) {
+	api := hub(t)
+	mine, other, kubeconfigs := api.Namespace(t), api.Namespace(t), api.Namespace(t)
+	reader(t, api, mine)
+	given, bare := cluster(mine, "given"), cluster(mine, "bare")
+	for _, k := range []*v1alpha1.KubernetesCluster{given, bare} {
+		k.Spec.KubeconfigSecretRef = &v1alpha1.SecretKeyReference{Name: "of-waybill"}
+	}
+	installation := func(namespace string) *v1alpha1.ApplicationInstallation {
+		return &v1alpha1.ApplicationInstallation{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"},
+			Spec:       v1alpha1.ApplicationInstallationSpec{ApplicationRef: v1alpha1.ApplicationReference{Name: "web", Version: "1.0.0"}},
+		}
+	}
+	own, err := env.Kubeconfig("dashboard", account(t, api))
+	require.NoError(t, err)
+	c := create(t, api, given, bare, installation(mine), installation(other))
+	require.NoError(t, c.Create(t.Context(), kubeconfigOf(mine, "of-waybill", api.Kubeconfig())))
+	require.NoError(t, c.Create(t.Context(), kubeconfigOf(kubeconfigs, mine+".given", own)))
+	s := openShared(t, api.RESTConfig(), func(o *Options) { o.KubeconfigNamespace = kubeconfigs })
+	b := s.signIn(mine)
+
+	assert.Equal(t, http.StatusOK, b.page(objectLink(mine, "given", "applicationinstallations", mine, "web")).status, "with their own rights there")
+	assert.Equal(t, http.StatusForbidden, b.page(objectLink(mine, "given", "applicationinstallations", other, "web")).status, "and no more, whatever the kubeconfig may")
+	got := b.page(objectLink(mine, "bare", "applicationinstallations", mine, "web"))
+	assert.Equal(t, http.StatusBadGateway, got.status)
+	assert.Contains(t, got.body, "you may not read its kubeconfig in the hub, and the dashboard was given none to act as you there")
+	assert.Contains(t, b.page(objectLink("", "", "kubernetesclusters", mine, "bare")).body, "Installations", "what the hub knows is there")
+	stranger := s.signIn("stranger-" + mine)
+	got = stranger.page(objectLink(mine, "given", "applicationinstallations", mine, "web"))
+	assert.Equal(t, http.StatusBadGateway, got.status)
+	assert.Contains(t, got.body, "forbidden", "whether there is such a cluster is not theirs to know")
+}
+
+// A cluster that hangs holds up nothing but its own part, which says when it was last seen.
+func TestReach_clusterThatHangs(t *testing.T) {
+	api := hub(t)
+	ns := api.Namespace(t)
+	reader(t, api, ns)
+	gate, err := env.NewGate(api.Address())
+	require.NoError(t, err)
+	t.Cleanup(gate.Close)
+	require.NoError(t, gate.Hang())
+	own, err := env.Kubeconfig("dashboard", env.Via(gate, account(t, api)))
+	require.NoError(t, err)
+	k := cluster(ns, "berlin")
+	k.Spec.KubeconfigSecretRef = &v1alpha1.SecretKeyReference{Name: "none"}
+	k.Status.LastSeen = &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)}
+	c := create(t, api, k)
+	require.NoError(t, c.Create(t.Context(), kubeconfigOf(ns, ns+".berlin", own)))
+	config := api.RESTConfig()
+	config.Timeout = 2 * time.Second
+	s := openShared(t, config, func(o *Options) { o.KubeconfigNamespace = ns })
+	b := s.signIn(ns)
+	done := make(chan answer, 1)
+	go func() { done <- b.page(objectLink(ns, "berlin", "applicationinstallations", ns, "web")) }()
+	other := s.signIn(ns)
+	got := other.page("/")
+	assert.Contains(t, got.body, "berlin")
+	assert.Empty(t, done, "nothing else waits for it")
+	hung := <-done
+	assert.Equal(t, http.StatusBadGateway, hung.status)
+	assert.Contains(t, hung.body, "does not answer in time")
+	assert.Contains(t, hung.body, "The hub has last seen it at 2026-01-02 03:04:05")
+}
