@@ -260,11 +260,23 @@ func (b *tab) html() string {
 	return html
 }
 
-// set gives a field the focus and a value, which replaces what it has.
+// set types into a field, in place of what it has.
 func (b *tab) set(selector, value string) {
 	b.t.Helper()
-	field := chromedp.CSS(selector)
-	b.do(chromedp.SetValue(field, ""), chromedp.Focus(field), chromedp.SendKeys(field, value))
+	b.await("document.querySelector(" + quoted(selector) + ")")
+	eval[chromedp.Void](b, "(f => { f.focus(); f.select(); })(document.querySelector("+quoted(selector)+"))")
+	b.press(value)
+}
+
+// choose chooses the option of a list that contains a text, as a user would.
+func (b *tab) choose(selector, text string) {
+	b.t.Helper()
+	b.await("document.querySelector(" + quoted(selector) + ")")
+	require.True(b.t, eval[bool](b, `((list, text) => {
+		const option = [...list.options].find((o) => o.text.includes(text));
+		if (option) { list.value = option.value; list.dispatchEvent(new Event("change", {bubbles: true})); }
+		return !!option;
+	})(document.querySelector(`+quoted(selector)+`), `+quoted(text)+`)`), "%s has no %q", selector, text)
 }
 
 // submit types into a field, presses Enter, and waits for the next page.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/chart"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -45,7 +46,7 @@ func fleet(t testing.TB) world {
 	require.NoError(t, err)
 	kubeconfig, err := env.Kubeconfig("berlin", env.Via(gate, berlin.RESTConfig()))
 	require.NoError(t, err)
-	place(t, hub, "hub.yaml", "KUBECONFIG", base64.StdEncoding.EncodeToString(kubeconfig))
+	place(t, hub, "hub.yaml", "KUBECONFIG", base64.StdEncoding.EncodeToString(kubeconfig), "WEBREPOSITORY", chartRepository(t))
 	place(t, berlin, "berlin.yaml")
 	c := clientOf(t, hub.RESTConfig())
 	for i := range cities {
@@ -53,6 +54,20 @@ func fleet(t testing.TB) world {
 	}
 	built = &world{hub, berlin, gate}
 	return *built
+}
+
+// chartRepository returns the address of a Helm repository that has two versions of the chart web.
+func chartRepository(t testing.TB) string {
+	t.Helper()
+	root, err := env.Root()
+	require.NoError(t, err)
+	charts, err := env.StartHelmRepo(env.Access{})
+	require.NoError(t, err)
+	for _, version := range []string{"1.0.0", "1.1.0"} {
+		_, err = charts.Push(filepath.Join(root, "examples", "charts", "web"), func(c *chart.Chart) { c.Metadata.Version = version })
+		require.NoError(t, err)
+	}
+	return charts.URL()
 }
 
 var (

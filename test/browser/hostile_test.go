@@ -1,14 +1,12 @@
 package browser
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/test/env"
 )
 
 // script would be noticed by the variable that it sets, and by what the browser says of the CSP that stops it.
@@ -32,11 +30,7 @@ func TestHostile_markupIsText(t *testing.T) {
 		}}}},
 	}
 	create(t, c, d)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), env.Limit) // the test's own has ended
-		defer cancel()
-		assert.NoError(t, c.Delete(ctx, d))
-	})
+	remove(t, c, d)
 	b := open(t, start(t, w.hub.RESTConfig(), system))
 	for _, path := range []string{"/catalog", objectPath("", "", "applicationdefinitions", "", "hostile"), "/search?q=" + "%3Cscript%3Ewindow.pwned%3Dtrue%3C/script%3E"} {
 		b.visit(path)
@@ -45,7 +39,7 @@ func TestHostile_markupIsText(t *testing.T) {
 	}
 	b.visit("/catalog")
 	b.await(`[...document.images].every((i) => i.complete)`)
-	b.expects("Content Security Policy") // what stops it
+	b.expects("Blocked script execution") // which is what stops it
 	b.visit("/logos/hostile")
 	assert.False(t, eval[bool](b, "!!window.pwned"), "a logo that is opened by itself")
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // Whoever has no mouse gets everywhere.
@@ -42,4 +43,38 @@ func (b *tab) tabTo(want string) {
 		b.press(kb.Tab)
 	}
 	b.t.Fatalf("no %q is reached by Tab", want)
+}
+
+// A tree is walked by arrows, as the treegrid pattern of WAI-ARIA has it; where one is survives a change.
+func TestKeyboard_treegrid(t *testing.T) {
+	w := fleet(t)
+	b := open(t, start(t, w.hub.RESTConfig(), system))
+	b.visit(installationPage + "/tree")
+	b.awaitText("wordpress-7d9c6b5f48-4hj8z")
+	shown := func() int {
+		return eval[int](b, `document.querySelectorAll("[role=treegrid] tbody tr:not([hidden])").length`)
+	}
+	all := shown()
+	require.Greater(t, all, 8)
+	row := func() string {
+		return eval[string](b, `document.activeElement.cells?.[0].innerText.replace(/\s+/g, " ").trim() ?? ""`)
+	}
+	b.await(`(document.querySelector("[role=treegrid] tbody tr").focus(), true)`)
+	assert.Equal(t, "ApplicationInstallation wordpress", row())
+	b.press(kb.ArrowDown)
+	second := row()
+	assert.NotEqual(t, "ApplicationInstallation wordpress", second)
+	b.press(kb.ArrowUp + kb.ArrowLeft)
+	assert.Equal(t, 1, shown(), "the branch is closed")
+	b.check()
+	b.press(kb.ArrowRight)
+	assert.Equal(t, all, shown(), "and open again")
+	b.press(kb.End)
+	last := row()
+	b.press(kb.ArrowLeft)
+	assert.NotEqual(t, last, row(), "to what it is part of")
+	b.press(kb.Home)
+	assert.Equal(t, "ApplicationInstallation wordpress", row())
+	b.press(kb.Enter)
+	b.await("location.pathname === " + quoted(installationPage))
 }

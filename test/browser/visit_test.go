@@ -29,20 +29,40 @@ func TestVisit_first(t *testing.T) {
 	assert.Contains(t, late.text(), "used already")
 }
 
-// pages are the addresses of all pages, by the name of their pictures.
+// The pages of what tests look at most.
+var (
+	installationPage = objectPath(system, "berlin", "applicationinstallations", "team-a", "wordpress")
+	webPage          = objectPath(system, "berlin", "applicationinstallations", "team-a", "web")
+	syncPage         = objectPath("", "", "gitsyncs", system, "team-a")
+)
+
+// pages are the addresses of all pages, by the name of their pictures, and what they have to say.
 var pages = []struct{ name, path, has string }{
 	{"fleet", "/", "berlin"},
 	{"fleet-filtered", "/?selector=environment%3Dstaging&text=wordpress", "wordpress"},
 	{"catalog", "/catalog", "cert-manager"},
+	{"entry", "/catalog/wordpress", "6.7.2"},
+	{"install", "/catalog/web/install", "replicas"},
 	{"deliveries", "/gitsyncs", "team-a"},
 	{"search", "/search?q=wordpress", "wordpress"},
-	{"cluster", objectPath("", "", "kubernetesclusters", system, "berlin"), "eu-central"},
+	{"cluster", objectPath("", "", "kubernetesclusters", system, "berlin"), "cert-manager"},
 	{"definition", objectPath("", "", "applicationdefinitions", "", "wordpress"), "6.7.2"},
-	{"gitsync", objectPath("", "", "gitsyncs", system, "team-a"), "installations/wordpress.yaml"},
+	{"gitsync", syncPage, "installations/wordpress.yaml"},
+	{"commit", syncPage + "/commit", "team-a.git"},
+	{"suspend", syncPage + "/actions/suspend", "Suspend"},
 	{"kubernetesapplication", objectPath("", "", "kubernetesapplications", "team-a", "shop"), "berlin"},
-	{"installation", objectPath(system, "berlin", "applicationinstallations", "team-a", "wordpress"), "2 of 3 replicas"},
+	{"installation", installationPage, "2 of 3 replicas"},
+	{"tree", installationPage + "/tree", "wordpress-7d9c6b5f48-4hj8z"},
+	{"revisions", installationPage + "/revisions", "Revision 4"},
+	{"values", webPage + "/values", "replicas"},
+	{"manifests", webPage + "/manifests", "Deployment"},
+	{"diff", webPage + "/diff", "differs"},
+	{"rights", webPage + "/rights", "What you may do with it"},
+	{"upgrade", webPage + "/actions/upgrade", "Values"},
+	{"upgrade-review", webPage + "/actions/upgrade?step=review&version=1.1.0", "What would change"},
+	{"uninstall", webPage + "/actions/uninstall", "Uninstall"},
 	{"application", objectPath(system, "berlin", "applications", "blog", "wordpress"), "2 of 3 replicas"},
-	{"tree", objectPath(system, "berlin", "applicationinstallations", "team-a", "wordpress") + "/tree", "wordpress-7d9c6b5f48-4hj8z"},
+	{"logs", "/logs/" + system + "/berlin/blog/wordpress-7d9c6b5f48-4hj8z", "Logs of"},
 	{"nothing", objectPath("", "", "gitsyncs", system, "nothing"), "nothing"},
 }
 

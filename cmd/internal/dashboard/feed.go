@@ -22,9 +22,16 @@ type feed struct {
 	mu      sync.Mutex
 	streams map[*stream]bool
 	each    map[string]int // by name of the viewer
+	// count goes up with each change, and last has what it was at the latest of a kind. It begins with the time, so that
+	// what pages of a process before this one have seen is older than anything.
+	count, begun uint64
+	last         map[string]uint64
 }
 
-func newFeed() *feed { return &feed{streams: map[*stream]bool{}, each: map[string]int{}} }
+func newFeed() *feed {
+	now := uint64(time.Now().UnixNano()) //nolint:gosec // it is after 1970
+	return &feed{streams: map[*stream]bool{}, each: map[string]int{}, count: now, begun: now, last: map[string]uint64{}}
+}
 
 // stream is a page that is open.
 type stream struct {
