@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -67,7 +68,26 @@ func syncSections(g *v1alpha1.GitSync) []section {
 		text("Applied revision", g.Status.Revision),
 		text("Attempted revision", g.Status.AttemptedRevision),
 	}}
-	clusters := section{Title: "Clusters", Columns: []string{"Cluster", "State", "Revision", "Message"}}
+	if link := commitLink(g.Spec.URL, g.Status.Revision); link != "" {
+		facts.Rows[2][1].Link = link
+	}
+	pruned := "Objects that are removed from the repository are deleted."
+	if !g.GetPrune() {
+		pruned = "Objects that are removed from the repository stay: spec.prune is false."
+	}
+	facts.Rows = append(facts.Rows, text("Removed files", pruned))
+	if in := g.Status.Inventory; in != nil {
+		facts.Rows = append(facts.Rows, text("Objects delivered", fmt.Sprint(in.Count)))
+	}
+	done := 0
+	for _, c := range g.Status.Clusters {
+		if c.Ready && c.Revision == g.Status.AttemptedRevision {
+			done++
+		}
+	}
+	clusters := section{
+		Title: fmt.Sprintf("Clusters: %d of %d have %s", done, len(g.Status.Clusters), cmp.Or(g.Status.AttemptedRevision, "nothing yet")), Columns: []string{"Cluster", "State", "Revision", "Message"},
+	}
 	for _, c := range g.Status.Clusters {
 		m, name, link := markFailing, c.Name, objectLink("", "", "kubernetesclusters", g.Namespace, c.Name)
 		if c.Ready {
@@ -78,7 +98,7 @@ func syncSections(g *v1alpha1.GitSync) []section {
 		}
 		clusters.Rows = append(clusters.Rows, []field{{Text: name, Link: link}, {Mark: &m}, {Text: c.Revision}, {Text: c.Message}})
 	}
-	found := []section{facts, clusters, problemSection(g.Status.Problems)}
+	found := []section{facts, clusters, problemsIn(g)}
 	if len(g.Status.Held) > 0 {
 		held := section{Title: "Held by rollbacks", Columns: []string{"Object", "Cluster", "Rollback"}}
 		for _, h := range g.Status.Held {
@@ -87,6 +107,18 @@ func syncSections(g *v1alpha1.GitSync) []section {
 		found = append(found, held)
 	}
 	return found
+}
+
+// problemsIn returns the problems of a GitSync, each with a link to its line of the repository.
+func problemsIn(g *v1alpha1.GitSync) section {
+	s := problemSection(g.Status.Problems)
+	for i, p := range g.Status.Problems {
+		s.Rows[i][1].Link = fileLink(g.Spec.URL, g.Status.AttemptedRevision, p.File, p.Line)
+	}
+	if more := int(g.Status.ProblemCount) - len(g.Status.Problems); more > 0 {
+		s.Rows = append(s.Rows, text(fmt.Sprintf("and %d more, which the status does not list", more), "", "", "", ""))
+	}
+	return s
 }
 
 func qualified(namespace, name string) string {

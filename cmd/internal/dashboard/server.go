@@ -60,7 +60,11 @@ func newLocal(ctx context.Context, hub *fleet.Cluster, namespace string) (*serve
 	user.own = true
 	one := newSession(user)
 	s, err := newServer(ctx, hub, namespace, one)
-	return s, one, err
+	if err != nil {
+		return nil, nil, err
+	}
+	s.sources.here = true
+	return s, one, nil
 }
 
 func newServer(ctx context.Context, hub *fleet.Cluster, namespace string, by door) (*server, error) {

@@ -170,6 +170,9 @@ func (s *server) showStatusOf(w http.ResponseWriter, r *http.Request, sub *subje
 
 // sources are the charts and repositories that pages look into, for everybody.
 type sources struct {
+	// here allows sources on this machine: it is that of the only user.
+	here bool
+
 	mu    sync.Mutex
 	known *installation.Sources
 	swept time.Time
@@ -183,7 +186,7 @@ func (s *sources) open() (*installation.Sources, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known == nil {
-		opened, err := installation.OpenIsolated()
+		opened, err := installation.OpenIsolated(!s.here)
 		if err != nil {
 			return nil, err
 		}

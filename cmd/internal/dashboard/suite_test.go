@@ -2,10 +2,14 @@ package dashboard
 
 import (
 	"context"
+	"html"
 	"io"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,6 +130,31 @@ type answer struct {
 func (b *browser) get(path string, change ...func(*http.Request)) answer {
 	b.t.Helper()
 	return b.do(http.MethodGet, path, change...)
+}
+
+// post sends a form, and does not follow where the answer leads.
+func (b *browser) post(path string, form url.Values, change ...func(*http.Request)) answer {
+	b.t.Helper()
+	follow := b.CheckRedirect
+	b.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	defer func() { b.CheckRedirect = follow }()
+	return b.do(http.MethodPost, path, append(change, func(r *http.Request) {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Body = io.NopCloser(strings.NewReader(form.Encode()))
+	})...)
+}
+
+// text returns what people read of a page, and its markup.
+func (a answer) text() string { return html.UnescapeString(a.body) }
+
+// hidden returns the fields that a page's first form sends without being seen.
+func (a answer) hidden() url.Values {
+	form := url.Values{}
+	body, _, _ := strings.Cut(a.body[max(0, strings.Index(a.body, `method="post" action="/`)):], "</form>")
+	for _, match := range regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`).FindAllStringSubmatch(body, -1) {
+		form.Add(match[1], html.UnescapeString(match[2]))
+	}
+	return form
 }
 
 func (b *browser) do(method, path string, change ...func(*http.Request)) answer {

@@ -36,12 +36,15 @@ type Sources struct {
 // OpenSources returns sources; the caller must call Close. Local folders stand for what is at some
 // addresses; offline, nothing else is fetched.
 func OpenSources(local Local, offline bool) (*Sources, error) {
+	return openSources(local, address.Guard{Offline: offline})
+}
+
+func openSources(local Local, guard address.Guard) (*Sources, error) {
 	dir, err := os.MkdirTemp("", "waybill-")
 	if err != nil {
 		return nil, fmt.Errorf("make folder for sources: %w", err)
 	}
-	s := &Sources{dir: dir, local: local, offline: offline, folders: render.NewSlots(nil)}
-	guard := address.Guard{Offline: offline}
+	s := &Sources{dir: dir, local: local, offline: guard.Offline, folders: render.NewSlots(nil)}
 	if s.git, err = git.NewStore(filepath.Join(dir, "git"), git.WithGuard(guard)); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -56,10 +59,11 @@ func OpenSources(local Local, offline bool) (*Sources, error) {
 }
 
 // OpenIsolated returns sources that last, for several users at a time: charts and kustomizations are rendered in
-// processes of their own, as whoever writes values or manifests can make that take any time and memory. The program
-// calls isolated.Main before anything else.
-func OpenIsolated() (*Sources, error) {
-	s, err := OpenSources(nil, false)
+// processes of their own, as whoever writes values or manifests can make that take any time and memory. With refuse, sources
+// may not be on this machine, its link or its cloud provider's metadata service. The program calls isolated.Main before
+// anything else.
+func OpenIsolated(refuse bool) (*Sources, error) {
+	s, err := openSources(nil, address.Guard{Refuse: refuse})
 	if err != nil {
 		return nil, err
 	}

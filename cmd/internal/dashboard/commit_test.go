@@ -1,0 +1,49 @@
+package dashboard
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env"
+)
+
+// K69: who wrote what was applied, and why, is read from the repository, as text. What of it is wrong leads to its line.
+func TestCommit_saysWhoWroteIt(t *testing.T) {
+	api := hub(t)
+	ns := api.Namespace(t)
+	server, err := env.StartGitServer(env.GitOptions{})
+	require.NoError(t, err)
+	t.Cleanup(server.Stop)
+	repo, err := server.CreateRepo(t.Context(), "team")
+	require.NoError(t, err)
+	_, err = repo.Commit(t.Context(), map[string]string{"web.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: page}\ndata: {x: new}\n"})
+	require.NoError(t, err)
+	_, err = repo.Git(t.Context(), "commit", "--amend", "--author", "<b>Ada</b> <ada@example.com>", "--message", "Add <script>alert(1)</script>")
+	require.NoError(t, err)
+	commit, err := repo.Git(t.Context(), "rev-parse", "HEAD")
+	require.NoError(t, err)
+	gs := &v1alpha1.GitSync{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "team"}, Spec: v1alpha1.GitSyncSpec{URL: repo.URL()}}
+	gs.Status.Revision = "main@sha1:" + commit
+	gs.Status.Problems = []v1alpha1.Problem{{
+		ObjectReference: v1alpha1.ObjectReference{Kind: "ConfigMap", Namespace: ns, Name: "page"}, File: "web.yaml", Line: 1, Reason: "Refused", Message: "no",
+	}}
+	gs.Status.ProblemCount = 60
+	none := gs.DeepCopy()
+	none.Name, none.Spec.URL = "gone", "https://127.0.0.1:1/gone.git"
+	create(t, api, gs, none)
+	b := open(t, api.RESTConfig(), ns)
+	page := objectLink("", "", "gitsyncs", ns, "team")
+	got := b.get(page + "/commit")
+	assert.Contains(t, got.text(), "Add <script>alert(1)</script>")
+	assert.Contains(t, got.text(), "Ada")
+	assert.NotContains(t, got.body, "<script>alert")
+	assert.Contains(t, b.get(page).body, "and 59 more, which the status does not list")
+	assert.Contains(t, b.get(page+"/manifests").body, "web.yaml", "what it renders to")
+	assert.Contains(t, b.get(page+"/diff").text(), "+  x: new")
+	lost := b.get(objectLink("", "", "gitsyncs", ns, "gone") + "/commit").body
+	assert.Contains(t, lost, "The author and the message are not known")
+}
