@@ -15,9 +15,11 @@ import (
 	"github.com/spf13/pflag"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/dashboard"
 	"waybill.dev/waybill/cmd/internal/logging"
 	"waybill.dev/waybill/cmd/internal/startup"
+	"waybill.dev/waybill/sync/render/isolated"
 )
 
 const programName = "waybill-dashboard"
@@ -26,12 +28,14 @@ const programName = "waybill-dashboard"
 var version = "unknown"
 
 func main() {
+	isolated.Main() // renders for pages, if the dashboard has started it
 	os.Exit(startup.ExitCode(os.Stderr, programName, run(ctrl.SetupSignalHandler(), os.Args[1:])))
 }
 
 // options of the program. The usage text of each flag documents them.
 type options struct {
 	kubeconfig          string
+	systemNamespace     string
 	url                 string
 	listen              string
 	certFile            string
@@ -64,6 +68,7 @@ func parse(args []string) (*options, error) {
 	o := &options{}
 	flags := pflag.NewFlagSet(programName, pflag.ContinueOnError)
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the hub; default: $KUBECONFIG, else the cluster that the program runs in")
+	flags.StringVar(&o.systemNamespace, "system-namespace", v1alpha1.DefaultSystemNamespace, "namespace that Waybill runs in, with the credentials of sources, which users need to read to see what comes from there")
 	flags.StringVar(&o.url, "url", "", "https://HOST[:PORT] that browsers open; requests that name another host are refused")
 	flags.StringVar(&o.listen, "listen", ":8443", "host:port to listen at, by TLS")
 	flags.StringVar(&o.certFile, "tls-cert-file", "", "certificate to serve with, as PEM, read again when it changes; default: one that the program signs itself, for ingresses that do not check it")
@@ -100,7 +105,7 @@ func parse(args []string) (*options, error) {
 // dashboard returns what the flags say.
 func (o *options) dashboard() dashboard.Options {
 	d := dashboard.Options{
-		URL: o.url, Listen: o.listen, CertFile: o.certFile, KeyFile: o.keyFile, MetricsAddress: o.metricsAddress, HealthAddress: o.healthAddress,
+		SystemNamespace: o.systemNamespace, URL: o.url, Listen: o.listen, CertFile: o.certFile, KeyFile: o.keyFile, MetricsAddress: o.metricsAddress, HealthAddress: o.healthAddress,
 		SessionKeyFile: o.sessionKeyFile, SessionDuration: o.sessionDuration, HubName: o.hubName, KubeconfigNamespace: o.kubeconfigNamespace,
 	}
 	if o.issuer != "" {
@@ -126,7 +131,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	ctrl.Log.Info("start", "version", version, "url", o.url, "memoryLimit", startup.LimitMemory(0))
+	ctrl.Log.Info("start", "version", version, "url", o.url, "memoryLimit", startup.LimitMemory(isolated.DefaultProcesses*isolated.DefaultMemory))
 	if err := dashboard.Run(ctx, config, o.dashboard()); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}

@@ -53,8 +53,8 @@ func TestChart_sessionKey(t *testing.T) {
 	values := map[string]any{"enabled": true, "url": "https://waybill.example.com", "oidc": map[string]any{"issuerURL": "https://id.example.com", "clientID": "waybill"}}
 	volume := func(objects []*unstructured.Unstructured) any {
 		volumes, _, _ := unstructured.NestedSlice(find(t, objects, "Deployment", "waybill-dashboard").Object, "spec", "template", "spec", "volumes")
-		require.Len(t, volumes, 1)
-		return volumes[0].(map[string]any)["secret"].(map[string]any)["secretName"]
+		require.Len(t, volumes, 2)
+		return volumes[1].(map[string]any)["secret"].(map[string]any)["secretName"]
 	}
 	objects, err := renderWaybill(t, map[string]any{"dashboard": values})
 	require.NoError(t, err)

@@ -176,6 +176,7 @@ func TestChart_refusesUnknownValues(t *testing.T) {
 		"no client":     {map[string]any{"dashboard": map[string]any{"enabled": true, "url": "https://a", "oidc": map[string]any{"issuerURL": "https://b"}}}, "dashboard.oidc.clientID"},
 		"who is it":     {map[string]any{"dashboard": map[string]any{"enabled": true, "url": "https://a", "oidc": map[string]any{"issuerURL": "https://b", "clientID": "c"}, "proxy": map[string]any{"caConfigMap": "d"}}}, "both say who people are"},
 		"all secrets":   {map[string]any{"dashboard": map[string]any{"enabled": true, "url": "https://a", "proxy": map[string]any{"caConfigMap": "d"}, "kubeconfigNamespace": "waybill-system"}}, "dashboard.kubeconfigNamespace"},
+		"no memory":     {map[string]any{"dashboard": map[string]any{"enabled": true, "url": "https://a", "proxy": map[string]any{"caConfigMap": "d"}, "resources": map[string]any{"limits": map[string]any{"memory": "512Mi"}}}}, "dashboard.resources.limits.memory: 512Mi is less than 1Gi"},
 		"plain text":    {nested("dashboard.url", "http://waybill.example.com"), "at '/dashboard/url'"},
 		"no name":       {map[string]any{"sync": map[string]any{"env": []any{map[string]any{"value": "a"}}}}, "at '/sync/env/0': missing property 'name'"},
 	} {

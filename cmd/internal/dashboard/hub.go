@@ -41,6 +41,8 @@ type Options struct {
 	// Proxy says who people are; nil if they sign in by OIDC.
 	Proxy *Proxy
 
+	// SystemNamespace is the namespace of the hub that Waybill runs in.
+	SystemNamespace string
 	// HubName is what pages call the hub.
 	HubName string
 	// KubeconfigNamespace is the namespace of the hub with the dashboard's own kubeconfigs for user clusters: Secret
@@ -130,19 +132,35 @@ func (o Options) addTo(ctx context.Context, mgr manager.Manager, config *rest.Co
 
 // newShared returns a dashboard for many, and what is to be run beside it; nil for nothing.
 func newShared(ctx context.Context, config *rest.Config, o Options) (*server, manager.RunnableFunc, error) {
+	hub := fleet.NewHub(o.HubName, config)
+	by, beside, err := o.door(hub)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := newServer(ctx, hub, "", by)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.systemNamespace = o.SystemNamespace
+	if by, ok := by.(*oidcDoor); ok {
+		by.tell = s.fail
+	}
+	return s, beside, nil
+}
+
+// door returns what lets people in, and what is to be run for it; nil for nothing.
+func (o Options) door(hub *fleet.Cluster) (door, manager.RunnableFunc, error) {
 	at, err := newSite(o.URL)
 	if err != nil {
 		return nil, nil, err
 	}
-	hub := fleet.NewHub(o.HubName, config)
 	users := newViewers(&reach{hub: hub, namespace: o.KubeconfigNamespace})
 	if o.Proxy != nil {
 		by, err := newProxyDoor(*o.Proxy, at, users)
 		if err != nil {
 			return nil, nil, err
 		}
-		s, err := newServer(ctx, hub, "", by)
-		return s, by.run, err
+		return by, by.run, nil
 	}
 	keys, err := newSeals(o.SessionKeyFile)
 	if err != nil {
@@ -153,12 +171,7 @@ func newShared(ctx context.Context, config *rest.Config, o Options) (*server, ma
 		return nil, nil, err
 	}
 	by.lasts = o.SessionDuration
-	s, err := newServer(ctx, hub, "", by)
-	if err != nil {
-		return nil, nil, err
-	}
-	by.tell = s.fail
-	return s, nil, nil
+	return by, nil, nil
 }
 
 // tls returns how it is served, and what follows changes of the certificate; nil if nothing does.
