@@ -25,6 +25,9 @@ import (
 	"waybill.dev/waybill/test/env"
 )
 
+// limit is how long a page may take; only a test that fails ever waits so long.
+var limit = env.Limit
+
 // flags have the browser start as new, and ask nobody but the dashboard.
 var flags = append(chromedp.DefaultExecAllocatorOptions[:],
 	chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
@@ -138,7 +141,7 @@ func (b *tab) expects(text string) {
 
 func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, env.Limit)
+	ctx, cancel := context.WithTimeout(b.ctx, limit)
 	defer cancel()
 	require.NoError(b.t, chromedp.Do(ctx, steps...))
 }
@@ -153,7 +156,7 @@ func call[P, R any](b *tab, command cdp.Command[P, R], params P) {
 // visit goes to a path of the dashboard and returns the status that the page has.
 func (b *tab) visit(path string) int {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, env.Limit)
+	ctx, cancel := context.WithTimeout(b.ctx, limit)
 	defer cancel()
 	response, err := chromedp.RunResponse(ctx, chromedp.Navigate(b.address+path))
 	require.NoError(b.t, err)
@@ -168,7 +171,7 @@ func (b *tab) size(width, height int64) {
 // eval returns the value of a JavaScript expression.
 func eval[T any](b *tab, expression string, options ...chromedp.EvaluateOption) T {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, env.Limit)
+	ctx, cancel := context.WithTimeout(b.ctx, limit)
 	defer cancel()
 	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, options...))
 	require.NoError(b.t, err, expression)
@@ -178,7 +181,7 @@ func eval[T any](b *tab, expression string, options ...chromedp.EvaluateOption) 
 // await waits until a JavaScript expression is true, on this page or one that comes after it.
 func (b *tab) await(expression string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, env.Limit)
+	ctx, cancel := context.WithTimeout(b.ctx, limit)
 	defer cancel()
 	tick := time.NewTicker(often)
 	defer tick.Stop()

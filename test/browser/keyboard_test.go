@@ -3,9 +3,13 @@ package browser
 import (
 	"testing"
 
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
 )
 
 // Whoever has no mouse gets everywhere.
@@ -64,6 +68,15 @@ func TestKeyboard_treegrid(t *testing.T) {
 	b.press(kb.ArrowDown)
 	second := row()
 	assert.NotEqual(t, "ApplicationInstallation wordpress", second)
+	eval[chromedp.Void](b, `document.addEventListener("refreshed", () => { window.refreshed = true; })`)
+	c := clientOf(t, w.berlin.RESTConfig())
+	installation := &v1alpha1.ApplicationInstallation{}
+	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: "team-a", Name: "wordpress"}, installation))
+	before := installation.DeepCopy()
+	installation.Labels = map[string]string{"touched": "true"}
+	require.NoError(t, c.Patch(t.Context(), installation, client.MergeFrom(before)))
+	b.await("window.refreshed")
+	assert.Equal(t, second, row(), "the focus stays where it was")
 	b.press(kb.ArrowUp + kb.ArrowLeft)
 	assert.Equal(t, 1, shown(), "the branch is closed")
 	b.check()

@@ -74,7 +74,7 @@ func TestLive_sessionExpires(t *testing.T) {
 
 	port := d.address[strings.LastIndex(d.address, ":")+1:]
 	again := start(t, w.hub.RESTConfig(), system, "--port="+port)
-	b.awaitText("You are not signed in any more")
+	b.awaitText("Open the address that `waybill dashboard`")
 	b.check()
 	b.visit(again.login)
 	b.awaitText("berlin")

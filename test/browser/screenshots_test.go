@@ -18,7 +18,7 @@ func TestScreenshots(t *testing.T) {
 	require.NoError(t, os.MkdirAll(folder, 0o755))
 	w := fleet(t)
 	b := open(t, start(t, w.hub.RESTConfig(), system))
-	b.expects("404")
+	b.expectsOfPages()
 	for _, page := range pages {
 		for _, look := range []struct {
 			name  string

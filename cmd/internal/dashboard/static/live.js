@@ -31,6 +31,7 @@ async function refresh() {
   const open = [...old.querySelectorAll("details")].map((d) => d.open);
   const scrolled = [...old.querySelectorAll(".scroll")].map((s) => s.scrollLeft);
   const focused = document.activeElement?.getAttribute("href");
+  document.dispatchEvent(new Event("refreshing"));
   old.replaceChildren(...next.childNodes);
   old.querySelectorAll("details").forEach((d, i) => { d.open = open[i] ?? false; });
   old.querySelectorAll(".scroll").forEach((s, i) => { s.scrollLeft = scrolled[i] ?? 0; });
