@@ -17,7 +17,7 @@ func syncOf(namespace string) *v1alpha1.GitSync {
 	return &v1alpha1.GitSync{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "team"}, Spec: v1alpha1.GitSyncSpec{URL: "https://127.0.0.1:1/team.git"}}
 }
 
-// K70: an action says what happens before anything does, and is done by a form that works without a script.
+// An action says what happens before anything does, and is done by a form that works without a script.
 func TestActions_reconcileSuspendResume(t *testing.T) {
 	api := hub(t)
 	ns := api.Namespace(t)

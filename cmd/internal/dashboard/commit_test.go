@@ -5,28 +5,33 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/env"
 )
 
-// K69: who wrote what was applied, and why, is read from the repository, as text. What of it is wrong leads to its line.
+// Who wrote what was applied, and why, is read from the repository, as text. What of it is wrong leads to its line.
 func TestCommit_saysWhoWroteIt(t *testing.T) {
 	api := hub(t)
 	ns := api.Namespace(t)
-	server, err := env.StartGitServer(env.GitOptions{})
+	server, err := env.StartGitServer(env.GitOptions{Username: "waybill", Password: "secret"})
 	require.NoError(t, err)
 	t.Cleanup(server.Stop)
 	repo, err := server.CreateRepo(t.Context(), "team")
 	require.NoError(t, err)
 	_, err = repo.Commit(t.Context(), map[string]string{"web.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: page}\ndata: {x: new}\n"})
 	require.NoError(t, err)
-	_, err = repo.Git(t.Context(), "commit", "--amend", "--author", "<b>Ada</b> <ada@example.com>", "--message", "Add <script>alert(1)</script>")
+	_, err = repo.Git(t.Context(), "commit", "--quiet", "--amend", "--author", "<b>Ada</b> <ada@example.com>", "--message", "Add <script>alert(1)</script>")
+	require.NoError(t, err)
+	_, err = repo.Git(t.Context(), "push", "--quiet", "--force", "origin", "HEAD")
 	require.NoError(t, err)
 	commit, err := repo.Git(t.Context(), "rev-parse", "HEAD")
 	require.NoError(t, err)
-	gs := &v1alpha1.GitSync{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "team"}, Spec: v1alpha1.GitSyncSpec{URL: repo.URL()}}
+	ca, err := env.CA()
+	require.NoError(t, err)
+	gs := &v1alpha1.GitSync{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "team"}, Spec: v1alpha1.GitSyncSpec{URL: repo.URL(), SecretRef: &v1alpha1.LocalReference{Name: "git"}}}
 	gs.Status.Revision = "main@sha1:" + commit
 	gs.Status.Problems = []v1alpha1.Problem{{
 		ObjectReference: v1alpha1.ObjectReference{Kind: "ConfigMap", Namespace: ns, Name: "page"}, File: "web.yaml", Line: 1, Reason: "Refused", Message: "no",
@@ -34,7 +39,9 @@ func TestCommit_saysWhoWroteIt(t *testing.T) {
 	gs.Status.ProblemCount = 60
 	none := gs.DeepCopy()
 	none.Name, none.Spec.URL = "gone", "https://127.0.0.1:1/gone.git"
-	create(t, api, gs, none)
+	c := create(t, api, gs, none)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "git"}, Data: map[string][]byte{"ca.crt": ca, "username": []byte("waybill"), "password": []byte("secret")}}
+	require.NoError(t, c.Create(t.Context(), secret))
 	b := open(t, api.RESTConfig(), ns)
 	page := objectLink("", "", "gitsyncs", ns, "team")
 	got := b.get(page + "/commit")

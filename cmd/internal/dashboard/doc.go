@@ -10,6 +10,10 @@
 //	                 ▼  │
 //	              Forbidden              the user may not read the kind: nothing of it is shown
 //
+// What can be done with an object is an action: a page plans it with the engine of the command line, in dry runs, and shows
+// what would happen; sending the form of that page does it. Both are done as the viewer, and planned again when it is done, so
+// that nothing is taken from the form but what the viewer has filled in, and the state that they have seen.
+//
 // A page that is open has a stream of server-sent events, which says when something that the page shows
 // has changed; the page is then fetched again.
 package dashboard

@@ -153,7 +153,7 @@ func (s *server) install(w http.ResponseWriter, r *http.Request) {
 	n := &notes{}
 	wanted, err := s.wanted(ctx, viewerOf(r), n, definition, form)
 	if err != nil {
-		s.askInstall(ctx, w, r, definition, form, statusOf(err), problemsOf(viewerOf(r).hub, err))
+		s.askInstall(ctx, w, r, definition, form, formStatus(err), problemsOf(viewerOf(r).hub, err))
 		return
 	}
 	if step == "apply" {
@@ -167,7 +167,7 @@ func (s *server) install(w http.ResponseWriter, r *http.Request) {
 		err = s.reviewInstall(ctx, w, r, definition, form, wanted, n)
 	}
 	if err != nil {
-		s.askInstall(ctx, w, r, definition, form, statusOf(err), append(wanted.lacks(ctx), problemsOf(wanted.at.Target, err)...))
+		s.askInstall(ctx, w, r, definition, form, formStatus(err), append(wanted.lacks(ctx), problemsOf(wanted.at.Target, err)...))
 	}
 }
 

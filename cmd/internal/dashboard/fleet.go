@@ -48,6 +48,7 @@ func markOf(status metav1.ConditionStatus) mark {
 // grid is the page of the fleet: a row for each cluster, a column for each application.
 type grid struct {
 	Selector, Text string
+	Failing        bool // only what is not ready is shown
 	Columns        []column
 	MoreColumns    int
 	Rows           []row
@@ -95,11 +96,18 @@ func (s *server) fleet(w http.ResponseWriter, r *http.Request) {
 	wanted := visible[*v1alpha1.KubernetesCluster](r.Context(), viewerOf(r), s.inventory.clusters)
 	text := strings.TrimSpace(query.Get("text"))
 	wanted = slices.DeleteFunc(wanted, func(k *v1alpha1.KubernetesCluster) bool {
-		return !selector.Matches(labels.Set(k.Labels)) || !concerns(k, text)
+		return !selector.Matches(labels.Set(k.Labels)) || !concerns(k, text) || query.Get("state") == "failing" && !ails(k)
 	})
 	number, _ := strconv.Atoi(query.Get("page")) // the first, unless it is a number
 	p.Model = newGrid(wanted, query, number)
 	s.show(w, r, "fleet", http.StatusOK, p)
+}
+
+// ails reports whether a cluster, or something that is installed in it, is not ready.
+func ails(k *v1alpha1.KubernetesCluster) bool {
+	return clusterMark(k) == markFailing || slices.ContainsFunc(k.Status.Installations, func(i v1alpha1.InstallationSummary) bool {
+		return i.Ready == metav1.ConditionFalse
+	})
 }
 
 // concerns reports whether a cluster, or something that is installed in it, has a text in its name.
@@ -114,7 +122,7 @@ func newGrid(clusters []*v1alpha1.KubernetesCluster, query url.Values, number in
 	first := (number - 1) * clustersPerPage
 	shown := clusters[first:min(first+clustersPerPage, len(clusters))]
 	g := grid{
-		Selector: query.Get("selector"), Text: query.Get("text"), Total: len(clusters),
+		Selector: query.Get("selector"), Text: query.Get("text"), Failing: query.Get("state") == "failing", Total: len(clusters),
 		First: min(first+1, len(clusters)), Last: first + len(shown),
 	}
 	if number > 1 {

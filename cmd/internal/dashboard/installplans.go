@@ -306,7 +306,7 @@ func (s *server) ask(ctx context.Context, w http.ResponseWriter, r *http.Request
 	}
 	status := http.StatusOK
 	if failed != nil {
-		status = statusOf(failed)
+		status = formStatus(failed)
 	}
 	if a.name == "rollback" {
 		model["Revisions"], model["Revision"], model["KeepValues"] = install.Revisions(b.inst), form.Get("revision"), form.Get("keepValues") == "true"
@@ -323,6 +323,14 @@ func (s *server) ask(ctx context.Context, w http.ResponseWriter, r *http.Request
 	model["Values"], model["Editor"] = text, editorOf(b.schema)
 	model["Versions"], model["Version"] = versionChoices(b.definition), cmp.Or(form.Get("version"), b.inst.Spec.ApplicationRef.Version)
 	s.showStatusOf(w, r, sub, status, "upgrade", a.title, model)
+}
+
+// formStatus returns the status of a form that is shown again, with what is wrong.
+func formStatus(err error) int {
+	if status := statusOf(err); status == http.StatusForbidden || status == http.StatusBadGateway {
+		return status
+	}
+	return http.StatusUnprocessableEntity
 }
 
 // problemsOf returns what an error says is wrong, a line each, with the paths of fields.

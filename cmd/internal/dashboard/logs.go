@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -100,7 +101,7 @@ func (s *server) followLogs(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer end()
-	_, pod, ok := s.podOf(ctx, w, r)
+	cluster, pod, ok := s.podOf(ctx, w, r)
 	if !ok {
 		return
 	}
@@ -114,14 +115,17 @@ func (s *server) followLogs(w http.ResponseWriter, r *http.Request) {
 	stop := context.AfterFunc(s.ctx, func() { _ = log.Close() })
 	defer stop()
 	w.Header().Set("Content-Type", "text/event-stream")
-	t := &told{server: s, visit: v, w: w, control: http.NewResponseController(w)}
-	if err := t.lines(log); err == nil {
+	t := &told{server: s, visit: v, w: w, control: http.NewResponseController(w), object: &shown{in: cluster, what: authorizationv1.ResourceAttributes{
+		Verb: "get", Resource: "pods", Subresource: "log", Namespace: pod.Namespace, Name: pod.Name,
+	}}}
+	if err := t.lines(ctx, log); err == nil {
 		t.send("event: end\ndata: The container has ended.\n\n")
 	}
 }
 
-// lines sends lines until there are no more, the session ends, or the browser does not take them any more.
-func (t *told) lines(log io.Reader) error {
+// lines sends lines until there are no more, the session ends, the viewer may not read them any more, or the browser does
+// not take them. API servers ask for rights only when a log is opened.
+func (t *told) lines(ctx context.Context, log io.Reader) error {
 	reader := bufio.NewReaderSize(log, maxLogLine)
 	reviewed := time.Now()
 	if !t.send(": connected\n\n") {
@@ -129,15 +133,19 @@ func (t *told) lines(log io.Reader) error {
 	}
 	for {
 		line, err := reader.ReadSlice('\n')
+		if time.Since(reviewed) > t.pace.review {
+			reviewed = time.Now()
+			if t.over != nil && t.over() {
+				return errors.New("the session has ended")
+			}
+			if ok, why := t.may(ctx, t.object.in, t.object.what); !ok {
+				return errors.New(why)
+			}
+		}
 		if len(line) > 0 {
 			text := strings.ToValidUTF8(strings.TrimRight(string(line), "\r\n"), "\uFFFD")
 			if !t.send(fmt.Sprintf("data: %s\n\n", strings.ReplaceAll(text, "\r", " "))) {
 				return errors.New("the browser has left")
-			}
-		}
-		if time.Since(reviewed) > t.pace.review {
-			if reviewed = time.Now(); t.over != nil && t.over() {
-				return errors.New("the session has ended")
 			}
 		}
 		switch {

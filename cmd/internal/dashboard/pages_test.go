@@ -107,6 +107,7 @@ func TestServer_showsWhatTheHubKnows(t *testing.T) {
 	}{
 		"fleet":        {"/?text=" + ns, []string{"berlin", "1.0.0", "env=prod", "/objects/" + ns + "/berlin/applicationinstallations/team/" + definition.Name}, nil},
 		"selector":     {"/?text=" + ns + "&selector=env%3Dtest", []string{"No clusters match."}, []string{"berlin"}},
+		"all is well":  {"/?text=" + ns + "&state=failing", []string{"No clusters match."}, []string{"berlin"}},
 		"bad selector": {"/?selector=%3D%3D", []string{"The label selector is not valid"}, nil},
 		"catalog": {"/catalog", []string{
 			"&lt;b&gt;Web&lt;/b&gt;", "&lt;script&gt;", "https://example.com/web", "7 installed", "1 deprecated", `src="/logos/` + definition.Name,

@@ -8,7 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/env"
@@ -49,10 +51,30 @@ func TestReach_userClusters(t *testing.T) {
 	assert.Equal(t, http.StatusBadGateway, got.status)
 	assert.Contains(t, got.body, "you may not read its kubeconfig in the hub, and the dashboard was given none to act as you there")
 	assert.Contains(t, b.page(objectLink("", "", "kubernetesclusters", mine, "bare")).body, "Installations", "what the hub knows is there")
+	keeper := s.signIn(keeperOf(t, api, mine))
+	assert.Equal(t, http.StatusOK, keeper.page(objectLink(mine, "bare", "applicationinstallations", other, "web")).status, "who may read the kubeconfig has its rights anyway")
+	assert.Equal(t, http.StatusForbidden, keeper.page(objectLink(mine, "given", "applicationinstallations", other, "web")).status, "but is themselves where the dashboard has its own")
 	stranger := s.signIn("stranger-" + mine)
 	got = stranger.page(objectLink(mine, "given", "applicationinstallations", mine, "web"))
 	assert.Equal(t, http.StatusBadGateway, got.status)
 	assert.Contains(t, got.body, "forbidden", "whether there is such a cluster is not theirs to know")
+}
+
+// keeperOf returns a user who may read everything in a namespace, Secrets included.
+func keeperOf(t *testing.T, api *env.Cluster, namespace string) string {
+	t.Helper()
+	c, err := client.New(api.RESTConfig(), client.Options{})
+	require.NoError(t, err)
+	name := "keeper-" + namespace
+	rule := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}}
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
+	require.NoError(t, c.Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{rule}}))
+	require.NoError(t, c.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
+	}))
+	api.AwaitGranted(t, name, namespace, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
+	return name
 }
 
 // A cluster that hangs holds up nothing but its own part, which says when it was last seen.

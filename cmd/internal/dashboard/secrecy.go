@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -219,6 +220,9 @@ func (c secrecy) edit(inst *v1alpha1.ApplicationInstallation, text string) error
 	return install.SetValues(inst, own)
 }
 
+// schemaWithin is how long it may take to fetch a chart for its schema: a page is good without.
+const schemaWithin = 8 * time.Second
+
 // errNoSchema says that a version has no schema of its values.
 var errNoSchema = errors.New("the chart has no values.schema.json")
 
@@ -239,6 +243,8 @@ func (s *server) schemaOf(ctx context.Context, at fleet.Place, definition *v1alp
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, schemaWithin)
+	defer cancel()
 	found, err := shared.Schema(ctx, definition, offered)
 	if err == nil && found == nil {
 		err = errNoSchema

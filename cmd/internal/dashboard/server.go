@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"embed"
+	"errors"
 	"fmt"
 	"html/template"
 	"net"
@@ -144,7 +145,7 @@ func (s *server) serve(listener net.Listener, secure *tls.Config) error {
 		serve = func(l net.Listener) error { return web.ServeTLS(l, "", "") }
 	}
 	defer s.sources.close()
-	if err := serve(listener); err != http.ErrServerClosed {
+	if err := serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the dashboard: %w", err)
 	}
 	return <-stopped

@@ -60,7 +60,7 @@ func installationOf(d *v1alpha1.ApplicationDefinition, namespace string, values 
 	return inst
 }
 
-// K70: an upgrade is shown as a diff, of what is installed as well, before it is written. What the chart marks as secret is on
+// K67: an upgrade is shown as a diff, of what is installed as well, before it is written. What the chart marks as secret is on
 // no page, and stays what it is.
 func TestUpgrade_showsWhatChanges(t *testing.T) {
 	api := hub(t)
@@ -125,7 +125,7 @@ func TestUpgrade_showsWhatChanges(t *testing.T) {
 	assert.Contains(t, b.get(page+"/manifests").body, "title: Newer")
 }
 
-// K70: what git owns is not changed without being told, and the page says where to change it.
+// What git owns is not changed without being told, and the page says where to change it.
 func TestActions_onWhatGitOwns(t *testing.T) {
 	api := hub(t)
 	ns := api.Namespace(t)
@@ -195,7 +195,7 @@ func TestRollback_setsTheVersionAgain(t *testing.T) {
 	timeline := b.get(page + "/revisions").body
 	assert.Contains(t, timeline, "Roll back to revision 1")
 	assert.NotContains(t, timeline, "Roll back to revision 2", "it is installed")
-	assert.Contains(t, b.get(page+"/revisions?from=1&to=2").body, "is known: ", "Helm has no record of it")
+	assert.Contains(t, b.get(page+"/revisions?from=1&to=2").body, "It is not known: ", "Helm has no record of it")
 
 	lost := b.get(page + "/actions/rollback?step=review&revision=1")
 	assert.Equal(t, http.StatusUnprocessableEntity, lost.status)
@@ -209,7 +209,7 @@ func TestRollback_setsTheVersionAgain(t *testing.T) {
 	assert.Equal(t, "1.0.0", inst.Spec.ApplicationRef.Version)
 }
 
-// K70: a version of the catalog is installed from the browser, or handed out as a manifest.
+// K66, K67: a version of the catalog is installed from the browser, or handed out as a manifest.
 func TestInstall_fromTheCatalog(t *testing.T) {
 	api := hub(t)
 	ns := api.Namespace(t)
@@ -276,7 +276,7 @@ func TestPages_markupIsText(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Image: "web"}}}}
 	gs := syncOf(ns)
 	gs.Status.Revision, gs.Status.AttemptedRevision = evil, evil
-	create(t, api, d, inst, gs, pod)
+	runs(t, create(t, api, d, inst, gs), pod)
 	b := open(t, api.RESTConfig(), ns)
 	page, sync := objectLink("", "", "applicationinstallations", ns, "web"), objectLink("", "", "gitsyncs", ns, "team")
 	for _, path := range []string{
@@ -296,12 +296,20 @@ func TestPages_markupIsText(t *testing.T) {
 	assert.NotContains(t, review.body, "<img src=x")
 }
 
+// runs creates a Pod, with the ServiceAccount that it needs, which no controller makes here.
+func runs(t *testing.T, c client.Client, pod *corev1.Pod) {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: "default"}}
+	require.NoError(t, client.IgnoreAlreadyExists(c.Create(t.Context(), account)))
+	require.NoError(t, c.Create(t.Context(), pod))
+}
+
 // Logs are read as the user: who may not is told which right is missing.
 func TestLogs_asTheUser(t *testing.T) {
 	api := hub(t)
 	ns := api.Namespace(t)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "web"}, {Name: "side", Image: "web"}}}}
-	create(t, api, pod)
+	runs(t, create(t, api), pod)
 	page := logsLink(types.NamespacedName{}, ns, "web")
 	got := open(t, api.RESTConfig(), ns).get(page)
 	assert.Equal(t, http.StatusOK, got.status)
@@ -315,7 +323,7 @@ func TestLogs_asTheUser(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, user.get(page+"/follow?container=main").status)
 }
 
-// K67: the tree is a treegrid and a drawing, with the same objects.
+// The tree is a treegrid and a drawing, with the same objects.
 func TestTree_gridAndDrawing(t *testing.T) {
 	api := hub(t)
 	ns := api.Namespace(t)

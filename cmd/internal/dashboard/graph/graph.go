@@ -33,7 +33,9 @@ func Layered(levels []int) Layout {
 	parents := make([]int, len(levels))
 	var way []int // the nodes that lead to the one at hand
 	for i, level := range levels {
-		way = way[:min(len(way), max(level-1, 0))]
+		for len(way) > 0 && levels[way[len(way)-1]] >= level {
+			way = way[:len(way)-1]
+		}
 		parents[i] = -1
 		if len(way) > 0 {
 			parents[i] = way[len(way)-1]

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// K67: what is drawn of a tree does not overlap, and parents are beside their children.
+// What is drawn of a tree does not overlap, and parents are beside their children.
 func TestLayered(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
