@@ -77,8 +77,11 @@ func needs(t testing.TB, missing error) {
 	if os.Getenv("BROWSER") != "" {
 		t.Fatal(missing)
 	}
+	saySkipped.Do(func() { fmt.Println("SKIPPED:", missing) }) // which is shown without -v, too
 	t.Skip(missing)
 }
+
+var saySkipped sync.Once
 
 // tab is a page in a browser that knows nothing of other tabs: no cookies, no cache.
 type tab struct {
