@@ -1,4 +1,4 @@
-# Needs Go, git and make; with RACE=1 also a C compiler.
+# Needs Go, git and make; with RACE=1 also a C compiler. Tests in a browser also need Chromium and npm, and are skipped without.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
