@@ -1,4 +1,4 @@
-# Needs Go, git and make; with RACE=1 also a C compiler.
+# Needs Go, git and make; with RACE=1 also a C compiler. Tests in a browser also need Chromium and npm, and are skipped without.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -41,6 +41,9 @@ test: controlplane ## Run all tests; RACE=1 with the race detector; PKG=./sync/.
 	CGO_ENABLED=0 go build -o bin/ ./test/env/pool
 	bin/pool go test -vet=off -p=4 -timeout=25m $(if $(RACE),-race -tags=kustomize_disable_go_plugin_support) $(or $(PKG),./...)
 	$(if $(PKG),,go -C .ci/release test -vet=off ./...)
+	$(if $(PKG),,CGO_ENABLED=0 go -C test/browser test -vet=off)
+screenshots: controlplane ## Take pictures of each page of the dashboard into dist/screenshots: light, dark, narrow; needs Chromium
+	BROWSER=1 SCREENSHOTS=$(CURDIR)/dist/screenshots go -C test/browser test -vet=off -run=Screenshots
 e2e: controlplane ## Run the tests that need a real kubelet and real containers; as root, with packages containerd, runc and containernetworking-plugins
 	E2E=1 go test -vet=off -count=1 -p=1 -timeout=30m ./test/env/node ./test/e2e/data
 fuzz: ## Fuzz every parser of Waybill's own, FUZZTIME each (default: 1m); PKG=sync/release those below one folder
@@ -64,7 +67,7 @@ generate: ## Regenerate deepcopy functions, CRDs and ClusterRoles from the code'
 	$(call role,webhook,webhooks)
 verify: generate ## Fail when anything generated, formatted or tidied differs from what is committed
 	gofmt -l -w $$(git ls-files --cached --others --exclude-standard '*.go')
-	for module in . .ci/release test/controlplane test/controlplane/volumes test/controlplane/node; do (cd $$module && go mod tidy) || exit 1; done
+	for module in . .ci/release test/controlplane test/controlplane/volumes test/controlplane/node test/browser; do (cd $$module && go mod tidy) || exit 1; done
 	go vet ./...
 	$(GOLANGCI_LINT) run
 	@if [ -n "$$(git status --porcelain)" ]; then \
@@ -76,4 +79,4 @@ clean: ## Remove what was built, the control plane for tests included
 help: ## Show this
 	@awk -F ':.*## ' '/^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: build demo image release test e2e fuzz mutate bench generate verify controlplane clean help
+.PHONY: build demo image release test screenshots e2e fuzz mutate bench generate verify controlplane clean help

@@ -58,6 +58,12 @@ var groups = []group{
 		{"application-status-change", applicationStatusChange},
 		{"application-idle", applicationIdle},
 	}},
+	// These share a hub with 1,000 clusters.
+	{end: stopFleet, rows: []row{
+		{"dashboard-first-page", dashboardFirstPage},
+		{"dashboard-change", dashboardChange},
+		{"dashboard-idle", dashboardIdle},
+	}},
 	// These share ten more API servers, which would slow down the others.
 	{rows: []row{
 		{"remote-20-dead", remote20Dead},

@@ -14,9 +14,10 @@ import (
 
 // Names of the programs, which are the folders under cmd.
 const (
-	Sync    = "waybill-sync"
-	Webhook = "waybill-webhook"
-	CLI     = "waybill"
+	Sync      = "waybill-sync"
+	Webhook   = "waybill-webhook"
+	Dashboard = "waybill-dashboard"
+	CLI       = "waybill"
 )
 
 // Build compiles the programs into the repository's bin folder and returns its path. Several

@@ -14,7 +14,7 @@ import (
 
 // Options defines which program to start, and against which cluster.
 type Options struct {
-	// Name of the program: Sync or Webhook. Required.
+	// Name of the program: Sync, Webhook or Dashboard. Required.
 	Name string
 	// As is the name of the process in errors and log files. Default: Name.
 	As string

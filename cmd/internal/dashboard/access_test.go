@@ -20,7 +20,9 @@ func answerTo(t *testing.T, change func(*http.Request, *session)) *httptest.Resp
 	request := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8090/", nil)
 	change(request, one)
 	recorder := httptest.NewRecorder()
-	s.handler().ServeHTTP(recorder, request)
+	handler, err := s.handler()
+	require.NoError(t, err)
+	handler.ServeHTTP(recorder, request)
 	return recorder
 }
 

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"errors"
 	"sync"
+	"time"
 )
 
 const (
@@ -21,9 +22,16 @@ type feed struct {
 	mu      sync.Mutex
 	streams map[*stream]bool
 	each    map[string]int // by name of the viewer
+	// count goes up with each change, and last has what it was at the latest of a kind. It begins with the time, so that
+	// what pages of a process before this one have seen is older than anything.
+	count, begun uint64
+	last         map[string]uint64
 }
 
-func newFeed() *feed { return &feed{streams: map[*stream]bool{}, each: map[string]int{}} }
+func newFeed() *feed {
+	now := uint64(time.Now().UnixNano()) //nolint:gosec // it is after 1970
+	return &feed{streams: map[*stream]bool{}, each: map[string]int{}, count: now, begun: now, last: map[string]uint64{}}
+}
 
 // stream is a page that is open.
 type stream struct {
@@ -62,10 +70,30 @@ func (f *feed) subscribe(v *viewer, kinds []string) (*stream, func(), error) {
 	}, nil
 }
 
+// now returns a number to give to catchUp: a page that is read after it has all changes until then.
+func (f *feed) now() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.count
+}
+
+// catchUp wakes a stream if something has changed since its page was read.
+func (f *feed) catchUp(to *stream, seen uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for kind := range to.about {
+		if max(f.last[kind], f.begun) > seen {
+			to.tell(kind, "")
+		}
+	}
+}
+
 // tell wakes the streams that are about a kind. It does not block.
 func (f *feed) tell(kind, namespace string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.count++
+	f.last[kind] = f.count
 	for to := range f.streams {
 		if to.about[kind] {
 			to.tell(kind, namespace)

@@ -136,14 +136,15 @@ func newGrid(clusters []*v1alpha1.KubernetesCluster, query url.Values, number in
 			g.Problems++
 		}
 	}
-	g.Columns = columns(clusters)
+	order := versions{}
+	g.Columns = columns(clusters, order)
 	if g.MoreColumns = len(g.Columns) - maxColumns; g.MoreColumns > 0 {
 		g.Columns = g.Columns[:maxColumns]
 	} else {
 		g.MoreColumns = 0
 	}
 	for _, k := range shown {
-		g.Rows = append(g.Rows, newRow(k, g.Columns))
+		g.Rows = append(g.Rows, newRow(k, g.Columns, order))
 	}
 	return g
 }
@@ -155,7 +156,7 @@ func pageLink(query url.Values, number int) string {
 }
 
 // columns returns the applications that are installed in clusters, those in most of them first.
-func columns(clusters []*v1alpha1.KubernetesCluster) []column {
+func columns(clusters []*v1alpha1.KubernetesCluster, order versions) []column {
 	found := map[string]*column{}
 	for _, k := range clusters {
 		for _, i := range k.Status.Installations {
@@ -165,7 +166,7 @@ func columns(clusters []*v1alpha1.KubernetesCluster) []column {
 				found[i.Definition] = c
 			}
 			c.Uses++
-			if newer(i.Version, c.Newest) {
+			if order.newer(i.Version, c.Newest) {
 				c.Newest = i.Version
 			}
 		}
@@ -180,14 +181,26 @@ func columns(clusters []*v1alpha1.KubernetesCluster) []column {
 	return all
 }
 
+// versions compares versions, and parses each once: a fleet has few of them, many times.
+type versions map[string]*semver.Version
+
 // newer reports whether version a is newer than b; any is newer than none.
-func newer(a, b string) bool {
-	if b == "" || a == "" {
+func (v versions) newer(a, b string) bool {
+	if a == b || b == "" || a == "" {
 		return b == "" && a != ""
 	}
-	va, errA := semver.NewVersion(a)
-	vb, errB := semver.NewVersion(b)
-	return errA == nil && errB == nil && va.GreaterThan(vb)
+	va, vb := v.parse(a), v.parse(b)
+	return va != nil && vb != nil && va.GreaterThan(vb)
+}
+
+// parse returns nil for what is no version.
+func (v versions) parse(text string) *semver.Version {
+	parsed, known := v[text]
+	if !known {
+		parsed, _ = semver.NewVersion(text)
+		v[text] = parsed
+	}
+	return parsed
 }
 
 func clusterMark(k *v1alpha1.KubernetesCluster) mark {
@@ -201,7 +214,7 @@ func clusterMark(k *v1alpha1.KubernetesCluster) mark {
 	return markOf(ready.Status)
 }
 
-func newRow(k *v1alpha1.KubernetesCluster, columns []column) row {
+func newRow(k *v1alpha1.KubernetesCluster, columns []column, order versions) row {
 	r := row{
 		Namespace: k.Namespace, Name: k.Name, Version: k.Status.Version, Mark: clusterMark(k), Installations: k.Status.InstallationCount,
 		Link: objectLink("", "", "kubernetesclusters", k.Namespace, k.Name),
@@ -217,12 +230,12 @@ func newRow(k *v1alpha1.KubernetesCluster, columns []column) row {
 		by[i.Definition] = append(by[i.Definition], i)
 	}
 	for _, c := range columns {
-		r.Cells = append(r.Cells, newCell(k, c, by[c.Definition]))
+		r.Cells = append(r.Cells, newCell(k, c, by[c.Definition], order))
 	}
 	return r
 }
 
-func newCell(k *v1alpha1.KubernetesCluster, c column, installed []v1alpha1.InstallationSummary) cell {
+func newCell(k *v1alpha1.KubernetesCluster, c column, installed []v1alpha1.InstallationSummary, order versions) cell {
 	if len(installed) == 0 {
 		return cell{}
 	}
@@ -230,7 +243,7 @@ func newCell(k *v1alpha1.KubernetesCluster, c column, installed []v1alpha1.Insta
 		return cmp.Compare(severity(a.Ready), severity(b.Ready))
 	})
 	return cell{
-		Mark: markOf(worst.Ready), Version: worst.Version, More: len(installed) - 1, Behind: newer(c.Newest, worst.Version),
+		Mark: markOf(worst.Ready), Version: worst.Version, More: len(installed) - 1, Behind: order.newer(c.Newest, worst.Version),
 		Link: objectLink(k.Namespace, k.Name, "applicationinstallations", worst.Namespace, worst.Name),
 	}
 }

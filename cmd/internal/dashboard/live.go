@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -26,7 +27,8 @@ type pace struct {
 var defaultPace = pace{gather: 250 * time.Millisecond, ping: 25 * time.Second, take: 10 * time.Second, review: reviewAgain, life: time.Hour}
 
 // live tells a page, by a stream of server-sent events, when one of the kinds that it is about has changed.
-// The query has the kinds, and the object that the page shows if that is not of the hub's inventory. The stream ends
+// The query has the kinds, and the object that the page shows if that is not of the hub's inventory, and what the page has
+// seen: it is told at once if something has changed between that and the stream. The stream ends
 // with the session.
 func (s *server) live(w http.ResponseWriter, r *http.Request) {
 	v := visitOf(r)
@@ -44,6 +46,9 @@ func (s *server) live(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer end()
+	if seen, err := strconv.ParseUint(r.URL.Query().Get("seen"), 10, 64); err == nil {
+		s.inventory.feed.catchUp(to, seen)
+	}
 	object, err := s.followObject(r, to)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)

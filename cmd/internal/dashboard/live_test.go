@@ -116,3 +116,33 @@ func TestFeed_isBounded(t *testing.T) {
 	_, _, err = f.subscribe(&viewer{name: "another"}, nil)
 	require.ErrorIs(t, err, errTooMany)
 }
+
+// What changes between a page and its stream is told at once, also by a process that has begun since.
+func TestFeed_catchesUp(t *testing.T) {
+	f := newFeed()
+	seen := f.now()
+	subscribed := func(kinds ...string) *stream {
+		to, _, err := f.subscribe(&viewer{}, kinds)
+		require.NoError(t, err)
+		return to
+	}
+	same := subscribed("A")
+	f.catchUp(same, seen)
+	assert.Empty(t, same.woken, "nothing has changed")
+	f.tell("A", "x")
+	for name, tc := range map[string]struct {
+		kinds []string
+		seen  uint64
+		woken int
+	}{
+		"Changed":        {[]string{"A", "B"}, seen, 1},
+		"OtherKind":      {[]string{"B"}, seen, 0},
+		"Seen":           {[]string{"A"}, f.now(), 0},
+		"ProcessBefore":  {[]string{"B"}, seen - 1000, 1},
+		"NothingToCatch": {nil, 0, 0},
+	} {
+		to := subscribed(tc.kinds...)
+		f.catchUp(to, tc.seen)
+		assert.Len(t, to.woken, tc.woken, name)
+	}
+}

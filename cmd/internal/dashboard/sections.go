@@ -168,7 +168,7 @@ func definitionSections(d *v1alpha1.ApplicationDefinition) []section {
 	for _, u := range d.Status.UsedBy {
 		used[u.Version] = u
 	}
-	versions := section{Title: "Versions", Columns: []string{"Version", "Source", "Installations", ""}}
+	versions := section{Title: "Versions", Columns: []string{"Version", "Source", "Installations", "Note"}}
 	users := section{Title: "Used by", Columns: []string{"Version", "Installation"}}
 	for _, v := range d.Spec.Versions {
 		note := ""

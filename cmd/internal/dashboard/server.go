@@ -87,7 +87,7 @@ func newServer(ctx context.Context, hub *fleet.Cluster, namespace string, by doo
 }
 
 // handler returns what answers requests.
-func (s *server) handler() http.Handler {
+func (s *server) handler() (http.Handler, error) {
 	pages := http.NewServeMux()
 	pages.HandleFunc("GET /{$}", s.fleet)
 	pages.HandleFunc("GET /catalog", s.catalog)
@@ -112,13 +112,27 @@ func (s *server) handler() http.Handler {
 	all := http.NewServeMux()
 	all.Handle("GET /static/", http.FileServerFS(static))
 	s.door.routes(all)
-	all.Handle("/", s.door.require(pages))
-	return headers(named(s.door, http.NewCrossOriginProtection().Handler(http.MaxBytesHandler(all, maxBody))))
+	all.Handle("/", s.door.require(s.noteSeen(pages)))
+	zipped, err := compressed(all)
+	return headers(named(s.door, http.NewCrossOriginProtection().Handler(http.MaxBytesHandler(zipped, maxBody)))), err
+}
+
+type seenKey struct{}
+
+// noteSeen has pages say which changes they have seen at least: those before anything was read for them.
+func (s *server) noteSeen(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), seenKey{}, s.inventory.feed.now())))
+	})
 }
 
 // serve answers at the listener until the context of the server ends: by TLS and HTTP/2, unless secure is nil.
 func (s *server) serve(listener net.Listener, secure *tls.Config) error {
-	web := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, TLSConfig: secure}
+	handler, err := s.handler()
+	if err != nil {
+		return err
+	}
+	web := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, TLSConfig: secure}
 	stopped := make(chan error, 1)
 	go func() {
 		<-s.ctx.Done()
@@ -149,6 +163,8 @@ type page struct {
 	// Kinds that the page is about, and Object, if it is about one of a cluster: see live.
 	Kinds  []string
 	Object string
+	// Seen is what its stream is to catch up with.
+	Seen uint64
 	// Troubles say what keeps the page from being complete.
 	Troubles []string
 	Query    string
@@ -158,6 +174,7 @@ type page struct {
 // show renders a page. What is shown is known in full before anything is sent.
 func (s *server) show(w http.ResponseWriter, r *http.Request, name string, status int, p page) {
 	p.Hub = s.hub.Name()
+	p.Seen, _ = r.Context().Value(seenKey{}).(uint64) // pages that nobody has signed in for have no stream
 	if v := visitOf(r); v.viewer != nil {
 		p.User, p.SignOut = v.name, v.signedIn
 	}

@@ -12,11 +12,14 @@ function say(text) {
   line.hidden = text === "";
 }
 
-function address() {
+// address of the stream. The first tells what the page has seen; those after it begin with a new copy of the page.
+function address(again) {
   const query = new URLSearchParams();
   for (const kind of main().dataset.kinds.split(" ").filter(Boolean)) query.append("kind", kind);
   if (main().dataset.object) query.set("object", main().dataset.object);
-  return query.size ? "/live?" + query : "";
+  if (!query.size) return "";
+  if (!again) query.set("seen", main().dataset.seen);
+  return "/live?" + query;
 }
 
 async function refresh() {
@@ -28,6 +31,7 @@ async function refresh() {
   const open = [...old.querySelectorAll("details")].map((d) => d.open);
   const scrolled = [...old.querySelectorAll(".scroll")].map((s) => s.scrollLeft);
   const focused = document.activeElement?.getAttribute("href");
+  document.dispatchEvent(new Event("refreshing"));
   old.replaceChildren(...next.childNodes);
   old.querySelectorAll("details").forEach((d, i) => { d.open = open[i] ?? false; });
   old.querySelectorAll(".scroll").forEach((s, i) => { s.scrollLeft = scrolled[i] ?? 0; });
@@ -48,7 +52,7 @@ function close() {
 
 function connect(again) {
   close();
-  const at = address();
+  const at = address(again);
   if (!at) return;
   stream = new EventSource(at);
   stream.onopen = () => {

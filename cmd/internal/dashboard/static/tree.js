@@ -66,4 +66,12 @@ document.addEventListener("click", (event) => {
   focus(row);
   if (event.target.closest("th")) set(row, row.ariaExpanded === "false");
 });
-document.addEventListener("refreshed", arrange);
+let held = null; // the row that has the focus while a new copy of the page comes
+document.addEventListener("refreshing", () => {
+  const row = document.activeElement;
+  held = row?.matches("[role=treegrid] tbody tr") ? key(row) : null;
+});
+document.addEventListener("refreshed", () => {
+  arrange();
+  if (held) focus(shown().find((row) => key(row) === held));
+});

@@ -1,0 +1,158 @@
+package browser
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env"
+)
+
+// K68: what changes is seen within a second, without a reload and without losing one's place.
+func TestLive_changeIsSeen(t *testing.T) {
+	w := fleet(t)
+	ns := w.hub.Namespace(t)
+	removeAll(t, w.hub, &v1alpha1.KubernetesCluster{}, ns)
+	c := clientOf(t, w.hub.RESTConfig())
+	k := &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "vienna"}}
+	create(t, c, k)
+	b := open(t, start(t, tenant(t, w.hub, ns), ns))
+	b.awaitText("vienna")
+	eval[chromedp.Void](b, `window.sameDocument = true; document.querySelector("main a[href*=vienna]").focus(); null`)
+	var took []time.Duration
+	for i := range 5 {
+		version := fmt.Sprintf("v1.36.%d", i)
+		begun := time.Now()
+		before := k.DeepCopy()
+		k.Status.Version = version
+		require.NoError(t, c.Status().Patch(t.Context(), k, client.MergeFrom(before)))
+		b.awaitText(version)
+		took = append(took, time.Since(begun))
+	}
+	slices.Sort(took)
+	assert.Less(t, took[len(took)/2], time.Second, "of %v", took)
+	assert.True(t, eval[bool](b, "window.sameDocument"), "nothing was reloaded")
+	assert.Equal(t, "a vienna", b.focused(), "the focus is where it was")
+	b.check()
+}
+
+// A hub that goes away is said to be away; what was read stays, and is right again by itself.
+func TestLive_hubGoesAway(t *testing.T) {
+	w := fleet(t)
+	gate, config := behindGate(t, w.hub)
+	b := open(t, start(t, config, system))
+	b.awaitText("berlin")
+	gate.Shut()
+	b.awaitText("The hub does not answer")
+	assert.Contains(t, b.text(), "helsinki", "what it had")
+	b.check()
+	require.NoError(t, gate.Open())
+	b.awaitNoText("The hub does not answer")
+}
+
+// A dashboard that was started again does not know the browser; the page says what to do, and stops asking.
+func TestLive_sessionExpires(t *testing.T) {
+	w := fleet(t)
+	d := start(t, w.hub.RESTConfig(), system)
+	b := open(t, d)
+	b.expects("Failed to load resource")
+	b.awaitText("berlin")
+	require.NoError(t, d.Kill())
+	b.awaitText("The dashboard does not answer")
+	assert.Contains(t, b.text(), "helsinki", "what it had")
+
+	port := d.address[strings.LastIndex(d.address, ":")+1:]
+	again := start(t, w.hub.RESTConfig(), system, "--port="+port)
+	b.awaitText("Open the address that `waybill dashboard`")
+	b.check()
+	b.visit(again.login)
+	b.awaitText("berlin")
+}
+
+// A user cluster that hangs keeps nobody but those who look at it waiting; they are told when it was last seen.
+func TestLive_clusterDies(t *testing.T) {
+	w := fleet(t)
+	d := start(t, w.hub.RESTConfig(), system)
+	b := open(t, d)
+	b.visit(installationPage)
+	b.awaitText("2 of 3 replicas")
+	w.gate.Shut()
+	defer func() { require.NoError(t, w.gate.Open()) }()
+	b.expects("502")
+	b.visit(installationPage)
+	b.awaitText("does not answer")
+	b.check()
+	b.visit("/")
+	b.awaitText("berlin")
+}
+
+// A tab that nobody sees has no stream, and is as it should be when it is seen again.
+func TestLive_hiddenTabAsksNothing(t *testing.T) {
+	w := fleet(t)
+	ns := w.hub.Namespace(t)
+	removeAll(t, w.hub, &v1alpha1.KubernetesCluster{}, ns)
+	c := clientOf(t, w.hub.RESTConfig())
+	k := &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "vienna"}}
+	create(t, c, k)
+	b := open(t, start(t, tenant(t, w.hub, ns), ns))
+	var streams streams
+	require.NoError(t, chromedp.Listen(b.ctx, streams.note))
+	call(b, network.Enable, network.EnableParams{})
+	b.visit("/")
+	b.awaitText("vienna")
+	require.Eventually(t, func() bool { return streams.open() == 1 }, env.Limit, often)
+
+	see := func(seen bool) {
+		eval[chromedp.Void](b, fmt.Sprintf(`Object.defineProperty(document, "hidden", {value: %t, configurable: true});
+			document.dispatchEvent(new Event("visibilitychange")); null`, !seen))
+	}
+	see(false)
+	require.Eventually(t, func() bool { return streams.open() == 0 }, env.Limit, often, "a tab that is hidden")
+	before := k.DeepCopy()
+	k.Status.Version = "v1.36.7"
+	require.NoError(t, c.Status().Patch(t.Context(), k, client.MergeFrom(before)))
+	see(true)
+	b.awaitText("v1.36.7")
+	require.Eventually(t, func() bool { return streams.open() == 1 }, env.Limit, often)
+}
+
+// streams counts those that a tab has open.
+type streams struct {
+	mu    sync.Mutex
+	known map[network.RequestID]bool
+}
+
+func (s *streams) note(event any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		if strings.Contains(e.Request.URL, "/live?") {
+			if s.known == nil {
+				s.known = map[network.RequestID]bool{}
+			}
+			s.known[e.RequestID] = true
+		}
+	case *network.EventLoadingFailed:
+		delete(s.known, e.RequestID)
+	case *network.EventLoadingFinished:
+		delete(s.known, e.RequestID)
+	}
+}
+
+func (s *streams) open() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.known)
+}
