@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +22,7 @@ import (
 // owned is a delivery to a cluster that can be used, and how often its owner was woken.
 type owned struct {
 	*Delivery
-	woken int
+	woken atomic.Int32
 }
 
 // newOwned returns one in a bubble, which ends with the test.
@@ -31,7 +32,7 @@ func newOwned(t *testing.T, lookEvery time.Duration) *owned {
 	o := &owned{}
 	pool := NewPool(ctx, Options{
 		Width:     1,
-		Wake:      func(apply.Owner) { o.woken++ },
+		Wake:      func(apply.Owner) { o.woken.Add(1) },
 		Backoff:   reconcile.NewKernel(time.Second, time.Minute).Backoff,
 		LookEvery: lookEvery,
 	})
@@ -43,7 +44,7 @@ func newOwned(t *testing.T, lookEvery time.Duration) *owned {
 // pass is a pass of the owner that wants something.
 func (o *owned) pass(w Want) State {
 	synctest.Wait()
-	o.woken = 0
+	o.woken.Store(0)
 	w.Timeout = time.Hour
 	if o.Look(); w.Work == nil {
 		w.Work = func(context.Context) apply.Result { return apply.Result{} }
@@ -62,7 +63,7 @@ func TestDelivery_deliversOnceAndWakesItsOwner(t *testing.T) {
 		o := newOwned(t, 0)
 		assert.Equal(t, New, o.Look().Phase)
 		assert.Equal(t, Queued, o.pass(Want{Digest: "one"}).Phase)
-		assert.Equal(t, 1, o.woken, "the end of the job is an event")
+		assert.EqualValues(t, 1, o.woken.Load(), "the end of the job is an event")
 
 		s := o.Look()
 		assert.Equal(t, Delivered, s.Phase)
@@ -70,7 +71,7 @@ func TestDelivery_deliversOnceAndWakesItsOwner(t *testing.T) {
 		assert.True(t, s.News && s.Ended && s.Clean())
 		assert.False(t, o.Look().News, "once")
 		assert.Equal(t, Delivered, o.pass(Want{Digest: "one"}).Phase, "there is nothing to do")
-		assert.Zero(t, o.woken)
+		assert.Zero(t, o.woken.Load())
 		assert.True(t, o.Due(Want{Digest: "two"}))
 		assert.Equal(t, Delivered, o.Set(Want{Digest: "two"}).Phase, "what is to be done is not known yet")
 	})
@@ -117,7 +118,7 @@ func triesAgain(t *testing.T, failing Want, reason string) {
 		assert.Equal(t, Failed, o.pass(failing).Phase, "a pass for another reason is too early")
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
-		assert.Equal(t, 1, o.woken, reason)
+		assert.EqualValues(t, 1, o.woken.Load(), reason)
 	}
 	o.pass(failing)
 	o.pass(failing)
@@ -127,7 +128,16 @@ func triesAgain(t *testing.T, failing Want, reason string) {
 	o.pass(failing)
 	time.Sleep(time.Second)
 	synctest.Wait()
-	assert.Equal(t, 1, o.woken, "the back-off begins anew")
+	assert.EqualValues(t, 1, o.woken.Load(), "the back-off begins anew")
+
+	o.pass(failing)
+	o.pass(failing)
+	another := Want{Digest: "two", Work: failing.Work}
+	o.pass(another)
+	o.pass(another)
+	time.Sleep(time.Second)
+	synctest.Wait()
+	assert.EqualValues(t, 1, o.woken.Load(), "what is wanted now is tried anew")
 }
 
 func TestDelivery_waitsForWhatIsAnnounced(t *testing.T) {
@@ -143,7 +153,7 @@ func TestDelivery_waitsForWhatIsAnnounced(t *testing.T) {
 			assert.Equal(t, Failed, o.pass(want).Phase, reason)
 			time.Sleep(time.Hour)
 			synctest.Wait()
-			assert.Zero(t, o.woken, reason)
+			assert.Zero(t, o.woken.Load(), reason)
 		})
 	}
 }
@@ -152,15 +162,16 @@ func TestDelivery_waitsForWhatIsAnnounced(t *testing.T) {
 func TestDelivery_putsDriftRight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwned(t, 0)
-		v := &view{users: map[apply.Owner]*Delivery{o.owner: o.Delivery}}
+		v := &view{}
+		v.users.Store(o.owner, o.Delivery)
 		want := Want{Digest: "one", Work: func(context.Context) apply.Result {
 			o.pool.tell(v, o.owner)
 			return apply.Result{}
 		}}
 		o.pass(want)
-		assert.Equal(t, 2, o.woken)
+		assert.EqualValues(t, 2, o.woken.Load())
 		assert.Equal(t, Delivered, o.pass(want).Phase)
-		assert.Equal(t, 1, o.woken, "once more, for the change")
+		assert.EqualValues(t, 1, o.woken.Load(), "once more, for the change")
 		assert.Equal(t, Queued, o.pass(Want{Digest: "one"}).Phase)
 		assert.Equal(t, Delivered, o.pass(want).Phase, "it is put right once")
 		o.pool.tell(v, apply.Owner{Name: "gone"})
@@ -184,13 +195,13 @@ func TestDelivery_putsOffWhatIsContested(t *testing.T) {
 		o.settle(time.Now())
 		time.Sleep(time.Second)
 		synctest.Wait()
-		assert.Equal(t, 1, o.woken)
+		assert.EqualValues(t, 1, o.woken.Load())
 		assert.True(t, o.Due(Want{Digest: "3"}))
 		o.drifted = false
 		o.settle(time.Now())
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		assert.Equal(t, 2, o.woken, "the owner says that there is peace")
+		assert.EqualValues(t, 2, o.woken.Load(), "the owner says that there is peace")
 		assert.Equal(t, Delivered, o.pass(Want{Digest: "3"}).Phase)
 	})
 }
@@ -218,10 +229,10 @@ func TestDelivery_dropsTheJobInALostCluster(t *testing.T) {
 
 		o.Use(o.cluster, o.cluster)
 		assert.Equal(t, Queued, o.pass(Want{Digest: "one"}).Phase, "one job at a time")
-		assert.Zero(t, o.woken)
+		assert.Zero(t, o.woken.Load())
 		close(end)
 		synctest.Wait()
-		assert.Equal(t, 1, o.woken)
+		assert.EqualValues(t, 1, o.woken.Load())
 		s := o.pass(Want{Digest: "one"})
 		assert.Equal(t, Queued, s.Phase)
 		assert.False(t, s.News, "how the dropped job failed is of no interest")
@@ -244,10 +255,10 @@ func TestDelivery_tellsWhatTakesLong(t *testing.T) {
 		o.pass(Want{Digest: "one", Work: hang})
 		time.Sleep(turnPatience - time.Millisecond)
 		assert.False(t, o.Look().Overdue)
-		o.woken = 0
+		o.woken.Store(0)
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
-		assert.Positive(t, o.woken)
+		assert.Positive(t, o.woken.Load())
 		s := o.Look()
 		assert.Equal(t, Queued, s.Phase)
 		assert.True(t, s.Overdue && !s.Slow)
@@ -276,7 +287,7 @@ func TestDelivery_looksForKindsThatNothingDefines(t *testing.T) {
 		absent := Want{Digest: "one", Work: returns(apply.Result{Unannounced: true})}
 		look := func() {
 			began := time.Now()
-			for o.woken = 0; o.woken == 0; {
+			for o.woken.Store(0); o.woken.Load() == 0; {
 				time.Sleep(time.Minute)
 				synctest.Wait()
 			}
@@ -307,7 +318,7 @@ func TestDelivery_looksAtWhatCannotBeWatched(t *testing.T) {
 		o.pass(unseen)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		assert.Equal(t, 1, o.woken)
+		assert.EqualValues(t, 1, o.woken.Load())
 		assert.True(t, o.Due(unseen))
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -317,7 +328,7 @@ func TestDelivery_looksAtWhatCannotBeWatched(t *testing.T) {
 		o.pass(unseen)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		assert.Zero(t, o.woken)
+		assert.Zero(t, o.woken.Load())
 		assert.False(t, o.Due(unseen), "the owner says when")
 		unseen.LookedAt = time.Now()
 		assert.True(t, o.Due(unseen))
@@ -334,7 +345,7 @@ func TestDelivery_repeats(t *testing.T) {
 		assert.Equal(t, Delivered, o.pass(want).Phase)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		assert.Equal(t, 1, o.woken)
+		assert.EqualValues(t, 1, o.woken.Load())
 		assert.Equal(t, Queued, o.pass(want).Phase)
 	})
 }

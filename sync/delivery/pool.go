@@ -42,8 +42,10 @@ type Pool struct {
 type view struct {
 	applier *apply.Applier
 	end     context.CancelFunc
-	// users are the deliveries that use it; without any, it ends.
-	users map[apply.Owner]*Delivery
+	// users are the deliveries that use it, by owner, which a notification looks up without a lock; count is
+	// how many there are. Without any, the view ends.
+	users sync.Map
+	count int
 }
 
 // NewPool returns a Pool without deliveries. Its jobs end with ctx.
@@ -70,7 +72,7 @@ func (p *Pool) join(d *Delivery, found, base *cluster.Cluster) *apply.Applier {
 	v := p.views[found]
 	if v == nil {
 		ctx, end := context.WithCancel(found.Context())
-		v = &view{end: end, users: map[apply.Owner]*Delivery{}}
+		v = &view{end: end}
 		v.applier = apply.New(ctx, found, apply.Options{
 			Notify:       func(o apply.Owner) { p.tell(v, o) },
 			Status:       p.options.Status,
@@ -79,7 +81,8 @@ func (p *Pool) join(d *Delivery, found, base *cluster.Cluster) *apply.Applier {
 		})
 		p.views[found] = v
 	}
-	v.users[d.owner] = d
+	v.users.Store(d.owner, d)
+	v.count++
 	return v.applier
 }
 
@@ -89,7 +92,8 @@ func (p *Pool) leave(d *Delivery, from *cluster.Cluster) {
 	defer p.mu.Unlock()
 	v := p.views[from]
 	v.applier.Forget(d.owner)
-	if delete(v.users, d.owner); len(v.users) == 0 {
+	v.users.Delete(d.owner)
+	if v.count--; v.count == 0 {
 		v.end()
 		delete(p.views, from)
 	}
@@ -97,10 +101,8 @@ func (p *Pool) leave(d *Delivery, from *cluster.Cluster) {
 
 // tell tells a delivery that others have changed one of its objects, or that what it waits for is there.
 func (p *Pool) tell(v *view, owner apply.Owner) {
-	p.mu.Lock()
-	d := v.users[owner]
-	p.mu.Unlock()
-	if d != nil {
+	if user, found := v.users.Load(owner); found {
+		d := user.(*Delivery)
 		d.told.Add(1)
 		d.wake()
 	}

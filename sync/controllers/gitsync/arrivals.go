@@ -16,7 +16,6 @@ import (
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/manifest"
-	"waybill.dev/waybill/sync/reconcile"
 )
 
 // arrivals wakes GitSyncs when an ApplicationDefinition arrives, or changes, in a cluster whose
@@ -120,8 +119,8 @@ func (a *arrivals) arrived(in *arrival) {
 // definition a moment later than we do.
 func (r *Reconciler) retryRefused(_ context.Context, s *scope) error {
 	for _, t := range s.session.targets {
-		if !t.delivering && t.refused() && r.arrivals.count(t.base) != t.arrivedBefore {
-			s.session.retry = reconcile.Retry{At: s.now}
+		if !t.state.Busy() && t.refused() && r.arrivals.count(t.base) != t.arrivedBefore {
+			t.delivery.Retry()
 		}
 	}
 	return nil
@@ -147,11 +146,18 @@ func (r *Reconciler) awaitArrivals(ctx context.Context, s *scope) {
 	}
 }
 
+// leaveArrivals ends the waiting for definitions in a cluster.
+func (r *Reconciler) leaveArrivals(s *scope, t *target) {
+	if t.base != nil {
+		r.arrivals.leave(t.base, s.session.key.NamespacedName)
+	}
+}
+
 // refused reports whether the last delivery left an installation out that admission may let in once
 // its definition is there. To a cluster that cannot be delivered to, or is being left, that is of no
 // importance: everything is delivered again when it is back.
 func (t *target) refused() bool {
-	return t.applier != nil && !t.leaving && slices.ContainsFunc(t.result.Problems, mayBeAdmitted)
+	return t.state.Usable() && !t.leaving && slices.ContainsFunc(t.state.Result.Problems, mayBeAdmitted)
 }
 
 func mayBeAdmitted(p manifest.Problem) bool {

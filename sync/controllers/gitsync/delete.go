@@ -41,7 +41,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 	}
 	for _, t := range s.targets() {
 		switch {
-		case t.applier != nil:
+		case t.state.Usable():
 			r.takeOut(s, t)
 		case !s.gs.GetPrune():
 			r.forgetTarget(s, t)
@@ -53,7 +53,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 	if len(s.session.targets) == 0 {
 		return reconcile.Outcome{}, nil
 	}
-	return reconcile.Outcome{}, s.remaining(r.kernel)
+	return reconcile.Outcome{}, s.remaining()
 }
 
 // isGoing reports whether a namespace of this cluster is being deleted.
@@ -66,47 +66,28 @@ func (r *Reconciler) isGoing(ctx context.Context, name string) (bool, error) {
 	return !namespace.DeletionTimestamp.IsZero(), nil
 }
 
-// toTakeOut returns a function for a job that returns the objects to delete from a target.
-func (s *scope) toTakeOut(t *target) func() []manifest.ID {
-	known, namespace := s.knownThen(), s.gs.Namespace
-	if t.name != "" || !s.namespaceGoes {
-		return known
-	}
-	return func() []manifest.ID {
-		return slices.DeleteFunc(slices.Clone(known()), func(id manifest.ID) bool { return id.Namespace == namespace })
-	}
-}
-
 // givingUp is how a deletion goes on without a cluster, to be appended to a message.
 const givingUp = "; to give it up, delete the KubernetesCluster with spec.onDelete Abandon"
 
-// remaining says what a deletion waits for, and schedules another try of what failed, whichever
-// cluster is waited for.
-func (s *scope) remaining(kernel *reconcile.Kernel) error {
+// remaining says what a deletion waits for.
+func (s *scope) remaining() error {
 	left, failure := s.undeleted()
-	if s.session.uncollected && failure != nil {
-		s.session.retry.Failed(kernel.Backoff)
-	}
-	s.session.uncollected, s.session.look.At = false, s.session.retry.At
-	after := s.requeueAfter()
-	if after == 0 && len(left) > 0 {
-		after = leavingLook
-	}
+	s.session.uncollected = false
 	for _, t := range s.targets() {
 		switch {
 		case t.paused():
-			return reconcile.Waiting(v1alpha1.SuspendedReason, after,
-				"%s%w: to have what was delivered there deleted, set spec.paused to false%s%s", t.prefix(), t.err, givingUp, besides(failure))
-		case t.err != nil:
-			return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, after,
-				"%s%w; what was delivered there is deleted when it is back%s%s", t.prefix(), t.err, givingUp, besides(failure))
+			return reconcile.Waiting(v1alpha1.SuspendedReason, 0,
+				"%s%w: to have what was delivered there deleted, set spec.paused to false%s%s", t.prefix(), t.state.Lost, givingUp, besides(failure))
+		case t.state.Lost != nil:
+			return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, 0,
+				"%s%w; what was delivered there is deleted when it is back%s%s", t.prefix(), t.state.Lost, givingUp, besides(failure))
 		}
 	}
 	if failure != nil {
-		return reconcile.Waiting(v1alpha1.DeleteFailedReason, after, "%w", failure)
+		return reconcile.Waiting(v1alpha1.DeleteFailedReason, 0, "%w", failure)
 	}
 	shown := left[:min(len(left), 3)]
-	return reconcile.Waiting(v1alpha1.DeletingReason, after, "waiting for %s%s to be gone", strings.Join(shown, ", "), excerpt.AndMore(len(left)-len(shown)))
+	return reconcile.Waiting(v1alpha1.DeletingReason, 0, "waiting for %s%s to be gone", strings.Join(shown, ", "), excerpt.AndMore(len(left)-len(shown)))
 }
 
 // undeleted returns the names of what is left in the clusters that can be reached, and why
@@ -114,16 +95,16 @@ func (s *scope) remaining(kernel *reconcile.Kernel) error {
 func (s *scope) undeleted() (left []string, failure error) {
 	var problems []manifest.Problem
 	for _, t := range s.targets() {
-		if t.err != nil {
+		if t.state.Lost != nil {
 			continue
 		}
 		problems = append(problems, t.problems()...)
-		if t.result.Err != nil && failure == nil {
-			failure = fmt.Errorf("%s%w", t.prefix(), t.result.Err)
+		if t.state.Result.Err != nil && failure == nil {
+			failure = fmt.Errorf("%s%w", t.prefix(), t.state.Result.Err)
 		}
-		for _, id := range t.result.Inventory {
+		for _, id := range t.state.Result.Inventory {
 			text := t.prefix() + id.String()
-			if why := t.result.Lingering[id]; why != "" {
+			if why := t.state.Result.Lingering[id]; why != "" {
 				text += " (" + why + ")"
 			}
 			left = append(left, text)

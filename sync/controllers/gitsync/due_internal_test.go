@@ -1,7 +1,6 @@
 package gitsync
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -14,8 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
-	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
@@ -24,8 +21,8 @@ func TestRequeueAfter_countsEverythingThatIsDue(t *testing.T) {
 	soon := now.Add(time.Minute)
 	for _, session := range []*session{
 		{look: reconcile.Retry{At: soon}},
-		{retry: reconcile.Retry{At: soon}},
-		{showDue: soon},
+		{intent: &intent{showDue: soon}},
+		{intent: &intent{tellDue: soon}},
 	} {
 		after := (&scope{now: now, session: session}).requeueAfter()
 		assert.Positive(t, after, "%+v", session)
@@ -51,30 +48,4 @@ func TestFirstError_isNotRetriedWhileTheRepositoryIsAsked(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, result.RequeueAfter)
 	assert.Equal(t, v1alpha1.GitUnreachableReason, conditions.GetReason(gs, v1alpha1.ReadyCondition))
-}
-
-// A cluster that failed is tried again once each time that is due, and not until the last of the
-// others is done.
-func TestRetryDue(t *testing.T) {
-	now := time.Now()
-	failed := apply.Result{Problems: []manifest.Problem{{Reason: apply.ReasonRefused}}}
-	cases := map[string]struct {
-		reason         string
-		result         apply.Result
-		retryAt, tried time.Time
-		due            bool
-	}{
-		"refused":       {"what was refused may be let through by now", failed, now, now.Add(-time.Minute), true},
-		"not answered":  {"the cluster may answer by now", apply.Result{Err: errors.New("lost")}, now, now.Add(-time.Minute), true},
-		"too early":     {"of the back-off", failed, now.Add(time.Second), now.Add(-time.Minute), false},
-		"tried already": {"another cluster is still at work", failed, now.Add(-time.Second), now.Add(-time.Millisecond), false},
-		"all well":      {"nothing failed", apply.Result{}, now, now.Add(-time.Minute), false},
-		"no back-off":   {"nothing is to be tried again", failed, time.Time{}, now, false},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			s := &scope{now: now, session: &session{retry: reconcile.Retry{At: c.retryAt}}}
-			assert.Equal(t, c.due, s.retryDue(&target{result: c.result, tried: c.tried}), c.reason)
-		})
-	}
 }

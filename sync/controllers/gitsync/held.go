@@ -10,8 +10,8 @@ import (
 // held returns the holds of a cluster that are known: those of the last delivery or, as long as this
 // process has made none, those in the status.
 func (s *scope) held(t *target) []v1alpha1.Hold {
-	if t.ended {
-		return t.result.Held
+	if t.state.Ended {
+		return t.state.Result.Held
 	}
 	return slices.DeleteFunc(slices.Clone(s.gs.Status.Held), func(h v1alpha1.Hold) bool { return h.Cluster != t.name })
 }

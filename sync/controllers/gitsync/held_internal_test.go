@@ -7,6 +7,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/delivery"
 )
 
 // C65: what was held before a start is known by the status, each cluster's own, until the first delivery.
@@ -16,11 +17,11 @@ func TestHeld_survivesARestart(t *testing.T) {
 	}
 	s := &scope{gs: &v1alpha1.GitSync{}, session: &session{targets: map[string]*target{}}}
 	s.gs.Status.Held = []v1alpha1.Hold{in("berlin", "a"), in("dublin", "b")}
-	berlin := newTarget("berlin", "")
+	berlin := &target{name: "berlin"}
 	s.session.targets["berlin"] = berlin
 	assert.Equal(t, []v1alpha1.Hold{in("berlin", "a")}, s.held(berlin))
 
-	berlin.ended, berlin.result = true, apply.Result{Held: []v1alpha1.Hold{in("", "c")}}
+	berlin.state = delivery.State{Ended: true, Result: apply.Result{Held: []v1alpha1.Hold{in("", "c")}}}
 	s.reportHeld()
 	assert.Equal(t, []v1alpha1.Hold{in("berlin", "c")}, s.gs.Status.Held, "a cluster that is left is forgotten")
 }

@@ -31,6 +31,16 @@ type intent struct {
 	mu sync.Mutex
 	// inventory is the recorded inventory.
 	inventory []manifest.ID
+
+	// The rest is used by passes only.
+
+	// shown is when the clusters' progress was last written, and showDue is when to write it again; zero
+	// if there is nothing new.
+	shown, showDue time.Time
+	// told is how far the deliveries are as the conditions last said, since toldAt; tellDue is when to
+	// write it again, and zero if there is nothing new.
+	told            string
+	toldAt, tellDue time.Time
 }
 
 // intend returns the intent of the deliveries that are under way. If there is none yet, it begins
@@ -101,18 +111,21 @@ const showEvery = 50 * time.Millisecond
 // show writes the clusters' progress to the status while some are still at work, so that one that
 // is slow or does not answer does not hide the results of the others.
 func (s *scope) show(ctx context.Context) error {
-	now, clusters := time.Now(), s.clusterStatuses()
-	news := s.delivered || !s.session.showDue.IsZero()
-	if !s.pending || s.session.intent == nil || len(clusters) == 0 || !news {
-		s.session.showDue = time.Time{}
+	i, now, clusters := s.session.intent, time.Now(), s.clusterStatuses()
+	if i == nil {
 		return nil
 	}
-	if due := s.session.shown.Add(showEvery); now.Before(due) {
-		s.session.showDue = due
+	news := s.delivered || !i.showDue.IsZero()
+	i.showDue = time.Time{}
+	if !s.pending || len(clusters) == 0 || !news {
 		return nil
 	}
-	s.session.shown, s.session.showDue = now, time.Time{}
-	return s.session.intent.show(ctx, clusters)
+	if due := i.shown.Add(showEvery); now.Before(due) {
+		i.showDue = due
+		return nil
+	}
+	i.shown = now
+	return i.show(ctx, clusters)
 }
 
 // show writes the status through the intent, whose own writes would otherwise revert it.
@@ -125,7 +138,7 @@ func (i *intent) show(ctx context.Context, clusters []v1alpha1.GitSyncClusterSta
 
 // settle ends the intent: what it recorded is now what may be in the clusters.
 func (s *scope) settle() {
-	s.session.inventory, s.session.intent, s.session.told = s.known(), nil, ""
+	s.session.inventory, s.session.intent = s.known(), nil
 }
 
 // collected is an inventory that was put into the status, which is still to be written.

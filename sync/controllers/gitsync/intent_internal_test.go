@@ -17,6 +17,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/apply/inventory"
+	"waybill.dev/waybill/sync/delivery"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 )
@@ -73,7 +74,7 @@ func TestCollect_isRepeatedUntilItIsWritten(t *testing.T) {
 	gs := &v1alpha1.GitSync{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "apps", UID: "1"}, Status: v1alpha1.GitSyncStatus{Inventory: &before}}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(gs).WithStatusSubresource(gs).WithInterceptorFuncs(flaky).Build()
 	r := &Reconciler{Client: c, inventories: &inventory.Store{}, kernel: reconcile.NewKernel(minBackoff, maxBackoff)}
-	delivered := &target{applier: &apply.Applier{}, attempted: "digest", result: apply.Result{Inventory: []manifest.ID{stays}}}
+	delivered := &target{state: delivery.State{Phase: delivery.Delivered, Digest: "digest", Ended: true, Result: apply.Result{Inventory: []manifest.ID{stays}}}}
 	kept := &session{digest: "digest", inventory: []manifest.ID{stays, goes}, uncollected: true, targets: map[string]*target{"": delivered}}
 	pass := func() error {
 		gs := &v1alpha1.GitSync{}

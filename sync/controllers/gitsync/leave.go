@@ -3,6 +3,7 @@ package gitsync
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -10,6 +11,8 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/delivery"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // leave marks a target as leaving, or forgets it if its KubernetesCluster is gone, or goes without
@@ -38,19 +41,7 @@ func (r *Reconciler) leave(ctx context.Context, s *scope, t *target) error {
 // announce the progress: the right to watch the objects may go before they do.
 const leavingLook = time.Minute
 
-// needsTakeOut reports whether there is something to do in a cluster that is being left: it was not
-// done yet as it is to be done now, it is due again, or something that it waited for has happened.
-// Otherwise clusters whose jobs end at different times would keep each other at work.
-func (s *scope) needsTakeOut(t *target, input string) bool {
-	switch {
-	case t.attempted != input || t.delivering || t.told != t.toldBefore:
-		return true
-	default:
-		return s.retryDue(t) || s.unwatchedDue(t) || !s.now.Before(t.tried.Add(leavingLook))
-	}
-}
-
-// takeOut deletes what was delivered to a cluster that is being left, as far as that is needed.
+// takeOut deletes what was delivered to a cluster that is being left. It is done when nothing is left there.
 func (r *Reconciler) takeOut(s *scope, t *target) {
 	if !s.gs.GetPrune() {
 		r.forgetTarget(s, t)
@@ -58,33 +49,38 @@ func (r *Reconciler) takeOut(s *scope, t *target) {
 	}
 	if s.unidentified.After(s.now) {
 		// What is delivered there now has not declared everything before it ends.
-		s.pending = s.pending || r.delivers.Running(targetKey{s.session.key, t.name})
+		s.pending = s.pending || t.state.Busy()
 		return
 	}
 	input := fmt.Sprintf("delete %d %q, the namespace goes: %t",
 		s.gs.Generation, s.gs.Annotations[v1alpha1.ReconcileAtAnnotation], s.namespaceGoes)
-	if !s.needsTakeOut(t, input) {
-		return
-	}
-	r.begin(s, t)
-	applier, owner, toTakeOut, timeout := t.applier, s.apply, s.toTakeOut(t), s.gs.GetTimeout()
-	result, done := r.delivers.Do(t.lane(), targetKey{s.session.key, t.name}, input, func(ctx context.Context) apply.Result {
-		ctx, cancel := context.WithTimeout(ctx, timeout)
-		defer cancel()
-		result := applier.Delete(ctx, owner, toTakeOut())
-		if timedOut(ctx, result) {
-			result.Err = fmt.Errorf("deleting took longer than spec.timeout (%s), and is continued; increase spec.timeout to give it more time", timeout)
-		}
-		return result
+	applier, owner, toTakeOut, timeout := t.delivery.Applier(), s.apply, s.toTakeOut(t), s.gs.GetTimeout()
+	t.state = t.delivery.Set(delivery.Want{
+		Digest: input, Timeout: timeout, Every: leavingLook, LookedAt: s.session.lookedAt,
+		Work: func(ctx context.Context) apply.Result {
+			result := applier.Delete(ctx, owner, toTakeOut())
+			if timedOut(ctx, result) {
+				result.Err = fmt.Errorf("deleting took longer than spec.timeout (%s), and is continued; increase spec.timeout to give it more time", timeout)
+			}
+			return result
+		},
 	})
-	if !done {
+	switch {
+	case t.state.Busy():
 		s.pending = true
-		return
-	}
-	t.attempted, t.result = input, result
-	r.end(s, t)
-	if result.Err == nil && len(result.Problems) == 0 && len(result.Inventory) == 0 {
+	case t.state.Digest == input && !t.state.Failed() && len(t.state.Result.Inventory) == 0:
 		r.forgetTarget(s, t)
+	}
+}
+
+// toTakeOut returns a function for a job that returns the objects to delete from a target.
+func (s *scope) toTakeOut(t *target) func() []manifest.ID {
+	known, namespace := s.knownThen(), s.gs.Namespace
+	if t.name != "" || !s.namespaceGoes {
+		return known
+	}
+	return func() []manifest.ID {
+		return slices.DeleteFunc(slices.Clone(known()), func(id manifest.ID) bool { return id.Namespace == namespace })
 	}
 }
 

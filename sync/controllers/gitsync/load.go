@@ -179,7 +179,6 @@ func (s *scope) take(result loaded) {
 	s.session.source, s.session.absent = result.source, false
 	if changed {
 		s.session.digest, s.session.rendered = result.digest, nil
-		s.session.retry = reconcile.Retry{}
 	}
 	s.session.count, s.session.problems, s.session.ignored = len(result.rendered.objects), result.rendered.problems, result.rendered.ignored
 	if changed || s.needsObjects() {

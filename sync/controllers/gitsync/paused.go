@@ -15,7 +15,7 @@ var errPaused = errors.New("the KubernetesCluster is paused")
 // namedClusters is how many clusters a message names.
 const namedClusters = 5
 
-func (t *target) paused() bool { return errors.Is(t.err, errPaused) }
+func (t *target) paused() bool { return errors.Is(t.state.Lost, errPaused) }
 
 // isCurrent reports whether a cluster got what is wanted, and nothing that is not: from this process, or,
 // as the status said when that began, from an earlier one. A cluster of which that is not known is not.

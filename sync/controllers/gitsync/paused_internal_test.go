@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/delivery"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/source/git"
 )
@@ -50,9 +51,11 @@ func TestIsCurrent(t *testing.T) {
 // P11: Ready, the message and the revision count what is there in every selected cluster.
 func TestReport_pausedClusters(t *testing.T) {
 	const old = "main@sha1:old"
-	has := func(name string) *target { return &target{name: name, delivered: "digest", attempted: "digest"} }
+	has := func(name string) *target {
+		return &target{name: name, delivered: "digest", state: delivery.State{Phase: delivery.Delivered, Digest: "digest"}}
+	}
 	paused := func(t *target) *target {
-		t.err, t.attempted = errPaused, ""
+		t.state = delivery.State{Lost: errPaused}
 		return t
 	}
 	lacks := func(name string) *target { return paused(&target{name: name, delivered: "older", revision: old}) }

@@ -8,58 +8,32 @@ import (
 
 	"github.com/fluxcd/pkg/runtime/conditions"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-const (
-	// tellEvery is the minimum time between two writes of how far a GitSync is, however many clusters
-	// it delivers to.
-	tellEvery = 5 * time.Second
-	// turnPatience is how long a delivery may wait for its turn before a GitSync that has no condition
-	// Ready yet says so.
-	turnPatience = 30 * time.Second
-)
-
-// progress is how far the deliveries to one cluster are.
-type progress struct {
-	counts apply.Progress
-	shown  *reconcile.Progress[int]
-}
-
-func (r *Reconciler) newProgress(key reconcile.Key) *progress {
-	p := &progress{}
-	p.shown = reconcile.NewProgress(
-		func() int { return reconcile.Coarse(p.counts.Counts()) },
-		func() { r.waker.Wake(ctrl.Request{NamespacedName: key.NamespacedName}) })
-	return p
-}
-
-// applied returns how many objects are applied: of a delivery that is under way, as last shown, so that
-// passes for other reasons show the same.
-func (p *progress) applied() int {
-	if shown, ok := p.shown.Shown(); ok {
-		return shown
-	}
-	return reconcile.Coarse(p.counts.Counts())
-}
+// tellEvery is the minimum time between two writes of how far a GitSync is, however many clusters it
+// delivers to.
+const tellEvery = 5 * time.Second
 
 // tellProgress writes how far the deliveries are to the conditions, once one of them takes long.
 func (s *scope) tellProgress(ctx context.Context) error {
-	s.session.tellDue = time.Time{}
-	text := s.progress()
-	if text == "" || text == s.session.told || s.session.intent == nil {
+	i, text := s.session.intent, s.progress()
+	if i == nil {
 		return nil
 	}
-	if due := s.session.toldAt.Add(tellEvery); s.now.Before(due) {
-		s.session.tellDue = due
+	i.tellDue = time.Time{}
+	if text == "" || text == i.told {
 		return nil
 	}
-	s.session.told, s.session.toldAt = text, s.now
-	return s.session.intent.tell(ctx, text)
+	if due := i.toldAt.Add(tellEvery); s.now.Before(due) {
+		i.tellDue = due
+		return nil
+	}
+	i.told, i.toldAt = text, s.now
+	return i.tell(ctx, text)
 }
 
 // progress returns how far the deliveries are; empty if none takes long, or if the condition Ready is to
@@ -70,15 +44,14 @@ func (s *scope) progress() string {
 	}
 	slow, waits, applied, clusters := false, "", 0, 0
 	for _, t := range s.targets() {
-		if t.applier == nil || t.leaving || t.progress == nil {
+		if !t.state.Usable() || t.leaving {
 			continue
 		}
-		_, shows := t.progress.shown.Shown()
-		slow = slow || shows
-		if s.awaitsTurn(t) && !s.now.Before(t.tried.Add(turnPatience)) {
+		slow = slow || t.state.Slow
+		if t.state.Overdue {
 			waits = t.prefix() + "waiting until deliveries of other GitSyncs have ended"
 		}
-		applied, clusters = applied+t.progress.applied(), clusters+1
+		applied, clusters = applied+t.state.Applied, clusters+1
 	}
 	switch {
 	case slow:
@@ -92,11 +65,6 @@ func (s *scope) progress() string {
 	default:
 		return ""
 	}
-}
-
-// awaitsTurn reports whether a delivery was asked for and has not begun.
-func (s *scope) awaitsTurn(t *target) bool {
-	return t.delivering && !t.leaving && t.progress != nil && !t.progress.shown.Running()
 }
 
 // outdatesReady reports whether what is being delivered is something else than what the condition Ready
@@ -136,12 +104,12 @@ func markProgress(gs *v1alpha1.GitSync, text string) {
 
 // withinTimeout returns the result of a delivery. If it has ended because spec.timeout is over, its
 // error says so: the API server is not to blame.
-func (p *progress) withinTimeout(ctx context.Context, result apply.Result, timeout time.Duration) apply.Result {
+func withinTimeout(ctx context.Context, result apply.Result, counts *apply.Progress, timeout time.Duration) apply.Result {
 	if !timedOut(ctx, result) {
 		return result
 	}
 	done := "nothing is applied yet"
-	if applied, all := p.counts.Counts(); all > 0 {
+	if applied, all := counts.Counts(); all > 0 {
 		done = fmt.Sprintf("%s of %s are applied", reconcile.Amount(applied), counted(all, "object"))
 	}
 	result.Err = fmt.Errorf("applying took longer than spec.timeout (%s): %s, and the next attempt continues from there; increase spec.timeout to give it more time", timeout, done)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -13,7 +12,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply"
-	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/delivery"
 )
 
 // withReady returns a GitSync with a condition Ready; empty for none.
@@ -25,51 +24,36 @@ func withReady(status metav1.ConditionStatus, revision string) *v1alpha1.GitSync
 	return gs
 }
 
-// working is a target whose delivery is under way.
-func working(name string, begun bool) *target {
-	p := &progress{}
-	p.shown = reconcile.NewProgress(func() int { return 1200 }, func() {})
-	if begun {
-		p.shown.Begin()
-	}
-	return &target{name: name, applier: &apply.Applier{}, delivering: true, tried: time.Now(), progress: p}
-}
-
 // P6: what takes long is told, and no more: neither a quick delivery, nor another try of what has failed.
 func TestProgress(t *testing.T) {
+	quick, slow := delivery.State{Phase: delivery.Working}, delivery.State{Phase: delivery.Working, Slow: true}
+	turn, overdue := delivery.State{Phase: delivery.Queued}, delivery.State{Phase: delivery.Queued, Overdue: true}
 	cases := map[string]struct {
 		reason   string
 		gs       *v1alpha1.GitSync
 		reported string
-		begun    bool
-		after    time.Duration
+		state    delivery.State
 		want     string
 	}{
-		"quick":    {"it ends soon", withReady("", ""), "", true, 4 * time.Second, ""},
-		"first":    {"there is no Ready yet", withReady("", ""), "", true, 6 * time.Second, "applying main@sha1:new: 1,200 of 20,000 objects in 1 cluster"},
-		"update":   {"Ready is about another revision", withReady("True", "main@sha1:old"), "digest-old", true, 6 * time.Second, "applying main@sha1:new: 1,200 of 20,000 objects in 1 cluster"},
-		"again":    {"Ready is about what is applied", withReady("True", "main@sha1:new"), "digest", true, 6 * time.Second, ""},
-		"next":     {"another revision may be better", withReady("False", "main@sha1:old"), "digest-old", true, 6 * time.Second, "applying main@sha1:new: 1,200 of 20,000 objects in 1 cluster"},
-		"retry":    {"what has failed is of more interest", withReady("False", "main@sha1:old"), "digest", true, 6 * time.Second, ""},
-		"restart":  {"it may be what has failed", withReady("False", "main@sha1:old"), "", true, 6 * time.Second, ""},
-		"resumed":  {"Ready is about nothing", withReady("Unknown", "main@sha1:old"), "", true, 6 * time.Second, "applying main@sha1:new: 1,200 of 20,000 objects in 1 cluster"},
-		"in turn":  {"others are first", withReady("", ""), "", false, 20 * time.Second, ""},
-		"waiting":  {"others are first, for long", withReady("", ""), "", false, 31 * time.Second, "cluster berlin: waiting until deliveries of other GitSyncs have ended"},
-		"not news": {"Ready says what was before", withReady("True", "main@sha1:old"), "", false, 31 * time.Second, ""},
+		"quick":    {"it ends soon", withReady("", ""), "", quick, ""},
+		"first":    {"there is no Ready yet", withReady("", ""), "", slow, "applying main@sha1:new: 1,200 of 20,000 objects in 1 cluster"},
+		"update":   {"Ready is about another revision", withReady("True", "main@sha1:old"), "digest-old", slow, "applying main@sha1:new: 1,200 of 20,000 objects in 1 cluster"},
+		"again":    {"Ready is about what is applied", withReady("True", "main@sha1:new"), "digest", slow, ""},
+		"next":     {"another revision may be better", withReady("False", "main@sha1:old"), "digest-old", slow, "applying main@sha1:new: 1,200 of 20,000 objects in 1 cluster"},
+		"retry":    {"what has failed is of more interest", withReady("False", "main@sha1:old"), "digest", slow, ""},
+		"restart":  {"it may be what has failed", withReady("False", "main@sha1:old"), "", slow, ""},
+		"resumed":  {"Ready is about nothing", withReady("Unknown", "main@sha1:old"), "", slow, "applying main@sha1:new: 1,200 of 20,000 objects in 1 cluster"},
+		"in turn":  {"others are first", withReady("", ""), "", turn, ""},
+		"waiting":  {"others are first, for long", withReady("", ""), "", overdue, "cluster berlin: waiting until deliveries of other GitSyncs have ended"},
+		"not news": {"Ready says what was before", withReady("True", "main@sha1:old"), "", overdue, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				tc.gs.Spec.ClusterSelector = &metav1.LabelSelector{}
-				s := &scope{gs: tc.gs, pending: true, session: newest("new", "digest", working("berlin", tc.begun))}
-				s.session.count, s.session.reported = 20000, tc.reported
-				time.Sleep(tc.after)
-				s.now = time.Now()
-				assert.Equal(t, tc.want, s.progress(), tc.reason)
-				if !tc.begun && tc.after < turnPatience {
-					assert.Equal(t, turnPatience-tc.after, s.requeueAfter())
-				}
-			})
+			tc.gs.Spec.ClusterSelector = &metav1.LabelSelector{}
+			tc.state.Applied = 1200
+			s := &scope{gs: tc.gs, pending: true, session: newest("new", "digest", &target{name: "berlin", state: tc.state})}
+			s.session.count, s.session.reported = 20000, tc.reported
+			assert.Equal(t, tc.want, s.progress(), tc.reason)
 		})
 	}
 }
@@ -98,7 +82,6 @@ func TestWithinTimeout(t *testing.T) {
 	over, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
 	refused := errors.New("the API server refuses the credentials")
-	p := working("", true).progress
 	for reason, tc := range map[string]struct {
 		ctx  context.Context
 		err  error
@@ -109,7 +92,7 @@ func TestWithinTimeout(t *testing.T) {
 		"something else came first":    {over, refused, refused.Error()},
 		"somebody else's time is over": {t.Context(), context.DeadlineExceeded, context.DeadlineExceeded.Error()},
 	} {
-		assert.EqualError(t, p.withinTimeout(tc.ctx, apply.Result{Err: tc.err}, time.Minute).Err, tc.want, reason)
+		assert.EqualError(t, withinTimeout(tc.ctx, apply.Result{Err: tc.err}, &apply.Progress{}, time.Minute).Err, tc.want, reason)
 	}
-	assert.NoError(t, p.withinTimeout(over, apply.Result{}, time.Minute).Err)
+	assert.NoError(t, withinTimeout(over, apply.Result{}, &apply.Progress{}, time.Minute).Err)
 }

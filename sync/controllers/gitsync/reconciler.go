@@ -15,6 +15,7 @@ import (
 	"waybill.dev/waybill/sync/apply/inventory"
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/delivery"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/render"
 	"waybill.dev/waybill/sync/source/git"
@@ -68,13 +69,11 @@ type Reconciler struct {
 	released reconcile.Sessions[types.NamespacedName, types.UID]
 	loads    *reconcile.Jobs[reconcile.Key, loaded]
 	// looks are the checks of the repositories, which may hang; loads render what the mirrors have.
-	looks    *reconcile.Jobs[reconcile.Key, loaded]
-	delivers *reconcile.Jobs[targetKey, apply.Result]
-	appliers *appliers
+	looks *reconcile.Jobs[reconcile.Key, loaded]
+	// deliveries has that of each GitSync to each of its clusters.
+	deliveries *delivery.Pool
 	// arrivals tells of definitions that arrive in the clusters.
 	arrivals *arrivals
-	// told counts, per cluster, the changes by others to what a GitSync delivered.
-	told *reconcile.Bell[toldKey]
 	// inventories stores what does not fit into a status.
 	inventories *inventory.Store
 }

@@ -49,23 +49,16 @@ func (s *scope) outcome() reconcile.Outcome {
 	return reconcile.Outcome{RequeueAfter: s.requeueAfter()}
 }
 
-// requeueAfter returns the time until the next check of the repository, the next retry, the next
-// write of the clusters' progress, the end of the patience with the git server, or with a new
-// cluster, the next correction of what is fought for, or the end of a fight.
+// requeueAfter returns the time until the next check of the repository, the next write of the clusters'
+// progress, the end of the patience with the git server, or with a new cluster. Deliveries wake the
+// GitSync themselves.
 func (s *scope) requeueAfter() time.Duration {
-	due := []time.Time{s.session.look.At, s.session.retry.At, s.session.showDue, s.session.tellDue, s.session.waitsUntil, s.unidentified}
+	due := []time.Time{s.session.look.At, s.session.waitsUntil, s.unidentified}
+	if i := s.session.intent; i != nil {
+		due = append(due, i.showDue, i.tellDue)
+	}
 	if !s.session.waitsUntil.IsZero() {
 		due = append(due, s.session.waitsUntil.Add(patience))
-	}
-	for _, t := range s.session.targets {
-		if s.awaitsTurn(t) {
-			due = append(due, t.tried.Add(turnPatience))
-		}
-		_, over := t.fights.going(s.now)
-		due = append(due, t.driftDue, over)
-		if t.leaving && t.applier != nil && t.attempted != "" {
-			due = append(due, t.tried.Add(leavingLook))
-		}
 	}
 	return reconcile.UntilNext(s.now, due...)
 }

@@ -1,28 +1,16 @@
 package gitsync
 
 import (
+	"maps"
+	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/delivery"
 	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 )
-
-// targetKey identifies the delivery of a GitSync to one cluster, by the cluster's name.
-type targetKey struct {
-	reconcile.Key
-	cluster string
-}
-
-// toldKey identifies a GitSync, by name, and a cluster that it delivers to.
-type toldKey struct {
-	types.NamespacedName
-	cluster string
-}
 
 // session is the state of a GitSync that is kept between passes.
 type session struct {
@@ -72,19 +60,8 @@ type session struct {
 	sickSince  time.Time
 	sickDigest string
 
-	// shown is when the clusters' progress was last written while some are at work, and showDue is
-	// when to write it again; zero if there is nothing new.
-	shown, showDue time.Time
-
 	// reported is the digest that the conditions were last about; empty since the start.
 	reported string
-	// told is how far the deliveries are as the conditions last said, since toldAt; tellDue is when to
-	// write it again, and zero if there is nothing new.
-	told            string
-	toldAt, tellDue time.Time
-
-	// retry is for failed deliveries.
-	retry reconcile.Retry
 }
 
 // rendered is the content of a revision.
@@ -100,26 +77,14 @@ type target struct {
 	name string
 	// uid identifies the cluster, whatever its name; empty until it was first available.
 	uid string
-	// base is the cluster; nil until it was first available.
+	// base is the cluster as Waybill itself sees it; nil until it was first available.
 	base *cluster.Cluster
-	// cluster is the cluster under the impersonated identity, whose applier is held; nil until the
-	// cluster was first available.
-	cluster *cluster.Cluster
-	// applier of the cluster; nil while the cluster cannot be used, in which case err says why.
-	applier *apply.Applier
-	err     error
+	// delivery keeps the objects there under the identity that the GitSync acts as, and state is what it
+	// says in this pass.
+	delivery *delivery.Delivery
+	state    delivery.State
 	// leaving says that the cluster is no longer selected.
 	leaving bool
-	// attempted is the digest that was last handed to the cluster, or how everything was last taken
-	// out of it, and result the outcome.
-	attempted string
-	result    apply.Result
-	// ended says that this process has delivered to the cluster: result is the outcome.
-	ended bool
-	// tried is when the last delivery began.
-	tried time.Time
-	// progress of what is delivered; nil until there was something.
-	progress *progress
 	// revision is the last one that was delivered without a problem.
 	revision string
 	// delivered is the digest that the last delivery has brought to the cluster without a problem; empty
@@ -127,22 +92,12 @@ type target struct {
 	// the status said so of revision; zero if it did not.
 	delivered string
 	restored  int64
-	// told is how many changes by others the cluster has reported; toldBefore is that count at the
-	// start of the current or last delivery.
-	told, toldBefore int
-	// arrivedBefore is how many definitions had arrived in the cluster at the start of the current or
-	// last delivery.
+	// arrivedBefore is how many definitions had arrived in the cluster at the start of the last delivery.
 	arrivedBefore int
-	// fights has what others keep changing in the cluster, and driftDue is when that is to be put
-	// right again; zero if it is not put off.
-	fights   fights
-	driftDue time.Time
-	// delivering says that a delivery is under way.
-	delivering bool
 }
 
-func newTarget(name, revision string) *target {
-	return &target{name: name, revision: revision, fights: fights{}}
+func (r *Reconciler) newTarget(s *scope, name, revision string) *target {
+	return &target{name: name, revision: revision, delivery: r.deliveries.New(s.apply)}
 }
 
 // session returns what is remembered of a GitSync.
@@ -151,16 +106,19 @@ func (r *Reconciler) session(gs *v1alpha1.GitSync) *session {
 	return r.sessions.Of(key, func() *session { return &session{key: key, targets: map[string]*target{}} })
 }
 
-// retryDue reports whether a failed delivery must be retried: once each time that is due, however
-// long other clusters take.
-func (s *scope) retryDue(t *target) bool {
-	failed := t.result.Err != nil || len(t.result.Problems) > 0
-	due := s.session.retry.At
-	return failed && !due.After(s.now) && t.tried.Before(due)
+// targets returns the targets sorted by name, so that everything that lists them is stable.
+func (s *scope) targets() []*target {
+	sorted := make([]*target, 0, len(s.session.targets))
+	for _, name := range slices.Sorted(maps.Keys(s.session.targets)) {
+		sorted = append(sorted, s.session.targets[name])
+	}
+	return sorted
 }
 
-// unwatchedDue reports whether a cluster must be checked because it has objects whose changes are
-// not announced, or the ends of whose holds are not: once after each check of the repository.
-func (s *scope) unwatchedDue(t *target) bool {
-	return (t.result.Unseen || t.result.Unannounced) && t.tried.Before(s.session.lookedAt)
+// prefix says, to begin a message, which cluster it is about.
+func (t *target) prefix() string {
+	if t.name == "" {
+		return ""
+	}
+	return "cluster " + t.name + ": "
 }

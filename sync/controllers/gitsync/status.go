@@ -48,7 +48,7 @@ func (s *scope) report() (reconcile.Outcome, error) {
 		return s.reportPaused(outcome, behind), nil
 	}
 	s.gs.Status.Revision = s.session.source.revision.String()
-	outcome.Message = s.message() + s.warnings(apply.ReasonNotWatched) + s.warnings(apply.ReasonStray) + s.fought() + hold.Note(s.gs.Status.Held) + s.pausedNote() + s.session.ignored
+	outcome.Message = s.message() + s.warnings(apply.ReasonNotWatched) + s.warnings(apply.ReasonStray) + s.contested() + hold.Note(s.gs.Status.Held) + s.pausedNote() + s.session.ignored
 	return outcome, nil
 }
 
@@ -78,10 +78,10 @@ func (s *scope) firstError(problems []manifest.Problem) error {
 	for _, t := range s.targets() {
 		switch {
 		case t.paused(): // reported where nothing is wrong elsewhere
-		case t.err != nil:
-			return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, s.requeueAfter(), "%w", t.err) // it names the cluster
-		case t.result.Err != nil:
-			return reconcile.Waiting(v1alpha1.ApplyFailedReason, s.requeueAfter(), "%s%w", t.prefix(), t.result.Err)
+		case t.state.Lost != nil:
+			return reconcile.Waiting(v1alpha1.ClusterUnreachableReason, s.requeueAfter(), "%w", t.state.Lost) // it names the cluster
+		case t.state.Result.Err != nil:
+			return reconcile.Waiting(v1alpha1.ApplyFailedReason, s.requeueAfter(), "%s%w", t.prefix(), t.state.Result.Err)
 		}
 	}
 	return nil
@@ -117,10 +117,10 @@ func (s *scope) problems() []manifest.Problem {
 // problems returns those of one cluster, with its name; none if the cluster cannot be used: what it was
 // last told may long be otherwise in git.
 func (t *target) problems() []manifest.Problem {
-	if t.err != nil {
+	if t.state.Lost != nil {
 		return nil
 	}
-	all := slices.Clone(t.result.Problems)
+	all := slices.Clone(t.state.Result.Problems)
 	for i := range all {
 		all[i].Cluster = t.name
 	}
@@ -133,11 +133,11 @@ func (s *scope) unfinished() string {
 		return "waiting for the git server" + s.neglected()
 	}
 	for _, t := range s.targets() {
-		if n := len(t.result.Waiting); n > 0 {
-			return fmt.Sprintf("%swaiting for %s%s", t.prefix(), t.result.Waiting[0], excerpt.AndMore(n-1))
+		if n := len(t.state.Result.Waiting); n > 0 {
+			return fmt.Sprintf("%swaiting for %s%s", t.prefix(), t.state.Result.Waiting[0], excerpt.AndMore(n-1))
 		}
 		if t.leaving && !t.paused() {
-			return fmt.Sprintf("%sdeleting what was delivered, %s left", t.prefix(), counted(len(t.result.Inventory), "object"))
+			return fmt.Sprintf("%sdeleting what was delivered, %s left", t.prefix(), counted(len(t.state.Result.Inventory), "object"))
 		}
 	}
 	return ""
@@ -147,10 +147,10 @@ func (s *scope) unfinished() string {
 func (s *scope) health() health.Summary {
 	var all health.Summary
 	for _, t := range s.targets() {
-		if t.applier == nil {
+		if !t.state.Usable() {
 			continue
 		}
-		if seen, ok := t.applier.Observe(s.apply); ok {
+		if seen, ok := t.delivery.Observe(); ok {
 			all.Add(seen.Health)
 		}
 	}
@@ -205,14 +205,14 @@ func (s *scope) clusterStatuses() []v1alpha1.GitSyncClusterStatus {
 		c := v1alpha1.GitSyncClusterStatus{Name: t.name, Revision: t.revision, Leaving: t.leaving}
 		switch {
 		case t.paused():
-			c.Ready, c.Reason, c.Message = s.isCurrent(t), v1alpha1.SuspendedReason, t.err.Error()
-		case t.err != nil:
-			c.Reason, c.Message = v1alpha1.ClusterUnreachableReason, t.err.Error()
-		case t.result.Err != nil:
-			c.Reason, c.Message = v1alpha1.ApplyFailedReason, t.result.Err.Error()
-		case len(t.result.Problems) > 0:
-			c.Reason, c.Message = reasonOf(t.result.Problems), summarize(t.result.Problems, 0, s.session.count)
-		case t.attempted == "" || t.attempted != s.session.digest || len(t.result.Waiting) > 0:
+			c.Ready, c.Reason, c.Message = s.isCurrent(t), v1alpha1.SuspendedReason, t.state.Lost.Error()
+		case t.state.Lost != nil:
+			c.Reason, c.Message = v1alpha1.ClusterUnreachableReason, t.state.Lost.Error()
+		case t.state.Result.Err != nil:
+			c.Reason, c.Message = v1alpha1.ApplyFailedReason, t.state.Result.Err.Error()
+		case len(t.state.Result.Problems) > 0:
+			c.Reason, c.Message = reasonOf(t.state.Result.Problems), summarize(t.state.Result.Problems, 0, s.session.count)
+		case t.state.Digest == "" || t.state.Digest != s.session.digest || len(t.state.Result.Waiting) > 0:
 			c.Reason = v1alpha1.ProgressingReason
 		default:
 			c.Ready = true
@@ -239,7 +239,7 @@ func (s *scope) message() string {
 func (s *scope) warnings(reason string) string {
 	var all []manifest.Problem
 	for _, t := range s.targets() {
-		for _, w := range t.result.Warnings {
+		for _, w := range t.state.Result.Warnings {
 			if w.Cluster = t.name; w.Reason == reason {
 				all = append(all, w)
 			}
@@ -251,9 +251,17 @@ func (s *scope) warnings(reason string) string {
 	return "; " + all[0].Error() + excerpt.AndMore(len(all)-1)
 }
 
-func (t *target) prefix() string {
-	if t.name == "" {
+// contested says, to be appended to a message, which objects somebody else keeps changing.
+func (s *scope) contested() string {
+	var all []string
+	for _, t := range s.targets() {
+		for _, name := range t.state.Contested {
+			all = append(all, t.prefix()+name)
+		}
+	}
+	if len(all) == 0 {
 		return ""
 	}
-	return "cluster " + t.name + ": "
+	return fmt.Sprintf("; %s%s: somebody else keeps changing or deleting it, so it is put right after ever longer pauses: "+
+		"find out who does, for changes in its metadata.managedFields, and leave it to one of the two", all[0], excerpt.AndMore(len(all)-1))
 }

@@ -17,7 +17,7 @@ import (
 func (s *scope) summarize(problems []manifest.Problem) string {
 	clusters := 0
 	for _, t := range s.session.targets {
-		if t.applier != nil && !t.leaving {
+		if t.state.Usable() && !t.leaving {
 			clusters++
 		}
 	}

@@ -24,14 +24,14 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) error {
 	}
 	s.session.inventory = delivered
 	for _, c := range s.gs.Status.Clusters {
-		t := newTarget(c.Name, c.Revision)
+		t := r.newTarget(s, c.Name, c.Revision)
 		if c.Ready {
 			t.restored = s.gs.Status.ObservedGeneration
 		}
 		s.session.targets[c.Name] = t
 	}
 	if len(s.gs.Status.Clusters) == 0 && len(delivered) > 0 {
-		s.session.targets[""] = newTarget("", s.gs.Status.Revision)
+		s.session.targets[""] = r.newTarget(s, "", s.gs.Status.Revision)
 	}
 	s.session.restored = true
 	return nil
@@ -47,11 +47,11 @@ func (r *Reconciler) selectTargets(ctx context.Context, s *scope) error {
 	for name, kc := range selected {
 		t := s.session.targets[name]
 		if t == nil {
-			t = newTarget(name, "")
+			t = r.newTarget(s, name, "")
 			s.session.targets[name] = t
 		}
 		if t.leaving {
-			t.leaving, t.attempted, t.delivered, t.restored = false, "", "", 0
+			t.leaving, t.delivered, t.restored = false, "", 0
 		}
 		t.identify(kc)
 		r.engage(s, t, kc)
@@ -90,41 +90,49 @@ func (r *Reconciler) selected(ctx context.Context, gs *v1alpha1.GitSync) (map[st
 	return selected, nil
 }
 
-// engage finds the cluster of a target under the identity that the GitSync acts as. If the cluster
-// was engaged again or is back, or if the identity changed, everything is delivered again. kc is nil for
-// the GitSync's own cluster, which nothing pauses.
+// engage has a target use its cluster, under the identity that the GitSync acts as, and take in what has
+// happened there. kc is nil for the GitSync's own cluster, which nothing pauses.
 func (r *Reconciler) engage(s *scope, t *target, kc *v1alpha1.KubernetesCluster) {
-	t.told = r.told.Rings(toldKey{s.session.key.NamespacedName, t.name})
-	if kc != nil && kc.Spec.Paused {
-		r.unusable(s, t, errPaused)
+	if err := r.use(s, t, kc); err != nil && t.delivery.Lose(err) {
+		s.session.uncollected = true
+	}
+	t.state = t.delivery.Look()
+	if !t.state.News {
 		return
+	}
+	s.delivered, s.session.uncollected = true, true
+	if t.leaving {
+		return
+	}
+	s.tellRecreated(t, t.state.Result.Changes)
+	if t.delivered = ""; !t.state.Clean() {
+		return
+	}
+	if t.delivered = t.state.Digest; t.delivered == s.session.digest {
+		t.revision = s.session.source.revision.String()
+	}
+}
+
+// use finds the cluster of a target. It fails if that cannot be delivered to.
+func (r *Reconciler) use(s *scope, t *target, kc *v1alpha1.KubernetesCluster) error {
+	if kc != nil && kc.Spec.Paused {
+		return errPaused
 	}
 	base, err := r.reach(s.gs, t.name)
 	if err != nil {
-		r.unusable(s, t, err)
-		return
+		return err
 	}
 	t.is(base.UID())
-	found, err := r.view(s.gs, base)
+	view, err := r.view(s.gs, base)
 	if err != nil {
-		r.unusable(s, t, err)
-		return
+		return err
 	}
-	if t.cluster != found {
-		r.letGo(s, t)
-		t.base, t.cluster, t.attempted = base, found, ""
+	if t.base != base {
+		r.leaveArrivals(s, t)
+		t.base = base
 	}
-	t.applier, t.err = r.appliers.hold(found, base, s.apply), nil
-}
-
-// unusable records why a cluster cannot be delivered to, and drops its job: how that failed is of
-// no interest when the cluster is back. Its applier is kept, since the cluster may come back.
-func (r *Reconciler) unusable(s *scope, t *target, err error) {
-	if t.delivering {
-		r.delivers.Drop(targetKey{s.session.key, t.name})
-		t.delivering, s.session.uncollected = false, true
-	}
-	t.applier, t.err, t.attempted = nil, err, ""
+	t.delivery.Use(view, base)
+	return nil
 }
 
 // reach returns a cluster as Waybill itself sees it.
@@ -152,17 +160,7 @@ func (r *Reconciler) view(gs *v1alpha1.GitSync, base *cluster.Cluster) (*cluster
 // would be taken for objects in the GitSync's own (restore).
 func (r *Reconciler) forgetTarget(s *scope, t *target) {
 	s.session.uncollected = true
-	r.letGo(s, t)
-	r.told.Forget(toldKey{s.session.key.NamespacedName, t.name})
+	r.leaveArrivals(s, t)
+	t.delivery.Forget()
 	delete(s.session.targets, t.name)
-}
-
-// letGo drops the job in a cluster under one identity, whatever its result, and lets go of the
-// applier.
-func (r *Reconciler) letGo(s *scope, t *target) {
-	r.delivers.Drop(targetKey{s.session.key, t.name})
-	if t.cluster != nil {
-		r.appliers.letGo(t.cluster, s.apply)
-		r.arrivals.leave(t.base, s.session.key.NamespacedName)
-	}
 }

@@ -19,6 +19,7 @@ import (
 	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/apply/inventory"
 	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/delivery"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/render"
 )
@@ -44,11 +45,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.looks = reconcile.NewJobs[reconcile.Key, loaded](ctx, jobsPerLane, func(k reconcile.Key) {
 		r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName})
 	}, failedToLoad)
-	r.delivers = reconcile.NewJobs[targetKey, apply.Result](ctx, jobsPerLane, func(k targetKey) {
-		r.waker.Wake(ctrl.Request{NamespacedName: k.NamespacedName})
-	}, func(err error) apply.Result { return apply.Result{Err: err} })
-	r.delivers.DrainedBy(r.Drain)
-	r.appliers, r.told = newAppliers(r.notify), reconcile.NewBell[toldKey]()
+	r.deliveries = delivery.NewPool(ctx, delivery.Options{
+		Width:   jobsPerLane,
+		Wake:    func(owner apply.Owner) { r.waker.Wake(ctrl.Request{NamespacedName: owner.ObjectKey()}) },
+		Backoff: r.kernel.Backoff,
+		Drain:   r.Drain,
+	})
 	r.arrivals = newArrivals(func(name types.NamespacedName) { r.waker.Wake(ctrl.Request{NamespacedName: name}) })
 	r.inventories = &inventory.Store{}
 	r.Renders = cmp.Or(r.Renders, render.NewSlots(nil))
@@ -68,13 +70,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 
 // failedToLoad is the result of a load that panicked.
 func failedToLoad(err error) loaded { return loaded{err: err} }
-
-// notify wakes a GitSync when others changed one of its objects.
-func (r *Reconciler) notify(cluster string, owner apply.Owner) {
-	key := owner.ObjectKey()
-	r.told.Ring(toldKey{key, cluster})
-	r.waker.Wake(ctrl.Request{NamespacedName: key})
-}
 
 // placementChanged passes the events that affect whether a cluster is delivered to.
 func placementChanged() predicate.Predicate {

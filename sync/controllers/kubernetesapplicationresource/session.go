@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/delivery"
 	"waybill.dev/waybill/sync/reconcile"
 )
@@ -43,4 +44,9 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 	r.kernel.Forget(found.key.UID)
 	r.sessions.Drop(name)
 	forgetMetrics(name)
+}
+
+// owner returns what delivered objects are marked with.
+func (r *Reconciler) owner(name types.NamespacedName) apply.Owner {
+	return apply.Owner{HubID: r.HubID, Kind: v1alpha1.KubernetesApplicationResourceKind, Namespace: name.Namespace, Name: name.Name}
 }

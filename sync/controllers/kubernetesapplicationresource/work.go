@@ -53,7 +53,7 @@ func (w *work) submit(ctx context.Context) apply.Result {
 func (w *work) deliver(ctx context.Context) apply.Result {
 	revoked := w.revoke(ctx)
 	if revoked.Err != nil || len(revoked.Problems) > 0 || w.withheld() != nil && !w.placed() {
-		revoked.Waiting = append(revoked.Waiting, w.object())
+		revoked.Waiting = append(revoked.Waiting, w.object()) // that it was tried once does not mean that it is placed
 		return revoked
 	}
 	object, err := w.templated()
