@@ -18,6 +18,7 @@ import (
 type Engine struct {
 	versions versions
 	renderer Renderer
+	resuming resumptions
 
 	mu   sync.Mutex
 	busy map[busyKey]bool

@@ -99,6 +99,7 @@ func (r *Reconciler) handOver(s *scope, t *target, ignored *ignore.Rules) {
 		Ignored:          ignored,
 		Survey:           true,
 		Held:             s.held(t),
+		Digest:           t.applied,
 	}
 	r.begin(s, t)
 	applier, timeout, progress := t.applier, s.gs.GetTimeout(), t.progress
@@ -113,6 +114,9 @@ func (r *Reconciler) handOver(s *scope, t *target, ignored *ignore.Rules) {
 	if !done {
 		s.pending = true
 		return
+	}
+	if t.applied == "" || !t.ended || t.delivered != s.session.digest { // no correction is worth a write of the status
+		t.applied = applier.Digest(s.apply)
 	}
 	t.attempted, t.result, t.ended = s.session.digest, result, true
 	t.fights.note(result.Changes, s.now, r.kernel.Backoff)

@@ -226,7 +226,7 @@ func TestGitSync_startsWhileItsServerHangs(t *testing.T) {
 // runs, and has its mirrors in that directory.
 func newRestartedWorld(t *testing.T, mirrors string) *world {
 	t.Helper()
-	c := env.Start(t, env.Options{Name: "restarted", CRDs: []string{crds}})
+	c := env.Start(t, env.Options{Name: "restarted", Audit: true, CRDs: []string{crds}})
 	w := makeWorld(t, c, hub.Start(t, c, withStore(t, mirrors)))
 	t.Cleanup(func() { w.process.Stop() })
 	return w

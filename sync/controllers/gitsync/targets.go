@@ -25,6 +25,7 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) error {
 	s.session.inventory = delivered
 	for _, c := range s.gs.Status.Clusters {
 		t := newTarget(c.Name, c.Revision)
+		t.applied = c.AppliedDigest
 		if c.Ready {
 			t.restored = s.gs.Status.ObservedGeneration
 		}
@@ -32,6 +33,7 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) error {
 	}
 	if len(s.gs.Status.Clusters) == 0 && len(delivered) > 0 {
 		s.session.targets[""] = newTarget("", s.gs.Status.Revision)
+		s.session.targets[""].applied = s.gs.Status.AppliedDigest
 	}
 	s.session.restored = true
 	return nil
