@@ -34,12 +34,14 @@ func TestResume_noticesWhatChanged(t *testing.T) {
 		change func(*world)
 		wanted values
 	}{
-		"ElseWanted":   {"other values", func(*world) {}, values{"replicas": 2}},
-		"Altered":      {"others wrote its record", func(w *world) { w.alter("web", 1, w.addBinding) }, nil},
-		"AlteredBack":  {"and back: it is read, to be sure", func(w *world) { w.alter("web", 1, func(*helmrelease.Release) {}) }, nil},
-		"Forged":       {"a revision that nobody noted", func(w *world) { w.forge("web", "sh.helm.release.v1.web.v2", "2", "{}") }, nil},
-		"Impossible":   {"a Secret that passes for a record is told of", func(w *world) { w.forge("web", "another-name", "2", "{}") }, nil},
-		"OwnerChanged": {"it says that it is another's", func(w *world) { w.label("sh.helm.release.v1.web.v1", map[string]string{"apps.waybill.dev/owner-hash": "them"}) }, nil},
+		"ElseWanted":  {"other values", func(*world) {}, values{"replicas": 2}},
+		"Altered":     {"others wrote its record", func(w *world) { w.alter("web", 1, w.addBinding) }, nil},
+		"AlteredBack": {"and back: it is read, to be sure", func(w *world) { w.alter("web", 1, func(*helmrelease.Release) {}) }, nil},
+		"Forged":      {"a revision that nobody noted", func(w *world) { w.forge("web", "sh.helm.release.v1.web.v2", "2", "{}") }, nil},
+		"Impossible":  {"a Secret that passes for a record is told of", func(w *world) { w.forge("web", "another-name", "2", "{}") }, nil},
+		"OwnerChanged": {"it says that it is another's", func(w *world) {
+			w.label("sh.helm.release.v1.web.v1", map[string]string{"apps.waybill.dev/owner-hash": "them"})
+		}, nil},
 		"Gone": {"there is none", func(w *world) {
 			require.NoError(w, w.client.CoreV1().Secrets(w.namespace).Delete(w.Context(), "sh.helm.release.v1.web.v1", metav1.DeleteOptions{}))
 		}, nil},

@@ -7,12 +7,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
-
-	appsv1 "k8s.io/api/apps/v1"
-
-	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/env"
