@@ -272,6 +272,12 @@ type ApplicationInstallationStatus struct {
 	// +optional
 	Inventory *Inventory `json:"inventory,omitempty"`
 
+	// AppliedDigest identifies the objects of the installation as they were last written: their manifests,
+	// and when which of their fields were. As long as they match it, nothing is read or written after a
+	// restart; unset if that is not known.
+	// +optional
+	AppliedDigest string `json:"appliedDigest,omitempty"`
+
 	// Held lists, at most 500, the objects that an ApplicationRollback holds: they are left as they are
 	// until what is wanted of them changes, or the hold ends.
 	// +optional

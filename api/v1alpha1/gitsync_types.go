@@ -125,6 +125,11 @@ type GitSyncClusterStatus struct {
 	// +optional
 	Revision string `json:"revision,omitempty"`
 
+	// AppliedDigest identifies the objects in this cluster as they were last applied. As long as they match
+	// it, nothing is applied after a restart; unset if that is not known.
+	// +optional
+	AppliedDigest string `json:"appliedDigest,omitempty"`
+
 	// Leaving is true while the objects of a cluster that is no longer selected are being deleted.
 	// +optional
 	Leaving bool `json:"leaving,omitempty"`
@@ -156,6 +161,12 @@ type GitSyncStatus struct {
 	// Inventory of what was delivered.
 	// +optional
 	Inventory *Inventory `json:"inventory,omitempty"`
+
+	// AppliedDigest identifies the objects as they were last applied, for a GitSync without a
+	// clusterSelector: their manifests, and when which of their fields were. As long as they match it,
+	// nothing is applied after a restart; unset if that is not known.
+	// +optional
+	AppliedDigest string `json:"appliedDigest,omitempty"`
 
 	// Held lists, at most 500, the objects that an ApplicationRollback holds: they are left as they are
 	// until what is wanted of them changes, or the hold ends.

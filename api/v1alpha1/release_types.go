@@ -36,6 +36,11 @@ type ReleaseStatus struct {
 	// +optional
 	StoredDigest string `json:"storedDigest,omitempty"`
 
+	// StoredVersion is the resourceVersion of the record as Waybill stored or last checked it. A record that
+	// still has it is not read after a restart.
+	// +optional
+	StoredVersion string `json:"storedVersion,omitempty"`
+
 	// Fallback is the revision that a rollback returns to.
 	// +optional
 	Fallback *ReleaseRecord `json:"fallback,omitempty"`

@@ -17,7 +17,7 @@ func TestValidate_acceptsWhatIsJustAtALimit(t *testing.T) {
 		assert.Empty(t, validation.ValidateApplicationInstallation(installation(func(i *v1alpha1.ApplicationInstallation) { i.Name = strings.Repeat("a", 53) }), nil))
 	})
 	t.Run("values", func(t *testing.T) {
-		block := "a: " + strings.Repeat("b", 512<<10-3)
+		block := "a: b\n#" + strings.Repeat("b", 512<<10-6)
 		assert.Empty(t, validation.ValidateApplicationInstallation(installation(withValuesBlock(block)), nil))
 	})
 	t.Run("kinds of every letter and digit", func(t *testing.T) {

@@ -21,6 +21,7 @@ func (a *Applier) Apply(ctx context.Context, request Request) Result {
 	defer r.holder.release()
 	r.holder.health.Store(request.Health || r.holder.watched.Load().wantsHealth())
 	r.prepare()
+	r.takeOver(ctx)
 	r.deliver(ctx)
 	r.prune(ctx)
 	r.survey()

@@ -7,6 +7,9 @@
 // that changes nothing sends the API server no request, and Options.Notify is called as soon as a
 // delivered object is edited or deleted.
 //
+// What an Applier knows ends with its process. Digest says it in a few bytes for the next one, which then
+// takes up what nobody has changed meanwhile without a request (Request.Digest).
+//
 // Nothing in this package sleeps or polls. Objects that cannot be written yet, because their kind
 // or namespace does not exist or an object of that name is still being deleted, are returned in
 // Result.Waiting, and Notify is called when another try is worthwhile.

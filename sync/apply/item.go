@@ -35,6 +35,8 @@ type item struct {
 	// sight is what is known of the live object. Set by outdated, completed by a
 	// look-up.
 	sight sight
+	// blind: the object is applied only if there is none. Set by write.
+	blind bool
 	// applied is what was written, or left as it is because it is held; nil if nothing was.
 	applied *record
 	// hold is that of the object; nil if there is none, or the object was not looked at.

@@ -39,6 +39,8 @@ type record struct {
 	// uid and fields are what the API server answered.
 	uid    types.UID
 	fields digest
+	// stamp is that of the object when it was written, or taken to be right.
+	stamp digest
 	// heldBy is that of the object that was decided on: another value means that there is something new
 	// to decide. isHeld: the object was not applied, but left as it was.
 	heldBy string
@@ -55,7 +57,7 @@ func (r *record) awaiting(l *live) bool {
 
 // shown returns the record once a watch has shown the object as it was written, or later.
 func (r *record) shown() *record {
-	return &record{holder: r.holder, desired: r.desired, uid: r.uid, fields: r.fields, heldBy: r.heldBy}
+	return &record{holder: r.holder, desired: r.desired, uid: r.uid, fields: r.fields, stamp: r.stamp, heldBy: r.heldBy}
 }
 
 // voided returns what is left of the record once it does not say any more what is right: of what

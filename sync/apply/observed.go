@@ -3,6 +3,8 @@ package apply
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"strings"
+	"time"
 	"unique"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +32,8 @@ type live struct {
 	// fields identifies the set of fields that are ours. So it changes when somebody takes one of
 	// them, but not when somebody adds a field.
 	fields digest
+	// stamp identifies fields, and when they were last written by us or in our name.
+	stamp digest
 	// keeper says, for a message, who keeps an object that has no owner annotation; empty for nobody.
 	keeper string
 	// heldBy is the annotation apps.waybill.dev/held-by, which anybody may have written; empty if it
@@ -64,11 +68,14 @@ func observe(object metav1.Object, full bool) *observed {
 	annotations := object.GetAnnotations()
 	// A string that many objects have is one copy for those that are observed between two garbage
 	// collections, because nobody keeps the handle: for the objects of a list, almost all.
+	sets, times := owned(object)
+	fields := fieldsDigest(sets)
 	l := &live{
 		uid:      object.GetUID(),
 		version:  object.GetResourceVersion(),
 		owner:    unique.Make(annotations[v1alpha1.OwnerAnnotation]).Value(),
-		fields:   fieldsOf(object),
+		fields:   fields,
+		stamp:    digestOf(append(fields[:], strings.Join(times, " ")...)),
 		keeper:   KeeperOf(object),
 		deleting: object.GetDeletionTimestamp() != nil,
 		keep:     Keeps(object),
@@ -93,7 +100,8 @@ func Keeps(object metav1.Object) bool {
 	if object.GetAnnotations()[v1alpha1.PruneAnnotation] != pruneDisabled {
 		return false
 	}
-	for _, fields := range owned(object) {
+	sets, _ := owned(object)
+	for _, fields := range sets {
 		set, _ := fields.(map[string]any)
 		if _, ours, err := unstructured.NestedFieldNoCopy(set, "f:metadata", "f:annotations", "f:"+v1alpha1.PruneAnnotation); ours && err == nil {
 			return true
@@ -104,40 +112,47 @@ func Keeps(object metav1.Object) bool {
 
 // fieldsOf identifies the set of fields of an object that our applies set, or Helm on our behalf.
 // It is the same whether the object came as JSON or as protobuf.
-func fieldsOf(object metav1.Object) digest { return fieldsDigest(owned(object)) }
+func fieldsOf(object metav1.Object) digest {
+	sets, _ := owned(object)
+	return fieldsDigest(sets)
+}
 
-// owned returns the sets of fields of an object that are ours, one for each entry of its managed fields.
-func owned(object metav1.Object) []any {
+// owned returns the sets of fields of an object that are ours, one for each entry of its managed fields, and
+// when each was last written.
+func owned(object metav1.Object) (sets []any, times []string) {
 	if u, ok := object.(*unstructured.Unstructured); ok {
 		return ownedUnstructured(u)
 	}
-	var owned []any
 	for _, entry := range object.GetManagedFields() {
 		if entry.FieldsV1 == nil || !isOurs(entry.Manager, string(entry.Operation), entry.Subresource) {
 			continue
 		}
 		var fields any
-		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err == nil {
-			owned = append(owned, fields)
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
+			continue
 		}
+		at := ""
+		if entry.Time != nil {
+			at = entry.Time.UTC().Format(time.RFC3339)
+		}
+		sets, times = append(sets, fields), append(times, at)
 	}
-	return owned
+	return sets, times
 }
 
 // ownedUnstructured reads managedFields in place: the accessor of Unstructured
 // would convert all of them.
-func ownedUnstructured(u *unstructured.Unstructured) []any {
+func ownedUnstructured(u *unstructured.Unstructured) (sets []any, times []string) {
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	entries, _ := metadata["managedFields"].([]any)
-	var owned []any
 	for _, e := range entries {
 		entry, _ := e.(map[string]any)
 		text := func(key string) string { s, _ := entry[key].(string); return s }
 		if entry["fieldsV1"] != nil && isOurs(text("manager"), text("operation"), text("subresource")) {
-			owned = append(owned, entry["fieldsV1"])
+			sets, times = append(sets, entry["fieldsV1"]), append(times, text("time"))
 		}
 	}
-	return owned
+	return sets, times
 }
 
 // isOurs reports whether an entry of managedFields belongs to our applies, or to Helm, which does

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"context"
 	"net/http"
 	"testing"
 
@@ -100,10 +101,13 @@ func (f *fixture) race(second apply.Request, object manifest.Object) (firstResul
 	f.t.Helper()
 	done := make(chan apply.Result, 1)
 	f.requests.interfere(http.MethodPatch, func() {
-		looked := make(chan struct{})
-		f.requests.interfere(answered+http.MethodGet, func() { close(looked) })
+		about := make(chan struct{})
+		second.Intent = func(context.Context, []manifest.ID) error {
+			close(about)
+			return nil
+		}
 		go func() { done <- f.Apply(f.t.Context(), second) }()
-		<-looked
+		<-about
 	})
 	return f.apply(nil, object), <-done
 }

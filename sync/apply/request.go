@@ -56,6 +56,9 @@ type Request struct {
 	// Held are the holds that the last Result named, as they were kept since: what is remembered of them
 	// must survive a restart.
 	Held []v1alpha1.Hold
+	// Digest is what Applier.Digest last said of the owner in an earlier process; empty for nothing. If that is
+	// still so, and this is the first Apply of the owner, nothing is written, and Result.Unchanged says so.
+	Digest string
 	// Progress, if not nil, counts how far the Apply has come.
 	Progress *Progress
 }
@@ -94,6 +97,8 @@ type Result struct {
 	// seen as a change of the object, and Notify is called; but the rollback is not watched, so that Unseen
 	// is set.
 	Held []v1alpha1.Hold
+	// Unchanged: all objects, also those of the last Watch, are as Request.Digest says.
+	Unchanged bool
 	// Health of the requested objects; zero unless it was asked for.
 	Health health.Summary
 	// Err is set if the cluster as a whole failed: it is unreachable or refuses the credentials, or

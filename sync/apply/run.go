@@ -59,6 +59,8 @@ type run struct {
 	unseen bool
 	// unannounced is Result.Unannounced.
 	unannounced bool
+	// unchanged is Result.Unchanged. Set by takeOver.
+	unchanged bool
 	// groups and spaces are what the run waits for: definitions by their group and
 	// namespaces by their name.
 	groups, spaces map[string]bool
@@ -169,7 +171,7 @@ func (r *run) wanted() []manifest.ID {
 // finish returns the result of the run, and releases what is no longer needed.
 func (r *run) finish() Result {
 	sortProblems(r.warnings)
-	result := Result{Err: r.err, Warnings: r.warnings, Unseen: r.unseen, Unannounced: r.unannounced}
+	result := Result{Err: r.err, Warnings: r.warnings, Unseen: r.unseen, Unannounced: r.unannounced, Unchanged: r.unchanged}
 	for _, it := range r.items {
 		result.add(it.id, it.outcome)
 	}

@@ -189,7 +189,7 @@ func (k *kind) baseline(name types.NamespacedName, h *holder, anew bool) {
 	}
 	r := &record{holder: h}
 	if o.live != nil && o.live.owner == h.mark {
-		r.uid, r.fields, r.heldBy = o.live.uid, o.live.fields, o.live.heldBy
+		r.uid, r.fields, r.stamp, r.heldBy = o.live.uid, o.live.fields, o.live.stamp, o.live.heldBy
 	}
 	o.record = r
 }
@@ -203,7 +203,7 @@ func (k *kind) expect(name types.NamespacedName, h *holder, answer *live) (*reco
 	if o.isRival(h) {
 		return nil, drifted
 	}
-	o.record = &record{holder: h, uid: answer.uid, fields: answer.fields, heldBy: answer.heldBy, awaits: answer.version}
+	o.record = &record{holder: h, uid: answer.uid, fields: answer.fields, stamp: answer.stamp, heldBy: answer.heldBy, awaits: answer.version}
 	if o.record.awaiting(o.live) {
 		return o.record, unseen
 	}

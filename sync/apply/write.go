@@ -19,8 +19,12 @@ import (
 
 // write applies an item, if the live object is ours to write.
 func (r *run) write(ctx context.Context, it *item) {
+	looks := it.looks()
 	for try := 0; ; try++ {
-		if !it.sight.known && !r.lookUp(ctx, it) {
+		if it.blind = try == 0 && r.createsBlindly(it); it.blind {
+			looks++
+		}
+		if !it.sight.known && !it.blind && !r.lookUp(ctx, it) {
 			return
 		}
 		v := decide(r.evidence(it))
@@ -48,7 +52,7 @@ func (r *run) write(ctx context.Context, it *item) {
 				return
 			}
 			switch {
-			case try < it.looks() && isOutdated(err): // somebody was faster: look again
+			case try < looks && isOutdated(err): // it exists, or another was faster: look again
 			case !r.mayRecreate(it, err):
 				r.refused(ctx, it, err)
 				return
@@ -59,6 +63,23 @@ func (r *run) write(ctx context.Context, it *item) {
 		}
 	}
 }
+
+// createsBlindly reports whether to apply an object that the watch does not show without looking for it first:
+// it may exist without our label, but mostly does not, and then the API server refuses the apply, unless
+// another server than Kubernetes' own serves the kind.
+func (r *run) createsBlindly(it *item) bool {
+	_, held := r.held[it.id.Key()]
+	return it.sight.covered && !it.sight.known && !held && it.adopt == noAdoption && r.refusesOutdated(it.id.Group)
+}
+
+// refusesOutdated reports whether the kinds of a group are surely served by Kubernetes itself, which refuses
+// the apply of an object with another resource version.
+func (r *run) refusesOutdated(group string) bool {
+	return watch.IsBuiltIn(group) || group == v1alpha1.Group || r.applier.definitions.Defines(group)
+}
+
+// absentVersion is a resource version that no object has: etcd's first revision is no write.
+const absentVersion = "1"
 
 // awaitGone registers the owner to be notified when the live object is gone, or belongs to somebody
 // else. It returns false if that is so already.
@@ -91,6 +112,9 @@ func (r *run) patch(ctx context.Context, it *item, force bool) error {
 		uid = it.sight.live.uid
 	}
 	payload, err := r.payload(ctx, it, uid)
+	if it.blind {
+		payload, err = payloadFor(it.body, map[string]any{"resourceVersion": absentVersion})
+	}
 	if err != nil {
 		return err
 	}
@@ -111,7 +135,7 @@ func (r *run) patch(ctx context.Context, it *item, force bool) error {
 	if it.action != Recreated {
 		it.action = it.actionFor(applied)
 	}
-	it.applied = &record{holder: r.holder, desired: it.desired, ignored: it.ignored.Digest(), uid: applied.uid, fields: applied.fields}
+	it.applied = &record{holder: r.holder, desired: it.desired, ignored: it.ignored.Digest(), uid: applied.uid, fields: applied.fields, stamp: applied.stamp}
 	if it.sight.live != nil {
 		it.applied.heldBy = it.sight.live.heldBy // one that was set meanwhile is still to be decided on
 	}

@@ -35,6 +35,9 @@
 // release upgraded or installed again, to the desired state, or left alone as somebody else's. Secrets
 // whose labels say what cannot be (possible) are ignored, and returned as such.
 //
+// After a start, a record that still has the resourceVersion that was noted is as it was noted, and is not
+// read (Resume).
+//
 // Only the newest revision and the one that a rollback would return to are noted. If several failed
 // in a row, the earlier ones are not executed either, but they are not reported as altered.
 //

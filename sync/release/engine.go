@@ -19,6 +19,7 @@ type Engine struct {
 	versions versions
 	renderer Renderer
 	busy     keyed.Map[busyKey, bool]
+	resuming resumptions
 }
 
 type busyKey struct{ host, release string }

@@ -63,12 +63,13 @@ func (s *store) open(revision int, secret *corev1.Secret) *helmrelease.Release {
 	digest := storedDigest(secret)
 	if digest == s.storedAs[revision] {
 		if found, err := decode(secret, own); err == nil {
+			s.versions[revision] = secret.ResourceVersion
 			return found
 		}
 	}
 	found, err := decodeTheirs(secret)
 	if want := s.seals[revision]; err == nil && want != "" && want == seal(found) {
-		s.storedAs[revision] = digest
+		s.storedAs[revision], s.versions[revision] = digest, secret.ResourceVersion
 		return found
 	}
 	s.altered[revision] = s.keep(secret, found, err)
@@ -148,6 +149,7 @@ func (s *store) vouch(revision int, digest string) *helmrelease.Release {
 	found.Info.Status = s.contents[revision].Info.Status // as observed and decided on
 	delete(s.altered, revision)
 	s.contents[revision], s.seals[revision], s.storedAs[revision] = found, digest, storedDigest(f.secret)
+	s.versions[revision] = f.secret.ResourceVersion
 	return found
 }
 
@@ -189,6 +191,8 @@ func (s *store) status(r *helmrelease.Release) v1alpha1.ReleaseStatus {
 		Status:       string(r.Info.Status),
 		RecordDigest: s.seals[r.Version],
 		StoredDigest: s.storedAs[r.Version],
+
+		StoredVersion: s.versions[r.Version],
 	}
 	if status.Digest == wentBack {
 		status.Digest = ""

@@ -28,9 +28,10 @@ func TestEnsure_installs(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, result.Release.RecordDigest, 64)
 	assert.Len(t, result.Release.StoredDigest, 64)
+	assert.NotEmpty(t, result.Release.StoredVersion)
 	assert.Equal(t, v1alpha1.ReleaseStatus{
 		Name: "web", Namespace: w.namespace, Revision: 1, Chart: "web-1.0.0", Digest: digest, Status: "deployed",
-		RecordDigest: result.Release.RecordDigest, StoredDigest: result.Release.StoredDigest,
+		RecordDigest: result.Release.RecordDigest, StoredDigest: result.Release.StoredDigest, StoredVersion: result.Release.StoredVersion,
 	}, result.Release)
 	assert.ElementsMatch(t, []manifest.ID{
 		{Version: "v1", Kind: "ServiceAccount", Namespace: w.namespace, Name: "web"},

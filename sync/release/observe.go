@@ -42,8 +42,9 @@ type Revision struct {
 	OwnerHash string
 	// Changed is when the record was last written.
 	Changed time.Time
-	// uid of the record: another of its name is not this one.
-	uid types.UID
+	// uid of the record: another of its name is not this one. version is its resourceVersion.
+	uid     types.UID
+	version string
 }
 
 // newest returns the highest revision.
@@ -94,12 +95,17 @@ func (e *Engine) Observe(ctx context.Context, t Target, id Identity) (Observed, 
 	if err != nil {
 		return Observed{}, &Error{Reason: ReasonUnavailable, Err: fmt.Errorf("read history of release %s: %w", id, err)}
 	}
+	return observedIn(list.Items, id), nil
+}
+
+// observedIn returns what the Secrets with the labels of a release say of it.
+func observedIn(records []metav1.PartialObjectMetadata, id Identity) Observed {
 	o := Observed{At: time.Now()}
-	for i := range list.Items {
-		if r, ok := revisionOf(&list.Items[i]); ok && list.Items[i].Name == id.record(r.Number) {
+	for i := range records {
+		if r, ok := revisionOf(&records[i]); ok && records[i].Name == id.record(r.Number) {
 			o.Revisions = append(o.Revisions, r)
 		} else {
-			o.Ignored = append(o.Ignored, list.Items[i].Name)
+			o.Ignored = append(o.Ignored, records[i].Name)
 		}
 	}
 	slices.SortFunc(o.Revisions, func(a, b Revision) int { return cmp.Compare(a.Number, b.Number) })
@@ -108,7 +114,7 @@ func (e *Engine) Observe(ctx context.Context, t Target, id Identity) (Observed, 
 		o.Ignored = append(o.Ignored, id.record(r.Number))
 	}
 	o.Revisions = o.Revisions[:possible]
-	return o, nil
+	return o
 }
 
 const (
@@ -165,6 +171,7 @@ func revisionOf(record *metav1.PartialObjectMetadata) (Revision, bool) {
 		OwnerHash: record.Labels[v1alpha1.OwnerHashLabel],
 		Changed:   changed,
 		uid:       record.UID,
+		version:   record.ResourceVersion,
 	}, true
 }
 

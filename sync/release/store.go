@@ -33,8 +33,9 @@ type store struct {
 	revisions []Revision
 	contents  map[int]*helmrelease.Release
 	// seals are the digests of the records that may be executed: the known ones, and those created
-	// in this session. storedAs are the digests of their bytes.
-	seals, storedAs map[int]string
+	// in this session. storedAs are the digests of their bytes, and versions the resourceVersions at which
+	// they were last read or written.
+	seals, storedAs, versions map[int]string
 	// altered are the records that may not be executed, because they differ from what was noted or
 	// nothing was.
 	altered map[int]*foreign
@@ -66,6 +67,7 @@ func newStore(ctx, settled context.Context, config *rest.Config, id Identity, ob
 		contents:  map[int]*helmrelease.Release{},
 		seals:     sealsOf(id.Known),
 		storedAs:  storedDigestsOf(id.Known),
+		versions:  map[int]string{},
 		altered:   map[int]*foreign{},
 		notedFrom: notedFrom,
 	}, nil
@@ -180,6 +182,7 @@ func (s *store) Create(key string, r *helmrelease.Release) error {
 	}
 	s.revisions = append(s.revisions, Revision{Number: r.Version, Status: r.Info.Status, uid: secret.UID})
 	s.contents[r.Version], s.seals[r.Version], s.storedAs[r.Version] = r, seal(r), storedDigest(secret)
+	s.versions[r.Version] = secret.ResourceVersion
 	return nil
 }
 
@@ -206,14 +209,14 @@ func (s *store) Update(key string, r *helmrelease.Release) error {
 	secret, err := encode(key, r, labelModified, s.id)
 	if err == nil {
 		secret.UID = s.revisions[i].uid
-		_, err = s.secrets.Update(context.Background(), secret, metav1.UpdateOptions{FieldManager: v1alpha1.HelmFieldManager})
+		secret, err = s.secrets.Update(context.Background(), secret, metav1.UpdateOptions{FieldManager: v1alpha1.HelmFieldManager})
 	}
 	if err != nil {
 		return s.note(err)
 	}
 	s.revisions[i].Status = r.Info.Status
 	if was == nil {
-		s.storedAs[r.Version] = storedDigest(secret)
+		s.storedAs[r.Version], s.versions[r.Version] = storedDigest(secret), secret.ResourceVersion
 	}
 	return nil
 }

@@ -40,6 +40,7 @@ var groups = []group{
 		{"helm-100-install", helm100Install},
 		{"helm-100-upgrade", helm100Upgrade},
 		{"helm-100-noop", helm100Noop},
+		{"helm-100-restart", helm100Restart},
 		{"push-to-two-clusters", pushToTwoClusters},
 		{"idle-requests", idleRequests},
 		{"webhook-p99", webhookP99},

@@ -93,7 +93,7 @@ func (t *gitSync200) createSyncs(b *testing.B) {
 // gitSync200Create measures how long 200 new GitSyncs take until all are Ready.
 func gitSync200Create(b *testing.B, s *results) {
 	t := startGitSync200(b)
-	var took, least, writes samples
+	var took, least, writes, calls samples
 	for run := 1; b.Loop(); run++ {
 		least.add(t.floorOf(b, run))
 		t.bare.remove(b, bareApps(b, run))
@@ -105,7 +105,9 @@ func gitSync200Create(b *testing.B, s *results) {
 		t.createSyncs(b)
 		await(b, t.syncs, apps, readyAt(commit))
 		took.since(began)
-		writes.add(t.requests(b, before).count(of(gitSyncs), statusWrite) / apps)
+		all := t.requests(b, before)
+		writes.add(all.count(of(gitSyncs), statusWrite) / apps)
+		calls.add(all.count() / apps)
 
 		t.clear(b, gitSyncs, system, t.syncs)
 		await(b, t.workers, 0, observe.Any)
@@ -114,6 +116,7 @@ func gitSync200Create(b *testing.B, s *results) {
 	s.inform("time", took.median(), "s")
 	s.inform("floor", least.median(), "s")
 	s.atMost("status-writes", writes.median(), "each", 3)
+	s.inform("requests", calls.median(), "each")
 	s.rss(t.process)
 }
 

@@ -164,6 +164,27 @@ func helm100Upgrade(b *testing.B, s *results) {
 	t.report(s, took, least, calls)
 }
 
+// helm100Restart measures the requests of 100 installations after a restart when nothing changed.
+func helm100Restart(b *testing.B, s *results) {
+	t := startHelm100(b)
+	t.install(b, 0)
+	await(b, t.wanted, releases, observe.Ready)
+	var calls samples
+	for b.Loop() {
+		require.NoError(b, t.process.Kill())
+		before := t.mark(b)
+		t.process = startSync(b, t.hub)
+		token := newToken()
+		require.NoError(b, parallel(releases, func(i int) error {
+			return t.requestReconcile(b.Context(), t.client.Resource(installations).Namespace(ownNamespace(i)), definition, token)
+		}))
+		await(b, t.wanted, releases, handled(token))
+		calls.add(t.requests(b, before).count() / releases)
+	}
+	s.atMost("requests", calls.max(), "each", 3)
+	s.rss(t.process)
+}
+
 // helm100Noop measures the requests of 100 forced reconciliations when nothing changed.
 func helm100Noop(b *testing.B, s *results) {
 	t := startHelm100(b)

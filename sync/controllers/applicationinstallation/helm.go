@@ -57,13 +57,27 @@ func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 	return m.describe(ctx, p, got, result.Written)
 }
 
+// resume goes by the record of the release and by its objects: that neither has changed costs one list for
+// all releases of a namespace.
+func (m *helmMethod) resume(ctx context.Context, p plan, f *files) (acted, bool) {
+	if p.applied == "" || p.options.GetDriftDetection() == v1alpha1.DriftWarn || !m.engine.Resume(ctx, p.target, desired(p, f)) {
+		return acted{}, false
+	}
+	got := acted{release: p.deployed.known(), inventory: slices.DeleteFunc(slices.Clone(p.inventory), isApplication)}
+	if got = m.watch(ctx, p, got, apply.Watched{}); got.err != nil {
+		return acted{}, false
+	}
+	return m.name(ctx, p, got)
+}
+
 // describe watches the objects of a release, all of which were just written, and writes the
 // Application that lists them.
 func (m *helmMethod) describe(ctx context.Context, p plan, got acted, written map[manifest.ID]metav1.Object) acted {
 	if got = m.watch(ctx, p, got, apply.Watched{Written: written, Anew: got.inventory}); got.err != nil {
 		return got
 	}
-	return m.name(ctx, p, got)
+	got, _ = m.name(ctx, p, got)
+	return got
 }
 
 // watch watches the objects of a release, the inventory of got.
@@ -76,20 +90,23 @@ func (m *helmMethod) watch(ctx context.Context, p plan, got acted, watched apply
 	return got
 }
 
-// name writes the Application that lists the objects of a release.
-func (m *helmMethod) name(ctx context.Context, p plan, got acted) acted {
+// name writes the Application that lists the objects of a release. It reports whether all of them, and the
+// Application, are as the process before left them, so that there was nothing to write.
+func (m *helmMethod) name(ctx context.Context, p plan, got acted) (acted, bool) {
 	app, err := application(p, got.inventory)
 	if err != nil {
 		got.err = err
-		return got
+		return got, false
 	}
-	result := m.applier.Apply(ctx, apply.Request{Owner: p.owner, Objects: []manifest.Object{app}, DefaultNamespace: p.resolved.Namespace, Health: true})
+	result := m.applier.Apply(ctx, apply.Request{
+		Owner: p.owner, Objects: []manifest.Object{app}, DefaultNamespace: p.resolved.Namespace, Health: true, Digest: p.applied,
+	})
 	got.inventory = append(got.inventory, app.ID())
 	got.problems, got.waiting, got.warnings = advised(result.Problems), result.Waiting, append(got.warnings, result.Warnings...)
 	if result.Err != nil {
 		got.err = reconcile.Failed(v1alpha1.InstallFailedReason, "write the Application: %w", result.Err)
 	}
-	return got
+	return got, result.Unchanged
 }
 
 // advised makes problems with the Application say what to do about a conflict: it has no manifest to
@@ -111,7 +128,8 @@ func (m *helmMethod) correct(ctx context.Context, p plan, drifted []manifest.ID)
 		if got = m.watch(ctx, p, got, apply.Watched{}); got.err != nil {
 			return got
 		}
-		return m.name(ctx, p, got)
+		got, _ = m.name(ctx, p, got)
+		return got
 	}
 	return m.compare(ctx, p, got, dirty)
 }
@@ -147,7 +165,8 @@ func (m *helmMethod) compare(ctx context.Context, p plan, got acted, dirty []man
 	}
 	switch release.ReasonOf(err) {
 	case "":
-		return m.name(ctx, p, got)
+		got, _ = m.name(ctx, p, got)
+		return got
 	case release.ReasonAltered: // what it describes is there
 		return acted{record: recordUnusable, inventory: p.inventory, warnings: got.warnings}
 	case release.ReasonNotDeployed:

@@ -283,7 +283,8 @@ func (m *helmMethod) attend(ctx context.Context, p plan) acted {
 	if got = m.watch(ctx, p, got, apply.Watched{}); got.err != nil {
 		return got
 	}
-	return m.name(ctx, p, got)
+	got, _ = m.name(ctx, p, got)
+	return got
 }
 
 // goBack rolls the release back to a revision. If that cannot be, what was put back stays all the same.

@@ -62,10 +62,7 @@ func (d *driver) installOnce(ctx context.Context, m method, p plan, f *files) ac
 		}
 	}()
 	got := d.actingAs(ctx, p, func(err error) acted { return acted{failure: err} }, func(p plan) acted {
-		if err := d.ensureNamespace(ctx, p); err != nil {
-			return acted{failure: err}
-		}
-		return m.install(ctx, p, f)
+		return d.installIn(ctx, m, p, f)
 	})
 	if settles = got.complete(); !settles {
 		d.noteLast(ctx, p, got) // it may have been told to end after it had noted the release
@@ -76,6 +73,26 @@ func (d *driver) installOnce(ctx context.Context, m method, p plan, f *files) ac
 		d.settle(ctx, p, got)
 	}
 	return got
+}
+
+// installIn installs in a namespace that is there, and marked as it is to be. If nothing has changed since
+// the process before, there is one.
+func (d *driver) installIn(ctx context.Context, m method, p plan, f *files) acted {
+	marked := isMarked(p.namespace)
+	if !marked {
+		if got, unchanged := m.resume(ctx, p, f); unchanged {
+			return got
+		}
+	}
+	if err := d.ensureNamespace(ctx, p); err != nil {
+		return acted{failure: err}
+	}
+	if marked {
+		if got, unchanged := m.resume(ctx, p, f); unchanged {
+			return got
+		}
+	}
+	return m.install(ctx, p, f)
 }
 
 // settleTime is how long an install waits for what it has installed. It is short enough for nobody to

@@ -51,6 +51,9 @@ func (m kustomizeMethod) build(ctx context.Context, p plan, at git.Revision) (*f
 	return got, nil
 }
 
+// resume leaves it to install: Apply finds out by itself.
+func (m kustomizeMethod) resume(context.Context, plan, *files) (acted, bool) { return acted{}, false }
+
 func (m kustomizeMethod) install(ctx context.Context, p plan, f *files) acted {
 	got, _ := m.apply(ctx, p, f)
 	return got
@@ -74,6 +77,7 @@ func (m kustomizeMethod) apply(ctx context.Context, p plan, f *files) (acted, []
 		Intent:           m.declare(p),
 		As:               writers(p),
 		Held:             p.held,
+		Digest:           p.applied,
 	}
 	if p.doing != nil {
 		request.Progress = &p.doing.applied

@@ -17,6 +17,9 @@ import (
 type method interface {
 	// fetch brings the files of the source to the hub's side, ready to be installed.
 	fetch(ctx context.Context, p plan) (*files, error)
+	// resume takes up what the process before has left, before anything else is done after a start, and
+	// reports whether nothing has changed since. If not, install follows.
+	resume(ctx context.Context, p plan, f *files) (acted, bool)
 	// install brings the cluster to the planned state. A second call changes nothing.
 	install(ctx context.Context, p plan, f *files) acted
 	// correct corrects the objects that others have changed; if there are none, it checks all.
@@ -52,6 +55,9 @@ type plan struct {
 	// deployed is that of the session, and inventory what it listed when the job began.
 	deployed  *deployed
 	inventory []manifest.ID
+	// applied is what the status says that the process before left, for the first action after a start;
+	// empty for any other.
+	applied string
 	// unwanted is closed when the outcome is not wanted any more.
 	unwanted <-chan struct{}
 	// attempt is what the history says that the job is for.
@@ -97,7 +103,7 @@ func (p plan) of(app v1alpha1.ResolvedApplication, i installed) plan {
 }
 
 func (d *driver) plan(s *scope) plan {
-	return plan{
+	p := plan{
 		owner:      s.owner,
 		inst:       s.inst.DeepCopy(),
 		definition: s.definition,
@@ -112,4 +118,8 @@ func (d *driver) plan(s *scope) plan {
 		lookup:     s.lookup(),
 		deployed:   &s.session.deployed,
 	}
+	if !s.session.acted && !s.session.holding.held() {
+		p.applied = s.inst.Status.AppliedDigest
+	}
+	return p
 }

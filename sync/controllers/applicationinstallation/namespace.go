@@ -16,13 +16,18 @@ import (
 
 var namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
 
+// isMarked reports whether a target namespace is to have labels or annotations, which others may have removed.
+func isMarked(wanted v1alpha1.TargetNamespace) bool {
+	return len(wanted.Labels)+len(wanted.Annotations) > 0
+}
+
 // ensureNamespace creates the target namespace if the installation asks for that, and sets its
 // labels and annotations. Each installation is its own field manager, so that two that
 // share a namespace do not remove each other's labels. The namespace is never deleted: others may
 // use it by now.
 func (d *driver) ensureNamespace(ctx context.Context, p plan) error {
 	wanted := p.namespace
-	marked := len(wanted.Labels)+len(wanted.Annotations) > 0
+	marked := isMarked(wanted)
 	if wanted.Name == p.inst.Namespace && !wanted.Create && !marked {
 		return nil // the installation is in it
 	}

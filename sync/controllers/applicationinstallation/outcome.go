@@ -147,10 +147,22 @@ func (d *driver) take(s *scope, a *action, result acted) {
 			return
 		}
 	}
+	if a.kind == install || s.inst.Status.AppliedDigest == "" { // no correction is worth a write of the status
+		s.inst.Status.AppliedDigest = d.appliedBy(s, result)
+	}
 	s.awaitHealthAfter(result)
 	x.correction.ended(a.requested, result.wrong(), d.kernel.Backoff)
 	x.result = result
 	s.countFailures()
+}
+
+// appliedBy identifies what is in the cluster after an action; empty if that is not, or not known to be, all
+// that there is to be.
+func (d *driver) appliedBy(s *scope, result acted) string {
+	if !result.complete() || s.session.failure != nil || len(result.drifted) > 0 || s.session.holding.held() {
+		return ""
+	}
+	return d.applier.Digest(s.owner)
 }
 
 // countFailures tells how often in a row what is wrong has failed.

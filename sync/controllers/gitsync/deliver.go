@@ -82,6 +82,7 @@ func (r *Reconciler) handOver(s *scope, t *target, ignored *ignore.Rules) {
 		Ignored:          ignored,
 		Survey:           true,
 		Held:             s.held(t),
+		Digest:           t.applied,
 	}
 	applier, counts, want := t.delivery.Applier(), t.delivery.Progress(), s.want()
 	request.Progress = counts

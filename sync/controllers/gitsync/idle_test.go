@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/env"
@@ -42,6 +43,35 @@ func TestGitSync_costsNothingWhenNothingChanged(t *testing.T) {
 	require.Len(t, got, 1, "one status write, and nothing else: %+v", got)
 	assert.Equal(t, "gitsyncs", got[0].Resource)
 	assert.Equal(t, "status", got[0].Subresource)
+}
+
+// C28: a restart applies nothing that nobody has changed meanwhile, and puts right what somebody has.
+func TestGitSync_restartAppliesWhatWasChanged(t *testing.T) {
+	mirrors := t.TempDir()
+	w := newRestartedWorld(t, mirrors)
+	w.commit(map[string]string{"a.yaml": configMap("a", "x"), "b.yaml": configMap("b", "x")})
+	gs := hub.AwaitReady(w.World, w.sync(nil))
+	require.NotEmpty(t, gs.Status.AppliedDigest)
+	mark, err := w.Cluster.AuditMark(t.Context())
+	require.NoError(t, err)
+	w.restart(mirrors)
+	hub.Reconcile(w.World, gs)
+	var writes []env.Request
+	for _, r := range w.requestsOf(mark) {
+		assert.NotEqual(t, "configmaps", r.Resource, r.URI)
+		if env.Writes(r) {
+			writes = append(writes, r)
+		}
+	}
+	require.Len(t, writes, 1, "that the request was handled")
+	assert.Equal(t, "status", writes[0].Subresource)
+
+	w.process.Stop()
+	hub.Change(w.World, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: "a"}}, func(c *corev1.ConfigMap) { c.Data["key"] = "theirs" })
+	w.restart(mirrors)
+	hub.Reconcile(w.World, gs)
+	found := &corev1.ConfigMap{}
+	require.True(t, w.Eventually(func() bool { return w.Exists(found, "a") && found.Data["key"] == "x" }))
 }
 
 func TestGitSync_oneChangeIsOneRequest(t *testing.T) {
@@ -120,7 +150,7 @@ func TestGitSync_tellsOfAFight(t *testing.T) {
 		strike()
 	}
 	hub.Await(w.World, gs, "the fight is not told", func(gs *v1alpha1.GitSync) bool {
-		return strings.Contains(conditions.GetMessage(gs, v1alpha1.ReadyCondition), "; ConfigMap "+w.Namespace+"/a: somebody else keeps changing")
+		return strings.Contains(conditions.GetMessage(gs, v1alpha1.ReadyCondition), "; ConfigMap "+w.Namespace+"/a: another field manager keeps changing")
 	})
 	require.True(t, conditions.IsReady(gs))
 	strike()

@@ -87,6 +87,9 @@ type target struct {
 	leaving bool
 	// revision is the last one that was delivered without a problem.
 	revision string
+	// applied identifies what the last delivery left in the cluster, as the status keeps it; empty if that is
+	// not known.
+	applied string
 	// delivered is the digest that the last delivery has brought to the cluster without a problem; empty
 	// if there was one. While this process has delivered nothing, restored is the generation for which
 	// the status said so of revision; zero if it did not.

@@ -103,7 +103,7 @@ func TestGitSync_keepsWhatIsDeliveredWithoutWhatIsWanted(t *testing.T) {
 			hub.AwaitReason(w.World, gs, c.want)
 			w.comesBack("a", "x")
 			assert.Equal(t, c.want, w.reasonNow(gs))
-			assert.NotContains(t, conditions.GetMessage(gs, v1alpha1.ReadyCondition), "not put right")
+			assert.NotContains(t, conditions.GetMessage(gs, v1alpha1.ReadyCondition), "drift correction is paused")
 		})
 	}
 }
@@ -157,7 +157,7 @@ func TestGitSync_fetchesWhatTheMirrorHasLost(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.server.Hang())
 	w.deleteConfigMap("a")
-	assert.Contains(t, hub.AwaitReason(w.World, gs, v1alpha1.ProgressingReason), "not put right")
+	assert.Contains(t, hub.AwaitReason(w.World, gs, v1alpha1.ProgressingReason), "drift correction is paused")
 	require.NoError(t, w.server.Open())
 	w.AwaitThere(&corev1.ConfigMap{}, "a")
 	hub.AwaitReady(w.World, gs)
@@ -174,7 +174,7 @@ func TestGitSync_fetchesWhatTheMirrorHasLostAfterACheck(t *testing.T) {
 	require.NoError(t, w.server.Hang())
 	hub.Change(w.World, gs, func(gs *v1alpha1.GitSync) { gs.Annotations = map[string]string{v1alpha1.ReconcileAtAnnotation: "now"} })
 	w.deleteConfigMap("a")
-	assert.Contains(t, hub.AwaitReason(w.World, gs, v1alpha1.ProgressingReason), "not put right")
+	assert.Contains(t, hub.AwaitReason(w.World, gs, v1alpha1.ProgressingReason), "drift correction is paused")
 	require.NoError(t, w.server.Open())
 	w.AwaitThere(&corev1.ConfigMap{}, "a")
 	hub.AwaitReady(w.World, gs)
@@ -214,7 +214,7 @@ func TestGitSync_startsWhileItsServerHangs(t *testing.T) {
 	third := hub.Start(t, c, setup)
 	t.Cleanup(third.Stop)
 	hub.Await(w.World, gs, "nothing tells that nobody puts it right", func(gs *v1alpha1.GitSync) bool {
-		return strings.Contains(conditions.GetMessage(gs, v1alpha1.ReadyCondition), "not put right")
+		return strings.Contains(conditions.GetMessage(gs, v1alpha1.ReadyCondition), "drift correction is paused")
 	})
 	assert.Equal(t, v1alpha1.ProgressingReason, conditions.GetReason(gs, v1alpha1.ReadyCondition))
 	require.NoError(t, w.server.Open())
@@ -226,7 +226,7 @@ func TestGitSync_startsWhileItsServerHangs(t *testing.T) {
 // runs, and has its mirrors in that directory.
 func newRestartedWorld(t *testing.T, mirrors string) *world {
 	t.Helper()
-	c := env.Start(t, env.Options{Name: "restarted", CRDs: []string{crds}})
+	c := env.Start(t, env.Options{Name: "restarted", Audit: true, CRDs: []string{crds}})
 	w := makeWorld(t, c, hub.Start(t, c, withStore(t, mirrors)))
 	t.Cleanup(func() { w.process.Stop() })
 	return w

@@ -20,6 +20,10 @@ import (
 func (s *scope) report() (reconcile.Outcome, error) {
 	problems := s.problems()
 	s.gs.Status.Clusters = s.clusterStatuses()
+	s.gs.Status.AppliedDigest = ""
+	if own := s.session.targets[""]; own != nil {
+		s.gs.Status.AppliedDigest = own.applied
+	}
 	s.reportHeld()
 	if s.session.source.known() { // otherwise nothing newer is known than what the status says
 		s.gs.Status.ProblemCount = int32(len(problems))
@@ -93,7 +97,7 @@ func (s *scope) neglected() string {
 	if len(s.known()) == 0 || !s.lacksObjects() {
 		return ""
 	}
-	return "; as long as this lasts, what was delivered is not put right"
+	return "; drift correction is paused until then"
 }
 
 // reasonOf returns the reason for the problems of a cluster: ApplyFailed if any is about an object
@@ -202,7 +206,7 @@ func (s *scope) clusterStatuses() []v1alpha1.GitSyncClusterStatus {
 		return nil
 	}
 	for _, t := range targets {
-		c := v1alpha1.GitSyncClusterStatus{Name: t.name, Revision: t.revision, Leaving: t.leaving}
+		c := v1alpha1.GitSyncClusterStatus{Name: t.name, Revision: t.revision, AppliedDigest: t.applied, Leaving: t.leaving}
 		switch {
 		case t.paused():
 			c.Ready, c.Reason, c.Message = s.isCurrent(t), v1alpha1.SuspendedReason, t.state.Lost.Error()

@@ -25,13 +25,16 @@ func (r *Reconciler) restore(ctx context.Context, s *scope) error {
 	s.session.inventory = delivered
 	for _, c := range s.gs.Status.Clusters {
 		t := r.newTarget(s, c.Name, c.Revision)
+		t.applied = c.AppliedDigest
 		if c.Ready {
 			t.restored = s.gs.Status.ObservedGeneration
 		}
 		s.session.targets[c.Name] = t
 	}
 	if len(s.gs.Status.Clusters) == 0 && len(delivered) > 0 {
-		s.session.targets[""] = r.newTarget(s, "", s.gs.Status.Revision)
+		own := r.newTarget(s, "", s.gs.Status.Revision)
+		own.applied = s.gs.Status.AppliedDigest
+		s.session.targets[""] = own
 	}
 	s.session.restored = true
 	return nil
@@ -105,6 +108,9 @@ func (r *Reconciler) engage(s *scope, t *target, kc *v1alpha1.KubernetesCluster)
 		return
 	}
 	s.tellRecreated(t, t.state.Result.Changes)
+	if t.applied == "" || t.delivered != t.state.Digest { // no correction is worth a write of the status
+		t.applied = t.delivery.Applier().Digest(s.apply)
+	}
 	if t.delivered = ""; !t.state.Clean() {
 		return
 	}
