@@ -297,6 +297,10 @@ const (
 	// ReleaseConflictReason: a release or Application of that name belongs to another owner.
 	ReleaseConflictReason = "ReleaseConflict"
 
+	// RestoredClaimsUnusedReason: an installation that was restored would not use the PersistentVolumeClaims
+	// that were restored for it. Nothing was installed.
+	RestoredClaimsUnusedReason = "RestoredClaimsUnused"
+
 	// CRDReplacementRefusedReason: with crds CreateReplace, the chart would replace a
 	// CustomResourceDefinition that others brought, or remove versions or fields of one.
 	CRDReplacementRefusedReason = "CRDReplacementRefused"
