@@ -195,13 +195,6 @@ type RestorePhase string
 
 // Reasons of StatefulApplication.
 const (
-	// ApplicationMissingReason: the Application that the spec names does not exist.
-	ApplicationMissingReason = "ApplicationMissing"
-
-	// ClassNotFoundReason: the class that the spec names does not exist, or none, or more than one, is
-	// the default.
-	ClassNotFoundReason = "ClassNotFound"
-
 	// InvalidClassReason: the class has parameters, and Waybill knows none.
 	InvalidClassReason = "InvalidClass"
 
