@@ -122,7 +122,7 @@ func TestSnapshot_isCold(t *testing.T) {
 	assert.NotEqual(t, before.UID, w.awaitRunning("db-0").UID)
 }
 
-// C21, S71: the definitions are where the class says.
+// S4, C21, S71: the definitions are where the class says.
 func TestSnapshot_storesDefinitionsOnDisk(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
