@@ -6,7 +6,6 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -57,7 +56,7 @@ func (a *applicationRollbacks) review(ctx context.Context, obj, old *v1alpha1.Ap
 	if err := a.access.check(ctx, obj, applicationRollbackResource, []need{needsRestore(*source.SnapshotRef, obj.Namespace)}); err != nil {
 		return nil, err
 	}
-	kinds, refused, err := a.data.ready(ctx, source, obj.Namespace)
+	in, refused, err := a.data.ready(ctx, source, obj.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +67,7 @@ func (a *applicationRollbacks) review(ctx context.Context, obj, old *v1alpha1.Ap
 	if err != nil {
 		return nil, err
 	}
-	wanted := needsRollback(obj.Namespace, kinds)
+	wanted := needsRollback(obj.Namespace, in)
 	wanted = append(wanted, needsQuiesce(obj.Namespace, class)...)
 	wanted = append(wanted, needs("a snapshot of the state before is taken first", authorizationv1.ResourceAttributes{
 		Verb: "create", Group: v1alpha1.Group, Resource: applicationSnapshotResource, Namespace: obj.Namespace,
@@ -83,7 +82,7 @@ func (a *applicationRollbacks) needsDecision(ctx context.Context, obj, old *v1al
 	if obj.Spec.Decision != v1alpha1.RollbackUndone || old.Spec.Decision == v1alpha1.RollbackUndone {
 		return needsClaims(obj.Namespace), nil
 	}
-	var kinds []schema.GroupResource
+	var all *snapshotContents
 	safety := v1alpha1.SnapshotReference{Name: old.Status.SafetySnapshot}
 	for _, ref := range []*v1alpha1.SnapshotReference{&safety, obj.Spec.Source.SnapshotRef} {
 		if ref == nil || ref.Name == "" {
@@ -96,19 +95,19 @@ func (a *applicationRollbacks) needsDecision(ctx context.Context, obj, old *v1al
 		if snapshot == nil {
 			continue
 		}
-		more, _, err := a.data.kinds(ctx, snapshot)
+		more, err := a.data.contents(ctx, snapshot)
 		if err != nil {
 			return nil, err
 		}
-		kinds = append(kinds, more...)
+		all = all.with(more)
 	}
-	return needsRollback(obj.Namespace, kinds), nil
+	return needsRollback(obj.Namespace, all), nil
 }
 
 // needsRollback returns the rights to replace objects of some kinds, and the volumes of claims, while
 // the workloads are scaled to zero.
-func needsRollback(namespace string, kinds []schema.GroupResource) []need {
-	wanted := needsObjects(namespace, kinds, "the rollback replaces it", "create", "update", "delete")
+func needsRollback(namespace string, in *snapshotContents) []need {
+	wanted := needsObjects(namespace, in, "the rollback replaces it", "create", "update", "delete")
 	wanted = append(wanted, needsClaims(namespace)...)
 	return distinct(append(wanted, needsScale(namespace, "the rollback scales workloads to zero")...))
 }

@@ -3,6 +3,7 @@ package webhooks
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -60,9 +61,32 @@ func snapshotKey(ref v1alpha1.SnapshotReference, namespace string) client.Object
 	return client.ObjectKey{Namespace: namespace, Name: ref.Name}
 }
 
-// ready returns the kinds of the objects that a snapshot holds, and an error that says what to wait
+// snapshotContents is what a snapshot holds, as far as rights depend on it.
+type snapshotContents struct {
+	// kinds of the objects; empty if nobody has noted them.
+	kinds []schema.GroupResource
+	// definition that is installed if it holds an ApplicationInstallation; empty for any.
+	definition string
+}
+
+// with returns what two snapshots hold together; either may be nil.
+func (s *snapshotContents) with(other *snapshotContents) *snapshotContents {
+	switch {
+	case s == nil:
+		return other
+	case other == nil:
+		return s
+	}
+	both := &snapshotContents{kinds: slices.Concat(s.kinds, other.kinds)}
+	if s.definition == other.definition {
+		both.definition = s.definition
+	}
+	return both
+}
+
+// ready returns what a snapshot holds, and an error that says what to wait
 // for if it cannot be restored: until it is ready, nobody knows which rights that takes.
-func (d *data) ready(ctx context.Context, source *v1alpha1.DataSource, namespace string) ([]schema.GroupResource, *field.Error, error) {
+func (d *data) ready(ctx context.Context, source *v1alpha1.DataSource, namespace string) (*snapshotContents, *field.Error, error) {
 	path, ref := field.NewPath("spec", "source", "snapshotRef"), *source.SnapshotRef
 	snapshot, err := d.snapshot(ctx, ref, namespace)
 	if err != nil {
@@ -81,31 +105,30 @@ func (d *data) ready(ctx context.Context, source *v1alpha1.DataSource, namespace
 	case snapshot.Status.Phase != v1alpha1.SnapshotReady:
 		return nil, field.Invalid(path, name, "the ApplicationSnapshot is not ready: wait until its condition Ready is True, and try again"), nil
 	}
-	kinds, found, err := d.kinds(ctx, snapshot)
-	if err == nil && !found {
+	in, err := d.contents(ctx, snapshot)
+	if err == nil && in == nil {
 		return nil, field.Invalid(path, name, fmt.Sprintf("the ApplicationSnapshot is not bound to its content %q: name another one",
 			snapshot.Status.BoundSnapshotContentName)), nil
 	}
-	return kinds, nil, err
+	return in, nil, err
 }
 
-// kinds returns the kinds of the objects that a snapshot holds: none if nobody has noted them. It
-// returns false if the snapshot is not bound both ways.
-func (d *data) kinds(ctx context.Context, snapshot *v1alpha1.ApplicationSnapshot) ([]schema.GroupResource, bool, error) {
+// contents returns what a snapshot holds; nil if it is not bound both ways.
+func (d *data) contents(ctx context.Context, snapshot *v1alpha1.ApplicationSnapshot) (*snapshotContents, error) {
 	content := &v1alpha1.ApplicationSnapshotContent{}
 	found, err := d.find(ctx, client.ObjectKey{Name: snapshot.Status.BoundSnapshotContentName}, content)
 	if err != nil || !found {
-		return nil, false, err
+		return nil, err
 	}
 	ref := content.Spec.SnapshotRef
 	if ref == nil || ref.Namespace != snapshot.Namespace || ref.Name != snapshot.Name || ref.UID != string(snapshot.UID) {
-		return nil, false, nil
+		return nil, nil //nolint:nilnil // as said above
 	}
-	var kinds []schema.GroupResource
+	in := &snapshotContents{definition: content.Status.Definition}
 	for _, kind := range content.Status.Kinds {
-		kinds = append(kinds, schema.ParseGroupResource(kind))
+		in.kinds = append(in.kinds, schema.ParseGroupResource(kind))
 	}
-	return kinds, true, nil
+	return in, nil
 }
 
 // pin fills in which snapshot a source names, so that it is the one that the rights of its writer were

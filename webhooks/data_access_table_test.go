@@ -61,6 +61,11 @@ func dataDeputies(t *testing.T, admin client.Client) map[string]deputy {
 		"StatefulApplication, installation": {"it installs", restored("applicationinstallations." + v1alpha1.Group),
 			concat(restore, shown, on(v1alpha1.Group, "applicationinstallations", "list"), on(v1alpha1.Group, "applicationdefinitions", "install"),
 				on("", "secrets", "get"), on("", "configmaps", "get"), exec, scale), nil},
+		"StatefulApplication, installation of a definition": {"it installs that one", func(ns string) client.Object {
+			definedSnapshot(t, admin, ns)
+			return newRestore(ns, "")
+		}, concat(restore, shown, on(v1alpha1.Group, "applicationinstallations", "list"),
+			[]permission{in(v1alpha1.Group, "applicationdefinitions", "install", "web")}, on("", "secrets", "get"), on("", "configmaps", "get"), exec, scale), nil},
 		"ApplicationRollback": {"it replaces objects and volumes", func(ns string) client.Object {
 			readySnapshot(t, admin, ns, "services")
 			return newRollback(ns, plain.Name)

@@ -93,6 +93,19 @@ func readySnapshot(t *testing.T, admin client.Client, namespace string, kinds ..
 	return makeReady(t, admin, newSnapshot(namespace, "mongo"), kinds...)
 }
 
+// definedSnapshot is a snapshot that holds an installation of the definition `web`.
+func definedSnapshot(t *testing.T, admin client.Client, namespace string) {
+	t.Helper()
+	s := readySnapshot(t, admin, namespace, "applicationinstallations."+v1alpha1.Group)
+	if s.UID == "" {
+		return // it is there
+	}
+	content := &v1alpha1.ApplicationSnapshotContent{}
+	require.NoError(t, admin.Get(t.Context(), client.ObjectKey{Name: "snapcontent-" + string(s.UID)}, content))
+	content.Status.Definition = "web"
+	require.NoError(t, admin.Status().Update(t.Context(), content))
+}
+
 func makeReady(t *testing.T, admin client.Client, s *v1alpha1.ApplicationSnapshot, kinds ...string) *v1alpha1.ApplicationSnapshot {
 	t.Helper()
 	err := admin.Create(t.Context(), s)

@@ -29,7 +29,7 @@ const (
 	someDigest   = `digest: "sha256:0123456789012345678901234567890123456789012345678901234567890123"`
 )
 
-// C15, C17, S8-S16, S19-S24, S27, S28, S30, S32, S36-S43, S54-S59, S65, S68, S72, S75, S77: what the
+// C15, C17, S6, S8-S16, S19-S24, S27, S28, S30, S32, S36-S43, S54-S59, S65, S68, S72, S75, S77: what the
 // schema of each kind refuses, and what the message says.
 func TestData_theSchemaRefuses(t *testing.T) {
 	admin, ns := bare(t)

@@ -47,7 +47,12 @@ func needsRestore(ref v1alpha1.SnapshotReference, namespace string) need {
 
 // needsObjects returns the rights to do with objects of some kinds what verbs say. The Application
 // that comes with them shows, marks and, unless it observes, deletes objects of those kinds.
-func needsObjects(namespace string, kinds []schema.GroupResource, because string, verbs ...string) []need {
+func needsObjects(namespace string, in *snapshotContents, because string, verbs ...string) []need {
+	var kinds []schema.GroupResource
+	var definition string
+	if in != nil {
+		kinds, definition = in.kinds, in.definition
+	}
 	if len(kinds) == 0 || len(kinds) > maxKinds {
 		return []need{needs("which kinds the snapshot holds is not known", everything(namespace))}
 	}
@@ -64,14 +69,14 @@ func needsObjects(namespace string, kinds []schema.GroupResource, because string
 				Verb: verb, Group: kind.Group, Resource: kind.Resource, Namespace: namespace,
 			}))
 		}
-		wanted = append(wanted, needsBeside(namespace, kind)...)
+		wanted = append(wanted, needsBeside(namespace, kind, definition)...)
 	}
 	return distinct(wanted)
 }
 
 // needsBeside returns the rights that writing an object of a kind takes beside those on the kind: the
 // API server and our own admission ask for them when somebody writes it, and would see us here.
-func needsBeside(namespace string, kind schema.GroupResource) []need {
+func needsBeside(namespace string, kind schema.GroupResource, definition string) []need {
 	right := func(verb, group, resource, because string) need {
 		return needs(because, authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace})
 	}
@@ -92,7 +97,7 @@ func needsBeside(namespace string, kind schema.GroupResource) []need {
 			// Creating Pods, which the Application takes, is enough to act as any ServiceAccount.
 			const because = "the snapshot holds an ApplicationInstallation"
 			return append([]need{
-				right(verbInstall, v1alpha1.Group, applicationDefinitionResource, because),
+				needs(because, installs(namespace, definition)),
 				right("get", "", "secrets", because+", which may take values from it"), right("get", "", "configmaps", because+", which may take values from it"),
 				right("get", v1alpha1.Group, applicationInstallationResource, because+", which may depend on others"),
 				right("create", v1alpha1.Group, applicationSnapshotResource, because+", which may have snapshots taken before its upgrades"),

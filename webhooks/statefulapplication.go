@@ -58,14 +58,14 @@ func (s *statefulApplications) review(ctx context.Context, obj, old *v1alpha1.St
 	if err := s.access.check(ctx, obj, statefulApplicationResource, []need{needsRestore(*source.SnapshotRef, obj.Namespace)}); err != nil {
 		return nil, err
 	}
-	kinds, refused, err := s.data.ready(ctx, source, obj.Namespace)
+	in, refused, err := s.data.ready(ctx, source, obj.Namespace)
 	if err != nil {
 		return nil, err
 	}
 	if refused != nil {
 		return nil, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(v1alpha1.StatefulApplicationKind).GroupKind(), obj.Name, field.ErrorList{refused})
 	}
-	return warnings, s.access.check(ctx, obj, statefulApplicationResource, needsObjects(obj.Namespace, kinds, "the snapshot holds it", "create"))
+	return warnings, s.access.check(ctx, obj, statefulApplicationResource, needsObjects(obj.Namespace, in, "the snapshot holds it", "create"))
 }
 
 // reviewClass warns if nobody will restore the application.

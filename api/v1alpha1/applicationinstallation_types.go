@@ -184,7 +184,8 @@ type ResolvedApplication struct {
 // ReleaseHold says that an ApplicationRollback holds an installation: nothing is installed or corrected
 // until something else is wanted, or the hold ends.
 type ReleaseHold struct {
-	// Rollback is the name of the ApplicationRollback, in the namespace of the installation.
+	// Rollback is the name of the ApplicationRollback, in the namespace of the installation; `snapshot:` and
+	// the name of an ApplicationSnapshot while that has scaled the application to zero.
 	// +required
 	Rollback string `json:"rollback"`
 

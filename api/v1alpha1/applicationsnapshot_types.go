@@ -318,6 +318,12 @@ type ApplicationSnapshotStatus struct {
 	// +listType=atomic
 	Scaled []ScaledWorkload `json:"scaled,omitempty"`
 
+	// Held lists these workloads, and the ApplicationInstallation of the application, until they have their
+	// replicas back: GitSyncs, installations and KubernetesApplications leave them alone.
+	// +optional
+	// +listType=atomic
+	Held []ObjectReference `json:"held,omitempty"`
+
 	// Volumes of the snapshot, by claim.
 	// +optional
 	// +listType=atomic

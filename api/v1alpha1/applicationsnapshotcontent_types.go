@@ -137,6 +137,12 @@ type ApplicationSnapshotContentStatus struct {
 	// +listType=set
 	Kinds []string `json:"kinds,omitempty"`
 
+	// Definition is the name of the ApplicationDefinition whose ApplicationInstallation the content holds.
+	// Who restores it must be allowed to install it. Empty: if the content holds an installation, or values
+	// that may be those of any, who restores it must be allowed to install any.
+	// +optional
+	Definition string `json:"definition,omitempty"`
+
 	// ApplicationName is the name of the StatefulApplication that the snapshot was taken of.
 	// +optional
 	ApplicationName string `json:"applicationName,omitempty"`

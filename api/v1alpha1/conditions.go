@@ -52,7 +52,8 @@ const (
 	// HeldCondition of a GitSync, ApplicationInstallation, KubernetesApplication or
 	// KubernetesApplicationResource is present and True while it leaves objects as an
 	// ApplicationRollback has put them, although git or its spec wants something else. Its reason is
-	// RolledBack, or NotRolledBack if a Helm release could not be rolled back.
+	// RolledBack, or NotRolledBack if a Helm release could not be rolled back; ScaledToZero while an
+	// ApplicationSnapshot has scaled them to zero.
 	HeldCondition = "Held"
 
 	// InitialInstallationsCreatedCondition of a KubernetesCluster reports whether the installations that
@@ -117,6 +118,9 @@ const (
 	// RolledBackReason: objects are as an ApplicationRollback has put them, and stay so until what is
 	// wanted of them changes, or the hold ends. Held is True.
 	RolledBackReason = "RolledBack"
+
+	// ScaledToZeroReason: objects are left as an ApplicationSnapshot has scaled them, until its volumes are cut.
+	ScaledToZeroReason = "ScaledToZero"
 
 	// NotRolledBackReason: the objects are left as an ApplicationRollback has put them, but the Helm
 	// release could not be rolled back; the message says why. Held is True.
@@ -296,6 +300,10 @@ const (
 
 	// ReleaseConflictReason: a release or Application of that name belongs to another owner.
 	ReleaseConflictReason = "ReleaseConflict"
+
+	// RestoredClaimsUnusedReason: an installation that was restored would not use the PersistentVolumeClaims
+	// that were restored for it. Nothing was installed.
+	RestoredClaimsUnusedReason = "RestoredClaimsUnused"
 
 	// CRDReplacementRefusedReason: with crds CreateReplace, the chart would replace a
 	// CustomResourceDefinition that others brought, or remove versions or fields of one.

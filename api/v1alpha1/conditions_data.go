@@ -15,8 +15,9 @@ const (
 
 // Reasons of ApplicationSnapshot and ApplicationSnapshotContent.
 const (
-	// SnapshotClassNotFoundReason: the ApplicationSnapshotClass does not exist.
-	SnapshotClassNotFoundReason = "SnapshotClassNotFound"
+	// ClassNotFoundReason: the class that the spec names does not exist, or none, or more than one, is
+	// the default.
+	ClassNotFoundReason = "ClassNotFound"
 
 	// ApplicationNotFoundReason: the StatefulApplication, or its Application, does not exist.
 	ApplicationNotFoundReason = "ApplicationNotFound"

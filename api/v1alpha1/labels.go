@@ -129,6 +129,11 @@ const (
 	// RestoredByAnnotation is the UID of the StatefulApplication that created an object from a snapshot.
 	RestoredByAnnotation = "apps.waybill.dev/restored-by"
 
+	// RestoredClaimsAnnotation on an ApplicationInstallation that was restored lists the
+	// PersistentVolumeClaims, separated by commas, that were restored for it. It is not installed for the
+	// first time unless the objects that it renders use all of them.
+	RestoredClaimsAnnotation = "apps.waybill.dev/restored-claims"
+
 	// SnapshotUIDLabel is on the VolumeSnapshots and VolumeGroupSnapshots of a snapshot, and on the Secrets
 	// that hold its definitions. Its value is the UID of the ApplicationSnapshot.
 	SnapshotUIDLabel = "apps.waybill.dev/snapshot-uid"

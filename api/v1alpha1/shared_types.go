@@ -103,7 +103,8 @@ type Hold struct {
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
 
-	// Rollback is the name of the ApplicationRollback, in the namespace of the object.
+	// Rollback is the name of the ApplicationRollback, in the namespace of the object; `snapshot:` and the
+	// name of an ApplicationSnapshot while that has scaled the application to zero.
 	// +required
 	Rollback string `json:"rollback"`
 

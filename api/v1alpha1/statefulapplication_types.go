@@ -9,7 +9,7 @@ import (
 const StatefulApplicationKind = "StatefulApplication"
 
 // SubstitutionType says which values a rule applies to.
-// +kubebuilder:validation:Enum=Name;Label;Annotation;EnvVar
+// +kubebuilder:validation:Enum=Name;Label;Annotation;EnvVar;Value
 type SubstitutionType string
 
 const (
@@ -24,6 +24,10 @@ const (
 
 	// SubstitutionEnvVar applies to the values of environment variables.
 	SubstitutionEnvVar SubstitutionType = "EnvVar"
+
+	// SubstitutionValue applies to the values of the ApplicationInstallation that the application is
+	// restored as.
+	SubstitutionValue SubstitutionType = "Value"
 )
 
 // SubstitutionMatch says how the old value is found.
@@ -45,11 +49,12 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.key) || self.type != 'Name'",message="key has no meaning for type Name"
 // +kubebuilder:validation:XValidation:rule="self.type != 'Name' || self.newValue.size() > 0",message="newValue must not be empty for type Name"
 type ValueSubstitutionRule struct {
-	// Type of the values: Name, Label, Annotation or EnvVar.
+	// Type of the values: Name, Label, Annotation, EnvVar or Value.
 	// +required
 	Type SubstitutionType `json:"type"`
 
-	// Key of the label, of the annotation or name of the environment variable. Default: any.
+	// Key of the label, of the annotation or name of the environment variable; for type Value, the path
+	// in values, such as `ingress.hostname`, without indexes of lists. Default: any.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317
@@ -146,9 +151,10 @@ type StatefulApplicationSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	ApplicationName string `json:"applicationName,omitempty"`
 
-	// Source that the application is restored from, once. Immutable once the restore has begun. Objects
-	// of an ApplicationInstallation are restored as plain objects, without marks of Helm: no
-	// installation, and no GitSync, delivers the copy.
+	// Source that the application is restored from, once. Immutable once the restore has begun. An
+	// application that an ApplicationInstallation of its namespace manages is restored as an
+	// ApplicationInstallation of the same version and values, which no GitSync delivers; all others as
+	// plain objects.
 	// +optional
 	Source *DataSource `json:"source,omitempty"`
 
@@ -189,13 +195,6 @@ type RestorePhase string
 
 // Reasons of StatefulApplication.
 const (
-	// ApplicationMissingReason: the Application that the spec names does not exist.
-	ApplicationMissingReason = "ApplicationMissing"
-
-	// ClassNotFoundReason: the class that the spec names does not exist, or none, or more than one, is
-	// the default.
-	ClassNotFoundReason = "ClassNotFound"
-
 	// InvalidClassReason: the class has parameters, and Waybill knows none.
 	InvalidClassReason = "InvalidClass"
 

@@ -941,6 +941,11 @@ func (in *ApplicationSnapshotStatus) DeepCopyInto(out *ApplicationSnapshotStatus
 		*out = make([]ScaledWorkload, len(*in))
 		copy(*out, *in)
 	}
+	if in.Held != nil {
+		in, out := &in.Held, &out.Held
+		*out = make([]ObjectReference, len(*in))
+		copy(*out, *in)
+	}
 	if in.Volumes != nil {
 		in, out := &in.Volumes, &out.Volumes
 		*out = make([]SnapshotVolume, len(*in))

@@ -36,8 +36,8 @@ type Options struct {
 	// of watches, and must always give the same answer for an owner. Nil means that no status is
 	// kept.
 	Status func(Owner) bool
-	// Rollbacks is the same API server under the identity that reads ApplicationRollbacks. Default: that
-	// of the target.
+	// Rollbacks is the same API server under the identity that reads ApplicationRollbacks and
+	// ApplicationSnapshots. Default: that of the target.
 	Rollbacks Target
 	// NotifyStatus is called with an owner for which Status returns true when the status of an
 	// object with its mark changes, even of one that could not be applied as it is wanted now.
@@ -60,6 +60,7 @@ type Applier struct {
 
 	definitions *watch.Definitions[*holder]
 	namespaces  *namespaces
+	holdings    *holdings
 
 	mu      sync.Mutex
 	holders map[Owner]*holder
@@ -83,6 +84,7 @@ func New(ctx context.Context, target Target, options Options) *Applier {
 	}
 	a.definitions = watch.NewDefinitions(ctx, target, a.tell)
 	a.namespaces = newNamespaces(a)
+	a.holdings = newHoldings(a)
 	health.OnChange(ctx, a.lookAnew)
 	return a
 }

@@ -23,9 +23,9 @@ const ReasonHoldUnknown = "HoldUnknown"
 // holdDisabled is the value of annotation hold that keeps an object from being held.
 const holdDisabled = "disabled"
 
-// heldBack reports whether an item is left as it is because an ApplicationRollback holds the object, or
+// heldBack reports whether an item is left as it is because an ApplicationRollback, or a snapshot, holds the object, or
 // because that is not known. What was wanted when the hold was met is remembered in it.hold: once
-// something else is wanted, the object is applied again, unless the rollback is still at work on it.
+// something else is wanted, the object is applied again, unless the holder is still at work on it.
 func (r *run) heldBack(ctx context.Context, it *item) bool {
 	if it.annotation(v1alpha1.HoldAnnotation) == holdDisabled {
 		return false
@@ -35,7 +35,7 @@ func (r *run) heldBack(ctx context.Context, it *item) bool {
 	if it.sight.live == nil && known && prior.Holds() {
 		by = types.NamespacedName{Namespace: prior.Namespace, Name: prior.Rollback} // which may have deleted it, to create it again
 	}
-	rollback, entry, err := r.rollbacks.Holding(ctx, by, referenceTo(it.id))
+	holder, entry, err := r.holders.Holding(ctx, by, referenceTo(it.id))
 	if err != nil {
 		if known {
 			it.hold = &prior
@@ -46,19 +46,18 @@ func (r *run) heldBack(ctx context.Context, it *item) bool {
 	if entry == nil {
 		return false
 	}
-	if !known || prior.RollbackUID != rollback.UID {
+	if !known || prior.RollbackUID != holder.UID {
 		prior = v1alpha1.Hold{
-			ObjectReference: entry.ObjectReference, Rollback: rollback.Name, RollbackUID: rollback.UID,
-			Since: metav1.Now().Rfc3339Copy(), Wanted: wantedOf(it.id, it.wantedBefore(), rollback.UID),
+			ObjectReference: entry.ObjectReference, Rollback: holder.Name, RollbackUID: holder.UID,
+			Since: metav1.Now().Rfc3339Copy(), Wanted: wantedOf(it.id, it.wantedBefore(), holder.UID),
 		}
 	}
 	it.hold = &prior
-	underWay := hold.UnderWay(rollback)
-	if !underWay && prior.Holds() && prior.Wanted != wantedOf(it.id, it.desired, rollback.UID) {
+	if !holder.AtWork && prior.Holds() && prior.Wanted != wantedOf(it.id, it.desired, holder.UID) {
 		prior.Wanted = ""
 	}
-	if underWay || prior.Holds() {
-		r.missWatch() // of the rollback, which may end without a change of the object
+	if holder.AtWork || prior.Holds() {
+		r.watchHolder(by, holder)
 		return true
 	}
 	return false
@@ -70,9 +69,9 @@ func (r *run) holdUnknown(it *item, by types.NamespacedName, err error) {
 		r.fail(failure)
 		return
 	}
-	message := fmt.Sprintf("left as it is: its annotation %s names ApplicationRollback %s, which could not be read: %s", v1alpha1.HeldByAnnotation, by, rootCause(err))
+	message := fmt.Sprintf("left as it is: its annotation %s names %s, which could not be read: %s", v1alpha1.HeldByAnnotation, hold.Describe(by), rootCause(err))
 	if apierrors.IsForbidden(err) {
-		message += "; grant get on applicationrollbacks.apps.waybill.dev"
+		message += "; grant get on applicationrollbacks and applicationsnapshots of apps.waybill.dev"
 	}
 	it.refuse(ReasonHoldUnknown, message)
 }
@@ -127,7 +126,7 @@ func heldBy(object metav1.Object) string {
 }
 
 // maxHeldBy is the length of the longest name of an object, with its namespace.
-const maxHeldBy = 63 + 1 + 253
+const maxHeldBy = 63 + 1 + len("snapshot:") + 253
 
 // heldBy returns the rollback that the live object says it is held by.
 func (s sight) heldBy() types.NamespacedName {
@@ -173,13 +172,13 @@ func (r *run) awaitsRollback(ctx context.Context, rm *removal) bool {
 		return false
 	}
 	by := rm.sight.heldBy()
-	rollback, entry, err := r.rollbacks.Holding(ctx, by, referenceTo(rm.id))
-	if err != nil || entry == nil || !hold.UnderWay(rollback) {
+	holder, entry, err := r.holders.Holding(ctx, by, referenceTo(rm.id))
+	if err != nil || entry == nil || !holder.AtWork {
 		return false
 	}
 	r.awaitRemoval(rm)
-	r.missWatch()
-	rm.hold = &v1alpha1.Hold{ObjectReference: entry.ObjectReference, Rollback: rollback.Name, RollbackUID: rollback.UID, Since: metav1.Now().Rfc3339Copy()}
+	r.watchHolder(by, holder)
+	rm.hold = &v1alpha1.Hold{ObjectReference: entry.ObjectReference, Rollback: holder.Name, RollbackUID: holder.UID, Since: metav1.Now().Rfc3339Copy()}
 	return true
 }
 

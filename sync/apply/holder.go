@@ -16,6 +16,9 @@ type holder struct {
 	// applied and watched are what the last Apply and the last Watch left; nil if there was none.
 	applied, watched atomic.Pointer[view]
 
+	// moved: who holds objects has changed since the last Apply began.
+	moved atomic.Bool
+
 	// forgotten: Forget was called; a call that waited for its turn starts over with a new holder.
 	forgotten atomic.Bool
 
@@ -160,4 +163,5 @@ func (a *Applier) drop(h *holder) {
 	}
 	a.definitions.Leave(h, nil)
 	a.namespaces.leave(h, nil)
+	a.holdings.leave(h, nil)
 }

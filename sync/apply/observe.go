@@ -49,7 +49,7 @@ func (a *Applier) Observe(owner Owner) (Observation, bool) {
 	if applied == nil && watched == nil {
 		return Observation{}, false
 	}
-	o := Observation{Settled: true}
+	o := Observation{Settled: !h.moved.Load()}
 	var items []health.Item
 	for _, v := range []*view{applied, watched} {
 		if v == nil {

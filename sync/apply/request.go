@@ -93,9 +93,9 @@ type Result struct {
 	// minutes to find out.
 	Unannounced bool
 	// Held names the objects that an ApplicationRollback holds. An object that is left as it is, because
-	// nothing else is wanted of it since it was held, counts as applied. Sorted. What ends a hold is mostly
-	// seen as a change of the object, and Notify is called; but the rollback is not watched, so that Unseen
-	// is set.
+	// nothing else is wanted of it since it was held, counts as applied. Sorted. What ends a hold is
+	// seen as a change of the object or of the rollback, and Notify is called; where rollbacks may not be
+	// watched, Unseen is set.
 	Held []v1alpha1.Hold
 	// Unchanged: all objects, also those of the last Watch, are as Request.Digest says.
 	Unchanged bool

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/apply/inventory"
@@ -29,9 +30,9 @@ type run struct {
 	// unkept has what is pruned although it carries the prune annotation.
 	unkept map[manifest.ID]bool
 
-	// held has the holds of the request, and rollbacks finds out what they are worth.
-	held      map[manifest.ID]v1alpha1.Hold
-	rollbacks *hold.Rollbacks
+	// held has the holds of the request, and holders finds out what they are worth.
+	held    map[manifest.ID]v1alpha1.Hold
+	holders *hold.Holders
 
 	// items are the requested objects, in their order. Set by prepare.
 	items []*item
@@ -62,8 +63,9 @@ type run struct {
 	// unchanged is Result.Unchanged. Set by takeOver.
 	unchanged bool
 	// groups and spaces are what the run waits for: definitions by their group and
-	// namespaces by their name.
+	// namespaces by their name. heldBy are those who hold objects.
 	groups, spaces map[string]bool
+	heldBy         map[types.NamespacedName]bool
 }
 
 // kindName is a kind in a group.
@@ -96,12 +98,14 @@ func (a *Applier) newRun(ctx context.Context, request Request) (*run, error) {
 		delivered: make(map[manifest.ID]bool, len(request.Inventory)),
 		unkept:    make(map[manifest.ID]bool, len(request.Unkept)),
 		held:      make(map[manifest.ID]v1alpha1.Hold, len(request.Held)),
-		rollbacks: hold.NewRollbacks(a.rollbacks.Dynamic()),
+		holders:   hold.NewHolders(a.rollbacks.Dynamic()),
 		defined:   make(map[kindName]*item),
 		needed:    make(scopes),
 		groups:    make(map[string]bool),
 		spaces:    make(map[string]bool),
+		heldBy:    make(map[types.NamespacedName]bool),
 	}
+	h.moved.Store(false)
 	for _, id := range request.Inventory {
 		r.delivered[id.Key()] = true
 	}
@@ -257,6 +261,7 @@ func (r *run) tidy() {
 	r.applier.keepOnly(r.holder, r.needed.with(r.holder.watched.Load().scopes()))
 	r.applier.definitions.Leave(r.holder, r.groups)
 	r.applier.namespaces.leave(r.holder, r.spaces)
+	r.applier.holdings.leave(r.holder, r.heldBy)
 }
 
 // forget drops the record of an object.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
+	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/excerpt"
@@ -21,10 +22,20 @@ const Most = 500
 // Mark sets the condition Held of what delivers objects, or removes it if none of them is held.
 func Mark(obj conditions.Setter, holds []v1alpha1.Hold) {
 	if message := Message(holds); message != "" {
-		conditions.MarkTrue(obj, v1alpha1.HeldCondition, v1alpha1.RolledBackReason, "%s", message)
+		conditions.MarkTrue(obj, v1alpha1.HeldCondition, reason(holds), "%s", message)
 		return
 	}
 	conditions.Delete(obj, v1alpha1.HeldCondition)
+}
+
+// reason is RolledBack unless only snapshots hold anything.
+func reason(holds []v1alpha1.Hold) string {
+	for _, h := range holds {
+		if _, snapshot := snapshotOf(h.Rollback); h.Holds() && !snapshot {
+			return v1alpha1.RolledBackReason
+		}
+	}
+	return v1alpha1.ScaledToZeroReason
 }
 
 // Message says which objects are held, by which rollback, and until when; empty if none is.
@@ -32,6 +43,9 @@ func Message(holds []v1alpha1.Hold) string {
 	said := summary(holds)
 	if said == "" {
 		return ""
+	}
+	if reason(holds) == v1alpha1.ScaledToZeroReason {
+		return said + ": left scaled to zero until the volumes are cut"
 	}
 	return said + ": left as the rollback has put them until something else is wanted, or until the rollback is undone, deleted or has spec.hold: false"
 }
@@ -52,7 +66,7 @@ func summary(holds []v1alpha1.Hold) string {
 		if !h.Holds() {
 			continue
 		}
-		rollback := h.Namespace + "/" + h.Rollback
+		rollback := Describe(types.NamespacedName{Namespace: h.Namespace, Name: h.Rollback})
 		if h.Cluster != "" {
 			rollback += " in cluster " + h.Cluster
 		}
@@ -62,7 +76,7 @@ func summary(holds []v1alpha1.Hold) string {
 	for _, rollback := range slices.Sorted(maps.Keys(by)) {
 		objects := by[rollback]
 		slices.Sort(objects)
-		texts = append(texts, fmt.Sprintf("ApplicationRollback %s holds %s", rollback, excerpt.Texts(objects, ", ", shown)))
+		texts = append(texts, fmt.Sprintf("%s holds %s", rollback, excerpt.Texts(objects, ", ", shown)))
 	}
 	return excerpt.Texts(texts, "; ", shown)
 }

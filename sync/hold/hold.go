@@ -1,6 +1,6 @@
-// Package hold is what controllers that deliver objects know of rollbacks: an object that an
+// Package hold is what controllers that deliver objects know of rollbacks and snapshots: an object that an
 // ApplicationRollback holds is left as it is, until what is wanted for it changes or the hold is
-// released.
+// released; what an ApplicationSnapshot has scaled to zero, until it has its replicas back.
 package hold
 
 import (
@@ -13,8 +13,26 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// By returns the ApplicationRollback that an object says it is held by. Whoever may edit the object can
-// write that, so Holds decides.
+// snapshotPrefix is on the names of ApplicationSnapshots among those who hold objects. No name of an object has
+// it.
+const snapshotPrefix = "snapshot:"
+
+// BySnapshot is the name of an ApplicationSnapshot as one who holds objects.
+func BySnapshot(name string) string { return snapshotPrefix + name }
+
+// snapshotOf returns the name of the ApplicationSnapshot that is meant; false if it is an ApplicationRollback.
+func snapshotOf(name string) (string, bool) { return strings.CutPrefix(name, snapshotPrefix) }
+
+// Describe names who holds objects, for people.
+func Describe(by types.NamespacedName) string {
+	if name, ok := snapshotOf(by.Name); ok {
+		return v1alpha1.ApplicationSnapshotKind + " " + by.Namespace + "/" + name
+	}
+	return v1alpha1.ApplicationRollbackKind + " " + by.String()
+}
+
+// By returns the ApplicationRollback, or the ApplicationSnapshot, that an object says it is held by. Whoever
+// may edit the object can write that, so Holding decides.
 func By(obj client.Object) (types.NamespacedName, bool) {
 	by := Parse(obj.GetAnnotations()[v1alpha1.HeldByAnnotation])
 	return by, by.Name != ""

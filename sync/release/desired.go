@@ -53,6 +53,9 @@ type Desired struct {
 	ChartDigest string
 	// Values are merged over those of the chart by Helm's rules. They are not modified.
 	Values map[string]any
+	// Claims are the names of PersistentVolumeClaims that the objects have to use, or the release is not
+	// installed: they hold data that was restored for it. They are not part of the digest.
+	Claims []string
 	// Options say how to get there.
 	Options Options
 	// Unwanted ends the rendering of the chart, when it is closed: until then, no revision was made. nil for

@@ -47,6 +47,9 @@ const (
 	// ReasonCRD: the chart would replace a CRD that others brought, or remove versions or fields of one.
 	// Nothing was written.
 	ReasonCRD Reason = "CRD"
+	// ReasonUnused: the objects of the chart would not use claims that they have to use. Nothing of them was
+	// written. Terminal.
+	ReasonUnused Reason = "Unused"
 	// ReasonInterrupted: the context ended before the action did.
 	ReasonInterrupted Reason = "Interrupted"
 	// ReasonUnavailable: the API server did not do what it was asked to do, and may do so later.
@@ -67,7 +70,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Terminal reports whether trying again with the same input is of no use.
 func (e *Error) Terminal() bool {
-	return e.Reason == ReasonValues || e.Reason == ReasonRender || e.Reason == ReasonInvalidObject
+	return e.Reason == ReasonValues || e.Reason == ReasonRender || e.Reason == ReasonInvalidObject || e.Reason == ReasonUnused
 }
 
 // IsTerminal reports whether err is a terminal Error.

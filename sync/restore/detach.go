@@ -17,6 +17,8 @@ var marks = map[string]bool{
 	v1alpha1.HeldByAnnotation:           true,
 	v1alpha1.RestoredByAnnotation:       true,
 	v1alpha1.ReconcileAtAnnotation:      true,
+	v1alpha1.RestoredClaimsAnnotation:   true,
+	v1alpha1.ProvidedLabel:              true,
 
 	"meta.helm.sh/release-name":             true,
 	"meta.helm.sh/release-namespace":        true,

@@ -18,6 +18,8 @@ import (
 type object struct {
 	*unstructured.Unstructured
 
+	// definition is the object as it is stored in the snapshot. It is not changed.
+	definition *unstructured.Unstructured
 	// was is the object in the snapshot.
 	was manifest.ID
 	// labels are those in the snapshot.
@@ -32,7 +34,7 @@ func newObject(definition *unstructured.Unstructured) *object {
 	clean := Clean(definition)
 	Detach(clean)
 	return &object{
-		Unstructured: clean, was: manifest.Object{Unstructured: definition}.ID(), labels: definition.GetLabels(), name: definition.GetName(),
+		Unstructured: clean, definition: definition, was: manifest.Object{Unstructured: definition}.ID(), labels: definition.GetLabels(), name: definition.GetName(),
 	}
 }
 
@@ -46,9 +48,11 @@ func (o *object) is(kind schema.GroupKind) bool {
 func (o *object) isClaim() bool { return o.is(claimKind) }
 
 var (
-	claimKind       = schema.GroupKind{Kind: "PersistentVolumeClaim"}
-	applicationKind = schema.GroupKind{Group: v1alpha1.Group, Kind: v1alpha1.ApplicationKind}
-	statefulSetKind = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
+	claimKind        = schema.GroupKind{Kind: "PersistentVolumeClaim"}
+	applicationKind  = schema.GroupKind{Group: v1alpha1.Group, Kind: v1alpha1.ApplicationKind}
+	secretKind       = schema.GroupKind{Kind: "Secret"}
+	installationKind = schema.GroupKind{Group: v1alpha1.Group, Kind: v1alpha1.ApplicationInstallationKind}
+	statefulSetKind  = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
 )
 
 // rename applies a rule of type Name to the name of an object.

@@ -121,10 +121,10 @@ func (r references) build(referrers []referrer) (results []built, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return contents(result)
+	return decoded(result)
 }
 
-func contents(result resmap.ResMap) ([]built, error) {
+func decoded(result resmap.ResMap) ([]built, error) {
 	var list []built
 	for _, resource := range result.Resources() {
 		content, err := resource.Map()

@@ -19,6 +19,9 @@ type Options struct {
 	Application string
 	// Rules are applied in their order.
 	Rules []v1alpha1.ValueSubstitutionRule
+	// Install has an application that an ApplicationInstallation manages made as one; otherwise it is made
+	// of plain objects, and sources of values lose the label that protects them.
+	Install bool
 	// StorageClasses are the names of those that the cluster has. StorageClassMapping says which takes
 	// the place of one that it does not have.
 	StorageClasses      []string
@@ -38,8 +41,8 @@ type Plan struct {
 	Claims []Claim
 	// Objects are made then, in this order.
 	Objects []*unstructured.Unstructured
-	// Application is made last.
-	Application *unstructured.Unstructured
+	// Last is made last: the Application, or the ApplicationInstallation that renders everything else.
+	Last *unstructured.Unstructured
 	// Rules says how often each rule applied.
 	Rules []v1alpha1.RuleHits
 }
@@ -50,7 +53,7 @@ func (p *Plan) All() []*unstructured.Unstructured {
 	for _, c := range p.Claims {
 		all = append(all, c.Unstructured)
 	}
-	return append(append(all, p.Objects...), p.Application)
+	return append(append(all, p.Objects...), p.Last)
 }
 
 // ErrNoApplication means that a snapshot holds no Application.
@@ -64,13 +67,20 @@ func Make(definitions []*unstructured.Unstructured, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, application := restorable(definitions)
+	var installed *installation
+	if o.Install {
+		installed = findInstallation(definitions)
+	}
+	objects, application := restorable(definitions, installed)
 	if application == nil {
 		return nil, ErrNoApplication
 	}
+	if installed == nil {
+		unprotect(objects)
+	}
 	for _, r := range rules {
 		for _, obj := range objects {
-			if err := r.apply(obj); err != nil {
+			if err := r.applyTo(obj, installed); err != nil {
 				return nil, err
 			}
 		}
@@ -81,16 +91,16 @@ func Make(definitions []*unstructured.Unstructured, o Options) (*Plan, error) {
 	if err := mapStorageClasses(objects, o); err != nil {
 		return nil, err
 	}
-	if err := o.place(objects, application); err != nil {
+	if err := o.place(objects, application, installed, rules); err != nil {
 		return nil, err
 	}
-	return plan(objects, application, rules), nil
+	return plan(objects, application, installed, rules), nil
 }
 
 // restorable returns the objects that can be created, and which of them is the Application: the first
-// one. What delivers objects is left out: GitSyncs and installations of the same would compete with those
-// that there are.
-func restorable(definitions []*unstructured.Unstructured) (objects []*object, application *object) {
+// one. What delivers objects is left out, apart from the installation that is made again: GitSyncs and
+// installations of the same would compete with those that there are.
+func restorable(definitions []*unstructured.Unstructured, installed *installation) (objects []*object, application *object) {
 	for _, definition := range definitions {
 		o := newObject(definition)
 		if o.is(applicationKind) && application == nil {
@@ -100,10 +110,32 @@ func restorable(definitions []*unstructured.Unstructured) (objects []*object, ap
 			objects = append(objects, o)
 		}
 	}
+	if installed != nil {
+		objects = append(objects, installed.object)
+	}
 	if application != nil {
 		objects = slices.DeleteFunc(objects, func(o *object) bool { return o.was.Namespace != application.was.Namespace })
 	}
 	return objects, application
+}
+
+// unprotect takes off the label by which installations take values from objects: who made them here need
+// not have the right to have anything installed.
+func unprotect(objects []*object) {
+	for _, o := range objects {
+		unstructured.RemoveNestedField(o.Object, "metadata", "labels", v1alpha1.ValuesLabel)
+	}
+}
+
+// applyTo applies a rule to an object. Hits in what an installation renders anew do not count.
+func (r *rule) applyTo(o *object, installed *installation) error {
+	before := r.hits
+	err := r.apply(o)
+	if err != nil || r.hits == before || !installed.renders(o.definition) || installed.keeps(o) {
+		return err
+	}
+	r.hits = before
+	return r.refuse(o, installed)
 }
 
 // apply applies a rule to an object, if it selects it.
@@ -112,6 +144,8 @@ func (r *rule) apply(o *object) error {
 		return nil
 	}
 	switch r.Type {
+	case v1alpha1.SubstitutionValue:
+		return nil // they are applied when all names are known
 	case v1alpha1.SubstitutionName:
 		return r.rename(o)
 	case v1alpha1.SubstitutionLabel:
@@ -149,9 +183,14 @@ func (o Options) release(objects []*object, application *object) error {
 }
 
 // place gives the objects their names and their namespace, and has all references follow.
-func (o Options) place(objects []*object, application *object) error {
+func (o Options) place(objects []*object, application *object, installed *installation, rules []*rule) error {
 	application.name, application.by = o.Application, field("spec.applicationName")
 	nameClaims(objects)
+	if installed != nil {
+		if err := installed.nameAfter(o, application); err != nil {
+			return err
+		}
+	}
 	if err := checkNames(objects); err != nil {
 		return err
 	}
@@ -164,15 +203,26 @@ func (o Options) place(objects []*object, application *object) error {
 		obj.SetName(obj.name)
 		obj.SetNamespace(o.Namespace)
 	}
-	return nil
+	if installed == nil {
+		return nil
+	}
+	installed.expect(objects)
+	return installed.settle(o, refs, rules)
 }
 
 // plan sorts the objects as kustomize and kubectl create them.
-func plan(objects []*object, application *object, rules []*rule) *Plan {
-	p := &Plan{Application: application.Unstructured}
+func plan(objects []*object, application *object, installed *installation, rules []*rule) *Plan {
+	p := &Plan{Last: application.Unstructured}
+	if installed != nil {
+		p.Last = installed.Unstructured
+	}
 	for _, o := range objects {
+		rendered := installed.renders(o.definition)
+		if rendered && installed.keeps(o) {
+			installed.mark(o, p.Last.GetNamespace())
+		}
 		switch {
-		case o == application:
+		case o.Unstructured == p.Last, rendered && !installed.keeps(o):
 		case o.isClaim():
 			p.Claims = append(p.Claims, Claim{o.Unstructured, o.was.Name})
 		default:

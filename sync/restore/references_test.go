@@ -108,7 +108,7 @@ func TestMake_application(t *testing.T) {
 		{Type: v1alpha1.SubstitutionName, OldValue: "shop", NewValue: "else"},
 	}})
 	require.NoError(t, err)
-	assert.Equal(t, "clone", plan.Application.GetName())
+	assert.Equal(t, "clone", plan.Last.GetName())
 	assert.Equal(t, "clone", get(t, plan, "ConfigMap", "a", "metadata", "annotations").(map[string]any)[v1alpha1.ApplicationAnnotation])
 	assert.Equal(t, "other", get(t, plan, "ConfigMap", "b", "metadata", "annotations").(map[string]any)[v1alpha1.ApplicationAnnotation])
 }

@@ -47,3 +47,12 @@ func TestChart_kindsOfOthers(t *testing.T) {
 	require.Len(t, subjects, 1)
 	assert.Equal(t, "waybill-data", subjects[0].(map[string]any)["name"])
 }
+
+// C19: a restore that names no class has one.
+func TestChart_defaultClass(t *testing.T) {
+	objects, err := renderWaybill(t, map[string]any{"roles": map[string]any{"data": true}})
+	require.NoError(t, err)
+	class := find(t, objects, "StatefulApplicationClass", "waybill")
+	assert.Equal(t, "true", class.GetAnnotations()["apps.waybill.dev/is-default-class"])
+	assert.Equal(t, "data.waybill.dev", class.Object["handler"])
+}

@@ -121,10 +121,15 @@ func (r *Reconciler) newDriver(ctx context.Context, c *cluster.Cluster) (*driver
 		waker:      &reconcile.Waker[ctrl.Request]{},
 		told:       reconcile.NewBell[types.NamespacedName](),
 		waits:      newWaits(),
-		snapshots:  snapshots{ctx: ctx},
 
 		inventories: &inventory.Store{},
 	}
+	d.snapshots = &metadataWatch{ctx: ctx, cluster: c, kind: v1alpha1.ApplicationSnapshotKind, changed: func(o client.Object) {
+		for _, name := range d.waits.of(awaited{snapshot: client.ObjectKeyFromObject(o)}) {
+			d.waker.Wake(ctrl.Request{NamespacedName: name})
+		}
+	}}
+	d.holders = newHolders(ctx, d)
 	d.applier = apply.New(ctx, c, apply.Options{Notify: d.notify})
 	d.acts = reconcile.NewJobs[jobKey, acted](ctx, cmp.Or(r.Actions, defaultActions), func(k jobKey) {
 		d.waker.Wake(ctrl.Request{NamespacedName: k.name})

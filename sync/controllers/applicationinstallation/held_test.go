@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/hub"
@@ -86,7 +87,6 @@ func TestInstallation_goesBackWithARollback(t *testing.T) {
 	assert.Len(t, w.history(), 2, "the rollback is at work on the objects still")
 
 	w.Enter(rollback, v1alpha1.RollbackCompleted)
-	hub.Reconcile(w.World, inst)
 	inst = hub.Await(w.World, inst, "the release went back", func(i *v1alpha1.ApplicationInstallation) bool {
 		return i.Status.ReleaseHold != nil && i.Status.ReleaseHold.RolledBack && i.Status.Release.Revision == 3 && conditions.IsReady(i)
 	})
@@ -107,6 +107,56 @@ func TestInstallation_goesBackWithARollback(t *testing.T) {
 	assert.True(t, isReplicas(w, 4), "something else is wanted")
 	assert.False(t, isHeld(inst))
 	assert.False(t, inst.Status.ReleaseHold.Holds())
+}
+
+// C65: what somebody wants in the middle of a rollback is installed when that ends, which is watched.
+func TestInstallation_isUpgradedWhenARollbackHasEnded(t *testing.T) {
+	w := newWorld(t)
+	w.define(nil)
+	inst := w.replicas(2)
+	rollback := w.holdRelease(v1alpha1.RollbackSwapping, 1)
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { hub.MarkHeld(i, "back") })
+	hub.Await(w.World, inst, "it is held", isHeld)
+	w.scale(inst, 4)
+	inst = hub.Reconcile(w.World, inst)
+	assert.True(t, isReplicas(w, 2))
+	w.Enter(rollback, v1alpha1.RollbackCompleted)
+	hub.Await(w.World, inst, "the upgrade", func(i *v1alpha1.ApplicationInstallation) bool {
+		return i.Status.Release.Revision == 2 && conditions.IsReady(i) && isReplicas(w, 4)
+	})
+}
+
+// C22, C63: what a snapshot has scaled to zero is not scaled up before its volumes are cut, and then at once.
+func TestInstallation_leavesWhatASnapshotScalesToZero(t *testing.T) {
+	w := newWorld(t)
+	w.define(nil)
+	inst := w.replicas(2)
+	snapshot := &v1alpha1.ApplicationSnapshot{ObjectMeta: objectMeta("cold"), Spec: v1alpha1.ApplicationSnapshotSpec{
+		SnapshotClassName: "any", Source: v1alpha1.SnapshotSource{Type: v1alpha1.SnapshotSourceApplication, ApplicationName: "web"},
+	}}
+	w.Create(snapshot)
+	hold := func(held ...v1alpha1.ObjectReference) {
+		before := snapshot.DeepCopy()
+		snapshot.Status.Held = held
+		require.NoError(t, w.Client.Status().Patch(t.Context(), snapshot, client.MergeFrom(before)))
+	}
+	hold(v1alpha1.ObjectReference{Group: v1alpha1.Group, Kind: v1alpha1.ApplicationInstallationKind, Namespace: w.Namespace, Name: "web"},
+		v1alpha1.ObjectReference{Group: "apps", Kind: "Deployment", Namespace: w.Namespace, Name: "web"})
+	hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { hub.MarkHeld(i, "snapshot:cold") })
+	hub.Change(w.World, w.deployment("web"), func(d *appsv1.Deployment) {
+		hub.MarkHeld(d, "snapshot:cold")
+		d.Spec.Replicas = ptr.To[int32](0)
+	})
+	inst = hub.Await(w.World, inst, "it is held", isHeld)
+	assert.Equal(t, v1alpha1.ScaledToZeroReason, conditions.GetReason(inst, v1alpha1.HeldCondition))
+	assert.Contains(t, conditions.GetMessage(inst, v1alpha1.HeldCondition), "ApplicationSnapshot "+w.Namespace+"/cold holds the installation")
+	hub.Reconcile(w.World, inst)
+	assert.True(t, isReplicas(w, 0))
+
+	hold()
+	require.True(t, w.Eventually(func() bool { return isReplicas(w, 2) }), "no longer than the snapshot says, whatever the marks say")
+	inst = hub.Await(w.World, inst, "it is not held", func(i *v1alpha1.ApplicationInstallation) bool { return !isHeld(i) && conditions.IsReady(i) })
+	assert.EqualValues(t, 1, inst.Status.Release.Revision, "nothing was upgraded")
 }
 
 // C65: what is wanted is installed again when the hold is released.

@@ -261,6 +261,7 @@ func desired(p plan, f *files) release.Desired {
 		Chart:       f.chart.Chart,
 		ChartDigest: f.chart.Digest,
 		Values:      p.values,
+		Claims:      restoredClaims(p.inst),
 		Options:     releaseOptions(p),
 		Unwanted:    p.unwanted,
 	}
@@ -317,6 +318,8 @@ func releaseError(result release.Result, err error) error {
 		reason = v1alpha1.ReleaseConflictReason
 	case release.ReasonCRD:
 		reason = v1alpha1.CRDReplacementRefusedReason
+	case release.ReasonUnused:
+		reason = v1alpha1.RestoredClaimsUnusedReason
 	}
 	if release.IsTerminal(err) {
 		return reconcile.Stalled(reason, "%w", err)

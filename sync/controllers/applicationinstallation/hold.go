@@ -2,7 +2,6 @@ package applicationinstallation
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -21,8 +21,8 @@ import (
 	"waybill.dev/waybill/sync/release"
 )
 
-// Rollbacks are not watched: not every cluster has them, nor every kubeconfig the right. These are the
-// intervals at which one is read that is at work, and one that has ended and still holds.
+// Where rollbacks may not be watched, these are the intervals at which one is read that is at work, and one
+// that has ended and still holds.
 const (
 	atWorkInterval = 10 * time.Second
 	endedInterval  = time.Minute
@@ -36,6 +36,8 @@ type holding struct {
 	by   types.NamespacedName
 	hold *v1alpha1.ReleaseHold
 	at   time.Time
+	// version is the resource version at which the rollback was read.
+	version string
 	// requested is what the annotation reconcile-at was then.
 	requested string
 	// atWork says that the rollback is under way.
@@ -53,7 +55,7 @@ func (h *holding) held() bool { return h.hold != nil && (h.hold.Holds() || h.atW
 // holdObjects takes over which objects of a kustomization are held.
 func (h *holding) holdObjects(result apply.Result, now time.Time) {
 	h.objects, h.looked, h.at = result.Held, true, time.Time{}
-	if slices.ContainsFunc(result.Held, v1alpha1.Hold.Holds) || result.Unseen && len(result.Held) > 0 {
+	if result.Unseen && len(result.Held) > 0 {
 		h.at = now.Add(endedInterval)
 	}
 }
@@ -89,33 +91,39 @@ func (d *driver) heed(ctx context.Context, s *scope) error {
 	}
 	by, early := d.holder(s)
 	if by.Name == "" || s.inst.Status.Application == nil || s.current().Method != v1alpha1.MethodHelm {
+		d.holders.leave(client.ObjectKeyFromObject(s.inst))
 		d.letGo(s)
 		s.showHold()
 		return nil
 	}
-	if by == h.by && early == h.early && h.requested == s.requestedAt() && !s.isDue(h.at) && !(h.held() && s.wantsElse()) {
+	seen, watched := d.holders.seen(ctx, client.ObjectKeyFromObject(s.inst), by)
+	if by == h.by && early == h.early && h.requested == s.requestedAt() && !s.isDue(h.at) && !(h.held() && s.wantsElse()) && (!watched || seen == h.version) {
 		s.showHold()
 		return nil
 	}
 	h.requested = s.requestedAt()
 	ref := v1alpha1.ObjectReference{Group: v1alpha1.Group, Kind: v1alpha1.ApplicationInstallationKind, Namespace: s.inst.Namespace, Name: s.inst.Name}
-	rollback, entry, err := hold.NewRollbacks(d.cluster.Dynamic()).Holding(ctx, by, ref)
+	holder, entry, err := hold.NewHolders(d.cluster.Dynamic()).Holding(ctx, by, ref)
 	if err != nil {
 		h.at = s.now // it is asked again when this is tried again
 		return holdUnknown(err)
 	}
-	if entry == nil || early && !hold.UnderWay(rollback) {
+	if entry == nil || early && !holder.AtWork {
 		d.letGo(s)
-		h.by, h.early = by, early
+		h.by, h.early, h.version = by, early, seen
 		s.showHold()
 		return nil
 	}
-	h.by, h.early, h.atWork, h.at = by, early, hold.UnderWay(rollback), s.now.Add(endedInterval)
-	if h.atWork {
+	h.by, h.early, h.atWork, h.version, h.at = by, early, holder.AtWork, holder.Version, time.Time{}
+	switch {
+	case watched:
+	case h.atWork:
 		h.at = s.now.Add(atWorkInterval)
+	default:
+		h.at = s.now.Add(endedInterval)
 	}
-	if h.hold == nil || h.hold.RollbackUID != rollback.UID {
-		h.hold = s.newHold(rollback, entry)
+	if h.hold == nil || h.hold.RollbackUID != holder.UID {
+		h.hold = s.newHold(holder, entry)
 		s.showHold()
 		return s.pass.Write(ctx)
 	}
@@ -154,13 +162,13 @@ func (d *driver) holder(s *scope) (by types.NamespacedName, early bool) {
 func holdUnknown(err error) error {
 	reason, advice := v1alpha1.ProgressingWithRetryReason, ""
 	if apierrors.IsForbidden(err) {
-		reason, advice = v1alpha1.ForbiddenReason, "; grant get on applicationrollbacks.apps.waybill.dev"
+		reason, advice = v1alpha1.ForbiddenReason, "; grant get on applicationrollbacks and applicationsnapshots of apps.waybill.dev"
 	}
 	return reconcile.Failed(reason, "left as it is: annotation %s: %w%s", v1alpha1.HeldByAnnotation, err, advice)
 }
 
 // newHold returns the hold of what is installed; if that is not known, of what is wanted.
-func (s *scope) newHold(rollback *v1alpha1.ApplicationRollback, entry *v1alpha1.HeldObject) *v1alpha1.ReleaseHold {
+func (s *scope) newHold(holder *hold.Holder, entry *v1alpha1.HeldObject) *v1alpha1.ReleaseHold {
 	x := s.session
 	if x.installed.moved == "" {
 		x.installed.digest, x.installed.moved = s.digest, s.digest
@@ -174,7 +182,7 @@ func (s *scope) newHold(rollback *v1alpha1.ApplicationRollback, entry *v1alpha1.
 	}
 	x.healthAwaited = time.Time{}
 	return &v1alpha1.ReleaseHold{
-		Rollback: rollback.Name, RollbackUID: rollback.UID, Since: metav1.NewTime(s.now).Rfc3339Copy(), Wanted: wanted, Revision: entry.ReleaseRevision,
+		Rollback: holder.Name, RollbackUID: holder.UID, Since: metav1.NewTime(s.now).Rfc3339Copy(), Wanted: wanted, Revision: entry.ReleaseRevision,
 	}
 }
 
@@ -233,6 +241,8 @@ func (s *scope) showHold() {
 		hold.Mark(s.inst, s.inst.Status.Held)
 	case h.hold.Message != "":
 		conditions.MarkTrue(s.inst, v1alpha1.HeldCondition, v1alpha1.NotRolledBackReason, "%s; its objects are left as the rollback has put them: %s", h.hold.Message, s.heldWords())
+	case s.heldBySnapshot():
+		conditions.MarkTrue(s.inst, v1alpha1.HeldCondition, v1alpha1.ScaledToZeroReason, "%s", s.heldWords())
 	default:
 		conditions.MarkTrue(s.inst, v1alpha1.HeldCondition, v1alpha1.RolledBackReason, "%s", s.heldWords())
 	}
@@ -241,15 +251,27 @@ func (s *scope) showHold() {
 // holdNote says, to be appended to a message, what is held; empty for nothing.
 func (s *scope) holdNote() string {
 	if h := &s.session.holding; h.held() {
-		return fmt.Sprintf("; held by ApplicationRollback %s/%s", s.inst.Namespace, h.hold.Rollback)
+		return "; held by " + s.heldBy()
 	}
 	return hold.Note(s.inst.Status.Held)
 }
 
 // heldWords says what holds the installation, and until when.
 func (s *scope) heldWords() string {
-	return fmt.Sprintf("ApplicationRollback %s/%s holds the installation: nothing is installed or corrected until something else is wanted, "+
-		"or until the rollback is undone, deleted or has spec.hold: false", s.inst.Namespace, s.session.holding.hold.Rollback)
+	if s.heldBySnapshot() {
+		return s.heldBy() + " holds the installation: nothing is installed or corrected while it is scaled to zero"
+	}
+	return s.heldBy() + " holds the installation: nothing is installed or corrected until something else is wanted, " +
+		"or until the rollback is undone, deleted or has spec.hold: false"
+}
+
+// heldBy names who holds the installation.
+func (s *scope) heldBy() string {
+	return hold.Describe(types.NamespacedName{Namespace: s.inst.Namespace, Name: s.session.holding.hold.Rollback})
+}
+
+func (s *scope) heldBySnapshot() bool {
+	return strings.HasPrefix(s.session.holding.hold.Rollback, hold.BySnapshot(""))
 }
 
 // dueHeld returns what is to be done about a release that is held: it is watched and, once the rollback

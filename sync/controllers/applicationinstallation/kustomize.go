@@ -55,6 +55,9 @@ func (m kustomizeMethod) build(ctx context.Context, p plan, at git.Revision) (*f
 func (m kustomizeMethod) resume(context.Context, plan, *files) (acted, bool) { return acted{}, false }
 
 func (m kustomizeMethod) install(ctx context.Context, p plan, f *files) acted {
+	if err := usesRestored(p, f.objects); err != nil {
+		return acted{failure: err}
+	}
 	got, _ := m.apply(ctx, p, f)
 	return got
 }

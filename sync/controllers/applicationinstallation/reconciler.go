@@ -26,7 +26,7 @@ import (
 
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions;kubernetesclusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesclusters/status,verbs=patch
-// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationrollbacks,verbs=get
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationrollbacks;applicationsnapshots,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -90,10 +90,12 @@ type driver struct {
 	met reconcile.Sessions[types.NamespacedName, types.UID]
 	// waits has the installations that wait for others.
 	waits     *waits
-	snapshots snapshots
-	acts      *reconcile.Jobs[jobKey, acted]
-	methods   map[v1alpha1.Method]method
-	watching  *contentWatches
+	snapshots *metadataWatch
+	// holders watches who holds installations.
+	holders  *holders
+	acts     *reconcile.Jobs[jobKey, acted]
+	methods  map[v1alpha1.Method]method
+	watching *contentWatches
 	// begun is what the hub keeps of what was installed in the cluster.
 	begun begun
 	// told counts the changes that others made to what an installation installed.
@@ -114,6 +116,7 @@ func (d *driver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	if err := d.client.Get(ctx, req.NamespacedName, inst); err != nil {
 		if apierrors.IsNotFound(err) {
 			d.forget(req.NamespacedName)
+			d.holders.leave(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}

@@ -122,7 +122,7 @@ func (d *driver) takeSnapshot(ctx context.Context, s *scope, before v1alpha1.Bef
 	}
 	key := types.NamespacedName{Namespace: s.current().Namespace, Name: s.snapshotName()}
 	d.waits.set(s.key(), append(s.awaits(), awaited{snapshot: key})...)
-	known, err := d.snapshots.watch(d)
+	known, err := d.snapshots.watch()
 	if err != nil {
 		return "", err
 	}

@@ -6,46 +6,51 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// snapshots watches the metadata of the ApplicationSnapshots of a cluster, from the first upgrade on that
-// waits for one, until ctx ends, which is the engagement of the cluster.
-type snapshots struct {
-	ctx context.Context
+// metadataWatch watches the metadata of all objects of a kind of ours in a cluster, from the first time on that
+// somebody asks for it, until ctx ends, which is the engagement of the cluster. changed is called for each.
+type metadataWatch struct {
+	ctx     context.Context
+	cluster cached
+	kind    string
+	changed func(client.Object)
 
 	mu      sync.Mutex
 	started cache.Informer
 }
 
+// cached is a cluster, as far as it is watched.
+type cached interface{ Cache() cache.Cache }
+
 // watch reports whether all of them are known. As long as they are not, which may be for the lack of a right to
-// watch them, nobody is woken.
-func (w *snapshots) watch(d *driver) (known bool, err error) {
+// watch them, nobody is told of changes.
+func (w *metadataWatch) watch() (known bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.started != nil {
 		return w.started.HasSynced(), nil
 	}
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationSnapshotKind))
-	informer, err := d.cluster.Cache().GetInformer(w.ctx, object, cache.BlockUntilSynced(false))
+	informer, err := w.cluster.Cache().GetInformer(w.ctx, w.object(), cache.BlockUntilSynced(false))
 	if err != nil {
-		return false, fmt.Errorf("watch ApplicationSnapshots: %w", err)
+		return false, fmt.Errorf("watch %ss: %w", w.kind, err)
 	}
-	registration, err := informer.AddEventHandler(handle(always, func(o client.Object) {
-		for _, name := range d.waits.of(awaited{snapshot: client.ObjectKeyFromObject(o)}) {
-			d.waker.Wake(ctrl.Request{NamespacedName: name})
-		}
-	}))
+	registration, err := informer.AddEventHandler(handle(always, w.changed))
 	if err != nil {
-		return false, fmt.Errorf("watch ApplicationSnapshots: %w", err)
+		return false, fmt.Errorf("watch %ss: %w", w.kind, err)
 	}
 	// Removing the handler fails only if the informer has ended.
 	context.AfterFunc(w.ctx, func() { _ = informer.RemoveEventHandler(registration) })
 	w.started = informer
 	return informer.HasSynced(), nil
+}
+
+func (w *metadataWatch) object() *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(w.kind))
+	return object
 }

@@ -13,11 +13,13 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 )
 
-// awaited is what an installation waits for: another one, any of a definition, or an ApplicationSnapshot.
+// awaited is what an installation waits for: another one, any of a definition, an ApplicationSnapshot, or who
+// holds it.
 type awaited struct {
 	installation types.NamespacedName
 	definition   string
 	snapshot     types.NamespacedName
+	holder       types.NamespacedName
 }
 
 // waits has the installations that wait for others, by what they wait for. Each pass that finds

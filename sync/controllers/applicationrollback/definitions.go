@@ -83,6 +83,10 @@ func (s *scope) definitions(ctx context.Context, content *v1alpha1.ApplicationSn
 			return nil, kernel.Stalled(v1alpha1.RollbackErrorReason, "ApplicationSnapshotContent %q has %s %q of namespace %q, which is another one: restore it instead",
 				content.Name, o.GetKind(), o.GetName(), o.GetNamespace())
 		}
+		if o.GetLabels()[v1alpha1.ValuesLabel] == v1alpha1.ValuesProtected && !restore.MayInstall(content) {
+			return nil, kernel.Stalled(v1alpha1.RollbackErrorReason, "ApplicationSnapshotContent %q has %s %q, from which installations take values, and does not say so in status.kinds: take another snapshot",
+				content.Name, o.GetKind(), o.GetName())
+		}
 		found.Objects = append(found.Objects, contents.Object{Unstructured: o})
 		if err := d.add(o, all); err != nil {
 			return nil, err

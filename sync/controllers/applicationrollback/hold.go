@@ -8,12 +8,8 @@ import (
 	"maps"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"waybill.dev/waybill/api/v1alpha1"
+	holds "waybill.dev/waybill/sync/hold"
 	"waybill.dev/waybill/sync/rollback"
 	"waybill.dev/waybill/sync/scale"
 	"waybill.dev/waybill/sync/snapshot/contents"
@@ -30,7 +26,7 @@ func hold(ctx context.Context, s *scope) (v1alpha1.RollbackPhase, error) {
 		}
 	}
 	for _, held := range s.obj.Status.Held {
-		if err := s.annotate(ctx, held.ObjectReference, s.heldBy()); err != nil {
+		if err := s.marks().Put(ctx, held.ObjectReference); err != nil {
 			return v1alpha1.RollbackHolding, err
 		}
 	}
@@ -139,42 +135,15 @@ func (s *scope) beside(claim string) string {
 	return claim[:min(len(claim), most)] + "-restore-" + hex.EncodeToString(digest[:])[:10]
 }
 
-// annotate marks an object as held or, with an empty value, removes the mark. Objects that do not exist
-// are left out.
-func (s *scope) annotate(ctx context.Context, ref v1alpha1.ObjectReference, value string) error {
-	o, err := s.object(ref)
-	if meta.IsNoMatchError(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	err = s.Live.Get(ctx, client.ObjectKeyFromObject(o), o)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("get %s %q: %w", ref.Kind, ref.Name, err)
-	}
-	is := o.GetAnnotations()[v1alpha1.HeldByAnnotation]
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.HeldByAnnotation, value)
-	if value == "" {
-		patch = fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, v1alpha1.HeldByAnnotation)
-	}
-	if is == value || value == "" && is != s.heldBy() {
-		return nil
-	}
-	err = s.Live.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(rollback.FieldManager))
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("mark %s %q: %w", ref.Kind, ref.Name, err)
-	}
-	return nil
+// marks are those of what the rollback holds.
+func (s *scope) marks() holds.Marks {
+	return holds.Marks{Client: s.Live, Manager: rollback.FieldManager, Value: s.heldBy()}
 }
 
 // release removes the marks: those who deliver the objects take them up again.
 func (s *scope) release(ctx context.Context) error {
 	for _, held := range s.obj.Status.Held {
-		if err := s.annotate(ctx, held.ObjectReference, ""); err != nil {
+		if err := s.marks().Drop(ctx, held.ObjectReference); err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	kernel "waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/restore"
 )
 
 // contentName returns the name of the content that the snapshot is bound to, or will be.
@@ -86,16 +87,19 @@ func (s *scope) createContent(ctx context.Context) (*v1alpha1.ApplicationSnapsho
 	if err != nil {
 		return nil, refused(v1alpha1.ContentConflictReason, fmt.Errorf("create ApplicationSnapshotContent %q: %w", content.Name, err))
 	}
-	return content, s.describe(ctx, content, kindsOf(objects, s.r.cluster.RESTMapper()))
+	return content, s.describe(ctx, content, objects)
 }
 
 // describe writes the status of the content: what is known of the snapshot, and of nothing else.
-func (s *scope) describe(ctx context.Context, content *v1alpha1.ApplicationSnapshotContent, kinds []string) error {
+func (s *scope) describe(ctx context.Context, content *v1alpha1.ApplicationSnapshotContent, objects []*unstructured.Unstructured) error {
 	before := content.DeepCopy()
 	content.Status.Consistency = s.obj.Status.Consistency
 	content.Status.CreationTime = s.obj.Status.CreationTime
 	content.Status.ApplicationName = s.obj.Spec.Source.ApplicationName
-	content.Status.Kinds = kinds
+	content.Status.Kinds = kindsOf(objects, s.r.cluster.RESTMapper())
+	if !slices.ContainsFunc(objects, isSource) { // which may become values of other installations
+		content.Status.Definition = restore.Installed(objects)
+	}
 	if err := s.r.Client.Status().Patch(ctx, content, client.MergeFrom(before), client.FieldOwner(v1alpha1.FieldManager)); err != nil {
 		return fmt.Errorf("write status of ApplicationSnapshotContent %q: %w", content.Name, err)
 	}
@@ -124,7 +128,8 @@ func (s *scope) tags() map[string]string {
 }
 
 // kindsOf returns the kinds of objects, and those that an Application among them lists, as RESOURCE.GROUP:
-// a restored Application may own objects of kinds of which the snapshot holds none. Of a kind that is not
+// a restored Application may own objects of kinds of which the snapshot holds none. Sources of values count as
+// installations. Of a kind that is not
 // served any more, it guesses the resource.
 func kindsOf(objects []*unstructured.Unstructured, mapper meta.RESTMapper) []string {
 	found := map[string]bool{}
@@ -137,7 +142,9 @@ func kindsOf(objects []*unstructured.Unstructured, mapper meta.RESTMapper) []str
 	}
 	for _, o := range objects {
 		kind := o.GroupVersionKind().GroupKind()
-		add(kind)
+		if add(kind); isSource(o) {
+			add(schema.GroupKind{Group: v1alpha1.Group, Kind: v1alpha1.ApplicationInstallationKind})
+		}
 		if kind.Group != v1alpha1.Group || kind.Kind != v1alpha1.ApplicationKind {
 			continue
 		}
@@ -150,6 +157,11 @@ func kindsOf(objects []*unstructured.Unstructured, mapper meta.RESTMapper) []str
 		}
 	}
 	return slices.Sorted(maps.Keys(found))
+}
+
+// isSource reports whether installations take values from an object: writing it is as good as installing.
+func isSource(o *unstructured.Unstructured) bool {
+	return o.GetLabels()[v1alpha1.ValuesLabel] == v1alpha1.ValuesProtected
 }
 
 // bindExisting binds the snapshot to a content that waits for one.

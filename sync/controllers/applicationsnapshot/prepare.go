@@ -40,7 +40,7 @@ func (s *scope) prepare(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 	err := s.r.read(ctx, types.NamespacedName{Name: s.obj.Spec.SnapshotClassName}, class)
 	switch {
 	case apierrors.IsNotFound(err):
-		return "", kernel.Stalled(v1alpha1.SnapshotClassNotFoundReason, "ApplicationSnapshotClass %q does not exist", s.obj.Spec.SnapshotClassName)
+		return "", kernel.Stalled(v1alpha1.ClassNotFoundReason, "ApplicationSnapshotClass %q does not exist", s.obj.Spec.SnapshotClassName)
 	case err != nil:
 		return "", fmt.Errorf("get ApplicationSnapshotClass %q: %w", s.obj.Spec.SnapshotClassName, err)
 	}

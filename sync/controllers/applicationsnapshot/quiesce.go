@@ -13,8 +13,10 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/excerpt"
+	"waybill.dev/waybill/sync/hold"
 	kernel "waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/scale"
+	"waybill.dev/waybill/sync/snapshot/contents"
 )
 
 // quiesce brings the application to rest.
@@ -119,8 +121,14 @@ func (s *scope) scaleDown(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		s.obj.Status.Scaled, s.obj.Status.QuiescedFrom = scale.Workloads(found), ptr.To(metav1.NowMicro())
+		s.obj.Status.Held = held(found, s.obj.Status.Scaled)
 		if err := s.pass.Write(ctx); err != nil {
 			return false, err
+		}
+	}
+	for _, ref := range s.obj.Status.Held {
+		if err := s.marks().Put(ctx, ref); err != nil {
+			return false, refused(v1alpha1.NotQuiescedReason, err)
 		}
 	}
 	for _, w := range s.obj.Status.Scaled {
@@ -145,6 +153,26 @@ func (s *scope) scaleDown(ctx context.Context) (bool, error) {
 	s.pause(until)
 	s.message = "waiting for Pods to end: " + excerpt.Names(using, mostNames)
 	return false, s.awaitUnused()
+}
+
+// held returns what is left alone by those who deliver it while workloads are scaled to zero: these and, before
+// them, what installs them, so that it knows first.
+func held(found *contents.Contents, scaled []v1alpha1.ScaledWorkload) []v1alpha1.ObjectReference {
+	var refs []v1alpha1.ObjectReference
+	if inst := found.Installation; inst != nil && len(scaled) > 0 {
+		refs = append(refs, v1alpha1.ObjectReference{
+			Group: v1alpha1.Group, Kind: v1alpha1.ApplicationInstallationKind, Namespace: inst.GetNamespace(), Name: inst.GetName(),
+		})
+	}
+	for _, w := range scaled {
+		refs = append(refs, w.ObjectReference)
+	}
+	return refs
+}
+
+// marks are those of what the snapshot holds. What a rollback holds is left alone already.
+func (s *scope) marks() hold.Marks {
+	return hold.Marks{Client: s.r.cluster, Manager: v1alpha1.FieldManager, Value: s.obj.Namespace + "/" + hold.BySnapshot(s.obj.Name), Yield: true}
 }
 
 // awaitUnused has the snapshot reconciled when no Pod uses its claims any more.

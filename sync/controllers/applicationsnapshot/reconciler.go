@@ -23,6 +23,8 @@ import (
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationsnapshots/finalizers;applicationsnapshotcontents/finalizers,verbs=update
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationsnapshotclasses;statefulapplications;applicationrollbacks;hookactions;applications,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationinstallations;gitsyncs;kubernetesapplications;kubernetesapplicationresources,verbs=get;list
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationinstallations,verbs=patch
+// +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=patch
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=executionhooks,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents,verbs=get;patch

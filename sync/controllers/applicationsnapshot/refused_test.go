@@ -27,7 +27,7 @@ func TestSnapshot_failsBeforeTheFirstHook(t *testing.T) {
 		edit            func(s *v1alpha1.ApplicationSnapshot)
 	}{
 		"no class": {
-			reason: v1alpha1.SnapshotClassNotFoundReason, message: `ApplicationSnapshotClass "none" does not exist`,
+			reason: v1alpha1.ClassNotFoundReason, message: `ApplicationSnapshotClass "none" does not exist`,
 			edit: func(s *v1alpha1.ApplicationSnapshot) { s.Spec.SnapshotClassName = "none" },
 		},
 		"no StatefulApplication": {

@@ -56,6 +56,15 @@ func (s *scope) scaleUp(ctx context.Context) error {
 		w.Released = err == nil
 		failures = errors.Join(failures, err)
 	}
+	if failures != nil {
+		return failures
+	}
+	for _, ref := range s.obj.Status.Held {
+		failures = errors.Join(failures, s.marks().Drop(ctx, ref))
+	}
+	if failures == nil {
+		s.obj.Status.Held = nil
+	}
 	if len(s.obj.Status.Scaled) > 0 && failures == nil {
 		s.completed(v1alpha1.PostHookExecutionCompletedCondition, "%d workloads have their replicas back", len(s.obj.Status.Scaled))
 	}

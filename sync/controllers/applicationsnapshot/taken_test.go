@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/env/csidriver"
 	"waybill.dev/waybill/test/hub"
 )
 
@@ -107,15 +108,21 @@ func TestSnapshot_isCold(t *testing.T) {
 	w.application("data")
 	w.class.PreHooks, w.class.PostHooks, w.class.Quiesce = nil, nil, v1alpha1.QuiesceScaleDown
 	before := w.awaitRunning("db-0")
+	defer w.volumes.Driver.Inject(csidriver.Fault{Method: "CreateSnapshot", Namespace: w.Namespace, Delay: 2e9})()
 	s := w.take()
+	w.awaitPhase(s, v1alpha1.SnapshotCutting)
+	assert.Equal(t, []v1alpha1.ObjectReference{{Group: "apps", Kind: "StatefulSet", Namespace: w.Namespace, Name: "db"}}, s.Status.Held)
+	assert.Equal(t, w.Namespace+"/snapshot:"+s.Name, w.set().Annotations[v1alpha1.HeldByAnnotation], "who delivers it leaves it alone")
 	hub.AwaitReady(w.World, s)
+	assert.Empty(t, s.Status.Held)
+	assert.NotContains(t, w.set().Annotations, v1alpha1.HeldByAnnotation)
 	assert.Equal(t, v1alpha1.ConsistencyCold, s.Status.Consistency)
 	require.Len(t, s.Status.Scaled, 1)
 	assert.Equal(t, int32(1), s.Status.Scaled[0].Replicas)
 	assert.NotEqual(t, before.UID, w.awaitRunning("db-0").UID)
 }
 
-// C21, S71: the definitions are where the class says.
+// S4, C21, S71: the definitions are where the class says.
 func TestSnapshot_storesDefinitionsOnDisk(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

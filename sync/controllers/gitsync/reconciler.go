@@ -24,7 +24,7 @@ import (
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=gitsyncs,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=gitsyncs/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesclusters,verbs=get;list;watch;use
-// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationrollbacks,verbs=get
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationrollbacks;applicationsnapshots,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationdefinitions,verbs=get;list;watch;create;update;patch;delete;install
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups="",namespace=waybill-system,resources=configmaps,verbs=get;create

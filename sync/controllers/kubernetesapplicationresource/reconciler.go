@@ -21,7 +21,7 @@ import (
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesapplicationresources,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesapplicationresources/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=kubernetesapplications;kubernetesclusters,verbs=get;list;watch
-// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationrollbacks,verbs=get
+// +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationrollbacks;applicationsnapshots,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 

@@ -63,6 +63,9 @@ func (w *work) load(ctx context.Context) error {
 	if err := w.listClasses(ctx); err != nil {
 		return err
 	}
+	if err := w.checkDefinition(definitions); err != nil {
+		return w.giveUp(err)
+	}
 	w.plan, err = restore.Make(definitions, w.options())
 	if errors.As(err, &restore.StorageClassError{}) {
 		return kernel.Failed(v1alpha1.StorageClassNotFoundReason, "%w", err)
@@ -145,7 +148,7 @@ func (w *work) listClasses(ctx context.Context) error {
 func (w *work) options() restore.Options {
 	o := restore.Options{
 		Namespace: w.obj.Namespace, Application: w.obj.GetApplicationName(), Rules: w.obj.Spec.ValueSubstitutionRules,
-		StorageClassMapping: w.class.StorageClassMapping,
+		StorageClassMapping: w.class.StorageClassMapping, Install: restore.MayInstall(w.content),
 	}
 	for name := range w.classes {
 		o.StorageClasses = append(o.StorageClasses, name)

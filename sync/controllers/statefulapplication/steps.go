@@ -151,7 +151,7 @@ func (w *work) waitsForPod(claim *object) bool {
 	return class == nil || ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
-// createObjects creates everything else, the Application last, and waits for the volumes.
+// createObjects creates everything else, the Application or what installs it last, and waits for the volumes.
 func (w *work) createObjects(ctx context.Context) (v1alpha1.RestorePhase, kernel.Outcome, error) {
 	var problems []manifest.Problem
 	for _, o := range w.plan.Objects {
@@ -167,7 +167,7 @@ func (w *work) createObjects(ctx context.Context) (v1alpha1.RestorePhase, kernel
 	if err := w.refused(attempted, problems); err != nil {
 		return "", kernel.Outcome{}, err
 	}
-	found, err := w.create(ctx, w.plan.Application)
+	found, err := w.create(ctx, w.plan.Last)
 	if err != nil {
 		return "", kernel.Outcome{}, err
 	}
@@ -183,8 +183,13 @@ func (w *work) createObjects(ctx context.Context) (v1alpha1.RestorePhase, kernel
 // complete ends the restore once all claims have their volumes: until then the snapshot is needed.
 func (w *work) complete(ctx context.Context) (v1alpha1.RestorePhase, kernel.Outcome, error) {
 	waiting, err := w.unbound(ctx, false)
-	if err != nil || len(waiting) > 0 {
-		return v1alpha1.RestoreObjects, volumesMissing(waiting), err
+	if err != nil {
+		return "", kernel.Outcome{}, err
+	}
+	if len(waiting) > 0 {
+		outcome := volumesMissing(waiting)
+		outcome.Message += w.installing(ctx)
+		return v1alpha1.RestoreObjects, outcome, nil
 	}
 	if err := w.removeStatics(ctx, w.obj); err != nil {
 		return "", kernel.Outcome{}, err

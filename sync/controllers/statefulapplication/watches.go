@@ -34,7 +34,8 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager) error
 		Watches(&v1alpha1.Application{}, r.those(ofApplication), builder.WithPredicates(presence())).
 		Watches(&v1alpha1.ApplicationSnapshot{}, r.those(ofSnapshot)).
 		Watches(&v1alpha1.StatefulApplicationClass{}, r.those(ofClass)).
-		WatchesMetadata(&corev1.PersistentVolumeClaim{}, r.those(ofClaim), builder.WithPredicates(restoring)).
+		WatchesMetadata(&corev1.PersistentVolumeClaim{}, r.those(ofRestored), builder.WithPredicates(restoring)).
+		WatchesMetadata(&v1alpha1.ApplicationInstallation{}, r.those(ofRestored), builder.WithPredicates(restoring)).
 		WithOptions(controller.Options{RateLimiter: kernel.NewLimiter(), MaxConcurrentReconciles: workers}).
 		Complete(kernel.Quiet(r))
 }
@@ -83,6 +84,6 @@ func ofClass(_ client.Object, a *v1alpha1.StatefulApplication) bool {
 	return !restored(a) || a.Spec.ApplicationClassName != ""
 }
 
-func ofClaim(o client.Object, a *v1alpha1.StatefulApplication) bool {
+func ofRestored(o client.Object, a *v1alpha1.StatefulApplication) bool {
 	return a.Namespace == o.GetNamespace() && string(a.UID) == o.GetAnnotations()[v1alpha1.RestoredByAnnotation] && !restored(a)
 }

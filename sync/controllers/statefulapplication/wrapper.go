@@ -29,7 +29,7 @@ func (r *Reconciler) judge(ctx context.Context, obj *v1alpha1.StatefulApplicatio
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return kernel.Outcome{}, kernel.Waiting(v1alpha1.ApplicationMissingReason, 0, "Application %q does not exist in namespace %q", name.Name, name.Namespace)
+		return kernel.Outcome{}, kernel.Waiting(v1alpha1.ApplicationNotFoundReason, 0, "Application %q does not exist in namespace %q", name.Name, name.Namespace)
 	case err != nil:
 		return kernel.Outcome{}, fmt.Errorf("get Application %q: %w", name.Name, err)
 	}

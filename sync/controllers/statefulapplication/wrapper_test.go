@@ -19,7 +19,7 @@ func TestWrapper(t *testing.T) {
 	w := newWorld(t)
 	a := &v1alpha1.StatefulApplication{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: v1alpha1.StatefulApplicationSpec{ApplicationName: "shop"}}
 	w.Create(a)
-	assert.Contains(t, hub.AwaitReason(w.World, a, v1alpha1.ApplicationMissingReason), `Application "shop" does not exist in namespace`)
+	assert.Contains(t, hub.AwaitReason(w.World, a, v1alpha1.ApplicationNotFoundReason), `Application "shop" does not exist in namespace`)
 
 	shop := &v1alpha1.Application{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop"},

@@ -38,6 +38,19 @@ func appendObjects(to []manifest.Object, file string, data []byte) ([]manifest.O
 	}
 }
 
+// Objects parses manifests, as Stamp returns them. Lists are split into their items.
+func Objects(manifests []byte) ([]*unstructured.Unstructured, error) {
+	parsed, err := appendObjects(nil, "manifests", manifests)
+	if err != nil {
+		return nil, err
+	}
+	objects := make([]*unstructured.Unstructured, len(parsed))
+	for i, o := range parsed {
+		objects[i] = o.Unstructured
+	}
+	return objects, nil
+}
+
 func parseDocument(document []byte) ([]*unstructured.Unstructured, error) {
 	if err := expansion.Text(document, expansion.Limits{}); err != nil {
 		return nil, err

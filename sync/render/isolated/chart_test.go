@@ -95,7 +95,7 @@ func TestBuilder_valuesKeepTheirTypes(t *testing.T) {
 	assert.Contains(t, rendered.Files["one/templates/one.yaml"], "1e+06 1000000 string")
 }
 
-// What a chart can make grow without end ends its own process, and the message says what to look for.
+// C62: what a chart can make grow without end ends its own process, and the message says what to look for.
 func TestBuilder_endsChartsThatGrowWithoutEnd(t *testing.T) {
 	cases := map[string]struct {
 		reason string
