@@ -112,6 +112,8 @@ func (s *session) create(ctx context.Context, w *writing, inst *v1alpha1.Applica
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("%s exists already: waybill upgrade %s%s changes it", name, inst.Name, s.there(inst))
+	case lacksNamespace(err):
+		return fmt.Errorf("create %s: there is no namespace %s: create it first, or name another one with -n", name, inst.Namespace)
 	case err != nil:
 		return fmt.Errorf("create %s: %w", name, s.target.Explain(err))
 	case w.dryRun:
@@ -119,6 +121,12 @@ func (s *session) create(ctx context.Context, w *writing, inst *v1alpha1.Applica
 	}
 	fmt.Fprintf(s.env.Out, "%s created\n", name)
 	return nil
+}
+
+// lacksNamespace reports whether an object cannot be created because its namespace does not exist.
+func lacksNamespace(err error) bool {
+	var status apierrors.APIStatus
+	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
 // change changes an installation, as it was read, or does what w says instead. It reports whether there
