@@ -200,6 +200,12 @@ func TestCatalog_credentials(t *testing.T) {
 	assert.Equal(t, 0, got.code, got.errOut)
 	assert.Contains(t, got.out, ": added 1.0.1\n")
 
+	create(t, clientOf(t, cluster), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "authorities"}, Data: map[string][]byte{"ca.crt": ca}})
+	open := offering(t, env.Access{TLS: true}, nil, "1.0.0")
+	got = waybill(t, cluster, "catalog", "add", open.URL(), "web", "--ca-secret", "authorities", "--system-namespace", namespace)
+	require.Equal(t, 0, got.code, got.errOut)
+	assert.Equal(t, "authorities", definitionOf(t, got.out).Spec.Versions[0].Template.Source.Helm.CASecretRef.Name)
+
 	got = waybill(t, cluster, "catalog", "bump", "-f", file, "--system-namespace", "none")
 	assert.Equal(t, 2, got.code)
 	assert.Contains(t, got.errOut, "get Secret none/charts", got.errOut)

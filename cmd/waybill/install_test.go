@@ -151,6 +151,9 @@ func TestInstall_refuses(t *testing.T) {
 	list := &v1alpha1.ApplicationInstallationList{}
 	require.NoError(t, s.List(t.Context(), list, client.InNamespace(s.namespace)))
 	assert.Empty(t, list.Items)
+	got := waybill(t, s.Cluster, "install", name, "-n", "no-such-namespace")
+	assert.Equal(t, 2, got.code)
+	assert.Contains(t, got.errOut, "there is no namespace no-such-namespace: create it first, or name another one with -n")
 }
 
 // K67: a trial shows what would change in the cluster, or what to commit, and writes nothing.

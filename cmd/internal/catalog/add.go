@@ -36,6 +36,7 @@ type adding struct {
 	description string
 	url         string
 	secret      string
+	caSecret    string
 	plainHTTP   bool
 	apply       bool
 	format      *output.Format
@@ -69,6 +70,7 @@ values is not written: the hub reads that from the chart, and a chart without on
 	flags.StringVar(&o.description, "description", "", "Description; that of the chart unless given")
 	flags.StringVar(&o.url, "url", "", "Repository or registry to get a local chart from")
 	flags.StringVar(&o.secret, "secret", "", "Secret of the hub's system namespace with the credentials of the repository")
+	flags.StringVar(&o.caSecret, "ca-secret", "", "Secret of the hub's system namespace whose ca.crt has the certificate authorities of the repository")
 	flags.BoolVar(&o.plainHTTP, "plain-http", false, "Access an OCI registry without TLS")
 	flags.BoolVar(&o.apply, "apply", false, "Apply the definition to the hub instead of printing it")
 	o.addFlags(cmd)
@@ -114,6 +116,9 @@ func (o *adding) source(args []string) (source *v1alpha1.HelmSource, local strin
 	source = &v1alpha1.HelmSource{PlainHTTP: o.plainHTTP}
 	if o.secret != "" {
 		source.Credentials = &v1alpha1.SourceCredentials{SecretRef: v1alpha1.LocalReference{Name: o.secret}}
+	}
+	if o.caSecret != "" {
+		source.CASecretRef = &v1alpha1.LocalReference{Name: o.caSecret}
 	}
 	remote := strings.Contains(args[0], "://")
 	switch {

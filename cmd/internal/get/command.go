@@ -54,6 +54,8 @@ func New(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get [KIND[,KIND...] [NAME...] | KIND/NAME...]",
 		Short: "List objects of Waybill's kinds, in one cluster or in all",
+
+		SuggestFor: []string{"list", "ls", "status"}, // as Helm calls it
 		Long: `List objects of Waybill's kinds; without a kind, those of all kinds that you may list.
 
 With --all-clusters, the hub and every user cluster that its KubernetesClusters name are

@@ -93,6 +93,8 @@ func (s *session) create(ctx context.Context, w *writing, inst *v1alpha1.Applica
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("%s exists already: waybill upgrade %s%s changes it", s.NameOf(inst), inst.Name, s.there(inst))
+	case lacksNamespace(err):
+		return fmt.Errorf("create %s: there is no namespace %s: create it first, or name another one with -n", s.NameOf(inst), inst.Namespace)
 	case err != nil:
 		return err
 	case w.dryRun:
@@ -100,6 +102,12 @@ func (s *session) create(ctx context.Context, w *writing, inst *v1alpha1.Applica
 	}
 	fmt.Fprintf(s.env.Out, "%s created\n", s.NameOf(inst))
 	return nil
+}
+
+// lacksNamespace reports whether an object cannot be created because its namespace does not exist.
+func lacksNamespace(err error) bool {
+	var status apierrors.APIStatus
+	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
 // change changes an installation, as it was read, or does what w says instead. It reports whether there
