@@ -9,14 +9,14 @@ import (
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// conflicts has the objects of a cluster that were put right not long ago because somebody else had
-// changed or deleted them.
-type conflicts map[manifest.ID]*reconcile.Fight
+// conflicts has the objects of a cluster that were corrected not long ago because another field manager
+// had changed or deleted them.
+type conflicts map[manifest.ID]*reconcile.DriftConflict
 
-// note counts what a job has put right, and drops the objects that have been left in peace.
+// note counts what a job has corrected, and drops the objects whose conflict is over.
 func (c conflicts) note(changes []apply.Change, now time.Time, backoff func(int) time.Duration) {
-	for id, fight := range c {
-		if !now.Before(fight.Over()) {
+	for id, conflict := range c {
+		if !now.Before(conflict.Over()) {
 			delete(c, id)
 		}
 	}
@@ -26,22 +26,22 @@ func (c conflicts) note(changes []apply.Change, now time.Time, backoff func(int)
 		}
 		id := change.ID.Key()
 		if c[id] == nil {
-			c[id] = &reconcile.Fight{}
+			c[id] = &reconcile.DriftConflict{}
 		}
 		c[id].Corrected(now, backoff)
 	}
 }
 
-// due returns when to put right what has changed: as soon as that is due for one of the objects.
+// due returns when to correct what has changed: as soon as that is due for one of the objects.
 // Zero means at once.
 func (c conflicts) due(drift []manifest.ID) time.Time {
 	var first time.Time
 	for _, id := range drift {
-		fight := c[id.Key()]
-		if fight == nil {
+		conflict := c[id.Key()]
+		if conflict == nil {
 			return time.Time{}
 		}
-		if due := fight.Due(); first.IsZero() || due.Before(first) {
+		if due := conflict.Due(); first.IsZero() || due.Before(first) {
 			first = due
 		}
 	}
@@ -51,12 +51,12 @@ func (c conflicts) due(drift []manifest.ID) time.Time {
 // going returns the names of the objects that are contested, sorted, and when the first of these
 // conflicts is over if nothing is corrected until then.
 func (c conflicts) going(now time.Time) (names []string, over time.Time) {
-	for id, fight := range c {
-		if !fight.Going(now) {
+	for id, conflict := range c {
+		if !conflict.Going(now) {
 			continue
 		}
 		names = append(names, id.String())
-		if end := fight.Over(); over.IsZero() || end.Before(over) {
+		if end := conflict.Over(); over.IsZero() || end.Before(over) {
 			over = end
 		}
 	}

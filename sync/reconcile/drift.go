@@ -20,9 +20,6 @@ type DriftConflict struct {
 	last, due   time.Time
 }
 
-// Fight is a DriftConflict.
-type Fight = DriftConflict
-
 // Corrected counts a correction. The pause before the next is that of the back-off, within limits.
 func (c *DriftConflict) Corrected(now time.Time, backoff func(failures int) time.Duration) {
 	if !now.Before(c.Over()) {
