@@ -117,7 +117,9 @@ const (
 func (t *told) send(text string) bool {
 	_ = t.control.SetWriteDeadline(time.Now().Add(t.pace.take)) // without one, it is only found out later
 	_, err := t.w.Write([]byte(text))
-	return err == nil && t.control.Flush() == nil
+	taken := err == nil && t.control.Flush() == nil
+	_ = t.control.SetWriteDeadline(time.Time{}) // HTTP/2 ends a stream at its deadline, whether or not it is written to
+	return taken
 }
 
 // concerned reports whether something that has changed is for the viewer to see.

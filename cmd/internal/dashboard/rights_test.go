@@ -108,6 +108,12 @@ func TestShared_changesOfOthersAreNotTold(t *testing.T) {
 		object.SetLabels(map[string]string{"changed": "1"})
 		require.NoError(t, c.Patch(t.Context(), object, client.MergeFrom(before)))
 	}
+	by, ok := s.server.door.(*oidcDoor)
+	require.True(t, ok)
+	page := &told{server: s.server, visit: visit{viewer: by.viewers.of(mine, nil)}}
+	assert.False(t, page.concerned(t.Context(), map[touch]bool{{v1alpha1.KubernetesClusterKind, other}: true}))
+	assert.True(t, page.concerned(t.Context(), map[touch]bool{{v1alpha1.KubernetesClusterKind, other}: true, {v1alpha1.KubernetesClusterKind, mine}: true}))
+	assert.True(t, page.concerned(t.Context(), map[touch]bool{{}: true}), "whatever it is")
 	label(foreign)
 	<-to.woken
 	assert.Equal(t, map[touch]bool{{v1alpha1.KubernetesClusterKind, other}: true}, to.take())

@@ -99,18 +99,20 @@ func TestSignIn_refuses(t *testing.T) {
 // A callback that this browser did not ask for signs nobody in: not as somebody else either.
 func TestSignIn_callbackOfSomebodyElse(t *testing.T) {
 	s := openShared(t, account(t, hub(t)))
-	eve := s.browser()
 	var callback *url.URL
-	eve.CheckRedirect = func(r *http.Request, _ []*http.Request) error {
+	stop := func(r *http.Request, _ []*http.Request) error {
 		if r.URL.Path == callbackPath {
 			callback = r.URL
 			return http.ErrUseLastResponse
 		}
 		return nil
 	}
-	eve.page("/")
-	require.NotNil(t, callback)
-	jane := s.browser()
+	jane, eve := s.browser(), s.browser()
+	for _, b := range []*browser{jane, eve} { // both are about to sign in
+		b.CheckRedirect = stop
+		b.page("/")
+		require.NotNil(t, callback)
+	}
 	got := jane.page(callback.RequestURI())
 	assert.Equal(t, http.StatusBadRequest, got.status)
 	assert.Empty(t, jane.cookie())

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"bufio"
 	"fmt"
 	"net"
 	"net/http"
@@ -92,4 +93,24 @@ func TestLive_doesNotLastForEver(t *testing.T) {
 	events, _ := s.signIn("jane").stream(url.Values{"kind": {v1alpha1.GitSyncKind}})
 	for range events {
 	}
+}
+
+// A stream on which nothing happens goes on: a browser that reads what there is has not left.
+func TestShared_quietStream(t *testing.T) {
+	s := openShared(t, account(t, hub(t)))
+	b := s.signIn("jane")
+	s.server.pace.take, s.server.pace.ping = 20*time.Millisecond, 200*time.Millisecond
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, b.address+"/live?kind="+v1alpha1.GitSyncKind, nil)
+	require.NoError(t, err)
+	response, err := b.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, 2, response.ProtoMajor)
+	lines, pings := bufio.NewScanner(response.Body), 0
+	for pings < 3 && lines.Scan() {
+		if lines.Text() == ": still there" {
+			pings++
+		}
+	}
+	assert.Equal(t, 3, pings, "each comes long after what was written before had to be taken: %v", lines.Err())
 }

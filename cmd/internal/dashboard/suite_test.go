@@ -23,6 +23,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/fleet"
+	"waybill.dev/waybill/sync/render/isolated"
 	"waybill.dev/waybill/test/env"
 )
 
@@ -31,7 +32,10 @@ const (
 	often = 20 * time.Millisecond
 )
 
-func TestMain(m *testing.M) { env.Main(m) }
+func TestMain(m *testing.M) {
+	isolated.Main() // pages render in processes of their own
+	env.Main(m)
+}
 
 func hub(t testing.TB) *env.Cluster {
 	t.Helper()

@@ -33,7 +33,11 @@ func shop(t *testing.T, name string) *v1alpha1.ApplicationDefinition {
 	for _, version := range []string{"1.1.0", "1.0.0"} {
 		_, err := repo.Push("../../../examples/charts/web", func(c *chart.Chart) {
 			c.Metadata.Version = version
-			c.Values = map[string]any{"title": "Hello", "replicas": 1, "admin": map[string]any{"password": "of-the-chart"}}
+			for _, f := range c.Raw { // which is what is packed
+				if f.Name == "values.yaml" {
+					f.Data = []byte("title: Hello\nreplicas: 1\nadmin: {password: of-the-chart}\n")
+				}
+			}
 			c.Schema = []byte(`{"type": "object", "properties": {
 				"title": {"type": "string", "description": "Title of the page"}, "replicas": {"type": "integer", "maximum": 20},
 				"admin": {"type": "object", "properties": {"password": {"type": "string", "format": "password"}}}}}`)
