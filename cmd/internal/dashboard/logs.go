@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,11 @@ const (
 )
 
 func logsLink(cluster types.NamespacedName, namespace, pod string) string {
-	return strings.Replace(objectLink(cluster.Namespace, cluster.Name, "pods", namespace, pod), "/objects/", "/logs/", 1)
+	parts := []string{cmp.Or(cluster.Namespace, "-"), cmp.Or(cluster.Name, "-"), namespace, pod}
+	for i, part := range parts {
+		parts[i] = url.PathEscape(part)
+	}
+	return "/logs/" + strings.Join(parts, "/")
 }
 
 // podOf reads the Pod that a request is about, as the viewer.

@@ -87,21 +87,21 @@ func (sub *subject) permissions(ctx context.Context) []permission {
 // views returns what of an object can be seen only with further rights.
 func (sub *subject) views(ctx context.Context) []permission {
 	target := targetOf(sub)
-	read := func(title, about, verb, group, resource, sub, namespace string) (permission, need) {
-		return permission{Title: title, About: about}, need{{Verb: verb, Group: group, Resource: resource, Subresource: sub, Namespace: namespace}}
+	read := func(title, about, verb, resource, part, namespace string) (permission, need) {
+		return permission{Title: title, About: about}, need{{Verb: verb, Resource: resource, Subresource: part, Namespace: namespace}}
 	}
 	var found []permission
 	add := func(p permission, n need) {
 		p.Needs, p.Missing = describeNeeds([]need{n}), sub.missing(ctx, []need{n})
 		found = append(found, p)
 	}
-	add(read("Events", "what happened to it", "list", "", "events", "", sub.object.GetNamespace()))
+	add(read("Events", "what happened to it", "list", "events", "", sub.object.GetNamespace()))
 	if sub.object.GetKind() != v1alpha1.ApplicationInstallationKind {
 		return found
 	}
-	add(read("Pods", "its Pods in the tree", "list", "", "pods", "", target))
-	add(read("Logs", "what its Pods write", "get", "", "pods", "log", target))
-	add(read("Revisions in full", "values and manifests of Helm's records, and values that come from Secrets", "get", "", "secrets", "", target))
+	add(read("Pods", "its Pods in the tree", "list", "pods", "", target))
+	add(read("Logs", "what its Pods write", "get", "pods", "log", target))
+	add(read("Revisions in full", "values and manifests of Helm's records, and values that come from Secrets", "get", "secrets", "", target))
 	return found
 }
 

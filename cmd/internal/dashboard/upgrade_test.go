@@ -294,6 +294,7 @@ func TestPages_markupIsText(t *testing.T) {
 		assert.NotContains(t, got.body, "javascript:", path)
 		assert.NotContains(t, got.body, " style=", "the policy would ignore it: "+path)
 		assert.NotEqual(t, http.StatusInternalServerError, got.status, path)
+		assert.Contains(t, got.body, "<!DOCTYPE html>", path)
 	}
 	review := b.post("/catalog/"+d.Name+"/install", url.Values{"step": {"review"}, "version": {"1.1.0"}, "namespace": {ns}, "name": {"shop"}, "values": {"title: '" + strings.ReplaceAll(evil, "'", "") + "'\n"}})
 	require.Equal(t, http.StatusOK, review.status, review.body)
@@ -315,6 +316,7 @@ func TestLogs_asTheUser(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "web"}, {Name: "side", Image: "web"}}}}
 	runs(t, create(t, api), pod)
 	page := logsLink(types.NamespacedName{}, ns, "web")
+	assert.Equal(t, "/logs/-/-/"+ns+"/web", page)
 	got := open(t, api.RESTConfig(), ns).get(page)
 	assert.Equal(t, http.StatusOK, got.status)
 	for _, text := range []string{"<option selected>main</option>", "<option>side</option>", "It is not known:"} { // no node runs it
