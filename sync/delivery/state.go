@@ -28,8 +28,8 @@ const (
 	Waiting
 	// Delivered: the cluster has what was wanted, and is watched.
 	Delivered
-	// Contested: as Delivered, but somebody else keeps changing or deleting objects. They are put right
-	// after ever longer pauses.
+	// Contested: as Delivered, but another field manager keeps changing or deleting objects. Corrections
+	// back off.
 	Contested
 )
 
@@ -53,7 +53,7 @@ type State struct {
 	Slow bool
 	// Overdue: a job waits for its turn for long.
 	Overdue bool
-	// Contested names the objects that somebody else keeps changing or deleting, sorted.
+	// Contested names the objects that another field manager keeps changing or deleting, sorted.
 	Contested []string
 }
 
