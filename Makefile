@@ -7,7 +7,7 @@ CONTROLLER_GEN := go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.21.0
 GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 GREMLINS := go run github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
-MUTATED := api/expansion api/validation sync/apply/inventory sync/excerpt sync/manifest sync/placement sync/source/address sync/source/chart sync/values webhooks/certificate
+MUTATED := api/expansion api/validation sync/deliver/inventory sync/excerpt sync/render/manifest sync/controllers/kubernetesapplication/placement sync/source/address sync/source/chart sync/render/values webhooks/certificate
 
 # The race detector is the one thing that needs a C compiler.
 export CGO_ENABLED := $(if $(RACE),1,0)
@@ -46,12 +46,12 @@ screenshots: controlplane ## Take pictures of each page of the dashboard into di
 	BROWSER=1 SCREENSHOTS=$(CURDIR)/dist/screenshots go -C test/browser test -vet=off -run=Screenshots
 e2e: controlplane ## Run the tests that need a real kubelet and real containers; as root, with packages containerd, runc and containernetworking-plugins
 	E2E=1 go test -vet=off -count=1 -p=1 -timeout=30m ./test/env/node ./test/e2e/data
-fuzz: ## Fuzz every parser of Waybill's own, FUZZTIME each (default: 1m); PKG=sync/release those below one folder
+fuzz: ## Fuzz every parser of Waybill's own, FUZZTIME each (default: 1m); PKG=sync/deliver/release those below one folder
 	@grep -rHoE --include='*_test.go' '^func Fuzz\w+' $(or $(PKG),.) | sed -E 's#^(.*)/[^/]*:func #\1 #' | while read -r dir name; do \
 		echo "$$dir $$name"; go test -vet=off -run='^$$' -fuzz="^$$name$$" -fuzztime=$(or $(FUZZTIME),1m) "./$$dir" </dev/null || exit 1; done
 # Not for packages whose tests read symbolic links (sync/render/kustomize, sync/render/plain): gremlins does
 # not copy those, and takes each test that fails for one that has noticed something.
-mutate: ## Change the code of packages whose tests take seconds, and list the changes that no test notices; PKG=sync/values one of them
+mutate: ## Change the code of packages whose tests take seconds, and list the changes that no test notices; PKG=sync/render/values one of them
 	@copy=$$(mktemp -d) && trap "rm -rf $$copy" EXIT && git ls-files -z --cached --others --exclude-standard | xargs -0 cp -P --parents -t "$$copy" && cd "$$copy" && \
 	for package in $(or $(PKG),$(MUTATED)); do echo "$$package" && $(GREMLINS) unleash --timeout-coefficient=30 --output-statuses=lvt "./$$package" || exit 1; done
 bench: controlplane ## Measure every figure that has a limit; BENCH=name one of them

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/rewind"
+	"waybill.dev/waybill/sync/cluster/rewind"
 	"waybill.dev/waybill/webhooks/certificate"
 	"waybill.dev/waybill/webhooks/inject"
 	"waybill.dev/waybill/webhooks/intake"

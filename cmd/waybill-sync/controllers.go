@@ -21,9 +21,9 @@ import (
 	"waybill.dev/waybill/sync/controllers/sourcecredential"
 	"waybill.dev/waybill/sync/controllers/statefulapplication"
 	"waybill.dev/waybill/sync/controllers/valuesschema"
-	"waybill.dev/waybill/sync/hook"
-	"waybill.dev/waybill/sync/snapshot/contents"
-	"waybill.dev/waybill/sync/snapshot/metadata"
+	"waybill.dev/waybill/sync/data/hook"
+	"waybill.dev/waybill/sync/data/snapshot/contents"
+	"waybill.dev/waybill/sync/data/snapshot/metadata"
 )
 
 // addLocal adds the selected controllers of the roles agent and data, which serve the cluster that

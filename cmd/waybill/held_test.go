@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/deliver/apply"
 )
 
 // wanted identifies a manifest with the marks of its owner, as a delivery does.

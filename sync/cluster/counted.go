@@ -16,7 +16,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/rewind"
+	"waybill.dev/waybill/sync/cluster/rewind"
 )
 
 // counter counts what is listed and watched through one client, until that is garbage collected.

@@ -9,7 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/turns"
+	"waybill.dev/waybill/sync/reconcile/turns"
 )
 
 // Jobs runs slow work outside of the workers: a fetch, an apply in one cluster, a Helm action.

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster/watch"
 	"waybill.dev/waybill/sync/keyed"
-	"waybill.dev/waybill/sync/watch"
 )
 
 // Object is an object of one of our own kinds.

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/cmd/internal/fleet"
-	syncwatch "waybill.dev/waybill/sync/watch"
+	syncwatch "waybill.dev/waybill/sync/cluster/watch"
 )
 
 // errDeleted ends a wait for an object that is gone.

@@ -21,8 +21,8 @@ import (
 	"waybill.dev/waybill/cmd/internal/output"
 	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/render/helm"
+	"waybill.dev/waybill/sync/render/values/schema"
 	"waybill.dev/waybill/sync/source/chart"
-	"waybill.dev/waybill/sync/values/schema"
 )
 
 // adding are the flags of the command `catalog add`.

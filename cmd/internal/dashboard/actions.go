@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/cmd/internal/installation"
 	"waybill.dev/waybill/cmd/internal/reconcile"
 	"waybill.dev/waybill/cmd/internal/suspend"
-	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/deliver/apply"
 )
 
 // action is something that can be done with an object, by the engine that the command line uses.

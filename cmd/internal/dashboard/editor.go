@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/values/schema"
+	"waybill.dev/waybill/sync/render/values/schema"
 )
 
 // editor is what is known of the values of a chart, beside the field that they are edited in.

@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/cmd/internal/diff"
 	"waybill.dev/waybill/cmd/internal/fleet"
 	"waybill.dev/waybill/cmd/internal/install"
-	"waybill.dev/waybill/sync/values/schema"
+	"waybill.dev/waybill/sync/render/values/schema"
 )
 
 // installNeeds are the rights to change what an installation installs.

@@ -18,8 +18,8 @@ import (
 	"waybill.dev/waybill/cmd/internal/fleet"
 	"waybill.dev/waybill/cmd/internal/install"
 	"waybill.dev/waybill/cmd/internal/mask"
-	"waybill.dev/waybill/sync/values"
-	"waybill.dev/waybill/sync/values/schema"
+	"waybill.dev/waybill/sync/render/values"
+	"waybill.dev/waybill/sync/render/values/schema"
 )
 
 // secrecy hides what a chart marks as secret of its values: by writeOnly, or format password. The zero value hides

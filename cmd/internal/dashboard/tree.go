@@ -12,7 +12,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/dashboard/graph"
 	"waybill.dev/waybill/cmd/internal/tree"
-	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/deliver/apply"
 )
 
 // maxDrawn is how many objects a graph is drawn of; maxBranches is how many rows the table has.

@@ -21,8 +21,8 @@ import (
 	"waybill.dev/waybill/cmd/internal/install"
 	"waybill.dev/waybill/cmd/internal/installation"
 	"waybill.dev/waybill/cmd/internal/mask"
-	"waybill.dev/waybill/sync/manifest"
-	"waybill.dev/waybill/sync/release"
+	"waybill.dev/waybill/sync/deliver/release"
+	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // maxValueLines is how many values a page lists.

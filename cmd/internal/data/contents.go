@@ -10,7 +10,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/output"
-	"waybill.dev/waybill/sync/snapshot/contents"
+	"waybill.dev/waybill/sync/data/snapshot/contents"
 )
 
 // listContents prints what belongs to an application, and why, with the rights of the user. claims is a

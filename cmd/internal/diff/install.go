@@ -13,11 +13,11 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/installation"
-	"waybill.dev/waybill/sync/apply"
-	"waybill.dev/waybill/sync/apply/inventory"
-	"waybill.dev/waybill/sync/ignore"
-	"waybill.dev/waybill/sync/manifest"
-	"waybill.dev/waybill/sync/release"
+	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/deliver/ignore"
+	"waybill.dev/waybill/sync/deliver/inventory"
+	"waybill.dev/waybill/sync/deliver/release"
+	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // ofInstallation returns what an install, an upgrade or an uninstall would change in the target.

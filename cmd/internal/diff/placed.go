@@ -14,9 +14,9 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/fleet"
-	"waybill.dev/waybill/sync/apply"
-	"waybill.dev/waybill/sync/apply/inventory"
-	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/deliver/inventory"
+	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // errNotScheduled says that an application has no cluster to compare with.

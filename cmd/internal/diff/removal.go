@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
-	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // predictRemovals returns what would happen to objects that are gone from the source, without those of

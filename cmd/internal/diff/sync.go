@@ -11,10 +11,10 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/fleet"
 	"waybill.dev/waybill/cmd/internal/installation"
-	"waybill.dev/waybill/sync/apply"
-	"waybill.dev/waybill/sync/apply/inventory"
-	"waybill.dev/waybill/sync/ignore"
-	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/deliver/ignore"
+	"waybill.dev/waybill/sync/deliver/inventory"
+	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // ofGitSync returns what a GitSync would change in each of its clusters.

@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/installation"
 	"waybill.dev/waybill/sync/render/helm"
-	"waybill.dev/waybill/sync/values"
+	"waybill.dev/waybill/sync/render/values"
 )
 
 // given are the values that the command line gives.

@@ -14,9 +14,9 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/installation"
-	"waybill.dev/waybill/sync/release"
+	"waybill.dev/waybill/sync/deliver/release"
 	"waybill.dev/waybill/sync/render/helm"
-	"waybill.dev/waybill/sync/values"
+	"waybill.dev/waybill/sync/render/values"
 )
 
 // Revisions returns the entries of the history of an installation that it can go back to, newest first.

@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/installation"
 	"waybill.dev/waybill/cmd/internal/mask"
-	"waybill.dev/waybill/sync/values"
+	"waybill.dev/waybill/sync/render/values"
 )
 
 // Merged are the values that a chart is rendered with, and where each comes from.

@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/api/validation"
 	"waybill.dev/waybill/sync/render/helm"
-	"waybill.dev/waybill/sync/values"
+	"waybill.dev/waybill/sync/render/values"
 )
 
 // Wish is an installation to resolve: its own spec, and what to try instead.

@@ -5,7 +5,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/render/helm"
-	"waybill.dev/waybill/sync/values/schema"
+	"waybill.dev/waybill/sync/render/values/schema"
 )
 
 // Schema returns the schema that the values of a version are checked against; nil if its chart has none,

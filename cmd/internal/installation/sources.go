@@ -12,10 +12,10 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/render"
 	"waybill.dev/waybill/sync/render/isolated"
+	"waybill.dev/waybill/sync/render/values"
 	"waybill.dev/waybill/sync/source/address"
 	"waybill.dev/waybill/sync/source/chart"
 	"waybill.dev/waybill/sync/source/git"
-	"waybill.dev/waybill/sync/values"
 )
 
 // Sources fetches charts and repositories for one run of the program. Charts are kept in the user's

@@ -14,9 +14,9 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/fleet"
-	"waybill.dev/waybill/sync/apply/inventory"
+	"waybill.dev/waybill/sync/deliver/inventory"
 	"waybill.dev/waybill/sync/health"
-	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // builder builds one tree. It reads clusters concurrently, and each object once.

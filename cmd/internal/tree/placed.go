@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/json"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply/inventory"
+	"waybill.dev/waybill/sync/deliver/inventory"
 	"waybill.dev/waybill/sync/health"
-	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // ofKubernetesApplication returns the resources of an application. Each leads to its object in the

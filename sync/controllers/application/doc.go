@@ -3,8 +3,8 @@
 // dependencies exist, and runs the Pod of the health check.
 //
 // A pass reads everything from memory: which objects there are of the kinds that Applications list
-// (sync/tracker), how healthy they are (sync/healthcache), and which Application they belong to
-// (sync/membership). ownerReferences and marks are written outside the passes (sync/ownership),
+// (sync/controllers/application/tracker), how healthy they are (sync/controllers/application/healthcache), and which Application they belong to
+// (sync/membership). ownerReferences and marks are written outside the passes (sync/controllers/application/ownership),
 // object by object.
 //
 // An Application is reconciled when its spec, its deletion or the annotation reconcile-at changes;

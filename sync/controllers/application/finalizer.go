@@ -17,10 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster/watch"
+	"waybill.dev/waybill/sync/controllers/application/tracker"
 	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/tracker"
-	"waybill.dev/waybill/sync/watch"
 )
 
 // removalLimit is how long a deletion waits for ownerReferences that cannot be removed.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
-	"waybill.dev/waybill/sync/healthcache"
-	"waybill.dev/waybill/sync/tracker"
+	"waybill.dev/waybill/sync/controllers/application/healthcache"
+	"waybill.dev/waybill/sync/controllers/application/tracker"
 )
 
 // The health of an object that is gone is not asked for again and again by a pass that still holds

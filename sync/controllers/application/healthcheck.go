@@ -18,9 +18,9 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	validate "waybill.dev/waybill/api/validation"
-	"waybill.dev/waybill/sync/ownership"
+	"waybill.dev/waybill/sync/cluster/watch"
+	"waybill.dev/waybill/sync/controllers/application/ownership"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/watch"
 )
 
 // checkHealth ensures that only the Pod that the spec wants exists, and mirrors whether it is ready. What prevents that is the checkup of the scope.

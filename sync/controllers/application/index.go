@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster/watch"
+	"waybill.dev/waybill/sync/controllers/application/tracker"
 	"waybill.dev/waybill/sync/health"
 	"waybill.dev/waybill/sync/membership"
-	"waybill.dev/waybill/sync/tracker"
-	"waybill.dev/waybill/sync/watch"
 )
 
 // entry is what is prepared for one Application. It is not changed once it is created.

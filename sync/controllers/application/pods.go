@@ -16,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster/watch"
+	"waybill.dev/waybill/sync/controllers/application/ownership"
 	"waybill.dev/waybill/sync/health"
-	"waybill.dev/waybill/sync/ownership"
-	"waybill.dev/waybill/sync/watch"
 )
 
 var podResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}

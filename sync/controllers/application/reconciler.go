@@ -16,10 +16,10 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
-	"waybill.dev/waybill/sync/healthcache"
-	"waybill.dev/waybill/sync/ownership"
+	"waybill.dev/waybill/sync/controllers/application/healthcache"
+	"waybill.dev/waybill/sync/controllers/application/ownership"
+	"waybill.dev/waybill/sync/controllers/application/tracker"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/tracker"
 )
 
 // Rights on the kinds that Applications list are not for the code to say: they are a value of

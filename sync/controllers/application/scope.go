@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/controllers/application/tracker"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/tracker"
 )
 
 // scope is what the steps of one pass share.

@@ -23,11 +23,11 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster/watch"
+	"waybill.dev/waybill/sync/controllers/application/ownership"
+	"waybill.dev/waybill/sync/controllers/application/tracker"
 	"waybill.dev/waybill/sync/health"
-	"waybill.dev/waybill/sync/ownership"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/tracker"
-	"waybill.dev/waybill/sync/watch"
 )
 
 // configMaps is an API server that has nothing but these.

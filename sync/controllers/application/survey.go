@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/controllers/application/ownership"
+	"waybill.dev/waybill/sync/controllers/application/tracker"
 	"waybill.dev/waybill/sync/health"
-	"waybill.dev/waybill/sync/ownership"
-	"waybill.dev/waybill/sync/tracker"
 )
 
 // survey records which components exist and how they are. It finds them by the

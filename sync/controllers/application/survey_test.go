@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/controllers/application/ownership"
+	"waybill.dev/waybill/sync/controllers/application/tracker"
 	"waybill.dev/waybill/sync/health"
-	"waybill.dev/waybill/sync/ownership"
-	"waybill.dev/waybill/sync/tracker"
 )
 
 var shopKey = types.NamespacedName{Namespace: "blog", Name: "shop"}

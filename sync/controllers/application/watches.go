@@ -21,12 +21,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster/watch"
+	"waybill.dev/waybill/sync/controllers/application/healthcache"
+	"waybill.dev/waybill/sync/controllers/application/ownership"
+	"waybill.dev/waybill/sync/controllers/application/tracker"
 	"waybill.dev/waybill/sync/health"
-	"waybill.dev/waybill/sync/healthcache"
-	"waybill.dev/waybill/sync/ownership"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/tracker"
-	"waybill.dev/waybill/sync/watch"
 )
 
 // defaultWorkers is high because a pass is a moment of work and the wait for one write: the slower

@@ -11,9 +11,9 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/cluster/workers"
 	"waybill.dev/waybill/sync/keyed"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/workers"
 )
 
 var definitions = v1alpha1.GroupVersion.WithResource("applicationdefinitions")

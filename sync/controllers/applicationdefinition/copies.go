@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/watch"
+	"waybill.dev/waybill/sync/cluster/watch"
 )
 
 // partial returns an object for the metadata of a definition. In user clusters only metadata is

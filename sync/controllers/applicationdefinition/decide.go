@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster/watch"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/watch"
 )
 
 // action is what is done with one copy.

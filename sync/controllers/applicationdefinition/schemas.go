@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/values/schema"
+	"waybill.dev/waybill/sync/render/values/schema"
 )
 
 // +kubebuilder:rbac:groups="",namespace=waybill-system,resources=configmaps,verbs=get

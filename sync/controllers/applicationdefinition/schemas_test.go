@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/values/schema"
+	"waybill.dev/waybill/sync/render/values/schema"
 )
 
 // system makes the system namespace, where there is none.

@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster/workers"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/workers"
 )
 
 const defaultWorkers = 4

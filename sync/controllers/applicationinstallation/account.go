@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster/watch"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/watch"
 )
 
 var serviceAccounts = corev1.SchemeGroupVersion.WithResource("serviceaccounts")

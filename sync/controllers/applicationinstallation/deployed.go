@@ -5,8 +5,8 @@ import (
 	"sync"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply/inventory"
-	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/deliver/inventory"
+	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // deployed lists what was installed, or is about to be. A job adds to it before it creates anything, and the next job starts from it: what the first one left in the cluster is listed whether

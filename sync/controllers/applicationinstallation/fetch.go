@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/cluster/content"
 	"waybill.dev/waybill/sync/reconcile"
 )
 

@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
-	"waybill.dev/waybill/sync/hold"
+	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/deliver/hold"
+	"waybill.dev/waybill/sync/deliver/release"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/release"
 )
 
 // Where rollbacks may not be watched, these are the intervals at which one is read that is at work, and one

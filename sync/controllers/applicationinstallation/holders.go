@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/hold"
-	"waybill.dev/waybill/sync/watch"
+	"waybill.dev/waybill/sync/cluster/watch"
+	"waybill.dev/waybill/sync/deliver/hold"
 )
 
 // holders watches the ApplicationRollbacks and ApplicationSnapshots that hold installations, and wakes these.

@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
-	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/render"
+	"waybill.dev/waybill/sync/render/manifest"
 	"waybill.dev/waybill/sync/source/git"
 )
 

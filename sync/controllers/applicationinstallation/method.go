@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/cluster"
-	"waybill.dev/waybill/sync/ignore"
-	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/deliver/ignore"
+	"waybill.dev/waybill/sync/render/manifest"
 	"waybill.dev/waybill/sync/source/chart"
 	"waybill.dev/waybill/sync/source/git"
 )

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/manifest"
-	"waybill.dev/waybill/sync/release"
+	"waybill.dev/waybill/sync/deliver/release"
+	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // An action that succeeds may have left something that somebody should know of.

@@ -13,7 +13,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/api/validation"
-	"waybill.dev/waybill/sync/watch"
+	"waybill.dev/waybill/sync/cluster/watch"
 )
 
 // offer says whether a cluster gets a definition.

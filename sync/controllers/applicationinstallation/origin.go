@@ -5,7 +5,7 @@ import (
 	"io/fs"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/cluster/content"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/source/chart"
 	"waybill.dev/waybill/sync/source/git"

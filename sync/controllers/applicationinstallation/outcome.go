@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/excerpt"
-	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // acted is the outcome of an action in the cluster.

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/deliver/release"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/release"
 )
 
 func TestReleaseError_namesWhatFailed(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/deliver/release"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/release"
 )
 
 // releaseDeployed is the status of a release that was installed completely.

@@ -12,9 +12,9 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/api/validation"
-	"waybill.dev/waybill/sync/apply"
-	"waybill.dev/waybill/sync/content"
-	"waybill.dev/waybill/sync/ignore"
+	"waybill.dev/waybill/sync/cluster/content"
+	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/deliver/ignore"
 	"waybill.dev/waybill/sync/reconcile"
 )
 

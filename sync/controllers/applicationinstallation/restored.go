@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/data/restore"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/restore"
+	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // restoredClaims returns the claims that were restored for an installation.

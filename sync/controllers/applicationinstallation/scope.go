@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
-	"waybill.dev/waybill/sync/content"
-	"waybill.dev/waybill/sync/ignore"
+	"waybill.dev/waybill/sync/cluster/content"
+	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/deliver/ignore"
 	"waybill.dev/waybill/sync/reconcile"
 )
 

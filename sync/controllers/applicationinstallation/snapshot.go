@@ -22,8 +22,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster/watch"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/watch"
 )
 
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationsnapshots,verbs=get;list;watch;create;delete

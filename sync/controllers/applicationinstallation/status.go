@@ -11,11 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/health"
-	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // maxMessage bounds a problem, and a list of what drifted, in the message of a condition: the

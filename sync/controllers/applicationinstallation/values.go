@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/cluster/content"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/values"
+	"waybill.dev/waybill/sync/render/values"
 )
 
 // readValues merges all values but those of the chart, and computes the digest of what goes

@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/cluster/watch"
+	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/health"
-	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/watch"
+	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // errHealthy says that what was to be given up is healthy.

@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/cluster/content"
+	"waybill.dev/waybill/sync/cluster/watch"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/render"
-	"waybill.dev/waybill/sync/watch"
 )
 
 const (

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/cluster/content"
 )
 
 // A worker is not held up where Secrets may be read and not watched: it would be for ever.

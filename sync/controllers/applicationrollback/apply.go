@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/data/scale"
+	"waybill.dev/waybill/sync/data/snapshot/contents"
 	"waybill.dev/waybill/sync/health"
-	"waybill.dev/waybill/sync/scale"
-	"waybill.dev/waybill/sync/snapshot/contents"
 )
 
 // recheck is when objects are looked at again that are being deleted, to be created again. Those of kinds

@@ -15,11 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/data/restore"
+	"waybill.dev/waybill/sync/data/scale"
+	"waybill.dev/waybill/sync/data/snapshot/contents"
+	"waybill.dev/waybill/sync/data/snapshot/metadata"
 	kernel "waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/restore"
-	"waybill.dev/waybill/sync/scale"
-	"waybill.dev/waybill/sync/snapshot/contents"
-	"waybill.dev/waybill/sync/snapshot/metadata"
 )
 
 // definitions are those of one snapshot, as they can be applied.

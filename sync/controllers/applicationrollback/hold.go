@@ -9,10 +9,10 @@ import (
 	"slices"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	holds "waybill.dev/waybill/sync/hold"
-	"waybill.dev/waybill/sync/rollback"
-	"waybill.dev/waybill/sync/scale"
-	"waybill.dev/waybill/sync/snapshot/contents"
+	"waybill.dev/waybill/sync/data/rollback"
+	"waybill.dev/waybill/sync/data/scale"
+	"waybill.dev/waybill/sync/data/snapshot/contents"
+	holds "waybill.dev/waybill/sync/deliver/hold"
 )
 
 // hold records what the rollback will change, and then marks it, so that nobody puts it back.

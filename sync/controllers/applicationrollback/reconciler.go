@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/data/snapshot/contents"
+	"waybill.dev/waybill/sync/data/snapshot/metadata"
 	kernel "waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/snapshot/contents"
-	"waybill.dev/waybill/sync/snapshot/metadata"
 )
 
 // +kubebuilder:rbac:groups=apps.waybill.dev,resources=applicationrollbacks,verbs=get;list;watch;patch

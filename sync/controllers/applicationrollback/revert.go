@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/scale"
+	"waybill.dev/waybill/sync/data/scale"
 )
 
 // revert goes back to the state before the rollback, from wherever the rollback has come to. Without the

@@ -27,8 +27,8 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/controllers/applicationrollback"
-	"waybill.dev/waybill/sync/snapshot/contents"
-	"waybill.dev/waybill/sync/snapshot/metadata"
+	"waybill.dev/waybill/sync/data/snapshot/contents"
+	"waybill.dev/waybill/sync/data/snapshot/metadata"
 	"waybill.dev/waybill/test/env/volumes"
 	"waybill.dev/waybill/test/hub"
 )

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/scale"
+	"waybill.dev/waybill/sync/data/scale"
 )
 
 // scaleDown brings the application to rest. Its volumes are retained first: a StatefulSet may delete its

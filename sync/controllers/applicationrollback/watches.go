@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/cluster/watch"
 	"waybill.dev/waybill/sync/keyed"
 	kernel "waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/watch"
 )
 
 // parallel is how many rollbacks are advanced at a time.

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/snapshot/contents"
+	"waybill.dev/waybill/sync/data/snapshot/contents"
 )
 
 // capture stores the definitions of everything that belongs to the application.

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/scale"
+	"waybill.dev/waybill/sync/data/scale"
 	"waybill.dev/waybill/test/env/csidriver"
 	"waybill.dev/waybill/test/hub"
 )

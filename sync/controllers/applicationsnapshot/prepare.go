@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/data/snapshot/contents"
 	kernel "waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/snapshot/contents"
 )
 
 // begin makes the snapshot ours. It reports whether it is of a class that somebody else acts on. A class

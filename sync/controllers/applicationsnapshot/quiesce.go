@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/data/scale"
+	"waybill.dev/waybill/sync/data/snapshot/contents"
+	"waybill.dev/waybill/sync/deliver/hold"
 	"waybill.dev/waybill/sync/excerpt"
-	"waybill.dev/waybill/sync/hold"
 	kernel "waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/scale"
-	"waybill.dev/waybill/sync/snapshot/contents"
 )
 
 // quiesce brings the application to rest.

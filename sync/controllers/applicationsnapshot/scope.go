@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/data/snapshot/contents"
+	"waybill.dev/waybill/sync/data/snapshot/metadata"
+	"waybill.dev/waybill/sync/data/snapshot/volumes"
 	kernel "waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/snapshot/contents"
-	"waybill.dev/waybill/sync/snapshot/metadata"
-	"waybill.dev/waybill/sync/snapshot/volumes"
 )
 
 // scope is one pass over one snapshot.

@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/data/scale"
+	"waybill.dev/waybill/sync/data/snapshot/contents"
 	"waybill.dev/waybill/sync/excerpt"
 	kernel "waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/scale"
-	"waybill.dev/waybill/sync/snapshot/contents"
 )
 
 // mostPods is how many Pods an ExecutionHook names, and mostNames how many names a message lists.

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/hook"
+	"waybill.dev/waybill/sync/data/hook"
 	kernel "waybill.dev/waybill/sync/reconcile"
 )
 

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/hook"
+	"waybill.dev/waybill/sync/data/hook"
 	"waybill.dev/waybill/test/hub"
 )
 

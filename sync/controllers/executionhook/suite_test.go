@@ -12,7 +12,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/controllers/executionhook"
-	"waybill.dev/waybill/sync/hook"
+	"waybill.dev/waybill/sync/data/hook"
 	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/hub"
 )

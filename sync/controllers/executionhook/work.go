@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/hook"
+	"waybill.dev/waybill/sync/data/hook"
 )
 
 // result is what a job leaves to the next pass.

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/cluster"
-	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // arrivals wakes GitSyncs when an ApplicationDefinition arrives, or changes, in a cluster whose

@@ -5,12 +5,12 @@ import (
 	"slices"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
-	"waybill.dev/waybill/sync/apply/inventory"
-	"waybill.dev/waybill/sync/delivery"
-	"waybill.dev/waybill/sync/ignore"
-	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/deliver/delivery"
+	"waybill.dev/waybill/sync/deliver/ignore"
+	"waybill.dev/waybill/sync/deliver/inventory"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // want returns what is wanted in the clusters, without the objects.

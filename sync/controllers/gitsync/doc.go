@@ -3,7 +3,7 @@
 //
 // A pass never waits: checking the repository and rendering are jobs that run beside the workers and
 // wake the GitSync when they end, and what is wanted in each cluster is said to a delivery
-// (sync/delivery), which wakes the GitSync when that is worth another pass. A pass decides on the basis
+// (sync/deliver/delivery), which wakes the GitSync when that is worth another pass. A pass decides on the basis
 // of the session, which is kept in memory; after a restart it is rebuilt by one check of the
 // repository and one apply of every object. While the repository cannot be read, what was delivered
 // is maintained from the mirror of the revision that it came from.

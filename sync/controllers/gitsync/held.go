@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/hold"
+	"waybill.dev/waybill/sync/deliver/hold"
 )
 
 // held returns the holds of a cluster that are known: those of the last delivery or, as long as this

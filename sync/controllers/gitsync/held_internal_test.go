@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
-	"waybill.dev/waybill/sync/delivery"
+	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/deliver/delivery"
 )
 
 // C65: what was held before a start is known by the status, each cluster's own, until the first delivery.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply/inventory"
-	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/deliver/inventory"
+	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // intent records what the deliveries of one revision are about to create before they create it: if

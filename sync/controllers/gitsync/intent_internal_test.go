@@ -15,11 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
-	"waybill.dev/waybill/sync/apply/inventory"
-	"waybill.dev/waybill/sync/delivery"
-	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/deliver/delivery"
+	"waybill.dev/waybill/sync/deliver/inventory"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // C41. A job starts from what the job before it has declared, and a pass does not wait for the

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/source/git"
 )

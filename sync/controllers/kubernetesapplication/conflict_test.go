@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/test/hub"
 )
 

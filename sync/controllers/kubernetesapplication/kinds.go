@@ -10,7 +10,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
-	"waybill.dev/waybill/sync/watch"
+	"waybill.dev/waybill/sync/cluster/watch"
 )
 
 var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}

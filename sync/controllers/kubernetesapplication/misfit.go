@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/controllers/kubernetesapplication/placement"
 	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/keyed"
-	"waybill.dev/waybill/sync/placement"
 	"waybill.dev/waybill/sync/reconcile"
 )
 

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/placement"
+	"waybill.dev/waybill/sync/controllers/kubernetesapplication/placement"
 )
 
 // shards are processes of one hub, each of which serves the clusters of one shard. None of their

@@ -23,7 +23,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
-	"waybill.dev/waybill/sync/placement"
+	"waybill.dev/waybill/sync/controllers/kubernetesapplication/placement"
 	"waybill.dev/waybill/sync/reconcile"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/deliver/hold"
 	"waybill.dev/waybill/sync/excerpt"
-	"waybill.dev/waybill/sync/hold"
 	"waybill.dev/waybill/sync/reconcile"
 )
 

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/sync/cluster"
-	"waybill.dev/waybill/sync/placement"
-	"waybill.dev/waybill/sync/watch"
+	"waybill.dev/waybill/sync/cluster/watch"
+	"waybill.dev/waybill/sync/controllers/kubernetesapplication/placement"
 )
 
 // askTimeout bounds how long a pass waits for clusters that have stopped answering.

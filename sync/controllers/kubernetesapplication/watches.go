@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
-	"waybill.dev/waybill/sync/placement"
+	"waybill.dev/waybill/sync/controllers/kubernetesapplication/placement"
+	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/reconcile"
 )
 

@@ -3,7 +3,7 @@
 // its application is scheduled to, keeps them there, and shows the status of the object on
 // the hub.
 //
-// A pass never waits: it says what is wanted in the cluster to a delivery (sync/delivery), which has
+// A pass never waits: it says what is wanted in the cluster to a delivery (sync/deliver/delivery), which has
 // that done beside the workers, and wakes the resource when a job has ended, when others have changed
 // something, and when something that was missing is there. The status of the object arrives as a
 // watch event, too.

@@ -13,8 +13,8 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
-	"waybill.dev/waybill/sync/content"
-	"waybill.dev/waybill/sync/delivery"
+	"waybill.dev/waybill/sync/cluster/content"
+	"waybill.dev/waybill/sync/deliver/delivery"
 	"waybill.dev/waybill/sync/reconcile"
 )
 

@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
-	"waybill.dev/waybill/sync/apply/inventory"
-	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/deliver/inventory"
 	"waybill.dev/waybill/sync/reconcile"
+	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // remove deletes the object and the copies of its Secrets from the cluster, and releases the

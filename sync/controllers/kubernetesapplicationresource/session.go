@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
-	"waybill.dev/waybill/sync/delivery"
+	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/deliver/delivery"
 	"waybill.dev/waybill/sync/reconcile"
 )
 

@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
-	"waybill.dev/waybill/sync/delivery"
-	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/deliver/delivery"
+	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // W53, C41: what a job declared is deleted too, also while the status that was read is older.

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
-	"waybill.dev/waybill/sync/apply/inventory"
-	"waybill.dev/waybill/sync/delivery"
-	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/deliver/delivery"
+	"waybill.dev/waybill/sync/deliver/inventory"
+	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // jobTimeout bounds one job in a cluster.

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
-	"waybill.dev/waybill/sync/content"
-	"waybill.dev/waybill/sync/delivery"
+	"waybill.dev/waybill/sync/cluster/content"
+	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/deliver/delivery"
 	"waybill.dev/waybill/sync/reconcile"
 )
 

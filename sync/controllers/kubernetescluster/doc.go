@@ -18,5 +18,5 @@
 //
 // The package owns the conditions Ready, ClusterReachable, UIDConflict, AgentReady, InitialInstallationsCreated,
 // DefinitionsProvided, Reconciling and Stalled of KubernetesCluster. What InitialInstallationsCreated and
-// DefinitionsProvided report is the work of package sync/provide, which this controller sets up.
+// DefinitionsProvided report is the work of package sync/controllers/kubernetescluster/provide, which this controller sets up.
 package kubernetescluster

@@ -10,7 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/provide"
+	"waybill.dev/waybill/sync/controllers/kubernetescluster/provide"
 )
 
 // setUpProvider adds what creates the installations that the hub chooses for clusters. It must be called

@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
 	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/cluster/workers"
+	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/workers"
 )
 
 const (

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/excerpt"
-	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // shown is how many problems a message names.

@@ -18,8 +18,8 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/api/validation"
-	"waybill.dev/waybill/sync/content"
-	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/cluster/content"
+	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // wanted is what should be copied of a Secret, and to which namespaces. Nil stands for none.

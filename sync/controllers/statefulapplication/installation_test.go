@@ -19,7 +19,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/controllers/applicationinstallation"
-	"waybill.dev/waybill/sync/snapshot/contents"
+	"waybill.dev/waybill/sync/data/snapshot/contents"
 	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/hub"
 )

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/snapshot/metadata"
+	"waybill.dev/waybill/sync/data/snapshot/metadata"
 	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/hub"
 )

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/data/restore"
+	"waybill.dev/waybill/sync/data/snapshot/metadata"
 	kernel "waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/restore"
-	"waybill.dev/waybill/sync/snapshot/metadata"
 )
 
 // source is what an application is restored from.

@@ -18,7 +18,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/controllers/statefulapplication"
-	"waybill.dev/waybill/sync/snapshot/metadata"
+	"waybill.dev/waybill/sync/data/snapshot/metadata"
 	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/env/volumes"
 	"waybill.dev/waybill/test/hub"

@@ -13,12 +13,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/content"
+	"waybill.dev/waybill/sync/cluster/content"
 	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/render/helm"
+	"waybill.dev/waybill/sync/render/values/schema"
 	"waybill.dev/waybill/sync/source/chart"
 	"waybill.dev/waybill/sync/source/git"
-	"waybill.dev/waybill/sync/values/schema"
 )
 
 // fetchTimeout bounds the fetch of one chart.

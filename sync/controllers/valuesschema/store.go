@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/values/schema"
+	"waybill.dev/waybill/sync/render/values/schema"
 )
 
 // maxStored is how large the schemas of one definition may be together, packed. A ConfigMap takes not

@@ -18,7 +18,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/controllers/valuesschema"
-	"waybill.dev/waybill/sync/values/schema"
+	"waybill.dev/waybill/sync/render/values/schema"
 	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/test/hub"
 )

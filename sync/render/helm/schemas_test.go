@@ -10,7 +10,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 
 	"waybill.dev/waybill/sync/render/helm"
-	"waybill.dev/waybill/sync/values/schema"
+	"waybill.dev/waybill/sync/render/values/schema"
 )
 
 func withSchema(name, text string, subs ...*chart.Chart) *chart.Chart {

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"waybill.dev/waybill/sync/reconcile/turns"
 	"waybill.dev/waybill/sync/render"
-	"waybill.dev/waybill/sync/turns"
 )
 
 // Defaults of Options.

@@ -40,7 +40,7 @@ var one = helm.Options{ReleaseName: "one", Namespace: "default"}
 // included, with the values and dependencies that Helm records. C26, C33
 func TestBuilder_rendersChartsAsInThisProcess(t *testing.T) {
 	var dirs []string
-	for _, pattern := range []string{"../helm/testdata/shop", "../../release/testdata/*", "../../../examples/charts/*", "../../source/chart/testdata/repo/charts/*"} {
+	for _, pattern := range []string{"../helm/testdata/shop", "../../deliver/release/testdata/*", "../../../examples/charts/*", "../../source/chart/testdata/repo/charts/*"} {
 		found, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		dirs = append(dirs, found...)

@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/apply"
-	"waybill.dev/waybill/sync/apply/inventory"
 	"waybill.dev/waybill/sync/cluster"
-	"waybill.dev/waybill/sync/manifest"
+	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/deliver/inventory"
+	"waybill.dev/waybill/sync/deliver/release"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/release"
 	"waybill.dev/waybill/sync/render/helm"
+	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // Acted is how an action ended.

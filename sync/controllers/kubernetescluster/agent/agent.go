@@ -13,9 +13,9 @@ import (
 	"waybill.dev/waybill/api/expansion"
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/charts"
-	"waybill.dev/waybill/sync/apply"
+	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/deliver/release"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/release"
 	"waybill.dev/waybill/sync/render/helm"
 	"waybill.dev/waybill/sync/source/chart"
 )

@@ -1,0 +1,121 @@
+package apply
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/render/manifest"
+)
+
+// Observation is what is known of an owner's objects without any request.
+type Observation struct {
+	// Settled: the last Apply did all there was to do, and nothing of it or of what
+	// is watched has been edited or deleted since, and every stray that it named is still there.
+	// Another Apply would do nothing.
+	Settled bool
+	// Drifted are objects that are no longer as they were applied, or as they were when Watch was
+	// called.
+	Drifted []manifest.ID
+	// HeldBy is the ApplicationRollback that one of these says it is held by. Whoever may edit it may
+	// have written that.
+	HeldBy types.NamespacedName
+	// Unwatched are kinds, each in a namespace, of which there are objects and no watch shows changes:
+	// Apply did not wait for one, or it was lost, because a right was taken away or the kind is not
+	// served any more. Only another Apply or Watch begins one that may be had instead.
+	Unwatched []manifest.ID
+	// Health of the objects.
+	Health health.Summary
+	// Statuses has, by ID.Key, the statuses of the objects whose owner Options.Status names,
+	// including those that are being deleted. An object that no watch has shown yet, or whose kind
+	// has no status, is left out; one that is gone, or belongs to somebody else, is included
+	// without a status. If a kind may not be watched, it is the status at the last Apply.
+	Statuses map[manifest.ID]Status
+}
+
+// Observe returns how the objects of the last Apply and the last Watch are. It is cheap, and it is
+// the way to find out what a Notify was about: if Settled is set, it was about health alone. It
+// returns false for an owner of which nothing is known, or nothing but objects that are being
+// deleted.
+func (a *Applier) Observe(owner Owner) (Observation, bool) {
+	a.mu.Lock()
+	h := a.holders[owner]
+	a.mu.Unlock()
+	if h == nil {
+		return Observation{}, false
+	}
+	applied, watched := h.applied.Load(), h.watched.Load()
+	if applied == nil && watched == nil {
+		return Observation{}, false
+	}
+	o := Observation{Settled: !h.moved.Load()}
+	var items []health.Item
+	for _, v := range []*view{applied, watched} {
+		if v == nil {
+			continue
+		}
+		o.Settled = o.Settled && v.settled
+		for _, key := range v.objects {
+			item, condition := key.kind.observe(key.name, h)
+			items = append(items, item)
+			switch condition {
+			case drifted:
+				o.Drifted = append(o.Drifted, item.ID)
+				if by := key.kind.heldBy(key.name); by.Name != "" {
+					o.HeldBy = by
+				}
+			case unwatched:
+				o.addUnwatched(key)
+			}
+			o.addStatus(key, h)
+			missed := condition == unseen || condition == unwatched
+			o.Settled = o.Settled && (condition == asApplied || missed && v == watched)
+		}
+	}
+	o.Health = health.Summarize(items)
+	if applied != nil {
+		for _, key := range applied.leaving {
+			o.addStatus(key, h)
+		}
+		for _, key := range applied.strays {
+			o.Settled = o.Settled && key.kind.strays(key.name, h.mark)
+		}
+	}
+	return o, len(items) > 0
+}
+
+// addUnwatched adds the kind and the namespace of an object.
+func (o *Observation) addUnwatched(key recordKey) {
+	if scope := key.kind.scopeID(key.name.Namespace); !slices.Contains(o.Unwatched, scope) {
+		o.Unwatched = append(o.Unwatched, scope)
+	}
+}
+
+// Covers reports whether the objects of the kind of id are watched in its namespace: then a warning
+// that they are not is out of date.
+func (a *Applier) Covers(id manifest.ID) bool {
+	a.mu.Lock()
+	k := a.kinds[id.GroupVersionKind()]
+	a.mu.Unlock()
+	if k == nil {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.covered(id.Namespace)
+}
+
+// condition is how a live object compares with what was applied.
+type condition int
+
+const (
+	// asApplied: nobody has changed it.
+	asApplied condition = iota
+	// drifted: somebody has.
+	drifted
+	// unseen: it was never applied, was not shown since Helm wrote it, or its watch is interrupted.
+	unseen
+	// unwatched: no watch will show it.
+	unwatched
+)
