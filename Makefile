@@ -7,7 +7,7 @@ CONTROLLER_GEN := go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.21.0
 GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 GREMLINS := go run github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
-MUTATED := api/expansion api/validation sync/deliver/inventory sync/excerpt sync/render/manifest sync/controllers/kubernetesapplication/placement sync/source/address sync/source/chart sync/render/values webhooks/certificate
+MUTATED := api/expansion api/validation sync/deliver/inventory sync/excerpt sync/manifest sync/controllers/kubernetesapplication/placement sync/source/address sync/source/chart sync/render/values webhooks/certificate
 
 # The race detector is the one thing that needs a C compiler.
 export CGO_ENABLED := $(if $(RACE),1,0)

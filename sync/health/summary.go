@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/sync/excerpt"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"waybill.dev/waybill/sync/health"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 func item(name string, status health.Status, message string) health.Item {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // kubectl shows a message up to the first line break, and the cause often comes after it.

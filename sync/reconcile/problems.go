@@ -3,7 +3,7 @@ package reconcile
 import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/excerpt"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 const (

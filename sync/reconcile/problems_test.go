@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // P12

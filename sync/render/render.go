@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render/kustomize"
-	"waybill.dev/waybill/sync/render/manifest"
 	"waybill.dev/waybill/sync/render/plain"
 )
 

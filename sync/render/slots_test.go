@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // A kustomization whose build takes long hinders no folder of plain manifests, however many there are.

@@ -28,7 +28,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/deliver/release"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/test/env"
 	"waybill.dev/waybill/webhooks"
 	"waybill.dev/waybill/webhooks/registration"

@@ -23,7 +23,7 @@ import (
 	"waybill.dev/waybill/cmd/internal/fleet"
 	"waybill.dev/waybill/cmd/internal/mask"
 	"waybill.dev/waybill/cmd/internal/tree"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // address is where an object is.

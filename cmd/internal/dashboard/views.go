@@ -22,7 +22,7 @@ import (
 	"waybill.dev/waybill/cmd/internal/installation"
 	"waybill.dev/waybill/cmd/internal/mask"
 	"waybill.dev/waybill/sync/deliver/release"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // maxValueLines is how many values a page lists.

@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/cmd/internal/fleet"
 	"waybill.dev/waybill/cmd/internal/installation"
 	"waybill.dev/waybill/cmd/internal/output"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // Result is what would become of one object.

@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/sync/deliver/ignore"
 	"waybill.dev/waybill/sync/deliver/inventory"
 	"waybill.dev/waybill/sync/deliver/release"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // ofInstallation returns what an install, an upgrade or an uninstall would change in the target.

@@ -18,7 +18,7 @@ import (
 	"waybill.dev/waybill/cmd/internal/installation"
 	"waybill.dev/waybill/cmd/internal/kinds"
 	"waybill.dev/waybill/cmd/internal/manifests"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // job is one run of the command.

@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/cmd/internal/fleet"
 	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/deliver/inventory"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // errNotScheduled says that an application has no cluster to compare with.

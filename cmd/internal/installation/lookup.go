@@ -12,7 +12,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/fleet"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // Lookup finds what an installation refers to, first in the files, then in the clusters.

@@ -11,8 +11,8 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/manifests"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render/helm"
-	"waybill.dev/waybill/sync/render/manifest"
 	"waybill.dev/waybill/sync/source/chart"
 	"waybill.dev/waybill/sync/source/git"
 )

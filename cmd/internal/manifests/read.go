@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render/plain"
 )
 

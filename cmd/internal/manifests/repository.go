@@ -6,9 +6,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render"
 	"waybill.dev/waybill/sync/render/kustomize"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // WorkingCopy returns the absolute path of the working copy that a folder is in, and the

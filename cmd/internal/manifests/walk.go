@@ -11,8 +11,8 @@ import (
 	"strings"
 	"sync"
 
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render/kustomize"
-	"waybill.dev/waybill/sync/render/manifest"
 	"waybill.dev/waybill/sync/render/plain"
 )
 

@@ -11,7 +11,7 @@ import (
 	"waybill.dev/waybill/cmd/internal/cli"
 	"waybill.dev/waybill/cmd/internal/installation"
 	"waybill.dev/waybill/cmd/internal/mask"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // hookAnnotation says when Helm runs an object instead of keeping it.

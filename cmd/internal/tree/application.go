@@ -12,8 +12,8 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/api/validation"
 	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/membership"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // applicationBuilder builds the part of a tree that an Application leads to.

@@ -16,7 +16,7 @@ import (
 	"waybill.dev/waybill/cmd/internal/fleet"
 	"waybill.dev/waybill/sync/deliver/inventory"
 	"waybill.dev/waybill/sync/health"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // builder builds one tree. It reads clusters concurrently, and each object once.

@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/cmd/internal/fleet"
 	"waybill.dev/waybill/cmd/internal/kinds"
 	"waybill.dev/waybill/sync/health"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // requests is how many objects are read from one cluster at a time.

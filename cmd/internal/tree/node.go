@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"waybill.dev/waybill/sync/health"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // treeNode is one object of the tree; -o json and yaml print it as it is.

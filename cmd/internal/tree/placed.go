@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/inventory"
 	"waybill.dev/waybill/sync/health"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // ofKubernetesApplication returns the resources of an application. Each leads to its object in the

@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/api/validation"
 	"waybill.dev/waybill/cmd/internal/manifests"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // checkCluster looks up the definitions that a KubernetesCluster asks for among the files. If they do not

@@ -11,7 +11,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/manifests"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render/plain"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/inventory"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // deployed lists what was installed, or is about to be. A job adds to it before it creates anything, and the next job starts from it: what the first one left in the cluster is listed whether

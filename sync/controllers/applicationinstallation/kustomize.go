@@ -7,9 +7,9 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/render"
-	"waybill.dev/waybill/sync/render/manifest"
 	"waybill.dev/waybill/sync/source/git"
 )
 

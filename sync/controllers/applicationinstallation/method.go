@@ -7,7 +7,7 @@ import (
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/deliver/ignore"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/source/chart"
 	"waybill.dev/waybill/sync/source/git"
 )

@@ -14,8 +14,8 @@ import (
 	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // maxMessage bounds a problem, and a list of what drifted, in the message of a condition: the

@@ -16,8 +16,8 @@ import (
 	"waybill.dev/waybill/sync/cluster/watch"
 	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // errHealthy says that what was to be given up is healthy.

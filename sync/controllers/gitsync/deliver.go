@@ -9,8 +9,8 @@ import (
 	"waybill.dev/waybill/sync/deliver/delivery"
 	"waybill.dev/waybill/sync/deliver/ignore"
 	"waybill.dev/waybill/sync/deliver/inventory"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // want returns what is wanted in the clusters, without the objects.

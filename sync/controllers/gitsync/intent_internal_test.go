@@ -18,8 +18,8 @@ import (
 	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/deliver/delivery"
 	"waybill.dev/waybill/sync/deliver/inventory"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // C41. A job starts from what the job before it has declared, and a pass does not wait for the

@@ -12,8 +12,8 @@ import (
 	"waybill.dev/waybill/sync/deliver/hold"
 	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // report turns the session into the status and the outcome of the pass.

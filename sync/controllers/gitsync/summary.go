@@ -9,8 +9,8 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/excerpt"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // summarize counts the problems of the manifests and of every cluster, and shows the first.

@@ -14,8 +14,8 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // lookUpCluster sets the KubernetesCluster, and reports whether this process serves it. Every

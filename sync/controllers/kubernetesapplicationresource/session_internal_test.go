@@ -9,7 +9,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/deliver/delivery"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // W53, C41: what a job declared is deleted too, also while the status that was read is older.

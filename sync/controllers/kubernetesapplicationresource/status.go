@@ -16,8 +16,8 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/deliver/hold"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // report turns the last submission into the status and the outcome of the pass.

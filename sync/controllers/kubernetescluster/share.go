@@ -12,9 +12,9 @@ import (
 	"waybill.dev/waybill/sync/controllers/kubernetescluster/agent"
 	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/health"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/render"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // share is what is known of Waybill's own share of a cluster while the cluster is engaged. Only the pass

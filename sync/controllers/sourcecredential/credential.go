@@ -7,8 +7,8 @@ import (
 
 	"waybill.dev/waybill/sync/cluster/content"
 	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // timeout bounds the delivery of one Secret.

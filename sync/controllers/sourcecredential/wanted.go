@@ -19,7 +19,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/api/validation"
 	"waybill.dev/waybill/sync/cluster/content"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // wanted is what should be copied of a Secret, and to which namespaces. Nil stands for none.

@@ -13,8 +13,8 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/data/restore"
 	"waybill.dev/waybill/sync/excerpt"
+	"waybill.dev/waybill/sync/manifest"
 	kernel "waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // createClaims creates the claims, and waits for those whose volumes are made at once.

@@ -10,7 +10,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/apply"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // C66: an owner that adopts takes over what nobody holds, and nothing else.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"waybill.dev/waybill/sync/cluster/watch"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // Apply brings the cluster to what a request wants: it applies Namespaces and

@@ -9,7 +9,7 @@ import (
 
 	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/health"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 const jobText = `

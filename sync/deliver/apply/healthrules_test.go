@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/health"
 	"waybill.dev/waybill/sync/health/rules"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // rules is a ConfigMap with a rule by which claims of a label are healthy.

@@ -13,7 +13,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/hold"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // ReasonHoldUnknown: the object carries the mark of an ApplicationRollback, which could not be read.

@@ -13,7 +13,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/apply"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // rolledBack is an owner with two ConfigMaps, web and side, and an ApplicationRollback that holds web and

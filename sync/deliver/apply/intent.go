@@ -2,7 +2,7 @@ package apply
 
 import (
 	"waybill.dev/waybill/sync/deliver/inventory"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // Intent returns, before anything is applied, the identities that objects will have in the cluster:

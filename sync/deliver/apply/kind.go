@@ -11,7 +11,7 @@ import (
 
 	"waybill.dev/waybill/sync/cluster/watch"
 	"waybill.dev/waybill/sync/health"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // kind is what an Applier knows about one kind of object: its resource on the API server, the

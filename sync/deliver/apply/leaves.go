@@ -2,7 +2,7 @@ package apply
 
 import (
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // Leaves reports whether a delivery for an owner leaves an object as it is: it is held, and nothing else

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"waybill.dev/waybill/sync/health"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // namespacesExplained is how many Namespaces that are not gone yet are read to find out why.

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster/watch"
 	"waybill.dev/waybill/sync/deliver/inventory"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // removal is one object on its way out of the cluster.

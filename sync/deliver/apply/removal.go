@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"waybill.dev/waybill/sync/cluster/watch"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // resolveRemovals turns identities into removals with their kinds, one for each object. It leaves

@@ -13,7 +13,7 @@ import (
 
 	"waybill.dev/waybill/sync/cluster/watch"
 	"waybill.dev/waybill/sync/deliver/apply"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // That a version is not served any more, which a definition may say in the same commit, does not mean

@@ -16,7 +16,7 @@ import (
 
 	"waybill.dev/waybill/sync/cluster/watch"
 	"waybill.dev/waybill/sync/health"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // Namespaced reports whether the objects of a kind have namespaces, without applying any. For a

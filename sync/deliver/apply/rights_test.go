@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"waybill.dev/waybill/sync/deliver/apply"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // newRestricted applies with rights in one namespace alone.

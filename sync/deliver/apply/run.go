@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/sync/deliver/hold"
 	"waybill.dev/waybill/sync/deliver/inventory"
 	"waybill.dev/waybill/sync/health"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // parallel is the number of requests that one Apply sends at a time.

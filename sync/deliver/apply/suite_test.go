@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"waybill.dev/waybill/sync/deliver/apply"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/test/env"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"waybill.dev/waybill/sync/cluster/watch"
 	"waybill.dev/waybill/sync/health"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // Watched names objects that Helm writes on behalf of an owner. They

@@ -10,7 +10,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/health"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // released creates an object as Helm does for the owner of the fixture.

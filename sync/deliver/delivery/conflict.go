@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // conflicts has the objects of a cluster that were corrected not long ago because another field manager

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"waybill.dev/waybill/sync/deliver/apply"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // C53: only what somebody keeps changing or deleting is put off, and only alone.

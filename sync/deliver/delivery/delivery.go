@@ -10,8 +10,8 @@ import (
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/deliver/inventory"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // Want is what an owner wants in a cluster.

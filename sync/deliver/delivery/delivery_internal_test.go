@@ -15,8 +15,8 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
 	"waybill.dev/waybill/sync/deliver/apply"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // owned is a delivery to a cluster that can be used, and how often its owner was woken.

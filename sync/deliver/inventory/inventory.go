@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // The ID of an entry is `<namespace>_<name>_<group>_<kind>`. Of these, only a name may contain an

@@ -11,8 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render/helm"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // Reason says what kind of failure an Error is.

@@ -17,7 +17,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // Preview is one object of a release as it is, and as an install or upgrade would leave it.

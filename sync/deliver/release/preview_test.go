@@ -17,8 +17,8 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/release"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render/helm"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // rendered are the objects of a release, with its marks.

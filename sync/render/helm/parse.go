@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"waybill.dev/waybill/api/expansion"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // appendObjects parses the documents of a file and appends their objects; lists are split into

@@ -16,7 +16,7 @@ import (
 	"helm.sh/helm/v3/pkg/releaseutil"
 	"k8s.io/client-go/rest"
 
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // DefaultKubeVersion is a version of the line that this program is made for. Helm's own default is

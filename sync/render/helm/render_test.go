@@ -13,8 +13,8 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"sigs.k8s.io/yaml"
 
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render/helm"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 func load(t *testing.T, dir string) *chart.Chart {

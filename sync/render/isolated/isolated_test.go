@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render/isolated"
 	"waybill.dev/waybill/sync/render/kustomize"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 func TestMain(m *testing.M) {

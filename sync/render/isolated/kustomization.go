@@ -12,9 +12,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render"
 	"waybill.dev/waybill/sync/render/kustomize"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // mostKustomization bounds what a process may say about a kustomization. Objects are bounded by

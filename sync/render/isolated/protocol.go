@@ -12,8 +12,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"waybill.dev/waybill/sync/excerpt"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render/helm"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // The two processes take turns, in gob: the Builder sends a request, which the other answers with turns.

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/kustomize/api/resource"
 
 	"waybill.dev/waybill/api/expansion"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render/internal/yamlvalue"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // convert returns the objects that kustomize has built.

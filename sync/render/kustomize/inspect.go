@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/kustomize/api/types"
 
 	"waybill.dev/waybill/api/expansion"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // kustomization checks a kustomization file for unsupported features. The top one is returned with

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render/kustomize"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // files makes a repository of file names and contents.

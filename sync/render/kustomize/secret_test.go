@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render/kustomize"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // What is wrong with a Secret is said without what is in it: a Problem goes into status and events.

@@ -5,7 +5,7 @@ import (
 	"path"
 	"regexp"
 
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // chartFile is the file that makes a folder a Helm chart.

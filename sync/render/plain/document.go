@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render/internal/yamlvalue"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // document is one decoded document of a file.

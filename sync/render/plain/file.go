@@ -8,7 +8,7 @@ import (
 	"path"
 
 	"waybill.dev/waybill/api/expansion"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // file reads one file and schedules its decoding.

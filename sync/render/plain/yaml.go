@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"waybill.dev/waybill/api/expansion"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render/internal/yamlvalue"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // yamlDocuments decodes a YAML stream. The stream is split first, so that a

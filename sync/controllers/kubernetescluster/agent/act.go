@@ -17,9 +17,9 @@ import (
 	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/deliver/inventory"
 	"waybill.dev/waybill/sync/deliver/release"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/sync/render/helm"
-	"waybill.dev/waybill/sync/render/manifest"
 )
 
 // Acted is how an action ended.

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"waybill.dev/waybill/api/expansion"
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 // Limits bound what a document may expand to.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"waybill.dev/waybill/sync/render/manifest"
+	"waybill.dev/waybill/sync/manifest"
 )
 
 func TestID_String(t *testing.T) {
