@@ -50,7 +50,7 @@ func TestCommit_saysWhoWroteIt(t *testing.T) {
 	assert.NotContains(t, got.body, "<script>alert")
 	assert.Contains(t, b.get(page).body, "and 59 more, which the status does not list")
 	assert.Contains(t, b.get(page+"/manifests").body, "web.yaml", "what it renders to")
-	assert.Contains(t, b.get(page+"/diff").text(), "+  x: new")
+	assert.Contains(t, b.get(page+"/diff").text(), `User "system:serviceaccount:`+ns+`:default" cannot get resource "configmaps"`, "asked as who delivers")
 	lost := b.get(objectLink("", "", "gitsyncs", ns, "gone") + "/commit").body
 	assert.Contains(t, lost, "The author and the message are not known")
 }
