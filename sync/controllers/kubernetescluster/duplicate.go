@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -118,8 +119,23 @@ func (r *Reconciler) recheck(ctx context.Context, s *scope) error {
 		was = refused
 	}
 	store, is := r.decide(ctx, s.kc, s.state.UID)
-	if _, known := r.claims.boundTo(s.kc); text(is) != text(was) || refusalOf(is) == nil && store != known {
+	if _, known := r.claims.boundTo(s.kc); otherwise(is, was) || refusalOf(is) == nil && store != known {
 		r.Clusters.Probe(s.key)
+	}
+	return nil
+}
+
+// otherwise reports whether one decision differs from another. The same words can be about other claims, as
+// when a kubeconfig was read or a reconciliation requested in between: what was proved of the former says
+// nothing of the latter.
+func otherwise(is, was error) bool {
+	return text(is) != text(was) || !slices.EqualFunc(unprovedOf(is), unprovedOf(was), func(a, b *unproved) bool { return a.input == b.input })
+}
+
+// unprovedOf returns the claims that a decision waits for.
+func unprovedOf(err error) []*unproved {
+	if refused := refusalOf(err); refused != nil {
+		return refused.unproved
 	}
 	return nil
 }
