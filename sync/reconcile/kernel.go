@@ -32,6 +32,9 @@ type Outcome struct {
 	// Pending is true if work continues elsewhere and wakes the object when it ends: conditions
 	// stay as they are, and the generation is not observed yet.
 	Pending bool
+	// Released is true if nothing is left of an object that is being deleted: instead of calling Finish, the
+	// controller removes its finalizer.
+	Released bool
 	// Unknown, unless empty, means that everything was done but its effect is still to be seen:
 	// Ready is Unknown with this reason, Reconciling is True.
 	Unknown string

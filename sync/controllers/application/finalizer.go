@@ -136,8 +136,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 		return reconcile.Outcome{}, reconcile.Failed(v1alpha1.DeleteFailedReason, "delete the Pod of the health check: %w", err)
 	}
 	r.warnOfLeftovers(s)
-	s.released = true
-	return reconcile.Outcome{}, nil
+	return reconcile.Outcome{Released: true}, nil
 }
 
 // waitsFor returns what a deletion waits for; empty if nothing blocks it.

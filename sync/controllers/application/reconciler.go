@@ -88,7 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	s.pass = r.kernel.Begin(r.patches, r.Recorder, app)
 	before := app.ResourceVersion
 	outcome, err := r.run(ctx, s)
-	if s.released {
+	if err == nil && outcome.Released {
 		return ctrl.Result{}, r.outdated(req.NamespacedName, r.release(ctx, app))
 	}
 	result, err := s.pass.Finish(ctx, outcome, err)
@@ -118,8 +118,7 @@ func (r *Reconciler) outdated(key types.NamespacedName, err error) error {
 func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	deleting := !s.app.DeletionTimestamp.IsZero()
 	if deleting && s.entry.member == nil { // without a selector nothing was ever owned
-		s.released = holds(s.app)
-		return reconcile.Outcome{Pending: true}, nil
+		return reconcile.Outcome{Pending: true, Released: holds(s.app)}, nil
 	}
 	if s.entry.err != nil && !deleting {
 		conditions.MarkFalse(s.app, v1alpha1.ComponentsReadyCondition, v1alpha1.InvalidSpecReason, "%s", s.entry.err)

@@ -60,8 +60,6 @@ type scope struct {
 
 	// checkup is what prevents the health check from being ready; set by checkHealth.
 	checkup error
-	// released says that nothing blocks the deletion any more; set by remove.
-	released bool
 	// requeueAfter is when to look again; zero for never.
 	requeueAfter time.Duration
 }

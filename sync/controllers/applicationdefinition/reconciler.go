@@ -70,7 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	pass := r.kernel.Begin(r.Client, r.Recorder, definition)
 	s := &scope{definition: definition}
 	outcome, err := r.run(ctx, s)
-	if s.released {
+	if err == nil && outcome.Released {
 		return ctrl.Result{}, r.release(ctx, definition)
 	}
 	observeMetrics(definition)
@@ -89,7 +89,7 @@ func (r *Reconciler) run(ctx context.Context, s *scope) (reconcile.Outcome, erro
 		if err := step(ctx, s); err != nil {
 			return reconcile.Outcome{}, err
 		}
-		if s.outcome != nil || s.released {
+		if s.outcome != nil {
 			break
 		}
 	}
@@ -110,8 +110,6 @@ type scope struct {
 	offer *offer
 	// outcome ends the pass if a step has set it.
 	outcome *reconcile.Outcome
-	// released is true if nothing holds a deletion any more. It is set by remove.
-	released bool
 }
 
 // loadClusters reads the inventory of clusters.

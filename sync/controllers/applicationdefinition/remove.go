@@ -21,7 +21,7 @@ func (r *Reconciler) remove(_ context.Context, s *scope) error {
 		return nil
 	}
 	if len(s.definition.Status.UsedBy) == 0 {
-		s.released = true
+		s.outcome = &reconcile.Outcome{Released: true}
 		return nil
 	}
 	names, count := users(s.definition.Status.UsedBy)

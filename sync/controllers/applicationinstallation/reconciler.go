@@ -135,7 +135,7 @@ func (d *driver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 		inst: inst, pass: pass, now: time.Now(), lost: d.cluster.Reachable(), told: d.told.Rings(req.NamespacedName), session: d.session(inst), owner: d.owner(inst),
 	}
 	outcome, err := d.run(ctx, s)
-	if deleting && err == nil && !outcome.Pending {
+	if err == nil && outcome.Released {
 		return ctrl.Result{}, d.release(ctx, s)
 	}
 	failure := err

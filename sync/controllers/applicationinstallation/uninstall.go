@@ -19,7 +19,7 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 	d.fetches.Drop(d.jobKey(s))
 	app := s.inst.Status.Application
 	if app == nil {
-		return reconcile.Outcome{}, nil
+		return reconcile.Outcome{Released: true}, nil
 	}
 	if err := d.restore(ctx, s); err != nil {
 		return reconcile.Outcome{}, err
@@ -62,7 +62,7 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 		return reconcile.Outcome{}, err
 	}
 	if result.err == nil && len(result.problems) == 0 && len(result.waiting) == 0 {
-		return reconcile.Outcome{}, nil
+		return reconcile.Outcome{Released: true}, nil
 	}
 	return reconcile.Outcome{}, d.remaining(s)
 }

@@ -51,7 +51,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 		return reconcile.Outcome{Pending: true}, nil
 	}
 	if len(s.session.targets) == 0 {
-		return reconcile.Outcome{}, nil
+		return reconcile.Outcome{Released: true}, nil
 	}
 	return reconcile.Outcome{}, s.remaining()
 }

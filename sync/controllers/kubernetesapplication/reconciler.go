@@ -98,7 +98,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	outcome, err := r.run(ctx, s)
 	outcome.Unhandled = s.refused() // else the next try would not pass it on
-	if s.released {
+	if err == nil && outcome.Released {
 		return retried(reconcile.RemoveFinalizer(ctx, r.Client, app))
 	}
 	if err != nil || !outcome.Pending {

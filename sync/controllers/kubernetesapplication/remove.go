@@ -60,8 +60,10 @@ func (r *Reconciler) confirm(ctx context.Context, s *scope) (reconcile.Outcome, 
 	if err != nil {
 		return reconcile.Outcome{}, fmt.Errorf("list resources: %w", err)
 	}
-	s.released = !slices.ContainsFunc(left.Items, func(live v1alpha1.KubernetesApplicationResource) bool { return s.owns(&live) })
-	return reconcile.Outcome{Pending: true, RequeueAfter: retryConflict}, nil
+	if slices.ContainsFunc(left.Items, func(live v1alpha1.KubernetesApplicationResource) bool { return s.owns(&live) }) {
+		return reconcile.Outcome{Pending: true, RequeueAfter: retryConflict}, nil
+	}
+	return reconcile.Outcome{Released: true}, nil
 }
 
 // remaining describes what each resource waits for, sorted by name.

@@ -40,8 +40,6 @@ type scope struct {
 	left map[string]*v1alpha1.KubernetesApplicationResource
 	// failed is the first failure to write resources that is worth another try.
 	failed error
-	// released means that nothing holds up the deletion any more. Set by remove.
-	released bool
 }
 
 // resource is the state of the resource of one template.

@@ -91,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	s.session = r.session(kar)
 	pass := r.kernel.Begin(r.Client, r.Recorder, kar)
 	outcome, err := r.run(ctx, s)
-	if s.released {
+	if err == nil && outcome.Released {
 		return ctrl.Result{}, r.release(ctx, s)
 	}
 	if err != nil || !outcome.Pending {

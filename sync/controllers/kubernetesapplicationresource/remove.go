@@ -33,8 +33,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 	leaving, staying := s.leaving(heir)
 	switch {
 	case len(leaving) == 0:
-		s.released = true
-		return reconcile.Outcome{}, nil
+		return reconcile.Outcome{Released: true}, nil
 	case s.kc.Spec.Paused:
 		return reconcile.Outcome{}, s.lose(reconcile.Waiting(v1alpha1.SuspendedReason, 0,
 			"KubernetesCluster %s is paused, so nothing is deleted there: unset spec.paused", s.kc.Name))
@@ -51,7 +50,6 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 		return s.pending(), nil
 	}
 	got := s.state.Result
-	s.released = got.Err == nil && len(got.Problems) == 0 && len(got.Inventory) == 0
 	if got.Inventory != nil {
 		s.kar.Status.Inventory = recorded(inventory.Merge(staying, got.Inventory))
 	}
@@ -60,7 +58,8 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 	} else {
 		s.showStatus(time.Now())
 	}
-	return reconcile.Outcome{RequeueAfter: s.showAfter}, s.remaining(got)
+	left := remaining(got)
+	return reconcile.Outcome{Released: left == nil, RequeueAfter: s.showAfter}, left
 }
 
 // giveUp releases the resource without deleting anything, unless a KubernetesCluster is there that
@@ -75,8 +74,7 @@ func (r *Reconciler) giveUp(ctx context.Context, s *scope) (reconcile.Outcome, e
 			return reconcile.Outcome{Pending: true}, nil
 		}
 	}
-	s.released = true
-	return reconcile.Outcome{}, nil
+	return reconcile.Outcome{Released: true}, nil
 }
 
 // leaving returns what is to be deleted from the cluster, and what was delivered and stays there
@@ -102,9 +100,9 @@ func (s *scope) leaving(heir *v1alpha1.ResourceTemplate) (leaving, staying []man
 }
 
 // remaining returns what a deletion waits for, as an error; nil if it is done.
-func (s *scope) remaining(got apply.Result) error {
+func remaining(got apply.Result) error {
 	switch {
-	case s.released:
+	case got.Err == nil && len(got.Problems) == 0 && len(got.Inventory) == 0:
 		return nil
 	case got.Err != nil:
 		return reconcile.Waiting(v1alpha1.DeleteFailedReason, 0, "%w", got.Err)

@@ -37,8 +37,6 @@ type scope struct {
 
 	// outcome is set by a step after which the pass ends.
 	outcome *reconcile.Outcome
-	// released is set by remove when nothing of ours is left.
-	released bool
 }
 
 // pending ends a pass while a job is under way, whose end is an event. The status of the object, if

@@ -104,7 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	pass := r.kernel.Begin(r.Client, r.Recorder, kc)
 	s := &scope{kc: kc, key: req.NamespacedName, pass: pass}
 	outcome, err := r.run(ctx, s)
-	if s.released {
+	if err == nil && outcome.Released {
 		return ctrl.Result{}, r.release(ctx, s)
 	}
 	r.provide(s)

@@ -1,7 +1,6 @@
 package kubernetescluster
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,8 +31,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) (reconcile.Outcome, e
 	case err != nil:
 		return reconcile.Outcome{}, err
 	case untouched, abandoned && s.handover, !controllerutil.ContainsFinalizer(s.kc, v1alpha1.Finalizer):
-		s.released = true
-		return reconcile.Outcome{}, nil
+		return reconcile.Outcome{Released: true}, nil
 	case abandoned:
 		return r.abandon(s)
 	default:
@@ -82,9 +80,11 @@ func (r *Reconciler) drain(ctx context.Context, s *scope) (reconcile.Outcome, er
 			return reconcile.Outcome{}, fmt.Errorf("%w; %s", err, wayOut)
 		}
 	}
-	if s.outcome != nil || s.handover {
-		s.released = s.outcome == nil
-		return *cmp.Or(s.outcome, &reconcile.Outcome{}), nil
+	switch {
+	case s.outcome != nil:
+		return *s.outcome, nil
+	case s.handover:
+		return reconcile.Outcome{Released: true}, nil
 	}
 	e := r.engagements.Get(s.key)
 	if e == nil {
@@ -107,8 +107,7 @@ func (r *Reconciler) drain(ctx context.Context, s *scope) (reconcile.Outcome, er
 	case err != nil:
 		return reconcile.Outcome{}, reconcile.Failed(v1alpha1.DeleteFailedReason, "%w; %s", err, wayOut)
 	}
-	s.released = true
-	return reconcile.Outcome{}, nil
+	return reconcile.Outcome{Released: true}, nil
 }
 
 // remains returns an error that says what is left in the cluster, or why that is not known.
@@ -181,8 +180,7 @@ func (r *Reconciler) abandon(s *scope) (reconcile.Outcome, error) {
 		s.pass.Tell(reconcile.Event{Type: corev1.EventTypeWarning, Reason: v1alpha1.DeleteFailedReason, Action: "Abandon", Note: fmt.Sprintf(
 			"removed without cleanup: %v; to finish by hand: remove finalizer %s from the ApplicationInstallations in the cluster", err, v1alpha1.Finalizer)})
 	}
-	s.released = true
-	return reconcile.Outcome{}, nil
+	return reconcile.Outcome{Released: true}, nil
 }
 
 // leadsAsBound returns an error if the kubeconfig leads to another cluster than the one that the

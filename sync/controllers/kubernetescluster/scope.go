@@ -30,6 +30,4 @@ type scope struct {
 	handover bool
 	// goes: what is left in the cluster goes without help; set by remains.
 	goes bool
-	// released: nothing blocks the deletion any more; set by remove.
-	released bool
 }
