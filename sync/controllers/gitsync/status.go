@@ -255,7 +255,7 @@ func (s *scope) warnings(reason string) string {
 	return "; " + all[0].Error() + excerpt.AndMore(len(all)-1)
 }
 
-// contested says, to be appended to a message, which objects somebody else keeps changing.
+// contested says, to be appended to a message, which objects another field manager keeps changing.
 func (s *scope) contested() string {
 	var all []string
 	for _, t := range s.targets() {
@@ -266,6 +266,6 @@ func (s *scope) contested() string {
 	if len(all) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %s%s: somebody else keeps changing or deleting it, so it is put right after ever longer pauses: "+
-		"find out who does, for changes in its metadata.managedFields, and leave it to one of the two", all[0], excerpt.AndMore(len(all)-1))
+	return fmt.Sprintf("; %s%s: another field manager keeps changing or deleting it; corrections back off: "+
+		"metadata.managedFields names the manager of a changed field; have only one of the two manage it", all[0], excerpt.AndMore(len(all)-1))
 }

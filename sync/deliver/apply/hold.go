@@ -87,8 +87,8 @@ func (it *item) wantedBefore() digest {
 
 // leaveHeld takes a held object to be right as it is, so that only further changes are noticed.
 func (r *run) leaveHeld(it *item) {
-	if it.problem != nil {
-		return
+	if it.hold == nil || it.problem != nil {
+		return // it is not known: the cluster as a whole failed, or the problem says why
 	}
 	seen := it.sight.live
 	left := &record{holder: r.holder, desired: it.desired, isHeld: true}

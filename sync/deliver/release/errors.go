@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"helm.sh/helm/v3/pkg/storage/driver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -164,6 +165,8 @@ func classify(ctx context.Context, err error, rendered bool) Reason {
 		return ReasonRender
 	case errors.As(err, &none):
 		return ReasonUnavailable
+	case errors.Is(err, driver.ErrReleaseNotFound): // deleted since it was listed, as with its namespace
+		return ReasonGone
 	case strings.Contains(err.Error(), importConflict):
 		return ReasonConflict
 	case meta.IsNoMatchError(err):
