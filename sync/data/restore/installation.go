@@ -90,8 +90,8 @@ func (i *installation) keeps(o *object) bool {
 
 // refuse returns an error if a rule has changed an object that the installation renders anew.
 func (r *rule) refuse(o *object, i *installation) error {
-	switch {
-	case r.Type == v1alpha1.SubstitutionAnnotation, r.Type == v1alpha1.SubstitutionEnvVar:
+	switch r.Type {
+	case v1alpha1.SubstitutionAnnotation, v1alpha1.SubstitutionEnvVar:
 		return fmt.Errorf("%s: type %s cannot change %s, which %s renders: change what it is rendered from with a rule of type %s, or select other objects with selector",
 			r, r.Type, o, i, v1alpha1.SubstitutionValue)
 	default: // the chart names and labels its objects after the installation
