@@ -111,6 +111,8 @@ func (s *server) handler() (http.Handler, error) {
 	pages.HandleFunc("GET /live", s.live)
 	all := http.NewServeMux()
 	all.Handle("GET /static/", http.FileServerFS(static))
+	// Browsers ask for it where a page names no icon, as what refuses them does.
+	all.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, static, "static/icon.svg") })
 	s.door.routes(all)
 	all.Handle("/", s.door.require(s.noteSeen(pages)))
 	zipped, err := compressed(all)
