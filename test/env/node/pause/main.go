@@ -1,4 +1,4 @@
-// Pause is the first process of every Pod: it does nothing until it is told to end.
+// Command pause is the first process of every Pod: it does nothing until it is told to end.
 package main
 
 import (
