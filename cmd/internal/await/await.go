@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -24,10 +25,14 @@ import (
 // errDeleted ends a wait for an object that is gone.
 var errDeleted = errors.New("was deleted meanwhile")
 
-// Until watches an object, from the version that is given, until done says of a version that it is the
-// last. It returns the version that was seen last, also with an error; nil if none was.
+// Until watches an object, as an API server has returned it, until done says of a version that it is the last. done gets each
+// version from that on, in their order; some may be left out only where the API server no longer has them. It returns the version
+// that was seen last, also with an error; nil if none was.
 func Until(ctx context.Context, target *fleet.Cluster, object *unstructured.Unstructured, done func(*unstructured.Unstructured) bool) (*unstructured.Unstructured, error) {
-	last, event, err := until(ctx, target, object, nil, done)
+	if done(object) {
+		return object, nil
+	}
+	last, event, err := until(ctx, target, object, since, done)
 	if err == nil {
 		return event.Object.(*unstructured.Unstructured), nil
 	}
@@ -48,7 +53,10 @@ func Gone(ctx context.Context, target *fleet.Cluster, object *unstructured.Unstr
 		}
 		return false, nil
 	}
-	_, _, err := until(ctx, target, object, missing, func(live *unstructured.Unstructured) bool {
+	latest := func(ctx context.Context, source cache.ListerWatcher, _ string, condition watchtools.ConditionFunc) (*watch.Event, error) {
+		return watchtools.UntilWithSync(ctx, source, &unstructured.Unstructured{}, missing, condition)
+	}
+	_, _, err := until(ctx, target, object, latest, func(live *unstructured.Unstructured) bool {
 		see(live)
 		return live.GetUID() != object.GetUID()
 	})
@@ -58,17 +66,34 @@ func Gone(ctx context.Context, target *fleet.Cluster, object *unstructured.Unstr
 	return err
 }
 
+// waiter waits for a condition of what changes after a version.
+type waiter func(ctx context.Context, source cache.ListerWatcher, version string, condition watchtools.ConditionFunc) (*watch.Event, error)
+
+// since waits with every change after the version. With the latest ones if the API server no longer has all of them, or
+// refuses the watch: it may be granted before the time is over.
+func since(ctx context.Context, source cache.ListerWatcher, version string, condition watchtools.ConditionFunc) (*watch.Event, error) {
+	event, err := watchtools.Until(ctx, version, source, condition)
+	var refused apierrors.APIStatus
+	if ctx.Err() == nil && (errors.As(err, &refused) || errors.Is(err, watchtools.ErrWatchClosed)) {
+		return watchtools.UntilWithSync(ctx, source, &unstructured.Unstructured{}, nil, condition)
+	}
+	return event, err
+}
+
 // until watches an object until done says so. It returns the version that was seen last, and the event
 // that ended the wait.
-func until(ctx context.Context, target *fleet.Cluster, object *unstructured.Unstructured, check watchtools.PreconditionFunc,
+func until(ctx context.Context, target *fleet.Cluster, object *unstructured.Unstructured, wait waiter,
 	done func(*unstructured.Unstructured) bool) (last *unstructured.Unstructured, event *watch.Event, err error) {
 	source, err := watchOne(target, object)
 	if err != nil {
 		return nil, nil, err
 	}
-	event, err = watchtools.UntilWithSync(ctx, source, &unstructured.Unstructured{}, check, func(e watch.Event) (bool, error) {
-		if e.Type == watch.Deleted {
+	event, err = wait(ctx, source, object.GetResourceVersion(), func(e watch.Event) (bool, error) {
+		switch e.Type {
+		case watch.Deleted:
 			return false, errDeleted
+		case watch.Error:
+			return false, apierrors.FromObject(e.Object)
 		}
 		live, ok := e.Object.(*unstructured.Unstructured)
 		if !ok || syncwatch.Older(live.GetResourceVersion(), object.GetResourceVersion()) {
