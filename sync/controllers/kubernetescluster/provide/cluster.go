@@ -40,6 +40,8 @@ type provided struct {
 	cluster *cluster.Cluster
 	*workers.Pool[all, *Report]
 
+	// shortened is what was written last of the annotation: the cache may be behind.
+	shortened shortening
 	// taken is what was recorded, or is to be, of the list in the ConfigMap: the cache may be behind.
 	taken *v1alpha1.TakenInstallations
 	// asked is true once something that was asked for was created, or tried.

@@ -76,6 +76,26 @@ func TestAgentPending(t *testing.T) {
 	assert.NotEmpty(t, agentPending(kc), "nothing was said of it yet")
 }
 
+// K63, K64: what was written of the annotation counts until the cache has it, and not longer.
+func TestShortening_latest(t *testing.T) {
+	written := shortening{before: "[a,b]", after: "[b]", resourceVersion: "20"}
+	for name, tc := range map[string]struct{ text, resourceVersion, want string }{
+		"the cache is behind":       {"[a,b]", "19", "[b]"},
+		"the cache has it":          {"[b]", "20", "[b]"},
+		"asked for once more":       {"[a,b]", "21", "[a,b]"},
+		"changed before it":         {"[a]", "18", "[a]"},
+		"a hub that was taken back": {"[c]", "7", "[c]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kc := &v1alpha1.KubernetesCluster{ObjectMeta: metav1.ObjectMeta{
+				ResourceVersion: tc.resourceVersion, Annotations: map[string]string{v1alpha1.InitialInstallationsAnnotation: tc.text},
+			}}
+			assert.Equal(t, tc.want, written.latest(kc))
+			assert.Equal(t, tc.text, shortening{}.latest(kc), "nothing was written")
+		})
+	}
+}
+
 // C28: a condition names a few of many, and says the same each time.
 func TestRecord_namesAFew(t *testing.T) {
 	kc := &v1alpha1.KubernetesCluster{}

@@ -21,6 +21,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/api/validation"
 	"waybill.dev/waybill/sync/cluster/content"
+	"waybill.dev/waybill/sync/cluster/watch"
 )
 
 const (
@@ -37,7 +38,7 @@ func (c *provided) request(ctx context.Context, s *scope) {
 	if !s.kc.AsksForInstallations() {
 		return
 	}
-	if text := s.kc.Annotations[v1alpha1.InitialInstallationsAnnotation]; text != "" {
+	if text := c.shortened.latest(s.kc); text != "" {
 		entries, err := validation.InitialInstallations(text, validation.InitialInstallationsPath())
 		if err != nil {
 			s.report.invalid("annotation "+v1alpha1.InitialInstallationsAnnotation, err)
@@ -50,6 +51,22 @@ func (c *provided) request(ctx context.Context, s *scope) {
 	if err := c.take(ctx, s); err != nil {
 		s.report.invalid("spec.installationsFrom", err)
 	}
+}
+
+// shortening is what was written last of the annotation. A cache that is behind still has what was there before:
+// installations that were created, and may have been deleted since, are not to be created a second time.
+type shortening struct {
+	before, after   string
+	resourceVersion string // of the KubernetesCluster that was written
+}
+
+// latest returns the annotation of a KubernetesCluster.
+func (w shortening) latest(kc *v1alpha1.KubernetesCluster) string {
+	text := kc.Annotations[v1alpha1.InitialInstallationsAnnotation]
+	if text == w.before && watch.Older(kc.ResourceVersion, w.resourceVersion) {
+		return w.after
+	}
+	return text
 }
 
 // shorten writes which entries of the annotation are left. If somebody else has changed it meanwhile, the
@@ -76,6 +93,9 @@ func (c *provided) shorten(ctx context.Context, kc *v1alpha1.KubernetesCluster, 
 	err = c.p.Hub.Patch(ctx, written, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(v1alpha1.FieldManager))
 	if apierrors.IsInvalid(err) || apierrors.IsNotFound(err) {
 		return nil
+	}
+	if err == nil {
+		c.shortened = shortening{before: text, after: written.Annotations[v1alpha1.InitialInstallationsAnnotation], resourceVersion: written.ResourceVersion}
 	}
 	return err
 }
