@@ -130,6 +130,12 @@ type KubernetesApplicationStatus struct {
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
 
+	// ConsideredCluster is the first KubernetesCluster, by name, of which condition Scheduled says why the application does not fit
+	// there; empty if a cluster is chosen, or no cluster was considered. Where several waybill-syncs serve the clusters of a
+	// namespace, the others take from it that the report is of a cluster that the selector still matches.
+	// +optional
+	ConsideredCluster string `json:"consideredCluster,omitempty"`
+
 	// DesiredResources is the number of resource templates.
 	// +optional
 	DesiredResources int32 `json:"desiredResources"`

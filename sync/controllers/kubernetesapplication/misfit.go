@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
@@ -33,6 +32,7 @@ func (r *Reconciler) reportMisfit(s *scope, f found, fit error) {
 		return
 	}
 	r.reports.made(s.key, misfit.Error())
+	s.considered = f.considered()
 	s.unplaced = reconcile.RetryAfter(misfit, again)
 }
 
@@ -86,16 +86,22 @@ func (f found) reported(app *v1alpha1.KubernetesApplication, misfit error, last 
 	case ready.Message == last, ready.Reason == v1alpha1.ClusterNotServedReason:
 		return false // it is ours, or anybody's, to correct
 	case ready.Reason == v1alpha1.NoClusterFitsReason:
-		return f.explains(ready.Message)
+		// If not, it is of the time before labels changed.
+		return slices.Contains(f.matching, status.ConsideredCluster)
 	default:
 		return true
 	}
 }
 
-// explains tells whether a message of a FitError says of any of the clusters that the selector
-// matches why it does not fit. If not, it is of the time before labels changed.
-func (f found) explains(message string) bool {
-	return slices.ContainsFunc(f.matching, func(name string) bool { return strings.Contains(message, "cluster "+name+": ") })
+// considered returns the first of the clusters that the selector matches and that this process serves; empty if it
+// serves none of them.
+func (f found) considered() string {
+	for _, name := range f.matching {
+		if f.surveys[name] != nil {
+			return name
+		}
+	}
+	return ""
 }
 
 // reports records what this process has reported of applications that fit nowhere.

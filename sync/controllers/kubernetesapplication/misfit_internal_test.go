@@ -196,6 +196,7 @@ func TestMisfit_whereTheMatchingClusterIsNobodysNow(t *testing.T) {
 				tc.change(s)
 				_, message = s.said()
 				assert.Equal(s.t, unserved(tc.want), message)
+				assert.Empty(s.t, s.app().Status.ConsideredCluster, "this says nothing of a cluster's fitness")
 			})
 		})
 	}
@@ -222,7 +223,9 @@ func TestMisfit_waitsForProcessesThatStartLater(t *testing.T) {
 		two := s.processes["two"]
 		two.started = func() time.Time { return time.Time{} } // it has contacted its clusters
 		two.filters = nil                                     // and rome fits
-		assert.Equal(t, "rome", s.settle().Spec.ClusterName)
+		placed := s.settle()
+		assert.Equal(t, "rome", placed.Spec.ClusterName)
+		assert.Empty(t, placed.Status.ConsideredCluster)
 		for _, message := range s.written {
 			assert.NotContains(t, message, "bergen")
 		}
@@ -243,6 +246,7 @@ func TestMisfit_isReportedByOneProcess(t *testing.T) {
 		assert.Contains(t, first, "cluster bergen: ")
 		assert.Contains(t, first, "; not served by this waybill-sync, and chosen by no other: oslo, rome, turin")
 		require.Equal(t, []string{first}, s.written)
+		assert.Equal(t, "bergen", s.app().Status.ConsideredCluster)
 		for range 10 {
 			s.settle()
 		}

@@ -27,6 +27,8 @@ type scope struct {
 	// by schedule.
 	undecided bool
 	unplaced  error
+	// considered is the first cluster of which unplaced says why the application does not fit there.
+	considered string
 	// requeueAfter is when to look again at what is skipped or undecided; zero for never. Set by
 	// schedule.
 	requeueAfter time.Duration

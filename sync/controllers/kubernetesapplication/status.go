@@ -144,7 +144,7 @@ func (s *scope) conclude(err error) {
 		return
 	}
 	status := &s.app.Status
-	status.Cluster = s.app.Spec.ClusterName
+	status.Cluster, status.ConsideredCluster = s.app.Spec.ClusterName, s.considered
 	status.DesiredResources = int32(len(s.app.Spec.ResourceTemplates))
 	if s.deleting() {
 		s.markDeleting()
