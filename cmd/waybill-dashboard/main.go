@@ -79,7 +79,7 @@ func parse(args []string) (*options, error) {
 	flags.StringVar(&o.kubeconfigNamespace, "kubeconfig-namespace", "", "namespace of the hub with kubeconfigs by which the dashboard impersonates its users in user clusters: Secret NAMESPACE.NAME of a KubernetesCluster, key kubeconfig; default: user clusters are shown to those who may read the kubeconfig of the KubernetesCluster")
 	flags.StringVar(&o.issuer, "oidc-issuer-url", "", "https address of the OIDC provider that people sign in with; this and what follows as kube-apiserver has it, so that they have the same rights as with kubectl")
 	flags.StringVar(&o.clientID, "oidc-client-id", "", "client that the provider has for the dashboard; its redirect URI is --url and /sign-in/callback")
-	flags.StringVar(&o.secretFile, "oidc-client-secret-file", "", "file with the secret of the client, read whenever somebody signs in; default: a public client")
+	flags.StringVar(&o.secretFile, "oidc-client-secret-file", "", "file with the secret of the client, read at each sign-in; default: a public client")
 	flags.StringVar(&o.caFile, "oidc-ca-file", "", "authority of the provider's certificate, as PEM; default: those of the system")
 	flags.StringSliceVar(&o.scopes, "oidc-scopes", []string{"profile", "email", "groups"}, "scopes to ask for beside openid")
 	flags.StringVar(&o.usernameClaim, "oidc-username-claim", "sub", "claim with the name of the user")

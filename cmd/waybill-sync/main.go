@@ -75,7 +75,7 @@ func parse(args []string) (*options, error) {
 	flags.StringVar(&o.systemNamespace, "system-namespace", defaultSystemNamespace, "namespace of Waybill's own objects and of source credentials")
 	flags.StringSliceVar(&o.controllers, "controllers", []string{roleAll}, "controllers, or roles, to run: "+known())
 	flags.StringVar(&o.cacheDir, "cache-dir", filepath.Join(os.TempDir(), "waybill"), "folder for git mirrors and charts; safe to lose")
-	flags.Var(&o.cacheSize, "cache-size", "how much the cache-dir may hold; git mirrors that nobody uses make room in time")
+	flags.Var(&o.cacheSize, "cache-size", "how much the cache-dir may hold; unused git mirrors are removed to make room")
 	flags.Var(&o.renderMemory, "render-memory", "how much memory rendering one chart or kustomization may take; two are rendered at a time, in processes of their own")
 	flags.StringVar(&o.metadataDir, "metadata-directory", "", "folder for definitions of snapshots whose class says metadataType OnDisk; it must outlive the process; default: none, such snapshots fail")
 	flags.StringVar(&o.clusterSelector, "cluster-selector", "", "label selector of the KubernetesClusters that this process serves; default: all")

@@ -118,7 +118,7 @@ func TestAdopt_whileTheStatusIsWritten(t *testing.T) {
 			require.NoError(t, c.Update(t.Context(), app))
 		})
 		assert.Equal(t, 2, got.code, reason)
-		assert.Contains(t, got.errOut, "it was changed by somebody else meanwhile; nothing was written", reason)
+		assert.Contains(t, got.errOut, "it has been modified meanwhile; nothing was written", reason)
 	}
 }
 

@@ -61,7 +61,7 @@ func TestAdopt_overwritesNoChange(t *testing.T) {
 	})
 	assert.Equal(t, 2, got.code)
 	assert.Contains(t, got.errOut, "error: write Application/shop in "+namespace+
-		": it was changed by somebody else meanwhile; nothing was written: run the command again to see what is to be done now\n")
+		": it has been modified meanwhile; nothing was written: run the command again to see what is to be done now\n")
 	app := adopted(t, c, namespace, "shop")
 	require.Len(t, app.Spec.Components, 1)
 	assert.Equal(t, "theirs", app.Spec.Components[0].Name)
@@ -100,7 +100,7 @@ func TestAdopt_takesNothingMeanwhile(t *testing.T) {
 		create(t, c, labelled(configMap(namespace, "taken"), "shop"))
 		got = adoptWhile(t, cluster.KubeconfigFile(), namespace, func() { change(t, c, namespace, "taken", edit) })
 		assert.Equal(t, 2, got.code, reason)
-		assert.Contains(t, got.errOut, "annotate ConfigMap/taken: it was changed by somebody else meanwhile, and is left as it is", reason)
+		assert.Contains(t, got.errOut, "annotate ConfigMap/taken: it has been modified meanwhile, and is left as it is", reason)
 		assert.NotEqual(t, "shop", annotationOf(t, c, namespace, "taken"), reason)
 		require.NoError(t, c.Delete(t.Context(), configMap(namespace, "taken")))
 	}

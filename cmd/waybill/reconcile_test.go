@@ -103,7 +103,7 @@ func TestReconcile_saysThatNobodyListens(t *testing.T) {
 	create(t, c, sync)
 	got := waybill(t, cluster, "reconcile", "gitsync", "catalog", "-n", sync.Namespace, "--timeout", "10s")
 	assert.Equal(t, 1, got.code)
-	assert.Contains(t, got.errOut, "nobody has taken it up: is waybill-sync running")
+	assert.Contains(t, got.errOut, "not reconciled yet: check that waybill-sync runs")
 }
 
 // Nobody reconciles an installation in a paused cluster, which is said at once, with the way out.
@@ -138,7 +138,7 @@ func TestReconcile_several(t *testing.T) {
 	got := waybill(t, cluster, "reconcile", "gitsync", "deaf", "quick", "-n", namespace, "--timeout", "10s")
 	assert.Equal(t, 1, got.code, got.errOut)
 	assert.Contains(t, got.out, "GitSync/quick in "+namespace+": ready: ")
-	assert.Contains(t, got.errOut, "GitSync/deaf in "+namespace+": nobody has taken it up")
+	assert.Contains(t, got.errOut, "GitSync/deaf in "+namespace+": not reconciled yet")
 }
 
 // A40: who may not watch an object learns in the end what it says.

@@ -112,7 +112,7 @@ func TestSnapshot_notReady(t *testing.T) {
 
 	got := waybill(t, cluster, "snapshot", "mongo", "-n", namespace, "--class", "mongo", "--name", "two", "--timeout", "5s")
 	assert.Equal(t, 1, got.code)
-	assert.Contains(t, got.errOut, "ApplicationSnapshot/two in "+namespace+": nobody has taken it up: is waybill-sync running in cluster ")
+	assert.Contains(t, got.errOut, "ApplicationSnapshot/two in "+namespace+": not reconciled yet: check that waybill-sync runs in cluster ")
 	assert.Contains(t, got.errOut, "It goes on without this command; to follow it: waybill get applicationsnapshot/two -n "+namespace+" --watch\n")
 }
 

@@ -51,7 +51,7 @@ func ask(in io.Reader, out io.Writer, question string) (bool, error) {
 	answer := strings.ToLower(strings.TrimSpace(line))
 	if err != nil && answer == "" {
 		fmt.Fprintln(out)
-		return false, errors.New("nobody answers: --yes goes on without asking")
+		return false, errors.New("no answer: use --yes to go on without confirmation")
 	}
 	return answer == "y" || answer == "yes", nil
 }

@@ -81,7 +81,7 @@ func (w writer) change(ctx context.Context, p *plan) error {
 			return err
 		}
 		if !sameIntent(p.existing, newer) {
-			return fmt.Errorf("it was changed by somebody else meanwhile; %w", errAgain)
+			return fmt.Errorf("it has been modified meanwhile; %w", errAgain)
 		}
 		existing.ResourceVersion = newer.ResourceVersion
 		return err
@@ -144,7 +144,7 @@ func (w writer) annotate(ctx context.Context, p *plan, v decision) error {
 		case now.action == belongs:
 			return nil
 		case now.action != v.action || now.reason != v.reason:
-			return errors.New("it was changed by somebody else meanwhile, and is left as it is")
+			return errors.New("it has been modified meanwhile, and is left as it is")
 		}
 		return err
 	})

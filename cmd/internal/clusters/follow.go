@@ -43,7 +43,7 @@ func (o *add) follow(ctx context.Context, e *entry) error {
 	kc := decode(last)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded) && kc.Status.LastHandledReconcileAt != token:
-		return fmt.Errorf("%s: nobody has taken it up: is waybill-sync running in the hub, with the role driver?", describe(e.cluster))
+		return fmt.Errorf("%s: not reconciled yet: check that waybill-sync runs in the hub, with the role driver", describe(e.cluster))
 	case err != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("wait for %s: %w", describe(e.cluster), e.hub.Explain(err))
 	case asWanted(kc):

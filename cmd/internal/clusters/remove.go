@@ -108,7 +108,7 @@ func (o *remove) confirm(key client.ObjectKey) (bool, error) {
 	answer := strings.ToLower(strings.TrimSpace(line))
 	if err != nil && (answer == "" || !errors.Is(err, io.EOF)) {
 		fmt.Fprintln(o.env.ErrOut)
-		return false, errors.New("nobody answers: --yes goes on without asking")
+		return false, errors.New("no answer: use --yes to go on without confirmation")
 	}
 	if answer == "y" || answer == "yes" {
 		return true, nil

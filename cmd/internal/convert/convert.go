@@ -78,7 +78,7 @@ func (c *conversion) metadata() {
 		},
 	}
 	if len(c.old.OwnerReferences) > 0 {
-		c.notef("metadata.ownerReferences", "not carried over: the new Application is deleted by nobody but you")
+		c.notef("metadata.ownerReferences", "not carried over: the new Application has no owner, and is deleted only by you")
 	}
 	if len(c.old.Finalizers) > 0 {
 		c.notef("metadata.finalizers", "not carried over: %s", strings.Join(c.old.Finalizers, ", "))

@@ -50,7 +50,7 @@ func checkName(what, name string) error {
 	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return fmt.Errorf("the name of %s %q has control characters", what, name)
 	case strings.HasPrefix(name, reserved):
-		return fmt.Errorf("%s %q: names that begin with %s are reserved for Kubernetes, and nobody is let in with them", what, name, reserved)
+		return fmt.Errorf("%s %q: names that begin with %s are reserved for Kubernetes, and cannot sign in", what, name, reserved)
 	}
 	return nil
 }

@@ -124,7 +124,7 @@ func (s *server) rights(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if sub.viewer.name != "" {
 		who = fmt.Sprintf("You are %s", sub.viewer.name)
 	} else {
-		who += " whoever your kubeconfig says"
+		who += " the user of your kubeconfig"
 	}
 	s.showOf(w, r, sub, "rights", "What you may do with", map[string]any{
 		"Who": who, "Groups": sub.viewer.groups, "Actions": sub.permissions(ctx), "Views": sub.views(ctx),

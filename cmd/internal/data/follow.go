@@ -80,7 +80,7 @@ func (s *session) unfinished(ctx context.Context, object *unstructured.Unstructu
 	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("%s: %w", name, err)
 	case state.phase == "" && state.message == "":
-		fmt.Fprintf(s.env.ErrOut, "%s: nobody has taken it up: is waybill-sync running in cluster %s, with the role data?\n", name, s.target.Name())
+		fmt.Fprintf(s.env.ErrOut, "%s: not reconciled yet: check that waybill-sync runs in cluster %s, with the role data\n", name, s.target.Name())
 	default:
 		fmt.Fprintf(s.env.ErrOut, "%s: not done in time: %s\n", name, output.Escape(output.Joined(state.phase, state.message)))
 	}

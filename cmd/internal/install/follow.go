@@ -123,7 +123,7 @@ func (s *session) unfinished(ctx context.Context, inst *v1alpha1.ApplicationInst
 	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("%s: %w", name, ended)
 	case !now.taken && now.Message == "":
-		fmt.Fprintf(s.env.ErrOut, "%s: nobody has taken it up: is waybill-sync running in the hub, and is this one of its clusters?\n", name)
+		fmt.Fprintf(s.env.ErrOut, "%s: not reconciled yet: check that waybill-sync runs in the hub, and that this is one of its clusters\n", name)
 	default:
 		fmt.Fprintf(s.env.ErrOut, "%s: not done in time: %s\n", name, output.Escape(output.Joined(now.Phase, now.Message)))
 	}

@@ -75,9 +75,9 @@ func explain(ctx context.Context, err error, last *unstructured.Unstructured, st
 	}
 	switch {
 	case !state.handled && last.GetKind() == v1alpha1.ApplicationInstallationKind:
-		return overdue("nobody has taken it up: is waybill-sync running, with the controller of this kind, and is the KubernetesCluster not paused in the hub?")
+		return overdue("not reconciled yet: check that waybill-sync runs, with the controller of this kind, and that the KubernetesCluster is not paused in the hub")
 	case !state.handled:
-		return overdue("nobody has taken it up: is waybill-sync running, with the controller of this kind?")
+		return overdue("not reconciled yet: check that waybill-sync runs, with the controller of this kind")
 	}
 	return overdue(fmt.Sprintf("not ready in time: %s: %s", state.reason, state.message))
 }

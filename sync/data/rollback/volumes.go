@@ -103,7 +103,7 @@ func (v *Volumes) Restore(ctx context.Context, beside *corev1.PersistentVolumeCl
 		}
 	}
 	if found.Annotations[v1alpha1.RestoredByAnnotation] != beside.Annotations[v1alpha1.RestoredByAnnotation] || found.DeletionTimestamp != nil {
-		return "", "", apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), key.Name, errors.New("it was created, or deleted, by somebody else"))
+		return "", "", apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), key.Name, errors.New("it was created or deleted by another client"))
 	}
 	if found.Status.Phase == corev1.ClaimBound {
 		return v.proved(ctx, found)
