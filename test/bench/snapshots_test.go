@@ -3,6 +3,7 @@ package bench
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,6 +26,8 @@ const (
 	// keptCount is how many ApplicationSnapshots there are where nothing happens.
 	keptCount      = 500
 	savedNamespace = "saved"
+	// driverLimit is how long the driver may take for 300 volumes or snapshots.
+	driverLimit = 10 * time.Minute
 	// coldClass scales applications down, which have nothing to scale: what is left is Waybill's own work.
 	coldClass = "cold"
 )
@@ -47,8 +50,8 @@ type saved struct {
 	cuts               *cuts
 }
 
-// startSaved returns with all claims bound, and no process running.
-func startSaved(b *testing.B) *saved {
+// startSaved returns with all claims of that many applications bound, and no process running.
+func startSaved(b *testing.B, count int) *saved {
 	b.Helper()
 	c := &saved{hub: startCluster(b, env.Options{Name: "saved", Pods: true, CRDs: []string{ourCRDs, volumes.CRDs(b)}})}
 	volumes.On(b, c.Cluster)
@@ -57,8 +60,8 @@ func startSaved(b *testing.B) *saved {
 	c.bare = newFloor(b, c.RESTConfig(), connections)
 	c.create(b, appSnapshotClasses, ours("ApplicationSnapshotClass", "", coldClass, map[string]any{"snapshotter": v1alpha1.DataHandler, "quiesce": string(v1alpha1.QuiesceScaleDown)}))
 	bound := c.view(b, claims, savedNamespace)
-	require.NoError(b, parallel(savedCount, func(i int) error { return c.install(b, i) }))
-	await(b, bound, savedCount*savedClaims, observe.Has("Bound", "status", "phase"))
+	require.NoError(b, parallel(count, func(i int) error { return c.install(b, i) }))
+	awaitFor(b, driverLimit, bound, count*savedClaims, observe.Has("Bound", "status", "phase"))
 	c.ours, c.theirs, c.kept = c.view(b, appSnapshots, ""), c.view(b, volumeSnapshots, ""), c.view(b, appSnapshotContents, "")
 	c.cuts = c.watchCuts(b)
 	return c
@@ -162,13 +165,22 @@ func (c *saved) floorOf(b *testing.B) float64 {
 	patches := prepare(b, manifests)
 	began := time.Now()
 	c.bare.apply(b, patches)
-	await(b, c.theirs, len(patches), func(o *observe.Object) bool {
+	awaitFor(b, driverLimit, c.theirs, len(patches), func(o *observe.Object) bool {
 		ready, _, _ := unstructured.NestedBool(o.Object, "status", "readyToUse") // none is not ready
 		return ready
 	})
 	took := time.Since(began).Seconds()
-	c.clear(b, volumeSnapshots, savedNamespace, c.theirs)
+	c.drop(b, volumeSnapshots)
 	return took
+}
+
+// drop deletes all snapshots of a kind, and waits until nothing is left of any.
+func (c *saved) drop(b *testing.B, gvr schema.GroupVersionResource) {
+	b.Helper()
+	require.NoError(b, c.client.Resource(gvr).Namespace(savedNamespace).DeleteCollection(b.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	for _, view := range []*observe.View{c.ours, c.kept, c.theirs} {
+		awaitFor(b, driverLimit, view, 0, observe.Any)
+	}
 }
 
 // saveAll takes a snapshot of each application at once, and returns how long that takes.
@@ -182,7 +194,7 @@ func (c *saved) saveAll(b *testing.B) float64 {
 		_, err := c.client.Resource(appSnapshots).Namespace(savedNamespace).Create(b.Context(), o, metav1.CreateOptions{})
 		return err
 	}))
-	await(b, c.ours, savedCount, observe.Ready)
+	awaitFor(b, driverLimit, c.ours, savedCount, observe.Ready)
 	return time.Since(began).Seconds()
 }
 
@@ -210,7 +222,7 @@ func (c *saved) quiesced(b *testing.B) samples {
 // snapshots100 measures one snapshot of each of 100 applications with 3 claims, all at once, against a bare program that
 // creates the 300 VolumeSnapshots, and for how long the applications are quiesced beside the driver's own time.
 func snapshots100(b *testing.B, s *results) {
-	c := startSaved(b)
+	c := startSaved(b, savedCount)
 	var took, least, calls, quiesced samples
 	peak := 0.0
 	for b.Loop() {
@@ -221,9 +233,7 @@ func snapshots100(b *testing.B, s *results) {
 		took.add(c.saveAll(b))
 		calls.add(c.requests(b, before).count() / savedCount)
 		quiesced = append(quiesced, c.quiesced(b)...)
-		c.clear(b, appSnapshots, savedNamespace, c.ours)
-		await(b, c.theirs, 0, observe.Any)
-		await(b, c.kept, 0, observe.Any)
+		c.drop(b, appSnapshots)
 		peak = max(peak, process.peak(b))
 		require.NoError(b, process.Kill())
 	}
@@ -251,7 +261,7 @@ func (c *saved) keep(b *testing.B, i int) error {
 		cut = append(cut, map[string]any{"claim": of, "className": volumes.SnapshotClass, "volumeSnapshot": "snap-" + name + of, "cut": true, "ready": true})
 		refs[of] = map[string]any{"namespace": savedNamespace, "name": "snap-" + name + of}
 	}
-	handle := map[string]any{"type": "Object", "object": map[string]any{"name": name, "chunks": int64(1)}, "digest": "sha256:" + name}
+	handle := map[string]any{"type": "Object", "object": map[string]any{"name": name, "chunks": int64(1)}, "digest": "sha256:" + strings.Repeat("0", 64)}
 	content := finalized(ours("ApplicationSnapshotContent", "", name, map[string]any{"spec": map[string]any{
 		"snapshotClassName": coldClass, "volumeSnapshotRefs": refs, "metadataHandle": handle, "deletionPolicy": "Delete",
 		"snapshotRef": map[string]any{"namespace": savedNamespace, "name": name, "uid": string(made.GetUID())},
@@ -296,7 +306,7 @@ func (c *saved) resting(b *testing.B) (peak, idle float64) {
 
 // snapshots500Idle compares a process where there are 500 snapshots that are ready with one where there is none.
 func snapshots500Idle(b *testing.B, s *results) {
-	c := startSaved(b)
+	c := startSaved(b, 0)
 	none, _ := c.resting(b)
 	require.NoError(b, parallel(keptCount, func(i int) error { return c.keep(b, i) }))
 	await(b, c.ours, keptCount, observe.Ready)

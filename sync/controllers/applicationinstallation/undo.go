@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/fluxcd/pkg/runtime/conditions"
 	"k8s.io/apimachinery/pkg/types"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -30,7 +30,7 @@ func undone(ctx context.Context, p plan, got acted, result release.Result) acted
 	case p.inst.Status.UpgradeSnapshot == nil || result.Release.Status != "failed" || ctx.Err() != nil:
 		return got
 	}
-	got.givenUp, got.rollback = p.inst.Status.Begun, p.goBack(got.failure)
+	got.givenUp, got.rollback = p.inst.Status.Begun, p.upgradeRollback(got.failure)
 	got.failure = reconcile.Stalled(got.rollback.Reason, "%w", got.failure)
 	return got
 }
@@ -42,12 +42,12 @@ func (m *helmMethod) giveUpWithData(ctx context.Context, p plan, why string) act
 		return spared(why, err)
 	}
 	failure := reconcile.Stalled(v1alpha1.NotHealthyReason, "%s", why)
-	return acted{failure: failure, givenUp: p.installed.moved, rollback: p.goBack(failure), inventory: p.inventory}
+	return acted{failure: failure, givenUp: p.installed.moved, rollback: p.upgradeRollback(failure), inventory: p.inventory}
 }
 
-// goBack returns how an installation goes back from an upgrade that failed. The name of the
+// upgradeRollback returns how an installation goes back from an upgrade that failed. The name of the
 // ApplicationRollback is the same also after a restart, and another one for another attempt.
-func (p plan) goBack(failure error) *v1alpha1.UpgradeRollback {
+func (p plan) upgradeRollback(failure error) *v1alpha1.UpgradeRollback {
 	snapshot := *p.inst.Status.UpgradeSnapshot
 	made := int32(0)
 	if known := p.deployed.known(); known != nil {
@@ -200,19 +200,10 @@ func outcomeOf(r *v1alpha1.ApplicationRollback) string {
 	if r.Status.Error != nil {
 		return fmt.Sprintf("%s: %s", phase, excerpt.Of(r.Status.Error.Message, maxMessage))
 	}
-	if waiting := metaCondition(r.Status.Conditions); phase == v1alpha1.RollbackPending && waiting != "" {
-		return fmt.Sprintf("%s: %s", phase, excerpt.Of(waiting, maxMessage))
+	if phase == v1alpha1.RollbackPending && conditions.IsFalse(r, v1alpha1.ReadyCondition) {
+		return fmt.Sprintf("%s: %s", phase, excerpt.Of(conditions.GetMessage(r, v1alpha1.ReadyCondition), maxMessage))
 	}
 	return string(phase)
-}
-
-func metaCondition(all []metav1.Condition) string {
-	for _, c := range all {
-		if c.Type == v1alpha1.ReadyCondition && c.Status == metav1.ConditionFalse {
-			return c.Message
-		}
-	}
-	return ""
 }
 
 // holdForUndo holds what is installed for the sake of its ApplicationRollback.
