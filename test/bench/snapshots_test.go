@@ -24,8 +24,7 @@ const (
 	// savedCount is how many applications have data, savedClaims how many claims each has.
 	savedCount, savedClaims = 100, 3
 	// keptCount is how many ApplicationSnapshots there are where nothing happens.
-	keptCount      = 500
-	savedNamespace = "saved"
+	keptCount = 500
 	// driverLimit is how long the driver may take for 300 volumes or snapshots.
 	driverLimit = 10 * time.Minute
 	// coldClass scales applications down, which have nothing to scale: what is left is Waybill's own work.
@@ -56,10 +55,12 @@ func startSaved(b *testing.B, count int) *saved {
 	c := &saved{hub: startCluster(b, env.Options{Name: "saved", Pods: true, CRDs: []string{ourCRDs, volumes.CRDs(b)}})}
 	volumes.On(b, c.Cluster)
 	c.namespace(b, system)
-	c.namespace(b, savedNamespace)
+	for i := range savedCount {
+		c.namespace(b, ownNamespace(i))
+	}
 	c.bare = newFloor(b, c.RESTConfig(), connections)
 	c.create(b, appSnapshotClasses, ours("ApplicationSnapshotClass", "", coldClass, map[string]any{"snapshotter": v1alpha1.DataHandler, "quiesce": string(v1alpha1.QuiesceScaleDown)}))
-	bound := c.view(b, claims, savedNamespace)
+	bound := c.view(b, claims, "")
 	require.NoError(b, parallel(count, func(i int) error { return c.install(b, i) }))
 	awaitFor(b, driverLimit, bound, count*savedClaims, observe.Has("Bound", "status", "phase"))
 	c.ours, c.theirs, c.kept = c.view(b, appSnapshots, ""), c.view(b, volumeSnapshots, ""), c.view(b, appSnapshotContents, "")
@@ -78,9 +79,9 @@ func ours(kind, namespace, name string, fields map[string]any) *unstructured.Uns
 
 // install creates the i-th application and its claims.
 func (c *saved) install(b *testing.B, i int) error {
-	app := application(savedNamespace, applicationName(i), "PersistentVolumeClaim")
+	app := application(ownNamespace(i), applicationName(i), "PersistentVolumeClaim")
 	all := map[schema.GroupVersionResource][]*unstructured.Unstructured{applications: {app}, statefuls: {
-		ours("StatefulApplication", savedNamespace, applicationName(i), map[string]any{"spec": map[string]any{"applicationName": applicationName(i)}}),
+		ours("StatefulApplication", ownNamespace(i), applicationName(i), map[string]any{"spec": map[string]any{"applicationName": applicationName(i)}}),
 	}}
 	for n := range savedClaims {
 		all[claims] = append(all[claims], &unstructured.Unstructured{Object: map[string]any{
@@ -94,7 +95,7 @@ func (c *saved) install(b *testing.B, i int) error {
 	}
 	for gvr, objects := range all {
 		for _, o := range objects {
-			if _, err := c.client.Resource(gvr).Namespace(savedNamespace).Create(b.Context(), o, metav1.CreateOptions{}); err != nil {
+			if _, err := c.client.Resource(gvr).Namespace(ownNamespace(i)).Create(b.Context(), o, metav1.CreateOptions{}); err != nil {
 				return err
 			}
 		}
@@ -159,7 +160,7 @@ func (c *saved) floorOf(b *testing.B) float64 {
 	for i := range savedCount {
 		for n := range savedClaims {
 			manifests = append(manifests, fmt.Sprintf("apiVersion: snapshot.storage.k8s.io/v1\nkind: VolumeSnapshot\nmetadata: {namespace: %s, name: bare-%s}\n"+
-				"spec: {volumeSnapshotClassName: %s, source: {persistentVolumeClaimName: %s}}\n", savedNamespace, sizedName(i, n), volumes.SnapshotClass, sizedName(i, n)))
+				"spec: {volumeSnapshotClassName: %s, source: {persistentVolumeClaimName: %s}}\n", ownNamespace(i), sizedName(i, n), volumes.SnapshotClass, sizedName(i, n)))
 		}
 	}
 	patches := prepare(b, manifests)
@@ -177,7 +178,9 @@ func (c *saved) floorOf(b *testing.B) float64 {
 // drop deletes all snapshots of a kind, and waits until nothing is left of any.
 func (c *saved) drop(b *testing.B, gvr schema.GroupVersionResource) {
 	b.Helper()
-	require.NoError(b, c.client.Resource(gvr).Namespace(savedNamespace).DeleteCollection(b.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	require.NoError(b, parallel(savedCount, func(i int) error {
+		return c.client.Resource(gvr).Namespace(ownNamespace(i)).DeleteCollection(b.Context(), metav1.DeleteOptions{}, metav1.ListOptions{})
+	}))
 	for _, view := range []*observe.View{c.ours, c.kept, c.theirs} {
 		awaitFor(b, driverLimit, view, 0, observe.Any)
 	}
@@ -188,10 +191,10 @@ func (c *saved) saveAll(b *testing.B) float64 {
 	b.Helper()
 	began := time.Now()
 	require.NoError(b, parallel(savedCount, func(i int) error {
-		o := ours(v1alpha1.ApplicationSnapshotKind, savedNamespace, applicationName(i), map[string]any{"spec": map[string]any{
+		o := ours(v1alpha1.ApplicationSnapshotKind, ownNamespace(i), applicationName(i), map[string]any{"spec": map[string]any{
 			"snapshotClassName": coldClass, "source": map[string]any{"type": "Application", "applicationName": applicationName(i)},
 		}})
-		_, err := c.client.Resource(appSnapshots).Namespace(savedNamespace).Create(b.Context(), o, metav1.CreateOptions{})
+		_, err := c.client.Resource(appSnapshots).Namespace(ownNamespace(i)).Create(b.Context(), o, metav1.CreateOptions{})
 		return err
 	}))
 	awaitFor(b, driverLimit, c.ours, savedCount, observe.Ready)
@@ -219,7 +222,7 @@ func (c *saved) quiesced(b *testing.B) samples {
 	return own
 }
 
-// snapshots100 measures one snapshot of each of 100 applications with 3 claims, all at once, against a bare program that
+// snapshots100 measures one snapshot of each of 100 applications with 3 claims, each in its own namespace, all at once, against a bare program that
 // creates the 300 VolumeSnapshots, and for how long the applications are quiesced beside the driver's own time.
 func snapshots100(b *testing.B, s *results) {
 	c := startSaved(b, savedCount)
@@ -247,9 +250,9 @@ func snapshots100(b *testing.B, s *results) {
 
 // keep writes a snapshot that is ready, with its content, as a process has left them.
 func (c *saved) keep(b *testing.B, i int) error {
-	name := fmt.Sprintf("kept-%03d", i)
+	name, namespace := fmt.Sprintf("kept-%03d", i), ownNamespace(i%savedCount)
 	source := map[string]any{"type": "Application", "applicationName": applicationName(i % savedCount)}
-	made, err := c.client.Resource(appSnapshots).Namespace(savedNamespace).Create(b.Context(), finalized(ours(v1alpha1.ApplicationSnapshotKind, savedNamespace, name,
+	made, err := c.client.Resource(appSnapshots).Namespace(namespace).Create(b.Context(), finalized(ours(v1alpha1.ApplicationSnapshotKind, namespace, name,
 		map[string]any{"spec": map[string]any{"snapshotClassName": coldClass, "source": source}})), metav1.CreateOptions{})
 	if err != nil {
 		return err
@@ -259,12 +262,12 @@ func (c *saved) keep(b *testing.B, i int) error {
 	for n := range savedClaims {
 		of := sizedName(i%savedCount, n)
 		cut = append(cut, map[string]any{"claim": of, "className": volumes.SnapshotClass, "volumeSnapshot": "snap-" + name + of, "cut": true, "ready": true})
-		refs[of] = map[string]any{"namespace": savedNamespace, "name": "snap-" + name + of}
+		refs[of] = map[string]any{"namespace": namespace, "name": "snap-" + name + of}
 	}
 	handle := map[string]any{"type": "Object", "object": map[string]any{"name": name, "chunks": int64(1)}, "digest": "sha256:" + strings.Repeat("0", 64)}
 	content := finalized(ours("ApplicationSnapshotContent", "", name, map[string]any{"spec": map[string]any{
 		"snapshotClassName": coldClass, "volumeSnapshotRefs": refs, "metadataHandle": handle, "deletionPolicy": "Delete",
-		"snapshotRef": map[string]any{"namespace": savedNamespace, "name": name, "uid": string(made.GetUID())},
+		"snapshotRef": map[string]any{"namespace": namespace, "name": name, "uid": string(made.GetUID())},
 	}}))
 	if _, err := c.client.Resource(appSnapshotContents).Create(b.Context(), content, metav1.CreateOptions{}); err != nil {
 		return err
@@ -284,7 +287,7 @@ func (c *saved) keep(b *testing.B, i int) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.client.Resource(appSnapshots).Namespace(savedNamespace).Patch(b.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	_, err = c.client.Resource(appSnapshots).Namespace(namespace).Patch(b.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 	return err
 }
 
@@ -309,7 +312,10 @@ func snapshots500Idle(b *testing.B, s *results) {
 	c := startSaved(b, 0)
 	none, _ := c.resting(b)
 	require.NoError(b, parallel(keptCount, func(i int) error { return c.keep(b, i) }))
-	await(b, c.ours, keptCount, observe.Ready)
+	first := startRoles(b, c.hub, "data") // which says what it finds, once
+	await(b, c.kept, keptCount, observe.Ready)
+	<-time.After(settling)
+	require.NoError(b, first.Kill())
 	var more, idle samples
 	for b.Loop() {
 		peak, requests := c.resting(b)
