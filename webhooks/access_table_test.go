@@ -118,6 +118,18 @@ func deputies(t *testing.T, c *cluster) map[string]deputy {
 			install, inCluster(in("", "namespaces", "install-into", target)), inCluster(in(v1alpha1.Group, "applicationsnapshots", "create")),
 			inCluster(in("", "pods/exec", "create")), inCluster(in("apps", "deployments/scale", "update")), inCluster(in("apps", "statefulsets/scale", "update")),
 		}, nil},
+		"installation, beforeUpgrade, atomic": {"an upgrade that fails replaces volumes", func(ns string) client.Object {
+			i := newInstallation(ns, def.Name, "v1.0.0")
+			i.Spec.Namespace = &v1alpha1.TargetNamespace{Name: target}
+			i.Spec.BeforeUpgrade = &v1alpha1.BeforeUpgrade{Snapshot: v1alpha1.SnapshotRequire}
+			i.Spec.DeployOptions = &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{Atomic: true, Wait: true}}
+			return i
+		}, []permission{
+			install, inCluster(in("", "namespaces", "install-into", target)), inCluster(in(v1alpha1.Group, "applicationsnapshots", "create")),
+			inCluster(in("", "pods/exec", "create")), inCluster(in("apps", "deployments/scale", "update")), inCluster(in("apps", "statefulsets/scale", "update")),
+			inCluster(in(v1alpha1.Group, "applicationrollbacks", "create")), inCluster(in("", "persistentvolumeclaims", "create")),
+			inCluster(in("", "persistentvolumeclaims", "update")), inCluster(in("", "persistentvolumeclaims", "delete")),
+		}, nil},
 		"GitSync": {"it acts as a ServiceAccount", func(ns string) client.Object { return newGitSync(ns) },
 			[]permission{in("", "serviceaccounts", "impersonate", "default")}, &createPods},
 		"GitSync, all": {"and reads a Secret, and reaches clusters", func(ns string) client.Object {

@@ -87,7 +87,7 @@ func (i *applicationInstallations) review(ctx context.Context, obj, old *v1alpha
 	if account != "" {
 		wanted = append(wanted, needsToActAs(obj.Namespace, account, "the installation acts as that ServiceAccount; permission to create pods there is enough"))
 	}
-	snapshots, warnings, err := i.needsSnapshot(ctx, obj)
+	snapshots, warnings, err := i.needsSnapshot(ctx, obj, def)
 	if err != nil {
 		return nil, err
 	}
@@ -117,14 +117,14 @@ func (i *applicationInstallations) review(ctx context.Context, obj, old *v1alpha
 	return warnings, i.access.check(ctx, obj, applicationInstallationResource, unknown)
 }
 
-// reviewSpec checks the account, the snapshot before upgrades and the order by the definition, which is nil if
+// reviewSpec checks the account and the order by the definition, which is nil if
 // it is not known, and by other installations.
 func (i *applicationInstallations) reviewSpec(
 	ctx context.Context, obj *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition,
 ) (admission.Warnings, error) {
 	var errs field.ErrorList
 	if def != nil {
-		errs = append(validation.ValidateInstallationAccount(obj, def, i.defaultAccount), validation.ValidateInstallationSnapshot(obj, def)...)
+		errs = validation.ValidateInstallationAccount(obj, def, i.defaultAccount)
 	}
 	missing, refused := i.order.reviewInstallation(ctx, obj, def)
 	if refused != nil {

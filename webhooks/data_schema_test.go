@@ -29,8 +29,8 @@ const (
 	someDigest   = `digest: "sha256:0123456789012345678901234567890123456789012345678901234567890123"`
 )
 
-// C15, C17, S6, S8-S16, S19-S24, S27, S28, S30, S32, S36-S43, S54-S59, S65, S68, S72, S75, S77: what the
-// schema of each kind refuses, and what the message says.
+// C15, C17, S6, S16, S19, S20, S23, S27, S30, S36, S37, S38, S42, S43, S54, S58, S61, S64, S65, S68, S71, S72, S77: what
+// the schema of each kind refuses, and what the message says.
 func TestData_theSchemaRefuses(t *testing.T) {
 	admin, ns := bare(t)
 	for name, tc := range map[string]struct {
@@ -105,7 +105,7 @@ func TestData_theSchemaRefuses(t *testing.T) {
 	}
 }
 
-// S8, S20, S22, S23, S38, S41, S65, S77, C18: the least that each kind needs is accepted, with what it
+// S12, S23, S32, S38, S57, S65, S77, C18: the least that each kind needs is accepted, with what it
 // leaves out filled in.
 func TestData_theSchemaFillsIn(t *testing.T) {
 	admin, ns := bare(t)
@@ -158,7 +158,7 @@ func at(t *testing.T, u *unstructured.Unstructured, path string) any {
 	return value
 }
 
-// S9, S11, S36-S41, S68, S74, S77, C15: what a snapshot, a restore or a rollback is of does not change
+// S9, S11, S36, S37, S38, S40, S41, S68, S74, S77, C15: what a snapshot, a restore or a rollback is of does not change
 // under it.
 func TestData_isImmutable(t *testing.T) {
 	admin, ns := bare(t)

@@ -119,20 +119,23 @@ func needsOrder(obj *v1alpha1.ApplicationInstallation) []need {
 	return wanted
 }
 
-// needsSnapshot returns the rights that the snapshots take which an installation has made before its upgrades;
-// those that its definition asks for are that one's.
-func (i *applicationInstallations) needsSnapshot(ctx context.Context, obj *v1alpha1.ApplicationInstallation) ([]need, admission.Warnings, error) {
-	before := obj.Spec.BeforeUpgrade
-	if before == nil || before.Snapshot != v1alpha1.SnapshotRequire && before.Snapshot != v1alpha1.SnapshotTry {
-		return nil, nil, nil
-	}
+// needsSnapshot returns the rights that the snapshots take which an installation has made before its upgrades,
+// and going back to them; what its definition alone asks for is that one's. def is nil if it is not known.
+func (i *applicationInstallations) needsSnapshot(
+	ctx context.Context, obj *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition,
+) ([]need, admission.Warnings, error) {
 	namespace := "" // whichever the definition names, which is not known yet
 	if obj.Spec.Namespace != nil {
 		namespace = obj.Spec.Namespace.Name
 	}
-	wanted := []need{needs("spec.beforeUpgrade takes snapshots", authorizationv1.ResourceAttributes{
+	undo := needsUndo(obj, def, namespace)
+	before := obj.Spec.BeforeUpgrade
+	if before == nil || !takesSnapshots(*before) {
+		return undo, nil, nil
+	}
+	wanted := append(undo, needs("spec.beforeUpgrade takes snapshots", authorizationv1.ResourceAttributes{
 		Verb: "create", Group: v1alpha1.Group, Resource: applicationSnapshotResource, Namespace: namespace,
-	})}
+	}))
 	if before.ApplicationSnapshotClassName == "" {
 		return append(wanted, needsQuiesce(namespace, nil)...), nil, nil // any class may be the default by then
 	}
@@ -141,6 +144,30 @@ func (i *applicationInstallations) needsSnapshot(ctx context.Context, obj *v1alp
 		return nil, nil, err
 	}
 	return append(wanted, needsQuiesce(namespace, class)...), warnings, nil
+}
+
+func takesSnapshots(b v1alpha1.BeforeUpgrade) bool {
+	return b.Snapshot == v1alpha1.SnapshotRequire || b.Snapshot == v1alpha1.SnapshotTry
+}
+
+// needsUndo returns the rights that going back with the data takes, where an upgrade fails of an installation
+// that asks for that itself.
+func needsUndo(obj *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition, namespace string) []need {
+	var version *v1alpha1.ApplicationVersion
+	if def != nil {
+		version = def.GetVersion(obj.GetVersion(def))
+	}
+	options := obj.GetHelmOptions(def)
+	atomic := options != nil && options.Atomic || options == nil && def == nil // which may set it
+	asks := obj.Spec.BeforeUpgrade != nil || obj.Spec.DeployOptions != nil
+	if !asks || !atomic || !takesSnapshots(obj.GetBeforeUpgrade(version)) {
+		return nil
+	}
+	wanted := []need{needs("an upgrade that fails is rolled back with its data", authorizationv1.ResourceAttributes{
+		Verb: "create", Group: v1alpha1.Group, Resource: applicationRollbackResource, Namespace: namespace,
+	})}
+	wanted = append(wanted, needsClaims(namespace)...)
+	return append(wanted, needsScale(namespace, "a rollback scales workloads to zero")...)
 }
 
 // dependentsPath names the hook for deletions of installations in the path that it is served at.

@@ -121,19 +121,3 @@ func TestInstallation_warnsWhoDeletesWhatOthersNeed(t *testing.T) {
 	}, patience, often)
 	require.NoError(t, admin.Delete(t.Context(), db))
 }
-
-// A snapshot before an upgrade does not go with atomic, whichever of them the definition asks for.
-func TestInstallation_refusesSnapshotsWithAtomic(t *testing.T) {
-	c := admission(t)
-	admin, _ := c.admin(t)
-	def := definition(t, admin, func(d *v1alpha1.ApplicationDefinition) {
-		d.Spec.Versions[0].BeforeUpgrade = &v1alpha1.BeforeUpgrade{Snapshot: v1alpha1.SnapshotRequire}
-	})
-	i := newInstallation(c.Namespace(t), def.Name, "v1.0.0")
-	i.Spec.DeployOptions = &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{Atomic: true, Wait: true}}
-	err := admin.Create(t.Context(), i.DeepCopy())
-	require.True(t, apierrors.IsInvalid(err), "%v", err)
-	require.ErrorContains(t, err, "spec.beforeUpgrade.snapshot: Forbidden")
-	i.Spec.BeforeUpgrade = &v1alpha1.BeforeUpgrade{Snapshot: v1alpha1.SnapshotNever}
-	require.NoError(t, admin.Create(t.Context(), i))
-}

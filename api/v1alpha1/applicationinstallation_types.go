@@ -261,6 +261,16 @@ type ApplicationInstallationStatus struct {
 	// +optional
 	Begun string `json:"begun,omitempty"`
 
+	// UpgradeSnapshot is the ApplicationSnapshot that was taken before what was begun, until that is
+	// healthy: with deployOptions.helm.atomic, an upgrade that fails goes back to it.
+	// +optional
+	UpgradeSnapshot *UpgradeSnapshot `json:"upgradeSnapshot,omitempty"`
+
+	// UpgradeRollback is set once an upgrade has failed that goes back with its data, until something else
+	// is installed.
+	// +optional
+	UpgradeRollback *UpgradeRollback `json:"upgradeRollback,omitempty"`
+
 	// OptionalValues are the optional objects of spec.valuesFrom, as `<kind>/<name>`, that there were
 	// when what is installed was. Unless the installation acts as a ServiceAccount, one that is deleted
 	// is missed: nobody who may not install decides by that what is installed.

@@ -98,8 +98,8 @@ type HelmDeployOptions struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(0|([0-9.]+(ns|us|ms|s|m|h))+)$') && duration(self) >= duration('1s')",message="must be 1s or more, in hours, minutes and seconds: 24h, 1h30m, 90s"
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 
-	// Atomic rolls back a failed upgrade and uninstalls a failed install. Requires wait. Default:
-	// false.
+	// Atomic rolls back a failed upgrade, with the data where a snapshot was taken before it, and uninstalls
+	// a failed install. Requires wait. Default: false.
 	// +optional
 	Atomic bool `json:"atomic,omitempty"`
 

@@ -119,7 +119,11 @@ const (
 	// installation. Without it, a snapshot is not deleted when newer ones are there.
 	BeforeUpgradeLabel = "apps.waybill.dev/before-upgrade-of"
 
-	// RequestedAtAnnotation is on the same: what the annotation reconcile-at of the installation was.
+	// UpgradeRollbackLabel is on the ApplicationRollbacks of upgrades that failed: the name of the installation.
+	// Without it, one is not deleted when newer ones are there.
+	UpgradeRollbackLabel = "apps.waybill.dev/upgrade-rollback-of"
+
+	// RequestedAtAnnotation is on the ApplicationSnapshots from before upgrades: what the annotation reconcile-at of the installation was.
 	RequestedAtAnnotation = "apps.waybill.dev/requested-at"
 
 	// SnapshotGroupLabel is on claims while a VolumeGroupSnapshot of them is taken, which selects them by

@@ -80,7 +80,7 @@ func validateVersions(obj *v1alpha1.ApplicationDefinition, path *field.Path) fie
 	for i := range versions {
 		v, at := &versions[i], path.Index(i)
 		errs = append(errs, validateVersionName(v.Version, at.Child("version"))...)
-		errs = append(errs, validateBeforeUpgrade(v.BeforeUpgrade, defaultOptions(obj), at.Child("beforeUpgrade"))...)
+		errs = append(errs, validateBeforeUpgrade(v.BeforeUpgrade, at.Child("beforeUpgrade"))...)
 		switch {
 		case v.Template != nil:
 			errs = append(errs, validateTemplate(v.Template, obj.GetMethod(), at.Child("template"))...)
@@ -89,14 +89,6 @@ func validateVersions(obj *v1alpha1.ApplicationDefinition, path *field.Path) fie
 		}
 	}
 	return errs
-}
-
-// defaultOptions returns the Helm options of installations that set none.
-func defaultOptions(obj *v1alpha1.ApplicationDefinition) *v1alpha1.HelmDeployOptions {
-	if obj.Spec.DefaultDeployOptions == nil {
-		return nil
-	}
-	return obj.Spec.DefaultDeployOptions.Helm
 }
 
 // validateVersionName wants names that stay one word in lists and on command lines.

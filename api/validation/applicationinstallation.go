@@ -51,7 +51,7 @@ func ValidateApplicationInstallation(obj, old *v1alpha1.ApplicationInstallation)
 	errs = append(errs, validateDeployOptions(spec.DeployOptions, specPath.Child("deployOptions"))...)
 	errs = append(errs, validateAccount(spec.ServiceAccountName)...)
 	errs = append(errs, validateDependsOn(obj, specPath.Child("dependsOn"))...)
-	errs = append(errs, validateBeforeUpgrade(spec.BeforeUpgrade, obj.GetHelmOptions(nil), specPath.Child("beforeUpgrade"))...)
+	errs = append(errs, validateBeforeUpgrade(spec.BeforeUpgrade, specPath.Child("beforeUpgrade"))...)
 	errs = append(errs, validateIgnoredDifferences(spec.IgnoreDifferences)...)
 	if old == nil {
 		return errs

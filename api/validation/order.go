@@ -2,7 +2,6 @@ package validation
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/fluxcd/pkg/runtime/cel"
@@ -185,11 +184,7 @@ func validateRange(text string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// atomicAndSnapshot is why both are not had together.
-const atomicAndSnapshot = "cannot be combined with deployOptions.helm.atomic, which goes back to the release of before without the data of before: " +
-	"set atomic to false, or beforeUpgrade.snapshot to Never"
-
-func validateBeforeUpgrade(b *v1alpha1.BeforeUpgrade, options *v1alpha1.HelmDeployOptions, path *field.Path) field.ErrorList {
+func validateBeforeUpgrade(b *v1alpha1.BeforeUpgrade, path *field.Path) field.ErrorList {
 	if b == nil {
 		return nil
 	}
@@ -202,28 +197,5 @@ func validateBeforeUpgrade(b *v1alpha1.BeforeUpgrade, options *v1alpha1.HelmDepl
 	if b.ApplicationSnapshotClassName != "" {
 		errs = append(errs, validateObjectName(b.ApplicationSnapshotClassName, path.Child("applicationSnapshotClassName"))...)
 	}
-	if takes(b) && options != nil && options.Atomic {
-		errs = append(errs, field.Forbidden(at, atomicAndSnapshot))
-	}
 	return errs
-}
-
-// ValidateInstallationSnapshot returns what is wrong with the snapshot before upgrades of an
-// installation, given its definition: options of the one and snapshots of the other may not go together.
-func ValidateInstallationSnapshot(obj *v1alpha1.ApplicationInstallation, def *v1alpha1.ApplicationDefinition) field.ErrorList {
-	version := def.GetVersion(obj.GetVersion(def))
-	before, options := obj.GetBeforeUpgrade(version), obj.GetHelmOptions(def)
-	if !takes(&before) || options == nil || !options.Atomic {
-		return nil
-	}
-	by := "beforeUpgrade of the installation"
-	if obj.Spec.BeforeUpgrade == nil {
-		by = "beforeUpgrade of version " + strconv.Quote(version.Version) + " of definition " + strconv.Quote(def.Name)
-	}
-	return field.ErrorList{field.Forbidden(specPath.Child("beforeUpgrade", "snapshot"), by+" "+atomicAndSnapshot)}
-}
-
-// takes reports whether a snapshot is to be taken.
-func takes(b *v1alpha1.BeforeUpgrade) bool {
-	return b.Snapshot == v1alpha1.SnapshotRequire || b.Snapshot == v1alpha1.SnapshotTry
 }

@@ -135,29 +135,6 @@ func TestValidateDependsOn(t *testing.T) {
 	}
 }
 
-// A snapshot before an upgrade and going back without its data are not had together, whoever asks for which.
-func TestValidateBeforeUpgrade_refusesAtomic(t *testing.T) {
-	before := &v1alpha1.BeforeUpgrade{Snapshot: v1alpha1.SnapshotTry}
-	atomic := &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{Atomic: true, Wait: true}}
-	def := &v1alpha1.ApplicationDefinition{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-	def.Spec.Versions = []v1alpha1.ApplicationVersion{{Version: "1.0.0"}, {Version: "2.0.0", BeforeUpgrade: before}}
-	obj := &v1alpha1.ApplicationInstallation{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "web"}}
-	obj.Spec.ApplicationRef = v1alpha1.ApplicationReference{Name: "web", Version: "1.0.0"}
-	obj.Spec.DeployOptions = atomic
-	assert.Empty(t, validation.ValidateInstallationSnapshot(obj, def))
-
-	obj.Spec.ApplicationRef.Version = "2.0.0"
-	assert.Contains(t, validation.ValidateInstallationSnapshot(obj, def).ToAggregate().Error(), `beforeUpgrade of version "2.0.0" of definition "web" cannot be combined with`)
-	obj.Spec.BeforeUpgrade = &v1alpha1.BeforeUpgrade{Snapshot: v1alpha1.SnapshotNever}
-	assert.Empty(t, validation.ValidateInstallationSnapshot(obj, def), "the installation overrides its definition")
-	obj.Spec.BeforeUpgrade = before
-	assert.Contains(t, validation.ValidateApplicationInstallation(obj, nil).ToAggregate().Error(), "set atomic to false")
-	obj.Spec.DeployOptions = nil
-	assert.Empty(t, validation.ValidateApplicationInstallation(obj, nil))
-	def.Spec.DefaultDeployOptions = atomic
-	assert.Contains(t, validation.ValidateApplicationDefinition(def, nil).ToAggregate().Error(), "spec.versions[1].beforeUpgrade.snapshot")
-}
-
 // K9: what a definition requires is named once, with a range that can be read, and is not the definition itself.
 func TestValidateRequires(t *testing.T) {
 	for reason, c := range map[string]struct {

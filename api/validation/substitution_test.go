@@ -23,7 +23,7 @@ func restored(rule v1alpha1.ValueSubstitutionRule) *v1alpha1.StatefulApplication
 	}
 }
 
-// S19-S24, C18: what a schema cannot say of substitution rules.
+// S19, S20, S21, S23, S24, C18: what a schema cannot say of substitution rules.
 func TestValidateStatefulApplication_substitutions(t *testing.T) {
 	const name, label, annotation, env = v1alpha1.SubstitutionName, v1alpha1.SubstitutionLabel, v1alpha1.SubstitutionAnnotation, v1alpha1.SubstitutionEnvVar
 	const exact, regex = v1alpha1.MatchExact, v1alpha1.MatchRegex

@@ -20,7 +20,7 @@ func restoring(t *testing.T, c client.Client, namespace, name string, status v1a
 	})
 }
 
-// S14, S25-S28, S102: the manifest has the rules that a new name takes, as the document's example.
+// S14, S25, S26, S27, S28, S102: the manifest has the rules that a new name takes, as the document's example.
 func TestRestore_underAnotherName(t *testing.T) {
 	cluster, c := user(t), clientOf(t, user(t))
 	namespace := cluster.Namespace(t)

@@ -34,7 +34,7 @@ func rolling(t *testing.T, c client.Client, r *v1alpha1.ApplicationRollback, at 
 	})
 }
 
-// S77-S83, C22, C64: the object is written as the flags say, each step is a line, and the way back is
+// S77, C22, C64: the object is written as the flags say, each step is a line, and the way back is
 // said in the end.
 func TestRollback_stepByStep(t *testing.T) {
 	cluster, c := user(t), clientOf(t, user(t))

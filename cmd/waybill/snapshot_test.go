@@ -25,7 +25,7 @@ func phase(t *testing.T, c client.Client, s *v1alpha1.ApplicationSnapshot, at v1
 	})
 }
 
-// S29, S36-S43, C63: the object is written as the flags say, and each step is a line once it is over.
+// S29, S36, S37, S39, S40, S42, S43, C63: the object is written as the flags say, and each step is a line once it is over.
 func TestSnapshot_stepByStep(t *testing.T) {
 	cluster, c := user(t), clientOf(t, user(t))
 	namespace := cluster.Namespace(t)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
@@ -33,6 +35,21 @@ func (w *Waker[R]) Source() source.TypedSource[R] {
 
 // Wake enqueues a request now; the queue merges it with an equal one.
 func (w *Waker[R]) Wake(request R) { w.WakeAfter(request, 0) }
+
+// urgent is the priority of requests that come first: others have 0, or less.
+const urgent = 1
+
+// WakeFirst enqueues a request now, ahead of all that were not enqueued by WakeFirst.
+func (w *Waker[R]) WakeFirst(request R) {
+	w.mu.Lock()
+	queue, ordered := w.queue.(priorityqueue.PriorityQueue[R])
+	w.mu.Unlock()
+	if !ordered {
+		w.Wake(request)
+		return
+	}
+	queue.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(urgent)}, request)
+}
 
 // WakeAfter enqueues a request after a delay, once for all that are made until then.
 func (w *Waker[R]) WakeAfter(request R, delay time.Duration) {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"waybill.dev/waybill/sync/reconcile"
 )
@@ -40,4 +41,25 @@ func TestWaker_gathers(t *testing.T) {
 		assert.Equal(t, []string{"a"}, took(time.Second/2), "a second after the first")
 		assert.Empty(t, took(time.Hour))
 	})
+}
+
+// What comes first is taken before what was asked for earlier.
+func TestWaker_whatComesFirst(t *testing.T) {
+	queue := priorityqueue.New[string]("first")
+	defer queue.ShutDown()
+	w := &reconcile.Waker[string]{}
+	w.WakeFirst("early")
+	require.NoError(t, w.Source().Start(t.Context(), queue))
+	w.Wake("a")
+	w.Wake("b")
+	w.WakeFirst("b")
+	w.WakeFirst("c")
+	var taken []string
+	for range 4 {
+		request, _ := queue.Get()
+		queue.Done(request)
+		taken = append(taken, request)
+	}
+	assert.ElementsMatch(t, []string{"b", "c"}, taken[:2])
+	assert.ElementsMatch(t, []string{"early", "a"}, taken[2:])
 }

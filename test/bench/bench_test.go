@@ -50,6 +50,8 @@ var groups = []group{
 		{"application-memory", applicationMemory},
 		{"installations-300-cold", installations300Cold},
 		{"inventory-1000", inventory1000},
+		{"snapshots-100x3", snapshots100},
+		{"snapshots-500-idle", snapshots500Idle},
 	}},
 	// These share a cluster with 10,000 objects.
 	{end: stopAppCluster, rows: []row{

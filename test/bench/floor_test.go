@@ -47,6 +47,7 @@ func newFloor(b testing.TB, config *rest.Config, connections int) *floor {
 var plurals = map[string]schema.GroupVersionResource{
 	"ConfigMap": configMaps, "Secret": secrets, "Service": services, "ServiceAccount": accounts,
 	"Deployment": deployments, "Ingress": ingresses, "Report": reports,
+	"VolumeSnapshot": volumeSnapshots,
 }
 
 // prepare turns manifests into patches.

@@ -92,7 +92,7 @@ func (d *driver) act(ctx context.Context, s *scope) error {
 	s.tellCorrected(result)
 	// That its version is gone is another thing for what is installed by now.
 	gone := a.kind == install && s.missing != nil
-	if s.pending = s.unfinished(); s.pending || gone || d.due(s) != nil {
+	if s.pending = s.unfinished(); s.pending || gone || d.due(s) != nil || s.session.undoing() || s.retriesUndo() {
 		d.waker.Wake(ctrl.Request{NamespacedName: s.key()})
 	}
 	return d.keepInventory(ctx, s)

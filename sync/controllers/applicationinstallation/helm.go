@@ -41,7 +41,7 @@ func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 		said(id, result.Warnings, result.Kept)))
 	if err != nil {
 		got.failure = releaseError(result, err)
-		return got
+		return undone(ctx, p, got, result)
 	}
 	got.inventory = slices.Clone(result.Objects)
 	if result.Adopted && p.options != nil {
@@ -189,6 +189,9 @@ func described(drift release.Drift) []string {
 
 // rollback gives up a revision whose objects did not become healthy in time.
 func (m *helmMethod) rollback(ctx context.Context, p plan, why string) acted {
+	if p.inst.Status.UpgradeSnapshot != nil {
+		return m.giveUpWithData(ctx, p, why)
+	}
 	id := identity(p)
 	var refuted error
 	result, err := m.engine.Rollback(ctx, p.target, id, releaseOptions(p), release.Verdict{Why: why, Confirm: func(ctx context.Context) error {
@@ -209,7 +212,7 @@ func (m *helmMethod) rollback(ctx context.Context, p plan, why string) acted {
 	case result.Gone:
 		got.failure = reconcile.Stalled(v1alpha1.NotHealthyReason, "uninstalled: %s; change the installation to try again", why)
 	default:
-		got.failure = reconcile.Stalled(v1alpha1.NotHealthyReason, "rolled back: %s; change the installation to try again", why)
+		got.failure = reconcile.Stalled(v1alpha1.NotHealthyReason, "rolled back%s: %s; change the installation to try again", p.withoutData(), why)
 	}
 	if reconcile.IsStalled(got.failure) { // otherwise it is tried again
 		got.givenUp = p.installed.moved
@@ -297,6 +300,7 @@ func releaseOptions(p plan) release.Options {
 	return release.Options{
 		Timeout:      o.GetTimeout(),
 		Atomic:       o != nil && o.Atomic,
+		KeepUpgrade:  p.inst.Status.UpgradeSnapshot != nil,
 		CRDs:         o.GetCRDs(),
 		DisableHooks: o != nil && o.DisableHooks,
 		HistoryLimit: o.GetHistoryLimit(),

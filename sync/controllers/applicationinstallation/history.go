@@ -51,6 +51,8 @@ func (t attempt) recorded(history []v1alpha1.InstallationRecord, got acted, know
 		return t.failed(history, got)
 	case t.kind == install && isDeployed(known):
 		return t.deployed(history, known)
+	case t.kind == rollBack && got.rollback != nil:
+		return t.gaveUp(history, got.failure)
 	case t.kind == rollBack && got.release != nil && !got.spared:
 		return t.returned(t.gaveUp(history, got.failure), got.release)
 	case t.kind == goBack && got.returned && got.notReturned == "":

@@ -89,6 +89,9 @@ func (d *driver) heed(ctx context.Context, s *scope) error {
 	if s.session.running != nil {
 		return nil
 	}
+	if mine, err := d.undo(ctx, s); mine || err != nil {
+		return err
+	}
 	by, early := d.holder(s)
 	if by.Name == "" || s.inst.Status.Application == nil || s.current().Method != v1alpha1.MethodHelm {
 		d.holders.leave(client.ObjectKeyFromObject(s.inst))
@@ -214,9 +217,14 @@ func (d *driver) letGo(s *scope) {
 	}
 	if was.Holds() && x.failure == nil {
 		x.installed.digest, x.installed.moved = "", ""
-		if s.missing == nil {
-			d.prepare(s)
-		}
+		d.prepareWanted(s)
+	}
+}
+
+// prepareWanted fetches what is wanted, if that is known.
+func (d *driver) prepareWanted(s *scope) {
+	if s.missing == nil {
+		d.prepare(s)
 	}
 }
 
@@ -267,7 +275,11 @@ func (s *scope) heldWords() string {
 
 // heldBy names who holds the installation.
 func (s *scope) heldBy() string {
-	return hold.Describe(types.NamespacedName{Namespace: s.inst.Namespace, Name: s.session.holding.hold.Rollback})
+	by := types.NamespacedName{Namespace: s.inst.Namespace, Name: s.session.holding.hold.Rollback}
+	if u := s.session.undo; u != nil && u.Name == by.Name {
+		by.Namespace = s.current().Namespace
+	}
+	return hold.Describe(by)
 }
 
 func (s *scope) heldBySnapshot() bool {
@@ -335,8 +347,12 @@ func (s *scope) takeReturn(a *action, result acted) {
 		return
 	}
 	x.holding.hold.RolledBack, x.holding.hold.Message = true, result.notReturned
-	s.inst.Status.Begun = "" // what is installed next is another upgrade
-	x.failure, x.givenUp, x.givingUp, x.install = nil, "", "", attempts{requested: a.requested}
+	s.inst.Status.Begun, s.inst.Status.UpgradeSnapshot = "", nil // what is installed next is another upgrade
 	x.healthAwaited = time.Time{}
+	if x.undo != nil && x.undo.Name == x.holding.hold.Rollback {
+		s.takeUndone(result)
+	} else {
+		x.failure, x.givenUp, x.givingUp, x.install, x.undo = nil, "", "", attempts{requested: a.requested}, nil
+	}
 	s.showHold()
 }

@@ -32,6 +32,7 @@ func (d *driver) recordIntent(ctx context.Context, s *scope) error {
 	s.inst.Status.OptionalValues = s.optional
 	s.noteBegun(got.moved())
 	s.session.givenUp, s.inst.Status.GivenUp = "", ""
+	s.session.undo, s.inst.Status.UpgradeRollback = nil, nil
 	return s.pass.Write(ctx)
 }
 

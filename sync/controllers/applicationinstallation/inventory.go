@@ -23,6 +23,7 @@ func (d *driver) restore(ctx context.Context, s *scope) error {
 		}
 		s.inst.Status.HealthAwaitedSince = sinceOf(s.session.healthAwaited)
 		s.inst.Status.GivenUp, s.inst.Status.Rendering = s.session.givenUp, s.session.rendering
+		s.inst.Status.UpgradeRollback = s.session.undo.DeepCopy()
 		s.tellRemarks()
 		return nil
 	}

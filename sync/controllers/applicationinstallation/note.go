@@ -41,7 +41,7 @@ func (d *driver) noteLast(ctx context.Context, p plan, got acted) {
 		inst.Status.HealthAwaitedSince = sinceOf(awaitedFrom(p.options))
 	}
 	if got.givenUp != "" {
-		inst.Status.GivenUp, inst.Status.HealthAwaitedSince = got.givenUp, nil
+		inst.Status.GivenUp, inst.Status.UpgradeRollback, inst.Status.HealthAwaitedSince = got.givenUp, got.rollback, nil
 		conditions.MarkFalse(inst, v1alpha1.InstalledCondition, reconcile.ReasonOf(got.failure), "%s", got.failure)
 	}
 	if err := d.kernel.RecordChange(ctx, d.client, p.inst, inst); err != nil {

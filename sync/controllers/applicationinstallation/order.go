@@ -66,8 +66,9 @@ type awaiting struct {
 	digest, moved string
 	// over says that the wait is over.
 	over bool
-	// settled is what the snapshot was taken before, or given up.
-	settled string
+	// settled is what the snapshot was taken before, or given up, and snapshot that one; nil for none.
+	settled  string
+	snapshot *v1alpha1.UpgradeSnapshot
 }
 
 // ordered reports whether the installation waits for anything before it is installed or upgraded.
@@ -76,10 +77,13 @@ func (s *scope) ordered() bool {
 }
 
 // noteBegun records what is about to be installed, so that it does not wait once more; nothing where
-// nothing is waited for.
+// nothing is waited for. The snapshot that was taken before it is recorded along with it.
 func (s *scope) noteBegun(moved string) {
 	if !s.ordered() {
 		moved = ""
+	}
+	if s.inst.Status.Begun != moved {
+		s.inst.Status.UpgradeSnapshot = s.session.awaiting.snapshot
 	}
 	s.inst.Status.Begun = moved
 }

@@ -23,6 +23,8 @@ type acted struct {
 	err error
 	// givenUp identifies what a rollback gave up for good, so that it is not installed again.
 	givenUp string
+	// rollback is set if what failed goes back with its data: the action has undone nothing.
+	rollback *v1alpha1.UpgradeRollback
 	// spared says that a rollback did nothing: what it was to give up is healthy or, with a failure, could
 	// not be looked at.
 	spared bool
@@ -153,6 +155,9 @@ func (d *driver) take(s *scope, a *action, result acted) {
 	s.awaitHealthAfter(result)
 	x.correction.ended(a.requested, result.wrong(), d.kernel.Backoff)
 	x.result = result
+	if result.rollback != nil {
+		s.beginUndo(result)
+	}
 	s.countFailures()
 }
 

@@ -73,6 +73,8 @@ type session struct {
 
 	// holding says whether an ApplicationRollback holds what is installed.
 	holding holding
+	// undo is how the installation goes back from an upgrade that failed, with its data; nil unless one did.
+	undo *v1alpha1.UpgradeRollback
 
 	// healthAwaited is when what is installed was written; zero once it has been healthy, and
 	// without wait.
@@ -113,9 +115,15 @@ func (s *session) restore(inst *v1alpha1.ApplicationInstallation) {
 		reason := cmp.Or(conditions.GetReason(inst, v1alpha1.InstalledCondition), v1alpha1.NotHealthyReason)
 		s.failure = reconcile.Stalled(reason, "%s", conditions.GetMessage(inst, v1alpha1.InstalledCondition))
 	}
+	if s.undo = inst.Status.UpgradeRollback.DeepCopy(); s.undo != nil {
+		s.failure = undoFailure(s.undo, inst.Status.Application)
+	}
 	s.restoreHold(inst)
 	s.restored = true
 }
+
+// undoing reports whether the installation is going back from an upgrade that failed.
+func (s *session) undoing() bool { return s.undo != nil && !s.undo.Ended() }
 
 // session returns what is remembered of an installation.
 func (d *driver) session(inst *v1alpha1.ApplicationInstallation) *session {

@@ -79,10 +79,7 @@ func (d *driver) snapshotFirst(ctx context.Context, s *scope) error {
 	if !s.takesSnapshots() || s.inst.Status.Application == nil || s.inst.Status.Inventory == nil {
 		return nil
 	}
-	if o := s.options(); o != nil && o.Atomic {
-		return reconcile.Stalled(v1alpha1.InvalidSpecReason, "the upgrade to %s takes a snapshot before, and deployOptions.helm.atomic would go back without its data: "+
-			"set atomic to false, or spec.beforeUpgrade.snapshot to Never", s.resolved.Version)
-	}
+	s.session.awaiting.snapshot = nil
 	before := s.inst.GetBeforeUpgrade(s.version)
 	name, err := d.takeSnapshot(ctx, s, before)
 	none := &untaken{}
@@ -150,12 +147,24 @@ func (d *driver) findSnapshot(ctx context.Context, s *scope, before v1alpha1.Bef
 		if err := d.deleteOld(ctx, s, key.Namespace); err != nil { // no reason not to upgrade
 			ctrl.LoggerFrom(ctx).Error(err, "delete old snapshots")
 		}
+		s.session.awaiting.snapshot = s.upgradeSnapshot(snapshot)
 		return key.Name, nil
 	case snapshot.Status.Phase == v1alpha1.SnapshotFailed:
 		return "", d.failedSnapshot(ctx, s, snapshot)
 	default:
 		return "", d.awaitSnapshot(ctx, s, before, snapshot)
 	}
+}
+
+// upgradeSnapshot is what the status keeps of a snapshot that was taken before an upgrade.
+func (s *scope) upgradeSnapshot(taken *v1alpha1.ApplicationSnapshot) *v1alpha1.UpgradeSnapshot {
+	kept := &v1alpha1.UpgradeSnapshot{
+		Name: taken.Name, UID: taken.UID, SnapshotClassName: taken.Spec.SnapshotClassName, ApplicationName: taken.Spec.Source.ApplicationName,
+	}
+	if release := s.inst.Status.Release; release != nil {
+		kept.Revision = int64(release.Revision)
+	}
+	return kept
 }
 
 // snapshotName is the same for each pass before an upgrade, also after a restart, and another one where the

@@ -45,7 +45,7 @@ func (s *scope) failedToGet(err error) (reconcile.Outcome, error) {
 func (d *driver) report(s *scope) (reconcile.Outcome, error) {
 	outcome, err := d.reportAll(s)
 	outcome.Unhandled = s.fetching != fetchingNothing
-	s.inst.Status.GivenUp = s.session.givenUp
+	s.inst.Status.GivenUp, s.inst.Status.UpgradeRollback = s.session.givenUp, s.session.undo.DeepCopy()
 	s.noteInstalled()
 	s.inst.Status.HealthAwaitedSince = sinceOf(s.session.healthAwaited)
 	return outcome, err
@@ -120,6 +120,7 @@ func (d *driver) reportHealth(s *scope) (reconcile.Outcome, error) {
 		return s.notHealthy(seen.Health)
 	}
 	s.session.healthAwaited = time.Time{}
+	s.inst.Status.UpgradeSnapshot = nil // what has been healthy once is not given up
 	return reconcile.Outcome{Message: s.message() + s.session.result.unwatched() + s.holdNote(), RequeueAfter: s.requeueAfter()}, nil
 }
 

@@ -21,7 +21,7 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-// C22: whatever fails, in whichever phase, the application is as it was before, and that is said with
+// S82, C22: whatever fails, in whichever phase, the application is as it was before, and that is said with
 // the reason.
 func TestRollback_revertsWhatFails(t *testing.T) {
 	t.Parallel()

@@ -41,7 +41,7 @@ type world struct {
 
 var shared struct {
 	sync.Mutex
-	others, process *hub.Process
+	others, process, restorer *hub.Process
 }
 
 // newWorld returns a world in which rollbacks are reconciled.

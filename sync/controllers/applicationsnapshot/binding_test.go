@@ -27,7 +27,7 @@ func (w *world) static(name string, of *v1alpha1.ApplicationSnapshot, edit func(
 	return c
 }
 
-// S38, S68, S74-S76: one content, one snapshot, both of one class.
+// S38, S68, S74, S75, S76: one content, one snapshot, both of one class.
 func TestSnapshot_isBoundToAContent(t *testing.T) {
 	w := newWorld(t)
 	w.application()

@@ -118,7 +118,8 @@ func (r *contentReconciler) class(ctx context.Context, obj *v1alpha1.Application
 	return class, nil
 }
 
-// keep says who a content is bound to. If that snapshot is gone, the policy says what becomes of it.
+// keep says who a content is bound to. If that snapshot is gone, the policy says what becomes of it: what is to
+// be retained is marked before, since nobody asks when a namespace is deleted.
 func (r *contentReconciler) keep(ctx context.Context, obj *v1alpha1.ApplicationSnapshotContent, policy v1alpha1.DeletionPolicy) (string, error) {
 	ref := obj.Spec.SnapshotRef
 	if ref == nil || ref.UID == "" {
@@ -129,6 +130,11 @@ func (r *contentReconciler) keep(ctx context.Context, obj *v1alpha1.ApplicationS
 	case err != nil:
 		return "", err
 	case snapshot != nil:
+		if policy == v1alpha1.DeletionPolicyRetain && obj.Status.ObservedGeneration != obj.Generation {
+			if err := r.volumes.Retain(ctx, obj.Spec.VolumeSnapshotRefs); err != nil {
+				return "", err
+			}
+		}
 		return fmt.Sprintf("bound to ApplicationSnapshot %q of namespace %q", ref.Name, ref.Namespace), nil
 	case policy == v1alpha1.DeletionPolicyRetain:
 		return fmt.Sprintf("ApplicationSnapshot %q of namespace %q is gone; kept because deletionPolicy is Retain", ref.Name, ref.Namespace), nil

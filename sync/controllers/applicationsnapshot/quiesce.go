@@ -197,4 +197,5 @@ func (s *scope) resume(ctx context.Context) error {
 func (s *scope) keepTurn() {
 	application := client.ObjectKey{Namespace: s.obj.Namespace, Name: s.obj.Status.Plan.ApplicationName}
 	s.r.gate.enter(application, s.obj.UID, client.ObjectKeyFromObject(s.obj))
+	s.session.resting.Store(true)
 }

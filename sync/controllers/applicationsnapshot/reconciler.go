@@ -2,6 +2,7 @@ package applicationsnapshot
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -84,6 +85,8 @@ type Reconciler struct {
 // session is what is remembered of a snapshot that is being taken. All of it can be found out again.
 type session struct {
 	name types.NamespacedName
+	// resting is true while the application may be quiesced: then its passes come before those of others.
+	resting atomic.Bool
 	// contents of the application, as of when its definitions were captured.
 	contents *contents.Contents
 	// failing says since when a VolumeSnapshot has been in error, by claim.

@@ -13,7 +13,7 @@ import (
 	"waybill.dev/waybill/test/env/volumes"
 )
 
-// S37, S51, S53, S55, S56, S59, S62-S64: what cannot succeed fails at once, before a hook runs.
+// S37, S51, S53, S55, S56, S59, S62, S63, S64: what cannot succeed fails at once, before a hook runs.
 func TestSnapshot_failsBeforeTheFirstHook(t *testing.T) {
 	hook := func(name string, edit func(*v1alpha1.HookSpec)) v1alpha1.HookSpec {
 		h := v1alpha1.HookSpec{Name: name, ActionName: "lock"}

@@ -31,6 +31,7 @@ func (s *scope) release(ctx context.Context) (v1alpha1.SnapshotPhase, error) {
 		return "", err
 	}
 	s.leave()
+	s.session.resting.Store(false)
 	s.session.contents = nil // of no use any more
 	if s.obj.Status.QuiescedFrom != nil {
 		s.obj.Status.QuiescedFor.Duration = time.Since(s.obj.Status.QuiescedFrom.Time).Round(time.Millisecond)

@@ -8,13 +8,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/test/env/csidriver"
 	"waybill.dev/waybill/test/hub"
 )
 
-// S1-S3, S36-S49, S57-S71, S85-S95, C20, C23, C63: the whole way.
+// S1, S2, S3, S36, S37, S39, S44, S45, S46, S47, S49, S58, S61, S63, S64, S67, S68, S69, S70, S71, S85, S88, S89, S90, S92,
+// S93, C20, C23, C63: the whole way.
 func TestSnapshot_isTakenWhileTheApplicationIsQuiesced(t *testing.T) {
 	w := newWorld(t)
 	w.application("data", "more")
@@ -38,6 +40,11 @@ func TestSnapshot_isTakenWhileTheApplicationIsQuiesced(t *testing.T) {
 	assert.Nil(t, meta.FindStatusCondition(s.Status.Conditions, v1alpha1.SnapshotFailedCondition))
 
 	assert.Equal(t, "lock unlock", w.sh("db-0", "cat data/log"))
+	hooks := &v1alpha1.ExecutionHookList{}
+	require.NoError(t, w.Client.List(t.Context(), hooks, client.InNamespace(w.Namespace)))
+	require.Len(t, hooks.Items, 2)
+	assert.Contains(t, hooks.Items[0].Name, "before-lock-")
+	assert.Contains(t, hooks.Items[1].Name, "before-unlock-")
 	c := w.content(s)
 	assert.Equal(t, "lock", w.read(c, "data-db-0", "cat log"), "it was cut in between")
 	assert.Len(t, c.Spec.VolumeSnapshotRefs, 2)

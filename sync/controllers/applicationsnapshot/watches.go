@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/fluxcd/pkg/runtime/conditions"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/workqueue"
@@ -38,14 +39,16 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	r.volumes = &volumes.Volumes{Client: r.cluster}
 	r.watch = volumes.NewWatch(ctx, objects, r.wake)
 	r.unused = kernel.NewJobs(ctx, waiting,
-		func(key kernel.Key) { r.waker.Wake(ctrl.Request{NamespacedName: key.NamespacedName}) },
+		func(key kernel.Key) { r.waker.WakeFirst(ctrl.Request{NamespacedName: key.NamespacedName}) },
 		func(err error) error { return err })
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("applicationsnapshot").
 		For(&v1alpha1.ApplicationSnapshot{}, builder.WithPredicates(kernel.Changed())).
 		Watches(&v1alpha1.ApplicationSnapshot{}, handler.Funcs{DeleteFunc: r.gone}).
-		Watches(&v1alpha1.ExecutionHook{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &v1alpha1.ApplicationSnapshot{}, handler.OnlyControllerOwner()),
-			builder.WithPredicates(hookEnded())).
+		Watches(&v1alpha1.ExecutionHook{}, handler.Funcs{
+			UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ queue) { r.hookOf(e.ObjectNew) },
+			DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { r.hookOf(e.Object) },
+		}, builder.WithPredicates(hookEnded())).
 		Watches(&v1alpha1.ApplicationSnapshotContent{}, handler.EnqueueRequestsFromMapFunc(boundTo), builder.WithPredicates(deleted())).
 		Watches(&v1alpha1.StatefulApplication{}, handler.EnqueueRequestsFromMapFunc(r.held)).
 		Watches(&v1alpha1.ApplicationRollback{}, handler.EnqueueRequestsFromMapFunc(r.held)).
@@ -58,18 +61,32 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	return (&contentReconciler{Reconciler: r, kernel: kernel.NewKernel(minBackoff, maxBackoff)}).setup(mgr)
 }
 
+// queue is that of the controller.
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
 // waiting is how many snapshots wait for Pods to end at a time: each of them has a watch.
 const waiting = 100
 
 // wake enqueues the snapshot that a VolumeSnapshot belongs to, as long as it is being taken.
 func (r *Reconciler) wake(uid types.UID) {
-	if s := r.sessions.Get(uid); s != nil {
+	switch s := r.sessions.Get(uid); {
+	case s == nil:
+	case s.resting.Load():
+		r.waker.WakeFirst(ctrl.Request{NamespacedName: s.name})
+	default:
 		r.waker.Wake(ctrl.Request{NamespacedName: s.name})
 	}
 }
 
+// hookOf wakes the snapshot that an ExecutionHook belongs to, before others: its application is quiesced.
+func (r *Reconciler) hookOf(hook client.Object) {
+	if owner := metav1.GetControllerOf(hook); owner != nil && owner.Kind == v1alpha1.ApplicationSnapshotKind {
+		r.waker.WakeFirst(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: hook.GetNamespace(), Name: owner.Name}})
+	}
+}
+
 // gone drops what is kept of a snapshot that was deleted.
-func (r *Reconciler) gone(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+func (r *Reconciler) gone(_ context.Context, e event.DeleteEvent, _ queue) {
 	if obj, ok := e.Object.(*v1alpha1.ApplicationSnapshot); ok {
 		r.forget(obj)
 		r.kernel.Forget(obj.UID)

@@ -90,7 +90,7 @@ func (s mortalStatus) Patch(ctx context.Context, o client.Object, p client.Patch
 	return mortal.write(o, func() error { return s.SubResourceWriter.Patch(ctx, o, p, opts...) })
 }
 
-// S97-S100: a restore that was killed after any of its writes is finished by the next process, and leaves
+// S97, S98, S99, S100: a restore that was killed after any of its writes is finished by the next process, and leaves
 // nothing behind.
 func TestRestore_killedAfterEachWrite(t *testing.T) {
 	const most = 20 // a whole restore takes fewer

@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-// S14, S18, S96-S102, C16, C24: clones in the same namespace and in another one have the data of the
+// S14, S18, S96, S97, S98, S99, S100, S101, S102, C16, C24: clones in the same namespace and in another one have the data of the
 // snapshot, and nothing in common.
 func TestRestore_clonesAreIndependent(t *testing.T) {
 	w := newWorld(t)

@@ -46,7 +46,7 @@ func TestWrapper(t *testing.T) {
 	assert.True(t, w.Exists(shop, "shop"))
 }
 
-// S8, S30-S32, S35, C19
+// S8, S30, S31, S35, C19
 func TestRestore_classes(t *testing.T) {
 	w := newWorld(t)
 	snapshot, _ := w.captured("before", plain, nil)

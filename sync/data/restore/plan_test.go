@@ -14,7 +14,7 @@ import (
 	"waybill.dev/waybill/sync/data/restore"
 )
 
-// S25, S26, S98-S100, S102: the example of the document, from ns1 to ns2 under another name.
+// S25, S26, S98, S99, S100, S102: the example of the document, from ns1 to ns2 under another name.
 func TestMake_mongo(t *testing.T) {
 	definitions := objects(t, "testdata/mongo.yaml")
 

@@ -25,7 +25,7 @@ func made(t *testing.T, text string, rules ...v1alpha1.ValueSubstitutionRule) (*
 	return plan.All()[0], plan
 }
 
-// S19-S24, C18
+// S19, S20, S21, S22, S23, S24, C18
 func TestMake_rules(t *testing.T) {
 	pod := func(env string) string {
 		return `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, labels: {app: shop}}, spec: {template: {spec: {

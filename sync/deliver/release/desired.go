@@ -72,6 +72,9 @@ type Options struct {
 	Timeout time.Duration
 	// Atomic uninstalls a failed install, and rolls back a failed upgrade.
 	Atomic bool
+	// KeepUpgrade leaves a failed upgrade as it is all the same: its caller goes back with the data, by
+	// ReturnTo.
+	KeepUpgrade bool
 	// CRDs says what to do with the CRDs of the chart. Default: Create.
 	CRDs v1alpha1.CRDPolicy
 	// DisableHooks skips all hooks.
@@ -95,6 +98,11 @@ func (o Options) timeout() time.Duration {
 		return defaultTimeout
 	}
 	return o.Timeout
+}
+
+// undoes reports whether a revision that an action made is undone if it failed.
+func (o Options) undoes(made Action) bool {
+	return o.Atomic && (made == ActionInstall || made == ActionUpgrade && !o.KeepUpgrade)
 }
 
 func (o Options) historyLimit() int {

@@ -109,9 +109,6 @@ func (d Decision) final() bool {
 	return d.Action != ActionUnlock && d.Action != ActionFinishUninstall
 }
 
-// makes reports whether the action makes a revision.
-func (d Decision) makes() bool { return d.Action == ActionInstall || d.Action == ActionUpgrade }
-
 // Act takes one action on a release and, with Atomic, undoes a revision that it made and that failed;
 // one that could only not be recorded or described is none. observed is what the decision was based
 // on; if the release has changed since, the action just fails.
@@ -122,7 +119,7 @@ func (e *Engine) Act(ctx context.Context, t Target, d Desired, observed Observed
 	}
 	j := job{engine: e, target: t, desired: d, observed: observed}
 	result, err := inSession(ctx, j, func(ctx context.Context, s *session) (Result, error) { return act(ctx, s, decision) })
-	if err != nil && d.Options.Atomic && decision.makes() && result.Release.Status == string(helmrelease.StatusFailed) {
+	if err != nil && d.Options.undoes(decision.Action) && result.Release.Status == string(helmrelease.StatusFailed) {
 		return e.undo(ctx, j, decision.Action, result, err)
 	}
 	return result, err

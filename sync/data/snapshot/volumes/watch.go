@@ -2,10 +2,11 @@ package volumes
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
-	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -60,7 +61,7 @@ func (w *Watch) Await(ctx context.Context, volumes []v1alpha1.SnapshotVolume) er
 func (w *Watch) feed(kind schema.GroupVersionResource) (feed *watch.Feed[*sight]) {
 	w.feeds.Change(kind, func(known *watch.Feed[*sight]) (*watch.Feed[*sight], bool) {
 		if feed = known; feed == nil || feed.State().Ended {
-			sink := &sink{wake: w.wake, seen: map[types.NamespacedName]types.UID{}}
+			sink := &sink{wake: w.wake, seen: map[types.NamespacedName]*sight{}}
 			feed = watch.New(watch.Objects(w.client.Resource(kind), v1alpha1.SnapshotUIDLabel), sink, toSight)
 			feed.Start(w.ctx)
 		}
@@ -73,6 +74,8 @@ func (w *Watch) feed(kind schema.GroupVersionResource) (feed *watch.Feed[*sight]
 type sight struct {
 	types.NamespacedName
 	of types.UID
+	// looks tells apart all that State says of it: other changes make no difference.
+	looks [sha256.Size]byte
 }
 
 // GetObjectMeta implements watch.Seen.
@@ -81,42 +84,49 @@ func (s *sight) GetObjectMeta() metav1.Object {
 }
 
 func toSight(object metav1.Object) *sight {
-	return &sight{
-		types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()},
-		types.UID(object.GetLabels()[v1alpha1.SnapshotUIDLabel]),
+	s := &sight{
+		NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()},
+		of:             types.UID(object.GetLabels()[v1alpha1.SnapshotUIDLabel]),
 	}
+	if whole, ok := object.(*unstructured.Unstructured); ok {
+		s.looks = sha256.Sum256(fmt.Append(nil, whole.Object["status"], object.GetUID(), object.GetDeletionTimestamp() != nil))
+	}
+	return s
 }
 
 // sink wakes who a snapshot belongs to.
 type sink struct {
 	wake func(types.UID)
-	seen map[types.NamespacedName]types.UID
+	seen map[types.NamespacedName]*sight
 }
 
 // Put implements watch.Sink.
 func (s *sink) Put(seen *sight) {
-	s.seen[seen.NamespacedName] = seen.of
-	s.wake(seen.of)
+	before := s.seen[seen.NamespacedName]
+	s.seen[seen.NamespacedName] = seen
+	if before == nil || *before != *seen {
+		s.wake(seen.of)
+	}
 }
 
 // Drop implements watch.Sink.
 func (s *sink) Drop(seen *sight) {
-	of, known := s.seen[seen.NamespacedName]
+	before := s.seen[seen.NamespacedName]
 	delete(s.seen, seen.NamespacedName)
-	if known {
-		s.wake(of)
+	if before != nil {
+		s.wake(before.of)
 	}
 }
 
 // Replace implements watch.Sink.
 func (s *sink) Replace(all []*sight, _ string) {
 	concerned := map[types.UID]bool{}
-	for of := range maps.Values(s.seen) {
-		concerned[of] = true
+	for _, before := range s.seen {
+		concerned[before.of] = true
 	}
 	clear(s.seen)
 	for _, seen := range all {
-		s.seen[seen.NamespacedName] = seen.of
+		s.seen[seen.NamespacedName] = seen
 		concerned[seen.of] = true
 	}
 	for of := range concerned {
