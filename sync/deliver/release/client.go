@@ -38,8 +38,9 @@ type client struct {
 	dynamic dynamic.Interface
 	id      Identity
 
-	// doing is Desired.Doing.
-	doing func(what string)
+	// doing is Desired.Doing, and untouchedAt is Desired.UntouchedAt.
+	doing       func(what string)
+	untouchedAt func(manifest.ID) string
 
 	// leftovers are earlier revisions that may have set what is no longer wanted. They are set
 	// before the action runs.
@@ -59,6 +60,8 @@ type client struct {
 	gone map[manifest.ID]bool
 	// written has the objects as they were created or updated.
 	written map[manifest.ID]metav1.Object
+	// untouched are the objects that an upgrade left as they were, without a request.
+	untouched []manifest.ID
 	// kept are the objects that were not deleted, and why.
 	kept []Kept
 	// warnings are the API server's warnings, and notes about what was left out.
