@@ -50,11 +50,13 @@ type client struct {
 	// rendered is set once Helm has objects to work with: what fails before that failed in the
 	// chart.
 	rendered bool
-	// target is the manifest that Helm is about to create, targetObjects are its objects, and targetList is what
-	// Build made of it, until Helm asks for it again.
+	// target is the manifest that Helm is about to create, and targetObjects are its objects.
 	target        string
 	targetObjects []manifest.ID
-	targetList    kube.ResourceList
+	// tries says that Helm builds the next manifest only to see whether that can be, as it does before an upgrade,
+	// and tried is what Build made of it, until Helm asks for it again.
+	tries bool
+	tried kube.ResourceList
 	// failures are the errors that were returned to Helm, which does not pass on all of them.
 	failures []error
 	// gone are the objects that were already gone when they were to be deleted, until they are
@@ -160,29 +162,30 @@ func (c *client) Build(reader io.Reader, validate bool) (kube.ResourceList, erro
 	if err != nil {
 		return nil, c.fail(err)
 	}
-	if list := c.takeTarget(string(text), validate); list != nil {
+	if list := c.takeTried(string(text), validate); list != nil {
 		return list, nil
 	}
 	list, err := c.build(bytes.NewReader(text), "manifest", validate)
 	if err == nil && validate {
 		c.mu.Lock()
-		c.rendered, c.target, c.targetObjects, c.targetList = true, string(text), idsOf(list), list
+		c.rendered, c.target, c.targetObjects = true, string(text), idsOf(list)
+		if c.tries {
+			c.tries, c.tried = false, list
+		}
 		c.mu.Unlock()
 	}
 	return list, c.fail(err)
 }
 
-// takeTarget returns what Build made of the manifest that Helm is about to create, and nil if it has not, or
-// returned that already: before an upgrade, Helm builds a manifest only to see whether that can be, and then
-// once more to use it.
-func (c *client) takeTarget(text string, validate bool) kube.ResourceList {
+// takeTried returns what Build made of a manifest that Helm has tried, once; nil for any other.
+func (c *client) takeTried(text string, validate bool) kube.ResourceList {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !validate || !c.rendered || c.target != text {
+	if !validate || c.target != text {
 		return nil
 	}
-	list := c.targetList
-	c.targetList = nil
+	list := c.tried
+	c.tried = nil
 	return list
 }
 
