@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/apply"
@@ -33,7 +33,9 @@ func (m *helmMethod) fetch(ctx context.Context, p plan) (*files, error) {
 
 func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 	id := identity(p)
-	result, err := m.engine.Ensure(ctx, p.target, desired(p, f))
+	wanted := desired(p, f)
+	wanted.UntouchedAt = func(id manifest.ID) string { return m.applier.UntouchedAt(p.owner, id) }
+	result, err := m.engine.Ensure(ctx, p.target, wanted)
 	got := acted{release: noted(p, result), wrote: err == nil && (result.Action != release.ActionNone || result.Adopted)}
 	m.note(ctx, p, got, slices.Concat(
 		altered(p, result.Altered, "it was not used, and another revision was made from the chart"),
@@ -54,7 +56,7 @@ func (m *helmMethod) install(ctx context.Context, p plan, f *files) acted {
 		// Nothing was written, and no event shows what others did while nobody watched.
 		return m.compare(ctx, p, got, nil)
 	}
-	return m.describe(ctx, p, got, result.Written)
+	return m.describe(ctx, p, got, result)
 }
 
 // resume goes by the record of the release and by its objects: that neither has changed costs one list for
@@ -70,10 +72,12 @@ func (m *helmMethod) resume(ctx context.Context, p plan, f *files) (acted, bool)
 	return m.name(ctx, p, got)
 }
 
-// describe watches the objects of a release, all of which were just written, and writes the
-// Application that lists them.
-func (m *helmMethod) describe(ctx context.Context, p plan, got acted, written map[manifest.ID]metav1.Object) acted {
-	if got = m.watch(ctx, p, got, apply.Watched{Written: written, Anew: got.inventory}); got.err != nil {
+// describe watches the objects of a release, all of which were just written or are as an earlier action
+// wrote them, and writes the Application that lists them.
+func (m *helmMethod) describe(ctx context.Context, p plan, got acted, result release.Result) acted {
+	untouched := sets.New(result.Untouched...)
+	anew := slices.DeleteFunc(slices.Clone(got.inventory), untouched.Has)
+	if got = m.watch(ctx, p, got, apply.Watched{Written: result.Written, Anew: anew}); got.err != nil {
 		return got
 	}
 	got, _ = m.name(ctx, p, got)
@@ -225,7 +229,7 @@ func (m *helmMethod) rollback(ctx context.Context, p plan, why string) acted {
 		return m.unname(ctx, p, got)
 	default:
 		got.inventory = slices.Clone(result.Objects)
-		return m.describe(ctx, p, got, result.Written)
+		return m.describe(ctx, p, got, result)
 	}
 }
 

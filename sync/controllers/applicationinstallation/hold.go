@@ -329,7 +329,7 @@ func (m *helmMethod) goBack(ctx context.Context, p plan, revision int) acted {
 	switch release.ReasonOf(err) {
 	case "":
 		got.inventory, got.returned = slices.Clone(result.Objects), true
-		return m.describe(ctx, p, got, result.Written)
+		return m.describe(ctx, p, got, result)
 	case release.ReasonNoRevision, release.ReasonAltered, release.ReasonGone, release.ReasonConflict:
 		got = m.attend(ctx, p)
 		got.returned, got.notReturned = true, "the Helm release could not be rolled back: "+err.Error()

@@ -48,6 +48,9 @@ type record struct {
 	// awaits is the resource version at which Helm wrote the object, until a watch has shown it at
 	// that version or a later one: what it shows of earlier ones is not compared.
 	awaits string
+	// answered: the record is of what the API server answered when Helm wrote the object. What Watch takes
+	// to be right may have been edited before.
+	answered bool
 }
 
 // awaiting reports whether the watch is still behind what was written.
@@ -57,7 +60,15 @@ func (r *record) awaiting(l *live) bool {
 
 // shown returns the record once a watch has shown the object as it was written, or later.
 func (r *record) shown() *record {
-	return &record{holder: r.holder, desired: r.desired, uid: r.uid, fields: r.fields, stamp: r.stamp, heldBy: r.heldBy}
+	return &record{
+		holder: r.holder, desired: r.desired, uid: r.uid, fields: r.fields, stamp: r.stamp, heldBy: r.heldBy, answered: r.answered,
+	}
+}
+
+// untouched reports whether nobody has set a field of ours since Helm wrote the object, not even we, and
+// nobody holds it.
+func (r *record) untouched(l *live) bool {
+	return r.answered && !r.awaiting(l) && r.matches(l) && r.stamp == l.stamp && l.heldBy == ""
 }
 
 // voided returns what is left of the record once it does not say any more what is right: of what

@@ -106,6 +106,30 @@ func (a *Applier) Covers(id manifest.ID) bool {
 	return k.covered(id.Namespace)
 }
 
+// UntouchedAt returns the resourceVersion at which a watch shows an object that Helm wrote for an owner, as
+// Watch was told, if nobody has changed a field of it since; empty if that is not known. What others have added
+// does not count, nor does the status. Who writes the object on that ground has to make sure that it still
+// has this version.
+func (a *Applier) UntouchedAt(owner Owner, id manifest.ID) string {
+	a.mu.Lock()
+	h, k := a.holders[owner], a.kinds[id.GroupVersionKind()]
+	a.mu.Unlock()
+	if h == nil || k == nil {
+		return ""
+	}
+	return k.untouchedAt(k.key(id).name, h)
+}
+
+func (k *kind) untouchedAt(name types.NamespacedName, h *holder) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	o := k.objects[name]
+	if o == nil || o.record == nil || o.record.holder != h || !k.covered(name.Namespace) || !o.record.untouched(o.live) {
+		return ""
+	}
+	return o.live.version
+}
+
 // condition is how a live object compares with what was applied.
 type condition int
 

@@ -179,12 +179,12 @@ func (k *kind) key(id manifest.ID) recordKey {
 }
 
 // baseline takes the present state of an object to be right. A state that was taken to be right
-// before is replaced only if anew is set.
+// before is replaced only if anew is set, and not if it is still what Helm wrote.
 func (k *kind) baseline(name types.NamespacedName, h *holder, anew bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	o := k.object(name)
-	if o.isRival(h) || o.record != nil && o.record.holder == h && !anew {
+	if o.isRival(h) || o.record != nil && o.record.holder == h && (!anew || o.record.untouched(o.live)) {
 		return
 	}
 	r := &record{holder: h}
@@ -203,7 +203,7 @@ func (k *kind) expect(name types.NamespacedName, h *holder, answer *live) (*reco
 	if o.isRival(h) {
 		return nil, drifted
 	}
-	o.record = &record{holder: h, uid: answer.uid, fields: answer.fields, stamp: answer.stamp, heldBy: answer.heldBy, awaits: answer.version}
+	o.record = &record{holder: h, uid: answer.uid, fields: answer.fields, stamp: answer.stamp, heldBy: answer.heldBy, awaits: answer.version, answered: true}
 	if o.record.awaiting(o.live) {
 		return o.record, unseen
 	}

@@ -38,8 +38,9 @@ type client struct {
 	dynamic dynamic.Interface
 	id      Identity
 
-	// doing is Desired.Doing.
-	doing func(what string)
+	// doing is Desired.Doing, and untouchedAt is Desired.UntouchedAt.
+	doing       func(what string)
+	untouchedAt func(manifest.ID) string
 
 	// leftovers are earlier revisions that may have set what is no longer wanted. They are set
 	// before the action runs.
@@ -52,6 +53,10 @@ type client struct {
 	// target is the manifest that Helm is about to create, and targetObjects are its objects.
 	target        string
 	targetObjects []manifest.ID
+	// tries says that Helm builds the next manifest only to see whether that can be, as it does before an upgrade,
+	// and tried is what Build made of it, until Helm asks for it again.
+	tries bool
+	tried kube.ResourceList
 	// failures are the errors that were returned to Helm, which does not pass on all of them.
 	failures []error
 	// gone are the objects that were already gone when they were to be deleted, until they are
@@ -59,6 +64,8 @@ type client struct {
 	gone map[manifest.ID]bool
 	// written has the objects as they were created or updated.
 	written map[manifest.ID]metav1.Object
+	// untouched are the objects that an upgrade left as they were, without a request.
+	untouched []manifest.ID
 	// kept are the objects that were not deleted, and why.
 	kept []Kept
 	// warnings are the API server's warnings, and notes about what was left out.
@@ -155,13 +162,31 @@ func (c *client) Build(reader io.Reader, validate bool) (kube.ResourceList, erro
 	if err != nil {
 		return nil, c.fail(err)
 	}
+	if list := c.takeTried(string(text), validate); list != nil {
+		return list, nil
+	}
 	list, err := c.build(bytes.NewReader(text), "manifest", validate)
 	if err == nil && validate {
 		c.mu.Lock()
 		c.rendered, c.target, c.targetObjects = true, string(text), idsOf(list)
+		if c.tries {
+			c.tries, c.tried = false, list
+		}
 		c.mu.Unlock()
 	}
 	return list, c.fail(err)
+}
+
+// takeTried returns what Build made of a manifest that Helm has tried, once; nil for any other.
+func (c *client) takeTried(text string, validate bool) kube.ResourceList {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !validate || c.target != text {
+		return nil
+	}
+	list := c.tried
+	c.tried = nil
+	return list
 }
 
 // objectsOf returns the objects of a manifest, which is not parsed again if Helm has just created it.

@@ -14,6 +14,7 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/deliver/ignore"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/render/helm"
 )
 
@@ -61,6 +62,11 @@ type Desired struct {
 	// Unwanted ends the rendering of the chart, when it is closed: until then, no revision was made. nil for
 	// never.
 	Unwanted <-chan struct{}
+	// UntouchedAt, if not nil, returns the resourceVersion of an object whose fields are as the deployed revision
+	// has set them, as far as is known without a request; empty if they may not be. An upgrade does not read
+	// such an object before it writes it, on condition that it still has that version. It may be called at any
+	// time of an action, and must return at once.
+	UntouchedAt func(manifest.ID) string
 	// Doing, if not nil, is called with what an action waits for, in words, and with nothing when it goes
 	// on. It must return at once.
 	Doing func(what string)

@@ -54,6 +54,9 @@ type Result struct {
 	// Written has the objects that the action wrote, or found to be right, as the API server returned
 	// them.
 	Written map[manifest.ID]metav1.Object
+	// Untouched are the objects that an upgrade neither read nor wrote, because they do not differ between the
+	// revisions, and Desired.UntouchedAt vouched for them.
+	Untouched []manifest.ID
 	// Kept are objects of an earlier revision that were not deleted, and why.
 	Kept []Kept
 	// Altered are revisions whose records are not as Waybill wrote them: they were neither run nor

@@ -163,6 +163,27 @@ func (m merge) threeWay(old, wanted, live []byte) ([]byte, error) {
 	return strategicpatch.CreateThreeWayMergePatch(old, wanted, live, m.lists, true)
 }
 
+// twoWay returns a patch of what changed from old to wanted, neither of which is changed.
+func (m merge) twoWay(old, wanted map[string]any) (map[string]any, error) {
+	if m.lists != nil {
+		return strategicpatch.CreateTwoWayMergeMapPatchUsingLookupPatchMeta(old, wanted, m.lists)
+	}
+	documents := make([][]byte, 2)
+	for i, o := range []map[string]any{old, wanted} {
+		var err error
+		if documents[i], err = json.Marshal(o); err != nil {
+			return nil, err
+		}
+	}
+	patch, err := jsonpatch.CreateMergePatch(documents[0], documents[1])
+	if err != nil {
+		return nil, err
+	}
+	var changes map[string]any
+	err = json.Unmarshal(patch, &changes)
+	return changes, err
+}
+
 // join returns what base and more contain together.
 func (m merge) join(base, more []byte) ([]byte, error) {
 	if m.lists == nil {

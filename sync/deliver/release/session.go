@@ -45,7 +45,7 @@ func newSession(ctx context.Context, j job) (*session, error) {
 	if s.client, err = newClient(ctx, s.target, s.id); err != nil {
 		return nil, err
 	}
-	s.client.doing = s.desired.Doing
+	s.client.doing, s.client.untouchedAt = s.desired.Doing, s.desired.UntouchedAt
 	// How an action ended is recorded even when its time is up.
 	settled, cancel := settling(ctx)
 	if s.store, err = newStore(ctx, settled, s.target.Config(), s.id, s.observed); err != nil {
@@ -101,7 +101,7 @@ func (s *session) failed(what string, err error) error {
 // never recorded: Helm returns an install also if it did not get that far.
 func (s *session) result(r *helmrelease.Release) (Result, error) {
 	result := Result{
-		Kept: s.client.kept, Written: s.client.written, Warnings: slices.Concat(s.warnings, s.client.warnings),
+		Kept: s.client.kept, Written: s.client.written, Untouched: s.client.untouched, Warnings: slices.Concat(s.warnings, s.client.warnings),
 		Altered: s.store.allAltered(), Ignored: s.observed.Ignored,
 	}
 	if r == nil || s.store.isAltered(r.Version) || !s.store.holds(r) {

@@ -14,6 +14,7 @@ func (e *Engine) undo(ctx context.Context, j job, action Action, failed Result, 
 		return failed, err
 	}
 	j.desired.Known = &failed.Release // vouches for what was just recorded
+	j.desired.UntouchedAt = nil       // the revision that is undone has written some of the objects
 	done, do := "and was rolled back", func(_ context.Context, s *session) (Result, error) { return s.goBack(s.fallback()) }
 	if action == ActionInstall {
 		done, do = "and was uninstalled", func(ctx context.Context, s *session) (Result, error) { return s.takeAway(ctx) }

@@ -28,5 +28,6 @@ func (s *session) runUpgrade(ctx context.Context, run *action.Upgrade, labels ma
 	run.SkipSchemaValidation = true
 	run.Labels = labels
 	run.PostRenderer = s.id.Stamp()
+	s.client.tries = true
 	return run.RunWithContext(context.Background(), s.id.Name, c, values)
 }

@@ -68,8 +68,8 @@ func (c *client) about(verb string, info *resource.Info, err error) error {
 }
 
 // Update implements Helm's kube.Interface: it creates what is missing, patches what differs, and
-// deletes what original contains beyond target. Each object is read once and written at most once.
-// Nothing is replaced by force.
+// deletes what original contains beyond target. Each object is read once, unless it is known to be
+// untouched, and written at most once. Nothing is replaced by force.
 func (c *client) Update(original, target kube.ResourceList, _ bool) (*kube.Result, error) {
 	result := &kube.Result{}
 	// Looked up beforehand: the lists may share objects, as where an install adopts some, and to
@@ -105,6 +105,9 @@ func (c *client) Update(original, target kube.ResourceList, _ bool) (*kube.Resul
 // update brings one object to its target. before is the object in an earlier revision; nil if there
 // is none.
 func (c *client) update(before, info *resource.Info) (created bool, err error) {
+	if done, err := c.change(before, info); done || err != nil {
+		return false, c.about("patch", info, err)
+	}
 	live, err := c.resource(info).Get(c.ctx, info.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return true, c.create(info)

@@ -1,0 +1,59 @@
+package applicationinstallation_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/test/hub"
+)
+
+// withValues changes the values of an installation, and waits until it is Ready with them.
+func (w *world) withValues(inst *v1alpha1.ApplicationInstallation, replicas int, title string) []string {
+	w.T.Helper()
+	return w.requestsOf(func() {
+		hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) {
+			i.Spec.Values = values(w.T, map[string]any{"replicas": replicas, "page": map[string]any{"title": title}})
+		})
+		hub.AwaitReady(w.World, inst)
+	})
+}
+
+// K47: an upgrade sends one request for an object that changes, and none for the others: what they are is
+// known from watches.
+func TestInstallation_upgradeReadsNothingThatIsKnown(t *testing.T) {
+	w := newWorld(t)
+	w.define(nil)
+	inst := hub.AwaitReady(w.World, w.install(nil))
+	for _, title := range []string{"one", "two"} {
+		made := w.withValues(inst, 2, title)
+		toPage := slices.DeleteFunc(made, func(r string) bool { return !strings.HasSuffix(r, "configmaps  web") })
+		assert.Equal(t, []string{"patch configmaps  web"}, toPage)
+	}
+	assert.Contains(t, w.page("web"), "two")
+}
+
+// K3: what was edited is put right by an upgrade, also where that is not done otherwise.
+func TestInstallation_upgradePutsRightWhatWasEdited(t *testing.T) {
+	w := newWorld(t)
+	w.define(nil)
+	inst := hub.AwaitReady(w.World, w.install(func(s *v1alpha1.ApplicationInstallationSpec) {
+		s.DeployOptions = &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{DriftDetection: v1alpha1.DriftDisabled}}
+	}))
+	hub.Change(w.World, w.deployment("web"), func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](7) })
+	config := &corev1.ConfigMap{}
+	require.True(t, w.Exists(config, "web"))
+	hub.Change(w.World, config, func(c *corev1.ConfigMap) { c.Data["added"] = "kept" })
+	w.withValues(inst, 2, "one")
+	assert.EqualValues(t, 2, *w.deployment("web").Spec.Replicas, "although the values of it did not change")
+	require.True(t, w.Exists(config, "web"))
+	assert.Equal(t, "kept", config.Data["added"])
+	assert.Contains(t, w.page("web"), "one")
+}
