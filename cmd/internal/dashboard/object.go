@@ -148,7 +148,7 @@ func (s *server) describe(ctx context.Context, sub *subject) (map[string]any, er
 	shown = append(shown, conditionSection(conditions))
 	found, gaps, missing := events.List(ctx, []tree.Member{{ID: idOf(sub.object), Cluster: sub.cluster}})
 	shown = append(shown, eventSection(found))
-	model := map[string]any{"Sections": shown, "Manifest": manifestOf(sub.object), "Command": command, "Entry": ""}
+	model := map[string]any{"Sections": shown, "Manifest": manifestOf(sub.object, s.curtain(ctx, s.placeOf(sub))), "Command": command, "Entry": ""}
 	if sub.object.GetKind() == v1alpha1.ApplicationDefinitionKind && sub.at.cluster.Name == "" {
 		model["Entry"] = "/catalog/" + url.PathEscape(sub.object.GetName())
 	}
@@ -162,8 +162,8 @@ func idOf(object *unstructured.Unstructured) manifest.ID {
 
 // manifestOf returns an object as YAML, without the data of Secrets and what only API servers read. The values of an
 // installation are on a page of their own, where those are hidden that its chart marks as secret.
-func manifestOf(object *unstructured.Unstructured) string {
-	shown := mask.Secret(object).DeepCopy()
+func manifestOf(object *unstructured.Unstructured, hides *curtain) string {
+	shown := object.DeepCopy()
 	shown.SetManagedFields(nil)
 	if shown.GroupVersionKind() == v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind) {
 		for _, field := range []string{"values", "valuesBlock"} {
@@ -172,8 +172,10 @@ func manifestOf(object *unstructured.Unstructured) string {
 			}
 		}
 		annotations := shown.GetAnnotations() // kubectl's copy of the object has them, too
-		delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
+		delete(annotations, mask.LastApplied)
 		shown.SetAnnotations(annotations)
+	} else {
+		shown = hides.one(shown)
 	}
 	content, err := yaml.Marshal(shown.Object)
 	if err != nil {

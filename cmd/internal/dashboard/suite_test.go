@@ -148,8 +148,14 @@ func (b *browser) post(path string, form url.Values, change ...func(*http.Reques
 	})...)
 }
 
-// text returns what people read of a page, and its markup.
-func (a answer) text() string { return html.UnescapeString(a.body) }
+// text returns what people read of a page, and its markup, without what every page has.
+func (a answer) text() string {
+	_, content, has := strings.Cut(a.body, "<main")
+	if !has {
+		content = a.body
+	}
+	return html.UnescapeString(content)
+}
 
 // hidden returns the fields that a page's first form sends without being seen.
 func (a answer) hidden() url.Values {

@@ -42,7 +42,8 @@ func shop(t *testing.T, name string) *v1alpha1.ApplicationDefinition {
 				"title": {"type": "string", "description": "Title of the page"}, "replicas": {"type": "integer", "maximum": 20},
 				"admin": {"type": "object", "properties": {"password": {"type": "string", "format": "password"}}}}}`)
 			c.Templates = []*chart.File{{Name: "templates/page.yaml", Data: []byte(
-				"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata: {title: {{ .Values.title | quote }}, version: {{ .Chart.Version | quote }}}\n")}}
+				"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Release.Name }}}\ndata:\n  title: {{ .Values.title | quote }}\n  version: {{ .Chart.Version | quote }}\n" +
+					"  login: {{ printf \"admin:%s\" .Values.admin.password | quote }}\n  key: {{ .Values.apiKey | default \"none\" | quote }}\n")}}
 		})
 		require.NoError(t, err)
 		d.Spec.Versions = append(d.Spec.Versions, v1alpha1.ApplicationVersion{
