@@ -2,7 +2,7 @@
 // something that it shows has changed. Without this file, a reload does the same.
 
 const first = 1000, longest = 30000; // milliseconds between two attempts to connect
-let wait = first, stream = null, retry = 0;
+let wait = first, stream = null, retry = 0, later = 0;
 
 function main() { return document.getElementById("main"); }
 
@@ -25,6 +25,11 @@ function address(again) {
 async function refresh() {
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
   if (answer.status === 401) return end(await answer.text());
+  if (answer.status === 429) {
+    clearTimeout(later);
+    later = setTimeout(() => refresh().catch(() => {}), 1000 * (Number(answer.headers.get("Retry-After")) || 1) * (1 + Math.random()));
+    return;
+  }
   const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
   const old = main();
   if (!next || old.contains(document.activeElement) && document.activeElement.matches("input")) return;
@@ -46,6 +51,7 @@ function end(text) {
 
 function close() {
   clearTimeout(retry);
+  clearTimeout(later);
   stream?.close();
   stream = null;
 }
