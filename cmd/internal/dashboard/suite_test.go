@@ -160,7 +160,8 @@ func (a answer) text() string {
 // hidden returns the fields that a page's first form sends without being seen.
 func (a answer) hidden() url.Values {
 	form := url.Values{}
-	body, _, _ := strings.Cut(a.body[max(0, strings.Index(a.body, `method="post" action="/`)):], "</form>")
+	_, content, _ := strings.Cut(a.body, "<main") // each page has a form to sign out with in front of that
+	body, _, _ := strings.Cut(content[max(0, strings.Index(content, `method="post" action="/`)):], "</form>")
 	for _, match := range regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`).FindAllStringSubmatch(body, -1) {
 		form.Add(match[1], html.UnescapeString(match[2]))
 	}

@@ -24,7 +24,7 @@ function address(again) {
 
 async function refresh() {
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-  if (answer.status === 401) return end(await answer.text());
+  if (answer.status === 401) return end(answer);
   if (answer.status === 429) {
     clearTimeout(later);
     later = setTimeout(() => refresh().catch(() => {}), 1000 * (Number(answer.headers.get("Retry-After")) || 1) * (1 + Math.random()));
@@ -44,9 +44,15 @@ async function refresh() {
   if (focused) [...old.querySelectorAll("a")].find((a) => a.getAttribute("href") === focused)?.focus({ preventScroll: true });
 }
 
-function end(text) {
+// end stops following the page for somebody who is not let in any more, and offers them the way back in, if there is one.
+async function end(answer) {
   close();
-  say(text);
+  say(await answer.text());
+  if (!answer.headers.has("Waybill-Sign-In")) return;
+  const link = document.createElement("a");
+  link.href = location.href;
+  link.textContent = "Sign in again";
+  document.getElementById("connection").append(" ", link);
 }
 
 function close() {
@@ -73,7 +79,7 @@ function connect(again) {
     say("The dashboard does not answer: this is what was last seen.");
     retry = setTimeout(async () => {
       const alive = await fetch("/search").catch(() => null);
-      if (alive?.status === 401) return end(await alive.text());
+      if (alive?.status === 401) return end(alive);
       connect(true);
     }, wait * (0.5 + Math.random()));
     wait = Math.min(wait * 2, longest);
