@@ -31,7 +31,7 @@ var limit = env.Limit
 // flags have the browser start as new, and ask nobody but the dashboard.
 var flags = append(chromedp.DefaultExecAllocatorOptions[:],
 	chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
-	chromedp.Flag("hide-scrollbars", true),
+	chromedp.Flag("hide-scrollbars", true), chromedp.Flag("ignore-certificate-errors", true), // the dashboard in the hub signs its own
 )
 
 var stopChromium = func() {}

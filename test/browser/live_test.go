@@ -90,6 +90,31 @@ func TestLive_clusterDies(t *testing.T) {
 	b.awaitText("berlin")
 }
 
+// A user cluster that takes connections and never answers is waited for by those who look at it alone: others have their pages
+// meanwhile. In the end, its part says that it does not answer, and when it was last seen.
+func TestLive_clusterHangs(t *testing.T) {
+	w := fleet(t)
+	d := start(t, w.hub.RESTConfig(), system)
+	b := open(t, d)
+	b.visit(installationPage)
+	b.awaitText("2 of 3 replicas")
+	require.NoError(t, w.gate.Hang())
+	defer func() { require.NoError(t, w.gate.Open()) }()
+	b.expects("502")
+	eval[chromedp.Void](b, `window.hung = null; fetch(`+quoted(installationPage)+`).then(async (r) => { window.hung = r.status + " " + await r.text(); }); null`)
+	for _, page := range []struct{ path, has string }{{"/", "helsinki"}, {"/catalog", "cert-manager"}, {"/gitsyncs", "team-a"}} {
+		assert.Contains(t, eval[string](b, `fetch(`+quoted(page.path)+`).then((r) => r.text())`, chromedp.EvalAwaitPromise), page.has)
+		assert.True(t, eval[bool](b, "window.hung === null"), "%s does not wait for it", page.path)
+	}
+	b.await("window.hung !== null")
+	hung := eval[string](b, "window.hung")
+	assert.Contains(t, hung, "502")
+	assert.Contains(t, hung, "does not answer in time")
+	assert.Contains(t, hung, "The hub has last seen it at")
+	b.visit("/")
+	b.awaitText("berlin")
+}
+
 // A tab that nobody sees has no stream, and is as it should be when it is seen again.
 func TestLive_hiddenTabAsksNothing(t *testing.T) {
 	w := fleet(t)
