@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/test/env"
 )
 
 // K68: what changes is seen without a reload and without losing one's place.
@@ -129,20 +128,20 @@ func TestLive_hiddenTabAsksNothing(t *testing.T) {
 	call(b, network.Enable, network.EnableParams{})
 	b.visit("/")
 	b.awaitText("vienna")
-	require.Eventually(t, func() bool { return streams.open() == 1 }, env.Limit, often)
+	require.Eventually(t, func() bool { return streams.open() == 1 }, limit, often)
 
 	see := func(seen bool) {
 		eval[chromedp.Void](b, fmt.Sprintf(`Object.defineProperty(document, "hidden", {value: %t, configurable: true});
 			document.dispatchEvent(new Event("visibilitychange")); null`, !seen))
 	}
 	see(false)
-	require.Eventually(t, func() bool { return streams.open() == 0 }, env.Limit, often, "a tab that is hidden")
+	require.Eventually(t, func() bool { return streams.open() == 0 }, limit, often, "a tab that is hidden")
 	before := k.DeepCopy()
 	k.Status.Version = "v1.36.7"
 	require.NoError(t, c.Status().Patch(t.Context(), k, client.MergeFrom(before)))
 	see(true)
 	b.awaitText("v1.36.7")
-	require.Eventually(t, func() bool { return streams.open() == 1 }, env.Limit, often)
+	require.Eventually(t, func() bool { return streams.open() == 1 }, limit, often)
 }
 
 // streams counts those that a tab has open.

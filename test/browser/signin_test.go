@@ -150,7 +150,7 @@ func TestSignIn_sessionEnds(t *testing.T) {
 	b.awaitText("vienna-of-jim")
 	b.awaitText("Your session has ended.")
 	assert.Contains(t, b.text(), "vienna-of-jim", "what it had")
-	require.Eventually(t, func() bool { return streams.open() == 0 }, env.Limit, often, "the stream has ended")
+	require.Eventually(t, func() bool { return streams.open() == 0 }, limit, often, "the stream has ended")
 	b.check()
 	b.click("#connection a")
 	b.await(`!document.body.innerText.includes("Your session has ended") && document.body.innerText.includes("vienna-of-jim")`)
