@@ -41,7 +41,7 @@ test: controlplane ## Run all tests; RACE=1 with the race detector; PKG=./sync/.
 	CGO_ENABLED=0 go build -o bin/ ./test/env/pool
 	bin/pool go test -vet=off -p=4 -timeout=25m $(if $(RACE),-race -tags=kustomize_disable_go_plugin_support) $(or $(PKG),./...)
 	$(if $(PKG),,go -C .ci/release test -vet=off ./...)
-	$(if $(PKG),,CGO_ENABLED=0 go -C test/browser test -vet=off)
+	$(if $(PKG),,CGO_ENABLED=0 go -C test/browser test -vet=off -timeout=25m)
 screenshots: controlplane ## Take pictures of each page of the dashboard into dist/screenshots: light, dark, narrow; needs Chromium
 	BROWSER=1 SCREENSHOTS=$(CURDIR)/dist/screenshots go -C test/browser test -vet=off -run=Screenshots
 e2e: controlplane ## Run the tests that need a real kubelet and real containers; as root, with packages containerd, runc and containernetworking-plugins

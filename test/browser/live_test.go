@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/test/env"
 )
 
 // K68: what changes is seen without a reload and without losing one's place.
@@ -90,6 +89,31 @@ func TestLive_clusterDies(t *testing.T) {
 	b.awaitText("berlin")
 }
 
+// A user cluster that takes connections and never answers is waited for by those who look at it alone: others have their pages
+// meanwhile. In the end, its part says that it does not answer, and when it was last seen.
+func TestLive_clusterHangs(t *testing.T) {
+	w := fleet(t)
+	d := start(t, w.hub.RESTConfig(), system)
+	b := open(t, d)
+	b.visit(installationPage)
+	b.awaitText("2 of 3 replicas")
+	require.NoError(t, w.gate.Hang())
+	defer func() { require.NoError(t, w.gate.Open()) }()
+	b.expects("502")
+	eval[chromedp.Void](b, `window.hung = null; fetch(`+quoted(installationPage)+`).then(async (r) => { window.hung = r.status + " " + await r.text(); }); null`)
+	for _, page := range []struct{ path, has string }{{"/", "helsinki"}, {"/catalog", "cert-manager"}, {"/gitsyncs", "team-a"}} {
+		assert.Contains(t, eval[string](b, `fetch(`+quoted(page.path)+`).then((r) => r.text())`, chromedp.EvalAwaitPromise), page.has)
+		assert.True(t, eval[bool](b, "window.hung === null"), "%s does not wait for it", page.path)
+	}
+	b.await("window.hung !== null")
+	hung := eval[string](b, "window.hung")
+	assert.Contains(t, hung, "502")
+	assert.Contains(t, hung, "does not answer in time")
+	assert.Contains(t, hung, "The hub has last seen it at")
+	b.visit("/")
+	b.awaitText("berlin")
+}
+
 // A tab that nobody sees has no stream, and is as it should be when it is seen again.
 func TestLive_hiddenTabAsksNothing(t *testing.T) {
 	w := fleet(t)
@@ -104,20 +128,20 @@ func TestLive_hiddenTabAsksNothing(t *testing.T) {
 	call(b, network.Enable, network.EnableParams{})
 	b.visit("/")
 	b.awaitText("vienna")
-	require.Eventually(t, func() bool { return streams.open() == 1 }, env.Limit, often)
+	require.Eventually(t, func() bool { return streams.open() == 1 }, limit, often)
 
 	see := func(seen bool) {
 		eval[chromedp.Void](b, fmt.Sprintf(`Object.defineProperty(document, "hidden", {value: %t, configurable: true});
 			document.dispatchEvent(new Event("visibilitychange")); null`, !seen))
 	}
 	see(false)
-	require.Eventually(t, func() bool { return streams.open() == 0 }, env.Limit, often, "a tab that is hidden")
+	require.Eventually(t, func() bool { return streams.open() == 0 }, limit, often, "a tab that is hidden")
 	before := k.DeepCopy()
 	k.Status.Version = "v1.36.7"
 	require.NoError(t, c.Status().Patch(t.Context(), k, client.MergeFrom(before)))
 	see(true)
 	b.awaitText("v1.36.7")
-	require.Eventually(t, func() bool { return streams.open() == 1 }, env.Limit, often)
+	require.Eventually(t, func() bool { return streams.open() == 1 }, limit, often)
 }
 
 // streams counts those that a tab has open.

@@ -87,7 +87,7 @@ func start(t testing.TB, config *rest.Config, namespace string, args ...string) 
 		log, err := process.Log()
 		found = printed.FindStringSubmatch(log)
 		return err == nil && found != nil
-	}, env.Limit, often)
+	}, limit, often)
 	return dashboard{process, found[1], found[2]}
 }
 

@@ -15,7 +15,6 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/delivered"
-	"waybill.dev/waybill/cmd/internal/diff"
 	"waybill.dev/waybill/cmd/internal/installation"
 	"waybill.dev/waybill/cmd/internal/reconcile"
 	"waybill.dev/waybill/cmd/internal/suspend"
@@ -156,8 +155,9 @@ func planSuspend(value bool) func(context.Context, *server, *subject, url.Values
 		if !value {
 			what = "What was missed meanwhile is caught up with."
 		}
+		hides := s.curtain(ctx, s.placeOf(sub))
 		return &plan{
-			What: []string{what}, Compare: compared(diff.Own(s.placeOf(sub), sub.object, after)),
+			What: []string{what}, Compare: compared(hides.view(s.placeOf(sub), nil).Own(sub.object, after), hides),
 			do: func(ctx context.Context) error { return suspend.Set(ctx, c, sub.object.DeepCopy(), value, false) },
 		}, nil
 	}

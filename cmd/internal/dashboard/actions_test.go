@@ -17,14 +17,18 @@ func syncOf(namespace string) *v1alpha1.GitSync {
 	return &v1alpha1.GitSync{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "team"}, Spec: v1alpha1.GitSyncSpec{URL: "https://127.0.0.1:1/team.git"}}
 }
 
-// An action says what happens before anything does, and is done by a form that works without a script.
-func TestActions_reconcileSuspendResume(t *testing.T) {
+// deliveredIn creates a GitSync in a namespace of its own, and opens a dashboard in which everything may be done with it.
+func deliveredIn(t *testing.T) (c client.Client, b *browser, gs *v1alpha1.GitSync, page string) {
+	t.Helper()
 	api := hub(t)
 	ns := api.Namespace(t)
-	gs := syncOf(ns)
-	c := create(t, api, gs)
-	b := open(t, api.RESTConfig(), ns)
-	page := objectLink("", "", "gitsyncs", ns, "team")
+	gs = syncOf(ns)
+	return create(t, api, gs), open(t, api.RESTConfig(), ns), gs, objectLink("", "", "gitsyncs", ns, "team")
+}
+
+// An action says what happens before anything does, and is done by a form that works without a script.
+func TestActions_reconcileSuspendResume(t *testing.T) {
+	c, b, gs, page := deliveredIn(t)
 	live := func() *v1alpha1.GitSync {
 		t.Helper()
 		now := &v1alpha1.GitSync{}
@@ -63,12 +67,8 @@ func TestActions_reconcileSuspendResume(t *testing.T) {
 
 // Who looks at what is not so any more changes nothing.
 func TestActions_onWhatWasShownAlone(t *testing.T) {
-	api := hub(t)
-	ns := api.Namespace(t)
-	gs := syncOf(ns)
-	c := create(t, api, gs)
-	b := open(t, api.RESTConfig(), ns)
-	page := objectLink("", "", "gitsyncs", ns, "team") + "/actions/suspend"
+	c, b, gs, page := deliveredIn(t)
+	page += "/actions/suspend"
 	form := b.get(page).hidden()
 	before := gs.DeepCopy()
 	gs.Spec.Path = "elsewhere"
@@ -83,12 +83,8 @@ func TestActions_onWhatWasShownAlone(t *testing.T) {
 
 // A page of somebody else can have a browser send a form, but nothing comes of it.
 func TestActions_fromOtherPages(t *testing.T) {
-	api := hub(t)
-	ns := api.Namespace(t)
-	gs := syncOf(ns)
-	c := create(t, api, gs)
-	b := open(t, api.RESTConfig(), ns)
-	page := objectLink("", "", "gitsyncs", ns, "team") + "/actions/suspend"
+	c, b, gs, page := deliveredIn(t)
+	page += "/actions/suspend"
 	form := b.get(page).hidden()
 	for reason, forge := range map[string]func(*http.Request){
 		"another origin":                func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") },

@@ -14,20 +14,22 @@ type entry struct {
 	Method, Default, Versions            string
 	Documentation, Source                string
 	Installations                        int32
-	Deprecated                           int
+	// Behind are the installations that are not in the default version.
+	Behind     int32
+	Deprecated int
 }
 
 func (s *server) catalog(w http.ResponseWriter, r *http.Request) {
-	text := strings.ToLower(strings.TrimSpace(r.URL.Query().Get("text")))
+	text, state := strings.ToLower(strings.TrimSpace(r.URL.Query().Get("text"))), r.URL.Query().Get("state")
 	var entries []entry
 	for _, d := range visible[*v1alpha1.ApplicationDefinition](r.Context(), viewerOf(r), s.inventory.definitions) {
-		if e := newEntry(d); strings.Contains(strings.ToLower(e.Name+" "+e.Title+" "+e.Description), text) {
+		if e := newEntry(d); strings.Contains(strings.ToLower(e.Name+" "+e.Title+" "+e.Description), text) && (state != stateBehind || e.Behind > 0) {
 			entries = append(entries, e)
 		}
 	}
 	s.show(w, r, "catalog", http.StatusOK, page{
 		Title: "Catalog", Area: "catalog", Kinds: []string{v1alpha1.ApplicationDefinitionKind},
-		Model: map[string]any{"Text": r.URL.Query().Get("text"), "Entries": entries},
+		Model: map[string]any{"Text": r.URL.Query().Get("text"), "State": state, "Entries": entries},
 	})
 }
 
@@ -47,6 +49,7 @@ func newEntry(d *v1alpha1.ApplicationDefinition) entry {
 	for _, use := range d.Status.UsedBy {
 		e.Installations += use.Count
 	}
+	e.Behind = behind(d)
 	for _, v := range d.Spec.Versions {
 		if v.Deprecated {
 			e.Deprecated++

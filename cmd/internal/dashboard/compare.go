@@ -42,7 +42,7 @@ var actionMarks = map[diff.Action]mark{
 	diff.Refused: {"failing", "✗", "refused"}, diff.Kept: {"paused", "‖", "kept"}, diff.Recreated: {"failing", "↻", "deleted and created again"},
 }
 
-func compared(c *diff.Comparison) *comparison {
+func compared(c *diff.Comparison, hides *curtain) *comparison {
 	shown := &comparison{Omitted: c.Omitted, More: max(0, len(c.Results)-maxCompared)}
 	var counts []string
 	for _, a := range []diff.Action{diff.Created, diff.Changed, diff.Recreated, diff.Deleted, diff.Refused} {
@@ -56,7 +56,7 @@ func compared(c *diff.Comparison) *comparison {
 		lines := diffLines(r.Diff, left)
 		left -= len(lines)
 		shown.Objects = append(shown.Objects, comparedObject{
-			Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Cluster: r.Cluster, Action: string(r.Action), Mark: actionMarks[r.Action], Note: r.Note, Lines: lines,
+			Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Cluster: r.Cluster, Action: string(r.Action), Mark: actionMarks[r.Action], Note: hides.strikes.from(r.Note), Lines: lines,
 		})
 	}
 	return shown

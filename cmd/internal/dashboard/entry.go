@@ -324,7 +324,7 @@ func (s *server) askInstall(ctx context.Context, w http.ResponseWriter, r *http.
 		Title: "Install " + definition.Name, Area: "catalog", Troubles: n.all(),
 		Model: map[string]any{
 			"Title": cmp.Or(definition.Spec.DisplayName, definition.Name), "Entry": "/catalog/" + url.PathEscape(definition.Name), "To": r.URL.Path, "Form": form,
-			"Versions": versionChoices(definition), "Clusters": choices, "Problems": problems, "Editor": editorOf(known.schema), "Values": form.Values,
+			"Versions": versionChoices(definition), "Clusters": choices, "Problems": problems, "Editor": editorOf(known.first()), "Values": form.Values,
 			"Requires": len(definition.Spec.Requires) > 0, "Kustomize": definition.GetMethod() == v1alpha1.MethodKustomize,
 		},
 	})

@@ -48,7 +48,7 @@ func markOf(status metav1.ConditionStatus) mark {
 // grid is the page of the fleet: a row for each cluster, a column for each application.
 type grid struct {
 	Selector, Text string
-	Failing        bool // only what is not ready is shown
+	State          string // of what is shown: stateFailing, stateBehind, or any
 	Columns        []column
 	MoreColumns    int
 	Rows           []row
@@ -83,6 +83,8 @@ type cell struct {
 	More int
 	// Behind says that a newer version is in use elsewhere.
 	Behind bool
+	// Default is the default version of the definition, if this is another one.
+	Default string
 }
 
 func (s *server) fleet(w http.ResponseWriter, r *http.Request) {
@@ -95,11 +97,16 @@ func (s *server) fleet(w http.ResponseWriter, r *http.Request) {
 	}
 	wanted := visible[*v1alpha1.KubernetesCluster](r.Context(), viewerOf(r), s.inventory.clusters)
 	text := strings.TrimSpace(query.Get("text"))
+	offered := s.defaults(r.Context(), viewerOf(r))
+	if query.Get("state") == stateBehind {
+		p.Kinds = append(p.Kinds, v1alpha1.ApplicationDefinitionKind) // which say what the page has
+	}
 	wanted = slices.DeleteFunc(wanted, func(k *v1alpha1.KubernetesCluster) bool {
-		return !selector.Matches(labels.Set(k.Labels)) || !concerns(k, text) || query.Get("state") == "failing" && !ails(k)
+		return !selector.Matches(labels.Set(k.Labels)) || !concerns(k, text) || query.Get("state") == stateFailing && !ails(k) ||
+			query.Get("state") == stateBehind && !offered.behind(k)
 	})
 	number, _ := strconv.Atoi(query.Get("page")) // the first, unless it is a number
-	p.Model = newGrid(wanted, query, number)
+	p.Model = newGrid(wanted, query, number, offered)
 	s.show(w, r, "fleet", http.StatusOK, p)
 }
 
@@ -116,13 +123,13 @@ func concerns(k *v1alpha1.KubernetesCluster, text string) bool {
 		slices.ContainsFunc(k.Status.Installations, func(i v1alpha1.InstallationSummary) bool { return strings.Contains(i.Definition, text) })
 }
 
-func newGrid(clusters []*v1alpha1.KubernetesCluster, query url.Values, number int) grid {
+func newGrid(clusters []*v1alpha1.KubernetesCluster, query url.Values, number int, offered defaults) grid {
 	pages := max(1, (len(clusters)+clustersPerPage-1)/clustersPerPage)
 	number = min(max(number, 1), pages)
 	first := (number - 1) * clustersPerPage
 	shown := clusters[first:min(first+clustersPerPage, len(clusters))]
 	g := grid{
-		Selector: query.Get("selector"), Text: query.Get("text"), Failing: query.Get("state") == "failing", Total: len(clusters),
+		Selector: query.Get("selector"), Text: query.Get("text"), State: query.Get("state"), Total: len(clusters),
 		First: min(first+1, len(clusters)), Last: first + len(shown),
 	}
 	if number > 1 {
@@ -144,7 +151,7 @@ func newGrid(clusters []*v1alpha1.KubernetesCluster, query url.Values, number in
 		g.MoreColumns = 0
 	}
 	for _, k := range shown {
-		g.Rows = append(g.Rows, newRow(k, g.Columns, order))
+		g.Rows = append(g.Rows, newRow(k, g.Columns, order, offered))
 	}
 	return g
 }
@@ -214,7 +221,7 @@ func clusterMark(k *v1alpha1.KubernetesCluster) mark {
 	return markOf(ready.Status)
 }
 
-func newRow(k *v1alpha1.KubernetesCluster, columns []column, order versions) row {
+func newRow(k *v1alpha1.KubernetesCluster, columns []column, order versions, offered defaults) row {
 	r := row{
 		Namespace: k.Namespace, Name: k.Name, Version: k.Status.Version, Mark: clusterMark(k), Installations: k.Status.InstallationCount,
 		Link: objectLink("", "", "kubernetesclusters", k.Namespace, k.Name),
@@ -230,12 +237,12 @@ func newRow(k *v1alpha1.KubernetesCluster, columns []column, order versions) row
 		by[i.Definition] = append(by[i.Definition], i)
 	}
 	for _, c := range columns {
-		r.Cells = append(r.Cells, newCell(k, c, by[c.Definition], order))
+		r.Cells = append(r.Cells, newCell(k, c, by[c.Definition], order, offered))
 	}
 	return r
 }
 
-func newCell(k *v1alpha1.KubernetesCluster, c column, installed []v1alpha1.InstallationSummary, order versions) cell {
+func newCell(k *v1alpha1.KubernetesCluster, c column, installed []v1alpha1.InstallationSummary, order versions, offered defaults) cell {
 	if len(installed) == 0 {
 		return cell{}
 	}
@@ -243,7 +250,7 @@ func newCell(k *v1alpha1.KubernetesCluster, c column, installed []v1alpha1.Insta
 		return cmp.Compare(severity(a.Ready), severity(b.Ready))
 	})
 	return cell{
-		Mark: markOf(worst.Ready), Version: worst.Version, More: len(installed) - 1, Behind: order.newer(c.Newest, worst.Version),
+		Mark: markOf(worst.Ready), Version: worst.Version, More: len(installed) - 1, Behind: order.newer(c.Newest, worst.Version), Default: offered.other(c.Definition, worst.Version),
 		Link: objectLink(k.Namespace, k.Name, "applicationinstallations", worst.Namespace, worst.Name),
 	}
 }
@@ -258,6 +265,9 @@ func (c cell) Title() string {
 	words := fmt.Sprintf("%s: %s", c.Version, c.Mark.Words)
 	if c.Behind {
 		words += "; a newer version is in use elsewhere"
+	}
+	if c.Default != "" {
+		words += "; the default version is " + c.Default
 	}
 	return words
 }

@@ -141,7 +141,7 @@ func newShared(ctx context.Context, config *rest.Config, o Options) (*server, ma
 	if err != nil {
 		return nil, nil, err
 	}
-	s.systemNamespace = o.SystemNamespace
+	s.systemNamespace, s.budget = o.SystemNamespace, newBudget()
 	if by, ok := by.(*oidcDoor); ok {
 		by.tell = s.fail
 	}

@@ -61,7 +61,9 @@ type workbench struct {
 	inst *v1alpha1.ApplicationInstallation
 	// definition is nil where the viewer may not read it.
 	definition *v1alpha1.ApplicationDefinition
-	schema     *schema.Schema
+	// schema of the version that is wanted; nil if it has none. What it marks as secret is hidden, and what the one does that
+	// the installation has.
+	schema *schema.Schema
 	secrecy
 }
 
@@ -84,8 +86,12 @@ func (s *server) bench(ctx context.Context, at fleet.Place, inst *v1alpha1.Appli
 			offers = whole
 		}
 	}
-	b.secrecy = s.secrecyOf(ctx, at, offers, cmp.Or(version, inst.GetVersion(offers)))
-	b.schema = b.secrecy.schema
+	has := inst.GetVersion(offers)
+	b.secrecy = s.secrecyOf(ctx, at, offers, cmp.Or(version, has))
+	b.schema = b.first()
+	if version != "" && has != "" && !v1alpha1.SameVersion(version, has) && offers.GetVersion(has) != nil {
+		b.secrecy = b.with(s.secrecyOf(ctx, at, offers, has))
+	}
 	return b, nil
 }
 
@@ -187,11 +193,17 @@ func (b *workbench) check(inst *v1alpha1.ApplicationInstallation) error {
 
 // manifest returns an installation as people would commit it, with what is secret hidden.
 func (b *workbench) manifest(inst *v1alpha1.ApplicationInstallation) (string, error) {
-	_, shown, err := b.pair(nil, inst)
+	own, err := install.OwnValues(inst)
 	if err != nil {
 		return "", err
 	}
-	content, err := install.Manifest(shown)
+	if hidden := b.secrecy.values(own); !reflect.DeepEqual(own, hidden) {
+		inst = inst.DeepCopy()
+		if err := install.SetValues(inst, hidden); err != nil {
+			return "", err
+		}
+	}
+	content, err := install.Manifest(inst)
 	if err != nil {
 		return "", err
 	}
@@ -205,30 +217,6 @@ func (b *workbench) manifest(inst *v1alpha1.ApplicationInstallation) (string, er
 // compareInstallation returns how an installation changes, and what it installs. What cannot be found out of the latter is
 // no error: the comparison says so. before is nil for a new one.
 func (s *server) compareInstallation(ctx context.Context, b *workbench, before, after *v1alpha1.ApplicationInstallation) (*comparison, error) {
-	shownBefore, shownAfter, err := b.pair(before, after)
-	if err != nil {
-		return nil, err
-	}
-	own, err := ownChange(b.Place, shownBefore, shownAfter)
-	if err != nil {
-		return nil, err
-	}
-	whole, err := s.comparedRelease(ctx, b.Place, before, after)
-	if err != nil {
-		first := compared(own)
-		first.Failure = b.Target.Explain(err).Error()
-		return first, nil
-	}
-	whole.Results = slices.DeleteFunc(whole.Results, func(r diff.Result) bool { return isOf(r, after) })
-	whole.Results = append(own.Results, whole.Results...)
-	return compared(whole), nil
-}
-
-func isOf(r diff.Result, inst *v1alpha1.ApplicationInstallation) bool {
-	return r.Group == v1alpha1.Group && r.Kind == v1alpha1.ApplicationInstallationKind && r.Namespace == inst.Namespace && r.Name == inst.Name
-}
-
-func ownChange(at fleet.Place, before, after *v1alpha1.ApplicationInstallation) (*diff.Comparison, error) {
 	was, err := install.Untyped(before)
 	if err != nil {
 		return nil, err
@@ -237,23 +225,33 @@ func ownChange(at fleet.Place, before, after *v1alpha1.ApplicationInstallation) 
 	if err != nil {
 		return nil, err
 	}
-	return diff.Own(at, was, is), nil
-}
-
-func (s *server) comparedRelease(ctx context.Context, at fleet.Place, before, after *v1alpha1.ApplicationInstallation) (*diff.Comparison, error) {
+	hides := s.curtain(ctx, b.Place)
+	for _, inst := range []*v1alpha1.ApplicationInstallation{before, after} {
+		if inst != nil {
+			s.strike(ctx, hides, b.Place, inst)
+		}
+	}
 	shared, err := s.sources.open()
 	if err != nil {
 		return nil, err
 	}
-	was, err := install.Untyped(before)
+	view := hides.view(b.Place, shared)
+	whole, err := view.Installation(ctx, was, is)
 	if err != nil {
-		return nil, err
+		first := compared(view.Own(was, is), hides)
+		first.Failure = hides.strikes.from(b.Target.Explain(err).Error())
+		return first, nil
 	}
-	is, err := install.Untyped(after)
-	if err != nil {
-		return nil, err
+	itself := func(r diff.Result) bool { return isOf(r, after) }
+	if i := slices.IndexFunc(whole.Results, itself); i > 0 { // what is changed comes first
+		one := whole.Results[i]
+		whole.Results = slices.Insert(slices.Delete(whole.Results, i, i+1), 0, one)
 	}
-	return diff.Installation(ctx, at, shared, was, is)
+	return compared(whole, hides), nil
+}
+
+func isOf(r diff.Result, inst *v1alpha1.ApplicationInstallation) bool {
+	return r.Group == v1alpha1.Group && r.Kind == v1alpha1.ApplicationInstallationKind && r.Namespace == inst.Namespace && r.Name == inst.Name
 }
 
 // planUninstall returns the plan to delete an installation.
@@ -283,14 +281,15 @@ func (s *server) comparedRemoval(ctx context.Context, at fleet.Place, sub *subje
 	if err != nil {
 		return nil, err
 	}
-	found, err := diff.Uninstall(ctx, at, shared, sub.object)
+	hides := s.curtainOf(ctx, sub)
+	found, err := hides.view(at, shared).Uninstall(ctx, sub.object)
 	if err != nil {
 		return nil, err
 	}
 	for i := range found.Results {
 		found.Results[i].Diff = "" // what is gone is said by its name
 	}
-	return compared(found), nil
+	return compared(found, hides), nil
 }
 
 // ask shows the form of an action. failed says what is wrong with what was filled in.

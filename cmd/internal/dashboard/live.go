@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -41,8 +42,8 @@ func (s *server) live(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(ctx)
 	to, end, err := s.inventory.feed.subscribe(v.viewer, r.URL.Query()["kind"])
 	if err != nil {
-		w.Header().Set("Retry-After", "60")
-		http.Error(w, "Too many pages are open: close some, or reload this one to see it as it is now.", http.StatusServiceUnavailable)
+		askAgain(w, closeAgain)
+		http.Error(w, "Too many pages are open: close some, or reload this one to see it as it is now.", http.StatusTooManyRequests)
 		return
 	}
 	defer end()
@@ -50,6 +51,11 @@ func (s *server) live(w http.ResponseWriter, r *http.Request) {
 		s.inventory.feed.catchUp(to, seen)
 	}
 	object, err := s.followObject(r, to)
+	if err != nil && errors.Is(err, errTooMany) {
+		askAgain(w, freeAgain)
+		http.Error(w, "Too many requests: the page is not followed for now.", http.StatusTooManyRequests)
+		return
+	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return

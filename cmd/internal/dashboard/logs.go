@@ -100,9 +100,10 @@ func (s *server) followLogs(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel = context.WithDeadline(ctx, v.until)
 		defer cancel()
 	}
-	_, end, err := s.inventory.feed.subscribe(v.viewer, nil)
+	end, err := s.takeLog(v.viewer)
 	if err != nil {
-		http.Error(w, "Too many pages are open: close some.", http.StatusServiceUnavailable)
+		askAgain(w, closeAgain)
+		http.Error(w, "Too many logs are followed, or pages open: close some.", http.StatusTooManyRequests)
 		return
 	}
 	defer end()
@@ -126,6 +127,23 @@ func (s *server) followLogs(w http.ResponseWriter, r *http.Request) {
 	if err := t.lines(ctx, log); err == nil {
 		t.send("event: end\ndata: The container has ended.\n\n")
 	}
+}
+
+// takeLog has a log that is followed count as an open page, and as a log; errTooMany if there are too many of either.
+func (s *server) takeLog(v *viewer) (end func(), err error) {
+	_, leave, err := s.inventory.feed.subscribe(v, nil)
+	if err != nil || s.budget == nil {
+		return leave, err
+	}
+	done, _ := s.budget.log(v.name)
+	if done == nil {
+		leave()
+		return nil, errTooMany
+	}
+	return func() {
+		done()
+		leave()
+	}, nil
 }
 
 // lines sends lines until there are no more, the session ends, the viewer may not read them any more, or the browser does

@@ -108,20 +108,20 @@ func kindOf(cluster *fleet.Cluster, resource string) (schema.GroupVersionKind, e
 		return schema.GroupVersionKind{}, err
 	}
 	kind, err := mapper.KindFor(v1alpha1.GroupVersion.WithResource(resource))
-	if err != nil {
-		return schema.GroupVersionKind{}, fmt.Errorf("%s has no %s: %w", cluster.Name(), resource, cluster.Explain(err))
+	if err != nil && !unanswered(err) {
+		err = fmt.Errorf("%s has no %s: %w", cluster.Name(), resource, err)
 	}
-	return kind, nil
+	return kind, err
 }
 
 // explain shows why an object is not shown. asked is true if the answer is about the object itself, and not
 // about the way to it.
 func (s *server) explain(w http.ResponseWriter, r *http.Request, cluster *fleet.Cluster, at address, asked bool, err error) {
-	where := at.cluster.String()
+	where, away := at.cluster.String(), unanswered(err)
 	if cluster != nil {
 		where, err = cluster.Name(), cluster.Explain(err)
 	}
-	if k := s.inventory.kubernetesCluster(r.Context(), viewerOf(r), at.cluster); k != nil && k.Status.LastSeen != nil && !k.Status.Reachable {
+	if k := s.inventory.kubernetesCluster(r.Context(), viewerOf(r), at.cluster); k != nil && k.Status.LastSeen != nil && (away || !k.Status.Reachable) {
 		err = fmt.Errorf("%w. The hub has last seen it at %s", err, k.Status.LastSeen.Format("2006-01-02 15:04:05"))
 	}
 	status, title := http.StatusBadGateway, fmt.Sprintf("%s %s of %s cannot be read", at.resource, at.name, where)
@@ -144,11 +144,11 @@ func (s *server) describe(ctx context.Context, sub *subject) (map[string]any, er
 		command += " --cluster " + sub.at.cluster.String()
 	}
 	conditions, err := conditionsOf(sub.object)
-	shown, of := sections(sub.at.cluster, sub.object)
+	shown, of := sections(sub.at.cluster, sub.object, s.defaults(ctx, sub.viewer))
 	shown = append(shown, conditionSection(conditions))
 	found, gaps, missing := events.List(ctx, []tree.Member{{ID: idOf(sub.object), Cluster: sub.cluster}})
 	shown = append(shown, eventSection(found))
-	model := map[string]any{"Sections": shown, "Manifest": manifestOf(sub.object), "Command": command, "Entry": ""}
+	model := map[string]any{"Sections": shown, "Manifest": manifestOf(sub.object, s.curtain(ctx, s.placeOf(sub))), "Command": command, "Entry": ""}
 	if sub.object.GetKind() == v1alpha1.ApplicationDefinitionKind && sub.at.cluster.Name == "" {
 		model["Entry"] = "/catalog/" + url.PathEscape(sub.object.GetName())
 	}
@@ -162,8 +162,8 @@ func idOf(object *unstructured.Unstructured) manifest.ID {
 
 // manifestOf returns an object as YAML, without the data of Secrets and what only API servers read. The values of an
 // installation are on a page of their own, where those are hidden that its chart marks as secret.
-func manifestOf(object *unstructured.Unstructured) string {
-	shown := mask.Secret(object).DeepCopy()
+func manifestOf(object *unstructured.Unstructured, hides *curtain) string {
+	shown := object.DeepCopy()
 	shown.SetManagedFields(nil)
 	if shown.GroupVersionKind() == v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationInstallationKind) {
 		for _, field := range []string{"values", "valuesBlock"} {
@@ -172,8 +172,10 @@ func manifestOf(object *unstructured.Unstructured) string {
 			}
 		}
 		annotations := shown.GetAnnotations() // kubectl's copy of the object has them, too
-		delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
+		delete(annotations, mask.LastApplied)
 		shown.SetAnnotations(annotations)
+	} else {
+		shown = hides.one(shown)
 	}
 	content, err := yaml.Marshal(shown.Object)
 	if err != nil {
@@ -189,6 +191,13 @@ func (s *server) followObject(r *http.Request, to *stream) (*shown, error) {
 	if len(path) != len(objectPath) {
 		return nil, nil // the page is about kinds of the inventory
 	}
+	if s.budget != nil {
+		end, _ := s.budget.request(viewerOf(r).name)
+		if end == nil {
+			return nil, errTooMany
+		}
+		defer end()
+	}
 	at := addressOf(func(part string) string { return path[slices.Index(objectPath, part)] })
 	cluster, err := viewerOf(r).cluster(r.Context(), at.cluster)
 	if err != nil {
@@ -196,7 +205,7 @@ func (s *server) followObject(r *http.Request, to *stream) (*shown, error) {
 	}
 	kind, err := kindOf(cluster, at.resource)
 	if err != nil {
-		return nil, err
+		return nil, cluster.Explain(err)
 	}
 	c, err := watcher(cluster)
 	if err != nil {

@@ -30,6 +30,8 @@ const (
 	callbackPath  = "/sign-in/callback"
 	signOutPath   = "/sign-out"
 	signedOutPath = "/signed-out"
+	// signInHeader tells scripts that are refused that opening a page leads to the provider, and back to it.
+	signInHeader = "Waybill-Sign-In"
 
 	// signInWithin is how long somebody may take at the provider, providerWithin how long the provider may take, and
 	// maxAnswer how much it may say.
@@ -150,7 +152,8 @@ func (d *oidcDoor) require(next http.Handler) http.Handler {
 		case wantsPage(r):
 			d.signIn(w, r)
 		default:
-			refuse(w, "Your session has ended: reload the page to sign in again.")
+			w.Header().Set(signInHeader, "/")
+			refuse(w, "Your session has ended.")
 		}
 	})
 }

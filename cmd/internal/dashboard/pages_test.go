@@ -39,7 +39,7 @@ func TestNewGrid(t *testing.T) {
 		cluster("a", "paris", installed("web", "1.10.0", metav1.ConditionUnknown),
 			v1alpha1.InstallationSummary{Namespace: "other", Name: "web2", Definition: "web", Version: "1.9.0", Ready: metav1.ConditionFalse}),
 	}
-	g := newGrid(clusters, url.Values{}, 0)
+	g := newGrid(clusters, url.Values{}, 0, nil)
 	require.Len(t, g.Columns, 2)
 	assert.Equal(t, "web", g.Columns[0].Definition, "it is in most clusters")
 	assert.Equal(t, "1.10.0", g.Columns[0].Newest, "as versions, not as words")
@@ -71,14 +71,14 @@ func TestNewGrid_isBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			query, err := url.ParseQuery(tc.query)
 			require.NoError(t, err)
-			g := newGrid(clusters, query, tc.page)
+			g := newGrid(clusters, query, tc.page, nil)
 			assert.Equal(t, []any{tc.first, tc.last, tc.previous, tc.next}, []any{g.First, g.Last, g.Previous, g.Next})
 			assert.Len(t, g.Rows, clustersPerPage)
 			assert.Len(t, g.Columns, maxColumns)
 			assert.Equal(t, 60, g.MoreColumns)
 		})
 	}
-	empty := newGrid(nil, url.Values{}, 3)
+	empty := newGrid(nil, url.Values{}, 3, nil)
 	assert.Equal(t, []int{0, 0, 0}, []int{empty.First, empty.Last, empty.Total})
 }
 

@@ -90,16 +90,16 @@ func TestReach_clusterThatHangs(t *testing.T) {
 	require.NoError(t, err)
 	k := cluster(ns, "berlin")
 	k.Spec.KubeconfigSecretRef = &v1alpha1.SecretKeyReference{Name: "none"}
+	k.Status.Reachable = true // the hub has not noticed yet
 	k.Status.LastSeen = &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)}
 	c := create(t, api, k)
 	require.NoError(t, c.Create(t.Context(), kubeconfigOf(ns, ns+".berlin", own)))
 	config := api.RESTConfig()
-	config.Timeout = 2 * time.Second
+	config.Timeout = 5 * time.Second
 	s := openShared(t, config, func(o *Options) { o.KubeconfigNamespace = ns })
-	b := s.signIn(ns)
+	b, other := s.signIn(ns), s.signIn(ns)
 	done := make(chan answer, 1)
 	go func() { done <- b.page(objectLink(ns, "berlin", "applicationinstallations", ns, "web")) }()
-	other := s.signIn(ns)
 	got := other.page("/")
 	assert.Contains(t, got.body, "berlin")
 	assert.Empty(t, done, "nothing else waits for it")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,44 +25,90 @@ import (
 
 // secrecy hides what a chart marks as secret of its values: by writeOnly, or format password. The zero value hides
 // nothing.
-type secrecy struct{ schema *schema.Schema }
+type secrecy struct {
+	// schemas of the versions that values are for: what one of them marks is hidden.
+	schemas []*schema.Schema
+	// all hides every value: it is not known which are secret.
+	all bool
+}
 
-func (c secrecy) hides(path []string) bool { return c.schema != nil && c.schema.Secret(path) }
+// secrecyBy returns what hides what a schema marks; nil marks nothing.
+func secrecyBy(s *schema.Schema) secrecy {
+	if s == nil {
+		return secrecy{}
+	}
+	return secrecy{schemas: []*schema.Schema{s}}
+}
+
+// first returns the schema of the version that is wanted; nil if there is none.
+func (c secrecy) first() *schema.Schema {
+	if len(c.schemas) == 0 {
+		return nil
+	}
+	return c.schemas[0]
+}
+
+func (c secrecy) idle() bool { return len(c.schemas) == 0 && !c.all }
+
+// with hides what either hides.
+func (c secrecy) with(other secrecy) secrecy {
+	return secrecy{schemas: slices.Concat(c.schemas, other.schemas), all: c.all || other.all}
+}
+
+// marks reports whether a chart marks the value at a path, or one that it is in.
+func (c secrecy) marks(path []string) bool {
+	return len(path) > 0 && slices.ContainsFunc(c.schemas, func(s *schema.Schema) bool { return s.Secret(path) })
+}
 
 // of returns a copy of a value at a path, with what is secret hidden.
 func (c secrecy) of(value any, path []string) any {
-	if value == nil || c.schema == nil {
+	if value == nil || c.idle() {
 		return value
+	}
+	if c.marks(path) {
+		return mask.Hidden
 	}
 	switch v := value.(type) {
 	case map[string]any:
-		if len(path) > 0 && c.hides(path) {
-			return mask.Hidden
-		}
 		hidden := make(map[string]any, len(v))
 		for name, below := range v {
 			hidden[name] = c.of(below, append(path[:len(path):len(path)], name))
 		}
 		return hidden
 	case []any:
-		if c.hides(path) {
-			return mask.Hidden
-		}
 		hidden := make([]any, len(v))
 		for i, below := range v {
 			hidden[i] = c.of(below, append(path[:len(path):len(path)], schema.Item))
 		}
 		return hidden
 	}
-	if c.hides(path) {
+	if c.all {
 		return mask.Hidden
 	}
 	return value
 }
 
+// secrets calls tell for each value at or below a path that is hidden.
+func (c secrecy) secrets(value any, path []string, tell func(any)) {
+	if c.marks(path) {
+		tell(value)
+		return
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for name, below := range v {
+			c.secrets(below, append(path[:len(path):len(path)], name), tell)
+		}
+	case []any:
+		for _, below := range v {
+			c.secrets(below, append(path[:len(path):len(path)], schema.Item), tell)
+		}
+	}
+}
+
 // values returns a copy of values, with what is secret hidden.
 func (c secrecy) values(all map[string]any) map[string]any {
-	hidden, _ := c.of(all, nil).(map[string]any)
+	hidden, _ := c.of(all, nil).(map[string]any) // it is one, as it was before
 	return hidden
 }
 
@@ -69,7 +116,7 @@ func (c secrecy) values(all map[string]any) map[string]any {
 func (c secrecy) reveal(edited, before any, path []string) (any, error) {
 	switch v := edited.(type) {
 	case string:
-		if v != mask.Hidden || !c.hides(path) {
+		if v != mask.Hidden || !c.marks(path) {
 			return edited, nil
 		}
 		if before == nil {
@@ -102,33 +149,11 @@ func (c secrecy) reveal(edited, before any, path []string) (any, error) {
 	return edited, nil
 }
 
-// pair returns copies of two states of an installation with what is secret hidden, so that values that differ still
-// do. Either may be nil.
-func (c secrecy) pair(before, after *v1alpha1.ApplicationInstallation) (was, is *v1alpha1.ApplicationInstallation, err error) {
-	if c.schema == nil {
-		return before, after, nil
-	}
-	own := func(inst *v1alpha1.ApplicationInstallation) (map[string]any, error) {
-		if inst == nil {
-			return nil, nil
-		}
-		return install.OwnValues(inst)
-	}
-	old, err := own(before)
-	if err != nil {
-		return nil, nil, err
-	}
-	next, err := own(after)
-	if err != nil {
-		return nil, nil, err
-	}
-	hiddenOld, hiddenNext := c.values(old), c.values(next)
-	tellApart(old, next, hiddenOld, hiddenNext)
-	if was, err = withValues(before, old, hiddenOld); err != nil {
-		return nil, nil, err
-	}
-	is, err = withValues(after, next, hiddenNext)
-	return was, is, err
+// pair returns copies of two states of values with what is secret hidden, so that values that differ still do.
+func (c secrecy) pair(old, next map[string]any) (was, is map[string]any) {
+	was, is = c.values(old), c.values(next)
+	tellApart(old, next, was, is)
+	return was, is
 }
 
 // tellApart says of hidden values that differ which is which.
@@ -143,18 +168,9 @@ func tellApart(old, next, hiddenOld, hiddenNext map[string]any) {
 			continue
 		}
 		if value == mask.Hidden && hiddenNext[name] == mask.Hidden && !reflect.DeepEqual(old[name], next[name]) {
-			hiddenOld[name], hiddenNext[name] = mask.Hidden+" (before)", mask.Hidden+" (after)"
+			hiddenOld[name], hiddenNext[name] = mask.Before, mask.After
 		}
 	}
-}
-
-// withValues returns an installation with other values than its own, if those differ.
-func withValues(inst *v1alpha1.ApplicationInstallation, own, other map[string]any) (*v1alpha1.ApplicationInstallation, error) {
-	if inst == nil || reflect.DeepEqual(own, other) {
-		return inst, nil
-	}
-	inst = inst.DeepCopy()
-	return inst, install.SetValues(inst, other)
 }
 
 // text returns the values that an installation sets as they are edited: a block as it was written, unless something of it
@@ -165,9 +181,6 @@ func (c secrecy) text(inst *v1alpha1.ApplicationInstallation) (string, error) {
 		return "", err
 	}
 	hidden := c.values(own)
-	if c.schema == nil {
-		hidden = own
-	}
 	if inst.Spec.ValuesBlock != "" && reflect.DeepEqual(own, hidden) {
 		return inst.Spec.ValuesBlock, nil
 	}
@@ -275,5 +288,5 @@ func (s *server) secrecyOf(ctx context.Context, at fleet.Place, definition *v1al
 	if err != nil && !errors.Is(err, errNoSchema) {
 		at.Warn("Values that the chart marks as secret are not hidden, as its schema cannot be read: %s", err)
 	}
-	return secrecy{found}
+	return secrecyBy(found)
 }

@@ -38,12 +38,12 @@ func text(values ...string) []field {
 
 // sections returns what is to be said of an object of a kind, besides what every kind has. cluster is where
 // it is; zero for the hub.
-func sections(cluster types.NamespacedName, object *unstructured.Unstructured) ([]section, error) {
+func sections(cluster types.NamespacedName, object *unstructured.Unstructured, offered defaults) ([]section, error) {
 	switch object.GetKind() {
 	case v1alpha1.GitSyncKind:
 		return typed(object, syncSections)
 	case v1alpha1.KubernetesClusterKind:
-		return typed(object, clusterSections)
+		return typed(object, func(k *v1alpha1.KubernetesCluster) []section { return clusterSections(k, offered) })
 	case v1alpha1.ApplicationDefinitionKind:
 		return typed(object, definitionSections)
 	case v1alpha1.ApplicationInstallationKind:
@@ -140,15 +140,18 @@ func problemSection(problems []v1alpha1.Problem) section {
 	return s
 }
 
-func clusterSections(k *v1alpha1.KubernetesCluster) []section {
+func clusterSections(k *v1alpha1.KubernetesCluster, offered defaults) []section {
 	s := section{Title: fmt.Sprintf("Installations (%d)", k.Status.InstallationCount), Columns: []string{"Namespace", "Name", "Definition", "Version", "State"}}
 	for _, i := range k.Status.Installations {
-		m := markOf(i.Ready)
+		m, version := markOf(i.Ready), i.Version
+		if other := offered.other(i.Definition, i.Version); other != "" {
+			version += " (default " + other + ")"
+		}
 		s.Rows = append(s.Rows, []field{
 			{Text: i.Namespace},
 			{Text: i.Name, Link: objectLink(k.Namespace, k.Name, "applicationinstallations", i.Namespace, i.Name)},
 			{Text: i.Definition, Link: objectLink("", "", "applicationdefinitions", "", i.Definition)},
-			{Text: i.Version}, {Mark: &m},
+			{Text: version}, {Mark: &m},
 		})
 	}
 	if !k.IsSeed() {

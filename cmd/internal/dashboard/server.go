@@ -38,7 +38,9 @@ type server struct {
 	inventory *inventory
 	door      door
 	pace      pace
-	pages     map[string]*template.Template
+	// budget of those who use it; nil for the only user of their own machine.
+	budget *budget
+	pages  map[string]*template.Template
 	// systemNamespace of the hub, and sources that pages look into.
 	systemNamespace string
 	sources         sources
@@ -95,9 +97,9 @@ func (s *server) handler() (http.Handler, error) {
 	pages.HandleFunc("GET /search", s.search)
 	pages.HandleFunc("GET /logos/{name}", s.logo)
 	pages.HandleFunc("GET /catalog/{definition}", s.entry)
-	pages.HandleFunc("GET /catalog/{definition}/install", s.install)
-	pages.HandleFunc("POST /catalog/{definition}/install", s.install)
-	pages.HandleFunc("GET /logs/{clusterNamespace}/{cluster}/{namespace}/{pod}", s.logs)
+	pages.HandleFunc("GET /catalog/{definition}/install", s.reads(s.install))
+	pages.HandleFunc("POST /catalog/{definition}/install", s.reads(s.install))
+	pages.HandleFunc("GET /logs/{clusterNamespace}/{cluster}/{namespace}/{pod}", s.reads(s.logs))
 	pages.HandleFunc("GET /logs/{clusterNamespace}/{cluster}/{namespace}/{pod}/follow", s.followLogs)
 	const object = "/objects/{clusterNamespace}/{cluster}/{resource}/{namespace}/{name}"
 	pages.HandleFunc("GET "+object, s.about(s.object))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -33,7 +32,7 @@ type shared struct {
 	t         testing.TB
 	address   string
 	server    *server
-	provider  *provider
+	provider  *env.IdentityProvider
 	clock     *clocktesting.FakePassiveClock
 	authority *x509.CertPool
 }
@@ -72,17 +71,21 @@ func write(t testing.TB, content []byte) string {
 // openShared starts a dashboard with the account's rights, at which people sign in with a provider of its own.
 func openShared(t testing.TB, config *rest.Config, change ...func(*Options)) *shared {
 	t.Helper()
-	p := newProvider(t)
+	p, err := env.StartIdentityProvider()
+	require.NoError(t, err)
+	t.Cleanup(p.Stop)
+	ca, err := env.CA()
+	require.NoError(t, err)
 	o := Options{
 		OIDC: &OIDC{
-			IssuerURL: p.URL, ClientID: clientID, ClientSecretFile: write(t, []byte(clientSecret+"\n")), UsernameClaim: "sub", UsernamePrefix: "-", GroupsClaim: "groups",
-			CAFile: write(t, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate().Raw})),
+			IssuerURL: p.URL(), ClientID: env.IdentityClientID, ClientSecretFile: write(t, []byte(env.IdentityClientSecret+"\n")), UsernameClaim: "sub", UsernamePrefix: "-", GroupsClaim: "groups",
+			CAFile: write(t, ca),
 		},
 		SessionKeyFile: write(t, []byte(strings.Repeat("k", 40))), SessionDuration: time.Hour, HubName: "hub",
 	}
 	s := startShared(t, config, &o, change...)
 	s.provider = p
-	s.authority.AddCert(p.Certificate())
+	require.True(t, s.authority.AppendCertsFromPEM(ca))
 	return s
 }
 
@@ -150,7 +153,7 @@ func (s *shared) browser(certificates ...tls.Certificate) *browser {
 // signIn returns a browser of somebody of that name and groups.
 func (s *shared) signIn(name string, groups ...string) *browser {
 	s.t.Helper()
-	s.provider.as(map[string]any{"sub": name, "groups": groups})
+	s.provider.As(map[string]any{"sub": name, "groups": groups})
 	b := s.browser()
 	got := b.page("/search")
 	require.Equal(s.t, http.StatusOK, got.status, got.body)

@@ -14,7 +14,7 @@ import (
 // People sign in with their provider, and come back to the page that they wanted.
 func TestSignIn_comesBackToThePage(t *testing.T) {
 	s := openShared(t, account(t, hub(t)))
-	s.provider.as(map[string]any{"sub": "jane@example.com"})
+	s.provider.As(map[string]any{"sub": "jane@example.com"})
 	b := s.browser()
 	got := b.page("/search?q=%3Cb%3E%26c")
 	require.Equal(t, http.StatusOK, got.status, got.body)
@@ -29,7 +29,7 @@ func TestSignIn_comesBackToThePage(t *testing.T) {
 
 	again := b.page("/catalog")
 	assert.Equal(t, http.StatusOK, again.status)
-	assert.Equal(t, 1, s.provider.signedIn, "once")
+	assert.Equal(t, 1, s.provider.SignedIn(), "once")
 
 	copied := http.Cookie{Name: sessionCookie, Value: held}
 	out := b.do(http.MethodPost, signOutPath)
@@ -81,7 +81,7 @@ func TestSignIn_refuses(t *testing.T) {
 		"OtherNonce":   {"it is of another sign-in", map[string]any{"sub": "eve", "nonce": "x"}, "another sign-in"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s.provider.as(tc.claims)
+			s.provider.As(tc.claims)
 			b := s.browser()
 			got := b.page("/")
 			assert.Equal(t, http.StatusForbidden, got.status, tc.reason)
@@ -89,8 +89,8 @@ func TestSignIn_refuses(t *testing.T) {
 			assert.Empty(t, b.cookie(), tc.reason)
 		})
 	}
-	s.provider.as(map[string]any{"sub": "jane"})
-	s.provider.refuses = "access_denied"
+	s.provider.As(map[string]any{"sub": "jane"})
+	s.provider.Refuse("access_denied")
 	got := s.browser().page("/")
 	assert.Equal(t, http.StatusForbidden, got.status)
 	assert.Contains(t, got.body, "access_denied")
@@ -135,12 +135,13 @@ func TestSession_expires(t *testing.T) {
 	for _, path := range []string{"/live?kind=GitSync", "/"} {
 		got := b.get(path, func(r *http.Request) { r.Header.Set("Accept", "text/html"); r.Header.Set("Sec-Fetch-Mode", "cors") })
 		assert.Equal(t, http.StatusUnauthorized, got.status, "a script is told so")
+		assert.NotEmpty(t, got.header.Get(signInHeader), "and that there is a way back in")
 	}
-	s.provider.as(map[string]any{"sub": "jane", "exp": s.clock.Now().Add(time.Hour).Unix()})
+	s.provider.As(map[string]any{"sub": "jane", "exp": s.clock.Now().Add(time.Hour).Unix()})
 	got := b.page("/search?q=where-I-was", func(r *http.Request) { r.Header.Set("Sec-Fetch-Mode", "navigate") })
 	assert.Equal(t, http.StatusOK, got.status)
 	assert.Contains(t, got.body, "where-I-was")
-	assert.Equal(t, 2, s.provider.signedIn)
+	assert.Equal(t, 2, s.provider.SignedIn())
 }
 
 // The dashboard is there before its provider is.
@@ -152,7 +153,7 @@ func TestSignIn_providerAway(t *testing.T) {
 	assert.Contains(t, got.body, "You cannot sign in now")
 	by, ok := s.server.door.(*oidcDoor)
 	require.True(t, ok)
-	by.options.IssuerURL = s.provider.URL
+	by.options.IssuerURL = s.provider.URL()
 	assert.Equal(t, http.StatusOK, b.page("/").status)
 }
 

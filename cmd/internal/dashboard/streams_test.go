@@ -31,7 +31,7 @@ func TestShared_hundredTabs(t *testing.T) {
 		response, err := b.Do(request)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = response.Body.Close() })
-		if response.StatusCode == http.StatusServiceUnavailable {
+		if response.StatusCode == http.StatusTooManyRequests {
 			assert.NotEmpty(t, response.Header.Get("Retry-After"))
 			refused++
 		}

@@ -29,7 +29,7 @@ type subject struct {
 
 // about serves a page, or does something, for an object that the viewer may read.
 func (s *server) about(serve func(context.Context, http.ResponseWriter, *http.Request, *subject)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+	return s.reads(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), readWithin)
 		defer cancel()
 		at := addressOf(r.PathValue)
@@ -39,7 +39,7 @@ func (s *server) about(serve func(context.Context, http.ResponseWriter, *http.Re
 			return
 		}
 		serve(ctx, w, r, &subject{at: at, viewer: viewerOf(r), cluster: cluster, object: object, notes: &notes{}})
-	}
+	})
 }
 
 // place returns where an engine works for the viewer.

@@ -148,13 +148,20 @@ func (b *browser) post(path string, form url.Values, change ...func(*http.Reques
 	})...)
 }
 
-// text returns what people read of a page, and its markup.
-func (a answer) text() string { return html.UnescapeString(a.body) }
+// text returns what people read of a page, and its markup, without what every page has.
+func (a answer) text() string {
+	_, content, has := strings.Cut(a.body, "<main")
+	if !has {
+		content = a.body
+	}
+	return html.UnescapeString(content)
+}
 
 // hidden returns the fields that a page's first form sends without being seen.
 func (a answer) hidden() url.Values {
 	form := url.Values{}
-	body, _, _ := strings.Cut(a.body[max(0, strings.Index(a.body, `method="post" action="/`)):], "</form>")
+	_, content, _ := strings.Cut(a.body, "<main") // each page has a form to sign out with in front of that
+	body, _, _ := strings.Cut(content[max(0, strings.Index(content, `method="post" action="/`)):], "</form>")
 	for _, match := range regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`).FindAllStringSubmatch(body, -1) {
 		form.Add(match[1], html.UnescapeString(match[2]))
 	}

@@ -20,7 +20,6 @@ import (
 	"waybill.dev/waybill/cmd/internal/diff"
 	"waybill.dev/waybill/cmd/internal/install"
 	"waybill.dev/waybill/cmd/internal/installation"
-	"waybill.dev/waybill/cmd/internal/mask"
 	"waybill.dev/waybill/sync/deliver/release"
 	"waybill.dev/waybill/sync/manifest"
 )
@@ -74,29 +73,30 @@ type rendered struct{ Kind, Namespace, Name, File, Text string }
 // manifests shows what an installation or a GitSync renders to.
 func (s *server) manifests(ctx context.Context, w http.ResponseWriter, r *http.Request, sub *subject) {
 	model := map[string]any{}
+	hides := s.curtainOf(ctx, sub)
 	objects, err := s.renderedOf(ctx, sub)
 	if err != nil {
-		model["Failure"] = sub.cluster.Explain(err).Error()
+		model["Failure"] = hides.strikes.from(sub.cluster.Explain(err).Error())
 	} else {
 		all := slices.Concat(objects.CRDs, objects.Objects, objects.Hooks)
 		model["More"] = max(0, len(all)-maxCompared)
 		var shown []rendered
 		for _, o := range all[:min(len(all), maxCompared)] {
-			shown = append(shown, renderedAs(o))
+			shown = append(shown, renderedAs(o, hides))
 		}
 		model["Objects"], model["Source"] = shown, objects.Source
 		for _, p := range objects.Problems {
-			sub.notes.warnf("%s", p)
+			sub.notes.warnf("%s", hides.strikes.from(p.Error()))
 		}
 		for _, warning := range objects.Warnings {
-			sub.notes.warnf("%s", warning)
+			sub.notes.warnf("%s", hides.strikes.from(warning))
 		}
 	}
 	s.showOf(w, r, sub, "manifests", "Manifests of", model)
 }
 
-func renderedAs(o manifest.Object) rendered {
-	text, err := yaml.Marshal(mask.Secret(o.Unstructured).Object)
+func renderedAs(o manifest.Object, hides *curtain) rendered {
+	text, err := yaml.Marshal(hides.one(o.Unstructured).Object)
 	if err != nil {
 		text = []byte(err.Error())
 	}
@@ -138,15 +138,16 @@ func (s *server) renderedOf(ctx context.Context, sub *subject) (*installation.Ob
 // diff shows how what is wanted differs from what is there.
 func (s *server) diff(ctx context.Context, w http.ResponseWriter, r *http.Request, sub *subject) {
 	model := map[string]any{}
+	hides := s.curtainOf(ctx, sub)
 	shared, err := s.sources.open()
 	if err == nil {
 		var found *diff.Comparison
-		if found, err = diff.Object(ctx, s.placeOf(sub), shared, sub.object); err == nil {
-			model["Compare"] = compared(found)
+		if found, err = hides.view(s.placeOf(sub), shared).Object(ctx, sub.object); err == nil {
+			model["Compare"] = compared(found, hides)
 		}
 	}
 	if err != nil {
-		model["Compare"] = &comparison{Failure: sub.cluster.Explain(err).Error()}
+		model["Compare"] = &comparison{Failure: hides.strikes.from(sub.cluster.Explain(err).Error())}
 	}
 	s.showOf(w, r, sub, "diff", "Differences of", model)
 }
@@ -195,25 +196,39 @@ func (s *server) revisions(ctx context.Context, w http.ResponseWriter, r *http.R
 
 // between returns the difference of the values, and of the manifests, of two revisions, from Helm's records.
 func (s *server) between(ctx context.Context, sub *subject, inst *v1alpha1.ApplicationInstallation, from, to string) (values, manifests []diffLine, err error) {
-	b, err := s.bench(ctx, s.placeOf(sub), inst, "")
-	if err != nil {
-		return nil, nil, err
-	}
-	var was, is string
-	var objects [2]string
+	hides := s.curtain(ctx, s.placeOf(sub))
+	var had [2]map[string]any
+	var rendered [2]string
+	secret := hides.version(inst.Spec.ApplicationRef.Name, inst.Spec.ApplicationRef.Version)
 	for i, name := range []string{from, to} {
-		had, rendered, err := recordOf(ctx, sub, inst, name)
-		if err != nil {
+		if had[i], rendered[i], err = recordOf(ctx, sub, inst, name); err != nil {
 			return nil, nil, err
 		}
-		text, err := yaml.Marshal(b.secrecy.of(had, nil))
+		if version := versionOf(inst, name); version != "" {
+			secret = secret.with(hides.version(inst.Spec.ApplicationRef.Name, version))
+		}
+	}
+	was, is := secret.pair(had[0], had[1])
+	texts := [2]string{}
+	for i, shown := range []map[string]any{was, is} {
+		secret.secrets(had[i], nil, hides.strikes.add)
+		text, err := yaml.Marshal(shown)
 		if err != nil {
 			return nil, nil, fmt.Errorf("write values: %w", err)
 		}
-		was, is = is, string(text)
-		objects[i] = masked(rendered)
+		texts[i] = string(text)
 	}
-	return unified(was, is, from, to), unified(objects[0], objects[1], from, to), nil
+	return unified(texts[0], texts[1], from, to), unified(shownManifests(rendered[0], hides), shownManifests(rendered[1], hides), from, to), nil
+}
+
+// versionOf returns the version that a revision installed; empty if the history does not have it any more.
+func versionOf(inst *v1alpha1.ApplicationInstallation, revision string) string {
+	for _, h := range inst.Status.History {
+		if strconv.Itoa(int(h.Revision)) == revision {
+			return h.Version
+		}
+	}
+	return ""
 }
 
 func recordOf(ctx context.Context, sub *subject, inst *v1alpha1.ApplicationInstallation, name string) (map[string]any, string, error) {
@@ -239,15 +254,15 @@ func recordOf(ctx context.Context, sub *subject, inst *v1alpha1.ApplicationInsta
 	return release.Recorded(secret, number, known)
 }
 
-// masked returns manifests without the data of Secrets. What is no YAML is left out: it may be one.
-func masked(manifests string) string {
+// shownManifests returns manifests without what is secret. What is no YAML is left out: it may be a Secret.
+func shownManifests(manifests string, hides *curtain) string {
 	var b strings.Builder
 	for document := range strings.SplitSeq(manifests, "\n---") {
 		object := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil || len(object.Object) == 0 {
 			continue
 		}
-		text, err := yaml.Marshal(mask.Secret(object).Object)
+		text, err := yaml.Marshal(hides.one(object).Object)
 		if err == nil {
 			b.WriteString("---\n" + string(text))
 		}

@@ -10,6 +10,7 @@ import (
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/cmd/internal/cli"
 	"waybill.dev/waybill/cmd/internal/complete"
+	"waybill.dev/waybill/cmd/internal/mask"
 	"waybill.dev/waybill/cmd/internal/output"
 )
 
@@ -90,7 +91,7 @@ func (o *options) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	err = newComparison(changes, j.omitted).print(o.env, o.format)
+	err = newComparison(changes, j.omitted, mask.Pair).print(o.env, o.format)
 	if j.omitted > 0 && (err == nil || errors.Is(err, cli.ErrNegative)) {
 		return fmt.Errorf("the comparison is not complete: %d left out", j.omitted)
 	}

@@ -9,6 +9,7 @@ import (
 	"waybill.dev/waybill/cmd/internal/cli"
 	"waybill.dev/waybill/cmd/internal/fleet"
 	"waybill.dev/waybill/cmd/internal/installation"
+	"waybill.dev/waybill/cmd/internal/mask"
 	"waybill.dev/waybill/cmd/internal/output"
 	"waybill.dev/waybill/sync/manifest"
 )
@@ -23,7 +24,7 @@ type Result struct {
 	Action    Action `json:"action"`
 	// Note says why it is refused or kept.
 	Note string `json:"note,omitempty"`
-	// Diff is unified, with the data of Secrets hidden.
+	// Diff is unified, with the data of Secrets hidden, and whatever else the one who asked hides.
 	Diff string `json:"diff,omitempty"`
 
 	id manifest.ID
@@ -46,7 +47,7 @@ func (c *Comparison) Count(action Action) int { return c.counts[action] }
 // Same returns how many objects stay as they are.
 func (c *Comparison) Same() int { return c.counts[noChange] + c.counts[Kept] }
 
-func newComparison(changes []change, omitted int) *Comparison {
+func newComparison(changes []change, omitted int, hide Hide) *Comparison {
 	sortChanges(changes)
 	c := &Comparison{Results: []Result{}, Omitted: omitted, counts: map[Action]int{}}
 	for _, one := range changes {
@@ -57,26 +58,47 @@ func newComparison(changes []change, omitted int) *Comparison {
 		}
 		c.Results = append(c.Results, Result{
 			Cluster: one.cluster, Group: one.id.Group, Kind: one.id.Kind, Namespace: one.id.Namespace, Name: one.id.Name,
-			Action: action, Note: one.note, Diff: one.unified(), id: one.id,
+			Action: action, Note: one.note, Diff: one.unified(hide), id: one.id,
 		})
 	}
 	return c
 }
 
+// Hide returns two states of an object as they are shown: copies without what is secret, in which values that differ still do.
+// Either may be nil.
+type Hide func(before, after *unstructured.Unstructured) (was, is *unstructured.Unstructured)
+
+// View compares for a user, as they may see it.
+type View struct {
+	fleet.Place
+	// Sources that are rendered; Own needs none.
+	Sources *installation.Sources
+	// Hide hides what is secret; nil for the data of Secrets alone.
+	Hide Hide
+}
+
+func (v View) compared(changes []change, omitted int) *Comparison {
+	hide := v.Hide
+	if hide == nil {
+		hide = mask.Pair
+	}
+	return newComparison(changes, omitted, hide)
+}
+
 // Object returns what a GitSync, an installation, a KubernetesApplication or one of its resources would change,
 // as it is in the target, by dry runs.
-func Object(ctx context.Context, at fleet.Place, sources *installation.Sources, object *unstructured.Unstructured) (*Comparison, error) {
-	j := newJob(at, sources, &options{})
+func (v View) Object(ctx context.Context, object *unstructured.Unstructured) (*Comparison, error) {
+	j := newJob(v.Place, v.Sources, &options{})
 	changes, err := j.ofObject(ctx, object)
 	if err != nil {
 		return nil, err
 	}
-	return newComparison(changes, j.omitted), nil
+	return v.compared(changes, j.omitted), nil
 }
 
 // Own returns how one object changes, without what comes of that. Either may be nil.
-func Own(at fleet.Place, before, after *unstructured.Unstructured) *Comparison {
-	return newComparison([]change{own(at, before, after)}, 0)
+func (v View) Own(before, after *unstructured.Unstructured) *Comparison {
+	return v.compared([]change{own(v.Place, before, after)}, 0)
 }
 
 func own(at fleet.Place, before, after *unstructured.Unstructured) change {
@@ -89,23 +111,23 @@ func own(at fleet.Place, before, after *unstructured.Unstructured) change {
 
 // Installation returns what becomes of an installation that the API server would store as after, and of
 // what it installs. before is as it is stored; nil if it is not.
-func Installation(ctx context.Context, at fleet.Place, sources *installation.Sources, before, after *unstructured.Unstructured) (*Comparison, error) {
-	j := newJob(at, sources, &options{})
+func (v View) Installation(ctx context.Context, before, after *unstructured.Unstructured) (*Comparison, error) {
+	j := newJob(v.Place, v.Sources, &options{})
 	changes, err := with(ctx, after, j.ofInstallation)
 	if err != nil {
 		return nil, err
 	}
-	return newComparison(append(changes, own(at, before, after)), j.omitted), nil
+	return v.compared(append(changes, own(v.Place, before, after)), j.omitted), nil
 }
 
 // Uninstall returns what an uninstall of an installation would delete, itself included.
-func Uninstall(ctx context.Context, at fleet.Place, sources *installation.Sources, object *unstructured.Unstructured) (*Comparison, error) {
-	j := newJob(at, sources, &options{})
+func (v View) Uninstall(ctx context.Context, object *unstructured.Unstructured) (*Comparison, error) {
+	j := newJob(v.Place, v.Sources, &options{})
 	changes, err := with(ctx, object, j.ofRemoval)
 	if err != nil {
 		return nil, err
 	}
-	return newComparison(append(changes, own(at, object, nil)), j.omitted), nil
+	return v.compared(append(changes, own(v.Place, object, nil)), j.omitted), nil
 }
 
 // PrintInstallation prints what Installation returns, as the command does. It returns ErrNegative if something
@@ -116,7 +138,7 @@ func PrintInstallation(ctx context.Context, env *cli.Env, at fleet.Place, before
 		return err
 	}
 	defer func() { _ = sources.Close() }() // a failure to clean up is not worth an error
-	compared, err := Installation(ctx, at, sources, before, after)
+	compared, err := View{Place: at, Sources: sources}.Installation(ctx, before, after)
 	if err != nil {
 		return err
 	}

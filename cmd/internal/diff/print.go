@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"waybill.dev/waybill/cmd/internal/cli"
-	"waybill.dev/waybill/cmd/internal/mask"
 	"waybill.dev/waybill/cmd/internal/output"
 )
 
@@ -31,9 +30,9 @@ func text(object *unstructured.Unstructured) string {
 	return string(content)
 }
 
-// unified returns the difference between the two states, with the data of Secrets hidden.
-func (c change) unified() string {
-	before, after := mask.Pair(c.before, c.after)
+// unified returns the difference between the two states, with what is secret hidden.
+func (c change) unified(hide Hide) string {
+	before, after := hide(c.before, c.after)
 	diff, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
 		A: slices.Collect(strings.Lines(text(before))), B: slices.Collect(strings.Lines(text(after))),
 		FromFile: "live", ToFile: "new", Context: around,

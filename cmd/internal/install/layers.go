@@ -34,6 +34,11 @@ func (m *Merged) Shown() map[string]any { return m.root.shown() }
 // Explained returns a line for each value, by name.
 func (m *Merged) Explained() []Explained { return m.root.explained(m.layers) }
 
+// Each calls visit for each value that is no map, with the names that lead to it and whether it comes from a Secret.
+func (m *Merged) Each(visit func(path []string, value any, secret bool)) {
+	m.root.each("", nil, func(_ string, path []string, one *merged) { visit(path, one.value, one.secret) })
+}
+
 // layers returns the layers of values of an installation, the chart's first.
 func (s *Session) layers(ctx context.Context, sources *installation.Sources, inst *v1alpha1.ApplicationInstallation) ([]values.Layer, error) {
 	lookup := installation.NewLookup(s.Place)

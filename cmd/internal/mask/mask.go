@@ -11,18 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Hidden is shown in place of a secret value.
-const Hidden = "***"
-
-// Replacements of a secret value; if it differs between two states, before and after.
+// Replacements of a secret value.
 const (
-	masked       = Hidden
-	maskedBefore = "*** (before)"
-	maskedAfter  = "*** (after)"
+	// Hidden is shown in place of a secret value, and in place of one that differs between two states, Before and After.
+	Hidden = "***"
+	Before = "*** (before)"
+	After  = "*** (after)"
 )
 
-// lastApplied is where `kubectl apply` keeps a copy of the whole object, including secrets.
-const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+// LastApplied is the annotation in which `kubectl apply` keeps a copy of the whole object, including secrets.
+const LastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // Secret returns a copy of an object with the data of Secrets hidden: its own, if it is one, and
 // that of the Secrets that it templates, at any depth. An object without secrets is returned
@@ -37,7 +35,7 @@ func Secret(object *unstructured.Unstructured) *unstructured.Unstructured {
 			hideData(inner)
 		}
 		if annotations := annotationsOf(inner); tellsLastApplied(inner) {
-			annotations[lastApplied] = masked
+			annotations[LastApplied] = Hidden
 		}
 	})
 	return hidden
@@ -50,8 +48,8 @@ func Pair(before, after *unstructured.Unstructured) (*unstructured.Unstructured,
 	if before == nil || after == nil {
 		return hiddenBefore, hiddenAfter
 	}
-	was, is := secretsOf(before), secretsOf(after)
-	wasHidden, isHidden := secretsOf(hiddenBefore), secretsOf(hiddenAfter)
+	was, is := Find(before, isSecret), Find(after, isSecret)
+	wasHidden, isHidden := Find(hiddenBefore, isSecret), Find(hiddenAfter, isSecret)
 	for key, one := range was {
 		other, both := is[key]
 		if !both {
@@ -60,8 +58,8 @@ func Pair(before, after *unstructured.Unstructured) (*unstructured.Unstructured,
 		for _, field := range dataFields {
 			for name, value := range dataOf(one, field) {
 				if changed, both := dataOf(other, field)[name]; both && !same(value, changed) {
-					dataOf(wasHidden[key], field)[name] = maskedBefore
-					dataOf(isHidden[key], field)[name] = maskedAfter
+					dataOf(wasHidden[key], field)[name] = Before
+					dataOf(isHidden[key], field)[name] = After
 				}
 			}
 		}
@@ -98,7 +96,7 @@ func tells(value any) bool {
 // tellsLastApplied reports whether an object has a copy of an earlier state of itself with
 // something to hide. A copy that cannot be parsed counts as such.
 func tellsLastApplied(inner map[string]any) bool {
-	text, present := annotationsOf(inner)[lastApplied]
+	text, present := annotationsOf(inner)[LastApplied]
 	if !present {
 		return false
 	}
@@ -107,12 +105,16 @@ func tellsLastApplied(inner map[string]any) bool {
 	return isSecret(inner) || json.Unmarshal([]byte(encoded), &earlier) != nil || tells(earlier)
 }
 
-// secretsOf returns the Secrets in an object by path, namespace and name; those that are equal in
-// that are distinguished by their order.
-func secretsOf(object *unstructured.Unstructured) map[string]map[string]any {
+// Find returns the manifests in an object, at any depth and itself included, that a condition holds for, by path, namespace
+// and name, so that those of two states of the object can be told apart and compared; those that are equal in that are
+// distinguished by their order. They are parts of the object, and no copies.
+func Find(object *unstructured.Unstructured, holds func(manifest map[string]any) bool) map[string]map[string]any {
 	found := map[string]map[string]any{}
+	if object == nil {
+		return found
+	}
 	walk(object.Object, "", func(path string, inner map[string]any) {
-		if !isSecret(inner) {
+		if !holds(inner) {
 			return
 		}
 		namespace, _, _ := unstructured.NestedString(inner, "metadata", "namespace")
@@ -137,10 +139,10 @@ func hideData(secret map[string]any) {
 	for _, field := range dataFields {
 		data := dataOf(secret, field)
 		if data == nil && secret[field] != nil {
-			secret[field] = masked // malformed, but may be secret nevertheless
+			secret[field] = Hidden // malformed, but may be secret nevertheless
 		}
 		for key := range data {
-			data[key] = masked
+			data[key] = Hidden
 		}
 	}
 }

@@ -2,7 +2,7 @@
 // something that it shows has changed. Without this file, a reload does the same.
 
 const first = 1000, longest = 30000; // milliseconds between two attempts to connect
-let wait = first, stream = null, retry = 0;
+let wait = first, stream = null, retry = 0, later = 0;
 
 function main() { return document.getElementById("main"); }
 
@@ -24,7 +24,12 @@ function address(again) {
 
 async function refresh() {
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-  if (answer.status === 401) return end(await answer.text());
+  if (answer.status === 401) return end(answer);
+  if (answer.status === 429) {
+    clearTimeout(later);
+    later = setTimeout(() => refresh().catch(() => {}), 1000 * (Number(answer.headers.get("Retry-After")) || 1) * (1 + Math.random()));
+    return;
+  }
   const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main");
   const old = main();
   if (!next || old.contains(document.activeElement) && document.activeElement.matches("input")) return;
@@ -39,13 +44,20 @@ async function refresh() {
   if (focused) [...old.querySelectorAll("a")].find((a) => a.getAttribute("href") === focused)?.focus({ preventScroll: true });
 }
 
-function end(text) {
+// end stops following the page for somebody who is not let in any more, and offers them the way back in, if there is one.
+async function end(answer) {
   close();
-  say(text);
+  say(await answer.text());
+  if (!answer.headers.has("Waybill-Sign-In")) return;
+  const link = document.createElement("a");
+  link.href = location.href;
+  link.textContent = "Sign in again";
+  document.getElementById("connection").append(" ", link);
 }
 
 function close() {
   clearTimeout(retry);
+  clearTimeout(later);
   stream?.close();
   stream = null;
 }
@@ -67,7 +79,7 @@ function connect(again) {
     say("The dashboard does not answer: this is what was last seen.");
     retry = setTimeout(async () => {
       const alive = await fetch("/search").catch(() => null);
-      if (alive?.status === 401) return end(await alive.text());
+      if (alive?.status === 401) return end(alive);
       connect(true);
     }, wait * (0.5 + Math.random()));
     wait = Math.min(wait * 2, longest);

@@ -1,0 +1,145 @@
+package dashboard
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// share is how many requests that read clusters are served: so many in a second in the long run, so many of them at
+// once before that counts, and so many at a time.
+type share struct {
+	perSecond      rate.Limit
+	burst, atATime int
+}
+
+var (
+	shareOfEach = share{perSecond: 10, burst: 60, atATime: 20}
+	shareOfAll  = share{perSecond: 200, burst: 600, atATime: 400}
+)
+
+const (
+	// maxLogs is how many logs are followed at a time, and maxLogsEach how many of one user. Each is a stream of
+	// an API server.
+	maxLogs     = 1000
+	maxLogsEach = 20
+	// freeAgain is when those may ask again who have as much under way as they may.
+	freeAgain  = 5 * time.Second
+	closeAgain = time.Minute
+)
+
+// budget bounds what the users of a dashboard in the hub have it ask of clusters, so that none takes it from the others. An
+// account of a user is there as long as it is not what it was at the beginning. It is safe for concurrent use.
+type budget struct {
+	now       func() time.Time
+	each, all share
+
+	mu    sync.Mutex
+	whole *spending
+	by    map[string]*spending // by name of the user
+	swept time.Time
+}
+
+// spending is what is left to somebody.
+type spending struct {
+	requests *rate.Limiter
+	atATime  int
+	logs     int
+}
+
+func newBudget() *budget { return budgetOf(shareOfEach, shareOfAll) }
+
+func budgetOf(each, all share) *budget {
+	return &budget{now: time.Now, each: each, all: all, whole: &spending{requests: rate.NewLimiter(all.perSecond, all.burst)}, by: map[string]*spending{}}
+}
+
+// of returns the account of a user. The caller holds the lock.
+func (b *budget) of(name string) *spending {
+	now := b.now()
+	if now.Sub(b.swept) > time.Minute {
+		b.swept = now
+		for name, one := range b.by {
+			if one.atATime == 0 && one.logs == 0 && one.requests.TokensAt(now) >= float64(b.each.burst) {
+				delete(b.by, name)
+			}
+		}
+	}
+	one := b.by[name]
+	if one == nil {
+		one = &spending{requests: rate.NewLimiter(b.each.perSecond, b.each.burst)}
+		b.by[name] = one
+	}
+	return one
+}
+
+// request takes a request of a user, and returns the function that ends it; if there is none left, when to ask again.
+func (b *budget) request(name string) (end func(), again time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	own := b.of(name)
+	if own.atATime >= b.each.atATime || b.whole.atATime >= b.all.atATime {
+		return nil, freeAgain
+	}
+	now := b.now()
+	for _, one := range []*spending{own, b.whole} {
+		if left := one.requests.TokensAt(now); left < 1 {
+			return nil, time.Duration((1 - left) / float64(one.requests.Limit()) * float64(time.Second))
+		}
+	}
+	for _, one := range []*spending{own, b.whole} {
+		one.requests.AllowN(now, 1)
+		one.atATime++
+	}
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		own.atATime--
+		b.whole.atATime--
+	}, 0
+}
+
+// log takes a log that a user follows, and returns the function that ends it; if there is none left, when to ask again.
+func (b *budget) log(name string) (end func(), again time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	own := b.of(name)
+	if own.logs >= maxLogsEach || b.whole.logs >= maxLogs {
+		return nil, closeAgain
+	}
+	own.logs++
+	b.whole.logs++
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		own.logs--
+		b.whole.logs--
+	}, 0
+}
+
+// reads serves what reads clusters, as far as the budget goes.
+func (s *server) reads(serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if s.budget == nil {
+			serve(w, r)
+			return
+		}
+		end, again := s.budget.request(viewerOf(r).name)
+		if end == nil {
+			askAgain(w, again)
+			s.fail(w, r, http.StatusTooManyRequests, "Too many requests", errors.New("you have asked for more than the dashboard reads for one user, or all have: reload the page in a few seconds"))
+			return
+		}
+		defer end()
+		serve(w, r)
+	}
+}
+
+// askAgain says when a request may be sent again.
+func askAgain(w http.ResponseWriter, again time.Duration) {
+	w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(again.Seconds())))))
+}

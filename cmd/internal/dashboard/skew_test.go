@@ -1,0 +1,58 @@
+package dashboard
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"waybill.dev/waybill/api/v1alpha1"
+)
+
+// What is installed in another version than the default one is marked, and lists are narrowed down to it; for a viewer who may
+// not see the definition, there is no default.
+func TestFleet_behind(t *testing.T) {
+	api := hub(t)
+	ns := api.Namespace(t)
+	offered := func(name string, users ...v1alpha1.VersionUsage) *v1alpha1.ApplicationDefinition {
+		d := &v1alpha1.ApplicationDefinition{ObjectMeta: metav1.ObjectMeta{Name: name + "-" + ns}}
+		d.Spec.DefaultVersion = "2.0.0"
+		for _, version := range []string{"2.0.0", "1.0.0"} {
+			d.Spec.Versions = append(d.Spec.Versions, v1alpha1.ApplicationVersion{Version: version, Template: chartTemplate()})
+		}
+		d.Status.UsedBy = users
+		return d
+	}
+	behind := offered("web", v1alpha1.VersionUsage{Version: "v2.0.0", Count: 1}, v1alpha1.VersionUsage{Version: "1.0.0", Count: 2})
+	create(t, api, behind, offered("db"),
+		cluster(ns, "ahead", installed(behind.Name, "v2.0.0", metav1.ConditionTrue)),
+		cluster(ns, "late", installed(behind.Name, "2.0.0", metav1.ConditionTrue), installed(behind.Name, "1.0.0", metav1.ConditionTrue)),
+		cluster(ns, "other", installed("unknown-"+ns, "1.0.0", metav1.ConditionTrue)))
+	b := open(t, api.RESTConfig(), ns)
+	all := b.get("/?text=" + ns).text()
+	for _, name := range []string{"ahead", "late", "other"} {
+		assert.Contains(t, all, ">"+name+"</a>")
+	}
+	late := b.get("/?state=behind&text=" + ns).text()
+	assert.Contains(t, late, ">late</a>")
+	assert.NotContains(t, late, ">ahead</a>", "v2.0.0 is 2.0.0")
+	assert.NotContains(t, late, ">other</a>", "there is no such definition")
+	assert.Contains(t, b.get(objectLink("", "", "kubernetesclusters", ns, "late")).text(), "1.0.0 (default 2.0.0)")
+
+	catalog := b.get("/catalog?text=" + ns).text()
+	assert.Contains(t, catalog, "3 installed, 2 not in the default version")
+	assert.Contains(t, catalog, "db-"+ns)
+	assert.NotContains(t, b.get("/catalog?state=behind&text="+ns).text(), "db-"+ns)
+
+	user := open(t, reader(t, api, ns), ns)
+	assert.NotContains(t, user.get("/?text="+ns).text(), "the default version is")
+	assert.Contains(t, user.get("/?state=behind").text(), "You may not list and watch ApplicationDefinitions")
+}
+
+func TestNewCell_saysTheDefault(t *testing.T) {
+	k := cluster("a", "berlin", installed("web", "1.0.0", metav1.ConditionTrue))
+	g := newGrid([]*v1alpha1.KubernetesCluster{k}, nil, 0, defaults{"web": "2.0.0"})
+	assert.Equal(t, "1.0.0: Ready; the default version is 2.0.0", g.Rows[0].Cells[0].Title())
+	g = newGrid([]*v1alpha1.KubernetesCluster{k}, nil, 0, defaults{"web": "v1.0.0"})
+	assert.Equal(t, "1.0.0: Ready", g.Rows[0].Cells[0].Title())
+}
