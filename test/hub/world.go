@@ -46,7 +46,8 @@ func NewWorld(t *testing.T, c *env.Cluster) *World {
 func NewWorldIn(t *testing.T, c *env.Cluster, namespace string) *World {
 	t.Helper()
 	w := &World{T: t, Cluster: c, Client: direct(t, c), Namespace: namespace}
-	w.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	require.NoError(t, w.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	t.Cleanup(func() { c.Vacate(namespace) })
 	return w
 }
 
