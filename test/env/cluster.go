@@ -262,7 +262,8 @@ func (c *Cluster) exec(name string, args ...string) (*Process, error) {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%s is missing in %s (unset KUBEBUILDER_ASSETS to have it built)", name, c.bin)
 	}
-	return startIn(c.dir, Command{Name: name, Path: path, Args: args})
+	// A tenth of the CPU time of an API server is garbage collection, by default.
+	return startIn(c.dir, Command{Name: name, Path: path, Args: args, Env: []string{"GOGC=200"}})
 }
 
 // cleanupContext returns a context that bounds clean-up after the work has ended.

@@ -76,8 +76,17 @@ func TestCluster_runsPods(t *testing.T) {
 func TestCluster_bindsClaims(t *testing.T) {
 	c := env.Shared(t, env.Options{Name: "pods", Pods: true})
 	claims := clientOf(t, c).CoreV1().PersistentVolumeClaims(c.Namespace(t))
-	claim := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: "data"},
+	_, err := claims.Create(t.Context(), claim("data"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	assert.Eventually(t, func() bool {
+		got, err := claims.Get(t.Context(), "data", metav1.GetOptions{})
+		return err == nil && got.Status.Phase == corev1.ClaimBound
+	}, limit, often)
+}
+
+func claim(name string) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources: corev1.VolumeResourceRequirements{
@@ -85,10 +94,4 @@ func TestCluster_bindsClaims(t *testing.T) {
 			},
 		},
 	}
-	_, err := claims.Create(t.Context(), claim, metav1.CreateOptions{})
-	require.NoError(t, err)
-	assert.Eventually(t, func() bool {
-		got, err := claims.Get(t.Context(), "data", metav1.GetOptions{})
-		return err == nil && got.Status.Phase == corev1.ClaimBound
-	}, limit, often)
 }

@@ -254,6 +254,35 @@ func (c *Cluster) etcdEntries(ctx context.Context, withoutValues bool) (map[stri
 	return entries, nil
 }
 
+// etcdKeys returns the keys below all of the folders, which end with a slash.
+func (c *Cluster) etcdKeys(ctx context.Context, folders []string) ([]string, error) {
+	type ranged struct {
+		Range map[string]any `json:"request_range"`
+	}
+	var asked []ranged
+	for _, folder := range folders {
+		end := folder[:len(folder)-1] + "0" // which comes next after a slash
+		asked = append(asked, ranged{map[string]any{"key": []byte(folder), "range_end": []byte(end), "keys_only": true}})
+	}
+	var answer struct {
+		Responses []struct {
+			Range struct {
+				Entries []etcdEntry `json:"kvs"`
+			} `json:"response_range"`
+		} `json:"responses"`
+	}
+	if err := c.etcd(ctx, "txn", map[string]any{"success": asked}, &answer); err != nil {
+		return nil, err
+	}
+	var keys []string
+	for _, response := range answer.Responses {
+		for _, entry := range response.Range.Entries {
+			keys = append(keys, string(entry.Key))
+		}
+	}
+	return keys, nil
+}
+
 // etcdChange carries out operations, and returns the revision that they make.
 func (c *Cluster) etcdChange(ctx context.Context, operations []etcdOperation) (string, error) {
 	var answer struct {

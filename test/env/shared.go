@@ -10,9 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 )
 
 // Main is the TestMain for packages whose tests use this package: it runs the tests and stops
@@ -100,28 +97,6 @@ func Start(t testing.TB, o Options) *Cluster {
 	require.NoError(t, err)
 	t.Cleanup(c.Stop)
 	return c
-}
-
-// Namespace creates a namespace with a unique name for one test, and requests its deletion at the
-// end of the test without waiting for it. Unless the cluster has no controllers, the namespace has
-// its ServiceAccount `default` already.
-func (c *Cluster) Namespace(t testing.TB) string {
-	t.Helper()
-	client, err := kubernetes.NewForConfig(c.RESTConfig())
-	require.NoError(t, err)
-	namespaces := client.CoreV1().Namespaces()
-	ns, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		// The test's own context has ended, and a cluster that the test killed does not answer.
-		ctx, cancel := cleanupContext()
-		defer cancel()
-		_ = namespaces.Delete(ctx, ns.Name, metav1.DeleteOptions{})
-	})
-	if !c.options.NoControllers {
-		awaitAccount(t, client, ns.Name)
-	}
-	return ns.Name
 }
 
 // Address is like FreeAddress, but fails the test on errors.

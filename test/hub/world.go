@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/keyed"
 	"waybill.dev/waybill/sync/reconcile"
 	"waybill.dev/waybill/test/env"
 )
@@ -35,9 +36,7 @@ type World struct {
 // permissions.
 func NewWorld(t *testing.T, c *env.Cluster) *World {
 	t.Helper()
-	reader, err := client.New(c.RESTConfig(), client.Options{Scheme: NewScheme(t)})
-	require.NoError(t, err)
-	w := &World{T: t, Cluster: c, Client: reader, Namespace: c.Namespace(t)}
+	w := &World{T: t, Cluster: c, Client: direct(t, c), Namespace: c.Namespace(t)}
 	w.Allow("default", "cluster-admin")
 	return w
 }
@@ -46,11 +45,22 @@ func NewWorld(t *testing.T, c *env.Cluster) *World {
 // in a user cluster can have the name of one on the hub.
 func NewWorldIn(t *testing.T, c *env.Cluster, namespace string) *World {
 	t.Helper()
-	reader, err := client.New(c.RESTConfig(), client.Options{Scheme: NewScheme(t)})
-	require.NoError(t, err)
-	w := &World{T: t, Cluster: c, Client: reader, Namespace: namespace}
-	w.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	w := &World{T: t, Cluster: c, Client: direct(t, c), Namespace: namespace}
+	require.NoError(t, w.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	t.Cleanup(func() { c.Vacate(namespace) })
 	return w
+}
+
+// clients has a client of each cluster: a new one asks anew which kinds the API server has.
+var clients keyed.Map[*env.Cluster, client.Client]
+
+func direct(t *testing.T, c *env.Cluster) client.Client {
+	t.Helper()
+	return clients.Of(c, func() client.Client {
+		built, err := client.New(c.RESTConfig(), client.Options{Scheme: NewScheme(t)})
+		require.NoError(t, err)
+		return built
+	})
 }
 
 // Allow binds a ServiceAccount of the namespace to a ClusterRole, cluster-wide, and returns when the
