@@ -65,8 +65,8 @@ func (r *record) shown() *record {
 	}
 }
 
-// untouched reports whether nobody has set a field of ours since Helm wrote the object, not even we, and
-// nobody holds it.
+// untouched reports whether none of our fields was set since Helm wrote the object, not even by us, and no
+// rollback holds it.
 func (r *record) untouched(l *live) bool {
 	return r.answered && !r.awaiting(l) && r.matches(l) && r.stamp == l.stamp && l.heldBy == ""
 }

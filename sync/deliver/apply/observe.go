@@ -107,7 +107,7 @@ func (a *Applier) Covers(id manifest.ID) bool {
 }
 
 // UntouchedAt returns the resourceVersion at which a watch shows an object that Helm wrote for an owner, as
-// Watch was told, if nobody has changed a field of it since; empty if that is not known. What others have added
+// Watch was told, if none of the fields that Helm set has changed since; empty if that is not known. What others have added
 // does not count, nor does the status. Who writes the object on that ground has to make sure that it still
 // has this version.
 func (a *Applier) UntouchedAt(owner Owner, id manifest.ID) string {

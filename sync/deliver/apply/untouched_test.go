@@ -17,7 +17,7 @@ func TestKind_untouched(t *testing.T) {
 	held := later("11", 2, 7)
 	held.live.heldBy = "shop/rollback"
 	theirs := later("11", 2, 7)
-	theirs.live.owner = "somebody else"
+	theirs.live.owner = "another owner"
 	cases := map[string]struct {
 		reason string
 		then   func(s *script)
@@ -26,8 +26,8 @@ func TestKind_untouched(t *testing.T) {
 		"NotShownYet": {"the watch is behind", func(*script) {}, ""},
 		"Shown":       {"it is as it was written", func(s *script) { s.put(s.feed, later("10", 2, 7)) }, "10"},
 		"StatusOnly":  {"its controller has written the status", func(s *script) { s.put(s.feed, later("12", 2, 7)) }, "12"},
-		"Edited":      {"somebody took a field", func(s *script) { s.put(s.feed, later("10", 2, 7)); s.put(s.feed, later("11", 3, 7)) }, ""},
-		"Rewritten":   {"an action that failed has written it, and nobody took a field", func(s *script) { s.put(s.feed, later("11", 2, 8)) }, ""},
+		"Edited":      {"another manager took a field", func(s *script) { s.put(s.feed, later("10", 2, 7)); s.put(s.feed, later("11", 3, 7)) }, ""},
+		"Rewritten":   {"an action that failed has written it, and no other manager took a field", func(s *script) { s.put(s.feed, later("11", 2, 8)) }, ""},
 		"Deleted":     {"it is gone", func(s *script) { s.put(s.feed, later("10", 2, 7)); s.drop(s.feed, later("11", 2, 7)) }, ""},
 		"Recreated": {"it is another one", func(s *script) {
 			other := later("11", 2, 7)

@@ -11,7 +11,7 @@ import (
 )
 
 // change brings an object to its target without reading it, if all that is to be done is what changed from
-// before: nobody has touched what before says. What did not change is sent no request. It reports false if
+// before: the object is still what before says. What did not change is sent no request. It reports false if
 // the object has to be read first; then nothing was written.
 func (c *client) change(before, info *resource.Info) (bool, error) {
 	version := c.versionOf(before, info)

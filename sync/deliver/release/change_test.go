@@ -76,7 +76,7 @@ const (
 	onePort, twoPorts  = `[{name: web, port: 80}]`, `[{name: tls, port: 443}, {name: web, port: 81}]`
 )
 
-// K47: what nobody has touched is not read before it is written, and what does not change is sent no request.
+// K47: what is untouched is not read before it is written, and what does not change is sent no request.
 func TestEnsure_readsNothingThatIsUntouched(t *testing.T) {
 	w := newWorld(t)
 	w.ensure(w.desired("web", values{"extra": true}))
