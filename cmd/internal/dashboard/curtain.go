@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,6 +31,9 @@ type curtain struct {
 	offers func(name string) (*v1alpha1.ApplicationDefinition, error)
 	warn   func(format string, args ...any)
 	known  map[string]secrecy // by definition and version
+	// failed has definitions of which it could not be found out for one version, which may have taken long: they are not
+	// asked for again.
+	failed map[string]error
 	// strikes hides secret values wherever a chart has put them.
 	strikes strikes
 }
@@ -47,7 +49,7 @@ func (s *server) curtain(ctx context.Context, at fleet.Place) *curtain {
 			return secrecyBy(found), nil
 		},
 		offers: func(name string) (*v1alpha1.ApplicationDefinition, error) { return offeredDefinition(ctx, at, name) },
-		warn:   at.Warn, known: map[string]secrecy{},
+		warn:   at.Warn, known: map[string]secrecy{}, failed: map[string]error{},
 	}
 }
 
@@ -94,7 +96,7 @@ func offeredDefinition(ctx context.Context, at fleet.Place, name string) (*v1alp
 
 // version returns what hides the values of a version of a definition; of an installation that names none, of the default one.
 func (c *curtain) version(name, version string) secrecy {
-	return c.once(name+" "+version, func() (secrecy, error) {
+	return c.once(name, version, func() (secrecy, error) {
 		definition, err := c.offers(name)
 		if err != nil {
 			return secrecy{all: true}, err
@@ -105,16 +107,17 @@ func (c *curtain) version(name, version string) secrecy {
 
 // versions returns what hides values that all versions of a definition have.
 func (c *curtain) versions(name string) secrecy {
-	return c.once(name, func() (secrecy, error) {
+	return c.once(name, "*", func() (secrecy, error) {
 		definition, err := c.offers(name)
 		if err != nil {
 			return secrecy{all: true}, err
 		}
-		hides, seen := secrecy{}, map[string]bool{"": true}
+		hides, seen := secrecy{}, map[string]bool{}
 		for _, v := range definition.Spec.Versions {
-			if copied := definition.GetValuesSchema(v.Version); copied != nil && copied.Digest != "" && seen[copied.Digest] {
-				continue
-			} else if copied != nil {
+			if copied := definition.GetValuesSchema(v.Version); copied != nil && copied.Digest != "" {
+				if seen[copied.Digest] {
+					continue
+				}
 				seen[copied.Digest] = true
 			}
 			one, err := c.of(definition, v.Version)
@@ -130,16 +133,21 @@ func (c *curtain) versions(name string) secrecy {
 	})
 }
 
-// once asks what hides values once, and says why if that is everything.
-func (c *curtain) once(what string, find func() (secrecy, error)) secrecy {
-	if found, known := c.known[what]; known {
+// once asks once what hides the values of a version, or of all of them for *, and says why if that is everything.
+func (c *curtain) once(name, version string, find func() (secrecy, error)) secrecy {
+	key := name + " " + version
+	if found, known := c.known[key]; known {
 		return found
 	}
-	found, err := find()
-	if err != nil {
-		c.warn("All values for ApplicationDefinition %s are hidden, as it is not known which are secret: %s", strings.TrimSpace(what), err)
+	found, err := secrecy{all: true}, c.failed[name]
+	if err == nil {
+		found, err = find()
 	}
-	c.known[what] = found
+	if err != nil {
+		c.failed[name] = err
+		c.warn("All values for ApplicationDefinition %s are hidden, as it is not known which are secret: %s", name, err)
+	}
+	c.known[key] = found
 	return found
 }
 
