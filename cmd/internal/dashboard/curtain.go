@@ -112,11 +112,12 @@ func (c *curtain) versions(name string) secrecy {
 		if err != nil {
 			return secrecy{all: true}, err
 		}
-		hides, seen := secrecy{}, map[string]bool{"": true}
+		hides, seen := secrecy{}, map[string]bool{}
 		for _, v := range definition.Spec.Versions {
-			if copied := definition.GetValuesSchema(v.Version); copied != nil && copied.Digest != "" && seen[copied.Digest] {
-				continue
-			} else if copied != nil {
+			if copied := definition.GetValuesSchema(v.Version); copied != nil && copied.Digest != "" {
+				if seen[copied.Digest] {
+					continue
+				}
 				seen[copied.Digest] = true
 			}
 			one, err := c.of(definition, v.Version)
