@@ -2,6 +2,7 @@ package env
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 )
@@ -139,19 +141,22 @@ func createNode(ctx context.Context, client kubernetes.Interface) error {
 		Name:   nodeName,
 		Labels: map[string]string{"kubernetes.io/hostname": nodeName, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"},
 	}}
-	node, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
-	if err != nil {
+	if _, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create Node: %w", err)
 	}
 	// kwok keeps existing values; on its own it sets no ephemeral storage, which charts request.
-	node.Status.Capacity = corev1.ResourceList{
+	size := corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("1k"),
 		corev1.ResourceMemory:           resource.MustParse("1Ti"),
 		corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"),
 		corev1.ResourcePods:             resource.MustParse("10k"),
 	}
-	node.Status.Allocatable = node.Status.Capacity
-	if _, err := client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
+	// A patch, as kwok may have written the status already.
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"capacity": size, "allocatable": size}})
+	if err != nil {
+		return fmt.Errorf("size Node: %w", err)
+	}
+	if _, err := client.CoreV1().Nodes().Patch(ctx, nodeName, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
 		return fmt.Errorf("size Node: %w", err)
 	}
 	return nil
