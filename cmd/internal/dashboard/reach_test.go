@@ -94,17 +94,23 @@ func TestReach_clusterThatHangs(t *testing.T) {
 	k.Status.LastSeen = &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)}
 	c := create(t, api, k)
 	require.NoError(t, c.Create(t.Context(), kubeconfigOf(ns, ns+".berlin", own)))
-	config := api.RESTConfig()
-	config.Timeout = 5 * time.Second
-	s := openShared(t, config, func(o *Options) { o.KubeconfigNamespace = ns })
-	b, other := s.signIn(ns), s.signIn(ns)
-	done := make(chan answer, 1)
-	go func() { done <- b.page(objectLink(ns, "berlin", "applicationinstallations", ns, "web")) }()
-	got := other.page("/")
-	assert.Contains(t, got.body, "berlin")
-	assert.Empty(t, done, "nothing else waits for it")
-	hung := <-done
+	page := objectLink(ns, "berlin", "applicationinstallations", ns, "web")
+	within := func(limit time.Duration) *shared {
+		config := api.RESTConfig()
+		config.Timeout = limit
+		return openShared(t, config, func(o *Options) { o.KubeconfigNamespace = ns })
+	}
+	hung := within(5 * time.Second).signIn(ns).page(page)
 	assert.Equal(t, http.StatusBadGateway, hung.status)
 	assert.Contains(t, hung.body, "does not answer in time")
 	assert.Contains(t, hung.body, "The hub has last seen it at 2026-01-02 03:04:05")
+
+	s := within(time.Hour)
+	waiting, other := s.signIn(ns), s.signIn(ns)
+	done := make(chan answer, 1)
+	go func() { done <- waiting.page(page) }()
+	assert.Contains(t, other.page("/").body, "berlin")
+	assert.Empty(t, done, "nothing else waits for it")
+	gate.Close()
+	assert.Equal(t, http.StatusBadGateway, (<-done).status)
 }
