@@ -125,7 +125,7 @@ func TestReconcile_inAPausedCluster(t *testing.T) {
 
 	got = waybill(t, cluster, "reconcile", "installation/web", "-n", namespace, "--timeout", "3s")
 	assert.Equal(t, 1, got.code)
-	assert.Contains(t, got.errOut, "is the KubernetesCluster not paused in the hub?", "where that is not known")
+	assert.Contains(t, got.errOut, "that the KubernetesCluster is not paused in the hub", "where that is not known")
 }
 
 // One that is not done in time takes nothing from the others.
