@@ -229,13 +229,14 @@ func (w *world) awaitPhase(r *v1alpha1.ApplicationRollback, phase v1alpha1.Rollb
 	w.T.Helper()
 	ok := w.Eventually(func() bool {
 		err := w.Client.Get(w.T.Context(), client.ObjectKeyFromObject(r), r)
-		return err == nil && r.Status.Phase == phase && r.Status.ObservedGeneration == r.Generation && (!settled[phase] || !conditions.IsUnknown(r, v1alpha1.ReadyCondition))
+		return err == nil && r.Status.Phase == phase && r.Status.ObservedGeneration == r.Generation &&
+			(!settled[phase] || !conditions.IsUnknown(r, v1alpha1.ReadyCondition) && !conditions.IsTrue(r, v1alpha1.ReconcilingCondition))
 	})
 	require.True(w.T, ok, "%s is not %s but %+v", r.Name, phase, r.Status)
 	return r
 }
 
-// settled are the phases whose condition says how it ended.
+// settled are the phases whose condition says how it ended, once no request is tried again.
 var settled = map[v1alpha1.RollbackPhase]bool{
 	v1alpha1.RollbackCompleted: true, v1alpha1.RollbackReverted: true, v1alpha1.RollbackFinal: true, v1alpha1.RollbackFailed: true,
 }
