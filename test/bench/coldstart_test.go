@@ -127,6 +127,17 @@ func (t *crowd) floorOf(b *testing.B) float64 {
 	return time.Since(began).Seconds()
 }
 
+// awaitEvents waits until nothing has been sent for a while: each status that is right again is an Event, and those are written at a
+// limited rate.
+func (t *crowd) awaitEvents(b *testing.B) {
+	b.Helper()
+	require.Eventually(b, func() bool {
+		mark := t.mark(b)
+		<-time.After(settling)
+		return t.requests(b, mark).count() == 0
+	}, 2*time.Minute, time.Millisecond, "there are requests all the time")
+}
+
 // installations300Cold measures how long a fresh process takes until it has confirmed the status of 300
 // installations that are as they should be. The limit is a multiple of the time that it takes to start
 // without any, and that a bare program takes to list all objects and to write as many statuses: the row
@@ -144,6 +155,7 @@ func installations300Cold(b *testing.B, s *results) {
 		calls.add(all.count() / crowdSize)
 		<-time.After(settling)
 		writes.add(t.requests(b, before).count(toObjects, env.Writes))
+		t.awaitEvents(b)
 		idle = append(idle, idleWindow(b, t.hub)...)
 		peak = max(peak, process.peak(b))
 		require.NoError(b, process.Kill())
