@@ -118,7 +118,7 @@ func TestAdopt_asksFirst(t *testing.T) {
 		want string
 	}{
 		"a no":          {"n\n", nil, 1, "Nothing is written."},
-		"nobody there":  {"", nil, 2, "no answer: use --yes to go on without confirmation"},
+		"no terminal":   {"", nil, 2, "no answer: use --yes to go on without confirmation"},
 		"a dry run":     {"", []string{"--dry-run"}, 0, ""},
 		"the manifest":  {"", []string{"-o", "yaml"}, 0, ""},
 		"also in JSON":  {"", []string{"-o", "json"}, 0, ""},

@@ -251,7 +251,7 @@ func TestCluster_refuses(t *testing.T) {
 		"no name":             {append([]string{"add", "Berlin!"}, admin...), "cannot be the name of a KubernetesCluster"},
 		"of another cluster":  {append([]string{"remove", "other", "--yes"}, admin...), "the kubeconfig leads to the one with UID"},
 		"nothing to let go":   {[]string{"remove", "nowhere", "--yes"}, "no KubernetesCluster " + ns + "/nowhere in the hub"},
-		"nobody says yes":     {[]string{"remove", "other"}, "no answer: use --yes to go on without confirmation"},
+		"without an answer":   {[]string{"remove", "other"}, "no answer: use --yes to go on without confirmation"},
 		"no such file":        {[]string{"add", "berlin", "--kubeconfig", "/nowhere"}, "load the kubeconfig of the cluster"},
 		"another's user hub":  {append([]string{"add", "berlin", "--cluster", "dublin"}, admin...), "leave out --cluster"},
 		"not over plain text": {append([]string{"add", "berlin", "--server", "http://berlin"}, admin...), "--server must begin with https://"},

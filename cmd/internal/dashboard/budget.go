@@ -45,7 +45,7 @@ type budget struct {
 	swept time.Time
 }
 
-// spending is what is left to somebody.
+// spending is what is left to a user, or to all of them.
 type spending struct {
 	requests *rate.Limiter
 	atATime  int

@@ -15,7 +15,7 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-// enlarge asks for a larger volume, which nobody provides until resized is called.
+// enlarge asks for a larger volume, which is not provided until resized is called.
 func (w *world) enlarge(claim, size string) {
 	w.T.Helper()
 	hub.Change(w.World, w.claim(claim), func(c *corev1.PersistentVolumeClaim) {

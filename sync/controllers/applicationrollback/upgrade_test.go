@@ -17,7 +17,7 @@ import (
 	"waybill.dev/waybill/test/hub"
 )
 
-// migration is a hook that goes on until somebody ends it: no node runs its Pod.
+// migration is a hook that goes on until a test ends it: no node runs its Pod.
 const migration = `{{ if eq .Values.mode "` + after + `" }}
 apiVersion: batch/v1
 kind: Job
