@@ -102,6 +102,18 @@ func TestRollback_commitInTheMiddle(t *testing.T) {
 // release installs the application by a chart whose value is the mode.
 func (w *world) release() *v1alpha1.ApplicationInstallation {
 	w.T.Helper()
+	w.publish()
+	inst := &v1alpha1.ApplicationInstallation{ObjectMeta: metav1.ObjectMeta{Name: "db"}, Spec: v1alpha1.ApplicationInstallationSpec{
+		ApplicationRef: v1alpha1.ApplicationReference{Name: w.Namespace, Version: "1.0.0"}, Values: mode(before),
+	}}
+	w.Create(inst)
+	w.Create(&v1alpha1.StatefulApplication{ObjectMeta: metav1.ObjectMeta{Name: "db"}, Spec: v1alpha1.StatefulApplicationSpec{ApplicationName: "db"}})
+	return hub.AwaitReady(w.World, inst)
+}
+
+// publish offers the application as a chart whose value is the mode, with more templates.
+func (w *world) publish(more ...*chart.File) {
+	w.T.Helper()
 	set := w.database(volumes.ImmediateClass)
 	set.APIVersion, set.Kind = "apps/v1", "StatefulSet"
 	manifest, err := yaml.Marshal(set)
@@ -111,7 +123,7 @@ func (w *world) release() *v1alpha1.ApplicationInstallation {
 	_, err = repo.Push("../../../examples/charts/web", func(c *chart.Chart) {
 		c.Metadata.Name, c.Metadata.Version, c.Schema, c.Values = "db", "1.0.0", nil, map[string]any{"mode": ""}
 		settings := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, labels: {app: db}}\ndata: {mode: {{ .Values.mode }}}\n---\n"
-		c.Templates = []*chart.File{{Name: "templates/all.yaml", Data: append([]byte(settings), manifest...)}}
+		c.Templates = append([]*chart.File{{Name: "templates/all.yaml", Data: append([]byte(settings), manifest...)}}, more...)
 	})
 	require.NoError(w.T, err)
 	w.Create(&v1alpha1.ApplicationDefinition{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}, Spec: v1alpha1.ApplicationDefinitionSpec{
@@ -119,12 +131,6 @@ func (w *world) release() *v1alpha1.ApplicationInstallation {
 			Source: v1alpha1.ApplicationSource{Helm: &v1alpha1.HelmSource{URL: repo.URL(), ChartName: "db", ChartVersion: "1.0.0"}},
 		}}},
 	}})
-	inst := &v1alpha1.ApplicationInstallation{ObjectMeta: metav1.ObjectMeta{Name: "db"}, Spec: v1alpha1.ApplicationInstallationSpec{
-		ApplicationRef: v1alpha1.ApplicationReference{Name: w.Namespace, Version: "1.0.0"}, Values: mode(before),
-	}}
-	w.Create(inst)
-	w.Create(&v1alpha1.StatefulApplication{ObjectMeta: metav1.ObjectMeta{Name: "db"}, Spec: v1alpha1.StatefulApplicationSpec{ApplicationName: "db"}})
-	return hub.AwaitReady(w.World, inst)
 }
 
 func mode(value string) *apiextensionsv1.JSON {

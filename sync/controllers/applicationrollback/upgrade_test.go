@@ -9,11 +9,8 @@ import (
 	"helm.sh/helm/v3/pkg/chart"
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/yaml"
 
 	"waybill.dev/waybill/api/v1alpha1"
-	"waybill.dev/waybill/test/env"
-	"waybill.dev/waybill/test/env/volumes"
 	"waybill.dev/waybill/test/hub"
 )
 
@@ -36,25 +33,7 @@ spec:
 // go back with the data.
 func (w *world) guarded() *v1alpha1.ApplicationInstallation {
 	w.T.Helper()
-	set := w.database(volumes.ImmediateClass)
-	set.APIVersion, set.Kind = "apps/v1", "StatefulSet"
-	manifest, err := yaml.Marshal(set)
-	require.NoError(w.T, err)
-	repo, err := env.StartHelmRepo(env.Access{})
-	require.NoError(w.T, err)
-	_, err = repo.Push("../../../examples/charts/web", func(c *chart.Chart) {
-		c.Metadata.Name, c.Metadata.Version, c.Schema, c.Values = "db", "1.0.0", nil, map[string]any{"mode": ""}
-		settings := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, labels: {app: db}}\ndata: {mode: {{ .Values.mode }}}\n---\n"
-		c.Templates = []*chart.File{{Name: "templates/all.yaml", Data: append([]byte(settings), manifest...)}, {Name: "templates/hook.yaml", Data: []byte(migration)}}
-	})
-	require.NoError(w.T, err)
-	definition := &v1alpha1.ApplicationDefinition{Spec: v1alpha1.ApplicationDefinitionSpec{
-		Versions: []v1alpha1.ApplicationVersion{{Version: "1.0.0", Template: &v1alpha1.ApplicationTemplate{
-			Source: v1alpha1.ApplicationSource{Helm: &v1alpha1.HelmSource{URL: repo.URL(), ChartName: "db", ChartVersion: "1.0.0"}},
-		}}},
-	}}
-	definition.Name = w.Namespace
-	w.Create(definition)
+	w.publish(&chart.File{Name: "templates/hook.yaml", Data: []byte(migration)})
 	inst := &v1alpha1.ApplicationInstallation{Spec: v1alpha1.ApplicationInstallationSpec{
 		ApplicationRef: v1alpha1.ApplicationReference{Name: w.Namespace, Version: "1.0.0"}, Values: mode(before),
 		DeployOptions: &v1alpha1.DeployOptions{Helm: &v1alpha1.HelmDeployOptions{Wait: true, Atomic: true}},
