@@ -5,6 +5,7 @@ import (
 	"context"
 	"log"
 	"strings"
+	"sync"
 
 	"github.com/fluxcd/pkg/runtime/logger"
 	"github.com/go-logr/logr"
@@ -13,8 +14,15 @@ import (
 
 // Setup makes everything in this process log as the options say: our own code, the Kubernetes
 // libraries, and libraries that use Go's standard log, such as Helm. The latter are logged at level
-// debug.
+// debug. The first call in a process counts, and has to come before anything logs: the libraries read
+// where they log to without a lock.
 func Setup(o logger.Options) {
+	once.Do(func() { setup(o) })
+}
+
+var once sync.Once
+
+func setup(o logger.Options) {
 	l := logger.NewLogger(o)
 	logger.SetLogger(l)
 	log.SetFlags(0)
