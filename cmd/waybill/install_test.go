@@ -48,7 +48,7 @@ ApplicationInstallation/web in NS: ready: installed NAME 1.1.0: release NS/web r
 	assert.Equal(t, "ApplicationInstallation/web in NS changed\nApplicationInstallation/web in NS is in progress; to follow it: waybill get installation/web -n NS --watch\n",
 		s.succeeds("upgrade", "web", "--version", "2.0.0", "--no-wait"))
 	require.Eventually(t, func() bool { return len(s.installation("web").Status.History) == 4 }, limit, often)
-	lines := columns(s.succeeds("history", "web"))
+	lines := columns(s.succeeds("history", "ai/web"))
 	assert.Equal(t, []string{"REVISION", "VERSION", "SOURCE", "OUTCOME", "FINISHED", "MESSAGE"}, lines[0])
 	assert.Equal(t, []string{"4", "2.0.0", "2.0.0", "Failed"}, lines[1][:4])
 	assert.Equal(t, []string{"3", "1.0.0", "1.0.0", "Deployed"}, lines[2][:4])
@@ -133,6 +133,8 @@ func TestInstall_refuses(t *testing.T) {
 		"both forms of a trial":       {[]string{"install", name, "--dry-run", "-o", "yaml"}, []string{"--dry-run and -o exclude each other"}},
 		"nothing to upgrade":          {[]string{"upgrade", "web"}, []string{"nothing to change: give --version, -f, --set or --reset-values"}},
 		"no installation to upgrade":  {[]string{"upgrade", "none", "--set", "a=b"}, []string{"ApplicationInstallation/none"}},
+		"another kind to remove":      {[]string{"uninstall", "definition/" + name}, []string{"definition/" + name + " is of kind ApplicationDefinition: name an object of kind ApplicationInstallation"}},
+		"another kind's versions":     {[]string{"versions", "installation/none"}, []string{"installation/none is of kind ApplicationInstallation"}},
 		"no installation to remove":   {[]string{"uninstall", "none"}, []string{"ApplicationInstallation/none"}},
 		"versions of none":            {[]string{"versions", near}, []string{"offers no ApplicationDefinition"}},
 		"both ways back":              {[]string{"rollback", "installation/web", "--to", "monday"}, []string{"--to is for the data of an application", "--to-revision"}},

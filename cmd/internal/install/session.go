@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,18 +38,33 @@ func newSession(ctx context.Context, env *cli.Env) (*session, error) {
 	return &session{Session: engine, env: env}, nil
 }
 
-// locate reads the installation that a name means: that in the namespace of the command line, else that
-// in the one of the kubeconfig, else the only one of that name.
+// locate reads the installation that NAME or KIND/NAME means: that in the namespace of the command line, else
+// that in the one of the kubeconfig, else the only one of that name.
 func (s *session) locate(ctx context.Context, name string) (*v1alpha1.ApplicationInstallation, error) {
-	objects, err := kinds.Resolve(ctx, s.env, s.Target, []string{v1alpha1.ApplicationInstallationKind + "/" + name})
+	key, err := s.resolve(ctx, v1alpha1.ApplicationInstallationKind, name)
 	if err != nil {
 		return nil, err
 	}
 	inst := &v1alpha1.ApplicationInstallation{}
-	if err := s.client.Get(ctx, client.ObjectKeyFromObject(objects[0]), inst); err != nil {
-		return nil, fmt.Errorf("get %s: %w", kinds.Describe(objects[0]), s.Target.Explain(err))
+	if err := s.client.Get(ctx, key, inst); err != nil {
+		return nil, fmt.Errorf("get %s/%s in %s: %w", v1alpha1.ApplicationInstallationKind, key.Name, key.Namespace, s.Target.Explain(err))
 	}
 	return inst, nil
+}
+
+// resolve returns where the object of a kind is that NAME or KIND/NAME means.
+func (s *session) resolve(ctx context.Context, of, name string) (client.ObjectKey, error) {
+	if !strings.Contains(name, "/") {
+		name = of + "/" + name
+	}
+	objects, err := kinds.Resolve(ctx, s.env, s.Target, []string{name})
+	if err != nil {
+		return client.ObjectKey{}, err
+	}
+	if kind := objects[0].GetKind(); kind != of {
+		return client.ObjectKey{}, fmt.Errorf("%s is of kind %s: name an object of kind %s", name, kind, of)
+	}
+	return client.ObjectKeyFromObject(objects[0]), nil
 }
 
 // there returns the flags that lead to an installation.

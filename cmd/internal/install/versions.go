@@ -58,6 +58,13 @@ func showVersions(ctx context.Context, env *cli.Env, format *output.Format, name
 	if err != nil {
 		return err
 	}
+	if strings.Contains(name, "/") {
+		key, err := s.resolve(ctx, v1alpha1.ApplicationDefinitionKind, name)
+		if err != nil {
+			return err
+		}
+		name = key.Name
+	}
 	definition, err := s.Definition(ctx, name)
 	if err != nil {
 		return err
