@@ -49,7 +49,7 @@ func transportError(what string, err error) error {
 	case errors.Is(err, webpage.Err):
 		return errWebPage(what)
 	case errors.As(err, &untrusted):
-		return fmt.Errorf("fetch %s: %w: certificate is not trusted (%w); give the certificate of its authority", what, ErrUnreachable, err)
+		return fmt.Errorf("fetch %s: %w: certificate is not trusted (%w): name a Secret with the certificate of its authority in caSecretRef", what, ErrUnreachable, err)
 	default:
 		return fmt.Errorf("fetch %s: %w: %w", what, ErrUnreachable, err)
 	}
