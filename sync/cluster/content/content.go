@@ -18,6 +18,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"waybill.dev/waybill/sync/cluster/watch"
 )
 
 // Kind is a kind that holds content.
@@ -121,11 +123,7 @@ func (r *Reader) follow(kind Kind) error {
 	if r.followed[kind] {
 		return nil
 	}
-	informer, err := r.metadata.GetInformer(r.ctx, Metadata(kind), cache.BlockUntilSynced(false))
-	if err != nil {
-		return err
-	}
-	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(gone any) {
+	_, _, err := watch.Handle(r.ctx, r.metadata, Metadata(kind), toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(gone any) {
 		if name, err := toolscache.DeletionHandlingObjectToName(gone); err == nil {
 			r.forget(key{kind, types.NamespacedName{Namespace: name.Namespace, Name: name.Name}})
 		}
@@ -133,8 +131,6 @@ func (r *Reader) follow(kind Kind) error {
 	if err != nil {
 		return err
 	}
-	// This fails only if the informer has ended.
-	context.AfterFunc(r.ctx, func() { _ = informer.RemoveEventHandler(registration) })
 	r.followed[kind] = true
 	return nil
 }

@@ -76,11 +76,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 // keep follows all Applications. Once all are known, it lets them be reconciled, and starts marking
 // and owning their objects.
 func (r *Reconciler) keep(ctx context.Context, from cache.Cache) error {
-	informer, err := from.GetInformer(ctx, &v1alpha1.Application{})
-	if err != nil {
-		return err
-	}
-	followed, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+	_, followed, err := watch.Handle(ctx, from, &v1alpha1.Application{}, toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { r.observe(o.(*v1alpha1.Application)) },
 		UpdateFunc: func(_, o any) { r.observe(o.(*v1alpha1.Application)) },
 		DeleteFunc: func(o any) {

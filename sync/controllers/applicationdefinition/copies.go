@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -34,11 +33,7 @@ func (c *copier) watch(ctx context.Context) error {
 	if c.watched {
 		return nil
 	}
-	informer, err := c.cluster.Cache().GetInformer(ctx, partial(), cache.BlockUntilSynced(false))
-	if err != nil {
-		return err
-	}
-	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+	_, registration, err := watch.Handle(ctx, c.cluster.Cache(), partial(), toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { c.Add(o.(client.Object).GetName()) },
 		UpdateFunc: func(_, o any) { c.Add(o.(client.Object).GetName()) },
 		DeleteFunc: c.deleted,

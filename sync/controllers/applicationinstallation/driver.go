@@ -124,7 +124,7 @@ func (r *Reconciler) newDriver(ctx context.Context, c *cluster.Cluster) (*driver
 
 		inventories: &inventory.Store{},
 	}
-	d.snapshots = &metadataWatch{ctx: ctx, cluster: c, kind: v1alpha1.ApplicationSnapshotKind, changed: func(o client.Object) {
+	d.snapshots = &metadataWatch{ctx: ctx, cluster: c, kind: v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationSnapshotKind), changed: func(o client.Object) {
 		for _, name := range d.waits.of(awaited{snapshot: client.ObjectKeyFromObject(o)}) {
 			d.waker.Wake(ctrl.Request{NamespacedName: name})
 		}
@@ -138,7 +138,10 @@ func (r *Reconciler) newDriver(ctx context.Context, c *cluster.Cluster) (*driver
 			got.settle(ctx)
 		}
 	})
-	d.watching = newContentWatches(ctx, c.Cache(), d.wakeNaming)
+	d.watching = map[content.Kind]*metadataWatch{
+		content.Secret:    d.watchNamed(ctx, content.Secret),
+		content.ConfigMap: d.watchNamed(ctx, content.ConfigMap),
+	}
 	d.methods = map[v1alpha1.Method]method{
 		v1alpha1.MethodHelm:      newHelmMethod(d),
 		v1alpha1.MethodKustomize: kustomizeMethod{d},
@@ -173,6 +176,16 @@ func (d *driver) wakeAll(ctx context.Context) {
 // wakeUsing wakes the installations of a definition.
 func (d *driver) wakeUsing(ctx context.Context, definition string) {
 	d.wakeIf(ctx, func(inst *v1alpha1.ApplicationInstallation) bool { return inst.Spec.ApplicationRef.Name == definition })
+}
+
+// watchNamed watches a kind that installations take values from. Once all of them are known, those that take
+// values from any are woken: until then they have read them without the watch.
+func (d *driver) watchNamed(ctx context.Context, kind content.Kind) *metadataWatch {
+	return &metadataWatch{
+		ctx: ctx, cluster: d.cluster, kind: content.Metadata(kind).GroupVersionKind(),
+		changed: func(o client.Object) { d.wakeNaming(ctx, kind, client.ObjectKeyFromObject(o)) },
+		filled:  func() { d.wakeNaming(ctx, kind, types.NamespacedName{}) },
+	}
 }
 
 // wakeNaming wakes the installations whose values come from the given Secret or ConfigMap; without

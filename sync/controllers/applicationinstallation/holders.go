@@ -31,7 +31,7 @@ func newHolders(ctx context.Context, d *driver) *holders {
 
 // watchOf returns the watch of a kind; called gives its objects the names that they have as holders.
 func (h *holders) watchOf(ctx context.Context, kind string, called func(name string) string) *metadataWatch {
-	return &metadataWatch{ctx: ctx, cluster: h.cluster, kind: kind, changed: func(o client.Object) {
+	return &metadataWatch{ctx: ctx, cluster: h.cluster, kind: v1alpha1.GroupVersion.WithKind(kind), changed: func(o client.Object) {
 		by := types.NamespacedName{Namespace: o.GetNamespace(), Name: called(o.GetName())}
 		for _, name := range h.waits.of(awaited{holder: by}) {
 			h.waker.Wake(ctrl.Request{NamespacedName: name})
@@ -48,8 +48,7 @@ func (h *holders) seen(ctx context.Context, installation, by types.NamespacedNam
 	if key != by {
 		w = h.snapshots
 	}
-	kind := v1alpha1.GroupVersion.WithKind(w.kind)
-	if _, err := watch.Mapping(ctx, h.cluster.Mapper(), kind.GroupKind(), kind.Version); err != nil {
+	if _, err := watch.Mapping(ctx, h.cluster.Mapper(), w.kind.GroupKind(), w.kind.Version); err != nil {
 		if !meta.IsNoMatchError(err) {
 			ctrl.LoggerFrom(ctx).V(1).Info("not watched", "error", fmt.Sprint(err))
 		}

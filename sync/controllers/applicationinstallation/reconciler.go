@@ -92,10 +92,11 @@ type driver struct {
 	waits     *waits
 	snapshots *metadataWatch
 	// holders watches who holds installations.
-	holders  *holders
-	acts     *reconcile.Jobs[jobKey, acted]
-	methods  map[v1alpha1.Method]method
-	watching *contentWatches
+	holders *holders
+	acts    *reconcile.Jobs[jobKey, acted]
+	methods map[v1alpha1.Method]method
+	// watching has the kinds that installations take values from.
+	watching map[content.Kind]*metadataWatch
 	// begun is what the hub keeps of what was installed in the cluster.
 	begun begun
 	// told counts the changes that others made to what an installation installed.

@@ -52,7 +52,7 @@ type valuesSource struct {
 // Data implements values.Source.
 func (v *valuesSource) Data(ctx context.Context, kind string, name types.NamespacedName) (*values.Object, error) {
 	read := v.driver.values.Get
-	known, err := v.watching.start(content.Kind(kind))
+	known, err := v.watching[content.Kind(kind)].watch()
 	if err != nil {
 		return nil, err
 	}

@@ -3,15 +3,11 @@ package applicationinstallation
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -48,35 +44,23 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 // watchHub wakes the installations of a definition that changes, of a cluster whose labels or
 // version change, and of definitions whose source credentials change.
 func (r *Reconciler) watchHub(ctx context.Context, mgr ctrl.Manager) error {
-	definitions, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.ApplicationDefinition{})
-	if err != nil {
-		return fmt.Errorf("watch definitions: %w", err)
-	}
-	_, err = definitions.AddEventHandler(handle(differs, func(o client.Object) {
+	_, _, err := watch.Handle(ctx, mgr.GetCache(), &v1alpha1.ApplicationDefinition{}, watch.Changes(differs, func(o client.Object) {
 		for _, d := range r.drivers.All() {
 			d.wakeUsing(ctx, o.GetName())
 		}
 	}))
 	if err != nil {
-		return fmt.Errorf("watch definitions: %w", err)
+		return err
 	}
-	clusters, err := mgr.GetCache().GetInformer(ctx, &v1alpha1.KubernetesCluster{})
-	if err != nil {
-		return fmt.Errorf("watch clusters: %w", err)
-	}
-	_, err = clusters.AddEventHandler(handle(factsDiffer, func(o client.Object) {
+	_, _, err = watch.Handle(ctx, mgr.GetCache(), &v1alpha1.KubernetesCluster{}, watch.Changes(factsDiffer, func(o client.Object) {
 		if d := r.drivers.Get(client.ObjectKeyFromObject(o)); d != nil {
 			d.wakeAll(ctx)
 		}
 	}))
 	if err != nil {
-		return fmt.Errorf("watch clusters: %w", err)
+		return err
 	}
-	secrets, err := mgr.GetCache().GetInformer(ctx, content.Metadata(content.Secret))
-	if err != nil {
-		return fmt.Errorf("watch source credentials: %w", err)
-	}
-	_, err = secrets.AddEventHandler(handle(always, func(o client.Object) {
+	_, _, err = watch.Handle(ctx, mgr.GetCache(), content.Metadata(content.Secret), watch.Changes(always, func(o client.Object) {
 		r.wakeUsers(ctx, client.ObjectKeyFromObject(o))
 	}))
 	return err
@@ -132,54 +116,6 @@ func (r *Reconciler) wake(k jobKey) {
 	d.waker.Wake(ctrl.Request{NamespacedName: k.name})
 }
 
-// contentWatches watches the metadata of Secrets and ConfigMaps in a user cluster, from the first
-// installation on that takes values from one.
-type contentWatches struct {
-	ctx     context.Context // of the engagement of the cluster
-	cache   cache.Cache
-	changed func(context.Context, content.Kind, types.NamespacedName)
-
-	mu      sync.Mutex
-	started map[content.Kind]cache.Informer
-}
-
-func newContentWatches(ctx context.Context, c cache.Cache, changed func(context.Context, content.Kind, types.NamespacedName)) *contentWatches {
-	return &contentWatches{ctx: ctx, cache: c, changed: changed, started: map[content.Kind]cache.Informer{}}
-}
-
-// start watches a kind and reports whether all of it is known. It does not wait for that: if the
-// permission to watch is missing, it would wait forever. Those who were told false are woken once
-// all is known.
-func (w *contentWatches) start(kind content.Kind) (known bool, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if informer := w.started[kind]; informer != nil {
-		return informer.HasSynced(), nil
-	}
-	informer, err := w.cache.GetInformer(w.ctx, content.Metadata(kind), cache.BlockUntilSynced(false))
-	if err != nil {
-		return false, fmt.Errorf("watch %ss: %w", kind, err)
-	}
-	registration, err := informer.AddEventHandler(handle(always, func(o client.Object) {
-		w.changed(w.ctx, kind, client.ObjectKeyFromObject(o))
-	}))
-	if err != nil {
-		return false, fmt.Errorf("watch %ss: %w", kind, err)
-	}
-	// Removing the handler fails only if the informer has ended.
-	context.AfterFunc(w.ctx, func() { _ = informer.RemoveEventHandler(registration) })
-	w.started[kind] = informer
-	if informer.HasSynced() {
-		return true, nil
-	}
-	go func() {
-		if toolscache.WaitForCacheSync(w.ctx.Done(), informer.HasSynced) {
-			w.changed(w.ctx, kind, types.NamespacedName{})
-		}
-	}()
-	return false, nil
-}
-
 // differs reports whether a change of a definition matters to those who use it. Its status, which
 // says who they are, does not.
 func differs(was, is client.Object) bool {
@@ -196,20 +132,3 @@ func factsDiffer(was, is client.Object) bool {
 
 // always reports that every change matters.
 func always(was, is client.Object) bool { return was.GetResourceVersion() != is.GetResourceVersion() }
-
-// handle calls f for every object that is created, deleted, or changed in a way that matters.
-func handle(matters func(was, is client.Object) bool, f func(client.Object)) toolscache.ResourceEventHandler {
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) { f(o.(client.Object)) },
-		UpdateFunc: func(was, is any) {
-			if matters(was.(client.Object), is.(client.Object)) {
-				f(is.(client.Object))
-			}
-		},
-		DeleteFunc: func(o any) {
-			if gone := watch.Deleted(o); gone != nil {
-				f(gone)
-			}
-		},
-	}
-}

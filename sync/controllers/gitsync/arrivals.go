@@ -2,7 +2,6 @@ package gitsync
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -10,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/cluster/watch"
 	"waybill.dev/waybill/sync/deliver/apply"
 	"waybill.dev/waybill/sync/manifest"
 )
@@ -60,7 +59,7 @@ func (a *arrivals) await(c *cluster.Cluster, name types.NamespacedName) error {
 	if found == nil {
 		found = &arrival{waiting: map[types.NamespacedName]bool{}}
 		if err := a.watch(c, found); err != nil {
-			return fmt.Errorf("watch ApplicationDefinitions: %w", err)
+			return err
 		}
 		a.byCluster[c] = found
 	}
@@ -81,11 +80,7 @@ func (a *arrivals) leave(c *cluster.Cluster, name types.NamespacedName) {
 func (a *arrivals) watch(c *cluster.Cluster, into *arrival) error {
 	definition := &metav1.PartialObjectMetadata{}
 	definition.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.ApplicationDefinitionKind))
-	informer, err := c.Cache().GetInformer(c.Context(), definition, cache.BlockUntilSynced(false))
-	if err != nil {
-		return err
-	}
-	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+	_, _, err := watch.Handle(c.Context(), c.Cache(), definition, toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { a.arrived(into) },
 		UpdateFunc: func(was, is any) {
 			if was.(metav1.Object).GetGeneration() != is.(metav1.Object).GetGeneration() {
@@ -97,7 +92,6 @@ func (a *arrivals) watch(c *cluster.Cluster, into *arrival) error {
 		return err
 	}
 	context.AfterFunc(c.Context(), func() {
-		_ = informer.RemoveEventHandler(registration) // fails only if the informer has ended
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		delete(a.byCluster, c)

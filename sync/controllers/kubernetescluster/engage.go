@@ -4,18 +4,17 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/cluster"
+	"waybill.dev/waybill/sync/cluster/watch"
 )
 
 // summaryDelay is how long changes of installations are gathered before the summary in the status
@@ -95,24 +94,17 @@ func (r *Reconciler) begin(ctx context.Context, c *cluster.Cluster, seed bool) (
 	if seed {
 		watched = &v1alpha1.ApplicationDefinition{}
 	}
-	informer, err := c.Cache().GetInformer(ctx, watched, cache.BlockUntilSynced(false))
-	if err != nil {
-		return nil, fmt.Errorf("watch installations: %w", err)
-	}
-	e := &engagement{cluster: c, seed: seed, synced: informer.HasSynced}
 	gather := func(any) { r.gather(c) }
-	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+	informer, registration, err := watch.Handle(ctx, c.Cache(), watched, toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    gather,
 		UpdateFunc: func(_, o any) { gather(o) },
 		DeleteFunc: gather,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("watch installations: %w", err)
+		return nil, err
 	}
+	e := &engagement{cluster: c, seed: seed, synced: informer.HasSynced}
 	r.engagements.Put(ctx, c.Name(), e)
-	context.AfterFunc(ctx, func() {
-		_ = informer.RemoveEventHandler(registration) // fails only where the informer has ended
-	})
 	go func() {
 		// Without an installation there is no event that says so.
 		if toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {

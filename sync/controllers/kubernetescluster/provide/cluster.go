@@ -3,7 +3,6 @@ package provide
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"waybill.dev/waybill/api/v1alpha1"
@@ -102,11 +100,7 @@ func (c *provided) withdraw() {
 func (c *provided) last() *Report { return c.Result(all{}).Value }
 
 func (c *provided) watch(ctx context.Context) error {
-	informer, err := c.cluster.Cache().GetInformer(ctx, &v1alpha1.ApplicationInstallation{}, cache.BlockUntilSynced(false))
-	if err != nil {
-		return fmt.Errorf("watch installations: %w", err)
-	}
-	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+	_, registration, err := watch.Handle(ctx, c.cluster.Cache(), &v1alpha1.ApplicationInstallation{}, toolscache.ResourceEventHandlerFuncs{
 		AddFunc: func(o any) { c.changed(o.(client.Object)) },
 		UpdateFunc: func(was, is any) {
 			if was.(client.Object).GetGeneration() != is.(client.Object).GetGeneration() || !apiequality.Semantic.DeepEqual(was.(client.Object).GetLabels(), is.(client.Object).GetLabels()) {
@@ -120,9 +114,8 @@ func (c *provided) watch(ctx context.Context) error {
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("watch installations: %w", err)
+		return err
 	}
-	context.AfterFunc(ctx, func() { _ = informer.RemoveEventHandler(registration) }) // fails only where the informer has ended
 	if !toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
 		return ctx.Err()
 	}

@@ -10,7 +10,6 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -134,23 +133,7 @@ func (p *Provider) lookNaming(configMap client.Object) {
 
 // watch calls f for each object of the hub that is created, deleted, or changed in a way that matters.
 func (p *Provider) watch(ctx context.Context, obj client.Object, differs func(was, is client.Object) bool, f func(client.Object)) error {
-	informer, err := p.hub.GetInformer(ctx, obj, cache.BlockUntilSynced(false))
-	if err != nil {
-		return err
-	}
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(o any) { f(o.(client.Object)) },
-		UpdateFunc: func(was, is any) {
-			if differs(was.(client.Object), is.(client.Object)) {
-				f(is.(client.Object))
-			}
-		},
-		DeleteFunc: func(o any) {
-			if gone := watch.Deleted(o); gone != nil {
-				f(gone)
-			}
-		},
-	})
+	_, _, err := watch.Handle(ctx, p.hub, obj, watch.Changes(differs, f))
 	return err
 }
 
