@@ -226,6 +226,10 @@ func TestCluster_refuses(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "other"},
 			Spec:       v1alpha1.KubernetesClusterSpec{KubeconfigSecretRef: &v1alpha1.SecretKeyReference{Name: "other-kubeconfig"}},
 			Status:     v1alpha1.KubernetesClusterStatus{UID: "another"},
+		},
+		&v1alpha1.GitSync{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "apps"}, Spec: v1alpha1.GitSyncSpec{URL: "https://example.com/apps.git"},
+			Status: v1alpha1.GitSyncStatus{Clusters: []v1alpha1.GitSyncClusterStatus{{Name: "other"}}},
 		})
 	insecure := filepath.Join(t.TempDir(), "insecure")
 	content, err := os.ReadFile(user(t).KubeconfigFile())
@@ -250,8 +254,10 @@ func TestCluster_refuses(t *testing.T) {
 		"too few rights":      {append([]string{"add", "berlin", "--least", "--agent"}, admin...), "takes rights that --least does not give"},
 		"no name":             {append([]string{"add", "Berlin!"}, admin...), "cannot be the name of a KubernetesCluster"},
 		"of another cluster":  {append([]string{"remove", "other", "--yes"}, admin...), "the kubeconfig leads to the one with UID"},
-		"nothing to let go":   {[]string{"remove", "nowhere", "--yes"}, "no KubernetesCluster " + ns + "/nowhere in the hub"},
+		"nothing to remove":   {[]string{"remove", "nowhere", "--yes"}, "no KubernetesCluster " + ns + "/nowhere in the hub"},
 		"without an answer":   {[]string{"remove", "other"}, "no answer: use --yes to go on without confirmation"},
+		"with consequences":   {[]string{"remove", "other"}, "delivered to the cluster is deleted there, with what is in the namespaces among that: apps.\n"},
+		"without them":        {[]string{"remove", "other", "--abandon"}, "What runs in the cluster stays there"},
 		"no such file":        {[]string{"add", "berlin", "--kubeconfig", "/nowhere"}, "load the kubeconfig of the cluster"},
 		"another's user hub":  {append([]string{"add", "berlin", "--cluster", "dublin"}, admin...), "leave out --cluster"},
 		"not over plain text": {append([]string{"add", "berlin", "--server", "http://berlin"}, admin...), "--server must begin with https://"},

@@ -36,15 +36,16 @@ func newRemove(env *cli.Env) *cobra.Command {
 	o := &remove{env: env}
 	cmd := &cobra.Command{
 		Use:   "remove NAME",
-		Short: "Let a cluster go",
-		Long: `Let a cluster go.
+		Short: "Remove a cluster from the hub",
+		Long: `Remove a cluster from the hub.
 
 Deletes the KubernetesCluster, waits until it is gone, which says what it waits for, and deletes the
 Secret with its kubeconfig, if ` + "`waybill cluster add`" + ` made it. With --kubeconfig, what that made in
 the cluster is deleted as well; else the message says what stays.
 
-Installations, and what GitSyncs delivered, are not deleted by this: the KubernetesCluster waits
-until they are. --abandon leaves them in the cluster (spec.onDelete).`,
+What GitSyncs have delivered to the cluster is deleted there, namespaces with all that is in them
+included, and so is what definitions enforce. Other installations are not: the KubernetesCluster
+waits until they are deleted. --abandon leaves everything in the cluster (spec.onDelete).`,
 		Example: `  waybill cluster remove berlin --kubeconfig berlin.kubeconfig
 
   # A cluster that does not exist any more
@@ -64,7 +65,7 @@ until they are. --abandon leaves them in the cluster (spec.onDelete).`,
 
 func (o *remove) run(cmd *cobra.Command, name string) error {
 	if o.env.NamesCluster() {
-		return errors.New("clusters are let go by the hub: leave out --cluster")
+		return errors.New("clusters are removed from the hub: leave out --cluster")
 	}
 	ctx, cancel := o.env.Context(cmd, o.timeout)
 	defer cancel()
@@ -86,13 +87,16 @@ func (o *remove) run(cmd *cobra.Command, name string) error {
 			return err
 		}
 		if e.cluster != nil && e.cluster.Status.UID != "" && e.cluster.Status.UID != in.uid {
-			return fmt.Errorf("KubernetesCluster %s is bound to the cluster with UID %s; the kubeconfig leads to the one with UID %s", key, e.cluster.Status.UID, in.uid)
+			return fmt.Errorf("KubernetesCluster %s is bound to the cluster with UID %s; the kubeconfig leads to the one with UID %s: --kubeconfig and --context are those of the cluster, and --hub-kubeconfig and --hub-context those of the hub", key, e.cluster.Status.UID, in.uid)
 		}
+	}
+	if e.cluster != nil && !o.yes {
+		fmt.Fprintln(o.env.ErrOut, consequence(ctx, e, o.abandon))
 	}
 	if goOn, err := o.confirm(key); err != nil || !goOn {
 		return err
 	}
-	if err := o.letGo(ctx, e); err != nil {
+	if err := o.delete(ctx, e); err != nil {
 		return err
 	}
 	return o.clean(ctx, e, in)
@@ -103,7 +107,7 @@ func (o *remove) confirm(key client.ObjectKey) (bool, error) {
 	if o.yes || o.dryRun {
 		return true, nil
 	}
-	fmt.Fprintf(o.env.ErrOut, "Let KubernetesCluster %s go? (y/N) ", key)
+	fmt.Fprintf(o.env.ErrOut, "Remove KubernetesCluster %s? (y/N) ", key)
 	line, err := bufio.NewReader(o.env.In).ReadString('\n')
 	answer := strings.ToLower(strings.TrimSpace(line))
 	if err != nil && (answer == "" || !errors.Is(err, io.EOF)) {
@@ -117,8 +121,8 @@ func (o *remove) confirm(key client.ObjectKey) (bool, error) {
 	return false, cli.ErrNegative
 }
 
-// letGo deletes the KubernetesCluster, and waits until it is gone.
-func (o *remove) letGo(ctx context.Context, e *entry) error {
+// delete deletes the KubernetesCluster, and waits until it is gone.
+func (o *remove) delete(ctx context.Context, e *entry) error {
 	kc := e.cluster
 	if kc == nil {
 		return nil
