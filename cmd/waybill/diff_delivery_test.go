@@ -143,7 +143,7 @@ func TestDiff_ownerOfAnotherHub(t *testing.T) {
 
 	got := waybill(t, cluster, append(args, "--system-namespace", namespace)...)
 	assert.Equal(t, 1, got.code, got.errOut)
-	assert.Contains(t, got.out, "/theirs in hub: refused: belongs to GitSync "+namespace+"/site of hub other-hub\n")
+	assert.Contains(t, got.out, "/theirs in hub: refused: it belongs to GitSync "+namespace+"/site of hub other-hub; to take it over, annotate the manifest with apps.waybill.dev/adopt: \"true\"\n")
 	assert.Contains(t, got.errOut, "0 created, 0 changed, 0 deleted, 1 refused, 0 as they are\n")
 	assert.NotContains(t, got.errOut, "warning")
 

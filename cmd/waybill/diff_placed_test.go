@@ -74,7 +74,7 @@ func TestDiff_kubernetesApplication(t *testing.T) {
 			assert.Contains(t, r.Diff, "-  key: old\n+  key: new\n")
 			assert.NotContains(t, r.Diff, "annotations", "marks follow from who delivers the object")
 		case "theirs":
-			assert.Contains(t, r.Note, "exists and is not Waybill's")
+			assert.Contains(t, r.Note, "it exists and Waybill did not make it")
 		}
 	}
 	assert.Equal(t, map[string]string{"other": "changed", "fresh": "created", "gone": "deleted", "theirs": "refused"}, actions)

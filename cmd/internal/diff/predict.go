@@ -191,62 +191,20 @@ func (d delivery) withoutIgnored(wanted, live *unstructured.Unstructured) (*unst
 	return applied, err
 }
 
+// preview predicts what the owner may write.
+func (d delivery) preview() apply.Preview {
+	return apply.Preview{Owner: *d.owner, Adopt: d.adopt, Inventory: d.inventory}
+}
+
 // foreign returns whose object it is if the owner may not write it; empty if it may.
 func (d delivery) foreign(live, wanted *unstructured.Unstructured, id manifest.ID) string {
-	if d.owner == nil || live == nil || wanted.GetAnnotations()[v1alpha1.AdoptAnnotation] == "true" {
+	if d.owner == nil {
 		return ""
 	}
-	owner, marked := apply.OwnerOf(live)
-	switch {
-	case marked && d.isOwner(owner):
-		return ""
-	case marked:
-		return d.describe(owner)
-	case d.delivered(id):
-		return "" // someone removed the mark
-	}
-	_, own := wanted.GetAnnotations()[v1alpha1.AdoptAnnotation]
-	switch keeper := apply.KeeperOf(live); {
-	case keeper != "":
-		return "belongs to " + keeper + "; to take it over, annotate the manifest with " + v1alpha1.AdoptAnnotation + `: "true"`
-	case d.adopt && !own:
-		return ""
-	}
-	return "exists and is not Waybill's; to take it over, annotate the manifest with " + v1alpha1.AdoptAnnotation + `: "true"`
+	return d.preview().Refusal(live, wanted, id)
 }
 
 // owns reports whether a live object carries the mark of the owner of the delivery.
 func (d delivery) owns(live *unstructured.Unstructured) bool {
-	if d.owner == nil || live == nil {
-		return false
-	}
-	owner, marked := apply.OwnerOf(live)
-	return marked && d.isOwner(owner)
-}
-
-// isOwner reports whether the owner of an object is that of the delivery. Where the id of the hub is
-// not known, names decide.
-func (d delivery) isOwner(other apply.Owner) bool {
-	if d.owner.HubID == "" {
-		other.HubID = ""
-	}
-	return other == *d.owner
-}
-
-// describe says whose an object of another owner is.
-func (d delivery) describe(other apply.Owner) string {
-	who := fmt.Sprintf("belongs to %s %s/%s", other.Kind, other.Namespace, other.Name)
-	if d.owner.HubID != "" && other.HubID != d.owner.HubID {
-		who += " of hub " + other.HubID
-	}
-	return who
-}
-
-func (d delivery) delivered(id manifest.ID) bool {
-	for _, known := range d.inventory {
-		if known.Key() == id.Key() {
-			return true
-		}
-	}
-	return false
+	return d.owner != nil && d.preview().Owns(live)
 }

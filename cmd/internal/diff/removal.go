@@ -147,6 +147,6 @@ func (d delivery) isForeign(live *unstructured.Unstructured) bool {
 	if live == nil {
 		return false
 	}
-	owner, marked := apply.OwnerOf(live)
-	return marked && !d.isOwner(owner)
+	_, marked := apply.OwnerOf(live)
+	return marked && !d.owns(live)
 }

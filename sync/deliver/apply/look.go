@@ -19,13 +19,13 @@ const (
 )
 
 // found records the object that the API server returned; nil if there is none.
-func (s *sight) found(object *metav1.PartialObjectMetadata) {
+func (s *sight) found(object metav1.Object) {
 	s.known, s.live, s.managers = true, nil, nil
 	if object == nil {
 		return
 	}
 	s.live = observe(object, false).live
-	for _, entry := range object.ManagedFields {
+	for _, entry := range object.GetManagedFields() {
 		s.managers = append(s.managers, entry.Manager)
 	}
 	slices.Sort(s.managers)

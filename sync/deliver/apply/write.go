@@ -194,7 +194,12 @@ func (it *item) actionFor(applied *live) Action {
 func (r *run) conflict(it *item) {
 	live := it.sight.live
 	it.kind.awaitGone(it.name(), live, r.holder)
-	it.refuse(ReasonConflict, fmt.Sprintf("%s; %s", r.request.Owner.describe(live, it.sight.managers), it.adoptionHint()))
+	it.refuse(ReasonConflict, it.foreign(r.request.Owner))
+}
+
+// foreign says whose the live object is, as an owner sees it that may not write it, and what to do about that.
+func (it *item) foreign(owner Owner) string {
+	return fmt.Sprintf("%s; %s", owner.describe(it.sight.live, it.sight.managers), it.adoptionHint())
 }
 
 // refused records why the API server did not apply an item.
