@@ -9,7 +9,7 @@ import (
 
 // GetVersion returns the version of the definition that is wanted: the one that the installation
 // names, or else the one that it was resolved to, or else the definition's default. A default that
-// changes later upgrades nobody. Empty if there is none. definition may be nil.
+// changes later upgrades no installation. Empty if there is none. definition may be nil.
 func (i *ApplicationInstallation) GetVersion(definition *ApplicationDefinition) string {
 	ref := i.Spec.ApplicationRef
 	if ref.Version != "" {

@@ -252,7 +252,7 @@ type ApplicationInstallationStatus struct {
 
 	// GivenUp identifies what was rolled back or uninstalled because it did not become healthy in
 	// time: its input, and the revision of the source. It is not installed again, unless something
-	// changes or somebody asks for it.
+	// changes or a reconciliation is requested.
 	// +optional
 	GivenUp string `json:"givenUp,omitempty"`
 
@@ -273,7 +273,7 @@ type ApplicationInstallationStatus struct {
 
 	// OptionalValues are the optional objects of spec.valuesFrom, as `<kind>/<name>`, that there were
 	// when what is installed was. Unless the installation acts as a ServiceAccount, one that is deleted
-	// is missed: nobody who may not install decides by that what is installed.
+	// is missed: users who may not install do not decide by that what is installed.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20

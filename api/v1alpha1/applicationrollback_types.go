@@ -72,7 +72,7 @@ const (
 	RollbackPending RollbackPhase = "Pending"
 	// RollbackSaving: the safety snapshot is being taken.
 	RollbackSaving RollbackPhase = "Saving"
-	// RollbackHolding: objects are marked, so that nobody puts them back.
+	// RollbackHolding: objects are marked, so that no controller reverts them.
 	RollbackHolding RollbackPhase = "Holding"
 	// RollbackScalingDown: workloads are scaled to zero.
 	RollbackScalingDown RollbackPhase = "ScalingDown"

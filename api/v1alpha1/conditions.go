@@ -9,7 +9,7 @@ const (
 	// ReconcilingCondition is present and True while work is in progress or being retried.
 	ReconcilingCondition = "Reconciling"
 
-	// StalledCondition is present and True when nothing happens until somebody acts. Its message
+	// StalledCondition is present and True when nothing happens until a user acts. Its message
 	// says who has to do what.
 	StalledCondition = "Stalled"
 
@@ -127,7 +127,7 @@ const (
 	NotRolledBackReason = "NotRolledBack"
 
 	// SuspendedReason: spec.suspend or spec.paused is set, of the object itself or of a KubernetesCluster
-	// that it needs. Ready is Unknown: nothing has failed, and nothing is attempted until somebody unsets
+	// that it needs. Ready is Unknown: nothing has failed, and nothing is attempted until a user unsets
 	// the field. Ready is False while the object is being deleted, which waits for that. Of a GitSync
 	// without spec.suspend, it means that at least one paused cluster is not known to have the attempted
 	// revision, and that all others have it; status.revision is the one that all clusters have had.

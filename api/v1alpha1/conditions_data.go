@@ -8,7 +8,7 @@ const (
 	// HookFailedReason: the command failed in a container, and onError of its HookAction is Fail.
 	HookFailedReason = "HookFailed"
 
-	// HookInterruptedReason: waybill-sync ended while the command ran. Nobody knows whether it
+	// HookInterruptedReason: waybill-sync ended while the command ran. It is not known whether it
 	// succeeded; it is not run again.
 	HookInterruptedReason = "HookInterrupted"
 )

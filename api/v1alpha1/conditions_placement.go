@@ -43,6 +43,6 @@ const (
 	SecretsNeedNamespaceReason = "SecretsNeedNamespace"
 
 	// OwnerMissingReason: the resource is being deleted, but its application is gone without having
-	// deleted it. The object stays until somebody decides what should happen to it.
+	// deleted it. The object stays until a user decides what should happen to it.
 	OwnerMissingReason = "OwnerMissing"
 )

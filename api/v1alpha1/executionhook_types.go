@@ -60,7 +60,7 @@ const (
 	// not be started.
 	HookRunFailed HookRunState = "Failed"
 
-	// HookRunInterrupted: waybill-sync ended while the command ran. Nobody knows how it ended; it is
+	// HookRunInterrupted: waybill-sync ended while the command ran. It is not known how it ended; it is
 	// not run again.
 	HookRunInterrupted HookRunState = "Interrupted"
 )

@@ -57,7 +57,7 @@ type GitSyncSpec struct {
 	// +optional
 	AllowEmpty bool `json:"allowEmpty,omitempty"`
 
-	// Adopt takes over objects that exist in the cluster and that nobody holds: neither another owner of
+	// Adopt takes over objects that exist in the cluster and have no owner: neither another owner of
 	// Waybill, nor a Helm release, nor a controller. Default: false: such an object is a
 	// conflict. The annotation apps.waybill.dev/adopt on a manifest wins.
 	// +optional

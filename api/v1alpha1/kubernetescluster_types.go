@@ -66,7 +66,7 @@ type KubernetesClusterSpec struct {
 
 	// Agent has Waybill's own share of the cluster installed and upgraded from here: the webhook and the
 	// agent, as a Helm release named waybill in the system namespace there, of the version and with
-	// the image of the hub. Default: none, somebody else installs it where it is wanted.
+	// the image of the hub. Default: none, it is installed by other means where it is wanted.
 	// +optional
 	Agent *ClusterAgent `json:"agent,omitempty"`
 
@@ -135,7 +135,7 @@ type ProvidedDefinition struct {
 	// +required
 	Name string `json:"name"`
 
-	// UID of the definition: another one of the same name is installed anew.
+	// UID of the definition: another one of the same name is installed again.
 	// +required
 	UID types.UID `json:"uid"`
 
@@ -244,7 +244,7 @@ type KubernetesClusterStatus struct {
 	// +kubebuilder:validation:MaxItems=500
 	Provided []ProvidedDefinition `json:"provided,omitempty"`
 
-	// Reachable is true while the API server answers. It is false while nobody asks it, as when
+	// Reachable is true while the API server answers. It is false while it is not probed, as when
 	// spec.paused is set; the condition ClusterReachable is Unknown then.
 	// +optional
 	Reachable bool `json:"reachable"`

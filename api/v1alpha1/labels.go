@@ -107,7 +107,7 @@ const (
 	ApplicationAnnotation = "kubernetes.io/application"
 
 	// InjectedAnnotation records that Waybill wrote ApplicationAnnotation: while both name the same
-	// Application, membership follows labels and selectors. If they differ, somebody else set
+	// Application, membership follows labels and selectors. If they differ, another client set
 	// ApplicationAnnotation, and that choice wins.
 	InjectedAnnotation = "apps.waybill.dev/injected"
 

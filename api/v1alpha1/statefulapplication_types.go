@@ -108,7 +108,7 @@ type SnapshotReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// UID of the object. If set, no other object of that name is used. Admission fills it in: whoever
+	// UID of the object. If set, no other object of that name is used. Admission fills it in: a user who
 	// replaces the object later does not decide what is restored.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63

@@ -226,7 +226,7 @@ func (e *Rule) of(object *unstructured.Unstructured) (Status, string) {
 		return OfMetadata(true)
 	}
 	if outdated(object.Object) {
-		return InProgress, "its controller has not looked at it since it changed"
+		return InProgress, "its controller has not observed its latest change"
 	}
 	data := visible(object)
 	holds := func(p program) (bool, error) {

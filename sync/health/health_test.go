@@ -64,7 +64,7 @@ func TestOf(t *testing.T) {
 			reason: "a status of the generation before says nothing",
 			object: `{apiVersion: apps.waybill.dev/v1alpha1, kind: Application, metadata: {name: a, generation: 2},
 				status: {observedGeneration: 1, conditions: [{type: ComponentsReady, status: "True"}]}}`,
-			want: health.InProgress, message: "its components are being looked at",
+			want: health.InProgress, message: "its components are being checked",
 		},
 		"ApplicationNotReady": {
 			reason: "where its controller runs, its word counts",

@@ -30,7 +30,7 @@ func application(object map[string]any) (Status, string, bool) {
 	observed, _, _ := unstructured.NestedInt64(object, "status", "observedGeneration")
 	switch {
 	case generation != observed:
-		return InProgress, "its components are being looked at", true
+		return InProgress, "its components are being checked", true
 	case c.status == "True":
 		return Current, "its components are ready", true
 	default:

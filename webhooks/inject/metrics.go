@@ -20,7 +20,7 @@ const (
 var (
 	outcomes = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "waybill_injection_outcomes_total",
-		Help: "Objects that were looked at while they were written, by outcome (injected, released, relabelled, warned, unchanged, skipped, failed).",
+		Help: "Objects processed by admission, by outcome (injected, released, relabelled, warned, unchanged, skipped, failed).",
 	}, []string{"outcome"})
 
 	duration = prometheus.NewHistogram(prometheus.HistogramOpts{

@@ -70,7 +70,7 @@ func TestTake_ofARollbackOfWhatIsHealthy(t *testing.T) {
 // P13: what cannot be looked at is not given up: that is tried again.
 func TestTake_ofARollbackOfWhatCannotBeRead(t *testing.T) {
 	d, s := rolledBack(spared("after 1s", errors.New("read Secret: refused")))
-	assert.EqualError(t, s.session.failure, "after 1s; not rolled back before it was looked at once more: read Secret: refused")
+	assert.EqualError(t, s.session.failure, "after 1s; not rolled back, because its health could not be checked again: read Secret: refused")
 	assert.Empty(t, s.session.givenUp)
 	assert.NotZero(t, s.session.healthAwaited)
 	_, due := d.overdue(s)

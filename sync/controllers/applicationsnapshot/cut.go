@@ -134,7 +134,7 @@ func (s *scope) checkRest(ctx context.Context) error {
 			return err
 		}
 		if replicas != 0 {
-			return kernel.Stalled(v1alpha1.NotQuiescedReason, "%s %q was scaled to %d before its volumes were cut: what keeps its replicas, such as an autoscaler or drift correction, has to let go of them, or use hooks", w.Kind, w.Name, replicas)
+			return kernel.Stalled(v1alpha1.NotQuiescedReason, "%s %q was scaled to %d before its volumes were cut: what keeps its replicas, such as an autoscaler or drift correction, must stop managing them; or use hooks", w.Kind, w.Name, replicas)
 		}
 	}
 	if s.obj.Status.Plan.Quiesce != v1alpha1.QuiesceScaleDown {

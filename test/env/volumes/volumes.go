@@ -171,7 +171,7 @@ func (v *Volumes) folder(pv *corev1.PersistentVolume) (string, error) {
 	case pv.Spec.CSI != nil && pv.Spec.CSI.Driver == csidriver.Name:
 		return v.Driver.Folder(pv.Spec.CSI.VolumeHandle)
 	}
-	return "", fmt.Errorf("nobody here knows the files of volume %s", pv.Name)
+	return "", fmt.Errorf("no node has the files of volume %s", pv.Name)
 }
 
 func (v *Volumes) socket() string { return filepath.Join(v.dir, "csi.sock") }
