@@ -81,6 +81,15 @@ func (m *Map[K, V]) Keys() []K {
 	return slices.Collect(maps.Keys(m.byKey))
 }
 
+// Take returns all values by key, and drops them.
+func (m *Map[K, V]) Take() map[K]V {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	taken := m.byKey
+	m.byKey = nil
+	return taken
+}
+
 // All returns a copy of the map.
 func (m *Map[K, V]) All() map[K]V {
 	m.mu.Lock()

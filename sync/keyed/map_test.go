@@ -23,6 +23,11 @@ func TestMap_keepsWhatIsPut(t *testing.T) {
 	assert.False(t, found)
 	m.DropFunc(func(key string, value int) bool { return key == "b" && value == 2 })
 	assert.Empty(t, m.All())
+	m.Put("c", 3)
+	assert.Equal(t, map[string]int{"c": 3}, m.Take())
+	assert.Empty(t, m.Take(), "it was taken")
+	m.Put("d", 4)
+	assert.Equal(t, 4, m.Get("d"))
 }
 
 // A change sees what it changes, whoever else changes it at the same time.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"waybill.dev/waybill/sync/keyed"
 	"waybill.dev/waybill/sync/membership"
 	"waybill.dev/waybill/webhooks/registration"
 )
@@ -46,8 +47,8 @@ type Injector struct {
 	systemNamespace string
 	cache           cache.Cache
 	applications    *applications
-	kinds           *kinds // belongs to the loop alone
-	moved           groups // groups in which a kind came or went
+	kinds           *kinds                  // belongs to the loop alone
+	moved           keyed.Map[string, bool] // groups in which a kind came or went
 	wake            chan struct{}
 	planned         func() // called after each plan that differs from the one before
 
@@ -107,7 +108,7 @@ func (*Injector) NeedLeaderElection() bool { return false }
 // Start runs until the context ends.
 func (i *Injector) Start(ctx context.Context) error {
 	ctx = ctrl.LoggerInto(ctx, ctrl.LoggerFrom(ctx).WithName("inject"))
-	err := watchKinds(ctx, i.cache, func(group string) { i.moved.add(group); i.request() })
+	err := watchKinds(ctx, i.cache, func(group string) { i.moved.Put(group, true); i.request() })
 	if err != nil {
 		return err
 	}
@@ -153,7 +154,7 @@ func (i *Injector) loop(ctx context.Context) {
 		case <-again.C:
 			i.kinds.forget(recent)
 		}
-		if moved := i.moved.take(); len(moved) > 0 {
+		if moved := i.moved.Take(); len(moved) > 0 {
 			settled = time.Now().Add(settle)
 			maps.Copy(recent, moved)
 			i.kinds.forget(recent)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -138,28 +137,4 @@ func watchKinds(ctx context.Context, from cache.Cache, changed func(group string
 		}
 	}
 	return nil
-}
-
-// groups is a set of API groups that is safe for concurrent use.
-type groups struct {
-	mu  sync.Mutex
-	set map[string]bool
-}
-
-func (g *groups) add(group string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.set == nil {
-		g.set = map[string]bool{}
-	}
-	g.set[group] = true
-}
-
-// take returns the set and empties it.
-func (g *groups) take() map[string]bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	taken := g.set
-	g.set = nil
-	return taken
 }

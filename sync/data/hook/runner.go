@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/util/exec"
 	"k8s.io/streaming/pkg/httpstream"
+
+	"waybill.dev/waybill/sync/excerpt"
 )
 
 const (
@@ -71,10 +73,10 @@ func (r *Runner) Run(ctx context.Context, t Target, command []string, timeout ti
 	if err != nil {
 		return Result{}, err
 	}
-	output, failures := &head{most: maxOutput}, &tail{most: maxErrors}
+	output, failures := excerpt.NewHead(maxOutput), excerpt.NewTail(maxErrors)
 	err = stream.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: output, Stderr: failures})
-	result := Result{Errors: failures.text()}
-	result.Output, result.Cut = output.taken()
+	result := Result{Errors: oneLine(failures.String())}
+	result.Output, result.Cut = output.Bytes()
 	var exited exec.CodeExitError
 	switch {
 	case err == nil:

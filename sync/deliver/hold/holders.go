@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"waybill.dev/waybill/api/v1alpha1"
+	"waybill.dev/waybill/sync/keyed"
 )
 
 // Holder is an ApplicationRollback, or an ApplicationSnapshot, that holds an object.
@@ -31,8 +32,7 @@ type Holder struct {
 type Holders struct {
 	client dynamic.Interface
 
-	mu    sync.Mutex
-	found map[types.NamespacedName]*answer
+	found keyed.Map[types.NamespacedName, *answer]
 }
 
 // answer is what reading a holder has given, and what it holds; nil for one that does not exist.
@@ -45,7 +45,7 @@ type answer struct {
 
 // NewHolders returns the rollbacks and snapshots of a cluster. It sends no request.
 func NewHolders(client dynamic.Interface) *Holders {
-	return &Holders{client: client, found: map[types.NamespacedName]*answer{}}
+	return &Holders{client: client}
 }
 
 // Holding returns who holds an object, and what is known of the object there; nil if by does not hold
@@ -55,13 +55,7 @@ func (r *Holders) Holding(ctx context.Context, by types.NamespacedName, ref v1al
 	if by.Name == "" || ref.Namespace == "" || by.Namespace != ref.Namespace {
 		return nil, nil, nil
 	}
-	r.mu.Lock()
-	a := r.found[by]
-	if a == nil {
-		a = &answer{}
-		r.found[by] = a
-	}
-	r.mu.Unlock()
+	a := r.found.Of(by, func() *answer { return &answer{} })
 	a.once.Do(func() { a.read(ctx, r.client, by) })
 	if a.holder == nil || a.err != nil {
 		return nil, nil, a.err

@@ -1,7 +1,6 @@
 package git
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"net"
 	"os"
 	"strings"
-	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing/format/pktline"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
@@ -17,6 +15,7 @@ import (
 	"github.com/skeema/knownhosts"
 	"golang.org/x/crypto/ssh"
 
+	"waybill.dev/waybill/sync/excerpt"
 	"waybill.dev/waybill/sync/source/address"
 )
 
@@ -102,6 +101,9 @@ func (d *sshDialer) dial(ctx context.Context, w wanted) (session, error) {
 	return s, nil
 }
 
+// maxStderr is how much is kept of what a server says is wrong.
+const maxStderr = 4 << 10
+
 // sshSession is one run of git-upload-pack on the server.
 type sshSession struct {
 	limits  Limits
@@ -110,7 +112,8 @@ type sshSession struct {
 	session *ssh.Session
 	stdin   io.WriteCloser
 	stdout  io.Reader
-	stderr  beginning
+	// stderr has the first kilobytes.
+	stderr *excerpt.Buffer
 }
 
 func (s *sshSession) start(conn net.Conn, d *sshDialer) error {
@@ -129,7 +132,8 @@ func (s *sshSession) start(conn net.Conn, d *sshDialer) error {
 	if s.stdout, err = session.StdoutPipe(); err != nil {
 		return err
 	}
-	session.Stderr = &s.stderr
+	s.stderr = excerpt.NewHead(maxStderr)
+	session.Stderr = s.stderr
 	return session.Start(d.command)
 }
 
@@ -209,26 +213,4 @@ func contextFirst(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	return err
-}
-
-// beginning keeps the first kilobytes that are written to it.
-type beginning struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *beginning) Write(p []byte) (int, error) {
-	const most = 4 << 10
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if room := most - b.buf.Len(); room > 0 {
-		b.buf.Write(p[:min(len(p), room)])
-	}
-	return len(p), nil
-}
-
-func (b *beginning) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
