@@ -7,7 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"reflect"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -52,9 +52,8 @@ type Injector struct {
 	wake            chan struct{}
 	planned         func() // called after each plan that differs from the one before
 
-	mu    sync.Mutex
-	plan  []registration.Injection
-	known bool
+	// plan is nil until there is one.
+	plan atomic.Pointer[[]registration.Injection]
 }
 
 // CacheObjects returns how the cache of the manager must keep the objects that define kinds: by
@@ -93,9 +92,10 @@ func (i *Injector) Index() *membership.Index { return &i.applications.index }
 // Injections returns what is to be registered, and whether that is known yet: it is not before all
 // Applications are read. The result belongs to the Injector: do not modify it.
 func (i *Injector) Injections() (injections []registration.Injection, known bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.plan, i.known
+	if planned := i.plan.Load(); planned != nil {
+		return *planned, true
+	}
+	return nil, false
 }
 
 // OnChange sets the function that is called whenever Injections changes. It must be called before
@@ -181,11 +181,7 @@ func (i *Injector) replan() (err error) {
 		return nil
 	}
 	next := plan(i.applications.index.Listed(), i.kinds.resolver(&err), i.systemNamespace)
-	i.mu.Lock()
-	differs := !i.known || !reflect.DeepEqual(i.plan, next)
-	i.plan, i.known = next, true
-	i.mu.Unlock()
-	if differs {
+	if before := i.plan.Swap(&next); before == nil || !reflect.DeepEqual(*before, next) {
 		measure(next)
 		i.planned()
 	}
