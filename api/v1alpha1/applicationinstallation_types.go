@@ -85,7 +85,24 @@ type ApplicationInstallationSpec struct {
 	// version of the definition says.
 	// +optional
 	BeforeUpgrade *BeforeUpgrade `json:"beforeUpgrade,omitempty"`
+
+	// DeletionPolicy defines what becomes of what is installed when the installation is deleted: Delete
+	// uninstalls it, Orphan leaves all of it as it is, the Helm release included, for another tool to manage.
+	// Only the Application that describes it is deleted then. Default: Delete.
+	// +optional
+	DeletionPolicy InstallationDeletionPolicy `json:"deletionPolicy,omitempty"`
 }
+
+// InstallationDeletionPolicy is what becomes of what is installed when its ApplicationInstallation is deleted.
+// +kubebuilder:validation:Enum=Delete;Orphan
+type InstallationDeletionPolicy string
+
+const (
+	// InstallationDelete uninstalls it.
+	InstallationDelete InstallationDeletionPolicy = "Delete"
+	// InstallationOrphan leaves it as it is.
+	InstallationOrphan InstallationDeletionPolicy = "Orphan"
+)
 
 // InstallationDependency names an installation that another one waits for.
 type InstallationDependency struct {

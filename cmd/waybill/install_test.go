@@ -70,6 +70,16 @@ func withoutStarting(text string) string {
 	return kept.String()
 }
 
+// A release can be left to another tool.
+func TestInstall_orphans(t *testing.T) {
+	s := newStore(t)
+	s.succeeds("install", "web", "--definition", s.definition.Name)
+	out := s.succeeds("uninstall", "web", "--orphan")
+	assert.Contains(t, out, "ApplicationInstallation/web in NS: deleted; what it has installed stays (TIME)\n")
+	assert.Error(t, s.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "web"}, &v1alpha1.ApplicationInstallation{}))
+	assert.NotEmpty(t, s.page("web"), "the release is there")
+}
+
 // K67, K70: the commands write the custom resource, and nothing else: who may do only that in one namespace installs,
 // changes, goes back and uninstalls.
 func TestInstall_writesTheCustomResourceAlone(t *testing.T) {

@@ -233,11 +233,11 @@ func (j *job) applied(ctx context.Context, inst *v1alpha1.ApplicationInstallatio
 	return d, err
 }
 
-// ofUninstall returns what an uninstall would delete. It goes by what was installed, and needs neither
+// ofUninstall returns what an uninstall would delete, except for the Application. It goes by what was installed, and needs neither
 // the definition nor its source.
 func (j *job) ofUninstall(ctx context.Context, inst *v1alpha1.ApplicationInstallation, owner apply.Owner) ([]change, error) {
 	installed := inst.Status.Application
-	if installed == nil {
+	if installed == nil || inst.Spec.DeletionPolicy == v1alpha1.InstallationOrphan {
 		return nil, nil
 	}
 	if err := j.actAs(ctx, inst, cmp.Or(inst.Spec.ServiceAccountName, installed.ServiceAccountName)); err != nil {

@@ -88,6 +88,16 @@ func (s *Session) Delete(ctx context.Context, inst *v1alpha1.ApplicationInstalla
 	return nil
 }
 
+// Orphan has an installation leave what it has installed as it is when it is deleted.
+func (s *Session) Orphan(ctx context.Context, inst *v1alpha1.ApplicationInstallation) error {
+	before := inst.DeepCopy()
+	inst.Spec.DeletionPolicy = v1alpha1.InstallationOrphan
+	if err := s.client.Patch(ctx, inst, client.MergeFrom(before), client.FieldOwner(cli.FieldManager)); err != nil {
+		return fmt.Errorf("set spec.deletionPolicy of %s: %w", s.NameOf(inst), s.Target.Explain(err))
+	}
+	return nil
+}
+
 // SetVersion sets the version of an installation, if its definition offers it.
 func (s *Session) SetVersion(ctx context.Context, inst *v1alpha1.ApplicationInstallation, version string) error {
 	definition, err := s.Definition(ctx, inst.Spec.ApplicationRef.Name)

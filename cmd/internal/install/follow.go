@@ -172,7 +172,11 @@ func (s *session) followRemoval(ctx context.Context, inst *v1alpha1.ApplicationI
 	})
 	steps.Stop()
 	if err == nil {
-		steps.Finish("uninstalled", true)
+		if inst.Spec.DeletionPolicy == v1alpha1.InstallationOrphan {
+			steps.Finish("deleted; what it has installed stays", true)
+		} else {
+			steps.Finish("uninstalled", true)
+		}
 		return nil
 	}
 	return s.unfinished(ctx, inst, now, err)

@@ -15,14 +15,18 @@ const uninstallExamples = `  # Uninstall, and wait until everything is gone
   waybill uninstall web -n team-a
 
   # In a user cluster, without waiting
-  waybill uninstall web -n team-a --cluster berlin --no-wait`
+  waybill uninstall web -n team-a --cluster berlin --no-wait
+
+  # Leave the Helm release as it is, for another tool to manage
+  waybill uninstall web -n team-a --orphan`
 
 // uninstallFlags are the flags of the command `uninstall`.
 type uninstallFlags struct {
 	waiting
 
-	env   *cli.Env
-	force bool
+	env    *cli.Env
+	force  bool
+	orphan bool
 }
 
 // NewUninstall returns the command `uninstall`.
@@ -32,7 +36,8 @@ func NewUninstall(env *cli.Env) *cobra.Command {
 		Use:   "uninstall NAME",
 		Short: "Uninstall an application",
 		Long: `Uninstall an application: delete its ApplicationInstallation, and wait until that is gone, and with it
-everything that it installed. Claims of StatefulSets and other objects that charts keep stay.
+everything that it installed. Claims of StatefulSets and other objects that charts keep stay. With --orphan,
+or spec.deletionPolicy Orphan, all of it stays.
 
 An installation that a GitSync delivers is left alone, as its GitSync would create it again: the error
 names the file to remove. --force deletes it all the same.
@@ -45,6 +50,7 @@ command leaves the uninstall alone: it goes on.`,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
 	cmd.Flags().BoolVar(&o.force, "force", false, "Also delete an installation that a GitSync delivers, and creates again")
+	cmd.Flags().BoolVar(&o.orphan, "orphan", false, "Leave what is installed as it is, for another tool to manage (spec.deletionPolicy)")
 	o.addFlags(cmd)
 	return cmd
 }
@@ -62,6 +68,11 @@ func (o *uninstallFlags) run(cmd *cobra.Command, name string) error {
 	}
 	if err := delivered.Check(ctx, s.Place, s.NameOf(inst), inst, o.force); err != nil {
 		return err
+	}
+	if o.orphan {
+		if err := s.Orphan(ctx, inst); err != nil {
+			return err
+		}
 	}
 	if err := s.Delete(ctx, inst); err != nil {
 		return err

@@ -233,20 +233,6 @@ func (m *helmMethod) rollback(ctx context.Context, p plan, why string) acted {
 	}
 }
 
-// unname deletes the Application that lists the objects of a release which is gone.
-func (m *helmMethod) unname(ctx context.Context, p plan, got acted) acted {
-	m.applier.Unwatch(p.owner)
-	result := m.applier.Delete(ctx, p.owner, []manifest.ID{{
-		Group: v1alpha1.Group, Version: v1alpha1.GroupVersion.Version, Kind: v1alpha1.ApplicationKind,
-		Namespace: p.resolved.Namespace, Name: p.inst.Name,
-	}})
-	got.inventory, got.problems, got.waiting = result.Inventory, result.Problems, result.Inventory
-	if result.Err != nil {
-		got.err = reconcile.Failed(v1alpha1.UninstallFailedReason, "%w", prefixed("uninstall", p, result.Err))
-	}
-	return got
-}
-
 func (m *helmMethod) uninstall(ctx context.Context, p plan) acted {
 	got := acted{inventory: p.inventory}
 	m.applier.Unwatch(p.owner)

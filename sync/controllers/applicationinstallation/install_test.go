@@ -120,6 +120,35 @@ func TestInstallation_secondClaimantIsRefused(t *testing.T) {
 	assert.Len(t, w.releases("web"), 1, "what it did not install it does not uninstall")
 }
 
+// What is orphaned stays as it is, for another tool to manage.
+func TestInstallation_isOrphaned(t *testing.T) {
+	for method, define := range map[v1alpha1.Method]func(*world){
+		v1alpha1.MethodHelm: func(w *world) { w.define(nil) },
+		v1alpha1.MethodKustomize: func(w *world) {
+			w.kustomizations(map[string]string{"1.0.0/web.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"})
+		},
+	} {
+		t.Run(string(method), func(t *testing.T) {
+			w := newWorld(t)
+			define(w)
+			inst := hub.AwaitReady(w.World, w.install(nil))
+			require.True(t, w.Exists(&v1alpha1.Application{}, "web"))
+			installed := &corev1.ConfigMap{}
+			require.True(t, w.Exists(installed, "web"))
+			releases := w.releases("web")
+
+			hub.Change(w.World, inst, func(i *v1alpha1.ApplicationInstallation) { i.Spec.DeletionPolicy = v1alpha1.InstallationOrphan })
+			require.NoError(t, w.Client.Delete(t.Context(), inst))
+			w.AwaitGone(&v1alpha1.ApplicationInstallation{}, "web")
+			left := &corev1.ConfigMap{}
+			require.True(t, w.Exists(left, "web"))
+			assert.Equal(t, installed, left)
+			assert.Equal(t, releases, w.releases("web"))
+			assert.False(t, w.Exists(&v1alpha1.Application{}, "web"), "it describes an installation that is gone")
+		})
+	}
+}
+
 // K53, C34: what was installed goes also where Helm's record of it is gone.
 func TestInstallation_isUninstalledWithoutItsRecord(t *testing.T) {
 	w := newWorld(t)

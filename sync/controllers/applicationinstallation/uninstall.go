@@ -10,11 +10,12 @@ import (
 
 	"waybill.dev/waybill/api/v1alpha1"
 	"waybill.dev/waybill/sync/excerpt"
+	"waybill.dev/waybill/sync/manifest"
 	"waybill.dev/waybill/sync/reconcile"
 )
 
-// uninstall removes what was installed; the finalizer stays until that is done. It needs
-// neither the definition nor its source.
+// uninstall removes what was installed, or leaves it to others; the finalizer stays until that is done. It
+// needs neither the definition nor its source.
 func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, error) {
 	d.fetches.Drop(d.jobKey(s))
 	app := s.inst.Status.Application
@@ -27,14 +28,20 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 	s.resolved = *app
 	s.resolved.ServiceAccountName = cmp.Or(s.inst.Spec.ServiceAccountName, app.ServiceAccountName)
 	s.session.prepared = nil
-	if err := d.dependentsGone(ctx, s); err != nil {
-		return reconcile.Outcome{}, err
+	orphans := s.inst.Spec.DeletionPolicy == v1alpha1.InstallationOrphan
+	if !orphans {
+		if err := d.dependentsGone(ctx, s); err != nil {
+			return reconcile.Outcome{}, err
+		}
 	}
 	s.session.beginUninstall()
 	if s.backsOff(s.session.install) {
 		return reconcile.Outcome{}, d.remaining(s)
 	}
 	a := &action{kind: uninstall, work: func(ctx context.Context, p plan) acted {
+		if orphans {
+			return d.unname(ctx, p, acted{inventory: p.inventory})
+		}
 		refused := func(err error) acted { return acted{inventory: p.inventory, err: stuck(err)} }
 		got := d.actingAs(ctx, p, refused, func(p plan) acted { return d.methods[app.Method].uninstall(ctx, p) })
 		if reconcile.ReasonOf(got.err) == v1alpha1.ForbiddenReason {
@@ -65,6 +72,20 @@ func (d *driver) uninstall(ctx context.Context, s *scope) (reconcile.Outcome, er
 		return reconcile.Outcome{Released: true}, nil
 	}
 	return reconcile.Outcome{}, d.remaining(s)
+}
+
+// unname deletes the Application that describes what is installed, and nothing else.
+func (d *driver) unname(ctx context.Context, p plan, got acted) acted {
+	d.applier.Unwatch(p.owner)
+	result := d.applier.Delete(ctx, p.owner, []manifest.ID{{
+		Group: v1alpha1.Group, Version: v1alpha1.GroupVersion.Version, Kind: v1alpha1.ApplicationKind,
+		Namespace: p.resolved.Namespace, Name: p.inst.Name,
+	}})
+	got.inventory, got.problems, got.waiting = result.Inventory, result.Problems, result.Inventory
+	if result.Err != nil {
+		got.err = reconcile.Failed(v1alpha1.UninstallFailedReason, "%w", prefixed("uninstall", p, result.Err))
+	}
+	return got
 }
 
 // remaining returns an error that says what an uninstall waits for.
